@@ -1,0 +1,44 @@
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+
+# The library itself needs nothing. What the system has is used; what the tests and examples
+# need and the system lacks is fetched, in these versions.
+include(FetchContent)
+
+FetchContent_Declare(nlohmann_json
+  GIT_REPOSITORY https://github.com/nlohmann/json.git
+  GIT_TAG v3.11.3
+  GIT_SHALLOW ON
+  SYSTEM
+  FIND_PACKAGE_ARGS GLOBAL)
+FetchContent_Declare(CLI11
+  GIT_REPOSITORY https://github.com/CLIUtils/CLI11.git
+  GIT_TAG v2.4.2
+  GIT_SHALLOW ON
+  SYSTEM
+  FIND_PACKAGE_ARGS)
+FetchContent_Declare(Catch2
+  GIT_REPOSITORY https://github.com/catchorg/Catch2.git
+  GIT_TAG v3.5.4
+  GIT_SHALLOW ON
+  SYSTEM
+  FIND_PACKAGE_ARGS)
+
+if(SCALEWISE_BUILD_TESTS OR SCALEWISE_BUILD_EXAMPLES)
+  if(NOT TARGET nlohmann_json::nlohmann_json)
+    FetchContent_MakeAvailable(nlohmann_json)
+  endif()
+elseif(NOT TARGET nlohmann_json::nlohmann_json)
+  # For a user of scalewise::json by add_subdirectory; not an error when absent.
+  find_package(nlohmann_json QUIET GLOBAL)
+endif()
+if(SCALEWISE_BUILD_EXAMPLES AND NOT TARGET CLI11::CLI11)
+  FetchContent_MakeAvailable(CLI11)
+endif()
+if(SCALEWISE_BUILD_TESTS)
+  if(NOT TARGET Catch2::Catch2)
+    FetchContent_MakeAvailable(Catch2)
+  endif()
+  # Where Catch.cmake lies: in an installed Catch2 beside its config, in the sources in extras/.
+  list(APPEND CMAKE_MODULE_PATH "${Catch2_DIR}" "${catch2_SOURCE_DIR}/extras")
+endif()

@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <concepts>
+#include <string_view>
+
+#include "scalewise/core/group.hpp"
+#include "scalewise/core/rule.hpp"
+#include "scalewise/core/shape.hpp"
+#include "scalewise/core/source.hpp"
+#include "scalewise/core/values.hpp"
+
+namespace scalewise {
+
+/// What the initial variances of a rule are: numbers, or factors on the tuned base model's.
+enum class Reference { absolute, base };
+
+/// Where in which model a row is asked for: for the few rules whose cells depend on it.
+struct Context {
+  Shape shape;
+  Stack stack = Stack::main;
+
+  /// Layers of the stack.
+  constexpr long depth() const {
+    return stack == Stack::encoder ? shape.encoder_depth : shape.depth;
+  }
+};
+
+template <class P>
+concept HasId = requires {
+  { P::id } -> std::convertible_to<std::string_view>;
+};
+template <class P>
+concept HasSource = requires {
+  { P::source } -> std::convertible_to<Source>;
+};
+template <class P>
+concept HasReference = requires {
+  { P::reference } -> std::convertible_to<Reference>;
+};
+template <class P>
+concept HasRule = requires(const P& policy, Group group) {
+  { policy.rule(group) } -> std::same_as<Rule>;
+} || requires(const P& policy, Group group, const Context& context) {
+  { policy.rule(group, context) } -> std::same_as<Rule>;
+};
+template <class P>
+concept HasModel = requires(const P& policy) {
+  { policy.model() } -> std::same_as<ModelRule>;
+} || requires(const P& policy, const Context& context) {
+  { policy.model(context) } -> std::same_as<ModelRule>;
+};
+
+/// A parameterization rule: a small struct with a name, a source, one row per group and one row
+/// for the whole model. Parameters are public fields with defaults.
+///
+///     struct Mine {
+///       static constexpr std::string_view id = "mine";
+///       static constexpr Source source{...};
+///       static constexpr Reference reference = Reference::absolute;
+///       constexpr Rule rule(Group group) const;    // or rule(Group, const Context&)
+///       constexpr ModelRule model() const;         // or model(const Context&)
+///     };
+///
+/// Optional members:
+///   constexpr Shape adapt(Shape) const            the shape that the rule is defined on
+///   constexpr void validate(const Shape&) const   throws InvalidInput for what it cannot take
+///   constexpr void set_values(Values&) const      values of symbols that are its own parameters
+///   std::vector<double> token_correlations(long depth) const      values of r, layer by layer
+///   static constexpr bool supports(Optimizer)
+///   static constexpr void parameters(auto& self, auto&& visit)    visit(name, field) for each
+template <class P>
+concept Policy = HasId<P> && HasSource<P> && HasReference<P> && HasRule<P> && HasModel<P>;
+
+/// Says in the compiler's own words what a struct lacks to be a policy.
+template <class P>
+constexpr bool require_policy() {
+  static_assert(HasId<P>, "a policy needs: static constexpr std::string_view id");
+  static_assert(HasSource<P>, "a policy needs: static constexpr scalewise::Source source");
+  static_assert(HasReference<P>, "a policy needs: static constexpr scalewise::Reference reference");
+  static_assert(HasRule<P>, "a policy needs: constexpr scalewise::Rule rule(scalewise::Group) const,"
+                            " or with a second argument const scalewise::Context&");
+  static_assert(HasModel<P>,
+                "a policy needs: constexpr scalewise::ModelRule model() const,"
+                             " or with an argument const scalewise::Context&");
+  return Policy<P>;
+}
+
+/// The row of a group.
+template <Policy P>
+constexpr Rule rule_of(const P& policy, Group group, const Context& context = {}) {
+  if constexpr (requires { policy.rule(group); }) {
+    return policy.rule(group);
+  } else {
+    return policy.rule(group, context);
+  }
+}
+
+/// The row of the whole model.
+template <Policy P>
+constexpr ModelRule model_of(const P& policy, const Context& context = {}) {
+  if constexpr (requires { policy.model(); }) {
+    return policy.model();
+  } else {
+    return policy.model(context);
+  }
+}
+
+/// The shape a policy is defined on, for instance without norms for the normalized transformer.
+template <Policy P>
+constexpr Shape adapted(const P& policy, Shape shape) {
+  if constexpr (requires { policy.adapt(shape); }) shape = policy.adapt(shape);
+  if (!shape.tied_head) shape.tied_head = false;
+  return shape;
+}
+
+}  // namespace scalewise

@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <charconv>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scalewise/core/error.hpp"
+#include "scalewise/core/shape.hpp"
+#include "scalewise/core/spelling.hpp"
+
+namespace scalewise {
+
+/// Sets one field of a shape from text, as in "d_ff=11008" or "tied_head=true".
+/// Returns false when the shape has no such field.
+/// Throws:   InvalidInput for a value of the wrong kind.
+inline bool set_field(Shape& shape, std::string_view key, std::string_view value) {
+  bool found = true;
+  const std::string field(key);
+  if (key == "input") {
+    shape.input = value_of(input_words, field, value);
+  } else if (key == "blocks") {
+    shape.blocks = value_of(blocks_words, field, value);
+  } else if (key == "residual_gain") {
+    shape.residual_gain = value_of(residual_gain_words, field, value);
+  } else {
+    found = false;
+  }
+  for_each_size(shape, [&](std::string_view name, long& size) {
+    if (name != key) return;
+    found = true;
+    const char* end = value.data() + value.size();
+    const auto [stop, error] = std::from_chars(value.data(), end, size);
+    if (error != std::errc{} || stop != end) {
+      throw InvalidInput(field, std::string(value), "a whole number below 2^63");
+    }
+  });
+  for_each_flag(shape, [&](std::string_view name, auto& flag) {
+    if (name != key) return;
+    found = true;
+    if (value != "true" && value != "false") {
+      throw InvalidInput(field, std::string(value), "true or false");
+    }
+    flag = value == "true";
+  });
+  return found;
+}
+
+/// The names that set_field knows.
+inline std::vector<std::string> shape_fields() {
+  Shape shape;
+  std::vector<std::string> names{"input", "blocks", "residual_gain"};
+  for_each_size(shape, [&](const char* name, long) { names.emplace_back(name); });
+  for_each_flag(shape, [&](const char* name, const auto&) { names.emplace_back(name); });
+  return names;
+}
+
+}  // namespace scalewise

@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "scalewise/core/policy.hpp"
+
+namespace scalewise {
+
+/// The same rule with a factor t moved from the weights into the forward multiplier.
+/// Equation: multiplier·t, init std/t, mean/t; Adam rate/t and epsilon·t, SGD rate/t²;
+///           rate·decay stays
+/// Source:   Yang, Hu et al. 2022 (arXiv:2203.03466v2), Lemma J.1; epsilon and decay are derived in
+///           docs/formulations.md.
+/// Accuracy: exact; training trajectories agree to rounding.
+/// Requires: the optimizer that the rule will be used with, since coupled decay follows its rate.
+constexpr Rule reformulate(Rule rule, const Scaling& t, Optimizer optimizer) {
+  rule.multiplier = rule.multiplier.scaling * t;
+  rule.init_variance = rule.init_variance.scaling / (t * t);
+  rule.init_mean = rule.init_mean.scaling / t;
+  rule.sgd_rate = rule.sgd_rate.scaling / (t * t);
+  rule.adamw_rate = rule.adamw_rate.scaling / t;
+  rule.epsilon = rule.epsilon.scaling * t;
+  if (rule.decay_form == DecayForm::coupled) {
+    rule.weight_decay = rule.weight_decay.scaling * (optimizer == Optimizer::sgd ? t * t : t);
+  }
+  return rule;
+}
+
+/// The rule with all of its forward multiplier in the weights, so that forward and backward code
+/// need not know of it.
+constexpr Rule folded(const Rule& rule, Optimizer optimizer) {
+  return reformulate(rule, 1 / rule.multiplier.scaling, optimizer);
+}
+
+/// Decay per step as a factor on the global rate times the global decay, whatever form it is in.
+constexpr Scaling shrink_per_step(const Rule& rule, Optimizer optimizer) {
+  const Scaling& decay = rule.weight_decay.scaling;
+  if (decay.is_zero()) return 0;
+  return rule.decay_form == DecayForm::coupled ? rule.rate(optimizer).scaling * decay : decay;
+}
+
+/// True when two rules train the same function along the same path: one is the other with a factor
+/// moved between weights and multiplier.
+/// Equation: reformulate(a, multiplier_b / multiplier_a) = b, exactly, in every cell
+/// Differs:  two decays of different form are compared by their shrink per step.
+constexpr bool equivalent(const Rule& a, const Rule& b, Optimizer optimizer) {
+  const Rule moved = reformulate(a, b.multiplier.scaling / a.multiplier.scaling, optimizer);
+  return moved.init_variance == b.init_variance && moved.init_mean == b.init_mean &&
+         moved.rate(optimizer) == b.rate(optimizer) &&
+         (optimizer == Optimizer::sgd || moved.epsilon == b.epsilon) &&
+         shrink_per_step(moved, optimizer) == shrink_per_step(b, optimizer);
+}
+
+namespace detail {
+
+template <class Compare>
+constexpr bool for_all_groups(Compare&& same) {
+  for (std::size_t g = 0; g < group_count; ++g) {
+    if (!same(static_cast<Group>(g))) return false;
+  }
+  return true;
+}
+
+}  // namespace detail
+
+/// True when two policies are one rule in two formulations: every group's rows are equivalent, and
+/// so are the residual weights, the attention scale and the logits of a tied head.
+template <Policy A, Policy B>
+constexpr bool equivalent(const A& a, const B& b, Optimizer optimizer) {
+  const ModelRule model_a = model_of(a);
+  const ModelRule model_b = model_of(b);
+  const Scaling moved = substitute(rule_of(b, Group::token_embedding).multiplier.scaling /
+                                       rule_of(a, Group::token_embedding).multiplier.scaling,
+                                   Axis::fan_out, symbols::n);
+  return detail::for_all_groups([&](Group group) {
+           return equivalent(rule_of(a, group), rule_of(b, group), optimizer);
+         }) &&
+         model_a.attention_scale == model_b.attention_scale &&
+         model_a.residual_skip == model_b.residual_skip &&
+         model_a.residual_branch == model_b.residual_branch &&
+         model_a.logit_multiplier == model_b.logit_multiplier &&
+         model_a.tied_logit_multiplier.scaling * moved == model_b.tied_logit_multiplier.scaling;
+}
+
+/// Exponent with which a scaling grows when every width grows alike: d_model, d_ff and the number
+/// of heads, at fixed head_dim, vocab, patch_dim and classes.
+/// Units:    exponent of width.
+constexpr Exponent width_exponent(const Scaling& cell, Group group) {
+  const Role role = role_of(group);
+  const bool reads_width = role == Role::hidden || role == Role::output;
+  const bool writes_width = role != Role::output && role != Role::output_bias;
+  const Scaling width = Axis::d_model;
+  const Scaling bound = substitute(substitute(cell, Axis::fan_in, reads_width ? width : 1),
+                                   Axis::fan_out, writes_width ? width : 1);
+  Exponent sum;
+  for (const Axis axis : {Axis::d_model, Axis::d_ff, Axis::heads, Axis::kv_heads}) {
+    sum = sum + bound.exponent_of(axis);
+  }
+  return sum;
+}
+
+/// True when two rules differ by order-one constants only: equivalent() with every cell replaced by
+/// its width_exponent().
+constexpr bool same_width_scaling(const Rule& a, const Rule& b, Group group, Optimizer optimizer) {
+  const Rule moved = reformulate(a, b.multiplier.scaling / a.multiplier.scaling, optimizer);
+  const auto same = [&](const Scaling& x, const Scaling& y) {
+    return x.is_zero() == y.is_zero() && width_exponent(x, group) == width_exponent(y, group);
+  };
+  return same(moved.init_variance.scaling, b.init_variance.scaling) &&
+         same(moved.init_mean.scaling, b.init_mean.scaling) &&
+         same(moved.rate(optimizer).scaling, b.rate(optimizer).scaling) &&
+         (optimizer == Optimizer::sgd || same(moved.epsilon.scaling, b.epsilon.scaling));
+}
+
+/// same_width_scaling() for every group, the attention scale and the logits of a tied head.
+template <Policy A, Policy B>
+constexpr bool same_width_scaling(const A& a, const B& b, Optimizer optimizer) {
+  const auto exponent_of = [](const Multiplier& m) {
+    return width_exponent(m.scaling, Group::head);
+  };
+  const Exponent moved = width_exponent(rule_of(b, Group::token_embedding).multiplier.scaling /
+                                            rule_of(a, Group::token_embedding).multiplier.scaling,
+                                        Group::token_embedding);
+  return detail::for_all_groups([&](Group group) {
+           return same_width_scaling(rule_of(a, group), rule_of(b, group), group, optimizer);
+         }) &&
+         exponent_of(model_of(a).attention_scale) == exponent_of(model_of(b).attention_scale) &&
+         exponent_of(model_of(a).tied_logit_multiplier) + moved ==
+             exponent_of(model_of(b).tied_logit_multiplier);
+}
+
+}  // namespace scalewise

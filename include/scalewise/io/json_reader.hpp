@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "scalewise/core/error.hpp"
+#include "scalewise/core/nearest.hpp"
+#include "scalewise/core/spelling.hpp"
+
+namespace scalewise {
+
+/// A JSON value together with the path to it, so that every complaint says where.
+/// Throws:   each accessor, InvalidInput when the value is not what it asks for.
+class JsonReader {
+ public:
+  JsonReader(const nlohmann::json& json, std::string path) : json_(json), path_(std::move(path)) {}
+
+  const std::string& path() const { return path_; }
+  bool is_null() const { return json_.is_null(); }
+  bool has(const std::string& key) const { return json_.is_object() && json_.contains(key); }
+
+  JsonReader at(const std::string& key) const {
+    if (!json_.is_object()) fail("an object");
+    const auto found = json_.find(key);
+    if (found == json_.end()) {
+      throw InvalidInput(path_ + "." + key, "missing", "a value");
+    }
+    return {*found, path_ + "." + key};
+  }
+
+  std::vector<JsonReader> items() const {
+    if (!json_.is_array()) fail("an array");
+    std::vector<JsonReader> all;
+    for (std::size_t i = 0; i < json_.size(); ++i) {
+      all.emplace_back(json_[i], path_ + "[" + std::to_string(i) + "]");
+    }
+    return all;
+  }
+
+  /// Complains of a key that is not among the known ones.
+  void only(const std::vector<std::string>& known) const {
+    if (!json_.is_object()) fail("an object");
+    for (const auto& [key, value] : json_.items()) {
+      bool found = false;
+      for (const std::string& name : known) found = found || name == key;
+      if (!found) {
+        throw InvalidInput(path_ + "." + key, shown(value), "a known key",
+                           "did you mean " + nearest(key, known) + "?");
+      }
+    }
+  }
+
+  std::string string() const {
+    if (!json_.is_string()) fail("a string");
+    return json_.get<std::string>();
+  }
+  bool boolean() const {
+    if (!json_.is_boolean()) fail("true or false");
+    return json_.get<bool>();
+  }
+  long integer() const {
+    if (!json_.is_number_integer()) fail("a whole number");
+    if (json_.is_number_unsigned() && json_.get<unsigned long>() > (1UL << 62U)) {
+      fail("a whole number below 2^62");
+    }
+    return json_.get<long>();
+  }
+  double number() const {
+    if (!json_.is_number()) fail("a number");
+    const double value = json_.get<double>();
+    if (!(value > -1e308 && value < 1e308)) fail("a finite number");
+    return value;
+  }
+  template <class Enum, std::size_t size>
+  Enum word(const Spelling<Enum, size>& spelling) const {
+    return value_of(spelling, path_, string());
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& expectation) const {
+    throw InvalidInput(path_, shown(json_), expectation);
+  }
+
+  /// At most 60 characters of a value.
+  static std::string shown(const nlohmann::json& value) {
+    if (value.is_structured()) return value.is_array() ? "an array" : "an object";
+    std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+    if (text.size() > 60) text = text.substr(0, 57) + "...";
+    return text;
+  }
+
+  const nlohmann::json& json_;
+  std::string path_;
+};
+
+}  // namespace scalewise

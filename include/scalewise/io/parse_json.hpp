@@ -1,0 +1,176 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <ios>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "scalewise/core/error.hpp"
+
+namespace scalewise {
+
+namespace detail {
+
+/// At most 60 characters of a text, all of them printable ASCII.
+inline std::string excerpt(std::string_view text) {
+  constexpr std::size_t longest = 60;
+  const bool cut = text.size() > longest;
+  std::string result(text.substr(0, cut ? longest - 3 : longest));
+  for (char& c : result) {
+    if (c < ' ' || c > '~') c = c == '\n' || c == '\r' || c == '\t' ? ' ' : '?';
+  }
+  return cut ? result + "..." : result;
+}
+
+/// A JSON value as error messages show it.
+inline std::string value_text(const nlohmann::json& value) {
+  if (value.is_object()) return "(an object)";
+  if (value.is_array()) return "(an array)";
+  if (value.is_string()) return excerpt('"' + value.get_ref<const std::string&>() + '"');
+  if (value.is_number_float() && !std::isfinite(value.get<double>())) return "(not finite)";
+  return excerpt(value.dump());
+}
+
+/// Builds the value while it is read, so that a bad text is refused before it can do harm.
+class JsonBuilder final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  using Json = nlohmann::json;
+
+  static constexpr std::size_t max_depth = 64;
+
+  JsonBuilder(std::string_view text, std::string name) : text_(text), name_(std::move(name)) {}
+
+  Json take() && { return std::move(root_); }
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t&) override { return false; }  // no JSON text has one
+
+  bool start_object(std::size_t) override { return open(Json::object()); }
+  bool end_object() override { return close(); }
+  bool start_array(std::size_t) override { return open(Json::array()); }
+  bool end_array() override { return close(); }
+
+  bool key(string_t& value) override {
+    key_ = value;
+    if (open_.back()->contains(key_)) {
+      throw InvalidInput(field(), "(given twice)", "one value for each key");
+    }
+    return true;
+  }
+
+  bool parse_error(std::size_t position, const std::string& token,
+                   const Json::exception& error) override {
+    constexpr int out_of_range = 406;
+    if (error.id == out_of_range) {
+      throw InvalidInput(field(), excerpt(token), "a number that a double can hold");
+    }
+    const std::size_t end = std::min(position, text_.size());  // just behind what was not expected
+    const std::string_view before = text_.substr(0, end);
+    const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+    const std::string_view last = before.substr(end > 30 ? end - 30 : 0);
+    const bool cut_short = position > text_.size();
+    throw InvalidInput(name_, (end > 30 ? "..." : "") + excerpt(last), "valid JSON",
+                       cut_short ? "it ends too early, in line " + std::to_string(line)
+                                 : "the last of these characters, in line " + std::to_string(line) +
+                                       ", cannot stand there");
+  }
+
+ private:
+  std::string field() const { return key_.empty() ? name_ : name_ + ": " + excerpt(key_); }
+
+  Json* place(Json&& value) {
+    if (open_.empty()) return &(root_ = std::move(value));
+    Json& parent = *open_.back();
+    if (parent.is_object()) return &(parent[key_] = std::move(value));
+    parent.push_back(std::move(value));
+    return &parent.back();
+  }
+
+  bool add(Json&& value) {
+    place(std::move(value));
+    return true;
+  }
+
+  bool open(Json&& value) {
+    if (open_.size() == max_depth) {
+      throw InvalidInput(name_, "(nested deeper than " + std::to_string(max_depth) + ")",
+                         "at most " + std::to_string(max_depth) +
+                             " arrays and objects inside "
+                             "each other");
+    }
+    open_.push_back(place(std::move(value)));  // stays where it is until it is closed
+    return true;
+  }
+
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  std::string_view text_;
+  std::string name_;
+  std::string key_;  // the last one
+  Json root_;
+  std::vector<Json*> open_;
+};
+
+}  // namespace detail
+
+/// The value of a JSON text; `name` is what errors call the text.
+/// Throws:   InvalidInput for a text that is not JSON, a key given twice in one object, a number
+///           beyond a double, or more than 64 arrays and objects inside each other.
+/// Differs:  JSON itself allows all of these but the first.
+inline nlohmann::json parse_json(std::string_view text, const std::string& name) {
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
+    throw InvalidInput(name, "(empty)", "valid JSON");
+  }
+  detail::JsonBuilder builder(text, name);
+  nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
+  return std::move(builder).take();
+}
+
+/// What a file contains.
+/// Requires: `limit`, the largest size in bytes that is accepted.
+/// Throws:   InvalidInput, naming the file, when there is none, when it is a directory, when it
+///           cannot be read, or when it is larger than `limit`.
+inline std::string read_file(const std::string& path, std::size_t limit) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    throw InvalidInput(path, "(a directory)", "a file");
+  }
+  if (!std::filesystem::exists(path, ignored)) {
+    throw InvalidInput(path.empty() ? "file name" : path, path.empty() ? "(empty)" : "(missing)",
+                       "a file");
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::string text;
+  std::vector<char> block(std::size_t{1} << 16);
+  while (file) {
+    file.read(block.data(), static_cast<std::streamsize>(block.size()));
+    text.append(block.data(), static_cast<std::size_t>(file.gcount()));
+    if (text.size() > limit) {
+      throw InvalidInput(path, "(larger)", "at most " + std::to_string(limit) + " bytes");
+    }
+  }
+  if (!file.eof() || file.bad()) {
+    throw InvalidInput(path, "(cannot be read)", "a file that can be read");
+  }
+  return text;
+}
+
+}  // namespace scalewise

@@ -1,0 +1,232 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scalewise/core/print.hpp"
+#include "scalewise/io/json_reader.hpp"
+#include "scalewise/io/parse_json.hpp"
+#include "scalewise/io/shape_json.hpp"
+#include "scalewise/plan.hpp"
+
+namespace scalewise {
+
+/// Name and major version of the plan's JSON; docs/plan_schema.md writes it down.
+inline constexpr std::string_view plan_schema = "scalewise.plan/1";
+
+namespace detail {
+
+using Json = nlohmann::ordered_json;
+
+template <Kind kind>
+Json number_json(const Number<kind>& number) {
+  return {{"value", number.value}, {"formula", number.formula}, {"latex", number.latex}};
+}
+
+template <Kind kind>
+void read_number(const JsonReader& json, Number<kind>& number) {
+  json.only({"value", "formula", "latex"});
+  number = {json.at("value").number(), json.at("formula").string(), json.at("latex").string()};
+}
+
+inline Json symbols_json(const std::vector<Symbol>& symbols) {
+  Json array = Json::array();
+  for (const Symbol& symbol : symbols) {
+    array.push_back({{"symbol", symbol.text},
+                     {"latex", symbol.latex},
+                     {"meaning", symbol.meaning},
+                     {"value", symbol.value}});
+  }
+  return array;
+}
+
+inline std::vector<Symbol> read_symbols(const JsonReader& json) {
+  std::vector<Symbol> symbols;
+  for (const JsonReader& item : json.items()) {
+    item.only({"symbol", "latex", "meaning", "value"});
+    symbols.push_back({item.at("symbol").string(), item.at("latex").string(),
+                       item.at("meaning").string(), item.at("value").number()});
+  }
+  return symbols;
+}
+
+inline Json entry_json(const Entry& entry) {
+  Json json;
+  json["name"] = entry.name;
+  json["group"] = to_string(entry.group);
+  json["stack"] = word(stack_words, entry.stack);
+  json["layer"] = entry.layer < 0 ? Json(nullptr) : Json(entry.layer);
+  json["rows"] = entry.rows;
+  json["columns"] = entry.columns;
+  json["fan_in"] = entry.fan_in;
+  json["fan_out"] = entry.fan_out;
+  json["distribution"] = word(distribution_words, entry.distribution);
+  json["init_variance"] = number_json(entry.init_variance);
+  json["init_mean"] = number_json(entry.init_mean);
+  json["multiplier"] = number_json(entry.multiplier);
+  json["learning_rate"] = number_json(entry.learning_rate);
+  json["weight_decay"] = number_json(entry.weight_decay);
+  json["epsilon"] = number_json(entry.epsilon);
+  json["source"] = entry.source;
+  json["where"] = symbols_json(entry.where);
+  return json;
+}
+
+inline Group read_group(const JsonReader& json) {
+  const std::string text = json.string();
+  std::vector<std::string> known;
+  for (std::size_t g = 0; g < group_count; ++g) {
+    if (group_names[g] == text) return static_cast<Group>(g);
+    known.emplace_back(group_names[g]);
+  }
+  throw InvalidInput(json.path(), text, "the id of a group",
+                     "did you mean " + nearest(text, known) + "?");
+}
+
+inline Entry read_entry(const JsonReader& json) {
+  json.only({"name", "group", "stack", "layer", "rows", "columns", "fan_in", "fan_out",
+             "distribution", "init_variance", "init_mean", "multiplier", "learning_rate",
+             "weight_decay", "epsilon", "source", "where"});
+  Entry entry;
+  entry.name = json.at("name").string();
+  entry.group = read_group(json.at("group"));
+  entry.stack = json.at("stack").word(stack_words);
+  if (!json.at("layer").is_null()) entry.layer = static_cast<int>(json.at("layer").integer());
+  entry.rows = json.at("rows").integer();
+  entry.columns = json.at("columns").integer();
+  entry.fan_in = json.at("fan_in").number();
+  entry.fan_out = json.at("fan_out").number();
+  entry.distribution = json.at("distribution").word(distribution_words);
+  read_number(json.at("init_variance"), entry.init_variance);
+  read_number(json.at("init_mean"), entry.init_mean);
+  read_number(json.at("multiplier"), entry.multiplier);
+  read_number(json.at("learning_rate"), entry.learning_rate);
+  read_number(json.at("weight_decay"), entry.weight_decay);
+  read_number(json.at("epsilon"), entry.epsilon);
+  entry.source = json.at("source").string();
+  entry.where = read_symbols(json.at("where"));
+  if (entry.init_variance.value < 0) {
+    throw InvalidInput(json.path() + ".init_variance.value", number_text(entry.init_variance.value),
+                       "a variance, 0 or more");
+  }
+  return entry;
+}
+
+inline Json model_json(const Model& model) {
+  Json residuals = Json::array();
+  for (const Residual& residual : model.residuals) {
+    residuals.push_back({{"stack", word(stack_words, residual.stack)},
+                         {"layer", residual.layer},
+                         {"skip", number_json(residual.skip)},
+                         {"branch", number_json(residual.branch)}});
+  }
+  return {{"attention_scale", number_json(model.attention_scale)},
+          {"embedding_multiplier", number_json(model.embedding_multiplier)},
+          {"logit_multiplier", number_json(model.logit_multiplier)},
+          {"residuals", residuals},
+          {"source", model.source}};
+}
+
+inline Model read_model(const JsonReader& json) {
+  json.only({"attention_scale", "embedding_multiplier", "logit_multiplier", "residuals", "source"});
+  Model model;
+  read_number(json.at("attention_scale"), model.attention_scale);
+  read_number(json.at("embedding_multiplier"), model.embedding_multiplier);
+  read_number(json.at("logit_multiplier"), model.logit_multiplier);
+  model.source = json.at("source").string();
+  for (const JsonReader& item : json.at("residuals").items()) {
+    item.only({"stack", "layer", "skip", "branch"});
+    Residual residual;
+    residual.stack = item.at("stack").word(stack_words);
+    residual.layer = static_cast<int>(item.at("layer").integer());
+    read_number(item.at("skip"), residual.skip);
+    read_number(item.at("branch"), residual.branch);
+    model.residuals.push_back(std::move(residual));
+  }
+  return model;
+}
+
+}  // namespace detail
+
+/// A plan as JSON.
+/// Accuracy: every double is written with the digits it takes, 17 at most, to read back the same.
+inline nlohmann::ordered_json to_json(const Plan& plan) {
+  detail::Json parameters = detail::Json::array();
+  for (const Parameter& parameter : plan.parameters) {
+    parameters.push_back({{"name", parameter.name}, {"value", parameter.value}});
+  }
+  detail::Json entries = detail::Json::array();
+  for (const Entry& entry : plan.entries) entries.push_back(detail::entry_json(entry));
+  return {{"schema", plan_schema},
+          {"rule",
+           {{"id", plan.rule},
+            {"title", plan.title},
+            {"authors", plan.authors},
+            {"year", plan.year},
+            {"paper", plan.paper},
+            {"where", plan.where},
+            {"reference", word(reference_words, plan.reference)},
+            {"parameters", parameters}}},
+          {"optimizer", word(optimizer_words, plan.optimizer)},
+          {"decay", word(decay_words, plan.decay)},
+          {"shape", to_json(plan.shape)},
+          {"base", plan.base ? to_json(*plan.base) : detail::Json(nullptr)},
+          {"model", detail::model_json(plan.model)},
+          {"symbols", detail::symbols_json(plan.symbols)},
+          {"entries", entries}};
+}
+
+/// Reads back what to_json(plan) wrote: an equal plan.
+/// Throws:   InvalidInput for JSON that is malformed, of another schema or major version,
+/// incomplete,
+///           of the wrong types, not finite, or has two entries of one name.
+inline Plan plan_from_json(const nlohmann::json& json, const std::string& name = "plan") {
+  const JsonReader root(json, name);
+  const std::string schema = root.at("schema").string();
+  if (schema != plan_schema) {
+    throw InvalidInput(name + ".schema", schema, std::string(plan_schema),
+                       "this version reads no other");
+  }
+  root.only(
+      {"schema", "rule", "optimizer", "decay", "shape", "base", "model", "symbols", "entries"});
+  Plan plan;
+  const JsonReader rule = root.at("rule");
+  rule.only({"id", "title", "authors", "year", "paper", "where", "reference", "parameters"});
+  plan.rule = rule.at("id").string();
+  plan.title = rule.at("title").string();
+  plan.authors = rule.at("authors").string();
+  plan.year = rule.at("year").string();
+  plan.paper = rule.at("paper").string();
+  plan.where = rule.at("where").string();
+  plan.reference = rule.at("reference").word(reference_words);
+  for (const JsonReader& item : rule.at("parameters").items()) {
+    item.only({"name", "value"});
+    plan.parameters.push_back({item.at("name").string(), item.at("value").number()});
+  }
+  plan.optimizer = root.at("optimizer").word(optimizer_words);
+  plan.decay = root.at("decay").word(decay_words);
+  plan.shape = shape_from_json(root.at("shape"));
+  if (!root.at("base").is_null()) plan.base = shape_from_json(root.at("base"));
+  plan.model = detail::read_model(root.at("model"));
+  plan.symbols = detail::read_symbols(root.at("symbols"));
+  std::set<std::string> names;
+  for (const JsonReader& item : root.at("entries").items()) {
+    plan.entries.push_back(detail::read_entry(item));
+    if (!names.insert(plan.entries.back().name).second) {
+      throw InvalidInput(item.path() + ".name", plan.entries.back().name, "a name of its own");
+    }
+  }
+  return plan;
+}
+
+/// Reads a plan from text, such as the content of a file called `name`.
+inline Plan read_plan(std::string_view text, const std::string& name = "plan") {
+  return plan_from_json(parse_json(text, name), name);
+}
+
+}  // namespace scalewise

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "scalewise/core/shape.hpp"
+#include "scalewise/core/spelling.hpp"
+#include "scalewise/io/json_reader.hpp"
+
+namespace scalewise {
+
+/// A shape as JSON: every size and choice by its name; what is unset is null.
+inline nlohmann::ordered_json to_json(const Shape& shape) {
+  nlohmann::ordered_json json;
+  json["input"] = word(input_words, shape.input);
+  for_each_size(shape, [&](const char* name, long value) { json[name] = value; });
+  for_each_flag(shape, [&](const char* name, const auto& flag) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(flag)>, bool>) {
+      json[name] = flag;
+    } else {
+      json[name] = flag ? nlohmann::ordered_json(*flag) : nlohmann::ordered_json(nullptr);
+    }
+  });
+  json["blocks"] = word(blocks_words, shape.blocks);
+  json["residual_gain"] = word(residual_gain_words, shape.residual_gain);
+  return json;
+}
+
+/// A shape from JSON; keys that are absent keep their defaults.
+/// Throws:   InvalidInput for an unknown key or a value of the wrong type.
+inline Shape shape_from_json(const JsonReader& json) {
+  Shape shape;
+  std::vector<std::string> known{"input", "blocks", "residual_gain"};
+  if (json.has("input")) shape.input = json.at("input").word(input_words);
+  if (json.has("blocks")) shape.blocks = json.at("blocks").word(blocks_words);
+  if (json.has("residual_gain")) {
+    shape.residual_gain = json.at("residual_gain").word(residual_gain_words);
+  }
+  for_each_size(shape, [&](const char* name, long& value) {
+    known.emplace_back(name);
+    if (json.has(name)) value = json.at(name).integer();
+  });
+  for_each_flag(shape, [&](const char* name, auto& flag) {
+    known.emplace_back(name);
+    if (json.has(name) && !json.at(name).is_null()) flag = json.at(name).boolean();
+  });
+  json.only(known);
+  return shape;
+}
+
+}  // namespace scalewise

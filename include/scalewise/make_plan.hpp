@@ -1,0 +1,234 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scalewise/core/policy.hpp"
+#include "scalewise/core/policy_view.hpp"
+#include "scalewise/core/print.hpp"
+#include "scalewise/core/tensor.hpp"
+#include "scalewise/core/values.hpp"
+#include "scalewise/plan.hpp"
+
+namespace scalewise {
+
+namespace detail {
+
+/// Axes whose value differs from one entry to the next.
+constexpr bool varies_by_entry(Axis axis) {
+  return axis == Axis::layer || axis == Axis::token_correlation || axis == Axis::fan_total;
+}
+
+/// Walks one shape through one rule.
+class Planner {
+ public:
+  Planner(const PolicyView& policy, Optimizer optimizer, DecayForm decay, const Shape& target,
+          const std::optional<Shape>& base)
+      : policy_(policy) {
+    plan_.rule = policy.id;
+    plan_.title = policy.source.title;
+    plan_.authors = policy.source.authors;
+    plan_.year = policy.source.year;
+    plan_.paper = policy.source.id;
+    plan_.where = policy.source.where;
+    plan_.reference = policy.reference;
+    plan_.optimizer = optimizer;
+    plan_.decay = decay;
+    plan_.parameters = policy.parameters;
+    plan_.shape = policy.adapt(resolved(target));
+    if (base) plan_.base = policy.adapt(resolved(*base));
+    check();
+  }
+
+  Plan make() && {
+    const bool fill = heads_fill_width(plan_.shape) && (!plan_.base || heads_fill_width(*plan_.base));
+    const std::vector<Tensor> all = tensors(plan_.shape, fill);
+    plan_.entries.reserve(all.size());
+    for (const Tensor& tensor : all) add(tensor);
+    add_model();
+    add_symbols();
+    return std::move(plan_);
+  }
+
+ private:
+  void check() const {
+    policy_.validate(plan_.shape);
+    if (!policy_.supports(plan_.optimizer)) {
+      throw InvalidInput("optimizer", plan_.optimizer == Optimizer::sgd ? "sgd" : "adamw",
+                         plan_.optimizer == Optimizer::sgd ? "adamw" : "sgd",
+                         plan_.rule + " is published for it alone");
+    }
+    if (!plan_.base) return;
+    if (plan_.base->input != plan_.shape.input) {
+      throw InvalidInput("base.input", plan_.base->input == Input::token ? "token" : "patch",
+                         "the input of the target");
+    }
+    if ((plan_.base->encoder_depth > 0) != (plan_.shape.encoder_depth > 0)) {
+      throw InvalidInput("base.encoder_depth", std::to_string(plan_.base->encoder_depth),
+                         "an encoder in both shapes or in neither");
+    }
+  }
+
+  Values values(Stack stack) const {
+    Values result = plan_.base ? Values(plan_.shape, *plan_.base, stack) : Values(plan_.shape, stack);
+    policy_.set_values(result);
+    return result;
+  }
+
+  /// r_l of the layers of a stack, computed once.
+  double correlation(Stack stack, int layer) {
+    std::vector<double>& known = correlations_[static_cast<std::size_t>(stack)];
+    if (known.empty()) known = policy_.token_correlations(Context{plan_.shape, stack}.depth());
+    return known.empty() ? 0 : known[static_cast<std::size_t>(layer)];
+  }
+
+  template <Kind kind>
+  Number<kind> number(const Scaling& scaling, const Values& values) {
+    for (const Factor& factor : scaling.factors()) {
+      if (factor.axis == Axis::number || varies_by_entry(factor.axis)) continue;
+      (factor.ratio ? ratios_ : sizes_)[static_cast<std::size_t>(factor.axis)] = true;
+    }
+    return {evaluate(scaling, values), to_text(scaling), to_latex(scaling)};
+  }
+
+  void add(const Tensor& tensor) {
+    const Context context{plan_.shape, tensor.stack};
+    const Rule rule = policy_.rule(tensor.group, context);
+    Values at = values(tensor.stack);
+    if (tensor.layer >= 0) {
+      at.set(Axis::layer, tensor.layer + 1);
+      at.set(Axis::token_correlation, correlation(tensor.stack, tensor.layer));
+    }
+    Entry entry;
+    entry.name = tensor.name;
+    entry.group = tensor.group;
+    entry.stack = tensor.stack;
+    entry.layer = tensor.layer;
+    entry.rows = tensor.rows;
+    entry.columns = tensor.columns;
+    entry.fan_in = evaluate(tensor.fan_in, at);
+    entry.fan_out = evaluate(tensor.fan_out, at);
+    entry.distribution = rule.distribution;
+    entry.source = rule.source;
+    at.set(Axis::fan_total, entry.fan_in + entry.fan_out);
+
+    const auto bound = [&](const Scaling& cell) {
+      return substitute(substitute(cell, Axis::fan_in, tensor.fan_in), Axis::fan_out, tensor.fan_out);
+    };
+    const Scaling rate = bound(rule.rate(plan_.optimizer).scaling);
+    entry.init_variance = number<Kind::variance>(bound(rule.init_variance.scaling), at);
+    entry.init_mean = number<Kind::mean>(bound(rule.init_mean.scaling), at);
+    entry.multiplier = number<Kind::multiplier>(bound(rule.multiplier.scaling), at);
+    entry.learning_rate = number<Kind::rate>(rate, at);
+    entry.weight_decay = number<Kind::decay>(decay(bound(rule.weight_decay.scaling), rate, rule), at);
+    entry.epsilon = number<Kind::epsilon>(bound(rule.epsilon.scaling), at);
+    for (const Axis axis : {Axis::layer, Axis::token_correlation, Axis::fan_total}) {
+      if (bound(rule.init_variance.scaling).exponent_of(axis).is_zero()) continue;
+      const AxisName& name = name_of(axis);
+      entry.where.push_back({std::string(name.text), std::string(name.latex),
+                             std::string(name.meaning), at.at(axis)});
+    }
+    plan_.entries.push_back(std::move(entry));
+  }
+
+  /// The rule's decay in the form that the plan is asked for: shrink per step is the same.
+  Scaling decay(const Scaling& stated, const Scaling& rate, const Rule& rule) const {
+    if (stated.is_zero()) return 0;
+    const bool sgd = plan_.optimizer == Optimizer::sgd;
+    if (plan_.decay == DecayForm::l2 && !sgd) {  // under SGD, L2 and coupled decay are the same
+      if (rate != Scaling(1)) {
+        throw InvalidInput("decay", "l2", "coupled or independent",
+                           "a penalty inside Adam's gradient is normalized away and cannot follow " +
+                               plan_.rule + "; use AdamW");
+      }
+      return stated;
+    }
+    const bool want_coupled = plan_.decay != DecayForm::independent;
+    const bool is_coupled = rule.decay_form == DecayForm::coupled;
+    return want_coupled == is_coupled ? stated : want_coupled ? stated / rate : stated * rate;
+  }
+
+  void add_model() {
+    const bool both = plan_.shape.encoder_depth > 0;
+    const auto residuals = [&](Stack stack) {
+      const Context context{plan_.shape, stack};
+      const ModelRule rule = policy_.model(context);
+      Values at = values(stack);
+      for (int layer = 0; layer < context.depth(); ++layer) {
+        at.set(Axis::layer, layer + 1);
+        plan_.model.residuals.push_back(
+            {stack, layer, number<Kind::multiplier>(rule.residual_skip.scaling, at),
+             number<Kind::multiplier>(rule.residual_branch.scaling, at)});
+      }
+    };
+    if (both) residuals(Stack::encoder);
+    residuals(both ? Stack::decoder : Stack::main);
+
+    const Context context{plan_.shape, both ? Stack::decoder : Stack::main};
+    const ModelRule rule = policy_.model(context);
+    const Values at = values(context.stack);
+    const auto row_multiplier = [&](Group group, const Scaling& fan_in, const Scaling& fan_out) {
+      const Scaling cell = policy_.rule(group, context).multiplier.scaling;
+      return substitute(substitute(cell, Axis::fan_in, fan_in), Axis::fan_out, fan_out);
+    };
+    using symbols::n;
+    const bool tied = *plan_.shape.tied_head;
+    const bool token = plan_.shape.input == Input::token;
+    const Scaling logits = rule.logit_multiplier.scaling *
+                           (tied ? rule.tied_logit_multiplier.scaling
+                                 : row_multiplier(Group::head, n, symbols::n_out));
+    const Scaling embedding =
+        row_multiplier(token ? Group::token_embedding : Group::patch_embedding,
+                       token ? Scaling(1) : symbols::n_patch, n);
+    plan_.model.attention_scale = number<Kind::multiplier>(rule.attention_scale.scaling, at);
+    plan_.model.embedding_multiplier = number<Kind::multiplier>(embedding, at);
+    plan_.model.logit_multiplier = number<Kind::multiplier>(logits, at);
+    plan_.model.source = rule.source;
+  }
+
+  void add_symbols() {
+    const Values at = values(plan_.shape.encoder_depth > 0 ? Stack::decoder : Stack::main);
+    for (std::size_t i = 0; i < axis_count; ++i) {
+      const auto axis = static_cast<Axis>(i);
+      const AxisName& name = name_of(axis);
+      if (sizes_[i]) {
+        plan_.symbols.push_back({std::string(name.text), std::string(name.latex),
+                                 std::string(name.meaning), at.at(axis)});
+      }
+      if (ratios_[i]) {
+        plan_.symbols.push_back({std::string(name.ratio_text), std::string(name.ratio_latex),
+                                 std::string(name.meaning) + ", target over base", at.ratio(axis)});
+      }
+    }
+  }
+
+  const PolicyView& policy_;
+  Plan plan_;
+  std::array<std::vector<double>, 4> correlations_;
+  std::array<bool, axis_count> sizes_{};
+  std::array<bool, axis_count> ratios_{};
+};
+
+}  // namespace detail
+
+/// The plan of a model under a rule.
+/// Shapes:   one entry per tensor of `target`, in the order stem, blocks, head.
+/// Requires: `base`, the shape on which rates were tuned, when the rule is relative; an absolute rule
+///           ignores it. `decay` says which form of weight decay the optimizer at hand has.
+/// Throws:   InvalidInput, naming the field, for a shape that cannot be, a missing base, an
+///           optimizer the rule is not published for, or L2 decay inside Adam under a rule that
+///           scales rates.
+template <class P, Optimizer optimizer>
+Plan make_plan(const Shape& target, const std::optional<Shape>& base = {}, const P& policy = {},
+               DecayForm decay = DecayForm::coupled) {
+  if constexpr (require_policy<P>()) {
+    const PolicyView view(policy);
+    return detail::Planner(view, optimizer, decay, target, base).make();
+  }
+}
+
+}  // namespace scalewise

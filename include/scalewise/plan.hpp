@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scalewise/core/group.hpp"
+#include "scalewise/core/policy_view.hpp"
+#include "scalewise/core/rule.hpp"
+#include "scalewise/core/shape.hpp"
+
+namespace scalewise {
+
+/// A number of a plan with the formula that it comes from, as plain text and as LaTeX.
+template <Kind kind>
+struct Number {
+  double value = 0;
+  std::string formula;
+  std::string latex;
+
+  friend bool operator==(const Number&, const Number&) = default;
+};
+
+/// Standard deviation of a planned variance.
+inline double std_dev(const Number<Kind::variance>& variance) { return std::sqrt(variance.value); }
+
+/// The value of a symbol that formulas use.
+struct Symbol {
+  std::string text;
+  std::string latex;
+  std::string meaning;
+  double value = 0;
+
+  friend bool operator==(const Symbol&, const Symbol&) = default;
+};
+
+/// What one tensor gets.
+/// Units:    init_variance is a variance, of the entries, or a factor on the base model's variance
+///           when the plan's reference is Reference::base; learning_rate, weight_decay and epsilon
+///           are factors on the global ones; epsilon is placed after the square root.
+struct Entry {
+  std::string name;
+  Group group = Group::query;
+  Stack stack = Stack::none;
+  int layer = -1;  // from 0; -1 outside the blocks
+  long rows = 1;
+  long columns = 1;
+  double fan_in = 1;
+  double fan_out = 1;
+
+  Distribution distribution = Distribution::normal;
+  Number<Kind::variance> init_variance;
+  Number<Kind::mean> init_mean;
+  Number<Kind::multiplier> multiplier;
+  Number<Kind::rate> learning_rate;
+  Number<Kind::decay> weight_decay;
+  Number<Kind::epsilon> epsilon;
+  std::string source;
+  std::vector<Symbol> where;  // symbols whose value is this entry's own: l, r, (fi+fo)
+
+  friend bool operator==(const Entry&, const Entry&) = default;
+};
+
+/// Residual connection of both blocks of a layer: skip * x + branch * f(x).
+struct Residual {
+  Stack stack = Stack::main;
+  int layer = 0;
+  Number<Kind::multiplier> skip;
+  Number<Kind::multiplier> branch;
+
+  friend bool operator==(const Residual&, const Residual&) = default;
+};
+
+/// What the model as a whole gets.
+/// Equation: x = embedding_multiplier * E[token] (or patches * E) plus the other embeddings, each
+///           times its entry's multiplier; scores = attention_scale * q.k;
+///           logits = logit_multiplier * W h, W the head or, when tied, the token embedding
+/// The two multipliers at the ends are the total: they contain those of the embedding's and the
+/// head's entries, which are not to be applied once more.
+struct Model {
+  Number<Kind::multiplier> attention_scale;
+  Number<Kind::multiplier> embedding_multiplier;
+  Number<Kind::multiplier> logit_multiplier;
+  std::vector<Residual> residuals;
+  std::string source;
+
+  friend bool operator==(const Model&, const Model&) = default;
+};
+
+/// Every tensor's initial variance, multiplier, rate, decay and epsilon under one rule: a value.
+struct Plan {
+  std::string rule;
+  std::string title;
+  std::string authors;
+  std::string year;
+  std::string paper;  // arXiv number or venue
+  std::string where;
+  Reference reference = Reference::absolute;
+  Optimizer optimizer = Optimizer::adamw;
+  DecayForm decay = DecayForm::coupled;
+  std::vector<Parameter> parameters;
+  Shape shape;
+  std::optional<Shape> base;
+
+  Model model;
+  std::vector<Entry> entries;
+  std::vector<Symbol> symbols;
+
+  /// The entry of a tensor. Throws: InvalidInput for a name that is not in the plan.
+  const Entry& at(std::string_view name) const {
+    for (const Entry& entry : entries) {
+      if (entry.name == name) return entry;
+    }
+    throw InvalidInput("tensor", std::string(name), "the name of an entry of the plan");
+  }
+
+  /// The entries of a group, in order.
+  std::vector<const Entry*> of(Group group) const {
+    std::vector<const Entry*> found;
+    for (const Entry& entry : entries) {
+      if (entry.group == group) found.push_back(&entry);
+    }
+    return found;
+  }
+
+  /// Throws: InvalidInput when there are 2^63 parameters or more.
+  long parameter_count() const {
+    long count = 0;
+    for (const Entry& entry : entries) {
+      const long size = entry.rows * entry.columns;
+      if (count > std::numeric_limits<long>::max() - size) {
+        throw InvalidInput("parameter count", "more than 2^63", "a model that can be counted");
+      }
+      count += size;
+    }
+    return count;
+  }
+
+  friend bool operator==(const Plan&, const Plan&) = default;
+};
+
+}  // namespace scalewise

@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+#include "scalewise/core/policy.hpp"
+
+namespace scalewise {
+
+/// DeepScaleLM: initial variances and residual weights that keep the variance of every block's
+/// output, and of its gradient, at one through hundreds of layers.
+/// Equation: y = λ skip + β block, β² = k/L^a, λ² = 1 - β²;
+///           value and attention output of layer l: √((1-p)/r_l)/n; MLP: √(2(1-p)/(F n));
+///           r <- λ² r + β² (1-p), then r <- λ² r + β² (1-p) F(r), starting from the input
+///           correlation times (1-p), with F(r) = r/2 + √(1-r²)/π + r asin(r)/π
+/// Source:   Kedia et al. 2024 (arXiv:2403.09635), section 3.5, appendices A, B, E, F and M.
+/// Units:    init_variance is a variance; p is the dropout probability; r_l a correlation.
+/// Accuracy: the recursion is exact to rounding; it assumes ReLU and long sequences.
+/// Differs:  the MLP variance is written for any F (the source has F = 4n) and keeps the block's
+///           output variance at one. The correlation of the input is a parameter: the source uses a
+///           measured one. Rows marked "derived" are tensors that the source's models lack.
+struct DeepScaleLM {
+  static constexpr std::string_view id = "deep-scale-lm";
+  static constexpr Source source{
+      "Transformers Get Stable: An End-to-End Signal Propagation Theory for Language Models",
+      "Kedia, Zaidi, Khyalia, Jung, Goka, Lee", "2024", "arXiv:2403.09635", "section 3.5, appendix M"};
+  static constexpr Reference reference = Reference::absolute;
+
+  double dropout = 0.1;
+  double input_correlation = 0.221;  // the source's measured value for BERT's three embeddings
+  int embedding_tables = 1;          // token, position, segment: how many are added
+  double k = 2;
+  double a = 1;
+
+  constexpr Rule rule(Group group) const {
+    using namespace symbols;
+    constexpr Scaling r = Axis::token_correlation;
+    return row(group, sqrt(keep / r));
+  }
+
+  constexpr ModelRule model() const {
+    using namespace symbols;
+    return {.residual_skip = sqrt(Scaling(Axis::skip_power)),
+            .residual_branch = sqrt(k / pow(L, exponent(a))),
+            .logit_multiplier = 1 / sqrt(n),
+            .source = "section 3.5"};
+  }
+
+  /// The table, for a given numerator of the value and attention output row.
+  constexpr Rule row(Group group, const Scaling& attention) const {
+    using namespace symbols;
+    const double tables = embedding_tables;
+    if (is_norm_gain(group)) return ones();
+    // clang-format off
+    switch (group) {
+      case Group::token_embedding:
+      case Group::position_embedding:
+      case Group::segment_embedding: return {.init_variance = keep / tables,             .source = "section 3.5, item 1"};
+      case Group::class_token:       return {.init_variance = keep / tables,             .source = "derived, as position"};
+      case Group::patch_embedding:   return {.init_variance = keep / (tables * n_patch), .source = "derived, unit-variance pixels"};
+      case Group::query:
+      case Group::key:               return {.init_variance = 1 / n,                     .source = "appendix M"};
+      case Group::value:             return {.init_variance = attention / n,             .source = "section 3.5, item 3"};
+      case Group::attention_output:  return {.init_variance = attention / fi,            .source = "section 3.5, item 3"};
+      case Group::mlp_up:
+      case Group::mlp_down:          return {.init_variance = sqrt(2 * keep / (F * n)),  .source = "section 3.5, item 2"};
+      case Group::mlp_gate:          return {.init_variance = sqrt(2 * keep / (F * n)),  .source = "derived, as MLP up"};
+      case Group::head:              return {.init_variance = 1,                         .source = "derived, as a tied head"};
+      default:                       return zeros();
+    }
+    // clang-format on
+  }
+
+  /// r_l for l = 1 … depth, then the correlation after the last layer.
+  std::vector<double> token_correlations(long depth) const {
+    const double beta2 = k / std::pow(static_cast<double>(depth), a);
+    const double lambda2 = 1 - beta2;
+    double r = input_correlation * (1 - dropout);
+    std::vector<double> all{r};
+    for (long layer = 0; layer < depth; ++layer) {
+      r = lambda2 * r + beta2 * (1 - dropout);
+      const double relu = r / 2 + (std::sqrt(1 - r * r) + r * std::asin(r)) / std::numbers::pi;
+      r = lambda2 * r + beta2 * (1 - dropout) * relu;
+      all.push_back(r);
+    }
+    return all;
+  }
+
+  void set_values(Values& values) const {
+    values.set(Axis::keep_probability, 1 - dropout);
+    values.set(Axis::skip_power, 1 - k / std::pow(values.at(Axis::depth), a));
+  }
+
+  constexpr void validate(const Shape& shape) const {
+    const auto require = [](bool ok, const char* field, double value, const char* expectation) {
+      if (!ok) throw InvalidInput(field, std::to_string(value), expectation);
+    };
+    require(dropout >= 0 && dropout < 1, "dropout", dropout, "a probability below 1");
+    require(input_correlation > 0 && input_correlation <= 1, "input_correlation", input_correlation,
+            "a correlation above 0 and at most 1");
+    require(embedding_tables >= 1, "embedding_tables", embedding_tables, "a positive integer");
+    require(k > 0, "k", k, "a positive number");
+    for (const long depth : {shape.depth, shape.encoder_depth}) {
+      if (depth == 0) continue;
+      const double beta2 = k / std::pow(static_cast<double>(depth), a);
+      require(beta2 < 1, "depth", static_cast<double>(depth), "a depth for which k/depth^a < 1");
+    }
+  }
+
+  static void parameters(auto& self, auto&& visit) {
+    visit("dropout", self.dropout);
+    visit("input_correlation", self.input_correlation);
+    visit("embedding_tables", self.embedding_tables);
+    visit("k", self.k);
+    visit("a", self.a);
+  }
+
+ private:
+  static constexpr Scaling keep = Axis::keep_probability;
+};
+
+static_assert(Policy<DeepScaleLM>);
+
+}  // namespace scalewise

@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "scalewise/policy/deep_scale_lm.hpp"
+
+namespace scalewise {
+
+/// DeepScaleLM, simple version: one variance for every layer instead of one per layer.
+/// Equation: value and attention output √((1-p)/2)/n in every layer; the rest as DeepScaleLM
+/// Source:   Kedia et al. 2024 (arXiv:2403.09635), appendix M, simplified initialization.
+/// Units:    as DeepScaleLM.
+/// Differs:  as DeepScaleLM. The correlations are still tracked; the rule does not use them.
+struct DeepScaleLMSimple {
+  static constexpr std::string_view id = "deep-scale-lm-simple";
+  static constexpr Source source = DeepScaleLM::source;
+  static constexpr Reference reference = Reference::absolute;
+
+  DeepScaleLM full{};
+
+  constexpr Rule rule(Group group) const {
+    return full.row(group, sqrt(Scaling(Axis::keep_probability) / 2));
+  }
+  constexpr ModelRule model() const { return full.model(); }
+
+  std::vector<double> token_correlations(long depth) const { return full.token_correlations(depth); }
+  void set_values(Values& values) const { full.set_values(values); }
+  constexpr void validate(const Shape& shape) const { full.validate(shape); }
+  static void parameters(auto& self, auto&& visit) { DeepScaleLM::parameters(self.full, visit); }
+};
+
+static_assert(Policy<DeepScaleLMSimple>);
+
+}  // namespace scalewise

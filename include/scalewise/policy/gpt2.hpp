@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "scalewise/core/policy.hpp"
+
+namespace scalewise {
+
+/// GPT-2's initialization: 0.02 everywhere, residual outputs smaller with depth.
+/// Equation: std 0.02; attention output and MLP down 0.02/√(2L); position embedding 0.02
+/// Source:   Radford et al. 2019, section 2.3 (the 1/√N of residual layers, N = 2L); the 0.02 is
+///           the released configuration's initializer_range.
+/// Units:    init_variance is a variance: 0.02² = 0.0004.
+/// Differs:  none; the weight decay 0 of gains and biases is the usual training recipe.
+struct Gpt2 {
+  static constexpr std::string_view id = "gpt2";
+  static constexpr Source source{"Language Models are Unsupervised Multitask Learners",
+                                 "Radford, Wu, Child, Luan, Amodei, Sutskever", "2019", "OpenAI",
+                                 "section 2.3"};
+  static constexpr Reference reference = Reference::absolute;
+
+  constexpr Rule rule(Group group) const {
+    using namespace symbols;
+    constexpr Scaling variance = 0.0004;
+    // clang-format off
+    switch (role_of(group)) {
+      case Role::input:
+      case Role::output:  return {.init_variance = variance, .source = "initializer_range 0.02"};
+      case Role::hidden:
+        if (group == Group::attention_output || group == Group::mlp_down) {
+          return {.init_variance = variance / (2 * L), .source = "section 2.3"};
+        }
+        return {.init_variance = variance, .source = "initializer_range 0.02"};
+      case Role::input_vector:
+      case Role::block_vector:
+      case Role::final_vector:
+      case Role::output_bias:
+      case Role::rescaler: {
+        Rule vector = is_norm_gain(group) ? ones() : zeros();
+        vector.weight_decay = 0;
+        return vector;
+      }
+    }
+    // clang-format on
+    return {};
+  }
+
+  constexpr ModelRule model() const { return {.source = "section 2"}; }
+};
+
+static_assert(Policy<Gpt2>);
+
+}  // namespace scalewise

@@ -1,0 +1,187 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "scalewise/core/policy.hpp"
+
+namespace scalewise {
+
+namespace detail {
+
+/// The three columns that the tables of Tensor Programs V share.
+enum class MupColumn { input, output, hidden };
+
+constexpr MupColumn mup_column(Group group) {
+  switch (role_of(group)) {
+    case Role::output:
+      return MupColumn::output;
+    case Role::hidden:
+      return MupColumn::hidden;
+    default:
+      return MupColumn::input;  // input weights, all biases and all gains
+  }
+}
+
+/// What every cell of the column shares: gains start at one divided by their multiplier, biases at
+/// zero, and decay is independent of width in the independent form (section B.3).
+constexpr Rule mup_row(Group group, Rule row) {
+  row.decay_form = DecayForm::independent;
+  if (is_norm_gain(group)) {
+    row.init_variance = 0;
+    row.init_mean = 1 / row.multiplier.scaling;
+    row.distribution = Distribution::constant;
+  } else if (role_of(group) != Role::input && role_of(group) != Role::hidden &&
+             role_of(group) != Role::output) {
+    row.init_variance = 0;
+    row.distribution = Distribution::constant;
+  }
+  if (group == Group::head_bias) row.epsilon = row.multiplier.scaling;  // its gradient is of order 1
+  return row;
+}
+
+/// Equation: attention scale √C0/C, which is 1/√C at the base. Source: TP-V, section B.1.
+constexpr ModelRule mup_model(const Multiplier& tied_logits) {
+  using namespace symbols;
+  return {.attention_scale = 1 / (sqrt(C) * sqrt(m_C)),
+          .tied_logit_multiplier = tied_logits,
+          .source = "section B.1"};
+}
+
+inline constexpr Source tensor_programs_v{
+    "Tensor Programs V: Tuning Large Neural Networks via Zero-Shot Hyperparameter Transfer",
+    "Yang, Hu, Babuschkin, Sidor, Liu, Farhi, Ryder, Pachocki, Chen, Gao", "2022",
+    "arXiv:2203.03466v2", "Tables 3, 8 and 9, sections B.1 and B.3"};
+
+}  // namespace detail
+
+/// Maximal update parametrization, Table 3: no multipliers.
+/// Equation: the table below; fi and fo are ratios to the base, of this matrix's own fans
+/// Source:   Yang et al. 2022 (arXiv:2203.03466v2), Table 3; attention and per-matrix fans section
+///           B.1; decay and epsilon section B.3.
+/// Units:    init_variance is a factor on the base model's variance; rates are factors on the
+///           global rate.
+/// Differs:  the fan-in of input weights, gains and biases does not grow and is written 1. The
+///           hidden SGD rate is fo/fi, which is the table's 1 when both grow alike. Epsilon follows
+///           the gradient per entry: derived, and the same in all three tables after conversion.
+struct MaximalUpdateTable3 {
+  static constexpr std::string_view id = "maximal-update";
+  static constexpr Source source = detail::tensor_programs_v;
+  static constexpr Reference reference = Reference::base;
+
+  constexpr Rule rule(Group group) const {
+    constexpr Scaling fi = symbols::m_fi;
+    constexpr Scaling fo = symbols::m_fo;
+    constexpr Scaling n = symbols::m_N;
+    Rule row;
+    // clang-format off
+    switch (detail::mup_column(group)) {
+      case detail::MupColumn::input:  row = {.init_variance = 1,             .multiplier = 1, .sgd_rate = fo,      .adamw_rate = 1,      .epsilon = 1 / n, .source = "Table 3, input weights and biases"}; break;
+      case detail::MupColumn::output: row = {.init_variance = 1 / (fi * fi), .multiplier = 1, .sgd_rate = 1 / fi,  .adamw_rate = 1 / fi, .epsilon = 1,     .source = "Table 3, output weights"}; break;
+      case detail::MupColumn::hidden: row = {.init_variance = 1 / fi,        .multiplier = 1, .sgd_rate = fo / fi, .adamw_rate = 1 / fi, .epsilon = 1 / n, .source = "Table 3, hidden weights"}; break;
+    }
+    // clang-format on
+    return detail::mup_row(group, row);
+  }
+
+  constexpr ModelRule model() const { return detail::mup_model(1 / symbols::m_N); }
+};
+
+/// Maximal update parametrization, Table 8: the output carries a multiplier 1/fi.
+/// Equation: the table below; fi and fo are ratios to the base, of this matrix's own fans
+/// Source:   Yang et al. 2022 (arXiv:2203.03466v2), Table 8.
+/// Units:    as MaximalUpdateTable3.
+/// Differs:  as MaximalUpdateTable3.
+struct MaximalUpdateTable8 {
+  static constexpr std::string_view id = "maximal-update";
+  static constexpr Source source = detail::tensor_programs_v;
+  static constexpr Reference reference = Reference::base;
+
+  constexpr Rule rule(Group group) const {
+    constexpr Scaling fi = symbols::m_fi;
+    constexpr Scaling fo = symbols::m_fo;
+    constexpr Scaling n = symbols::m_N;
+    Rule row;
+    // clang-format off
+    switch (detail::mup_column(group)) {
+      case detail::MupColumn::input:  row = {.init_variance = 1,      .multiplier = 1,      .sgd_rate = fo,      .adamw_rate = 1,      .epsilon = 1 / n,  .source = "Table 8, input weights and biases"}; break;
+      case detail::MupColumn::output: row = {.init_variance = 1,      .multiplier = 1 / fi, .sgd_rate = fi,      .adamw_rate = 1,      .epsilon = 1 / fi, .source = "Table 8, output weights"}; break;
+      case detail::MupColumn::hidden: row = {.init_variance = 1 / fi, .multiplier = 1,      .sgd_rate = fo / fi, .adamw_rate = 1 / fi, .epsilon = 1 / n,  .source = "Table 8, hidden weights"}; break;
+    }
+    // clang-format on
+    return detail::mup_row(group, row);
+  }
+
+  constexpr ModelRule model() const { return detail::mup_model(1 / symbols::m_N); }
+};
+
+/// Maximal update parametrization, Table 9: the rates of SGD are all 1.
+/// Equation: the table below; fi and fo are ratios to the base, of this matrix's own fans
+/// Source:   Yang et al. 2022 (arXiv:2203.03466v2), Table 9.
+/// Units:    as MaximalUpdateTable3.
+/// Differs:  as MaximalUpdateTable3; a gain starts at 1/√fo, so that with its multiplier it acts as 1.
+struct MaximalUpdateTable9 {
+  static constexpr std::string_view id = "maximal-update";
+  static constexpr Source source = detail::tensor_programs_v;
+  static constexpr Reference reference = Reference::base;
+
+  constexpr Rule rule(Group group) const {
+    constexpr Scaling fi = symbols::m_fi;
+    constexpr Scaling fo = symbols::m_fo;
+    constexpr Scaling n = symbols::m_N;
+    Rule row;
+    // clang-format off
+    switch (detail::mup_column(group)) {
+      case detail::MupColumn::input:  row = {.init_variance = 1 / fo, .multiplier = sqrt(fo),     .sgd_rate = 1,       .adamw_rate = 1 / sqrt(fo), .epsilon = sqrt(fo) / n, .source = "Table 9, input weights and biases"}; break;
+      case detail::MupColumn::output: row = {.init_variance = 1 / fi, .multiplier = 1 / sqrt(fi), .sgd_rate = 1,       .adamw_rate = 1 / sqrt(fi), .epsilon = 1 / sqrt(fi), .source = "Table 9, output weights"}; break;
+      case detail::MupColumn::hidden: row = {.init_variance = 1 / fi, .multiplier = 1,            .sgd_rate = fo / fi, .adamw_rate = 1 / fi,       .epsilon = 1 / n,        .source = "Table 9, hidden weights"}; break;
+    }
+    // clang-format on
+    return detail::mup_row(group, row);
+  }
+
+  constexpr ModelRule model() const { return detail::mup_model(1 / sqrt(symbols::m_N)); }
+};
+
+/// Maximal update parametrization in the formulation of one's choice.
+/// Source:   Yang et al. 2022 (arXiv:2203.03466v2), Tables 3, 8 (the default) and 9.
+struct MaximalUpdate {
+  static constexpr std::string_view id = "maximal-update";
+  static constexpr Source source = detail::tensor_programs_v;
+  static constexpr Reference reference = Reference::base;
+
+  int table = 8;
+  bool zero_head = false;   // recommended by the authors, section D.2
+  bool zero_query = false;  // likewise
+
+  constexpr Rule rule(Group group) const {
+    Rule row = table == 3   ? MaximalUpdateTable3{}.rule(group)
+               : table == 8 ? MaximalUpdateTable8{}.rule(group)
+                            : MaximalUpdateTable9{}.rule(group);
+    if ((zero_head && group == Group::head) || (zero_query && group == Group::query)) {
+      row.init_variance = 0;
+      row.distribution = Distribution::constant;
+    }
+    return row;
+  }
+
+  constexpr ModelRule model() const {
+    return table == 9 ? MaximalUpdateTable9{}.model() : MaximalUpdateTable8{}.model();
+  }
+
+  constexpr void validate(const Shape&) const {
+    if (table != 3 && table != 8 && table != 9) {
+      throw InvalidInput("table", std::to_string(table), "3, 8 or 9");
+    }
+  }
+
+  static void parameters(auto& self, auto&& visit) {
+    visit("table", self.table);
+    visit("zero_head", self.zero_head);
+    visit("zero_query", self.zero_query);
+  }
+};
+
+static_assert(Policy<MaximalUpdateTable3> && Policy<MaximalUpdateTable8> &&
+              Policy<MaximalUpdateTable9> && Policy<MaximalUpdate>);
+
+}  // namespace scalewise

@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "scalewise/policy/neural_tangent.hpp"
+
+namespace scalewise {
+
+/// Meta-principled scaling: the family between neural-tangent (s = 0) and maximal-update (s = 1).
+/// Equation: head variance C/n^(1+s), tied logits times n^(-(1+s)/2); rates of all groups but the
+///           head times n^s (SGD) or n^(s/2) (AdamW); everything else as NeuralTangent
+/// Source:   Dinan, Yaida, Zhang 2023 (arXiv:2304.02034v1), eq. (1.34) with footnotes 8 and 26;
+///           the family is Yaida's (arXiv:2210.04909v1).
+/// Units:    s is an exponent between 0 and 1.
+/// Differs:  as NeuralTangent; for gains and biases, which the source lacks, n is their own fan-out.
+struct MetaPrincipled {
+  static constexpr std::string_view id = "meta-principled";
+  static constexpr Source source{"Effective Theory of Transformers at Initialization",
+                                 "Dinan, Yaida, Zhang", "2023", "arXiv:2304.02034v1",
+                                 "eq. (1.34), footnotes 8 and 26"};
+  static constexpr Reference reference = Reference::absolute;
+
+  double s = 0.5;
+  NeuralTangent neural_tangent{};
+
+  constexpr Rule rule(Group group) const {
+    using namespace symbols;
+    Rule row = neural_tangent.rule(group);
+    if (group == Group::head) {
+      row.init_variance = row.init_variance.scaling / pow(n, exponent(s));
+    } else if (group != Group::head_bias) {
+      const Role role = role_of(group);
+      const Scaling& width = role == Role::input || role == Role::hidden ? n : fo;
+      row.sgd_rate = row.sgd_rate.scaling * pow(width, exponent(s));
+      row.adamw_rate = row.adamw_rate.scaling * pow(width, exponent(s / 2));
+      row.epsilon = row.epsilon.scaling / pow(width, exponent(s / 2));
+    }
+    return row;
+  }
+
+  constexpr ModelRule model() const {
+    using namespace symbols;
+    return {.attention_scale = 1 / sqrt(C),
+            .tied_logit_multiplier = pow(n, exponent(-(1 + s) / 2)),
+            .source = "eq. (1.34)"};
+  }
+
+  constexpr Shape adapt(Shape shape) const { return neural_tangent.adapt(shape); }
+
+  constexpr void validate(const Shape&) const {
+    if (!(s >= 0 && s <= 1)) {
+      throw InvalidInput("s", std::to_string(s), "a number between 0 and 1",
+                         "0 is neural-tangent, 1 is maximal-update");
+    }
+  }
+
+  static void parameters(auto& self, auto&& visit) {
+    visit("s", self.s);
+    NeuralTangent::parameters(self.neural_tangent, visit);
+  }
+};
+
+static_assert(Policy<MetaPrincipled>);
+
+}  // namespace scalewise

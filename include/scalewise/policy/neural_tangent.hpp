@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <string>
+#include <type_traits>
+
+#include "scalewise/core/policy.hpp"
+
+namespace scalewise {
+
+/// The order-one constants of the effective theory, one per group, 1 unless set.
+/// Equation: C_G multiplies a group's initial variance, Λ_G its rate.
+/// Source:   arXiv:2304.02034v1, eqs. (1.25)-(1.33) and (1.99)-(1.116).
+struct OrderOne {
+  std::array<double, group_count> values = filled_with_one();
+
+  constexpr double operator[](Group group) const { return values[static_cast<std::size_t>(group)]; }
+  constexpr double& operator[](Group group) { return values[static_cast<std::size_t>(group)]; }
+
+  /// Calls visit("<prefix>_<group>", constant) for every constant that can be set; of a const
+  /// object, for those that have been.
+  static void visit_all(const std::string& prefix, auto& constants, auto&& visit) {
+    constexpr bool settable = !std::is_const_v<std::remove_reference_t<decltype(constants)>>;
+    for (std::size_t g = 0; g < group_count; ++g) {
+      if (!settable && constants.values[g] == 1) continue;
+      visit(prefix + "_" + std::string(group_names[g]), constants.values[g]);
+    }
+  }
+
+ private:
+  static constexpr std::array<double, group_count> filled_with_one() {
+    std::array<double, group_count> all{};
+    for (double& value : all) value = 1;
+    return all;
+  }
+};
+
+/// Neural-tangent scaling: initial variances that keep preactivations of order one, and relative
+/// rates that keep the neural tangent kernel of order one.
+/// Equation: the table below, times C_G (variance) and Λ_G (rate)
+/// Source:   Dinan, Yaida, Zhang 2023 (arXiv:2304.02034v1): variances eqs. (1.25)-(1.33), SGD rates
+///           eqs. (1.99)-(1.107), AdamW rates eqs. (1.108)-(1.116).
+/// Units:    init_variance is a variance; rates are factors on the global rate; the decay of (1.94)
+///           is independent of the rate factor.
+/// Differs:  rows marked "derived" are tensors that the paper's models do not have: a gain or bias
+///           of fan-out fo gets rate 1 under SGD and 1/√fo under AdamW, by the argument of (1.95).
+///           Adam's epsilon follows the gradient, whose size is the AdamW rate over the SGD rate;
+///           the paper keeps it fixed.
+struct NeuralTangent {
+  static constexpr std::string_view id = "neural-tangent";
+  static constexpr Source source{"Effective Theory of Transformers at Initialization",
+                                 "Dinan, Yaida, Zhang", "2023", "arXiv:2304.02034v1",
+                                 "eqs. (1.25)-(1.33), (1.99)-(1.116)"};
+  static constexpr Reference reference = Reference::absolute;
+
+  OrderOne init_constant{};        // C_G
+  OrderOne rate_constant{};        // Λ_G
+  bool mlp_ratio_in_rates = true;  // the paper's experiments drop M from the two MLP AdamW rates
+
+  constexpr Rule rule(Group group) const {
+    Rule row = table(group);
+    row.epsilon = row.adamw_rate.scaling / row.sgd_rate.scaling;
+    row.decay_form = DecayForm::independent;
+    if (!mlp_ratio_in_rates) {
+      row.adamw_rate = substitute(row.adamw_rate.scaling, Axis::mlp_ratio, 1);
+    }
+    row.init_variance = init_constant[group] * row.init_variance.scaling;
+    row.sgd_rate = rate_constant[group] * row.sgd_rate.scaling;
+    row.adamw_rate = rate_constant[group] * row.adamw_rate.scaling;
+    return row;
+  }
+
+  constexpr ModelRule model() const {
+    using namespace symbols;
+    return {.attention_scale = 1 / sqrt(C),
+            .tied_logit_multiplier = 1 / sqrt(n),
+            .source = "eq. (1.33)"};
+  }
+
+  /// The paper's language models tie the head to the token embedding.
+  constexpr Shape adapt(Shape shape) const {
+    if (shape.input == Input::token && !shape.tied_head) shape.tied_head = true;
+    return shape;
+  }
+
+  static void parameters(auto& self, auto&& visit) {
+    visit("mlp_ratio_in_rates", self.mlp_ratio_in_rates);
+    OrderOne::visit_all("C", self.init_constant, visit);
+    OrderOne::visit_all("Lambda", self.rate_constant, visit);
+  }
+
+ private:
+  static constexpr Rule table(Group group) {
+    using namespace symbols;
+    // clang-format off
+    switch (group) {
+      case Group::patch_embedding:    return {.init_variance = 1 / n_patch, .sgd_rate = 1 / n_patch, .adamw_rate = 1 / (n_patch * sqrt(n)), .source = "(1.25), (1.99), (1.108)"};
+      case Group::token_embedding:    return {.init_variance = 1,           .sgd_rate = 1,           .adamw_rate = 1 / sqrt(n),             .source = "(1.25), (1.99), (1.108)"};
+      case Group::position_embedding: return {.init_variance = 1,           .sgd_rate = 1,           .adamw_rate = 1 / sqrt(n),             .source = "(1.26), (1.100), (1.109)"};
+      case Group::query:              return {.init_variance = 1 / n,       .sgd_rate = 1 / n,       .adamw_rate = 1 / (n * sqrt(n)),       .source = "(1.27), (1.101), (1.110)"};
+      case Group::key:                return {.init_variance = 1 / n,       .sgd_rate = 1 / n,       .adamw_rate = 1 / (n * sqrt(n)),       .source = "(1.28), (1.102), (1.111)"};
+      case Group::value:              return {.init_variance = 1 / n,       .sgd_rate = 1 / n,       .adamw_rate = 1 / (n * sqrt(n)),       .source = "(1.29), (1.103), (1.112)"};
+      case Group::attention_output:   return {.init_variance = 1 / fi,      .sgd_rate = 1 / fi,      .adamw_rate = 1 / (fi * sqrt(n)),      .source = "(1.30), (1.104), (1.113)"};  // fi = H*C, the paper's n
+      case Group::mlp_up:             return {.init_variance = 1 / n,       .sgd_rate = 1 / n,       .adamw_rate = 1 / (n * sqrt(M * n)),   .source = "(1.31), (1.105), (1.114)"};
+      case Group::mlp_down:           return {.init_variance = 1 / (M * n), .sgd_rate = 1 / (M * n), .adamw_rate = 1 / (M * n * sqrt(n)),   .source = "(1.32), (1.106), (1.115)"};
+      case Group::head:               return {.init_variance = 1 / n,       .sgd_rate = 1 / n,       .adamw_rate = 1 / (n * sqrt(n_out)),   .source = "(1.33), (1.107), (1.116)"};
+      case Group::head_bias:          return {.init_variance = 0,           .sgd_rate = 1,           .adamw_rate = 1 / sqrt(n_out), .weight_decay = 0, .source = "(1.33), (1.107), (1.116)"};
+      case Group::mlp_gate:           return {.init_variance = 1 / n,       .sgd_rate = 1 / n,       .adamw_rate = 1 / (n * sqrt(M * n)),   .source = "derived, as MLP up"};
+      case Group::segment_embedding:
+      case Group::class_token:        return {.init_variance = 1,           .sgd_rate = 1,           .adamw_rate = 1 / sqrt(n),             .source = "derived, as position"};
+      case Group::embedding_norm_gain:
+      case Group::norm_gain:
+      case Group::final_norm_gain:    return {.init_mean = 1,               .sgd_rate = 1,           .adamw_rate = 1 / sqrt(fo), .distribution = Distribution::constant, .source = "derived"};
+      case Group::embedding_norm_bias:
+      case Group::patch_bias:
+      case Group::norm_bias:
+      case Group::hidden_bias:
+      case Group::relative_position:
+      case Group::residual_gain:
+      case Group::final_norm_bias:
+      case Group::attention_step:
+      case Group::mlp_step:
+      case Group::qk_scale:
+      case Group::up_scale:
+      case Group::gate_scale:
+      case Group::logit_scale:        return {.init_variance = 0,           .sgd_rate = 1,           .adamw_rate = 1 / sqrt(fo), .distribution = Distribution::constant, .source = "derived"};
+    }
+    // clang-format on
+    return {};
+  }
+};
+
+static_assert(Policy<NeuralTangent>);
+
+}  // namespace scalewise

@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "scalewise/policy/normalized.hpp"
+
+namespace scalewise {
+
+/// nGPT: the normalized transformer as published, with one rate for every tensor.
+/// Equation: the column below; rescalers are stored at 1/√n
+/// Source:   Loshchilov, Hsieh, Sun, Ginsburg 2025 (arXiv:2410.01131); read as column "nGPT" of
+///           Table 1 of Shigida, Hanin, Gromov 2026 (arXiv:2604.27077v2).
+/// Units:    rates are factors on the global rate; no weight decay.
+/// Differs:  none.
+struct NGpt {
+  static constexpr std::string_view id = "ngpt";
+  static constexpr Source source = detail::nu_gpt_source;
+  static constexpr Reference reference = Reference::absolute;
+
+  constexpr NormalizedColumn column() const {
+    using namespace symbols;
+    // clang-format off
+    return {
+        .base_rate   = 1,
+        .input_rate  = 1,
+        .hidden_rate = 1,
+        .output_rate = 1,
+        .step_init   = 0.05,
+        .scale       = 1 / sqrt(n),
+        .logit_init  = 1,
+    };
+    // clang-format on
+  }
+
+  constexpr Rule rule(Group group) const { return normalized_row(group, column()); }
+  constexpr ModelRule model() const { return normalized_model(); }
+  constexpr Shape adapt(Shape shape) const { return normalized_shape(shape); }
+  static constexpr bool supports(Optimizer optimizer) { return optimizer == Optimizer::adamw; }
+};
+
+static_assert(Policy<NGpt>);
+
+}  // namespace scalewise

@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "scalewise/policy/normalized.hpp"
+
+namespace scalewise {
+
+/// nGPT with Depth-μP's corrections: hidden rates fall with width and with √depth.
+/// Equation: the column below; m_N = n/n0, m_L = L/L0
+/// Source:   Shigida, Hanin, Gromov 2026 (arXiv:2604.27077v2), Table 1, column "Depth-μP".
+/// Units:    rates are factors on the global rate; no weight decay.
+/// Differs:  none. The source uses this column to show that depth transfer breaks (section 4.5).
+struct NGptDepthMup {
+  static constexpr std::string_view id = "ngpt-depth-mup";
+  static constexpr Source source = detail::nu_gpt_source;
+  static constexpr Reference reference = Reference::absolute;
+
+  constexpr NormalizedColumn column() const {
+    using namespace symbols;
+    // clang-format off
+    return {
+        .base_rate   = 1,
+        .input_rate  = 1 / sqrt(m_N),
+        .hidden_rate = 1 / (m_N * sqrt(m_L)),
+        .output_rate = 1 / m_N,
+        .step_init   = 0.05 / sqrt(m_L),
+        .scale       = 0.03,
+        .logit_init  = 1,
+    };
+    // clang-format on
+  }
+
+  constexpr Rule rule(Group group) const { return normalized_row(group, column()); }
+  constexpr ModelRule model() const { return normalized_model(); }
+  constexpr Shape adapt(Shape shape) const { return normalized_shape(shape); }
+  static constexpr bool supports(Optimizer optimizer) { return optimizer == Optimizer::adamw; }
+};
+
+static_assert(Policy<NGptDepthMup>);
+
+}  // namespace scalewise

@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "scalewise/core/policy.hpp"
+
+namespace scalewise {
+
+/// PyTorch's defaults: what a model gets when nobody initializes it.
+/// Equation: Linear: W, b ~ U(-1/√fi, 1/√fi), variance 1/(3fi); Embedding ~ N(0, 1)
+/// Source:   PyTorch documentation (2.x) of nn.Linear, nn.Embedding and nn.LayerNorm.
+/// Units:    init_variance is a variance; rate and decay are 1 everywhere.
+/// Differs:  nn.MultiheadAttention instead draws its fused input projection by Xavier's rule; here
+///           query, key and value are nn.Linear.
+struct PyTorch {
+  static constexpr std::string_view id = "pytorch";
+  static constexpr Source source{"PyTorch documentation", "PyTorch contributors", "2.x", "torch.nn",
+                                 "Linear, Embedding, LayerNorm"};
+  static constexpr Reference reference = Reference::absolute;
+
+  constexpr Rule rule(Group group) const {
+    using namespace symbols;
+    constexpr auto uniform = Distribution::uniform;
+    if (is_norm_gain(group)) return ones();
+    switch (group) {
+      case Group::token_embedding:
+      case Group::position_embedding:
+      case Group::segment_embedding:
+        return {.init_variance = 1, .source = "nn.Embedding"};
+      case Group::class_token:
+      case Group::embedding_norm_bias:
+      case Group::norm_bias:
+      case Group::final_norm_bias:
+      case Group::relative_position:
+        return zeros();
+      default:
+        return {.init_variance = 1 / (3 * fi), .distribution = uniform, .source = "nn.Linear"};
+    }
+  }
+
+  constexpr ModelRule model() const { return {.source = "nn.MultiheadAttention"}; }
+};
+
+static_assert(Policy<PyTorch>);
+
+}  // namespace scalewise

@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+/// scalewise: from a transformer's shape to every tensor's initial variance, learning rate, decay
+/// and multiplier, under a published rule. This header needs the standard library only.
+#pragma once
+
+#include "scalewise/core/axis.hpp"
+#include "scalewise/core/error.hpp"
+#include "scalewise/core/exponent.hpp"
+#include "scalewise/core/group.hpp"
+#include "scalewise/core/policy.hpp"
+#include "scalewise/core/print.hpp"
+#include "scalewise/core/rule.hpp"
+#include "scalewise/core/scaling.hpp"
+#include "scalewise/core/shape.hpp"
+#include "scalewise/core/tensor.hpp"
+#include "scalewise/core/values.hpp"
+#include "scalewise/formulation.hpp"
+#include "scalewise/make_plan.hpp"
+#include "scalewise/plan.hpp"
+#include "scalewise/policy/all.hpp"
+#include "scalewise/presets.hpp"
+#include "scalewise/registry.hpp"

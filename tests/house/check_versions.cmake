@@ -1,0 +1,25 @@
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+#
+# cmake -D source=<dir> -P check_versions.cmake
+# Fails unless CMakeLists.txt, CITATION.cff and the top heading of CHANGELOG.md name one version.
+cmake_minimum_required(VERSION 3.25)
+
+function(read_version file pattern result)
+  file(READ ${source}/${file} text)
+  if(NOT text MATCHES "${pattern}")
+    message(FATAL_ERROR "${file}: no version found")
+  endif()
+  set(${result} ${CMAKE_MATCH_1} PARENT_SCOPE)
+endfunction()
+
+set(number "([0-9]+\\.[0-9]+\\.[0-9]+)")
+read_version(CMakeLists.txt "project\\(scalewise[^)]*VERSION ${number}" cmake)
+read_version(CITATION.cff "\nversion: \"?${number}" citation)
+read_version(CHANGELOG.md "^[^#]*# [^#]*## \\[?${number}" changelog)
+
+if(NOT cmake STREQUAL citation OR NOT cmake STREQUAL changelog)
+  message(FATAL_ERROR "The versions differ: CMakeLists.txt ${cmake}, CITATION.cff ${citation}, "
+    "CHANGELOG.md ${changelog}")
+endif()
+message(STATUS "Version ${cmake} in all three files")
