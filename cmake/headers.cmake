@@ -4,6 +4,7 @@
 # Public headers that need the standard library only.
 set(SCALEWISE_HEADERS
   include/scalewise/core/axis.hpp
+  include/scalewise/core/correlation.hpp
   include/scalewise/core/error.hpp
   include/scalewise/core/exponent.hpp
   include/scalewise/core/group.hpp

@@ -49,18 +49,17 @@ struct Arguments {
 };
 
 std::string rule_list() {
-  Table table{{}, {"rule", "init variances", "parameters", "source"}, {}};
+  Table table{{}, {"rule", "base", "optimizer", "parameters", "source"}, {}};
   for (const scalewise::RuleInfo& rule : scalewise::rules()) {
-    std::vector<std::string> parameters;
+    std::string parameters;
     for (const scalewise::Parameter& p : rule.parameters) {
-      parameters.push_back(p.name + "=" + scalewise::number_text(p.value));
+      parameters += (parameters.empty() ? "" : " ") + p.name + "=" + scalewise::number_text(p.value);
     }
-    table.rows.push_back(
-        {std::string(rule.id),
-         rule.reference == scalewise::Reference::base ? "over base" : "absolute",
-         parameters.empty() ? "-" : scalewise::detail::joined(parameters, "", " ", ""),
-         std::string(rule.source.authors) + " " + std::string(rule.source.year) + ", " +
-             std::string(rule.source.id) + ", " + std::string(rule.source.where)});
+    table.rows.push_back({std::string(rule.id), rule.needs_base ? "needed" : "-",
+                          rule.sgd ? "sgd, adamw" : "adamw", parameters.empty() ? "-" : parameters,
+                          std::string(rule.source.authors) + " " + std::string(rule.source.year) +
+                              ", " + std::string(rule.source.id) + ", " +
+                              std::string(rule.source.where)});
   }
   return render(table, TableFormat::text);
 }
@@ -168,8 +167,11 @@ std::string heading(const Plan& plan) {
 }
 
 std::string footing(const std::vector<Plan>& plans) {
-  const std::vector<std::string> symbols = legend(plans);
-  return symbols.empty() ? "" : scalewise::detail::joined(symbols, "where ", "\n      ", "\n");
+  std::string text;
+  for (const std::string& line : legend(plans)) {
+    text += (text.empty() ? "where " : "      ") + line + "\n";
+  }
+  return text;
 }
 
 std::string as_tables(const std::vector<Plan>& plans, bool compare, bool layers, TableFormat format) {

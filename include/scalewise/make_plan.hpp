@@ -23,10 +23,12 @@ constexpr bool varies_by_entry(Axis axis) {
   return axis == Axis::layer || axis == Axis::token_correlation || axis == Axis::fan_total;
 }
 
-/// Walks one shape through one rule.
+/// Walks one shape through one rule. A template, so that only who makes a plan compiles it; its
+/// argument is PolicyView, so that they compile it once.
+template <class View>
 class Planner {
  public:
-  Planner(const PolicyView& policy, Optimizer optimizer, DecayForm decay, const Shape& target,
+  Planner(const View& policy, Optimizer optimizer, DecayForm decay, const Shape& target,
           const std::optional<Shape>& base)
       : policy_(policy) {
     plan_.rule = policy.id;
@@ -45,8 +47,7 @@ class Planner {
   }
 
   Plan make() && {
-    const bool fill = heads_fill_width(plan_.shape) && (!plan_.base || heads_fill_width(*plan_.base));
-    const std::vector<Tensor> all = tensors(plan_.shape, fill);
+    const std::vector<Tensor> all = tensors(plan_.shape, plan_.base.value_or(plan_.shape));
     plan_.entries.reserve(all.size());
     for (const Tensor& tensor : all) add(tensor);
     add_model();
@@ -206,7 +207,7 @@ class Planner {
     }
   }
 
-  const PolicyView& policy_;
+  const View& policy_;
   Plan plan_;
   std::array<std::vector<double>, 4> correlations_;
   std::array<bool, axis_count> sizes_{};
@@ -227,7 +228,7 @@ Plan make_plan(const Shape& target, const std::optional<Shape>& base = {}, const
                DecayForm decay = DecayForm::coupled) {
   if constexpr (require_policy<P>()) {
     const PolicyView view(policy);
-    return detail::Planner(view, optimizer, decay, target, base).make();
+    return detail::Planner<PolicyView>(view, optimizer, decay, target, base).make();
   }
 }
 

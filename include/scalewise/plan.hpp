@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <string>
@@ -27,7 +26,7 @@ struct Number {
 };
 
 /// Standard deviation of a planned variance.
-inline double std_dev(const Number<Kind::variance>& variance) { return std::sqrt(variance.value); }
+inline double std_dev(const Number<Kind::variance>& variance) { return root(variance.value, 2); }
 
 /// The value of a symbol that formulas use.
 struct Symbol {

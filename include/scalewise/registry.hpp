@@ -19,23 +19,64 @@ struct RuleInfo {
   std::string_view id;
   Source source;
   Reference reference = Reference::absolute;
+  bool needs_base = false;
+  bool sgd = true;
+  bool adamw = true;
   std::vector<Parameter> parameters;  // with their defaults
 };
 
+/// True when any number of a rule depends on the base shape.
+template <Policy P>
+constexpr bool needs_base(const P& policy) {
+  const ModelRule model = model_of(policy);
+  bool relative = model.attention_scale.scaling.is_relative() ||
+                  model.residual_skip.scaling.is_relative() ||
+                  model.residual_branch.scaling.is_relative() ||
+                  model.logit_multiplier.scaling.is_relative() ||
+                  model.tied_logit_multiplier.scaling.is_relative();
+  for (std::size_t g = 0; g < group_count; ++g) {
+    const Rule rule = rule_of(policy, static_cast<Group>(g));
+    relative = relative || rule.init_variance.scaling.is_relative() ||
+               rule.init_mean.scaling.is_relative() || rule.multiplier.scaling.is_relative() ||
+               rule.sgd_rate.scaling.is_relative() || rule.adamw_rate.scaling.is_relative() ||
+               rule.weight_decay.scaling.is_relative() || rule.epsilon.scaling.is_relative();
+  }
+  return relative;
+}
+
 /// Every shipped rule, in the order of the docs.
-inline std::vector<RuleInfo> rules() {
+template <class = void>  // so that only who calls it compiles all policies
+std::vector<RuleInfo> rules() {
   std::vector<RuleInfo> all;
   for_each_policy([&]<class P>() {
     const P policy{};
-    all.push_back({P::id, P::source, P::reference, PolicyView(policy).parameters});
+    const PolicyView view(policy);
+    all.push_back({P::id, P::source, P::reference, needs_base(policy),
+                   view.supports(Optimizer::sgd), view.supports(Optimizer::adamw), view.parameters});
   });
   return all;
 }
 
 namespace detail {
 
+/// Writes a number into a field of a policy.
+/// Throws:   InvalidInput for a non-finite value, or a fraction for a whole number.
+template <class Field>
+void assign(Field& field, const Parameter& parameter) {
+  const double value = parameter.value;
+  const auto require = [&](bool ok, const char* expectation) {
+    if (!ok) throw InvalidInput(parameter.name, number_text(value), expectation);
+  };
+  require(value > -1e9 && value < 1e9, "a number between -1e9 and 1e9");
+  if constexpr (std::is_same_v<Field, bool>) require(value == 0 || value == 1, "true or false");
+  if constexpr (std::is_same_v<Field, int>) {
+    require(value == static_cast<int>(value), "a whole number");
+  }
+  field = static_cast<Field>(value);
+}
+
 /// Sets one field of a policy by name.
-/// Throws:   InvalidInput for an unknown name, a non-finite value, or a fraction for a whole number.
+/// Throws:   InvalidInput for an unknown name or a value that the field cannot take.
 template <class P>
 void set_parameter(P& policy, const Parameter& parameter) {
   bool found = false;
@@ -45,25 +86,13 @@ void set_parameter(P& policy, const Parameter& parameter) {
       known.emplace_back(name);
       if (parameter.name != name) return;
       found = true;
-      using Field = std::remove_reference_t<decltype(field)>;
-      const double value = parameter.value;
-      const bool whole = value > -1e9 && value < 1e9 && value == static_cast<double>(static_cast<long>(value));
-      if (!(value > -1e300 && value < 1e300)) {
-        throw InvalidInput(parameter.name, number_text(value), "a finite number");
-      }
-      if (std::is_same_v<Field, bool> && value != 0 && value != 1) {
-        throw InvalidInput(parameter.name, number_text(value), "true (1) or false (0)");
-      }
-      if (std::is_same_v<Field, int> && !whole) {
-        throw InvalidInput(parameter.name, number_text(value), "a whole number");
-      }
-      field = static_cast<Field>(value);
+      assign(field, parameter);
     });
   }
-  if (!found) {
-    throw InvalidInput("parameter", parameter.name, "a parameter of " + std::string(P::id),
-                       known.empty() ? "it has none" : "did you mean " + nearest(parameter.name, known) + "?");
-  }
+  if (found) return;
+  throw InvalidInput(
+      "parameter", parameter.name, "a parameter of " + std::string(P::id),
+      known.empty() ? "it has none" : "did you mean " + nearest(parameter.name, known) + "?");
 }
 
 }  // namespace detail
@@ -73,34 +102,33 @@ void set_parameter(P& policy, const Parameter& parameter) {
 template <class Visitor>
 void with_policy(std::string_view id, const std::vector<Parameter>& parameters, Visitor&& visit) {
   bool found = false;
-  std::vector<std::string> known;
   for_each_policy([&]<class P>() {
-    known.emplace_back(P::id);
     if (found || P::id != id) return;
     found = true;
     P policy{};
     for (const Parameter& parameter : parameters) detail::set_parameter(policy, parameter);
     visit(policy);
   });
-  if (!found) {
-    throw InvalidInput("rule", std::string(id), "the id of a rule",
-                       "did you mean " + nearest(id, known) + "?");
-  }
+  if (found) return;
+  std::vector<std::string> known;
+  for_each_policy([&]<class P>() { known.emplace_back(P::id); });
+  throw InvalidInput("rule", std::string(id), "the id of a rule",
+                     "did you mean " + nearest(id, known) + "?");
 }
 
 /// make_plan with the rule named at run time.
 /// Throws:   InvalidInput as make_plan, and for an unknown rule or parameter.
-inline Plan make_plan(std::string_view rule, Optimizer optimizer, const Shape& target,
+template <class = void>  // so that only who calls it compiles all policies
+Plan make_plan(std::string_view rule, Optimizer optimizer, const Shape& target,
                       const std::optional<Shape>& base = {},
                       const std::vector<Parameter>& parameters = {},
                       DecayForm decay = DecayForm::coupled) {
-  std::optional<Plan> plan;
-  with_policy(rule, parameters, [&]<class P>(const P& policy) {
-    plan = optimizer == Optimizer::sgd
-               ? make_plan<P, Optimizer::sgd>(target, base, policy, decay)
-               : make_plan<P, Optimizer::adamw>(target, base, policy, decay);
+  Plan plan;
+  with_policy(rule, parameters, [&](const auto& policy) {
+    const PolicyView view(policy);
+    plan = detail::Planner<PolicyView>(view, optimizer, decay, target, base).make();
   });
-  return *std::move(plan);
+  return plan;
 }
 
 }  // namespace scalewise

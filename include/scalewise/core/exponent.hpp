@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <numeric>
-
 namespace scalewise {
 
 /// Exponent of one axis in a scaling: an exact fraction, plus a real part for a parameter such as
@@ -23,11 +21,14 @@ struct Exponent {
       num = -num;
       den = -den;
     }
-    const int divisor = std::gcd(num, den);
-    if (divisor > 1) {
-      num /= divisor;
-      den /= divisor;
+    int divisor = num < 0 ? -num : num;  // Euclid
+    for (int rest = den; rest != 0;) {
+      const int next = divisor % rest;
+      divisor = rest;
+      rest = next;
     }
+    num /= divisor;
+    den /= divisor;
   }
 
   constexpr double value() const { return static_cast<double>(num) / den + real; }

@@ -67,7 +67,7 @@ concept HasModel = requires(const P& policy) {
 ///   constexpr Shape adapt(Shape) const            the shape that the rule is defined on
 ///   constexpr void validate(const Shape&) const   throws InvalidInput for what it cannot take
 ///   constexpr void set_values(Values&) const      values of symbols that are its own parameters
-///   std::vector<double> token_correlations(long depth) const      values of r, layer by layer
+///   constexpr void token_correlations(long depth, auto&& visit) const   visit(r) layer by layer
 ///   static constexpr bool supports(Optimizer)
 ///   static constexpr void parameters(auto& self, auto&& visit)    visit(name, field) for each
 template <class P>

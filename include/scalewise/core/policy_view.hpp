@@ -40,9 +40,11 @@ class PolicyView {
     if constexpr (requires(const P& p, Values& values) { p.set_values(values); }) {
       set_values_ = [](const void* p, Values& v) { static_cast<const P*>(p)->set_values(v); };
     }
-    if constexpr (requires(const P& p) { p.token_correlations(1); }) {
+    if constexpr (requires(const P& p) { p.token_correlations(1, [](double) {}); }) {
       token_correlations_ = [](const void* p, long depth) {
-        return static_cast<const P*>(p)->token_correlations(depth);
+        std::vector<double> all;
+        static_cast<const P*>(p)->token_correlations(depth, [&](double r) { all.push_back(r); });
+        return all;
       };
     }
     if constexpr (requires { P::supports(Optimizer::sgd); }) supports_ = &P::supports;

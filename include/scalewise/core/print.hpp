@@ -81,6 +81,11 @@ struct Side {
 
 /// Writes a coefficient as a small fraction where it is one, so that PyTorch's 1/3 stays 1/3.
 inline void write_number(double number, Side& over, Side& under) {
+  for (int den = 2; den <= 64; den *= 2) {  // 0.5 is a half, but 0.05 stays as the papers print it
+    if (number * den != 1) continue;
+    under.plain.push_back(std::to_string(den));
+    return;
+  }
   const std::string decimal = number_text(number);
   for (int den = 2; den <= 64 && decimal.size() > 6; ++den) {
     if (number < 1e-3 || number > 1e3) break;

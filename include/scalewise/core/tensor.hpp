@@ -24,21 +24,21 @@ struct Tensor {
   Scaling fan_out;
   long rows = 1;
   long columns = 1;
-
-  long count() const { return rows * columns; }
 };
 
 namespace detail {
 
 class TensorList {
  public:
-  explicit TensorList(const Shape& shape, bool heads_fill_width)
+  /// H*C is written n, and K*C as H*C, where that holds in both shapes.
+  TensorList(const Shape& shape, const Shape& other)
       : shape_(shape), q_width_(shape.heads * shape.head_dim),
         kv_width_(shape.kv_heads * shape.head_dim) {
     using namespace symbols;
-    // H*C is written n where they agree, and K*C is written as H*C where K = H.
-    q_ = heads_fill_width ? n : Scaling(Axis::heads) * C;
-    kv_ = Scaling(Axis::kv_heads) * C;
+    const auto fills = [](const Shape& s) { return s.heads * s.head_dim == s.d_model; };
+    const auto all = [](const Shape& s) { return s.kv_heads == s.heads; };
+    q_ = fills(shape) && fills(other) ? n : Scaling(Axis::heads) * C;
+    kv_ = all(shape) && all(other) ? q_ : Scaling(Axis::kv_heads) * C;
   }
 
   std::vector<Tensor> take() && { return std::move(list_); }
@@ -196,16 +196,11 @@ class TensorList {
 
 }  // namespace detail
 
-/// True when the heads together are as wide as the model, as they usually are.
-constexpr bool heads_fill_width(const Shape& shape) {
-  return shape.heads * shape.head_dim == shape.d_model;
-}
-
-/// Every tensor of a model, stem first, head last.
-/// Requires: a resolved shape. `write_heads_as_width` lets H*C be written n; pass false when it
-///           does not hold for every shape involved.
-inline std::vector<Tensor> tensors(const Shape& shape, bool write_heads_as_width) {
-  detail::TensorList list(shape, write_heads_as_width);
+/// Every tensor of a model, stem first, head last, with fans that are written so that they hold in
+/// `base` too.
+/// Requires: resolved shapes.
+inline std::vector<Tensor> tensors(const Shape& shape, const Shape& base) {
+  detail::TensorList list(shape, base);
   if (shape.blocks == Blocks::shallow_encoder) {
     list.shallow();
     return std::move(list).take();
@@ -221,11 +216,6 @@ inline std::vector<Tensor> tensors(const Shape& shape, bool write_heads_as_width
   return std::move(list).take();
 }
 
-/// Number of parameters of a model.
-inline long parameter_count(const std::vector<Tensor>& all) {
-  long count = 0;
-  for (const Tensor& tensor : all) count += tensor.count();
-  return count;
-}
+inline std::vector<Tensor> tensors(const Shape& shape) { return tensors(shape, shape); }
 
 }  // namespace scalewise

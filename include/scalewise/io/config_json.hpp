@@ -59,7 +59,7 @@ class ConfigReader {
   Shape gpt2() const {
     Shape shape;
     shape.d_model = size("n_embd");
-    shape.depth = size("n_layer");
+    shape.depth = layers("n_layer");
     shape.heads = heads("n_head", "n_embd");
     shape.d_ff = size_or("n_inner", 0);  // 4 n_embd
     shape.context = size("n_positions");
@@ -94,7 +94,7 @@ class ConfigReader {
   Shape bert() const {
     Shape shape;
     shape.d_model = size("hidden_size");
-    shape.depth = size("num_hidden_layers");
+    shape.depth = layers("num_hidden_layers");
     shape.heads = heads("num_attention_heads", "hidden_size");
     shape.d_ff = size("intermediate_size");
     shape.context = size("max_position_embeddings");
@@ -120,7 +120,7 @@ class ConfigReader {
     Shape shape;
     shape.input = Input::patch;
     shape.d_model = size("hidden_size");
-    shape.depth = size("num_hidden_layers");
+    shape.depth = layers("num_hidden_layers");
     shape.heads = heads("num_attention_heads", "hidden_size");
     shape.d_ff = size("intermediate_size");
     shape.context = product("image_size", side, side) + 1;
@@ -137,10 +137,11 @@ class ConfigReader {
   Shape t5() const {
     Shape shape;
     shape.d_model = size("d_model");
-    shape.encoder_depth = size("num_layers");
-    shape.depth = size_or("num_decoder_layers", shape.encoder_depth);
+    shape.encoder_depth = layers("num_layers");
+    shape.depth = layers("num_decoder_layers", shape.encoder_depth);
     shape.heads = size("num_heads");
     shape.head_dim = size_or("d_kv", 64);
+    product("d_kv", shape.heads, shape.head_dim);
     shape.d_ff = size("d_ff");
     shape.context = size_or("n_positions", 0);  // no tensor has that size
     shape.vocab = size("vocab_size");
@@ -157,8 +158,8 @@ class ConfigReader {
   Shape bart() const {
     Shape shape;
     shape.d_model = size("d_model");
-    shape.encoder_depth = size("encoder_layers");
-    shape.depth = size("decoder_layers");
+    shape.encoder_depth = layers("encoder_layers");
+    shape.depth = layers("decoder_layers");
     shape.heads = heads("encoder_attention_heads", "d_model");
     same("decoder_attention_heads", "encoder_attention_heads", shape.heads);
     shape.d_ff = size("encoder_ffn_dim");
@@ -175,10 +176,11 @@ class ConfigReader {
   Shape llama_sizes(long context) const {
     Shape shape;
     shape.d_model = size("hidden_size");
-    shape.depth = size("num_hidden_layers");
+    shape.depth = layers("num_hidden_layers");
     shape.head_dim = size_or("head_dim", 0);
     shape.heads = shape.head_dim == 0 ? heads("num_attention_heads", "hidden_size")
                                       : size("num_attention_heads");
+    if (shape.head_dim > 0) product("head_dim", shape.heads, shape.head_dim);
     shape.d_ff = size("intermediate_size");
     shape.context = size_or("max_position_embeddings", context);
     shape.vocab = size("vocab_size");
@@ -206,23 +208,25 @@ class ConfigReader {
 
   /// A required size, or one whose default is given; a default of 0 leaves it open.
   long size(const char* key, std::optional<long> otherwise = {}) const {
-    constexpr const char* expectation = "a whole number from 1 to 2^40";
+    constexpr const char* expectation = "a whole number from 1 to 2^30";
     const Json* value = find(key);
     if (value == nullptr) {
       if (!otherwise) throw error(key, expectation);
       return *otherwise;
     }
     if (!value->is_number_integer()) throw error(key, expectation);
-    // A number too large for the signed type would come back negative.
-    if (value->is_number_unsigned() && value->get<std::uint64_t>() > largest) {
-      throw error(key, expectation);
-    }
-    const auto number = value->get<std::int64_t>();
-    if (number < 1 || number > static_cast<std::int64_t>(largest)) throw error(key, expectation);
+    const auto number = value->get<std::int64_t>();  // negative when it does not fit
+    if (number < 1 || number > largest) throw error(key, expectation);
     return static_cast<long>(number);
   }
 
   long size_or(const char* key, long otherwise) const { return size(key, otherwise); }
+
+  long layers(const char* key, std::optional<long> otherwise = {}) const {
+    const long count = size(key, otherwise);
+    if (count > most_layers) throw error(key, "at most " + std::to_string(most_layers));
+    return count;
+  }
 
   /// The number of heads, when together they are as wide as the model.
   long heads(const char* key, const char* width_key) const {
@@ -250,8 +254,8 @@ class ConfigReader {
   }
 
   long product(const char* key, long a, long b) const {
-    if (b > static_cast<long>(largest) / a) {
-      throw error(key, "a smaller number", "a size that follows from it would exceed 2^40");
+    if (b > (largest - 1) / a) {
+      throw error(key, "a smaller number", "a size that follows from it would reach 2^30");
     }
     return a * b;
   }
@@ -297,7 +301,8 @@ class ConfigReader {
     return static_cast<long>(labels->size());
   }
 
-  static constexpr std::uint64_t largest = std::uint64_t{1} << 40;  // as in resolved()
+  static constexpr long largest = 1L << 30;  // as in resolved()
+  static constexpr long most_layers = 100'000;
 
   const Json& config_;
   std::string name_;

@@ -71,7 +71,10 @@ inline std::string without_layer(const Entry& entry) {
 /// Entries that one row of a table shows, in each of the plans side by side.
 struct TableRow {
   std::string label;
+  std::string stack;  // "encoder." or "decoder." if the label starts with it
+  Group group = Group::query;
   std::vector<std::vector<const Entry*>> entries;  // [plan][layer]
+  std::vector<std::string> cells;
 };
 
 inline std::vector<TableRow> table_rows(const std::vector<Plan>& plans, bool layers) {
@@ -81,54 +84,119 @@ inline std::vector<TableRow> table_rows(const std::vector<Plan>& plans, bool lay
       const std::string label = layers ? entry.name : without_layer(entry);
       std::size_t at = 0;
       while (at < rows.size() && rows[at].label != label) ++at;
-      if (at == rows.size())
-        rows.push_back({label, std::vector<std::vector<const Entry*>>(plans.size())});
+      if (at == rows.size()) {
+        const std::size_t dot = label.find('.');
+        rows.push_back({label, dot == std::string::npos ? "" : label.substr(0, dot + 1),
+                        entry.group, std::vector<std::vector<const Entry*>>(plans.size()), {}});
+      }
       rows[at].entries[p].push_back(&entry);
     }
   }
   return rows;
 }
 
-/// Joins neighbours whose cells are the same: "query, key, value".
-inline void join_equal_rows(Table& table, std::size_t widest_label) {
-  std::vector<std::vector<std::string>> joined;
-  for (const auto& row : table.rows) {
-    const bool same =
-        !joined.empty() && std::equal(row.begin() + 1, row.end(), joined.back().begin() + 1);
-    if (same && display_width(joined.back()[0]) + display_width(row[0]) + 2 <= widest_label) {
-      joined.back()[0] += ", " + row[0];
-    } else {
-      joined.push_back(row);
-    }
-  }
-  table.rows = std::move(joined);
+/// Replaces the rows for which `in` holds by one at the place of the first, if their cells agree.
+template <class In>
+bool merge_rows(std::vector<TableRow>& rows, const std::string& label, In&& in) {
+  const auto first = std::find_if(rows.begin(), rows.end(), in);
+  if (first == rows.end()) return true;
+  const bool agree = std::all_of(first, rows.end(), [&](const TableRow& row) {
+    return !in(row) || row.cells == first->cells;
+  });
+  if (!agree) return false;
+  const bool several = std::count_if(rows.begin(), rows.end(), in) > 1;
+  if (several) first->label = label;
+  rows.erase(std::remove_if(first + 1, rows.end(), in), rows.end());
+  return true;
 }
 
-inline std::string label_text(std::string label, TableFormat format) {
-  return format == TableFormat::latex ? escaped(label, "_", "\\") : label;
+/// The part of a label after the stack.
+inline std::string tensor_name(const TableRow& row) { return row.label.substr(row.stack.size()); }
+
+/// Merges the rows of one group: all of them if their cells agree, else those of one name in both
+/// stacks, and then the largest set that agrees as "other <group>".
+inline void merge_group(std::vector<TableRow>& rows, Group group) {
+  const std::string name(to_string(group));
+  const auto in_group = [&](const TableRow& row) { return row.group == group; };
+  if (merge_rows(rows, name, in_group)) return;
+  std::vector<std::string> names;
+  for (const TableRow& row : rows) {
+    if (in_group(row)) names.push_back(tensor_name(row));
+  }
+  for (const std::string& one : names) {
+    merge_rows(rows, one, [&](const TableRow& r) { return in_group(r) && tensor_name(r) == one; });
+  }
+  std::vector<std::string> most;
+  std::ptrdiff_t most_rows = 2;
+  for (const TableRow& row : rows) {
+    const std::ptrdiff_t alike = std::count_if(rows.begin(), rows.end(), [&](const TableRow& r) {
+      return in_group(r) && in_group(row) && r.cells == row.cells;
+    });
+    if (alike > most_rows) {
+      most_rows = alike;
+      most = row.cells;
+    }
+  }
+  if (most.empty()) return;
+  const auto alike = [&](const TableRow& r) { return in_group(r) && r.cells == most; };
+  merge_rows(rows, "other " + name, alike);
+  const auto first = std::find_if(rows.begin(), rows.end(), in_group);
+  std::stable_partition(first, rows.end(), [&](const TableRow& r) { return in_group(r) && !alike(r); });
+}
+
+/// Fewer rows that say the same: matrices before gains and biases, one row per group where its
+/// cells agree, and neighbours with the same cells side by side: "query, key, value".
+inline void condense(std::vector<TableRow>& rows) {
+  const auto is_matrix = [](const TableRow& row) {
+    const Role role = role_of(row.group);
+    return role == Role::input || role == Role::hidden || role == Role::output;
+  };
+  std::stable_partition(rows.begin(), rows.end(), is_matrix);
+  for (std::size_t g = 0; g < group_count; ++g) merge_group(rows, static_cast<Group>(g));
+  constexpr std::size_t widest_label = 48;
+  std::vector<TableRow> joined;
+  for (TableRow& row : rows) {
+    const bool same = !joined.empty() && joined.back().cells == row.cells &&
+                      is_matrix(joined.back()) == is_matrix(row);
+    if (same && joined.back().label.size() + row.label.size() + 2 <= widest_label) {
+      joined.back().label += ", " + row.label;
+    } else {
+      joined.push_back(std::move(row));
+    }
+  }
+  rows = std::move(joined);
+}
+
+inline void fill(Table& table, const std::vector<TableRow>& rows, TableFormat format) {
+  for (const TableRow& row : rows) {
+    std::vector<std::string> line{format == TableFormat::latex ? escaped(row.label, "_", "\\")
+                                                               : row.label};
+    line.insert(line.end(), row.cells.begin(), row.cells.end());
+    table.rows.push_back(std::move(line));
+  }
 }
 
 }  // namespace detail
 
 /// One plan as a table: a row per tensor, or per kind of tensor when `layers` is false.
 inline Table plan_table(const Plan& plan, TableFormat format, bool layers) {
-  Table table{
-      {},
-      {"tensor", plan.reference == Reference::base ? "init variance / base" : "init variance",
-       "init mean", "multiplier", "learning rate", "weight decay", "epsilon", "source"},
-      {}};
+  const std::string variance =
+      plan.reference == Reference::base ? "init variance / base" : "init variance";
+  Table table{{}, {"tensor", variance, "init mean", "multiplier", "learning rate", "weight decay",
+                   "epsilon", "source"}, {}};
   const std::vector<Plan> one{plan};
-  for (const detail::TableRow& row : detail::table_rows(one, layers)) {
+  std::vector<detail::TableRow> rows = detail::table_rows(one, layers);
+  for (detail::TableRow& row : rows) {
     const auto& entries = row.entries[0];
-    table.rows.push_back({detail::label_text(row.label, format),
-                          detail::cell(entries, &Entry::init_variance, format),
-                          detail::cell(entries, &Entry::init_mean, format),
-                          detail::cell(entries, &Entry::multiplier, format),
-                          detail::cell(entries, &Entry::learning_rate, format),
-                          detail::cell(entries, &Entry::weight_decay, format),
-                          detail::cell(entries, &Entry::epsilon, format), entries[0]->source});
+    row.cells = {detail::cell(entries, &Entry::init_variance, format),
+                 detail::cell(entries, &Entry::init_mean, format),
+                 detail::cell(entries, &Entry::multiplier, format),
+                 detail::cell(entries, &Entry::learning_rate, format),
+                 detail::cell(entries, &Entry::weight_decay, format),
+                 detail::cell(entries, &Entry::epsilon, format), entries[0]->source};
   }
-  if (!layers && format != TableFormat::csv) detail::join_equal_rows(table, 48);
+  if (!layers) detail::condense(rows);
+  detail::fill(table, rows, format);
   return table;
 }
 
@@ -212,44 +280,53 @@ inline Table model_table(const std::vector<Plan>& plans, TableFormat format) {
        [&](const Plan& p) { return detail::cell(p.model.logit_multiplier, format); }}};
   for (const Plan& plan : plans) table.header.push_back(plan.rule);
   for (const auto& [name, get] : lines) {
-    std::vector<std::string> row{detail::label_text(name, format)};
+    std::vector<std::string> row{format == TableFormat::latex ? detail::escaped(name, "_", "\\")
+                                                              : name};
     for (const Plan& plan : plans) row.push_back(get(plan));
     table.rows.push_back(std::move(row));
   }
   return table;
 }
 
-/// Several plans side by side: one table per quantity, one column per rule.
+/// Several plans side by side: one table per quantity, one column per rule. Rows that are 0 (initial
+/// mean) or 1 (forward multiplier) under every rule are left out of their table.
 inline std::vector<Table> comparison_tables(const std::vector<Plan>& plans, TableFormat format,
                                             bool layers) {
-  const std::vector<detail::TableRow> rows = detail::table_rows(plans, layers);
-  const auto table_of = [&](const std::string& caption, auto field) {
+  const std::vector<detail::TableRow> all = detail::table_rows(plans, layers);
+  const auto table_of = [&](const std::string& caption, auto field, const std::string& trivial) {
     Table table{caption, {"tensor"}, {}};
     for (const Plan& plan : plans) table.header.push_back(plan.rule);
-    for (const detail::TableRow& row : rows) {
-      std::vector<std::string> cells{detail::label_text(row.label, format)};
+    std::vector<detail::TableRow> rows = all;
+    for (detail::TableRow& row : rows) {
       for (const auto& entries : row.entries) {
-        cells.push_back(entries.empty() ? "-" : detail::cell(entries, field, format));
+        row.cells.push_back(entries.empty() ? "-" : detail::cell(entries, field, format));
       }
-      table.rows.push_back(std::move(cells));
     }
-    if (!layers && format != TableFormat::csv) detail::join_equal_rows(table, 44);
+    std::erase_if(rows, [&](const detail::TableRow& row) {
+      return std::all_of(row.cells.begin(), row.cells.end(), [&](const std::string& cell) {
+        return cell == trivial || cell == "$" + trivial + "$" || cell == "-";
+      });
+    });
+    if (!layers) detail::condense(rows);
+    detail::fill(table, rows, format);
     return table;
   };
   const std::string optimizer(word(optimizer_words, plans.front().optimizer));
   const std::string decay(word(decay_words, plans.front().decay));
   std::vector<Table> tables{
       table_of("Initial variance (of a relative rule: over the base model's)",
-               &Entry::init_variance),
-      table_of("Initial mean", &Entry::init_mean),
-      table_of("Forward multiplier", &Entry::multiplier),
+               &Entry::init_variance, ""),
+      table_of("Initial mean, where it is not 0", &Entry::init_mean, "0"),
+      table_of("Forward multiplier, where it is not 1", &Entry::multiplier, "1"),
       table_of("Learning rate, " + optimizer + " (factor on the global rate)",
-               &Entry::learning_rate),
-      table_of("Weight decay, " + decay + " (factor on the global decay)", &Entry::weight_decay)};
+               &Entry::learning_rate, ""),
+      table_of("Weight decay, " + decay + " (factor on the global decay)", &Entry::weight_decay,
+               "")};
   if (plans.front().optimizer == Optimizer::adamw) {
-    tables.push_back(table_of("Epsilon (factor on Adam's epsilon)", &Entry::epsilon));
+    tables.push_back(table_of("Epsilon (factor on Adam's epsilon)", &Entry::epsilon, ""));
   }
   tables.push_back(model_table(plans, format));
+  std::erase_if(tables, [](const Table& table) { return table.rows.empty(); });
   return tables;
 }
 

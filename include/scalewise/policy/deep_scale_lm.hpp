@@ -2,10 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cmath>
-#include <numbers>
-#include <vector>
-
+#include "scalewise/core/correlation.hpp"
 #include "scalewise/core/policy.hpp"
 
 namespace scalewise {
@@ -31,14 +28,13 @@ struct DeepScaleLM {
 
   double dropout = 0.1;
   double input_correlation = 0.221;  // the source's measured value for BERT's three embeddings
-  int embedding_tables = 1;          // token, position, segment: how many are added
+  int embedding_tables = 0;          // how many are added; 0 counts those of the shape
   double k = 2;
   double a = 1;
 
-  constexpr Rule rule(Group group) const {
-    using namespace symbols;
+  constexpr Rule rule(Group group, const Context& context) const {
     constexpr Scaling r = Axis::token_correlation;
-    return row(group, sqrt(keep / r));
+    return row(group, sqrt(keep / r), context.shape);
   }
 
   constexpr ModelRule model() const {
@@ -50,9 +46,11 @@ struct DeepScaleLM {
   }
 
   /// The table, for a given numerator of the value and attention output row.
-  constexpr Rule row(Group group, const Scaling& attention) const {
+  constexpr Rule row(Group group, const Scaling& attention, const Shape& shape) const {
     using namespace symbols;
-    const double tables = embedding_tables;
+    const double tables = embedding_tables > 0
+                              ? embedding_tables
+                              : 1 + (shape.learned_positions ? 1 : 0) + (shape.segments > 0 ? 1 : 0);
     if (is_norm_gain(group)) return ones();
     // clang-format off
     switch (group) {
@@ -74,24 +72,26 @@ struct DeepScaleLM {
     // clang-format on
   }
 
-  /// r_l for l = 1 … depth, then the correlation after the last layer.
-  std::vector<double> token_correlations(long depth) const {
-    const double beta2 = k / std::pow(static_cast<double>(depth), a);
-    const double lambda2 = 1 - beta2;
+  /// Calls visit(r_l) for l = 1 … depth, then with the correlation after the last layer.
+  constexpr void token_correlations(long depth, auto&& visit) const {
+    const double beta2 = branch_power(depth);
     double r = input_correlation * (1 - dropout);
-    std::vector<double> all{r};
+    visit(r);
     for (long layer = 0; layer < depth; ++layer) {
-      r = lambda2 * r + beta2 * (1 - dropout);
-      const double relu = r / 2 + (std::sqrt(1 - r * r) + r * std::asin(r)) / std::numbers::pi;
-      r = lambda2 * r + beta2 * (1 - dropout) * relu;
-      all.push_back(r);
+      r = (1 - beta2) * r + beta2 * (1 - dropout);
+      r = (1 - beta2) * r + beta2 * (1 - dropout) * relu_correlation(r);
+      visit(r);
     }
-    return all;
   }
 
-  void set_values(Values& values) const {
+  constexpr void set_values(Values& values) const {
     values.set(Axis::keep_probability, 1 - dropout);
-    values.set(Axis::skip_power, 1 - k / std::pow(values.at(Axis::depth), a));
+    values.set(Axis::skip_power, 1 - branch_power(static_cast<long>(values.at(Axis::depth))));
+  }
+
+  /// β² = k/L^a.
+  constexpr double branch_power(long depth) const {
+    return k / power(static_cast<double>(depth), exponent(a));
   }
 
   constexpr void validate(const Shape& shape) const {
@@ -101,12 +101,11 @@ struct DeepScaleLM {
     require(dropout >= 0 && dropout < 1, "dropout", dropout, "a probability below 1");
     require(input_correlation > 0 && input_correlation <= 1, "input_correlation", input_correlation,
             "a correlation above 0 and at most 1");
-    require(embedding_tables >= 1, "embedding_tables", embedding_tables, "a positive integer");
+    require(embedding_tables >= 0, "embedding_tables", embedding_tables, "0 or a positive integer");
     require(k > 0, "k", k, "a positive number");
     for (const long depth : {shape.depth, shape.encoder_depth}) {
       if (depth == 0) continue;
-      const double beta2 = k / std::pow(static_cast<double>(depth), a);
-      require(beta2 < 1, "depth", static_cast<double>(depth), "a depth for which k/depth^a < 1");
+      require(branch_power(depth) < 1, "depth", static_cast<double>(depth), "a depth for which k/depth^a < 1");
     }
   }
 

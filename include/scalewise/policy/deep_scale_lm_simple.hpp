@@ -18,13 +18,15 @@ struct DeepScaleLMSimple {
 
   DeepScaleLM full{};
 
-  constexpr Rule rule(Group group) const {
-    return full.row(group, sqrt(Scaling(Axis::keep_probability) / 2));
+  constexpr Rule rule(Group group, const Context& context) const {
+    return full.row(group, sqrt(Scaling(Axis::keep_probability) / 2), context.shape);
   }
   constexpr ModelRule model() const { return full.model(); }
 
-  std::vector<double> token_correlations(long depth) const { return full.token_correlations(depth); }
-  void set_values(Values& values) const { full.set_values(values); }
+  constexpr void token_correlations(long depth, auto&& visit) const {
+    full.token_correlations(depth, visit);
+  }
+  constexpr void set_values(Values& values) const { full.set_values(values); }
   constexpr void validate(const Shape& shape) const { full.validate(shape); }
   static void parameters(auto& self, auto&& visit) { DeepScaleLM::parameters(self.full, visit); }
 };

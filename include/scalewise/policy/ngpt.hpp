@@ -14,7 +14,7 @@ namespace scalewise {
 /// Differs:  none.
 struct NGpt {
   static constexpr std::string_view id = "ngpt";
-  static constexpr Source source = detail::nu_gpt_source;
+  static constexpr Source source = detail::normalized_source("Table 1, column nGPT");
   static constexpr Reference reference = Reference::absolute;
 
   constexpr NormalizedColumn column() const {

@@ -13,7 +13,7 @@ namespace scalewise {
 /// Differs:  none; Table 2 has the same column with the token-horizon correction of νGPT.
 struct NGptCompleteP {
   static constexpr std::string_view id = "ngpt-complete-p";
-  static constexpr Source source = detail::nu_gpt_source;
+  static constexpr Source source = detail::normalized_source("Table 1, column CompleteP");
   static constexpr Reference reference = Reference::absolute;
 
   constexpr NormalizedColumn column() const {

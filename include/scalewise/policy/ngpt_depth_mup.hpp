@@ -13,7 +13,7 @@ namespace scalewise {
 /// Differs:  none. The source uses this column to show that depth transfer breaks (section 4.5).
 struct NGptDepthMup {
   static constexpr std::string_view id = "ngpt-depth-mup";
-  static constexpr Source source = detail::nu_gpt_source;
+  static constexpr Source source = detail::normalized_source("Table 1, column Depth-μP");
   static constexpr Reference reference = Reference::absolute;
 
   constexpr NormalizedColumn column() const {

@@ -95,9 +95,12 @@ constexpr Shape normalized_shape(Shape shape) {
 }
 
 namespace detail {
-inline constexpr Source nu_gpt_source{
-    "Learning Rate Transfer in Normalized Transformers", "Shigida, Hanin, Gromov", "2026",
-    "arXiv:2604.27077v2", "section 2, Tables 1 and 2"};
+
+constexpr Source normalized_source(std::string_view column) {
+  return {"Learning Rate Transfer in Normalized Transformers", "Shigida, Hanin, Gromov", "2026",
+          "arXiv:2604.27077v2", column};
 }
+
+}  // namespace detail
 
 }  // namespace scalewise

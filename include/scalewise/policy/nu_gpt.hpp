@@ -15,7 +15,7 @@ namespace scalewise {
 /// Differs:  none. `input_rate` and `output_rate` are the table's optional constants.
 struct NuGpt {
   static constexpr std::string_view id = "nu-gpt";
-  static constexpr Source source = detail::nu_gpt_source;
+  static constexpr Source source = detail::normalized_source("section 3.1, Table 1, column νGPT");
   static constexpr Reference reference = Reference::absolute;
 
   double alignment = 0.75;

@@ -13,7 +13,7 @@ namespace scalewise {
 /// Differs:  none.
 struct NuGptFullAlign {
   static constexpr std::string_view id = "nu-gpt-full-align";
-  static constexpr Source source = detail::nu_gpt_source;
+  static constexpr Source source = detail::normalized_source("section B.5, Table 2");
   static constexpr Reference reference = Reference::absolute;
 
   constexpr NormalizedColumn column() const {
