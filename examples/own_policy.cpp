@@ -9,13 +9,13 @@
 
 struct Mine {
   static constexpr std::string_view id = "mine";
-  static constexpr scalewise::Source source{"Lab notebook", "A. Reader", "2026", "unpublished", "p. 12"};
+  static constexpr scalewise::Source source{"Lab notebook", "A. Reader", "2026", "unpublished",
+                                            "p. 12"};
   static constexpr scalewise::Reference reference = scalewise::Reference::absolute;
 
   constexpr scalewise::Rule rule(scalewise::Group group) const {
     using namespace scalewise::symbols;
     using scalewise::Group;
-    if (is_norm_gain(group)) return scalewise::ones();
     switch (role_of(group)) {
       case scalewise::Role::input:
         return {.init_variance = 1, .source = "p. 12, line 1"};
@@ -28,7 +28,7 @@ struct Mine {
       case scalewise::Role::output:
         return {.init_variance = 1 / (fi * fi), .adamw_rate = 1 / fi, .source = "p. 12, line 3"};
       default:
-        return scalewise::zeros();
+        return vector_rule(group);
     }
   }
 

@@ -53,7 +53,8 @@ std::string rule_list() {
   for (const scalewise::RuleInfo& rule : scalewise::rules()) {
     std::string parameters;
     for (const scalewise::Parameter& p : rule.parameters) {
-      parameters += (parameters.empty() ? "" : " ") + p.name + "=" + scalewise::number_text(p.value);
+      parameters +=
+          (parameters.empty() ? "" : " ") + p.name + "=" + scalewise::number_text(p.value);
     }
     table.rows.push_back({std::string(rule.id), rule.needs_base ? "needed" : "-",
                           rule.sgd ? "sgd, adamw" : "adamw", parameters.empty() ? "-" : parameters,
@@ -65,7 +66,8 @@ std::string rule_list() {
 }
 
 std::string preset_list() {
-  Table table{{}, {"preset", "d_model", "depth", "heads", "kv_heads", "d_ff", "vocab", "context"}, {}};
+  Table table{
+      {}, {"preset", "d_model", "depth", "heads", "kv_heads", "d_ff", "vocab", "context"}, {}};
   for (const scalewise::Preset& preset : scalewise::presets()) {
     const Shape s = resolved(preset.shape);
     const std::string depth = (s.encoder_depth > 0 ? std::to_string(s.encoder_depth) + "+" : "") +
@@ -104,10 +106,12 @@ std::vector<scalewise::Parameter> apply_settings(const std::vector<std::string>&
     const std::string key = setting.substr(0, equals);
     const std::string value = setting.substr(equals + 1);
     if (key.starts_with("base.")) {
-      if (!base) throw InvalidInput("--set", setting, "a base", "give --base-preset or --base-config");
+      if (!base)
+        throw InvalidInput("--set", setting, "a base", "give --base-preset or --base-config");
       if (!set_field(*base, key.substr(5), value)) {
         throw InvalidInput("--set", key, "a field of a shape",
-                           "did you mean base." + scalewise::nearest(key.substr(5), scalewise::shape_fields()) + "?");
+                           "did you mean base." +
+                               scalewise::nearest(key.substr(5), scalewise::shape_fields()) + "?");
       }
     } else if (!set_field(target, key, value)) {
       parameters.push_back({key, number_of(key, value)});
@@ -147,7 +151,8 @@ std::vector<Plan> make_plans(const Arguments& arguments, const Shape& target,
   }
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     if (used[i]) continue;
-    throw InvalidInput("--set", parameters[i].name, "a field of the shape or a parameter of the rule",
+    throw InvalidInput("--set", parameters[i].name,
+                       "a field of the shape or a parameter of the rule",
                        "did you mean " + scalewise::nearest(parameters[i].name, known) + "?");
   }
   return plans;
@@ -174,7 +179,8 @@ std::string footing(const std::vector<Plan>& plans) {
   return text;
 }
 
-std::string as_tables(const std::vector<Plan>& plans, bool compare, bool layers, TableFormat format) {
+std::string as_tables(const std::vector<Plan>& plans, bool compare, bool layers,
+                      TableFormat format) {
   std::string out;
   const bool prose = format == TableFormat::text;
   if (compare) {
@@ -228,17 +234,22 @@ std::string run(const Arguments& arguments) {
 int main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app{
-      "Every tensor's initial variance, learning rate, decay and multiplier under a published rule."};
+      "Every tensor's initial variance, learning rate, decay and multiplier under a published "
+      "rule."};
   app.add_option("--rule", arguments.rule, "rule id, see --list-rules");
   app.add_option("--compare", arguments.compare, "several rule ids side by side")->delimiter(',');
   app.add_option("--optimizer", arguments.optimizer, "sgd or adamw")->capture_default_str();
   app.add_option("--decay", arguments.decay, "coupled, independent or l2")->capture_default_str();
-  auto* preset = app.add_option("--preset", arguments.preset, "published shape, see --list-presets");
+  auto* preset =
+      app.add_option("--preset", arguments.preset, "published shape, see --list-presets");
   app.add_option("--config", arguments.config, "Hugging Face config.json")->excludes(preset);
-  auto* base = app.add_option("--base-preset", arguments.base_preset, "shape that rates were tuned on");
-  app.add_option("--base-config", arguments.base_config, "the same from a config.json")->excludes(base);
-  app.add_option("--set", arguments.set,
-                 "key=value: a field of the shape (base.key for the base) or a parameter of the rule");
+  auto* base =
+      app.add_option("--base-preset", arguments.base_preset, "shape that rates were tuned on");
+  app.add_option("--base-config", arguments.base_config, "the same from a config.json")
+      ->excludes(base);
+  app.add_option(
+      "--set", arguments.set,
+      "key=value: a field of the shape (base.key for the base) or a parameter of the rule");
   app.add_flag("--layers", arguments.layers, "one row per tensor instead of one per kind");
   app.add_option("--format", arguments.format, "how to write the plan")
       ->check(CLI::IsMember({"table", "json", "csv", "latex", "markdown"}))

@@ -75,7 +75,8 @@ class Planner {
   }
 
   Values values(Stack stack) const {
-    Values result = plan_.base ? Values(plan_.shape, *plan_.base, stack) : Values(plan_.shape, stack);
+    Values result =
+        plan_.base ? Values(plan_.shape, *plan_.base, stack) : Values(plan_.shape, stack);
     policy_.set_values(result);
     return result;
   }
@@ -89,6 +90,10 @@ class Planner {
 
   template <Kind kind>
   Number<kind> number(const Scaling& scaling, const Values& values) {
+    if (scaling.is_relative() && !plan_.base) {
+      throw InvalidInput("base", "none", "the shape of the model that was tuned",
+                         plan_.rule + " is relative to a base, and there is no default");
+    }
     for (const Factor& factor : scaling.factors()) {
       if (factor.axis == Axis::number || varies_by_entry(factor.axis)) continue;
       (factor.ratio ? ratios_ : sizes_)[static_cast<std::size_t>(factor.axis)] = true;
@@ -118,14 +123,16 @@ class Planner {
     at.set(Axis::fan_total, entry.fan_in + entry.fan_out);
 
     const auto bound = [&](const Scaling& cell) {
-      return substitute(substitute(cell, Axis::fan_in, tensor.fan_in), Axis::fan_out, tensor.fan_out);
+      return substitute(substitute(cell, Axis::fan_in, tensor.fan_in), Axis::fan_out,
+                        tensor.fan_out);
     };
     const Scaling rate = bound(rule.rate(plan_.optimizer).scaling);
     entry.init_variance = number<Kind::variance>(bound(rule.init_variance.scaling), at);
     entry.init_mean = number<Kind::mean>(bound(rule.init_mean.scaling), at);
     entry.multiplier = number<Kind::multiplier>(bound(rule.multiplier.scaling), at);
     entry.learning_rate = number<Kind::rate>(rate, at);
-    entry.weight_decay = number<Kind::decay>(decay(bound(rule.weight_decay.scaling), rate, rule), at);
+    entry.weight_decay =
+        number<Kind::decay>(decay(bound(rule.weight_decay.scaling), rate, rule), at);
     entry.epsilon = number<Kind::epsilon>(bound(rule.epsilon.scaling), at);
     for (const Axis axis : {Axis::layer, Axis::token_correlation, Axis::fan_total}) {
       if (bound(rule.init_variance.scaling).exponent_of(axis).is_zero()) continue;
@@ -142,9 +149,10 @@ class Planner {
     const bool sgd = plan_.optimizer == Optimizer::sgd;
     if (plan_.decay == DecayForm::l2 && !sgd) {  // under SGD, L2 and coupled decay are the same
       if (rate != Scaling(1)) {
-        throw InvalidInput("decay", "l2", "coupled or independent",
-                           "a penalty inside Adam's gradient is normalized away and cannot follow " +
-                               plan_.rule + "; use AdamW");
+        throw InvalidInput(
+            "decay", "l2", "coupled or independent",
+            "a penalty inside Adam's gradient is normalized away and cannot follow " + plan_.rule +
+                "; use AdamW");
       }
       return stated;
     }
@@ -179,9 +187,9 @@ class Planner {
     using symbols::n;
     const bool tied = *plan_.shape.tied_head;
     const bool token = plan_.shape.input == Input::token;
-    const Scaling logits = rule.logit_multiplier.scaling *
-                           (tied ? rule.tied_logit_multiplier.scaling
-                                 : row_multiplier(Group::head, n, symbols::n_out));
+    const Scaling logits =
+        rule.logit_multiplier.scaling * (tied ? rule.tied_logit_multiplier.scaling
+                                              : row_multiplier(Group::head, n, symbols::n_out));
     const Scaling embedding =
         row_multiplier(token ? Group::token_embedding : Group::patch_embedding,
                        token ? Scaling(1) : symbols::n_patch, n);

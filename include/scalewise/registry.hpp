@@ -29,11 +29,10 @@ struct RuleInfo {
 template <Policy P>
 constexpr bool needs_base(const P& policy) {
   const ModelRule model = model_of(policy);
-  bool relative = model.attention_scale.scaling.is_relative() ||
-                  model.residual_skip.scaling.is_relative() ||
-                  model.residual_branch.scaling.is_relative() ||
-                  model.logit_multiplier.scaling.is_relative() ||
-                  model.tied_logit_multiplier.scaling.is_relative();
+  bool relative =
+      model.attention_scale.scaling.is_relative() || model.residual_skip.scaling.is_relative() ||
+      model.residual_branch.scaling.is_relative() || model.logit_multiplier.scaling.is_relative() ||
+      model.tied_logit_multiplier.scaling.is_relative();
   for (std::size_t g = 0; g < group_count; ++g) {
     const Rule rule = rule_of(policy, static_cast<Group>(g));
     relative = relative || rule.init_variance.scaling.is_relative() ||
@@ -52,7 +51,8 @@ std::vector<RuleInfo> rules() {
     const P policy{};
     const PolicyView view(policy);
     all.push_back({P::id, P::source, P::reference, needs_base(policy),
-                   view.supports(Optimizer::sgd), view.supports(Optimizer::adamw), view.parameters});
+                   view.supports(Optimizer::sgd), view.supports(Optimizer::adamw),
+                   view.parameters});
   });
   return all;
 }
@@ -120,9 +120,8 @@ void with_policy(std::string_view id, const std::vector<Parameter>& parameters, 
 /// Throws:   InvalidInput as make_plan, and for an unknown rule or parameter.
 template <class = void>  // so that only who calls it compiles all policies
 Plan make_plan(std::string_view rule, Optimizer optimizer, const Shape& target,
-                      const std::optional<Shape>& base = {},
-                      const std::vector<Parameter>& parameters = {},
-                      DecayForm decay = DecayForm::coupled) {
+               const std::optional<Shape>& base = {}, const std::vector<Parameter>& parameters = {},
+               DecayForm decay = DecayForm::coupled) {
   Plan plan;
   with_policy(rule, parameters, [&](const auto& policy) {
     const PolicyView view(policy);

@@ -44,7 +44,7 @@ inline constexpr std::size_t axis_count = static_cast<std::size_t>(Axis::skip_po
 struct AxisName {
   std::string_view text;
   std::string_view latex;
-  std::string_view ratio_text;   // target over base
+  std::string_view ratio_text;  // target over base
   std::string_view ratio_latex;
   std::string_view meaning;
 };

@@ -15,8 +15,7 @@ struct Exponent {
 
   constexpr Exponent() = default;
   constexpr Exponent(int whole) : num(whole) {}
-  constexpr Exponent(int numerator, int denominator)
-      : num(numerator), den(denominator) {
+  constexpr Exponent(int numerator, int denominator) : num(numerator), den(denominator) {
     if (den < 0) {
       num = -num;
       den = -den;

@@ -46,13 +46,36 @@ enum class Group {
   logit_scale,
 };
 
-inline constexpr std::array<std::string_view, 30> group_names{
-    "token_embedding", "patch_embedding", "position_embedding", "segment_embedding",
-    "class_token", "embedding_norm_gain", "embedding_norm_bias", "patch_bias", "query", "key",
-    "value", "attention_output", "mlp_up", "mlp_gate", "mlp_down", "norm_gain", "norm_bias",
-    "hidden_bias", "relative_position", "residual_gain", "final_norm_gain", "final_norm_bias",
-    "head", "head_bias", "attention_step", "mlp_step", "qk_scale", "up_scale", "gate_scale",
-    "logit_scale"};
+inline constexpr std::array<std::string_view, 30> group_names{"token_embedding",
+                                                              "patch_embedding",
+                                                              "position_embedding",
+                                                              "segment_embedding",
+                                                              "class_token",
+                                                              "embedding_norm_gain",
+                                                              "embedding_norm_bias",
+                                                              "patch_bias",
+                                                              "query",
+                                                              "key",
+                                                              "value",
+                                                              "attention_output",
+                                                              "mlp_up",
+                                                              "mlp_gate",
+                                                              "mlp_down",
+                                                              "norm_gain",
+                                                              "norm_bias",
+                                                              "hidden_bias",
+                                                              "relative_position",
+                                                              "residual_gain",
+                                                              "final_norm_gain",
+                                                              "final_norm_bias",
+                                                              "head",
+                                                              "head_bias",
+                                                              "attention_step",
+                                                              "mlp_step",
+                                                              "qk_scale",
+                                                              "up_scale",
+                                                              "gate_scale",
+                                                              "logit_scale"};
 
 inline constexpr std::size_t group_count = group_names.size();
 
@@ -70,7 +93,7 @@ enum class Role {
   final_vector,  // of the norm before the head
   output,        // the head: inputs grow, a fixed number of outputs
   output_bias,
-  rescaler,      // of the normalized transformer
+  rescaler,  // of the normalized transformer
 };
 
 constexpr Role role_of(Group group) {

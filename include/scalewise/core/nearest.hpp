@@ -9,10 +9,14 @@
 
 namespace scalewise {
 
-/// The candidate that takes the fewest single-letter edits to reach, for "did you mean".
+/// The candidate that starts with the word, or else takes the fewest single-letter edits to reach,
+/// for "did you mean".
 /// Requires: at least one candidate.
 inline std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
   word = word.substr(0, 64);
+  for (const std::string& candidate : candidates) {
+    if (word.size() > 1 && candidate.starts_with(word)) return candidate;
+  }
   const auto distance = [&](std::string_view candidate) {
     std::vector<std::size_t> row(candidate.size() + 1);
     for (std::size_t j = 0; j <= candidate.size(); ++j) row[j] = j;

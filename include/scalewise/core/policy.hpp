@@ -42,13 +42,15 @@ concept HasReference = requires {
 template <class P>
 concept HasRule = requires(const P& policy, Group group) {
   { policy.rule(group) } -> std::same_as<Rule>;
-} || requires(const P& policy, Group group, const Context& context) {
+}
+|| requires(const P& policy, Group group, const Context& context) {
   { policy.rule(group, context) } -> std::same_as<Rule>;
 };
 template <class P>
 concept HasModel = requires(const P& policy) {
   { policy.model() } -> std::same_as<ModelRule>;
-} || requires(const P& policy, const Context& context) {
+}
+|| requires(const P& policy, const Context& context) {
   { policy.model(context) } -> std::same_as<ModelRule>;
 };
 
@@ -79,12 +81,23 @@ constexpr bool require_policy() {
   static_assert(HasId<P>, "a policy needs: static constexpr std::string_view id");
   static_assert(HasSource<P>, "a policy needs: static constexpr scalewise::Source source");
   static_assert(HasReference<P>, "a policy needs: static constexpr scalewise::Reference reference");
-  static_assert(HasRule<P>, "a policy needs: constexpr scalewise::Rule rule(scalewise::Group) const,"
-                            " or with a second argument const scalewise::Context&");
+  static_assert(HasRule<P>,
+                "a policy needs: constexpr scalewise::Rule rule(scalewise::Group) const,"
+                " or with a second argument const scalewise::Context&");
   static_assert(HasModel<P>,
                 "a policy needs: constexpr scalewise::ModelRule model() const,"
-                             " or with an argument const scalewise::Context&");
+                " or with an argument const scalewise::Context&");
   return Policy<P>;
+}
+
+/// A gain or bias: every entry starts at one over the multiplier, or at zero, so that the gain acts
+/// as 1 and the bias as 0.
+constexpr Rule vector_rule(Group group, Rule row = {}) {
+  row.init_variance = 0;
+  row.init_mean = is_norm_gain(group) ? 1 / row.multiplier.scaling : 0;
+  row.distribution = Distribution::constant;
+  if (row.source.empty()) row.source = "convention";
+  return row;
 }
 
 /// The row of a group.

@@ -64,9 +64,7 @@ class Scaling {
     for (const Factor& factor : b.factors()) a.multiply(factor);
     return a;
   }
-  friend constexpr Scaling operator/(const Scaling& a, const Scaling& b) {
-    return a * pow(b, -1);
-  }
+  friend constexpr Scaling operator/(const Scaling& a, const Scaling& b) { return a * pow(b, -1); }
 
   /// A scaling to a power. An integer keeps its root symbolic: pow(2 * L, {1, 4}) is (2L)^(1/4).
   friend constexpr Scaling pow(const Scaling& base, Exponent e) {

@@ -44,8 +44,8 @@ struct Shape {
   long relative_buckets = 0;  // relative position table per head, as in T5
   long iterations = 0;
 
-  std::optional<bool> tied_head;   // as the rule's own paper has it
-  std::optional<bool> head_bias;   // with patch input
+  std::optional<bool> tied_head = {};  // as the rule's own paper has it
+  std::optional<bool> head_bias = {};  // with patch input
   bool gated_mlp = false;
   bool biases = true;
   bool norm_gain = true;

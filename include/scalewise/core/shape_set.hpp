@@ -34,7 +34,7 @@ inline bool set_field(Shape& shape, std::string_view key, std::string_view value
     const char* end = value.data() + value.size();
     const auto [stop, error] = std::from_chars(value.data(), end, size);
     if (error != std::errc{} || stop != end) {
-      throw InvalidInput(field, std::string(value), "a whole number below 2^63");
+      throw InvalidInput(field, std::string(value), "a whole number");
     }
   });
   for_each_flag(shape, [&](std::string_view name, auto& flag) {

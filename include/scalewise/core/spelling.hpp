@@ -55,7 +55,8 @@ constexpr std::string_view word(const Spelling<Enum, size>& spelling, Enum value
 
 /// The value of a word. Throws: InvalidInput naming the field and the closest word.
 template <class Enum, std::size_t size>
-Enum value_of(const Spelling<Enum, size>& spelling, const std::string& field, std::string_view text) {
+Enum value_of(const Spelling<Enum, size>& spelling, const std::string& field,
+              std::string_view text) {
   std::vector<std::string> known;
   for (const auto& [value, name] : spelling) {
     if (name == text) return value;

@@ -32,7 +32,8 @@ class TensorList {
  public:
   /// H*C is written n, and K*C as H*C, where that holds in both shapes.
   TensorList(const Shape& shape, const Shape& other)
-      : shape_(shape), q_width_(shape.heads * shape.head_dim),
+      : shape_(shape),
+        q_width_(shape.heads * shape.head_dim),
         kv_width_(shape.kv_heads * shape.head_dim) {
     using namespace symbols;
     const auto fills = [](const Shape& s) { return s.heads * s.head_dim == s.d_model; };
@@ -55,7 +56,8 @@ class TensorList {
     }
     if (s.learned_positions) {
       const bool both = s.encoder_depth > 0;
-      if (both) add("encoder.position_embedding", Group::position_embedding, 1, n, s.context, s.d_model);
+      if (both)
+        add("encoder.position_embedding", Group::position_embedding, 1, n, s.context, s.d_model);
       add(both ? "decoder.position_embedding" : "position_embedding", Group::position_embedding, 1,
           n, s.context, s.d_model);
     }
@@ -67,7 +69,8 @@ class TensorList {
   void stack(Stack which, int layers) {
     stack_ = which;
     prefix_ = which == Stack::encoder ? "encoder." : which == Stack::decoder ? "decoder." : "";
-    if (shape_.embedding_norm) norm("embedding_norm", Group::embedding_norm_gain, Group::embedding_norm_bias);
+    if (shape_.embedding_norm)
+      norm("embedding_norm", Group::embedding_norm_gain, Group::embedding_norm_bias);
     const std::string top = prefix_;
     for (layer_ = 0; layer_ < layers; ++layer_) {
       prefix_ = top + (top.empty() ? "layer." : "") + std::to_string(layer_) + ".";
@@ -131,7 +134,8 @@ class TensorList {
     bias(kind + "value_bias", n, kv_, kv_width_);
     bias(kind + "attention_output_bias", q_, n, d);
     if (kind.empty() && s.relative_buckets > 0 && layer_ == 0) {
-      add("relative_position", Group::relative_position, 1, Axis::heads, s.relative_buckets, s.heads);
+      add("relative_position", Group::relative_position, 1, Axis::heads, s.relative_buckets,
+          s.heads);
     }
     residual_gain(kind + "attention_gain");
     if (s.blocks == Blocks::normalized) {

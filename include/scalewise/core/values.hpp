@@ -82,7 +82,8 @@ constexpr double evaluate(const Scaling& scaling, const Values& values) {
                                                     : values.at(factor.axis);
     if (!(size > 0 && size < 1e300)) {
       throw InvalidInput(std::string(name_of(factor.axis).meaning), "missing",
-                         "a positive size, which this rule scales with");
+                         "a positive size, which this rule scales with",
+                         factor.ratio ? "give it for the target and for the base" : "");
     }
     product *= power(size, factor.exponent);
   }

@@ -14,9 +14,9 @@
 namespace scalewise {
 
 /// Writes a file so that readers see the old content or the new one, never a part: under a
-/// temporary name in the same folder, then renamed. Throws:   InvalidInput when the folder is
-/// missing or the file cannot be written; nothing is left
-///           behind.
+/// temporary name in the same folder, then renamed.
+/// Throws:   InvalidInput when the folder is missing or the file cannot be written; nothing is
+///           left behind.
 inline void write_file(const std::string& path, std::string_view text) {
   const std::string temporary = path + ".tmp";
   const auto fail = [&](const std::string& why) {

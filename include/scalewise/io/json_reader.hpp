@@ -9,6 +9,7 @@
 #include "scalewise/core/error.hpp"
 #include "scalewise/core/nearest.hpp"
 #include "scalewise/core/spelling.hpp"
+#include "scalewise/io/parse_json.hpp"
 
 namespace scalewise {
 
@@ -26,7 +27,7 @@ class JsonReader {
     if (!json_.is_object()) fail("an object");
     const auto found = json_.find(key);
     if (found == json_.end()) {
-      throw InvalidInput(path_ + "." + key, "missing", "a value");
+      throw InvalidInput(path_ + "." + key, "(missing)", "a value");
     }
     return {*found, path_ + "." + key};
   }
@@ -47,7 +48,7 @@ class JsonReader {
       bool found = false;
       for (const std::string& name : known) found = found || name == key;
       if (!found) {
-        throw InvalidInput(path_ + "." + key, shown(value), "a known key",
+        throw InvalidInput(path_ + "." + key, detail::value_text(value), "a known key",
                            "did you mean " + nearest(key, known) + "?");
       }
     }
@@ -81,15 +82,7 @@ class JsonReader {
 
  private:
   [[noreturn]] void fail(const std::string& expectation) const {
-    throw InvalidInput(path_, shown(json_), expectation);
-  }
-
-  /// At most 60 characters of a value.
-  static std::string shown(const nlohmann::json& value) {
-    if (value.is_structured()) return value.is_array() ? "an array" : "an object";
-    std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-    if (text.size() > 60) text = text.substr(0, 57) + "...";
-    return text;
+    throw InvalidInput(path_, detail::value_text(json_), expectation);
   }
 
   const nlohmann::json& json_;

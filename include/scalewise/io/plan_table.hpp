@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -86,8 +87,11 @@ inline std::vector<TableRow> table_rows(const std::vector<Plan>& plans, bool lay
       while (at < rows.size() && rows[at].label != label) ++at;
       if (at == rows.size()) {
         const std::size_t dot = label.find('.');
-        rows.push_back({label, dot == std::string::npos ? "" : label.substr(0, dot + 1),
-                        entry.group, std::vector<std::vector<const Entry*>>(plans.size()), {}});
+        rows.push_back({label,
+                        dot == std::string::npos ? "" : label.substr(0, dot + 1),
+                        entry.group,
+                        std::vector<std::vector<const Entry*>>(plans.size()),
+                        {}});
       }
       rows[at].entries[p].push_back(&entry);
     }
@@ -141,7 +145,8 @@ inline void merge_group(std::vector<TableRow>& rows, Group group) {
   const auto alike = [&](const TableRow& r) { return in_group(r) && r.cells == most; };
   merge_rows(rows, "other " + name, alike);
   const auto first = std::find_if(rows.begin(), rows.end(), in_group);
-  std::stable_partition(first, rows.end(), [&](const TableRow& r) { return in_group(r) && !alike(r); });
+  std::stable_partition(first, rows.end(),
+                        [&](const TableRow& r) { return in_group(r) && !alike(r); });
 }
 
 /// Fewer rows that say the same: matrices before gains and biases, one row per group where its
@@ -182,8 +187,10 @@ inline void fill(Table& table, const std::vector<TableRow>& rows, TableFormat fo
 inline Table plan_table(const Plan& plan, TableFormat format, bool layers) {
   const std::string variance =
       plan.reference == Reference::base ? "init variance / base" : "init variance";
-  Table table{{}, {"tensor", variance, "init mean", "multiplier", "learning rate", "weight decay",
-                   "epsilon", "source"}, {}};
+  Table table{{},
+              {"tensor", variance, "init mean", "multiplier", "learning rate", "weight decay",
+               "epsilon", "source"},
+              {}};
   const std::vector<Plan> one{plan};
   std::vector<detail::TableRow> rows = detail::table_rows(one, layers);
   for (detail::TableRow& row : rows) {
@@ -193,7 +200,8 @@ inline Table plan_table(const Plan& plan, TableFormat format, bool layers) {
                  detail::cell(entries, &Entry::multiplier, format),
                  detail::cell(entries, &Entry::learning_rate, format),
                  detail::cell(entries, &Entry::weight_decay, format),
-                 detail::cell(entries, &Entry::epsilon, format), entries[0]->source};
+                 detail::cell(entries, &Entry::epsilon, format),
+                 entries[0]->source};
   }
   if (!layers) detail::condense(rows);
   detail::fill(table, rows, format);
@@ -221,6 +229,7 @@ inline Table flat_table(const std::vector<Plan>& plans) {
                "weight_decay",
                "epsilon",
                "init_variance_formula",
+               "init_mean_formula",
                "multiplier_formula",
                "learning_rate_formula",
                "weight_decay_formula",
@@ -247,6 +256,7 @@ inline Table flat_table(const std::vector<Plan>& plans) {
                             number_text(e.weight_decay.value),
                             number_text(e.epsilon.value),
                             e.init_variance.formula,
+                            e.init_mean.formula,
                             e.multiplier.formula,
                             e.learning_rate.formula,
                             e.weight_decay.formula,
@@ -341,8 +351,10 @@ inline std::vector<std::string> legend(const std::vector<Plan>& plans) {
   std::vector<std::string> lines;
   for (const Plan& plan : plans) {
     for (const Symbol& symbol : plan.symbols) {
-      const std::string line =
-          symbol.text + " = " + detail::short_number(symbol.value) + " (" + symbol.meaning + ")";
+      const bool whole = symbol.value < 1e15 && symbol.value == std::floor(symbol.value);
+      const std::string value = whole ? std::to_string(static_cast<long>(symbol.value))
+                                      : detail::short_number(symbol.value);
+      const std::string line = symbol.text + " = " + value + " (" + symbol.meaning + ")";
       if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
     }
   }

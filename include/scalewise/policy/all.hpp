@@ -33,12 +33,12 @@ namespace scalewise {
 template <class Visitor>
 constexpr void for_each_policy(Visitor&& visit) {
   const auto all = [&]<Policy... Ps>() { (visit.template operator()<Ps>(), ...); };
-  all.template operator()<
-      Standard, PyTorch, Gpt2, Bert, Xavier, He,                             // baselines
-      NeuralTangent, MetaPrincipled, MaximalUpdate, DepthMup, CompleteP,     // width and depth
-      NGpt, NGptDepthMup, NGptCompleteP, NuGpt, NuGptFullAlign,              // normalized
-      DeepScaleLM, DeepScaleLMSimple, DeepNorm, DsInit, LayerScale, ReZero,  // depth
-      SkipInit, ShallowLeCun, ShallowHe, ShallowNtk>();
+  all.template
+  operator()<Standard, PyTorch, Gpt2, Bert, Xavier, He,                          // baselines
+             NeuralTangent, MetaPrincipled, MaximalUpdate, DepthMup, CompleteP,  // width and depth
+             NGpt, NGptDepthMup, NGptCompleteP, NuGpt, NuGptFullAlign,           // normalized
+             DeepScaleLM, DeepScaleLMSimple, DeepNorm, DsInit, LayerScale, ReZero,  // depth
+             SkipInit, ShallowLeCun, ShallowHe, ShallowNtk>();
 }
 
 }  // namespace scalewise

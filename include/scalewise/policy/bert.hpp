@@ -12,7 +12,7 @@ namespace scalewise {
 ///           released configuration's initializer_range.
 /// Units:    init_variance is the variance of the parent normal: 0.02² = 0.0004; the cut makes the
 ///           sample's 0.774 times as large, as in the released code.
-/// Differs:  none; gains and biases are not decayed (appendix A.2's optimizer).
+/// Differs:  none; gains and biases are not decayed, as in the released optimizer.
 struct Bert {
   static constexpr std::string_view id = "bert";
   static constexpr Source source{"BERT: Pre-training of Deep Bidirectional Transformers",
@@ -32,16 +32,19 @@ struct Bert {
       case Role::block_vector:
       case Role::final_vector:
       case Role::output_bias:
-      case Role::rescaler: {
-        Rule vector = is_norm_gain(group) ? ones() : zeros();
-        vector.weight_decay = 0;
-        return vector;
-      }
+      case Role::rescaler:
+        return vector_rule(group, {.weight_decay = 0});
     }
     return {};
   }
 
   constexpr ModelRule model() const { return {.source = "section 3"}; }
+
+  /// The source ties the head to the token embedding.
+  constexpr Shape adapt(Shape shape) const {
+    if (shape.input == Input::token && !shape.tied_head) shape.tied_head = true;
+    return shape;
+  }
 };
 
 static_assert(Policy<Bert>);

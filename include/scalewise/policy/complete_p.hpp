@@ -19,31 +19,36 @@ namespace scalewise {
 ///           embedding's row and its multiplier 1/m_N acts on the logits; the paper unties.
 struct CompleteP {
   static constexpr std::string_view id = "complete-p";
-  static constexpr Source source{"Don't be lazy: CompleteP enables compute-efficient deep transformers",
-                                 "Dey, Zhang, Noci, Li, Bordelon, Bergsma, Pehlevan, Hanin, Hestness",
-                                 "2025", "arXiv:2505.01618", "Table 1"};
+  static constexpr Source source{
+      "Don't be lazy: CompleteP enables compute-efficient deep transformers",
+      "Dey, Zhang, Noci, Li, Bordelon, Bergsma, Pehlevan, Hanin, Hestness", "2025",
+      "arXiv:2505.01618", "Table 1"};
   static constexpr Reference reference = Reference::base;
 
   double alpha = 1;
 
   constexpr Rule rule(Group group) const {
     using namespace symbols;
-    constexpr auto constant = Distribution::constant;
+    using enum Role;
     constexpr Scaling m = m_fi;
-    const Scaling depth = pow(m_L, exponent(alpha - 1));
+    const Scaling depth = pow(m_L, exponent(alpha) - 1);
     const Scaling eps = 1 / (m_N * pow(m_L, exponent(alpha)));
-    const Mean mean = is_norm_gain(group) ? 1 : 0;
+    const auto vector = [&](const Rule& row) { return vector_rule(group, row); };
     // clang-format off
     switch (role_of(group)) {
-      case Role::input:        return {.init_variance = 1,     .adamw_rate = 1,         .weight_decay = 1, .epsilon = 1 / m_N, .source = "Table 1, embedding"};
-      case Role::hidden:       return {.init_variance = 1 / m, .adamw_rate = depth / m, .weight_decay = m, .epsilon = eps,     .source = "Table 1, hidden weights"};
-      case Role::block_vector: return {.init_mean = mean,      .adamw_rate = depth,     .weight_decay = 0, .epsilon = eps,     .distribution = constant, .source = "Table 1, pre-LN and hidden biases"};
-      case Role::input_vector: return {.init_mean = mean,      .adamw_rate = 1,         .weight_decay = 0, .epsilon = 1 / m_N, .distribution = constant, .source = "derived, as final LN"};
-      case Role::final_vector: return {.init_mean = mean,      .adamw_rate = 1,         .weight_decay = 0, .epsilon = 1 / m_N, .distribution = constant, .source = "Table 1, final LN"};
-      case Role::output:       return {.init_variance = 1,     .multiplier = 1 / m,
-                                                               .adamw_rate = 1,         .weight_decay = 1, .epsilon = 1 / m_N, .source = "Table 1, unembedding"};
-      case Role::output_bias:  return {.init_mean = 0,         .adamw_rate = 1,         .weight_decay = 0, .epsilon = 1,       .distribution = constant, .source = "derived"};
-      case Role::rescaler:     return {.init_mean = 0,         .adamw_rate = 1,         .weight_decay = 0, .epsilon = 1,       .distribution = constant, .source = "derived"};
+      case input:        return {.init_variance = 1, .adamw_rate = 1, .weight_decay = 1, .epsilon = 1 / m_N,
+                                 .source = "Table 1, embedding"};
+      case hidden:       return {.init_variance = 1 / m, .adamw_rate = depth / m, .weight_decay = m, .epsilon = eps,
+                                 .source = "Table 1, hidden weights"};
+      case block_vector: return vector({.adamw_rate = depth, .weight_decay = 0, .epsilon = eps,
+                                 .source = "Table 1, pre-LN and hidden biases"});
+      case final_vector: return vector({.adamw_rate = 1, .weight_decay = 0, .epsilon = 1 / m_N,
+                                 .source = "Table 1, final LN"});
+      case output:       return {.init_variance = 1, .multiplier = 1 / m, .adamw_rate = 1, .weight_decay = 1,
+                                 .epsilon = 1 / m_N, .source = "Table 1, unembedding"};
+      case input_vector: return vector({.weight_decay = 0, .epsilon = 1 / m_N, .source = "derived, as final LN"});
+      case output_bias:
+      case rescaler:     return vector({.weight_decay = 0, .source = "derived"});
     }
     // clang-format on
     return {};

@@ -13,7 +13,8 @@ namespace scalewise {
 ///           decoder α = (3 N_d)^(1/4), β = (12 N_d)^(-1/4)
 /// Source:   Wang et al. 2022 (arXiv:2203.00555v1), Figure 2.
 /// Units:    init_variance is a variance: β² times Xavier's 2/(fi+fo).
-/// Differs:  the gate of a gated MLP has the gain of MLP up (derived); embeddings as Xavier.
+/// Differs:  the rule is for post-norm, where LN follows the sum; the shape keeps the norms it has.
+///           The gate of a gated MLP has the gain of MLP up (derived); embeddings as Xavier.
 struct DeepNorm {
   static constexpr std::string_view id = "deep-norm";
   static constexpr Source source{"DeepNet: Scaling Transformers to 1,000 Layers",
@@ -43,6 +44,7 @@ struct DeepNorm {
 
   constexpr Rule rule(Group group, const Context& context) const {
     Rule row = Xavier{}.rule(group);
+    if (role_of(group) == Role::hidden) row.distribution = Distribution::normal;
     switch (group) {
       case Group::value:
       case Group::attention_output:

@@ -18,12 +18,14 @@ namespace scalewise {
 /// Accuracy: the recursion is exact to rounding; it assumes ReLU and long sequences.
 /// Differs:  the MLP variance is written for any F (the source has F = 4n) and keeps the block's
 ///           output variance at one. The correlation of the input is a parameter: the source uses a
-///           measured one. Rows marked "derived" are tensors that the source's models lack.
+///           measured one. Cross attention has the rows of self-attention, and the correlation does
+///           not follow it. Rows marked "derived" are tensors that the source's models lack.
 struct DeepScaleLM {
   static constexpr std::string_view id = "deep-scale-lm";
   static constexpr Source source{
       "Transformers Get Stable: An End-to-End Signal Propagation Theory for Language Models",
-      "Kedia, Zaidi, Khyalia, Jung, Goka, Lee", "2024", "arXiv:2403.09635", "section 3.5, appendix M"};
+      "Kedia, Zaidi, Khyalia, Jung, Goka, Lee", "2024", "arXiv:2403.09635",
+      "section 3.5, appendix M"};
   static constexpr Reference reference = Reference::absolute;
 
   double dropout = 0.1;
@@ -48,26 +50,26 @@ struct DeepScaleLM {
   /// The table, for a given numerator of the value and attention output row.
   constexpr Rule row(Group group, const Scaling& attention, const Shape& shape) const {
     using namespace symbols;
-    const double tables = embedding_tables > 0
-                              ? embedding_tables
-                              : 1 + (shape.learned_positions ? 1 : 0) + (shape.segments > 0 ? 1 : 0);
-    if (is_norm_gain(group)) return ones();
+    const double tables =
+        embedding_tables > 0 ? embedding_tables
+                             : 1 + (shape.learned_positions ? 1 : 0) + (shape.segments > 0 ? 1 : 0);
+    const Scaling mlp = sqrt(2 * keep / (F * n));
     // clang-format off
     switch (group) {
       case Group::token_embedding:
       case Group::position_embedding:
-      case Group::segment_embedding: return {.init_variance = keep / tables,             .source = "section 3.5, item 1"};
-      case Group::class_token:       return {.init_variance = keep / tables,             .source = "derived, as position"};
-      case Group::patch_embedding:   return {.init_variance = keep / (tables * n_patch), .source = "derived, unit-variance pixels"};
+      case Group::segment_embedding: return {.init_variance = keep / tables, .source = "section 3.5, item 1"};
+      case Group::class_token:       return {.init_variance = keep / tables, .source = "derived, as position"};
+      case Group::patch_embedding:   return {.init_variance = keep / (tables * n_patch), .source = "derived"};
       case Group::query:
-      case Group::key:               return {.init_variance = 1 / n,                     .source = "appendix M"};
-      case Group::value:             return {.init_variance = attention / n,             .source = "section 3.5, item 3"};
-      case Group::attention_output:  return {.init_variance = attention / fi,            .source = "section 3.5, item 3"};
+      case Group::key:               return {.init_variance = 1 / n,          .source = "appendix M"};
+      case Group::value:             return {.init_variance = attention / n,  .source = "section 3.5, item 3"};
+      case Group::attention_output:  return {.init_variance = attention / fi, .source = "section 3.5, item 3"};
       case Group::mlp_up:
-      case Group::mlp_down:          return {.init_variance = sqrt(2 * keep / (F * n)),  .source = "section 3.5, item 2"};
-      case Group::mlp_gate:          return {.init_variance = sqrt(2 * keep / (F * n)),  .source = "derived, as MLP up"};
-      case Group::head:              return {.init_variance = 1,                         .source = "derived, as a tied head"};
-      default:                       return zeros();
+      case Group::mlp_down:          return {.init_variance = mlp,            .source = "section 3.5, item 2"};
+      case Group::mlp_gate:          return {.init_variance = mlp,            .source = "derived, as MLP up"};
+      case Group::head:              return {.init_variance = 1,              .source = "derived, as a tied head"};
+      default:                       return vector_rule(group);
     }
     // clang-format on
   }
@@ -105,7 +107,8 @@ struct DeepScaleLM {
     require(k > 0, "k", k, "a positive number");
     for (const long depth : {shape.depth, shape.encoder_depth}) {
       if (depth == 0) continue;
-      require(branch_power(depth) < 1, "depth", static_cast<double>(depth), "a depth for which k/depth^a < 1");
+      require(branch_power(depth) < 1, "depth", static_cast<double>(depth),
+              "a depth for which k/depth^a < 1");
     }
   }
 

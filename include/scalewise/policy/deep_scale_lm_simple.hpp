@@ -19,7 +19,7 @@ struct DeepScaleLMSimple {
   DeepScaleLM full{};
 
   constexpr Rule rule(Group group, const Context& context) const {
-    return full.row(group, sqrt(Scaling(Axis::keep_probability) / 2), context.shape);
+    return full.row(group, sqrt(Scaling(Axis::keep_probability)) / sqrt(Scaling(2)), context.shape);
   }
   constexpr ModelRule model() const { return full.model(); }
 

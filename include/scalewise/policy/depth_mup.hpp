@@ -14,9 +14,10 @@ namespace scalewise {
 /// Differs:  as CompleteP.
 struct DepthMup {
   static constexpr std::string_view id = "depth-mup";
-  static constexpr Source source{"Don't be lazy: CompleteP enables compute-efficient deep transformers",
-                                 "Dey, Zhang, Noci, Li, Bordelon, Bergsma, Pehlevan, Hanin, Hestness",
-                                 "2025", "arXiv:2505.01618", "Table 1 at alpha = 1/2"};
+  static constexpr Source source{
+      "Don't be lazy: CompleteP enables compute-efficient deep transformers",
+      "Dey, Zhang, Noci, Li, Bordelon, Bergsma, Pehlevan, Hanin, Hestness", "2025",
+      "arXiv:2505.01618", "Table 1 at alpha = 1/2"};
   static constexpr Reference reference = Reference::base;
 
   constexpr Rule rule(Group group) const { return CompleteP{.alpha = 0.5}.rule(group); }

@@ -11,7 +11,8 @@ namespace scalewise {
 /// Source:   Radford et al. 2019, section 2.3 (the 1/√N of residual layers, N = 2L); the 0.02 is
 ///           the released configuration's initializer_range.
 /// Units:    init_variance is a variance: 0.02² = 0.0004.
-/// Differs:  none; the weight decay 0 of gains and biases is the usual training recipe.
+/// Differs:  the 1/√(2L) is the paper's; the released code has none and draws positions with 0.01.
+///           The weight decay 0 of gains and biases is the usual training recipe.
 struct Gpt2 {
   static constexpr std::string_view id = "gpt2";
   static constexpr Source source{"Language Models are Unsupervised Multitask Learners",
@@ -22,10 +23,10 @@ struct Gpt2 {
   constexpr Rule rule(Group group) const {
     using namespace symbols;
     constexpr Scaling variance = 0.0004;
-    // clang-format off
     switch (role_of(group)) {
       case Role::input:
-      case Role::output:  return {.init_variance = variance, .source = "initializer_range 0.02"};
+      case Role::output:
+        return {.init_variance = variance, .source = "initializer_range 0.02"};
       case Role::hidden:
         if (group == Group::attention_output || group == Group::mlp_down) {
           return {.init_variance = variance / (2 * L), .source = "section 2.3"};
@@ -35,17 +36,19 @@ struct Gpt2 {
       case Role::block_vector:
       case Role::final_vector:
       case Role::output_bias:
-      case Role::rescaler: {
-        Rule vector = is_norm_gain(group) ? ones() : zeros();
-        vector.weight_decay = 0;
-        return vector;
-      }
+      case Role::rescaler:
+        return vector_rule(group, {.weight_decay = 0});
     }
-    // clang-format on
     return {};
   }
 
   constexpr ModelRule model() const { return {.source = "section 2"}; }
+
+  /// The source ties the head to the token embedding.
+  constexpr Shape adapt(Shape shape) const {
+    if (shape.input == Input::token && !shape.tied_head) shape.tied_head = true;
+    return shape;
+  }
 };
 
 static_assert(Policy<Gpt2>);

@@ -10,7 +10,8 @@ namespace scalewise {
 /// Equation: x + diag(g) f(x), g = 0.1 up to 18 layers, 1e-5 up to 24, 1e-6 beyond
 /// Source:   Touvron et al. 2021 (arXiv:2103.17239v2), section 2, eq. (4).
 /// Units:    the gain is a mean with variance 0; init_variance of matrices is 0.02².
-/// Differs:  none; matrices as BERT, which is what the released code uses.
+/// Differs:  the source names depths 18, 24 and more; 19 to 23 layers are taken with 24. Matrices as
+///           BERT, which is what the released code uses.
 struct LayerScale {
   static constexpr std::string_view id = "layer-scale";
   static constexpr Source source{"Going deeper with Image Transformers",

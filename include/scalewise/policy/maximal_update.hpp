@@ -22,20 +22,15 @@ constexpr MupColumn mup_column(Group group) {
   }
 }
 
-/// What every cell of the column shares: gains start at one divided by their multiplier, biases at
-/// zero, and decay is independent of width in the independent form (section B.3).
+/// What the tables share: gains and biases start so that they act as 1 and 0, and decay is
+/// independent of width in the independent form (section B.3).
 constexpr Rule mup_row(Group group, Rule row) {
+  const Role role = role_of(group);
   row.decay_form = DecayForm::independent;
-  if (is_norm_gain(group)) {
-    row.init_variance = 0;
-    row.init_mean = 1 / row.multiplier.scaling;
-    row.distribution = Distribution::constant;
-  } else if (role_of(group) != Role::input && role_of(group) != Role::hidden &&
-             role_of(group) != Role::output) {
-    row.init_variance = 0;
-    row.distribution = Distribution::constant;
+  if (role != Role::input && role != Role::hidden && role != Role::output) {
+    row = vector_rule(group, row);
   }
-  if (group == Group::head_bias) row.epsilon = row.multiplier.scaling;  // its gradient is of order 1
+  if (role == Role::output_bias) row.epsilon = row.multiplier.scaling;  // a gradient of order one
   return row;
 }
 
@@ -62,25 +57,33 @@ inline constexpr Source tensor_programs_v{
 ///           global rate.
 /// Differs:  the fan-in of input weights, gains and biases does not grow and is written 1. The
 ///           hidden SGD rate is fo/fi, which is the table's 1 when both grow alike. Epsilon follows
-///           the gradient per entry: derived, and the same in all three tables after conversion.
+///           the gradient per entry at a fixed d_ff/d_model: derived, and the same in all three
+///           tables after conversion.
 struct MaximalUpdateTable3 {
   static constexpr std::string_view id = "maximal-update";
   static constexpr Source source = detail::tensor_programs_v;
   static constexpr Reference reference = Reference::base;
 
   constexpr Rule rule(Group group) const {
+    return detail::mup_row(group, column(detail::mup_column(group)));
+  }
+
+  static constexpr Rule column(detail::MupColumn which) {
+    using enum detail::MupColumn;
     constexpr Scaling fi = symbols::m_fi;
     constexpr Scaling fo = symbols::m_fo;
     constexpr Scaling n = symbols::m_N;
-    Rule row;
     // clang-format off
-    switch (detail::mup_column(group)) {
-      case detail::MupColumn::input:  row = {.init_variance = 1,             .multiplier = 1, .sgd_rate = fo,      .adamw_rate = 1,      .epsilon = 1 / n, .source = "Table 3, input weights and biases"}; break;
-      case detail::MupColumn::output: row = {.init_variance = 1 / (fi * fi), .multiplier = 1, .sgd_rate = 1 / fi,  .adamw_rate = 1 / fi, .epsilon = 1,     .source = "Table 3, output weights"}; break;
-      case detail::MupColumn::hidden: row = {.init_variance = 1 / fi,        .multiplier = 1, .sgd_rate = fo / fi, .adamw_rate = 1 / fi, .epsilon = 1 / n, .source = "Table 3, hidden weights"}; break;
+    switch (which) {
+      case input:  return {.init_variance = 1,             .sgd_rate = fo,      .adamw_rate = 1,      .epsilon = 1 / n,
+                           .source = "Table 3, input weights and biases"};
+      case output: return {.init_variance = 1 / (fi * fi), .sgd_rate = 1 / fi,  .adamw_rate = 1 / fi, .epsilon = 1,
+                           .source = "Table 3, output weights"};
+      case hidden: return {.init_variance = 1 / fi,        .sgd_rate = fo / fi, .adamw_rate = 1 / fi, .epsilon = 1 / n,
+                           .source = "Table 3, hidden weights"};
     }
     // clang-format on
-    return detail::mup_row(group, row);
+    return {};
   }
 
   constexpr ModelRule model() const { return detail::mup_model(1 / symbols::m_N); }
@@ -97,18 +100,25 @@ struct MaximalUpdateTable8 {
   static constexpr Reference reference = Reference::base;
 
   constexpr Rule rule(Group group) const {
+    return detail::mup_row(group, column(detail::mup_column(group)));
+  }
+
+  static constexpr Rule column(detail::MupColumn which) {
+    using enum detail::MupColumn;
     constexpr Scaling fi = symbols::m_fi;
     constexpr Scaling fo = symbols::m_fo;
     constexpr Scaling n = symbols::m_N;
-    Rule row;
     // clang-format off
-    switch (detail::mup_column(group)) {
-      case detail::MupColumn::input:  row = {.init_variance = 1,      .multiplier = 1,      .sgd_rate = fo,      .adamw_rate = 1,      .epsilon = 1 / n,  .source = "Table 8, input weights and biases"}; break;
-      case detail::MupColumn::output: row = {.init_variance = 1,      .multiplier = 1 / fi, .sgd_rate = fi,      .adamw_rate = 1,      .epsilon = 1 / fi, .source = "Table 8, output weights"}; break;
-      case detail::MupColumn::hidden: row = {.init_variance = 1 / fi, .multiplier = 1,      .sgd_rate = fo / fi, .adamw_rate = 1 / fi, .epsilon = 1 / n,  .source = "Table 8, hidden weights"}; break;
+    switch (which) {
+      case input:  return {.init_variance = 1,      .multiplier = 1,      .sgd_rate = fo,      .adamw_rate = 1,      .epsilon = 1 / n,
+                           .source = "Table 8, input weights and biases"};
+      case output: return {.init_variance = 1,      .multiplier = 1 / fi, .sgd_rate = fi,      .adamw_rate = 1,      .epsilon = 1 / fi,
+                           .source = "Table 8, output weights"};
+      case hidden: return {.init_variance = 1 / fi, .multiplier = 1,      .sgd_rate = fo / fi, .adamw_rate = 1 / fi, .epsilon = 1 / n,
+                           .source = "Table 8, hidden weights"};
     }
     // clang-format on
-    return detail::mup_row(group, row);
+    return {};
   }
 
   constexpr ModelRule model() const { return detail::mup_model(1 / symbols::m_N); }
@@ -118,25 +128,33 @@ struct MaximalUpdateTable8 {
 /// Equation: the table below; fi and fo are ratios to the base, of this matrix's own fans
 /// Source:   Yang et al. 2022 (arXiv:2203.03466v2), Table 9.
 /// Units:    as MaximalUpdateTable3.
-/// Differs:  as MaximalUpdateTable3; a gain starts at 1/√fo, so that with its multiplier it acts as 1.
+/// Differs:  as MaximalUpdateTable3; a gain starts at 1/√fo, so that with its multiplier it acts
+///           as 1.
 struct MaximalUpdateTable9 {
   static constexpr std::string_view id = "maximal-update";
   static constexpr Source source = detail::tensor_programs_v;
   static constexpr Reference reference = Reference::base;
 
   constexpr Rule rule(Group group) const {
+    return detail::mup_row(group, column(detail::mup_column(group)));
+  }
+
+  static constexpr Rule column(detail::MupColumn which) {
+    using enum detail::MupColumn;
     constexpr Scaling fi = symbols::m_fi;
     constexpr Scaling fo = symbols::m_fo;
     constexpr Scaling n = symbols::m_N;
-    Rule row;
     // clang-format off
-    switch (detail::mup_column(group)) {
-      case detail::MupColumn::input:  row = {.init_variance = 1 / fo, .multiplier = sqrt(fo),     .sgd_rate = 1,       .adamw_rate = 1 / sqrt(fo), .epsilon = sqrt(fo) / n, .source = "Table 9, input weights and biases"}; break;
-      case detail::MupColumn::output: row = {.init_variance = 1 / fi, .multiplier = 1 / sqrt(fi), .sgd_rate = 1,       .adamw_rate = 1 / sqrt(fi), .epsilon = 1 / sqrt(fi), .source = "Table 9, output weights"}; break;
-      case detail::MupColumn::hidden: row = {.init_variance = 1 / fi, .multiplier = 1,            .sgd_rate = fo / fi, .adamw_rate = 1 / fi,       .epsilon = 1 / n,        .source = "Table 9, hidden weights"}; break;
+    switch (which) {
+      case input:  return {.init_variance = 1 / fo, .multiplier = sqrt(fo),     .sgd_rate = 1,       .adamw_rate = 1 / sqrt(fo), .epsilon = sqrt(fo) / n,
+                           .source = "Table 9, input weights and biases"};
+      case output: return {.init_variance = 1 / fi, .multiplier = 1 / sqrt(fi), .sgd_rate = 1,       .adamw_rate = 1 / sqrt(fi), .epsilon = 1 / sqrt(fi),
+                           .source = "Table 9, output weights"};
+      case hidden: return {.init_variance = 1 / fi, .multiplier = 1,            .sgd_rate = fo / fi, .adamw_rate = 1 / fi,       .epsilon = 1 / n,
+                           .source = "Table 9, hidden weights"};
     }
     // clang-format on
-    return detail::mup_row(group, row);
+    return {};
   }
 
   constexpr ModelRule model() const { return detail::mup_model(1 / sqrt(symbols::m_N)); }
@@ -157,11 +175,8 @@ struct MaximalUpdate {
     Rule row = table == 3   ? MaximalUpdateTable3{}.rule(group)
                : table == 8 ? MaximalUpdateTable8{}.rule(group)
                             : MaximalUpdateTable9{}.rule(group);
-    if ((zero_head && group == Group::head) || (zero_query && group == Group::query)) {
-      row.init_variance = 0;
-      row.distribution = Distribution::constant;
-    }
-    return row;
+    const bool zero = (zero_head && group == Group::head) || (zero_query && group == Group::query);
+    return zero ? vector_rule(group, row) : row;
   }
 
   constexpr ModelRule model() const {

@@ -12,7 +12,7 @@ namespace scalewise {
 /// Source:   Dinan, Yaida, Zhang 2023 (arXiv:2304.02034v1), eq. (1.34) with footnotes 8 and 26;
 ///           the family is Yaida's (arXiv:2210.04909v1).
 /// Units:    s is an exponent between 0 and 1.
-/// Differs:  as NeuralTangent; for gains and biases, which the source lacks, n is their own fan-out.
+/// Differs:  as NeuralTangent.
 struct MetaPrincipled {
   static constexpr std::string_view id = "meta-principled";
   static constexpr Source source{"Effective Theory of Transformers at Initialization",
@@ -29,11 +29,9 @@ struct MetaPrincipled {
     if (group == Group::head) {
       row.init_variance = row.init_variance.scaling / pow(n, exponent(s));
     } else if (group != Group::head_bias) {
-      const Role role = role_of(group);
-      const Scaling& width = role == Role::input || role == Role::hidden ? n : fo;
-      row.sgd_rate = row.sgd_rate.scaling * pow(width, exponent(s));
-      row.adamw_rate = row.adamw_rate.scaling * pow(width, exponent(s / 2));
-      row.epsilon = row.epsilon.scaling / pow(width, exponent(s / 2));
+      row.sgd_rate = row.sgd_rate.scaling * pow(n, exponent(s));
+      row.adamw_rate = row.adamw_rate.scaling * pow(n, exponent(s) * Exponent(1, 2));
+      row.epsilon = row.epsilon.scaling / pow(n, exponent(s) * Exponent(1, 2));
     }
     return row;
   }
@@ -41,13 +39,14 @@ struct MetaPrincipled {
   constexpr ModelRule model() const {
     using namespace symbols;
     return {.attention_scale = 1 / sqrt(C),
-            .tied_logit_multiplier = pow(n, exponent(-(1 + s) / 2)),
+            .tied_logit_multiplier = pow(n, -(exponent(s) + 1) * Exponent(1, 2)),
             .source = "eq. (1.34)"};
   }
 
   constexpr Shape adapt(Shape shape) const { return neural_tangent.adapt(shape); }
 
-  constexpr void validate(const Shape&) const {
+  constexpr void validate(const Shape& shape) const {
+    neural_tangent.validate(shape);
     if (!(s >= 0 && s <= 1)) {
       throw InvalidInput("s", std::to_string(s), "a number between 0 and 1",
                          "0 is neural-tangent, 1 is maximal-update");

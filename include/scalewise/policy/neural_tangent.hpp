@@ -46,6 +46,7 @@ struct OrderOne {
 ///           is independent of the rate factor.
 /// Differs:  rows marked "derived" are tensors that the paper's models do not have: a gain or bias
 ///           of fan-out fo gets rate 1 under SGD and 1/√fo under AdamW, by the argument of (1.95).
+///           The head bias is not decayed, as in the source's experiments (section II 1 D).
 ///           Adam's epsilon follows the gradient, whose size is the AdamW rate over the SGD rate;
 ///           the paper keeps it fixed.
 struct NeuralTangent {
@@ -85,6 +86,19 @@ struct NeuralTangent {
     return shape;
   }
 
+  constexpr void validate(const Shape&) const {
+    for (std::size_t g = 0; g < group_count; ++g) {
+      const std::string group(group_names[g]);
+      if (!(init_constant.values[g] >= 0)) {
+        throw InvalidInput("C_" + group, std::to_string(init_constant.values[g]), "0 or more");
+      }
+      if (!(rate_constant.values[g] > 0)) {
+        throw InvalidInput("Lambda_" + group, std::to_string(rate_constant.values[g]),
+                           "a positive number");
+      }
+    }
+  }
+
   static void parameters(auto& self, auto&& visit) {
     visit("mlp_ratio_in_rates", self.mlp_ratio_in_rates);
     OrderOne::visit_all("C", self.init_constant, visit);
@@ -94,38 +108,52 @@ struct NeuralTangent {
  private:
   static constexpr Rule table(Group group) {
     using namespace symbols;
+    using enum Group;
+    const auto row = [](Variance variance, Rate sgd, Rate adamw, std::string_view equations) {
+      return Rule{
+          .init_variance = variance, .sgd_rate = sgd, .adamw_rate = adamw, .source = equations};
+    };
+    const auto vector = [group](Rate sgd, Rate adamw, std::string_view equations) {
+      return vector_rule(group, {.sgd_rate = sgd, .adamw_rate = adamw, .source = equations});
+    };
     // clang-format off
     switch (group) {
-      case Group::patch_embedding:    return {.init_variance = 1 / n_patch, .sgd_rate = 1 / n_patch, .adamw_rate = 1 / (n_patch * sqrt(n)), .source = "(1.25), (1.99), (1.108)"};
-      case Group::token_embedding:    return {.init_variance = 1,           .sgd_rate = 1,           .adamw_rate = 1 / sqrt(n),             .source = "(1.25), (1.99), (1.108)"};
-      case Group::position_embedding: return {.init_variance = 1,           .sgd_rate = 1,           .adamw_rate = 1 / sqrt(n),             .source = "(1.26), (1.100), (1.109)"};
-      case Group::query:              return {.init_variance = 1 / n,       .sgd_rate = 1 / n,       .adamw_rate = 1 / (n * sqrt(n)),       .source = "(1.27), (1.101), (1.110)"};
-      case Group::key:                return {.init_variance = 1 / n,       .sgd_rate = 1 / n,       .adamw_rate = 1 / (n * sqrt(n)),       .source = "(1.28), (1.102), (1.111)"};
-      case Group::value:              return {.init_variance = 1 / n,       .sgd_rate = 1 / n,       .adamw_rate = 1 / (n * sqrt(n)),       .source = "(1.29), (1.103), (1.112)"};
-      case Group::attention_output:   return {.init_variance = 1 / fi,      .sgd_rate = 1 / fi,      .adamw_rate = 1 / (fi * sqrt(n)),      .source = "(1.30), (1.104), (1.113)"};  // fi = H*C, the paper's n
-      case Group::mlp_up:             return {.init_variance = 1 / n,       .sgd_rate = 1 / n,       .adamw_rate = 1 / (n * sqrt(M * n)),   .source = "(1.31), (1.105), (1.114)"};
-      case Group::mlp_down:           return {.init_variance = 1 / (M * n), .sgd_rate = 1 / (M * n), .adamw_rate = 1 / (M * n * sqrt(n)),   .source = "(1.32), (1.106), (1.115)"};
-      case Group::head:               return {.init_variance = 1 / n,       .sgd_rate = 1 / n,       .adamw_rate = 1 / (n * sqrt(n_out)),   .source = "(1.33), (1.107), (1.116)"};
-      case Group::head_bias:          return {.init_variance = 0,           .sgd_rate = 1,           .adamw_rate = 1 / sqrt(n_out), .weight_decay = 0, .source = "(1.33), (1.107), (1.116)"};
-      case Group::mlp_gate:           return {.init_variance = 1 / n,       .sgd_rate = 1 / n,       .adamw_rate = 1 / (n * sqrt(M * n)),   .source = "derived, as MLP up"};
-      case Group::segment_embedding:
-      case Group::class_token:        return {.init_variance = 1,           .sgd_rate = 1,           .adamw_rate = 1 / sqrt(n),             .source = "derived, as position"};
-      case Group::embedding_norm_gain:
-      case Group::norm_gain:
-      case Group::final_norm_gain:    return {.init_mean = 1,               .sgd_rate = 1,           .adamw_rate = 1 / sqrt(fo), .distribution = Distribution::constant, .source = "derived"};
-      case Group::embedding_norm_bias:
-      case Group::patch_bias:
-      case Group::norm_bias:
-      case Group::hidden_bias:
-      case Group::relative_position:
-      case Group::residual_gain:
-      case Group::final_norm_bias:
-      case Group::attention_step:
-      case Group::mlp_step:
-      case Group::qk_scale:
-      case Group::up_scale:
-      case Group::gate_scale:
-      case Group::logit_scale:        return {.init_variance = 0,           .sgd_rate = 1,           .adamw_rate = 1 / sqrt(fo), .distribution = Distribution::constant, .source = "derived"};
+      //                                     variance     SGD rate     AdamW rate              equations
+      case patch_embedding:       return row(1 / n_patch, 1 / n_patch, 1 / (n_patch * sqrt(n)), "(1.25), (1.99), (1.108)");
+      case token_embedding:       return row(1,           1,           1 / sqrt(n),             "(1.25), (1.99), (1.108)");
+      case position_embedding:    return row(1,           1,           1 / sqrt(n),             "(1.26), (1.100), (1.109)");
+      case query:                 return row(1 / n,       1 / n,       1 / (n * sqrt(n)),       "(1.27), (1.101), (1.110)");
+      case key:                   return row(1 / n,       1 / n,       1 / (n * sqrt(n)),       "(1.28), (1.102), (1.111)");
+      case value:                 return row(1 / n,       1 / n,       1 / (n * sqrt(n)),       "(1.29), (1.103), (1.112)");
+      case attention_output:      return row(1 / fi,      1 / fi,      1 / (fi * sqrt(n)),      "(1.30), (1.104), (1.113)");  // fi = HC, the paper's n
+      case mlp_up:                return row(1 / n,       1 / n,       1 / (n * sqrt(M * n)),   "(1.31), (1.105), (1.114)");
+      case mlp_down:              return row(1 / (M * n), 1 / (M * n), 1 / (M * n * sqrt(n)),   "(1.32), (1.106), (1.115)");
+      case head:                  return row(1 / n,       1 / n,       1 / (n * sqrt(n_out)),   "(1.33), (1.107), (1.116)");
+      case head_bias: {
+        Rule bias = vector(1, 1 / sqrt(n_out), "(1.33), (1.107), (1.116)");
+        bias.weight_decay = 0;
+        return bias;
+      }
+      // Tensors that the paper's models do not have:
+      case mlp_gate:              return row(1 / n,       1 / n,       1 / (n * sqrt(M * n)),   "derived, as MLP up");
+      case segment_embedding:
+      case class_token:           return row(1,           1,           1 / sqrt(n),             "derived, as position");
+      case embedding_norm_gain:
+      case embedding_norm_bias:
+      case patch_bias:
+      case norm_gain:
+      case norm_bias:
+      case hidden_bias:
+      case relative_position:
+      case residual_gain:
+      case final_norm_gain:
+      case final_norm_bias:
+      case attention_step:
+      case mlp_step:
+      case qk_scale:
+      case up_scale:
+      case gate_scale:
+      case logit_scale:           return vector(          1,           1 / sqrt(fo),            "derived");
     }
     // clang-format on
     return {};

@@ -11,7 +11,7 @@ namespace scalewise {
 /// Source:   Loshchilov, Hsieh, Sun, Ginsburg 2025 (arXiv:2410.01131); read as column "nGPT" of
 ///           Table 1 of Shigida, Hanin, Gromov 2026 (arXiv:2604.27077v2).
 /// Units:    rates are factors on the global rate; no weight decay.
-/// Differs:  none.
+/// Differs:  none; the released code normalizes after each step, which comes to the same.
 struct NGpt {
   static constexpr std::string_view id = "ngpt";
   static constexpr Source source = detail::normalized_source("Table 1, column nGPT");

@@ -11,10 +11,10 @@ namespace scalewise {
 ///           first; logits (init/scale) s_z * (W h)
 /// Source:   Shigida, Hanin, Gromov 2026 (arXiv:2604.27077v2), section 2, Tables 1 and 2.
 struct NormalizedColumn {
-  Rate base_rate = 1;      // on top of every other rate
-  Rate input_rate = 1;     // token embedding
-  Rate hidden_rate = 1;    // matrices of the blocks
-  Rate output_rate = 1;    // head
+  Rate base_rate = 1;           // on top of every other rate
+  Rate input_rate = 1;          // token embedding
+  Rate hidden_rate = 1;         // matrices of the blocks
+  Rate output_rate = 1;         // head
   Multiplier step_init = 0.05;  // alpha_A and alpha_M at initialization
   Mean scale = 0.03;            // stored start of alpha_A, alpha_M, s_qk and s_z
   Multiplier logit_init = 1;    // s_z at initialization
@@ -23,7 +23,8 @@ struct NormalizedColumn {
 /// The rows that all columns share.
 /// Units:    a rescaler's stored value starts at init_mean; times the multiplier it acts as init.
 /// Differs:  the variance of matrices is arbitrary in the source, since they are normalized before
-///           the first step; 1/n is nGPT's. Every rescaler has the global rate.
+///           the first step; 1/n is nGPT's. Every rescaler has the global rate. The √n on the gate
+///           branch belongs to the model's equation and is no multiplier of the plan; so do the skip and branch of h <- Norm(h + …).
 constexpr Rule normalized_row(Group group, const NormalizedColumn& column) {
   using namespace symbols;
   const auto matrix = [&](const Rate& rate, std::string_view source) {

@@ -21,18 +21,21 @@ struct PyTorch {
   constexpr Rule rule(Group group) const {
     using namespace symbols;
     constexpr auto uniform = Distribution::uniform;
-    if (is_norm_gain(group)) return ones();
     switch (group) {
       case Group::token_embedding:
       case Group::position_embedding:
       case Group::segment_embedding:
         return {.init_variance = 1, .source = "nn.Embedding"};
       case Group::class_token:
+        return vector_rule(group, {.source = "derived, zeros"});
+      case Group::embedding_norm_gain:
+      case Group::norm_gain:
+      case Group::final_norm_gain:
       case Group::embedding_norm_bias:
       case Group::norm_bias:
       case Group::final_norm_bias:
       case Group::relative_position:
-        return zeros();
+        return vector_rule(group, {.source = "nn.LayerNorm"});
       default:
         return {.init_variance = 1 / (3 * fi), .distribution = uniform, .source = "nn.Linear"};
     }

@@ -11,7 +11,7 @@ namespace scalewise {
 /// Source:   Bachlechner et al. 2021 (arXiv:2003.04887v2), eq. (2) and section 5.
 /// Units:    the gain is a mean with variance 0; init_variance of matrices is Xavier's.
 /// Differs:  the shape keeps the norms it has; the source removes them (norm_gain = norm_bias =
-///           final_norm = false).
+///           final_norm = false). The source says nothing of decay; the gains are not decayed.
 struct ReZero {
   static constexpr std::string_view id = "rezero";
   static constexpr Source source{"ReZero is All You Need: Fast Convergence at Large Depth",
@@ -21,9 +21,7 @@ struct ReZero {
 
   constexpr Rule rule(Group group) const {
     if (group != Group::residual_gain) return Xavier{}.rule(group);
-    Rule gain = zeros();
-    gain.source = "eq. (2)";
-    return gain;
+    return vector_rule(group, {.weight_decay = 0, .source = "eq. (2)"});
   }
 
   constexpr ModelRule model() const { return Xavier{}.model(); }

@@ -8,9 +8,9 @@ namespace scalewise {
 
 namespace detail {
 
-inline constexpr Source shallow_source{
-    "On the Convergence of Encoder-only Shallow Transformers", "Wu, Liu, Chrysos, Cevher", "2023",
-    "arXiv:2311.01575", "table of initializations"};
+inline constexpr Source shallow_source{"On the Convergence of Encoder-only Shallow Transformers",
+                                       "Wu, Liu, Chrysos, Cevher", "2023", "arXiv:2311.01575",
+                                       "table of initializations"};
 
 constexpr Shape shallow_shape(Shape shape) {
   if (shape.input != Input::patch) {

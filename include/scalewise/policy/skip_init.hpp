@@ -11,7 +11,8 @@ namespace scalewise {
 /// Equation: x + g f(x), g = 0
 /// Source:   De, Smith 2020 (arXiv:2002.10444v3), section 4, with He's initialization as there.
 /// Units:    the gain is a mean with variance 0; init_variance of matrices is He's 2/fi.
-/// Differs:  proposed for residual convolutional networks; the shape keeps the norms it has.
+/// Differs:  proposed for residual convolutional networks; the shape keeps the norms it has. The
+///           source says nothing of decay; the gains are not decayed.
 struct SkipInit {
   static constexpr std::string_view id = "skip-init";
   static constexpr Source source{
@@ -21,9 +22,7 @@ struct SkipInit {
 
   constexpr Rule rule(Group group) const {
     if (group != Group::residual_gain) return He{}.rule(group);
-    Rule gain = zeros();
-    gain.source = "section 4";
-    return gain;
+    return vector_rule(group, {.weight_decay = 0, .source = "section 4"});
   }
 
   constexpr ModelRule model() const { return He{}.model(); }

@@ -20,20 +20,21 @@ struct Standard {
 
   constexpr Rule rule(Group group) const {
     using namespace symbols;
-    if (is_norm_gain(group)) return ones();
-    // clang-format off
     switch (role_of(group)) {
-      case Role::input:        return {.init_variance = group == Group::patch_embedding ? 1 / fi : 1,
-                                       .source = "eq. (16)"};
-      case Role::hidden:       return {.init_variance = 1 / fi, .source = "eq. (16)"};
-      case Role::output:       return {.init_variance = 1 / fi, .source = "eq. (16)"};
+      case Role::input:
+        if (group != Group::patch_embedding)
+          return {.init_variance = 1, .source = "one active input"};
+        [[fallthrough]];
+      case Role::hidden:
+      case Role::output:
+        return {.init_variance = 1 / fi, .source = "eq. (16)"};
       case Role::input_vector:
       case Role::block_vector:
       case Role::final_vector:
       case Role::output_bias:
-      case Role::rescaler:     return zeros();
+      case Role::rescaler:
+        return vector_rule(group);
     }
-    // clang-format on
     return {};
   }
 

@@ -15,32 +15,33 @@ namespace scalewise {
 ///           and segment embeddings have variance 1/n and no multiplier.
 struct Xavier {
   static constexpr std::string_view id = "xavier";
-  static constexpr Source source{"Understanding the difficulty of training deep feedforward neural networks",
-                                 "Glorot, Bengio", "2010", "AISTATS 9", "eq. (16)"};
+  static constexpr Source source{
+      "Understanding the difficulty of training deep feedforward neural networks", "Glorot, Bengio",
+      "2010", "AISTATS 9", "eq. (16)"};
   static constexpr Reference reference = Reference::absolute;
 
   constexpr Rule rule(Group group) const {
     using namespace symbols;
-    constexpr auto uniform = Distribution::uniform;
-    if (is_norm_gain(group)) return ones();
     if (group == Group::token_embedding) {
-      return {.init_variance = 1 / n, .multiplier = sqrt(n), .source = "Vaswani et al., section 3.4"};
+      return {
+          .init_variance = 1 / n, .multiplier = sqrt(n), .source = "Vaswani et al., section 3.4"};
     }
-    // clang-format off
     switch (role_of(group)) {
       case Role::input:
         if (group != Group::patch_embedding) return {.init_variance = 1 / n, .source = "derived"};
         [[fallthrough]];
       case Role::hidden:
-      case Role::output:       return {.init_variance = 2 / fi_plus_fo, .distribution = uniform,
-                                       .source = "eq. (16)"};
+      case Role::output:
+        return {.init_variance = 2 / fi_plus_fo,
+                .distribution = Distribution::uniform,
+                .source = "eq. (16)"};
       case Role::input_vector:
       case Role::block_vector:
       case Role::final_vector:
       case Role::output_bias:
-      case Role::rescaler:     return zeros();
+      case Role::rescaler:
+        return vector_rule(group);
     }
-    // clang-format on
     return {};
   }
 

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+"""Runs the program `plan` as a user would, with good and with bad input.
+
+    plan_cli.py PLAN_PROGRAM CONFIG_FOLDER SOURCE_FOLDER
+"""
+
+import csv
+import io
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PLAN, CONFIGS, SOURCE = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
+
+# Arguments, and what the one line on stderr has to contain: field, value, expectation, hint.
+BAD = [
+    ([], ["--rule = none", "--list-rules"]),
+    (["--rule", "gpt2"], ["--preset = none", "--list-presets"]),
+    (["--rule", "maximal-updat", "--preset", "gpt2"], ["rule = maximal-updat", "did you mean maximal-update?"]),
+    (["--rule", "gpt2", "--preset", "gpt3"], ["preset = gpt3", "did you mean gpt3-125m?"]),
+    (["--rule", "maximal-update", "--preset", "gpt2"], ["base = none", "maximal-update is relative", "no default"]),
+    (["--rule", "complete-p", "--preset", "gpt2", "--base-preset", "gpt2", "--optimizer", "sgd"],
+     ["optimizer = sgd", "expected adamw", "complete-p"]),
+    (["--rule", "gpt2", "--preset", "gpt2", "--optimizer", "adam"], ["--optimizer = adam", "did you mean adamw?"]),
+    (["--rule", "maximal-update", "--preset", "gpt2", "--base-preset", "gpt2", "--set", "base.d_model=384",
+      "--decay", "l2"], ["decay = l2", "expected coupled or independent"]),
+    (["--rule", "gpt2", "--preset", "gpt2", "--set", "d_model=0"], ["d_model = 0", "expected a positive integer"]),
+    (["--rule", "gpt2", "--preset", "gpt2", "--set", "d_model=-5"], ["d_model = -5", "expected a positive integer"]),
+    (["--rule", "gpt2", "--preset", "gpt2", "--set", "d_model=7e2"], ["d_model = 7e2", "expected a whole number"]),
+    (["--rule", "gpt2", "--preset", "gpt2", "--set", "d_model=99999999999999999999"], ["expected a whole number"]),
+    (["--rule", "gpt2", "--preset", "gpt2", "--set", "d_ff=4611686018427387904"], ["d_ff = 4611686018427387904", "at most"]),
+    (["--rule", "gpt2", "--preset", "gpt2", "--set", "depth=1000000000"], ["depth = 1000000000", "at most"]),
+    (["--rule", "gpt2", "--preset", "gpt2", "--set", "heads=7"], ["heads = 7", "divisor of d_model = 768"]),
+    (["--rule", "gpt2", "--preset", "gpt2", "--set", "kv_heads=5"], ["kv_heads = 5", "divisor of heads = 12"]),
+    (["--rule", "gpt2", "--preset", "gpt2", "--set", "d_modl=5"], ["--set = d_modl", "did you mean d_model?"]),
+    (["--rule", "gpt2", "--preset", "gpt2", "--set", "d_model"], ["--set = d_model", "expected key=value"]),
+    (["--rule", "gpt2", "--preset", "gpt2", "--set", "base.d_model=5"], ["--base-preset"]),
+    (["--rule", "gpt2", "--preset", "gpt2", "--set", "biases=maybe"], ["biases = maybe", "expected true or false"]),
+    (["--rule", "meta-principled", "--preset", "gpt2", "--set", "s=2"], ["s = 2", "between 0 and 1"]),
+    (["--rule", "meta-principled", "--preset", "gpt2", "--set", "s=nan"], ["s = nan", "expected"]),
+    (["--rule", "maximal-update", "--preset", "gpt2", "--base-preset", "gpt2", "--set", "table=4"],
+     ["table = 4", "3, 8 or 9"]),
+    (["--rule", "maximal-update", "--preset", "gpt2", "--base-preset", "vit-b16"], ["base.input = patch"]),
+    (["--rule", "maximal-update", "--preset", "gpt2", "--base-preset", "bart-large"], ["base.encoder_depth = 12"]),
+    (["--rule", "shallow-ntk", "--preset", "gpt2"], ["input = token", "expected patch"]),
+    (["--rule", "nu-gpt", "--preset", "vit-b16", "--base-preset", "vit-b16"], ["input = patch"]),
+    (["--rule", "deep-scale-lm", "--preset", "gpt2", "--set", "depth=2"], ["depth = 2"]),
+    (["--rule", "gpt2", "--config", "no_such_file.json"], ["no_such_file.json"]),
+    (["--rule", "gpt2", "--preset", "gpt2", "--config", "x.json"], ["--config"]),
+    (["--rule", "gpt2", "--preset", "gpt2", "--format", "yaml"], ["yaml"]),
+    (["--rule", "gpt2", "--preset", "gpt2", "--no-such-option"], ["--no-such-option"]),
+    (["--rule", "gpt2", "--preset", "gpt2", "--out", "no/such/folder/plan.json"], ["output file = no/such/folder/plan.json"]),
+]
+
+
+def run(*arguments, cwd=None):
+    return subprocess.run([PLAN, *map(str, arguments)], capture_output=True, text=True, cwd=cwd,
+                          timeout=120, check=False)
+
+
+class Plan(unittest.TestCase):
+    def test_bad_input_gets_one_message_and_leaves_no_file(self):
+        for arguments, fragments in BAD:
+            with self.subTest(arguments=arguments), tempfile.TemporaryDirectory() as folder:
+                extra = [] if "--out" in arguments else ["--out", "plan.out"]
+                result = run(*arguments, *extra, cwd=folder)
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertEqual(result.stdout, "")
+                self.assertEqual(list(pathlib.Path(folder).iterdir()), [])
+                for fragment in fragments:
+                    self.assertIn(fragment, result.stderr)
+                message = result.stderr.strip().splitlines()
+                self.assertLessEqual(len(message), 2, result.stderr)
+
+    def test_every_rule_plans_a_preset_of_its_kind_in_every_format(self):
+        rules = [line.split()[0] for line in run("--list-rules").stdout.splitlines()[1:]]
+        self.assertEqual(len(rules), 26)
+        for rule in rules:
+            preset = "vit-b16" if rule.startswith("shallow") else "gpt2"
+            for form in ("table", "json", "csv", "latex", "markdown"):
+                with self.subTest(rule=rule, format=form):
+                    result = run("--rule", rule, "--preset", preset, "--base-preset", preset, "--format", form)
+                    self.assertEqual(result.returncode, 0, result.stderr)
+                    self.assertIn("query", result.stdout)
+                    self.assertEqual(result.stderr, "")
+
+    def test_every_preset_plans(self):
+        presets = [line.split()[0] for line in run("--list-presets").stdout.splitlines()[1:]]
+        self.assertGreater(len(presets), 40)
+        for preset in presets:
+            with self.subTest(preset=preset):
+                result = run("--rule", "maximal-update", "--preset", preset, "--base-preset", preset)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertIn("parameters", result.stdout)
+
+    def test_configs_plan_like_their_presets(self):
+        for config in sorted(CONFIGS.glob("*.json")):
+            with self.subTest(config=config.name):
+                result = run("--rule", "pytorch", "--config", config, "--format", "json")
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual(json.loads(result.stdout)["schema"], "scalewise.plan/1")
+
+    def test_csv_has_a_row_per_tensor_and_full_digits(self):
+        result = run("--rule", "pytorch", "--preset", "gpt2", "--format", "csv")
+        rows = list(csv.DictReader(io.StringIO(result.stdout)))
+        self.assertEqual(len(rows), 2 + 12 * 16 + 2)
+        query = next(row for row in rows if row["name"] == "layer.0.query")
+        self.assertEqual(float(query["init_variance"]), 1 / (3 * 768))
+        self.assertEqual(query["init_variance_formula"], "1/(3n)")
+
+    def test_compare_shows_the_rules_side_by_side(self):
+        result = run("--compare", "gpt2,pytorch,neural-tangent", "--preset", "gpt2")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        header = next(line for line in result.stdout.splitlines() if line.startswith("tensor"))
+        self.assertEqual(header.split(), ["tensor", "gpt2", "pytorch", "neural-tangent"])
+        both = run("--compare", "gpt2,pytorch", "--preset", "gpt2", "--format", "json")
+        self.assertEqual(len(json.loads(both.stdout)["plans"]), 2)
+
+    def test_a_setting_reaches_the_rules_that_have_it(self):
+        result = run("--compare", "meta-principled,gpt2", "--preset", "gpt2", "--set", "s=1")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("1/n", result.stdout)
+
+    def test_layers_gives_a_row_per_tensor(self):
+        result = run("--rule", "ds-init", "--preset", "gpt2", "--layers")
+        self.assertIn("layer.11.mlp_down", result.stdout)
+
+    def test_out_writes_the_same_text(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = pathlib.Path(folder, "plan.json")
+            arguments = ["--rule", "gpt2", "--preset", "gpt2", "--format", "json"]
+            self.assertEqual(run(*arguments, "--out", out).returncode, 0)
+            self.assertEqual(out.read_text(encoding="utf-8"), run(*arguments).stdout)
+            self.assertEqual([path.name for path in pathlib.Path(folder).iterdir()], ["plan.json"])
+
+    def test_damaged_configs_never_crash(self):
+        draw = random.Random(20261120)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "config.json")
+            for config in sorted(CONFIGS.glob("*.json")):
+                good = config.read_bytes()
+                damaged = [good[:cut] for cut in range(0, len(good), max(1, len(good) // 12))]
+                for _ in range(25):
+                    text = bytearray(good)
+                    for _ in range(draw.randint(1, 4)):
+                        text[draw.randrange(len(text))] = draw.randrange(256)
+                    damaged.append(bytes(text))
+                for text in damaged:
+                    path.write_bytes(text)
+                    result = subprocess.run([PLAN, "--rule", "pytorch", "--config", path],
+                                            capture_output=True, check=False, timeout=120)
+                    self.assertIn(result.returncode, (0, 2), text)
+                    self.assertEqual(result.returncode == 0, result.stderr == b"", result.stderr)
+
+    def test_torch_groups_follow_the_plan(self):
+        script = SOURCE / "scripts" / "plan_to_torch.py"
+        with tempfile.TemporaryDirectory() as folder:
+            out = pathlib.Path(folder, "plan.json")
+            run("--rule", "complete-p", "--preset", "gpt2", "--base-preset", "gpt2", "--set",
+                "base.d_model=192", "--set", "base.heads=3", "--set", "base.d_ff=768", "--set",
+                "base.depth=3", "--format", "json", "--out", out)
+            result = subprocess.run([sys.executable, script, out, "--lr", "0.001"],
+                                    capture_output=True, text=True, check=False)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            groups = json.loads(result.stdout)
+            by_name = {name: group for group in groups for name in group["params"]}
+            self.assertEqual(by_name["layer.3.mlp_up"]["lr"], 0.001 / 4)
+            self.assertEqual(by_name["layer.3.mlp_up"]["weight_decay"], 4)
+            self.assertEqual(by_name["layer.3.mlp_up"]["eps"], 1 / 16)
+            self.assertEqual(by_name["token_embedding"]["lr"], 0.001)
+            out.write_text("{}", encoding="utf-8")
+            result = subprocess.run([sys.executable, script, out], capture_output=True, text=True, check=False)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn("schema", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

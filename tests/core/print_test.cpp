@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include "scalewise/core/print.hpp"
+
+#include "support/catch.hpp"
+
+using namespace scalewise;
+using namespace scalewise::symbols;
+
+TEST_CASE("Scalings read as the papers print them", "[print]") {
+  const Scaling keep = Axis::keep_probability;
+  const Scaling r = Axis::token_correlation;
+  CHECK(to_text(1) == "1");
+  CHECK(to_text(0) == "0");
+  CHECK(to_text(1 / (n * sqrt(n))) == "1/(n√n)");
+  CHECK(to_text(1 / (n * sqrt(M * n))) == "1/(n√(Mn))");
+  CHECK(to_text(1 / (n_patch * sqrt(n))) == "1/(n_patch√n)");
+  CHECK(to_text(pow(n, 2)) == "n²");
+  CHECK(to_text(1 / sqrt(n)) == "1/√n");
+  CHECK(to_text(sqrt(n)) == "√n");
+  CHECK(to_text(pow(m_N, {-3, 4}) * pow(m_D, {-1, 3})) == "m_N^(-3/4)·m_D^(-1/3)");
+  CHECK(to_text(pow(n, exponent(0.123456789))) == "n^(0.123456789)");
+  CHECK(to_text(pow(2 * L, {1, 4})) == "(2L)^(1/4)");
+  CHECK(to_text(pow(8 * L, {-1, 4})) == "(8L)^(-1/4)");
+  CHECK(to_text(sqrt(2 / L)) == "√(2/L)");
+  CHECK(to_text(sqrt(keep / r) / n) == "√(1-p)/(n√r)");
+  CHECK(to_text(sqrt(2 * keep / (F * n))) == "√(2(1-p)/(Fn))");
+  CHECK(to_text(1 / (3 * fi)) == "1/(3fi)");
+  CHECK(to_text(2 / fi_plus_fo) == "2/(fi+fo)");
+  CHECK(to_text(1 / (2 * L * n)) == "1/(2nL)");
+  CHECK(to_text(0.05 / m_L) == "0.05/m_L");
+  CHECK(to_text(Scaling(0.05) / 0.03 / m_L) == "5/(3m_L)");
+  CHECK(to_text(1 / (Scaling(Axis::heads) * C)) == "1/(HC)");
+  CHECK(to_text(Scaling(0.0004) / (2 * L)) == "0.0002/L");
+}
+
+TEST_CASE("Scalings have a LaTeX form", "[print]") {
+  CHECK(to_latex(1 / (n * sqrt(n))) == "\\frac{1}{n\\sqrt{n}}");
+  CHECK(to_latex(pow(m_N, {-3, 4})) == "m_N^{-3/4}");
+  CHECK(to_latex(pow(n, 2)) == "n^{2}");
+  CHECK(to_latex(sqrt(2 / L)) == "\\sqrt{\\frac{2}{L}}");
+  CHECK(to_latex(1 / n_patch) == "\\frac{1}{n_{\\mathrm{patch}}}");
+}
+
+TEST_CASE("Numbers are the shortest that read back", "[print]") {
+  CHECK(number_text(0.1) == "0.1");
+  CHECK(number_text(1.0 / 3) == "0.3333333333333333");
+  CHECK(number_text(0) == "0");
+  CHECK(number_text(2.5e-7) == "2.5e-07");
+  CHECK(number_text(-12) == "-12");
+}

@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include "scalewise/io/plan_json.hpp"
+
+#include <string>
+
+#include "scalewise/scalewise.hpp"
+#include "support/catch.hpp"
+
+using namespace scalewise;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+Shape small_shape(bool patch) {
+  Shape shape;
+  shape.input = patch ? Input::patch : Input::token;
+  shape.d_model = 48;
+  shape.depth = 3;
+  shape.heads = 6;
+  shape.kv_heads = patch ? 6 : 2;
+  shape.head_dim = 7;
+  shape.d_ff = 100;
+  shape.context = 16;
+  if (patch) {
+    shape.patch_dim = 12;
+    shape.classes = 10;
+  } else {
+    shape.vocab = 101;
+  }
+  return shape;
+}
+
+Plan small_plan() {
+  return make_plan<MaximalUpdate, Optimizer::adamw>(small_shape(false), small_shape(false));
+}
+
+/// The message with which reading fails, after one change to a good plan.
+template <class Change>
+std::string complaint(Change&& change) {
+  Json json = to_json(small_plan());
+  change(json);
+  try {
+    read_plan(json.dump());
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+  return "read";
+}
+
+}  // namespace
+
+TEST_CASE("A plan reads back equal, for every rule", "[json]") {
+  int read = 0;
+  for (const RuleInfo& rule : rules()) {
+    for (const bool patch : {false, true}) {
+      Shape shape = small_shape(patch);
+      Shape base = shape;
+      base.d_model = 31;  // so that ratios are no short decimals
+      base.depth = 7;
+      std::optional<Plan> plan;
+      try {
+        plan = make_plan(rule.id, Optimizer::adamw, shape, base);
+      } catch (const InvalidInput& error) {
+        CHECK(error.field() == "input");
+        continue;
+      }
+      const std::string text = to_json(*plan).dump(1);
+      CHECK(read_plan(text) == *plan);
+      CHECK(to_json(read_plan(text)).dump(1) == text);
+      ++read;
+    }
+  }
+  CHECK(read == 44);  // 26 rules; 3 take patches only, 5 tokens only
+}
+
+TEST_CASE("Doubles survive to the last bit", "[json]") {
+  Plan plan = small_plan();
+  plan.entries[0].init_variance.value = 0.1 + 0.2;
+  plan.entries[1].learning_rate.value = 4.9406564584124654e-324;
+  plan.entries[2].epsilon.value = 1.7976931348623157e307;
+  CHECK(read_plan(to_json(plan).dump()) == plan);
+}
+
+TEST_CASE("A plan that is not one is refused with one message", "[json]") {
+  CHECK(complaint([](Json&) {}) == "read");
+  CHECK(complaint([](Json& j) { j["schema"] = "scalewise.plan/2"; }) ==
+        "plan.schema = scalewise.plan/2: expected scalewise.plan/1 (hint: this version reads no "
+        "other)");
+  CHECK(complaint([](Json& j) { j.erase("schema"); }) == "plan.schema = (missing): expected a value");
+  CHECK(complaint([](Json& j) { j["optimiser"] = 1; }) ==
+        "plan.optimiser = 1: expected a known key (hint: did you mean optimizer?)");
+  CHECK(complaint([](Json& j) { j["optimizer"] = "adam"; }) ==
+        "plan.optimizer = adam: expected sgd or adamw (hint: did you mean adamw?)");
+  CHECK(complaint([](Json& j) { j["entries"][3].erase("name"); }) ==
+        "plan.entries[3].name = (missing): expected a value");
+  CHECK(complaint([](Json& j) { j["entries"][3]["rows"] = 1.5; }) ==
+        "plan.entries[3].rows = 1.5: expected a whole number");
+  CHECK(complaint([](Json& j) { j["entries"][3]["name"] = j["entries"][2]["name"]; }) ==
+        "plan.entries[3].name = layer.0.attention_norm_gain: expected a name of its own");
+  CHECK(complaint([](Json& j) { j["entries"][0]["init_variance"]["value"] = -1; }) ==
+        "plan.entries[0].init_variance.value = -1: expected a variance, 0 or more");
+  CHECK(complaint([](Json& j) { j["entries"][0]["init_variance"]["value"] = "1"; }) ==
+        "plan.entries[0].init_variance.value = \"1\": expected a number");
+  CHECK(complaint([](Json& j) { j["entries"][0]["group"] = "tokens_embedding"; }) ==
+        "plan.entries[0].group = tokens_embedding: expected the id of a group (hint: did you mean "
+        "token_embedding?)");
+  CHECK(complaint([](Json& j) { j["entries"] = 3; }) == "plan.entries = 3: expected an array");
+  CHECK(complaint([](Json& j) { j["shape"]["depth"] = true; }) ==
+        "plan.shape.depth = true: expected a whole number");
+  CHECK(complaint([](Json& j) { j["model"] = nullptr; }) ==
+        "plan.model = null: expected an object");
+}
+
+TEST_CASE("Text that is no JSON is refused with one message", "[json]") {
+  const std::string good = to_json(small_plan()).dump();
+  CHECK_THROWS_AS(read_plan(good.substr(0, good.size() / 2)), InvalidInput);
+  CHECK_THROWS_AS(read_plan(""), InvalidInput);
+  CHECK_THROWS_AS(read_plan("[]"), InvalidInput);
+  CHECK_THROWS_AS(read_plan(std::string(100000, '[')), InvalidInput);
+  CHECK_THROWS_AS(read_plan("{\"schema\": 1e999}"), InvalidInput);
+}

@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Two formulations of one rule train alike: a linear model y = a W x by AdamW and by SGD, written
+// out here, for a rule and for what reformulate() makes of it.
+
+#include <array>
+#include <cmath>
+
+#include "scalewise/core/values.hpp"
+#include "scalewise/formulation.hpp"
+#include "support/catch.hpp"
+
+using namespace scalewise;
+
+namespace {
+
+constexpr std::array<double, 3> x{0.7, -1.3, 0.4};
+constexpr std::array<double, 3> start{0.3, -0.8, 1.1};  // standard normal draws, times the std
+
+Shape small_shape() {
+  Shape shape;
+  shape.d_model = 48;
+  shape.depth = 2;
+  shape.heads = 3;
+  shape.vocab = 11;
+  shape.context = 5;
+  return resolved(shape);
+}
+
+double number(const Scaling& scaling) { return evaluate(scaling, Values(small_shape())); }
+
+/// Output a W x after 50 steps on the loss (y - 2)^2 / 2.
+double output_after_training(const Rule& rule, Optimizer optimizer) {
+  const double a = number(rule.multiplier.scaling);
+  const double std_dev = std::sqrt(number(rule.init_variance.scaling));
+  const double rate = 0.01 * number(rule.rate(optimizer).scaling);
+  const double epsilon = 0.05 * number(rule.epsilon.scaling);  // large, so that it matters
+  const double decay = 0.3 * number(rule.weight_decay.scaling);
+  const double shrink = rule.decay_form == DecayForm::coupled ? rate * decay : 0.01 * decay;
+  std::array<double, 3> w{};
+  std::array<double, 3> m{};
+  std::array<double, 3> v{};
+  for (std::size_t i = 0; i < 3; ++i) w[i] = std_dev * start[i];
+  const auto output = [&] { return a * (w[0] * x[0] + w[1] * x[1] + w[2] * x[2]); };
+  for (int step = 1; step <= 50; ++step) {
+    const double error = output() - 2;
+    for (std::size_t i = 0; i < 3; ++i) {
+      const double g = error * a * x[i];
+      m[i] = 0.9 * m[i] + 0.1 * g;
+      v[i] = 0.95 * v[i] + 0.05 * g * g;
+      const double m_hat = m[i] / (1 - std::pow(0.9, step));
+      const double v_hat = v[i] / (1 - std::pow(0.95, step));
+      const double update = optimizer == Optimizer::sgd ? g : m_hat / (std::sqrt(v_hat) + epsilon);
+      w[i] -= shrink * w[i] + rate * update;
+    }
+  }
+  return output();
+}
+
+constexpr Rule rule{.init_variance = 1 / symbols::n,
+                    .sgd_rate = 1,
+                    .adamw_rate = 1,
+                    .weight_decay = 1,
+                    .decay_form = DecayForm::coupled,
+                    .epsilon = 1};
+
+}  // namespace
+
+TEST_CASE("A reformulated rule trains alike", "[formulation]") {
+  for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::adamw}) {
+    for (const DecayForm form : {DecayForm::coupled, DecayForm::independent}) {
+      Rule original = rule;
+      original.decay_form = form;
+      const Rule moved = reformulate(original, sqrt(symbols::n), optimizer);
+      CHECK(std::abs(number(moved.multiplier.scaling) - std::sqrt(48.0)) < 1e-13);
+      const double expected = output_after_training(original, optimizer);
+      // 50 steps of a few operations each: rounding grows to some 1e-14 relative.
+      CHECK(std::abs(output_after_training(moved, optimizer) / expected - 1) < 1e-12);
+    }
+  }
+}
+
+TEST_CASE("Training tells a wrong epsilon, rate or decay", "[formulation]") {
+  const Rule moved = reformulate(rule, sqrt(symbols::n), Optimizer::adamw);
+  const double expected = output_after_training(rule, Optimizer::adamw);
+  const auto differs = [&](const Rule& wrong) {
+    return std::abs(output_after_training(wrong, Optimizer::adamw) / expected - 1) > 1e-4;
+  };
+  Rule wrong = moved;
+  wrong.epsilon = 1;
+  CHECK(differs(wrong));
+  wrong = moved;
+  wrong.adamw_rate = 1;
+  CHECK(differs(wrong));
+  wrong = moved;
+  wrong.weight_decay = 1;
+  CHECK(differs(wrong));
+}

@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Its compilation is the test: which policies are one rule in several formulations.
+
+#include "scalewise/formulation.hpp"
+
+#include "scalewise/policy/all.hpp"
+
+using namespace scalewise;
+
+namespace {
+
+constexpr Optimizer sgd = Optimizer::sgd;
+constexpr Optimizer adamw = Optimizer::adamw;
+
+// Tables 3, 8 and 9 of Tensor Programs V are one rule, under both optimizers.
+static_assert(equivalent(MaximalUpdateTable3{}, MaximalUpdateTable8{}, sgd));
+static_assert(equivalent(MaximalUpdateTable3{}, MaximalUpdateTable9{}, sgd));
+static_assert(equivalent(MaximalUpdateTable8{}, MaximalUpdateTable9{}, sgd));
+static_assert(equivalent(MaximalUpdateTable3{}, MaximalUpdateTable8{}, adamw));
+static_assert(equivalent(MaximalUpdateTable3{}, MaximalUpdateTable9{}, adamw));
+static_assert(equivalent(MaximalUpdateTable8{}, MaximalUpdateTable9{}, adamw));
+static_assert(equivalent(MaximalUpdate{.table = 9}, MaximalUpdateTable9{}, adamw));
+
+// Meta-principled s = 1 is maximal update up to order-one constants; no other s is.
+static_assert(same_width_scaling(MetaPrincipled{.s = 1}, MaximalUpdateTable3{}, sgd));
+static_assert(same_width_scaling(MetaPrincipled{.s = 1}, MaximalUpdateTable8{}, sgd));
+static_assert(same_width_scaling(MetaPrincipled{.s = 1}, MaximalUpdateTable9{}, sgd));
+static_assert(same_width_scaling(MetaPrincipled{.s = 1}, MaximalUpdateTable3{}, adamw));
+static_assert(same_width_scaling(MetaPrincipled{.s = 1}, MaximalUpdateTable8{}, adamw));
+static_assert(same_width_scaling(MetaPrincipled{.s = 1}, MaximalUpdateTable9{}, adamw));
+static_assert(!same_width_scaling(MetaPrincipled{.s = 0.5}, MaximalUpdateTable3{}, sgd));
+static_assert(!same_width_scaling(MetaPrincipled{.s = 0}, MaximalUpdateTable3{}, adamw));
+static_assert(equivalent(MetaPrincipled{.s = 0}, NeuralTangent{}, adamw));
+static_assert(equivalent(MetaPrincipled{.s = 0}, NeuralTangent{}, sgd));
+
+// Other rules are other rules.
+static_assert(!equivalent(MaximalUpdateTable8{}, CompleteP{}, adamw));
+static_assert(!equivalent(Standard{}, He{}, sgd));
+static_assert(!same_width_scaling(Standard{}, MaximalUpdateTable8{}, adamw));
+static_assert(!equivalent(DepthMup{}, CompleteP{}, adamw));
+static_assert(equivalent(DepthMup{}, CompleteP{.alpha = 0.5}, adamw));
+
+// One cell off is seen: a rate, an epsilon, a decay, a variance.
+constexpr Rule head = MaximalUpdateTable8{}.rule(Group::head);
+constexpr Rule folded_head = folded(head, adamw);
+static_assert(folded_head.multiplier == Multiplier(1));
+static_assert(folded_head.init_variance == Variance(1 / (symbols::m_fi * symbols::m_fi)));
+static_assert(folded_head.adamw_rate == Rate(1 / symbols::m_fi));
+static_assert(folded_head.epsilon == Epsilon(1));
+static_assert(equivalent(head, folded_head, adamw));
+
+constexpr bool changed(auto change) {
+  Rule other = folded_head;
+  change(other);
+  return !equivalent(head, other, adamw);
+}
+static_assert(!changed([](Rule&) {}));
+static_assert(changed([](Rule& r) { r.adamw_rate = 1; }));
+static_assert(changed([](Rule& r) { r.epsilon = 1 / symbols::m_fi; }));
+static_assert(changed([](Rule& r) { r.weight_decay = symbols::m_fi; }));
+static_assert(changed([](Rule& r) { r.init_variance = 1 / symbols::m_fi; }));
+static_assert(changed([](Rule& r) { r.multiplier = 1 / symbols::m_fi; }));
+
+// Coupled decay follows the rate: under Adam by t, under SGD by t².
+constexpr Rule coupled{.init_variance = 1, .weight_decay = 1, .decay_form = DecayForm::coupled};
+static_assert(reformulate(coupled, symbols::n, adamw).weight_decay == Decay(symbols::n));
+static_assert(reformulate(coupled, symbols::n, sgd).weight_decay == Decay(symbols::n * symbols::n));
+static_assert(shrink_per_step(reformulate(coupled, symbols::n, sgd), sgd) == Scaling(1));
+
+}  // namespace
