@@ -8,6 +8,8 @@
 //   plan --compare gpt2,neural-tangent --config config.json
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -102,16 +104,16 @@ std::vector<scalewise::Parameter> apply_settings(const std::vector<std::string>&
   std::vector<scalewise::Parameter> parameters;
   for (const std::string& setting : settings) {
     const std::size_t equals = setting.find('=');
-    if (equals == std::string::npos) throw InvalidInput("--set", setting, "key=value");
+    if (equals == std::string::npos)
+      throw InvalidInput("--set", setting, "key=value", "for example --set d_ff=11008");
     const std::string key = setting.substr(0, equals);
     const std::string value = setting.substr(equals + 1);
     if (key.starts_with("base.")) {
       if (!base)
         throw InvalidInput("--set", setting, "a base", "give --base-preset or --base-config");
       if (!set_field(*base, key.substr(5), value)) {
-        throw InvalidInput("--set", key, "a field of a shape",
-                           "did you mean base." +
-                               scalewise::nearest(key.substr(5), scalewise::shape_fields()) + "?");
+        throw InvalidInput("--set", key, "a field of a shape after \"base.\"",
+                           scalewise::did_you_mean(key.substr(5), scalewise::shape_fields()));
       }
     } else if (!set_field(target, key, value)) {
       parameters.push_back({key, number_of(key, value)});
@@ -133,19 +135,13 @@ std::vector<Plan> make_plans(const Arguments& arguments, const Shape& target,
   std::vector<std::string> known = scalewise::shape_fields();
   std::vector<Plan> plans;
   for (const std::string& id : ids) {
+    const std::vector<std::string> names = scalewise::parameter_names(id);
+    known.insert(known.end(), names.begin(), names.end());
     std::vector<scalewise::Parameter> own;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
-      scalewise::with_policy(id, {}, [&](auto& policy) {
-        using P = std::decay_t<decltype(policy)>;
-        if constexpr (requires { P::parameters(policy, [](const auto&, auto&) {}); }) {
-          P::parameters(policy, [&](const auto& name, auto&) {
-            known.emplace_back(name);
-            if (parameters[i].name != name) return;
-            own.push_back(parameters[i]);
-            used[i] = true;
-          });
-        }
-      });
+      if (std::find(names.begin(), names.end(), parameters[i].name) == names.end()) continue;
+      own.push_back(parameters[i]);
+      used[i] = true;
     }
     plans.push_back(scalewise::make_plan(id, optimizer, target, base, own, decay));
   }
@@ -153,7 +149,7 @@ std::vector<Plan> make_plans(const Arguments& arguments, const Shape& target,
     if (used[i]) continue;
     throw InvalidInput("--set", parameters[i].name,
                        "a field of the shape or a parameter of the rule",
-                       "did you mean " + scalewise::nearest(parameters[i].name, known) + "?");
+                       scalewise::did_you_mean(parameters[i].name, known));
   }
   return plans;
 }

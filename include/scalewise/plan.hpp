@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <concepts>
 #include <limits>
 #include <optional>
 #include <string>
@@ -119,7 +120,8 @@ struct Plan {
   }
 
   /// The entries of a group, in order.
-  std::vector<const Entry*> of(Group group) const {
+  template <std::same_as<Group> G>
+  std::vector<const Entry*> of(G group) const {
     std::vector<const Entry*> found;
     for (const Entry& entry : entries) {
       if (entry.group == group) found.push_back(&entry);

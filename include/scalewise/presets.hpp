@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -147,6 +146,7 @@ inline constexpr std::string_view vit_jax = "vision_transformer, vit_jax/configs
 inline constexpr std::string_view parlai = "ParlAI, opt_presets/arch";
 inline constexpr std::string_view model_zoo = "Cerebras modelzoo, configs/Cerebras_GPT";
 
+template <class = void>  // so that only who reads it compiles it
 inline constexpr std::array preset_table{
     // GPT-2: 50257 tokens, often stored padded to 50304.
     Preset{"gpt2", gpt_preset(768, 12, 12, 1024), llm_c},
@@ -226,20 +226,23 @@ inline constexpr std::array preset_table{
 
 /// Every preset, family by family. Sizes that a model has at the usual value are left open, so
 /// that they follow when a preset is made wider; see resolved().
-constexpr std::span<const Preset> presets() { return detail::preset_table; }
+template <class = void>
+constexpr const auto& presets() {
+  return detail::preset_table<>;
+}
 
 /// The shape of a published model, its head tied or not as it was published.
 /// Source:   each preset's own, see presets().
 /// Throws:   InvalidInput for an unknown id.
 /// Differs:  vocabularies are not padded, but LLaMA-3's; comments in the table tell the rest.
-inline Shape preset_shape(std::string_view id) {
+template <class = void>
+Shape preset_shape(std::string_view id) {
   for (const Preset& preset : presets()) {
     if (preset.id == id) return preset.shape;
   }
-  std::vector<std::string> known;
-  for (const Preset& preset : presets()) known.emplace_back(preset.id);
-  throw InvalidInput("preset", std::string(id), "the id of a preset",
-                     "did you mean " + nearest(id, known) + "?");
+  Nearest known(id);
+  for (const Preset& preset : presets()) known.offer(preset.id);
+  throw InvalidInput("preset", std::string(id), "the id of a preset", known.hint());
 }
 
 }  // namespace scalewise

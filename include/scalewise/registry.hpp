@@ -75,24 +75,27 @@ void assign(Field& field, const Parameter& parameter) {
   field = static_cast<Field>(value);
 }
 
+/// Calls visit(name, field) for every parameter of a policy that has any.
+template <class P, class Visitor>
+void for_each_parameter(P& policy, Visitor&& visit) {
+  if constexpr (requires { P::parameters(policy, visit); }) P::parameters(policy, visit);
+}
+
 /// Sets one field of a policy by name.
 /// Throws:   InvalidInput for an unknown name or a value that the field cannot take.
 template <class P>
 void set_parameter(P& policy, const Parameter& parameter) {
   bool found = false;
-  std::vector<std::string> known;
-  if constexpr (requires { P::parameters(policy, [](const auto&, auto&) {}); }) {
-    P::parameters(policy, [&](const auto& name, auto& field) {
-      known.emplace_back(name);
-      if (parameter.name != name) return;
-      found = true;
-      assign(field, parameter);
-    });
-  }
+  Nearest known(parameter.name);
+  for_each_parameter(policy, [&](const auto& name, auto& field) {
+    known.offer(name);
+    if (parameter.name != name) return;
+    found = true;
+    assign(field, parameter);
+  });
   if (found) return;
-  throw InvalidInput(
-      "parameter", parameter.name, "a parameter of " + std::string(P::id),
-      known.empty() ? "it has none" : "did you mean " + nearest(parameter.name, known) + "?");
+  throw InvalidInput("parameter", parameter.name, "a parameter of " + std::string(P::id),
+                     known.empty() ? "it has none" : known.hint());
 }
 
 }  // namespace detail
@@ -110,10 +113,21 @@ void with_policy(std::string_view id, const std::vector<Parameter>& parameters, 
     visit(policy);
   });
   if (found) return;
-  std::vector<std::string> known;
-  for_each_policy([&]<class P>() { known.emplace_back(P::id); });
-  throw InvalidInput("rule", std::string(id), "the id of a rule",
-                     "did you mean " + nearest(id, known) + "?");
+  Nearest known(id);
+  for_each_policy([&]<class P>() { known.offer(P::id); });
+  throw InvalidInput("rule", std::string(id), "the id of a rule", known.hint());
+}
+
+/// The names of a rule's parameters, in the order of its page.
+/// Throws:   InvalidInput for an unknown id.
+template <class = void>  // so that only who calls it compiles all policies
+std::vector<std::string> parameter_names(std::string_view id) {
+  std::vector<std::string> names;
+  with_policy(id, {}, [&](auto& policy) {
+    detail::for_each_parameter(
+        policy, [&](const auto& name, const auto&) { names.push_back(std::string(name)); });
+  });
+  return names;
 }
 
 /// make_plan with the rule named at run time.

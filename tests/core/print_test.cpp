@@ -3,6 +3,11 @@
 
 #include "scalewise/core/print.hpp"
 
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <string>
+
 #include "support/catch.hpp"
 
 using namespace scalewise;
@@ -11,8 +16,8 @@ using namespace scalewise::symbols;
 TEST_CASE("Scalings read as the papers print them", "[print]") {
   const Scaling keep = Axis::keep_probability;
   const Scaling r = Axis::token_correlation;
-  CHECK(to_text(1) == "1");
-  CHECK(to_text(0) == "0");
+  CHECK(to_text(Scaling(1)) == "1");
+  CHECK(to_text(Scaling(0)) == "0");
   CHECK(to_text(1 / (n * sqrt(n))) == "1/(n√n)");
   CHECK(to_text(1 / (n * sqrt(M * n))) == "1/(n√(Mn))");
   CHECK(to_text(1 / (n_patch * sqrt(n))) == "1/(n_patch√n)");
@@ -45,8 +50,28 @@ TEST_CASE("Scalings have a LaTeX form", "[print]") {
 
 TEST_CASE("Numbers are the shortest that read back", "[print]") {
   CHECK(number_text(0.1) == "0.1");
+  CHECK(number_text(0.02) == "0.02");
   CHECK(number_text(1.0 / 3) == "0.3333333333333333");
+  CHECK(number_text(100.0 / 3) == "33.33333333333334");
   CHECK(number_text(0) == "0");
+  CHECK(number_text(1) == "1");
+  CHECK(number_text(1024) == "1024");
+  CHECK(number_text(1000000) == "1000000");
+  CHECK(number_text(0.00001) == "0.00001");
+  CHECK(number_text(1e-6) == "1e-06");
   CHECK(number_text(2.5e-7) == "2.5e-07");
+  CHECK(number_text(1e7) == "1e+07");
   CHECK(number_text(-12) == "-12");
+  CHECK(number_text(std::numeric_limits<double>::infinity()) == "inf");
+  CHECK(number_text(std::numeric_limits<double>::quiet_NaN()) == "nan");
+}
+
+TEST_CASE("Decimals of up to 14 digits read back", "[print]") {
+  std::uint64_t state = 20261120;
+  for (int i = 0; i < 20000; ++i) {
+    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+    const std::string typed = std::to_string(state >> 20U) + "e-" + std::to_string(i % 20);
+    const double x = std::strtod(typed.c_str(), nullptr);  // up to 14 digits
+    REQUIRE(std::strtod(number_text(x).c_str(), nullptr) == x);
+  }
 }

@@ -36,8 +36,14 @@ constexpr double real_power(double x, double e) {
   constexpr double sqrt2 = 1.41421356237309504880;
   int k = 0;
   double m = x;
-  for (; m >= sqrt2; m /= 2) ++k;
-  for (; m < sqrt2 / 2; m *= 2) --k;
+  while (m >= sqrt2) {
+    m /= 2;
+    ++k;
+  }
+  while (m < sqrt2 / 2) {
+    m *= 2;
+    --k;
+  }
   const double t = (m - 1) / (m + 1);  // ln m = 2 artanh t, |t| < 0.172
   double ln = 0;
   double term = 2 * t;

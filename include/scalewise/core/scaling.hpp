@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstddef>
-#include <span>
 
 #include "scalewise/core/axis.hpp"
 #include "scalewise/core/exponent.hpp"
@@ -24,6 +23,16 @@ struct Factor {
   }
 };
 
+/// The factors of a scaling, in a fixed order; refers to it.
+struct Factors {
+  const Factor* first = nullptr;
+  const Factor* last = nullptr;
+
+  constexpr const Factor* begin() const { return first; }
+  constexpr const Factor* end() const { return last; }
+  constexpr bool empty() const { return first == last; }
+};
+
 /// An exact scaling: a number times powers of named axes, as one cell of a paper's table.
 /// Equation: number * prod axis^e * prod (axis_target/axis_base)^e
 /// Accuracy: exponents are exact (see Exponent); the number is a double.
@@ -31,14 +40,15 @@ struct Factor {
 /// numbers agree to 1e-14 relative, which is the rounding of products of roots.
 class Scaling {
  public:
-  static constexpr std::size_t capacity = 10;
+  static constexpr std::size_t capacity = 8;
 
   constexpr Scaling() = default;
   constexpr Scaling(double number) : number_(number) {}
-  constexpr Scaling(Axis axis) : factors_{Factor{axis, false, 0, 1}}, size_(1) {}
+  constexpr Scaling(Axis axis, bool ratio = false)
+      : factors_{Factor{axis, ratio, 0, 1}}, size_(1) {}
 
   constexpr double number() const { return number_; }
-  constexpr std::span<const Factor> factors() const { return {factors_.data(), size_}; }
+  constexpr Factors factors() const { return {factors_.data(), factors_.data() + size_}; }
   constexpr bool is_zero() const { return number_ == 0; }
 
   /// True when the value depends on a base shape.
@@ -188,12 +198,12 @@ inline constexpr Scaling n_out{Axis::classes};
 inline constexpr Scaling fi{Axis::fan_in};
 inline constexpr Scaling fo{Axis::fan_out};
 inline constexpr Scaling fi_plus_fo{Axis::fan_total};
-inline constexpr Scaling m_N = ratio(n);
-inline constexpr Scaling m_L = ratio(L);
-inline constexpr Scaling m_C = ratio(C);
-inline constexpr Scaling m_D = ratio(Scaling(Axis::iterations));
-inline constexpr Scaling m_fi = ratio(fi);
-inline constexpr Scaling m_fo = ratio(fo);
+inline constexpr Scaling m_N{Axis::d_model, true};
+inline constexpr Scaling m_L{Axis::depth, true};
+inline constexpr Scaling m_C{Axis::head_dim, true};
+inline constexpr Scaling m_D{Axis::iterations, true};
+inline constexpr Scaling m_fi{Axis::fan_in, true};
+inline constexpr Scaling m_fo{Axis::fan_out, true};
 }  // namespace symbols
 
 }  // namespace scalewise

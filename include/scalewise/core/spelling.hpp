@@ -57,14 +57,15 @@ constexpr std::string_view word(const Spelling<Enum, size>& spelling, Enum value
 template <class Enum, std::size_t size>
 Enum value_of(const Spelling<Enum, size>& spelling, const std::string& field,
               std::string_view text) {
-  std::vector<std::string> known;
-  for (const auto& [value, name] : spelling) {
+  Nearest known(text);
+  std::string list;
+  for (std::size_t i = 0; i < size; ++i) {
+    const auto& [value, name] = spelling[i];
     if (name == text) return value;
-    known.emplace_back(name);
+    known.offer(name);
+    list += (i == 0 ? "" : i + 1 == size ? " or " : ", ") + std::string(name);
   }
-  std::string list = known.front();
-  for (std::size_t i = 1; i < size; ++i) list += (i + 1 == size ? " or " : ", ") + known[i];
-  throw InvalidInput(field, std::string(text), list, "did you mean " + nearest(text, known) + "?");
+  throw InvalidInput(field, std::string(text), list, known.hint());
 }
 
 }  // namespace scalewise

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <concepts>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct Tensor {
 
 namespace detail {
 
+/// Lists the tensors of a shape. A template, so that only who asks for the list compiles it.
+template <class = void>
 class TensorList {
  public:
   /// H*C is written n, and K*C as H*C, where that holds in both shapes.
@@ -203,8 +206,9 @@ class TensorList {
 /// Every tensor of a model, stem first, head last, with fans that are written so that they hold in
 /// `base` too.
 /// Requires: resolved shapes.
-inline std::vector<Tensor> tensors(const Shape& shape, const Shape& base) {
-  detail::TensorList list(shape, base);
+template <std::same_as<Shape> S>
+std::vector<Tensor> tensors(const S& shape, const S& base) {
+  detail::TensorList<> list(shape, base);
   if (shape.blocks == Blocks::shallow_encoder) {
     list.shallow();
     return std::move(list).take();
@@ -220,6 +224,9 @@ inline std::vector<Tensor> tensors(const Shape& shape, const Shape& base) {
   return std::move(list).take();
 }
 
-inline std::vector<Tensor> tensors(const Shape& shape) { return tensors(shape, shape); }
+template <std::same_as<Shape> S>
+std::vector<Tensor> tensors(const S& shape) {
+  return tensors(shape, shape);
+}
 
 }  // namespace scalewise

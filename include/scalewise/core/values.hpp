@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <optional>
 
 #include "scalewise/core/error.hpp"
 #include "scalewise/core/rule.hpp"
@@ -17,21 +16,21 @@ class Values {
   constexpr explicit Values(const Shape& target, Stack stack = Stack::main)
       : target_(sizes(target, stack)) {}
   constexpr Values(const Shape& target, const Shape& base, Stack stack = Stack::main)
-      : target_(sizes(target, stack)), base_(sizes(base, stack)) {
+      : target_(sizes(target, stack)), base_(sizes(base, stack)), has_base_(true) {
     // A horizon that nobody states is the same horizon.
     if (target.iterations == 0 && base.iterations == 0) {
       set(Axis::iterations, 1);
-      (*base_)[static_cast<std::size_t>(Axis::iterations)] = 1;
+      base_[static_cast<std::size_t>(Axis::iterations)] = 1;
     }
   }
 
   constexpr double at(Axis axis) const { return target_[static_cast<std::size_t>(axis)]; }
   constexpr double ratio(Axis axis) const {
-    if (!base_) {
+    if (!has_base_) {
       throw InvalidInput("base", "none", "the shape of the model that was tuned",
                          "this rule is relative to a base; there is no default");
     }
-    return at(axis) / (*base_)[static_cast<std::size_t>(axis)];
+    return at(axis) / base_[static_cast<std::size_t>(axis)];
   }
 
   /// Sets an axis that is no size of the shape: a layer, a correlation, a fan of one matrix.
@@ -66,7 +65,8 @@ class Values {
   }
 
   Table target_;
-  std::optional<Table> base_;
+  Table base_{};
+  bool has_base_ = false;
 };
 
 /// The one place where a scaling becomes a number.

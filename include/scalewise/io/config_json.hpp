@@ -41,15 +41,14 @@ class ConfigReader {
     const Json* value = find("model_type");
     const std::string type =
         value != nullptr && value->is_string() ? value->get<std::string>() : "";
-    std::vector<std::string> known;
+    Nearest known(type);
     std::string list;
     for (const auto& [id, read] : models) {
       if (type == id) return (this->*read)();
-      known.emplace_back(id);
+      known.offer(id);
       list += (list.empty() ? "" : ", ") + std::string(id);
     }
-    throw error("model_type", "one of " + list,
-                type.empty() ? "" : "did you mean " + nearest(type, known) + "?");
+    throw error("model_type", "one of " + list, type.empty() ? "" : known.hint());
   }
 
  private:

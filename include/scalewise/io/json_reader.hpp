@@ -49,7 +49,7 @@ class JsonReader {
       for (const std::string& name : known) found = found || name == key;
       if (!found) {
         throw InvalidInput(path_ + "." + key, detail::value_text(value), "a known key",
-                           "did you mean " + nearest(key, known) + "?");
+                           did_you_mean(key, known));
       }
     }
   }

@@ -79,13 +79,10 @@ inline Json entry_json(const Entry& entry) {
 
 inline Group read_group(const JsonReader& json) {
   const std::string text = json.string();
-  std::vector<std::string> known;
   for (std::size_t g = 0; g < group_count; ++g) {
     if (group_names[g] == text) return static_cast<Group>(g);
-    known.emplace_back(group_names[g]);
   }
-  throw InvalidInput(json.path(), text, "the id of a group",
-                     "did you mean " + nearest(text, known) + "?");
+  throw InvalidInput(json.path(), text, "the id of a group", did_you_mean(text, group_names));
 }
 
 inline Entry read_entry(const JsonReader& json) {

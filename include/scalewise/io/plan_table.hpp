@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <functional>
@@ -23,6 +24,12 @@ inline std::string short_number(double x) {
   char buffer[32];
   std::snprintf(buffer, sizeof buffer, "%.4g", x);
   return buffer;
+}
+
+/// All the digits that it takes to read the same double back.
+inline std::string exact_text(double x) {
+  char buffer[32];
+  return {buffer, std::to_chars(buffer, buffer + sizeof buffer, x).ptr};
 }
 
 inline std::string latex_number(double x) {
@@ -245,16 +252,16 @@ inline Table flat_table(const std::vector<Plan>& plans) {
                             e.layer < 0 ? "" : std::to_string(e.layer),
                             std::to_string(e.rows),
                             std::to_string(e.columns),
-                            number_text(e.fan_in),
-                            number_text(e.fan_out),
+                            detail::exact_text(e.fan_in),
+                            detail::exact_text(e.fan_out),
                             std::string(word(distribution_words, e.distribution)),
-                            number_text(e.init_variance.value),
-                            number_text(std_dev(e.init_variance)),
-                            number_text(e.init_mean.value),
-                            number_text(e.multiplier.value),
-                            number_text(e.learning_rate.value),
-                            number_text(e.weight_decay.value),
-                            number_text(e.epsilon.value),
+                            detail::exact_text(e.init_variance.value),
+                            detail::exact_text(std_dev(e.init_variance)),
+                            detail::exact_text(e.init_mean.value),
+                            detail::exact_text(e.multiplier.value),
+                            detail::exact_text(e.learning_rate.value),
+                            detail::exact_text(e.weight_decay.value),
+                            detail::exact_text(e.epsilon.value),
                             e.init_variance.formula,
                             e.init_mean.formula,
                             e.multiplier.formula,

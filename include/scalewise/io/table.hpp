@@ -90,6 +90,7 @@ inline std::string render(const Table& table, TableFormat format) {
     out += detail::joined(std::vector<std::string>(table.header.size(), "---"), "|", "|", "|\n");
     for (const auto& row : table.rows) {
       std::vector<std::string> cells;
+      cells.reserve(row.size());
       for (const std::string& cell : row) cells.push_back(detail::escaped(cell, "|*", "\\"));
       out += detail::joined(cells, "| ", " | ", " |\n");
     }
