@@ -24,8 +24,8 @@ constexpr bool varies_by_entry(Axis axis) {
 }
 
 /// Walks one shape through one rule. A template, so that only who makes a plan compiles it; its
-/// argument is PolicyView, so that they compile it once.
-template <class View>
+/// arguments are always PolicyView and Plan, so that they compile it once.
+template <class View, class Result>
 class Planner {
  public:
   Planner(const View& policy, Optimizer optimizer, DecayForm decay, const Shape& target,
@@ -46,8 +46,8 @@ class Planner {
     check();
   }
 
-  Plan make() && {
-    const std::vector<Tensor> all = tensors(plan_.shape, plan_.base.value_or(plan_.shape));
+  Result make() && {
+    const auto all = tensors(plan_.shape, plan_.base.value_or(plan_.shape));
     plan_.entries.reserve(all.size());
     for (const Tensor& tensor : all) add(tensor);
     add_model();
@@ -109,7 +109,7 @@ class Planner {
       at.set(Axis::layer, tensor.layer + 1);
       at.set(Axis::token_correlation, correlation(tensor.stack, tensor.layer));
     }
-    Entry entry;
+    auto& entry = plan_.entries.emplace_back();
     entry.name = tensor.name;
     entry.group = tensor.group;
     entry.stack = tensor.stack;
@@ -140,7 +140,6 @@ class Planner {
       entry.where.push_back({std::string(name.text), std::string(name.latex),
                              std::string(name.meaning), at.at(axis)});
     }
-    plan_.entries.push_back(std::move(entry));
   }
 
   /// The rule's decay in the form that the plan is asked for: shrink per step is the same.
@@ -216,7 +215,7 @@ class Planner {
   }
 
   const View& policy_;
-  Plan plan_;
+  Result plan_;
   std::array<std::vector<double>, 4> correlations_;
   std::array<bool, axis_count> sizes_{};
   std::array<bool, axis_count> ratios_{};
@@ -236,7 +235,7 @@ Plan make_plan(const Shape& target, const std::optional<Shape>& base = {}, const
                DecayForm decay = DecayForm::coupled) {
   if constexpr (require_policy<P>()) {
     const PolicyView view(policy);
-    return detail::Planner<PolicyView>(view, optimizer, decay, target, base).make();
+    return detail::Planner<PolicyView, Plan>(view, optimizer, decay, target, base).make();
   }
 }
 

@@ -124,8 +124,8 @@ template <class = void>  // so that only who calls it compiles all policies
 std::vector<std::string> parameter_names(std::string_view id) {
   std::vector<std::string> names;
   with_policy(id, {}, [&](auto& policy) {
-    detail::for_each_parameter(
-        policy, [&](const auto& name, const auto&) { names.push_back(std::string(name)); });
+    detail::for_each_parameter(policy,
+                               [&](const auto& name, const auto&) { names.emplace_back(name); });
   });
   return names;
 }
@@ -139,7 +139,7 @@ Plan make_plan(std::string_view rule, Optimizer optimizer, const Shape& target,
   Plan plan;
   with_policy(rule, parameters, [&](const auto& policy) {
     const PolicyView view(policy);
-    plan = detail::Planner<PolicyView>(view, optimizer, decay, target, base).make();
+    plan = detail::Planner<PolicyView, Plan>(view, optimizer, decay, target, base).make();
   });
   return plan;
 }

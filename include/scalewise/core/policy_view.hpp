@@ -18,6 +18,16 @@ struct Parameter {
   friend bool operator==(const Parameter&, const Parameter&) = default;
 };
 
+/// Appends every parameter of a policy with its value.
+template <class P, class List>
+void list_parameters(const P& policy, List& list) {
+  if constexpr (requires { P::parameters(policy, [](const auto&, const auto&) {}); }) {
+    P::parameters(policy, [&list](const auto& name, const auto& value) {
+      list.push_back({std::string(name), static_cast<double>(value)});
+    });
+  }
+}
+
 /// A policy of any type as one type, so that planning is compiled once. Refers to the policy, does
 /// not own it.
 class PolicyView {
@@ -43,16 +53,12 @@ class PolicyView {
     if constexpr (requires(const P& p) { p.token_correlations(1, [](double) {}); }) {
       token_correlations_ = [](const void* p, long depth) {
         std::vector<double> all;
-        static_cast<const P*>(p)->token_correlations(depth, [&](double r) { all.push_back(r); });
+        static_cast<const P*>(p)->token_correlations(depth, [&](auto r) { all.push_back(r); });
         return all;
       };
     }
     if constexpr (requires { P::supports(Optimizer::sgd); }) supports_ = &P::supports;
-    if constexpr (requires(const P& p) { P::parameters(p, [](const auto&, const auto&) {}); }) {
-      P::parameters(policy, [this](const auto& name, const auto& value) {
-        parameters.push_back({std::string(name), static_cast<double>(value)});
-      });
-    }
+    list_parameters(policy, parameters);
   }
 
   Rule rule(Group group, const Context& context) const { return rule_(policy_, group, context); }

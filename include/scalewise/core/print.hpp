@@ -4,8 +4,6 @@
 
 #include <concepts>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "scalewise/core/scaling.hpp"
 
@@ -47,8 +45,6 @@ inline std::string number_text(double x) {
 
 namespace detail {
 
-// Templates on the notation, so that only who prints compiles them.
-
 /// The small differences between plain text and LaTeX.
 template <bool latex>
 struct Notation {
@@ -76,42 +72,46 @@ struct Notation {
     if (latex) return "\\frac{" + over + "}{" + under + "}";
     return over + "/" + (one_symbol ? under : "(" + under + ")");
   }
-  /// Letters stand side by side; longer names are set apart.
-  static std::string product(const std::vector<std::string>& parts) {
-    std::string text;
-    for (const std::string& part : parts) {
-      const bool opens_itself = part[0] == '(' || part.starts_with("√") || part.starts_with('\\');
-      const bool after_digit = !text.empty() && text.back() >= '0' && text.back() <= '9';
-      const bool apart = !text.empty() && part.size() > 1 && !opens_itself && !after_digit;
-      text += (apart ? (latex ? "\\," : "·") : "") + part;
-    }
-    return text;
+};
+
+/// A product while it is being written: letters stand side by side, longer names are set apart.
+template <bool latex>
+struct Product {
+  std::string text;
+  int parts = 0;
+
+  void times(const std::string& part) {
+    const bool opens_itself = part[0] == '(' || part.starts_with("√") || part.starts_with('\\');
+    const bool after_digit = parts > 0 && text.back() >= '0' && text.back() <= '9';
+    const bool apart = parts > 0 && part.size() > 1 && !opens_itself && !after_digit;
+    text += (apart ? (latex ? "\\," : "·") : "") + part;
+    ++parts;
   }
 };
 
-/// One side of the fraction bar while it is being written.
-template <class Notation>
+/// One side of the fraction bar.
+template <bool latex>
 struct Side {
-  std::vector<std::string> plain;
-  std::vector<std::string> under_root;
+  Product<latex> plain;
+  Product<latex> under_root;
 
-  bool empty() const { return plain.empty() && under_root.empty(); }
-  bool one_symbol() const { return plain.size() + (under_root.empty() ? 0 : 1) == 1; }
+  bool empty() const { return plain.parts + under_root.parts == 0; }
+  bool one_symbol() const { return plain.parts + (under_root.parts > 0 ? 1 : 0) == 1; }
   std::string text() const {
-    std::vector<std::string> parts = plain;
-    if (!under_root.empty()) {
-      parts.push_back(Notation::root(Notation::product(under_root), under_root.size() == 1));
+    Product<latex> all = plain;
+    if (under_root.parts > 0) {
+      all.times(Notation<latex>::root(under_root.text, under_root.parts == 1));
     }
-    return parts.empty() ? "1" : Notation::product(parts);
+    return all.parts == 0 ? "1" : all.text;
   }
 };
 
 /// Writes a coefficient as a small fraction where it is one, so that PyTorch's 1/3 stays 1/3.
-template <class Notation>
-void write_number(double number, Side<Notation>& over, Side<Notation>& under) {
+template <bool latex>
+void write_number(double number, Side<latex>& over, Side<latex>& under) {
   for (int den = 2; den <= 64; den *= 2) {  // 0.5 is a half, but 0.05 stays as the papers print it
     if (number * den != 1) continue;
-    under.plain.push_back(std::to_string(den));
+    under.plain.times(std::to_string(den));
     return;
   }
   const std::string decimal = number_text(number);
@@ -120,60 +120,60 @@ void write_number(double number, Side<Notation>& over, Side<Notation>& under) {
     const auto num = static_cast<int>(number * den * 2 + 1) / 2;
     const double gap = number * den / num - 1;
     if (gap < 1e-15 && gap > -1e-15) {
-      if (num != 1) over.plain.push_back(std::to_string(num));
-      under.plain.push_back(std::to_string(den));
+      if (num != 1) over.plain.times(std::to_string(num));
+      under.plain.times(std::to_string(den));
       return;
     }
   }
-  if (number != 1) over.plain.push_back(decimal);
+  if (number != 1) over.plain.times(decimal);
 }
 
-/// Symbols whose exponents are neither whole nor half keep their sign and share a bracket when
-/// they share an exponent: (2L)^(1/4), m_N^(-3/4).
-template <class Notation>
-void write_powers(std::vector<Factor> powers, Side<Notation>& over) {
-  while (!powers.empty()) {
-    const Exponent shared = powers.front().exponent;
-    std::vector<std::string> symbols;
-    std::erase_if(powers, [&](const Factor& factor) {
-      if (factor.exponent != shared) return false;
-      symbols.push_back(Notation::symbol(factor));
-      return true;
-    });
-    const std::string base = Notation::product(symbols);
-    over.plain.push_back(Notation::raised(symbols.size() == 1 ? base : "(" + base + ")", shared));
+/// Exponents that are neither whole nor half.
+constexpr bool is_odd_power(const Exponent& e) { return e.real != 0 || e.den > 2; }
+
+/// Symbols to an odd power keep its sign and share a bracket when they share it: (2L)^(1/4).
+template <bool latex>
+void write_odd_powers(const Factors& factors, Side<latex>& over) {
+  for (const Factor& first : factors) {
+    if (!is_odd_power(first.exponent)) continue;
+    Product<latex> base;
+    bool written = false;
+    for (const Factor& factor : factors) {
+      if (factor.exponent != first.exponent) continue;
+      written = written || (base.parts == 0 && !factor.same_symbol(first));
+      base.times(Notation<latex>::symbol(factor));
+    }
+    if (written) continue;
+    if (base.parts > 1) base.text = "(" + base.text + ")";
+    over.plain.times(Notation<latex>::raised(base.text, first.exponent));
   }
 }
 
-template <class Notation>
+template <bool latex>
 std::string write(const Scaling& scaling) {
+  using N = Notation<latex>;
   if (scaling.is_zero()) return "0";
-  Side<Notation> over;
-  Side<Notation> under;
-  std::vector<Factor> powers;
+  Side<latex> over;
+  Side<latex> under;
   write_number(scaling.number(), over, under);
   for (const Factor& factor : scaling.factors()) {
     const Exponent e = factor.exponent;
-    if (e.real != 0 || e.den > 2) {
-      powers.push_back(factor);
-      continue;
-    }
-    Side<Notation>& side = e.num < 0 ? under : over;
+    if (is_odd_power(e)) continue;
+    Side<latex>& side = e.num < 0 ? under : over;
     const int halves = (e.num < 0 ? -e.num : e.num) * 2 / e.den;
-    const std::string symbol = Notation::symbol(factor);
-    if (halves >= 2) side.plain.push_back(Notation::raised(symbol, halves / 2));
-    if (halves % 2 == 1) side.under_root.push_back(symbol);
+    const std::string symbol = N::symbol(factor);
+    if (halves >= 2) side.plain.times(N::raised(symbol, halves / 2));
+    if (halves % 2 == 1) side.under_root.times(symbol);
   }
-  write_powers(powers, over);
+  write_odd_powers(scaling.factors(), over);
 
   if (under.empty()) return over.text();
-  const bool only_roots = !over.empty() && over.plain.empty() && under.plain.empty();
+  const bool only_roots = !over.empty() && over.plain.parts == 0 && under.plain.parts == 0;
   if (only_roots) {  // √a/√b is written √(a/b)
-    const std::string top = Notation::product(over.under_root);
-    const std::string bottom = Notation::product(under.under_root);
-    return Notation::root(Notation::fraction(top, bottom, under.under_root.size() == 1), false);
+    const bool one_symbol = under.under_root.parts == 1;
+    return N::root(N::fraction(over.under_root.text, under.under_root.text, one_symbol), false);
   }
-  return Notation::fraction(over.text(), under.text(), under.one_symbol());
+  return N::fraction(over.text(), under.text(), under.one_symbol());
 }
 
 }  // namespace detail
@@ -181,13 +181,13 @@ std::string write(const Scaling& scaling) {
 /// The scaling as the papers print it, in plain text: "1/(n√n)", "m_N^(-3/4)", "(2L)^(1/4)".
 template <std::same_as<Scaling> S>
 std::string to_text(const S& scaling) {
-  return detail::write<detail::Notation<false>>(scaling);
+  return detail::write<false>(scaling);
 }
 
 /// The scaling as the papers print it, in LaTeX: "\frac{1}{n\sqrt{n}}".
 template <std::same_as<Scaling> S>
 std::string to_latex(const S& scaling) {
-  return detail::write<detail::Notation<true>>(scaling);
+  return detail::write<true>(scaling);
 }
 
 }  // namespace scalewise

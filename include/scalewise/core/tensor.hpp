@@ -30,7 +30,7 @@ struct Tensor {
 namespace detail {
 
 /// Lists the tensors of a shape. A template, so that only who asks for the list compiles it.
-template <class = void>
+template <class Item>
 class TensorList {
  public:
   /// H*C is written n, and K*C as H*C, where that holds in both shapes.
@@ -45,7 +45,7 @@ class TensorList {
     kv_ = all(shape) && all(other) ? q_ : Scaling(Axis::kv_heads) * C;
   }
 
-  std::vector<Tensor> take() && { return std::move(list_); }
+  std::vector<Item> take() && { return std::move(list_); }
 
   void stem() {
     using namespace symbols;
@@ -198,7 +198,7 @@ class TensorList {
   Stack stack_ = Stack::none;
   int layer_ = -1;
   std::string prefix_;
-  std::vector<Tensor> list_;
+  std::vector<Item> list_;
 };
 
 }  // namespace detail
@@ -208,7 +208,7 @@ class TensorList {
 /// Requires: resolved shapes.
 template <std::same_as<Shape> S>
 std::vector<Tensor> tensors(const S& shape, const S& base) {
-  detail::TensorList<> list(shape, base);
+  detail::TensorList<Tensor> list(shape, base);
   if (shape.blocks == Blocks::shallow_encoder) {
     list.shallow();
     return std::move(list).take();
