@@ -11,6 +11,12 @@ FetchContent_Declare(nlohmann_json
   GIT_SHALLOW ON
   SYSTEM
   FIND_PACKAGE_ARGS GLOBAL)
+FetchContent_Declare(Eigen3
+  GIT_REPOSITORY https://gitlab.com/libeigen/eigen.git
+  GIT_TAG 3.4.0
+  GIT_SHALLOW ON
+  SYSTEM
+  FIND_PACKAGE_ARGS GLOBAL)
 FetchContent_Declare(CLI11
   GIT_REPOSITORY https://github.com/CLIUtils/CLI11.git
   GIT_TAG v2.4.2
@@ -28,9 +34,17 @@ if(SCALEWISE_BUILD_TESTS OR SCALEWISE_BUILD_EXAMPLES)
   if(NOT TARGET nlohmann_json::nlohmann_json)
     FetchContent_MakeAvailable(nlohmann_json)
   endif()
-elseif(NOT TARGET nlohmann_json::nlohmann_json)
-  # For a user of scalewise::json by add_subdirectory; not an error when absent.
-  find_package(nlohmann_json QUIET GLOBAL)
+  if(NOT TARGET Eigen3::Eigen)
+    FetchContent_MakeAvailable(Eigen3)
+  endif()
+else()
+  # For users of scalewise::json and scalewise::nn by add_subdirectory; no error when absent.
+  if(NOT TARGET nlohmann_json::nlohmann_json)
+    find_package(nlohmann_json QUIET GLOBAL)
+  endif()
+  if(NOT TARGET Eigen3::Eigen)
+    find_package(Eigen3 QUIET GLOBAL)
+  endif()
 endif()
 if(SCALEWISE_BUILD_EXAMPLES AND NOT TARGET CLI11::CLI11)
   FetchContent_MakeAvailable(CLI11)

@@ -66,3 +66,22 @@ set(SCALEWISE_JSON_HEADERS
   include/scalewise/io/plan_json.hpp
   include/scalewise/io/shape_json.hpp
 )
+
+# Public headers that need Eigen.
+set(SCALEWISE_NN_HEADERS
+  include/scalewise/nn/activation.hpp
+  include/scalewise/nn/attention.hpp
+  include/scalewise/nn/blocks.hpp
+  include/scalewise/nn/config.hpp
+  include/scalewise/nn/initialize.hpp
+  include/scalewise/nn/linear.hpp
+  include/scalewise/nn/loss.hpp
+  include/scalewise/nn/matrix.hpp
+  include/scalewise/nn/norm.hpp
+  include/scalewise/nn/parallel.hpp
+  include/scalewise/nn/parameters.hpp
+  include/scalewise/nn/random.hpp
+  include/scalewise/nn/residual.hpp
+  include/scalewise/nn/transformer.hpp
+  include/scalewise/nn/weight.hpp
+)

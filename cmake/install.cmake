@@ -4,20 +4,18 @@ include(CMakePackageConfigHelpers)
 
 set(scalewise_config_dir ${CMAKE_INSTALL_DATADIR}/cmake/scalewise)
 
-# One export set per target: scalewise::scalewise must not drag in nlohmann-json.
+# One export set per target: scalewise::scalewise must not drag in nlohmann-json or Eigen.
 install(TARGETS scalewise EXPORT scalewise_targets
   FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT scalewise)
 install(EXPORT scalewise_targets NAMESPACE scalewise::
   DESTINATION ${scalewise_config_dir} COMPONENT scalewise)
 
-if(SCALEWISE_JSON_HEADERS)
-  install(TARGETS scalewise_json EXPORT scalewise_json_targets
+foreach(component json nn)
+  install(TARGETS scalewise_${component} EXPORT scalewise_${component}_targets
     FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT scalewise)
-else()
-  install(TARGETS scalewise_json EXPORT scalewise_json_targets)
-endif()
-install(EXPORT scalewise_json_targets NAMESPACE scalewise::
-  DESTINATION ${scalewise_config_dir} COMPONENT scalewise)
+  install(EXPORT scalewise_${component}_targets NAMESPACE scalewise::
+    DESTINATION ${scalewise_config_dir} COMPONENT scalewise)
+endforeach()
 
 configure_package_config_file(
   ${CMAKE_CURRENT_LIST_DIR}/scalewise-config.cmake.in

@@ -27,37 +27,47 @@ constexpr double root(double x, int q) {
   }
 }
 
-/// x to the power of a real number, usable in constant expressions.
-/// Equation: x = m 2^k with m in [1/√2, √2); x^e = exp(e (k ln 2 + ln m)), both by their series
-/// Accuracy: relative 2e-15 (1 + |e ln x|).
-/// Requires: x > 0, |e ln x| < 700.
-constexpr double real_power(double x, double e) {
+/// Natural logarithm, usable in constant expressions and the same on every platform.
+/// Equation: x = m 2^k with m in [1/√2, √2); ln x = k ln 2 + 2 artanh((m-1)/(m+1)) by its series
+/// Accuracy: 2e-16 (1 + |ln x|).
+/// Requires: x > 0, finite.
+constexpr double natural_log(double x) {
   constexpr double ln2 = 0.693147180559945309417;
   constexpr double sqrt2 = 1.41421356237309504880;
   int k = 0;
-  double m = x;
-  while (m >= sqrt2) {
-    m /= 2;
+  while (x >= sqrt2) {
+    x /= 2;
     ++k;
   }
-  while (m < sqrt2 / 2) {
-    m *= 2;
+  while (x < sqrt2 / 2) {
+    x *= 2;
     --k;
   }
-  const double t = (m - 1) / (m + 1);  // ln m = 2 artanh t, |t| < 0.172
-  double ln = 0;
+  const double t = (x - 1) / (x + 1);  // |t| < 0.172
+  double sum = 0;
   double term = 2 * t;
-  for (int i = 1; i < 25; i += 2, term *= t * t) ln += term / i;
+  for (int i = 1; i < 25; i += 2, term *= t * t) sum += term / i;
+  return k * ln2 + sum;
+}
 
-  const double y = e * (k * ln2 + ln);
-  if (y < 0) return 1 / real_power(x, -e);
+/// Exponential, usable in constant expressions.
+/// Equation: e^y = (e^(y/1024))^1024, the inner one by Taylor's series
+/// Accuracy: relative 2e-15 (1 + |y|).
+/// Requires: |y| < 700.
+constexpr double exponential(double y) {
+  if (y < 0) return 1 / exponential(-y);
   const int halvings = 10;
-  double power = 0;  // exp(y / 2^10) - 1, so that squaring does not lose digits
-  term = 1;
+  double power = 0;  // minus 1, so that squaring does not lose digits
+  double term = 1;
   for (int i = 1; i < 20; ++i) power += term *= y / (1 << halvings) / i;
   for (int i = 0; i < halvings; ++i) power = power * (2 + power);
   return 1 + power;
 }
+
+/// x to the power of a real number, usable in constant expressions.
+/// Accuracy: relative 2e-15 (1 + |e ln x|).
+/// Requires: x > 0, |e ln x| < 700.
+constexpr double real_power(double x, double e) { return exponential(e * natural_log(x)); }
 
 /// x to the power of an exact exponent.
 /// Accuracy: relative 1e-14 for the fractions that rules use; x = 1 gives exactly 1.

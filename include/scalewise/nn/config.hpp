@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "scalewise/core/error.hpp"
+#include "scalewise/nn/activation.hpp"
+#include "scalewise/nn/norm.hpp"
+#include "scalewise/plan.hpp"
+
+namespace scalewise::nn {
+
+/// Where the norms of a residual block stand.
+enum class Placement { pre, post };
+
+/// The choices of an architecture that decide no tensor and so are in no shape.
+struct Config {
+  Placement placement = Placement::pre;  // of Blocks::residual
+  Norm norm = Norm::layer;
+  Activation activation = Activation::gelu;  // of the gate when the MLP is gated
+  bool causal = true;                        // of the main stack; a decoder's always is
+  bool rotary = false;
+  double norm_epsilon = 1e-5;
+};
+
+/// Throws:   InvalidInput for a combination that the reference transformer does not have.
+inline void check(const Config& config, const Shape& shape) {
+  if (config.rotary && shape.head_dim % 2 != 0) {
+    throw InvalidInput("head_dim", std::to_string(shape.head_dim), "an even number",
+                       "rotary positions turn pairs of features");
+  }
+  if (shape.relative_buckets > 0) {
+    throw InvalidInput("relative_buckets", std::to_string(shape.relative_buckets), "0",
+                       "the reference transformer has learned, rotary or no positions");
+  }
+  if (shape.class_token) {
+    throw InvalidInput("class_token", "true", "false",
+                       "the reference transformer pools patches by their mean");
+  }
+  if (shape.blocks == Blocks::shallow_encoder) {
+    throw InvalidInput("blocks", "shallow_encoder", "residual or normalized");
+  }
+  if (shape.blocks == Blocks::normalized && shape.kv_heads != shape.heads) {
+    throw InvalidInput("kv_heads", std::to_string(shape.kv_heads), "heads",
+                       "the normalized transformer scales queries and keys by one vector");
+  }
+}
+
+}  // namespace scalewise::nn

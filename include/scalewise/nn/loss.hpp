@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <span>
+#include <string>
+
+#include "scalewise/core/error.hpp"
+#include "scalewise/nn/matrix.hpp"
+
+namespace scalewise::nn {
+
+/// Mean cross-entropy of rows of logits against class ids, and its gradient.
+/// Equation: loss = mean over rows of (log Σ e^z - z_target), in nats; dz = (softmax(z) - 1_target)/N
+/// Shapes:   logits (N, V), targets (N) -> dlogits (N, V)
+/// Accuracy: stable: the largest logit is taken out before the exponential.
+/// Throws:   InvalidInput for a target outside [0, V).
+template <class Scalar>
+double cross_entropy(const ConstView<Scalar>& logits, std::span<const int> targets,
+                     View<Scalar> dlogits) {
+  const auto rows = static_cast<Scalar>(logits.rows());
+  double sum = 0;
+  for (Eigen::Index i = 0; i < logits.rows(); ++i) {
+    const int target = targets[static_cast<std::size_t>(i)];
+    if (target < 0 || target >= logits.cols()) {
+      throw InvalidInput("target[" + std::to_string(i) + "]", std::to_string(target),
+                         "a class in [0, " + std::to_string(logits.cols()) + ")");
+    }
+    const Scalar largest = logits.row(i).maxCoeff();
+    dlogits.row(i) = (logits.row(i).array() - largest).exp();
+    const Scalar total = dlogits.row(i).sum();
+    sum += std::log(static_cast<double>(total)) + static_cast<double>(largest) -
+           static_cast<double>(logits(i, target));
+    dlogits.row(i) /= total * rows;
+    dlogits(i, target) -= 1 / rows;
+  }
+  return sum / static_cast<double>(logits.rows());
+}
+
+/// Mean squared error, and its gradient.
+/// Equation: loss = mean over all entries of (y - target)²/2; dy = (y - target)/entries
+/// Shapes:   y, target (N, M) -> dy (N, M)
+template <class Scalar>
+double mean_squared_error(const ConstView<Scalar>& y, const ConstView<Scalar>& target,
+                          View<Scalar> dy) {
+  const auto entries = static_cast<Scalar>(y.size());
+  dy = (y - target) / entries;
+  return 0.5 * static_cast<double>(dy.squaredNorm()) * static_cast<double>(entries);
+}
+
+}  // namespace scalewise::nn

@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <Eigen/Core>
+
+namespace scalewise::nn {
+
+/// Runs task(0) … task(count - 1), on all cores where OpenMP is on.
+/// Requires: tasks write to disjoint memory. Which tasks there are must not depend on the number of
+///           threads: then neither does any result, to the last bit. Eigen's own threads stay out of
+///           it, since it never starts any inside a parallel region.
+template <class Task>
+void parallel_for(Eigen::Index count, const Task& task) {
+#ifdef _OPENMP
+#pragma omp parallel for schedule(dynamic, 1)
+#endif
+  for (Eigen::Index i = 0; i < count; ++i) task(i);
+}
+
+/// Runs task(begin, size) over tiles of at most `tile` of `total` rows.
+template <class Task>
+void parallel_tiles(Eigen::Index total, Eigen::Index tile, const Task& task) {
+  parallel_for((total + tile - 1) / tile, [&](Eigen::Index i) {
+    const Eigen::Index begin = i * tile;
+    task(begin, begin + tile < total ? tile : total - begin);
+  });
+}
+
+}  // namespace scalewise::nn

@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scalewise/nn/matrix.hpp"
+#include "scalewise/plan.hpp"
+
+namespace scalewise::nn {
+
+/// Values and gradients of every tensor of a plan, in the plan's order, each in one block of memory.
+/// Shapes:   a matrix is (fan-in, fan-out), an embedding (entries, features), a vector (1, size).
+template <class Scalar>
+class Parameters {
+ public:
+  explicit Parameters(const Plan& plan) {
+    Eigen::Index offset = 0;
+    for (const Entry& entry : plan.entries) {
+      const Role role = role_of(entry.group);
+      const bool vector = entry.group == Group::class_token ||
+                          (role != Role::input && role != Role::hidden && role != Role::output);
+      const Item item{entry.name, vector ? 1 : entry.rows, vector ? entry.rows : entry.columns,
+                      offset};
+      offset += entry.rows * entry.columns;
+      index_[entry.name] = items_.size();
+      items_.push_back(item);
+    }
+    values_.setZero(1, offset);
+    gradients_.setZero(1, offset);
+  }
+
+  std::size_t size() const { return items_.size(); }
+  const std::string& name(std::size_t i) const { return items_[i].name; }
+
+  /// Position of a tensor, or -1 when the model has none of that name.
+  long find(const std::string& name) const {
+    const auto found = index_.find(name);
+    return found == index_.end() ? -1 : static_cast<long>(found->second);
+  }
+
+  View<Scalar> value(std::size_t i) { return at(values_, i); }
+  View<Scalar> gradient(std::size_t i) { return at(gradients_, i); }
+
+  Matrix<Scalar>& values() { return values_; }
+  Matrix<Scalar>& gradients() { return gradients_; }
+  void zero_gradients() { gradients_.setZero(); }
+
+ private:
+  struct Item {
+    std::string name;
+    Eigen::Index rows;
+    Eigen::Index columns;
+    Eigen::Index offset;
+  };
+
+  View<Scalar> at(Matrix<Scalar>& all, std::size_t i) {
+    const Item& item = items_[i];
+    return {all.data() + item.offset, item.rows, item.columns, Eigen::OuterStride<>(item.columns)};
+  }
+
+  std::vector<Item> items_;
+  std::map<std::string, std::size_t> index_;
+  Matrix<Scalar> values_;
+  Matrix<Scalar> gradients_;
+};
+
+}  // namespace scalewise::nn

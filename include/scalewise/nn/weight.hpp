@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <string>
+
+#include "scalewise/nn/linear.hpp"
+#include "scalewise/nn/parameters.hpp"
+
+namespace scalewise::nn {
+
+/// One tensor as a layer sees it: its values, where its gradient goes, and the plan's multiplier.
+/// Acts as multiplier * value. An absent tensor (a bias that the shape lacks) acts as nothing.
+template <class Scalar>
+class Weight {
+ public:
+  Weight() = default;
+  Weight(Parameters<Scalar>& parameters, const Plan& plan, const std::string& name) {
+    const long i = parameters.find(name);
+    if (i < 0) return;
+    const auto at = static_cast<std::size_t>(i);
+    View<Scalar> value = parameters.value(at);
+    multiplier = static_cast<Scalar>(plan.entries[at].multiplier.value);
+    value_ = value.data();
+    gradient_ = parameters.gradient(at).data();
+    rows_ = value.rows();
+    columns_ = value.cols();
+  }
+
+  bool present() const { return value_ != nullptr; }
+  ConstView<Scalar> value() const { return {value_, rows_, columns_, stride()}; }
+  View<Scalar> mutable_value() const { return {value_, rows_, columns_, stride()}; }
+  View<Scalar> gradient() const { return {gradient_, rows_, columns_, stride()}; }
+
+  Scalar multiplier = 1;
+
+ private:
+  Eigen::OuterStride<> stride() const { return Eigen::OuterStride<>(columns_); }
+
+  Scalar* value_ = nullptr;
+  Scalar* gradient_ = nullptr;
+  Eigen::Index rows_ = 0;
+  Eigen::Index columns_ = 0;
+};
+
+/// y = x W + b, each with its multiplier.
+/// Shapes:   x (N, K), W (K, M), b (1, M) or absent -> y (N, M)
+template <class Scalar>
+void linear_forward(const Weight<Scalar>& w, const Weight<Scalar>& b, const ConstView<Scalar>& x,
+                    View<Scalar> y) {
+  multiply(w.multiplier, x, w.value(), y);
+  if (b.present()) y.rowwise() += b.multiplier * b.value().row(0);
+}
+
+/// Gradient of linear_forward.
+/// Equation: dW += m xᵀ dy; db += m Σ dy; dx (+)= m dy Wᵀ
+/// Writes:   accumulates into the gradients of W and b; overwrites dx, or adds to it.
+template <class Scalar>
+void linear_backward(const Weight<Scalar>& w, const Weight<Scalar>& b, const ConstView<Scalar>& x,
+                     const ConstView<Scalar>& dy, View<Scalar> dx, bool accumulate = false) {
+  multiply_transposed_a(w.multiplier, x, dy, w.gradient(), true);
+  if (b.present()) b.gradient().row(0) += b.multiplier * dy.colwise().sum();
+  multiply_transposed_b(w.multiplier, dy, w.value(), dx, accumulate);
+}
+
+}  // namespace scalewise::nn
