@@ -8,10 +8,11 @@ set(arguments -D MODE=${mode})
 if(mode MATCHES "^find_package")
   list(APPEND arguments -D CMAKE_PREFIX_PATH=${prefix})
   if(mode STREQUAL "find_package")
-    # The library must be found where nlohmann-json is not.
-    list(APPEND arguments -D CMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON)
+    # The library must be found where nlohmann-json and Eigen are not.
+    list(APPEND arguments -D CMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON
+      -D CMAKE_DISABLE_FIND_PACKAGE_Eigen3=ON)
   else()
-    list(APPEND arguments -D nlohmann_json_DIR=${json_dir})
+    list(APPEND arguments -D nlohmann_json_DIR=${json_dir} -D Eigen3_DIR=${eigen_dir})
   endif()
 elseif(mode STREQUAL "add_subdirectory")
   list(APPEND arguments -D SCALEWISE_DIR=${source})
