@@ -82,6 +82,7 @@ set(SCALEWISE_NN_HEADERS
   include/scalewise/nn/parameters.hpp
   include/scalewise/nn/random.hpp
   include/scalewise/nn/residual.hpp
+  include/scalewise/nn/stack.hpp
   include/scalewise/nn/transformer.hpp
   include/scalewise/nn/weight.hpp
 )

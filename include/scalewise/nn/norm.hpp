@@ -9,7 +9,7 @@
 
 namespace scalewise::nn {
 
-enum class Norm { layer, rms };
+enum class Norm { layer, rms, none };
 
 /// What the backward pass of a norm needs: the normalized rows and their scales.
 template <class Scalar>
