@@ -232,8 +232,10 @@ int main(int argc, char** argv) {
   CLI::App app{
       "Every tensor's initial variance, learning rate, decay and multiplier under a published "
       "rule."};
-  app.add_option("--rule", arguments.rule, "rule id, see --list-rules");
-  app.add_option("--compare", arguments.compare, "several rule ids side by side")->delimiter(',');
+  auto* rule = app.add_option("--rule", arguments.rule, "rule id, see --list-rules");
+  app.add_option("--compare", arguments.compare, "several rule ids side by side")
+      ->delimiter(',')
+      ->excludes(rule);
   app.add_option("--optimizer", arguments.optimizer, "sgd or adamw")->capture_default_str();
   app.add_option("--decay", arguments.decay, "coupled, independent or l2")->capture_default_str();
   auto* preset =
@@ -250,22 +252,27 @@ int main(int argc, char** argv) {
   app.add_option("--format", arguments.format, "how to write the plan")
       ->check(CLI::IsMember({"table", "json", "csv", "latex", "markdown"}))
       ->capture_default_str();
-  app.add_option("--out", arguments.out, "file to write instead of the terminal");
+  auto* out = app.add_option("--out", arguments.out, "file to write instead of the terminal");
   app.add_flag("--list-rules", arguments.list_rules, "print the rules");
   app.add_flag("--list-presets", arguments.list_presets, "print the presets");
   try {
     app.parse(argc, argv);
     const std::string text = run(arguments);
-    if (arguments.out.empty()) {
+    if (out->count() == 0) {
       std::cout << text << std::flush;
+      if (!std::cout) throw InvalidInput("output", "(terminal)", "a place that takes all of it");
     } else {
       scalewise::write_file(arguments.out, text);
     }
     return 0;
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    const bool asked_for_help = app.exit(error) == 0;
+    return asked_for_help && std::cout.flush() ? 0 : 2;
   } catch (const std::exception& error) {
-    std::cerr << "plan: " << error.what() << '\n';
+    const auto* input = dynamic_cast<const InvalidInput*>(&error);
+    const bool base_missing = input != nullptr && input->field() == "base";
+    std::cerr << "plan: " << error.what()
+              << (base_missing ? "; give --base-preset or --base-config" : "") << '\n';
     return 2;
   }
 }

@@ -61,8 +61,10 @@ def parameter_groups(plan, tensors, lr, weight_decay=0.0, eps=1e-8):
     check_names(plan, tensors)
     groups = []
     for (rate, decay, epsilon), names in group_names(plan).items():
+        # torch shrinks by lr * weight_decay, so an independent decay is divided by the rate factor.
+        coupling = rate if plan["decay"] == "independent" else 1
         group = {"params": [tensors[name] for name in names], "lr": lr * rate, "lr_scale": rate,
-                 "weight_decay": weight_decay * decay}
+                 "weight_decay": weight_decay * decay / coupling}
         if plan["optimizer"] == "adamw":
             group["eps"] = eps * epsilon
         groups.append(group)
@@ -112,7 +114,13 @@ def main():
         plan = load_plan(arguments.plan)
         names = {entry["name"]: entry["name"] for entry in plan["entries"]}
         groups = parameter_groups(plan, names, arguments.lr, arguments.weight_decay, arguments.eps)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except RecursionError:
+        print(f"plan_to_torch: {arguments.plan}: nested too deeply for a plan", file=sys.stderr)
+        return 2
+    except KeyError as error:
+        print(f"plan_to_torch: {arguments.plan}: {error} is missing", file=sys.stderr)
+        return 2
+    except (OSError, ValueError, TypeError) as error:
         print(f"plan_to_torch: {error}", file=sys.stderr)
         return 2
     json.dump(groups, sys.stdout, indent=1)

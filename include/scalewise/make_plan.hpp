@@ -20,7 +20,8 @@ namespace detail {
 
 /// Axes whose value differs from one entry to the next.
 constexpr bool varies_by_entry(Axis axis) {
-  return axis == Axis::layer || axis == Axis::token_correlation || axis == Axis::fan_total;
+  return axis == Axis::layer || axis == Axis::token_correlation || axis == Axis::fan_total ||
+         axis == Axis::skip_power;
 }
 
 /// Walks one shape through one rule. A template, so that only who makes a plan compiles it; its
@@ -101,6 +102,24 @@ class Planner {
     return {evaluate(scaling, values), to_text(scaling), to_latex(scaling)};
   }
 
+  /// Of a model with two stacks, L is written N_e in the encoder and N_d elsewhere.
+  Scaling in_stack(const Scaling& cell, Stack stack) const {
+    if (plan_.shape.encoder_depth == 0) return cell;
+    return substitute(cell, Axis::depth,
+                      stack == Stack::encoder ? Axis::encoder_depth : Axis::decoder_depth);
+  }
+
+  /// Appends the symbols of a cell whose values are its own.
+  template <class Symbols>
+  static void list_own_symbols(const Scaling& cell, const Values& at, Symbols& where) {
+    for (const Factor& factor : cell.factors()) {
+      if (factor.axis == Axis::number || !varies_by_entry(factor.axis)) continue;
+      const AxisName& name = name_of(factor.axis);
+      where.push_back({std::string(name.text), std::string(name.latex), std::string(name.meaning),
+                       at.at(factor.axis)});
+    }
+  }
+
   void add(const Tensor& tensor) {
     const Context context{plan_.shape, tensor.stack};
     const Rule rule = policy_.rule(tensor.group, context);
@@ -123,8 +142,9 @@ class Planner {
     at.set(Axis::fan_total, entry.fan_in + entry.fan_out);
 
     const auto bound = [&](const Scaling& cell) {
-      return substitute(substitute(cell, Axis::fan_in, tensor.fan_in), Axis::fan_out,
-                        tensor.fan_out);
+      const Scaling fans =
+          substitute(substitute(cell, Axis::fan_in, tensor.fan_in), Axis::fan_out, tensor.fan_out);
+      return in_stack(fans, tensor.stack);
     };
     const Scaling rate = bound(rule.rate(plan_.optimizer).scaling);
     entry.init_variance = number<Kind::variance>(bound(rule.init_variance.scaling), at);
@@ -133,13 +153,9 @@ class Planner {
     entry.learning_rate = number<Kind::rate>(rate, at);
     entry.weight_decay =
         number<Kind::decay>(decay(bound(rule.weight_decay.scaling), rate, rule), at);
-    entry.epsilon = number<Kind::epsilon>(bound(rule.epsilon.scaling), at);
-    for (const Axis axis : {Axis::layer, Axis::token_correlation, Axis::fan_total}) {
-      if (bound(rule.init_variance.scaling).exponent_of(axis).is_zero()) continue;
-      const AxisName& name = name_of(axis);
-      entry.where.push_back({std::string(name.text), std::string(name.latex),
-                             std::string(name.meaning), at.at(axis)});
-    }
+    const bool adam = plan_.optimizer == Optimizer::adamw;
+    entry.epsilon = number<Kind::epsilon>(adam ? bound(rule.epsilon.scaling) : Scaling(1), at);
+    list_own_symbols(bound(rule.init_variance.scaling), at, entry.where);
   }
 
   /// The rule's decay in the form that the plan is asked for: shrink per step is the same.
@@ -168,9 +184,14 @@ class Planner {
       Values at = values(stack);
       for (int layer = 0; layer < context.depth(); ++layer) {
         at.set(Axis::layer, layer + 1);
-        plan_.model.residuals.push_back(
-            {stack, layer, number<Kind::multiplier>(rule.residual_skip.scaling, at),
-             number<Kind::multiplier>(rule.residual_branch.scaling, at)});
+        const Scaling skip = in_stack(rule.residual_skip.scaling, stack);
+        const Scaling branch = in_stack(rule.residual_branch.scaling, stack);
+        auto& residual = plan_.model.residuals.emplace_back();
+        residual.stack = stack;
+        residual.layer = layer;
+        residual.skip = number<Kind::multiplier>(skip, at);
+        residual.branch = number<Kind::multiplier>(branch, at);
+        list_own_symbols(skip * branch, at, residual.where);
       }
     };
     if (both) residuals(Stack::encoder);
@@ -192,7 +213,8 @@ class Planner {
     const Scaling embedding =
         row_multiplier(token ? Group::token_embedding : Group::patch_embedding,
                        token ? Scaling(1) : symbols::n_patch, n);
-    plan_.model.attention_scale = number<Kind::multiplier>(rule.attention_scale.scaling, at);
+    plan_.model.attention_scale =
+        number<Kind::multiplier>(in_stack(rule.attention_scale.scaling, context.stack), at);
     plan_.model.embedding_multiplier = number<Kind::multiplier>(embedding, at);
     plan_.model.logit_multiplier = number<Kind::multiplier>(logits, at);
     plan_.model.source = rule.source;

@@ -71,6 +71,7 @@ struct Residual {
   int layer = 0;
   Number<Kind::multiplier> skip;
   Number<Kind::multiplier> branch;
+  std::vector<Symbol> where;  // symbols whose value is this layer's own
 
   friend bool operator==(const Residual&, const Residual&) = default;
 };

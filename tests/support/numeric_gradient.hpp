@@ -18,10 +18,10 @@
 
 namespace scalewise::test {
 
+using Eigen::Index;
 using nn::ConstView;
 using nn::Matrix;
 using nn::View;
-using Eigen::Index;
 
 /// The largest relative error, and where it is.
 struct GradientError {
@@ -59,12 +59,13 @@ inline Matrix<double> normal_matrix(Index rows, Index columns, const std::string
   return m;
 }
 
-/// Derivative of f() with respect to x, which f reads; x is left as it was.
+/// Derivative of f() with respect to x, which f reads times `multiplier`; x is left as it was.
 template <class F>
-double central_difference(double& x, const F& f) {
+double central_difference(double& x, const F& f, double multiplier = 1) {
   const double kept = x;
-  const double above = kept + step_at(kept);
-  const double below = kept - step_at(kept);
+  const double step = step_at(kept * multiplier) / multiplier;
+  const double above = kept + step;
+  const double below = kept - step;
   x = above;
   const double f_above = f();
   x = below;
@@ -74,22 +75,23 @@ double central_difference(double& x, const F& f) {
 }
 
 /// Compares every entry of the gradient of f() with respect to x, which f reads.
-/// `magnitude` is the size of what f adds up, `largest` the largest gradient of the whole model.
+/// `magnitude` is the size of what f adds up, `largest` the largest gradient of the model, and
+/// `multiplier` what f multiplies x by before anything else.
 template <class F>
 GradientError gradient_error(const std::string& name, View<double> x,
                              const Matrix<double>& analytic, const F& f, double magnitude,
-                             double largest = 0) {
+                             double largest = 0, double multiplier = 1) {
   GradientError worst;
   if (x.rows() != analytic.rows() || x.cols() != analytic.cols()) {
     worst.offer(name + " (shape)", 0, std::numeric_limits<double>::infinity(), 1);
     return worst;
   }
-  const double floor = std::max(
-      {1e-3 * analytic.cwiseAbs().maxCoeff(), 1e-6 * largest, rounding_floor(magnitude)});
+  const double floor = std::max({1e-3 * analytic.cwiseAbs().maxCoeff(), 1e-6 * largest,
+                                 rounding_floor(magnitude) * multiplier});
   for (Index r = 0; r < x.rows(); ++r) {
     for (Index c = 0; c < x.cols(); ++c) {
       const std::string at = name + "(" + std::to_string(r) + ", " + std::to_string(c) + ")";
-      worst.offer(at, analytic(r, c), central_difference(x(r, c), f), floor);
+      worst.offer(at, analytic(r, c), central_difference(x(r, c), f, multiplier), floor);
     }
   }
   return worst;
@@ -129,24 +131,25 @@ inline void prepare(nn::Transformer<double>& model, const Plan& plan) {
 }
 
 /// Compares one tensor's gradient with that in `gradients`, laid out as parameters().gradients().
-inline GradientError tensor_error(nn::Transformer<double>& model, const nn::Batch<double>& batch,
-                                  std::size_t tensor, const Matrix<double>& gradients) {
+inline GradientError tensor_error(nn::Transformer<double>& model, const Plan& plan,
+                                  const nn::Batch<double>& batch, std::size_t tensor,
+                                  const Matrix<double>& gradients) {
   View<double> value = model.parameters().value(tensor);
   const Index offset = value.data() - model.parameters().values().data();
-  const Matrix<double> analytic =
-      ConstView<double>(gradients.data() + offset, value.rows(), value.cols(),
-                        Eigen::OuterStride<>(value.cols()));
+  const Matrix<double> analytic = ConstView<double>(
+      gradients.data() + offset, value.rows(), value.cols(), Eigen::OuterStride<>(value.cols()));
   return gradient_error(
       model.parameters().name(tensor), value, analytic, [&] { return model.loss(batch); },
-      std::max(1.0, model.loss(batch)), gradients.cwiseAbs().maxCoeff());
+      std::max(1.0, model.loss(batch)), gradients.cwiseAbs().maxCoeff(),
+      plan.entries[tensor].multiplier.value);
 }
 
 /// Compares the gradient of every tensor.
-inline GradientError model_error(nn::Transformer<double>& model, const nn::Batch<double>& batch,
-                                 const Matrix<double>& gradients) {
+inline GradientError model_error(nn::Transformer<double>& model, const Plan& plan,
+                                 const nn::Batch<double>& batch, const Matrix<double>& gradients) {
   GradientError worst;
   for (std::size_t i = 0; i < model.parameters().size(); ++i) {
-    worst.offer(tensor_error(model, batch, i, gradients));
+    worst.offer(tensor_error(model, plan, batch, i, gradients));
   }
   return worst;
 }

@@ -18,7 +18,8 @@ inline constexpr double epsilon = std::numeric_limits<double>::epsilon();
 inline constexpr double forward_relative = 1e-13;
 
 /// Step of a central difference: the h that makes truncation h²/6 f''' and rounding epsilon f/h
-/// equally large when f and f''' are of order one.
+/// equally large when f and f''' are of order one. What a multiplier scales is m x, so there the
+/// step in x is that of m x, over m.
 inline double step_at(double x) { return std::cbrt(epsilon) * std::max(1.0, std::abs(x)); }
 
 /// Accepted relative error of a gradient. With h as above
@@ -29,12 +30,13 @@ inline double step_at(double x) { return std::cbrt(epsilon) * std::max(1.0, std:
 /// room for |f'''/f'| of 1e5.
 inline constexpr double gradient_relative = 1e-6;
 
-/// k above: some twenty operations deep, roundings of both signs; the largest seen is below 3.
+/// k above: some twenty operations deep, roundings of both signs. Where rounding prevails, the most
+/// that the whole models show is 1.7.
 inline constexpr double rounding_count = 8;
 
-/// So far as it is rounding, the error is absolute. Below this size of gradient an accepted relative
-/// error of 1e-6 would be less than rounding alone, so this is the least denominator: 7e-4 for a
-/// loss of 2.4. An entry of any size is so checked to an absolute 3e-10 m or better.
+/// So far as it is rounding, the error is absolute. Below this size of gradient an accepted error
+/// of 1e-6 would be less than rounding alone, so this is the least denominator: 7e-4 for a loss of
+/// 2.4. The smallest entries are so checked to an absolute 3e-10 m.
 inline double rounding_floor(double magnitude) {
   return rounding_count * std::cbrt(epsilon) * std::cbrt(epsilon) * magnitude / gradient_relative;
 }

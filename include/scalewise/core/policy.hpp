@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "scalewise/core/group.hpp"
+#include "scalewise/core/print.hpp"
 #include "scalewise/core/rule.hpp"
 #include "scalewise/core/shape.hpp"
 #include "scalewise/core/source.hpp"
@@ -87,6 +88,25 @@ constexpr bool require_policy() {
   static_assert(HasModel<P>,
                 "a policy needs: constexpr scalewise::ModelRule model() const,"
                 " or with an argument const scalewise::Context&");
+  // Optional members that are there but cannot be called would be passed over in silence.
+  static_assert(
+      !requires { &P::adapt; } ||
+          requires(const P& p, Shape s) {
+            { p.adapt(s) } -> std::same_as<Shape>;
+          },
+      "adapt is written: constexpr scalewise::Shape adapt(scalewise::Shape) const");
+  static_assert(
+      !requires { &P::validate; } || requires(const P& p, const Shape& s) { p.validate(s); },
+      "validate is written: constexpr void validate(const scalewise::Shape&) const");
+  static_assert(
+      !requires { &P::set_values; } || requires(const P& p, Values& v) { p.set_values(v); },
+      "set_values is written: constexpr void set_values(scalewise::Values&) const");
+  static_assert(
+      !requires { &P::supports; } ||
+          requires(Optimizer o) {
+            { P::supports(o) } -> std::same_as<bool>;
+          },
+      "supports is written: static constexpr bool supports(scalewise::Optimizer)");
   return Policy<P>;
 }
 

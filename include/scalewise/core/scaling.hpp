@@ -36,6 +36,8 @@ struct Factors {
 /// An exact scaling: a number times powers of named axes, as one cell of a paper's table.
 /// Equation: number * prod axis^e * prod (axis_target/axis_base)^e
 /// Accuracy: exponents are exact (see Exponent); the number is a double.
+/// Requires: at most 8 different symbols; one more does not compile in a constant expression and
+///           throws std::out_of_range elsewhere.
 /// Two scalings are equal when their exponents are equal after M is written as F/n, and their
 /// numbers agree to 1e-14 relative, which is the rounding of products of roots.
 class Scaling {

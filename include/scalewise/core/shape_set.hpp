@@ -14,20 +14,12 @@
 namespace scalewise {
 
 /// Sets one field of a shape from text, as in "d_ff=11008" or "tied_head=true".
-/// Returns false when the shape has no such field.
+/// Returns false when the shape has no such field; blocks and residual_gain are the rules' to set.
 /// Throws:   InvalidInput for a value of the wrong kind.
 inline bool set_field(Shape& shape, std::string_view key, std::string_view value) {
-  bool found = true;
   const std::string field(key);
-  if (key == "input") {
-    shape.input = value_of(input_words, field, value);
-  } else if (key == "blocks") {
-    shape.blocks = value_of(blocks_words, field, value);
-  } else if (key == "residual_gain") {
-    shape.residual_gain = value_of(residual_gain_words, field, value);
-  } else {
-    found = false;
-  }
+  bool found = key == "input";
+  if (found) shape.input = value_of(input_words, field, value);
   for_each_size(shape, [&](std::string_view name, long& size) {
     if (name != key) return;
     found = true;
@@ -35,6 +27,12 @@ inline bool set_field(Shape& shape, std::string_view key, std::string_view value
     const auto [stop, error] = std::from_chars(value.data(), end, size);
     if (error != std::errc{} || stop != end) {
       throw InvalidInput(field, std::string(value), "a whole number");
+    }
+    const bool may_be_zero = name == "encoder_depth" || name == "segments" ||
+                             name == "relative_buckets" || name == "iterations";
+    if (size < (may_be_zero ? 0 : 1)) {
+      throw InvalidInput(field, std::string(value),
+                         may_be_zero ? "0 or a positive integer" : "a positive integer");
     }
   });
   for_each_flag(shape, [&](std::string_view name, auto& flag) {
@@ -51,7 +49,7 @@ inline bool set_field(Shape& shape, std::string_view key, std::string_view value
 /// The names that set_field knows.
 inline std::vector<std::string> shape_fields() {
   Shape shape;
-  std::vector<std::string> names{"input", "blocks", "residual_gain"};
+  std::vector<std::string> names{"input"};
   for_each_size(shape, [&](const char* name, long) { names.emplace_back(name); });
   for_each_flag(shape, [&](const char* name, const auto&) { names.emplace_back(name); });
   return names;

@@ -4,7 +4,6 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -13,27 +12,59 @@
 
 namespace scalewise {
 
-/// Writes a file so that readers see the old content or the new one, never a part: under a
-/// temporary name in the same folder, then renamed.
-/// Throws:   InvalidInput when the folder is missing or the file cannot be written; nothing is
-///           left behind.
+namespace detail {
+
+[[noreturn]] inline void refuse_output(const std::string& path, const std::string& why) {
+  throw InvalidInput("output file", path.empty() ? "(empty)" : path, "a file that can be written",
+                     why);
+}
+
+/// Writes all of a text and closes; false when any of it was lost.
+inline bool write_and_close(std::FILE* file, std::string_view text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  return (std::fclose(file) == 0) && written;
+}
+
+}  // namespace detail
+
+/// Writes a file so that readers see the old content or the new one, never a part: under a new
+/// temporary name in the same folder, then renamed. A link is followed, a file keeps its
+/// permissions, and what is no regular file (a device, a pipe) is written to as it stands.
+/// Throws:   InvalidInput when the folder is missing or not all can be written; nothing is left
+///           behind.
 inline void write_file(const std::string& path, std::string_view text) {
-  const std::string temporary = path + ".tmp";
-  const auto fail = [&](const std::string& why) {
-    std::error_code ignored;
-    std::filesystem::remove(temporary, ignored);
-    throw InvalidInput("output file", path, "a file that can be written", why);
-  };
-  if (std::filesystem::is_directory(path)) fail("it is a folder");
-  {
-    std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-    out.write(text.data(), static_cast<std::streamsize>(text.size()));
-    out.close();
-    if (!out) fail("is the folder there, and may you write to it?");
-  }
+  namespace fs = std::filesystem;
   std::error_code error;
-  std::filesystem::rename(temporary, path, error);
-  if (error) fail(error.message());
+  if (path.empty() || fs::is_directory(path, error)) detail::refuse_output(path, "it is no file");
+  const fs::file_status old = fs::status(path, error);
+  if (fs::exists(old) && !fs::is_regular_file(old)) {
+    std::FILE* file = std::fopen(path.c_str(), "wb");
+    if (file == nullptr || !detail::write_and_close(file, text)) {
+      detail::refuse_output(path, "not all of it was taken");
+    }
+    return;
+  }
+  const std::string target =
+      fs::is_symlink(path, error) ? fs::weakly_canonical(path).string() : path;
+  std::string temporary;
+  std::FILE* file = nullptr;
+  for (int i = 0; i < 1000 && file == nullptr; ++i) {  // "x": never over somebody's file
+    temporary = target + ".tmp" + std::to_string(i);
+    file = std::fopen(temporary.c_str(), "wbx");
+    if (file == nullptr && !fs::exists(fs::symlink_status(temporary, error))) break;
+  }
+  if (file == nullptr) detail::refuse_output(path, "is the folder there, and may you write to it?");
+  if (!detail::write_and_close(file, text)) {
+    fs::remove(temporary, error);
+    detail::refuse_output(path, "is the disk full?");
+  }
+  if (fs::exists(old)) fs::permissions(temporary, old.permissions(), error);
+  fs::rename(temporary, target, error);
+  if (error) {
+    const std::string why = error.message();
+    fs::remove(temporary, error);
+    detail::refuse_output(path, why);
+  }
 }
 
 }  // namespace scalewise

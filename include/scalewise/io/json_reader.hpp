@@ -75,6 +75,14 @@ class JsonReader {
     if (!(value > -1e308 && value < 1e308)) fail("a finite number");
     return value;
   }
+  /// A whole number between two bounds, both included.
+  long integer(long least, long most) const {
+    const long value = integer();
+    if (value < least || value > most) {
+      fail("a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+    }
+    return value;
+  }
   template <class Enum, std::size_t size>
   Enum word(const Spelling<Enum, size>& spelling) const {
     return value_of(spelling, path_, string());

@@ -16,29 +16,19 @@
 #include <vector>
 
 #include "scalewise/core/error.hpp"
+#include "scalewise/core/spelling.hpp"
 
 namespace scalewise {
 
 namespace detail {
 
-/// At most 60 characters of a text, all of them printable ASCII.
-inline std::string excerpt(std::string_view text) {
-  constexpr std::size_t longest = 60;
-  const bool cut = text.size() > longest;
-  std::string result(text.substr(0, cut ? longest - 3 : longest));
-  for (char& c : result) {
-    if (c < ' ' || c > '~') c = c == '\n' || c == '\r' || c == '\t' ? ' ' : '?';
-  }
-  return cut ? result + "..." : result;
-}
-
 /// A JSON value as error messages show it.
 inline std::string value_text(const nlohmann::json& value) {
   if (value.is_object()) return "(an object)";
   if (value.is_array()) return "(an array)";
-  if (value.is_string()) return excerpt('"' + value.get_ref<const std::string&>() + '"');
+  if (value.is_string()) return printable('"' + value.get_ref<const std::string&>() + '"');
   if (value.is_number_float() && !std::isfinite(value.get<double>())) return "(not finite)";
-  return excerpt(value.dump());
+  return printable(value.dump());
 }
 
 /// Builds the value while it is read, so that a bad text is refused before it can do harm.
@@ -77,21 +67,21 @@ class JsonBuilder final : public nlohmann::json_sax<nlohmann::json> {
                    const Json::exception& error) override {
     constexpr int out_of_range = 406;
     if (error.id == out_of_range) {
-      throw InvalidInput(field(), excerpt(token), "a number that a double can hold");
+      throw InvalidInput(field(), printable(token), "a number that a double can hold");
     }
     const std::size_t end = std::min(position, text_.size());  // just behind what was not expected
     const std::string_view before = text_.substr(0, end);
     const auto line = std::count(before.begin(), before.end(), '\n') + 1;
     const std::string_view last = before.substr(end > 30 ? end - 30 : 0);
     const bool cut_short = position > text_.size();
-    throw InvalidInput(name_, (end > 30 ? "..." : "") + excerpt(last), "valid JSON",
+    throw InvalidInput(name_, (end > 30 ? "..." : "") + printable(last), "valid JSON",
                        cut_short ? "it ends too early, in line " + std::to_string(line)
                                  : "the last of these characters, in line " + std::to_string(line) +
                                        ", cannot stand there");
   }
 
  private:
-  std::string field() const { return key_.empty() ? name_ : name_ + ": " + excerpt(key_); }
+  std::string field() const { return key_.empty() ? name_ : name_ + ": " + printable(key_); }
 
   Json* place(Json&& value) {
     if (open_.empty()) return &(root_ = std::move(value));

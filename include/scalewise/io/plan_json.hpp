@@ -82,7 +82,8 @@ inline Group read_group(const JsonReader& json) {
   for (std::size_t g = 0; g < group_count; ++g) {
     if (group_names[g] == text) return static_cast<Group>(g);
   }
-  throw InvalidInput(json.path(), text, "the id of a group", did_you_mean(text, group_names));
+  throw InvalidInput(json.path(), printable(text), "the id of a group",
+                     did_you_mean(text, group_names));
 }
 
 inline Entry read_entry(const JsonReader& json) {
@@ -93,9 +94,10 @@ inline Entry read_entry(const JsonReader& json) {
   entry.name = json.at("name").string();
   entry.group = read_group(json.at("group"));
   entry.stack = json.at("stack").word(stack_words);
-  if (!json.at("layer").is_null()) entry.layer = static_cast<int>(json.at("layer").integer());
-  entry.rows = json.at("rows").integer();
-  entry.columns = json.at("columns").integer();
+  if (!json.at("layer").is_null())
+    entry.layer = static_cast<int>(json.at("layer").integer(0, 100'000));
+  entry.rows = json.at("rows").integer(1, 1L << 30);
+  entry.columns = json.at("columns").integer(1, 1L << 30);
   entry.fan_in = json.at("fan_in").number();
   entry.fan_out = json.at("fan_out").number();
   entry.distribution = json.at("distribution").word(distribution_words);
@@ -107,11 +109,24 @@ inline Entry read_entry(const JsonReader& json) {
   read_number(json.at("epsilon"), entry.epsilon);
   entry.source = json.at("source").string();
   entry.where = read_symbols(json.at("where"));
-  if (entry.init_variance.value < 0) {
-    throw InvalidInput(json.path() + ".init_variance.value", number_text(entry.init_variance.value),
-                       "a variance, 0 or more");
-  }
+  const auto not_negative = [&](const char* field, double value) {
+    if (value >= 0) return;
+    throw InvalidInput(json.path() + "." + field + ".value", number_text(value), "0 or more");
+  };
+  not_negative("init_variance", entry.init_variance.value);
+  not_negative("learning_rate", entry.learning_rate.value);
+  not_negative("weight_decay", entry.weight_decay.value);
+  not_negative("epsilon", entry.epsilon.value);
+  if (entry.name.empty()) throw InvalidInput(json.path() + ".name", "(empty)", "a name");
   return entry;
+}
+
+/// A shape of a plan: whole, and one that can be.
+inline Shape read_shape(const JsonReader& json) {
+  for (const std::string& key : shape_json_keys()) json.at(key);
+  const Shape shape = shape_from_json(json);
+  resolved(shape);
+  return shape;
 }
 
 inline Json model_json(const Model& model) {
@@ -120,7 +135,8 @@ inline Json model_json(const Model& model) {
     residuals.push_back({{"stack", word(stack_words, residual.stack)},
                          {"layer", residual.layer},
                          {"skip", number_json(residual.skip)},
-                         {"branch", number_json(residual.branch)}});
+                         {"branch", number_json(residual.branch)},
+                         {"where", symbols_json(residual.where)}});
   }
   return {{"attention_scale", number_json(model.attention_scale)},
           {"embedding_multiplier", number_json(model.embedding_multiplier)},
@@ -137,12 +153,13 @@ inline Model read_model(const JsonReader& json) {
   read_number(json.at("logit_multiplier"), model.logit_multiplier);
   model.source = json.at("source").string();
   for (const JsonReader& item : json.at("residuals").items()) {
-    item.only({"stack", "layer", "skip", "branch"});
+    item.only({"stack", "layer", "skip", "branch", "where"});
     Residual residual;
     residual.stack = item.at("stack").word(stack_words);
-    residual.layer = static_cast<int>(item.at("layer").integer());
+    residual.layer = static_cast<int>(item.at("layer").integer(0, 100'000));
     read_number(item.at("skip"), residual.skip);
     read_number(item.at("branch"), residual.branch);
+    residual.where = read_symbols(item.at("where"));
     model.residuals.push_back(std::move(residual));
   }
   return model;
@@ -186,7 +203,7 @@ inline Plan plan_from_json(const nlohmann::json& json, const std::string& name =
   const JsonReader root(json, name);
   const std::string schema = root.at("schema").string();
   if (schema != plan_schema) {
-    throw InvalidInput(name + ".schema", schema, std::string(plan_schema),
+    throw InvalidInput(name + ".schema", printable(schema), std::string(plan_schema),
                        "this version reads no other");
   }
   root.only(
@@ -207,10 +224,13 @@ inline Plan plan_from_json(const nlohmann::json& json, const std::string& name =
   }
   plan.optimizer = root.at("optimizer").word(optimizer_words);
   plan.decay = root.at("decay").word(decay_words);
-  plan.shape = shape_from_json(root.at("shape"));
-  if (!root.at("base").is_null()) plan.base = shape_from_json(root.at("base"));
+  plan.shape = detail::read_shape(root.at("shape"));
+  if (!root.at("base").is_null()) plan.base = detail::read_shape(root.at("base"));
   plan.model = detail::read_model(root.at("model"));
   plan.symbols = detail::read_symbols(root.at("symbols"));
+  if (root.at("entries").items().empty()) {
+    throw InvalidInput(name + ".entries", "(empty)", "an entry for every tensor");
+  }
   std::set<std::string> names;
   for (const JsonReader& item : root.at("entries").items()) {
     plan.entries.push_back(detail::read_entry(item));

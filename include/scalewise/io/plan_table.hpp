@@ -32,6 +32,21 @@ inline std::string exact_text(double x) {
   return {buffer, std::to_chars(buffer, buffer + sizeof buffer, x).ptr};
 }
 
+/// Plain text as LaTeX text.
+inline std::string latex_text(std::string_view text) {
+  std::string result = escaped(text, "_&%#${}", "\\");
+  const std::pair<std::string_view, std::string_view> letters[] = {
+      {"α", "$\\alpha$"}, {"β", "$\\beta$"}, {"μ", "$\\mu$"}, {"ν", "$\\nu$"}, {"√", "$\\surd$"}};
+  for (const auto& [letter, command] : letters) {
+    for (std::size_t at = result.find(letter); at != std::string::npos;
+         at = result.find(letter, at)) {
+      result.replace(at, letter.size(), command);
+      at += command.size();
+    }
+  }
+  return result;
+}
+
 inline std::string latex_number(double x) {
   std::string text = short_number(x);
   const std::size_t e = text.find('e');
@@ -181,8 +196,7 @@ inline void condense(std::vector<TableRow>& rows) {
 
 inline void fill(Table& table, const std::vector<TableRow>& rows, TableFormat format) {
   for (const TableRow& row : rows) {
-    std::vector<std::string> line{format == TableFormat::latex ? escaped(row.label, "_", "\\")
-                                                               : row.label};
+    std::vector<std::string> line{format == TableFormat::latex ? latex_text(row.label) : row.label};
     line.insert(line.end(), row.cells.begin(), row.cells.end());
     table.rows.push_back(std::move(line));
   }
@@ -297,8 +311,7 @@ inline Table model_table(const std::vector<Plan>& plans, TableFormat format) {
        [&](const Plan& p) { return detail::cell(p.model.logit_multiplier, format); }}};
   for (const Plan& plan : plans) table.header.push_back(plan.rule);
   for (const auto& [name, get] : lines) {
-    std::vector<std::string> row{format == TableFormat::latex ? detail::escaped(name, "_", "\\")
-                                                              : name};
+    std::vector<std::string> row{format == TableFormat::latex ? detail::latex_text(name) : name};
     for (const Plan& plan : plans) row.push_back(get(plan));
     table.rows.push_back(std::move(row));
   }
@@ -356,13 +369,17 @@ inline std::string citation(const Plan& plan) {
 /// The symbols of plans with their values: "n = 1600 (d_model)".
 inline std::vector<std::string> legend(const std::vector<Plan>& plans) {
   std::vector<std::string> lines;
+  const auto add = [&](const Symbol& symbol) {
+    const bool whole = symbol.value < 1e15 && symbol.value == std::floor(symbol.value);
+    const std::string value = whole ? std::to_string(static_cast<long>(symbol.value))
+                                    : detail::short_number(symbol.value);
+    const std::string line = symbol.text + " = " + value + " (" + symbol.meaning + ")";
+    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
+  };
   for (const Plan& plan : plans) {
-    for (const Symbol& symbol : plan.symbols) {
-      const bool whole = symbol.value < 1e15 && symbol.value == std::floor(symbol.value);
-      const std::string value = whole ? std::to_string(static_cast<long>(symbol.value))
-                                      : detail::short_number(symbol.value);
-      const std::string line = symbol.text + " = " + value + " (" + symbol.meaning + ")";
-      if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
+    for (const Symbol& symbol : plan.symbols) add(symbol);
+    for (const Residual& residual : plan.model.residuals) {
+      for (const Symbol& symbol : residual.where) add(symbol);
     }
   }
   return lines;

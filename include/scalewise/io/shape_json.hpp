@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "scalewise/core/shape.hpp"
 #include "scalewise/core/spelling.hpp"
@@ -29,25 +30,31 @@ inline nlohmann::ordered_json to_json(const Shape& shape) {
   return json;
 }
 
+/// Every key of a shape.
+inline std::vector<std::string> shape_json_keys() {
+  const Shape shape;
+  std::vector<std::string> keys{"input", "blocks", "residual_gain"};
+  for_each_size(shape, [&](const char* name, long) { keys.emplace_back(name); });
+  for_each_flag(shape, [&](const char* name, const auto&) { keys.emplace_back(name); });
+  return keys;
+}
+
 /// A shape from JSON; keys that are absent keep their defaults.
 /// Throws:   InvalidInput for an unknown key or a value of the wrong type.
 inline Shape shape_from_json(const JsonReader& json) {
   Shape shape;
-  std::vector<std::string> known{"input", "blocks", "residual_gain"};
   if (json.has("input")) shape.input = json.at("input").word(input_words);
   if (json.has("blocks")) shape.blocks = json.at("blocks").word(blocks_words);
   if (json.has("residual_gain")) {
     shape.residual_gain = json.at("residual_gain").word(residual_gain_words);
   }
   for_each_size(shape, [&](const char* name, long& value) {
-    known.emplace_back(name);
     if (json.has(name)) value = json.at(name).integer();
   });
   for_each_flag(shape, [&](const char* name, auto& flag) {
-    known.emplace_back(name);
     if (json.has(name) && !json.at(name).is_null()) flag = json.at(name).boolean();
   });
-  json.only(known);
+  json.only(shape_json_keys());
   return shape;
 }
 

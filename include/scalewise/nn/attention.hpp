@@ -26,6 +26,7 @@ struct AttentionSizes {
 /// Softmax attention of every head of every sequence.
 /// Equation: P = softmax(scale q kᵀ), masked above the diagonal when causal; o = P v
 /// Shapes:   q (B*T, H*C), k (B*S, K*C), v (B*S, K*C) -> p (B*H*T, S), o (B*T, H*C)
+/// Requires: T <= S when causal.
 template <class Scalar>
 void attention_forward(const AttentionSizes& n, Scalar scale, const ConstView<Scalar>& q,
                        const ConstView<Scalar>& k, const ConstView<Scalar>& v, View<Scalar> p,

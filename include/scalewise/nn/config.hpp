@@ -3,6 +3,7 @@
 #pragma once
 
 #include "scalewise/core/error.hpp"
+#include "scalewise/core/print.hpp"
 #include "scalewise/nn/activation.hpp"
 #include "scalewise/nn/norm.hpp"
 #include "scalewise/plan.hpp"
@@ -24,6 +25,12 @@ struct Config {
 
 /// Throws:   InvalidInput for a combination that the reference transformer does not have.
 inline void check(const Config& config, const Shape& shape) {
+  if (!(config.norm_epsilon >= 0 && config.norm_epsilon < 1)) {
+    throw InvalidInput("norm_epsilon", number_text(config.norm_epsilon), "a number from 0 to 1");
+  }
+  if (shape.input == Input::patch && shape.encoder_depth > 0) {
+    throw InvalidInput("encoder_depth", std::to_string(shape.encoder_depth), "0 with patch input");
+  }
   if (config.rotary && shape.head_dim % 2 != 0) {
     throw InvalidInput("head_dim", std::to_string(shape.head_dim), "an even number",
                        "rotary positions turn pairs of features");

@@ -34,9 +34,11 @@ struct OptimizerConfig {
 template <class Scalar>
 class PlannedOptimizer {
  public:
-  PlannedOptimizer(const Plan& plan, const OptimizerConfig& config) : config_(config), decay_(plan.decay) {
+  PlannedOptimizer(const Plan& plan, const OptimizerConfig& config)
+      : config_(config), decay_(plan.decay) {
     for (const Entry& entry : plan.entries) {
-      factors_.push_back({entry.learning_rate.value, entry.weight_decay.value, entry.epsilon.value});
+      factors_.push_back(
+          {entry.learning_rate.value, entry.weight_decay.value, entry.epsilon.value});
     }
   }
 
@@ -89,7 +91,7 @@ class PlannedOptimizer {
 
   /// Sum of squares, tile by tile and then in order.
   double gradient_norm(Parameters<Scalar>& parameters) {
-    const Matrix<Scalar>& g = parameters.gradients();
+    const View<Scalar> g = parameters.gradients();
     partial_.assign(static_cast<std::size_t>((g.size() + tile - 1) / tile), 0);
     parallel_tiles(g.size(), tile, [&](Eigen::Index begin, Eigen::Index size) {
       partial_[static_cast<std::size_t>(begin / tile)] =

@@ -20,8 +20,8 @@ class Parameters {
     Eigen::Index offset = 0;
     for (const Entry& entry : plan.entries) {
       const Role role = role_of(entry.group);
-      const bool vector = entry.group == Group::class_token ||
-                          (role != Role::input && role != Role::hidden && role != Role::output);
+      const bool matrix = role == Role::input || role == Role::hidden || role == Role::output;
+      const bool vector = entry.columns == 1 && (!matrix || entry.group == Group::class_token);
       const Item item{entry.name, vector ? 1 : entry.rows, vector ? entry.rows : entry.columns,
                       offset};
       offset += entry.rows * entry.columns;
@@ -44,8 +44,9 @@ class Parameters {
   View<Scalar> value(std::size_t i) { return at(values_, i); }
   View<Scalar> gradient(std::size_t i) { return at(gradients_, i); }
 
-  Matrix<Scalar>& values() { return values_; }
-  Matrix<Scalar>& gradients() { return gradients_; }
+  /// All values, or gradients, as one row.
+  View<Scalar> values() { return view(values_); }
+  View<Scalar> gradients() { return view(gradients_); }
   void zero_gradients() { gradients_.setZero(); }
 
  private:

@@ -22,7 +22,8 @@ struct Schedule {
   double factor(long step) const {
     if (step < warmup) return static_cast<double>(step + 1) / static_cast<double>(warmup);
     const long last = steps > warmup ? steps - warmup : 1;
-    const double u = step >= steps ? 1 : static_cast<double>(step - warmup) / static_cast<double>(last);
+    const double u =
+        step >= steps ? 1 : static_cast<double>(step - warmup) / static_cast<double>(last);
     switch (decline) {
       case Decline::constant:
         return 1;

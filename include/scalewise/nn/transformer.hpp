@@ -24,7 +24,8 @@ struct Batch {
 
 /// The reference transformer: a plan and a config made into a function with a gradient.
 /// Shapes:   Batch -> logits (B*T, V) or (B, classes)
-/// Requires: the plan outlives nothing: what is needed of it is copied.
+/// The plan is needed during construction only. The matrices of a normalized transformer have to be
+/// brought to unit length by normalize_matrices() before every step.
 /// Throws:   InvalidInput for a config or batch that does not fit the plan's shape.
 template <class Scalar>
 class Transformer {
@@ -56,6 +57,10 @@ class Transformer {
   /// Mean cross-entropy of a batch, in nats.
   double loss(const Batch<Scalar>& batch) {
     forward(batch);
+    if (static_cast<Eigen::Index>(batch.targets.size()) != logits_.rows()) {
+      throw InvalidInput("batch.targets", std::to_string(batch.targets.size()) + " targets",
+                         std::to_string(logits_.rows()) + ", one per row of the logits");
+    }
     dlogits_.resize(logits_.rows(), logits_.cols());
     return cross_entropy(read(logits_), std::span<const int>(batch.targets), view(dlogits_));
   }
@@ -73,11 +78,11 @@ class Transformer {
 
   void forward(const Batch<Scalar>& batch) {
     if (shape_.encoder_depth > 0) {
-      embed_tokens(batch.source, batch.size, encoder_);
+      embed_tokens("batch.source", batch.source, batch.size, encoder_);
       encoder_.forward(batch.size, nullptr);
     }
     if (shape_.input == Input::token) {
-      embed_tokens(batch.tokens, batch.size, decoder_);
+      embed_tokens("batch.tokens", batch.tokens, batch.size, decoder_);
     } else {
       embed_patches(batch, decoder_);
     }
@@ -86,10 +91,11 @@ class Transformer {
   }
 
   /// Shapes: ids (B*T) -> embedded (B*T, C)
-  void embed_tokens(const std::vector<int>& ids, Eigen::Index batch, LayerStack<Scalar>& stack) {
+  void embed_tokens(const std::string& field, const std::vector<int>& ids, Eigen::Index batch,
+                    LayerStack<Scalar>& stack) {
     const auto rows = static_cast<Eigen::Index>(ids.size());
     if (batch <= 0 || rows == 0 || rows % batch != 0) {
-      throw InvalidInput("batch.tokens", std::to_string(rows) + " tokens",
+      throw InvalidInput(field, std::to_string(rows) + " tokens",
                          "a positive multiple of batch.size = " + std::to_string(batch));
     }
     stack.tokens = rows / batch;
@@ -97,7 +103,7 @@ class Transformer {
     for (Eigen::Index i = 0; i < rows; ++i) {
       const int id = ids[static_cast<std::size_t>(i)];
       if (id < 0 || id >= shape_.vocab) {
-        throw InvalidInput("token[" + std::to_string(i) + "]", std::to_string(id),
+        throw InvalidInput(field + "[" + std::to_string(i) + "]", std::to_string(id),
                            "an id in [0, " + std::to_string(shape_.vocab) + ")");
       }
       stack.embedded.row(i) = embedding_.multiplier * embedding_.value().row(id);

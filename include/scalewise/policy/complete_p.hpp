@@ -65,7 +65,7 @@ struct CompleteP {
 
   constexpr void validate(const Shape&) const {
     if (!(alpha >= 0.5 && alpha <= 1)) {
-      throw InvalidInput("alpha", std::to_string(alpha), "a number between 1/2 and 1");
+      throw InvalidInput("alpha", number_text(alpha), "a number between 1/2 and 1");
     }
   }
 

@@ -98,7 +98,7 @@ struct DeepScaleLM {
 
   constexpr void validate(const Shape& shape) const {
     const auto require = [](bool ok, const char* field, double value, const char* expectation) {
-      if (!ok) throw InvalidInput(field, std::to_string(value), expectation);
+      if (!ok) throw InvalidInput(field, number_text(value), expectation);
     };
     require(dropout >= 0 && dropout < 1, "dropout", dropout, "a probability below 1");
     require(input_correlation > 0 && input_correlation <= 1, "input_correlation", input_correlation,

@@ -48,7 +48,7 @@ struct MetaPrincipled {
   constexpr void validate(const Shape& shape) const {
     neural_tangent.validate(shape);
     if (!(s >= 0 && s <= 1)) {
-      throw InvalidInput("s", std::to_string(s), "a number between 0 and 1",
+      throw InvalidInput("s", number_text(s), "a number between 0 and 1",
                          "0 is neural-tangent, 1 is maximal-update");
     }
   }

@@ -42,13 +42,13 @@ struct NuGpt {
   constexpr Shape adapt(Shape shape) const { return normalized_shape(shape); }
   constexpr void validate(const Shape&) const {
     if (!(alignment >= 0.5 && alignment <= 1)) {
-      throw InvalidInput("alignment", std::to_string(alignment), "a number between 1/2 and 1");
+      throw InvalidInput("alignment", number_text(alignment), "a number between 1/2 and 1");
     }
     if (!(input_rate > 0)) {
-      throw InvalidInput("input_rate", std::to_string(input_rate), "a positive number");
+      throw InvalidInput("input_rate", number_text(input_rate), "a positive number");
     }
     if (!(output_rate > 0)) {
-      throw InvalidInput("output_rate", std::to_string(output_rate), "a positive number");
+      throw InvalidInput("output_rate", number_text(output_rate), "a positive number");
     }
   }
   static constexpr bool supports(Optimizer optimizer) { return optimizer == Optimizer::adamw; }

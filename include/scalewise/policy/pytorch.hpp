@@ -25,6 +25,7 @@ struct PyTorch {
       case Group::token_embedding:
       case Group::position_embedding:
       case Group::segment_embedding:
+      case Group::relative_position:
         return {.init_variance = 1, .source = "nn.Embedding"};
       case Group::class_token:
         return vector_rule(group, {.source = "derived, zeros"});
@@ -34,8 +35,9 @@ struct PyTorch {
       case Group::embedding_norm_bias:
       case Group::norm_bias:
       case Group::final_norm_bias:
-      case Group::relative_position:
         return vector_rule(group, {.source = "nn.LayerNorm"});
+      case Group::residual_gain:
+        return vector_rule(group);
       default:
         return {.init_variance = 1 / (3 * fi), .distribution = uniform, .source = "nn.Linear"};
     }

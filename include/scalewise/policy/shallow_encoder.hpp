@@ -29,7 +29,7 @@ constexpr ModelRule shallow_model(double tau0) {
 
 constexpr void shallow_validate(double tau0) {
   if (tau0 != 0.5 && tau0 != 1) {
-    throw InvalidInput("tau0", std::to_string(tau0), "0.5 or 1", "the scores are times d_m^-tau0");
+    throw InvalidInput("tau0", number_text(tau0), "0.5 or 1", "the scores are times d_m^-tau0");
   }
 }
 

@@ -1,0 +1,230 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// The attention core and rotary positions, each alone.
+
+#include "scalewise/nn/attention.hpp"
+
+#include <cmath>
+#include <complex>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/numeric_gradient.hpp"
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::nn;
+using namespace scalewise::test;
+
+/// Queries, keys and values with everything that the core writes.
+struct Core {
+  AttentionSizes n;
+  double scale = 0.37;
+  Matrix<double> q, k, v, p, o, dq, dk, dv, ds;
+
+  explicit Core(const AttentionSizes& sizes, double deviation = 1) : n(sizes) {
+    const Index queries = n.batch * n.query_tokens;
+    const Index keys = n.batch * n.key_tokens;
+    q = normal_matrix(queries, n.heads * n.head_dim, "q", deviation);
+    k = normal_matrix(keys, n.kv_heads * n.head_dim, "k", deviation);
+    v = normal_matrix(keys, n.kv_heads * n.head_dim, "v", deviation);
+    p = Matrix<double>::Constant(n.batch * n.heads * n.query_tokens, n.key_tokens, 99);
+    o = Matrix<double>::Constant(q.rows(), q.cols(), 99);
+    dq = dk = dv = ds = p;
+    dq.setConstant(q.rows(), q.cols(), 99);
+    dk.setConstant(k.rows(), k.cols(), 99);
+    dv.setConstant(v.rows(), v.cols(), 99);
+  }
+
+  const Matrix<double>& forward() {
+    attention_forward(n, scale, read(q), read(k), read(v), view(p), view(o));
+    return o;
+  }
+  void backward(const Matrix<double>& dout) {
+    attention_backward(n, scale, read(dout), read(q), read(k), read(v), read(p), view(ds), view(dq),
+                       view(dk), view(dv));
+  }
+
+  /// One entry of the output, from the definition.
+  double naive(Index b, Index t, Index h, Index c) const {
+    const Index g = h * n.kv_heads / n.heads;
+    const Index seen = n.causal ? t + 1 : n.key_tokens;
+    double total = 0;
+    double sum = 0;
+    for (Index s = 0; s < seen; ++s) {
+      double score = 0;
+      for (Index e = 0; e < n.head_dim; ++e) {
+        score += q(b * n.query_tokens + t, h * n.head_dim + e) *
+                 k(b * n.key_tokens + s, g * n.head_dim + e);
+      }
+      const double weight = std::exp(scale * score);
+      total += weight;
+      sum += weight * v(b * n.key_tokens + s, g * n.head_dim + c);
+    }
+    return sum / total;
+  }
+};
+
+/// B = 3, T = 5, S = 7, D = 6; heads and key heads as 4 to 2, 4 to 4, 4 to 1, 6 to 2.
+std::vector<AttentionSizes> all_sizes() {
+  std::vector<AttentionSizes> all;
+  for (const auto& [heads, kv_heads] : {std::pair<Index, Index>{4, 2}, {4, 4}, {4, 1}, {6, 2}}) {
+    all.push_back({3, 5, 5, heads, kv_heads, 6, true});
+    all.push_back({3, 5, 5, heads, kv_heads, 6, false});
+    all.push_back({3, 5, 7, heads, kv_heads, 6, false});
+    all.push_back({3, 7, 5, heads, kv_heads, 6, false});
+    all.push_back({3, 5, 7, heads, kv_heads, 6, true});  // the later keys are seen by none
+    all.push_back({1, 1, 1, heads, kv_heads, 1, true});
+  }
+  return all;
+}
+
+std::string name(const AttentionSizes& n) {
+  return "T " + std::to_string(n.query_tokens) + ", S " + std::to_string(n.key_tokens) + ", H " +
+         std::to_string(n.heads) + ", K " + std::to_string(n.kv_heads) +
+         (n.causal ? ", causal" : "");
+}
+
+double largest(const Matrix<double>& m) { return m.cwiseAbs().maxCoeff(); }
+
+}  // namespace
+
+TEST_CASE("Attention is the mean of the values, weighted by the softmax of the scores") {
+  for (const AttentionSizes& n : all_sizes()) {
+    Core core(n);
+    core.forward();
+    double worst = 0;
+    for (Index b = 0; b < n.batch; ++b) {
+      for (Index t = 0; t < n.query_tokens; ++t) {
+        for (Index h = 0; h < n.heads; ++h) {
+          for (Index c = 0; c < n.head_dim; ++c) {
+            worst = std::max(worst, std::abs(core.naive(b, t, h, c) -
+                                             core.o(b * n.query_tokens + t, h * n.head_dim + c)));
+          }
+        }
+      }
+    }
+    INFO(name(n));
+    CHECK(worst <= forward_relative * largest(core.v));
+    CHECK((core.p.rowwise().sum().array() - 1).abs().maxCoeff() <= 8 * epsilon);
+    CHECK(core.p.minCoeff() >= 0);
+  }
+}
+
+TEST_CASE("Attention has the gradient of its central differences") {
+  for (const AttentionSizes& n : all_sizes()) {
+    Core core(n);
+    const Probe probe(core.o.rows(), core.o.cols());
+    const double size = probe.magnitude(core.forward());
+    core.backward(probe.weights);
+    const auto f = [&] { return probe(core.forward()); };
+    const auto worst_q = gradient_error("q", view(core.q), core.dq, f, size);
+    const auto worst_k = gradient_error("k", view(core.k), core.dk, f, size);
+    const auto worst_v = gradient_error("v", view(core.v), core.dv, f, size);
+    INFO(name(n) << ": " << worst_q << "; " << worst_k << "; " << worst_v);
+    CHECK(worst_q.accepted());
+    CHECK(worst_k.accepted());
+    CHECK(worst_v.accepted());
+  }
+}
+
+TEST_CASE("Attention's gradient overwrites what was there, and is the same a second time") {
+  Core core({3, 5, 7, 4, 2, 6, false});
+  core.forward();
+  const Matrix<double> dout = normal_matrix(core.o.rows(), core.o.cols(), "dout");
+  core.backward(dout);
+  const Matrix<double> dq = core.dq;
+  const Matrix<double> dk = core.dk;
+  const Matrix<double> dv = core.dv;
+  core.backward(dout);
+  CHECK(core.dq == dq);
+  CHECK(core.dk == dk);
+  CHECK(core.dv == dv);
+}
+
+TEST_CASE("A causal token reads no later one") {
+  const AttentionSizes n{3, 5, 5, 4, 2, 6, true};
+  Core core(n);
+  const Matrix<double> before = core.forward();
+  for (Index b = 0; b < n.batch; ++b) {  // change the last two tokens
+    core.k.middleRows(b * 5 + 3, 2).setConstant(50);
+    core.v.middleRows(b * 5 + 3, 2).setConstant(-50);
+  }
+  core.forward();
+  for (Index b = 0; b < n.batch; ++b) {
+    CHECK(core.o.middleRows(b * 5, 3) == before.middleRows(b * 5, 3));
+    CHECK(core.o.middleRows(b * 5 + 3, 2) != before.middleRows(b * 5 + 3, 2));
+  }
+}
+
+TEST_CASE("Attention with equal, tiny and huge scores is finite") {
+  for (const double deviation : {0.0, 1e-160, 1e-8, 1e4, 1e100}) {
+    Core core({3, 5, 5, 4, 2, 6, true}, deviation);
+    CHECK(core.forward().allFinite());
+    if (deviation < 1e-7) {
+      for (Index t = 0; t < 5; ++t) {
+        CHECK(std::abs(core.p(t, t) - 1 / double(t + 1)) <= 4 * epsilon);
+      }
+    }
+    core.backward(normal_matrix(core.o.rows(), core.o.cols(), "dout"));
+    CHECK(core.dq.allFinite());
+    CHECK(core.dk.allFinite());
+    CHECK(core.dv.allFinite());
+  }
+}
+
+TEST_CASE("A rotation multiplies pairs of features, as complex numbers, by a unit number") {
+  constexpr Index tokens = 5;
+  constexpr Index head_dim = 6;
+  Matrix<double> x = normal_matrix(3 * tokens, 4 * head_dim, "x");
+  const Matrix<double> before = x;
+  rotate(view(x), tokens, head_dim, 1);
+  double worst = 0;
+  for (Index i = 0; i < x.rows(); ++i) {
+    for (Index h = 0; h < 4; ++h) {
+      for (Index c = 0; c < head_dim / 2; ++c) {
+        const Index at = h * head_dim + c;
+        const double theta = double(i % tokens) * std::pow(10000.0, -2 * double(c) / head_dim);
+        const std::complex<double> z(before(i, at), before(i, at + head_dim / 2));
+        const std::complex<double> turned = z * std::polar(1.0, theta);
+        worst = std::max({worst, std::abs(turned.real() - x(i, at)),
+                          std::abs(turned.imag() - x(i, at + head_dim / 2))});
+      }
+    }
+  }
+  CHECK(worst <= forward_relative);
+  CHECK(x.row(0) == before.row(0));
+  CHECK(x.row(tokens) == before.row(tokens));
+}
+
+TEST_CASE("A rotation keeps lengths, and turning back undoes it") {
+  for (const Index tokens : {1, 5, 100}) {  // 100: more rows than a tile
+    Matrix<double> x = normal_matrix(3 * tokens, 4 * 6, "x");
+    const Matrix<double> before = x;
+    rotate(view(x), tokens, 6, 1);
+    CHECK((x == before) == (tokens == 1));
+    CHECK((x.rowwise().norm() - before.rowwise().norm()).cwiseAbs().maxCoeff() <= 64 * epsilon);
+    rotate(view(x), tokens, 6, -1);
+    CHECK(largest(x - before) <= 16 * epsilon);
+  }
+}
+
+TEST_CASE("Scores of rotated queries and keys depend on their distance alone") {
+  constexpr Index tokens = 7;
+  Matrix<double> q(tokens, 6);
+  Matrix<double> k(tokens, 6);
+  q.rowwise() = normal_matrix(1, 6, "q").row(0);
+  k.rowwise() = normal_matrix(1, 6, "k").row(0);
+  rotate(view(q), tokens, 6, 1);
+  rotate(view(k), tokens, 6, 1);
+  const Matrix<double> scores = q * k.transpose();
+  CHECK(std::abs(scores(1, 0) - scores(0, 1)) > 0.01);
+  for (Index t = 1; t < tokens; ++t) {
+    for (Index s = 1; s < tokens; ++s) {
+      CHECK(std::abs(scores(t, s) - scores(t - 1, s - 1)) <= 64 * epsilon);
+    }
+  }
+}

@@ -1,0 +1,287 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Linear maps, norms and activations, each alone.
+
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scalewise/nn/activation.hpp"
+#include "scalewise/nn/norm.hpp"
+#include "scalewise/nn/weight.hpp"
+#include "support/catch.hpp"
+#include "support/numeric_gradient.hpp"
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::nn;
+using namespace scalewise::test;
+
+constexpr Index rows = 15;  // B*T = 3*5
+constexpr Index width = 14;
+constexpr Index inner = 17;
+
+/// A plan of one matrix and one vector, which is what it takes to make a Weight.
+Plan linear_plan(double weight_multiplier, double bias_multiplier) {
+  Plan plan;
+  Entry weight;
+  weight.name = "w";
+  weight.group = Group::mlp_up;
+  weight.rows = width;
+  weight.columns = inner;
+  weight.multiplier.value = weight_multiplier;
+  Entry bias;
+  bias.name = "b";
+  bias.group = Group::hidden_bias;
+  bias.rows = inner;
+  bias.multiplier.value = bias_multiplier;
+  plan.entries = {weight, bias};
+  return plan;
+}
+
+double largest(const Matrix<double>& m) { return m.cwiseAbs().maxCoeff(); }
+
+struct Linear {
+  Plan plan = linear_plan(1.7, -0.6);
+  Parameters<double> parameters{plan};
+  Weight<double> w{parameters, plan, "w"};
+  Weight<double> b{parameters, plan, "b"};
+  Weight<double> none{parameters, plan, "no such tensor"};
+  Matrix<double> x = normal_matrix(rows, width, "x");
+  Matrix<double> y{rows, inner};
+
+  Linear() {  // in place: weights point into the parameters
+    parameters.value(0) = normal_matrix(width, inner, "w");
+    parameters.value(1) = normal_matrix(1, inner, "b");
+  }
+  const Matrix<double>& forward(bool bias) {
+    linear_forward(w, bias ? b : none, read(x), view(y));
+    return y;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("A linear map is the sum over its inputs, plus a bias, each with its multiplier") {
+  Linear l;
+  CHECK_FALSE(l.none.present());
+  for (const bool bias : {true, false}) {
+    l.y.setConstant(99);
+    l.forward(bias);
+    double worst = 0;
+    for (Index i = 0; i < rows; ++i) {
+      for (Index j = 0; j < inner; ++j) {
+        double sum = bias ? -0.6 * l.b.value()(0, j) : 0;
+        for (Index k = 0; k < width; ++k) sum += 1.7 * l.x(i, k) * l.w.value()(k, j);
+        worst = std::max(worst, std::abs(sum - l.y(i, j)));
+      }
+    }
+    CHECK(worst <= forward_relative * largest(l.y));
+  }
+}
+
+TEST_CASE("A linear map has the gradient of its central differences") {
+  Linear l;
+  const Probe probe(rows, inner);
+  Matrix<double> dx(rows, width);
+  for (const bool bias : {true, false}) {
+    l.parameters.zero_gradients();
+    linear_backward(l.w, bias ? l.b : l.none, read(l.x), read(probe.weights), view(dx));
+    const double size = probe.magnitude(l.forward(bias));
+    const auto f = [&] { return probe(l.forward(bias)); };
+    const auto worst_x = gradient_error("x", view(l.x), dx, f, size);
+    const auto worst_w = gradient_error("w", l.parameters.value(0), l.w.gradient(), f, size);
+    const auto worst_b = gradient_error("b", l.parameters.value(1), l.b.gradient(), f, size);
+    INFO(worst_x << "; " << worst_w << "; " << worst_b);
+    CHECK(worst_x.accepted());
+    CHECK(worst_w.accepted());
+    CHECK(worst_b.accepted());
+    CHECK((largest(l.b.gradient()) > 0) == bias);
+  }
+}
+
+TEST_CASE("A linear map's gradients add up over calls, and its input's where asked") {
+  Linear l;
+  const Probe probe(rows, inner);
+  Matrix<double> dx(rows, width);
+  linear_backward(l.w, l.b, read(l.x), read(probe.weights), view(dx));
+  const Matrix<double> once = l.parameters.gradients();
+  const Matrix<double> dx_once = dx;
+  linear_backward(l.w, l.b, read(l.x), read(probe.weights), view(dx));
+  CHECK(largest(l.parameters.gradients() - 2 * once) <= forward_relative * largest(once));
+  CHECK(dx == dx_once);
+  linear_backward(l.w, l.b, read(l.x), read(probe.weights), view(dx), true);
+  CHECK(largest(dx - 2 * dx_once) <= forward_relative * largest(dx_once));
+}
+
+TEST_CASE("Products of more rows than a tile, and of a single row, are whole") {
+  for (const Index n : {Index{1}, tile_rows - 1, tile_rows, tile_rows + 1, 2 * tile_rows + 3}) {
+    const Matrix<double> a = normal_matrix(n, 5, "a");
+    const Matrix<double> b = normal_matrix(5, 7, "b");
+    const Matrix<double> wide = normal_matrix(5, n, "wide");
+    const Matrix<double> tall = normal_matrix(7, 5, "tall");
+    const Matrix<double> start = normal_matrix(n, 7, "start");
+    for (const bool add : {false, true}) {
+      const Matrix<double> base = add ? start : Matrix<double>::Zero(n, 7);
+      Matrix<double> c = start;
+      multiply(1.3, read(a), read(b), view(c), add);
+      CHECK(largest(c - base - 1.3 * a * b) <= forward_relative * 10);
+      c = start;
+      multiply_transposed_a(1.3, read(wide), read(b), view(c), add);
+      CHECK(largest(c - base - 1.3 * wide.transpose() * b) <= forward_relative * 10);
+      c = start;
+      multiply_transposed_b(1.3, read(a), read(tall), view(c), add);
+      CHECK(largest(c - base - 1.3 * a * tall.transpose()) <= forward_relative * 10);
+    }
+  }
+}
+
+namespace {
+
+struct NormCase {
+  Norm kind = Norm::layer;
+  bool has_gain = true;
+  bool has_bias = true;
+  Index count = rows;
+  double epsilon = 1e-5;
+  double deviation = 1;
+  Matrix<double> x = normal_matrix(count, width, "x", deviation);
+  Matrix<double> gain = normal_matrix(1, width, "gain");
+  Matrix<double> bias = normal_matrix(1, width, "bias");
+  Matrix<double> y{count, width};
+  NormCache<double> cache{};
+
+  const Matrix<double>& forward() {
+    const ConstView<double> g = read(gain);
+    const ConstView<double> b = read(bias);
+    norm_forward(kind, read(x), has_gain ? &g : nullptr, has_bias ? &b : nullptr, epsilon, cache,
+                 view(y));
+    return y;
+  }
+  void backward(const Matrix<double>& dy, Matrix<double>& dx, Matrix<double>& dgain,
+                Matrix<double>& dbias) {
+    const ConstView<double> g = read(gain);
+    View<double> dg = view(dgain);
+    View<double> db = view(dbias);
+    norm_backward(kind, read(dy), has_gain ? &g : nullptr, cache, view(dx),
+                  has_gain ? &dg : nullptr, has_bias ? &db : nullptr);
+  }
+};
+
+std::vector<NormCase> norm_cases() {
+  std::vector<NormCase> all;
+  for (const Norm kind : {Norm::layer, Norm::rms}) {
+    for (const bool gain : {true, false}) {
+      for (const bool bias : {true, false})
+        all.push_back({.kind = kind, .has_gain = gain, .has_bias = bias});
+    }
+    all.push_back({.kind = kind, .epsilon = 0.3});
+    all.push_back({.kind = kind, .count = 65});  // more than a tile
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("A norm divides each row by its deviation, then applies gain and bias") {
+  for (NormCase& n : norm_cases()) {
+    n.forward();
+    double worst = 0;
+    for (Index i = 0; i < n.count; ++i) {
+      double mean = 0;
+      double square = 0;
+      for (Index c = 0; c < width; ++c) mean += n.x(i, c) / double(width);
+      if (n.kind == Norm::rms) mean = 0;
+      for (Index c = 0; c < width; ++c) square += std::pow(n.x(i, c) - mean, 2) / double(width);
+      for (Index c = 0; c < width; ++c) {
+        const double expected =
+            (n.x(i, c) - mean) / std::sqrt(square + n.epsilon) * (n.has_gain ? n.gain(0, c) : 1) +
+            (n.has_bias ? n.bias(0, c) : 0);
+        worst = std::max(worst, std::abs(expected - n.y(i, c)));
+      }
+    }
+    CHECK(worst <= forward_relative * largest(n.y));
+  }
+}
+
+TEST_CASE("A norm has the gradient of its central differences, which adds up over calls") {
+  std::vector<NormCase> all = norm_cases();
+  // Small rows, of which epsilon is a good part.
+  all.push_back({.kind = Norm::layer, .epsilon = 0.01, .deviation = 0.1});
+  all.push_back({.kind = Norm::rms, .epsilon = 0.01, .deviation = 0.1});
+  for (NormCase& n : all) {
+    const Probe probe(n.count, width);
+    const double size = probe.magnitude(n.forward());
+    Matrix<double> dx(n.count, width);
+    Matrix<double> dgain = Matrix<double>::Zero(1, width);
+    Matrix<double> dbias = Matrix<double>::Zero(1, width);
+    n.backward(probe.weights, dx, dgain, dbias);
+    const auto f = [&] { return probe(n.forward()); };
+    const auto worst_x = gradient_error("x", view(n.x), dx, f, size);
+    const auto worst_gain = gradient_error("gain", view(n.gain), dgain, f, size);
+    const auto worst_bias = gradient_error("bias", view(n.bias), dbias, f, size);
+    INFO(worst_x << "; " << worst_gain << "; " << worst_bias);
+    CHECK(worst_x.accepted());
+    CHECK(worst_gain.accepted());
+    CHECK(worst_bias.accepted());
+    n.forward();
+    const Matrix<double> dx_once = dx;
+    const Matrix<double> gain_once = dgain;
+    const Matrix<double> bias_once = dbias;
+    n.backward(probe.weights, dx, dgain, dbias);
+    CHECK(dx == dx_once);
+    CHECK(dgain == 2 * gain_once);
+    CHECK(dbias == 2 * bias_once);
+  }
+}
+
+TEST_CASE("A norm of rows without variance is finite, and its gradient too") {
+  for (const Norm kind : {Norm::layer, Norm::rms}) {
+    for (const double value : {0.0, 3.0, 1e-200}) {
+      NormCase n{.kind = kind};
+      n.x.setConstant(value);
+      CHECK(n.forward().allFinite());
+      const Probe probe(rows, width);
+      Matrix<double> dx(rows, width);
+      Matrix<double> dgain = Matrix<double>::Zero(1, width);
+      Matrix<double> dbias = Matrix<double>::Zero(1, width);
+      n.backward(probe.weights, dx, dgain, dbias);
+      CHECK(dx.allFinite());
+      if (kind == Norm::layer) {
+        for (Index i = 0; i < rows; ++i) CHECK(largest(n.y.row(i) - n.bias) == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("A unit norm gives rows of length one, and has the gradient of its differences") {
+  for (const double deviation : {1.0, 100.0, 1e-150}) {
+    Matrix<double> x = normal_matrix(rows, width, "x", deviation);
+    Matrix<double> y(rows, width);
+    Matrix<double> inverse(rows, 1);
+    const Probe probe(rows, width);
+    const auto forward = [&] {
+      unit_forward(read(x), view(y), view(inverse));
+      return probe(y);
+    };
+    forward();
+    for (Index i = 0; i < rows; ++i) {
+      double square = 0;
+      for (Index c = 0; c < width; ++c) square += y(i, c) * y(i, c);
+      CHECK(std::abs(square - 1) <= forward_relative);
+      CHECK(std::abs(x(i, 3) * inverse(i, 0) - y(i, 3)) <= forward_relative);
+    }
+    Matrix<double> dx(rows, width);
+    unit_backward(read(probe.weights), read(y), read(inverse), view(dx));
+    Matrix<double> in_place = probe.weights;
+    unit_backward(read(in_place), read(y), read(inverse), view(in_place));
+    CHECK(in_place == dx);
+    if (deviation < 1) continue;  // a step of 6e-6 is no small one there
+    const auto worst = gradient_error("x", view(x), dx, forward, probe.magnitude(y));
+    INFO(worst);
+    CHECK(worst.accepted());
+  }
+}

@@ -1,0 +1,167 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Activations and losses.
+
+#include "scalewise/nn/loss.hpp"
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "scalewise/nn/activation.hpp"
+#include "support/catch.hpp"
+#include "support/numeric_gradient.hpp"
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::nn;
+using namespace scalewise::test;
+
+constexpr Activation all_activations[] = {Activation::relu, Activation::gelu, Activation::silu};
+
+/// Points away from the kink of relu, from tails to the middle.
+std::vector<double> points() {
+  std::vector<double> xs;
+  for (int i = 0; i < 400; ++i) xs.push_back(-9.97 + 0.05 * i);
+  return xs;
+}
+
+}  // namespace
+
+TEST_CASE("Activations have the values of their definitions") {
+  for (const double x : points()) {
+    INFO(x);
+    const long double wide = x;
+    const long double gelu = wide * std::erfc(-wide / std::sqrt(2.0L)) / 2;
+    const long double silu = wide / (1 + std::exp(-wide));
+    CHECK(activate(Activation::relu, x) == (x > 0 ? x : 0));
+    // The argument's rounding acts on a tail as the square of the argument.
+    const double tail = 4 * epsilon * (1 + x * x);
+    CHECK(std::abs(activate(Activation::gelu, x) - double(gelu)) <= tail * std::abs(double(gelu)));
+    CHECK(std::abs(activate(Activation::silu, x) - double(silu)) <= tail * std::abs(double(silu)));
+  }
+}
+
+TEST_CASE("Activations have the slope of their central differences") {
+  for (const Activation kind : all_activations) {
+    GradientError worst;
+    for (double x : points()) {
+      const double slope = activation_slope(kind, x);
+      const double size = std::max(1.0, std::abs(activate(kind, x)));
+      const std::string at = std::to_string(x);
+      worst.offer(at, slope, central_difference(x, [&] { return activate(kind, x); }),
+                  rounding_floor(size));
+    }
+    INFO(static_cast<int>(kind) << ": " << worst);
+    CHECK(worst.accepted());
+  }
+}
+
+TEST_CASE("Activations of huge and tiny inputs are finite") {
+  for (const Activation kind : all_activations) {
+    for (const double x : {0.0, 1e-300, -1e-300, 700.0, -700.0, 1e100, -1e100}) {
+      INFO(static_cast<int>(kind) << " at " << x);
+      CHECK(std::isfinite(activate(kind, x)));
+      CHECK(std::isfinite(activation_slope(kind, x)));
+      if (x <= -700) CHECK(std::abs(activate(kind, x)) < 1e-290);
+      if (x >= 700) CHECK(activate(kind, x) == x);
+    }
+  }
+  CHECK(activation_slope(Activation::relu, 0.0) == 0);
+}
+
+namespace {
+
+constexpr Index rows = 15;
+constexpr Index classes = 11;
+
+}  // namespace
+
+TEST_CASE("Cross-entropy is the mean of minus the log-softmax of the targets") {
+  const Matrix<double> logits = normal_matrix(rows, classes, "logits", 2);
+  const std::vector<int> targets = random_ids(rows, classes, "targets");
+  Matrix<double> gradient(rows, classes);
+  const double loss = cross_entropy(read(logits), targets, view(gradient));
+  double expected = 0;
+  for (Index i = 0; i < rows; ++i) {
+    double total = 0;
+    for (Index c = 0; c < classes; ++c) total += std::exp(logits(i, c));
+    const Index target = targets[static_cast<std::size_t>(i)];
+    expected -= std::log(std::exp(logits(i, target)) / total) / double(rows);
+  }
+  CHECK(std::abs(loss - expected) <= forward_relative * expected);
+}
+
+TEST_CASE("Cross-entropy has the gradient of its central differences, and rows that sum to zero") {
+  for (const double deviation : {2.0, 0.0, 1e-6}) {
+    Matrix<double> logits = normal_matrix(rows, classes, "logits", deviation);
+    const std::vector<int> targets = random_ids(rows, classes, "targets");
+    Matrix<double> gradient(rows, classes);
+    Matrix<double> scratch(rows, classes);
+    const double loss = cross_entropy(read(logits), targets, view(gradient));
+    const auto worst = gradient_error(
+        "logits", view(logits), gradient,
+        [&] { return cross_entropy(read(logits), targets, view(scratch)); }, std::max(1.0, loss));
+    INFO(worst);
+    CHECK(worst.accepted());
+    CHECK(gradient.rowwise().sum().cwiseAbs().maxCoeff() <= 4 * epsilon);
+    if (deviation == 0) CHECK(std::abs(loss - std::log(double(classes))) <= 4 * epsilon);
+  }
+}
+
+TEST_CASE("Cross-entropy of huge logits is finite and exact") {
+  for (const double size : {1e3, 1e8, 1e300}) {
+    Matrix<double> logits = Matrix<double>::Constant(1, classes, -size);
+    logits(0, 4) = size;
+    Matrix<double> gradient(1, classes);
+    CHECK(cross_entropy(read(logits), std::vector<int>{4}, view(gradient)) == 0);
+    CHECK(gradient.cwiseAbs().maxCoeff() < 1e-300);
+    CHECK(cross_entropy(read(logits), std::vector<int>{5}, view(gradient)) == 2 * size);
+    CHECK(gradient(0, 4) == 1);
+    CHECK(gradient(0, 5) == -1);
+  }
+}
+
+TEST_CASE("Cross-entropy of a sure answer keeps the gradient of the others") {
+  Matrix<double> logits = Matrix<double>::Zero(1, 2);
+  logits(0, 0) = 30;
+  Matrix<double> gradient(1, 2);
+  const double loss = cross_entropy(read(logits), std::vector<int>{0}, view(gradient));
+  CHECK(std::abs(loss - std::log1p(std::exp(-30.0))) <= 64 * epsilon);
+  CHECK(std::abs(gradient(0, 1) / (std::exp(-30.0) / (1 + std::exp(-30.0))) - 1) <= 4 * epsilon);
+}
+
+TEST_CASE("Cross-entropy refuses a target that is no class") {
+  const Matrix<double> logits = normal_matrix(2, classes, "logits");
+  Matrix<double> gradient(2, classes);
+  const auto loss = [&](int target) {
+    return cross_entropy(read(logits), std::vector<int>{0, target}, view(gradient));
+  };
+  CHECK_THROWS_AS(loss(-1), InvalidInput);
+  CHECK_THROWS_AS(loss(classes), InvalidInput);
+  CHECK_THROWS_AS(loss(std::numeric_limits<int>::max()), InvalidInput);
+  CHECK(std::isfinite(loss(classes - 1)));
+}
+
+TEST_CASE("Mean squared error is half the mean square, with the gradient of its differences") {
+  Matrix<double> y = normal_matrix(rows, classes, "y");
+  const Matrix<double> target = normal_matrix(rows, classes, "target");
+  Matrix<double> gradient(rows, classes);
+  Matrix<double> scratch(rows, classes);
+  const double loss = mean_squared_error(read(y), read(target), view(gradient));
+  double expected = 0;
+  for (Index i = 0; i < rows; ++i) {
+    for (Index c = 0; c < classes; ++c) expected += std::pow(y(i, c) - target(i, c), 2) / 2;
+  }
+  expected /= double(rows * classes);
+  CHECK(std::abs(loss - expected) <= forward_relative * expected);
+  const auto f = [&] { return mean_squared_error(read(y), read(target), view(scratch)); };
+  const auto worst = gradient_error("y", view(y), gradient, f, std::max(1.0, loss));
+  INFO(worst);
+  CHECK(worst.accepted());
+  CHECK(mean_squared_error(read(y), read(y), view(gradient)) == 0);
+  CHECK(gradient.cwiseAbs().maxCoeff() == 0);
+}

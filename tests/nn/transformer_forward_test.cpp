@@ -1,0 +1,291 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Logits of whole models against a second transformer, written here from the equations alone: it
+// looks tensors up by name and multiplies each by its multiplier.
+
+#include <cmath>
+#include <complex>
+#include <string>
+#include <vector>
+
+#include "scalewise/registry.hpp"
+#include "support/catch.hpp"
+#include "support/numeric_gradient.hpp"
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::nn;
+using namespace scalewise::test;
+
+class Reference {
+ public:
+  Reference(const Plan& plan, const Config& config, Parameters<double>& parameters)
+      : plan_(plan), s_(plan.shape), config_(config), parameters_(parameters) {}
+
+  Matrix<double> logits(const Batch<double>& batch) {
+    size_ = batch.size;
+    Matrix<double> x;
+    if (s_.input == Input::patch) {
+      x = linear(batch.patches, "patch_embedding", "patch_bias");
+      add_positions(x, "position_embedding");
+      x = stack(x, Stack::main, nullptr);
+      const Index tokens = x.rows() / size_;
+      Matrix<double> pooled(size_, s_.d_model);
+      for (Index b = 0; b < size_; ++b) {
+        pooled.row(b) = x.middleRows(b * tokens, tokens).colwise().mean();
+      }
+      x = pooled;
+    } else if (s_.encoder_depth > 0) {
+      const Matrix<double> memory = stack(embed(batch.source, "encoder."), Stack::encoder, nullptr);
+      x = stack(embed(batch.tokens, "decoder."), Stack::decoder, &memory);
+    } else {
+      x = stack(embed(batch.tokens, ""), Stack::main, nullptr);
+    }
+    const Matrix<double> head =
+        *s_.tied_head ? Matrix<double>(raw("token_embedding").transpose()) : raw("head");
+    Matrix<double> logits = plan_.model.logit_multiplier.value * x * head;
+    if (has("logit_scale")) logits = logits * acting("logit_scale").asDiagonal();
+    if (has("head_bias")) logits.rowwise() += acting("head_bias").row(0);
+    return logits;
+  }
+
+ private:
+  bool has(const std::string& name) const { return parameters_.find(name) >= 0; }
+  Matrix<double> raw(const std::string& name) {
+    return parameters_.value(static_cast<std::size_t>(parameters_.find(name)));
+  }
+  Matrix<double> acting(const std::string& name) {
+    return plan_.at(name).multiplier.value * raw(name);
+  }
+  Matrix<double> linear(const Matrix<double>& x, const std::string& w, const std::string& b) {
+    Matrix<double> y = x * acting(w);
+    if (has(b)) y.rowwise() += acting(b).row(0);
+    return y;
+  }
+
+  void add_positions(Matrix<double>& x, const std::string& name) {
+    if (!has(name)) return;
+    const Matrix<double> table = acting(name);
+    for (Index i = 0; i < x.rows(); ++i) x.row(i) += table.row(i % (x.rows() / size_));
+  }
+
+  Matrix<double> embed(const std::vector<int>& ids, const std::string& top) {
+    const Matrix<double> table = acting("token_embedding");
+    Matrix<double> x(static_cast<Index>(ids.size()), s_.d_model);
+    for (Index i = 0; i < x.rows(); ++i) x.row(i) = table.row(ids[static_cast<std::size_t>(i)]);
+    if (has("segment_embedding")) x.rowwise() += acting("segment_embedding").row(0);
+    add_positions(x, top + "position_embedding");
+    return x;
+  }
+
+  Matrix<double> norm(Matrix<double> x, const std::string& name) {
+    for (Index i = 0; i < x.rows(); ++i) {
+      if (config_.norm == Norm::layer) x.row(i).array() -= x.row(i).mean();
+      x.row(i) /= std::sqrt(x.row(i).squaredNorm() / double(x.cols()) + config_.norm_epsilon);
+    }
+    if (has(name + "_gain")) x = x * acting(name + "_gain").asDiagonal();
+    if (has(name + "_bias")) x.rowwise() += acting(name + "_bias").row(0);
+    return x;
+  }
+
+  /// Features of one head at one token, turned and of unit norm where the model has that.
+  Eigen::VectorXd head_at(const Matrix<double>& all, Index row, Index head, Index token,
+                          bool rotary, const std::string& scale) {
+    Eigen::VectorXd f = all.row(row).segment(head * s_.head_dim, s_.head_dim).transpose();
+    const Index half = s_.head_dim / 2;
+    for (Index c = 0; rotary && c < half; ++c) {
+      const double angle = double(token) * std::pow(1e4, -2 * double(c) / double(s_.head_dim));
+      const auto z = std::complex<double>(f(c), f(c + half)) * std::polar(1.0, angle);
+      f(c) = z.real();
+      f(c + half) = z.imag();
+    }
+    if (!has(scale)) return f;
+    const Matrix<double> by = acting(scale);
+    f /= f.norm();
+    return f.cwiseProduct(by.row(0).segment(head * s_.head_dim, s_.head_dim).transpose());
+  }
+
+  Matrix<double> attention(const Matrix<double>& x, const Matrix<double>& source,
+                           const std::string& at, bool causal, bool rotary) {
+    const Matrix<double> q = linear(x, at + "query", at + "query_bias");
+    const Matrix<double> k = linear(source, at + "key", at + "key_bias");
+    const Matrix<double> v = linear(source, at + "value", at + "value_bias");
+    const Index tokens = x.rows() / size_;
+    const Index keys = source.rows() / size_;
+    Matrix<double> o = Matrix<double>::Zero(q.rows(), q.cols());
+    for (Index i = 0; i < x.rows(); ++i) {
+      for (Index h = 0; h < s_.heads; ++h) {
+        const Index g = h * s_.kv_heads / s_.heads;
+        const Eigen::VectorXd query = head_at(q, i, h, i % tokens, rotary, at + "qk_scale");
+        double total = 0;
+        Eigen::VectorXd sum = Eigen::VectorXd::Zero(s_.head_dim);
+        for (Index t = 0; t < (causal ? i % tokens + 1 : keys); ++t) {
+          const Index row = i / tokens * keys + t;
+          const Eigen::VectorXd key = head_at(k, row, g, t, rotary, at + "qk_scale");
+          const double weight = std::exp(plan_.model.attention_scale.value * query.dot(key));
+          total += weight;
+          sum += weight * v.row(row).segment(g * s_.head_dim, s_.head_dim).transpose();
+        }
+        o.row(i).segment(h * s_.head_dim, s_.head_dim) = (sum / total).transpose();
+      }
+    }
+    return linear(o, at + "attention_output", at + "attention_output_bias");
+  }
+
+  double activation(double x) const {
+    if (config_.activation == Activation::relu) return std::max(x, 0.0);
+    if (config_.activation == Activation::silu) return x / (1 + std::exp(-x));
+    return x * (1 + std::erf(x / std::sqrt(2.0))) / 2;
+  }
+
+  Matrix<double> mlp(const Matrix<double>& x, const std::string& at) {
+    Matrix<double> u = linear(x, at + "mlp_up", at + "mlp_up_bias");
+    if (has(at + "up_scale")) u = u * acting(at + "up_scale").asDiagonal();
+    const auto f = [&](double value) { return activation(value); };
+    if (!has(at + "mlp_gate")) {
+      return linear(u.unaryExpr(f), at + "mlp_down", at + "mlp_down_bias");
+    }
+    Matrix<double> g = linear(x, at + "mlp_gate", at + "mlp_gate_bias");
+    if (has(at + "gate_scale")) {
+      g = std::sqrt(double(s_.d_model)) * g * acting(at + "gate_scale").asDiagonal();
+    }
+    return linear(g.unaryExpr(f).cwiseProduct(u), at + "mlp_down", at + "mlp_down_bias");
+  }
+
+  template <class Inner>
+  Matrix<double> residual(const Matrix<double>& x, Stack which, int layer, const std::string& name,
+                          const Inner& inner) {
+    if (has(name + "_step")) {
+      const Matrix<double> step = acting(name + "_step");
+      const Matrix<double> y = inner(x).rowwise().normalized();
+      return (x + (y - x) * step.row(0).asDiagonal()).rowwise().normalized();
+    }
+    const Residual* weights = nullptr;
+    for (const Residual& r : plan_.model.residuals) {
+      if (r.stack == which && r.layer == layer) weights = &r;
+    }
+    const bool pre = config_.placement == Placement::pre;
+    Matrix<double> y = inner(pre ? norm(x, name + "_norm") : x);
+    if (has(name + "_gain")) {
+      const Matrix<double> gain = acting(name + "_gain");
+      for (Index c = 0; c < y.cols(); ++c) y.col(c) *= gain(0, gain.size() == 1 ? 0 : c);
+    }
+    const Matrix<double> sum = weights->skip.value * x + weights->branch.value * y;
+    return pre ? sum : norm(sum, name + "_norm");
+  }
+
+  Matrix<double> stack(Matrix<double> x, Stack which, const Matrix<double>* memory) {
+    const std::string top = which == Stack::encoder   ? "encoder."
+                            : which == Stack::decoder ? "decoder."
+                                                      : "";
+    const bool causal = which == Stack::main ? config_.causal : which == Stack::decoder;
+    const bool residual_blocks = s_.blocks == Blocks::residual;
+    if (s_.embedding_norm && residual_blocks) x = norm(x, top + "embedding_norm");
+    const long depth = which == Stack::encoder ? s_.encoder_depth : s_.depth;
+    for (int l = 0; l < depth; ++l) {
+      const std::string at = (top.empty() ? "layer." : top) + std::to_string(l) + ".";
+      x = residual(x, which, l, at + "attention", [&](const Matrix<double>& in) {
+        return attention(in, in, at, causal, config_.rotary);
+      });
+      if (memory != nullptr) {
+        x = residual(x, which, l, at + "cross_attention", [&](const Matrix<double>& in) {
+          return attention(in, *memory, at + "cross_", false, false);
+        });
+      }
+      x = residual(x, which, l, at + "mlp", [&](const Matrix<double>& in) { return mlp(in, at); });
+    }
+    return s_.final_norm && residual_blocks ? norm(x, top + "final_norm") : x;
+  }
+
+  const Plan& plan_;
+  Shape s_;
+  Config config_;
+  Parameters<double>& parameters_;
+  Index size_ = 0;
+};
+
+Shape token_shape() {
+  Shape s;
+  s.d_model = 14;
+  s.depth = 3;
+  s.heads = 4;
+  s.kv_heads = 2;
+  s.head_dim = 6;
+  s.d_ff = 17;
+  s.context = 8;
+  s.vocab = 11;
+  return s;
+}
+
+/// Checks the logits with every multiplier a number of its own.
+void check(const std::string& rule, const Shape& shape, const Config& config) {
+  Plan plan = make_plan(rule, Optimizer::adamw, shape, shape);
+  Stream stream(11, "multipliers");
+  const auto scramble = [&](double& value) { value = 0.6 + 0.8 * stream.uniform(); };
+  for (Entry& entry : plan.entries) scramble(entry.multiplier.value);
+  scramble(plan.model.attention_scale.value);
+  scramble(plan.model.logit_multiplier.value);
+  for (Residual& residual : plan.model.residuals) {
+    scramble(residual.skip.value);
+    scramble(residual.branch.value);
+  }
+  Transformer<double> model(plan, config);
+  prepare(model, plan);
+  const Batch<double> batch = random_batch(plan.shape, 3, 5, 7);
+  model.loss(batch);
+  const Matrix<double> expected = Reference(plan, config, model.parameters()).logits(batch);
+  INFO(rule);
+  REQUIRE(model.logits().rows() == expected.rows());
+  REQUIRE(model.logits().cols() == expected.cols());
+  const double size = expected.cwiseAbs().maxCoeff();
+  CHECK(size > 0.1);
+  CHECK((model.logits() - expected).cwiseAbs().maxCoeff() <= 1e-11 * size);
+}
+
+}  // namespace
+
+TEST_CASE("A decoder computes its equations") {
+  Shape s = token_shape();
+  check("gpt2", s, {});
+  check("gpt2", s, {.norm = Norm::rms, .activation = Activation::relu, .causal = false});
+  s.gated_mlp = true;
+  s.learned_positions = false;
+  s.norm_gain = false;
+  s.head_bias = true;
+  check("standard", s, {.activation = Activation::silu, .rotary = true});
+}
+
+TEST_CASE("A post-norm encoder computes its equations") {
+  Shape s = token_shape();
+  s.segments = 2;
+  s.embedding_norm = true;
+  s.final_norm = false;
+  check("bert", s, {.placement = Placement::post, .causal = false});
+}
+
+TEST_CASE("A normalized transformer computes its equations") {
+  Shape s = token_shape();
+  s.kv_heads = 4;
+  check("nu-gpt", s, {.activation = Activation::silu, .rotary = true});
+}
+
+TEST_CASE("An encoder-decoder computes its equations") {
+  Shape s = token_shape();
+  s.encoder_depth = 2;
+  s.embedding_norm = true;
+  check("complete-p", s, {});
+  s.learned_positions = false;
+  check("deep-norm", s, {.placement = Placement::post, .rotary = true});
+}
+
+TEST_CASE("A patch model computes its equations") {
+  Shape s = token_shape();
+  s.input = Input::patch;
+  s.patch_dim = 10;
+  s.classes = 9;
+  check("layer-scale", s, {.causal = false});
+  s.biases = false;
+  check("rezero", s, {.placement = Placement::post, .norm = Norm::rms});
+}
