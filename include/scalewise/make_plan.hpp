@@ -153,8 +153,7 @@ class Planner {
     entry.learning_rate = number<Kind::rate>(rate, at);
     entry.weight_decay =
         number<Kind::decay>(decay(bound(rule.weight_decay.scaling), rate, rule), at);
-    const bool adam = plan_.optimizer == Optimizer::adamw;
-    entry.epsilon = number<Kind::epsilon>(adam ? bound(rule.epsilon.scaling) : Scaling(1), at);
+    entry.epsilon = number<Kind::epsilon>(bound(rule.epsilon.scaling), at);
     list_own_symbols(bound(rule.init_variance.scaling), at, entry.where);
   }
 

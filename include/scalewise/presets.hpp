@@ -242,7 +242,7 @@ Shape preset_shape(std::string_view id) {
   }
   Nearest known(id);
   for (const Preset& preset : presets()) known.offer(preset.id);
-  throw InvalidInput("preset", std::string(id), "the id of a preset", known.hint());
+  throw InvalidInput("preset", printable(id), "the id of a preset", known.hint());
 }
 
 }  // namespace scalewise

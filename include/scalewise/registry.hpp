@@ -115,7 +115,7 @@ void with_policy(std::string_view id, const std::vector<Parameter>& parameters, 
   if (found) return;
   Nearest known(id);
   for_each_policy([&]<class P>() { known.offer(P::id); });
-  throw InvalidInput("rule", std::string(id), "the id of a rule", known.hint());
+  throw InvalidInput("rule", printable(id), "the id of a rule", known.hint());
 }
 
 /// The names of a rule's parameters, in the order of its page.

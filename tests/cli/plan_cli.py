@@ -31,6 +31,10 @@ BAD = [
     (["--rule", "maximal-update", "--preset", "gpt2", "--base-preset", "gpt2", "--set", "base.d_model=384",
       "--decay", "l2"], ["decay = l2", "expected coupled or independent"]),
     (["--rule", "gpt2", "--preset", "gpt2", "--set", "d_model=0"], ["d_model = 0", "expected a positive integer"]),
+    (["--rule", "gpt2", "--preset", "gpt2", "--set", "d_ff=0"], ["d_ff = 0", "expected a positive integer"]),
+    (["--rule", "gpt2", "--preset", "gpt2", "--set", "kv_heads=0"], ["kv_heads = 0", "expected a positive integer"]),
+    (["--rule", "gpt2", "--compare", "he,xavier", "--preset", "gpt2"], ["--compare"]),
+    (["--rule", "\x1b[31m", "--preset", "gpt2"], ["rule = "]),
     (["--rule", "gpt2", "--preset", "gpt2", "--set", "d_model=-5"], ["d_model = -5", "expected a positive integer"]),
     (["--rule", "gpt2", "--preset", "gpt2", "--set", "d_model=7e2"], ["d_model = 7e2", "expected a whole number"]),
     (["--rule", "gpt2", "--preset", "gpt2", "--set", "d_model=99999999999999999999"], ["expected a whole number"]),
@@ -138,6 +142,70 @@ class Plan(unittest.TestCase):
             self.assertEqual(run(*arguments, "--out", out).returncode, 0)
             self.assertEqual(out.read_text(encoding="utf-8"), run(*arguments).stdout)
             self.assertEqual([path.name for path in pathlib.Path(folder).iterdir()], ["plan.json"])
+
+    def test_out_follows_links_keeps_other_files_and_writes_to_devices(self):
+        arguments = ["--rule", "gpt2", "--preset", "gpt2"]
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "real").write_text("old", encoding="utf-8")
+            (folder / "real").chmod(0o640)
+            (folder / "link").symlink_to("real")
+            (folder / "link.tmp").write_text("precious", encoding="utf-8")
+            (folder / "real.tmp0").write_text("precious", encoding="utf-8")
+            self.assertEqual(run(*arguments, "--out", folder / "link").returncode, 0)
+            self.assertTrue((folder / "link").is_symlink())
+            self.assertIn("rule", (folder / "real").read_text(encoding="utf-8"))
+            self.assertEqual((folder / "real").stat().st_mode & 0o777, 0o640)
+            self.assertEqual((folder / "real.tmp0").read_text(encoding="utf-8"), "precious")
+            self.assertEqual(len(list(folder.iterdir())), 4)
+        self.assertEqual(run(*arguments, "--out", "/dev/null").returncode, 0)
+        self.assertTrue(pathlib.Path("/dev/null").is_char_device())
+        self.assertEqual(run(*arguments, "--out", "").returncode, 2)
+
+    @unittest.skipUnless(pathlib.Path("/dev/full").exists(), "no /dev/full here")
+    def test_lost_output_is_an_error(self):
+        self.assertEqual(run("--rule", "gpt2", "--preset", "gpt2", "--out", "/dev/full").returncode, 2)
+        for arguments in (["--rule", "gpt2", "--preset", "gpt2"], ["--list-rules"], ["--help"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                result = subprocess.run([PLAN, *arguments], stdout=full, stderr=subprocess.PIPE, check=False)
+            self.assertEqual(result.returncode, 2, arguments)
+
+    def test_latex_holds_no_letter_that_latex_cannot_set(self):
+        rules = [line.split()[0] for line in run("--list-rules").stdout.splitlines()[1:]]
+        for rule in rules:
+            preset = "vit-b16" if rule.startswith("shallow") else "gpt2"
+            text = run("--rule", rule, "--preset", preset, "--base-preset", preset, "--format", "latex").stdout
+            self.assertTrue(text.isascii(), rule)
+            lines = [line for line in text.splitlines() if not line.startswith("%")]
+            outside_math = "".join("\n".join(lines).split("$")[::2])
+            self.assertNotRegex(outside_math, r"(?<!\\)[_#%]", rule)
+
+    def test_each_stack_has_its_own_depth(self):
+        shape = ["--preset", "bart-large", "--base-preset", "bart-large", "--set", "encoder_depth=13",
+                 "--set", "depth=7", "--format", "json"]
+        plan = json.loads(run("--rule", "gpt2", *shape).stdout)
+        at = {entry["name"]: entry["init_variance"] for entry in plan["entries"]}
+        self.assertAlmostEqual(at["encoder.0.mlp_down"]["value"], 0.0004 / 26, delta=1e-18)
+        self.assertAlmostEqual(at["decoder.0.mlp_down"]["value"], 0.0004 / 14, delta=1e-18)
+        self.assertEqual(at["encoder.0.mlp_down"]["formula"], "0.0002/N_e")
+        self.assertEqual(at["decoder.0.mlp_down"]["formula"], "0.0002/N_d")
+        plan = json.loads(run("--rule", "complete-p", *shape).stdout)
+        branch = {r["stack"]: r["branch"]["value"] for r in plan["model"]["residuals"]}
+        self.assertAlmostEqual(branch["encoder"], 12 / 13, delta=1e-15)
+        self.assertAlmostEqual(branch["decoder"], 12 / 7, delta=1e-15)
+        plan = json.loads(run("--rule", "deep-scale-lm", *shape).stdout)
+        skip = {r["stack"]: r["skip"]["value"] for r in plan["model"]["residuals"]}
+        self.assertAlmostEqual(skip["encoder"], (1 - 2 / 13) ** 0.5, delta=1e-15)
+        self.assertAlmostEqual(skip["decoder"], (1 - 2 / 7) ** 0.5, delta=1e-15)
+
+    def test_a_horizon_on_one_side_only_is_an_error(self):
+        both = ["--rule", "nu-gpt", "--preset", "gpt2", "--base-preset", "gpt2"]
+        self.assertEqual(run(*both).returncode, 0)
+        self.assertEqual(run(*both, "--set", "iterations=10", "--set", "base.iterations=10").returncode, 0)
+        for side in ("iterations=10", "base.iterations=10"):
+            result = run(*both, "--set", side)
+            self.assertEqual(result.returncode, 2, side)
+            self.assertIn("iterations = missing", result.stderr)
 
     def test_damaged_configs_never_crash(self):
         draw = random.Random(20261120)

@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace scalewise {
 
@@ -23,5 +24,16 @@ class InvalidInput : public std::invalid_argument {
  private:
   std::string field_;
 };
+
+/// At most 60 characters of a text that somebody gave, all of them printable ASCII.
+inline std::string printable(std::string_view text) {
+  constexpr std::size_t longest = 60;
+  const bool cut = text.size() > longest;
+  std::string result(text.substr(0, cut ? longest - 3 : longest));
+  for (char& c : result) {
+    if (c < ' ' || c > '~') c = c == '\n' || c == '\r' || c == '\t' ? ' ' : '?';
+  }
+  return cut ? result + "..." : result;
+}
 
 }  // namespace scalewise

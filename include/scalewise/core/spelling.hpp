@@ -44,17 +44,6 @@ inline constexpr Spelling<ResidualGain, 3> residual_gain_words{{{ResidualGain::n
                                                                 {ResidualGain::channel, "channel"},
                                                                 {ResidualGain::scalar, "scalar"}}};
 
-/// At most 60 characters of a text that somebody gave, all of them printable ASCII.
-inline std::string printable(std::string_view text) {
-  constexpr std::size_t longest = 60;
-  const bool cut = text.size() > longest;
-  std::string result(text.substr(0, cut ? longest - 3 : longest));
-  for (char& c : result) {
-    if (c < ' ' || c > '~') c = c == '\n' || c == '\r' || c == '\t' ? ' ' : '?';
-  }
-  return cut ? result + "..." : result;
-}
-
 /// The word of a value. Requires: every value of the enumeration is in the spelling.
 template <class Enum, std::size_t size>
 constexpr std::string_view word(const Spelling<Enum, size>& spelling, Enum value) {

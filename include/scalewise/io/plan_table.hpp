@@ -208,10 +208,11 @@ inline void fill(Table& table, const std::vector<TableRow>& rows, TableFormat fo
 inline Table plan_table(const Plan& plan, TableFormat format, bool layers) {
   const std::string variance =
       plan.reference == Reference::base ? "init variance / base" : "init variance";
-  Table table{{},
-              {"tensor", variance, "init mean", "multiplier", "learning rate", "weight decay",
-               "epsilon", "source"},
-              {}};
+  const bool adam = plan.optimizer == Optimizer::adamw;
+  Table table{
+      {}, {"tensor", variance, "init mean", "multiplier", "learning rate", "weight decay"}, {}};
+  if (adam) table.header.push_back("epsilon");
+  table.header.push_back("source");
   const std::vector<Plan> one{plan};
   std::vector<detail::TableRow> rows = detail::table_rows(one, layers);
   for (detail::TableRow& row : rows) {
@@ -220,9 +221,10 @@ inline Table plan_table(const Plan& plan, TableFormat format, bool layers) {
                  detail::cell(entries, &Entry::init_mean, format),
                  detail::cell(entries, &Entry::multiplier, format),
                  detail::cell(entries, &Entry::learning_rate, format),
-                 detail::cell(entries, &Entry::weight_decay, format),
-                 detail::cell(entries, &Entry::epsilon, format),
-                 entries[0]->source};
+                 detail::cell(entries, &Entry::weight_decay, format)};
+    if (adam) row.cells.push_back(detail::cell(entries, &Entry::epsilon, format));
+    const std::string& source = entries[0]->source;
+    row.cells.push_back(format == TableFormat::latex ? detail::latex_text(source) : source);
   }
   if (!layers) detail::condense(rows);
   detail::fill(table, rows, format);

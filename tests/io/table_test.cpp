@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include "scalewise/io/table.hpp"
+
+#include "scalewise/io/plan_table.hpp"
+#include "scalewise/scalewise.hpp"
+#include "support/catch.hpp"
+
+using namespace scalewise;
+
+namespace {
+
+const Table table{"Caption", {"a", "b"}, {{"√n", "1"}, {"x|y", "say \"so\", twice"}}};
+
+}  // namespace
+
+TEST_CASE("A table is aligned by what a terminal shows, not by bytes", "[table]") {
+  CHECK(render(table, TableFormat::text) == "Caption\na    b\n√n   1\nx|y  say \"so\", twice\n");
+}
+
+TEST_CASE("CSV fields with commas and quotes are quoted", "[table]") {
+  CHECK(render(table, TableFormat::csv) == "a,b\n√n,1\nx|y,\"say \"\"so\"\", twice\"\n");
+}
+
+TEST_CASE("Markdown cells cannot break the table", "[table]") {
+  CHECK(render(table, TableFormat::markdown) ==
+        "**Caption**\n\n| a | b |\n|---|---|\n| √n | 1 |\n| x\\|y | say \"so\", twice |\n");
+}
+
+TEST_CASE("LaTeX numbers have powers of ten, and text its special letters escaped", "[table]") {
+  CHECK(detail::latex_number(4.167e-6) == "4.167\\cdot 10^{-6}");
+  CHECK(detail::latex_number(0.25) == "0.25");
+  CHECK(detail::latex_text("eta_input, gain β") == "eta\\_input, gain $\\beta$");
+}
+
+TEST_CASE("Sizes of the legend are whole", "[table]") {
+  const Plan plan = make_plan<NeuralTangent, Optimizer::adamw>(preset_shape("vit-h14"));
+  const std::vector<std::string> lines = legend({plan});
+  CHECK(std::find(lines.begin(), lines.end(), "n_out = 1000 (classes, or vocab)") != lines.end());
+}
