@@ -198,6 +198,13 @@ class Plan(unittest.TestCase):
         self.assertAlmostEqual(skip["encoder"], (1 - 2 / 13) ** 0.5, delta=1e-15)
         self.assertAlmostEqual(skip["decoder"], (1 - 2 / 7) ** 0.5, delta=1e-15)
 
+    def test_the_example_of_the_schema_page_is_what_plan_writes(self):
+        page = (SOURCE / "docs" / "plan_schema.md").read_text(encoding="utf-8")
+        example = json.loads(page.split("```json\n")[1].split("```")[0])
+        result = run("--rule", "shallow-ntk", "--preset", "vit-b16", "--set", "d_model=4", "--set", "heads=1",
+                     "--set", "patch_dim=3", "--optimizer", "sgd", "--format", "json")
+        self.assertEqual(example, json.loads(result.stdout))
+
     def test_a_horizon_on_one_side_only_is_an_error(self):
         both = ["--rule", "nu-gpt", "--preset", "gpt2", "--base-preset", "gpt2"]
         self.assertEqual(run(*both).returncode, 0)
