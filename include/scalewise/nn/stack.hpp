@@ -58,8 +58,6 @@ class LayerStack {
     }
   }
 
-  std::size_t depth() const { return layers_.size(); }
-
   /// Shapes: embedded (N, C) -> left (N, C)
   void forward(Eigen::Index batch, const LayerStack* source) {
     entered_.resize(embedded.rows(), embedded.cols());
