@@ -4,6 +4,7 @@
 // What GPT-2 XL gets under maximal update when the rates were tuned on GPT-2 small.
 
 #include <iostream>
+#include <scalewise/presets.hpp>
 #include <scalewise/scalewise.hpp>
 
 int main() {

@@ -5,6 +5,7 @@
 // Here: fan-in initialization whose residual outputs shrink with depth, and hidden rates in 1/fi.
 
 #include <iostream>
+#include <scalewise/presets.hpp>
 #include <scalewise/scalewise.hpp>
 
 struct Mine {

@@ -23,6 +23,8 @@
 #include "scalewise/io/file.hpp"
 #include "scalewise/io/plan_json.hpp"
 #include "scalewise/io/plan_table.hpp"
+#include "scalewise/presets.hpp"
+#include "scalewise/registry.hpp"
 #include "scalewise/scalewise.hpp"
 
 namespace {

@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 /// scalewise: from a transformer's shape to every tensor's initial variance, learning rate, decay
-/// and multiplier, under a published rule. This header needs the standard library only.
+/// and multiplier, under a published rule. This header needs the standard library only. Beside it
+/// stand presets.hpp (shapes of published models), registry.hpp (rules chosen by name at run time),
+/// io/ (files and JSON) and nn/ (a reference transformer).
 #pragma once
 
 #include "scalewise/core/axis.hpp"
@@ -19,5 +21,3 @@
 #include "scalewise/make_plan.hpp"
 #include "scalewise/plan.hpp"
 #include "scalewise/policy/all.hpp"
-#include "scalewise/presets.hpp"
-#include "scalewise/registry.hpp"

@@ -16,6 +16,7 @@
 #include "scalewise/io/json_reader.hpp"
 #include "scalewise/io/parse_json.hpp"
 #include "scalewise/io/shape_json.hpp"
+#include "scalewise/registry.hpp"
 #include "scalewise/scalewise.hpp"
 
 namespace {

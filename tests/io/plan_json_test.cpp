@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "scalewise/registry.hpp"
 #include "scalewise/scalewise.hpp"
 #include "support/catch.hpp"
 

@@ -4,6 +4,7 @@
 #include "scalewise/io/table.hpp"
 
 #include "scalewise/io/plan_table.hpp"
+#include "scalewise/presets.hpp"
 #include "scalewise/scalewise.hpp"
 #include "support/catch.hpp"
 
