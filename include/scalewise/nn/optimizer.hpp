@@ -24,6 +24,14 @@ struct OptimizerConfig {
   double clip_norm = 0;  // 0: off
 };
 
+/// What an optimizer remembers from step to step; a checkpoint keeps it beside the parameters.
+/// Shapes:   first and second moments (1, all entries of all tensors); second of adamw only
+template <class Scalar>
+struct OptimizerState {
+  long steps = 0;
+  Matrix<Scalar> first, second;
+};
+
 /// Steps parameters along their gradients, each tensor with its planned rate, decay and epsilon.
 /// Equation: adamw: m = β1 m + (1-β1) g, v = β2 v + (1-β2) g²,
 ///           w -= s w + r (m/(1-β1^t)) / (√(v/(1-β2^t)) + ε); sgd: m = μ m + g, w -= s w + r m;
@@ -40,16 +48,14 @@ class PlannedOptimizer {
       factors_.push_back(
           {entry.learning_rate.value, entry.weight_decay.value, entry.epsilon.value});
     }
+    const auto count = static_cast<Eigen::Index>(plan.parameter_count());
+    state_.first.setZero(1, count);
+    if (config_.update == Update::adamw) state_.second.setZero(1, count);
   }
 
   /// One step at `schedule` times the peak rate. Returns the gradient's norm before clipping.
   double step(Parameters<Scalar>& parameters, double schedule = 1) {
-    ++steps_;
-    const Eigen::Index count = parameters.values().size();
-    if (first_.size() != count) {
-      first_.setZero(1, count);
-      if (config_.update == Update::adamw) second_.setZero(1, count);
-    }
+    ++state_.steps;
     const double norm = gradient_norm(parameters);
     const bool clips = config_.clip_norm > 0 && norm > config_.clip_norm;
     const double clip = clips ? config_.clip_norm / norm : 1;
@@ -64,7 +70,8 @@ class PlannedOptimizer {
     return norm;
   }
 
-  long steps() const { return steps_; }
+  OptimizerState<Scalar>& state() { return state_; }
+  const OptimizerState<Scalar>& state() const { return state_; }
 
   /// What the optimizer really uses for a tensor, to be checked against the plan.
   double rate(std::size_t i, double schedule = 1) const {
@@ -109,7 +116,7 @@ class PlannedOptimizer {
     const auto factor = static_cast<Scalar>(clip);
     Scalar* w = parameters.values().data() + begin;
     const Scalar* g = parameters.gradients().data() + begin;
-    Scalar* m = first_.data() + begin;
+    Scalar* m = state_.first.data() + begin;
     if (config_.update != Update::adamw) {
       const auto momentum = static_cast<Scalar>(config_.momentum);
       const bool sign = config_.update == Update::sign_sgd;
@@ -120,13 +127,13 @@ class PlannedOptimizer {
       }
       return;
     }
-    const auto t = static_cast<double>(steps_);
+    const auto t = static_cast<double>(state_.steps);
     const auto beta1 = static_cast<Scalar>(config_.beta1);
     const auto beta2 = static_cast<Scalar>(config_.beta2);
     const auto first = static_cast<Scalar>(1 / (1 - std::pow(config_.beta1, t)));
     const auto second = static_cast<Scalar>(1 / (1 - std::pow(config_.beta2, t)));
     const auto epsilon = static_cast<Scalar>(config_.epsilon * factors.epsilon);
-    Scalar* v = second_.data() + begin;
+    Scalar* v = state_.second.data() + begin;
     for (Eigen::Index i = 0; i < size; ++i) {
       const Scalar gradient = factor * g[i];
       m[i] = beta1 * m[i] + (1 - beta1) * gradient;
@@ -138,8 +145,7 @@ class PlannedOptimizer {
   OptimizerConfig config_;
   DecayForm decay_;
   std::vector<Factors> factors_;
-  long steps_ = 0;
-  Matrix<Scalar> first_, second_;
+  OptimizerState<Scalar> state_;
   std::vector<double> partial_;
 };
 
