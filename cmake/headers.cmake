@@ -24,6 +24,7 @@ set(SCALEWISE_HEADERS
   include/scalewise/formulation.hpp
   include/scalewise/io/file.hpp
   include/scalewise/io/plan_table.hpp
+  include/scalewise/io/read_file.hpp
   include/scalewise/io/table.hpp
   include/scalewise/make_plan.hpp
   include/scalewise/plan.hpp
@@ -69,6 +70,11 @@ set(SCALEWISE_JSON_HEADERS
 
 # Public headers that need Eigen.
 set(SCALEWISE_NN_HEADERS
+  include/scalewise/data/digits.hpp
+  include/scalewise/data/images.hpp
+  include/scalewise/data/text.hpp
+  include/scalewise/data/windows.hpp
+  include/scalewise/data/zipf.hpp
   include/scalewise/nn/activation.hpp
   include/scalewise/nn/attention.hpp
   include/scalewise/nn/blocks.hpp

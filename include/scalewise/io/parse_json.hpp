@@ -5,18 +5,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <filesystem>
-#include <fstream>
-#include <ios>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "scalewise/core/error.hpp"
 #include "scalewise/core/spelling.hpp"
+#include "scalewise/io/read_file.hpp"
 
 namespace scalewise {
 
@@ -132,35 +129,6 @@ inline nlohmann::json parse_json(std::string_view text, const std::string& name)
   detail::JsonBuilder builder(text, name);
   nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
   return std::move(builder).take();
-}
-
-/// What a file contains.
-/// Requires: `limit`, the largest size in bytes that is accepted.
-/// Throws:   InvalidInput, naming the file, when there is none, when it is a directory, when it
-///           cannot be read, or when it is larger than `limit`.
-inline std::string read_file(const std::string& path, std::size_t limit) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    throw InvalidInput(path, "(a directory)", "a file");
-  }
-  if (!std::filesystem::exists(path, ignored)) {
-    throw InvalidInput(path.empty() ? "file name" : path, path.empty() ? "(empty)" : "(missing)",
-                       "a file");
-  }
-  std::ifstream file(path, std::ios::binary);
-  std::string text;
-  std::vector<char> block(std::size_t{1} << 16);
-  while (file) {
-    file.read(block.data(), static_cast<std::streamsize>(block.size()));
-    text.append(block.data(), static_cast<std::size_t>(file.gcount()));
-    if (text.size() > limit) {
-      throw InvalidInput(path, "(larger)", "at most " + std::to_string(limit) + " bytes");
-    }
-  }
-  if (!file.eof() || file.bad()) {
-    throw InvalidInput(path, "(cannot be read)", "a file that can be read");
-  }
-  return text;
 }
 
 }  // namespace scalewise
