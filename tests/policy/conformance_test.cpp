@@ -479,27 +479,3 @@ TEST_CASE("shrink per step is the same in both forms of decay") {
     }
   });
 }
-
-TEST_CASE("parameters out of range are refused by name") {
-  const auto field = [](auto&& make) -> std::string {
-    try {
-      make();
-    } catch (const InvalidInput& error) {
-      return error.field();
-    }
-    return "accepted";
-  };
-  const Shape s = tokens();
-  CHECK(field([&] { make_plan<MaximalUpdate, adamw>(s, s, {.table = 7}); }) == "table");
-  CHECK(field([&] { make_plan<CompleteP, adamw>(s, s, {.alpha = 0.4}); }) == "alpha");
-  CHECK(field([&] { make_plan<CompleteP, adamw>(s, s, {.alpha = std::nan("")}); }) == "alpha");
-  CHECK(field([&] { make_plan<MetaPrincipled, adamw>(s, {}, {.s = 1.5}); }) == "s");
-  CHECK(field([&] { make_plan<NuGpt, adamw>(s, s, {.alignment = 0.3}); }) == "alignment");
-  CHECK(field([&] { make_plan<NuGpt, adamw>(s, s, {.output_rate = 0}); }) == "output_rate");
-  CHECK(field([&] { make_plan<NuGpt, adamw>(s, s, {.input_rate = -1}); }) == "input_rate");
-  CHECK(field([&] { make_plan<DeepScaleLM, adamw>(s, {}, {.dropout = 1}); }) == "dropout");
-  CHECK(field([&] { make_plan<DeepScaleLM, adamw>(s, {}, {.k = 5}); }) == "depth");
-  NeuralTangent negative;
-  negative.init_constant[Group::query] = -1;
-  CHECK(field([&] { make_plan<NeuralTangent, adamw>(s, {}, negative); }) != "accepted");
-}
