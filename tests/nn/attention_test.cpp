@@ -88,8 +88,6 @@ std::string name(const AttentionSizes& n) {
          (n.causal ? ", causal" : "");
 }
 
-double largest(const Matrix<double>& m) { return m.cwiseAbs().maxCoeff(); }
-
 }  // namespace
 
 TEST_CASE("Attention is the mean of the values, weighted by the softmax of the scores") {

@@ -6,27 +6,14 @@
 #include <cmath>
 #include <limits>
 #include <string>
-#include <vector>
 
-#include "scalewise/registry.hpp"
 #include "support/catch.hpp"
+#include "support/models.hpp"
 
 namespace {
 
 using namespace scalewise;
-
-constexpr Optimizer adamw = Optimizer::adamw;
-
-Shape tokens() {
-  Shape s;
-  s.d_model = 24;
-  s.depth = 3;
-  s.heads = 6;
-  s.context = 7;
-  s.vocab = 11;
-  s.iterations = 100;
-  return s;
-}
+using namespace scalewise::test;
 
 /// The field that f() complains of.
 template <class F>
