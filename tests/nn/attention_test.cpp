@@ -91,8 +91,6 @@ std::string name(const AttentionSizes& n) {
          (n.causal ? ", causal" : "");
 }
 
-double largest(const Matrix<double>& m) { return m.cwiseAbs().maxCoeff(); }
-
 void rotate(Matrix<double>& x, Index tokens, Index head_dim, int sign) {
   RotaryTable<double> table;
   table.prepare(2, head_dim);  // too short: it has to grow

@@ -42,8 +42,6 @@ Plan linear_plan(double weight_multiplier, double bias_multiplier) {
   return plan;
 }
 
-double largest(const Matrix<double>& m) { return m.cwiseAbs().maxCoeff(); }
-
 struct Linear {
   Plan plan = linear_plan(1.7, -0.6);
   Parameters<double> parameters{plan};
