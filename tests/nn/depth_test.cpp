@@ -91,7 +91,6 @@ double heap_of_model(long depth) {
 
 TEST_CASE("A thousand layers run forward and backward") {
   check_thousand<Gpt2>({});
-  check_thousand<CompleteP>({});
   check_thousand<DeepNorm>({.placement = Placement::post});
   check_thousand<DeepScaleLM>({.activation = Activation::relu});
   check_thousand<NuGpt>({.activation = Activation::silu, .rotary = true});
