@@ -22,6 +22,7 @@ set(SCALEWISE_HEADERS
   include/scalewise/core/tensor.hpp
   include/scalewise/core/values.hpp
   include/scalewise/formulation.hpp
+  include/scalewise/io/bytes.hpp
   include/scalewise/io/file.hpp
   include/scalewise/io/plan_table.hpp
   include/scalewise/io/read_file.hpp
@@ -78,16 +79,19 @@ set(SCALEWISE_NN_HEADERS
   include/scalewise/nn/activation.hpp
   include/scalewise/nn/attention.hpp
   include/scalewise/nn/blocks.hpp
+  include/scalewise/nn/checkpoint.hpp
   include/scalewise/nn/config.hpp
   include/scalewise/nn/initialize.hpp
   include/scalewise/nn/linear.hpp
   include/scalewise/nn/loss.hpp
   include/scalewise/nn/matrix.hpp
   include/scalewise/nn/norm.hpp
+  include/scalewise/nn/optimizer.hpp
   include/scalewise/nn/parallel.hpp
   include/scalewise/nn/parameters.hpp
   include/scalewise/nn/random.hpp
   include/scalewise/nn/residual.hpp
+  include/scalewise/nn/schedule.hpp
   include/scalewise/nn/stack.hpp
   include/scalewise/nn/transformer.hpp
   include/scalewise/nn/weight.hpp
