@@ -175,7 +175,7 @@ CheckpointContent<Scalar> read_checkpoint(const std::string& path) {
   }
   const auto scalar = reader.number<std::uint32_t>();
   if (scalar != sizeof(Scalar)) {
-    refuse_checkpoint(path, scalar_name(scalar), scalar_name(sizeof(Scalar)),
+    refuse_checkpoint(path + ", scalar type", scalar_name(scalar), scalar_name(sizeof(Scalar)),
                       "numbers are not converted");
   }
   CheckpointContent<Scalar> content = read_body<Scalar>(reader);
