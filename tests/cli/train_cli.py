@@ -197,37 +197,40 @@ class Train(unittest.TestCase):
     def test_neither_threads_nor_outputs_change_a_run(self):
         other = self.make_folder("other")
         self.good(self.folder, *TINY, "--steps", 12, *FILES)
-        self.good(other, *TINY, "--steps", 12, *FILES, "--threads", 2, "--checkpoint-every", 5, "--quiet")
+        self.good(other, *TINY, "--steps", 12, *FILES, "--checkpoint-every", 5, "--quiet")
         self.assert_same_run(self.folder, other)
+        threads = run(other, *TINY, "--steps", 12, *FILES, "--threads", 2, "--overwrite")
+        if "no OpenMP" not in threads.stderr:
+            self.assertEqual(threads.returncode, 0, threads.stderr)
+            self.assert_same_run(self.folder, other)
 
     # ---- killed, interrupted, resumed ------------------------------------------------------------
 
     def test_killed_at_random_moments_and_resumed_equals_uninterrupted(self):
-        arguments = [*TINY, "--steps", 800, "--checkpoint-every", 7, "--validate-every", 50, *FILES]
-        begin = time.monotonic()
-        self.good(self.folder, *arguments)
-        whole = time.monotonic() - begin
+        shared = [*TINY, "--steps", 600, "--checkpoint-every", 7, "--validate-every", 50, *FILES]
         draw = random.Random(20261120)
-        for precision in ("float", "float", "double"):
-            folder = self.make_folder(f"killed{draw.random()}")
-            if precision == "double":
-                self.folder = self.make_folder("double")
-                self.good(self.folder, *arguments, "--precision", "double")
-            kills = 0
-            for _ in range(100):
-                resume = ["--resume"] if (folder / "run.ckpt").exists() else ["--overwrite"]
-                process = self.start(folder, *arguments, *resume, "--precision", precision)
-                try:
-                    process.communicate(timeout=draw.uniform(0, whole / 2) if kills < 5 else 100)
-                except subprocess.TimeoutExpired:
-                    process.kill()  # kill -9
-                    process.communicate()
-                    kills += 1
-                    continue
-                break
-            self.assertEqual(process.returncode, 0)
-            self.assertGreater(kills, 0)
-            self.assert_same_run(self.folder, folder)
+        for name, options in (("adamw", []), ("double", ["--precision", "double"]), ("sgd", ["--optimizer", "sgd"]),
+                              ("normalized", ["--rule", "ngpt", "--rate", "0.1"])):
+            with self.subTest(name):
+                whole = self.make_folder(name)
+                begin = time.monotonic()
+                self.good(whole, *shared, *options)
+                seconds = time.monotonic() - begin
+                killed = self.make_folder(name + "-killed")
+                kills = 0
+                for _ in range(100):
+                    resume = ["--resume"] if (killed / "run.ckpt").exists() else ["--overwrite"]
+                    process = self.start(killed, *shared, *options, *resume)
+                    try:
+                        process.communicate(timeout=draw.uniform(0, seconds / 2) if kills < 4 else 100)
+                        break
+                    except subprocess.TimeoutExpired:
+                        process.kill()  # kill -9
+                        process.communicate()
+                        kills += 1
+                self.assertEqual(process.returncode, 0)
+                self.assertGreater(kills, 0)
+                self.assert_same_run(whole, killed)
 
     def test_interrupted_and_resumed_equals_uninterrupted(self):
         arguments = [*TINY, "--steps", 3000, "--checkpoint-every", 100000, "--validate-every", 1000, *FILES]
