@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
 
-# The library itself needs nothing. What the system has is used; what the tests and examples
-# need and the system lacks is fetched, in these versions.
+# The library itself needs nothing. What the system has is used; what the tests, examples and
+# benchmarks need and the system lacks is fetched, in these versions.
 include(FetchContent)
 
 FetchContent_Declare(nlohmann_json
@@ -30,7 +30,7 @@ FetchContent_Declare(Catch2
   SYSTEM
   FIND_PACKAGE_ARGS)
 
-if(SCALEWISE_BUILD_TESTS OR SCALEWISE_BUILD_EXAMPLES)
+if(SCALEWISE_BUILD_TESTS OR SCALEWISE_BUILD_EXAMPLES OR SCALEWISE_BUILD_BENCHMARKS)
   if(NOT TARGET nlohmann_json::nlohmann_json)
     FetchContent_MakeAvailable(nlohmann_json)
   endif()
@@ -46,7 +46,7 @@ else()
     find_package(Eigen3 QUIET GLOBAL)
   endif()
 endif()
-if(SCALEWISE_BUILD_EXAMPLES AND NOT TARGET CLI11::CLI11)
+if((SCALEWISE_BUILD_EXAMPLES OR SCALEWISE_BUILD_BENCHMARKS) AND NOT TARGET CLI11::CLI11)
   FetchContent_MakeAvailable(CLI11)
 endif()
 if(SCALEWISE_BUILD_TESTS)

@@ -81,16 +81,20 @@ set(SCALEWISE_NN_HEADERS
   include/scalewise/nn/blocks.hpp
   include/scalewise/nn/checkpoint.hpp
   include/scalewise/nn/config.hpp
+  include/scalewise/nn/dropout.hpp
   include/scalewise/nn/initialize.hpp
   include/scalewise/nn/linear.hpp
   include/scalewise/nn/loss.hpp
   include/scalewise/nn/matrix.hpp
   include/scalewise/nn/norm.hpp
+  include/scalewise/nn/observer.hpp
   include/scalewise/nn/optimizer.hpp
   include/scalewise/nn/parallel.hpp
   include/scalewise/nn/parameters.hpp
+  include/scalewise/nn/pass.hpp
   include/scalewise/nn/random.hpp
   include/scalewise/nn/residual.hpp
+  include/scalewise/nn/rotary.hpp
   include/scalewise/nn/schedule.hpp
   include/scalewise/nn/stack.hpp
   include/scalewise/nn/transformer.hpp

@@ -30,11 +30,12 @@ class DivergenceWatch {
   /// Throws:   Diverged when loss or gradient is not finite, or when the loss has been far above
   ///           where it started for long.
   template <class Scalar>
-  void check(long step, double loss, nn::Parameters<Scalar>& parameters) {
+  void check(long step, double loss, double gradient_norm,
+             const nn::Parameters<Scalar>& parameters) {
     if (!std::isfinite(loss)) {
       fail(step, "the loss is not finite, and " + first_not_finite(parameters));
     }
-    if (!parameters.gradients().allFinite()) {
+    if (!std::isfinite(gradient_norm)) {
       fail(step, "the loss is " + text_of(loss) + ", but " + first_not_finite(parameters));
     }
     if (step == 1) first_ = loss;
@@ -70,14 +71,14 @@ class DivergenceWatch {
 
   /// Numbers go bad where they are made and spread toward the input, so the search is backward.
   template <class Scalar>
-  static std::string first_not_finite(nn::Parameters<Scalar>& parameters) {
+  static std::string first_not_finite(const nn::Parameters<Scalar>& parameters) {
     for (std::size_t i = parameters.size(); i-- > 0;) {
       if (!parameters.gradient(i).allFinite()) {
         return "the gradient of " + parameters.name(i) +
                " is the first, from the loss back, that is not finite";
       }
     }
-    return "all gradients are finite";
+    return "every gradient by itself is finite";
   }
 
   [[noreturn]] void fail(long step, const std::string& why) const {

@@ -78,17 +78,6 @@ inline Plan plan_of(const Settings& s, Shape target) {
                    value_of(decay_words, "--decay", s.decay));
 }
 
-/// A choice of the config that may be missing in it: dropout.
-template <class Config>
-void set_dropout(Config& config, const Settings& s) {
-  if constexpr (requires { config.dropout_seed; }) {
-    config.dropout = s.dropout;
-    config.dropout_seed = s.seed;
-  } else if (s.dropout > 0) {
-    throw InvalidInput("--dropout", text_of(s.dropout), "0");
-  }
-}
-
 inline nn::Config config_of(const Settings& s) {
   nn::Config config;
   config.placement = value_of(placement_words, "--placement", s.placement);
@@ -96,7 +85,8 @@ inline nn::Config config_of(const Settings& s) {
   config.activation = value_of(activation_words, "--activation", s.activation);
   config.causal = s.digits.empty();
   config.rotary = s.rotary;
-  set_dropout(config, s);
+  config.dropout = s.dropout;
+  config.dropout_seed = s.seed;
   return config;
 }
 

@@ -142,23 +142,14 @@ class Run {
     const auto batch = training_batch<Scalar>(s_, data_, info_.step);
     const double factor = schedule_.factor(info_.step);
     LogRow row{.step = info_.step + 1, .rate = s_.rate * factor};
-    row.loss = loss_and_gradient(model_, batch, static_cast<std::uint64_t>(info_.step));
-    watch_.check(row.step, row.loss, model_.parameters());
-    row.gradient_norm = optimizer_.step(model_.parameters(), factor);
+    row.loss = model_.loss_and_gradient(batch, static_cast<std::uint64_t>(info_.step));
+    row.gradient_norm = nn::gradient_norm(model_.parameters());
+    watch_.check(row.step, row.loss, row.gradient_norm, model_.parameters());
+    optimizer_.step(model_.parameters(), factor);
     nn::normalize_matrices(model_.parameters(), plan_);
     info_.step = row.step;
     measured_ = false;
     return row;
-  }
-
-  /// With dropout masks that belong to the step, where the model has dropout.
-  template <class Model, class Batch>
-  static double loss_and_gradient(Model& model, const Batch& batch, std::uint64_t draw) {
-    if constexpr (requires { model.loss_and_gradient(batch, draw); }) {
-      return model.loss_and_gradient(batch, draw);
-    } else {
-      return model.loss_and_gradient(batch);
-    }
   }
 
   Score measure() {

@@ -190,6 +190,7 @@ class Train(unittest.TestCase):
         for option in (["--seed", 2], ["--norm", "rms"], ["--placement", "post"], ["--activation", "relu"], ["--rotary"],
                        ["--optimizer", "sgd"], ["--optimizer", "sign-sgd"], ["--rate", 0.02], ["--warmup", 2],
                        ["--schedule", "constant"], ["--schedule", "linear"], ["--weight-decay", 1], ["--clip", 0.01],
+                       ["--dropout", 0.1],
                        ["--batch", 5], ["--heads", 4], ["--set", "gated_mlp=true"], ["--set", "d_ff=5"]):
             with self.subTest(option=option):
                 self.assertNotEqual(self.good(self.folder, *TINY, "--steps", 6, "--quiet", *option).stdout, plain)
@@ -210,7 +211,7 @@ class Train(unittest.TestCase):
         shared = [*TINY, "--steps", 600, "--checkpoint-every", 7, "--validate-every", 50, *FILES]
         draw = random.Random(20261120)
         for name, options in (("adamw", []), ("double", ["--precision", "double"]), ("sgd", ["--optimizer", "sgd"]),
-                              ("normalized", ["--rule", "ngpt", "--rate", "0.1"])):
+                              ("dropout", ["--dropout", "0.2"]), ("normalized", ["--rule", "ngpt", "--rate", "0.1"])):
             with self.subTest(name):
                 whole = self.make_folder(name)
                 begin = time.monotonic()
@@ -325,7 +326,8 @@ class Train(unittest.TestCase):
                        ["--depth", 2], ["--seed", 3], ["--rule", "he"], ["--set", "d_ff=7"], ["--steps", 6],
                        ["--optimizer", "sgd"], ["--schedule", "linear"], ["--weight-decay", 0.1], ["--clip", 1],
                        ["--placement", "post"], ["--norm", "rms"], ["--activation", "relu"], ["--rotary"],
-                       ["--validate-every", 3], ["--decay", "independent"], ["--base-width", 4], ["--base-std", 1]):
+                       ["--validate-every", 3], ["--dropout", 0.1], ["--decay", "independent"], ["--base-width", 4],
+                       ["--base-std", 1]):
             with self.subTest(change=change):
                 self.assert_refused([*same, *change],
                                     [f"{change[0]} = ", "expected", "as in checkpoint run.ckpt"])

@@ -11,6 +11,7 @@
 #include "scalewise/core/shape.hpp"
 #include "scalewise/core/tensor.hpp"
 #include "support/catch.hpp"
+#include "support/error_message.hpp"
 
 namespace {
 
@@ -111,12 +112,7 @@ long parameter_count(std::string_view id) {
 }
 
 std::string message(std::string_view id) {
-  try {
-    scalewise::preset_shape(id);
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
-  return "no error";
+  return scalewise::test::error_message([&] { scalewise::preset_shape(id); });
 }
 
 }  // namespace

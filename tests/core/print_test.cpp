@@ -38,12 +38,29 @@ TEST_CASE("Scalings read as the papers print them", "[print]") {
   CHECK(to_text(Scaling(0.05) / 0.03 / m_L) == "5/(3m_L)");
   CHECK(to_text(1 / (Scaling(Axis::heads) * C)) == "1/(HC)");
   CHECK(to_text(Scaling(0.0004) / (2 * L)) == "0.0002/L");
+  CHECK(to_text(pow(n, 3)) == "n³");
+  CHECK(to_text(1 / pow(n, 3)) == "1/n³");
+  CHECK(to_text(pow(n, 4)) == "n^(4)");
+}
+
+TEST_CASE("A power of one half is a fraction down to 1/64", "[print]") {
+  CHECK(to_text(Scaling(0.5)) == "1/2");
+  CHECK(to_text(Scaling(0.25)) == "1/4");
+  CHECK(to_text(Scaling(0.125)) == "1/8");
+  CHECK(to_text(Scaling(0.0625)) == "1/16");
+  CHECK(to_text(Scaling(0.03125)) == "1/32");
+  CHECK(to_text(Scaling(0.015625)) == "1/64");
+  CHECK(to_text(Scaling(0.0078125)) == "0.0078125");
+  CHECK(to_text(n / 4) == "n/4");
+  CHECK(to_text(1 / (16 * n)) == "1/(16n)");
+  CHECK(to_latex(n / 8) == "\\frac{n}{8}");
 }
 
 TEST_CASE("Scalings have a LaTeX form", "[print]") {
   CHECK(to_latex(1 / (n * sqrt(n))) == "\\frac{1}{n\\sqrt{n}}");
   CHECK(to_latex(pow(m_N, {-3, 4})) == "m_N^{-3/4}");
   CHECK(to_latex(pow(n, 2)) == "n^{2}");
+  CHECK(to_latex(pow(n, 3)) == "n^{3}");
   CHECK(to_latex(sqrt(2 / L)) == "\\sqrt{\\frac{2}{L}}");
   CHECK(to_latex(1 / n_patch) == "\\frac{1}{n_{\\mathrm{patch}}}");
 }

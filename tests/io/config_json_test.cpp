@@ -5,11 +5,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +17,7 @@
 #include "scalewise/io/parse_json.hpp"
 #include "scalewise/presets.hpp"
 #include "support/catch.hpp"
+#include "support/temporary_file.hpp"
 
 namespace {
 
@@ -31,6 +29,7 @@ using scalewise::read_file;
 using scalewise::Shape;
 using scalewise::shape_from_config;
 using scalewise::shape_from_config_file;
+using scalewise::test::TemporaryFile;
 
 std::string data(const std::string& name) {
   return std::string(SCALEWISE_TEST_DIR) + "/data/configs/" + name + ".json";
@@ -82,27 +81,6 @@ json without(const std::string& name, const std::string& key) {
 }
 
 Shape resolved_config(const json& config) { return resolved(shape_from_config(config)); }
-
-/// A file that is gone at the end of the test.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& content)
-      : path_(std::filesystem::temp_directory_path() /
-              ("scalewise_config_" + std::to_string(std::random_device()()) + ".json")) {
-    std::ofstream(path_, std::ios::binary) << content;
-  }
-  ~TemporaryFile() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-
-  std::string path() const { return path_.string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 const std::string whole = "expected a whole number from 1 to 2^30";
 

@@ -3,12 +3,19 @@
 
 #include "scalewise/io/file.hpp"
 
+#if __has_include(<sys/resource.h>)
+#include <sys/resource.h>
+
+#include <csignal>
+#endif
+
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 
 #include "support/catch.hpp"
+#include "support/error_message.hpp"
 
 namespace fs = std::filesystem;
 
@@ -52,3 +59,44 @@ TEST_CASE("A file that cannot be written leaves the folder as it was", "[file]")
                   scalewise::InvalidInput);
   CHECK(scratch.files() == 1);
 }
+
+#if __has_include(<sys/resource.h>)
+
+namespace {
+
+/// Lets no file grow beyond some bytes, as a full disk does, until the end of the scope.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : signal_(std::signal(SIGXFSZ, SIG_IGN)) {
+    REQUIRE(getrlimit(RLIMIT_FSIZE, &old_) == 0);
+    const rlimit limit{bytes, old_.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &old_);
+    std::signal(SIGXFSZ, signal_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit old_{};
+  void (*signal_)(int);
+};
+
+}  // namespace
+
+TEST_CASE("A disk that fills up costs neither the old file nor the space", "[file]") {
+  const Scratch scratch;
+  const std::string path = (scratch.path / "plan.json").string();
+  scalewise::write_file(path, "old");
+  const std::string message = scalewise::test::error_message([&] {
+    const FileSizeLimit limit(4096);
+    scalewise::write_file(path, std::string(1 << 20, 'x'));
+  });
+  CHECK_THAT(message, Catch::Matchers::ContainsSubstring("is the disk full?"));
+  CHECK(content(path) == "old");
+  CHECK(scratch.files() == 1);
+}
+
+#endif

@@ -8,6 +8,7 @@
 #include "scalewise/registry.hpp"
 #include "scalewise/scalewise.hpp"
 #include "support/catch.hpp"
+#include "support/error_message.hpp"
 
 using namespace scalewise;
 using Json = nlohmann::ordered_json;
@@ -42,12 +43,7 @@ template <class Change>
 std::string complaint(Change&& change) {
   Json json = to_json(small_plan());
   change(json);
-  try {
-    read_plan(json.dump());
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
-  return "read";
+  return scalewise::test::error_message([&] { read_plan(json.dump()); });
 }
 
 }  // namespace

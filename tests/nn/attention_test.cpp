@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "scalewise/nn/rotary.hpp"
 #include "support/catch.hpp"
 #include "support/numeric_gradient.hpp"
 
@@ -23,7 +24,8 @@ using namespace scalewise::test;
 struct Core {
   AttentionSizes n;
   double scale = 0.37;
-  Matrix<double> q, k, v, p, o, dq, dk, dv, ds;
+  Dropout dropout;
+  Matrix<double> q, k, v, p, o, kept, dq, dk, dv, ds;
 
   explicit Core(const AttentionSizes& sizes, double deviation = 1) : n(sizes) {
     const Index queries = n.batch * n.query_tokens;
@@ -33,19 +35,20 @@ struct Core {
     v = normal_matrix(keys, n.kv_heads * n.head_dim, "v", deviation);
     p = Matrix<double>::Constant(n.batch * n.heads * n.query_tokens, n.key_tokens, 99);
     o = Matrix<double>::Constant(q.rows(), q.cols(), 99);
-    dq = dk = dv = ds = p;
+    dq = dk = dv = ds = kept = p;
     dq.setConstant(q.rows(), q.cols(), 99);
     dk.setConstant(k.rows(), k.cols(), 99);
     dv.setConstant(v.rows(), v.cols(), 99);
   }
 
   const Matrix<double>& forward() {
-    attention_forward(n, scale, read(q), read(k), read(v), view(p), view(o));
+    attention_scores(n, scale, read(q), read(k), view(p));
+    attention_mix(n, dropout, read(v), view(p), view(kept), view(o));
     return o;
   }
   void backward(const Matrix<double>& dout) {
-    attention_backward(n, scale, read(dout), read(q), read(k), read(v), read(p), view(ds), view(dq),
-                       view(dk), view(dv));
+    attention_backward(n, scale, dropout, read(dout), read(q), read(k), read(v), read(p),
+                       view(kept), view(ds), view(dq), view(dk), view(dv));
   }
 
   /// One entry of the output, from the definition.
@@ -88,7 +91,12 @@ std::string name(const AttentionSizes& n) {
          (n.causal ? ", causal" : "");
 }
 
-double largest(const Matrix<double>& m) { return m.cwiseAbs().maxCoeff(); }
+void rotate(Matrix<double>& x, Index tokens, Index head_dim, int sign) {
+  RotaryTable<double> table;
+  table.prepare(2, head_dim);  // too short: it has to grow
+  table.prepare(tokens, head_dim);
+  table.rotate(view(x), tokens, sign);
+}
 
 }  // namespace
 
@@ -181,7 +189,7 @@ TEST_CASE("A rotation multiplies pairs of features, as complex numbers, by a uni
   constexpr Index head_dim = 6;
   Matrix<double> x = normal_matrix(3 * tokens, 4 * head_dim, "x");
   const Matrix<double> before = x;
-  rotate(view(x), tokens, head_dim, 1);
+  rotate(x, tokens, head_dim, 1);
   double worst = 0;
   for (Index i = 0; i < x.rows(); ++i) {
     for (Index h = 0; h < 4; ++h) {
@@ -204,10 +212,10 @@ TEST_CASE("A rotation keeps lengths, and turning back undoes it") {
   for (const Index tokens : {1, 5, 100}) {  // 100: more rows than a tile
     Matrix<double> x = normal_matrix(3 * tokens, 4 * 6, "x");
     const Matrix<double> before = x;
-    rotate(view(x), tokens, 6, 1);
+    rotate(x, tokens, 6, 1);
     CHECK((x == before) == (tokens == 1));
     CHECK((x.rowwise().norm() - before.rowwise().norm()).cwiseAbs().maxCoeff() <= 64 * epsilon);
-    rotate(view(x), tokens, 6, -1);
+    rotate(x, tokens, 6, -1);
     CHECK(largest(x - before) <= 16 * epsilon);
   }
 }
@@ -218,8 +226,8 @@ TEST_CASE("Scores of rotated queries and keys depend on their distance alone") {
   Matrix<double> k(tokens, 6);
   q.rowwise() = normal_matrix(1, 6, "q").row(0);
   k.rowwise() = normal_matrix(1, 6, "k").row(0);
-  rotate(view(q), tokens, 6, 1);
-  rotate(view(k), tokens, 6, 1);
+  rotate(q, tokens, 6, 1);
+  rotate(k, tokens, 6, 1);
   const Matrix<double> scores = q * k.transpose();
   CHECK(std::abs(scores(1, 0) - scores(0, 1)) > 0.01);
   for (Index t = 1; t < tokens; ++t) {

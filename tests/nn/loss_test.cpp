@@ -29,6 +29,25 @@ std::vector<double> points() {
   return xs;
 }
 
+struct Activated {
+  double value = 0;
+  double slope = 0;
+};
+Activated activated(Activation kind, double x) {
+  Activated a;
+  nn::activate(kind, 1, &x, &a.value, &a.slope);
+  return a;
+}
+double activate(Activation kind, double x) { return activated(kind, x).value; }
+double activation_slope(Activation kind, double x) { return activated(kind, x).slope; }
+
+/// The loss alone, without the rows' own.
+double entropy(const ConstView<double>& logits, const std::vector<int>& targets,
+               View<double> gradient) {
+  Buffer<double> rows;
+  return cross_entropy(logits, std::span<const int>(targets), gradient, rows);
+}
+
 }  // namespace
 
 TEST_CASE("Activations have the values of their definitions") {
@@ -80,11 +99,43 @@ constexpr Index classes = 11;
 
 }  // namespace
 
+TEST_CASE("Activations in float agree with those in double, in rows of any length and in place") {
+  for (const Activation kind : {Activation::relu, Activation::gelu, Activation::silu}) {
+    for (const Index count : {Index{1}, Index{7}, Index{256}, Index{257}, Index{6001}}) {
+      std::vector<float> x(static_cast<std::size_t>(count));
+      for (Index i = 0; i < count; ++i) {
+        x[static_cast<std::size_t>(i)] = float(30 * (double(i) + 0.5) / double(count) - 15);
+      }
+      std::vector<float> value(x.size());
+      std::vector<float> slope = x;  // overwritten
+      nn::activate(kind, count, slope.data(), value.data(), slope.data());
+      double worst = 0;
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const Activated expected = activated(kind, double(x[i]));
+        worst = std::max({worst, std::abs(double(value[i]) - expected.value),
+                          std::abs(double(slope[i]) - expected.slope)});
+      }
+      CHECK(worst <= 15 * 5e-7);
+    }
+  }
+}
+
+TEST_CASE("The distribution function in float is accurate relative to its tail") {
+  for (double x = -12; x < 12; x += 1e-3) {
+    const auto at = float(x);
+    const float gauss = std::exp(-at * at / 2);
+    const double expected = 0.5 * std::erfc(-double(at) / std::sqrt(2.0));
+    const double error = std::abs(double(nn::detail::normal_distribution(at, gauss)) - expected);
+    if (error > (std::abs(x) <= 3 ? 6e-7 : 5e-6) * expected) FAIL_CHECK("at " << x);
+    if (error > 2e-7) FAIL_CHECK("at " << x);
+  }
+}
+
 TEST_CASE("Cross-entropy is the mean of minus the log-softmax of the targets") {
   const Matrix<double> logits = normal_matrix(rows, classes, "logits", 2);
   const std::vector<int> targets = random_ids(rows, classes, "targets");
   Matrix<double> gradient(rows, classes);
-  const double loss = cross_entropy(read(logits), targets, view(gradient));
+  const double loss = entropy(read(logits), targets, view(gradient));
   double expected = 0;
   for (Index i = 0; i < rows; ++i) {
     double total = 0;
@@ -101,10 +152,10 @@ TEST_CASE("Cross-entropy has the gradient of its central differences, and rows t
     const std::vector<int> targets = random_ids(rows, classes, "targets");
     Matrix<double> gradient(rows, classes);
     Matrix<double> scratch(rows, classes);
-    const double loss = cross_entropy(read(logits), targets, view(gradient));
+    const double loss = entropy(read(logits), targets, view(gradient));
     const auto worst = gradient_error(
         "logits", view(logits), gradient,
-        [&] { return cross_entropy(read(logits), targets, view(scratch)); }, std::max(1.0, loss));
+        [&] { return entropy(read(logits), targets, view(scratch)); }, std::max(1.0, loss));
     INFO(worst);
     CHECK(worst.accepted());
     CHECK(gradient.rowwise().sum().cwiseAbs().maxCoeff() <= 4 * epsilon);
@@ -117,9 +168,9 @@ TEST_CASE("Cross-entropy of huge logits is finite and exact") {
     Matrix<double> logits = Matrix<double>::Constant(1, classes, -size);
     logits(0, 4) = size;
     Matrix<double> gradient(1, classes);
-    CHECK(cross_entropy(read(logits), std::vector<int>{4}, view(gradient)) == 0);
+    CHECK(entropy(read(logits), std::vector<int>{4}, view(gradient)) == 0);
     CHECK(gradient.cwiseAbs().maxCoeff() < 1e-300);
-    CHECK(cross_entropy(read(logits), std::vector<int>{5}, view(gradient)) == 2 * size);
+    CHECK(entropy(read(logits), std::vector<int>{5}, view(gradient)) == 2 * size);
     CHECK(gradient(0, 4) == 1);
     CHECK(gradient(0, 5) == -1);
   }
@@ -129,7 +180,7 @@ TEST_CASE("Cross-entropy of a sure answer keeps the gradient of the others") {
   Matrix<double> logits = Matrix<double>::Zero(1, 2);
   logits(0, 0) = 30;
   Matrix<double> gradient(1, 2);
-  const double loss = cross_entropy(read(logits), std::vector<int>{0}, view(gradient));
+  const double loss = entropy(read(logits), std::vector<int>{0}, view(gradient));
   CHECK(std::abs(loss - std::log1p(std::exp(-30.0))) <= 64 * epsilon);
   CHECK(std::abs(gradient(0, 1) / (std::exp(-30.0) / (1 + std::exp(-30.0))) - 1) <= 4 * epsilon);
 }
@@ -138,7 +189,7 @@ TEST_CASE("Cross-entropy refuses a target that is no class") {
   const Matrix<double> logits = normal_matrix(2, classes, "logits");
   Matrix<double> gradient(2, classes);
   const auto loss = [&](int target) {
-    return cross_entropy(read(logits), std::vector<int>{0, target}, view(gradient));
+    return entropy(read(logits), std::vector<int>{0, target}, view(gradient));
   };
   CHECK_THROWS_AS(loss(-1), InvalidInput);
   CHECK_THROWS_AS(loss(classes), InvalidInput);

@@ -10,15 +10,13 @@
 #include "scalewise/registry.hpp"
 #include "support/catch.hpp"
 #include "support/numeric_gradient.hpp"
+#include "support/optimizers.hpp"
 
 namespace {
 
 using namespace scalewise;
 using namespace scalewise::nn;
 using namespace scalewise::test;
-
-constexpr Optimizer sgd = Optimizer::sgd;
-constexpr Optimizer adamw = Optimizer::adamw;
 
 Shape token_shape() {
   Shape s;

@@ -59,6 +59,9 @@ inline Matrix<double> normal_matrix(Index rows, Index columns, const std::string
   return m;
 }
 
+/// The largest size of an entry.
+inline double largest(const Matrix<double>& m) { return m.cwiseAbs().maxCoeff(); }
+
 /// Derivative of f() with respect to x, which f reads times `multiplier`; x is left as it was.
 template <class F>
 double central_difference(double& x, const F& f, double multiplier = 1) {

@@ -64,7 +64,7 @@ class JsonReader {
   }
   long integer() const {
     if (!json_.is_number_integer()) fail("a whole number");
-    if (json_.is_number_unsigned() && json_.get<unsigned long>() > (1UL << 62U)) {
+    if (json_.is_number_unsigned() && json_.get<unsigned long>() >= (1UL << 62U)) {
       fail("a whole number below 2^62");
     }
     return json_.get<long>();

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cmath>
-
+#include "scalewise/nn/dropout.hpp"
 #include "scalewise/nn/matrix.hpp"
 #include "scalewise/nn/parallel.hpp"
 
@@ -23,99 +22,109 @@ struct AttentionSizes {
   Eigen::Index kv_head(Eigen::Index head) const { return head / (heads / kv_heads); }
 };
 
-/// Softmax attention of every head of every sequence.
-/// Equation: P = softmax(scale q kᵀ), masked above the diagonal when causal; o = P v
-/// Shapes:   q (B*T, H*C), k (B*S, K*C), v (B*S, K*C) -> p (B*H*T, S), o (B*T, H*C)
-/// Requires: T <= S when causal.
+namespace detail {
+
+/// The part of a matrix that belongs to one head of one sequence.
+template <class V>
+V head_block(const V& x, Eigen::Index batch, Eigen::Index head, Eigen::Index tokens,
+             Eigen::Index head_dim) {
+  return block(x, batch * tokens, head * head_dim, tokens, head_dim);
+}
+
+}  // namespace detail
+
+/// Scores of every query against every key, masked ones included.
+/// Equation: S = scale q kᵀ
+/// Shapes:   q (B*T, H*C), k (B*S, K*C) -> s (B*H*T, S)
 template <class Scalar>
-void attention_forward(const AttentionSizes& n, Scalar scale, const ConstView<Scalar>& q,
-                       const ConstView<Scalar>& k, const ConstView<Scalar>& v, View<Scalar> p,
-                       View<Scalar> o) {
+void attention_scores(const AttentionSizes& n, Scalar scale, const ConstView<Scalar>& q,
+                      const ConstView<Scalar>& k, View<Scalar> s) {
   parallel_for(n.batch * n.heads, [&](Eigen::Index task) {
     const Eigen::Index b = task / n.heads;
     const Eigen::Index h = task % n.heads;
-    const Eigen::Index g = n.kv_head(h);
-    const auto q_h = block(q, b * n.query_tokens, h * n.head_dim, n.query_tokens, n.head_dim);
-    const auto k_h = block(k, b * n.key_tokens, g * n.head_dim, n.key_tokens, n.head_dim);
-    const auto v_h = block(v, b * n.key_tokens, g * n.head_dim, n.key_tokens, n.head_dim);
-    auto p_h = block(p, task * n.query_tokens, 0, n.query_tokens, n.key_tokens);
-    auto o_h = block(o, b * n.query_tokens, h * n.head_dim, n.query_tokens, n.head_dim);
-    p_h.noalias() = scale * q_h * k_h.transpose();
-    for (Eigen::Index t = 0; t < n.query_tokens; ++t) {
-      const Eigen::Index seen = n.causal ? t + 1 : n.key_tokens;
-      auto row = p_h.row(t);
-      const Scalar largest = row.head(seen).maxCoeff();
-      row.head(seen) = (row.head(seen).array() - largest).exp();
-      row.head(seen) /= row.head(seen).sum();
-      row.tail(n.key_tokens - seen).setZero();
-    }
-    o_h.noalias() = p_h * v_h;
+    auto s_h = block(s, task * n.query_tokens, 0, n.query_tokens, n.key_tokens);
+    s_h.noalias() = scale * detail::head_block(q, b, h, n.query_tokens, n.head_dim) *
+                    detail::head_block(k, b, n.kv_head(h), n.key_tokens, n.head_dim).transpose();
   });
 }
 
-/// Gradient of attention_forward.
-/// Equation: dv = Pᵀ do; dP = do vᵀ; dS = P * (dP - rowsum(dP * P)); dq = scale dS k;
-///           dk = scale dSᵀ q
-/// Shapes:   as attention_forward; ds (B*H*T, S) is scratch
+/// Turns scores into probabilities, in place, and mixes the values.
+/// Equation: P = softmax(S), masked above the diagonal when causal; o = dropout(P) v
+/// Shapes:   p (B*H*T, S): scores, then probabilities before dropout; v (B*S, K*C) -> o (B*T, H*C);
+///           kept (B*H*T, S) is scratch, used where dropout is on
+/// Requires: T <= S when causal.
+template <class Scalar>
+void attention_mix(const AttentionSizes& n, const Dropout& dropout, const ConstView<Scalar>& v,
+                   View<Scalar> p, View<Scalar> kept, View<Scalar> o) {
+  parallel_for(n.batch * n.heads, [&](Eigen::Index task) {
+    const Eigen::Index b = task / n.heads;
+    const Eigen::Index h = task % n.heads;
+    const Eigen::Index first = task * n.query_tokens;
+    auto p_h = block(p, first, 0, n.query_tokens, n.key_tokens);
+    for (Eigen::Index t = 0; t < n.query_tokens; ++t) {
+      const Eigen::Index seen = n.causal ? t + 1 : n.key_tokens;
+      auto row = p_h.row(t).head(seen).array();
+      row = (row - row.maxCoeff()).exp();
+      row *= 1 / row.sum();
+      p_h.row(t).tail(n.key_tokens - seen).setZero();
+    }
+    const auto v_h = detail::head_block(v, b, n.kv_head(h), n.key_tokens, n.head_dim);
+    auto o_h = detail::head_block(o, b, h, n.query_tokens, n.head_dim);
+    if (dropout.active()) {
+      auto kept_h = block(kept, first, 0, n.query_tokens, n.key_tokens);
+      kept_h = p_h;
+      dropout.apply(first * n.key_tokens, kept_h.size(), kept_h.data());
+      o_h.noalias() = kept_h * v_h;
+    } else {
+      o_h.noalias() = p_h * v_h;
+    }
+  });
+}
+
+/// Gradient of attention_scores and attention_mix together.
+/// Equation: dv = dropout(P)ᵀ do; dP = dropout(do vᵀ); dS = P * (dP - rowsum(dP * P));
+///           dq = scale dS k; dk = scale dSᵀ q
+/// Shapes:   as there; ds (B*H*T, S); kept is scratch again
 /// Writes:   overwrites dq, dk, dv and ds.
 template <class Scalar>
-void attention_backward(const AttentionSizes& n, Scalar scale, const ConstView<Scalar>& dout,
-                        const ConstView<Scalar>& q, const ConstView<Scalar>& k,
-                        const ConstView<Scalar>& v, const ConstView<Scalar>& p, View<Scalar> ds,
+void attention_backward(const AttentionSizes& n, Scalar scale, const Dropout& dropout,
+                        const ConstView<Scalar>& dout, const ConstView<Scalar>& q,
+                        const ConstView<Scalar>& k, const ConstView<Scalar>& v,
+                        const ConstView<Scalar>& p, View<Scalar> kept, View<Scalar> ds,
                         View<Scalar> dq, View<Scalar> dk, View<Scalar> dv) {
   // One task per key head, so that the heads that share it add up in one place.
   parallel_for(n.batch * n.kv_heads, [&](Eigen::Index task) {
     const Eigen::Index b = task / n.kv_heads;
     const Eigen::Index g = task % n.kv_heads;
-    const auto k_g = block(k, b * n.key_tokens, g * n.head_dim, n.key_tokens, n.head_dim);
-    const auto v_g = block(v, b * n.key_tokens, g * n.head_dim, n.key_tokens, n.head_dim);
-    auto dk_g = block(dk, b * n.key_tokens, g * n.head_dim, n.key_tokens, n.head_dim);
-    auto dv_g = block(dv, b * n.key_tokens, g * n.head_dim, n.key_tokens, n.head_dim);
+    const auto k_g = detail::head_block(k, b, g, n.key_tokens, n.head_dim);
+    const auto v_g = detail::head_block(v, b, g, n.key_tokens, n.head_dim);
+    auto dk_g = detail::head_block(dk, b, g, n.key_tokens, n.head_dim);
+    auto dv_g = detail::head_block(dv, b, g, n.key_tokens, n.head_dim);
     dk_g.setZero();
     dv_g.setZero();
     const Eigen::Index group = n.heads / n.kv_heads;
     for (Eigen::Index h = g * group; h < (g + 1) * group; ++h) {
-      const Eigen::Index rows = (b * n.heads + h) * n.query_tokens;
-      const auto q_h = block(q, b * n.query_tokens, h * n.head_dim, n.query_tokens, n.head_dim);
-      const auto do_h = block(dout, b * n.query_tokens, h * n.head_dim, n.query_tokens, n.head_dim);
-      const auto p_h = block(p, rows, 0, n.query_tokens, n.key_tokens);
-      auto ds_h = block(ds, rows, 0, n.query_tokens, n.key_tokens);
-      auto dq_h = block(dq, b * n.query_tokens, h * n.head_dim, n.query_tokens, n.head_dim);
-      dv_g.noalias() += p_h.transpose() * do_h;
+      const Eigen::Index first = (b * n.heads + h) * n.query_tokens;
+      const auto q_h = detail::head_block(q, b, h, n.query_tokens, n.head_dim);
+      const auto do_h = detail::head_block(dout, b, h, n.query_tokens, n.head_dim);
+      const auto p_h = block(p, first, 0, n.query_tokens, n.key_tokens);
+      auto ds_h = block(ds, first, 0, n.query_tokens, n.key_tokens);
       ds_h.noalias() = do_h * v_g.transpose();
+      if (dropout.active()) {
+        auto kept_h = block(kept, first, 0, n.query_tokens, n.key_tokens);
+        kept_h = p_h;
+        dropout.apply(first * n.key_tokens, kept_h.size(), kept_h.data());
+        dropout.apply(first * n.key_tokens, ds_h.size(), ds_h.data());
+        dv_g.noalias() += kept_h.transpose() * do_h;
+      } else {
+        dv_g.noalias() += p_h.transpose() * do_h;
+      }
       for (Eigen::Index t = 0; t < n.query_tokens; ++t) {
         const Scalar along = ds_h.row(t).dot(p_h.row(t));
-        ds_h.row(t) = p_h.row(t).cwiseProduct((ds_h.row(t).array() - along).matrix());
+        ds_h.row(t).array() = p_h.row(t).array() * (ds_h.row(t).array() - along);
       }
-      dq_h.noalias() = scale * ds_h * k_g;
+      detail::head_block(dq, b, h, n.query_tokens, n.head_dim).noalias() = scale * ds_h * k_g;
       dk_g.noalias() += scale * ds_h.transpose() * q_h;
-    }
-  });
-}
-
-/// Rotary position embedding, in place; `sign` -1 turns back, which is the gradient.
-/// Equation: features (c, c + C/2) of a head at position t turn by t * 10000^(-2c/C)
-/// Source:   Su et al. 2021 (arXiv:2104.09864v5), eq. (34), with the halves of a head as pairs.
-/// Shapes:   x (B*T, heads*C)
-/// Requires: an even number of features per head.
-template <class Scalar>
-void rotate(View<Scalar> x, Eigen::Index tokens, Eigen::Index head_dim, int sign) {
-  const Eigen::Index half = head_dim / 2;
-  parallel_tiles(x.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
-    for (Eigen::Index i = begin; i < begin + rows; ++i) {
-      const auto position = static_cast<double>(i % tokens);
-      for (Eigen::Index c = 0; c < half; ++c) {
-        const double frequency =
-            std::pow(10000.0, -2.0 * static_cast<double>(c) / static_cast<double>(head_dim));
-        const auto cosine = static_cast<Scalar>(std::cos(position * frequency));
-        const auto sine = static_cast<Scalar>(sign * std::sin(position * frequency));
-        for (Eigen::Index at = c; at < x.cols(); at += head_dim) {
-          const Scalar a = x(i, at);
-          const Scalar b = x(i, at + half);
-          x(i, at) = a * cosine - b * sine;
-          x(i, at + half) = a * sine + b * cosine;
-        }
-      }
     }
   });
 }

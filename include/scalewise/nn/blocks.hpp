@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -9,6 +10,7 @@
 #include "scalewise/nn/attention.hpp"
 #include "scalewise/nn/config.hpp"
 #include "scalewise/nn/norm.hpp"
+#include "scalewise/nn/pass.hpp"
 #include "scalewise/nn/weight.hpp"
 
 namespace scalewise::nn {
@@ -24,38 +26,43 @@ struct NormLayer {
   Weight<Scalar> gain;
   Weight<Scalar> bias;
   NormCache<Scalar> cache;
-  Matrix<Scalar> scaled_gain;  // (1, C), times the multiplier
-  Matrix<Scalar> scaled_bias;
-  Matrix<Scalar> dgain;
-  Matrix<Scalar> dbias;
+  Buffer<Scalar> scaled_gain;  // (1, C), times the multiplier
+  Buffer<Scalar> scaled_bias;
+  Buffer<Scalar> dgain;
+  Buffer<Scalar> dbias;
 
   /// Shapes: x (N, C) -> y (N, C)
   void forward(const ConstView<Scalar>& x, View<Scalar> y) {
-    if (gain.present()) scaled_gain = gain.multiplier * gain.value();
-    if (bias.present()) scaled_bias = bias.multiplier * bias.value();
-    const ConstView<Scalar> g = read(scaled_gain);
-    const ConstView<Scalar> b = read(scaled_bias);
+    if (gain.present()) scaled_gain.shape(1, x.cols()) = gain.multiplier * gain.value();
+    if (bias.present()) scaled_bias.shape(1, x.cols()) = bias.multiplier * bias.value();
+    const ConstView<Scalar> g = scaled_gain.read();
+    const ConstView<Scalar> b = scaled_bias.read();
     norm_forward(kind, x, gain.present() ? &g : nullptr, bias.present() ? &b : nullptr, epsilon,
                  cache, y);
   }
 
-  /// Shapes: dy (N, C) -> dx (N, C). Writes: overwrites dx, accumulates gain and bias gradients.
-  void backward(const ConstView<Scalar>& dy, View<Scalar> dx) {
-    dgain.setZero(1, dy.cols());
-    dbias.setZero(1, dy.cols());
-    const ConstView<Scalar> g = read(scaled_gain);
-    View<Scalar> dg = view(dgain);
-    View<Scalar> db = view(dbias);
-    norm_backward(kind, dy, gain.present() ? &g : nullptr, cache, dx,
-                  gain.present() ? &dg : nullptr, bias.present() ? &db : nullptr);
-    if (gain.present()) gain.gradient() += gain.multiplier * dgain;
-    if (bias.present()) bias.gradient() += bias.multiplier * dbias;
+  /// dx = the gradient, and beside_factor * beside where that is given.
+  /// Shapes: dy, x, beside (N, C) -> dx (N, C).
+  /// Writes: overwrites dx and the gradients of gain and bias.
+  void backward(const ConstView<Scalar>& dy, const ConstView<Scalar>& x, View<Scalar> dx,
+                const ConstView<Scalar>* beside = nullptr, Scalar beside_factor = 1) {
+    const ConstView<Scalar> g = scaled_gain.read();
+    View<Scalar> dg = dgain.shape(1, dy.cols());
+    View<Scalar> db = dbias.shape(1, dy.cols());
+    dg.setZero();
+    db.setZero();
+    norm_backward(kind, dy, x, gain.present() ? &g : nullptr, cache, dx,
+                  gain.present() ? &dg : nullptr, bias.present() ? &db : nullptr, beside,
+                  beside_factor);
+    if (gain.present()) gain.gradient() = gain.multiplier * dg;
+    if (bias.present()) bias.gradient() = bias.multiplier * db;
   }
 };
 
 /// Attention with its four matrices: self-attention when keys come from the same rows as queries.
 template <class Scalar>
 struct AttentionLayer {
+  std::string name;  // what observers and dropout know it by, ending in a dot
   AttentionSizes sizes;
   Scalar scale = 1;
   bool rotary = false;
@@ -63,82 +70,93 @@ struct AttentionLayer {
   Weight<Scalar> query_bias, key_bias, value_bias, output_bias;
   Weight<Scalar> qk_scale;  // normalized transformer: queries and keys of unit norm, times this
 
-  Matrix<Scalar> q, k, v, p, o;                         // what the core reads and writes
-  Matrix<Scalar> q_unit, k_unit, q_inverse, k_inverse;  // before qk_scale
-  Matrix<Scalar> dq, dk, dv, ds, dout;
+  Buffer<Scalar> q, k, v, p, o;                         // what the core reads and writes
+  Buffer<Scalar> q_unit, k_unit, q_inverse, k_inverse;  // before qk_scale
 
   /// Shapes: x (B*T, C), source (B*S, C) -> y (B*T, C)
-  void forward(const ConstView<Scalar>& x, const ConstView<Scalar>& source, View<Scalar> y) {
-    q.resize(x.rows(), sizes.heads * sizes.head_dim);
-    k.resize(source.rows(), sizes.kv_heads * sizes.head_dim);
-    v.resize(source.rows(), sizes.kv_heads * sizes.head_dim);
-    p.resize(sizes.batch * sizes.heads * sizes.query_tokens, sizes.key_tokens);
-    o.resize(x.rows(), q.cols());
-    linear_forward(query, query_bias, x, view(q));
-    linear_forward(key, key_bias, source, view(k));
-    linear_forward(value, value_bias, source, view(v));
+  void forward(Pass<Scalar>& pass, const ConstView<Scalar>& x, const ConstView<Scalar>& source,
+               View<Scalar> y) {
+    View<Scalar> queries = q.shape(x.rows(), sizes.heads * sizes.head_dim);
+    View<Scalar> keys = k.shape(source.rows(), sizes.kv_heads * sizes.head_dim);
+    View<Scalar> values = v.shape(source.rows(), sizes.kv_heads * sizes.head_dim);
+    linear_forward(query, query_bias, x, queries);
+    linear_forward(key, key_bias, source, keys);
+    linear_forward(value, value_bias, source, values);
     if (rotary) {
-      rotate(view(q), sizes.query_tokens, sizes.head_dim, 1);
-      rotate(view(k), sizes.key_tokens, sizes.head_dim, 1);
+      pass.rotary.prepare(std::max(sizes.query_tokens, sizes.key_tokens), sizes.head_dim);
+      pass.rotary.rotate(queries, sizes.query_tokens, 1);
+      pass.rotary.rotate(keys, sizes.key_tokens, 1);
     }
     if (qk_scale.present()) {
-      unit_heads(q, q_unit, q_inverse);
-      unit_heads(k, k_unit, k_inverse);
+      unit_heads(queries, q_unit, q_inverse);
+      unit_heads(keys, k_unit, k_inverse);
     }
-    attention_forward(sizes, scale, read(q), read(k), read(v), view(p), view(o));
-    linear_forward(output, output_bias, read(o), y);
+    View<Scalar> scores = p.shape(sizes.batch * sizes.heads * sizes.query_tokens, sizes.key_tokens);
+    attention_scores(sizes, scale, q.read(), k.read(), scores);
+    pass.show(name, "scores", p.read());
+    const Dropout dropout = pass.dropout_of(name, "probabilities");
+    if (dropout.active()) pass.kept.shape(scores.rows(), scores.cols());
+    attention_mix(sizes, dropout, v.read(), scores, pass.kept.view(),
+                  o.shape(x.rows(), queries.cols()));
+    pass.show(name, "probabilities", p.read());
+    linear_forward(output, output_bias, o.read(), y);
   }
 
   /// Shapes: dy (B*T, C) -> dx (B*T, C), dsource (B*S, C)
-  /// Writes: overwrites dx, adds to dsource (which may be dx), accumulates weight gradients.
-  void backward(const ConstView<Scalar>& dy, const ConstView<Scalar>& x,
+  /// Writes: overwrites dx and the weights' gradients, adds to dsource, which may be dx.
+  void backward(Pass<Scalar>& pass, const ConstView<Scalar>& dy, const ConstView<Scalar>& x,
                 const ConstView<Scalar>& source, View<Scalar> dx, View<Scalar> dsource) {
-    dout.resize(o.rows(), o.cols());
-    dq.resize(q.rows(), q.cols());
-    dk.resize(k.rows(), k.cols());
-    dv.resize(v.rows(), v.cols());
-    ds.resize(p.rows(), p.cols());
-    linear_backward(output, output_bias, read(o), dy, view(dout));
-    attention_backward(sizes, scale, read(dout), read(q), read(k), read(v), read(p), view(ds),
-                       view(dq), view(dk), view(dv));
+    View<Scalar> dq = pass.dquery.shape(q.rows(), q.cols());
+    View<Scalar> dk = pass.dkey.shape(k.rows(), k.cols());
+    View<Scalar> dv = pass.dvalue.shape(v.rows(), v.cols());
+    View<Scalar> ds = pass.dscores.shape(p.rows(), p.cols());
+    linear_backward(output, output_bias, o.read(), dy, pass.dattended.shape(o.rows(), o.cols()));
+    const Dropout dropout = pass.dropout_of(name, "probabilities");
+    if (dropout.active()) pass.kept.shape(p.rows(), p.cols());
+    attention_backward(sizes, scale, dropout, pass.dattended.read(), q.read(), k.read(), v.read(),
+                       p.read(), pass.kept.view(), ds, dq, dk, dv);
+    pass.show_gradient(name, "scores", pass.dscores.read());
     if (qk_scale.present()) {
+      qk_scale.gradient().setZero();
       unit_heads_backward(dq, q_unit, q_inverse);
       unit_heads_backward(dk, k_unit, k_inverse);
     }
     if (rotary) {
-      rotate(view(dq), sizes.query_tokens, sizes.head_dim, -1);
-      rotate(view(dk), sizes.key_tokens, sizes.head_dim, -1);
+      pass.rotary.rotate(dq, sizes.query_tokens, -1);
+      pass.rotary.rotate(dk, sizes.key_tokens, -1);
     }
-    linear_backward(query, query_bias, x, read(dq), dx);
-    linear_backward(key, key_bias, source, read(dk), dsource, true);
-    linear_backward(value, value_bias, source, read(dv), dsource, true);
+    linear_backward(query, query_bias, x, pass.dquery.read(), dx);
+    linear_backward(key, key_bias, source, pass.dkey.read(), dsource, true);
+    linear_backward(value, value_bias, source, pass.dvalue.read(), dsource, true);
   }
 
  private:
   /// x <- qk_scale * x / ‖x‖ per head. Shapes: x (N, H*D), unit (N, H*D), inverse (N, H)
-  void unit_heads(Matrix<Scalar>& x, Matrix<Scalar>& unit, Matrix<Scalar>& inverse) {
-    unit.resize(x.rows(), x.cols());
-    inverse.resize(x.rows(), sizes.heads);
+  void unit_heads(View<Scalar> x, Buffer<Scalar>& unit, Buffer<Scalar>& inverse) {
+    View<Scalar> units = unit.shape(x.rows(), x.cols());
+    View<Scalar> inverses = inverse.shape(x.rows(), sizes.heads);
+    const ConstView<Scalar> in = nn::read(x);
     for (Eigen::Index h = 0; h < sizes.heads; ++h) {
       const Eigen::Index at = h * sizes.head_dim;
-      unit_forward(block(read(x), 0, at, x.rows(), sizes.head_dim),
-                   block(view(unit), 0, at, x.rows(), sizes.head_dim),
-                   block(view(inverse), 0, h, x.rows(), 1));
+      unit_forward(block(in, 0, at, x.rows(), sizes.head_dim),
+                   block(units, 0, at, x.rows(), sizes.head_dim),
+                   block(inverses, 0, h, x.rows(), 1));
     }
-    x = (unit.array().rowwise() * (qk_scale.multiplier * qk_scale.value().row(0)).array()).matrix();
+    scale_columns(qk_scale.multiplier, unit.read(), qk_scale.value(), x);
   }
 
-  /// Turns dx into the gradient before unit_heads, and accumulates that of qk_scale.
-  void unit_heads_backward(Matrix<Scalar>& dx, const Matrix<Scalar>& unit,
-                           const Matrix<Scalar>& inverse) {
-    qk_scale.gradient() += qk_scale.multiplier * dx.cwiseProduct(unit).colwise().sum();
-    dx = (dx.array().rowwise() * (qk_scale.multiplier * qk_scale.value().row(0)).array()).matrix();
+  /// Turns dx into the gradient before unit_heads, and adds to that of qk_scale.
+  void unit_heads_backward(View<Scalar> dx, const Buffer<Scalar>& unit,
+                           const Buffer<Scalar>& inverse) {
+    const ConstView<Scalar> d = nn::read(dx);
+    sum_products(qk_scale.multiplier, d, unit.read(), qk_scale.gradient());
+    scale_columns(qk_scale.multiplier, d, qk_scale.value(), dx);
     for (Eigen::Index h = 0; h < sizes.heads; ++h) {
       const Eigen::Index at = h * sizes.head_dim;
-      unit_backward(block(read(dx), 0, at, dx.rows(), sizes.head_dim),
-                    block(read(unit), 0, at, dx.rows(), sizes.head_dim),
-                    block(read(inverse), 0, h, dx.rows(), 1),
-                    block(view(dx), 0, at, dx.rows(), sizes.head_dim));
+      unit_backward(block(d, 0, at, dx.rows(), sizes.head_dim),
+                    block(unit.read(), 0, at, dx.rows(), sizes.head_dim),
+                    block(inverse.read(), 0, h, dx.rows(), 1),
+                    block(dx, 0, at, dx.rows(), sizes.head_dim));
     }
   }
 };
@@ -147,76 +165,116 @@ struct AttentionLayer {
 /// The normalized transformer scales u = up x by up_scale and g = gate x by √C gate_scale.
 template <class Scalar>
 struct MlpLayer {
+  std::string name;  // what observers know it by, ending in a dot
   Activation activation = Activation::gelu;
   Weight<Scalar> up, gate, down;
   Weight<Scalar> up_bias, gate_bias, down_bias;
   Weight<Scalar> up_scale, gate_scale;
 
-  Matrix<Scalar> u, g, u_raw, g_raw, hidden;
-  Matrix<Scalar> du, dg, dhidden;
+  Buffer<Scalar> u, u_raw, g_raw;  // up x when gated; before the scales
+  Buffer<Scalar> slope;            // f' at gate x when gated, else at up x
+  Buffer<Scalar> active;           // f(gate x) when gated
+  Buffer<Scalar> hidden;           // what down reads
 
-  /// Shapes: x (N, C) -> y (N, C); u, g, hidden (N, F)
-  void forward(const ConstView<Scalar>& x, View<Scalar> y) {
-    const Eigen::Index rows = x.rows();
+  /// Shapes: x (N, C) -> y (N, C); u, slope, active, hidden (N, F)
+  void forward(Pass<Scalar>& pass, const ConstView<Scalar>& x, View<Scalar> y) {
     const Eigen::Index width = up.value().cols();
-    u.resize(rows, width);
-    hidden.resize(rows, width);
-    linear_forward(up, up_bias, x, view(u));
-    rescale(up_scale, 1, u, u_raw);
-    if (gate.present()) {
-      g.resize(rows, width);
-      linear_forward(gate, gate_bias, x, view(g));
-      rescale(gate_scale, std::sqrt(static_cast<Scalar>(x.cols())), g, g_raw);
+    View<Scalar> h = hidden.shape(x.rows(), width);
+    View<Scalar> s = slope.shape(x.rows(), width);
+    if (!gate.present()) {
+      rescaled_linear(up, up_bias, up_scale, 1, x, s, u_raw,
+                      [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
+                        for (Eigen::Index i = 0; i < tile.rows(); ++i) {
+                          Scalar* in = tile.row(i).data();
+                          activate(activation, tile.cols(), in, &h(row + i, column), in);
+                        }
+                      });
+    } else {
+      View<Scalar> a = active.shape(x.rows(), width);
+      View<Scalar> linear = u.shape(x.rows(), width);
+      const auto nothing = [](Eigen::Index, Eigen::Index, const View<Scalar>&) {};
+      rescaled_linear(up, up_bias, up_scale, 1, x, linear, u_raw, nothing);
+      rescaled_linear(gate, gate_bias, gate_scale, std::sqrt(static_cast<Scalar>(x.cols())), x, s,
+                      g_raw, [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
+                        for (Eigen::Index i = 0; i < tile.rows(); ++i) {
+                          Scalar* in = tile.row(i).data();
+                          activate(activation, tile.cols(), in, &a(row + i, column), in);
+                        }
+                        auto product = block(h, row, column, tile.rows(), tile.cols());
+                        product =
+                            block(a, row, column, tile.rows(), tile.cols())
+                                .cwiseProduct(block(linear, row, column, tile.rows(), tile.cols()));
+                      });
     }
-    parallel_tiles(rows, 32, [&](Eigen::Index begin, Eigen::Index count) {
-      for (Eigen::Index i = begin * width; i < (begin + count) * width; ++i) {
-        hidden.data()[i] = gate.present() ? activate(activation, g.data()[i]) * u.data()[i]
-                                          : activate(activation, u.data()[i]);
-      }
-    });
-    linear_forward(down, down_bias, read(hidden), y);
+    pass.show(name, "hidden", hidden.read());
+    linear_forward(down, down_bias, hidden.read(), y);
   }
 
-  /// Shapes: dy (N, C) -> dx (N, C). Writes: overwrites dx, accumulates weight gradients.
-  void backward(const ConstView<Scalar>& dy, const ConstView<Scalar>& x, View<Scalar> dx) {
-    const Eigen::Index rows = x.rows();
-    const Eigen::Index width = u.cols();
-    dhidden.resize(rows, width);
-    du.resize(rows, width);
-    if (gate.present()) dg.resize(rows, width);
-    linear_backward(down, down_bias, read(hidden), dy, view(dhidden));
-    parallel_tiles(rows, 32, [&](Eigen::Index begin, Eigen::Index count) {
-      for (Eigen::Index i = begin * width; i < (begin + count) * width; ++i) {
-        const Scalar d = dhidden.data()[i];
-        if (gate.present()) {
-          du.data()[i] = d * activate(activation, g.data()[i]);
-          dg.data()[i] = d * u.data()[i] * activation_slope(activation, g.data()[i]);
-        } else {
-          du.data()[i] = d * activation_slope(activation, u.data()[i]);
-        }
+  /// Shapes: dy (N, C) -> dx (N, C). Writes: overwrites dx and the weights' gradients.
+  void backward(Pass<Scalar>& pass, const ConstView<Scalar>& dy, const ConstView<Scalar>& x,
+                View<Scalar> dx) {
+    View<Scalar> dhidden = pass.dhidden.shape(hidden.rows(), hidden.cols());
+    if (!gate.present()) {
+      linear_backward(down, down_bias, hidden.read(), dy, dhidden, false,
+                      [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
+                        if (pass.observer) return;  // it sees the gradient before this
+                        times_slope(row, column, tile);
+                      });
+      if (pass.observer) {
+        pass.show_gradient(name, "hidden", pass.dhidden.read());
+        product_tiles(dhidden, [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
+          times_slope(row, column, tile);
+        });
       }
-    });
-    rescale_backward(up_scale, 1, u_raw, du);
-    linear_backward(up, up_bias, x, read(du), dx);
-    if (gate.present()) {
-      rescale_backward(gate_scale, std::sqrt(static_cast<Scalar>(x.cols())), g_raw, dg);
-      linear_backward(gate, gate_bias, x, read(dg), dx, true);
+      rescaled_backward(up_scale, 1, u_raw, dhidden);
+      linear_backward(up, up_bias, x, pass.dhidden.read(), dx);
+      return;
     }
+    linear_backward(down, down_bias, hidden.read(), dy, dhidden);
+    pass.show_gradient(name, "hidden", pass.dhidden.read());
+    View<Scalar> dgate = pass.dgate.shape(hidden.rows(), hidden.cols());
+    product_tiles(dhidden, [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
+      const auto same = [&](const auto& m) {
+        return block(m, row, column, tile.rows(), tile.cols());
+      };
+      same(dgate) = tile.cwiseProduct(same(u.read())).cwiseProduct(same(slope.read()));
+      tile = tile.cwiseProduct(same(active.read()));
+    });
+    rescaled_backward(up_scale, 1, u_raw, dhidden);
+    linear_backward(up, up_bias, x, pass.dhidden.read(), dx);
+    rescaled_backward(gate_scale, std::sqrt(static_cast<Scalar>(x.cols())), g_raw, dgate);
+    linear_backward(gate, gate_bias, x, pass.dgate.read(), dx, true);
   }
 
  private:
-  static void rescale(const Weight<Scalar>& scale, Scalar factor, Matrix<Scalar>& x,
-                      Matrix<Scalar>& raw) {
-    if (!scale.present()) return;
-    raw = x;
-    x = (x.array().rowwise() * (factor * scale.multiplier * scale.value().row(0)).array()).matrix();
+  void times_slope(Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
+    tile = tile.cwiseProduct(block(slope.read(), row, column, tile.rows(), tile.cols()));
   }
-  static void rescale_backward(const Weight<Scalar>& scale, Scalar factor,
-                               const Matrix<Scalar>& raw, Matrix<Scalar>& dx) {
+
+  /// y = factor scale * (x W + b), or x W + b without a scale; raw is y before the scale.
+  template <class Finish>
+  static void rescaled_linear(const Weight<Scalar>& w, const Weight<Scalar>& b,
+                              const Weight<Scalar>& scale, Scalar factor,
+                              const ConstView<Scalar>& x, View<Scalar> y, Buffer<Scalar>& raw,
+                              const Finish& finish) {
+    if (!scale.present()) return linear_forward(w, b, x, y, finish);
+    View<Scalar> before = raw.shape(y.rows(), y.cols());
+    linear_forward(w, b, x, y, [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
+      block(before, row, column, tile.rows(), tile.cols()) = tile;
+      tile.array().rowwise() *=
+          factor * scale.multiplier * scale.value().row(0).segment(column, tile.cols()).array();
+      finish(row, column, tile);
+    });
+  }
+
+  /// Turns dy into the gradient before the scale, and overwrites that of the scale.
+  static void rescaled_backward(const Weight<Scalar>& scale, Scalar factor,
+                                const Buffer<Scalar>& raw, View<Scalar> dy) {
     if (!scale.present()) return;
-    scale.gradient() += factor * scale.multiplier * dx.cwiseProduct(raw).colwise().sum();
-    dx = (dx.array().rowwise() * (factor * scale.multiplier * scale.value().row(0)).array())
-             .matrix();
+    const ConstView<Scalar> d = nn::read(dy);
+    scale.gradient().setZero();
+    sum_products(factor * scale.multiplier, d, raw.read(), scale.gradient());
+    scale_columns(factor * scale.multiplier, d, scale.value(), dy);
   }
 };
 

@@ -209,7 +209,7 @@ inline void require_same_run(const std::string& path, const CheckpointInfo& save
 /// Throws:   InvalidInput for the first tensor that is not the same.
 template <class Scalar>
 void require_same_tensors(const std::string& path, const CheckpointContent<Scalar>& content,
-                          Parameters<Scalar>& parameters) {
+                          const Parameters<Scalar>& parameters) {
   const auto shown = [](const std::string& name, std::int64_t rows, std::int64_t columns) {
     return name + " of " + std::to_string(rows) + " x " + std::to_string(columns);
   };
@@ -222,7 +222,7 @@ void require_same_tensors(const std::string& path, const CheckpointContent<Scala
       saved = shown(tensor.name, tensor.rows, tensor.columns);
     }
     if (i < parameters.size()) {
-      const View<Scalar> value = parameters.value(i);
+      const ConstView<Scalar> value = parameters.value(i);
       wanted = shown(parameters.name(i), value.rows(), value.cols());
     }
     if (saved != wanted) refuse_checkpoint(path, saved, wanted, "the model has another shape");
@@ -246,7 +246,7 @@ inline void require_same_moments(const std::string& path, const char* which, std
 /// whole or not at all, and which is on disk when this returns. docs/training.md has the format.
 /// Throws:   InvalidInput when not all can be written; what was there before is then still there.
 template <class Scalar>
-void save_checkpoint(const std::string& path, Parameters<Scalar>& parameters,
+void save_checkpoint(const std::string& path, const Parameters<Scalar>& parameters,
                      const OptimizerState<Scalar>& state, const CheckpointInfo& info) {
   ByteWriter body;
   body.number(static_cast<std::uint32_t>(sizeof(Scalar)));
@@ -257,12 +257,12 @@ void save_checkpoint(const std::string& path, Parameters<Scalar>& parameters,
   body.number(static_cast<std::int64_t>(state.steps));
   body.number(static_cast<std::uint64_t>(parameters.size()));
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const View<Scalar> value = parameters.value(i);
+    const ConstView<Scalar> value = parameters.value(i);
     body.text(parameters.name(i));
     body.number(static_cast<std::int64_t>(value.rows()));
     body.number(static_cast<std::int64_t>(value.cols()));
   }
-  const View<Scalar> values = parameters.values();
+  const ConstView<Scalar> values = parameters.values();
   detail::write_numbers(body, values.data(), values.size());
   detail::write_numbers(body, state.first.data(), state.first.size());
   detail::write_numbers(body, state.second.data(), state.second.size());

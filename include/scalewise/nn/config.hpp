@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstdint>
+
 #include "scalewise/core/error.hpp"
 #include "scalewise/core/print.hpp"
 #include "scalewise/nn/activation.hpp"
@@ -21,12 +23,17 @@ struct Config {
   bool causal = true;                        // of the main stack; a decoder's always is
   bool rotary = false;
   double norm_epsilon = 1e-5;
+  double dropout = 0;  // of embeddings, attention probabilities and what blocks return
+  std::uint64_t dropout_seed = 0;
 };
 
 /// Throws:   InvalidInput for a combination that the reference transformer does not have.
 inline void check(const Config& config, const Shape& shape) {
   if (!(config.norm_epsilon >= 0 && config.norm_epsilon < 1)) {
     throw InvalidInput("norm_epsilon", number_text(config.norm_epsilon), "a number from 0 to 1");
+  }
+  if (!(config.dropout >= 0 && config.dropout < 1)) {
+    throw InvalidInput("dropout", number_text(config.dropout), "a probability below 1");
   }
   if (shape.input == Input::patch && shape.encoder_depth > 0) {
     throw InvalidInput("encoder_depth", std::to_string(shape.encoder_depth), "0 with patch input");

@@ -2,22 +2,40 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
+
 #include "scalewise/nn/matrix.hpp"
 #include "scalewise/nn/parallel.hpp"
 
 namespace scalewise::nn {
 
-/// Rows of one tile of a product; the same whatever the number of threads.
-inline constexpr Eigen::Index tile_rows = 128;
+/// Runs task(row, column, tile of c) over the tiles of a product. The tiles depend on the size of c
+/// only: at most 256 x 1024, and at least two unless c is small.
+template <class Scalar, class Task>
+void product_tiles(View<Scalar> c, const Task& task) {
+  const auto cut = [](Eigen::Index size, Eigen::Index parts) {
+    return std::max<Eigen::Index>(16, ((size + parts - 1) / parts + 15) / 16 * 16);
+  };
+  const Eigen::Index rows = cut(c.rows(), std::max<Eigen::Index>(2, (c.rows() + 255) / 256));
+  const Eigen::Index columns = cut(c.cols(), (c.cols() + 1023) / 1024);
+  const Eigen::Index across = (c.cols() + columns - 1) / columns;
+  parallel_for((c.rows() + rows - 1) / rows * across, [&](Eigen::Index i) {
+    const Eigen::Index row = i / across * rows;
+    const Eigen::Index column = i % across * columns;
+    task(row, column,
+         block(c, row, column, std::min(rows, c.rows() - row),
+               std::min(columns, c.cols() - column)));
+  });
+}
 
 /// c (+)= factor * a b
 /// Shapes:   a (N, K), b (K, M) -> c (N, M)
 template <class Scalar>
 void multiply(Scalar factor, const ConstView<Scalar>& a, const ConstView<Scalar>& b, View<Scalar> c,
               bool accumulate = false) {
-  parallel_tiles(c.rows(), tile_rows, [&](Eigen::Index row, Eigen::Index rows) {
-    if (!accumulate) c.middleRows(row, rows).setZero();
-    c.middleRows(row, rows).noalias() += factor * a.middleRows(row, rows) * b;
+  product_tiles(c, [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
+    if (!accumulate) tile.setZero();
+    tile.noalias() += factor * a.middleRows(row, tile.rows()) * b.middleCols(column, tile.cols());
   });
 }
 
@@ -26,20 +44,76 @@ void multiply(Scalar factor, const ConstView<Scalar>& a, const ConstView<Scalar>
 template <class Scalar>
 void multiply_transposed_a(Scalar factor, const ConstView<Scalar>& a, const ConstView<Scalar>& b,
                            View<Scalar> c, bool accumulate = false) {
-  parallel_tiles(c.rows(), tile_rows, [&](Eigen::Index row, Eigen::Index rows) {
-    if (!accumulate) c.middleRows(row, rows).setZero();
-    c.middleRows(row, rows).noalias() += factor * a.middleCols(row, rows).transpose() * b;
+  product_tiles(c, [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
+    if (!accumulate) tile.setZero();
+    tile.noalias() +=
+        factor * a.middleCols(row, tile.rows()).transpose() * b.middleCols(column, tile.cols());
   });
 }
 
-/// c (+)= factor * a bᵀ
+/// c (+)= factor * a bᵀ; finish(row, column, tile) works on each tile while it is in cache.
 /// Shapes:   a (N, K), b (M, K) -> c (N, M)
+template <class Scalar, class Finish>
+void multiply_transposed_b(Scalar factor, const ConstView<Scalar>& a, const ConstView<Scalar>& b,
+                           View<Scalar> c, bool accumulate, const Finish& finish) {
+  product_tiles(c, [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
+    if (!accumulate) tile.setZero();
+    tile.noalias() +=
+        factor * a.middleRows(row, tile.rows()) * b.middleRows(column, tile.cols()).transpose();
+    finish(row, column, tile);
+  });
+}
+
+/// The same without finish.
 template <class Scalar>
 void multiply_transposed_b(Scalar factor, const ConstView<Scalar>& a, const ConstView<Scalar>& b,
                            View<Scalar> c, bool accumulate = false) {
-  parallel_tiles(c.rows(), tile_rows, [&](Eigen::Index row, Eigen::Index rows) {
-    if (!accumulate) c.middleRows(row, rows).setZero();
-    c.middleRows(row, rows).noalias() += factor * a.middleRows(row, rows) * b.transpose();
+  multiply_transposed_b(factor, a, b, c, accumulate,
+                        [](Eigen::Index, Eigen::Index, const View<Scalar>&) {});
+}
+
+/// sums (+)= factor * the sum of the rows of x
+/// Shapes:   x (N, C) -> sums (1, C)
+template <class Scalar>
+void sum_rows(Scalar factor, const ConstView<Scalar>& x, View<Scalar> sums,
+              bool accumulate = false) {
+  parallel_tiles(x.cols(), 64, [&](Eigen::Index column, Eigen::Index columns) {
+    Eigen::Array<Scalar, 1, 64> total;
+    total.head(columns).setZero();
+    for (Eigen::Index i = 0; i < x.rows(); ++i) {
+      total.head(columns) += x.row(i).segment(column, columns).array();
+    }
+    auto out = sums.row(0).segment(column, columns).array();
+    if (!accumulate) out.setZero();
+    out += factor * total.head(columns);
+  });
+}
+
+/// sums += factor * the sum of the rows of x * y, entry by entry
+/// Shapes:   x, y (N, C) -> sums (1, C)
+template <class Scalar>
+void sum_products(Scalar factor, const ConstView<Scalar>& x, const ConstView<Scalar>& y,
+                  View<Scalar> sums) {
+  parallel_tiles(x.cols(), 64, [&](Eigen::Index column, Eigen::Index columns) {
+    Eigen::Array<Scalar, 1, 64> total;
+    total.head(columns).setZero();
+    for (Eigen::Index i = 0; i < x.rows(); ++i) {
+      total.head(columns) +=
+          x.row(i).segment(column, columns).array() * y.row(i).segment(column, columns).array();
+    }
+    sums.row(0).segment(column, columns).array() += factor * total.head(columns);
+  });
+}
+
+/// y = factor * x with column c times scale c
+/// Shapes:   x (N, C), scale (1, C) -> y (N, C), which may be x
+template <class Scalar>
+void scale_columns(Scalar factor, const ConstView<Scalar>& x, const ConstView<Scalar>& scale,
+                   View<Scalar> y) {
+  parallel_tiles(x.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
+    for (Eigen::Index i = begin; i < begin + rows; ++i) {
+      y.row(i).array() = x.row(i).array() * (factor * scale.row(0).array());
+    }
   });
 }
 

@@ -8,34 +8,42 @@
 
 #include "scalewise/core/error.hpp"
 #include "scalewise/nn/matrix.hpp"
+#include "scalewise/nn/parallel.hpp"
 
 namespace scalewise::nn {
 
 /// Mean cross-entropy of rows of logits against class ids, and its gradient.
 /// Equation: loss = mean over rows of (log Σ e^z - z_target), in nats; dz = (softmax(z) - 1_target)/N
-/// Shapes:   logits (N, V), targets (N) -> dlogits (N, V)
+/// Shapes:   logits (N, V), targets (N) -> dlogits (N, V), row_losses (1, N)
 /// Accuracy: stable: the largest logit is taken out before the exponential.
 /// Throws:   InvalidInput for a target outside [0, V).
 template <class Scalar>
 double cross_entropy(const ConstView<Scalar>& logits, std::span<const int> targets,
-                     View<Scalar> dlogits) {
-  const auto rows = static_cast<Scalar>(logits.rows());
-  double sum = 0;
+                     View<Scalar> dlogits, Buffer<double>& row_losses) {
   for (Eigen::Index i = 0; i < logits.rows(); ++i) {
     const int target = targets[static_cast<std::size_t>(i)];
     if (target < 0 || target >= logits.cols()) {
       throw InvalidInput("target[" + std::to_string(i) + "]", std::to_string(target),
                          "a class in [0, " + std::to_string(logits.cols()) + ")");
     }
-    const Scalar largest = logits.row(i).maxCoeff();
-    dlogits.row(i) = (logits.row(i).array() - largest).exp();
-    const Scalar total = dlogits.row(i).sum();
-    sum += std::log(static_cast<double>(total)) + static_cast<double>(largest) -
-           static_cast<double>(logits(i, target));
-    dlogits.row(i) /= total * rows;
-    dlogits(i, target) -= 1 / rows;
   }
-  return sum / static_cast<double>(logits.rows());
+  const auto rows = static_cast<Scalar>(logits.rows());
+  View<double> losses = row_losses.shape(1, logits.rows());
+  parallel_tiles(logits.rows(), 32, [&](Eigen::Index begin, Eigen::Index count) {
+    for (Eigen::Index i = begin; i < begin + count; ++i) {
+      const int target = targets[static_cast<std::size_t>(i)];
+      const auto z = logits.row(i).array();
+      auto dz = dlogits.row(i).array();
+      const Scalar largest = z.maxCoeff();
+      dz = (z - largest).exp();
+      const Scalar total = dz.sum();
+      losses(0, i) = std::log(static_cast<double>(total)) + static_cast<double>(largest) -
+                     static_cast<double>(z(target));
+      dz *= 1 / (total * rows);
+      dz(target) -= 1 / rows;
+    }
+  });
+  return losses.sum() / static_cast<double>(logits.rows());
 }
 
 /// Mean squared error, and its gradient.

@@ -26,11 +26,41 @@ template <class Scalar>
 ConstView<Scalar> read(const Matrix<Scalar>& m) {
   return {m.data(), m.rows(), m.cols(), Eigen::OuterStride<>(m.cols())};
 }
+template <class Scalar>
+ConstView<Scalar> read(const View<Scalar>& v) {
+  return {v.data(), v.rows(), v.cols(), Eigen::OuterStride<>(v.outerStride())};
+}
 /// Rows [row, row + rows) and columns [column, column + columns) of a view.
 template <class V>
 V block(V v, Eigen::Index row, Eigen::Index column, Eigen::Index rows, Eigen::Index columns) {
   return {v.data() + row * v.outerStride() + column, rows, columns,
           Eigen::OuterStride<>(v.outerStride())};
 }
+
+/// A matrix for results that are computed anew in every pass. Its memory only grows, so that a second
+/// pass of the same sizes allocates nothing. Entries of a new shape are not initialized.
+template <class Scalar>
+class Buffer {
+ public:
+  /// The buffer in this shape, to be written.
+  View<Scalar> shape(Eigen::Index rows, Eigen::Index columns) {
+    if (rows * columns > storage_.size()) storage_.resize(1, rows * columns);
+    rows_ = rows;
+    columns_ = columns;
+    return view();
+  }
+
+  View<Scalar> view() { return {storage_.data(), rows_, columns_, Eigen::OuterStride<>(columns_)}; }
+  ConstView<Scalar> read() const {
+    return {storage_.data(), rows_, columns_, Eigen::OuterStride<>(columns_)};
+  }
+  Eigen::Index rows() const { return rows_; }
+  Eigen::Index cols() const { return columns_; }
+
+ private:
+  Matrix<Scalar> storage_;
+  Eigen::Index rows_ = 0;
+  Eigen::Index columns_ = 0;
+};
 
 }  // namespace scalewise::nn

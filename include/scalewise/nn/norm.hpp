@@ -11,12 +11,16 @@ namespace scalewise::nn {
 
 enum class Norm { layer, rms, none };
 
-/// What the backward pass of a norm needs: the normalized rows and their scales.
+/// What the backward pass of a norm needs beside its input.
 template <class Scalar>
 struct NormCache {
-  Matrix<Scalar> normalized;         // (N, C)
-  Matrix<Scalar> inverse_deviation;  // (N, 1)
+  Buffer<Scalar> mean;               // (N, 1), 0 of rms
+  Buffer<Scalar> inverse_deviation;  // (N, 1)
+  Buffer<Scalar> partial;            // one row of gain and bias gradients per tile of rows
 };
+
+/// Rows of one tile of a norm.
+inline constexpr Eigen::Index norm_tile = 64;
 
 /// Normalizes every row, then applies gain and bias.
 /// Equation: layer: (x - mean) / √(var + ε) * gain + bias; rms: x / √(mean x² + ε) * gain + bias
@@ -25,63 +29,100 @@ template <class Scalar>
 void norm_forward(Norm kind, const ConstView<Scalar>& x, const ConstView<Scalar>* gain,
                   const ConstView<Scalar>* bias, Scalar epsilon, NormCache<Scalar>& cache,
                   View<Scalar> y) {
-  cache.normalized.resize(x.rows(), x.cols());
-  cache.inverse_deviation.resize(x.rows(), 1);
-  parallel_tiles(x.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
+  View<Scalar> means = cache.mean.shape(x.rows(), 1);
+  View<Scalar> inverses = cache.inverse_deviation.shape(x.rows(), 1);
+  parallel_tiles(x.rows(), norm_tile, [&](Eigen::Index begin, Eigen::Index rows) {
     for (Eigen::Index i = begin; i < begin + rows; ++i) {
-      auto normalized = cache.normalized.row(i);
-      const Scalar mean = kind == Norm::layer ? x.row(i).mean() : Scalar(0);
-      normalized = x.row(i).array() - mean;
-      const Scalar square = normalized.squaredNorm() / static_cast<Scalar>(x.cols());
+      const auto in = x.row(i).array();
+      auto out = y.row(i).array();
+      const Scalar mean = kind == Norm::layer ? in.mean() : Scalar(0);
+      const Scalar square = (in - mean).square().sum() / static_cast<Scalar>(x.cols());
       const Scalar inverse = 1 / std::sqrt(square + epsilon);
-      cache.inverse_deviation(i, 0) = inverse;
-      normalized *= inverse;
-      if (gain != nullptr) {
-        y.row(i) = normalized.cwiseProduct(gain->row(0));
+      means(i, 0) = mean;
+      inverses(i, 0) = inverse;
+      if (gain != nullptr && bias != nullptr) {
+        out = (in - mean) * inverse * gain->row(0).array() + bias->row(0).array();
+      } else if (gain != nullptr) {
+        out = (in - mean) * inverse * gain->row(0).array();
       } else {
-        y.row(i) = normalized;
+        out = (in - mean) * inverse;
+        if (bias != nullptr) out += bias->row(0).array();
       }
-      if (bias != nullptr) y.row(i) += bias->row(0);
     }
   });
 }
 
-/// Gradient of norm_forward.
-/// Equation: g = dy * gain; dx = inverse * (g - mean g [layer only] - normalized * mean(g * normalized))
-/// Shapes:   dy (N, C) -> dx (N, C), dgain (1, C), dbias (1, C)
-/// Writes:   overwrites dx, accumulates into dgain and dbias.
+/// Gradient of norm_forward, and of what passes beside it.
+/// Equation: n = (x - mean) * inverse; g = dy * gain;
+///           dx = beside_factor * beside + inverse * (g - mean g [layer only] - n * mean(g * n))
+/// Shapes:   dy, x (N, C), beside (N, C) or null -> dx (N, C), dgain (1, C), dbias (1, C)
+/// Writes:   overwrites dx, which may be beside; accumulates into dgain and dbias.
 template <class Scalar>
-void norm_backward(Norm kind, const ConstView<Scalar>& dy, const ConstView<Scalar>* gain,
-                   const NormCache<Scalar>& cache, View<Scalar> dx, View<Scalar>* dgain,
-                   View<Scalar>* dbias) {
-  const auto width = static_cast<Scalar>(dy.cols());
-  parallel_tiles(dy.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
+void norm_backward(Norm kind, const ConstView<Scalar>& dy, const ConstView<Scalar>& x,
+                   const ConstView<Scalar>* gain, NormCache<Scalar>& cache, View<Scalar> dx,
+                   View<Scalar>* dgain, View<Scalar>* dbias,
+                   const ConstView<Scalar>* beside = nullptr, Scalar beside_factor = 1) {
+  const Eigen::Index width = dy.cols();
+  const auto over = 1 / static_cast<Scalar>(width);
+  const Eigen::Index tiles = (dy.rows() + norm_tile - 1) / norm_tile;
+  const ConstView<Scalar> means = cache.mean.read();
+  const ConstView<Scalar> inverses = cache.inverse_deviation.read();
+  // Each tile has a row for its part of dgain, one for dbias, and one to work in.
+  View<Scalar> partial = cache.partial.shape(3 * tiles, width);
+  parallel_tiles(dy.rows(), norm_tile, [&](Eigen::Index begin, Eigen::Index rows) {
+    const Eigen::Index tile = begin / norm_tile;
+    auto gain_part = partial.row(3 * tile).array();
+    auto bias_part = partial.row(3 * tile + 1).array();
+    auto normalized = partial.row(3 * tile + 2).array();
+    gain_part.setZero();
+    bias_part.setZero();
     for (Eigen::Index i = begin; i < begin + rows; ++i) {
-      const auto normalized = cache.normalized.row(i);
+      const auto in = dy.row(i).array();
+      auto out = dx.row(i).array();
+      const Scalar inverse = inverses(i, 0);
+      normalized = (x.row(i).array() - means(i, 0)) * inverse;
+      if (dgain != nullptr) gain_part += in * normalized;
+      if (dbias != nullptr) bias_part += in;
+      Scalar mean = 0;
+      Scalar along = 0;
       if (gain != nullptr) {
-        dx.row(i) = dy.row(i).cwiseProduct(gain->row(0));
+        const auto g = in * gain->row(0).array();
+        if (kind == Norm::layer) mean = g.sum() * over;
+        along = (g * normalized).sum() * over;
       } else {
-        dx.row(i) = dy.row(i);
+        if (kind == Norm::layer) mean = in.sum() * over;
+        along = (in * normalized).sum() * over;
       }
-      const Scalar mean = kind == Norm::layer ? dx.row(i).sum() / width : Scalar(0);
-      const Scalar along = dx.row(i).dot(normalized) / width;
-      dx.row(i) = cache.inverse_deviation(i, 0) *
-                  (dx.row(i).array() - mean - normalized.array() * along).matrix();
+      normalized = normalized * along + mean;
+      if (gain != nullptr && beside != nullptr) {
+        out = beside_factor * beside->row(i).array() +
+              inverse * (in * gain->row(0).array() - normalized);
+      } else if (gain != nullptr) {
+        out = inverse * (in * gain->row(0).array() - normalized);
+      } else if (beside != nullptr) {
+        out = beside_factor * beside->row(i).array() + inverse * (in - normalized);
+      } else {
+        out = inverse * (in - normalized);
+      }
     }
   });
-  if (dgain != nullptr) *dgain += dy.cwiseProduct(cache.normalized).colwise().sum();
-  if (dbias != nullptr) *dbias += dy.colwise().sum();
+  for (Eigen::Index tile = 0; tile < tiles; ++tile) {  // in order, whoever computed them
+    if (dgain != nullptr) *dgain += partial.row(3 * tile);
+    if (dbias != nullptr) *dbias += partial.row(3 * tile + 1);
+  }
 }
 
 /// Scales every row to unit length.
 /// Equation: y = x / ‖x‖
-/// Shapes:   x (N, C) -> y (N, C), inverse_length (N, 1)
+/// Shapes:   x (N, C) -> y (N, C), which may be x; inverse_length (N, 1)
 template <class Scalar>
 void unit_forward(const ConstView<Scalar>& x, View<Scalar> y, View<Scalar> inverse_length) {
-  for (Eigen::Index i = 0; i < x.rows(); ++i) {
-    inverse_length(i, 0) = 1 / x.row(i).norm();
-    y.row(i) = x.row(i) * inverse_length(i, 0);
-  }
+  parallel_tiles(x.rows(), norm_tile, [&](Eigen::Index begin, Eigen::Index rows) {
+    for (Eigen::Index i = begin; i < begin + rows; ++i) {
+      inverse_length(i, 0) = 1 / x.row(i).norm();
+      y.row(i) = x.row(i) * inverse_length(i, 0);
+    }
+  });
 }
 
 /// Gradient of unit_forward.
@@ -90,10 +131,12 @@ void unit_forward(const ConstView<Scalar>& x, View<Scalar> y, View<Scalar> inver
 template <class Scalar>
 void unit_backward(const ConstView<Scalar>& dy, const ConstView<Scalar>& y,
                    const ConstView<Scalar>& inverse_length, View<Scalar> dx) {
-  for (Eigen::Index i = 0; i < y.rows(); ++i) {
-    const Scalar along = y.row(i).dot(dy.row(i));
-    dx.row(i) = (dy.row(i) - y.row(i) * along) * inverse_length(i, 0);
-  }
+  parallel_tiles(y.rows(), norm_tile, [&](Eigen::Index begin, Eigen::Index rows) {
+    for (Eigen::Index i = begin; i < begin + rows; ++i) {
+      const Scalar along = y.row(i).dot(dy.row(i));
+      dx.row(i) = (dy.row(i) - y.row(i) * along) * inverse_length(i, 0);
+    }
+  });
 }
 
 }  // namespace scalewise::nn

@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "scalewise/nn/parallel.hpp"
@@ -24,6 +27,26 @@ struct OptimizerConfig {
   double clip_norm = 0;  // 0: off
 };
 
+/// Length of the gradient of all parameters together.
+/// Accuracy: the same bits for any number of threads: sums of tiles are added in order.
+template <class Scalar>
+double gradient_norm(const Parameters<Scalar>& parameters) {
+  constexpr Eigen::Index tile = 1 << 14;
+  const ConstView<Scalar> g = parameters.gradients();
+  std::vector<double> partial(static_cast<std::size_t>((g.size() + tile - 1) / tile));
+  parallel_tiles(g.size(), tile, [&](Eigen::Index begin, Eigen::Index size) {
+    double sum = 0;
+    for (Eigen::Index i = begin; i < begin + size; i += 256) {
+      const Eigen::Index n = std::min<Eigen::Index>(256, begin + size - i);
+      sum += static_cast<double>(g.row(0).segment(i, n).squaredNorm());
+    }
+    partial[static_cast<std::size_t>(begin / tile)] = sum;
+  });
+  double sum = 0;
+  for (const double part : partial) sum += part;
+  return std::sqrt(sum);
+}
+
 /// What an optimizer remembers from step to step; a checkpoint keeps it beside the parameters.
 /// Shapes:   first and second moments (1, all entries of all tensors); second of adamw only
 template <class Scalar>
@@ -44,7 +67,14 @@ class PlannedOptimizer {
  public:
   PlannedOptimizer(const Plan& plan, const OptimizerConfig& config)
       : config_(config), decay_(plan.decay) {
+    constexpr Eigen::Index tile = 1 << 14;
+    Eigen::Index offset = 0;
     for (const Entry& entry : plan.entries) {
+      const Eigen::Index size = entry.rows * entry.columns;
+      for (Eigen::Index i = 0; i < size; i += tile) {
+        tiles_.push_back({factors_.size(), offset + i, std::min(tile, size - i)});
+      }
+      offset += size;
       factors_.push_back(
           {entry.learning_rate.value, entry.weight_decay.value, entry.epsilon.value});
     }
@@ -53,21 +83,31 @@ class PlannedOptimizer {
     if (config_.update == Update::adamw) state_.second.setZero(1, count);
   }
 
-  /// One step at `schedule` times the peak rate. Returns the gradient's norm before clipping.
-  double step(Parameters<Scalar>& parameters, double schedule = 1) {
+  /// Called with every tensor's change during a step.
+  using UpdateObserver = std::function<void(const std::string& name, const ConstView<Scalar>&)>;
+
+  /// One step at `schedule` times the peak rate. `observer` sees what was added to each tensor.
+  void step(Parameters<Scalar>& parameters, double schedule = 1,
+            const UpdateObserver& observer = {}) {
     ++state_.steps;
-    const double norm = gradient_norm(parameters);
-    const bool clips = config_.clip_norm > 0 && norm > config_.clip_norm;
-    const double clip = clips ? config_.clip_norm / norm : 1;
-    Eigen::Index offset = 0;
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      const Eigen::Index size = parameters.value(i).size();
-      parallel_tiles(size, tile, [&](Eigen::Index begin, Eigen::Index rows) {
-        update(parameters, factors_[i], schedule, clip, offset + begin, rows);
-      });
-      offset += size;
+    double clip = 1;
+    if (config_.clip_norm > 0) {
+      const double norm = gradient_norm(parameters);
+      if (norm > config_.clip_norm) clip = config_.clip_norm / norm;
     }
-    return norm;
+    Matrix<Scalar> before;
+    if (observer) before = parameters.values();
+    parallel_for(static_cast<Eigen::Index>(tiles_.size()), [&](Eigen::Index i) {
+      update(parameters, tiles_[static_cast<std::size_t>(i)], schedule, clip);
+    });
+    if (!observer) return;
+    before = parameters.values() - before;
+    const Scalar* change = before.data();
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const View<Scalar> value = parameters.value(i);
+      observer(parameters.name(i), {change, value.rows(), value.cols(), value.outerStride()});
+      change += value.size();
+    }
   }
 
   OptimizerState<Scalar>& state() { return state_; }
@@ -89,56 +129,49 @@ class PlannedOptimizer {
     double epsilon;
   };
 
-  static constexpr Eigen::Index tile = 1 << 14;
+  /// A part of a tensor, of the size that one thread works on at a time.
+  struct Tile {
+    std::size_t tensor;
+    Eigen::Index begin;  // in the row of all values
+    Eigen::Index size;
+  };
 
   double shrink_of(const Factors& factors, double schedule) const {
     const double coupled = decay_ == DecayForm::independent ? 1 : config_.rate * factors.rate;
     return schedule * coupled * config_.weight_decay * factors.decay;
   }
 
-  /// Sum of squares, tile by tile and then in order.
-  double gradient_norm(Parameters<Scalar>& parameters) {
-    const View<Scalar> g = parameters.gradients();
-    partial_.assign(static_cast<std::size_t>((g.size() + tile - 1) / tile), 0);
-    parallel_tiles(g.size(), tile, [&](Eigen::Index begin, Eigen::Index size) {
-      partial_[static_cast<std::size_t>(begin / tile)] =
-          g.middleCols(begin, size).template cast<double>().squaredNorm();
-    });
-    double sum = 0;
-    for (const double part : partial_) sum += part;
-    return std::sqrt(sum);
-  }
-
-  void update(Parameters<Scalar>& parameters, const Factors& factors, double schedule, double clip,
-              Eigen::Index begin, Eigen::Index size) {
+  void update(Parameters<Scalar>& parameters, const Tile& tile, double schedule, double clip) {
+    const Factors& factors = factors_[tile.tensor];
     const auto rate = static_cast<Scalar>(config_.rate * schedule * factors.rate);
     const auto keep = static_cast<Scalar>(1 - shrink_of(factors, schedule));
     const auto factor = static_cast<Scalar>(clip);
-    Scalar* w = parameters.values().data() + begin;
-    const Scalar* g = parameters.gradients().data() + begin;
-    Scalar* m = state_.first.data() + begin;
-    if (config_.update != Update::adamw) {
-      const auto momentum = static_cast<Scalar>(config_.momentum);
-      const bool sign = config_.update == Update::sign_sgd;
-      for (Eigen::Index i = 0; i < size; ++i) {
-        m[i] = momentum * m[i] + factor * g[i];
-        const Scalar direction = !sign ? m[i] : static_cast<Scalar>((m[i] > 0) - (m[i] < 0));
-        w[i] = keep * w[i] - rate * direction;
+    using Row = Eigen::Map<Eigen::Array<Scalar, 1, Eigen::Dynamic>>;
+    constexpr Eigen::Index chunk = 1024;  // all that one pass touches fits in the first cache
+    for (Eigen::Index i = tile.begin; i < tile.begin + tile.size; i += chunk) {
+      const Eigen::Index n = std::min(chunk, tile.begin + tile.size - i);
+      Row w(parameters.values().data() + i, n);
+      const Row g(parameters.gradients().data() + i, n);
+      Row m(state_.first.data() + i, n);
+      if (config_.update == Update::adamw) {
+        const auto t = static_cast<double>(state_.steps);
+        const auto beta1 = static_cast<Scalar>(config_.beta1);
+        const auto beta2 = static_cast<Scalar>(config_.beta2);
+        const auto first = static_cast<Scalar>(1 / (1 - std::pow(config_.beta1, t)));
+        const auto second = static_cast<Scalar>(1 / (1 - std::pow(config_.beta2, t)));
+        const auto epsilon = static_cast<Scalar>(config_.epsilon * factors.epsilon);
+        Row v(state_.second.data() + i, n);
+        m = beta1 * m + ((1 - beta1) * factor) * g;
+        v = beta2 * v + (1 - beta2) * (factor * g).square();
+        w = keep * w - (rate * first) * m / ((v * second).sqrt() + epsilon);
+        continue;
       }
-      return;
-    }
-    const auto t = static_cast<double>(state_.steps);
-    const auto beta1 = static_cast<Scalar>(config_.beta1);
-    const auto beta2 = static_cast<Scalar>(config_.beta2);
-    const auto first = static_cast<Scalar>(1 / (1 - std::pow(config_.beta1, t)));
-    const auto second = static_cast<Scalar>(1 / (1 - std::pow(config_.beta2, t)));
-    const auto epsilon = static_cast<Scalar>(config_.epsilon * factors.epsilon);
-    Scalar* v = state_.second.data() + begin;
-    for (Eigen::Index i = 0; i < size; ++i) {
-      const Scalar gradient = factor * g[i];
-      m[i] = beta1 * m[i] + (1 - beta1) * gradient;
-      v[i] = beta2 * v[i] + (1 - beta2) * gradient * gradient;
-      w[i] = keep * w[i] - rate * (m[i] * first) / (std::sqrt(v[i] * second) + epsilon);
+      m = static_cast<Scalar>(config_.momentum) * m + factor * g;
+      if (config_.update == Update::sgd) {
+        w = keep * w - rate * m;
+      } else {
+        w = keep * w - rate * m.sign();
+      }
     }
   }
 
@@ -146,7 +179,7 @@ class PlannedOptimizer {
   DecayForm decay_;
   std::vector<Factors> factors_;
   OptimizerState<Scalar> state_;
-  std::vector<double> partial_;
+  std::vector<Tile> tiles_;
 };
 
 /// Scales the matrices of a normalized transformer to unit length along d_model: rows of the
@@ -163,9 +196,22 @@ void normalize_matrices(Parameters<Scalar>& parameters, const Plan& plan) {
     const bool rows = group == Group::token_embedding || group == Group::attention_output ||
                       group == Group::mlp_down;
     if (rows) {
-      w.rowwise().normalize();
+      parallel_tiles(w.rows(), 64, [&](Eigen::Index begin, Eigen::Index count) {
+        for (Eigen::Index r = begin; r < begin + count; ++r) w.row(r).normalize();
+      });
     } else {
-      w.colwise().normalize();
+      parallel_tiles(w.cols(), 64, [&](Eigen::Index begin, Eigen::Index count) {
+        Eigen::Array<Scalar, 1, 64> square;
+        square.head(count).setZero();
+        for (Eigen::Index r = 0; r < w.rows(); ++r) {
+          square.head(count) += w.row(r).segment(begin, count).array().square();
+        }
+        square.head(count) = (square.head(count) > 0)  // zero stays zero
+                                 .select(1 / square.head(count).sqrt(), Scalar(1));
+        for (Eigen::Index r = 0; r < w.rows(); ++r) {
+          w.row(r).segment(begin, count).array() *= square.head(count);
+        }
+      });
     }
   }
 }

@@ -43,11 +43,14 @@ class Parameters {
 
   View<Scalar> value(std::size_t i) { return at(values_, i); }
   View<Scalar> gradient(std::size_t i) { return at(gradients_, i); }
+  ConstView<Scalar> value(std::size_t i) const { return at(values_, i); }
+  ConstView<Scalar> gradient(std::size_t i) const { return at(gradients_, i); }
 
   /// All values, or gradients, as one row.
   View<Scalar> values() { return view(values_); }
   View<Scalar> gradients() { return view(gradients_); }
-  void zero_gradients() { gradients_.setZero(); }
+  ConstView<Scalar> values() const { return read(values_); }
+  ConstView<Scalar> gradients() const { return read(gradients_); }
 
  private:
   struct Item {
@@ -58,6 +61,11 @@ class Parameters {
   };
 
   View<Scalar> at(Matrix<Scalar>& all, std::size_t i) {
+    const Item& item = items_[i];
+    return {all.data() + item.offset, item.rows, item.columns, Eigen::OuterStride<>(item.columns)};
+  }
+
+  ConstView<Scalar> at(const Matrix<Scalar>& all, std::size_t i) const {
     const Item& item = items_[i];
     return {all.data() + item.offset, item.rows, item.columns, Eigen::OuterStride<>(item.columns)};
   }

@@ -45,6 +45,13 @@ class Stream {
     }
   }
 
+  /// A mixing of 64 bits in which every bit of the result depends on every bit of z.
+  static constexpr std::uint64_t mix(std::uint64_t z) {
+    z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9ULL;
+    z = (z ^ (z >> 27U)) * 0x94D049BB133111EBULL;
+    return z ^ (z >> 31U);
+  }
+
   /// Inverse of the standard normal distribution function.
   /// Source:   Wichura 1988, algorithm AS 241, PPND16.
   /// Accuracy: relative 1e-15. Requires: 0 < p < 1.
@@ -62,12 +69,6 @@ class Stream {
 
  private:
   using Coefficients = double[8];
-
-  static constexpr std::uint64_t mix(std::uint64_t z) {
-    z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9ULL;
-    z = (z ^ (z >> 27U)) * 0x94D049BB133111EBULL;
-    return z ^ (z >> 31U);
-  }
 
   static constexpr double ratio(double r, const Coefficients& over, const Coefficients& under) {
     double top = 0;

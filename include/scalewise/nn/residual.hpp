@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <string>
+
 #include "scalewise/nn/blocks.hpp"
 
 namespace scalewise::nn {
@@ -12,8 +14,11 @@ namespace scalewise::nn {
 ///           normalized: y = unit(x + a * (unit(f(x)) - x)), a the step times its multiplier
 /// Source:   normalized: Loshchilov et al. 2025 (arXiv:2410.01131v2), eqs. (10), (11).
 /// Shapes:   x, y (N, C); g (1, C), (1, 1) or absent; a (1, C)
+/// Dropout falls on f(x), before the gain. Observers see `input` and `output` of f, the output
+/// after dropout, and the `stream` y.
 template <class Scalar>
 struct ResidualBlock {
+  std::string name;  // what observers and dropout know it by, ending in a dot
   Placement placement = Placement::pre;
   Scalar skip = 1;
   Scalar branch = 1;
@@ -22,99 +27,139 @@ struct ResidualBlock {
   Weight<Scalar> gain;
   Weight<Scalar> step;
 
-  Matrix<Scalar> input;   // (N, C) of f
-  Matrix<Scalar> output;  // (N, C) of f; the normalized form keeps it at unit length
-  Matrix<Scalar> x;       // (N, C), kept by the normalized form
-  Matrix<Scalar> sum;     // (N, C) before the norm of post, after that of normalized
-  Matrix<Scalar> inverse_output, inverse_sum;
-  Matrix<Scalar> dsum, doutput, dinput;
+  Buffer<Scalar> normed;  // (N, C), what f reads behind a norm
+  Buffer<Scalar>
+      output;          // (N, C) of f where the backward pass reads it; of unit length if normalized
+  Buffer<Scalar> sum;  // (N, C) before the norm of post, after that of normalized
+  Buffer<Scalar> inverse_output, inverse_sum;
 
   bool normalized() const { return step.present(); }
 
-  /// inner(input, output) computes f.
+  /// inner(input, output) computes f. x has to stay as it is until the backward pass is over.
   template <class Inner>
-  void forward(const ConstView<Scalar>& x_in, Inner&& inner, View<Scalar> y) {
-    input.resize(x_in.rows(), x_in.cols());
-    output.resize(x_in.rows(), x_in.cols());
-    if (placement == Placement::pre && has_norm && !normalized()) {
-      norm.forward(x_in, view(input));
+  void forward(Pass<Scalar>& pass, const ConstView<Scalar>& x, const Inner& inner, View<Scalar> y) {
+    if (before()) norm.forward(x, normed.shape(x.rows(), x.cols()));
+    Buffer<Scalar>& f = normalized() || gain.present() ? output : pass.output;
+    pass.show(name, "input", input(x));
+    View<Scalar> out = f.shape(x.rows(), x.cols());
+    inner(input(x), out);
+    pass.dropout_of(name, "output").apply(out);
+    pass.show(name, "output", f.read());
+    if (normalized()) {
+      forward_normalized(x, y);
+    } else if (after()) {
+      add(x, f.read(), sum.shape(x.rows(), x.cols()));
+      norm.forward(sum.read(), y);
     } else {
-      input = x_in;
+      add(x, f.read(), y);
     }
-    inner(read(input), view(output));
-    if (normalized()) return forward_normalized(y);
-    if (placement == Placement::pre || !has_norm) {
-      y = skip * x_in + branch * scaled(output);
-      return;
-    }
-    sum = skip * x_in + branch * scaled(output);
-    norm.forward(read(sum), y);
   }
 
-  /// inner_backward(doutput, input, dinput) overwrites dinput and accumulates f's own gradients.
-  /// Writes: overwrites dx, which may not be dy.
+  /// inner_backward(doutput, input, dinput) overwrites dinput and f's own gradients.
+  /// Shapes: dy, x as in forward -> dx. Writes: overwrites dx, which may not be dy.
   template <class Inner>
-  void backward(const ConstView<Scalar>& dy, Inner&& inner_backward, View<Scalar> dx) {
-    doutput.resize(dy.rows(), dy.cols());
-    dinput.resize(dy.rows(), dy.cols());
-    dsum.resize(dy.rows(), dy.cols());
+  void backward(Pass<Scalar>& pass, const ConstView<Scalar>& dy, const ConstView<Scalar>& x,
+                const Inner& inner_backward, View<Scalar> dx) {
+    pass.show_gradient(name, "stream", dy);
+    View<Scalar> doutput = pass.doutput.shape(dy.rows(), dy.cols());
+    View<Scalar> dinput = pass.dinput.shape(dy.rows(), dy.cols());
+    // Of post-norm and normalized: what passes beside the block, before the block's own part.
+    const ConstView<Scalar> dstream = nn::read(dx);
     if (normalized()) {
-      backward_normalized(dy, dx);
+      backward_normalized(dy, x, doutput, dx);
+    } else if (after()) {
+      norm.backward(dy, sum.read(), dx);
+      backward_branch(dstream, doutput);
     } else {
-      if (placement == Placement::post && has_norm) {
-        norm.backward(dy, view(dsum));
-      } else {
-        dsum = dy;
-      }
-      backward_gain();
-      dx = skip * dsum;
+      backward_branch(dy, doutput);
     }
-    inner_backward(read(doutput), read(input), view(dinput));
-    if (placement == Placement::pre && has_norm && !normalized()) {
-      norm.backward(read(dinput), view(dsum));
-      dx += dsum;
+    pass.show_gradient(name, "output", pass.doutput.read());
+    pass.dropout_of(name, "output").apply(doutput);
+    inner_backward(pass.doutput.read(), input(x), dinput);
+    pass.show_gradient(name, "input", pass.dinput.read());
+    if (before()) {
+      norm.backward(pass.dinput.read(), x, dx, &dy, skip);
+    } else if (normalized()) {
+      add_rows(Scalar(1), dstream, Scalar(1), pass.dinput.read(), dx);
     } else {
-      dx += dinput;
+      add_rows(skip, after() ? dstream : dy, Scalar(1), pass.dinput.read(), dx);
     }
   }
 
  private:
-  /// The branch with its learned gain: one per channel, one, or none.
-  Matrix<Scalar> scaled(const Matrix<Scalar>& f) const {
-    if (!gain.present()) return f;
-    if (gain.value().size() == 1) return f * (gain.multiplier * gain.value()(0, 0));
-    return (f.array().rowwise() * (gain.multiplier * gain.value().row(0)).array()).matrix();
+  bool before() const { return placement == Placement::pre && has_norm && !normalized(); }
+  bool after() const { return placement == Placement::post && has_norm && !normalized(); }
+
+  ConstView<Scalar> input(const ConstView<Scalar>& x) const { return before() ? normed.read() : x; }
+
+  /// y = a x + b f
+  static void add_rows(Scalar a, const ConstView<Scalar>& x, Scalar b, const ConstView<Scalar>& f,
+                       View<Scalar> y) {
+    parallel_tiles(x.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
+      y.middleRows(begin, rows) = a * x.middleRows(begin, rows) + b * f.middleRows(begin, rows);
+    });
   }
 
-  /// doutput and the gain's gradient from dsum.
-  void backward_gain() {
-    doutput = branch * scaled(dsum);
-    if (!gain.present()) return;
+  /// y = skip x + branch g * f
+  void add(const ConstView<Scalar>& x, const ConstView<Scalar>& f, View<Scalar> y) const {
+    if (!gain.present()) return add_rows(skip, x, branch, f, y);
     const Scalar factor = branch * gain.multiplier;
-    if (gain.value().size() == 1) {
-      gain.gradient()(0, 0) += factor * dsum.cwiseProduct(output).sum();
-    } else {
-      gain.gradient() += factor * dsum.cwiseProduct(output).colwise().sum();
+    if (gain.value().size() == 1) return add_rows(skip, x, factor * gain.value()(0, 0), f, y);
+    parallel_tiles(x.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
+      for (Eigen::Index i = begin; i < begin + rows; ++i) {
+        y.row(i).array() =
+            skip * x.row(i).array() + f.row(i).array() * (factor * gain.value().row(0).array());
+      }
+    });
+  }
+
+  /// doutput = branch g * dsum, and the gain's gradient.
+  void backward_branch(const ConstView<Scalar>& dsum, View<Scalar> doutput) {
+    const Scalar factor = branch * gain.multiplier;
+    if (gain.present() && gain.value().size() > 1) {
+      gain.gradient().setZero();
+      sum_products(factor, dsum, output.read(), gain.gradient());
+      return scale_columns(factor, dsum, gain.value(), doutput);
     }
+    Scalar scale = branch;
+    if (gain.present()) {
+      gain.gradient()(0, 0) = factor * dsum.cwiseProduct(output.read()).sum();
+      scale = factor * gain.value()(0, 0);
+    }
+    parallel_tiles(dsum.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
+      doutput.middleRows(begin, rows) = scale * dsum.middleRows(begin, rows);
+    });
   }
 
-  void forward_normalized(View<Scalar> y) {
-    x = input;
-    inverse_output.resize(x.rows(), 1);
-    inverse_sum.resize(x.rows(), 1);
-    unit_forward(read(output), view(output), view(inverse_output));
-    sum = x.array() +
-          (output - x).array().rowwise() * (step.multiplier * step.value().row(0)).array();
-    unit_forward(read(sum), y, view(inverse_sum));
-    sum = y;
+  void forward_normalized(const ConstView<Scalar>& x, View<Scalar> y) {
+    unit_forward(output.read(), output.view(), inverse_output.shape(x.rows(), 1));
+    const ConstView<Scalar> f = output.read();
+    View<Scalar> s = sum.shape(x.rows(), x.cols());
+    const auto a = step.multiplier * step.value().row(0).array();
+    parallel_tiles(x.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
+      for (Eigen::Index i = begin; i < begin + rows; ++i) {
+        s.row(i).array() = x.row(i).array() + (f.row(i) - x.row(i)).array() * a;
+      }
+    });
+    unit_forward(sum.read(), s, inverse_sum.shape(x.rows(), 1));
+    y = s;
   }
 
-  void backward_normalized(const ConstView<Scalar>& dy, View<Scalar> dx) {
-    unit_backward(dy, read(sum), read(inverse_sum), view(dsum));
-    step.gradient() += step.multiplier * dsum.cwiseProduct(output - x).colwise().sum();
-    doutput = (dsum.array().rowwise() * (step.multiplier * step.value().row(0)).array()).matrix();
-    dx = dsum - doutput;
-    unit_backward(read(doutput), read(output), read(inverse_output), view(doutput));
+  /// dx = the gradient along the stream; doutput that of f.
+  void backward_normalized(const ConstView<Scalar>& dy, const ConstView<Scalar>& x,
+                           View<Scalar> doutput, View<Scalar> dx) {
+    unit_backward(dy, sum.read(), inverse_sum.read(), dx);
+    const ConstView<Scalar> dsum = nn::read(dx);
+    const ConstView<Scalar> f = output.read();
+    step.gradient().setZero();
+    sum_products(step.multiplier, dsum, f, step.gradient());
+    sum_products(-step.multiplier, dsum, x, step.gradient());
+    scale_columns(step.multiplier, dsum, step.value(), doutput);
+    parallel_tiles(dx.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
+      dx.middleRows(begin, rows) -= doutput.middleRows(begin, rows);
+    });
+    const ConstView<Scalar> df = nn::read(doutput);
+    unit_backward(df, f, inverse_output.read(), doutput);
   }
 };
 

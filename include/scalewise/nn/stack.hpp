@@ -17,11 +17,12 @@ struct Layer {
   AttentionLayer<Scalar> self, cross;
   MlpLayer<Scalar> mlp;
   ResidualBlock<Scalar> around_self, around_cross, around_mlp;
-  Matrix<Scalar> after_self, after_cross, after_mlp;  // (N, C)
+  Buffer<Scalar> after_self, after_cross, after_mlp;  // (N, C), the stream
 };
 
 /// A stack of layers with the norms around it.
-/// Shapes:   embedded (B*T, C) -> left (B*T, C); a decoder also reads the encoder's left (B*S, C)
+/// Shapes:   embedded (B*T, C) -> left() (B*T, C); a decoder also reads the encoder's left() (B*S, C)
+/// Observers see `embedding`, what enters the first layer, and `left`.
 template <class Scalar>
 class LayerStack {
  public:
@@ -36,6 +37,7 @@ class LayerStack {
                             : which == Stack::encoder ? "encoder."
                                                       : "decoder.";
     const bool norms = shape_.blocks == Blocks::residual && config.norm != Norm::none;
+    name_ = top;
     positions = from.weight(top + "position_embedding");
     has_embedding_norm_ = norms && shape_.embedding_norm;
     has_final_norm_ = norms && shape_.final_norm;
@@ -58,96 +60,103 @@ class LayerStack {
     }
   }
 
-  /// Shapes: embedded (N, C) -> left (N, C)
-  void forward(Eigen::Index batch, const LayerStack* source) {
-    entered_.resize(embedded.rows(), embedded.cols());
+  /// Shapes: embedded (N, C) -> left() (N, C)
+  void forward(Pass<Scalar>& pass, Eigen::Index batch, const LayerStack* source) {
+    const Eigen::Index rows = embedded.rows();
+    const Eigen::Index width = embedded.cols();
     if (has_embedding_norm_) {
-      embedding_norm_.forward(read(embedded), view(entered_));
-    } else {
-      entered_ = embedded;
+      embedding_norm_.forward(embedded.read(), normed_embedding_.shape(rows, width));
     }
-    const Matrix<Scalar>* x = &entered_;
-    for (const auto& owned : layers_) {
-      Layer<Scalar>& layer = *owned;
-      layer.after_self.resize(x->rows(), x->cols());
-      layer.after_mlp.resize(x->rows(), x->cols());
+    Buffer<Scalar>& entered = has_embedding_norm_ ? normed_embedding_ : embedded;
+    pass.dropout_of(name_, "embedding").apply(entered.view());
+    pass.show(name_, "embedding", entered.read());
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      Layer<Scalar>& layer = *layers_[l];
       layer.self.sizes = sizes(batch, nullptr);
       layer.around_self.forward(
-          read(*x), [&](const auto& in, const auto& out) { layer.self.forward(in, in, out); },
-          view(layer.after_self));
-      x = &layer.after_self;
+          pass, entering(l),
+          [&](const auto& in, const auto& out) { layer.self.forward(pass, in, in, out); },
+          layer.after_self.shape(rows, width));
+      pass.show(layer.around_self.name, "stream", layer.after_self.read());
       if (cross_) {
-        layer.after_cross.resize(x->rows(), x->cols());
         layer.cross.sizes = sizes(batch, source);
         layer.around_cross.forward(
-            read(*x),
+            pass, layer.after_self.read(),
             [&](const auto& in, const auto& out) {
-              layer.cross.forward(in, read(source->left), out);
+              layer.cross.forward(pass, in, source->left(), out);
             },
-            view(layer.after_cross));
-        x = &layer.after_cross;
+            layer.after_cross.shape(rows, width));
+        pass.show(layer.around_cross.name, "stream", layer.after_cross.read());
       }
       layer.around_mlp.forward(
-          read(*x), [&](const auto& in, const auto& out) { layer.mlp.forward(in, out); },
-          view(layer.after_mlp));
-      x = &layer.after_mlp;
+          pass, entering_mlp(layer),
+          [&](const auto& in, const auto& out) { layer.mlp.forward(pass, in, out); },
+          layer.after_mlp.shape(rows, width));
+      pass.show(layer.around_mlp.name, "stream", layer.after_mlp.read());
     }
-    left.resize(x->rows(), x->cols());
     if (has_final_norm_) {
-      final_norm_.forward(read(*x), view(left));
-    } else {
-      left = *x;
+      final_norm_.forward(entering(layers_.size()), normed_left_.shape(rows, width));
     }
+    pass.show(name_, "left", left());
+  }
+
+  /// What the stack hands on: the stream behind the last layer and the final norm.
+  ConstView<Scalar> left() const {
+    return has_final_norm_ ? normed_left_.read() : entering(layers_.size());
   }
 
   /// Gradient of forward, from dleft.
-  /// Writes: dentered, the gradient of embedded; adds to source->dleft.
-  void backward(LayerStack* source) {
-    Matrix<Scalar>& d = dentered;
-    Matrix<Scalar>& next = scratch_;
-    d.resize(left.rows(), left.cols());
-    next.resize(d.rows(), d.cols());
+  /// Writes: dembedded(), the gradient of embedded; adds to source->dleft. Uses dleft as scratch.
+  void backward(Pass<Scalar>& pass, LayerStack* source) {
+    pass.show_gradient(name_, "left", dleft.read());
+    Buffer<Scalar>* d = &dleft;
+    Buffer<Scalar>* next = &dstream_;
+    next->shape(dleft.rows(), dleft.cols());
     if (has_final_norm_) {
-      final_norm_.backward(read(dleft), view(d));
-    } else {
-      d = dleft;
+      final_norm_.backward(d->read(), entering(layers_.size()), next->view());
+      std::swap(d, next);
     }
     for (std::size_t l = layers_.size(); l-- > 0;) {
       Layer<Scalar>& layer = *layers_[l];
       layer.around_mlp.backward(
-          read(d),
+          pass, d->read(), entering_mlp(layer),
           [&](const auto& dout, const auto& in, const auto& din) {
-            layer.mlp.backward(dout, in, din);
+            layer.mlp.backward(pass, dout, in, din);
           },
-          view(next));
-      d.swap(next);
+          next->view());
+      std::swap(d, next);
       if (cross_) {
         layer.around_cross.backward(
-            read(d),
+            pass, d->read(), layer.after_self.read(),
             [&](const auto& dout, const auto& in, const auto& din) {
-              layer.cross.backward(dout, in, read(source->left), din, view(source->dleft));
+              layer.cross.backward(pass, dout, in, source->left(), din, source->dleft.view());
             },
-            view(next));
-        d.swap(next);
+            next->view());
+        std::swap(d, next);
       }
       layer.around_self.backward(
-          read(d),
+          pass, d->read(), entering(l),
           [&](const auto& dout, const auto& in, const auto& din) {
-            layer.self.backward(dout, in, in, din, din);
+            layer.self.backward(pass, dout, in, in, din, din);
           },
-          view(next));
-      d.swap(next);
+          next->view());
+      std::swap(d, next);
     }
+    pass.show_gradient(name_, "embedding", d->read());
+    pass.dropout_of(name_, "embedding").apply(d->view());
     if (has_embedding_norm_) {
-      embedding_norm_.backward(read(d), view(next));
-      d.swap(next);
+      embedding_norm_.backward(d->read(), embedded.read(), next->view());
+      std::swap(d, next);
     }
+    dembedded_ = d;
   }
 
+  ConstView<Scalar> dembedded() const { return dembedded_->read(); }
+
   Weight<Scalar> positions;
-  Eigen::Index tokens = 0;         // T of the batch
-  Matrix<Scalar> embedded, left;   // sum of embeddings, output
-  Matrix<Scalar> dentered, dleft;  // their gradients
+  Eigen::Index tokens = 0;  // T of the batch
+  Buffer<Scalar> embedded;  // (N, C), sum of embeddings
+  Buffer<Scalar> dleft;     // (N, C), the gradient of left()
 
  private:
   /// Where a layer finds its weights and numbers.
@@ -170,6 +179,7 @@ class LayerStack {
 
   ResidualBlock<Scalar> residual(Source& from, long l, const std::string& name) {
     ResidualBlock<Scalar> block;
+    block.name = name + ".";
     block.placement = from.config.placement;
     for (const Residual& r : from.plan.model.residuals) {
       if (r.stack != which_ || r.layer != l) continue;
@@ -186,6 +196,7 @@ class LayerStack {
   AttentionLayer<Scalar> attention(Source& from, const std::string& prefix) {
     const auto weight = [&](const char* name) { return from.weight(prefix + name); };
     AttentionLayer<Scalar> layer;
+    layer.name = prefix + "attention.";
     layer.scale = static_cast<Scalar>(from.plan.model.attention_scale.value);
     layer.query = weight("query");
     layer.key = weight("key");
@@ -202,6 +213,7 @@ class LayerStack {
   MlpLayer<Scalar> mlp(Source& from, const std::string& prefix) {
     const auto weight = [&](const char* name) { return from.weight(prefix + name); };
     MlpLayer<Scalar> layer;
+    layer.name = prefix + "mlp.";
     layer.activation = from.config.activation;
     layer.up = weight("mlp_up");
     layer.gate = weight("mlp_gate");
@@ -224,6 +236,16 @@ class LayerStack {
             source == nullptr && causal_};
   }
 
+  /// The stream that enters layer l, or leaves the last.
+  ConstView<Scalar> entering(std::size_t l) const {
+    if (l > 0) return layers_[l - 1]->after_mlp.read();
+    return has_embedding_norm_ ? normed_embedding_.read() : embedded.read();
+  }
+  ConstView<Scalar> entering_mlp(const Layer<Scalar>& layer) const {
+    return cross_ ? layer.after_cross.read() : layer.after_self.read();
+  }
+
+  std::string name_;  // "", "encoder." or "decoder."
   bool causal_ = false;
   bool cross_ = false;
   Stack which_ = Stack::main;
@@ -232,7 +254,8 @@ class LayerStack {
   bool has_embedding_norm_ = false;
   bool has_final_norm_ = false;
   std::vector<std::unique_ptr<Layer<Scalar>>> layers_;
-  Matrix<Scalar> entered_, scratch_;
+  Buffer<Scalar> normed_embedding_, normed_left_, dstream_;
+  Buffer<Scalar>* dembedded_ = nullptr;
 };
 
 }  // namespace scalewise::nn

@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scalewise/nn/config.hpp"
@@ -30,8 +32,10 @@ struct Batch {
 template <class Scalar>
 class Transformer {
  public:
-  Transformer(const Plan& plan, const Config& config) : shape_(plan.shape), parameters_(plan) {
+  Transformer(const Plan& plan, const Config& config)
+      : shape_(plan.shape), parameters_(plan), dropout_(config.dropout) {
     check(config, shape_);
+    pass_.dropout_seed = config.dropout_seed;
     const auto weight = [&](const std::string& name) {
       return Weight<Scalar>(parameters_, plan, name);
     };
@@ -52,23 +56,29 @@ class Transformer {
   Transformer& operator=(const Transformer&) = delete;
 
   Parameters<Scalar>& parameters() { return parameters_; }
-  const Matrix<Scalar>& logits() const { return logits_; }
+  const Parameters<Scalar>& parameters() const { return parameters_; }
+  ConstView<Scalar> logits() const { return logits_.read(); }
 
-  /// Mean cross-entropy of a batch, in nats.
+  /// Shows every named intermediate, and its gradient, to an observer from now on; an empty one
+  /// ends it. Nothing is copied, and nothing is spent when nobody listens.
+  void observe(Observer<Scalar> observer) { pass_.observer = std::move(observer); }
+
+  /// Mean cross-entropy of a batch, in nats, without dropout.
   double loss(const Batch<Scalar>& batch) {
-    forward(batch);
-    if (static_cast<Eigen::Index>(batch.targets.size()) != logits_.rows()) {
-      throw InvalidInput("batch.targets", std::to_string(batch.targets.size()) + " targets",
-                         std::to_string(logits_.rows()) + ", one per row of the logits");
-    }
-    dlogits_.resize(logits_.rows(), logits_.cols());
-    return cross_entropy(read(logits_), std::span<const int>(batch.targets), view(dlogits_));
+    pass_.dropout = 0;
+    return forward_loss(batch);
   }
 
-  /// The loss, and its gradient in parameters().gradients(), which it overwrites.
-  double loss_and_gradient(const Batch<Scalar>& batch) {
-    const double value = loss(batch);
-    parameters_.zero_gradients();
+  /// The same with dropout; `draw`, for instance the number of the step, says which masks.
+  double loss(const Batch<Scalar>& batch, std::uint64_t draw) {
+    pass_.dropout = dropout_;
+    pass_.draw = draw;
+    return forward_loss(batch);
+  }
+
+  /// The loss with dropout, and its gradient in parameters().gradients(), which it overwrites.
+  double loss_and_gradient(const Batch<Scalar>& batch, std::uint64_t draw = 0) {
+    const double value = loss(batch, draw);
     backward(batch);
     return value;
   }
@@ -76,17 +86,27 @@ class Transformer {
  private:
   // ---- forward ----------------------------------------------------------------------------------
 
+  double forward_loss(const Batch<Scalar>& batch) {
+    forward(batch);
+    if (static_cast<Eigen::Index>(batch.targets.size()) != logits_.rows()) {
+      throw InvalidInput("batch.targets", std::to_string(batch.targets.size()) + " targets",
+                         std::to_string(logits_.rows()) + ", one per row of the logits");
+    }
+    return cross_entropy(logits_.read(), std::span<const int>(batch.targets),
+                         dlogits_.shape(logits_.rows(), logits_.cols()), row_losses_);
+  }
+
   void forward(const Batch<Scalar>& batch) {
     if (shape_.encoder_depth > 0) {
       embed_tokens("batch.source", batch.source, batch.size, encoder_);
-      encoder_.forward(batch.size, nullptr);
+      encoder_.forward(pass_, batch.size, nullptr);
     }
     if (shape_.input == Input::token) {
       embed_tokens("batch.tokens", batch.tokens, batch.size, decoder_);
     } else {
       embed_patches(batch, decoder_);
     }
-    decoder_.forward(batch.size, shape_.encoder_depth > 0 ? &encoder_ : nullptr);
+    decoder_.forward(pass_, batch.size, shape_.encoder_depth > 0 ? &encoder_ : nullptr);
     read_out(batch.size);
   }
 
@@ -98,19 +118,24 @@ class Transformer {
       throw InvalidInput(field, std::to_string(rows) + " tokens",
                          "a positive multiple of batch.size = " + std::to_string(batch));
     }
-    stack.tokens = rows / batch;
-    stack.embedded.resize(rows, shape_.d_model);
     for (Eigen::Index i = 0; i < rows; ++i) {
       const int id = ids[static_cast<std::size_t>(i)];
       if (id < 0 || id >= shape_.vocab) {
         throw InvalidInput(field + "[" + std::to_string(i) + "]", std::to_string(id),
                            "an id in [0, " + std::to_string(shape_.vocab) + ")");
       }
-      stack.embedded.row(i) = embedding_.multiplier * embedding_.value().row(id);
-      if (segments_.present()) {
-        stack.embedded.row(i) += segments_.multiplier * segments_.value().row(0);
-      }
     }
+    stack.tokens = rows / batch;
+    View<Scalar> embedded = stack.embedded.shape(rows, shape_.d_model);
+    parallel_tiles(rows, 64, [&](Eigen::Index begin, Eigen::Index count) {
+      for (Eigen::Index i = begin; i < begin + count; ++i) {
+        embedded.row(i) =
+            embedding_.multiplier * embedding_.value().row(ids[static_cast<std::size_t>(i)]);
+        if (segments_.present()) {
+          embedded.row(i) += segments_.multiplier * segments_.value().row(0);
+        }
+      }
+    });
     add_positions(stack);
   }
 
@@ -128,8 +153,8 @@ class Transformer {
       throw InvalidInput("batch.patches", "not finite", "finite numbers");
     }
     stack.tokens = rows / batch.size;
-    stack.embedded.resize(rows, shape_.d_model);
-    linear_forward(embedding_, embedding_bias_, read(batch.patches), view(stack.embedded));
+    linear_forward(embedding_, embedding_bias_, read(batch.patches),
+                   stack.embedded.shape(rows, shape_.d_model));
     add_positions(stack);
   }
 
@@ -139,117 +164,130 @@ class Transformer {
       throw InvalidInput("sequence length", std::to_string(stack.tokens),
                          "at most context = " + std::to_string(stack.positions.value().rows()));
     }
-    for (Eigen::Index i = 0; i < stack.embedded.rows(); ++i) {
-      stack.embedded.row(i) +=
-          stack.positions.multiplier * stack.positions.value().row(i % stack.tokens);
-    }
+    View<Scalar> embedded = stack.embedded.view();
+    parallel_tiles(embedded.rows(), 64, [&](Eigen::Index begin, Eigen::Index count) {
+      for (Eigen::Index i = begin; i < begin + count; ++i) {
+        embedded.row(i) +=
+            stack.positions.multiplier * stack.positions.value().row(i % stack.tokens);
+      }
+    });
+  }
+
+  /// What the head reads: the stream, or the mean of its tokens.
+  ConstView<Scalar> features() const {
+    return shape_.input == Input::patch ? pooled_.read() : decoder_.left();
   }
 
   /// Shapes: left (B*T, C) -> logits (B*T, V), or of the mean over tokens (B, classes)
   void read_out(Eigen::Index batch) {
     if (shape_.input == Input::patch) {
-      pooled_.setZero(batch, shape_.d_model);
-      for (Eigen::Index i = 0; i < decoder_.left.rows(); ++i) {
-        pooled_.row(i / decoder_.tokens) +=
-            decoder_.left.row(i) / static_cast<Scalar>(decoder_.tokens);
+      const ConstView<Scalar> left = decoder_.left();
+      View<Scalar> pooled = pooled_.shape(batch, shape_.d_model);
+      const auto over = 1 / static_cast<Scalar>(decoder_.tokens);
+      for (Eigen::Index b = 0; b < batch; ++b) {
+        pooled.row(b) =
+            over * left.middleRows(b * decoder_.tokens, decoder_.tokens).colwise().sum();
       }
     }
-    const Matrix<Scalar>& h = shape_.input == Input::patch ? pooled_ : decoder_.left;
-    logits_.resize(h.rows(), shape_.input == Input::patch ? shape_.classes : shape_.vocab);
+    const ConstView<Scalar> h = features();
+    View<Scalar> z =
+        logits_.shape(h.rows(), shape_.input == Input::patch ? shape_.classes : shape_.vocab);
     if (head_.present()) {
-      multiply(logit_multiplier_, read(h), head_.value(), view(logits_));
+      multiply(logit_multiplier_, h, head_.value(), z);
     } else {
-      multiply_transposed_b(logit_multiplier_, read(h), embedding_.value(), view(logits_));
+      multiply_transposed_b(logit_multiplier_, h, embedding_.value(), z);
     }
     if (logit_scale_.present()) {
-      raw_logits_ = logits_;
-      logits_ = (logits_.array().rowwise() *
-                 (logit_scale_.multiplier * logit_scale_.value().row(0)).array())
-                    .matrix();
+      raw_logits_.shape(z.rows(), z.cols()) = z;
+      scale_columns(logit_scale_.multiplier, raw_logits_.read(), logit_scale_.value(), z);
     }
-    if (head_bias_.present()) {
-      logits_.rowwise() += head_bias_.multiplier * head_bias_.value().row(0);
-    }
+    if (head_bias_.present()) z.rowwise() += head_bias_.multiplier * head_bias_.value().row(0);
+    pass_.show("", "logits", logits_.read());
   }
 
   // ---- backward ---------------------------------------------------------------------------------
 
+  /// Linear layers, norms and scales overwrite their gradients. What adds to them, the look-ups,
+  /// starts from zero here.
   void backward(const Batch<Scalar>& batch) {
-    read_out_backward();
-    if (shape_.encoder_depth > 0) {
-      encoder_.dleft.setZero(encoder_.left.rows(), encoder_.left.cols());
+    const bool two = shape_.encoder_depth > 0;
+    for (const Weight<Scalar>* table : {&segments_, &encoder_.positions, &decoder_.positions}) {
+      if (table->present()) table->gradient().setZero();
     }
-    decoder_.backward(shape_.encoder_depth > 0 ? &encoder_ : nullptr);
+    read_out_backward();
+    if (two) encoder_.dleft.shape(encoder_.embedded.rows(), encoder_.embedded.cols()).setZero();
+    decoder_.backward(pass_, two ? &encoder_ : nullptr);
     if (shape_.input == Input::token) {
       embed_tokens_backward(batch.tokens, decoder_);
     } else {
-      embed_patches_backward(batch, decoder_);
+      multiply_transposed_a(embedding_.multiplier, read(batch.patches), decoder_.dembedded(),
+                            embedding_.gradient());
+      if (embedding_bias_.present()) {
+        sum_rows(embedding_bias_.multiplier, decoder_.dembedded(), embedding_bias_.gradient());
+      }
+      positions_backward(decoder_);
     }
-    if (shape_.encoder_depth > 0) {
-      encoder_.backward(nullptr);
+    if (two) {
+      encoder_.backward(pass_, nullptr);
       embed_tokens_backward(batch.source, encoder_);
     }
   }
 
-  /// Writes: decoder_.dleft; accumulates into head, bias, logit scale, or the tied embedding.
+  /// Writes: decoder_.dleft; overwrites the gradients of head, bias, logit scale and, whether it is
+  /// tied or not, of the token embedding.
   void read_out_backward() {
-    const Matrix<Scalar>& h = shape_.input == Input::patch ? pooled_ : decoder_.left;
-    if (head_bias_.present()) {
-      head_bias_.gradient() += head_bias_.multiplier * dlogits_.colwise().sum();
-    }
+    pass_.show_gradient("", "logits", dlogits_.read());
+    const ConstView<Scalar> d = dlogits_.read();
+    const ConstView<Scalar> h = features();
+    if (head_bias_.present()) sum_rows(head_bias_.multiplier, d, head_bias_.gradient());
     if (logit_scale_.present()) {
-      logit_scale_.gradient() +=
-          logit_scale_.multiplier * dlogits_.cwiseProduct(raw_logits_).colwise().sum();
-      dlogits_ = (dlogits_.array().rowwise() *
-                  (logit_scale_.multiplier * logit_scale_.value().row(0)).array())
-                     .matrix();
+      logit_scale_.gradient().setZero();
+      sum_products(logit_scale_.multiplier, d, raw_logits_.read(), logit_scale_.gradient());
+      scale_columns(logit_scale_.multiplier, d, logit_scale_.value(), dlogits_.view());
     }
-    dh_.resize(h.rows(), h.cols());
-    const ConstView<Scalar> d = read(dlogits_);
+    const bool patches = shape_.input == Input::patch;
+    View<Scalar> dleft = decoder_.dleft.shape(decoder_.left().rows(), h.cols());
+    View<Scalar> dh = patches ? dpooled_.shape(h.rows(), h.cols()) : dleft;
     if (head_.present()) {
-      multiply_transposed_a(logit_multiplier_, read(h), d, head_.gradient(), true);
-      multiply_transposed_b(logit_multiplier_, d, head_.value(), view(dh_));
+      if (!patches) embedding_.gradient().setZero();
+      multiply_transposed_a(logit_multiplier_, h, d, head_.gradient());
+      multiply_transposed_b(logit_multiplier_, d, head_.value(), dh);
     } else {
-      multiply_transposed_a(logit_multiplier_, d, read(h), embedding_.gradient(), true);
-      multiply(logit_multiplier_, d, embedding_.value(), view(dh_));
+      multiply_transposed_a(logit_multiplier_, d, h, embedding_.gradient());
+      multiply(logit_multiplier_, d, embedding_.value(), dh);
     }
-    decoder_.dleft.resize(decoder_.left.rows(), decoder_.left.cols());
-    if (shape_.input == Input::patch) {
-      for (Eigen::Index i = 0; i < decoder_.left.rows(); ++i) {
-        decoder_.dleft.row(i) = dh_.row(i / decoder_.tokens) / static_cast<Scalar>(decoder_.tokens);
-      }
-    } else {
-      decoder_.dleft = dh_;
+    if (!patches) return;
+    const auto over = 1 / static_cast<Scalar>(decoder_.tokens);
+    for (Eigen::Index i = 0; i < dleft.rows(); ++i) {
+      dleft.row(i) = over * dh.row(i / decoder_.tokens);
     }
   }
 
+  /// One task per block of columns, so that rows of the same token add up in one place.
   void embed_tokens_backward(const std::vector<int>& ids, LayerStack<Scalar>& stack) {
-    for (Eigen::Index i = 0; i < stack.dentered.rows(); ++i) {
-      const int id = ids[static_cast<std::size_t>(i)];
-      embedding_.gradient().row(id) += embedding_.multiplier * stack.dentered.row(i);
-      if (segments_.present()) {
-        segments_.gradient().row(0) += segments_.multiplier * stack.dentered.row(i);
+    const ConstView<Scalar> d = stack.dembedded();
+    parallel_tiles(d.cols(), 64, [&](Eigen::Index column, Eigen::Index columns) {
+      for (Eigen::Index i = 0; i < d.rows(); ++i) {
+        embedding_.gradient().row(ids[static_cast<std::size_t>(i)]).segment(column, columns) +=
+            embedding_.multiplier * d.row(i).segment(column, columns);
       }
-    }
-    positions_backward(stack);
-  }
-
-  void embed_patches_backward(const Batch<Scalar>& batch, LayerStack<Scalar>& stack) {
-    const ConstView<Scalar> d = read(stack.dentered);
-    multiply_transposed_a(embedding_.multiplier, read(batch.patches), d, embedding_.gradient(),
-                          true);
-    if (embedding_bias_.present()) {
-      embedding_bias_.gradient() += embedding_bias_.multiplier * d.colwise().sum();
+    });
+    if (segments_.present()) {
+      View<Scalar> first = segments_.gradient();
+      sum_rows(segments_.multiplier, d, block(first, 0, 0, 1, first.cols()), true);
     }
     positions_backward(stack);
   }
 
   void positions_backward(LayerStack<Scalar>& stack) {
     if (!stack.positions.present()) return;
-    for (Eigen::Index i = 0; i < stack.dentered.rows(); ++i) {
-      stack.positions.gradient().row(i % stack.tokens) +=
-          stack.positions.multiplier * stack.dentered.row(i);
-    }
+    const ConstView<Scalar> d = stack.dembedded();
+    parallel_tiles(d.cols(), 64, [&](Eigen::Index column, Eigen::Index columns) {
+      for (Eigen::Index i = 0; i < d.rows(); ++i) {
+        stack.positions.gradient().row(i % stack.tokens).segment(column, columns) +=
+            stack.positions.multiplier * d.row(i).segment(column, columns);
+      }
+    });
   }
 
   Shape shape_;
@@ -257,7 +295,10 @@ class Transformer {
   Weight<Scalar> embedding_, embedding_bias_, segments_, head_, head_bias_, logit_scale_;
   Scalar logit_multiplier_ = 1;
   LayerStack<Scalar> encoder_, decoder_;  // a model of one stack is in decoder_
-  Matrix<Scalar> pooled_, raw_logits_, logits_, dlogits_, dh_;
+  double dropout_ = 0;
+  Pass<Scalar> pass_;
+  Buffer<Scalar> pooled_, dpooled_, raw_logits_, logits_, dlogits_;
+  Buffer<double> row_losses_;
 };
 
 }  // namespace scalewise::nn

@@ -43,24 +43,50 @@ class Weight {
   Eigen::Index columns_ = 0;
 };
 
-/// y = x W + b, each with its multiplier.
+/// y = x W + b, each with its multiplier; finish(row, column, tile) works on each tile of y while it
+/// is in cache.
 /// Shapes:   x (N, K), W (K, M), b (1, M) or absent -> y (N, M)
+template <class Scalar, class Finish>
+void linear_forward(const Weight<Scalar>& w, const Weight<Scalar>& b, const ConstView<Scalar>& x,
+                    View<Scalar> y, const Finish& finish) {
+  product_tiles(y, [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
+    if (b.present()) {
+      tile.rowwise() = b.multiplier * b.value().row(0).segment(column, tile.cols());
+    } else {
+      tile.setZero();
+    }
+    tile.noalias() +=
+        w.multiplier * x.middleRows(row, tile.rows()) * w.value().middleCols(column, tile.cols());
+    finish(row, column, tile);
+  });
+}
+
+/// The same without finish.
 template <class Scalar>
 void linear_forward(const Weight<Scalar>& w, const Weight<Scalar>& b, const ConstView<Scalar>& x,
                     View<Scalar> y) {
-  multiply(w.multiplier, x, w.value(), y);
-  if (b.present()) y.rowwise() += b.multiplier * b.value().row(0);
+  linear_forward(w, b, x, y, [](Eigen::Index, Eigen::Index, const View<Scalar>&) {});
 }
 
 /// Gradient of linear_forward.
-/// Equation: dW += m xᵀ dy; db += m Σ dy; dx (+)= m dy Wᵀ
-/// Writes:   accumulates into the gradients of W and b; overwrites dx, or adds to it.
+/// Equation: dW = m xᵀ dy; db = m Σ dy; dx (+)= m dy Wᵀ
+/// Writes:   overwrites the gradients of W and b, and dx, or adds to dx; finish(row, column, tile)
+///           works on each tile of dx while it is in cache.
+template <class Scalar, class Finish>
+void linear_backward(const Weight<Scalar>& w, const Weight<Scalar>& b, const ConstView<Scalar>& x,
+                     const ConstView<Scalar>& dy, View<Scalar> dx, bool accumulate,
+                     const Finish& finish) {
+  multiply_transposed_a(w.multiplier, x, dy, w.gradient());
+  if (b.present()) sum_rows(b.multiplier, dy, b.gradient());
+  multiply_transposed_b(w.multiplier, dy, w.value(), dx, accumulate, finish);
+}
+
+/// The same without finish.
 template <class Scalar>
 void linear_backward(const Weight<Scalar>& w, const Weight<Scalar>& b, const ConstView<Scalar>& x,
                      const ConstView<Scalar>& dy, View<Scalar> dx, bool accumulate = false) {
-  multiply_transposed_a(w.multiplier, x, dy, w.gradient(), true);
-  if (b.present()) b.gradient().row(0) += b.multiplier * dy.colwise().sum();
-  multiply_transposed_b(w.multiplier, dy, w.value(), dx, accumulate);
+  linear_backward(w, b, x, dy, dx, accumulate,
+                  [](Eigen::Index, Eigen::Index, const View<Scalar>&) {});
 }
 
 }  // namespace scalewise::nn

@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// What /proc says about the machine and about this process.
+
+#pragma once
+
+#include <algorithm>
+#include <fstream>
+#include <initializer_list>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace scalewise::benchmark {
+
+/// What stands after "key :" on the first line of a file that begins with the key; empty if none.
+inline std::string line_value(const std::string& path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with(key)) continue;
+    const std::size_t begin = line.find_first_not_of(" \t:", key.size());
+    return begin == std::string::npos ? "" : line.substr(begin);
+  }
+  return "";
+}
+
+inline std::string cpu_model() { return line_value("/proc/cpuinfo", "model name"); }
+
+/// Processes that wanted to run in the last minute, this one aside: 0 on a quiet machine.
+inline double load_average() {
+  double load = 0;
+  std::ifstream("/proc/loadavg") >> load;
+  return load;
+}
+
+/// The kernels that OpenBLAS is told to use: those for the processor's vector instructions, since a
+/// processor that is newer than OpenBLAS is taken for an old one. Empty: as it chooses.
+inline std::string blas_core() {
+  const std::string flags = line_value("/proc/cpuinfo", "flags") + " ";
+  const auto all = [&](std::initializer_list<const char*> names) {
+    return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+      return flags.find(" " + name + " ") != std::string::npos;
+    });
+  };
+  if (all({"avx512f", "avx512bw", "avx512dq", "avx512vl"})) return "SkylakeX";
+  if (all({"avx2", "fma"})) return "Haswell";
+  return "";
+}
+
+/// The most memory that this process has held so far, in MiB; 0 where /proc does not say.
+inline double peak_memory() {
+  std::istringstream text(line_value("/proc/self/status", "VmHWM"));
+  double kibibytes = 0;
+  text >> kibibytes;
+  return kibibytes / 1024;
+}
+
+/// Shared libraries of this process with "blas" or "mkl" in their path.
+inline std::vector<std::string> blas_libraries() {
+  std::set<std::string> found;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const std::size_t path = line.find('/');
+    if (path == std::string::npos || line.find(".so", path) == std::string::npos) continue;
+    if (line.find("blas", path) == std::string::npos && line.find("mkl", path) == std::string::npos)
+      continue;
+    found.insert(line.substr(path));
+  }
+  return {found.begin(), found.end()};
+}
+
+}  // namespace scalewise::benchmark

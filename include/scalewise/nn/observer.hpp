@@ -1,0 +1,22 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "scalewise/nn/matrix.hpp"
+
+namespace scalewise::nn {
+
+/// Whether an observer sees an intermediate itself or the gradient of the loss with respect to it.
+enum class Quantity { value, gradient };
+
+/// Called with every named intermediate of a pass, in the order in which they are computed. The view
+/// is the model's own memory: it holds until the call returns.
+template <class Scalar>
+using Observer =
+    std::function<void(std::string_view name, Quantity quantity, const ConstView<Scalar>& values)>;
+
+}  // namespace scalewise::nn

@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "scalewise/nn/dropout.hpp"
+#include "scalewise/nn/observer.hpp"
+#include "scalewise/nn/rotary.hpp"
+
+namespace scalewise::nn {
+
+/// What one pass through a model carries along: who listens, what is dropped, and the memory for
+/// results that no later layer reads, which all layers share.
+template <class Scalar>
+struct Pass {
+  Observer<Scalar> observer;  // empty: nobody listens
+  double dropout = 0;         // 0 in an evaluation
+  std::uint64_t dropout_seed = 0;
+  std::uint64_t draw = 0;
+
+  RotaryTable<Scalar> rotary;
+  Buffer<Scalar> output, doutput, dinput;                   // of a residual branch
+  Buffer<Scalar> dquery, dkey, dvalue, dscores, dattended;  // of attention
+  Buffer<Scalar> kept;                                      // probabilities after dropout
+  Buffer<Scalar> dhidden, dgate;                            // of an MLP
+
+  void show(const std::string& owner, std::string_view name, const ConstView<Scalar>& values,
+            Quantity quantity = Quantity::value) const {
+    if (observer) observer(owner + std::string(name), quantity, values);
+  }
+  void show_gradient(const std::string& owner, std::string_view name,
+                     const ConstView<Scalar>& values) const {
+    show(owner, name, values, Quantity::gradient);
+  }
+
+  Dropout dropout_of(const std::string& owner, std::string_view name) const {
+    if (dropout == 0) return {};
+    return {dropout, dropout_seed, draw, owner + std::string(name)};
+  }
+};
+
+}  // namespace scalewise::nn

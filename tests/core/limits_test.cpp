@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Sizes that would overflow are refused, and the largest that do not are counted right.
+
+#include <string>
+
+#include "scalewise/policy/standard.hpp"
+#include "scalewise/scalewise.hpp"
+#include "support/catch.hpp"
+#include "support/error_message.hpp"
+
+namespace {
+
+using namespace scalewise;
+using scalewise::test::error_message;
+
+constexpr long largest = 1L << 30;
+
+/// Every matrix has 2^60 entries: of one layer, six; and the token embedding.
+Shape huge(long depth) {
+  Shape s;
+  s.d_model = largest;
+  s.depth = depth;
+  s.heads = 1;
+  s.d_ff = largest;
+  s.context = 1;
+  s.vocab = largest;
+  s.tied_head = true;
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("The features of all heads together are bounded") {
+  Shape s = huge(1);
+  s.heads = 1L << 15;
+  s.head_dim = 1L << 15;
+  CHECK(resolved(s).head_dim == 1L << 15);
+  s.head_dim += 1;
+  const std::string refused = error_message([&] { resolved(s); });
+  CHECK_THAT(refused, Catch::Matchers::ContainsSubstring("head_dim = 32769"));
+  CHECK_THAT(refused, Catch::Matchers::ContainsSubstring("heads * head_dim at most 2^30"));
+  s.heads = s.head_dim = largest;  // the product alone would still fit, that with d_model not
+  CHECK_THAT(error_message([&] { resolved(s); }), Catch::Matchers::ContainsSubstring("head_dim"));
+}
+
+TEST_CASE("Parameters are counted up to 2^63 and refused from there on") {
+  const auto count = [](const Shape& s) {
+    return make_plan<Standard, Optimizer::adamw>(s).parameter_count();
+  };
+  // 7 matrices, one position, 6 biases and 2 norms with gain and bias in the layer, and one after it.
+  CHECK(count(huge(1)) == 7 * (1L << 60) + (1 + 6 + 4 + 2) * largest);
+  CHECK_THAT(error_message([&] { count(huge(2)); }),
+             Catch::Matchers::ContainsSubstring("parameter count"));
+  Shape untied = huge(1);  // 8 matrices are 2^63 exactly
+  untied.tied_head = false;
+  CHECK_THAT(error_message([&] { count(untied); }),
+             Catch::Matchers::ContainsSubstring("parameter count"));
+}

@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Fans of the tensors that no table's numbers depend on.
+
+#include "scalewise/core/tensor.hpp"
+
+#include <string>
+
+#include "scalewise/core/print.hpp"
+#include "support/catch.hpp"
+
+namespace {
+
+using namespace scalewise;
+
+Shape tokens() {
+  Shape s;
+  s.d_model = 24;
+  s.depth = 2;
+  s.heads = 6;
+  s.context = 7;
+  s.vocab = 11;
+  return s;
+}
+
+Tensor find(const Shape& shape, const std::string& name) {
+  for (const Tensor& tensor : tensors(resolved(shape))) {
+    if (tensor.name == name) return tensor;
+  }
+  FAIL("no tensor " << name);
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("A patch bias has the fans of its matrix") {
+  Shape shape = tokens();
+  shape.input = Input::patch;
+  shape.patch_dim = 10;
+  shape.classes = 5;
+  const Tensor bias = find(shape, "patch_bias");
+  CHECK(to_text(bias.fan_in) == "n_patch");
+  CHECK(to_text(bias.fan_out) == "n");
+  CHECK(bias.rows == 24);
+  CHECK(bias.columns == 1);
+}
+
+TEST_CASE("A relative position table maps a one-hot distance to a number per head") {
+  Shape shape = tokens();
+  shape.relative_buckets = 4;
+  const Tensor table = find(shape, "layer.0.relative_position");
+  CHECK(to_text(table.fan_in) == "1");
+  CHECK(to_text(table.fan_out) == "H");
+  CHECK(table.rows == 4);
+  CHECK(table.columns == 6);
+}
+
+TEST_CASE("The scale of queries and keys goes out to all heads") {
+  Shape shape = tokens();
+  shape.blocks = Blocks::normalized;
+  const Tensor filling = find(shape, "layer.1.qk_scale");
+  CHECK(to_text(filling.fan_in) == "1");
+  CHECK(to_text(filling.fan_out) == "n");
+  CHECK(filling.rows == 24);
+  shape.head_dim = 9;  // 54 features of the heads, of a width of 24
+  const Tensor wide = find(shape, "layer.1.qk_scale");
+  CHECK(to_text(wide.fan_in) == "1");
+  CHECK(to_text(wide.fan_out) == "HC");
+  CHECK(wide.rows == 54);
+}

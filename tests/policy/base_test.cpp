@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// What a base model means to every rule.
+
+#include <cmath>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "support/catch.hpp"
+#include "support/models.hpp"
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::test;
+
+/// What is wrong with an entry that must leave a base model as it is; empty when nothing is.
+std::string problem_at_base(const Entry& e) {
+  if (e.learning_rate.value != 1) return "rate";
+  if (e.epsilon.value != 1) return "epsilon";
+  if (e.multiplier.value != 1) return "multiplier";
+  if (e.init_variance.value != 0 && e.init_variance.value != 1) return "variance";
+  if (e.weight_decay.value != 0 && e.weight_decay.value != 1) return "decay";
+  if (e.init_mean.value != 0 && e.init_mean.value != 1) return "mean";
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("a base model is left exactly as it is") {
+  int checked = 0;
+  for_each_form([&]<class P>(const P& policy) {
+    if (P::reference != Reference::base && !relative_rules.contains(P::id)) return;
+    for (const Variant& variant : variants()) {
+      const std::optional<Plan> plan = planned(variant.shape, policy);
+      if (!plan) continue;
+      ++checked;
+      INFO(P::id << ", " << variant.name);
+      for (const Entry& entry : plan->entries) {
+        INFO(entry.name);
+        const bool tuned = !plan->parameters.empty() && P::id == std::string_view("nu-gpt");
+        if (P::reference == Reference::base) {
+          CHECK(problem_at_base(entry) == "");
+        } else if (!tuned) {
+          CHECK(entry.learning_rate.value == 1);
+        }
+      }
+      if (P::reference == Reference::base) {
+        CHECK(plan->model.logit_multiplier.value == 1);
+        CHECK(plan->model.embedding_multiplier.value == 1);
+        for (const Residual& residual : plan->model.residuals) {
+          CHECK(residual.skip.value == 1);
+          CHECK(residual.branch.value == 1);
+        }
+      }
+    }
+  });
+  CHECK(checked > 100);
+  // The scores of a base model are scaled as usual, whatever the rule.
+  const double usual = 1 / std::sqrt(4.0);
+  CHECK(make_plan<MaximalUpdate, adamw>(tokens(), tokens()).model.attention_scale.value == usual);
+  CHECK(make_plan<CompleteP, adamw>(tokens(), tokens()).model.attention_scale.value == usual);
+  const Plan nu = make_plan<NuGpt, adamw>(tokens(), tokens());
+  for (const Entry& entry : nu.entries) CHECK(entry.learning_rate.value == 1);
+}
+
+TEST_CASE("an absolute rule ignores the base, a relative one asks for it") {
+  Shape base = tokens();
+  base.d_model = 12;
+  base.depth = 4;
+  Shape patch_base = patches();
+  patch_base.d_model = 12;
+  for_each_policy([&]<class P>() {
+    INFO(P::id);
+    const bool shallow = std::string_view(P::id).starts_with("shallow");
+    const Shape target = shallow ? patches() : tokens();
+    if (relative_rules.contains(P::id)) {
+      try {
+        make_plan<P, adamw>(target);
+        FAIL_CHECK("planned without a base");
+      } catch (const InvalidInput& error) {
+        CHECK(error.field() == "base");
+        CHECK(std::string(error.what()).find("base") != std::string::npos);
+      }
+      CHECK(make_plan<P, adamw>(target, base) != make_plan<P, adamw>(target, target));
+    } else {
+      const Plan without = make_plan<P, adamw>(target);
+      Plan with = make_plan<P, adamw>(target, shallow ? patch_base : base);
+      CHECK(with.entries == without.entries);
+      CHECK(with.model == without.model);
+    }
+    CHECK((P::reference == Reference::base) ==
+          (P::id == std::string_view("maximal-update") || P::id == std::string_view("depth-mup") ||
+           P::id == std::string_view("complete-p")));
+  });
+}

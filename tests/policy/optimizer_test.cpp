@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// What the optimizer and the form of decay mean to every rule.
+
+#include <cmath>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "support/catch.hpp"
+#include "support/entry_problem.hpp"
+#include "support/models.hpp"
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::test;
+
+template <class P>
+constexpr bool accepts(Optimizer optimizer) {
+  if constexpr (requires { P::supports(optimizer); }) return P::supports(optimizer);
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("SGD is refused by rules that are published for AdamW") {
+  for_each_policy([]<class P>() {
+    INFO(P::id);
+    const Shape shape = std::string_view(P::id).starts_with("shallow") ? patches() : tokens();
+    CHECK(accepts<P>(adamw));
+    CHECK(accepts<P>(sgd) != adamw_rules.contains(P::id));
+    if (adamw_rules.contains(P::id)) {
+      try {
+        make_plan<P, sgd>(shape, shape);
+        FAIL_CHECK("planned for SGD");
+      } catch (const InvalidInput& error) {
+        CHECK(error.field() == "optimizer");
+      }
+    } else {
+      const Plan plan = make_plan<P, sgd>(shape, shape);
+      CHECK(plan.optimizer == sgd);
+      for (const Entry& entry : plan.entries) {
+        INFO(entry.name);
+        const std::string wrong = problem(entry);
+        if (!wrong.empty()) CHECK(wrong == "");
+      }
+    }
+  });
+}
+
+TEST_CASE("a penalty in Adam's gradient is refused where rates are scaled") {
+  const DecayForm l2 = DecayForm::l2;
+  Shape base = tokens();
+  base.d_model = 12;
+  for (const int table : {3, 8, 9}) {
+    INFO(table);
+    const MaximalUpdate policy{.table = table};
+    CHECK_THROWS_AS((make_plan<MaximalUpdate, adamw>(tokens(), base, policy, l2)), InvalidInput);
+    const Plan accepted = make_plan<MaximalUpdate, sgd>(tokens(), base, policy, l2);
+    const Plan coupled = make_plan<MaximalUpdate, sgd>(tokens(), base, policy);
+    CHECK(accepted.entries == coupled.entries);  // under SGD they are the same
+  }
+  CHECK_THROWS_AS((make_plan<NeuralTangent, adamw>(tokens(), {}, {}, l2)), InvalidInput);
+  CHECK_THROWS_AS((make_plan<CompleteP, adamw>(tokens(), base, {}, l2)), InvalidInput);
+  CHECK(make_plan<Standard, adamw>(tokens(), {}, {}, l2).at("head").weight_decay.value == 1);
+  CHECK(make_plan<Gpt2, adamw>(tokens(), {}, {}, l2).at("final_norm_gain").weight_decay.value == 0);
+}
+
+TEST_CASE("shrink per step is the same in both forms of decay") {
+  Shape base = tokens();
+  base.d_model = 12;
+  base.depth = 2;
+  for_each_policy([&]<class P>() {
+    const bool shallow = std::string_view(P::id).starts_with("shallow");
+    const Shape target = shallow ? patches() : tokens();
+    std::optional<Shape> from;
+    if (!shallow) from = base;
+    // An absolute rule is evaluated at the target, so that a base too shallow for it is no matter.
+    if (!relative_rules.contains(P::id)) from = {};
+    const Plan coupled = make_plan<P, adamw>(target, from);
+    const Plan independent = make_plan<P, adamw>(target, from, {}, DecayForm::independent);
+    REQUIRE(coupled.entries.size() == independent.entries.size());
+    for (std::size_t i = 0; i < coupled.entries.size(); ++i) {
+      const Entry& entry = coupled.entries[i];
+      INFO(P::id << ", " << entry.name);
+      const double shrink = entry.learning_rate.value * entry.weight_decay.value;
+      CHECK(std::abs(independent.entries[i].weight_decay.value - shrink) <= 1e-14 * shrink);
+    }
+  });
+}

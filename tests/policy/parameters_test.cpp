@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Parameters of rules: what is refused, in code and by name at run time.
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "support/catch.hpp"
+#include "support/models.hpp"
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::test;
+
+/// The field that f() complains of.
+template <class F>
+std::string refused_field(F&& f) {
+  try {
+    f();
+  } catch (const InvalidInput& error) {
+    return error.field();
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("parameters out of range are refused by name") {
+  const Shape s = tokens();
+  CHECK(refused_field([&] { make_plan<MaximalUpdate, adamw>(s, s, {.table = 7}); }) == "table");
+  CHECK(refused_field([&] { make_plan<CompleteP, adamw>(s, s, {.alpha = 0.4}); }) == "alpha");
+  CHECK(refused_field([&] { make_plan<CompleteP, adamw>(s, s, {.alpha = std::nan("")}); }) ==
+        "alpha");
+  CHECK(refused_field([&] { make_plan<MetaPrincipled, adamw>(s, {}, {.s = 1.5}); }) == "s");
+  CHECK(refused_field([&] { make_plan<NuGpt, adamw>(s, s, {.alignment = 0.3}); }) == "alignment");
+  CHECK(refused_field([&] { make_plan<NuGpt, adamw>(s, s, {.output_rate = 0}); }) == "output_rate");
+  CHECK(refused_field([&] { make_plan<NuGpt, adamw>(s, s, {.input_rate = -1}); }) == "input_rate");
+  CHECK(refused_field([&] { make_plan<DeepScaleLM, adamw>(s, {}, {.dropout = 1}); }) == "dropout");
+  CHECK(refused_field([&] { make_plan<DeepScaleLM, adamw>(s, {}, {.k = 5}); }) == "depth");
+  NeuralTangent negative;
+  negative.init_constant[Group::query] = -1;
+  CHECK(refused_field([&] { make_plan<NeuralTangent, adamw>(s, {}, negative); }) != "accepted");
+}
+
+TEST_CASE("an input correlation is above 0 and at most 1") {
+  const auto refused = [](double correlation) {
+    return refused_field(
+        [&] { make_plan<DeepScaleLM, adamw>(tokens(), {}, {.input_correlation = correlation}); });
+  };
+  CHECK(refused(1) == "accepted");
+  CHECK(refused(std::nextafter(1.0, 2.0)) == "input_correlation");
+  CHECK(refused(std::numeric_limits<double>::denorm_min()) == "accepted");
+  CHECK(refused(0) == "input_correlation");
+  CHECK(refused(std::nan("")) == "input_correlation");
+}
+
+TEST_CASE("a yes-or-no parameter is 0 or 1 when it is named at run time") {
+  const auto plan = [](double zero_head) {
+    Shape s = tokens();
+    s.tied_head = false;
+    return make_plan("maximal-update", adamw, s, s, {{"zero_head", zero_head}});
+  };
+  CHECK(plan(0).at("head").init_variance.value == 1);
+  CHECK(plan(1).at("head").init_variance.value == 0);
+  for (const double value : {0.5, 2.0, -1.0}) {
+    INFO(value);
+    CHECK(refused_field([&] { plan(value); }) == "zero_head");
+  }
+}
+
+TEST_CASE("a whole-number parameter takes no fraction when it is named at run time") {
+  const auto plan = [](double table) {
+    return make_plan("maximal-update", adamw, tokens(), tokens(), {{"table", table}});
+  };
+  CHECK(plan(9).parameters.front().value == 9);
+  CHECK(refused_field([&] { plan(8.5); }) == "table");
+}

@@ -1,0 +1,135 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Rules that scale with the width, at concrete shapes, against numbers computed here from the
+// papers' formulas.
+
+#include <cmath>
+#include <string>
+
+#include "scalewise/policy/all.hpp"
+#include "support/catch.hpp"
+#include "support/numbers.hpp"
+
+using namespace scalewise;
+using namespace scalewise::test;
+
+TEST_CASE("neural-tangent numbers") {
+  const double n = 96;
+  const double F = 200;
+  const double V = 101;
+
+  SECTION("AdamW, untied: rates, and decays that undo them") {
+    Shape shape = decoder();
+    shape.tied_head = false;
+    const Plan plan = make_plan<NeuralTangent, adamw>(shape);
+    const auto row = [&](const std::string& name, double variance, double rate, double epsilon) {
+      check(plan, name,
+            {.variance = variance, .rate = rate, .decay = 1 / rate, .epsilon = epsilon});
+    };
+    row("token_embedding", 1, std::pow(n, -0.5), std::pow(n, -0.5));
+    row("position_embedding", 1, std::pow(n, -0.5), std::pow(n, -0.5));
+    row("layer.3.mlp_up", 1 / n, 1 / (n * std::sqrt(F)), 1 / std::sqrt(F));
+    row("layer.3.mlp_gate", 1 / n, 1 / (n * std::sqrt(F)), 1 / std::sqrt(F));
+    row("layer.4.mlp_down", 1 / F, 1 / (F * std::sqrt(n)), 1 / std::sqrt(n));
+    row("head", 1 / n, 1 / (n * std::sqrt(V)), 1 / std::sqrt(V));
+    CHECK(near(plan.model.attention_scale.value, 1 / std::sqrt(24.0)));
+    CHECK(plan.model.logit_multiplier.value == 1);
+    CHECK(plan.model.embedding_multiplier.value == 1);
+    CHECK(plan.at("final_norm_gain").init_mean.value == 1);
+  }
+  SECTION("SGD, heads that fill the width, M = 4") {
+    Shape shape = decoder();
+    shape.heads = shape.kv_heads = 4;
+    shape.d_ff = 0;
+    const Plan plan = make_plan<NeuralTangent, sgd>(shape);
+    for (const char* name : {"query", "key", "value", "attention_output", "mlp_up"}) {
+      check(plan, std::string("layer.0.") + name,
+            {.variance = 1 / n,
+             .rate = 1 / n,
+             .decay = n,
+             .epsilon = plan.at(std::string("layer.0.") + name).epsilon.value});
+    }
+    CHECK(near(plan.at("layer.0.mlp_down").learning_rate.value, 1 / (4 * n)));
+    CHECK(plan.at("token_embedding").learning_rate.value == 1);
+  }
+  SECTION("the tied head is the default; its logits are divided by the root of the width") {
+    const Plan plan = make_plan<NeuralTangent, adamw>(decoder());
+    CHECK(plan.of(Group::head).empty());
+    CHECK(near(plan.model.logit_multiplier.value, 1 / std::sqrt(n)));
+  }
+  SECTION("decay in the independent form is one") {
+    const Plan plan = make_plan<NeuralTangent, adamw>(decoder(), {}, {}, DecayForm::independent);
+    CHECK(plan.at("layer.0.query").weight_decay.value == 1);
+    CHECK(plan.at("layer.0.mlp_down").weight_decay.value == 1);
+  }
+  SECTION("the vision experiments: order-one constants, no factor of M, no decay of the bias") {
+    NeuralTangent policy;
+    policy.mlp_ratio_in_rates = false;
+    for (const Group g : {Group::query, Group::key, Group::value}) policy.init_constant[g] = 0.5;
+    policy.init_constant[Group::attention_output] = 1.0 / 3;
+    policy.init_constant[Group::mlp_up] = 2.0 / 5;
+    policy.init_constant[Group::mlp_down] = 8.0 / 5;
+    policy.init_constant[Group::position_embedding] = 0.02 * 0.02;
+    const Plan plan = make_plan<NeuralTangent, adamw>(vision(), {}, policy);
+    const double w = 192;
+    CHECK(near(plan.at("layer.0.query").init_variance.value, 0.5 / w));
+    CHECK(near(plan.at("layer.1.attention_output").init_variance.value, 1 / (3 * w)));
+    CHECK(near(plan.at("layer.1.mlp_up").init_variance.value, 0.4 / w));
+    CHECK(near(plan.at("layer.1.mlp_down").init_variance.value, 1.6 / (4 * w)));
+    CHECK(near(plan.at("position_embedding").init_variance.value, 0.0004));
+    CHECK(near(plan.at("layer.1.mlp_up").learning_rate.value, std::pow(w, -1.5)));
+    CHECK(near(plan.at("layer.1.mlp_down").learning_rate.value, std::pow(w, -1.5)));
+    CHECK(near(plan.at("patch_embedding").init_variance.value, 1.0 / 48));
+    CHECK(near(plan.at("patch_embedding").learning_rate.value, 1 / (48 * std::sqrt(w))));
+    CHECK(near(plan.at("head_bias").learning_rate.value, 1 / std::sqrt(10.0)));
+    CHECK(plan.at("head_bias").init_variance.value == 0);
+    CHECK(plan.at("head_bias").weight_decay.value == 0);
+  }
+}
+
+TEST_CASE("meta-principled numbers") {
+  const double s = GENERATE(0.0, 0.3, 0.5, 0.7071, 1.0);
+  const double n = 192;
+  const MetaPrincipled policy{.s = s};
+
+  const Plan plan = make_plan<MetaPrincipled, adamw>(vision(), {}, policy);
+  const double up = std::pow(n, s / 2);
+  CHECK(near(plan.at("head").init_variance.value, std::pow(n, -1 - s)));
+  CHECK(near(plan.at("head").learning_rate.value, 1 / (n * std::sqrt(10.0))));
+  CHECK(near(plan.at("patch_embedding").learning_rate.value, up / (48 * std::sqrt(n))));
+  CHECK(near(plan.at("position_embedding").learning_rate.value, up / std::sqrt(n)));
+  CHECK(near(plan.at("layer.2.value").learning_rate.value, up * std::pow(n, -1.5)));
+  CHECK(near(plan.at("layer.2.mlp_up").learning_rate.value, up / (n * std::sqrt(4 * n))));
+  CHECK(near(plan.at("layer.2.mlp_down").learning_rate.value, up / (4 * n * std::sqrt(n))));
+  CHECK(near(plan.at("layer.2.mlp_down").weight_decay.value, 4 * n * std::sqrt(n) / up));
+
+  const Plan descent = make_plan<MetaPrincipled, sgd>(vision(), {}, policy);
+  CHECK(near(descent.at("layer.2.value").learning_rate.value, std::pow(n, s - 1)));
+  CHECK(near(descent.at("head").learning_rate.value, 1 / n));
+  CHECK(near(descent.at("head_bias").learning_rate.value, 1));
+
+  const Plan tied = make_plan<MetaPrincipled, adamw>(decoder(), {}, policy);
+  CHECK(near(tied.model.logit_multiplier.value, std::pow(96.0, -(1 + s) / 2)));
+  CHECK(near(tied.at("token_embedding").learning_rate.value, std::pow(96.0, (s - 1) / 2)));
+}
+
+TEST_CASE("between standard and neural-tangent tuning") {
+  using symbols::n;
+  Shape base = vision();
+  base.d_model = 768;
+  base.heads = 12;
+  Shape large = base;
+  large.d_model = 1024;
+  large.heads = 16;
+  const double vision_rate = at(20 * pow(n, {-3, 2}), base);
+  CHECK(near(vision_rate, 20 * std::pow(768.0, -1.5)));
+  CHECK(std::abs(vision_rate - 9.4e-4) < 0.05e-4);
+  CHECK(near(at(1e-3 * pow(n, {3, 2}), large), 32.768));
+  // (lr, wd) -> (n^{3/2} lr, n^{-3/2} wd): their product does not change.
+  const Scaling there = pow(n, {3, 2});
+  const Scaling back = pow(n, {-3, 2});
+  CHECK(there * back == Scaling(1));
+  // The rate factor of a hidden matrix, under which (lr, wd) becomes (n^{3/2} lr, n^{-3/2} wd).
+  CHECK(NeuralTangent{.mlp_ratio_in_rates = false}.rule(Group::mlp_down).adamw_rate == Rate(back));
+}

@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <string>
+
+#include "scalewise/plan.hpp"
+
+namespace scalewise::test {
+
+inline bool is_matrix(Group group) {
+  const Role role = role_of(group);
+  return role == Role::input || role == Role::hidden || role == Role::output;
+}
+
+/// What is wrong with the numbers of an entry; empty when nothing is.
+inline std::string problem(const Entry& e) {
+  const auto finite = [](const auto&... numbers) { return (std::isfinite(numbers.value) && ...); };
+  if (!finite(e.init_variance, e.init_mean, e.multiplier, e.learning_rate, e.weight_decay,
+              e.epsilon)) {
+    return "not finite";
+  }
+  if (!(e.init_variance.value >= 0)) return "variance below zero";
+  if (!(e.learning_rate.value > 0)) return "rate not positive";
+  if (!(e.weight_decay.value >= 0)) return "decay below zero";
+  if (!(e.epsilon.value > 0)) return "epsilon not positive";
+  if (e.multiplier.value == 0) return "multiplier zero";
+  if (!(e.fan_in > 0 && e.fan_out > 0)) return "fan not positive";
+  if (e.rows <= 0 || e.columns <= 0) return "no entries";
+  if (is_matrix(e.group) && e.source.empty()) return "no source";
+  if (e.distribution == Distribution::constant && e.init_variance.value != 0) {
+    return "constant with a variance";
+  }
+  if (is_norm_gain(e.group) && std::abs(e.init_mean.value * e.multiplier.value - 1) > 1e-14) {
+    return "a norm gain that does not act as one";
+  }
+  if (e.init_variance.formula.empty() || e.learning_rate.formula.empty() ||
+      e.learning_rate.latex.empty()) {
+    return "no formula";
+  }
+  return {};
+}
+
+}  // namespace scalewise::test

@@ -1,0 +1,22 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <string>
+
+#include "scalewise/core/error.hpp"
+
+namespace scalewise::test {
+
+/// What the one error type that is allowed says.
+template <class F>
+std::string error_message(F&& f) {
+  try {
+    f();
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace scalewise::test

@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Models of every kind, and all rules, for the tests of what holds for every rule.
+
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scalewise/registry.hpp"
+#include "support/catch.hpp"
+#include "support/optimizers.hpp"
+
+namespace scalewise::test {
+
+struct Variant {
+  std::string name;
+  Shape shape;
+};
+
+inline Shape tokens() {
+  Shape s;
+  s.d_model = 24;
+  s.depth = 3;
+  s.heads = 6;
+  s.context = 7;
+  s.vocab = 11;
+  s.iterations = 100;
+  return s;
+}
+
+inline Shape patches() {
+  Shape s = tokens();
+  s.input = Input::patch;
+  s.patch_dim = 10;
+  s.classes = 5;
+  return s;
+}
+
+/// Changes one thing at a time, then several.
+inline std::vector<Variant> variants() {
+  std::vector<Variant> all;
+  const auto add = [&](const std::string& name, Shape shape, auto&& change) {
+    change(shape);
+    all.push_back({name, shape});
+  };
+  add("token", tokens(), [](Shape&) {});
+  add("tied", tokens(), [](Shape& s) { s.tied_head = true; });
+  add("untied", tokens(), [](Shape& s) { s.tied_head = false; });
+  add("head bias", tokens(), [](Shape& s) { s.head_bias = true; });
+  add("gated", tokens(), [](Shape& s) { s.gated_mlp = true; });
+  add("grouped queries", tokens(), [](Shape& s) { s.kv_heads = 2; });
+  add("wide heads", tokens(), [](Shape& s) { s.head_dim = 9; });
+  add("narrow mlp", tokens(), [](Shape& s) { s.d_ff = 31; });
+  add("no bias", tokens(), [](Shape& s) { s.biases = false; });
+  add("no norm bias", tokens(), [](Shape& s) { s.norm_bias = false; });
+  add("no norm gain", tokens(), [](Shape& s) { s.norm_gain = s.norm_bias = false; });
+  add("no final norm", tokens(), [](Shape& s) { s.final_norm = false; });
+  add("segments", tokens(), [](Shape& s) { s.segments = 2; });
+  add("embedding norm", tokens(), [](Shape& s) { s.embedding_norm = true; });
+  add("no positions", tokens(), [](Shape& s) { s.learned_positions = false, s.context = 0; });
+  add("relative positions", tokens(), [](Shape& s) { s.relative_buckets = 4; });
+  add("channel gains", tokens(), [](Shape& s) { s.residual_gain = ResidualGain::channel; });
+  add("scalar gains", tokens(), [](Shape& s) { s.residual_gain = ResidualGain::scalar; });
+  add("encoder-decoder", tokens(), [](Shape& s) { s.encoder_depth = 4; });
+  add("all at once", tokens(), [](Shape& s) {
+    s.encoder_depth = 4, s.kv_heads = 3, s.head_dim = 5, s.d_ff = 37, s.segments = 3;
+    s.gated_mlp = s.embedding_norm = true, s.tied_head = true, s.head_bias = true;
+    s.relative_buckets = 4;
+  });
+  add("patch", patches(), [](Shape&) {});
+  add("class token", patches(), [](Shape& s) { s.class_token = true; });
+  add("patch, plain head", patches(), [](Shape& s) { s.head_bias = false; });
+  add("patch, gated, no bias", patches(), [](Shape& s) { s.gated_mlp = true, s.biases = false; });
+  return all;
+}
+
+/// A plan, or nothing when the rule is not defined for this input or for an encoder with a decoder.
+template <class P>
+std::optional<Plan> planned(const Shape& shape, const P& policy = {}) {
+  try {
+    return make_plan<P, adamw>(shape, shape, policy);
+  } catch (const InvalidInput& error) {
+    INFO(error.what());
+    CHECK((error.field() == "input" || error.field() == "encoder_depth"));
+    return {};
+  }
+}
+
+/// Calls visit(policy) for every shipped rule and for the other forms of those that have several.
+template <class Visitor>
+void for_each_form(Visitor&& visit) {
+  for_each_policy([&]<class P>() { visit(P{}); });
+  visit(MaximalUpdateTable3{});
+  visit(MaximalUpdateTable8{});
+  visit(MaximalUpdateTable9{});
+  visit(MaximalUpdate{.table = 3, .zero_head = true});
+  visit(MaximalUpdate{.table = 9, .zero_query = true});
+  visit(CompleteP{.alpha = 0.6});
+  visit(MetaPrincipled{.s = 1});
+  visit(NuGpt{.alignment = 1, .input_rate = 2, .output_rate = 0.5});
+  visit(DeepScaleLM{.dropout = 0, .embedding_tables = 2, .k = 1.5});
+  visit(ShallowNtk{.tau0 = 1});
+}
+
+/// The rules that say something only about target over base.
+inline const std::set<std::string_view> relative_rules{
+    "maximal-update",  "depth-mup", "complete-p",       "ngpt-depth-mup",
+    "ngpt-complete-p", "nu-gpt",    "nu-gpt-full-align"};
+/// Those that are published for AdamW alone.
+inline const std::set<std::string_view> adamw_rules{
+    "depth-mup", "complete-p",        "ngpt",           "ngpt-depth-mup",
+    "nu-gpt",    "nu-gpt-full-align", "ngpt-complete-p"};
+
+}  // namespace scalewise::test

@@ -1,0 +1,12 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "scalewise/core/rule.hpp"
+
+namespace scalewise::test {
+
+inline constexpr Optimizer sgd = Optimizer::sgd;
+inline constexpr Optimizer adamw = Optimizer::adamw;
+
+}  // namespace scalewise::test
