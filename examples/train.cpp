@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -65,7 +66,7 @@ void add_options(CLI::App& app, Settings& s) {
   option("--batch", s.batch, "sequences or images per step", training);
   option("--optimizer", s.optimizer, "adamw, sgd or sign-sgd", training);
   option("--rate", s.rate, "peak learning rate, before the plan's factors", training);
-  option("--warmup", s.warmup, "steps of linear warm-up", training);
+  option("--warmup", s.warmup, "steps of linear warm-up (-1: a twentieth of --steps)", training);
   option("--schedule", s.schedule, "after the warm-up: constant, linear or cosine", training);
   option("--weight-decay", s.weight_decay, "before the plan's factors", training);
   option("--clip", s.clip, "largest norm of the gradient (0: off)", training);
@@ -176,13 +177,14 @@ int main(int argc, char** argv) {
   add_options(app, settings);
   try {
     app.parse(argc, argv);
+    if (settings.warmup == -1) settings.warmup = settings.steps / 20;
     return run(settings, argc, argv);
   } catch (const CLI::ParseError& error) {
     const bool asked_for_help = app.exit(error) == 0;
     return asked_for_help && std::cout.flush() ? 0 : 2;
   } catch (const Diverged& error) {
     std::cerr << "train: " << error.what();
-    if (!settings.checkpoint.empty()) {
+    if (std::filesystem::exists(settings.checkpoint)) {
       std::cerr << "; " << settings.checkpoint << " is the last good checkpoint";
     }
     std::cerr << '\n';

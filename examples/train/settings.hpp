@@ -29,7 +29,7 @@ struct Settings {
   long width = 64;
   long depth = 2;
   long heads = 4;
-  long seq = 32;
+  long seq = 64;
   long patch = 2;
   std::string placement = "pre";
   std::string norm = "layer";
@@ -37,11 +37,11 @@ struct Settings {
   bool rotary = false;
   double dropout = 0;
 
-  long steps = 300;
+  long steps = 1000;
   long batch = 32;
   std::string optimizer = "adamw";
   double rate = 5e-3;
-  long warmup = 20;
+  long warmup = -1;  // a twentieth of the steps
   std::string schedule = "cosine";
   double weight_decay = 0;
   double clip = 0;
@@ -49,7 +49,7 @@ struct Settings {
   std::string precision = "float";
   int threads = 0;  // 0: all
 
-  long validate_every = 100;
+  long validate_every = 200;
   std::string log;
   std::string checkpoint;
   long checkpoint_every = 100;

@@ -41,6 +41,7 @@ BAD = [
     (["--rotary", "--width", "6"], ["head_dim = 3", "even"]),
     (["--steps", "0"], ["--steps = 0"]),
     (["--steps", "3", "--warmup", "3"], ["--warmup = 3", "fewer than --steps"]),
+    (["--warmup", "-2"], ["--warmup = -2"]),
     (["--rate", "nan"], ["--rate = nan"]),
     (["--rate", "-1"], ["--rate = -1"]),
     (["--clip", "inf"], ["--clip = inf"]),
@@ -137,7 +138,8 @@ class Train(unittest.TestCase):
     # ---- learning --------------------------------------------------------------------------------
 
     def test_it_learns_a_repeating_text(self):
-        result = self.good(self.folder, *TINY, "--steps", 200, "--seq", 16, "--width", 16, *FILES, "--format", "json")
+        result = self.good(self.folder, *TINY, "--steps", 200, "--seq", 16, "--width", 16, *FILES, "--format", "json",
+                           "--validate-every", 70)
         summary = json.loads(result.stdout)
         self.assertEqual(summary["schema"], "scalewise.train/1")
         self.assertEqual(summary["steps"], 200)
@@ -146,7 +148,7 @@ class Train(unittest.TestCase):
         with open(self.folder / "run.csv", encoding="utf-8", newline="") as file:
             log = list(csv.DictReader(file))
         self.assertEqual([int(row["step"]) for row in log], list(range(201)))
-        self.assertEqual([int(row["step"]) for row in log if row["validation_nats"]], [0, 100, 200])
+        self.assertEqual([int(row["step"]) for row in log if row["validation_nats"]], [0, 70, 140, 200])
         self.assertEqual(float(log[-1]["validation_nats"]), summary["validation_nats"])
         self.assertGreater(float(log[0]["validation_nats"]), 4)
         # Warm-up to the peak over three steps, then down to the last step of the cosine.
