@@ -80,7 +80,7 @@ class Run {
         schedule_(schedule_of(settings)),
         watch_(settings, std::log(data.text ? 256.0 : 10.0)),
         log_(settings.log, score_name(data)) {
-    info_.plan = nn::plan_fingerprint(plan);
+    info_.plan = plan_fingerprint(plan);
     info_.settings = lasting(settings, data.fingerprint);
   }
 

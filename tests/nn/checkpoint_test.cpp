@@ -45,7 +45,7 @@ template <class Scalar>
 struct Run {
   explicit Run(const Plan& plan, nn::Update update = nn::Update::adamw)
       : parameters(plan), optimizer(plan, {.update = update}) {
-    info.plan = nn::plan_fingerprint(plan);
+    info.plan = scalewise::plan_fingerprint(plan);
     info.settings = {{"rate", "0.1"}, {"text", "öäü\n"}};
   }
 
@@ -172,10 +172,10 @@ TEST_CASE("The file is what the format says", "[checkpoint]") {
     moments += little_endian(static_cast<float>(i) / 3);
   }
   const std::string body =
-      little_endian(std::uint32_t{4}) + count(42) + text(nn::plan_fingerprint(plan)) +  //
-      count(2) + text("rate") + text("0.1") + text("text") + text("öäü\n") +            //
-      count(1) + text("first_loss") + text("5.5") +                                     //
-      count(41) + count(1) + text("w") + count(2) + count(3) +                          //
+      little_endian(std::uint32_t{4}) + count(42) + text(scalewise::plan_fingerprint(plan)) +  //
+      count(2) + text("rate") + text("0.1") + text("text") + text("öäü\n") +                   //
+      count(1) + text("first_loss") + text("5.5") +                                            //
+      count(41) + count(1) + text("w") + count(2) + count(3) +                                 //
       count(6) + numbers + count(6) + moments + count(0);
   const std::string start = std::string("\x89SCALEW\n") + little_endian(std::uint32_t{1});
   const std::string file = start + count(start.size() + 16 + body.size()) + body;
@@ -287,14 +287,14 @@ TEST_CASE("What is no checkpoint of this run is refused by name", "[checkpoint]"
 }
 
 TEST_CASE("Every number of a plan is in its fingerprint", "[checkpoint]") {
-  const std::string plain = nn::plan_fingerprint(tiny_plan());
-  CHECK(plain == nn::plan_fingerprint(tiny_plan()));
+  const std::string plain = scalewise::plan_fingerprint(tiny_plan());
+  CHECK(plain == scalewise::plan_fingerprint(tiny_plan()));
   const auto changed = [&](auto change) {
     Plan plan = tiny_plan();
     plan.model.residuals.resize(1);
-    const std::string before = nn::plan_fingerprint(plan);
+    const std::string before = scalewise::plan_fingerprint(plan);
     change(plan);
-    return nn::plan_fingerprint(plan) != before;
+    return scalewise::plan_fingerprint(plan) != before;
   };
   CHECK(changed([](Plan& p) { p.rule = "other"; }));
   CHECK(changed([](Plan& p) { p.decay = scalewise::DecayForm::independent; }));

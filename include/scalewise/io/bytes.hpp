@@ -67,8 +67,8 @@ class ByteWriter {
   std::string bytes_;
 };
 
-/// Takes apart what ByteWriter wrote. At the first read beyond the end it turns bad, and from then on
-/// gives zeros and empty texts.
+/// Takes apart what ByteWriter wrote. At the first read beyond the end it turns bad, and from then
+/// on gives zeros and empty texts.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : rest_(bytes) {}

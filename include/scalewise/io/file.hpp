@@ -66,8 +66,8 @@ inline void flush_folder(const std::string& folder) {
 
 /// Writes a file so that readers see the old content or the new one, never a part, even after a
 /// power failure: under a new temporary name in the same folder, flushed to disk, then renamed. A
-/// link is followed, a file keeps its permissions, and what is no regular file (a device, a pipe) is
-/// written to as it stands.
+/// link is followed, a file keeps its permissions, and what is no regular file (a device, a pipe)
+/// is written to as it stands.
 /// Throws:   InvalidInput when the folder is missing or not all can be written; nothing is left
 ///           behind.
 inline void write_file(const std::string& path, std::string_view text) {

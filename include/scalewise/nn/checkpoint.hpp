@@ -14,41 +14,12 @@
 #include "scalewise/core/error.hpp"
 #include "scalewise/io/bytes.hpp"
 #include "scalewise/io/file.hpp"
+#include "scalewise/io/plan_fingerprint.hpp"
 #include "scalewise/io/read_file.hpp"
 #include "scalewise/nn/optimizer.hpp"
 #include "scalewise/nn/parameters.hpp"
-#include "scalewise/plan.hpp"
 
 namespace scalewise::nn {
-
-/// Sixteen hexadecimal digits that stand for a plan: its rule and every tensor's name, size and
-/// numbers. Plans that differ in any of them have, up to chance, different ones.
-inline std::string plan_fingerprint(const Plan& plan) {
-  ByteWriter text;
-  text.text(plan.rule);
-  text.number(static_cast<std::uint32_t>(plan.reference));
-  text.number(static_cast<std::uint32_t>(plan.decay));
-  text.number(plan.model.attention_scale.value);
-  text.number(plan.model.embedding_multiplier.value);
-  text.number(plan.model.logit_multiplier.value);
-  for (const Residual& residual : plan.model.residuals) {
-    text.number(residual.skip.value);
-    text.number(residual.branch.value);
-  }
-  for (const Entry& entry : plan.entries) {
-    text.text(entry.name);
-    text.number(static_cast<std::int64_t>(entry.rows));
-    text.number(static_cast<std::int64_t>(entry.columns));
-    text.number(static_cast<std::uint32_t>(entry.distribution));
-    text.number(entry.init_variance.value);
-    text.number(entry.init_mean.value);
-    text.number(entry.multiplier.value);
-    text.number(entry.learning_rate.value);
-    text.number(entry.weight_decay.value);
-    text.number(entry.epsilon.value);
-  }
-  return fingerprint(text.bytes());
-}
 
 /// A name and what it is set to.
 struct Setting {
@@ -280,9 +251,10 @@ void save_checkpoint(const std::string& path, const Parameters<Scalar>& paramete
 /// Reads a checkpoint back, bit for bit, and returns what it says beside the numbers.
 /// Requires: `wanted` has the plan and the settings of the run that goes on; its step and notes are
 ///           not looked at.
-/// Throws:   InvalidInput, and changes nothing, for a file that is missing, no checkpoint, of another
-///           version, cut off or damaged; for another scalar type; for another setting or plan, which
-///           it names; for other tensors, naming the first and both sizes; for another optimizer.
+/// Throws:   InvalidInput, and changes nothing, for a file that is missing, no checkpoint, of
+///           another version, cut off or damaged; for another scalar type; for another setting or
+///           plan, which it names; for other tensors, naming the first and both sizes; for another
+///           optimizer.
 template <class Scalar>
 CheckpointInfo load_checkpoint(const std::string& path, Parameters<Scalar>& parameters,
                                OptimizerState<Scalar>& state, const CheckpointInfo& wanted) {
