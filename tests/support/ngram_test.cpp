@@ -7,8 +7,10 @@
 #include <array>
 #include <cmath>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "scalewise/data/text.hpp"
 #include "support/catch.hpp"
 #include "support/tolerances.hpp"
 
@@ -115,4 +117,14 @@ TEST_CASE("Tokens drawn from one share alone give it all the weight", "[support]
   for (int i = 0; i < 900; ++i) tokens.insert(tokens.end(), {0, 1, 2, 0, 2, 1});
   const Weights weights = Ngram(tokens, 3).weights();
   CHECK(weights[3] > 0.999);
+}
+
+TEST_CASE("On the shipped text a 3-gram reaches what another implementation does", "[support]") {
+  const auto text = scalewise::data::split_tokens(scalewise::data::read_byte_tokens(
+      std::string(SCALEWISE_TEST_DIR) + "/../examples/data/austen_persuasion.txt"));
+  const Ngram model(text.train, 256);
+  // Counted again in Python, with expectation maximization until nothing changes.
+  CHECK_THAT(model.nats_per_token(text.validation, text.validation.size() - 1),
+             WithinRel(1.8972275680788326, 1e-6));
+  CHECK_THAT(model.weights()[3], WithinRel(0.9828212708, 1e-6));
 }

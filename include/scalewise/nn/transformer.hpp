@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "scalewise/nn/blas.hpp"
 #include "scalewise/nn/config.hpp"
 #include "scalewise/nn/loss.hpp"
 #include "scalewise/nn/stack.hpp"
@@ -35,6 +36,7 @@ class Transformer {
   Transformer(const Plan& plan, const Config& config)
       : shape_(plan.shape), parameters_(plan), dropout_(config.dropout) {
     check(config, shape_);
+    keep_blas_to_one_thread();
     pass_.dropout_seed = config.dropout_seed;
     const auto weight = [&](const std::string& name) {
       return Weight<Scalar>(parameters_, plan, name);
