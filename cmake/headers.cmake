@@ -22,7 +22,9 @@ set(SCALEWISE_HEADERS
   include/scalewise/core/tensor.hpp
   include/scalewise/core/values.hpp
   include/scalewise/formulation.hpp
+  include/scalewise/io/bytes.hpp
   include/scalewise/io/file.hpp
+  include/scalewise/io/plan_fingerprint.hpp
   include/scalewise/io/plan_table.hpp
   include/scalewise/io/read_file.hpp
   include/scalewise/io/table.hpp
@@ -80,6 +82,7 @@ set(SCALEWISE_NN_HEADERS
   include/scalewise/nn/batch.hpp
   include/scalewise/nn/blas.hpp
   include/scalewise/nn/blocks.hpp
+  include/scalewise/nn/checkpoint.hpp
   include/scalewise/nn/config.hpp
   include/scalewise/nn/dropout.hpp
   include/scalewise/nn/initialize.hpp

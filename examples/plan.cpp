@@ -9,7 +9,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -26,6 +25,7 @@
 #include "scalewise/presets.hpp"
 #include "scalewise/registry.hpp"
 #include "scalewise/scalewise.hpp"
+#include "set_option.hpp"
 
 namespace {
 
@@ -88,40 +88,6 @@ std::optional<Shape> shape_of(const std::string& preset, const std::string& conf
   if (!preset.empty()) return scalewise::preset_shape(preset);
   if (!config.empty()) return scalewise::shape_from_config_file(config);
   return {};
-}
-
-double number_of(const std::string& key, const std::string& text) {
-  if (text == "true") return 1;
-  if (text == "false") return 0;
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || stop != end) throw InvalidInput(key, text, "a number");
-  return value;
-}
-
-/// --set key=value: a field of the shape, of the base with the prefix "base.", or a parameter.
-std::vector<scalewise::Parameter> apply_settings(const std::vector<std::string>& settings,
-                                                 Shape& target, std::optional<Shape>& base) {
-  std::vector<scalewise::Parameter> parameters;
-  for (const std::string& setting : settings) {
-    const std::size_t equals = setting.find('=');
-    if (equals == std::string::npos)
-      throw InvalidInput("--set", setting, "key=value", "for example --set d_ff=11008");
-    const std::string key = setting.substr(0, equals);
-    const std::string value = setting.substr(equals + 1);
-    if (key.starts_with("base.")) {
-      if (!base)
-        throw InvalidInput("--set", setting, "a base", "give --base-preset or --base-config");
-      if (!set_field(*base, key.substr(5), value)) {
-        throw InvalidInput("--set", key, "a field of a shape after \"base.\"",
-                           scalewise::did_you_mean(key.substr(5), scalewise::shape_fields()));
-      }
-    } else if (!set_field(target, key, value)) {
-      parameters.push_back({key, number_of(key, value)});
-    }
-  }
-  return parameters;
 }
 
 /// Each parameter goes to the rules that have it; one that no rule has is an error.
@@ -223,7 +189,8 @@ std::string run(const Arguments& arguments) {
     throw InvalidInput("--preset", "none", "a model", "see --list-presets, or give --config");
   }
   std::optional<Shape> base = shape_of(arguments.base_preset, arguments.base_config);
-  const auto parameters = apply_settings(arguments.set, *target, base);
+  const auto parameters = scalewise::examples::apply_settings(
+      arguments.set, *target, base, "give --base-preset or --base-config");
   return write_plans(make_plans(arguments, *target, base, parameters), arguments);
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -9,6 +10,13 @@
 #include <system_error>
 
 #include "scalewise/core/error.hpp"
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <fcntl.h>
+#include <unistd.h>
+#elif defined(_WIN32)
+#include <io.h>
+#endif
 
 namespace scalewise {
 
@@ -27,9 +35,39 @@ inline bool write_and_close(std::FILE* file, std::string_view text) {
 
 }  // namespace detail
 
-/// Writes a file so that readers see the old content or the new one, never a part: under a new
-/// temporary name in the same folder, then renamed. A link is followed, a file keeps its
-/// permissions, and what is no regular file (a device, a pipe) is written to as it stands.
+/// Sees to it that what was written to a file survives a power failure; false when it may not.
+inline bool flush_to_disk(std::FILE* file) {
+  if (std::fflush(file) != 0) return false;
+#if defined(__unix__) || defined(__APPLE__)
+  // EINVAL and EROFS: a file system that has nothing to flush.
+  return ::fsync(::fileno(file)) == 0 || errno == EINVAL || errno == EROFS;
+#elif defined(_WIN32)
+  return ::_commit(::_fileno(file)) == 0;
+#else
+  return true;
+#endif
+}
+
+namespace detail {
+
+/// The same for the names in a folder, where a system can do that.
+inline void flush_folder(const std::string& folder) {
+#if defined(__unix__) || defined(__APPLE__)
+  const int handle = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC);
+  if (handle < 0) return;
+  ::fsync(handle);
+  ::close(handle);
+#else
+  static_cast<void>(folder);
+#endif
+}
+
+}  // namespace detail
+
+/// Writes a file so that readers see the old content or the new one, never a part, even after a
+/// power failure: under a new temporary name in the same folder, flushed to disk, then renamed. A
+/// link is followed, a file keeps its permissions, and what is no regular file (a device, a pipe)
+/// is written to as it stands.
 /// Throws:   InvalidInput when the folder is missing or not all can be written; nothing is left
 ///           behind.
 inline void write_file(const std::string& path, std::string_view text) {
@@ -54,7 +92,9 @@ inline void write_file(const std::string& path, std::string_view text) {
     if (file == nullptr && !fs::exists(fs::symlink_status(temporary, error))) break;
   }
   if (file == nullptr) detail::refuse_output(path, "is the folder there, and may you write to it?");
-  if (!detail::write_and_close(file, text)) {
+  const bool on_disk =
+      std::fwrite(text.data(), 1, text.size(), file) == text.size() && flush_to_disk(file);
+  if (std::fclose(file) != 0 || !on_disk) {
     fs::remove(temporary, error);
     detail::refuse_output(path, "is the disk full?");
   }
@@ -65,6 +105,7 @@ inline void write_file(const std::string& path, std::string_view text) {
     fs::remove(temporary, error);
     detail::refuse_output(path, why);
   }
+  detail::flush_folder(fs::path(target).parent_path().string());
 }
 
 }  // namespace scalewise

@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Tells early when training goes nowhere.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "scalewise/nn/parameters.hpp"
+#include "train/settings.hpp"
+
+namespace scalewise::train {
+
+/// Training that cannot be saved by going on.
+class Diverged : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Looks at every step's loss and gradient before the step is made.
+class DivergenceWatch {
+ public:
+  /// Requires: `guess`, the loss of a model that knows nothing: log(classes).
+  DivergenceWatch(const Settings& settings, double guess) : settings_(settings), guess_(guess) {}
+
+  /// Throws:   Diverged when loss or gradient is not finite, or when the loss has been far above
+  ///           where it started for long.
+  template <class Scalar>
+  void check(long step, double loss, double gradient_norm,
+             const nn::Parameters<Scalar>& parameters) {
+    if (!std::isfinite(loss)) {
+      fail(step, "the loss is not finite, and " + first_not_finite(parameters));
+    }
+    if (!std::isfinite(gradient_norm)) {
+      fail(step, "the loss is " + text_of(loss) + ", but " + first_not_finite(parameters));
+    }
+    if (step == 1) first_ = loss;
+    const double limit = far * std::max(first_, guess_);
+    high_ = loss > limit ? high_ + 1 : 0;
+    if (high_ >= patience) {
+      fail(step, "the loss has been above " + text_of(limit) + " for " + std::to_string(patience) +
+                     " steps, and it started at " + text_of(first_));
+    }
+  }
+
+  /// The same for the loss of validation.
+  void check_validation(long step, double nats) const {
+    if (!std::isfinite(nats)) fail(step, "the validation loss is not finite");
+  }
+
+  /// No checkpoint is written over a good one while the loss is far above its start.
+  bool calm() const { return high_ == 0; }
+
+  std::vector<nn::Setting> notes() const {
+    return {{"first loss", text_of(first_)}, {"steps far above", std::to_string(high_)}};
+  }
+  void recall(const std::vector<nn::Setting>& notes) {
+    for (const nn::Setting& note : notes) {
+      if (note.name == "first loss") first_ = std::stod(note.value);
+      if (note.name == "steps far above") high_ = std::stol(note.value);
+    }
+  }
+
+ private:
+  static constexpr double far = 1.5;
+  static constexpr long patience = 50;
+
+  /// Numbers go bad where they are made and spread toward the input, so the search is backward.
+  template <class Scalar>
+  static std::string first_not_finite(const nn::Parameters<Scalar>& parameters) {
+    for (std::size_t i = parameters.size(); i-- > 0;) {
+      if (!parameters.gradient(i).allFinite()) {
+        return "the gradient of " + parameters.name(i) +
+               " is the first, from the loss back, that is not finite";
+      }
+    }
+    return "every gradient by itself is finite";
+  }
+
+  [[noreturn]] void fail(long step, const std::string& why) const {
+    throw Diverged("training diverged at step " + std::to_string(step) + ": " + why +
+                   "; try a lower --rate than " + text_of(settings_.rate) +
+                   ", a longer --warmup than " + std::to_string(settings_.warmup) +
+                   (settings_.clip > 0 ? ", or a lower --clip" : ", or --clip 1"));
+  }
+
+  const Settings& settings_;
+  double guess_;
+  double first_ = 0;
+  long high_ = 0;
+};
+
+}  // namespace scalewise::train

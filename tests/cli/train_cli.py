@@ -1,0 +1,417 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+"""Runs the program `train` as a user would: killed, interrupted, resumed, and with bad input.
+
+    train_cli.py TRAIN_PROGRAM
+"""
+
+import csv
+import json
+import math
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+TRAIN = pathlib.Path(sys.argv[1]).resolve()
+TEXT = ("It is a truth universally acknowledged, that a tested program may be trusted. " * 40).encode()
+TINY = ["--text", "text.txt", "--width", "8", "--depth", "1", "--heads", "2", "--seq", "8", "--batch", "4",
+        "--threads", "1", "--warmup", "3", "--rate", "0.01"]
+FILES = ["--log", "run.csv", "--checkpoint", "run.ckpt"]
+
+# Arguments beside TINY, and what the one line on stderr has to contain.
+BAD = [
+    (["--text", "none.txt"], ["none.txt = (missing)"]),
+    (["--text", "empty.txt"], ["empty.txt = (empty)"]),
+    (["--text", "short.txt"], ["tokens = ", "expected"]),
+    (["--rule", "gpt3"], ["rule = gpt3", "did you mean"]),
+    (["--rule", "maximal-update"], ["base = none", "--base-width"]),
+    (["--rule", "complete-p", "--base-width", "4", "--optimizer", "sgd"], ["optimizer = sgd", "expected adamw"]),
+    (["--rule", "shallow-ntk"], ["input = token"]),
+    (["--width", "9"], ["heads = 2", "divisor of d_model = 9"]),
+    (["--width", "0"], ["--width = 0"]),
+    (["--width", "1e3"], ["--width"]),
+    (["--heads", "-1"], ["--heads = -1"]),
+    (["--rotary", "--width", "6"], ["head_dim = 3", "even"]),
+    (["--steps", "0"], ["--steps = 0"]),
+    (["--steps", "3", "--warmup", "3"], ["--warmup = 3", "fewer than --steps"]),
+    (["--warmup", "-2"], ["--warmup = -2"]),
+    (["--rate", "nan"], ["--rate = nan"]),
+    (["--rate", "-1"], ["--rate = -1"]),
+    (["--clip", "inf"], ["--clip = inf"]),
+    (["--weight-decay", "-1"], ["--weight-decay = -1"]),
+    (["--dropout", "1"], ["--dropout = 1"]),
+    (["--optimizer", "adam"], ["--optimizer = adam", "did you mean adamw?"]),
+    (["--schedule", "cosin"], ["--schedule = cosin", "did you mean cosine?"]),
+    (["--placement", "mid"], ["--placement = mid"]),
+    (["--norm", "batch"], ["--norm = batch"]),
+    (["--activation", "tanh"], ["--activation = tanh"]),
+    (["--precision", "half"], ["--precision = half"]),
+    (["--decay", "l3"], ["--decay = l3"]),
+    (["--set", "d_modl=5"], ["--set = d_modl", "did you mean d_model?"]),
+    (["--set", "vocab=5"], ["--set = vocab=5", "that the data leave open"]),
+    (["--set", "base.context=5"], ["--set = base.context=5", "--seq"]),
+    (["--set", "base.d_modl=5"], ["base.d_modl", "did you mean d_model?"]),
+    (["--digits", "x.csv"], ["--digits"]),
+    (["--resume"], ["--resume", "--checkpoint"]),
+    (["--no-such-option"], ["--no-such-option"]),
+    (["--log", "no/such/folder/run.csv"], ["--log = no/such/folder/run.csv"]),
+    (["--checkpoint", "no/such/folder/run.ckpt"], ["--checkpoint = no/such/folder/run.ckpt"]),
+    (["--log", "text.txt", "--overwrite"], ["--log = text.txt", "a file of its own"]),
+    (["--checkpoint", "./text.txt", "--overwrite"], ["--checkpoint = ./text.txt", "a file of its own"]),
+    (["--log", "new", "--checkpoint", "new"], ["= new", "a file of its own"]),
+    (["--log", "precious"], ["--log = precious", "--overwrite"]),
+    (["--checkpoint", "precious"], ["--checkpoint = precious", "--overwrite"]),
+    (["--checkpoint", "precious", "--resume"], ["precious = (another kind of file)"]),
+    (["--checkpoint", "none.ckpt", "--resume"], ["none.ckpt = (missing)"]),
+    (["--checkpoint", "none.ckpt", "--resume", "--overwrite"], ["--overwrite"]),
+]
+
+
+def run(folder, *arguments, **options):
+    return subprocess.run([TRAIN, *map(str, arguments)], capture_output=True, text=True, cwd=folder,
+                          timeout=120, check=False, **options)
+
+
+def rows(folder):
+    """The log without the column of seconds."""
+    lines = (folder / "run.csv").read_text(encoding="utf-8").splitlines()
+    return [line.rpartition(",")[0] for line in lines]
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def digits_csv(images=60, side=4):
+    """Images whose class is the column of the bright pixels."""
+    draw = random.Random(1)
+    lines = []
+    for _ in range(images):
+        label = draw.randrange(side)
+        pixels = [16 - draw.randrange(3) if i % side == label else draw.randrange(3) for i in range(side * side)]
+        lines.append(",".join(map(str, [*pixels, label])))
+    return "\n".join(lines) + "\n"
+
+
+class Train(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(self.scratch.cleanup)
+        self.folder = self.make_folder("run")
+
+    def make_folder(self, name):
+        folder = pathlib.Path(self.scratch.name, name)
+        folder.mkdir()
+        (folder / "text.txt").write_bytes(TEXT)
+        return folder
+
+    def good(self, folder, *arguments):
+        result = run(folder, *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def assert_same_run(self, folder, other):
+        self.assertEqual((folder / "run.ckpt").read_bytes(), (other / "run.ckpt").read_bytes())
+        self.assertEqual(rows(folder), rows(other))
+
+    def start(self, folder, *arguments):
+        process = subprocess.Popen([TRAIN, *map(str, arguments)], cwd=folder, text=True, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        return process
+
+    def wait_for_rows(self, folder, count, process):
+        for _ in range(6000):
+            if (folder / "run.csv").exists() and len(rows(folder)) > count:
+                return
+            self.assertIsNone(process.poll(), "the run ended too early")
+            time.sleep(0.005)
+        self.fail("no rows")
+
+    # ---- learning --------------------------------------------------------------------------------
+
+    def test_it_learns_a_repeating_text(self):
+        result = self.good(self.folder, *TINY, "--steps", 200, "--seq", 16, "--width", 16, *FILES, "--format", "json",
+                           "--validate-every", 70)
+        summary = json.loads(result.stdout)
+        self.assertEqual(summary["schema"], "scalewise.train/1")
+        self.assertEqual(summary["steps"], 200)
+        self.assertLess(summary["validation_nats"], 1.5)
+        self.assertAlmostEqual(summary["bits_per_byte"], summary["validation_nats"] / math.log(2), places=12)
+        with open(self.folder / "run.csv", encoding="utf-8", newline="") as file:
+            log = list(csv.DictReader(file))
+        self.assertEqual([int(row["step"]) for row in log], list(range(201)))
+        self.assertEqual([int(row["step"]) for row in log if row["validation_nats"]], [0, 70, 140, 200])
+        self.assertEqual(float(log[-1]["validation_nats"]), summary["validation_nats"])
+        self.assertGreater(float(log[0]["validation_nats"]), 4)
+        # Warm-up to the peak over three steps, then down to the last step of the cosine.
+        self.assertAlmostEqual(float(log[1]["rate"]), 0.01 / 3, places=12)
+        self.assertAlmostEqual(float(log[3]["rate"]), 0.01, places=12)
+        last = 0.01 * (1 + math.cos(math.pi * 196 / 197)) / 2
+        self.assertAlmostEqual(float(log[200]["rate"]), last, places=12)
+
+    def test_it_learns_images(self):
+        (self.folder / "digits.csv").write_text(digits_csv(200), encoding="utf-8")
+        result = self.good(self.folder, "--digits", "digits.csv", *TINY[2:], "--steps", 150, "--format", "json")
+        summary = json.loads(result.stdout)
+        self.assertGreater(summary["accuracy"], 0.9)
+
+    def test_the_last_line_is_the_result(self):
+        result = self.good(self.folder, *TINY, "--steps", 5, "--warmup", 1)
+        self.assertRegex(result.stdout.splitlines()[-1], r"^validation  \d\.\d{4} nats, \d\.\d{4} bits per byte$")
+        self.assertIn("step 0: validation", result.stderr)
+        quiet = self.good(self.folder, *TINY, "--steps", 5, "--warmup", 1, "--quiet")
+        self.assertEqual("validation  " + quiet.stdout, result.stdout.splitlines()[-1] + "\n")
+        self.assertEqual(quiet.stderr, "")
+
+    def test_every_rule_for_a_transformer_trains(self):
+        shared = [*TINY, "--steps", 4, "--base-width", 4, "--quiet"]
+        for rule in ("standard", "pytorch", "gpt2", "bert", "xavier", "he", "neural-tangent", "meta-principled",
+                     "maximal-update", "depth-mup", "complete-p", "ngpt", "ngpt-depth-mup", "ngpt-complete-p", "nu-gpt",
+                     "nu-gpt-full-align", "deep-norm", "ds-init", "layer-scale", "rezero", "skip-init"):
+            with self.subTest(rule=rule):
+                self.good(self.folder, *shared, "--rule", rule)
+
+    def test_a_relative_rule_at_its_base_is_its_own_base(self):
+        # At target = base the factors are 1, however wide the base is said to be elsewhere.
+        a = self.good(self.folder, *TINY, "--steps", 4, "--quiet", "--rule", "maximal-update", "--base-width", 8)
+        b = self.good(self.folder, *TINY, "--steps", 4, "--quiet", "--rule", "maximal-update", "--base-width", 4,
+                      "--set", "base.d_model=8", "--set", "base.heads=2", "--set", "base.kv_heads=2", "--base-std",
+                      1 / math.sqrt(8))
+        self.assertEqual(a.stdout, b.stdout)
+
+    def test_options_reach_the_model(self):
+        plain = self.good(self.folder, *TINY, "--steps", 6, "--quiet").stdout
+        for option in (["--seed", 2], ["--norm", "rms"], ["--placement", "post"], ["--activation", "relu"], ["--rotary"],
+                       ["--optimizer", "sgd"], ["--optimizer", "sign-sgd"], ["--rate", 0.02], ["--warmup", 2],
+                       ["--schedule", "constant"], ["--schedule", "linear"], ["--weight-decay", 1], ["--clip", 0.01],
+                       ["--dropout", 0.1],
+                       ["--batch", 5], ["--heads", 4], ["--set", "gated_mlp=true"], ["--set", "d_ff=5"]):
+            with self.subTest(option=option):
+                self.assertNotEqual(self.good(self.folder, *TINY, "--steps", 6, "--quiet", *option).stdout, plain)
+
+    def test_neither_threads_nor_outputs_change_a_run(self):
+        other = self.make_folder("other")
+        self.good(self.folder, *TINY, "--steps", 12, *FILES)
+        self.good(other, *TINY, "--steps", 12, *FILES, "--checkpoint-every", 5, "--quiet")
+        self.assert_same_run(self.folder, other)
+        threads = run(other, *TINY, "--steps", 12, *FILES, "--threads", 2, "--overwrite")
+        if "no OpenMP" not in threads.stderr:
+            self.assertEqual(threads.returncode, 0, threads.stderr)
+            self.assert_same_run(self.folder, other)
+
+    # ---- killed, interrupted, resumed ------------------------------------------------------------
+
+    def test_killed_at_random_moments_and_resumed_equals_uninterrupted(self):
+        shared = [*TINY, "--steps", 600, "--checkpoint-every", 7, "--validate-every", 50, *FILES]
+        draw = random.Random(20261120)
+        for name, options in (("adamw", []), ("double", ["--precision", "double"]), ("sgd", ["--optimizer", "sgd"]),
+                              ("dropout", ["--dropout", "0.2"]), ("normalized", ["--rule", "ngpt", "--rate", "0.1"])):
+            with self.subTest(name):
+                whole = self.make_folder(name)
+                begin = time.monotonic()
+                self.good(whole, *shared, *options)
+                seconds = time.monotonic() - begin
+                killed = self.make_folder(name + "-killed")
+                kills = 0
+                for _ in range(100):
+                    resume = ["--resume"] if (killed / "run.ckpt").exists() else ["--overwrite"]
+                    process = self.start(killed, *shared, *options, *resume)
+                    try:
+                        process.communicate(timeout=draw.uniform(0, seconds / 2) if kills < 4 else 100)
+                        break
+                    except subprocess.TimeoutExpired:
+                        process.kill()  # kill -9
+                        process.communicate()
+                        kills += 1
+                self.assertEqual(process.returncode, 0)
+                self.assertGreater(kills, 0)
+                self.assert_same_run(whole, killed)
+
+    def test_interrupted_and_resumed_equals_uninterrupted(self):
+        arguments = [*TINY, "--steps", 3000, "--checkpoint-every", 100000, "--validate-every", 1000, *FILES]
+        self.good(self.folder, *arguments)
+        for number, name, code in ((signal.SIGINT, "ctrl-c", 130), (signal.SIGTERM, "term", 143)):
+            with self.subTest(signal=name):
+                folder = self.make_folder(name)
+                process = self.start(folder, *arguments)
+                self.wait_for_rows(folder, 20, process)
+                process.send_signal(number)
+                _, message = process.communicate(timeout=60)
+                self.assertEqual(process.returncode, code, message)
+                self.assertIn("stopped after step", message)
+                self.assertIn("--resume", message.splitlines()[-1])
+                command = message.splitlines()[-1]
+                result = subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, check=False)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertIn("resumed at step", result.stderr)
+                self.assert_same_run(self.folder, folder)
+
+    def test_the_second_interrupt_stops_at_once(self):
+        slow = [*TINY, "--steps", 3, "--width", 64, "--depth", 4, "--batch", 4000, "--warmup", 1]
+        process = self.start(self.folder, *slow, *FILES)
+        self.wait_for_rows(self.folder, 1, process)
+        time.sleep(0.5)  # now it is in the first step
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, -signal.SIGINT)
+
+    def test_without_a_checkpoint_an_interrupt_says_that_nothing_is_saved(self):
+        process = self.start(self.folder, *TINY, "--steps", 100000, "--log", "run.csv")
+        self.wait_for_rows(self.folder, 5, process)
+        process.send_signal(signal.SIGINT)
+        _, message = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130)
+        self.assertIn("nothing is saved without --checkpoint", message)
+
+    def test_a_finished_run_resumed_gives_its_result_again(self):
+        first = self.good(self.folder, *TINY, "--steps", 10, *FILES, "--quiet")
+        before = contents(self.folder)
+        again = self.good(self.folder, *TINY, "--steps", 10, *FILES, "--quiet", "--resume")
+        self.assertEqual(again.stdout, first.stdout)
+        self.assertEqual(contents(self.folder), before)
+
+    def test_with_a_constant_rate_a_run_can_be_made_longer(self):
+        other = self.make_folder("other")
+        constant = [*TINY, "--schedule", "constant", "--checkpoint", "run.ckpt"]
+        self.good(self.folder, *constant, "--steps", 20)
+        self.good(other, *constant, "--steps", 12)
+        self.good(other, *constant, "--steps", 20, "--resume")
+        self.assertEqual((self.folder / "run.ckpt").read_bytes(), (other / "run.ckpt").read_bytes())
+        result = run(other, *constant, "--steps", 19, "--resume")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("--steps = 19: expected at least 20", result.stderr)
+
+    # ---- refusals --------------------------------------------------------------------------------
+
+    def assert_refused(self, arguments, fragments):
+        before = contents(self.folder)
+        result = run(self.folder, *arguments)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertEqual(result.stdout, "")
+        for fragment in fragments:
+            self.assertIn(fragment, result.stderr)
+        self.assertLessEqual(len(result.stderr.strip().splitlines()), 2, result.stderr)
+        self.assertEqual(contents(self.folder), before)
+
+    def test_bad_input_gets_one_message_and_leaves_files_as_they_were(self):
+        (self.folder / "empty.txt").write_text("", encoding="utf-8")
+        (self.folder / "short.txt").write_text("too short", encoding="utf-8")
+        (self.folder / "precious").write_text("precious", encoding="utf-8")
+        for arguments, fragments in BAD:
+            with self.subTest(arguments=arguments):
+                self.assert_refused([*TINY, *arguments], fragments)
+
+    def test_bad_images_are_refused_by_line_and_column(self):
+        good = digits_csv(20)
+        for bad, place in ((good.replace(",", ",nan,", 1), "line 1"), ("nan" + good[good.index(","):], "column 1"),
+                           (good.replace("16", "17"), "column"), (good + "1,2\n", "line 21"), ("", "digits.csv")):
+            (self.folder / "digits.csv").write_text(bad, encoding="utf-8")
+            self.assert_refused(["--digits", "digits.csv", *TINY[2:], *FILES], [place])
+        (self.folder / "digits.csv").write_text(good, encoding="utf-8")
+        self.assert_refused(["--digits", "digits.csv", *TINY[2:], "--patch", 3], ["--patch = 3", "divisor"])
+
+    def test_another_run_is_not_resumed(self):
+        self.good(self.folder, *TINY, "--steps", 5, *FILES)
+        same = [*TINY, "--steps", 5, *FILES, "--resume"]
+        (self.folder / "other.txt").write_bytes(TEXT[::-1])
+        for change in (["--width", 16], ["--heads", 4], ["--seq", 9], ["--batch", 5], ["--warmup", 2], ["--rate", 0.02],
+                       ["--depth", 2], ["--seed", 3], ["--rule", "he"], ["--set", "d_ff=7"], ["--steps", 6],
+                       ["--optimizer", "sgd"], ["--schedule", "linear"], ["--weight-decay", 0.1], ["--clip", 1],
+                       ["--placement", "post"], ["--norm", "rms"], ["--activation", "relu"], ["--rotary"],
+                       ["--validate-every", 3], ["--dropout", 0.1], ["--decay", "independent"], ["--base-width", 4],
+                       ["--base-std", 1]):
+            with self.subTest(change=change):
+                self.assert_refused([*same, *change],
+                                    [f"{change[0]} = ", "expected", "as in checkpoint run.ckpt"])
+        self.assert_refused([*same, "--precision", "double"], ["scalar type = float: expected double"])
+        self.assert_refused(["--text", "other.txt", *same[2:]], ["data = ", "as in checkpoint run.ckpt"])
+
+    def test_a_damaged_checkpoint_or_log_is_not_resumed(self):
+        self.good(self.folder, *TINY, "--steps", 5, *FILES)
+        same = [*TINY, "--steps", 5, *FILES, "--resume"]
+        checkpoint, log = self.folder / "run.ckpt", self.folder / "run.csv"
+        good = checkpoint.read_bytes()
+        for bad, fragment in ((good[:-1], "cut off"), (good[:100], "cut off"), (good[:5], "another kind"),
+                              (b"", "(empty)"), (good[:300] + bytes([good[300] ^ 1]) + good[301:], "(damaged)"),
+                              (good + b"x", "(damaged)")):
+            checkpoint.write_bytes(bad)
+            self.assert_refused(same, [fragment])
+        checkpoint.write_bytes(good)
+        text = log.read_text(encoding="utf-8")
+        for bad, fragment in (("another file\n", "the log of this run"), ("", "the log of this run"),
+                              (text[:text.rindex("\n5,")], "rows up to step 5")):
+            log.write_text(bad, encoding="utf-8")
+            self.assert_refused(same, [fragment])
+
+    def test_a_fresh_run_writes_over_an_old_one_only_when_told(self):
+        self.good(self.folder, *TINY, "--steps", 5, *FILES)
+        self.assert_refused([*TINY, "--steps", 6, *FILES], ["= run.ckpt", "--resume", "--overwrite"])
+        self.good(self.folder, *TINY, "--steps", 6, *FILES, "--overwrite")
+        self.assertEqual(len(rows(self.folder)), 1 + 7)
+
+    # ---- divergence ------------------------------------------------------------------------------
+
+    def test_divergence_is_told_with_step_tensor_and_advice(self):
+        wild = [*TINY, "--steps", 200, "--optimizer", "sgd", "--rate", 1e25, "--warmup", 0, *FILES,
+                "--checkpoint-every", 1]
+        result = run(self.folder, *wild)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        message = result.stderr.splitlines()[-1]
+        self.assertRegex(message, r"diverged at step \d+: .*the gradient of \w+ is the first")
+        self.assertIn("try a lower --rate than 1e+25", message)
+        self.assertIn("run.ckpt is the last good checkpoint", message)
+        again = run(self.folder, *wild, "--resume")
+        self.assertEqual(again.returncode, 1, again.stderr)
+        self.assertEqual(again.stderr.splitlines()[-1], message)
+
+    def test_a_loss_far_above_its_start_is_told(self):
+        result = run(self.folder, *TINY, "--steps", 500, "--optimizer", "sign-sgd", "--rate", 3, *FILES,
+                     "--checkpoint-every", 1)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("the loss has been above", result.stderr)
+        steps = int(rows(self.folder)[-1].split(",")[0])
+        self.assertLess(steps, 200)
+
+    # ---- output ----------------------------------------------------------------------------------
+
+    @unittest.skipUnless(hasattr(os, "openpty"), "no terminals here")
+    def test_a_terminal_gets_a_progress_line(self):
+        master, slave = os.openpty()
+        process = subprocess.Popen([TRAIN, *TINY, "--steps", "800"], cwd=self.folder, stdout=subprocess.DEVNULL,
+                                   stderr=slave)
+        os.close(slave)
+        shown = b""
+        while True:
+            try:
+                block = os.read(master, 4096)
+            except OSError:
+                break
+            if not block:
+                break
+            shown += block
+        os.close(master)
+        self.assertEqual(process.wait(timeout=60), 0)
+        self.assertRegex(shown.decode(), r"\r\x1b\[K\[#+\.*\] \d+/800  loss [\d.]+  [\de.+]+ steps/s  \d+:\d\d left")
+
+    @unittest.skipUnless(pathlib.Path("/dev/full").exists(), "no /dev/full here")
+    def test_lost_output_is_an_error(self):
+        short = [*TINY, "--steps", "4", "--quiet"]
+        self.assertEqual(run(self.folder, *short, "--log", "/dev/full").returncode, 2)
+        self.assertEqual(run(self.folder, *short, "--checkpoint", "/dev/full").returncode, 2)
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            result = subprocess.run([TRAIN, *short], stdout=full, stderr=subprocess.PIPE, check=False, cwd=self.folder)
+        self.assertEqual(result.returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:])
