@@ -5,13 +5,18 @@
 
 #pragma once
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <initializer_list>
+#include <map>
 #include <set>
 #include <sstream>
 #include <string>
 #include <vector>
+
+extern char** environ;
 
 namespace scalewise::benchmark {
 
@@ -47,6 +52,20 @@ inline std::string blas_core() {
   if (all({"avx512f", "avx512bw", "avx512dq", "avx512vl"})) return "SkylakeX";
   if (all({"avx2", "fma"})) return "Haswell";
   return "";
+}
+
+/// Variables of the environment that threads obey.
+inline std::map<std::string, std::string> thread_variables() {
+  std::map<std::string, std::string> found;
+  for (char** at = environ; *at != nullptr; ++at) {
+    const std::string variable = *at;
+    for (const char* prefix : {"OMP_", "GOMP_", "KMP_", "OPENBLAS_", "MKL_"}) {
+      if (!variable.starts_with(prefix)) continue;
+      const std::size_t equals = variable.find('=');
+      found[variable.substr(0, equals)] = variable.substr(equals + 1);
+    }
+  }
+  return found;
 }
 
 /// The most memory that this process has held so far, in MiB; 0 where /proc does not say.

@@ -293,6 +293,7 @@ int run_program(int argc, char** argv) {
                          {"cpu", cpu_model()},
                          {"cores", std::thread::hardware_concurrency()},
                          {"load_average", load_average()},
+                         {"thread_variables", thread_variables()},
                          {"build", build_report()},
                          {"settings", settings_report(s)}};
   bool agree = true;

@@ -79,6 +79,7 @@ set(SCALEWISE_NN_HEADERS
   include/scalewise/data/zipf.hpp
   include/scalewise/nn/activation.hpp
   include/scalewise/nn/attention.hpp
+  include/scalewise/nn/batch.hpp
   include/scalewise/nn/blas.hpp
   include/scalewise/nn/blocks.hpp
   include/scalewise/nn/checkpoint.hpp

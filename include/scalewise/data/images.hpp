@@ -12,7 +12,7 @@
 #include "scalewise/core/error.hpp"
 #include "scalewise/core/print.hpp"
 #include "scalewise/nn/random.hpp"
-#include "scalewise/nn/transformer.hpp"
+#include "scalewise/nn/batch.hpp"
 
 namespace scalewise::data {
 

@@ -43,16 +43,18 @@ inline double normal_distribution(double x, double /*gauss*/) {
 /// Up to this many numbers at a time, so that what lies between two passes stays in cache.
 inline constexpr Eigen::Index activation_chunk = 256;
 
-template <class Scalar>
+// Each with the derivative where Slope is set.
+
+template <bool Slope, class Scalar>
 void relu(Eigen::Index n, const Scalar* x, Scalar* value, Scalar* slope) {
   for (Eigen::Index i = 0; i < n; ++i) {
     const Scalar at = x[i];
     value[i] = at > 0 ? at : Scalar(0);
-    slope[i] = at > 0 ? Scalar(1) : Scalar(0);
+    if constexpr (Slope) slope[i] = at > 0 ? Scalar(1) : Scalar(0);
   }
 }
 
-template <class Scalar>
+template <bool Slope, class Scalar>
 void gelu(Eigen::Index n, const Scalar* x, Scalar* value, Scalar* slope) {
   Eigen::Array<Scalar, activation_chunk, 1> gauss;
   const Eigen::Map<const Eigen::Array<Scalar, Eigen::Dynamic, 1>> in(x, n);
@@ -62,11 +64,11 @@ void gelu(Eigen::Index n, const Scalar* x, Scalar* value, Scalar* slope) {
     const Scalar at = x[i];
     const Scalar distribution = normal_distribution(at, e[i]);
     value[i] = at * distribution;
-    slope[i] = distribution + at * e[i] * Scalar(0.39894228040143267794);
+    if constexpr (Slope) slope[i] = distribution + at * e[i] * Scalar(0.39894228040143267794);
   }
 }
 
-template <class Scalar>
+template <bool Slope, class Scalar>
 void silu(Eigen::Index n, const Scalar* x, Scalar* value, Scalar* slope) {
   Eigen::Array<Scalar, activation_chunk, 1> inverse;
   const Eigen::Map<const Eigen::Array<Scalar, Eigen::Dynamic, 1>> in(x, n);
@@ -76,33 +78,47 @@ void silu(Eigen::Index n, const Scalar* x, Scalar* value, Scalar* slope) {
     const Scalar at = x[i];
     const Scalar sigmoid = 1 / (1 + e[i]);
     value[i] = at * sigmoid;
-    slope[i] = sigmoid * (1 + at * (1 - sigmoid));
+    if constexpr (Slope) slope[i] = sigmoid * (1 + at * (1 - sigmoid));
+  }
+}
+
+template <bool Slope, class Scalar>
+void activate_chunks(Activation kind, Eigen::Index size, const Scalar* x, Scalar* value,
+                     Scalar* slope) {
+  for (Eigen::Index i = 0; i < size; i += activation_chunk) {
+    const Eigen::Index n = std::min(activation_chunk, size - i);
+    Scalar* slopes = Slope ? slope + i : nullptr;
+    switch (kind) {
+      case Activation::relu:
+        relu<Slope>(n, x + i, value + i, slopes);
+        break;
+      case Activation::gelu:
+        gelu<Slope>(n, x + i, value + i, slopes);
+        break;
+      case Activation::silu:
+        silu<Slope>(n, x + i, value + i, slopes);
+        break;
+    }
   }
 }
 
 }  // namespace detail
 
-/// Values and derivatives of an activation at a row of numbers.
-/// Equation: relu max(x, 0), its derivative at 0 is 0; gelu x Φ(x), exact with erf, Φ(x) + x φ(x);
-///           silu x σ(x), σ(x) (1 + x (1 - σ(x)))
-/// Shapes:   x, value, slope (size); slope may be x, which is overwritten then
+/// Values of an activation at a row of numbers.
+/// Equation: relu max(x, 0); gelu x Φ(x), exact with erf; silu x σ(x)
+/// Shapes:   x, value (size)
 /// Accuracy: float: absolute 5e-7 max(1, |x|); double: that of the standard library.
 template <class Scalar>
+void activate(Activation kind, Eigen::Index size, const Scalar* x, Scalar* value) {
+  detail::activate_chunks<false, Scalar>(kind, size, x, value, nullptr);
+}
+
+/// The same with the derivatives.
+/// Equation: relu 1 above 0 and else 0; gelu Φ(x) + x φ(x); silu σ(x) (1 + x (1 - σ(x)))
+/// Shapes:   slope (size), which may be x and overwrites it then
+template <class Scalar>
 void activate(Activation kind, Eigen::Index size, const Scalar* x, Scalar* value, Scalar* slope) {
-  for (Eigen::Index i = 0; i < size; i += detail::activation_chunk) {
-    const Eigen::Index n = std::min(detail::activation_chunk, size - i);
-    switch (kind) {
-      case Activation::relu:
-        detail::relu(n, x + i, value + i, slope + i);
-        break;
-      case Activation::gelu:
-        detail::gelu(n, x + i, value + i, slope + i);
-        break;
-      case Activation::silu:
-        detail::silu(n, x + i, value + i, slope + i);
-        break;
-    }
-  }
+  detail::activate_chunks<true>(kind, size, x, value, slope);
 }
 
 }  // namespace scalewise::nn

@@ -41,6 +41,13 @@ struct NormLayer {
                  cache, y);
   }
 
+  /// Computes y of the last forward again.
+  void again(const ConstView<Scalar>& x, View<Scalar> y) const {
+    const ConstView<Scalar> g = scaled_gain.read();
+    const ConstView<Scalar> b = scaled_bias.read();
+    norm_again(x, gain.present() ? &g : nullptr, bias.present() ? &b : nullptr, cache, y);
+  }
+
   /// dx = the gradient, and beside_factor * beside where that is given.
   /// Shapes: dy, x, beside (N, C) -> dx (N, C).
   /// Writes: overwrites dx and the gradients of gain and bias.
@@ -163,6 +170,8 @@ struct AttentionLayer {
 
 /// MLP: down(f(up x)), or down(f(gate x) * up x) when gated.
 /// The normalized transformer scales u = up x by up_scale and g = gate x by √C gate_scale.
+/// What down reads is not kept: the backward pass computes it again from u and g, which costs less
+/// than the memory.
 template <class Scalar>
 struct MlpLayer {
   std::string name;  // what observers know it by, ending in a dot
@@ -171,84 +180,77 @@ struct MlpLayer {
   Weight<Scalar> up_bias, gate_bias, down_bias;
   Weight<Scalar> up_scale, gate_scale;
 
-  Buffer<Scalar> u, u_raw, g_raw;  // up x when gated; before the scales
-  Buffer<Scalar> slope;            // f' at gate x when gated, else at up x
-  Buffer<Scalar> active;           // f(gate x) when gated
-  Buffer<Scalar> hidden;           // what down reads
+  Buffer<Scalar> u, g;          // (N, F), up x and gate x
+  Buffer<Scalar> u_raw, g_raw;  // before the scales
 
-  /// Shapes: x (N, C) -> y (N, C); u, slope, active, hidden (N, F)
+  /// Shapes: x (N, C) -> y (N, C); hidden (N, F)
   void forward(Pass<Scalar>& pass, const ConstView<Scalar>& x, View<Scalar> y) {
     const Eigen::Index width = up.value().cols();
-    View<Scalar> h = hidden.shape(x.rows(), width);
-    View<Scalar> s = slope.shape(x.rows(), width);
+    View<Scalar> hidden = pass.hidden.shape(x.rows(), width);
+    View<Scalar> linear = u.shape(x.rows(), width);
     if (!gate.present()) {
-      rescaled_linear(up, up_bias, up_scale, 1, x, s, u_raw,
+      rescaled_linear(up, up_bias, up_scale, 1, x, linear, u_raw,
                       [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
                         for (Eigen::Index i = 0; i < tile.rows(); ++i) {
-                          Scalar* in = tile.row(i).data();
-                          activate(activation, tile.cols(), in, &h(row + i, column), in);
+                          activate(activation, tile.cols(), &tile(i, 0), &hidden(row + i, column));
                         }
                       });
     } else {
-      View<Scalar> a = active.shape(x.rows(), width);
-      View<Scalar> linear = u.shape(x.rows(), width);
-      const auto nothing = [](Eigen::Index, Eigen::Index, const View<Scalar>&) {};
       rescaled_linear(up, up_bias, up_scale, 1, x, linear, u_raw, nothing);
-      rescaled_linear(gate, gate_bias, gate_scale, std::sqrt(static_cast<Scalar>(x.cols())), x, s,
+      rescaled_linear(gate, gate_bias, gate_scale, gate_factor(x), x, g.shape(x.rows(), width),
                       g_raw, [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
                         for (Eigen::Index i = 0; i < tile.rows(); ++i) {
-                          Scalar* in = tile.row(i).data();
-                          activate(activation, tile.cols(), in, &a(row + i, column), in);
+                          activate(activation, tile.cols(), &tile(i, 0), &hidden(row + i, column));
                         }
-                        auto product = block(h, row, column, tile.rows(), tile.cols());
-                        product =
-                            block(a, row, column, tile.rows(), tile.cols())
-                                .cwiseProduct(block(linear, row, column, tile.rows(), tile.cols()));
+                        auto h = block(hidden, row, column, tile.rows(), tile.cols());
+                        h.array() *= block(linear, row, column, tile.rows(), tile.cols()).array();
                       });
     }
-    pass.show(name, "hidden", hidden.read());
-    linear_forward(down, down_bias, hidden.read(), y);
+    pass.show(name, "hidden", pass.hidden.read());
+    linear_forward(down, down_bias, pass.hidden.read(), y);
   }
 
-  /// Shapes: dy (N, C) -> dx (N, C). Writes: overwrites dx and the weights' gradients.
+  /// Shapes: dy (N, C) -> dx (N, C). Writes: overwrites dx, the weights' gradients, and u and g.
   void backward(Pass<Scalar>& pass, const ConstView<Scalar>& dy, const ConstView<Scalar>& x,
                 View<Scalar> dx) {
-    View<Scalar> dhidden = pass.dhidden.shape(hidden.rows(), hidden.cols());
-    if (!gate.present()) {
-      linear_backward(down, down_bias, hidden.read(), dy, dhidden, false,
-                      [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
-                        if (pass.observer) return;  // it sees the gradient before this
-                        times_slope(row, column, tile);
-                      });
-      if (pass.observer) {
-        pass.show_gradient(name, "hidden", pass.dhidden.read());
-        product_tiles(dhidden, [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
-          times_slope(row, column, tile);
-        });
-      }
-      rescaled_backward(up_scale, 1, u_raw, dhidden);
-      linear_backward(up, up_bias, x, pass.dhidden.read(), dx);
-      return;
-    }
-    linear_backward(down, down_bias, hidden.read(), dy, dhidden);
-    pass.show_gradient(name, "hidden", pass.dhidden.read());
-    View<Scalar> dgate = pass.dgate.shape(hidden.rows(), hidden.cols());
-    product_tiles(dhidden, [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
-      const auto same = [&](const auto& m) {
-        return block(m, row, column, tile.rows(), tile.cols());
-      };
-      same(dgate) = tile.cwiseProduct(same(u.read())).cwiseProduct(same(slope.read()));
-      tile = tile.cwiseProduct(same(active.read()));
+    View<Scalar> hidden = pass.hidden.shape(u.rows(), u.cols());
+    View<Scalar> active = gate.present() ? pass.active.shape(u.rows(), u.cols()) : hidden;
+    View<Scalar> slope = gate.present() ? g.view() : u.view();  // takes the place of its argument
+    const ConstView<Scalar> linear = u.read();
+    parallel_tiles(u.rows(), 32, [&](Eigen::Index begin, Eigen::Index rows) {
+      const Eigen::Index at = begin * u.cols();
+      Scalar* s = slope.data() + at;
+      activate(activation, rows * u.cols(), s, active.data() + at, s);
+      if (!gate.present()) return;
+      hidden.middleRows(begin, rows) =
+          active.middleRows(begin, rows).cwiseProduct(linear.middleRows(begin, rows));
     });
-    rescaled_backward(up_scale, 1, u_raw, dhidden);
-    linear_backward(up, up_bias, x, pass.dhidden.read(), dx);
-    rescaled_backward(gate_scale, std::sqrt(static_cast<Scalar>(x.cols())), g_raw, dgate);
-    linear_backward(gate, gate_bias, x, pass.dgate.read(), dx, true);
+    // The gradient of hidden takes its place once that of down is known.
+    multiply_transposed_a(down.multiplier, pass.hidden.read(), dy, down.gradient());
+    if (down_bias.present()) sum_rows(down_bias.multiplier, dy, down_bias.gradient());
+    multiply_transposed_b(down.multiplier, dy, down.value(), hidden);
+    pass.show_gradient(name, "hidden", pass.hidden.read());
+    View<Scalar> up_gradient = gate.present() ? active : hidden;
+    parallel_tiles(u.rows(), 32, [&](Eigen::Index begin, Eigen::Index rows) {
+      auto h = hidden.middleRows(begin, rows).array();
+      if (gate.present()) {
+        active.middleRows(begin, rows).array() *= h;
+        h *= linear.middleRows(begin, rows).array();
+      }
+      h *= slope.middleRows(begin, rows).array();
+    });
+    rescaled_backward(up_scale, 1, u_raw, up_gradient);
+    linear_backward(up, up_bias, x, nn::read(up_gradient), dx);
+    if (!gate.present()) return;
+    rescaled_backward(gate_scale, gate_factor(x), g_raw, hidden);
+    linear_backward(gate, gate_bias, x, pass.hidden.read(), dx, true);
   }
 
  private:
-  void times_slope(Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
-    tile = tile.cwiseProduct(block(slope.read(), row, column, tile.rows(), tile.cols()));
+  static void nothing(Eigen::Index, Eigen::Index, const View<Scalar>&) {}
+
+  static Scalar gate_factor(const ConstView<Scalar>& x) {
+    return std::sqrt(static_cast<Scalar>(x.cols()));
   }
 
   /// y = factor scale * (x W + b), or x W + b without a scale; raw is y before the scale.

@@ -51,25 +51,16 @@ void multiply_transposed_a(Scalar factor, const ConstView<Scalar>& a, const Cons
   });
 }
 
-/// c (+)= factor * a bᵀ; finish(row, column, tile) works on each tile while it is in cache.
+/// c (+)= factor * a bᵀ
 /// Shapes:   a (N, K), b (M, K) -> c (N, M)
-template <class Scalar, class Finish>
+template <class Scalar>
 void multiply_transposed_b(Scalar factor, const ConstView<Scalar>& a, const ConstView<Scalar>& b,
-                           View<Scalar> c, bool accumulate, const Finish& finish) {
+                           View<Scalar> c, bool accumulate = false) {
   product_tiles(c, [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
     if (!accumulate) tile.setZero();
     tile.noalias() +=
         factor * a.middleRows(row, tile.rows()) * b.middleRows(column, tile.cols()).transpose();
-    finish(row, column, tile);
   });
-}
-
-/// The same without finish.
-template <class Scalar>
-void multiply_transposed_b(Scalar factor, const ConstView<Scalar>& a, const ConstView<Scalar>& b,
-                           View<Scalar> c, bool accumulate = false) {
-  multiply_transposed_b(factor, a, b, c, accumulate,
-                        [](Eigen::Index, Eigen::Index, const View<Scalar>&) {});
 }
 
 /// sums (+)= factor * the sum of the rows of x

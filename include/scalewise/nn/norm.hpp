@@ -22,6 +22,25 @@ struct NormCache {
 /// Rows of one tile of a norm.
 inline constexpr Eigen::Index norm_tile = 64;
 
+namespace detail {
+
+template <class Scalar>
+void normalize_row(const ConstView<Scalar>& x, View<Scalar>& y, Eigen::Index i, Scalar mean,
+                   Scalar inverse, const ConstView<Scalar>* gain, const ConstView<Scalar>* bias) {
+  const auto in = x.row(i).array();
+  auto out = y.row(i).array();
+  if (gain != nullptr && bias != nullptr) {
+    out = (in - mean) * inverse * gain->row(0).array() + bias->row(0).array();
+  } else if (gain != nullptr) {
+    out = (in - mean) * inverse * gain->row(0).array();
+  } else {
+    out = (in - mean) * inverse;
+    if (bias != nullptr) out += bias->row(0).array();
+  }
+}
+
+}  // namespace detail
+
 /// Normalizes every row, then applies gain and bias.
 /// Equation: layer: (x - mean) / √(var + ε) * gain + bias; rms: x / √(mean x² + ε) * gain + bias
 /// Shapes:   x (N, C), gain (1, C) or null, bias (1, C) or null -> y (N, C)
@@ -34,20 +53,25 @@ void norm_forward(Norm kind, const ConstView<Scalar>& x, const ConstView<Scalar>
   parallel_tiles(x.rows(), norm_tile, [&](Eigen::Index begin, Eigen::Index rows) {
     for (Eigen::Index i = begin; i < begin + rows; ++i) {
       const auto in = x.row(i).array();
-      auto out = y.row(i).array();
       const Scalar mean = kind == Norm::layer ? in.mean() : Scalar(0);
       const Scalar square = (in - mean).square().sum() / static_cast<Scalar>(x.cols());
       const Scalar inverse = 1 / std::sqrt(square + epsilon);
       means(i, 0) = mean;
       inverses(i, 0) = inverse;
-      if (gain != nullptr && bias != nullptr) {
-        out = (in - mean) * inverse * gain->row(0).array() + bias->row(0).array();
-      } else if (gain != nullptr) {
-        out = (in - mean) * inverse * gain->row(0).array();
-      } else {
-        out = (in - mean) * inverse;
-        if (bias != nullptr) out += bias->row(0).array();
-      }
+      detail::normalize_row(x, y, i, mean, inverse, gain, bias);
+    }
+  });
+}
+
+/// Computes y of norm_forward again, from what that left in the cache.
+template <class Scalar>
+void norm_again(const ConstView<Scalar>& x, const ConstView<Scalar>* gain,
+                const ConstView<Scalar>* bias, const NormCache<Scalar>& cache, View<Scalar> y) {
+  const ConstView<Scalar> means = cache.mean.read();
+  const ConstView<Scalar> inverses = cache.inverse_deviation.read();
+  parallel_tiles(x.rows(), norm_tile, [&](Eigen::Index begin, Eigen::Index rows) {
+    for (Eigen::Index i = begin; i < begin + rows; ++i) {
+      detail::normalize_row(x, y, i, means(i, 0), inverses(i, 0), gain, bias);
     }
   });
 }

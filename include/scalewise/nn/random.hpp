@@ -32,7 +32,10 @@ class Stream {
   }
 
   /// Uniform on (0, 1), never 0 or 1.
-  constexpr double uniform() { return (static_cast<double>(bits() >> 11U) + 0.5) * 0x1p-53; }
+  constexpr double uniform() {
+    const double u = (static_cast<double>(bits() >> 11U) + 0.5) * 0x1p-53;
+    return u < 1 ? u : 0x1.fffffffffffffp-1;  // the largest sum is rounded up to 1
+  }
 
   /// Standard normal, by the inverse of its distribution function.
   constexpr double normal() { return normal_quantile(uniform()); }

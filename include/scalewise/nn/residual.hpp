@@ -27,7 +27,6 @@ struct ResidualBlock {
   Weight<Scalar> gain;
   Weight<Scalar> step;
 
-  Buffer<Scalar> normed;  // (N, C), what f reads behind a norm
   Buffer<Scalar>
       output;          // (N, C) of f where the backward pass reads it; of unit length if normalized
   Buffer<Scalar> sum;  // (N, C) before the norm of post, after that of normalized
@@ -38,11 +37,11 @@ struct ResidualBlock {
   /// inner(input, output) computes f. x has to stay as it is until the backward pass is over.
   template <class Inner>
   void forward(Pass<Scalar>& pass, const ConstView<Scalar>& x, const Inner& inner, View<Scalar> y) {
-    if (before()) norm.forward(x, normed.shape(x.rows(), x.cols()));
+    if (before()) norm.forward(x, pass.normed.shape(x.rows(), x.cols()));
     Buffer<Scalar>& f = normalized() || gain.present() ? output : pass.output;
-    pass.show(name, "input", input(x));
+    pass.show(name, "input", input(pass, x));
     View<Scalar> out = f.shape(x.rows(), x.cols());
-    inner(input(x), out);
+    inner(input(pass, x), out);
     pass.dropout_of(name, "output").apply(out);
     pass.show(name, "output", f.read());
     if (normalized()) {
@@ -75,7 +74,8 @@ struct ResidualBlock {
     }
     pass.show_gradient(name, "output", pass.doutput.read());
     pass.dropout_of(name, "output").apply(doutput);
-    inner_backward(pass.doutput.read(), input(x), dinput);
+    if (before()) norm.again(x, pass.normed.shape(x.rows(), x.cols()));
+    inner_backward(pass.doutput.read(), input(pass, x), dinput);
     pass.show_gradient(name, "input", pass.dinput.read());
     if (before()) {
       norm.backward(pass.dinput.read(), x, dx, &dy, skip);
@@ -90,7 +90,10 @@ struct ResidualBlock {
   bool before() const { return placement == Placement::pre && has_norm && !normalized(); }
   bool after() const { return placement == Placement::post && has_norm && !normalized(); }
 
-  ConstView<Scalar> input(const ConstView<Scalar>& x) const { return before() ? normed.read() : x; }
+  /// What f reads.
+  ConstView<Scalar> input(const Pass<Scalar>& pass, const ConstView<Scalar>& x) const {
+    return before() ? pass.normed.read() : x;
+  }
 
   /// y = a x + b f
   static void add_rows(Scalar a, const ConstView<Scalar>& x, Scalar b, const ConstView<Scalar>& f,

@@ -8,22 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "scalewise/nn/batch.hpp"
 #include "scalewise/nn/blas.hpp"
 #include "scalewise/nn/config.hpp"
 #include "scalewise/nn/loss.hpp"
 #include "scalewise/nn/stack.hpp"
 
 namespace scalewise::nn {
-
-/// What a model reads in one step. Tokens and targets are row by row, sequence after sequence.
-template <class Scalar>
-struct Batch {
-  Eigen::Index size = 0;     // B sequences
-  std::vector<int> tokens;   // (B*T) of the main stack, or of the decoder
-  std::vector<int> source;   // (B*S) of the encoder of an encoder-decoder
-  Matrix<Scalar> patches;    // (B*T, patch_dim), for patch input
-  std::vector<int> targets;  // (B*T) next tokens, or (B) classes
-};
 
 /// The reference transformer: a plan and a config made into a function with a gradient.
 /// Shapes:   Batch -> logits (B*T, V) or (B, classes)

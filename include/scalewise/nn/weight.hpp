@@ -51,7 +51,9 @@ void linear_forward(const Weight<Scalar>& w, const Weight<Scalar>& b, const Cons
                     View<Scalar> y, const Finish& finish) {
   product_tiles(y, [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
     if (b.present()) {
-      tile.rowwise() = b.multiplier * b.value().row(0).segment(column, tile.cols());
+      for (Eigen::Index i = 0; i < tile.rows(); ++i) {
+        tile.row(i) = b.multiplier * b.value().row(0).segment(column, tile.cols());
+      }
     } else {
       tile.setZero();
     }
@@ -70,23 +72,13 @@ void linear_forward(const Weight<Scalar>& w, const Weight<Scalar>& b, const Cons
 
 /// Gradient of linear_forward.
 /// Equation: dW = m xᵀ dy; db = m Σ dy; dx (+)= m dy Wᵀ
-/// Writes:   overwrites the gradients of W and b, and dx, or adds to dx; finish(row, column, tile)
-///           works on each tile of dx while it is in cache.
-template <class Scalar, class Finish>
-void linear_backward(const Weight<Scalar>& w, const Weight<Scalar>& b, const ConstView<Scalar>& x,
-                     const ConstView<Scalar>& dy, View<Scalar> dx, bool accumulate,
-                     const Finish& finish) {
-  multiply_transposed_a(w.multiplier, x, dy, w.gradient());
-  if (b.present()) sum_rows(b.multiplier, dy, b.gradient());
-  multiply_transposed_b(w.multiplier, dy, w.value(), dx, accumulate, finish);
-}
-
-/// The same without finish.
+/// Writes:   overwrites the gradients of W and b, and dx, or adds to dx.
 template <class Scalar>
 void linear_backward(const Weight<Scalar>& w, const Weight<Scalar>& b, const ConstView<Scalar>& x,
                      const ConstView<Scalar>& dy, View<Scalar> dx, bool accumulate = false) {
-  linear_backward(w, b, x, dy, dx, accumulate,
-                  [](Eigen::Index, Eigen::Index, const View<Scalar>&) {});
+  multiply_transposed_a(w.multiplier, x, dy, w.gradient());
+  if (b.present()) sum_rows(b.multiplier, dy, b.gradient());
+  multiply_transposed_b(w.multiplier, dy, w.value(), dx, accumulate);
 }
 
 }  // namespace scalewise::nn

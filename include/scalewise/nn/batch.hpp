@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <vector>
+
+#include "scalewise/nn/matrix.hpp"
+
+namespace scalewise::nn {
+
+/// What a model reads in one step. Tokens and targets are row by row, sequence after sequence.
+template <class Scalar>
+struct Batch {
+  Eigen::Index size = 0;     // B sequences
+  std::vector<int> tokens;   // (B*T) of the main stack, or of the decoder
+  std::vector<int> source;   // (B*S) of the encoder of an encoder-decoder
+  Matrix<Scalar> patches;    // (B*T, patch_dim), for patch input
+  std::vector<int> targets;  // (B*T) next tokens, or (B) classes
+};
+
+}  // namespace scalewise::nn
