@@ -19,9 +19,10 @@ namespace scalewise::nn {
 class Dropout {
  public:
   Dropout() = default;  // drops nothing
-  Dropout(double rate, std::uint64_t seed, std::uint64_t draw, std::string_view name)
+  Dropout(double rate, std::uint64_t seed, std::uint64_t draw, std::string_view name,
+          std::string_view end = {})  // a name in two parts is their concatenation
       : rate_(rate) {
-    if (rate > 0) key_ = Stream(seed + Stream::mix(draw), name).bits();
+    if (rate > 0) key_ = Stream(seed + Stream::mix(draw), name, end).bits();
   }
 
   bool active() const { return rate_ > 0; }

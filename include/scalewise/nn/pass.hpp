@@ -38,7 +38,7 @@ struct Pass {
 
   Dropout dropout_of(const std::string& owner, std::string_view name) const {
     if (dropout == 0) return {};
-    return {dropout, dropout_seed, draw, owner + std::string(name)};
+    return {dropout, dropout_seed, draw, owner, name};
   }
 };
 

@@ -17,10 +17,13 @@ namespace scalewise::nn {
 ///           multiply-add.
 class Stream {
  public:
-  constexpr Stream(std::uint64_t seed, std::string_view name) {
+  /// A name in two parts is their concatenation.
+  constexpr Stream(std::uint64_t seed, std::string_view name, std::string_view end = {}) {
     std::uint64_t hash = 14695981039346656037ULL;
-    for (const char c : name) {
-      hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+    for (const std::string_view part : {name, end}) {
+      for (const char c : part) {
+        hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+      }
     }
     state_ = mix(seed + 0x9E3779B97F4A7C15ULL) ^ hash;
   }
