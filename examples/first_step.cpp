@@ -3,12 +3,15 @@
 //
 // The reference transformer takes its shape, its initial values and its rates from a plan.
 
+#include <cmath>
 #include <iomanip>
 #include <iostream>
 #include <scalewise/nn/initialize.hpp>
 #include <scalewise/nn/optimizer.hpp>
 #include <scalewise/nn/transformer.hpp>
 #include <scalewise/scalewise.hpp>
+#include <string>
+#include <string_view>
 
 int main() {
   using namespace scalewise;
@@ -32,6 +35,13 @@ int main() {
     batch.targets.push_back(text[i + 1]);
   }
   std::cout << std::fixed << std::setprecision(2);
+  model.observe([](std::string_view name, nn::Quantity quantity, const auto& values) {
+    if (quantity != nn::Quantity::value || !name.ends_with("mlp.stream")) return;
+    std::cout << name << ": rms " << values.norm() / std::sqrt(values.size()) << '\n';
+  });
+  model.loss(batch);
+  model.observe({});
+
   for (int step = 0; step < 20; ++step) {
     const double loss = model.loss_and_gradient(batch);
     optimizer.step(model.parameters());

@@ -12,6 +12,7 @@ import math
 import os
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -251,8 +252,11 @@ class Train(unittest.TestCase):
                 command = message.splitlines()[-1]
                 result = subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, check=False)
                 self.assertEqual(result.returncode, 0, result.stderr)
-                self.assertIn("resumed at step", result.stderr)
+                step = re.search(r"stopped after step (\d+)", message)[1]
+                self.assertGreaterEqual(int(step), 20)
+                self.assertIn(f"resumed at step {step}\n", result.stderr)
                 self.assert_same_run(self.folder, folder)
+                self.assertIn("resumed at step 3000\n", self.good(folder, *arguments, "--resume").stderr)
 
     def test_the_second_interrupt_stops_at_once(self):
         slow = [*TINY, "--steps", 3, "--width", 64, "--depth", 4, "--batch", 4000, "--warmup", 1]

@@ -16,6 +16,7 @@
 
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace fs = std::filesystem;
 
@@ -28,12 +29,8 @@ std::string content(const fs::path& path) {
 }
 
 struct Scratch {
-  fs::path path = fs::temp_directory_path() / "scalewise_file_test";
-  Scratch() {
-    fs::remove_all(path);
-    fs::create_directories(path);
-  }
-  ~Scratch() { fs::remove_all(path); }
+  scalewise::test::TemporaryFolder own;
+  fs::path path = own.path();
   std::size_t files() const {
     return static_cast<std::size_t>(std::distance(fs::directory_iterator(path), {}));
   }

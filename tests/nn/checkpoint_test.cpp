@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace fs = std::filesystem;
 namespace nn = scalewise::nn;
@@ -90,13 +91,9 @@ struct Run {
 };
 
 struct Scratch {
-  fs::path folder = fs::temp_directory_path() / "scalewise_checkpoint_test";
+  scalewise::test::TemporaryFolder own;
+  fs::path folder = own.path();
   std::string path = (folder / "run.ckpt").string();
-  Scratch() {
-    fs::remove_all(folder);
-    fs::create_directories(folder);
-  }
-  ~Scratch() { fs::remove_all(folder); }
 
   std::string read() const {
     std::ostringstream text;

@@ -230,3 +230,25 @@ TEST_CASE("Gradients are right for a rule that ties its head with a multiplier")
   REQUIRE(plan.model.logit_multiplier.value != 1);
   check(plan, {.norm = Norm::rms, .activation = Activation::silu});
 }
+
+TEST_CASE("Gradients are right for a regression, whose loss is half the mean squared error") {
+  const Plan plan = make_plan("standard", adamw, patch_shape());
+  Transformer<double> model(plan, {.causal = false});
+  prepare(model, plan);
+  Batch<double> batch = random_batch(plan.shape, 3, 5, 7);
+  batch.values = normal_matrix(3, plan.shape.classes, "values");
+  const double loss = model.loss_and_gradient(batch);
+  const Matrix<double> gradients = model.parameters().gradients();
+  double sum = 0;
+  for (Index i = 0; i < batch.values.rows(); ++i) {
+    for (Index c = 0; c < batch.values.cols(); ++c) {
+      sum += std::pow(model.logits()(i, c) - batch.values(i, c), 2);
+    }
+  }
+  CHECK(std::abs(loss - sum / 2 / double(batch.values.size())) <= 1e-14 * loss);
+  const GradientError worst = model_error(model, plan, batch, gradients);
+  INFO(worst);
+  CHECK(worst.accepted());
+  batch.values.resize(3, plan.shape.classes - 1);
+  CHECK_THROWS_AS(model.loss(batch), InvalidInput);
+}

@@ -16,6 +16,7 @@ struct Batch {
   std::vector<int> source;   // (B*S) of the encoder of an encoder-decoder
   Matrix<Scalar> patches;    // (B*T, patch_dim), for patch input
   std::vector<int> targets;  // (B*T) next tokens, or (B) classes
+  Matrix<Scalar> values;     // of the shape of the logits, for a regression instead of classes
 };
 
 }  // namespace scalewise::nn

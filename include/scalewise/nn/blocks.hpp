@@ -117,11 +117,12 @@ struct AttentionLayer {
     View<Scalar> dk = pass.dkey.shape(k.rows(), k.cols());
     View<Scalar> dv = pass.dvalue.shape(v.rows(), v.cols());
     View<Scalar> ds = pass.dscores.shape(p.rows(), p.cols());
-    linear_backward(output, output_bias, o.read(), dy, pass.dattended.shape(o.rows(), o.cols()));
+    Buffer<Scalar>& mixed = pass.output;  // free in the backward pass: the gradient of o
+    linear_backward(output, output_bias, o.read(), dy, mixed.shape(o.rows(), o.cols()));
     const Dropout dropout = pass.dropout_of(name, "probabilities");
     if (dropout.active()) pass.kept.shape(p.rows(), p.cols());
-    attention_backward(sizes, scale, dropout, pass.dattended.read(), q.read(), k.read(), v.read(),
-                       p.read(), pass.kept.view(), ds, dq, dk, dv);
+    attention_backward(sizes, scale, dropout, mixed.read(), q.read(), k.read(), v.read(), p.read(),
+                       pass.kept.view(), ds, dq, dk, dv);
     pass.show_gradient(name, "scores", pass.dscores.read());
     if (qk_scale.present()) {
       qk_scale.gradient().setZero();

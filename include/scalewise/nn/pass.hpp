@@ -22,10 +22,10 @@ struct Pass {
   std::uint64_t draw = 0;
 
   RotaryTable<Scalar> rotary;
-  Buffer<Scalar> normed, output, doutput, dinput;           // of a residual branch
-  Buffer<Scalar> kept;                                      // probabilities after dropout
-  Buffer<Scalar> dquery, dkey, dvalue, dscores, dattended;  // of attention
-  Buffer<Scalar> hidden, active;                            // of an MLP
+  Buffer<Scalar> normed, output, doutput, dinput;  // of a residual branch
+  Buffer<Scalar> kept;                             // probabilities after dropout
+  Buffer<Scalar> dquery, dkey, dvalue, dscores;    // of attention
+  Buffer<Scalar> hidden, active;                   // of an MLP
 
   void show(const std::string& owner, std::string_view name, const ConstView<Scalar>& values,
             Quantity quantity = Quantity::value) const {

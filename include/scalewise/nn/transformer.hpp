@@ -56,7 +56,8 @@ class Transformer {
   /// ends it. Nothing is copied, and nothing is spent when nobody listens.
   void observe(Observer<Scalar> observer) { pass_.observer = std::move(observer); }
 
-  /// Mean cross-entropy of a batch, in nats, without dropout.
+  /// Mean cross-entropy of a batch in nats, or its mean squared error where it has values, without
+  /// dropout.
   double loss(const Batch<Scalar>& batch) {
     pass_.dropout = 0;
     return forward_loss(batch);
@@ -79,14 +80,25 @@ class Transformer {
  private:
   // ---- forward ----------------------------------------------------------------------------------
 
+  static std::string size_text(Eigen::Index rows, Eigen::Index columns) {
+    return std::to_string(rows) + " x " + std::to_string(columns);
+  }
+
   double forward_loss(const Batch<Scalar>& batch) {
     forward(batch);
+    View<Scalar> dlogits = dlogits_.shape(logits_.rows(), logits_.cols());
+    if (batch.values.size() > 0) {
+      if (batch.values.rows() != logits_.rows() || batch.values.cols() != logits_.cols()) {
+        throw InvalidInput("batch.values", size_text(batch.values.rows(), batch.values.cols()),
+                           size_text(logits_.rows(), logits_.cols()) + " numbers, one per logit");
+      }
+      return mean_squared_error(logits_.read(), read(batch.values), dlogits);
+    }
     if (static_cast<Eigen::Index>(batch.targets.size()) != logits_.rows()) {
       throw InvalidInput("batch.targets", std::to_string(batch.targets.size()) + " targets",
                          std::to_string(logits_.rows()) + ", one per row of the logits");
     }
-    return cross_entropy(logits_.read(), std::span<const int>(batch.targets),
-                         dlogits_.shape(logits_.rows(), logits_.cols()), row_losses_);
+    return cross_entropy(logits_.read(), std::span<const int>(batch.targets), dlogits, row_losses_);
   }
 
   void forward(const Batch<Scalar>& batch) {
@@ -137,8 +149,7 @@ class Transformer {
     const Eigen::Index rows = batch.patches.rows();
     if (batch.size <= 0 || rows == 0 || rows % batch.size != 0 ||
         batch.patches.cols() != shape_.patch_dim) {
-      throw InvalidInput("batch.patches",
-                         std::to_string(rows) + " x " + std::to_string(batch.patches.cols()),
+      throw InvalidInput("batch.patches", size_text(rows, batch.patches.cols()),
                          "a positive multiple of batch.size rows of " +
                              std::to_string(shape_.patch_dim) + " numbers");
     }
