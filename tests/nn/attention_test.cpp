@@ -116,6 +116,22 @@ std::string name(const AttentionSizes& n) {
          (n.causal ? ", causal" : "");
 }
 
+/// Compares every entry of the gradients of queries, keys and values.
+void check_gradient(const AttentionSizes& n, const Dropout& dropout) {
+  Core core(n, 1, dropout);
+  const Probe probe(core.o.rows(), core.o.cols());
+  const double size = probe.magnitude(core.forward());
+  core.backward(probe.weights);
+  const auto f = [&] { return probe(core.forward()); };
+  const auto worst_q = gradient_error("q", view(core.q), core.dq, f, size);
+  const auto worst_k = gradient_error("k", view(core.k), core.dk, f, size);
+  const auto worst_v = gradient_error("v", view(core.v), core.dv, f, size);
+  INFO(name(n) << ": " << worst_q << "; " << worst_k << "; " << worst_v);
+  CHECK(worst_q.accepted());
+  CHECK(worst_k.accepted());
+  CHECK(worst_v.accepted());
+}
+
 void rotate(Matrix<double>& x, Index tokens, Index head_dim, int sign) {
   RotaryTable<double> table;
   table.prepare(2, head_dim);  // too short: it has to grow
@@ -136,24 +152,8 @@ TEST_CASE("Attention is the mean of the values, weighted by the softmax of the s
   }
 }
 
-TEST_CASE("Attention has the gradient of its central differences, with and without dropout") {
-  for (const double rate : {0.0, 0.3}) {
-    for (const AttentionSizes& n : all_sizes()) {
-      Core core(n, 1, {rate, 7, 3, "probabilities"});
-      const Probe probe(core.o.rows(), core.o.cols());
-      const double size = probe.magnitude(core.forward());
-      core.backward(probe.weights);
-      const auto f = [&] { return probe(core.forward()); };
-      const auto worst_q = gradient_error("q", view(core.q), core.dq, f, size);
-      const auto worst_k = gradient_error("k", view(core.k), core.dk, f, size);
-      const auto worst_v = gradient_error("v", view(core.v), core.dv, f, size);
-      INFO("rate " << rate << ", " << name(n) << ": " << worst_q << "; " << worst_k << "; "
-                   << worst_v);
-      CHECK(worst_q.accepted());
-      CHECK(worst_k.accepted());
-      CHECK(worst_v.accepted());
-    }
-  }
+TEST_CASE("Attention has the gradient of its central differences") {
+  for (const AttentionSizes& n : all_sizes()) check_gradient(n, {});
 }
 
 TEST_CASE("Dropout in attention multiplies the probabilities by its mask") {
@@ -168,24 +168,26 @@ TEST_CASE("Dropout in attention multiplies the probabilities by its mask") {
   }
 }
 
+TEST_CASE("Attention with dropout has the gradient of its central differences") {
+  const Dropout dropout(0.3, 7, 3, "probabilities");
+  check_gradient({3, 5, 5, 4, 2, 6, true}, dropout);
+  check_gradient({3, 5, 7, 4, 2, 6, false}, dropout);
+}
+
 TEST_CASE("The gradient of the scores is that of their central differences") {
-  for (const double rate : {0.0, 0.3}) {
-    for (const AttentionSizes& n : all_sizes()) {
-      Core core(n, 1, {rate, 7, 3, "probabilities"});
-      const Probe probe(core.o.rows(), core.o.cols());
-      const double size = probe.magnitude(core.forward());
-      core.backward(probe.weights);
-      attention_scores(n, core.scale, read(core.q), read(core.k), view(core.p));
-      Matrix<double> scores = core.p;
-      const auto f = [&] {
-        core.p = scores;
-        return probe(core.mix());
-      };
-      const auto worst = gradient_error("scores", view(scores), core.ds, f, size);
-      INFO("rate " << rate << ", " << name(n) << ": " << worst);
-      CHECK(worst.accepted());
-    }
-  }
+  Core core({3, 5, 5, 4, 2, 6, true}, 1, {0.3, 7, 3, "probabilities"});
+  const Probe probe(core.o.rows(), core.o.cols());
+  const double size = probe.magnitude(core.forward());
+  core.backward(probe.weights);
+  attention_scores(core.n, core.scale, read(core.q), read(core.k), view(core.p));
+  Matrix<double> scores = core.p;
+  const auto f = [&] {
+    core.p = scores;
+    return probe(core.mix());
+  };
+  const auto worst = gradient_error("scores", view(scores), core.ds, f, size);
+  INFO(worst);
+  CHECK(worst.accepted());
 }
 
 TEST_CASE("Attention's gradient overwrites what was there, and is the same a second time") {

@@ -24,7 +24,7 @@ using namespace scalewise::nn;
 using namespace scalewise::test;
 using Eigen::Index;
 
-constexpr Index rows = 300;
+constexpr Index rows = 101;
 constexpr Index columns = 211;
 
 /// 1 / (1 - p) where an entry is kept, else 0.
