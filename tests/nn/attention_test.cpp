@@ -26,8 +26,10 @@ struct Core {
   double scale = 0.37;
   Dropout dropout;
   Matrix<double> q, k, v, p, o, kept, dq, dk, dv, ds;
+  Matrix<double> mask;  // what dropout multiplies probabilities by
 
-  explicit Core(const AttentionSizes& sizes, double deviation = 1) : n(sizes) {
+  explicit Core(const AttentionSizes& sizes, double deviation = 1, const Dropout& drop = {})
+      : n(sizes), dropout(drop) {
     const Index queries = n.batch * n.query_tokens;
     const Index keys = n.batch * n.key_tokens;
     q = normal_matrix(queries, n.heads * n.head_dim, "q", deviation);
@@ -39,10 +41,16 @@ struct Core {
     dq.setConstant(q.rows(), q.cols(), 99);
     dk.setConstant(k.rows(), k.cols(), 99);
     dv.setConstant(v.rows(), v.cols(), 99);
+    mask.setOnes(p.rows(), p.cols());
+    dropout.apply(view(mask));
   }
 
   const Matrix<double>& forward() {
     attention_scores(n, scale, read(q), read(k), view(p));
+    return mix();
+  }
+  /// The same from the scores in p on.
+  const Matrix<double>& mix() {
     attention_mix(n, dropout, read(v), view(p), view(kept), view(o));
     return o;
   }
@@ -65,9 +73,26 @@ struct Core {
       }
       const double weight = std::exp(scale * score);
       total += weight;
-      sum += weight * v(b * n.key_tokens + s, g * n.head_dim + c);
+      sum += weight * mask((b * n.heads + h) * n.query_tokens + t, s) *
+             v(b * n.key_tokens + s, g * n.head_dim + c);
     }
     return sum / total;
+  }
+
+  /// The largest difference between the output and the definition.
+  double error() const {
+    double worst = 0;
+    for (Index b = 0; b < n.batch; ++b) {
+      for (Index t = 0; t < n.query_tokens; ++t) {
+        for (Index h = 0; h < n.heads; ++h) {
+          for (Index c = 0; c < n.head_dim; ++c) {
+            worst = std::max(
+                worst, std::abs(naive(b, t, h, c) - o(b * n.query_tokens + t, h * n.head_dim + c)));
+          }
+        }
+      }
+    }
+    return worst;
   }
 };
 
@@ -104,38 +129,62 @@ TEST_CASE("Attention is the mean of the values, weighted by the softmax of the s
   for (const AttentionSizes& n : all_sizes()) {
     Core core(n);
     core.forward();
-    double worst = 0;
-    for (Index b = 0; b < n.batch; ++b) {
-      for (Index t = 0; t < n.query_tokens; ++t) {
-        for (Index h = 0; h < n.heads; ++h) {
-          for (Index c = 0; c < n.head_dim; ++c) {
-            worst = std::max(worst, std::abs(core.naive(b, t, h, c) -
-                                             core.o(b * n.query_tokens + t, h * n.head_dim + c)));
-          }
-        }
-      }
-    }
     INFO(name(n));
-    CHECK(worst <= forward_relative * largest(core.v));
+    CHECK(core.error() <= forward_relative * largest(core.v));
     CHECK((core.p.rowwise().sum().array() - 1).abs().maxCoeff() <= 8 * epsilon);
     CHECK(core.p.minCoeff() >= 0);
   }
 }
 
-TEST_CASE("Attention has the gradient of its central differences") {
+TEST_CASE("Attention has the gradient of its central differences, with and without dropout") {
+  for (const double rate : {0.0, 0.3}) {
+    for (const AttentionSizes& n : all_sizes()) {
+      Core core(n, 1, {rate, 7, 3, "probabilities"});
+      const Probe probe(core.o.rows(), core.o.cols());
+      const double size = probe.magnitude(core.forward());
+      core.backward(probe.weights);
+      const auto f = [&] { return probe(core.forward()); };
+      const auto worst_q = gradient_error("q", view(core.q), core.dq, f, size);
+      const auto worst_k = gradient_error("k", view(core.k), core.dk, f, size);
+      const auto worst_v = gradient_error("v", view(core.v), core.dv, f, size);
+      INFO("rate " << rate << ", " << name(n) << ": " << worst_q << "; " << worst_k << "; "
+                   << worst_v);
+      CHECK(worst_q.accepted());
+      CHECK(worst_k.accepted());
+      CHECK(worst_v.accepted());
+    }
+  }
+}
+
+TEST_CASE("Dropout in attention multiplies the probabilities by its mask") {
+  const Dropout dropout(0.3, 7, 3, "probabilities");
   for (const AttentionSizes& n : all_sizes()) {
-    Core core(n);
-    const Probe probe(core.o.rows(), core.o.cols());
-    const double size = probe.magnitude(core.forward());
-    core.backward(probe.weights);
-    const auto f = [&] { return probe(core.forward()); };
-    const auto worst_q = gradient_error("q", view(core.q), core.dq, f, size);
-    const auto worst_k = gradient_error("k", view(core.k), core.dk, f, size);
-    const auto worst_v = gradient_error("v", view(core.v), core.dv, f, size);
-    INFO(name(n) << ": " << worst_q << "; " << worst_k << "; " << worst_v);
-    CHECK(worst_q.accepted());
-    CHECK(worst_k.accepted());
-    CHECK(worst_v.accepted());
+    Core core(n, 1, dropout);
+    core.forward();
+    INFO(name(n));
+    CHECK((core.mask.array() == 0).any());
+    CHECK(core.error() <= 2 * forward_relative * largest(core.v));
+    CHECK((core.p.rowwise().sum().array() - 1).abs().maxCoeff() <= 8 * epsilon);  // before dropout
+  }
+}
+
+TEST_CASE("The gradient of the scores is that of their central differences") {
+  for (const double rate : {0.0, 0.3}) {
+    for (const AttentionSizes& n : all_sizes()) {
+      Core core(n, 1, {rate, 7, 3, "probabilities"});
+      const Probe probe(core.o.rows(), core.o.cols());
+      const double size = probe.magnitude(core.forward());
+      core.backward(probe.weights);
+      attention_scores(n, core.scale, read(core.q), read(core.k), view(core.p));
+      Matrix<double> scores = core.p;
+      const auto f = [&] {
+        core.p = scores;
+        return probe(core.mix());
+      };
+      const auto worst = gradient_error("scores", view(scores), core.ds, f, size);
+      INFO("rate " << rate << ", " << name(n) << ": " << worst);
+      CHECK(worst.accepted());
+    }
   }
 }
 

@@ -125,6 +125,10 @@ TEST_CASE("Loss and gradients have the same bits with any number of threads and 
   check_bits(mup(target(), 9), config, 33, 0);
 }
 
+TEST_CASE("Dropout has the same bits with any number of threads and again") {
+  check_bits(mup(target(), 9), {.dropout = 0.3}, 33, 0);
+}
+
 TEST_CASE("An encoder-decoder has the same bits with any number of threads and again") {
   Shape s = target();
   s.encoder_depth = 1;

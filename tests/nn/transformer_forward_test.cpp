@@ -1,12 +1,15 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// Logits of whole models against a second transformer, written here from the equations alone: it
-// looks tensors up by name and multiplies each by its multiplier.
+// Logits of whole models, and every intermediate that observers see, against a second transformer,
+// written here from the equations alone: it looks tensors up by name and multiplies each by its
+// multiplier.
 
 #include <cmath>
 #include <complex>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scalewise/registry.hpp"
@@ -48,10 +51,18 @@ class Reference {
     Matrix<double> logits = plan_.model.logit_multiplier.value * x * head;
     if (has("logit_scale")) logits = logits * acting("logit_scale").asDiagonal();
     if (has("head_bias")) logits.rowwise() += acting("head_bias").row(0);
+    keep("logits", logits);
     return logits;
   }
 
+  /// Every intermediate under its observer's name.
+  const std::map<std::string, Matrix<double>>& intermediates() const { return intermediates_; }
+
  private:
+  void keep(const std::string& name, const Matrix<double>& values) {
+    intermediates_[name] = values;
+  }
+
   bool has(const std::string& name) const { return parameters_.find(name) >= 0; }
   Matrix<double> raw(const std::string& name) {
     return parameters_.value(static_cast<std::size_t>(parameters_.find(name)));
@@ -115,22 +126,32 @@ class Reference {
     const Index tokens = x.rows() / size_;
     const Index keys = source.rows() / size_;
     Matrix<double> o = Matrix<double>::Zero(q.rows(), q.cols());
+    Matrix<double> scores(size_ * s_.heads * tokens, keys);
+    Matrix<double> probabilities = Matrix<double>::Zero(scores.rows(), scores.cols());
     for (Index i = 0; i < x.rows(); ++i) {
       for (Index h = 0; h < s_.heads; ++h) {
         const Index g = h * s_.kv_heads / s_.heads;
         const Eigen::VectorXd query = head_at(q, i, h, i % tokens, rotary, at + "qk_scale");
         double total = 0;
         Eigen::VectorXd sum = Eigen::VectorXd::Zero(s_.head_dim);
-        for (Index t = 0; t < (causal ? i % tokens + 1 : keys); ++t) {
+        const Index score_row = (i / tokens * s_.heads + h) * tokens + i % tokens;
+        for (Index t = 0; t < keys; ++t) {
           const Index row = i / tokens * keys + t;
           const Eigen::VectorXd key = head_at(k, row, g, t, rotary, at + "qk_scale");
-          const double weight = std::exp(plan_.model.attention_scale.value * query.dot(key));
+          const double score = plan_.model.attention_scale.value * query.dot(key);
+          scores(score_row, t) = score;
+          if (causal && t > i % tokens) continue;
+          const double weight = std::exp(score);
+          probabilities(score_row, t) = weight;
           total += weight;
           sum += weight * v.row(row).segment(g * s_.head_dim, s_.head_dim).transpose();
         }
+        probabilities.row(score_row) /= total;
         o.row(i).segment(h * s_.head_dim, s_.head_dim) = (sum / total).transpose();
       }
     }
+    keep(at + "attention.scores", scores);
+    keep(at + "attention.probabilities", probabilities);
     return linear(o, at + "attention_output", at + "attention_output_bias");
   }
 
@@ -145,18 +166,34 @@ class Reference {
     if (has(at + "up_scale")) u = u * acting(at + "up_scale").asDiagonal();
     const auto f = [&](double value) { return activation(value); };
     if (!has(at + "mlp_gate")) {
+      keep(at + "mlp.hidden", u.unaryExpr(f));
       return linear(u.unaryExpr(f), at + "mlp_down", at + "mlp_down_bias");
     }
     Matrix<double> g = linear(x, at + "mlp_gate", at + "mlp_gate_bias");
     if (has(at + "gate_scale")) {
       g = std::sqrt(double(s_.d_model)) * g * acting(at + "gate_scale").asDiagonal();
     }
-    return linear(g.unaryExpr(f).cwiseProduct(u), at + "mlp_down", at + "mlp_down_bias");
+    const Matrix<double> hidden = g.unaryExpr(f).cwiseProduct(u);
+    keep(at + "mlp.hidden", hidden);
+    return linear(hidden, at + "mlp_down", at + "mlp_down_bias");
   }
 
   template <class Inner>
   Matrix<double> residual(const Matrix<double>& x, Stack which, int layer, const std::string& name,
                           const Inner& inner) {
+    const Matrix<double> y = stream_behind(x, which, layer, name, [&](const Matrix<double>& in) {
+      keep(name + ".input", in);
+      const Matrix<double> out = inner(in);
+      keep(name + ".output", out);
+      return out;
+    });
+    keep(name + ".stream", y);
+    return y;
+  }
+
+  template <class Inner>
+  Matrix<double> stream_behind(const Matrix<double>& x, Stack which, int layer,
+                               const std::string& name, const Inner& inner) {
     if (has(name + "_step")) {
       const Matrix<double> step = acting(name + "_step");
       const Matrix<double> y = inner(x).rowwise().normalized();
@@ -183,6 +220,7 @@ class Reference {
     const bool causal = which == Stack::main ? config_.causal : which == Stack::decoder;
     const bool residual_blocks = s_.blocks == Blocks::residual;
     if (s_.embedding_norm && residual_blocks) x = norm(x, top + "embedding_norm");
+    keep(top + "embedding", x);
     const long depth = which == Stack::encoder ? s_.encoder_depth : s_.depth;
     for (int l = 0; l < depth; ++l) {
       const std::string at = (top.empty() ? "layer." : top) + std::to_string(l) + ".";
@@ -196,7 +234,9 @@ class Reference {
       }
       x = residual(x, which, l, at + "mlp", [&](const Matrix<double>& in) { return mlp(in, at); });
     }
-    return s_.final_norm && residual_blocks ? norm(x, top + "final_norm") : x;
+    if (s_.final_norm && residual_blocks) x = norm(x, top + "final_norm");
+    keep(top + "left", x);
+    return x;
   }
 
   const Plan& plan_;
@@ -204,6 +244,7 @@ class Reference {
   Config config_;
   Parameters<double>& parameters_;
   Index size_ = 0;
+  std::map<std::string, Matrix<double>> intermediates_;
 };
 
 Shape token_shape() {
@@ -219,7 +260,7 @@ Shape token_shape() {
   return s;
 }
 
-/// Checks the logits with every multiplier a number of its own.
+/// Checks logits and intermediates with every multiplier a number of its own.
 void check(const std::string& rule, const Shape& shape, const Config& config) {
   Plan plan = make_plan(rule, Optimizer::adamw, shape, shape);
   Stream stream(11, "multipliers");
@@ -234,9 +275,22 @@ void check(const std::string& rule, const Shape& shape, const Config& config) {
   Transformer<double> model(plan, config);
   prepare(model, plan);
   const Batch<double> batch = random_batch(plan.shape, 3, 5, 7);
+  std::map<std::string, Matrix<double>> seen;
+  model.observe([&](std::string_view name, Quantity quantity, const ConstView<double>& values) {
+    CHECK(quantity == Quantity::value);
+    CHECK(seen.emplace(name, values).second);
+  });
   model.loss(batch);
-  const Matrix<double> expected = Reference(plan, config, model.parameters()).logits(batch);
+  Reference reference(plan, config, model.parameters());
+  const Matrix<double> expected = reference.logits(batch);
   INFO(rule);
+  CHECK(seen.size() == reference.intermediates().size());
+  for (const auto& [name, values] : reference.intermediates()) {
+    INFO(name);
+    REQUIRE(seen[name].rows() == values.rows());
+    REQUIRE(seen[name].cols() == values.cols());
+    CHECK(largest(seen[name] - values) <= 1e-11 * largest(values));
+  }
   REQUIRE(model.logits().rows() == expected.rows());
   REQUIRE(model.logits().cols() == expected.cols());
   const double size = expected.cwiseAbs().maxCoeff();

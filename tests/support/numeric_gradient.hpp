@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -133,26 +135,29 @@ inline void prepare(nn::Transformer<double>& model, const Plan& plan) {
   shake(model.parameters(), plan);
 }
 
-/// Compares one tensor's gradient with that in `gradients`, laid out as parameters().gradients().
+/// Compares one tensor's gradient with that in `gradients`, laid out as parameters().gradients();
+/// with the dropout of a draw where one is given.
 inline GradientError tensor_error(nn::Transformer<double>& model, const Plan& plan,
                                   const nn::Batch<double>& batch, std::size_t tensor,
-                                  const Matrix<double>& gradients) {
+                                  const Matrix<double>& gradients,
+                                  std::optional<std::uint64_t> draw = {}) {
+  const auto loss = [&] { return draw ? model.loss(batch, *draw) : model.loss(batch); };
   View<double> value = model.parameters().value(tensor);
   const Index offset = value.data() - model.parameters().values().data();
   const Matrix<double> analytic = ConstView<double>(
       gradients.data() + offset, value.rows(), value.cols(), Eigen::OuterStride<>(value.cols()));
-  return gradient_error(
-      model.parameters().name(tensor), value, analytic, [&] { return model.loss(batch); },
-      std::max(1.0, model.loss(batch)), gradients.cwiseAbs().maxCoeff(),
-      plan.entries[tensor].multiplier.value);
+  return gradient_error(model.parameters().name(tensor), value, analytic, loss,
+                        std::max(1.0, loss()), gradients.cwiseAbs().maxCoeff(),
+                        plan.entries[tensor].multiplier.value);
 }
 
 /// Compares the gradient of every tensor.
 inline GradientError model_error(nn::Transformer<double>& model, const Plan& plan,
-                                 const nn::Batch<double>& batch, const Matrix<double>& gradients) {
+                                 const nn::Batch<double>& batch, const Matrix<double>& gradients,
+                                 std::optional<std::uint64_t> draw = {}) {
   GradientError worst;
   for (std::size_t i = 0; i < model.parameters().size(); ++i) {
-    worst.offer(tensor_error(model, plan, batch, i, gradients));
+    worst.offer(tensor_error(model, plan, batch, i, gradients, draw));
   }
   return worst;
 }

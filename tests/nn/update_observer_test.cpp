@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// What the observer of an optimizer's step sees: the change of each tensor, to the last bit.
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scalewise/nn/optimizer.hpp"
+#include "scalewise/nn/random.hpp"
+#include "scalewise/registry.hpp"
+#include "support/catch.hpp"
+#include "support/tolerances.hpp"
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::nn;
+using namespace scalewise::test;
+using Eigen::Index;
+
+/// Its factors on rate, decay and epsilon differ from tensor to tensor. The token embedding is
+/// larger than a tile of the optimizer.
+Plan small_plan() {
+  Shape s;
+  s.d_model = 28;
+  s.depth = 2;
+  s.heads = 4;
+  s.head_dim = 6;
+  s.d_ff = 17;
+  s.context = 8;
+  s.vocab = 701;
+  Shape base = s;
+  base.d_model = 7;
+  base.depth = 1;
+  return make_plan("complete-p", Optimizer::adamw, s, base);
+}
+
+void fill(View<double> row, const std::string& name) {
+  Stream stream(9, name);
+  for (Index i = 0; i < row.size(); ++i) row(0, i) = stream.normal();
+}
+
+/// What the first step adds to one number, from the update's definition.
+double first_change(const OptimizerConfig& config, double rate, double shrink, double epsilon,
+                    double w, double g) {
+  double along = g;
+  if (config.update == Update::sign_sgd) along = g > 0 ? 1 : -1;
+  if (config.update == Update::adamw) along = g / (std::abs(g) + epsilon);
+  return -shrink * w - rate * along;
+}
+
+void check(Update update) {
+  const Plan plan = small_plan();
+  const OptimizerConfig config{
+      .update = update, .rate = 0.01, .weight_decay = 0.1, .momentum = 0.9, .epsilon = 0.05};
+  Parameters<double> parameters(plan);
+  Parameters<double> unobserved(plan);
+  fill(parameters.values(), "values");
+  unobserved.values() = parameters.values();
+  PlannedOptimizer<double> optimizer(plan, config);
+  PlannedOptimizer<double> other(plan, config);
+  for (int step = 0; step < 3; ++step) {
+    fill(parameters.gradients(), "gradients " + std::to_string(step));
+    unobserved.gradients() = parameters.gradients();
+    const Matrix<double> before = parameters.values();
+    const double schedule = 1 - 0.25 * step;
+    std::vector<std::string> names;
+    std::vector<Matrix<double>> changes;
+    optimizer.step(parameters, schedule,
+                   [&](const std::string& name, const ConstView<double>& change) {
+                     names.push_back(name);
+                     changes.emplace_back(change);
+                   });
+    REQUIRE(names.size() == parameters.size());
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const ConstView<double> after = std::as_const(parameters).value(i);
+      const Index offset = after.data() - std::as_const(parameters).values().data();
+      const ConstView<double> gradient = std::as_const(parameters).gradient(i);
+      INFO(names[i] << ", step " << step);
+      CHECK(names[i] == parameters.name(i));
+      REQUIRE(changes[i].rows() == after.rows());
+      REQUIRE(changes[i].cols() == after.cols());
+      const ConstView<double> old(before.data() + offset, after.rows(), after.cols(),
+                                  Eigen::OuterStride<>(after.cols()));
+      CHECK(changes[i] == Matrix<double>(after - old));
+      if (step > 0) continue;
+      double worst = 0;
+      for (Index j = 0; j < after.size(); ++j) {
+        const double w = old.data()[j];
+        const double expected = first_change(config, optimizer.rate(i), optimizer.shrink(i),
+                                             optimizer.epsilon(i), w, gradient.data()[j]);
+        worst = std::max(worst, std::abs(changes[i].data()[j] - expected));
+      }
+      CHECK(worst <= 32 * epsilon);
+      CHECK(changes[i].cwiseAbs().minCoeff() > 0);
+    }
+    other.step(unobserved, schedule);
+    CHECK(unobserved.values() == parameters.values());  // observed or not
+  }
+}
+
+}  // namespace
+
+TEST_CASE("The observer of a step of AdamW sees what it adds to each tensor") {
+  check(Update::adamw);
+}
+
+TEST_CASE("The observer of a step of SGD sees what it adds to each tensor") { check(Update::sgd); }
+
+TEST_CASE("The observer of a step of sign SGD sees what it adds to each tensor") {
+  check(Update::sign_sgd);
+}
