@@ -129,6 +129,30 @@ TEST_CASE("Dropout has the same bits with any number of threads and again") {
   check_bits(mup(target(), 9), {.dropout = 0.3}, 33, 0);
 }
 
+#ifdef _OPENMP
+TEST_CASE("Bits are the same where OpenMP chooses the team, and inside of a parallel region") {
+  const Plan plan = mup(target(), 8);
+  const Batch<double> batch = random_batch(plan.shape, 5, 33, 0);
+  const auto run = [&] {
+    Transformer<double> model(plan, {});
+    prepare(model, plan);
+    return evaluate_model(model, batch);
+  };
+  set_threads(2);
+  const Result expected = run();
+  omp_set_dynamic(1);
+  CHECK(run() == expected);
+  omp_set_dynamic(0);
+  Result inside[2];
+#pragma omp parallel for num_threads(2)
+  for (int i = 0; i < 2; ++i) inside[i] = run();
+  CHECK(inside[0] == expected);
+  CHECK(inside[1] == expected);
+  omp_set_num_threads(4);
+  CHECK(run() == expected);
+}
+#endif
+
 TEST_CASE("An encoder-decoder has the same bits with any number of threads and again") {
   Shape s = target();
   s.encoder_depth = 1;

@@ -4,6 +4,7 @@
 // Linear maps, norms and activations, each alone.
 
 #include <cmath>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -313,4 +314,31 @@ TEST_CASE("A unit norm gives rows of length one, and has the gradient of its dif
     INFO(worst);
     CHECK(worst.accepted());
   }
+}
+
+TEST_CASE("A row of zeros has no direction: it stays, and passes no gradient") {
+  Matrix<double> x = Matrix<double>::Zero(2, width);
+  x.row(1) = normal_matrix(1, width, "x");
+  Matrix<double> y(2, width);
+  Matrix<double> inverse(2, 1);
+  unit_forward(read(x), view(y), view(inverse));
+  CHECK(y.row(0).norm() == 0);
+  CHECK(std::abs(y.row(1).norm() - 1) <= forward_relative);
+  Matrix<double> dx(2, width);
+  const Matrix<double> dy = normal_matrix(2, width, "dy");
+  unit_backward(read(dy), read(y), read(inverse), view(dx));
+  CHECK(dx.row(0).norm() == 0);
+  CHECK(dx.row(1).allFinite());
+}
+
+TEST_CASE("What a task throws reaches the caller, after all tasks have ended") {
+  std::vector<int> done(100);
+  const auto work = [&] {
+    parallel_for(100, [&](Index i) {
+      done[static_cast<std::size_t>(i)] = 1;
+      if (i == 50) throw std::runtime_error("task 50");
+    });
+  };
+  CHECK_THROWS_AS(work(), std::runtime_error);
+  CHECK(done[50] == 1);
 }

@@ -120,6 +120,21 @@ TEST_CASE("Activations in float agree with those in double, in rows of any lengt
   }
 }
 
+TEST_CASE("Activations pass a NaN on, and their slopes stay in range at huge arguments") {
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  for (const Activation kind : {Activation::relu, Activation::gelu, Activation::silu}) {
+    CHECK(std::isnan(activate(kind, none)));
+    CHECK(std::isnan(activation_slope(kind, none)));
+    for (const float x : {-3e38F, -1e20F, -200.0F, 200.0F, 1e20F, 3e38F}) {
+      float value[20];
+      float slope[20];
+      const std::vector<float> row(20, x);  // long enough for vectors
+      nn::activate(kind, 20, row.data(), value, slope);
+      for (const float s : slope) CHECK(std::abs(s - (x > 0 ? 1.0F : 0.0F)) <= 1e-6F);
+    }
+  }
+}
+
 TEST_CASE("The distribution function in float is accurate relative to its tail") {
   for (double x = -12; x < 12; x += 1e-3) {
     const auto at = float(x);

@@ -105,6 +105,20 @@ TEST_CASE("Gradients with dropout are right for a patch model") {
   check_gradient(make_plan("standard", adamw, s), {.causal = false});
 }
 
+TEST_CASE("A normalized block whose whole output is dropped leaves the loss finite") {
+  Shape s = token_shape();
+  s.heads = s.kv_heads = 1;  // the first token's attention is dropped in every second draw
+  s.gated_mlp = true;
+  const Plan plan = make_plan("ngpt", adamw, s);
+  Transformer<double> model(plan, {.dropout = 0.5});
+  prepare(model, plan);
+  const Batch<double> batch = batch_for(plan);
+  for (std::uint64_t d = 0; d < 20; ++d) {
+    CHECK(std::isfinite(model.loss_and_gradient(batch, d)));
+    CHECK(model.parameters().gradients().allFinite());
+  }
+}
+
 TEST_CASE("A loss without a draw knows no dropout") {
   const Plan plan = small_plan();
   const Batch<double> batch = batch_for(plan);

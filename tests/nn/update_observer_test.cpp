@@ -114,3 +114,35 @@ TEST_CASE("The observer of a step of SGD sees what it adds to each tensor") { ch
 TEST_CASE("The observer of a step of sign SGD sees what it adds to each tensor") {
   check(Update::sign_sgd);
 }
+
+TEST_CASE("An optimizer refuses numbers that it cannot use, by name") {
+  const Plan plan = small_plan();
+  const double none = std::nan("");
+  const std::vector<std::pair<std::string, OptimizerConfig>> bad = {
+      {"rate", {.rate = none}},
+      {"rate", {.rate = -1}},
+      {"beta1", {.beta1 = 1}},
+      {"beta2", {.beta2 = 1}},
+      {"momentum", {.momentum = -1}},
+      {"epsilon", {.epsilon = -1e-8}},
+      {"clip_norm", {.clip_norm = none}},
+      {"weight_decay", {.weight_decay = -0.1}}};
+  for (const auto& [field, config] : bad) {
+    try {
+      const PlannedOptimizer<double> optimizer(plan, config);
+      FAIL_CHECK(field << " was accepted");
+    } catch (const InvalidInput& error) {
+      CHECK(std::string(error.what()).find(field) != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("The length of a gradient is right where squares in float would not be") {
+  const Plan plan = small_plan();
+  Parameters<float> parameters(plan);
+  for (const double size : {1e-23, 1.0, 1e25}) {
+    parameters.gradients().setConstant(float(size));
+    const double expected = double(float(size)) * std::sqrt(double(parameters.values().size()));
+    CHECK(std::abs(gradient_norm(parameters) - expected) <= 1e-12 * expected);
+  }
+}

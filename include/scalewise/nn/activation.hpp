@@ -43,18 +43,18 @@ inline double normal_distribution(double x, double /*gauss*/) {
 /// Up to this many numbers at a time, so that what lies between two passes stays in cache.
 inline constexpr Eigen::Index activation_chunk = 256;
 
-// Each with the derivative where Slope is set.
+// Each with the derivative where with_slope is set.
 
-template <bool Slope, class Scalar>
+template <bool with_slope, class Scalar>
 void relu(Eigen::Index n, const Scalar* x, Scalar* value, Scalar* slope) {
   for (Eigen::Index i = 0; i < n; ++i) {
     const Scalar at = x[i];
-    value[i] = at > 0 ? at : Scalar(0);
-    if constexpr (Slope) slope[i] = at > 0 ? Scalar(1) : Scalar(0);
+    value[i] = at < 0 ? Scalar(0) : at;  // a NaN is passed on
+    if constexpr (with_slope) slope[i] = at > 0 ? Scalar(1) : at <= 0 ? Scalar(0) : at;
   }
 }
 
-template <bool Slope, class Scalar>
+template <bool with_slope, class Scalar>
 void gelu(Eigen::Index n, const Scalar* x, Scalar* value, Scalar* slope) {
   Eigen::Array<Scalar, activation_chunk, 1> gauss;
   const Eigen::Map<const Eigen::Array<Scalar, Eigen::Dynamic, 1>> in(x, n);
@@ -64,11 +64,15 @@ void gelu(Eigen::Index n, const Scalar* x, Scalar* value, Scalar* slope) {
     const Scalar at = x[i];
     const Scalar distribution = normal_distribution(at, e[i]);
     value[i] = at * distribution;
-    if constexpr (Slope) slope[i] = distribution + at * e[i] * Scalar(0.39894228040143267794);
+    if constexpr (with_slope) {
+      // Beyond 100 the density is 0, whatever an exponential that stops short of 0 makes of it.
+      const Scalar near = std::min(std::max(at, Scalar(-100)), Scalar(100));
+      slope[i] = distribution + near * e[i] * Scalar(0.39894228040143267794);
+    }
   }
 }
 
-template <bool Slope, class Scalar>
+template <bool with_slope, class Scalar>
 void silu(Eigen::Index n, const Scalar* x, Scalar* value, Scalar* slope) {
   Eigen::Array<Scalar, activation_chunk, 1> inverse;
   const Eigen::Map<const Eigen::Array<Scalar, Eigen::Dynamic, 1>> in(x, n);
@@ -78,25 +82,25 @@ void silu(Eigen::Index n, const Scalar* x, Scalar* value, Scalar* slope) {
     const Scalar at = x[i];
     const Scalar sigmoid = 1 / (1 + e[i]);
     value[i] = at * sigmoid;
-    if constexpr (Slope) slope[i] = sigmoid * (1 + at * (1 - sigmoid));
+    if constexpr (with_slope) slope[i] = sigmoid * (1 + at * (1 - sigmoid));
   }
 }
 
-template <bool Slope, class Scalar>
+template <bool with_slope, class Scalar>
 void activate_chunks(Activation kind, Eigen::Index size, const Scalar* x, Scalar* value,
                      Scalar* slope) {
   for (Eigen::Index i = 0; i < size; i += activation_chunk) {
     const Eigen::Index n = std::min(activation_chunk, size - i);
-    Scalar* slopes = Slope ? slope + i : nullptr;
+    Scalar* slopes = with_slope ? slope + i : nullptr;
     switch (kind) {
       case Activation::relu:
-        relu<Slope>(n, x + i, value + i, slopes);
+        relu<with_slope>(n, x + i, value + i, slopes);
         break;
       case Activation::gelu:
-        gelu<Slope>(n, x + i, value + i, slopes);
+        gelu<with_slope>(n, x + i, value + i, slopes);
         break;
       case Activation::silu:
-        silu<Slope>(n, x + i, value + i, slopes);
+        silu<with_slope>(n, x + i, value + i, slopes);
         break;
     }
   }

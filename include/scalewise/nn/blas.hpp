@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <Eigen/Core>
+
 #ifdef EIGEN_USE_BLAS
 /// OpenBLAS has this function, another BLAS may not.
 extern "C" __attribute__((weak)) void openblas_set_num_threads(int count);
@@ -9,10 +11,12 @@ extern "C" __attribute__((weak)) void openblas_set_num_threads(int count);
 
 namespace scalewise::nn {
 
-/// Keeps a BLAS behind Eigen to the thread that calls it: products are already cut into tiles, one
-/// thread each, and threads of its own would make results depend on their number. Does nothing
-/// where Eigen computes products itself. Another BLAS than OpenBLAS has to be told by its own means.
-inline void keep_blas_to_one_thread() {
+/// Keeps each product, whether Eigen or a BLAS behind it computes it, to the thread that calls it:
+/// products are already cut into tiles, and threads of their own would make results depend on how
+/// many there are. This holds for the whole program. Another BLAS than OpenBLAS has to be told by
+/// its own means.
+inline void keep_to_one_thread() {
+  Eigen::setNbThreads(1);
 #ifdef EIGEN_USE_BLAS
   if (&openblas_set_num_threads != nullptr) openblas_set_num_threads(1);
 #endif

@@ -264,8 +264,10 @@ struct MlpLayer {
     View<Scalar> before = raw.shape(y.rows(), y.cols());
     linear_forward(w, b, x, y, [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
       block(before, row, column, tile.rows(), tile.cols()) = tile;
-      tile.array().rowwise() *=
-          factor * scale.multiplier * scale.value().row(0).segment(column, tile.cols()).array();
+      for (Eigen::Index i = 0; i < tile.rows(); ++i) {
+        tile.row(i).array() *=
+            factor * scale.multiplier * scale.value().row(0).segment(column, tile.cols()).array();
+      }
       finish(row, column, tile);
     });
   }

@@ -46,7 +46,7 @@ double cross_entropy(const ConstView<Scalar>& logits, std::span<const int> targe
   return losses.sum() / static_cast<double>(logits.rows());
 }
 
-/// Mean squared error, and its gradient.
+/// Half the mean squared error, and its gradient.
 /// Equation: loss = mean over all entries of (y - target)²/2; dy = (y - target)/entries
 /// Shapes:   y, target (N, M) -> dy (N, M)
 template <class Scalar>

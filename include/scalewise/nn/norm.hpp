@@ -136,14 +136,16 @@ void norm_backward(Norm kind, const ConstView<Scalar>& dy, const ConstView<Scala
   }
 }
 
-/// Scales every row to unit length.
+/// Scales every row to unit length; a row of zeros, which dropout can make, stays and gets no
+/// gradient.
 /// Equation: y = x / ‖x‖
 /// Shapes:   x (N, C) -> y (N, C), which may be x; inverse_length (N, 1)
 template <class Scalar>
 void unit_forward(const ConstView<Scalar>& x, View<Scalar> y, View<Scalar> inverse_length) {
   parallel_tiles(x.rows(), norm_tile, [&](Eigen::Index begin, Eigen::Index rows) {
     for (Eigen::Index i = begin; i < begin + rows; ++i) {
-      inverse_length(i, 0) = 1 / x.row(i).norm();
+      const Scalar length = x.row(i).norm();
+      inverse_length(i, 0) = length > 0 || std::isnan(length) ? 1 / length : Scalar(0);
       y.row(i) = x.row(i) * inverse_length(i, 0);
     }
   });

@@ -14,7 +14,8 @@ namespace scalewise::nn {
 enum class Quantity { value, gradient };
 
 /// Called with every named intermediate of a pass, in the order in which they are computed. The view
-/// is the model's own memory: it holds until the call returns.
+/// is the model's own memory: it holds until the call returns. Of a post-norm or normalized block
+/// `input` is the stream itself, and its gradient is the part that comes through the block.
 template <class Scalar>
 using Observer =
     std::function<void(std::string_view name, Quantity quantity, const ConstView<Scalar>& values)>;

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "scalewise/core/error.hpp"
+#include "scalewise/core/print.hpp"
 #include "scalewise/nn/parallel.hpp"
 #include "scalewise/nn/parameters.hpp"
 
@@ -27,18 +30,39 @@ struct OptimizerConfig {
   double clip_norm = 0;  // 0: off
 };
 
+/// Throws:   InvalidInput for a number that no optimizer can use.
+inline void check(const OptimizerConfig& config) {
+  const auto require = [](const char* field, double value, bool good, const char* expected) {
+    if (!good) throw InvalidInput(field, number_text(value), expected);
+  };
+  const auto positive = [&](const char* field, double value) {
+    require(field, value, value >= 0 && std::isfinite(value), "a number that is not negative");
+  };
+  const auto fraction = [&](const char* field, double value) {
+    require(field, value, value >= 0 && value < 1, "a number from 0 to below 1");
+  };
+  positive("rate", config.rate);
+  positive("weight_decay", config.weight_decay);
+  positive("epsilon", config.epsilon);
+  positive("clip_norm", config.clip_norm);
+  fraction("momentum", config.momentum);
+  fraction("beta1", config.beta1);
+  fraction("beta2", config.beta2);
+}
+
 /// Length of the gradient of all parameters together.
 /// Accuracy: the same bits for any number of threads: sums of tiles are added in order.
 template <class Scalar>
 double gradient_norm(const Parameters<Scalar>& parameters) {
-  constexpr Eigen::Index tile = 1 << 14;
+  std::array<double, 1024> partial{};  // a tile has at least 2^14 entries
+  constexpr Eigen::Index most = 1024;
   const ConstView<Scalar> g = parameters.gradients();
-  std::vector<double> partial(static_cast<std::size_t>((g.size() + tile - 1) / tile));
+  const Eigen::Index tile = std::max<Eigen::Index>(1 << 14, (g.size() + most - 1) / most);
   parallel_tiles(g.size(), tile, [&](Eigen::Index begin, Eigen::Index size) {
     double sum = 0;
     for (Eigen::Index i = begin; i < begin + size; i += 256) {
       const Eigen::Index n = std::min<Eigen::Index>(256, begin + size - i);
-      sum += static_cast<double>(g.row(0).segment(i, n).squaredNorm());
+      sum += g.row(0).segment(i, n).template cast<double>().squaredNorm();
     }
     partial[static_cast<std::size_t>(begin / tile)] = sum;
   });
@@ -61,12 +85,14 @@ struct OptimizerState {
 ///           sign_sgd: w -= s w + r sign(m); r the scheduled rate times the plan's factor; the shrink
 ///           s is r times decay where decay is coupled, schedule times decay where independent
 /// Accuracy: bit-identical for any number of threads: the work is cut at fixed places.
+/// Throws:   InvalidInput for a config that check() refuses.
 /// Differs:  an L2 penalty under sgd is the coupled form, which is the same step without momentum.
 template <class Scalar>
 class PlannedOptimizer {
  public:
   PlannedOptimizer(const Plan& plan, const OptimizerConfig& config)
       : config_(config), decay_(plan.decay) {
+    check(config);
     constexpr Eigen::Index tile = 1 << 14;
     Eigen::Index offset = 0;
     for (const Entry& entry : plan.entries) {

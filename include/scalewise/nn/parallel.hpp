@@ -3,19 +3,32 @@
 #pragma once
 
 #include <Eigen/Core>
+#include <exception>
 
 namespace scalewise::nn {
 
 /// Runs task(0) … task(count - 1), on all cores where OpenMP is on.
 /// Requires: tasks write to disjoint memory. Which tasks there are must not depend on the number of
-///           threads: then neither does any result, to the last bit. Eigen's own threads stay out of
-///           it, since it never starts any inside a parallel region.
+///           threads: then neither does any result, to the last bit. Eigen's own threads have to be
+///           off, see keep_to_one_thread().
+/// Throws:   what the first task to fail has thrown, once all have ended.
 template <class Task>
 void parallel_for(Eigen::Index count, const Task& task) {
 #ifdef _OPENMP
+  std::exception_ptr failure;
 #pragma omp parallel for schedule(dynamic, 1)
-#endif
+  for (Eigen::Index i = 0; i < count; ++i) {
+    try {
+      task(i);
+    } catch (...) {
+#pragma omp critical(scalewise_parallel_for)
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+#else
   for (Eigen::Index i = 0; i < count; ++i) task(i);
+#endif
 }
 
 /// Runs task(begin, size) over tiles of at most `tile` of `total` rows.

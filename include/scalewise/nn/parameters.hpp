@@ -32,6 +32,10 @@ class Parameters {
     gradients_.setZero(1, offset);
   }
 
+  // Layers point into the memory, so it may not be exchanged: assign to values() instead.
+  Parameters(const Parameters&) = default;
+  Parameters& operator=(const Parameters&) = delete;
+
   std::size_t size() const { return items_.size(); }
   const std::string& name(std::size_t i) const { return items_[i].name; }
 

@@ -27,7 +27,7 @@ class Transformer {
   Transformer(const Plan& plan, const Config& config)
       : shape_(plan.shape), parameters_(plan), dropout_(config.dropout) {
     check(config, shape_);
-    keep_blas_to_one_thread();
+    keep_to_one_thread();
     pass_.dropout_seed = config.dropout_seed;
     const auto weight = [&](const std::string& name) {
       return Weight<Scalar>(parameters_, plan, name);
@@ -54,10 +54,11 @@ class Transformer {
 
   /// Shows every named intermediate, and its gradient, to an observer from now on; an empty one
   /// ends it. Nothing is copied, and nothing is spent when nobody listens.
+  /// Requires: not called from within an observer.
   void observe(Observer<Scalar> observer) { pass_.observer = std::move(observer); }
 
-  /// Mean cross-entropy of a batch in nats, or its mean squared error where it has values, without
-  /// dropout.
+  /// Mean cross-entropy of a batch in nats, or half its mean squared error where it has values,
+  /// without dropout.
   double loss(const Batch<Scalar>& batch) {
     pass_.dropout = 0;
     return forward_loss(batch);
@@ -70,7 +71,8 @@ class Transformer {
     return forward_loss(batch);
   }
 
-  /// The loss with dropout, and its gradient in parameters().gradients(), which it overwrites.
+  /// The loss with dropout, and its gradient in parameters().gradients(), which it overwrites but
+  /// for tensors that the config leaves unread (norms of Norm::none): theirs stays 0.
   double loss_and_gradient(const Batch<Scalar>& batch, std::uint64_t draw = 0) {
     const double value = loss(batch, draw);
     backward(batch);
@@ -91,6 +93,9 @@ class Transformer {
       if (batch.values.rows() != logits_.rows() || batch.values.cols() != logits_.cols()) {
         throw InvalidInput("batch.values", size_text(batch.values.rows(), batch.values.cols()),
                            size_text(logits_.rows(), logits_.cols()) + " numbers, one per logit");
+      }
+      if (!batch.values.allFinite()) {
+        throw InvalidInput("batch.values", "not finite", "finite numbers");
       }
       return mean_squared_error(logits_.read(), read(batch.values), dlogits);
     }
@@ -205,7 +210,11 @@ class Transformer {
       raw_logits_.shape(z.rows(), z.cols()) = z;
       scale_columns(logit_scale_.multiplier, raw_logits_.read(), logit_scale_.value(), z);
     }
-    if (head_bias_.present()) z.rowwise() += head_bias_.multiplier * head_bias_.value().row(0);
+    if (head_bias_.present()) {
+      for (Eigen::Index i = 0; i < z.rows(); ++i) {
+        z.row(i) += head_bias_.multiplier * head_bias_.value().row(0);
+      }
+    }
     pass_.show("", "logits", logits_.read());
   }
 
