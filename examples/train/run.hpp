@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "scalewise/nn/checkpoint.hpp"
 #include "scalewise/nn/initialize.hpp"
@@ -134,7 +135,14 @@ class Run {
                          "at least " + std::to_string(info_.step) + ", where the checkpoint is");
     }
     saved_ = info_.step;
-    seconds_before_ = log_.resume(info_.step);
+    log_.recall(info_.notes);
+    if (s_.log.empty()) return;
+    if (log_.has_rows()) {
+      seconds_before_ = log_.resume(info_.step);
+    } else {
+      log_.start_behind(info_.step);
+      save();  // the checkpoint has to know where this log begins
+    }
   }
 
   /// One step of training; the matrices of a normalized transformer are of unit length after it.
@@ -168,6 +176,7 @@ class Run {
     if (s_.checkpoint.empty()) return;
     log_.flush();
     info_.notes = watch_.notes();
+    for (nn::Setting& note : log_.notes()) info_.notes.push_back(std::move(note));
     save_checkpoint(s_.checkpoint, model_.parameters(), optimizer_.state(), info_);
     saved_ = info_.step;
   }

@@ -357,6 +357,34 @@ class Train(unittest.TestCase):
             log.write_text(bad, encoding="utf-8")
             self.assert_refused(same, [fragment])
 
+    def test_the_log_of_another_run_is_not_cut(self):
+        self.good(self.folder, *TINY, "--steps", 30, "--seed", 5, "--log", "other.csv")
+        same = [*TINY, "--steps", 6, "--checkpoint", "run.ckpt"]
+        self.good(self.folder, *same, "--log", "run.csv")
+        self.assert_refused([*same, "--resume", "--log", "other.csv"], ["--log = other.csv", "up to step 6"])
+        lines = (self.folder / "run.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+        digit = lines[3].replace(",", ",1", 1)
+        for name, bad in (("row", lines[:4] + lines[5:]), ("digit", [*lines[:3], digit, *lines[4:]])):
+            with self.subTest(name):
+                (self.folder / "bad.csv").write_text("".join(bad), encoding="utf-8")
+                self.assert_refused([*same, "--resume", "--log", "bad.csv"], ["--log = bad.csv", "up to step 6"])
+
+    def test_a_log_may_begin_where_a_run_goes_on(self):
+        constant = [*TINY, "--schedule", "constant", "--checkpoint", "run.ckpt", "--validate-every", 3]
+        self.good(self.folder, *constant, "--steps", 6)
+        self.assert_refused([*constant, "--steps", 9, "--resume", "--log", "text.txt"], ["--log = text.txt"])
+        logged = [*constant, "--log", "run.csv", "--resume"]
+        self.good(self.folder, *TINY, "--steps", 9, "--seed", 5, "--log", "other.csv")
+        for steps, last in ((6, []), (9, [7, 8, 9]), (12, [7, 8, 9, 10, 11, 12])):
+            self.good(self.folder, *logged, "--steps", steps)
+            self.assert_refused([*logged, "--steps", steps, "--log", "other.csv"], ["--log = other.csv"])
+            self.assertEqual([int(row.split(",")[0]) for row in rows(self.folder)[1:]], last)
+        other = self.make_folder("other")
+        self.good(other, *constant, "--steps", 12, "--log", "run.csv")
+        self.assertEqual(rows(other)[8:], rows(self.folder)[1:])
+        (self.folder / "run.csv").write_bytes((other / "run.csv").read_bytes())
+        self.assert_refused([*logged, "--steps", 12], ["--log = run.csv", "up to step 12"])
+
     def test_a_fresh_run_writes_over_an_old_one_only_when_told(self):
         self.good(self.folder, *TINY, "--steps", 5, *FILES)
         self.assert_refused([*TINY, "--steps", 6, *FILES], ["= run.ckpt", "--resume", "--overwrite"])
