@@ -8,7 +8,6 @@
 
 #include <CLI/CLI.hpp>
 #include <exception>
-#include <filesystem>
 #include <iostream>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -70,7 +69,11 @@ void add_options(CLI::App& app, Settings& s) {
   option("--schedule", s.schedule, "after the warm-up: constant, linear or cosine", training);
   option("--weight-decay", s.weight_decay, "before the plan's factors", training);
   option("--clip", s.clip, "largest norm of the gradient (0: off)", training);
-  option("--seed", s.seed, "of initial values, batches and dropout", training);
+  option("--seed", s.seed, "of initial values, batches and dropout", training)
+      ->check([](const std::string& word) {
+        check_seed(word);
+        return std::string();
+      });
   option("--precision", s.precision, "float or double", training);
   option("--threads", s.threads, "0: all cores; results do not depend on it", training);
 
@@ -162,16 +165,23 @@ int run(const Settings& s, int argc, char** argv) {
     }
     return 0;
   }
-  std::cerr << "train: stopped after step " << result.step
-            << (s.checkpoint.empty() ? "; nothing is saved without --checkpoint"
-                                     : "; to go on:\n" + resume_command(argc, argv))
-            << '\n';
+  std::cerr << "train: stopped after step " << result.step;
+  if (s.checkpoint.empty()) {
+    std::cerr << "; nothing is saved without --checkpoint\n";
+    return 128 + result.signal;
+  }
+  if (result.saved < result.step) {
+    std::cerr << ", where the loss is too high to be saved; " << s.checkpoint << " is of step "
+              << result.saved;
+  }
+  std::cerr << "; to go on:\n" << resume_command(argc, argv) << '\n';
   return 128 + result.signal;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  let_large_writes_fail();
   Settings settings;
   CLI::App app{"Trains the reference transformer from a plan."};
   add_options(app, settings);
@@ -183,14 +193,11 @@ int main(int argc, char** argv) {
     const bool asked_for_help = app.exit(error) == 0;
     return asked_for_help && std::cout.flush() ? 0 : 2;
   } catch (const Diverged& error) {
-    std::cerr << "train: " << error.what();
-    if (std::filesystem::exists(settings.checkpoint)) {
-      std::cerr << "; " << settings.checkpoint << " is the last good checkpoint";
-    }
-    std::cerr << '\n';
+    std::cerr << "train: " << error.what() << '\n';
     return 1;
   } catch (const std::bad_alloc&) {
-    std::cerr << "train: not enough memory for a model of this size\n";
+    std::cerr << "train: not enough memory for this model and a --batch of " << settings.batch
+              << '\n';
     return 2;
   } catch (const std::exception& error) {
     const auto* input = dynamic_cast<const InvalidInput*>(&error);

@@ -38,9 +38,13 @@ inline Data read_text(const Settings& s) {
   Data data;
   const std::vector<int> tokens = data::read_byte_tokens(s.text);
   data.fingerprint = fingerprint(std::string(tokens.begin(), tokens.end()));
+  const auto size = static_cast<long>(tokens.size());
+  if (size / 10 <= s.seq) {
+    throw InvalidInput("--text", s.text + " of " + std::to_string(size) + " bytes",
+                       "a tenth, to validate, that is longer than --seq = " + std::to_string(s.seq),
+                       "a longer text or a smaller --seq");
+  }
   data.tokens = data::split_tokens(tokens);
-  data::window_count(data.tokens.train, s.seq);  // refuse what has no window
-  data::window_count(data.tokens.validation, s.seq);
   data.description = std::to_string(data.tokens.train.size()) + " bytes to learn from, " +
                      std::to_string(data.tokens.validation.size()) + " to validate";
   return data;
@@ -130,6 +134,17 @@ Score validate_images(const Settings& s, const Data& data, nn::Transformer<Scala
   }
   const auto count = static_cast<double>(images.size());
   return {nats / count, static_cast<double>(right) / count};
+}
+
+/// The first batch of the validation part.
+template <class Scalar>
+nn::Batch<Scalar> first_validation_batch(const Settings& s, const Data& data) {
+  if (data.text) return data::validation_windows<Scalar>(data.tokens.validation, s.batch, s.seq, 0);
+  std::vector<Eigen::Index> which;
+  for (Eigen::Index i = 0; i < std::min<Eigen::Index>(s.batch, data.images.test.size()); ++i) {
+    which.push_back(i);
+  }
+  return data::image_patches<Scalar>(data.images.test, which, s.patch);
 }
 
 template <class Scalar>

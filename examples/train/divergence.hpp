@@ -39,11 +39,10 @@ class DivergenceWatch {
       fail(step, "the loss is " + text_of(loss) + ", but " + first_not_finite(parameters));
     }
     if (step == 1) first_ = loss;
-    const double limit = far * std::max(first_, guess_);
-    high_ = loss > limit ? high_ + 1 : 0;
+    high_ = good(loss) ? 0 : high_ + 1;
     if (high_ >= patience) {
-      fail(step, "the loss has been above " + text_of(limit) + " for " + std::to_string(patience) +
-                     " steps, and it started at " + text_of(first_));
+      fail(step, "the loss has been above " + text_of(limit()) + " for " +
+                     std::to_string(patience) + " steps, and it started at " + text_of(first_));
     }
   }
 
@@ -52,8 +51,15 @@ class DivergenceWatch {
     if (!std::isfinite(nats)) fail(step, "the validation loss is not finite");
   }
 
-  /// No checkpoint is written over a good one while the loss is far above its start.
-  bool calm() const { return high_ == 0; }
+  /// The same for the loss of the parameters that a run ends with.
+  void check_end(long step, double loss) const {
+    if (good(loss)) return;
+    fail(step, "the loss at the end is " + text_of(loss) + ", above " + text_of(limit()) +
+                   ", and it started at " + text_of(first_));
+  }
+
+  /// Whether parameters of this loss are worth keeping: finite, and not far above the start.
+  bool good(double loss) const { return std::isfinite(loss) && loss <= limit(); }
 
   std::vector<nn::Setting> notes() const {
     return {{"first loss", text_of(first_)}, {"steps far above", std::to_string(high_)}};
@@ -66,6 +72,8 @@ class DivergenceWatch {
   }
 
  private:
+  double limit() const { return far * std::max(first_, guess_); }
+
   static constexpr double far = 1.5;
   static constexpr long patience = 50;
 

@@ -12,7 +12,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "scalewise/io/bytes.hpp"
 #include "scalewise/io/file.hpp"
 #include "scalewise/io/read_file.hpp"
 #include "train/data.hpp"
@@ -30,7 +32,8 @@ struct LogRow {
   double seconds = 0;
 };
 
-/// Rows reach the system one by one, and the disk with flush(). Without a path it does nothing.
+/// Rows reach the system one by one, and the disk with flush(). A fingerprint of the rows, seconds
+/// aside, tells later whether a file is the log of this run. Without a path it does nothing.
 class Log {
  public:
   Log(std::string path, const std::string& score_name)
@@ -44,23 +47,49 @@ class Log {
     open();
   }
 
-  /// Takes the file up again behind the row of `step`, cutting later ones, and returns the seconds
-  /// up to there. A file that is not there yet begins with the next step.
-  /// Throws:   InvalidInput for a file that is no such log or ends before `step`.
-  double resume(long step) {
-    if (path_.empty()) return 0;
-    if (!std::filesystem::exists(path_)) {
-      start();
-      return 0;
+  /// What a checkpoint has to remember of the rows up to now.
+  std::vector<nn::Setting> notes() const {
+    if (path_.empty()) return {};
+    return {{"log begins", std::to_string(begin_)}, {"log rows", rows_}};
+  }
+  void recall(const std::vector<nn::Setting>& notes) {
+    for (const nn::Setting& note : notes) {
+      if (note.name == "log begins") begin_ = std::stol(note.value);
+      if (note.name == "log rows") rows_ = note.value;
     }
+  }
+
+  /// Whether there is a file to go on with.
+  bool has_rows() const {
+    return std::filesystem::exists(path_) &&
+           (!std::filesystem::is_regular_file(path_) || text() != header_);
+  }
+
+  /// Begins a new file in the middle of a run, behind `step`.
+  void start_behind(long step) {
+    begin_ = step + 1;
+    rows_.clear();
+    start();
+  }
+
+  /// Takes the file up again behind the row of `step`, cutting later ones, and returns the seconds
+  /// up to there.
+  /// Requires: recall() has been called.
+  /// Throws:   InvalidInput for a file that is no such log, ends before `step`, or has other rows
+  ///           up to there than the checkpoint was saved with.
+  double resume(long step) {
     double seconds = 0;
     if (std::filesystem::is_regular_file(path_)) {
-      const std::string text = read_file(path_, std::numeric_limits<std::size_t>::max());
-      const std::size_t end = end_of_row(text, step);
-      const std::string_view kept = std::string_view(text).substr(0, end);
+      const std::string old = text();
+      const std::size_t end = end_of_row(old, step);
+      const std::string_view kept = std::string_view(old).substr(0, end);
+      if (rows_of(kept.substr(header_.size())) != rows_) {
+        refuse("the rows up to step " + std::to_string(step) +
+               " that the checkpoint was saved with");
+      }
       const std::size_t comma = kept.rfind(',') + 1;
       std::from_chars(kept.data() + comma, kept.data() + kept.size(), seconds);
-      if (end < text.size()) write_file(path_, kept);
+      if (end < old.size()) write_file(path_, kept);
     }
     open();
     return seconds;
@@ -76,6 +105,7 @@ class Log {
       line += text_of(row.rate) + ',' + text_of(row.gradient_norm);
     else
       line += ',';
+    rows_ = with_row(rows_, line);
     char seconds[32];
     std::snprintf(seconds, sizeof(seconds), ",%.3f\n", row.seconds);
     line += seconds;
@@ -101,12 +131,40 @@ class Log {
     throw InvalidInput("--log", path_, "a file that takes all rows", "is the disk full?");
   }
 
-  /// Where the row of a step ends.
+  [[noreturn]] void refuse(const std::string& expectation) const {
+    throw InvalidInput("--log", path_, expectation, "give another name to begin a new log");
+  }
+
+  std::string text() const { return read_file(path_, std::numeric_limits<std::size_t>::max()); }
+
+  /// The fingerprint of rows and one more, without its seconds.
+  static std::string with_row(const std::string& rows, std::string_view row) {
+    return fingerprint(rows + std::string(row));
+  }
+
+  /// The fingerprint of whole lines.
+  static std::string rows_of(std::string_view lines) {
+    std::string rows;
+    while (!lines.empty()) {
+      const std::size_t end = lines.find('\n');
+      const std::string_view line = lines.substr(0, end);
+      rows = with_row(rows, line.substr(0, line.rfind(',')));
+      lines.remove_prefix(end + 1);
+    }
+    return rows;
+  }
+
+  /// Where the row of a step ends, or the header when the log begins behind that step.
   std::size_t end_of_row(const std::string& text, long step) const {
-    const auto refuse = [&](const std::string& expectation) {
-      throw InvalidInput("--log", path_, expectation, "give another name to begin a new log");
-    };
     if (!text.starts_with(header_)) refuse("the log of this run");
+    if (begin_ > step) {
+      const std::string_view later = std::string_view(text).substr(header_.size());
+      if (!later.empty() && !later.starts_with(std::to_string(begin_) + ",")) {
+        refuse("a log that begins with step " + std::to_string(begin_) +
+               ", as the checkpoint says");
+      }
+      return header_.size();
+    }
     const std::string wanted = "\n" + std::to_string(step) + ",";
     const std::size_t begin = text.find(wanted);
     const std::size_t end = begin == std::string::npos ? begin : text.find('\n', begin + 1);
@@ -118,6 +176,8 @@ class Log {
 
   std::string path_;
   std::string header_;
+  long begin_ = 0;    // step of the first row
+  std::string rows_;  // fingerprint of the rows
   std::unique_ptr<std::FILE, Close> file_;
 };
 

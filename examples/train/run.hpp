@@ -7,8 +7,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <string>
+#include <utility>
 
 #include "scalewise/nn/checkpoint.hpp"
 #include "scalewise/nn/initialize.hpp"
@@ -19,6 +19,7 @@
 #include "train/interrupt.hpp"
 #include "train/log.hpp"
 #include "train/model.hpp"
+#include "train/output.hpp"
 #include "train/progress.hpp"
 
 namespace scalewise::train {
@@ -26,6 +27,7 @@ namespace scalewise::train {
 /// Where a run ended.
 struct Result {
   long step = 0;
+  long saved = -1;  // step of the checkpoint
   Score score;
   double seconds = 0;
   int signal = 0;  // that stopped it early
@@ -39,32 +41,6 @@ inline std::string describe(const Data& data, const Score& score) {
                 data.text ? "%.4f nats, %.4f bits per byte" : "%.4f nats, %.4f accuracy",
                 score.nats, score.score);
   return text;
-}
-
-/// Refuses to write over files that a fresh run did not make.
-inline void require_new_files(const Settings& s) {
-  namespace fs = std::filesystem;
-  const auto same = [](const std::string& a, const std::string& b) {
-    std::error_code error;
-    return !a.empty() && !b.empty() && (a == b || fs::equivalent(a, b, error));
-  };
-  const std::string& data = s.digits.empty() ? s.text : s.digits;
-  const auto check = [&](const char* option, const std::string& path, const std::string& other) {
-    if (path.empty()) return;
-    if (same(path, data) || same(path, other)) {
-      throw InvalidInput(option, path, "a file of its own");
-    }
-    const fs::path folder = fs::path(path).parent_path();
-    if (fs::is_directory(path) || (!folder.empty() && !fs::is_directory(folder))) {
-      throw InvalidInput(option, path, "a file in a folder that is there");
-    }
-    if (!s.resume && !s.overwrite && fs::is_regular_file(path)) {
-      throw InvalidInput(option, path, "a file that is not there yet",
-                         "--resume goes on with it, --overwrite writes over it");
-    }
-  };
-  check("--checkpoint", s.checkpoint, s.log);
-  check("--log", s.log, s.checkpoint);
 }
 
 /// One run of the program.
@@ -91,12 +67,25 @@ class Run {
     } else {
       nn::initialize(model_.parameters(), plan_, s_.seed, base_deviation(s_, plan_));
       nn::normalize_matrices(model_.parameters(), plan_);
-      log_.start();
     }
   }
 
   /// Requires: prepare() has been called.
+  /// Throws:   Diverged, naming the checkpoint if this run has one.
   Result train() {
+    try {
+      return train_on();
+    } catch (const Diverged& error) {
+      if (saved_ < 0) throw;
+      throw Diverged(error.what() + ("; " + s_.checkpoint) +
+                     " is the last good checkpoint, of step " + std::to_string(saved_));
+    }
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  Result train_on() {
     Progress progress(info_.step, s_.steps, s_.quiet);
     if (s_.resume) progress.say("resumed at step " + std::to_string(info_.step));
     const auto begin = Clock::now();
@@ -104,7 +93,10 @@ class Run {
       return seconds_before_ + std::chrono::duration<double>(Clock::now() - begin).count();
     };
     if (!s_.resume) {
-      log_.write({.score = measure(), .seconds = seconds()});
+      const Score score = measure();
+      rehearse();
+      log_.start();
+      log_.write({.score = score, .seconds = seconds()});
       say_score(progress);
       save();
     }
@@ -115,16 +107,25 @@ class Run {
       log_.write(row);
       progress.step(row.step, row.loss);
       if (row.score) say_score(progress);
-      if (row.step % s_.checkpoint_every == 0 && watch_.calm()) save();
+      if (row.step % s_.checkpoint_every == 0) save_if_good();
     }
-    if (saved_ != info_.step) save();
     const bool early = info_.step < s_.steps;
-    if (!early && !measured_) measure();
-    return {info_.step, score_, seconds(), early ? stop_request() : 0};
+    if (!early) {
+      if (!measured_) measure();
+      watch_.check_end(info_.step, judged(score_.nats));
+    }
+    if (saved_ != info_.step) save_if_good();
+    return {info_.step, saved_, score_, seconds(), early ? stop_request() : 0};
   }
 
- private:
-  using Clock = std::chrono::steady_clock;
+  /// What a step needs is tried before the first file is touched: memory, and a place to save.
+  void rehearse() {
+    model_.loss_and_gradient(training_batch<Scalar>(s_, data_, 0), 0);
+    if (s_.checkpoint.empty()) return;
+    try_to_write("--checkpoint", s_.checkpoint, [&](const std::string& path) {
+      save_checkpoint(path, model_.parameters(), optimizer_.state(), info_);
+    });
+  }
 
   void resume() {
     info_ = load_checkpoint(s_.checkpoint, model_.parameters(), optimizer_.state(), info_);
@@ -134,7 +135,14 @@ class Run {
                          "at least " + std::to_string(info_.step) + ", where the checkpoint is");
     }
     saved_ = info_.step;
-    seconds_before_ = log_.resume(info_.step);
+    log_.recall(info_.notes);
+    if (s_.log.empty()) return;
+    if (log_.has_rows()) {
+      seconds_before_ = log_.resume(info_.step);
+    } else {
+      log_.start_behind(info_.step);
+      save();  // the checkpoint has to know where this log begins
+    }
   }
 
   /// One step of training; the matrices of a normalized transformer are of unit length after it.
@@ -159,8 +167,22 @@ class Run {
     return score_;
   }
 
+  /// The loss that tells how good the parameters are: that of validation, but where it is high, of a
+  /// batch of training, since learning by heart is not divergence.
+  double judged(double nats) {
+    if (watch_.good(nats) || !std::isfinite(nats)) return nats;
+    return model_.loss(training_batch<Scalar>(s_, data_, info_.step));
+  }
+
   void say_score(Progress& progress) const {
     progress.say("step " + std::to_string(info_.step) + ": validation " + describe(data_, score_));
+  }
+
+  /// A good checkpoint stays until there is another good one.
+  void save_if_good() {
+    if (s_.checkpoint.empty()) return;
+    const double nats = model_.loss(first_validation_batch<Scalar>(s_, data_));
+    if (watch_.good(judged(nats))) save();
   }
 
   /// The log goes to disk first, so that it never ends before the checkpoint.
@@ -168,6 +190,7 @@ class Run {
     if (s_.checkpoint.empty()) return;
     log_.flush();
     info_.notes = watch_.notes();
+    for (nn::Setting& note : log_.notes()) info_.notes.push_back(std::move(note));
     save_checkpoint(s_.checkpoint, model_.parameters(), optimizer_.state(), info_);
     saved_ = info_.step;
   }

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdint>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "scalewise/core/spelling.hpp"
@@ -97,21 +98,31 @@ inline void check(const Settings& s) {
   from(1, "--steps", s.steps);
   from(1, "--batch", s.batch);
   from(0, "--warmup", s.warmup);
-  from(0, "--threads", s.threads);
+  require(s.threads >= 0 && s.threads <= 1024, "--threads", std::to_string(s.threads),
+          "a whole number from 0 (all cores) to 1024");
   from(1, "--validate-every", s.validate_every);
   from(1, "--checkpoint-every", s.checkpoint_every);
   require(s.warmup < s.steps, "--warmup", std::to_string(s.warmup), "fewer than --steps");
   const auto positive = [](double x) { return x > 0 && x < 1e30; };
-  require(positive(s.rate), "--rate", text_of(s.rate), "a positive number");
+  require(positive(s.rate), "--rate", text_of(s.rate), "a number above 0 and below 1e30");
   require(s.base_std == 0 || positive(s.base_std), "--base-std", text_of(s.base_std),
-          "a positive number");
+          "0 or a number above 0 and below 1e30");
   require(s.weight_decay == 0 || positive(s.weight_decay), "--weight-decay",
-          text_of(s.weight_decay), "0 or a positive number");
+          text_of(s.weight_decay), "0 or a number above 0 and below 1e30");
   require(s.clip == 0 || positive(s.clip), "--clip", text_of(s.clip),
-          "0 (off) or a positive number");
+          "0 (off) or a number above 0 and below 1e30");
   require(s.dropout >= 0 && s.dropout < 1, "--dropout", text_of(s.dropout),
           "a probability from 0 to below 1");
   require(!s.resume || !s.checkpoint.empty(), "--resume", "given", "--checkpoint FILE beside it");
+}
+
+/// Throws:   InvalidInput for a text that is no seed.
+inline void check_seed(const std::string& text) {
+  std::uint64_t seed = 0;
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, seed);
+  if (read.ec == std::errc() && read.ptr == end) return;
+  throw InvalidInput("--seed", printable(text), "a whole number from 0 to 2^64 - 1");
 }
 
 /// What has to be the same when a run goes on: all that its numbers and the rows of its log depend

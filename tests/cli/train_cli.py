@@ -13,6 +13,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -30,7 +31,7 @@ FILES = ["--log", "run.csv", "--checkpoint", "run.ckpt"]
 BAD = [
     (["--text", "none.txt"], ["none.txt = (missing)"]),
     (["--text", "empty.txt"], ["empty.txt = (empty)"]),
-    (["--text", "short.txt"], ["tokens = ", "expected"]),
+    (["--text", "short.txt"], ["--text = short.txt of 9 bytes", "--seq = 8"]),
     (["--rule", "gpt3"], ["rule = gpt3", "did you mean"]),
     (["--rule", "maximal-update"], ["base = none", "--base-width"]),
     (["--rule", "complete-p", "--base-width", "4", "--optimizer", "sgd"], ["optimizer = sgd", "expected adamw"]),
@@ -45,6 +46,13 @@ BAD = [
     (["--warmup", "-2"], ["--warmup = -2"]),
     (["--rate", "nan"], ["--rate = nan"]),
     (["--rate", "-1"], ["--rate = -1"]),
+    (["--rate", "1e30"], ["--rate = 1e+30", "above 0 and below 1e30"]),
+    (["--threads", "1025"], ["--threads = 1025", "1024"]),
+    (["--threads", "1000000"], ["--threads = 1000000", "1024"]),
+    (["--seed", "-1"], ["--seed = -1", "2^64 - 1"]),
+    (["--seed", "18446744073709551616"], ["--seed = 18446744073709551616", "2^64 - 1"]),
+    (["--seed", "99999999999999999999999"], ["--seed = 99999999999999999999999", "2^64 - 1"]),
+    (["--seed", "1.5"], ["--seed = 1.5", "2^64 - 1"]),
     (["--clip", "inf"], ["--clip = inf"]),
     (["--weight-decay", "-1"], ["--weight-decay = -1"]),
     (["--dropout", "1"], ["--dropout = 1"]),
@@ -297,9 +305,9 @@ class Train(unittest.TestCase):
 
     # ---- refusals --------------------------------------------------------------------------------
 
-    def assert_refused(self, arguments, fragments):
+    def assert_refused(self, arguments, fragments, **options):
         before = contents(self.folder)
-        result = run(self.folder, *arguments)
+        result = run(self.folder, *arguments, **options)
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertEqual(result.stdout, "")
         for fragment in fragments:
@@ -357,6 +365,34 @@ class Train(unittest.TestCase):
             log.write_text(bad, encoding="utf-8")
             self.assert_refused(same, [fragment])
 
+    def test_the_log_of_another_run_is_not_cut(self):
+        self.good(self.folder, *TINY, "--steps", 30, "--seed", 5, "--log", "other.csv")
+        same = [*TINY, "--steps", 6, "--checkpoint", "run.ckpt"]
+        self.good(self.folder, *same, "--log", "run.csv")
+        self.assert_refused([*same, "--resume", "--log", "other.csv"], ["--log = other.csv", "up to step 6"])
+        lines = (self.folder / "run.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+        digit = lines[3].replace(",", ",1", 1)
+        for name, bad in (("row", lines[:4] + lines[5:]), ("digit", [*lines[:3], digit, *lines[4:]])):
+            with self.subTest(name):
+                (self.folder / "bad.csv").write_text("".join(bad), encoding="utf-8")
+                self.assert_refused([*same, "--resume", "--log", "bad.csv"], ["--log = bad.csv", "up to step 6"])
+
+    def test_a_log_may_begin_where_a_run_goes_on(self):
+        constant = [*TINY, "--schedule", "constant", "--checkpoint", "run.ckpt", "--validate-every", 3]
+        self.good(self.folder, *constant, "--steps", 6)
+        self.assert_refused([*constant, "--steps", 9, "--resume", "--log", "text.txt"], ["--log = text.txt"])
+        logged = [*constant, "--log", "run.csv", "--resume"]
+        self.good(self.folder, *TINY, "--steps", 9, "--seed", 5, "--log", "other.csv")
+        for steps, last in ((6, []), (9, [7, 8, 9]), (12, [7, 8, 9, 10, 11, 12])):
+            self.good(self.folder, *logged, "--steps", steps)
+            self.assert_refused([*logged, "--steps", steps, "--log", "other.csv"], ["--log = other.csv"])
+            self.assertEqual([int(row.split(",")[0]) for row in rows(self.folder)[1:]], last)
+        other = self.make_folder("other")
+        self.good(other, *constant, "--steps", 12, "--log", "run.csv")
+        self.assertEqual(rows(other)[8:], rows(self.folder)[1:])
+        (self.folder / "run.csv").write_bytes((other / "run.csv").read_bytes())
+        self.assert_refused([*logged, "--steps", 12], ["--log = run.csv", "up to step 12"])
+
     def test_a_fresh_run_writes_over_an_old_one_only_when_told(self):
         self.good(self.folder, *TINY, "--steps", 5, *FILES)
         self.assert_refused([*TINY, "--steps", 6, *FILES], ["= run.ckpt", "--resume", "--overwrite"])
@@ -386,6 +422,61 @@ class Train(unittest.TestCase):
         steps = int(rows(self.folder)[-1].split(",")[0])
         self.assertLess(steps, 200)
 
+    def test_only_good_parameters_are_saved(self):
+        wild = [*TINY, "--rate", 1e4, "--warmup", 0, "--steps", 1000, *FILES, "--checkpoint-every", 1]
+        result = run(self.folder, *wild)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        losses = [float(row.split(",")[1]) for row in rows(self.folder)[2:]]  # [n]: of the parameters of step n
+        again = run(self.folder, *wild, "--resume")
+        self.assertEqual(again.returncode, 1, again.stderr)
+        saved = int(re.search(r"resumed at step (\d+)\n", again.stderr)[1])
+        self.assertLess(losses[saved], 1.5 * max(losses[0], math.log(256)))
+        self.assertGreater(max(losses[:10]), 1.5 * max(losses[0], math.log(256)))
+        self.assertIn(f"; run.ckpt is the last good checkpoint, of step {saved}\n", result.stderr)
+        self.assertEqual(again.stderr.splitlines()[-1], result.stderr.splitlines()[-1])
+
+    def test_an_end_far_above_the_start_is_divergence(self):
+        for warmup in (0, 3):
+            with self.subTest(warmup=warmup):
+                short = [*TINY, "--rate", 1e6, "--warmup", warmup, "--steps", 6, "--quiet"]
+                result = run(self.folder, *short)
+                self.assertEqual((result.returncode, result.stdout), (1, ""), result.stderr)
+                self.assertRegex(result.stderr, r"^train: training diverged at step 6: the loss at the end is ")
+                self.assertNotIn("checkpoint", result.stderr)
+                result = run(self.folder, *short, *FILES, "--overwrite")
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn("; run.ckpt is the last good checkpoint, of step 0\n", result.stderr)
+
+    def test_the_checkpoint_of_another_run_is_not_called_good(self):
+        self.good(self.folder, *TINY, "--steps", 5, *FILES)
+        before = contents(self.folder)
+        result = run(self.folder, *TINY, "--steps", 5, *FILES, "--overwrite", "--rule", "maximal-update",
+                     "--base-width", 8, "--base-std", 9e29, "--norm", "none")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("diverged at step 0", result.stderr)
+        self.assertNotIn("good checkpoint", result.stderr)
+        self.assertEqual(contents(self.folder), before)
+
+    def test_an_interrupt_saves_only_good_parameters(self):
+        wild = [*TINY, "--rate", 1e4, "--warmup", 0, "--steps", 1000, "--batch", 300, *FILES]
+        process = self.start(self.folder, *wild)
+        self.wait_for_rows(self.folder, 4, process)
+        process.send_signal(signal.SIGINT)
+        _, message = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, message)
+        self.assertIn("the loss is too high to be saved; run.ckpt is of step 0; to go on:\n", message)
+        again = run(self.folder, *wild, "--resume")
+        self.assertIn("resumed at step 0\n", again.stderr)
+
+    def test_learning_by_heart_is_not_divergence(self):
+        draw = random.Random(2)
+        lines = [",".join(str(draw.randrange(17)) for _ in range(16)) + f",{draw.randrange(10)}" for _ in range(40)]
+        (self.folder / "digits.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        images = ["--digits", "digits.csv", *TINY[2:], "--width", 16, "--batch", 32, "--steps", 400, *FILES]
+        result = self.good(self.folder, *images, "--format", "json", "--checkpoint-every", 1000)
+        self.assertGreater(json.loads(result.stdout)["validation_nats"], 1.5 * math.log(10))
+        self.assertIn("resumed at step 400\n", self.good(self.folder, *images, "--resume").stderr)
+
     # ---- output ----------------------------------------------------------------------------------
 
     @unittest.skipUnless(hasattr(os, "openpty"), "no terminals here")
@@ -406,6 +497,31 @@ class Train(unittest.TestCase):
         os.close(master)
         self.assertEqual(process.wait(timeout=60), 0)
         self.assertRegex(shown.decode(), r"\r\x1b\[K\[#+\.*\] \d+/800  loss [\d.]+  [\de.+]+ steps/s  \d+:\d\d left")
+
+    def test_a_failed_start_leaves_files_as_they_were(self):
+        self.good(self.folder, *TINY, "--steps", 5, "--log", "old.csv")
+        too_long = "x" * 252  # for the temporary name
+        for place in (too_long, *(["/proc/x"] if pathlib.Path("/proc").is_dir() else [])):
+            for log in (["--log", "old.csv", "--overwrite"], ["--log", "new.csv"]):
+                with self.subTest(place=place, log=log):
+                    self.assert_refused([*TINY, "--steps", 5, *log, "--checkpoint", place, "--quiet"],
+                                        [f"--checkpoint = {place}", "can be written"])
+
+    def test_too_little_memory_leaves_files_as_they_were(self):
+        self.good(self.folder, *TINY, "--steps", 5, *FILES)
+        self.assert_refused([*TINY, "--steps", 5, *FILES, "--overwrite", "--quiet", "--batch", 100000000],
+                            ["not enough memory", "--batch of 100000000"],
+                            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (4 * 10**8, 4 * 10**8)))
+
+    def test_a_limit_of_file_sizes_is_an_error(self):
+        def limit(size):
+            return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+        self.assert_refused([*TINY, "--steps", 5, *FILES, "--quiet"], ["--checkpoint = run.ckpt", "room"],
+                            preexec_fn=limit(20000))
+        result = run(self.folder, *TINY, "--steps", 50, *FILES[:2], "--quiet", preexec_fn=limit(1000))
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("--log = run.csv: expected a file that takes all rows", result.stderr)
 
     @unittest.skipUnless(pathlib.Path("/dev/full").exists(), "no /dev/full here")
     def test_lost_output_is_an_error(self):
