@@ -13,9 +13,13 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 jobs=2
 leave_out=slow
+slow=OFF
 case "${1:---quick}" in
   --quick) ;;
-  --full) leave_out= ;;
+  --full)
+    leave_out=
+    slow=ON
+    ;;
   *)
     say "usage: scripts/test.sh [--quick|--full]"
     exit 2
@@ -99,7 +103,7 @@ check_headers() {
 }
 
 run_tidy() {
-  cmake --preset tidy && cmake --build --preset tidy -j $jobs -- -k 0
+  cmake --preset tidy -D SCALEWISE_TEST_MODELS=OFF && cmake --build --preset tidy -j $jobs -- -k 0
 }
 
 # The closing lines of CTest in each log.
@@ -124,7 +128,7 @@ sanitizer_option=()
 export CXX=g++
 # Whole models of the reference transformer are tested in the Release build of GCC.
 run_stage "gcc sanitizers" build_and_test asan-ubsan "consumer|docs" -D SCALEWISE_TEST_MODELS=OFF
-run_stage "gcc release" build_and_test release ""
+run_stage "gcc release" build_and_test release "" -D SCALEWISE_TEST_SLOW=$slow
 run_stage "header sets" check_headers
 export CXX=clang++
 run_stage "clang sanitizers" build_and_test clang-asan-ubsan "consumer|docs" \
