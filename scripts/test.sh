@@ -132,8 +132,9 @@ run_stage "gcc release" build_and_test release "" -D SCALEWISE_TEST_SLOW=$slow
 run_stage "header sets" check_headers
 export CXX=clang++
 run_stage "clang sanitizers" build_and_test clang-asan-ubsan "consumer|docs" \
-  -D SCALEWISE_TEST_MODELS=OFF "${sanitizer_option[@]}"
-run_stage "clang release" build_and_test clang-release "docs" -D SCALEWISE_TEST_MODELS=OFF
+  -D SCALEWISE_TEST_MODELS=OFF -D SCALEWISE_BUILD_EXAMPLES=OFF "${sanitizer_option[@]}"
+run_stage "clang release" build_and_test clang-release "docs" -D SCALEWISE_TEST_MODELS=OFF \
+  -D SCALEWISE_BUILD_EXAMPLES=OFF
 run_stage "clang-tidy" run_tidy
 
 print_ctest_summaries
