@@ -15,6 +15,7 @@
 #include "support/catch.hpp"
 #include "support/numeric_gradient.hpp"
 #include "support/optimizers.hpp"
+#include "support/small_shapes.hpp"
 
 namespace {
 
@@ -24,19 +25,6 @@ using namespace scalewise::test;
 
 constexpr double rate = 0.3;
 constexpr std::uint64_t draw = 12;
-
-Shape token_shape() {
-  Shape s;
-  s.d_model = 14;
-  s.depth = 2;
-  s.heads = 4;
-  s.kv_heads = 2;
-  s.head_dim = 6;
-  s.d_ff = 17;
-  s.context = 8;
-  s.vocab = 11;
-  return s;
-}
 
 Batch<double> batch_for(const Plan& plan) { return random_batch(plan.shape, 3, 5, 7); }
 
@@ -97,10 +85,7 @@ TEST_CASE("Gradients with dropout are right for an encoder-decoder") {
 }
 
 TEST_CASE("Gradients with dropout are right for a patch model") {
-  Shape s = token_shape();
-  s.input = Input::patch;
-  s.patch_dim = 10;
-  s.classes = 9;
+  Shape s = patch_shape();
   s.depth = 1;
   check_gradient(make_plan("standard", adamw, s), {.causal = false});
 }

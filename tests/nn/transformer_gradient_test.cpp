@@ -11,33 +11,13 @@
 #include "support/catch.hpp"
 #include "support/numeric_gradient.hpp"
 #include "support/optimizers.hpp"
+#include "support/small_shapes.hpp"
 
 namespace {
 
 using namespace scalewise;
 using namespace scalewise::nn;
 using namespace scalewise::test;
-
-Shape token_shape() {
-  Shape s;
-  s.d_model = 14;
-  s.depth = 2;
-  s.heads = 4;
-  s.kv_heads = 2;
-  s.head_dim = 6;
-  s.d_ff = 17;
-  s.context = 8;
-  s.vocab = 11;
-  return s;
-}
-
-Shape patch_shape() {
-  Shape s = token_shape();
-  s.input = Input::patch;
-  s.patch_dim = 10;
-  s.classes = 9;
-  return s;
-}
 
 /// Another width, head, depth and d_ff, so that no ratio to it is 1.
 Shape base_of(Shape s) {

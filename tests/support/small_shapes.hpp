@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Models small enough to compare every entry of their gradients; no two sizes are alike.
+
+#pragma once
+
+#include "scalewise/core/shape.hpp"
+
+namespace scalewise::test {
+
+inline Shape token_shape() {
+  Shape s;
+  s.d_model = 14;
+  s.depth = 2;
+  s.heads = 4;
+  s.kv_heads = 2;
+  s.head_dim = 6;
+  s.d_ff = 17;
+  s.context = 8;
+  s.vocab = 11;
+  return s;
+}
+
+inline Shape patch_shape() {
+  Shape s = token_shape();
+  s.input = Input::patch;
+  s.patch_dim = 10;
+  s.classes = 9;
+  return s;
+}
+
+}  // namespace scalewise::test
