@@ -103,3 +103,9 @@ set(SCALEWISE_NN_HEADERS
   include/scalewise/nn/transformer.hpp
   include/scalewise/nn/weight.hpp
 )
+
+# Public headers of the checks; they need nlohmann-json, and neither Eigen nor nn/.
+set(SCALEWISE_CHECK_HEADERS
+  include/scalewise/check/figure.hpp
+  include/scalewise/check/verdict.hpp
+)

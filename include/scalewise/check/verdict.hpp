@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <string_view>
+
+namespace scalewise::check {
+
+/// What a check ends in. Inconclusive: the measurement is too coarse, or too little was measured, to
+/// tell right from wrong.
+enum class Verdict { pass, inconclusive, fail };
+
+constexpr std::string_view to_string(Verdict verdict) {
+  return verdict == Verdict::pass ? "pass" : verdict == Verdict::fail ? "fail" : "inconclusive";
+}
+
+/// The verdict on all of several: one failure fails, one doubt leaves doubt.
+constexpr Verdict worse(Verdict a, Verdict b) { return a < b ? b : a; }
+
+/// What a program of checks returns; 2 is for bad input.
+constexpr int exit_code(Verdict verdict) {
+  return verdict == Verdict::pass ? 0 : verdict == Verdict::fail ? 1 : 3;
+}
+
+}  // namespace scalewise::check
