@@ -107,5 +107,10 @@ set(SCALEWISE_NN_HEADERS
 # Public headers of the checks; they need nlohmann-json, and neither Eigen nor nn/.
 set(SCALEWISE_CHECK_HEADERS
   include/scalewise/check/figure.hpp
+  include/scalewise/check/judge_transfer.hpp
+  include/scalewise/check/rate_curve.hpp
+  include/scalewise/check/sweep.hpp
+  include/scalewise/check/sweep_journal.hpp
+  include/scalewise/check/transfer.hpp
   include/scalewise/check/verdict.hpp
 )

@@ -16,6 +16,14 @@
 
 namespace scalewise::train {
 
+inline bool is_terminal() {
+#if defined(_WIN32)
+  return ::_isatty(::_fileno(stderr)) != 0;
+#else
+  return ::isatty(STDERR_FILENO) != 0;
+#endif
+}
+
 /// A line that is written anew on a terminal; elsewhere a plain line now and then.
 class Progress {
  public:
@@ -61,14 +69,6 @@ class Progress {
 
  private:
   using Clock = std::chrono::steady_clock;
-
-  static bool is_terminal() {
-#if defined(_WIN32)
-    return ::_isatty(::_fileno(stderr)) != 0;
-#else
-    return ::isatty(STDERR_FILENO) != 0;
-#endif
-  }
 
   std::string bar(long done) const {
     constexpr long width = 20;
