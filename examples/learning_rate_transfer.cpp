@@ -191,8 +191,8 @@ int run(Experiment& e) {
   e.model.warmup = 0;  // settings_of() sets it
   experiment::check(e);
   use_threads(e.model.threads);
-  Program program(e);
   train::catch_interrupts();
+  Program program(e);
   const std::optional<TransferReport> report = program.run();
   if (!report) {
     std::cerr << "learning_rate_transfer: stopped after " << program.finished()

@@ -61,7 +61,7 @@ inline nlohmann::ordered_json number(double value) {
 /// What is not finite is null: an interval from one seed, the loss of a diverged run.
 inline nlohmann::ordered_json transfer_json(const Experiment& e, const TransferReport& report) {
   using Json = nlohmann::ordered_json;
-  const check::Estimate& drift = report.transfer.drift;
+  const check::IntervalEstimate& drift = report.transfer.drift;
   Json json{{"schema", "scalewise.learning_rate_transfer/1"},
             {"rule", e.model.rule},
             {"optimizer", e.model.optimizer},

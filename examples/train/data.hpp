@@ -14,8 +14,12 @@
 #include "scalewise/data/text.hpp"
 #include "scalewise/data/windows.hpp"
 #include "scalewise/io/bytes.hpp"
-#include "scalewise/nn/transformer.hpp"
 #include "train/settings.hpp"
+
+namespace scalewise::nn {
+template <class Scalar>
+class Transformer;
+}  // namespace scalewise::nn
 
 namespace scalewise::train {
 

@@ -22,15 +22,15 @@ inline constexpr double regret_tolerance = 0.02;  // of the re-tuned loss
 
 namespace detail {
 
-inline std::string two_digits(double value) {
+inline std::string transfer_number(double value) {
   char text[32];
   std::snprintf(text, sizeof(text), "%.2f", value);
   return text;
 }
 
-inline std::string drift_text(const Estimate& drift) {
-  return two_digits(drift.value) + " octaves per octave (95 % interval " + two_digits(drift.low) +
-         " to " + two_digits(drift.high) + ")";
+inline std::string drift_text(const IntervalEstimate& drift) {
+  return transfer_number(drift.value) + " octaves per octave (95 % interval " + transfer_number(drift.low) +
+         " to " + transfer_number(drift.high) + ")";
 }
 
 /// Pass: at most 2 % of the re-tuned loss, or two standard errors if they are more. Fail: two
@@ -45,8 +45,8 @@ inline Verdict judge_regret(const SizeTransfer& size) {
 inline std::string regret_text(const SizeTransfer& size, const std::string& axis) {
   const std::string where = "at " + axis + " " + std::to_string(size.size) + " the transferred rate ";
   if (!std::isfinite(size.regret)) return where + "diverges";
-  return where + "costs " + two_digits(100 * size.regret / size.loss) + " % of the re-tuned loss, ± " +
-         two_digits(100 * size.regret_error / size.loss) + " %";
+  return where + "costs " + transfer_number(100 * size.regret / size.loss) + " % of the re-tuned loss, ± " +
+         transfer_number(100 * size.regret_error / size.loss) + " %";
 }
 
 }  // namespace detail
@@ -68,10 +68,10 @@ inline TransferVerdict judge(const Transfer& transfer, const std::string& axis) 
       return {Verdict::inconclusive, where + " the lowest loss lies at the edge of the rates tried"};
     }
   }
-  const Estimate& drift = transfer.drift;
+  const IntervalEstimate& drift = transfer.drift;
   const double least = transfer.expected - drift_tolerance;
   const double most = transfer.expected + drift_tolerance;
-  const std::string range = detail::two_digits(least) + " to " + detail::two_digits(most);
+  const std::string range = detail::transfer_number(least) + " to " + detail::transfer_number(most);
   const std::string drifts = "the optimal rate drifts by " + detail::drift_text(drift);
   if (drift.high < least || drift.low > most) {
     return {Verdict::fail, drifts + ", outside of " + range};

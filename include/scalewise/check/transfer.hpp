@@ -14,7 +14,7 @@
 namespace scalewise::check {
 
 /// A number with its 95 % interval, which is infinite where one seed cannot tell.
-struct Estimate {
+struct IntervalEstimate {
   double value = 0;
   double low = 0;
   double high = 0;
@@ -26,7 +26,7 @@ struct SizeTransfer {
   long size = 0;
   bool trained = false;   // some rate has a finite loss
   bool interior = false;  // the lowest loss has rates on both sides of it
-  Estimate optimum = {};
+  IntervalEstimate optimum = {};
   double optimum_loss = 0;
   long best = 0;         // the measured rate of lowest mean loss
   double loss = 0;       // there
@@ -41,14 +41,14 @@ struct Transfer {
   double expected = 0;
   std::size_t seeds = 0;
   std::vector<SizeTransfer> sizes;
-  Estimate drift;
+  IntervalEstimate drift;
 };
 
 namespace detail {
 
 /// Random numbers that are the same everywhere.
 /// Source:   SplitMix64 (Steele, Lea, Flood 2014).
-class Draws {
+class ResampleStream {
  public:
   std::uint64_t bits() {
     state_ += 0x9E3779B97F4A7C15ULL;
@@ -66,7 +66,7 @@ class Draws {
 /// The 97.5 % quantile of Student's distribution.
 /// Source:   Cornish and Fisher's expansion in 1/ν, Abramowitz and Stegun 1964, (26.7.5); closed
 ///           forms for ν = 1 and 2, and the tabulated value for 3.
-/// Accuracy: relative 2e-3.
+/// Accuracy: relative 3e-3.
 inline double student_quantile(std::size_t freedom) {
   if (freedom == 0) return std::numeric_limits<double>::infinity();
   if (freedom == 1) return 12.7062;
@@ -81,7 +81,7 @@ inline double student_quantile(std::size_t freedom) {
 }
 
 /// The slope of y against x by least squares.
-inline double slope(const std::vector<double>& x, const std::vector<double>& y) {
+inline double least_squares_slope(const std::vector<double>& x, const std::vector<double>& y) {
   const auto n = static_cast<double>(x.size());
   double mean_x = 0;
   double mean_y = 0;
@@ -99,7 +99,7 @@ inline double slope(const std::vector<double>& x, const std::vector<double>& y) 
 }
 
 /// Sums that a standard deviation needs.
-struct Scatter {
+struct SampleScatter {
   double count = 0;
   double mean = 0;
   double squares = 0;  // of deviations from the mean
@@ -112,7 +112,7 @@ struct Scatter {
 };
 
 /// The interval of an estimate from its values over resampled seeds.
-inline Estimate with_interval(double value, const Scatter& resampled, std::size_t seeds) {
+inline IntervalEstimate with_interval(double value, const SampleScatter& resampled, std::size_t seeds) {
   const auto n = static_cast<double>(seeds);
   const double infinite = std::numeric_limits<double>::infinity();
   const double half = seeds < 2 ? infinite
@@ -129,7 +129,7 @@ inline void add_regret(const RateCurve& curve, double proposed, SizeTransfer& re
   if (!result.trained) return;
   const std::vector<double>& there = curve.at(result.transferred);
   const std::vector<double>& best = curve.at(result.best);
-  Scatter difference;
+  SampleScatter difference;
   for (std::size_t s = 0; s < there.size(); ++s) {
     if (!std::isfinite(there[s])) {
       result.regret = std::numeric_limits<double>::infinity();
@@ -180,9 +180,9 @@ inline Transfer analyse_transfer(const std::vector<RateRun>& runs, double expect
   }
 
   constexpr int resamples = 1000;
-  detail::Draws draws;
-  detail::Scatter drift;
-  std::vector<detail::Scatter> scatter(curves.size());
+  detail::ResampleStream draws;
+  detail::SampleScatter drift;
+  std::vector<detail::SampleScatter> scatter(curves.size());
   std::vector<std::size_t> drawn(seeds);
   std::vector<double> resampled(curves.size());
   for (int i = 0; i < resamples; ++i) {
@@ -194,12 +194,12 @@ inline Transfer analyse_transfer(const std::vector<RateRun>& runs, double expect
       resampled[c] = found.octave + unknown;
       scatter[c].add(resampled[c]);
     }
-    drift.add(detail::slope(octaves, resampled));
+    drift.add(detail::least_squares_slope(octaves, resampled));
   }
   for (std::size_t c = 0; c < curves.size(); ++c) {
     result.sizes[c].optimum = detail::with_interval(optima[c], scatter[c], seeds);
   }
-  result.drift = detail::with_interval(detail::slope(octaves, optima), drift, seeds);
+  result.drift = detail::with_interval(detail::least_squares_slope(octaves, optima), drift, seeds);
   return result;
 }
 
