@@ -11,6 +11,7 @@
 #include <limits>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -324,21 +325,25 @@ TEST_CASE("Curves of one label share a colour and an entry of the legend", "[fig
   const Curve measured{"SP", {1, 2}, {1, 2}, {}, {}, false, true};
   const Curve predicted{"SP", {1, 2}, {1, 2}, {}, {}, true, false, true};
   const Curve other{"MUP", {1, 2}, {1, 2}};
-  const Figure figure{"",
-                      {one_panel("a", {measured, predicted}), one_panel("b", {other, measured})}};
-  const std::string commands = scalewise::check::gnuplot_commands(figure);
-  const auto count = [&](const std::string& part) {
-    std::size_t result = 0;
-    for (auto at = commands.find(part); at != std::string::npos; at = commands.find(part, at + 1)) {
-      ++result;
-    }
-    return result;
-  };
-  // Each picture has three curves of "SP" and one of "MUP", and both in the legend.
-  CHECK(count("'#0072b2'") == 2 * 4);
-  CHECK(count("'#d55e00'") == 2 * 2);
-  CHECK(count("title 'SP' with linespoints") == 2);
-  CHECK(count("title 'MUP'") == 2);
-  // The prediction, and the entry for it and what was measured.
-  CHECK(count("dashtype (8,5)") == 2 * 2);
+  for (const bool measured_first : {true, false}) {
+    std::vector<Curve> both{measured, predicted};
+    if (!measured_first) std::swap(both[0], both[1]);
+    const std::string commands = scalewise::check::gnuplot_commands(
+        {"", {one_panel("a", both), one_panel("b", {other, measured})}});
+    const auto count = [&](const std::string& part) {
+      std::size_t result = 0;
+      for (auto at = commands.find(part); at != std::string::npos;
+           at = commands.find(part, at + 1)) {
+        ++result;
+      }
+      return result;
+    };
+    // Each of two pictures has three curves of "SP" and one of "MUP", and both in the legend.
+    CHECK(count("'#0072b2'") == 2 * 4);
+    CHECK(count("'#d55e00'") == 2 * 2);
+    CHECK(count("title 'SP' with linespoints") == 2);
+    CHECK(count("title 'MUP'") == 2);
+    // The prediction, and the entry for it and what was measured.
+    CHECK(count("dashtype (8,5)") == 2 * 2);
+  }
 }
