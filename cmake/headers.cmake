@@ -106,7 +106,11 @@ set(SCALEWISE_NN_HEADERS
 
 # Public headers of the checks; they need nlohmann-json, and neither Eigen nor nn/.
 set(SCALEWISE_CHECK_HEADERS
+  include/scalewise/check/axis_tics.hpp
+  include/scalewise/check/curve.hpp
   include/scalewise/check/figure.hpp
+  include/scalewise/check/gnuplot.hpp
+  include/scalewise/check/gnuplot_text.hpp
   include/scalewise/check/judge_transfer.hpp
   include/scalewise/check/rate_curve.hpp
   include/scalewise/check/sweep.hpp
