@@ -168,8 +168,7 @@ void write_files(const Experiment& e, const TransferReport& report) {
   if (e.out.empty()) return;
   const std::string stem = e.out + "/learning_rate_transfer";
   write_file(stem + ".json", transfer_json(e, report).dump(1) + "\n");
-  write_file(e.out + "/sizes.csv",
-             render(transfer_table(e, report.transfer), TableFormat::csv));
+  write_file(e.out + "/sizes.csv", render(transfer_table(e, report.transfer), TableFormat::csv));
   const std::string told = check::write_figure(transfer_figure(e, report), stem);
   if (!e.model.quiet) std::cerr << told << '\n';
 }

@@ -15,7 +15,7 @@
 
 namespace scalewise::experiment {
 
-/// Models that differ in width, in depth or in how long they train, each trained from several seeds.
+/// Models that differ in width, in depth or in how long they train, each from several seeds.
 struct Experiment {
   train::Settings model;  // what all have in common
   std::string axis = "width";

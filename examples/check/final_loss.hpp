@@ -20,9 +20,9 @@
 namespace scalewise::experiment {
 
 /// Trains a model and takes the mean loss over the last tenth of its steps: each batch is measured
-/// before the step that learns from it, and windows hardly repeat in a short run, so this is close to
-/// a validation loss, at no cost. Runs of one seed read the same batches, whatever rate or width they
-/// have, so that what is common to them cancels in differences.
+/// before the step that learns from it, and windows hardly repeat in a short run, so this is close
+/// to a validation loss, at no cost. Runs of one seed read the same batches, whatever rate or width
+/// they have, so that what is common to them cancels in differences.
 /// Returns:  infinity if the run diverged, as DivergenceWatch tells; nothing if it was interrupted.
 inline std::optional<double> final_loss(const train::Settings& s, const train::Data& data) {
   const Plan plan = train::plan_of(s, train::data_shape(s, data));

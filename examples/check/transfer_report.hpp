@@ -42,8 +42,8 @@ inline Table transfer_table(const Experiment& e, const check::Transfer& transfer
   table.header = {e.axis, "optimal rate", "95 % interval", "lowest loss", "regret %", "± 2 SEM"};
   for (const check::SizeTransfer& size : transfer.sizes) {
     const bool one_seed = !std::isfinite(size.optimum.low);
-    const std::string interval = digits(rate_of(e, size.optimum.low)) + " to " +
-                                 digits(rate_of(e, size.optimum.high));
+    const std::string interval =
+        digits(rate_of(e, size.optimum.low)) + " to " + digits(rate_of(e, size.optimum.high));
     const bool diverged = !std::isfinite(size.regret);
     table.rows.push_back({std::to_string(size.size),
                           size.interior ? digits(rate_of(e, size.optimum.value)) : "at the edge",
@@ -76,16 +76,17 @@ inline nlohmann::ordered_json transfer_json(const Experiment& e, const TransferR
               {"expected", report.transfer.expected},
               {"tolerance", check::drift_tolerance}}}};
   for (const check::SizeTransfer& size : report.transfer.sizes) {
-    json["sizes"].push_back({{"size", size.size},
-                             {"interior", size.interior},
-                             {"rate", number(rate_of(e, size.optimum.value))},
-                             {"low", number(rate_of(e, size.optimum.low))},
-                             {"high", number(rate_of(e, size.optimum.high))},
-                             {"best_rate", rate_of(e, static_cast<double>(size.best))},
-                             {"loss", number(size.loss)},
-                             {"transferred_rate", rate_of(e, static_cast<double>(size.transferred))},
-                             {"regret", number(size.regret)},
-                             {"regret_error", size.regret_error}});
+    json["sizes"].push_back(
+        {{"size", size.size},
+         {"interior", size.interior},
+         {"rate", number(rate_of(e, size.optimum.value))},
+         {"low", number(rate_of(e, size.optimum.low))},
+         {"high", number(rate_of(e, size.optimum.high))},
+         {"best_rate", rate_of(e, static_cast<double>(size.best))},
+         {"loss", number(size.loss)},
+         {"transferred_rate", rate_of(e, static_cast<double>(size.transferred))},
+         {"regret", number(size.regret)},
+         {"regret_error", size.regret_error}});
   }
   for (const check::RateRun& run : report.runs) {
     json["runs"].push_back({{"size", run.size},

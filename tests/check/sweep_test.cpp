@@ -112,9 +112,10 @@ TEST_CASE("A sweep begins with five rates around the centre", "[check]") {
 }
 
 TEST_CASE("The grid grows until every optimum is interior", "[check]") {
-  const auto found = ranges(finish({16, 32, 64, 128}, 2, bowl_at([](long size, long) {
-                                     return size == 16 ? 0.0 : size == 32 ? 5.2 : size == 64 ? -4.0 : 2.0;
-                                   })));
+  const auto found =
+      ranges(finish({16, 32, 64, 128}, 2, bowl_at([](long size, long) {
+                      return size == 16 ? 0.0 : size == 32 ? 5.2 : size == 64 ? -4.0 : 2.0;
+                    })));
   CHECK(found.at(16) == std::pair(-2L, 2L));
   CHECK(found.at(32) == std::pair(-2L, 6L));
   CHECK(found.at(64) == std::pair(-5L, 2L));
@@ -123,12 +124,14 @@ TEST_CASE("The grid grows until every optimum is interior", "[check]") {
 
 TEST_CASE("Every seed's own optimum is interior too", "[check]") {
   // The mean over seeds is lowest at 0.
-  const auto found = ranges(finish({16}, 2, bowl_at([](long, long seed) { return seed == 1 ? 3 : -3; })));
+  const auto found =
+      ranges(finish({16}, 2, bowl_at([](long, long seed) { return seed == 1 ? 3 : -3; })));
   CHECK(found.at(16) == std::pair(-4L, 4L));
 }
 
 TEST_CASE("Every size is run at the best rate of the first", "[check]") {
-  const auto found = ranges(finish({16, 32, 64}, 1, bowl_at([](long size, long) { return size == 16 ? 4.0 : -1.0; })));
+  const auto found = ranges(
+      finish({16, 32, 64}, 1, bowl_at([](long size, long) { return size == 16 ? 4.0 : -1.0; })));
   CHECK(found.at(16) == std::pair(-2L, 5L));
   CHECK(found.at(32) == std::pair(-2L, 4L));
   CHECK(found.at(64) == std::pair(-2L, 4L));
@@ -141,9 +144,8 @@ TEST_CASE("Divergence sends the grid down, and the grid ends", "[check]") {
   CHECK(cliff.at(16) == std::pair(-6L, 2L));
   const auto all = ranges(finish({16}, 1, [](long, long, long) { return infinite; }));
   CHECK(all.at(16) == std::pair(-most_octaves, 2L));
-  const auto ever_better = ranges(finish({16}, 1, [](long, long octave, long) {
-    return 100.0 - static_cast<double>(octave);
-  }));
+  const auto ever_better = ranges(
+      finish({16}, 1, [](long, long octave, long) { return 100.0 - static_cast<double>(octave); }));
   CHECK(ever_better.at(16) == std::pair(-2L, most_octaves));
 }
 
@@ -191,7 +193,8 @@ TEST_CASE("Every finished run is in the file before append returns", "[check]") 
   SweepJournal journal(scratch.path, settings);
   CHECK_THAT(scratch.content(), ContainsSubstring("\"schema\":\"scalewise.sweep/1\""));
   journal.append({16, 3, 1, 2.5});
-  CHECK_THAT(scratch.content(), ContainsSubstring("\n{\"size\":16,\"octave\":3,\"seed\":1,\"loss\":2.5}\n"));
+  CHECK_THAT(scratch.content(),
+             ContainsSubstring("\n{\"size\":16,\"octave\":3,\"seed\":1,\"loss\":2.5}\n"));
 }
 
 TEST_CASE("A journal that is cut at any byte goes on", "[check]") {
@@ -218,7 +221,8 @@ TEST_CASE("A last line of garbage is cut, one before it is refused", "[check]") 
   scratch.write(whole + std::string(5, '\0') + "\n");
   CHECK(SweepJournal(scratch.path, settings).runs().size() == 3);
   CHECK(scratch.content() == whole);
-  const std::string damaged = whole + "{\"size\":16}\n" + "{\"size\":16,\"octave\":1,\"seed\":1,\"loss\":2}\n";
+  const std::string damaged =
+      whole + "{\"size\":16}\n" + "{\"size\":16,\"octave\":1,\"seed\":1,\"loss\":2}\n";
   scratch.write(damaged);
   const std::string message = error_message([&] { SweepJournal(scratch.path, settings); });
   CHECK_THAT(message, ContainsSubstring("runs.jsonl = (damaged)"));
@@ -244,8 +248,9 @@ TEST_CASE("Another experiment's journal is refused and left alone", "[check]") {
 
 TEST_CASE("Another kind of file is refused and left alone", "[check]") {
   const Scratch scratch;
-  for (const std::string text : {"precious", "precious\n", "{}\n", "{\"schema\":\"scalewise.plan/1\"}\n",
-                                 "[1]\n", "{\"schema\":1}\nmore\n"}) {
+  for (const std::string text :
+       {"precious", "precious\n", "{}\n", "{\"schema\":\"scalewise.plan/1\"}\n", "[1]\n",
+        "{\"schema\":1}\nmore\n"}) {
     scratch.write(text);
     const std::string message = error_message([&] { SweepJournal(scratch.path, settings); });
     CHECK_THAT(message, ContainsSubstring("expected"));

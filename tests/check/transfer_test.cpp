@@ -102,7 +102,8 @@ TEST_CASE("The drift is the slope of the optimum per octave of size", "[check]")
     CHECK_THAT(found.drift.low, WithinAbs(drift, 1e-12));
     CHECK_THAT(found.drift.high, WithinAbs(drift, 1e-12));
     CHECK_THAT(found.sizes[3].optimum.value, WithinAbs(0.2 + 2 * drift, 1e-12));
-    CHECK(judge(found, "width").verdict == (std::abs(drift) < 0.15 ? Verdict::pass : Verdict::fail));
+    CHECK(judge(found, "width").verdict ==
+          (std::abs(drift) < 0.15 ? Verdict::pass : Verdict::fail));
     // Where the drift is what is expected, nothing is lost but the rounding to the grid.
     const Transfer expected = analyse_transfer(runs, drift);
     CHECK(judge(expected, "width").verdict == Verdict::pass);
@@ -117,10 +118,12 @@ TEST_CASE("Without curvature between them, seeds give Student's interval", "[che
   const std::vector<double> shift{0.31, -0.22, 0.05, 0.17, -0.11};
   const std::vector<std::pair<std::size_t, double>> tables{{5, 2.7764}, {3, 4.3027}, {2, 12.706}};
   for (const auto& [n, t] : tables) {
-    const auto runs = runs_of({16, 32, 64}, -5, 5, static_cast<long>(n), [&](long size, long o, long s) {
-      const double by_size = std::log2(static_cast<double>(size) / 32);
-      return bowl(static_cast<double>(o), shift[static_cast<std::size_t>(s - 1)] * (1 + by_size));
-    });
+    const auto runs =
+        runs_of({16, 32, 64}, -5, 5, static_cast<long>(n), [&](long size, long o, long s) {
+          const double by_size = std::log2(static_cast<double>(size) / 32);
+          return bowl(static_cast<double>(o),
+                      shift[static_cast<std::size_t>(s - 1)] * (1 + by_size));
+        });
     double mean = 0;
     for (std::size_t s = 0; s < n; ++s) mean += shift[s] / static_cast<double>(n);
     double squares = 0;
@@ -150,7 +153,7 @@ TEST_CASE("What all seeds and sizes have in common does not blur the drift", "[c
 
 TEST_CASE("Student's quantiles are those of the tables", "[check]") {
   const std::vector<std::pair<std::size_t, double>> table{
-      {1, 12.7062}, {2, 4.3027}, {3, 3.1824}, {4, 2.7764}, {5, 2.5706},
+      {1, 12.7062}, {2, 4.3027}, {3, 3.1824},  {4, 2.7764},  {5, 2.5706},
       {7, 2.3646},  {9, 2.2622}, {19, 2.0930}, {29, 2.0452}, {999, 1.9623}};
   for (const auto& [freedom, quantile] : table) {
     CHECK_THAT(detail::student_quantile(freedom), WithinRel(quantile, 3e-3));
@@ -215,26 +218,28 @@ TEST_CASE("Too little to judge is inconclusive, and says what is missing", "[che
     return judge(analyse_transfer(runs), "width");
   };
   CHECK(judged(runs_of({16, 32}, -2, 2, 3, flat)).verdict == Verdict::pass);
-  for (const auto& few : {runs_of({16}, -2, 2, 3, flat), runs_of({16, 32}, -2, 2, 1, flat),
-                          std::vector<RateRun>{}}) {
+  for (const auto& few :
+       {runs_of({16}, -2, 2, 3, flat), runs_of({16, 32}, -2, 2, 1, flat), std::vector<RateRun>{}}) {
     CHECK(judged(few).verdict == Verdict::inconclusive);
     CHECK_THAT(judged(few).reason, ContainsSubstring("two sizes and two seeds"));
   }
   const TransferVerdict edge = judged(runs_of({16, 32}, 0, 4, 3, flat));
   CHECK(edge.verdict == Verdict::inconclusive);
   CHECK_THAT(edge.reason, ContainsSubstring("at width 16 the lowest loss lies at the edge"));
-  const TransferVerdict diverged = judged(runs_of({16, 32}, -2, 2, 3, [&](long size, long o, long s) {
-    return size == 32 ? std::nan("") : flat(size, o, s);
-  }));
+  const TransferVerdict diverged =
+      judged(runs_of({16, 32}, -2, 2, 3, [&](long size, long o, long s) {
+        return size == 32 ? std::nan("") : flat(size, o, s);
+      }));
   CHECK(diverged.verdict == Verdict::inconclusive);
   CHECK_THAT(diverged.reason, ContainsSubstring("at width 32 every rate diverged"));
 }
 
 TEST_CASE("A transferred rate that diverges with one seed is a failure", "[check]") {
-  const Transfer found = analyse_transfer(runs_of({16, 32}, -3, 2, 3, [](long size, long o, long s) {
-    if (size == 32 && s == 2 && o >= 0) return infinite;
-    return bowl(static_cast<double>(o), size == 32 ? -1 : 0);
-  }));
+  const Transfer found =
+      analyse_transfer(runs_of({16, 32}, -3, 2, 3, [](long size, long o, long s) {
+        if (size == 32 && s == 2 && o >= 0) return infinite;
+        return bowl(static_cast<double>(o), size == 32 ? -1 : 0);
+      }));
   CHECK(found.sizes[1].regret == infinite);
   const TransferVerdict verdict = judge(found, "width");
   CHECK(verdict.verdict == Verdict::fail);
@@ -270,8 +275,10 @@ TEST_CASE("Runs that make no grid are refused", "[check]") {
     return error_message([&] { analyse_transfer(runs); });
   };
   CHECK_THAT(refused({{0, 0, 1, 2}}), ContainsSubstring("size = 0"));
-  CHECK_THAT(refused({{8, 0, 1, 2}, {8, 0, 1, 2}}), ContainsSubstring("seed = 1: expected one run"));
-  CHECK_THAT(refused({{8, 0, 1, 2}, {8, 2, 1, 2}}), ContainsSubstring("octave = 2: expected no gap"));
+  CHECK_THAT(refused({{8, 0, 1, 2}, {8, 0, 1, 2}}),
+             ContainsSubstring("seed = 1: expected one run"));
+  CHECK_THAT(refused({{8, 0, 1, 2}, {8, 2, 1, 2}}),
+             ContainsSubstring("octave = 2: expected no gap"));
   CHECK_THAT(refused({{8, 0, 1, 2}, {8, 1, 2, 2}}), ContainsSubstring("the same seeds"));
   CHECK_THAT(refused({{8, 0, 1, 2}, {8, 0, 2, 2}, {8, 1, 1, 2}}), ContainsSubstring("seeds = 1"));
 }

@@ -29,8 +29,8 @@ inline std::string transfer_number(double value) {
 }
 
 inline std::string drift_text(const IntervalEstimate& drift) {
-  return transfer_number(drift.value) + " octaves per octave (95 % interval " + transfer_number(drift.low) +
-         " to " + transfer_number(drift.high) + ")";
+  return transfer_number(drift.value) + " octaves per octave (95 % interval " +
+         transfer_number(drift.low) + " to " + transfer_number(drift.high) + ")";
 }
 
 /// Pass: at most 2 % of the re-tuned loss, or two standard errors if they are more. Fail: two
@@ -43,10 +43,12 @@ inline Verdict judge_regret(const SizeTransfer& size) {
 }
 
 inline std::string regret_text(const SizeTransfer& size, const std::string& axis) {
-  const std::string where = "at " + axis + " " + std::to_string(size.size) + " the transferred rate ";
+  const std::string where =
+      "at " + axis + " " + std::to_string(size.size) + " the transferred rate ";
   if (!std::isfinite(size.regret)) return where + "diverges";
-  return where + "costs " + transfer_number(100 * size.regret / size.loss) + " % of the re-tuned loss, ± " +
-         transfer_number(100 * size.regret_error / size.loss) + " %";
+  return where + "costs " + transfer_number(100 * size.regret / size.loss) +
+         " % of the re-tuned loss, ± " + transfer_number(100 * size.regret_error / size.loss) +
+         " %";
 }
 
 }  // namespace detail
@@ -63,9 +65,11 @@ inline TransferVerdict judge(const Transfer& transfer, const std::string& axis) 
   }
   for (const SizeTransfer& size : transfer.sizes) {
     const std::string where = "at " + axis + " " + std::to_string(size.size);
-    if (!size.trained) return {Verdict::inconclusive, where + " every rate diverged with some seed"};
+    if (!size.trained)
+      return {Verdict::inconclusive, where + " every rate diverged with some seed"};
     if (!size.interior) {
-      return {Verdict::inconclusive, where + " the lowest loss lies at the edge of the rates tried"};
+      return {Verdict::inconclusive,
+              where + " the lowest loss lies at the edge of the rates tried"};
     }
   }
   const IntervalEstimate& drift = transfer.drift;
@@ -83,12 +87,12 @@ inline TransferVerdict judge(const Transfer& transfer, const std::string& axis) 
     if (verdict == Verdict::inconclusive && doubtful == nullptr) doubtful = &size;
   }
   if (drift.low < least || drift.high > most) {
-    return {Verdict::inconclusive, drifts + ", partly outside of " + range +
-                                       ": more seeds or sizes would tell"};
+    return {Verdict::inconclusive,
+            drifts + ", partly outside of " + range + ": more seeds or sizes would tell"};
   }
   if (doubtful != nullptr) {
-    return {Verdict::inconclusive,
-            detail::regret_text(*doubtful, axis) + ": more seeds would tell whether that is above 2 %"};
+    return {Verdict::inconclusive, detail::regret_text(*doubtful, axis) +
+                                       ": more seeds would tell whether that is above 2 %"};
   }
   return {Verdict::pass, drifts + ", within " + range + ", and no regret exceeds 2 % or its noise"};
 }

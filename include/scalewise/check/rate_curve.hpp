@@ -101,11 +101,11 @@ struct Optimum {
 };
 
 /// The minimum of the parabola through the lowest loss and its two neighbours.
-/// Equation: octave = lowest + (l - r) / (2 c), loss = m - (l - r)² / (8 c), c = l - 2 m + r, for the
-///           losses l, m, r
-/// Accuracy: three points, because the loss rises much faster above the optimum than below, so that
-///           a wider window would pull it down; and because with three the optimum stays within half
-///           a step of the lowest point and is continuous where two points are equally low.
+/// Equation: octave = lowest + (l - r) / (2 c), loss = m - (l - r)² / (8 c), c = l - 2 m + r, for
+///           the losses l, m, r
+/// Accuracy: three points, because far from the optimum losses are no parabola, so that a wider
+///           window would pull it to the flatter side; and because with three it stays within half a
+///           step of the lowest point and is continuous where two points are equally low.
 /// Differs:  beside a diverged run there is no parabola, and the lowest point itself is taken.
 inline Optimum optimum(long first, const std::vector<double>& losses) {
   std::size_t i = 0;

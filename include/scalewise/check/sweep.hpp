@@ -121,12 +121,13 @@ class SizeSweep {
 }  // namespace detail
 
 /// What a sweep over rates, sizes and seeds 1 … `seeds` still needs.
-/// Equation: each size begins with five rates, a factor of 2 apart, and gets one more at a side while
-///           the mean over seeds, or a seed alone, is lowest there, or below while all diverge;
-///           then every size gets the best rate of the first one, so that its regret is measured
+/// Equation: each size begins with five rates, a factor of 2 apart, and gets one more at a side
+///           while the mean over seeds, or a seed alone, is lowest there, or below while all
+///           diverge; then every size gets the best rate of the first one, so that its regret is
+///           measured
 /// Requires: sizes grow; a run is finished once, its loss not finite if it diverged.
-/// Accuracy: a function of the finished runs, whatever their order: a sweep that was stopped goes on
-///           as if it had not been. Runs of other sizes or seeds do no harm.
+/// Accuracy: a function of the finished runs, whatever their order: a sweep that was stopped goes
+///           on as if it had not been. Runs of other sizes or seeds do no harm.
 inline Sweep sweep(const std::vector<long>& sizes, long seeds,
                    const std::vector<RateRun>& finished) {
   detail::SizeSweep::Losses losses;

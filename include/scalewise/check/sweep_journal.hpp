@@ -29,16 +29,16 @@
 namespace scalewise::check {
 
 /// The finished runs of a sweep in a file: a line of JSON per run, and the settings in the first.
-/// A run is on disk when append() returns. A last line that a crash has torn is cut when the file is
-/// opened again. Without a path, runs are kept in memory only.
+/// A run is on disk when append() returns. A last line that a crash has torn is cut when the file
+/// is opened again. Without a path, runs are kept in memory only.
 class SweepJournal {
  public:
   /// All that a run depends on beside size, rate and seed.
   using Settings = std::vector<std::pair<std::string, std::string>>;
 
   /// Begins a journal, or goes on with one.
-  /// Throws:   InvalidInput for a file that is no journal, has other settings, is damaged before its
-  ///           last line, is being written by another process, or cannot be written.
+  /// Throws:   InvalidInput for a file that is no journal, has other settings, is damaged before
+  ///           its last line, is being written by another process, or cannot be written.
   SweepJournal(std::string path, const Settings& settings) : path_(std::move(path)) {
     if (path_.empty()) return;
     std::error_code error;
@@ -157,7 +157,8 @@ class SweepJournal {
     const JsonReader reader(json, name);
     reader.only({"size", "octave", "seed", "loss"});
     const bool diverged = reader.at("loss").is_null();
-    RateRun run{.size = reader.at("size").integer(), .octave = reader.at("octave").integer(),
+    RateRun run{.size = reader.at("size").integer(),
+                .octave = reader.at("octave").integer(),
                 .seed = reader.at("seed").integer()};
     run.loss = diverged ? std::numeric_limits<double>::infinity() : reader.at("loss").number();
     runs_.push_back(run);

@@ -28,10 +28,10 @@ struct SizeTransfer {
   bool interior = false;  // the lowest loss has rates on both sides of it
   IntervalEstimate optimum = {};
   double optimum_loss = 0;
-  long best = 0;         // the measured rate of lowest mean loss
-  double loss = 0;       // there
-  long transferred = 0;  // the measured rate next to the one that the smallest size proposes
-  double regret = 0;     // loss there minus loss at the best one; infinite: a run diverged
+  long best = 0;            // the measured rate of lowest mean loss
+  double loss = 0;          // there
+  long transferred = 0;     // the measured rate next to the one that the smallest size proposes
+  double regret = 0;        // loss there minus loss at the best one; infinite: a run diverged
   double regret_error = 0;  // standard error, over paired seeds
 };
 
@@ -75,9 +75,8 @@ inline double student_quantile(std::size_t freedom) {
   constexpr double z = 1.959964;
   constexpr double z2 = z * z;
   const double v = 1 / static_cast<double>(freedom);
-  return z * (1 + v * ((z2 + 1) / 4 +
-                       v * (((5 * z2 + 16) * z2 + 3) / 96 +
-                            v * ((((3 * z2 + 19) * z2 + 17) * z2 - 15) / 384))));
+  return z * (1 + v * ((z2 + 1) / 4 + v * (((5 * z2 + 16) * z2 + 3) / 96 +
+                                           v * ((((3 * z2 + 19) * z2 + 17) * z2 - 15) / 384))));
 }
 
 /// The slope of y against x by least squares.
@@ -112,7 +111,8 @@ struct SampleScatter {
 };
 
 /// The interval of an estimate from its values over resampled seeds.
-inline IntervalEstimate with_interval(double value, const SampleScatter& resampled, std::size_t seeds) {
+inline IntervalEstimate with_interval(double value, const SampleScatter& resampled,
+                                      std::size_t seeds) {
   const auto n = static_cast<double>(seeds);
   const double infinite = std::numeric_limits<double>::infinity();
   const double half = seeds < 2 ? infinite
@@ -123,7 +123,8 @@ inline IntervalEstimate with_interval(double value, const SampleScatter& resampl
 
 /// Best and transferred rate of one size, and what the difference costs.
 inline void add_regret(const RateCurve& curve, double proposed, SizeTransfer& result) {
-  const double last = static_cast<double>(curve.first) + static_cast<double>(curve.losses.size()) - 1;
+  const double last =
+      static_cast<double>(curve.first) + static_cast<double>(curve.losses.size()) - 1;
   const double nearest = std::fmin(std::fmax(std::floor(proposed + 0.5), curve.first), last);
   result.transferred = static_cast<long>(nearest);
   if (!result.trained) return;
@@ -145,13 +146,13 @@ inline void add_regret(const RateCurve& curve, double proposed, SizeTransfer& re
 }  // namespace detail
 
 /// The optimal rate of each size, its drift, and the regret of a rate tuned at the smallest size.
-/// Equation: optimum as optimum() has it, of the mean over seeds; drift: slope of the optimum against
-///           log2(size) by least squares; interval: value ± t √(S/(S-1)) times the standard deviation
-///           over 1000 resamples of the S seeds, the same seeds at every rate and size, with t
-///           Student's 97.5 % quantile at S-1; regret: mean loss at the measured rate next to
-///           (smallest size's optimum + expected × octaves of size) minus that at the best one
-/// Source:   Hesterberg 2014 (arXiv:1411.5279) on few samples: the bootstrap's standard error is too
-///           small by √((S-1)/S), and an interval from it needs t instead of z.
+/// Equation: optimum as optimum() has it, of the mean over seeds; drift: slope of the optimum
+///           against log2(size) by least squares; interval: value ± t √(S/(S-1)) times the standard
+///           deviation over 1000 resamples of the S seeds, the same seeds at every rate and size,
+///           with t Student's 97.5 % quantile at S-1; regret: mean loss at the measured rate next
+///           to (smallest size's optimum + expected × octaves of size) minus that at the best one
+/// Source:   Hesterberg 2014 (arXiv:1411.5279) on few samples: the bootstrap's standard error is
+///           too small by √((S-1)/S), and an interval from it needs t instead of z.
 /// Accuracy: resamples come from a fixed stream, so the intervals are the same in every run. The
 ///           interval has the scatter of seeds in it, not the parabola's misfit.
 /// Throws:   InvalidInput for runs that rate_curves() refuses.
@@ -171,8 +172,11 @@ inline Transfer analyse_transfer(const std::vector<RateRun>& runs, double expect
     const std::vector<double> means = mean_losses(curve, all);
     const Optimum found = optimum(curve.first, means);
     optima.push_back(found.octave);
-    SizeTransfer size{.size = curve.size, .trained = found.trained, .interior = found.interior,
-                      .optimum_loss = found.loss, .best = found.lowest};
+    SizeTransfer size{.size = curve.size,
+                      .trained = found.trained,
+                      .interior = found.interior,
+                      .optimum_loss = found.loss,
+                      .best = found.lowest};
     size.loss = means[static_cast<std::size_t>(found.lowest - curve.first)];
     const double proposed = optima.front() + expected * (octaves.back() - octaves.front());
     detail::add_regret(curve, proposed, size);
