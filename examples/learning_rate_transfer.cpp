@@ -213,7 +213,7 @@ int main(int argc, char** argv) {
   e.has_horizon = true;
   e.sizes = {32, 64, 128, 256};
   e.model.steps = 200;
-  e.model.batch = 16;
+  e.model.batch = 8;
   CLI::App app{"Whether the best learning rate of a small model is the best of larger ones."};
   add_options(app, e);
   try {

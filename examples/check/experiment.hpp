@@ -95,7 +95,7 @@ inline void add_options(CLI::App& app, Experiment& e) {
 
   const char* model = "Models";
   option("--axis", e.axis,
-         e.has_horizon ? "what grows: width, depth or horizon (steps)" : "what grows: width or depth",
+         e.has_horizon ? "what grows: width, depth or horizon" : "what grows: width or depth",
          model);
   app.add_option("--sizes", e.sizes, "the sizes along the axis")
       ->delimiter(',')

@@ -104,8 +104,8 @@ struct Optimum {
 /// Equation: octave = lowest + (l - r) / (2 c), loss = m - (l - r)² / (8 c), c = l - 2 m + r, for
 ///           the losses l, m, r
 /// Accuracy: three points, because far from the optimum losses are no parabola, so that a wider
-///           window would pull it to the flatter side; and because with three it stays within half a
-///           step of the lowest point and is continuous where two points are equally low.
+///           window would pull it to the flatter side; and because with three it stays within half
+///           a step of the lowest point and is continuous where two points are equally low.
 /// Differs:  beside a diverged run there is no parabola, and the lowest point itself is taken.
 inline Optimum optimum(long first, const std::vector<double>& losses) {
   std::size_t i = 0;
