@@ -106,10 +106,14 @@ set(SCALEWISE_NN_HEADERS
 
 # Public headers of the checks; they need nlohmann-json, and neither Eigen nor nn/.
 set(SCALEWISE_CHECK_HEADERS
+  include/scalewise/check/axis_tics.hpp
   include/scalewise/check/band.hpp
   include/scalewise/check/coordinate_check.hpp
+  include/scalewise/check/curve.hpp
   include/scalewise/check/fault.hpp
   include/scalewise/check/figure.hpp
+  include/scalewise/check/gnuplot.hpp
+  include/scalewise/check/gnuplot_text.hpp
   include/scalewise/check/judge.hpp
   include/scalewise/check/moments.hpp
   include/scalewise/check/moving.hpp
