@@ -46,14 +46,18 @@ inline std::string measured_text(const check::Judgement& j) {
   return text;
 }
 
-/// Rows of the table: steps 0, 1 and the last; everything that failed at other steps.
-inline Table slope_table(const Experiment& e, const check::Report& report) {
+/// Rows of the table: activations at steps 0, 1 and the last, gradients at the first, updates of the
+/// first step, and everything that failed. The JSON has all.
+inline Table slope_table(const check::Report& report) {
   Table table{{}, {"", "quantity", "step", "slope", "expected", "verdict"}, {}};
   std::map<check::Quantity, long> last;
   for (const auto& j : report.judgements) last[j.quantity] = std::max(last[j.quantity], j.step);
   for (const check::Judgement& j : report.judgements) {
     if (!j.expected && j.reason != "not finite") continue;
-    const bool shown = j.step <= 1 || j.step == last[j.quantity];
+    const bool activation = j.quantity.signal == check::Signal::value ||
+                            j.quantity.signal == check::Signal::change;
+    const long first = j.quantity.signal == check::Signal::update ? 1 : 0;
+    const bool shown = activation ? j.step <= 1 || j.step == last[j.quantity] : j.step == first;
     if (!shown && j.verdict != check::Verdict::fail) continue;
     table.rows.push_back({std::string(word(check::signal_words, j.quantity.signal)),
                           j.quantity.name, std::to_string(j.step), measured_text(j),
@@ -61,7 +65,6 @@ inline Table slope_table(const Experiment& e, const check::Report& report) {
                           std::string(to_string(j.verdict)) +
                               (j.verdict == check::Verdict::fail ? ": " + j.reason : "")});
   }
-  static_cast<void>(e);
   return table;
 }
 
@@ -127,7 +130,7 @@ inline void print(const Experiment& e, const Findings& found) {
     std::cout << to_json(e, found).dump(1) << '\n';
     return;
   }
-  std::cout << render(slope_table(e, found.report), TableFormat::text) << '\n'
+  std::cout << render(slope_table(found.report), TableFormat::text) << '\n'
             << two_widths_text(found.records) << '\n';
   if (!found.optimizer.empty()) {
     std::cout << "the optimizer is not set as the plan says, in " << found.optimizer.size()

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "scalewise/check/optimizer_check.hpp"
 #include "scalewise/check/recorder.hpp"
 #include "scalewise/nn/initialize.hpp"
 #include "scalewise/nn/optimizer.hpp"

@@ -131,6 +131,13 @@ class ResidualSlopes {
 
   // ---- backward ---------------------------------------------------------------------------------
 
+  /// A gain's gradient sums products of an activation and its own gradient over tokens. They are
+  /// independent at first; training turns one towards the other.
+  Band gain_gradient(const Band& d) const {
+    const bool trained = !logits_.change.is_zero();
+    return d + (trained ? Band(0, 0.5) : Band(0));
+  }
+
   void gradient(Group group, const Band& input, const Band& output) {
     const GroupScale& g = s_.of(group);
     if (g.present) state_.set_gradient(group, g.multiplier + input + output);
@@ -150,7 +157,7 @@ class ResidualSlopes {
     }
     gradient(Group::head_bias, 0, dlogits);
     const Band dleft = head().back(dlogits) + backward_;
-    gradient(Group::final_norm_gain, 0, dleft);
+    gradient(Group::final_norm_gain, 0, gain_gradient(dleft));
     gradient(Group::final_norm_bias, 0, dleft);
     const Band top = post_norm_ ? dleft : through_norm(dleft, Group::final_norm_gain);
 
@@ -194,7 +201,7 @@ class ResidualSlopes {
         matrix(Group::value).back(dmixed), matrix(Group::mlp_up).back(dup),
         gated_ ? matrix(Group::mlp_gate).back(dgate) : Band::zero());
     gradient(Group::hidden_bias, 0, sum(doutput, dmixed, dquery, dkey, dup, dgate));
-    gradient(Group::norm_gain, 0, post_norm_ ? stream : dinput);
+    gradient(Group::norm_gain, 0, gain_gradient(post_norm_ ? stream : dinput));
     gradient(Group::norm_bias, 0, post_norm_ ? stream : dinput);
     const Band added = post_norm_ ? dinput : through_norm(dinput, Group::norm_gain);
     return sum(post_norm_ ? behind : Band::zero(), added + s_.layers * Band(0.5, 1));

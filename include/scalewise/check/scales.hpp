@@ -71,7 +71,7 @@ inline Scales scales_of(const std::vector<Member>& family) {
   const auto slope = [&](const detail::LogSum& a, const detail::LogSum& b) {
     if (a.zero || b.zero) return Band::zero();
     const double power = (b.mean() - a.mean()) / octaves;
-    return Band(std::abs(power) < 1e-12 ? 0 : power);  // rounding is no growth
+    return Band(std::round(power * 1e9) / 1e9);  // rounding errors are no growth
   };
   const auto power = [&](double a, double b) {
     detail::LogSum x;
