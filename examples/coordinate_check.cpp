@@ -9,6 +9,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <iostream>
 #include <mutex>
@@ -65,11 +66,20 @@ std::vector<check::Member> family_of(const Experiment& e, const train::Data& dat
   return family;
 }
 
-/// Without --rate: matrices of the smallest model move by 0.004 per step of Adam, a thirtieth of
-/// how they start at width 64; SGD's rate is ten times as high.
-double usual_rate(const Experiment& e, const Plan& first) {
-  const double factor = first.of(Group::query).front()->learning_rate.value;
-  return (e.model.optimizer == "sgd" ? 0.04 : 0.004) / factor;
+/// Without --rate: a step of Adam moves no matrix of the smallest model by more than 3 % of the size
+/// of its entries; SGD's rate is ten times as high.
+double usual_rate(const Experiment& e, const Plan& plan) {
+  const auto base = train::base_deviation(settings_at(e, e.sizes.front(), 1), plan);
+  double rate = 1e30;
+  for (const Entry& entry : plan.entries) {
+    const Role role = role_of(entry.group);
+    if (role != Role::input && role != Role::hidden && role != Role::output) continue;
+    double deviation = std::sqrt(entry.init_variance.value);
+    if (base) deviation *= base->values[static_cast<std::size_t>(entry.group)];
+    if (deviation == 0 || entry.learning_rate.value == 0) continue;
+    rate = std::min(rate, 0.03 * deviation / entry.learning_rate.value);
+  }
+  return e.model.optimizer == "sgd" ? 10 * rate : rate;
 }
 
 /// Trains every size from every seed, the largest first, whole runs on each core.
@@ -147,8 +157,8 @@ int run(Arguments a) {
   for (std::size_t i = 0; i < family.size(); ++i) {
     if (!a.judge.empty() || !a.trained_as.empty()) break;
     const auto lines = check::check_optimizer(
-        family[i].plan, {"", e.model.rate, e.model.weight_decay, 1e-8},
-        live_settings(settings_at(trained, e.sizes[i], 1), wrong[i].plan));
+        family[i].plan, {"", e.model.rate, 0.1, 1e-8},
+        live_settings(settings_at(trained, e.sizes[i], 1), wrong[i].plan, 0.1));
     for (const std::string& line : lines) {
       found.optimizer.push_back(e.axis + " " + std::to_string(e.sizes[i]) + ": " + line);
     }
@@ -191,11 +201,10 @@ int main(int argc, char** argv) {
   a.e.model.batch = 8;
   a.e.model.seq = 64;
   a.e.model.warmup = 0;
-  a.e.model.weight_decay = 0.01;
   add_options(app, a.e);
   app.get_option("--rate")->description(
-      "global learning rate, before the plan's factors (0: matrices of the smallest model move by "
-      "0.004 per step of Adam, ten times as much under SGD)");
+      "global learning rate, before the plan's factors (0: a step of Adam moves no matrix of "
+      "the smallest model by more than 3 %; ten times as much under SGD)");
   app.add_option("--trained-as", a.trained_as, "train by another rule, to see the check fail")
       ->group("Rule");
   app.add_option("--fault", a.fault,

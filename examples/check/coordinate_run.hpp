@@ -30,9 +30,8 @@ inline bool recorded(std::string_view name) {
                      [&](std::string_view role) { return name.ends_with(role); });
 }
 
-/// Gradients and updates are recorded where they are new and at the end; in between they cost as much
-/// as they would tell.
-inline bool parameters_recorded(long step, long steps) { return step <= 2 || step == steps; }
+/// Gradients and updates are recorded while they are the rule's and not yet the trajectory's.
+inline bool parameters_recorded(long step) { return step <= 2; }
 
 /// Trains a model for s.steps steps on one batch of its seed.
 /// `gradient_scale` is what a fault does to the gradients of all tensors but the head's; 1 is none.
@@ -59,12 +58,12 @@ inline check::Records record_run(const train::Settings& s, const train::Data& da
       const bool head = plan.entries[i].group == Group::head ||
                         plan.entries[i].group == Group::head_bias;
       if (gradient_scale != 1 && !head) gradient *= static_cast<Scalar>(gradient_scale);
-      if (!parameters_recorded(step, s.steps)) continue;
+      if (!parameters_recorded(step)) continue;
       recorder.record_gradient(parameters.name(i), gradient.data(),
                                static_cast<std::size_t>(gradient.size()), step);
     }
     nn::PlannedOptimizer<Scalar>::UpdateObserver observer;
-    if (parameters_recorded(step + 1, s.steps)) {
+    if (parameters_recorded(step + 1)) {
       observer = [&](const std::string& name, const nn::ConstView<Scalar>& change) {
         recorder.record_update(name, change.data(), static_cast<std::size_t>(change.size()),
                                step + 1);
@@ -77,10 +76,13 @@ inline check::Records record_run(const train::Settings& s, const train::Data& da
   return recorder.records();
 }
 
-/// What the optimizer of the reference transformer really uses, tensor by tensor.
+/// What the optimizer of the reference transformer really uses, tensor by tensor, with a weight decay
+/// that the runs do without.
 inline std::vector<check::OptimizerSetting> live_settings(const train::Settings& s,
-                                                          const Plan& plan) {
-  nn::PlannedOptimizer<float> optimizer(plan, train::optimizer_of(s));
+                                                          const Plan& plan, double weight_decay) {
+  nn::OptimizerConfig config = train::optimizer_of(s);
+  config.weight_decay = weight_decay;
+  nn::PlannedOptimizer<float> optimizer(plan, config);
   std::vector<check::OptimizerSetting> live;
   for (std::size_t i = 0; i < plan.entries.size(); ++i) {
     const double rate = optimizer.rate(i);

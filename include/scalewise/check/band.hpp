@@ -59,9 +59,7 @@ constexpr Band mixture(const Band& a, const Band& b) {
   return {std::min(a.low, b.low), std::max(a.high, b.high)};
 }
 
-/// The slope of what cannot grow above order one.
-constexpr Band bounded(const Band& a) {
-  return a.is_zero() ? a : Band(std::min(a.low, 0.0), std::min(a.high, 0.0));
-}
+/// The slope of what cannot outgrow order one.
+constexpr Band bounded(const Band& a) { return {std::min(a.low, 0.0), std::min(a.high, 0.0)}; }
 
 }  // namespace scalewise::check

@@ -57,7 +57,8 @@ inline std::size_t explained(const std::vector<Judgement>& all, const Prediction
     if (!band) continue;
     Judgement again = j;
     again.reason.clear();
-    again.quantity.signal = Signal::value;  // growth that is predicted is explained
+    // Growth that is predicted is explained.
+    if (j.quantity.signal == Signal::change) again.quantity.signal = Signal::value;
     judge(again, band, tolerance);
     if (again.verdict != Verdict::fail) ++count;
   }

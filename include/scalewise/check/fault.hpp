@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "scalewise/check/scales.hpp"
+#include "scalewise/core/spelling.hpp"
 
 namespace scalewise::check {
 

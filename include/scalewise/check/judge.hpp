@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <optional>
@@ -32,12 +33,23 @@ struct Judgement {
 struct Tolerance {
   // Corrections to the limit of large sizes bend curves by this much at sizes that train in minutes.
   double slope = 0.1;
-  double logits = 0.2;
+  // Logits and gradients are sums over tokens too, whose correlation depends on the size.
+  double sums = 0.2;
   // Mistakes move slopes by a half or more; an interval of half that length tells them apart.
   double error = 0.25;
 
-  double of(const Quantity& quantity) const { return quantity.name == "logits" ? logits : slope; }
+  double of(const Quantity& quantity) const {
+    return quantity.name == "logits" || quantity.signal == Signal::gradient ? sums : slope;
+  }
 };
+
+/// By how much the slope of an activation may differ after several steps because their updates add
+/// up better at some sizes than at others.
+/// Equation: between √k and k for k updates: ½ log k / log(largest size / smallest size)
+inline double coherence(const Quantity& quantity, long step, double span) {
+  const bool activation = quantity.signal == Signal::value || quantity.signal == Signal::change;
+  return activation && step > 1 ? std::log(static_cast<double>(step)) / 2 / std::log(span) : 0;
+}
 
 namespace detail {
 
@@ -130,7 +142,9 @@ inline Judgement measure(const Quantity& quantity, long step, const Records::Run
 inline void judge(Judgement& j, const std::optional<Band>& expected, const Tolerance& tolerance) {
   j.expected = expected;
   if (!j.reason.empty() || !expected) return;
-  const double allowed = tolerance.of(j.quantity);
+  const auto [smallest, largest] = std::minmax_element(j.sizes.begin(), j.sizes.end());
+  const double strict = tolerance.of(j.quantity);
+  const double allowed = strict + coherence(j.quantity, j.step, *largest / *smallest);
   const auto fail = [&](const std::string& reason) {
     j.verdict = Verdict::fail;
     j.reason = reason;
@@ -145,7 +159,7 @@ inline void judge(Judgement& j, const std::optional<Band>& expected, const Toler
   }
   const double low = j.measured->slope - j.measured->error;
   const double high = j.measured->slope + j.measured->error;
-  if (j.quantity.signal == Signal::change && low > allowed) {
+  if (j.quantity.signal == Signal::change && low > strict) {
     fail("grows with the size");
   } else if (high < expected->low - allowed || low > expected->high + allowed) {
     fail("expected " + detail::band_text(*expected));

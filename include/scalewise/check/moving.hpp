@@ -24,11 +24,13 @@ inline Moving product(const Moving& a, const Moving& b) {
   return {a.start + b.start, sum(a.change + b.start, a.start + b.change, a.change + b.change)};
 }
 
-/// How far a normalized vector moves: as far as the vector in units of its length, and no farther
-/// than its length.
+/// How far a vector moves in units of its length.
 inline Band relative_change(const Moving& x) {
-  return x.start.is_zero() ? bounded(x.change) : bounded(x.change - x.start);
+  return x.start.is_zero() ? x.change : x.change - x.start;
 }
+
+/// How far a normalized vector moves: no farther than its length.
+inline Band turn(const Moving& x) { return bounded(relative_change(x)); }
 
 /// A matrix in the middle of training, and what the size of its products depends on.
 /// Equation: z = m x W, W = W0 + ΔW, over a fan-in f:

@@ -21,23 +21,23 @@ class NormalizedSlopes {
   State walk() && {
     State state;
     embedding_ = {unit_, moved(Group::token_embedding)};
+    const Band& unbounded = change_[static_cast<std::size_t>(Group::token_embedding)];
+    const Moving shown{unit_, mixture(embedding_.change, unbounded)};  // it may not be there yet
     stream_ = embedding_;
     for (int pass = 0; pass < 3; ++pass) blocks();
     Matrix head = matrix(Group::head);
     head.omega = {0.5, 1};
     const Moving raw = head.times(stream_);
     const Moving logits = product(raw, rescaler(Group::logit_scale));
-    state.activations = {{"embedding", embedding_}, {"attention.output", attention_},
+    state.activations = {{"embedding", shown},      {"attention.output", attention_},
                          {"mlp.hidden", hidden_},   {"mlp.output", mlp_},
                          {"left", stream_},         {"logits", logits}};
     return state;
   }
 
  private:
-  Band no_longer_than_unit(const Band& change) const {
-    if (change.is_zero()) return change;
-    return {std::min(change.low, unit_.low), std::min(change.high, unit_.high)};
-  }
+  /// What a vector of unit length bounds.
+  Band no_longer_than_unit(const Band& change) const { return bounded(change - unit_) + unit_; }
 
   /// Entries of a matrix of unit rows or columns.
   Band moved(Group group) const {
@@ -56,8 +56,8 @@ class NormalizedSlopes {
   void blocks() {
     const Moving value = matrix(Group::value).times(stream_);
     // Queries and keys are normalized, so scores are of order one and move by no more.
-    const Band turned = sum(relative_change(matrix(Group::query).times(stream_)),
-                            relative_change(matrix(Group::key).times(stream_)),
+    const Band turned = sum(turn(matrix(Group::query).times(stream_)),
+                            turn(matrix(Group::key).times(stream_)),
                             rescaler(Group::qk_scale).change);
     const Moving mixed{value.start, sum(value.change, value.start + bounded(turned))};
     attention_ = matrix(Group::attention_output).times(mixed);
@@ -69,7 +69,7 @@ class NormalizedSlopes {
     mlp_ = matrix(Group::mlp_down).times(hidden_);
     const auto step = [&](Group group, const Moving& output) {
       const Moving length = rescaler(group);
-      return sum(length.start + relative_change(output), length.change) + unit_;
+      return sum(length.start + turn(output), length.change) + unit_;
     };
     const Band steps = sum(step(Group::attention_step, attention_), step(Group::mlp_step, mlp_)) +
                        s_.layers * Band(0.5, 1);

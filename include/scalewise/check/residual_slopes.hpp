@@ -64,7 +64,7 @@ class ResidualSlopes {
   }
 
   Moving normalized(const Moving& x, Group gain, Group bias) const {
-    const Moving unit{0, relative_change(x)};
+    const Moving unit{0, turn(x)};
     const Moving scaled = s_.of(gain).present ? product(unit, vector(gain)) : unit;
     return sum(scaled, vector(bias));
   }
@@ -84,10 +84,13 @@ class ResidualSlopes {
     left_ = post_norm_ ? stream_
                        : normalized(stream_, Group::final_norm_gain, Group::final_norm_bias);
     logits_ = head().times(left_);
+    // What would outgrow order one may not have got there yet.
+    Moving shown_left = left_;
+    shown_left.change = mixture(left_.change, sum(left_.change, relative_change(stream_)));
     state_.activations = {{"embedding", embedding_},       {"attention.scores", scores_},
                           {"attention.output", attention_}, {"mlp.hidden", hidden_},
                           {"mlp.output", mlp_},             {"mlp.stream", shown_stream_},
-                          {"left", left_},                  {"logits", logits_}};
+                          {"left", shown_left},             {"logits", logits_}};
   }
 
   void blocks() {
@@ -200,7 +203,10 @@ class ResidualSlopes {
         matrix(Group::query).back(dquery), matrix(Group::key).back(dkey),
         matrix(Group::value).back(dmixed), matrix(Group::mlp_up).back(dup),
         gated_ ? matrix(Group::mlp_gate).back(dgate) : Band::zero());
-    gradient(Group::hidden_bias, 0, sum(doutput, dmixed, dquery, dkey, dup, dgate));
+    // One group has the biases of all these.
+    const Band biases = mixture(mixture(mixture(doutput, dmixed), mixture(dquery, dkey)),
+                                mixture(dup, dgate));
+    gradient(Group::hidden_bias, 0, biases);
     gradient(Group::norm_gain, 0, gain_gradient(post_norm_ ? stream : dinput));
     gradient(Group::norm_bias, 0, post_norm_ ? stream : dinput);
     const Band added = post_norm_ ? dinput : through_norm(dinput, Group::norm_gain);
