@@ -22,7 +22,7 @@
 
 #include "check/experiment.hpp"
 #include "check/final_loss.hpp"
-#include "check/sweep_progress.hpp"
+#include "check/run_progress.hpp"
 #include "check/transfer_report.hpp"
 #include "scalewise/check/sweep_journal.hpp"
 #include "scalewise/io/file.hpp"
@@ -89,13 +89,14 @@ class Program {
       : e_(e),
         data_(train::read_data(e.model)),
         costs_(costs(e, data_)),
-        journal_(journal_path(e), journal_settings(e, data_)),
-        progress_(e.model.quiet) {}
+        journal_(journal_path(e), journal_settings(e, data_)) {}
 
   /// Runs what is missing until nothing is; no result if it was stopped.
   std::optional<TransferReport> run() {
     const std::size_t before = journal_.runs().size();
-    if (before > 0) progress_.say("resumed with " + std::to_string(before) + " finished runs");
+    if (before > 0 && !e_.model.quiet) {
+      std::cerr << "resumed with " << before << " finished runs\n";
+    }
     for (;;) {
       check::Sweep sweep = check::sweep(e_.sizes, e_.seeds, journal_.runs());
       if (sweep.missing.empty()) {
@@ -134,12 +135,16 @@ class Program {
     });
     double cost = 0;
     for (const check::SweepTask& task : tasks) cost += costs_.at(task.size);
-    progress_.plan(static_cast<long>(tasks.size()), cost);
+    RunProgress progress(static_cast<long>(tasks.size()), cost, e_.model.quiet);
     std::atomic<bool> failed = false;
     nn::parallel_for(static_cast<Eigen::Index>(tasks.size()), [&](Eigen::Index i) {
       if (failed) return;
       try {
-        run_one(tasks[static_cast<std::size_t>(i)]);
+        const check::SweepTask& task = tasks[static_cast<std::size_t>(i)];
+        const std::optional<double> loss = final_loss(settings_of(e_, task), data_);
+        if (!loss) return;
+        journal_.append({task.size, task.octave, task.seed, *loss});
+        progress.ended(costs_.at(task.size));
       } catch (...) {
         failed = true;
         throw;
@@ -147,21 +152,10 @@ class Program {
     });
   }
 
-  void run_one(const check::SweepTask& task) {
-    const train::Settings s = settings_of(e_, task);
-    const std::optional<double> loss = final_loss(s, data_);
-    if (!loss) return;
-    journal_.append({task.size, task.octave, task.seed, *loss});
-    progress_.finished(e_.axis + " " + std::to_string(task.size) + ", rate " + digits(s.rate) +
-                           ", seed " + std::to_string(task.seed),
-                       *loss, costs_.at(task.size));
-  }
-
   const Experiment& e_;
   train::Data data_;
   Costs costs_;
   check::SweepJournal journal_;
-  SweepProgress progress_;
 };
 
 void write_files(const Experiment& e, const TransferReport& report) {

@@ -16,14 +16,6 @@
 
 namespace scalewise::train {
 
-inline bool is_terminal() {
-#if defined(_WIN32)
-  return ::_isatty(::_fileno(stderr)) != 0;
-#else
-  return ::isatty(STDERR_FILENO) != 0;
-#endif
-}
-
 /// A line that is written anew on a terminal; elsewhere a plain line now and then.
 class Progress {
  public:
@@ -60,6 +52,14 @@ class Progress {
     if (quiet_) return;
     clear();
     std::fprintf(stderr, "%s\n", text.c_str());
+  }
+
+  static bool is_terminal() {
+#if defined(_WIN32)
+    return ::_isatty(::_fileno(stderr)) != 0;
+#else
+    return ::isatty(STDERR_FILENO) != 0;
+#endif
   }
 
   void clear() {

@@ -151,15 +151,6 @@ TEST_CASE("What all seeds and sizes have in common does not blur the drift", "[c
   CHECK_THAT(found.drift.high, WithinAbs(0, 1e-12));
 }
 
-TEST_CASE("Student's quantiles are those of the tables", "[check]") {
-  const std::vector<std::pair<std::size_t, double>> table{
-      {1, 12.7062}, {2, 4.3027}, {3, 3.1824},  {4, 2.7764},  {5, 2.5706},
-      {7, 2.3646},  {9, 2.2622}, {19, 2.0930}, {29, 2.0452}, {999, 1.9623}};
-  for (const auto& [freedom, quantile] : table) {
-    CHECK_THAT(detail::student_quantile(freedom), WithinRel(quantile, 3e-3));
-  }
-}
-
 TEST_CASE("Regret is the paired difference at measured rates", "[check]") {
   // Differences 0.1 and 0.3: mean 0.2, standard deviation 0.1 √2, standard error 0.1.
   const Transfer found = analyse_transfer(regret_runs({2.1, 2.5}, {2.0, 2.2}));

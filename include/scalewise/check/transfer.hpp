@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "scalewise/check/rate_curve.hpp"
-#include "scalewise/core/error.hpp"
+#include "scalewise/check/slope.hpp"
 
 namespace scalewise::check {
 
@@ -63,40 +63,6 @@ class ResampleStream {
   std::uint64_t state_ = 0;
 };
 
-/// The 97.5 % quantile of Student's distribution.
-/// Source:   Cornish and Fisher's expansion in 1/ν, Abramowitz and Stegun 1964, (26.7.5); closed
-///           forms for ν = 1 and 2, and the tabulated value for 3.
-/// Accuracy: relative 3e-3.
-inline double student_quantile(std::size_t freedom) {
-  if (freedom == 0) return std::numeric_limits<double>::infinity();
-  if (freedom == 1) return 12.7062;
-  if (freedom == 2) return 4.30265;
-  if (freedom == 3) return 3.18245;
-  constexpr double z = 1.959964;
-  constexpr double z2 = z * z;
-  const double v = 1 / static_cast<double>(freedom);
-  return z * (1 + v * ((z2 + 1) / 4 + v * (((5 * z2 + 16) * z2 + 3) / 96 +
-                                           v * ((((3 * z2 + 19) * z2 + 17) * z2 - 15) / 384))));
-}
-
-/// The slope of y against x by least squares.
-inline double least_squares_slope(const std::vector<double>& x, const std::vector<double>& y) {
-  const auto n = static_cast<double>(x.size());
-  double mean_x = 0;
-  double mean_y = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    mean_x += x[i] / n;
-    mean_y += y[i] / n;
-  }
-  double above = 0;
-  double below = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    above += (x[i] - mean_x) * (y[i] - mean_y);
-    below += (x[i] - mean_x) * (x[i] - mean_x);
-  }
-  return below > 0 ? above / below : std::numeric_limits<double>::quiet_NaN();
-}
-
 /// Sums that a standard deviation needs.
 struct SampleScatter {
   double count = 0;
@@ -116,7 +82,7 @@ inline IntervalEstimate with_interval(double value, const SampleScatter& resampl
   const auto n = static_cast<double>(seeds);
   const double infinite = std::numeric_limits<double>::infinity();
   const double half = seeds < 2 ? infinite
-                                : student_quantile(seeds - 1) * std::sqrt(n / (n - 1)) *
+                                : t_quantile(seeds - 1) * std::sqrt(n / (n - 1)) *
                                       std::sqrt(resampled.squares / resampled.count);
   return {value, value - half, value + half};
 }
@@ -198,12 +164,12 @@ inline Transfer analyse_transfer(const std::vector<RateRun>& runs, double expect
       resampled[c] = found.octave + unknown;
       scatter[c].add(resampled[c]);
     }
-    drift.add(detail::least_squares_slope(octaves, resampled));
+    drift.add(fit_line(octaves, resampled).slope);
   }
   for (std::size_t c = 0; c < curves.size(); ++c) {
     result.sizes[c].optimum = detail::with_interval(optima[c], scatter[c], seeds);
   }
-  result.drift = detail::with_interval(detail::least_squares_slope(octaves, optima), drift, seeds);
+  result.drift = detail::with_interval(fit_line(octaves, optima).slope, drift, seeds);
   return result;
 }
 
