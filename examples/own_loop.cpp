@@ -5,6 +5,7 @@
 // it. They are marked with "check".
 
 #include <cmath>
+#include <cstddef>
 #include <iostream>
 #include <random>
 #include <scalewise/check/coordinate_check.hpp>
@@ -15,9 +16,12 @@
 
 namespace {
 
-constexpr int vocab = 32, examples = 64;
+using Size = std::size_t;
+
+constexpr Size vocab = 32, examples = 64;
 
 using Floats = std::vector<float>;
+using Symbols = std::vector<Size>;
 
 /// A tensor with its gradient and Adam's two moments.
 struct Tensor {
@@ -27,15 +31,15 @@ struct Tensor {
 
 /// Next symbol from the current one: x = E[s] + relu(norm(E[s]) U) D, logits = norm(x) H / multiplier.
 struct Model {
-  int n;
-  float logit_multiplier;
+  Size n = 0;
+  float logit_multiplier = 1;
   Tensor embedding, up, down, head;
 
   // of one pass, example by example
   Floats x, unit, hidden, branch, left, logits;
 };
 
-void init(Tensor& t, std::size_t size, double deviation, double rate, std::mt19937& random) {
+void init(Tensor& t, Size size, double deviation, double rate, std::mt19937& random) {
   std::normal_distribution<float> normal(0, static_cast<float>(deviation));
   t.w.resize(size);
   for (float& w : t.w) w = normal(random);
@@ -46,48 +50,48 @@ void init(Tensor& t, std::size_t size, double deviation, double rate, std::mt199
 }
 
 // y (rows, to) += x (rows, from) w (from, to)
-void multiply(const Floats& x, const Floats& w, Floats& y, int rows, int from, int to) {
-  for (int r = 0; r < rows; ++r)
-    for (int i = 0; i < from; ++i)
-      for (int o = 0; o < to; ++o) y[r * to + o] += x[r * from + i] * w[i * to + o];
+void multiply(const Floats& x, const Floats& w, Floats& y, Size rows, Size from, Size to) {
+  for (Size r = 0; r < rows; ++r)
+    for (Size i = 0; i < from; ++i)
+      for (Size o = 0; o < to; ++o) y[r * to + o] += x[r * from + i] * w[i * to + o];
 }
 
 // The gradients of multiply.
 void multiply_back(const Floats& x, const Floats& w, const Floats& dy, Floats& dx, Floats& dw,
-                   int rows, int from, int to) {
-  for (int r = 0; r < rows; ++r)
-    for (int i = 0; i < from; ++i)
-      for (int o = 0; o < to; ++o) {
+                   Size rows, Size from, Size to) {
+  for (Size r = 0; r < rows; ++r)
+    for (Size i = 0; i < from; ++i)
+      for (Size o = 0; o < to; ++o) {
         dx[r * from + i] += dy[r * to + o] * w[i * to + o];
         dw[i * to + o] += dy[r * to + o] * x[r * from + i];
       }
 }
 
-void normalize(const Floats& x, Floats& y, int rows, int n) {
-  for (int r = 0; r < rows; ++r) {
+void normalize(const Floats& x, Floats& y, Size rows, Size n) {
+  for (Size r = 0; r < rows; ++r) {
     float square = 1e-6F;
-    for (int i = 0; i < n; ++i) square += x[r * n + i] * x[r * n + i];
+    for (Size i = 0; i < n; ++i) square += x[r * n + i] * x[r * n + i];
     const float over = std::sqrt(static_cast<float>(n) / square);
-    for (int i = 0; i < n; ++i) y[r * n + i] = over * x[r * n + i];
+    for (Size i = 0; i < n; ++i) y[r * n + i] = over * x[r * n + i];
   }
 }
 
-void normalize_back(const Floats& x, const Floats& y, const Floats& dy, Floats& dx, int rows,
-                    int n) {
-  for (int r = 0; r < rows; ++r) {
+void normalize_back(const Floats& x, const Floats& y, const Floats& dy, Floats& dx, Size rows,
+                    Size n) {
+  for (Size r = 0; r < rows; ++r) {
     float square = 1e-6F, dot = 0;
-    for (int i = 0; i < n; ++i) square += x[r * n + i] * x[r * n + i];
-    for (int i = 0; i < n; ++i) dot += dy[r * n + i] * y[r * n + i] / static_cast<float>(n);
+    for (Size i = 0; i < n; ++i) square += x[r * n + i] * x[r * n + i];
+    for (Size i = 0; i < n; ++i) dot += dy[r * n + i] * y[r * n + i] / static_cast<float>(n);
     const float over = std::sqrt(static_cast<float>(n) / square);
-    for (int i = 0; i < n; ++i) dx[r * n + i] += over * (dy[r * n + i] - dot * y[r * n + i]);
+    for (Size i = 0; i < n; ++i) dx[r * n + i] += over * (dy[r * n + i] - dot * y[r * n + i]);
   }
 }
 
-float forward_backward(Model& m, const std::vector<int>& symbols, const std::vector<int>& next) {
-  const int n = m.n, f = 4 * n;
+float forward_backward(Model& m, const Symbols& symbols, const Symbols& next) {
+  const Size n = m.n, f = 4 * n;
   m.x.assign(examples * n, 0);
-  for (int r = 0; r < examples; ++r)
-    for (int i = 0; i < n; ++i) m.x[r * n + i] = m.embedding.w[symbols[r] * n + i];
+  for (Size r = 0; r < examples; ++r)
+    for (Size i = 0; i < n; ++i) m.x[r * n + i] = m.embedding.w[symbols[r] * n + i];
   m.unit.assign(examples * n, 0);
   m.hidden.assign(examples * f, 0);
   m.branch.assign(examples * n, 0);
@@ -105,11 +109,11 @@ float forward_backward(Model& m, const std::vector<int>& symbols, const std::vec
 
   float loss = 0;
   Floats dlogits = m.logits;
-  for (int r = 0; r < examples; ++r) {
+  for (Size r = 0; r < examples; ++r) {
     float sum = 0;
-    for (int k = 0; k < vocab; ++k) sum += std::exp(m.logits[r * vocab + k]);
+    for (Size k = 0; k < vocab; ++k) sum += std::exp(m.logits[r * vocab + k]);
     loss += (std::log(sum) - m.logits[r * vocab + next[r]]) / examples;
-    for (int k = 0; k < vocab; ++k) {
+    for (Size k = 0; k < vocab; ++k) {
       const float p = std::exp(m.logits[r * vocab + k]) / sum;
       dlogits[r * vocab + k] = m.logit_multiplier * (p - (k == next[r] ? 1.F : 0.F)) / examples;
     }
@@ -122,8 +126,8 @@ float forward_backward(Model& m, const std::vector<int>& symbols, const std::vec
   for (std::size_t i = 0; i < dhidden.size(); ++i) dhidden[i] *= m.hidden[i] > 0 ? 1.F : 0.F;
   multiply_back(m.unit, m.up.w, dhidden, dunit, m.up.g, examples, n, f);
   normalize_back(m.x, m.unit, dunit, dstream, examples, n);
-  for (int r = 0; r < examples; ++r)
-    for (int i = 0; i < n; ++i) m.embedding.g[symbols[r] * n + i] += dstream[r * n + i];
+  for (Size r = 0; r < examples; ++r)
+    for (Size i = 0; i < n; ++i) m.embedding.g[symbols[r] * n + i] += dstream[r * n + i];
   return loss;
 }
 
@@ -145,12 +149,12 @@ int main(int argc, char** argv) {
   check::Records records;             // check
   std::vector<check::Member> family;  // check
 
-  for (const int n : {16, 32, 64, 128}) {
+  for (const long n : {16, 32, 64, 128}) {
     scalewise::Shape shape;
     shape.d_model = n;
     shape.depth = 1;
     shape.heads = n / 16;
-    shape.vocab = vocab;
+    shape.vocab = long{vocab};
     shape.context = 1;
     scalewise::Shape base = shape;
     base.d_model = 16;
@@ -162,16 +166,18 @@ int main(int argc, char** argv) {
     for (unsigned seed = 1; seed <= 3; ++seed) {
       check::Recorder recorder({n, seed});  // check
       std::mt19937 random(seed);
-      std::vector<int> symbols(examples), next(examples);
-      for (int r = 0; r < examples; ++r) {
-        symbols[r] = static_cast<int>(random() % vocab);
+      Symbols symbols(examples), next(examples);
+      for (Size r = 0; r < examples; ++r) {
+        symbols[r] = random() % vocab;
         next[r] = (7 * symbols[r] + 3) % vocab;
       }
-      Model m{.n = n, .logit_multiplier = static_cast<float>(plan.model.logit_multiplier.value)};
+      Model m;
+      m.n = static_cast<Size>(n);
+      m.logit_multiplier = static_cast<float>(plan.model.logit_multiplier.value);
       const auto set_up = [&](Tensor& t, const char* name) {
         const scalewise::Entry& e = plan.at(name);
         const double factor = forgotten ? 1 : e.learning_rate.value;
-        init(t, static_cast<std::size_t>(e.rows * e.columns), 0.25 * std_dev(e.init_variance),
+        init(t, static_cast<Size>(e.rows * e.columns), 0.25 * std_dev(e.init_variance),
              0.01 * factor, random);
       };
       set_up(m.embedding, "token_embedding");

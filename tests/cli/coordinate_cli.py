@@ -18,7 +18,7 @@ COMMON = ["--head-dim", "8", "--seq", "16", "--batch", "4", "--steps", "3", "--s
 SIZES = ["--sizes", "16,32,64,128"]
 WIDTHS = [*COMMON, *SIZES]
 HEADS = [*WIDTHS, "--head-dim", "0", "--heads", "2"]
-DEPTHS = [*COMMON, "--axis", "depth", "--sizes", "2,4,8,16", "--width", "32", "--seeds", "8"]
+DEPTHS = [*COMMON, "--axis", "depth", "--sizes", "4,8,16,32", "--width", "32", "--seeds", "8"]
 
 # What has to pass, each with its own options.
 RULES = [["maximal-update"], ["maximal-update", "--set", "table=3"], ["maximal-update", "--set", "table=9"],
