@@ -135,6 +135,10 @@ TEST_CASE("Every size is run at the best rate of the first", "[check]") {
   CHECK(found.at(16) == std::pair(-2L, 5L));
   CHECK(found.at(32) == std::pair(-2L, 4L));
   CHECK(found.at(64) == std::pair(-2L, 4L));
+  const auto low =
+      ranges(finish({16, 32}, 1, bowl_at([](long size, long) { return size == 16 ? -4.0 : 1.0; })));
+  CHECK(low.at(16) == std::pair(-5L, 2L));
+  CHECK(low.at(32) == std::pair(-4L, 2L));
 }
 
 TEST_CASE("Divergence sends the grid down, and the grid ends", "[check]") {
