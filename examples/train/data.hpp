@@ -17,6 +17,11 @@
 #include "scalewise/nn/transformer.hpp"
 #include "train/settings.hpp"
 
+namespace scalewise::nn {
+template <class Scalar>
+class Transformer;  // defined where a model is measured
+}
+
 namespace scalewise::train {
 
 /// Data of either kind, in two parts. A batch depends on seed and step only.
