@@ -106,6 +106,9 @@ set(SCALEWISE_NN_HEADERS
 
 # Public headers of the checks; they need nlohmann-json, and neither Eigen nor nn/.
 set(SCALEWISE_CHECK_HEADERS
+  include/scalewise/check/alignment.hpp
+  include/scalewise/check/estimate.hpp
   include/scalewise/check/figure.hpp
+  include/scalewise/check/matrix_view.hpp
   include/scalewise/check/verdict.hpp
 )
