@@ -110,5 +110,7 @@ set(SCALEWISE_CHECK_HEADERS
   include/scalewise/check/estimate.hpp
   include/scalewise/check/figure.hpp
   include/scalewise/check/matrix_view.hpp
+  include/scalewise/check/profile.hpp
+  include/scalewise/check/tangent_kernel.hpp
   include/scalewise/check/verdict.hpp
 )

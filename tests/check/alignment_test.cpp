@@ -15,9 +15,9 @@
 namespace {
 
 using namespace scalewise::check;
-using scalewise::test::error_message;
 using Catch::Matchers::WithinAbs;
 using Catch::Matchers::WithinRel;
+using scalewise::test::error_message;
 
 struct Matrix {
   std::size_t rows, columns;

@@ -68,8 +68,8 @@ inline Alignment alignment(const AlignmentNorms& norms) {
                         const std::vector<double>& inputs) {
     std::vector<double> exponents(rows);
     for (std::size_t i = 0; i < rows; ++i) {
-      exponents[i] = alignment_exponent(products[i], matrix, inputs[i],
-                                        static_cast<double>(norms.fan_in));
+      exponents[i] =
+          alignment_exponent(products[i], matrix, inputs[i], static_cast<double>(norms.fan_in));
     }
     return estimate(exponents);
   };
@@ -209,7 +209,7 @@ class Alignments {
 
   /// Mean over layers of one exponent, such as &Alignment::alpha, at a step from 1 to steps().
   Estimate over_layers(const std::string& matrix, std::size_t step,
-                       Estimate Alignment::* exponent) const {
+                       Estimate Alignment::*exponent) const {
     std::vector<double> layers;
     const auto found = matrices_.find(matrix);
     if (found != matrices_.end() && step >= 1 && step <= found->second.size()) {
@@ -219,7 +219,7 @@ class Alignments {
   }
 
   /// That mean, averaged over steps by loss_weighted_mean.
-  std::optional<double> weighted(const std::string& matrix, Estimate Alignment::* exponent) const {
+  std::optional<double> weighted(const std::string& matrix, Estimate Alignment::*exponent) const {
     std::vector<double> of_steps;
     for (std::size_t t = 1; t <= steps(); ++t) {
       of_steps.push_back(over_layers(matrix, t, exponent).mean);
@@ -228,7 +228,7 @@ class Alignments {
   }
 
  private:
-  std::vector<double> losses_;                                          // steps + 1
+  std::vector<double> losses_;                                           // steps + 1
   std::map<std::string, std::vector<std::vector<Alignment>>> matrices_;  // [step - 1][layer]
 };
 
