@@ -16,6 +16,11 @@
 #include "scalewise/io/bytes.hpp"
 #include "train/settings.hpp"
 
+namespace scalewise::nn {
+template <class Scalar>
+class Transformer;
+}  // namespace scalewise::nn
+
 namespace scalewise::train {
 
 /// Data of either kind, in two parts. A batch depends on seed and step only.
