@@ -107,8 +107,12 @@ set(SCALEWISE_NN_HEADERS
 # Public headers of the checks; they need nlohmann-json, and neither Eigen nor nn/.
 set(SCALEWISE_CHECK_HEADERS
   include/scalewise/check/alignment.hpp
+  include/scalewise/check/axis_tics.hpp
+  include/scalewise/check/curve.hpp
   include/scalewise/check/estimate.hpp
   include/scalewise/check/figure.hpp
+  include/scalewise/check/gnuplot.hpp
+  include/scalewise/check/gnuplot_text.hpp
   include/scalewise/check/matrix_view.hpp
   include/scalewise/check/profile.hpp
   include/scalewise/check/tangent_kernel.hpp

@@ -70,9 +70,12 @@ Row row_of(Row row, const Average& average) {
 }
 
 check::Panel panel(const char* name, const Runs& runs, Exponent exponent) {
-  check::Panel panel{.title = name, .x_label = "step", .y_label = name};
+  check::Panel panel;
+  panel.title = panel.y_label = name;
+  panel.x_label = "step";
   for (const std::string& matrix : runs[0].matrices()) {
-    check::Curve curve{.label = matrix};
+    check::Curve curve;
+    curve.label = matrix;
     for (std::size_t t = 1; t <= runs[0].steps(); ++t) {
       curve.x.push_back(static_cast<double>(t));
       curve.y.push_back(at_step(runs, matrix, t, exponent).mean);
@@ -96,7 +99,8 @@ Report run(const Experiment& e) {
   }
   progress.clear();
 
-  Report report{.program = "alignment"};
+  Report report;
+  report.program = "alignment";
   Section averages{"averages", "Alignment exponents, mean over layers and seeds", {}};
   Section all{"steps", "", {}, false};
   Section losses{"losses", "", {}, false};

@@ -131,18 +131,22 @@ void offer(check::Curve& curve, double x, const check::Estimate& e) {
 }
 
 Report report_of(const Experiment& e, std::map<long, Measured>& measured) {
-  Report report{.program = "empirical_ntk"};
+  Report report;
+  report.program = "empirical_ntk";
   Section groups{"groups", "Share of the kernel's trace at the start, and movement of weights", {}};
   Section steps{"steps", "Change of the kernel and of all weights since the start", {}};
-  check::Curve drift{.label = "kernel"};
-  check::Curve movement{.label = "weights"};
-  std::vector<check::Panel> panels{
-      {.title = "in training", .x_label = "step", .y_label = "drift of the kernel", .log_y = true},
-      {.title = "after the last step",
-       .x_label = e.axis,
-       .y_label = "relative change",
-       .log_x = true,
-       .log_y = true}};
+  check::Curve drift;
+  drift.label = "kernel";
+  check::Curve movement;
+  movement.label = "weights";
+  std::vector<check::Panel> panels(2);
+  panels[0].title = "in training";
+  panels[0].x_label = "step";
+  panels[0].y_label = "drift of the kernel";
+  panels[1].title = "after the last step";
+  panels[1].x_label = e.axis;
+  panels[1].y_label = "relative change";
+  panels[0].log_x = panels[0].log_y = panels[1].log_x = panels[1].log_y = true;
   for (auto& [size, m] : measured) {
     for (const auto& [group, shares] : m.shares) {
       Row row{{e.axis, size}, {"group", group}};
@@ -150,7 +154,8 @@ Report report_of(const Experiment& e, std::map<long, Measured>& measured) {
       put(row, "movement", check::estimate(m.movements[group]));
       groups.rows.push_back(row);
     }
-    check::Curve curve{.label = e.axis + " " + std::to_string(size)};
+    check::Curve curve;
+    curve.label = e.axis + " " + std::to_string(size);
     for (const auto& [step, drifts] : m.drift) {
       Row row{{e.axis, size}, {"step", step}};
       put(row, "loss", check::estimate(m.loss[step]));

@@ -75,7 +75,8 @@ check::Estimate growth(const check::Profile& profile, const std::vector<std::str
 check::Curve curve(const std::string& label, const check::Profile& profile,
                    const std::vector<std::string>& along,
                    check::Estimate check::Profile::Row::*quantity) {
-  check::Curve c{.label = label};
+  check::Curve c;
+  c.label = label;
   for (std::size_t i = 0; i < along.size(); ++i) {
     const check::Estimate e = profile.at(along[i]).*quantity;
     const double error = std::isfinite(e.standard_error) ? e.standard_error : 0;
@@ -102,13 +103,15 @@ Report run(const Experiment& e) {
 
   Section places{"places", "Variance and token correlation, mean over seeds", {}};
   Section growths{"growth", "Growth of the stream's variance per layer", {}};
-  Report report{.program = "signal_propagation"};
+  Report report;
+  report.program = "signal_propagation";
   using Moment = check::Profile::Row;
-  const std::string layer = "layer";
-  std::vector<check::Panel> panels{
-      {.title = "forward", .x_label = layer, .y_label = "variance of the stream", .log_y = true},
-      {.title = "backward", .x_label = layer, .y_label = "variance of its gradient", .log_y = true},
-      {.title = "correlation", .x_label = layer, .y_label = "correlation of tokens"}};
+  std::vector<check::Panel> panels(3);
+  for (check::Panel& panel : panels) panel.x_label = "layer";
+  panels[0].title = "variance of the stream";
+  panels[1].title = "variance of its gradient";
+  panels[2].title = "correlation of tokens";
+  panels[0].log_y = panels[1].log_y = true;
   for (const auto& [size, m] : measured) {
     for (const std::string& place : m.forward.places()) {
       const Moment forward = m.forward.at(place);

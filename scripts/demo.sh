@@ -18,6 +18,7 @@ if [ -z "${SCALEWISE_PLAN:-}" ]; then
   first=no
   if [ ! -e build/release/build.ninja ]; then
     install_build_packages
+    try_install_gnuplot
     first=yes
   fi
   if [ ! -x "$plan" ] || [ -n "$(find include examples cmake -newer "$plan" -print -quit)" ]; then

@@ -119,6 +119,7 @@ print_ctest_summaries() {
 
 install_build_packages
 install_test_packages
+try_install_gnuplot
 mkdir -p "$logs"
 
 sanitizer_option=()

@@ -40,7 +40,7 @@ inline std::string escaped(std::string_view text, std::string_view special,
 }
 
 inline std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   return "\"" + escaped(text, "\"", "\"") + "\"";
 }
 
