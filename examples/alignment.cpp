@@ -117,7 +117,8 @@ Report run(const Experiment& e) {
       averages.rows.push_back(
           row_of(row("by loss"), [&](Exponent x) { return by_loss(of_size, matrix, x); }));
       for (std::size_t t = 1; t <= of_size[0].steps(); ++t) {
-        all.rows.push_back(step_row(Row{{e.axis, size}, {"matrix", matrix}, {"step", t}}, t));
+        const auto step = static_cast<long>(t);
+        all.rows.push_back(step_row(Row{{e.axis, size}, {"matrix", matrix}, {"step", step}}, t));
       }
     }
     for (std::size_t t = 0; t <= of_size[0].steps(); ++t) {
@@ -126,7 +127,7 @@ Report run(const Experiment& e) {
       for (const double loss : of_seeds) {
         if (!std::isfinite(loss)) report.verdict = check::Verdict::fail;
       }
-      Row row{{e.axis, size}, {"step", t}};
+      Row row{{e.axis, size}, {"step", static_cast<long>(t)}};
       put(row, "loss", check::estimate(of_seeds));
       losses.rows.push_back(row);
     }
@@ -151,8 +152,7 @@ int main(int argc, char** argv) {
   defaults.sizes = {64, 128, 256};
   defaults.seeds = 3;
   defaults.model.steps = 20;
-  return run_program(
-      argc, argv, "alignment",
-      "Alignment exponents alpha, omega and nu of every kind of matrix in training.", defaults,
-      [](CLI::App&) {}, run);
+  return run_program(argc, argv, "alignment",
+                     "Alignment exponents alpha, omega and nu of every kind of matrix in training.",
+                     defaults, {}, run);
 }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "check/network.hpp"
 #include "check/program.hpp"
 #include "scalewise/check/tangent_kernel.hpp"
 #include "train/progress.hpp"
@@ -215,16 +216,11 @@ int main(int argc, char** argv) {
   defaults.seeds = 3;
   defaults.model.steps = 32;
   Outputs outputs;
-  const auto more = [&](CLI::App& app) {
-    app.add_option("--inputs", outputs.sequences, "sequences whose last logits are looked at")
-        ->capture_default_str()
-        ->group("Kernel");
-    app.add_option("--outputs", outputs.tokens, "logits of each, of the most frequent bytes")
-        ->capture_default_str()
-        ->group("Kernel");
-  };
+  const std::vector<OwnOption> own{
+      {"--inputs", &outputs.sequences, "sequences whose last logits are looked at"},
+      {"--outputs", &outputs.tokens, "logits of each, of the most frequent bytes"}};
   return run_program(
       argc, argv, "empirical_ntk",
       "The exact tangent kernel of some logits, its drift and the weights' movement.", defaults,
-      more, [&](const Experiment& e) { return run(e, outputs); });
+      own, [&](const Experiment& e) { return run(e, outputs); });
 }

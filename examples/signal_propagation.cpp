@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "check/network.hpp"
 #include "check/program.hpp"
 #include "scalewise/check/profile.hpp"
 #include "train/progress.hpp"
@@ -148,8 +149,7 @@ int main(int argc, char** argv) {
   Experiment defaults;
   defaults.sizes = {64, 128, 256};
   defaults.model.depth = 6;
-  return run_program(
-      argc, argv, "signal_propagation",
-      "Variance and token correlation through the layers of untrained models.", defaults,
-      [](CLI::App&) {}, run);
+  return run_program(argc, argv, "signal_propagation",
+                     "Variance and token correlation through the layers of untrained models.",
+                     defaults, {}, run);
 }
