@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -112,8 +113,10 @@ void measure(const Experiment& e, const Outputs& outputs, const train::Settings&
   for (long t = 1; t <= e.model.steps; ++t) {
     network.step();
     if (looked_at(t, e.model.steps)) {
-      const std::vector<double> total = kernel_of(network, outputs).total(weights);
       m.loss[t].push_back(network.loss());
+      // Logits that are not finite have no gradient.
+      std::vector<double> total(first_total.size(), std::numeric_limits<double>::quiet_NaN());
+      if (std::isfinite(m.loss[t].back())) total = kernel_of(network, outputs).total(weights);
       m.drift[t].push_back(check::relative_change<double>(first_total, total));
       m.distance[t].push_back(check::kernel_distance(first_total, total));
       m.movement[t].push_back(check::relative_change<float>(initial, network.values()));

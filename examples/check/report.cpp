@@ -19,11 +19,14 @@ namespace scalewise::experiment {
 
 namespace {
 
-std::string text_of(const Cell& cell) {
+/// Four digits for people, all of them for programs.
+std::string text_of(const Cell& cell, TableFormat format) {
   if (const auto* text = std::get_if<std::string>(&cell)) return *text;
   if (const auto* whole = std::get_if<long>(&cell)) return std::to_string(*whole);
   const double number = std::get<double>(cell);
-  if (!std::isfinite(number)) return "-";
+  const bool people = format == TableFormat::text;
+  if (!std::isfinite(number)) return people ? "-" : "";
+  if (!people) return train::text_of(number);
   char text[32];
   std::snprintf(text, sizeof(text), "%.4g", number);
   return text;
@@ -35,7 +38,7 @@ std::string render(const Section& section, TableFormat format) {
   for (const auto& [name, value] : section.rows[0]) table.header.push_back(name);
   for (const Row& row : section.rows) {
     std::vector<std::string> cells;
-    for (const auto& [name, value] : row) cells.push_back(text_of(value));
+    for (const auto& [name, value] : row) cells.push_back(text_of(value, format));
     table.rows.push_back(std::move(cells));
   }
   return scalewise::render(table, format);
@@ -44,15 +47,17 @@ std::string render(const Section& section, TableFormat format) {
 /// What is not finite becomes null.
 nlohmann::ordered_json json_of(const Report& report, const Experiment& e) {
   nlohmann::ordered_json json{{"schema", "scalewise." + report.program + "/1"},
-                              {"rule", e.model.rule},
-                              {"optimizer", e.model.optimizer},
-                              {"rate", e.model.rate},
-                              {"axis", e.axis},
-                              {"sizes", e.sizes},
-                              {"seeds", e.seeds},
-                              {"steps", e.model.steps},
-                              {"batch", e.model.batch},
-                              {"seq", e.model.seq}};
+                              {"settings",
+                               {{"rule", e.model.rule},
+                                {"set", e.model.set},
+                                {"optimizer", e.model.optimizer},
+                                {"rate", e.model.rate},
+                                {"axis", e.axis},
+                                {"sizes", e.sizes},
+                                {"seeds", e.seeds},
+                                {"steps", e.model.steps},
+                                {"batch", e.model.batch},
+                                {"seq", e.model.seq}}}};
   for (const Section& section : report.sections) {
     auto& rows = json[section.name] = nlohmann::ordered_json::array();
     for (const Row& row : section.rows) {
