@@ -8,6 +8,7 @@
 
 import csv
 import json
+import math
 import pathlib
 import subprocess
 import sys
@@ -126,6 +127,15 @@ class CheckPrograms(unittest.TestCase):
             self.assertLess(abs(row["correlation"]), 1)
         for row in result["growth"]:
             self.assertGreater(row["backward"], 0)
+
+    def test_variance_behind_an_mlp(self):
+        """With fan-in variances an MLP returns the second moment of GELU of a standard normal:
+        1/4 + asin(1/2)/(2 pi) + 1/(2 pi sqrt 3) = 0.4252, exactly on average over weights."""
+        expected = 1 / 4 + math.asin(1 / 2) / (2 * math.pi) + 1 / (2 * math.pi * math.sqrt(3))
+        result = self.json_of("signal_propagation", "--rule", "standard", "--sizes", 32, "--seeds", 12)
+        row = next(row for row in result["places"] if row["place"] == "layer.0.mlp.output")
+        self.assertLess(row["variance_se"], 0.03)
+        self.assertLess(abs(row["variance"] + row["mean"]**2 - expected), 5 * row["variance_se"])
 
     def test_skip_alone_keeps_variance_and_gradient(self):
         """Branches of gain zero: the stream and its gradient are the same everywhere."""

@@ -30,8 +30,9 @@ struct Alignment {
 /// Equation: ‖x W‖/√fan_out = fan_in^e · ‖W‖_F/√(fan_out fan_in) · ‖x‖/√fan_in, solved for e
 /// Source:   Shigida, Hanin, Gromov 2026 (arXiv:2604.27077v2), Definition 3.1, after Everett et al.
 ///           2024 (arXiv:2407.05872); all norms are Euclidean, ‖W‖_F over all entries.
-/// Accuracy: at most 1, reached where W has rank one and x lies along it; 1/2 up to 1/log(fan_in)
-///           where x and W are independent; not a number where a norm is 0.
+/// Accuracy: at most 1, reached where W has rank one and x lies along it; 1/2 on average where x and
+///           W are independent; a product that is c times longer than that has log c/log(fan_in)
+///           more. Not a number where a norm is 0.
 /// Requires: fan_in above 1.
 inline double alignment_exponent(double product_norm, double matrix_norm, double input_norm,
                                  double fan_in) {
