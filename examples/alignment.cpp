@@ -8,7 +8,6 @@
 
 #include <cmath>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,6 +85,51 @@ check::Panel panel(const char* name, const Runs& runs, Exponent exponent) {
   return panel;
 }
 
+/// What the report is made of.
+struct Sections {
+  Section averages{"averages", "Alignment exponents, mean over layers and seeds"};
+  Section steps{.name = "steps", .caption = "", .in_text = false};
+  Section losses{.name = "losses", .caption = "", .in_text = false};
+};
+
+void add_matrix(const Row& begin, const Runs& runs, const std::string& matrix, Sections& sections) {
+  const auto at = [&](std::size_t step) {
+    return [&, step](Exponent x) { return at_step(runs, matrix, step, x); };
+  };
+  const auto row = [&](const char* name, const Value& value) {
+    Row first = begin;
+    first.emplace_back("matrix", matrix);
+    first.emplace_back(name, value);
+    return first;
+  };
+  const std::size_t steps = runs[0].steps();
+  std::vector<Row>& averages = sections.averages.rows;
+  averages.push_back(row_of(row("average", "first step"), at(1)));
+  averages.push_back(row_of(row("average", "last step"), at(steps)));
+  averages.push_back(
+      row_of(row("average", "by loss"), [&](Exponent x) { return by_loss(runs, matrix, x); }));
+  for (std::size_t t = 1; t <= steps; ++t) {
+    sections.steps.rows.push_back(row_of(row("step", static_cast<long>(t)), at(t)));
+  }
+}
+
+/// Returns: whether all losses are finite.
+bool add_losses(const Row& begin, const Runs& runs, Sections& sections) {
+  bool finite = true;
+  for (std::size_t t = 0; t <= runs[0].steps(); ++t) {
+    std::vector<double> of_seeds;
+    for (const auto& run : runs) {
+      of_seeds.push_back(run.losses()[t]);
+      finite = finite && std::isfinite(of_seeds.back());
+    }
+    Row row = begin;
+    row.emplace_back("step", static_cast<long>(t));
+    put(row, "loss", check::estimate(of_seeds));
+    sections.losses.rows.push_back(row);
+  }
+  return finite;
+}
+
 Report run(const Experiment& e) {
   const long steps = e.model.steps;
   train::Progress progress(0, e.seeds * static_cast<long>(e.sizes.size()) * steps, e.model.quiet);
@@ -101,46 +145,23 @@ Report run(const Experiment& e) {
 
   Report report;
   report.program = "alignment";
-  Section averages{"averages", "Alignment exponents, mean over layers and seeds", {}};
-  Section all{"steps", "", {}, false};
-  Section losses{"losses", "", {}, false};
+  report.reason = "all losses are finite; what exponents should be is not judged";
+  Sections sections;
   for (const auto& [size, of_size] : runs) {
+    const Row begin{{e.axis, size}};
     for (const std::string& matrix : of_size[0].matrices()) {
-      const auto row = [&](const std::string& average) {
-        return Row{{e.axis, size}, {"matrix", matrix}, {"average", average}};
-      };
-      const auto step_row = [&](Row begin, std::size_t t) {
-        return row_of(std::move(begin), [&](Exponent x) { return at_step(of_size, matrix, t, x); });
-      };
-      averages.rows.push_back(step_row(row("first step"), 1));
-      averages.rows.push_back(step_row(row("last step"), static_cast<std::size_t>(steps)));
-      averages.rows.push_back(
-          row_of(row("by loss"), [&](Exponent x) { return by_loss(of_size, matrix, x); }));
-      for (std::size_t t = 1; t <= of_size[0].steps(); ++t) {
-        const auto step = static_cast<long>(t);
-        all.rows.push_back(step_row(Row{{e.axis, size}, {"matrix", matrix}, {"step", step}}, t));
-      }
+      add_matrix(begin, of_size, matrix, sections);
     }
-    for (std::size_t t = 0; t <= of_size[0].steps(); ++t) {
-      std::vector<double> of_seeds;
-      for (const auto& run : of_size) of_seeds.push_back(run.losses()[t]);
-      for (const double loss : of_seeds) {
-        if (!std::isfinite(loss)) report.verdict = check::Verdict::fail;
-      }
-      Row row{{e.axis, size}, {"step", static_cast<long>(t)}};
-      put(row, "loss", check::estimate(of_seeds));
-      losses.rows.push_back(row);
-    }
+    if (add_losses(begin, of_size, sections)) continue;
+    report.verdict = check::Verdict::fail;
+    report.reason = "a loss is not finite";
   }
-  report.sections = {averages, all, losses};
+  report.sections = {sections.averages, sections.steps, sections.losses};
   const long largest = e.sizes.back();
   report.figure.title = e.model.rule + ", " + e.axis + " " + std::to_string(largest);
   for (const auto& [name, exponent] : exponents) {
     report.figure.panels.push_back(panel(name, runs[largest], exponent));
   }
-  report.reason = report.verdict == check::Verdict::fail
-                      ? "a loss is not finite"
-                      : "all losses are finite; what exponents should be is not judged";
   return report;
 }
 

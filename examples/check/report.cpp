@@ -20,7 +20,7 @@ namespace scalewise::experiment {
 namespace {
 
 /// Four digits for people, all of them for programs.
-std::string text_of(const Cell& cell, TableFormat format) {
+std::string text_of(const Value& cell, TableFormat format) {
   if (const auto* text = std::get_if<std::string>(&cell)) return *text;
   if (const auto* whole = std::get_if<long>(&cell)) return std::to_string(*whole);
   const double number = std::get<double>(cell);

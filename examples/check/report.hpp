@@ -18,8 +18,9 @@ namespace scalewise::experiment {
 
 struct Experiment;
 
-using Cell = std::variant<std::string, long, double>;
-using Row = std::vector<std::pair<std::string, Cell>>;  // all rows of a section have the same names
+using Value = std::variant<std::string, long, double>;
+using Row =
+    std::vector<std::pair<std::string, Value>>;  // all rows of a section have the same names
 
 struct Section {
   std::string name;     // of the CSV file and in JSON
