@@ -19,8 +19,8 @@ namespace scalewise::experiment {
 
 using Array = check::MatrixView<float>;
 
-/// One model in single precision that learns a text, and a fixed batch of the text's validation part
-/// to look at it.
+/// One model in single precision that learns a text, and a fixed batch of the text's validation
+/// part to look at it.
 class Network {
  public:
   /// Reads the data, makes the plan, and draws the initial values of the settings' seed.

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What a program that checks a rule hands over: rows of numbers as text, CSV and JSON, and a picture.
-// Library check_reference.
+// What a program that checks a rule hands over: rows of numbers as text, CSV and JSON, and a
+// picture. Library check_reference.
 #pragma once
 
 #include <string>

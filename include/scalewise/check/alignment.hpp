@@ -30,8 +30,8 @@ struct Alignment {
 /// Equation: ‖x W‖/√fan_out = fan_in^e · ‖W‖_F/√(fan_out fan_in) · ‖x‖/√fan_in, solved for e
 /// Source:   Shigida, Hanin, Gromov 2026 (arXiv:2604.27077v2), Definition 3.1, after Everett et al.
 ///           2024 (arXiv:2407.05872); all norms are Euclidean, ‖W‖_F over all entries.
-/// Accuracy: at most 1, reached where W has rank one and x lies along it; 1/2 on average where x and
-///           W are independent; a product that is c times longer than that has log c/log(fan_in)
+/// Accuracy: at most 1, reached where W has rank one and x lies along it; 1/2 on average where x
+///           and W are independent; a product that is c times longer than that has log c/log(fan_in)
 ///           more. Not a number where a norm is 0.
 /// Requires: fan_in above 1.
 inline double alignment_exponent(double product_norm, double matrix_norm, double input_norm,
@@ -158,7 +158,8 @@ Alignment alignment(const MatrixView<Scalar>& w0, const MatrixView<Scalar>& dw,
 
 /// Mean over steps in which a step weighs as much as it lowers the loss.
 /// Equation: Σ_t w_t e_t / Σ_t w_t, w_t = max(0, min_{s<t} L_s - L_t)
-/// Source:   arXiv:2604.27077v2, section 4.3 and Figure 5: "if we weight them by the loss decrease".
+/// Source:   arXiv:2604.27077v2, section 4.3 and Figure 5: "if we weight them by the loss
+///           decrease".
 /// Shapes:   exponents (steps), losses (steps + 1): the first is from before the first step
 /// Returns:  nothing where no step with a finite exponent lowers the loss.
 /// Differs:  the paper does not say what a step counts that raises the loss: here 0, and the next

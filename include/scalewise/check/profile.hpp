@@ -18,8 +18,9 @@ namespace scalewise::check {
 
 /// Mean and variance of the entries of an activation, or of a gradient, and the correlation of its
 /// tokens.
-/// Equation: variance = E (x_tc - mean)²; correlation = E_{t≠u} (x_tc - mean)(x_uc - mean)/variance,
-///           t and u tokens of one sequence, averages over sequences, tokens and features
+/// Equation: variance = E (x_tc - mean)²;
+///           correlation = E_{t≠u} (x_tc - mean)(x_uc - mean)/variance, t and u tokens of one
+///           sequence; averages over sequences, tokens and features
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), Appendix O; the mean is over all entries.
 /// Not a number: the correlation of single tokens or of a constant.
 struct Moments {

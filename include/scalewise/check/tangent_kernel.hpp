@@ -152,8 +152,8 @@ inline void require_same_size(std::size_t a, std::size_t b) {
 
 }  // namespace detail
 
-/// How far numbers have moved, relative to where they began; of a kernel its drift, of weights their
-/// movement.
+/// How far numbers have moved, relative to where they began; of a kernel its drift, of weights
+/// their movement.
 /// Equation: ‖b - a‖/‖a‖, Euclidean (for matrices: Frobenius) norms
 template <class Scalar>
 double relative_change(std::span<const Scalar> a, std::span<const Scalar> b) {
