@@ -40,7 +40,7 @@ double measure(Network& network, Measured& m) {
   return network.observe(
       [&](std::string_view name, bool gradient, const Array& values) {
         if (!shown(name)) return;
-        check::Moments of = check::moments(values, network.sequences());
+        check::TokenMoments of = check::token_moments(values, network.sequences());
         const auto tokens = static_cast<double>(values.rows);
         if (gradient) of.mean *= tokens, of.variance *= tokens * tokens;
         m.finite = m.finite && std::isfinite(of.variance);

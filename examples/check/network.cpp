@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "check/logit_gradient.hpp"
+#include "check/network_plan.hpp"
 #include "scalewise/nn/initialize.hpp"
 #include "scalewise/nn/optimizer.hpp"
 #include "scalewise/nn/transformer.hpp"
@@ -38,7 +39,7 @@ struct Network::Parts {
   explicit Parts(const train::Settings& s)
       : settings(s),
         data(train::read_text(s)),
-        plan(train::plan_of(s, train::data_shape(s, data))),
+        plan(network_plan(s, data)),
         model(plan, train::config_of(s)),
         optimizer(plan, train::optimizer_of(s)),
         schedule(train::schedule_of(s)),

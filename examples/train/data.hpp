@@ -18,8 +18,8 @@
 
 namespace scalewise::nn {
 template <class Scalar>
-class Transformer;
-}  // namespace scalewise::nn
+class Transformer;  // defined where a model is measured
+}
 
 namespace scalewise::train {
 

@@ -54,14 +54,6 @@ class Progress {
     std::fprintf(stderr, "%s\n", text.c_str());
   }
 
-  void clear() {
-    if (visible_) std::fputs("\r\x1b[K", stderr);
-    visible_ = false;
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-
   static bool is_terminal() {
 #if defined(_WIN32)
     return ::_isatty(::_fileno(stderr)) != 0;
@@ -69,6 +61,14 @@ class Progress {
     return ::isatty(STDERR_FILENO) != 0;
 #endif
   }
+
+  void clear() {
+    if (visible_) std::fputs("\r\x1b[K", stderr);
+    visible_ = false;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
 
   std::string bar(long done) const {
     constexpr long width = 20;

@@ -20,8 +20,8 @@ using Catch::Matchers::WithinRel;
 using scalewise::test::error_message;
 
 template <class Scalar>
-Moments moments_of(const std::vector<Scalar>& x, std::size_t columns, std::size_t sequences) {
-  return moments(MatrixView<Scalar>{x.data(), x.size() / columns, columns}, sequences);
+TokenMoments moments_of(const std::vector<Scalar>& x, std::size_t columns, std::size_t sequences) {
+  return token_moments(MatrixView<Scalar>{x.data(), x.size() / columns, columns}, sequences);
 }
 
 }  // namespace
@@ -29,7 +29,7 @@ Moments moments_of(const std::vector<Scalar>& x, std::size_t columns, std::size_
 TEST_CASE("Equal tokens have correlation one, whatever the mean") {
   // 2 sequences of 3 tokens of 2 features: 1 and 3 in one sequence, 5 and 7 in the other.
   const std::vector<double> x{1, 3, 1, 3, 1, 3, 5, 7, 5, 7, 5, 7};
-  const Moments m = moments_of(x, 2, 2);
+  const TokenMoments m = moments_of(x, 2, 2);
   CHECK_THAT(m.mean, WithinRel(4, 1e-15));
   CHECK_THAT(m.variance, WithinRel((9 + 1 + 1 + 9) / 4.0, 1e-15));
   CHECK_THAT(m.correlation, WithinRel(1, 1e-15));
@@ -37,7 +37,7 @@ TEST_CASE("Equal tokens have correlation one, whatever the mean") {
 
 TEST_CASE("Opposite tokens of a sequence have correlation minus one") {
   const std::vector<float> x{1, 2, -1, -2, 3, -1, -3, 1};
-  const Moments m = moments_of(x, 2, 2);
+  const TokenMoments m = moments_of(x, 2, 2);
   CHECK_THAT(m.mean, WithinAbs(0, 1e-15));
   CHECK_THAT(m.variance, WithinRel(30 / 8.0, 1e-15));
   CHECK_THAT(m.correlation, WithinRel(-1, 1e-15));
@@ -48,7 +48,7 @@ TEST_CASE("Opposite tokens of a sequence have correlation minus one") {
 TEST_CASE("Three tokens, by hand") {
   // One feature, tokens 0, 3, 6: mean 3, deviations -3, 0, 3, products of pairs -9, 0, 0.
   const std::vector<double> x{0, 3, 6};
-  const Moments m = moments_of(x, 1, 1);
+  const TokenMoments m = moments_of(x, 1, 1);
   CHECK_THAT(m.variance, WithinRel(6, 1e-15));
   CHECK_THAT(m.correlation, WithinRel(-3 / 6.0, 1e-15));
 }

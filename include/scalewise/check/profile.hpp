@@ -23,7 +23,7 @@ namespace scalewise::check {
 ///           sequence; averages over sequences, tokens and features
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), Appendix O; the mean is over all entries.
 /// Not a number: the correlation of single tokens or of a constant.
-struct Moments {
+struct TokenMoments {
   double mean = 0;
   double variance = 0;
   double correlation = 0;
@@ -34,7 +34,7 @@ struct Moments {
 /// Accuracy: sums in double, about the mean.
 /// Throws:   InvalidInput when the rows are no whole number of sequences, or there are none.
 template <class Scalar>
-Moments moments(const MatrixView<Scalar>& x, std::size_t sequences) {
+TokenMoments token_moments(const MatrixView<Scalar>& x, std::size_t sequences) {
   if (sequences == 0 || x.rows == 0 || x.columns == 0 || x.rows % sequences != 0) {
     throw InvalidInput("activation", std::to_string(x.rows) + " x " + std::to_string(x.columns),
                        "a positive multiple of " + std::to_string(sequences) + " rows");
@@ -43,7 +43,7 @@ Moments moments(const MatrixView<Scalar>& x, std::size_t sequences) {
   const auto size = static_cast<double>(x.rows * x.columns);
   double sum = 0;
   for (std::size_t i = 0; i < x.rows * x.columns; ++i) sum += static_cast<double>(x.data[i]);
-  Moments m;
+  TokenMoments m;
   m.mean = sum / size;
   double squares = 0;
   double products = 0;                       // of all pairs of different tokens: (Σ x)² - Σ x²
@@ -78,7 +78,7 @@ class Profile {
   };
 
   /// One network's moments at one place; places keep the order in which they first come.
-  void add(const std::string& place, const Moments& m) {
+  void add(const std::string& place, const TokenMoments& m) {
     const auto [found, fresh] = samples_.try_emplace(place);
     if (fresh) places_.push_back(place);
     found->second.mean.push_back(m.mean);

@@ -1,0 +1,218 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// What a coordinate check has found, as a table, JSON and pictures.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "check/experiment.hpp"
+#include "scalewise/check/coordinate_check.hpp"
+#include "scalewise/check/figure.hpp"
+#include "scalewise/check/two_widths.hpp"
+#include "scalewise/io/file.hpp"
+#include "scalewise/io/table.hpp"
+
+namespace scalewise::experiment {
+
+struct Findings {
+  check::Records records;
+  check::Report report;
+  std::vector<std::string> optimizer;  // what the read-back of rates, decay and epsilon found
+};
+
+inline std::string signed_text(double x) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%+.2f", x == 0 ? 0 : x);
+  return text;
+}
+
+inline std::string measured_text(const check::Judgement& j) {
+  if (!j.measured) return j.reason.empty() || j.expected ? "zero" : "-";
+  char text[48];
+  std::snprintf(text, sizeof(text), "%s ± %.2f", signed_text(j.measured->slope).c_str(),
+                j.measured->error);
+  return text;
+}
+
+/// Rows of the table: activations at steps 0, 1 and the last, gradients at the first, updates of the
+/// first step, and everything that failed. The JSON has all.
+inline Table slope_table(const check::Report& report) {
+  Table table{{}, {"", "quantity", "step", "slope", "expected", "verdict"}, {}};
+  std::map<check::Quantity, long> last;
+  for (const auto& j : report.judgements) last[j.quantity] = std::max(last[j.quantity], j.step);
+  for (const check::Judgement& j : report.judgements) {
+    if (!j.expected && j.reason != "not finite") continue;
+    const bool activation = j.quantity.signal == check::Signal::value ||
+                            j.quantity.signal == check::Signal::change;
+    const long first = j.quantity.signal == check::Signal::update ? 1 : 0;
+    const bool shown = activation ? j.step <= 1 || j.step == last[j.quantity] : j.step == first;
+    if (!shown && j.verdict != check::Verdict::fail) continue;
+    table.rows.push_back({std::string(word(check::signal_words, j.quantity.signal)),
+                          j.quantity.name, std::to_string(j.step), measured_text(j),
+                          j.expected ? check::detail::band_text(*j.expected) : "-",
+                          std::string(to_string(j.verdict)) +
+                              (j.verdict == check::Verdict::fail ? ": " + j.reason : "")});
+  }
+  return table;
+}
+
+inline std::string two_widths_text(const check::Records& records) {
+  const check::TwoWidths t = check::two_widths(records);
+  if (t.modules == 0) return {};
+  char text[200];
+  std::snprintf(text, sizeof(text),
+                "mean |x| at sizes %ld and %ld within a factor of 1.2, steps 1 to 3 (the criterion of "
+                "microsoft/mup): %zu of %zu",
+                t.small, t.large, t.met, t.modules);
+  std::string line = text;
+  if (!t.worst.empty()) {
+    std::snprintf(text, sizeof(text), "; farthest %s, %.3g at step %ld", t.worst.c_str(),
+                  t.worst_ratio, t.worst_step);
+    line += text;
+  }
+  return line;
+}
+
+inline nlohmann::ordered_json to_json(const Experiment& e, const Findings& found) {
+  nlohmann::ordered_json json{{"schema", "scalewise.coordinate_check/1"},
+                              {"rule", e.model.rule},
+                              {"optimizer", e.model.optimizer},
+                              {"axis", e.axis},
+                              {"sizes", e.sizes},
+                              {"seeds", e.seeds},
+                              {"steps", e.model.steps},
+                              {"rate", e.model.rate},
+                              {"verdict", to_string(found.report.verdict)},
+                              {"diagnosis", found.report.diagnosis},
+                              {"optimizer_differences", found.optimizer}};
+  const check::TwoWidths t = check::two_widths(found.records);
+  json["two_widths"] = {{"small", t.small},   {"large", t.large}, {"modules", t.modules},
+                        {"met", t.met},       {"worst", t.worst}, {"worst_step", t.worst_step},
+                        {"worst_ratio", t.worst_ratio}};
+  auto& all = json["quantities"] = nlohmann::ordered_json::array();
+  for (const check::Judgement& j : found.report.judgements) {
+    nlohmann::ordered_json item{{"signal", word(check::signal_words, j.quantity.signal)},
+                                {"name", j.quantity.name},
+                                {"step", j.step}};
+    item["slope"] = j.measured ? nlohmann::ordered_json(j.measured->slope) : nullptr;
+    item["error"] = j.measured ? nlohmann::ordered_json(j.measured->error) : nullptr;
+    // null: not predicted; "zero": exactly zero
+    if (!j.expected) {
+      item["expected"] = nullptr;
+    } else if (j.expected->is_zero()) {
+      item["expected"] = "zero";
+    } else {
+      item["expected"] = {j.expected->low, j.expected->high};
+    }
+    item["verdict"] = j.expected ? nlohmann::ordered_json(to_string(j.verdict)) : nullptr;
+    item["reason"] = j.reason;
+    item["sizes"] = j.sizes;
+    item["rms"] = j.values;
+    all.push_back(std::move(item));
+  }
+  return json;
+}
+
+inline void print(const Experiment& e, const Findings& found) {
+  if (e.format == "json") {
+    std::cout << to_json(e, found).dump(1) << '\n';
+    return;
+  }
+  std::cout << render(slope_table(found.report), TableFormat::text) << '\n'
+            << two_widths_text(found.records) << '\n';
+  if (!found.optimizer.empty()) {
+    std::cout << "the optimizer is not set as the plan says, in " << found.optimizer.size()
+              << " places; the first: " << found.optimizer.front() << '\n';
+  }
+  if (!found.report.diagnosis.empty()) std::cout << found.report.diagnosis << '\n';
+  std::cout << "verdict: " << to_string(found.report.verdict) << '\n';
+}
+
+/// The curve of one judgement: means over seeds, with the range.
+inline check::Curve measured_curve(const check::Judgement& j) {
+  std::map<double, std::vector<double>> by_size;
+  for (std::size_t i = 0; i < j.sizes.size(); ++i) by_size[j.sizes[i]].push_back(j.values[i]);
+  check::Curve curve;
+  curve.label = "step " + std::to_string(j.step);
+  for (const auto& [size, values] : by_size) {
+    double log_sum = 0;
+    for (const double v : values) log_sum += std::log(v);
+    curve.x.push_back(size);
+    curve.y.push_back(std::exp(log_sum / static_cast<double>(values.size())));
+    curve.low.push_back(*std::min_element(values.begin(), values.end()));
+    curve.high.push_back(*std::max_element(values.begin(), values.end()));
+  }
+  return curve;
+}
+
+/// Lines of the expected slopes through the first point.
+inline std::vector<check::Curve> expected_curves(const check::Judgement& j,
+                                                 const check::Curve& measured) {
+  std::vector<check::Curve> curves;
+  if (!j.expected || j.expected->is_zero() || measured.x.empty()) return curves;
+  for (const double slope : {j.expected->low, j.expected->high}) {
+    check::Curve line;
+    line.points = false;
+    line.dashed = true;
+    line.label = "expected " + check::detail::slope_text(slope);
+    for (const double x : {measured.x.front(), measured.x.back()}) {
+      line.x.push_back(x);
+      line.y.push_back(measured.y.front() * std::pow(x / measured.x.front(), slope));
+    }
+    curves.push_back(line);
+    if (j.expected->low == j.expected->high) break;
+  }
+  return curves;
+}
+
+inline check::Figure figure_of(const Experiment& e, const Findings& found) {
+  using check::Signal;
+  check::Figure figure;
+  figure.title = e.model.rule + ", " + e.model.optimizer + ": " +
+                 std::string(to_string(found.report.verdict));
+  const std::array<std::pair<Signal, const char*>, 6> panels{
+      {{Signal::value, "attention.output"}, {Signal::value, "mlp.output"},
+       {Signal::value, "logits"},           {Signal::change, "attention.output"},
+       {Signal::change, "mlp.output"},      {Signal::change, "logits"}}};
+  for (const auto& [signal, name] : panels) {
+    check::Panel panel;
+    panel.title = std::string(name) + (signal == Signal::change ? ", change since step 0" : "");
+    panel.x_label = e.axis;
+    panel.y_label = "root mean square";
+    panel.log_x = panel.log_y = true;
+    for (const check::Judgement& j : found.report.judgements) {
+      if (j.quantity.signal != signal || j.quantity.name != name) continue;
+      if (j.step != 0 && j.step != 1 && j.step != e.model.steps) continue;
+      const check::Curve curve = measured_curve(j);
+      panel.curves.push_back(curve);
+      if (j.step != e.model.steps && !(signal == Signal::value && j.step == 0)) continue;
+      for (check::Curve& line : expected_curves(j, curve)) panel.curves.push_back(line);
+    }
+    if (!panel.curves.empty()) figure.panels.push_back(panel);
+  }
+  return figure;
+}
+
+/// coordinate_check.json, .csv, .svg and .png in a folder.
+inline void write(const Experiment& e, const Findings& found) {
+  std::error_code error;
+  std::filesystem::create_directories(e.out, error);
+  const std::string stem = e.out + "/coordinate_check";
+  write_file(stem + ".json", to_json(e, found).dump(1) + "\n");
+  const std::string message = check::write_figure(figure_of(e, found), stem);
+  if (!e.model.quiet) std::cerr << message << '\n';
+}
+
+}  // namespace scalewise::experiment

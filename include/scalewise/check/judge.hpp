@@ -1,0 +1,173 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "scalewise/check/prediction.hpp"
+#include "scalewise/check/records.hpp"
+#include "scalewise/check/slope.hpp"
+#include "scalewise/check/verdict.hpp"
+
+namespace scalewise::check {
+
+/// One quantity at one step, measured and judged.
+/// Units:    slopes of log(root mean square) against log(size)
+struct Judgement {
+  Quantity quantity;
+  long step = 0;
+  std::vector<double> sizes, values;  // one point per run; root mean squares over the tensor
+  std::optional<Band> expected;       // none: recorded, not judged
+  std::optional<Line> measured;       // none: zero, not finite, or too few sizes
+  Verdict verdict = Verdict::inconclusive;
+  std::string reason;  // of what did not pass
+};
+
+/// How far from its prediction a slope may lie, and how wide its interval may be.
+struct Tolerance {
+  // Corrections to the limit of large sizes bend curves by this much at sizes that train in minutes.
+  double slope = 0.1;
+  // Logits and gradients are sums over tokens too, whose correlation depends on the size.
+  double sums = 0.2;
+  // Mistakes move slopes by a half or more; an interval of half that length tells them apart.
+  double error = 0.25;
+
+  double of(const Quantity& quantity) const {
+    return quantity.name == "logits" || quantity.signal == Signal::gradient ? sums : slope;
+  }
+};
+
+/// By how much the slope of an activation may differ after several steps because their updates add
+/// up better at some sizes than at others.
+/// Equation: between √k and k for k updates: ½ log k / log(largest size / smallest size)
+inline double coherence(const Quantity& quantity, long step, double span) {
+  const bool activation = quantity.signal == Signal::value || quantity.signal == Signal::change;
+  return activation && step > 1 ? std::log(static_cast<double>(step)) / 2 / std::log(span) : 0;
+}
+
+namespace detail {
+
+inline std::string slope_text(double slope) {
+  if (slope == -HUGE_VAL) return "zero";
+  const double rounded = std::round(100 * std::abs(slope)) / 100;
+  std::string text = number_text(rounded);
+  if (text.find('.') == std::string::npos) text += ".";
+  while (text.size() - text.find('.') < 3) text += '0';
+  return (slope < 0 && rounded > 0 ? "-" : "+") + text;
+}
+
+inline std::string band_text(const Band& band) {
+  if (band.is_zero()) return "zero";
+  if (band.low == band.high) return slope_text(band.low);
+  return slope_text(band.low) + " to " + slope_text(band.high);
+}
+
+/// The group of a tensor by its name, with or without its layer.
+inline std::optional<Group> group_of(const Plan& plan, const std::string& name) {
+  for (const Entry& entry : plan.entries) {
+    if (entry.name == name || role_name(entry.name) == name) return entry.group;
+  }
+  return {};
+}
+
+}  // namespace detail
+
+/// What the prediction says of a quantity; none for what is not predicted. The gradient of a key's
+/// bias is zero but for rounding, since softmax does not see it, and is passed over.
+inline std::optional<Band> expected_slope(const Prediction& prediction, const Plan& plan,
+                                          const Quantity& quantity, long step) {
+  const std::string role = role_name(quantity.name);
+  if (quantity.signal == Signal::value) return prediction.value(role, step);
+  if (quantity.signal == Signal::change) return prediction.change(role, step);
+  if (role.ends_with("key_bias")) return {};
+  const std::optional<Group> group = detail::group_of(plan, quantity.name);
+  if (!group) return {};
+  if (quantity.signal == Signal::gradient) return prediction.gradient(*group, step);
+  return prediction.update(*group, step);
+}
+
+/// Fits the slope of one quantity at one step.
+inline Judgement measure(const Quantity& quantity, long step, const Records::Runs& runs) {
+  Judgement j;
+  j.quantity = quantity;
+  j.step = step;
+  std::vector<double> x;
+  std::vector<double> y;
+  std::set<long> sizes;
+  std::set<std::uint64_t> seeds;
+  bool finite = true;
+  for (const auto& [run, moments] : runs) {
+    const double rms = moments.rms();
+    j.sizes.push_back(static_cast<double>(run.size));
+    j.values.push_back(rms);
+    sizes.insert(run.size);
+    seeds.insert(run.seed);
+    finite = finite && std::isfinite(rms);
+    if (rms == 0 || !std::isfinite(rms)) continue;
+    x.push_back(std::log(static_cast<double>(run.size)));
+    y.push_back(std::log(rms));
+  }
+  if (!finite) {
+    j.verdict = Verdict::fail;
+    j.reason = "not finite";
+    return j;
+  }
+  constexpr std::size_t least_sizes = 3;
+  constexpr std::size_t least_seeds = 2;
+  constexpr long least_span = 8;
+  if (sizes.size() < least_sizes || seeds.size() < least_seeds ||
+      *sizes.rbegin() < least_span * *sizes.begin()) {
+    j.reason = "needs 3 sizes, the largest 8 times the smallest, and 2 seeds";
+    return j;
+  }
+  if (x.empty()) return j;  // zero everywhere
+  if (x.size() < runs.size()) {
+    j.verdict = Verdict::fail;
+    j.reason = "zero in some runs only";
+    return j;
+  }
+  j.measured = fit_line(x, y);
+  return j;
+}
+
+/// Compares what was measured with what is expected. It passes when the interval of the slope meets
+/// the band, widened by the tolerance, and is narrow enough; it fails when the interval is outside. What training adds fails as well when it surely grows with the size,
+/// even where the rule itself says so.
+inline void judge(Judgement& j, const std::optional<Band>& expected, const Tolerance& tolerance) {
+  j.expected = expected;
+  if (!j.reason.empty() || !expected) return;
+  const auto [smallest, largest] = std::minmax_element(j.sizes.begin(), j.sizes.end());
+  const double strict = tolerance.of(j.quantity);
+  const double allowed = strict + coherence(j.quantity, j.step, *largest / *smallest);
+  const auto fail = [&](const std::string& reason) {
+    j.verdict = Verdict::fail;
+    j.reason = reason;
+  };
+  if (!j.measured || expected->is_zero()) {
+    if (!j.measured && expected->is_zero()) {
+      j.verdict = Verdict::pass;
+    } else {
+      fail(expected->is_zero() ? "expected exactly zero" : "zero");
+    }
+    return;
+  }
+  const double low = j.measured->slope - j.measured->error;
+  const double high = j.measured->slope + j.measured->error;
+  if (j.quantity.signal == Signal::change && low > strict) {
+    fail("grows with the size");
+  } else if (high < expected->low - allowed || low > expected->high + allowed) {
+    fail("expected " + detail::band_text(*expected));
+  } else if (j.measured->error <= tolerance.error) {
+    j.verdict = Verdict::pass;
+  } else {
+    j.reason = "the interval is too wide; more seeds or sizes would narrow it";
+  }
+}
+
+}  // namespace scalewise::check

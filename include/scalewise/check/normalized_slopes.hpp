@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+
+#include "scalewise/check/scales.hpp"
+#include "scalewise/check/slopes_state.hpp"
+
+namespace scalewise::check {
+
+namespace detail {
+
+/// The normalized transformer, walked through with slopes in place of numbers. Every vector along
+/// d_model and every row or column of a matrix has unit length, before and after each step.
+class NormalizedSlopes {
+ public:
+  NormalizedSlopes(const Scales& scales, const Weights& change, const Band& alignment)
+      : s_(scales), change_(change), alignment_(alignment), unit_(-s_.width / 2) {}
+
+  State walk() && {
+    State state;
+    embedding_ = {unit_, moved(Group::token_embedding)};
+    const Band& unbounded = change_[static_cast<std::size_t>(Group::token_embedding)];
+    const Moving shown{unit_, mixture(embedding_.change, unbounded)};  // it may not be there yet
+    stream_ = embedding_;
+    for (int pass = 0; pass < 3; ++pass) blocks();
+    Matrix head = matrix(Group::head);
+    head.omega = {0.5, 1};
+    const Moving raw = head.times(stream_);
+    const Moving logits = product(raw, rescaler(Group::logit_scale));
+    state.activations = {{"embedding", shown},      {"attention.output", attention_},
+                         {"mlp.hidden", hidden_},   {"mlp.output", mlp_},
+                         {"left", stream_},         {"logits", logits}};
+    return state;
+  }
+
+ private:
+  /// What a vector of unit length bounds.
+  Band no_longer_than_unit(const Band& change) const { return bounded(change - unit_) + unit_; }
+
+  /// Entries of a matrix of unit rows or columns.
+  Band moved(Group group) const {
+    return no_longer_than_unit(change_[static_cast<std::size_t>(group)]);
+  }
+
+  Matrix matrix(Group group) const {
+    return {0, unit_, moved(group), s_.width, s_.width, alignment_, 0.5};
+  }
+
+  Moving rescaler(Group group) const {
+    const GroupScale& g = s_.of(group);
+    return {g.multiplier + g.mean, g.multiplier + change_[static_cast<std::size_t>(group)]};
+  }
+
+  void blocks() {
+    const Moving value = matrix(Group::value).times(stream_);
+    // Queries and keys are normalized, so scores are of order one and move by no more.
+    const Band turned = sum(turn(matrix(Group::query).times(stream_)),
+                            turn(matrix(Group::key).times(stream_)),
+                            rescaler(Group::qk_scale).change);
+    const Moving mixed{value.start, sum(value.change, value.start + bounded(turned))};
+    attention_ = matrix(Group::attention_output).times(mixed);
+    const Moving up = product(matrix(Group::mlp_up).times(stream_), rescaler(Group::up_scale));
+    Moving gate = product(matrix(Group::mlp_gate).times(stream_), rescaler(Group::gate_scale));
+    gate.start = gate.start + s_.width / 2;  // the √n of the model's equation
+    gate.change = gate.change + s_.width / 2;
+    hidden_ = product(up, gate);
+    mlp_ = matrix(Group::mlp_down).times(hidden_);
+    const auto step = [&](Group group, const Moving& output) {
+      const Moving length = rescaler(group);
+      return sum(length.start + turn(output), length.change) + unit_;
+    };
+    const Band steps = sum(step(Group::attention_step, attention_), step(Group::mlp_step, mlp_)) +
+                       s_.layers * Band(0.5, 1);
+    stream_ = {unit_, no_longer_than_unit(sum(embedding_.change, steps))};
+  }
+
+  const Scales& s_;
+  const Weights& change_;
+  Band alignment_;
+  Band unit_;  // an entry of a vector of unit length along d_model
+  Moving embedding_, stream_, attention_, hidden_, mlp_;
+};
+
+}  // namespace detail
+
+/// Slopes of a normalized transformer whose weights have moved by `change`. Gradients are not
+/// predicted: only their direction moves anything.
+/// Source:   Shigida, Hanin, Gromov 2026 (arXiv:2604.27077v2), section 2
+inline State normalized_slopes(const Scales& scales, const Weights& change,
+                               const Band& alignment) {
+  return detail::NormalizedSlopes(scales, change, alignment).walk();
+}
+
+}  // namespace scalewise::check

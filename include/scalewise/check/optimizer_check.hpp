@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "scalewise/plan.hpp"
+
+namespace scalewise::check {
+
+/// What a live optimizer uses for one tensor, or the global values that the plan's factors multiply.
+/// Units:    absolute; weight_decay in the plan's form
+struct OptimizerSetting {
+  std::string name;
+  double rate = 0;
+  double weight_decay = 0;
+  double epsilon = 0;
+};
+
+/// Reads an optimizer back: one line for each tensor whose rate, decay or epsilon is not what the
+/// plan says, for each that the plan does not know, and for each of the plan that was not found.
+/// Empty when all is right. No measurement of activations sees decay, and epsilon only where it
+/// dominates, so this is the check for them; run it after the first step of a scheduler too.
+/// Equation: setting = global · the plan's factor
+/// Accuracy: compares to 1e-5 relative, since optimizers may keep floats.
+inline std::vector<std::string> check_optimizer(const Plan& plan, const OptimizerSetting& global,
+                                                const std::vector<OptimizerSetting>& live) {
+  std::vector<std::string> wrong;
+  std::set<std::string> seen;
+  for (const OptimizerSetting& setting : live) {
+    if (!seen.insert(setting.name).second) {
+      wrong.push_back(setting.name + ": given twice");
+      continue;
+    }
+    const Entry* entry = nullptr;
+    for (const Entry& known : plan.entries) {
+      if (known.name == setting.name) entry = &known;
+    }
+    if (entry == nullptr) {
+      wrong.push_back(setting.name + ": not in the plan");
+      continue;
+    }
+    const auto compare = [&](const char* what, double value, double expected) {
+      if (std::abs(value - expected) <= 1e-5 * std::abs(expected)) return;
+      wrong.push_back(setting.name + ": " + what + " = " + number_text(value) + ": expected " +
+                      number_text(expected));
+    };
+    compare("rate", setting.rate, global.rate * entry->learning_rate.value);
+    compare("weight_decay", setting.weight_decay, global.weight_decay * entry->weight_decay.value);
+    compare("epsilon", setting.epsilon, global.epsilon * entry->epsilon.value);
+  }
+  for (const Entry& entry : plan.entries) {
+    if (!seen.contains(entry.name)) wrong.push_back(entry.name + ": not in the optimizer");
+  }
+  return wrong;
+}
+
+}  // namespace scalewise::check

@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scalewise/check/normalized_slopes.hpp"
+#include "scalewise/check/residual_slopes.hpp"
+#include "scalewise/check/scales.hpp"
+
+namespace scalewise::check {
+
+/// The slopes that a rule predicts, of activations, gradients and updates, step by step. They come
+/// from the rule's table alone: a model's training is walked through once with exponents in place
+/// of numbers.
+/// Equation: exponents of a product add; of a sum the largest counts; Δw ~ rate under Adam,
+///           rate · gradient under SGD; products with a moved matrix as in Matrix
+/// Units:    exponents of the size, of root mean squares over entries
+/// Accuracy: of large sizes. Bands come from the alignment, which is assumed, and for values from
+///           the two terms, start and change, of which either may be the larger at finite sizes.
+///           Epsilon, decay and clipping are taken as negligible.
+class Prediction {
+ public:
+  Prediction(const Scales& scales, const Shape& shape, const Assumptions& assumptions) {
+    Weights change;
+    change.fill(Band::zero());
+    update_.fill(Band::zero());
+    for (std::size_t step = 0; step < steps; ++step) {
+      State state = shape.blocks == Blocks::normalized
+                        ? normalized_slopes(scales, change, assumptions.alignment)
+                        : residual_slopes(scales, shape, change, assumptions);
+      updates_.push_back(update_);
+      for (std::size_t g = 0; g < group_count; ++g) {
+        const GroupScale& group = scales.groups[g];
+        if (!group.present) continue;
+        const bool moved = !state.gradients[g] || !state.gradients[g]->is_zero();
+        update_[g] = !moved                              ? Band::zero()
+                     : assumptions.normalized_gradient ? group.rate
+                     : state.gradients[g]              ? group.rate + *state.gradients[g]
+                                                         : Band::zero();
+        change[g] = sum(change[g], update_[g]);
+      }
+      states_.push_back(std::move(state));
+    }
+  }
+
+  /// Of a role such as "mlp.output" after that many updates; none where nothing is predicted.
+  std::optional<Band> value(const std::string& role, long step) const {
+    const Moving* found = activation(role, step);
+    if (found == nullptr) return {};
+    return mixture(found->start, found->change);
+  }
+  std::optional<Band> change(const std::string& role, long step) const {
+    const Moving* found = activation(role, step);
+    return found == nullptr ? std::nullopt : std::optional(found->change);
+  }
+  std::optional<Band> gradient(Group group, long step) const {
+    return states_[at(step)].gradients[static_cast<std::size_t>(group)];
+  }
+  /// Of update number `step`, from 1.
+  Band update(Group group, long step) const {
+    return updates_[at(step)][static_cast<std::size_t>(group)];
+  }
+
+ private:
+  // After so many steps everything that ever moves has moved everything that it moves.
+  static constexpr std::size_t steps = 6;
+
+  static std::size_t at(long step) {
+    return std::min(static_cast<std::size_t>(std::max(step, 0L)), steps - 1);
+  }
+
+  const Moving* activation(const std::string& role, long step) const {
+    const auto& all = states_[at(step)].activations;
+    const auto found = all.find(role);
+    return found == all.end() ? nullptr : &found->second;
+  }
+
+  Weights update_;
+  std::vector<State> states_;
+  std::vector<Weights> updates_;
+};
+
+}  // namespace scalewise::check

@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <compare>
+#include <string>
+#include <utility>
+
+#include "scalewise/core/spelling.hpp"
+
+namespace scalewise::check {
+
+/// What is recorded: an activation's value, how far it has moved since step 0 on
+/// the same batch, the gradient of a parameter, or what a step added to a parameter.
+enum class Signal { value, change, gradient, update };
+
+inline constexpr Spelling<Signal, 4> signal_words{{{Signal::value, "value"},
+                                               {Signal::change, "change"},
+                                               {Signal::gradient, "gradient"},
+                                               {Signal::update, "update"}}};
+
+/// What is measured, and of what: "layer.0.mlp.output", "logits", or a tensor of the plan for gradients and
+/// updates. Names do not contain the size.
+struct Quantity {
+  Signal signal = Signal::value;
+  std::string name;
+
+  friend auto operator<=>(const Quantity&, const Quantity&) = default;
+};
+
+/// The name without the layer: "layer.3.mlp.output" -> "mlp.output".
+inline std::string role_name(const std::string& name) {
+  for (const char* stack : {"layer.", "encoder.", "decoder."}) {
+    if (!name.starts_with(stack)) continue;
+    const std::size_t digits = std::string(stack).size();
+    const std::size_t end = name.find('.', digits);
+    if (end == std::string::npos || end == digits) return name;
+    if (name.find_first_not_of("0123456789", digits) != end) return name;
+    return name.substr(end + 1);
+  }
+  return name;
+}
+
+}  // namespace scalewise::check

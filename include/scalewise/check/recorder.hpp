@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scalewise/check/records.hpp"
+
+namespace scalewise::check {
+
+/// What a training loop feeds: sizes of activations, gradients and updates of one run, step by step.
+/// A step's activations are those after that many updates; step 0 is initialization. All steps have
+/// to see the same batch, or else changes mean nothing.
+/// Shapes:   data is an array of any shape, `count` entries, float or double
+/// Accuracy: moments are kept, not the data, except the activations of step 0 (as float), from
+///           which changes are measured; record_moments() spares them.
+class Recorder {
+ public:
+  explicit Recorder(Run run) : run_(run) {}
+
+  /// An activation: its size, and from the second step on how far it is from step 0.
+  template <class Scalar>
+  void record(const std::string& name, const Scalar* data, std::size_t count, long step) {
+    add(Signal::value, name, data, count, step);
+    std::vector<float>& first = first_[name];
+    if (step == 0) {
+      first.insert(first.end(), data, data + count);
+      return;
+    }
+    if (first.size() != count) return;  // nothing to compare with
+    change_.resize(count);
+    for (std::size_t i = 0; i < count; ++i) change_[i] = static_cast<float>(data[i]) - first[i];
+    add(Signal::change, name, change_.data(), count, step);
+  }
+
+  /// The gradient of a parameter, by its name in the plan, after `step` updates.
+  template <class Scalar>
+  void record_gradient(const std::string& name, const Scalar* data, std::size_t count, long step) {
+    add(Signal::gradient, name, data, count, step);
+  }
+
+  /// What update number `step`, counted from 1, has added to a parameter.
+  template <class Scalar>
+  void record_update(const std::string& name, const Scalar* data, std::size_t count, long step) {
+    add(Signal::update, name, data, count, step);
+  }
+
+  /// What device code has summed itself, or one rank of several.
+  void record_moments(Signal signal, const std::string& name, const Moments& moments, long step) {
+    records_.add({signal, name}, step, run_, moments);
+  }
+
+  const Run& run() const { return run_; }
+  const Records& records() const { return records_; }
+
+ private:
+  template <class Scalar>
+  void add(Signal signal, const std::string& name, const Scalar* data, std::size_t count, long step) {
+    Moments moments;
+    moments.add(data, count);
+    record_moments(signal, name, moments, step);
+  }
+
+  Run run_;
+  Records records_;
+  std::map<std::string, std::vector<float>> first_;
+  std::vector<float> change_;
+};
+
+}  // namespace scalewise::check

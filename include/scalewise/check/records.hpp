@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+
+#include "scalewise/check/moments.hpp"
+#include "scalewise/check/quantity.hpp"
+
+namespace scalewise::check {
+
+/// One run: a model of one size from one seed.
+struct Run {
+  long size = 0;
+  std::uint64_t seed = 0;
+
+  friend auto operator<=>(const Run&, const Run&) = default;
+};
+
+/// What was recorded: of each quantity, step and run, the moments. What is recorded twice adds up,
+/// as the parts of a tensor on several ranks do.
+class Records {
+ public:
+  using Runs = std::map<Run, Moments>;
+  using Steps = std::map<long, Runs>;
+
+  void add(const Quantity& quantity, long step, const Run& run, const Moments& moments) {
+    all_[quantity][step][run] += moments;
+  }
+
+  void merge(const Records& other) {
+    for (const auto& [quantity, steps] : other.all_) {
+      for (const auto& [step, runs] : steps) {
+        for (const auto& [run, moments] : runs) add(quantity, step, run, moments);
+      }
+    }
+  }
+
+  const std::map<Quantity, Steps>& all() const { return all_; }
+  bool empty() const { return all_.empty(); }
+
+  friend bool operator==(const Records&, const Records&) = default;
+
+ private:
+  std::map<Quantity, Steps> all_;
+};
+
+/// The same records with layers of one role taken together, so that models of different depth have
+/// the same quantities: "layer.3.mlp.output" counts as "mlp.output".
+inline Records pooled_layers(const Records& records) {
+  Records pooled;
+  for (const auto& [quantity, steps] : records.all()) {
+    const Quantity role{quantity.signal, role_name(quantity.name)};
+    for (const auto& [step, runs] : steps) {
+      for (const auto& [run, moments] : runs) pooled.add(role, step, run, moments);
+    }
+  }
+  return pooled;
+}
+
+}  // namespace scalewise::check

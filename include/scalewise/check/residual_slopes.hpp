@@ -1,0 +1,237 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "scalewise/check/scales.hpp"
+#include "scalewise/check/slopes_state.hpp"
+
+namespace scalewise::check {
+
+namespace detail {
+
+/// A transformer with residual blocks, walked through with slopes in place of numbers. Layers are
+/// alike, so one stands for all; along the depth, what they add to the stream adds up.
+class ResidualSlopes {
+ public:
+  ResidualSlopes(const Scales& scales, const Shape& shape, const Weights& change,
+                 const Assumptions& assumptions)
+      : s_(scales),
+        change_(change),
+        alignment_(assumptions.alignment),
+        backward_(assumptions.backward),
+        gated_(shape.gated_mlp),
+        patches_(shape.input == Input::patch),
+        tied_(shape.tied_head.value_or(false)),
+        post_norm_(assumptions.post_norm) {}
+
+  State walk() && {
+    forward();
+    backward();
+    return std::move(state_);
+  }
+
+ private:
+  // ---- the parts --------------------------------------------------------------------------------
+
+  const Band& moved(Group group) const { return change_[static_cast<std::size_t>(group)]; }
+
+  Matrix matrix(Group group) const {
+    const GroupScale& g = s_.of(group);
+    return {g.multiplier, g.deviation, moved(group), g.fan_in, g.fan_out, alignment_, 0.5};
+  }
+
+  /// The head has a fixed number of outputs, so what moves its input may be aligned with it.
+  Matrix head() const {
+    const Group group = tied_ ? Group::token_embedding : Group::head;
+    return {s_.logit_multiplier, s_.of(group).deviation, moved(group), s_.width, 0,
+            alignment_,          {0.5, 1}};
+  }
+
+  /// A look-up, or the projection of a patch.
+  Moving table(Group group, const Band& multiplier) const {
+    return {multiplier + s_.of(group).deviation, multiplier + moved(group)};
+  }
+
+  /// A gain or bias; it starts at its mean.
+  Moving vector(Group group) const {
+    const GroupScale& g = s_.of(group);
+    if (!g.present) return {};
+    return {g.multiplier + g.mean, g.multiplier + moved(group)};
+  }
+
+  Moving linear(Group group, const Moving& x) const {
+    return sum(matrix(group).times(x), vector(Group::hidden_bias));
+  }
+
+  Moving normalized(const Moving& x, Group gain, Group bias) const {
+    const Moving unit{0, turn(x)};
+    const Moving scaled = s_.of(gain).present ? product(unit, vector(gain)) : unit;
+    return sum(scaled, vector(bias));
+  }
+
+  // ---- forward ----------------------------------------------------------------------------------
+
+  void forward() {
+    const Group input = patches_ ? Group::patch_embedding : Group::token_embedding;
+    embedding_ = table(input, s_.embedding_multiplier);
+    if (s_.of(Group::position_embedding).present) {
+      const GroupScale& positions = s_.of(Group::position_embedding);
+      embedding_ = sum(embedding_, table(Group::position_embedding, positions.multiplier));
+    }
+    stream_ = embedding_;
+    // Each pass feeds what the blocks have added back into their inputs.
+    for (int pass = 0; pass < 3; ++pass) blocks();
+    left_ = post_norm_ ? stream_
+                       : normalized(stream_, Group::final_norm_gain, Group::final_norm_bias);
+    logits_ = head().times(left_);
+    // What would outgrow order one may not have got there yet.
+    Moving shown_left = left_;
+    shown_left.change = mixture(left_.change, sum(left_.change, relative_change(stream_)));
+    state_.activations = {{"embedding", embedding_},       {"attention.scores", scores_},
+                          {"attention.output", attention_}, {"mlp.hidden", hidden_},
+                          {"mlp.output", mlp_},             {"mlp.stream", shown_stream_},
+                          {"left", shown_left},             {"logits", logits_}};
+  }
+
+  void blocks() {
+    // The first block reads the embedding, the others a stream of several terms.
+    input_ = post_norm_ ? sum(embedding_, stream_)
+                        : sum(normalized(embedding_, Group::norm_gain, Group::norm_bias),
+                              normalized(stream_, Group::norm_gain, Group::norm_bias));
+    query_ = linear(Group::query, input_);
+    key_ = linear(Group::key, input_);
+    value_ = linear(Group::value, input_);
+    const Moving dot = product(query_, key_);
+    scores_ = {s_.attention_scale + s_.head_dim / 2 + dot.start,
+               s_.attention_scale + s_.head_dim * alignment_ + dot.change};
+    // Probabilities are of order one and move by no more.
+    mixed_ = {value_.start, sum(value_.change, value_.start + bounded(scores_.change))};
+    attention_ = linear(Group::attention_output, mixed_);
+
+    up_ = linear(Group::mlp_up, input_);
+    hidden_ = up_;  // the activation keeps the order of what it gets
+    if (gated_) {
+      gate_ = linear(Group::mlp_gate, input_);
+      hidden_ = product(up_, gate_);
+    }
+    mlp_ = linear(Group::mlp_down, hidden_);
+
+    Moving added = sum(branch(attention_), branch(mlp_));
+    added.start = added.start + s_.layers / 2;
+    added.change = added.change + s_.layers * Band(0.5, 1);
+    const Moving all = sum(Moving{s_.skip + embedding_.start, s_.skip + embedding_.change}, added);
+    stream_ = post_norm_ ? normalized(all, Group::norm_gain, Group::norm_bias) : all;
+    // At finite depths either the embedding or what was added to it is the larger.
+    shown_stream_ = stream_;
+    if (!post_norm_) shown_stream_.start = mixture(s_.skip + embedding_.start, added.start);
+  }
+
+  Moving branch(const Moving& output) const {
+    const Moving scaled{s_.branch + output.start, s_.branch + output.change};
+    if (!s_.of(Group::residual_gain).present) return scaled;
+    return product(scaled, vector(Group::residual_gain));
+  }
+
+  // ---- backward ---------------------------------------------------------------------------------
+
+  /// A gain's gradient sums products of an activation and its own gradient over tokens. They are
+  /// independent at first; training turns one towards the other.
+  Band gain_gradient(const Band& d) const {
+    const bool trained = !logits_.change.is_zero();
+    return d + (trained ? Band(0, 0.5) : Band(0));
+  }
+
+  void gradient(Group group, const Band& input, const Band& output) {
+    const GroupScale& g = s_.of(group);
+    if (g.present) state_.set_gradient(group, g.multiplier + input + output);
+  }
+
+  /// The gradient of a stream from that of what its norm has made of it.
+  Band through_norm(const Band& d, Group gain) const {
+    const Band scaled = s_.of(gain).present ? vector(gain).now() + d : d;
+    return scaled - stream_.now();
+  }
+
+  void backward() {
+    const Band dlogits = 0;
+    const Band left_gradient = s_.logit_multiplier + left_.now() + dlogits;
+    if (!tied_) {
+      state_.set_gradient(Group::head, left_gradient);
+    }
+    gradient(Group::head_bias, 0, dlogits);
+    const Band dleft = head().back(dlogits) + backward_;
+    gradient(Group::final_norm_gain, 0, gain_gradient(dleft));
+    gradient(Group::final_norm_bias, 0, dleft);
+    const Band top = post_norm_ ? dleft : through_norm(dleft, Group::final_norm_gain);
+
+    Band stream = top;
+    for (int pass = 0; pass < 2; ++pass) stream = sum(top, through_blocks(stream));
+    const Band tied = tied_ ? left_gradient : Band::zero();
+    for (const Group table : {Group::token_embedding, Group::patch_embedding}) {
+      if (!s_.of(table).present) continue;
+      state_.set_gradient(table, sum(s_.embedding_multiplier + stream, tied));
+    }
+    gradient(Group::position_embedding, 0, stream);
+    gradient(Group::patch_bias, 0, stream);
+  }
+
+  /// What the blocks add to the gradient of the stream.
+  Band through_blocks(const Band& stream) {
+    const Moving gain = s_.of(Group::residual_gain).present ? vector(Group::residual_gain)
+                                                            : Moving{0, Band::zero()};
+    gradient(Group::residual_gain, s_.branch + sum(attention_.now(), mlp_.now()), stream);
+    const Band behind = post_norm_ ? through_norm(stream, Group::norm_gain) : stream;
+    const Band doutput = s_.branch + gain.now() + behind;
+
+    gradient(Group::attention_output, mixed_.now(), doutput);
+    const Band dmixed = matrix(Group::attention_output).back(doutput);
+    const Band dscores = dmixed + value_.now() + s_.head_dim * Band(0.5, 1);
+    const Band dquery = s_.attention_scale + dscores + key_.now();
+    const Band dkey = s_.attention_scale + dscores + query_.now();
+    gradient(Group::value, input_.now(), dmixed);
+    gradient(Group::query, input_.now(), dquery);
+    gradient(Group::key, input_.now(), dkey);
+
+    gradient(Group::mlp_down, hidden_.now(), doutput);
+    const Band dhidden = matrix(Group::mlp_down).back(doutput);
+    const Band dup = gated_ ? dhidden + gate_.now() : dhidden;
+    const Band dgate = gated_ ? dhidden + up_.now() : Band::zero();
+    gradient(Group::mlp_up, input_.now(), dup);
+    gradient(Group::mlp_gate, input_.now(), dgate);
+
+    const Band dinput = sum(
+        matrix(Group::query).back(dquery), matrix(Group::key).back(dkey),
+        matrix(Group::value).back(dmixed), matrix(Group::mlp_up).back(dup),
+        gated_ ? matrix(Group::mlp_gate).back(dgate) : Band::zero());
+    // One group has the biases of all these.
+    const Band biases = mixture(mixture(mixture(doutput, dmixed), mixture(dquery, dkey)),
+                                mixture(dup, dgate));
+    gradient(Group::hidden_bias, 0, biases);
+    gradient(Group::norm_gain, 0, gain_gradient(post_norm_ ? stream : dinput));
+    gradient(Group::norm_bias, 0, post_norm_ ? stream : dinput);
+    const Band added = post_norm_ ? dinput : through_norm(dinput, Group::norm_gain);
+    return sum(post_norm_ ? behind : Band::zero(), added + s_.layers * Band(0.5, 1));
+  }
+
+  const Scales& s_;
+  const Weights& change_;
+  Band alignment_;
+  double backward_;
+  bool gated_;
+  bool patches_;
+  bool tied_;
+  bool post_norm_;
+  Moving embedding_, stream_, shown_stream_, input_, query_, key_, value_, scores_, mixed_;
+  Moving attention_, up_, gate_, hidden_, mlp_, left_, logits_;
+  State state_;
+};
+
+}  // namespace detail
+
+/// Slopes of a transformer with residual blocks whose weights have moved by `change`.
+inline State residual_slopes(const Scales& scales, const Shape& shape, const Weights& change,
+                             const Assumptions& assumptions) {
+  return detail::ResidualSlopes(scales, shape, change, assumptions).walk();
+}
+
+}  // namespace scalewise::check

@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include "scalewise/check/band.hpp"
+#include "scalewise/plan.hpp"
+
+namespace scalewise::check {
+
+/// With which powers of the size a group's row of the table goes.
+/// Units:    exponents
+struct GroupScale {
+  bool present = false;
+  Band multiplier, deviation, mean, rate;
+  double fan_in = 0, fan_out = 0;
+};
+
+/// The rule's table as powers of one size, read from the plans of a family of models.
+/// Units:    exponents
+struct Scales {
+  std::array<GroupScale, group_count> groups;
+  double width = 0;   // 1 along the width, 0 along the depth
+  double layers = 0;  // 1 along the depth, 0 along the width
+  double head_dim = 0;
+  Band attention_scale, skip, branch, logit_multiplier, embedding_multiplier;
+  bool sgd = false;
+
+  const GroupScale& of(Group group) const { return groups[static_cast<std::size_t>(group)]; }
+  GroupScale& of(Group group) { return groups[static_cast<std::size_t>(group)]; }
+};
+
+/// A model of a family, with the size that it is known by.
+struct Member {
+  long size = 0;
+  Plan plan;
+};
+
+namespace detail {
+
+/// Sum of logarithms, and whether any of the numbers is zero.
+struct LogSum {
+  double sum = 0;
+  long count = 0;
+  bool zero = false;
+
+  void add(double value) {
+    if (value == 0) zero = true;
+    if (value != 0) sum += std::log(std::abs(value));
+    ++count;
+  }
+  double mean() const { return sum / static_cast<double>(count); }
+};
+
+}  // namespace detail
+
+/// The powers between the smallest and the largest of a family. What differs between layers counts
+/// with its geometric mean.
+/// Equation: log(a_last / a_first) / log(size_last / size_first)
+/// Accuracy: exact for what is a power of the size.
+/// Requires: plans of one rule, smallest size first, at least two sizes.
+inline Scales scales_of(const std::vector<Member>& family) {
+  const Plan& small = family.front().plan;
+  const Plan& large = family.back().plan;
+  const double octaves = std::log(static_cast<double>(family.back().size) /
+                                  static_cast<double>(family.front().size));
+  const auto slope = [&](const detail::LogSum& a, const detail::LogSum& b) {
+    if (a.zero || b.zero) return Band::zero();
+    const double power = (b.mean() - a.mean()) / octaves;
+    return Band(std::round(power * 1e9) / 1e9);  // rounding errors are no growth
+  };
+  const auto power = [&](double a, double b) {
+    detail::LogSum x;
+    detail::LogSum y;
+    x.add(a);
+    y.add(b);
+    return slope(x, y);
+  };
+
+  Scales scales;
+  scales.sgd = small.optimizer == Optimizer::sgd;
+  const auto growth = [&](long Shape::* field) {
+    return power(static_cast<double>(small.shape.*field), static_cast<double>(large.shape.*field))
+        .low;
+  };
+  scales.width = growth(&Shape::d_model);
+  scales.layers = growth(&Shape::depth);
+  scales.head_dim = growth(&Shape::head_dim);
+  for (std::size_t g = 0; g < group_count; ++g) {
+    const auto sums = [&](const Plan& plan) {
+      std::array<detail::LogSum, 6> all;
+      for (const Entry& entry : plan.entries) {
+        if (entry.group != static_cast<Group>(g)) continue;
+        all[0].add(entry.multiplier.value);
+        all[1].add(std::sqrt(entry.init_variance.value));
+        all[2].add(entry.init_mean.value);
+        all[3].add(entry.learning_rate.value);
+        all[4].add(entry.fan_in);
+        all[5].add(entry.fan_out);
+      }
+      return all;
+    };
+    const auto a = sums(small);
+    const auto b = sums(large);
+    if (a[0].count == 0 || b[0].count == 0) continue;
+    scales.groups[g] = {true,
+                        slope(a[0], b[0]),
+                        slope(a[1], b[1]),
+                        slope(a[2], b[2]),
+                        slope(a[3], b[3]),
+                        slope(a[4], b[4]).low,
+                        slope(a[5], b[5]).low};
+  }
+  const auto residual = [&](const Number<Kind::multiplier> Residual::* member) {
+    const auto sum = [&](const Plan& plan) {
+      detail::LogSum all;
+      for (const Residual& r : plan.model.residuals) all.add((r.*member).value);
+      return all;
+    };
+    return slope(sum(small), sum(large));
+  };
+  scales.skip = residual(&Residual::skip);
+  scales.branch = residual(&Residual::branch);
+  const auto of_model = [&](const Number<Kind::multiplier> Model::* member) {
+    return power((small.model.*member).value, (large.model.*member).value);
+  };
+  scales.attention_scale = of_model(&Model::attention_scale);
+  scales.logit_multiplier = of_model(&Model::logit_multiplier);
+  scales.embedding_multiplier = of_model(&Model::embedding_multiplier);
+  return scales;
+}
+
+}  // namespace scalewise::check

@@ -1,0 +1,266 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// The judge, on records that are made up with slopes that are known.
+
+#include "scalewise/check/coordinate_check.hpp"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "scalewise/check/optimizer_check.hpp"
+#include "scalewise/check/recorder.hpp"
+#include "scalewise/check/two_widths.hpp"
+#include "scalewise/nn/random.hpp"
+#include "scalewise/registry.hpp"
+#include "support/catch.hpp"
+
+using namespace scalewise;
+using namespace scalewise::check;
+
+namespace {
+
+Shape shape_of(long width) {
+  Shape s;
+  s.d_model = width;
+  s.depth = 2;
+  s.heads = width / 16;
+  s.context = 32;
+  s.vocab = 256;
+  s.tied_head = false;
+  return s;
+}
+
+constexpr long sizes[] = {64, 128, 256, 512};
+
+std::vector<Member> family_of(const std::string& rule) {
+  std::vector<Member> family;
+  for (const long n : sizes) {
+    family.push_back({n, make_plan(rule, Optimizer::adamw, shape_of(n), shape_of(64))});
+  }
+  return family;
+}
+
+/// Runs whose root mean squares are 3 n^slope with a scatter of so many percent.
+void add(Records& records, Signal signal, const std::string& name, long step, double slope,
+         double scatter = 0.02) {
+  nn::Stream stream(1, name + std::to_string(step));
+  for (const long n : sizes) {
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+      const double rms =
+          slope == -HUGE_VAL ? 0
+                             : 3 * std::pow(static_cast<double>(n), slope) *
+                                   std::exp(scatter * stream.normal());
+      records.add({signal, name}, step, {n, seed}, {rms, rms * rms, 1});
+    }
+  }
+}
+
+const Judgement& find(const Report& report, Signal signal, const std::string& name, long step) {
+  for (const Judgement& j : report.judgements) {
+    if (j.quantity == Quantity{signal, name} && j.step == step) return j;
+  }
+  throw InvalidInput("quantity", name, "one of the report's");
+}
+
+/// What training under some plans would give at large sizes, from their own prediction: the middle
+/// of each band.
+Records follow(const std::vector<Member>& family, double backward = 0) {
+  const Prediction p = check::detail::prediction_of(family, {}, backward);
+  Records records;
+  const auto slope = [](const Band& band) {
+    return band.is_zero() ? -HUGE_VAL : (band.low + band.high) / 2;
+  };
+  for (const char* role : {"embedding", "attention.output", "mlp.hidden", "mlp.output", "logits"}) {
+    add(records, Signal::value, role, 0, slope(*p.value(role, 0)));
+    add(records, Signal::value, role, 1, slope(*p.value(role, 1)));
+    add(records, Signal::change, role, 1, slope(*p.change(role, 1)));
+  }
+  for (const Group group : {Group::token_embedding, Group::query, Group::mlp_down, Group::head}) {
+    const std::string name(to_string(group));
+    add(records, Signal::gradient, name, 0, slope(*p.gradient(group, 0)));
+    add(records, Signal::update, name, 1, slope(p.update(group, 1)));
+  }
+  return records;
+}
+
+}  // namespace
+
+TEST_CASE("Records that follow the rule pass") {
+  for (const char* rule : {"maximal-update", "complete-p", "depth-mup", "neural-tangent"}) {
+    INFO(rule);
+    const Report report = coordinate_check(follow(family_of(rule)), family_of(rule));
+    CHECK(report.verdict == Verdict::pass);
+    CHECK(report.diagnosis.empty());
+  }
+}
+
+TEST_CASE("A slope is read off within its interval, and the interval is honest") {
+  Records records;
+  add(records, Signal::value, "logits", 0, -0.5, 0.1);
+  const Report report = coordinate_check(records, family_of("maximal-update"));
+  const Judgement& j = find(report, Signal::value, "logits", 0);
+  // Scatter 0.1 over 12 points with Σ(x-x̄)² = 3·(5/4)·... = 15 ln²2 · 3 / 4: error t·0.1/√Sxx.
+  const double sxx = 3 * 5 * std::pow(std::log(2.0), 2);
+  CHECK(std::abs(j.measured->slope + 0.5) < 5 * 0.1 / std::sqrt(sxx));
+  CHECK(j.measured->error == Approx(2.228 * 0.1 / std::sqrt(sxx)).epsilon(0.5));
+}
+
+TEST_CASE("Every mistake that moves slopes fails, with the right diagnosis") {
+  const std::vector<Member> family = family_of("maximal-update");
+  const Plan& first = family.front().plan;
+  const double octaves = std::log(512.0 / 64);
+  int tried = 0;
+  for (const Fault& fault : possible_faults(family)) {
+    if (fault.ingredient == Ingredient::epsilon || fault.ingredient == Ingredient::weight_decay) {
+      continue;  // seen by check_optimizer() only
+    }
+    INFO(to_string(fault));
+    std::vector<Member> wrong = family;
+    for (Member& member : wrong) member.plan = with_fault(member.plan, first, fault);
+    const double backward = std::log(scaled_gradient(family.back().plan, first, fault)) / octaves;
+    const Report report = coordinate_check(follow(wrong, backward), family);
+    CHECK(report.verdict == Verdict::fail);
+    INFO(report.diagnosis);
+    // Under Adam only hidden rates differ between widths, so one global rate is the same mistake.
+    CHECK(report.diagnosis.find(to_string(fault)) != std::string::npos);
+    ++tried;
+  }
+  CHECK(tried >= 9);
+}
+
+TEST_CASE("What the rule itself lets grow fails") {
+  const Report report = coordinate_check(follow(family_of("standard")), family_of("standard"));
+  CHECK(report.verdict == Verdict::fail);
+  CHECK(report.diagnosis.find("the rule itself lets it grow") != std::string::npos);
+  CHECK(find(report, Signal::value, "mlp.output", 0).verdict == Verdict::pass);
+}
+
+TEST_CASE("Zero is told from small") {
+  std::vector<Member> family;
+  for (const long n : sizes) {
+    family.push_back({n, make_plan("maximal-update", Optimizer::adamw, shape_of(n), shape_of(64),
+                                   {{"zero_head", 1}})});
+  }
+  Records records;
+  add(records, Signal::value, "logits", 0, -HUGE_VAL);
+  CHECK(coordinate_check(records, family).verdict == Verdict::pass);
+  Records small;
+  add(small, Signal::value, "logits", 0, -3);
+  CHECK(coordinate_check(small, family).verdict == Verdict::fail);
+  Records nothing;
+  add(nothing, Signal::update, "query", 1, -HUGE_VAL);
+  CHECK(coordinate_check(nothing, family_of("maximal-update")).verdict == Verdict::fail);
+}
+
+TEST_CASE("Too little, too noisy or not finite is not a pass") {
+  const std::vector<Member> family = family_of("maximal-update");
+  Records noisy;
+  add(noisy, Signal::value, "mlp.output", 0, 0, 1.5);
+  CHECK(coordinate_check(noisy, family).verdict == Verdict::inconclusive);
+
+  Records one_seed;
+  Records two_sizes;
+  for (const long n : sizes) {
+    one_seed.add({Signal::value, "mlp.output"}, 0, {n, 1}, {1, 1, 1});
+    for (const std::uint64_t seed : {1U, 2U}) {
+      if (n == 64 || n == 512) {
+        two_sizes.add({Signal::value, "mlp.output"}, 0, {n, seed}, {1, 1, 1});
+      }
+    }
+  }
+  CHECK(coordinate_check(one_seed, family).verdict == Verdict::inconclusive);
+  CHECK(coordinate_check(two_sizes, family).verdict == Verdict::inconclusive);
+
+  Records infinite;
+  add(infinite, Signal::value, "mlp.output", 0, 0);
+  infinite.add({Signal::value, "mlp.output"}, 0, {512, 3}, {HUGE_VAL, HUGE_VAL, 1});
+  CHECK(coordinate_check(infinite, family).verdict == Verdict::fail);
+
+  Records unknown;
+  add(unknown, Signal::value, "router", 0, 3);
+  CHECK(coordinate_check(unknown, family).verdict == Verdict::inconclusive);
+  CHECK_THROWS_AS(coordinate_check(Records{}, family), InvalidInput);
+  CHECK_THROWS_AS(coordinate_check(noisy, {family.front()}), InvalidInput);
+}
+
+TEST_CASE("A recorder measures sizes, and changes from step 0") {
+  Recorder recorder({64, 7});
+  const std::vector<double> first{3, -4};
+  const std::vector<double> later{3, -1};
+  recorder.record("h", first.data(), 2, 0);
+  recorder.record("h", later.data(), 2, 1);
+  recorder.record_gradient("w", first.data(), 2, 0);
+  recorder.record_update("w", later.data(), 2, 1);
+  const auto& all = recorder.records().all();
+  const Run run{64, 7};
+  CHECK(all.at({Signal::value, "h"}).at(0).at(run) == Moments{7, 25, 2});
+  CHECK(all.at({Signal::value, "h"}).at(1).at(run) == Moments{4, 10, 2});
+  CHECK(all.at({Signal::change, "h"}).at(1).at(run) == Moments{3, 9, 2});
+  CHECK_FALSE(all.at({Signal::change, "h"}).contains(0));
+  CHECK(all.at({Signal::gradient, "w"}).at(0).at(run) == Moments{7, 25, 2});
+  CHECK(all.at({Signal::update, "w"}).at(1).at(run) == Moments{4, 10, 2});
+}
+
+TEST_CASE("Layers of one role are pooled, whatever their number") {
+  CHECK(role_name("layer.3.mlp.output") == "mlp.output");
+  CHECK(role_name("encoder.12.attention.output") == "attention.output");
+  CHECK(role_name("decoder.0.query") == "query");
+  CHECK(role_name("logits") == "logits");
+  CHECK(role_name("layer.x.query") == "layer.x.query");
+  CHECK(role_name("layer.") == "layer.");
+  Records records;
+  records.add({Signal::value, "layer.0.mlp.output"}, 0, {8, 1}, {1, 1, 1});
+  records.add({Signal::value, "layer.1.mlp.output"}, 0, {8, 1}, {2, 4, 1});
+  CHECK(pooled_layers(records).all().at({Signal::value, "mlp.output"}).at(0).at({8, 1}) ==
+        Moments{3, 5, 2});
+}
+
+TEST_CASE("Of two widths the usual criterion asks for a factor of 1.2") {
+  Records records;
+  const auto one = [&](const char* name, long n, double mean) {
+    records.add({Signal::value, name}, 1, {n, 1}, {mean, mean * mean, 1});
+  };
+  one("even", 64, 1);
+  one("even", 1024, 1.19);
+  one("odd", 64, 1);
+  one("odd", 1024, 0.5);
+  const TwoWidths t = two_widths(records);
+  CHECK(t.modules == 2);
+  CHECK(t.met == 1);
+  CHECK(t.worst == "odd");
+  CHECK(t.worst_ratio == 0.5);
+}
+
+TEST_CASE("An optimizer is read back against the plan") {
+  const Plan plan = make_plan("maximal-update", Optimizer::adamw, shape_of(256), shape_of(64));
+  const OptimizerSetting global{"", 0.01, 0.1, 1e-8};
+  std::vector<OptimizerSetting> live;
+  for (const Entry& entry : plan.entries) {
+    // Table 8 retyped: hidden matrices have the rate over the ratio of fan-ins, here 4, and their
+    // coupled decay times it; epsilon is over the ratio of widths for all.
+    const bool hidden = role_of(entry.group) == Role::hidden;
+    live.push_back({entry.name, hidden ? 0.0025 : 0.01, hidden ? 0.4 : 0.1, 0.25e-8});
+  }
+  // What the rule says of decay of vectors is the plan's matter, not the table's.
+  for (std::size_t i = 0; i < live.size(); ++i) {
+    if (role_of(plan.entries[i].group) == Role::hidden) continue;
+    live[i].weight_decay = 0.1 * plan.entries[i].weight_decay.value;
+  }
+  CHECK(check_optimizer(plan, global, live).empty());
+
+  const auto broken = [&](auto&& change) {
+    std::vector<OptimizerSetting> copy = live;
+    change(copy);
+    return check_optimizer(plan, global, copy);
+  };
+  const std::string& name = live[3].name;
+  using Live = std::vector<OptimizerSetting>;
+  CHECK(broken([](Live& l) { l[3].rate *= 4; }).size() == 1);
+  CHECK(broken([](Live& l) { l[3].epsilon *= 4; }).front().starts_with(name + ": epsilon"));
+  CHECK(broken([](Live& l) { l[3].weight_decay += 1; }).front().starts_with(name + ": weight_decay"));
+  CHECK(broken([](Live& l) { l.pop_back(); }).front().ends_with("not in the optimizer"));
+  CHECK(broken([](Live& l) { l[3].name = "w"; }).size() == 2);
+  CHECK(broken([](Live& l) { l.push_back(l[3]); }).front() == name + ": given twice");
+}

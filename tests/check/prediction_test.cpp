@@ -1,0 +1,198 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Predicted slopes against tables that were derived by hand or read from published figures, which
+// the predictions know nothing of: they see plans only.
+
+#include "scalewise/check/prediction.hpp"
+
+#include <string>
+#include <vector>
+
+#include "scalewise/registry.hpp"
+#include "support/catch.hpp"
+
+using namespace scalewise;
+using check::Band;
+using check::Prediction;
+
+namespace {
+
+Shape shape_of(long width, long depth, long heads) {
+  Shape s;
+  s.d_model = width;
+  s.depth = depth;
+  s.heads = heads;
+  s.context = 32;
+  s.vocab = 256;
+  s.tied_head = false;
+  return s;
+}
+
+std::vector<check::Member> widths(const std::string& rule, Optimizer optimizer = Optimizer::adamw,
+                                  const std::vector<Parameter>& parameters = {},
+                                  long head_dim = 16) {
+  std::vector<check::Member> family;
+  const auto shape = [&](long n) { return shape_of(n, 2, head_dim > 0 ? n / head_dim : 4); };
+  for (const long n : {64L, 256L, 1024L}) {
+    family.push_back({n, make_plan(rule, optimizer, shape(n), shape(64), parameters)});
+  }
+  return family;
+}
+
+std::vector<check::Member> depths(const std::string& rule,
+                                  const std::vector<Parameter>& parameters = {}) {
+  std::vector<check::Member> family;
+  for (const long depth : {2L, 8L, 32L}) {
+    family.push_back({depth, make_plan(rule, Optimizer::adamw, shape_of(64, depth, 4),
+                                       shape_of(64, 2, 4), parameters)});
+  }
+  return family;
+}
+
+Prediction predict(const std::vector<check::Member>& family, check::Assumptions assumptions = {}) {
+  assumptions.normalized_gradient = family.front().plan.optimizer == Optimizer::adamw;
+  return {check::scales_of(family), family.front().plan.shape, assumptions};
+}
+
+constexpr Band full{1, 1};
+
+}  // namespace
+
+TEST_CASE("Slopes of maximal update and of one global rate are those of the published figures") {
+  // Expected coordinate slopes of a pre-norm transformer with heads of a fixed size under Adam:
+  // standard (0.02 everywhere, one rate) and maximal update, with full alignment.
+  const Prediction standard = predict(widths("gpt2"), {.alignment = full});
+  const Prediction mup = predict(widths("maximal-update"), {.alignment = full});
+  const auto change = [](const Prediction& p, const char* role) { return *p.change(role, 5); };
+  const auto start = [](const Prediction& p, const char* role) { return *p.value(role, 0); };
+  CHECK(start(standard, "embedding") == Band(0));
+  CHECK(change(standard, "embedding") == Band(0));
+  for (const char* branch : {"attention.output", "mlp.output"}) {
+    CHECK(start(standard, branch) == Band(1));
+    CHECK(change(standard, branch) == Band(2));
+    CHECK(start(mup, branch) == Band(0));
+    CHECK(change(mup, branch) == Band(0));
+  }
+  CHECK(start(standard, "logits") == Band(0.5));
+  CHECK(change(standard, "logits") == Band(1));
+  CHECK(start(mup, "logits") == Band(-0.5));
+  CHECK(change(mup, "logits") == Band(0));
+}
+
+TEST_CASE("Gradient slopes are those that were derived and measured elsewhere") {
+  // Per-entry gradients at initialization ~ n^-g: embedding, hidden, head. The rows for standard
+  // parameterization and Tables 3, 8, 9 of maximal update; measured on a tanh MLP within 0.03.
+  const auto check_row = [](const Prediction& p, double embedding, double hidden, double head) {
+    CHECK(*p.gradient(Group::token_embedding, 0) == Band(-embedding));
+    for (const Group group : {Group::query, Group::key, Group::value, Group::attention_output,
+                              Group::mlp_up, Group::mlp_down}) {
+      CHECK(*p.gradient(group, 0) == Band(-hidden));
+    }
+    CHECK(*p.gradient(Group::head, 0) == Band(-head));
+  };
+  check_row(predict(widths("standard")), 0.5, 0.5, 0);
+  for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::adamw}) {
+    check_row(predict(widths("maximal-update", optimizer, {{"table", 3}})), 1, 1, 0);
+    check_row(predict(widths("maximal-update", optimizer, {{"table", 8}})), 1, 1, 1);
+    check_row(predict(widths("maximal-update", optimizer, {{"table", 9}})), 0.5, 1, 0.5);
+  }
+}
+
+TEST_CASE("The formulations of maximal update predict the same activations, under SGD as well") {
+  for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::adamw}) {
+    const Prediction reference = predict(widths("maximal-update", optimizer, {{"table", 8}}));
+    for (const double table : {3.0, 9.0}) {
+      const Prediction other = predict(widths("maximal-update", optimizer, {{"table", table}}));
+      for (const char* role : {"embedding", "attention.output", "mlp.output", "logits"}) {
+        for (const long step : {0L, 1L, 5L}) {
+          CHECK(other.value(role, step) == reference.value(role, step));
+          CHECK(other.change(role, step) == reference.change(role, step));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("The attention scale shows where heads grow") {
+  // Scores of independent queries and keys ~ √d, of aligned ones ~ d: times 1/d under maximal
+  // update, times 1/√d in the standard.
+  const Prediction mup =
+      predict(widths("maximal-update", Optimizer::adamw, {}, 0), {.alignment = full});
+  CHECK(*mup.value("attention.scores", 0) == Band(-0.5));
+  CHECK(*mup.change("attention.scores", 5) == Band(0));
+  std::vector<check::Member> wrong = widths("maximal-update", Optimizer::adamw, {}, 0);
+  for (check::Member& member : wrong) {
+    member.plan.model.attention_scale.value =
+        1 / root(static_cast<double>(member.plan.shape.head_dim), 2);
+  }
+  CHECK(*predict(wrong, {.alignment = full}).value("attention.scores", 0) == Band(0));
+  CHECK(*predict(wrong, {.alignment = full}).change("attention.scores", 5) == Band(0.5));
+}
+
+TEST_CASE("What starts at zero is zero until a gradient reaches it") {
+  const Prediction head = predict(widths("maximal-update", Optimizer::adamw, {{"zero_head", 1}}));
+  CHECK(head.value("logits", 0)->is_zero());
+  CHECK(head.gradient(Group::query, 0)->is_zero());
+  CHECK(head.update(Group::mlp_up, 1).is_zero());
+  CHECK(head.change("mlp.output", 1)->is_zero());
+  CHECK_FALSE(head.change("logits", 1)->is_zero());  // the head itself has moved
+  CHECK_FALSE(head.change("mlp.output", 2)->is_zero());
+
+  const Prediction query =
+      predict(widths("maximal-update", Optimizer::adamw, {{"zero_query", 1}}));
+  CHECK(query.value("attention.scores", 0)->is_zero());
+  CHECK(query.gradient(Group::key, 0)->is_zero());
+  CHECK_FALSE(query.gradient(Group::query, 0)->is_zero());
+  CHECK_FALSE(query.gradient(Group::key, 1)->is_zero());
+
+  const Prediction rezero = predict(depths("rezero"));
+  CHECK(rezero.gradient(Group::mlp_up, 0)->is_zero());
+  CHECK_FALSE(rezero.gradient(Group::residual_gain, 0)->is_zero());
+  CHECK_FALSE(rezero.gradient(Group::mlp_up, 1)->is_zero());
+}
+
+TEST_CASE("Slopes along the depth are those of the published figures") {
+  // The residual stream against depth: initialization, and after updates with full alignment.
+  const auto stream = [](const std::vector<check::Member>& family, long step) {
+    return *predict(family, {.alignment = full}).value("mlp.stream", step);
+  };
+  // Standard: √L of independent branches beside an embedding that does not grow; then L.
+  CHECK(stream(depths("standard"), 0) == Band(0, 0.5));
+  CHECK(predict(depths("standard"), {.alignment = full}).change("mlp.stream", 5)->high == 1);
+  // α = 1/2: nothing grows at first. α = 1: branches fade as L^(-1/2) beside the embedding, and
+  // aligned changes add up to order one.
+  CHECK(stream(depths("depth-mup"), 0) == Band(0));
+  CHECK(stream(depths("complete-p"), 0) == Band(-0.5, 0));
+  CHECK(predict(depths("complete-p"), {.alignment = full}).change("mlp.stream", 5)->high == 0);
+}
+
+TEST_CASE("The normalized transformer keeps unit lengths at every width") {
+  const Prediction p = predict(widths("nu-gpt"));
+  for (const long step : {0L, 1L, 5L}) {
+    CHECK(*p.value("left", step) == Band(-0.5));
+    CHECK(*p.value("embedding", step) == Band(-0.5));
+  }
+  // s_z = √m_N on a cosine of n^(-1/2).
+  CHECK(*p.value("logits", 0) == Band(0));
+  CHECK(*predict(widths("ngpt")).value("logits", 0) == Band(-0.5));
+  CHECK(p.update(Group::query, 1) == Band(-0.75));
+  CHECK(p.update(Group::token_embedding, 1) == Band(-0.5));
+  CHECK_FALSE(p.gradient(Group::query, 0).has_value());
+}
+
+TEST_CASE("Neural-tangent scaling moves features by less and less, and logits by order one") {
+  const Prediction p = predict(widths("neural-tangent"), {.alignment = full});
+  CHECK(*p.change("mlp.output", 1) == Band(-0.5));
+  CHECK(*p.change("logits", 1) == Band(0));
+  CHECK(*p.value("logits", 0) == Band(0));
+}
+
+TEST_CASE("A wrong backward scale moves every gradient but the head's") {
+  check::Assumptions assumptions;
+  assumptions.backward = 1;
+  const Prediction p = predict(widths("maximal-update"), assumptions);
+  CHECK(*p.gradient(Group::query, 0) == Band(0));
+  CHECK(*p.gradient(Group::head, 0) == Band(-1));
+  CHECK(*p.change("logits", 1) == *predict(widths("maximal-update")).change("logits", 1));
+}
