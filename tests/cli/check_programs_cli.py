@@ -9,6 +9,7 @@
 import csv
 import json
 import math
+import os
 import pathlib
 import subprocess
 import sys
@@ -49,7 +50,8 @@ class CheckPrograms(unittest.TestCase):
     def run_program(self, name, *arguments):
         sizes = [] if "--sizes" in arguments else ["--sizes", "8,16"]
         return subprocess.run([PROGRAMS / name, *TINY, *sizes, *STEPS[name], *map(str, arguments)],
-                              capture_output=True, text=True, cwd=self.folder, timeout=120, check=False)
+                              capture_output=True, text=True, cwd=self.folder, timeout=120, check=False,
+                              env={**os.environ, "OMP_WAIT_POLICY": "passive"})
 
     def json_of(self, name, *arguments, exit_code=0):
         done = self.run_program(name, "--format", "json", *arguments)
