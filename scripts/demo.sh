@@ -3,30 +3,33 @@
 # SPDX-License-Identifier: MIT
 #
 # scripts/demo.sh
-# Builds the example program "plan" and compares four parametrizations of GPT-2 XL with it.
-# On Debian and Ubuntu it first installs what is missing. SCALEWISE_PLAN=<path> names a program
-# that is already built; then nothing is built.
+# Compares four parametrizations of GPT-2 XL, then trains small models of growing width and shows
+# that maximal update passes the coordinate check and that one global rate fails it, with pictures in
+# build/demo. On Debian and Ubuntu it first installs what is missing. SCALEWISE_EXAMPLES=<folder>
+# says where the example programs are already built; then nothing is built.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-plan=${SCALEWISE_PLAN:-build/release/examples/plan}
+examples=${SCALEWISE_EXAMPLES:-build/release/examples}
 
-if [ -z "${SCALEWISE_PLAN:-}" ]; then
+if [ -z "${SCALEWISE_EXAMPLES:-}" ]; then
   . scripts/lib.sh
   mkdir -p build
   log=build/demo.log
   first=no
   if [ ! -e build/release/build.ninja ]; then
     install_build_packages
-    try_install_gnuplot
+    have_command gnuplot || try_install_packages gnuplot-nox ||
+      say "gnuplot could not be installed: there will be no pictures"
     first=yes
   fi
-  if [ ! -x "$plan" ] || [ -n "$(find include examples cmake -newer "$plan" -print -quit)" ]; then
-    say "Building the example program (about half a minute)"
+  last=$examples/coordinate_check
+  if [ ! -x "$last" ] || [ -n "$(find include examples cmake -newer "$last" -print -quit)" ]; then
+    say "Building the example programs (one or two minutes)"
   fi
   if ! {
     { [ $first = no ] || cmake --preset release; } &&
-      cmake --build build/release --target plan
+      cmake --build build/release --target plan coordinate_check
   } >"$log" 2>&1; then
     cat "$log" >&2
     say "error: the build failed; its output is above and in $log"
@@ -34,5 +37,18 @@ if [ -z "${SCALEWISE_PLAN:-}" ]; then
   fi
 fi
 
-exec "$plan" --preset gpt2-xl --base-preset gpt2 \
+"$examples/plan" --preset gpt2-xl --base-preset gpt2 \
   --compare maximal-update,complete-p,neural-tangent,gpt2 --optimizer adamw
+
+# check <title> <folder> <expected exit code> [option...]
+check() {
+  local title=$1 folder=$2 expected=$3 status=0
+  shift 3
+  printf '\n%s, widths 32 to 256:\n' "$title"
+  "$examples/coordinate_check" --rule maximal-update --sizes 32,64,128,256 --seeds 3 --steps 5 \
+    --out "build/demo/$folder" "$@" || status=$?
+  [ $status -eq "$expected" ]
+}
+
+check 'Maximal update' maximal-update 0
+check 'The same with one global rate' one-rate 1 --fault missing:all-rates

@@ -46,26 +46,72 @@ inline std::string measured_text(const check::Judgement& j) {
   return text;
 }
 
-/// Rows of the table: activations at steps 0, 1 and the last, gradients at the first, updates of the
-/// first step, and everything that failed. The JSON has all.
-inline Table slope_table(const check::Report& report) {
-  Table table{{}, {"", "quantity", "step", "slope", "expected", "verdict"}, {}};
-  std::map<check::Quantity, long> last;
-  for (const auto& j : report.judgements) last[j.quantity] = std::max(last[j.quantity], j.step);
+/// The judgement of a quantity at a step, or null.
+inline const check::Judgement* find(const check::Report& report, check::Signal signal,
+                                    const std::string& name, long step) {
   for (const check::Judgement& j : report.judgements) {
-    if (!j.expected && j.reason != "not finite") continue;
-    const bool activation = j.quantity.signal == check::Signal::value ||
-                            j.quantity.signal == check::Signal::change;
-    const long first = j.quantity.signal == check::Signal::update ? 1 : 0;
-    const bool shown = activation ? j.step <= 1 || j.step == last[j.quantity] : j.step == first;
-    if (!shown && j.verdict != check::Verdict::fail) continue;
-    table.rows.push_back({std::string(word(check::signal_words, j.quantity.signal)),
-                          j.quantity.name, std::to_string(j.step), measured_text(j),
-                          j.expected ? check::detail::band_text(*j.expected) : "-",
-                          std::string(to_string(j.verdict)) +
-                              (j.verdict == check::Verdict::fail ? ": " + j.reason : "")});
+    if (j.quantity == check::Quantity{signal, name} && j.step == step) return &j;
+  }
+  return nullptr;
+}
+
+/// Activations: how they start and what training has added after the first and the last step.
+inline Table slope_table(const check::Report& report, long steps) {
+  Table table{{}, {"activation", "at the start", "expected"}, {}};
+  std::vector<long> changes{1};
+  if (steps > 1) changes.push_back(steps);
+  for (const long step : changes) {
+    table.header.push_back("change, step " + std::to_string(step));
+    table.header.emplace_back("expected");
+  }
+  const auto add = [&](std::vector<std::string>& row, const check::Judgement* j) {
+    const bool judged = j != nullptr && j->expected;
+    const char* mark = !judged || j->verdict == check::Verdict::pass ? ""
+                       : j->verdict == check::Verdict::fail          ? "  FAIL"
+                                                                     : "  ?";
+    row.push_back(j == nullptr ? "-" : measured_text(*j) + mark);
+    row.push_back(judged ? check::detail::band_text(*j->expected) : "-");
+  };
+  for (const check::Judgement& j : report.judgements) {
+    if (j.quantity.signal != check::Signal::value || j.step != 0 || !j.expected) continue;
+    std::vector<std::string> row{j.quantity.name};
+    add(row, &j);
+    for (const long step : changes) {
+      add(row, find(report, check::Signal::change, j.quantity.name, step));
+    }
+    table.rows.push_back(std::move(row));
   }
   return table;
+}
+
+/// How many of each signal passed, and the first few that did not.
+inline std::string counts_text(const check::Report& report) {
+  std::string text;
+  for (const auto& [signal, name] : check::signal_words) {
+    std::size_t judged = 0;
+    std::size_t passed = 0;
+    for (const check::Judgement& j : report.judgements) {
+      if (j.quantity.signal != signal || !j.expected) continue;
+      ++judged;
+      if (j.verdict == check::Verdict::pass) ++passed;
+    }
+    if (judged == 0) continue;
+    text += (text.empty() ? "" : ", ") + std::string(name) + "s " + std::to_string(passed) +
+            " of " + std::to_string(judged);
+  }
+  text = "passed at all steps: " + text + "\n";
+  constexpr std::size_t most = 5;
+  std::size_t shown = 0;
+  for (const check::Judgement& j : report.judgements) {
+    const bool parameter = j.quantity.signal == check::Signal::gradient ||
+                           j.quantity.signal == check::Signal::update;
+    if (!parameter || j.verdict != check::Verdict::fail || shown++ >= most) continue;
+    text += "  " + std::string(word(check::signal_words, j.quantity.signal)) + " of " +
+            j.quantity.name + " at step " + std::to_string(j.step) + ": " + measured_text(j) +
+            ", " + j.reason + "\n";
+  }
+  if (shown > most) text += "  and " + std::to_string(shown - most) + " more gradients and updates\n";
+  return text;
 }
 
 inline std::string two_widths_text(const check::Records& records) {
@@ -73,8 +119,8 @@ inline std::string two_widths_text(const check::Records& records) {
   if (t.modules == 0) return {};
   char text[200];
   std::snprintf(text, sizeof(text),
-                "mean |x| at sizes %ld and %ld within a factor of 1.2, steps 1 to 3 (the criterion of "
-                "microsoft/mup): %zu of %zu",
+                "by the criterion of microsoft/mup (mean |x| at %ld and %ld within a factor of 1.2): %zu "
+                "of %zu",
                 t.small, t.large, t.met, t.modules);
   std::string line = text;
   if (!t.worst.empty()) {
@@ -130,8 +176,8 @@ inline void print(const Experiment& e, const Findings& found) {
     std::cout << to_json(e, found).dump(1) << '\n';
     return;
   }
-  std::cout << render(slope_table(found.report), TableFormat::text) << '\n'
-            << two_widths_text(found.records) << '\n';
+  std::cout << render(slope_table(found.report, e.model.steps), TableFormat::text) << '\n'
+            << counts_text(found.report) << two_widths_text(found.records) << '\n';
   if (!found.optimizer.empty()) {
     std::cout << "the optimizer is not set as the plan says, in " << found.optimizer.size()
               << " places; the first: " << found.optimizer.front() << '\n';

@@ -13,7 +13,7 @@ sh                Run with `bash -euo pipefail`. The built examples are in PATH,
 sh norun          Not run. Only for lines that call scripts/demo.sh, scripts/test.sh, git clone,
                   cd or apt-get; the scripts must exist and be executable. When a text block
                   follows, the block must be scripts/demo.sh alone, which then does run, with
-                  the `plan` that is already built.
+                  the programs that are already built.
 cmake             Configured as part of a user's project. find_package finds an installed copy,
                   FetchContent and add_subdirectory(.../scalewise) find the sources. What the
                   block leaves out (cmake_minimum_required, project, the executable that it
@@ -229,7 +229,7 @@ class Page:
         if plan is None:
             raise BlockError("the program plan is not built")
         return self.run([self.arguments.source / "scripts/demo.sh"], cwd=self.arguments.source,
-                        SCALEWISE_PLAN=plan)
+                        SCALEWISE_EXAMPLES=pathlib.Path(plan).parent)
 
     def run_python(self, block, _expected):
         interpreter = "python3"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <compare>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -24,7 +25,8 @@ struct Report {
 
 namespace detail {
 
-/// The failure that lies farthest from its prediction: what a reader should look at first.
+/// The failure that lies farthest from its prediction, of the earliest step that has one: what a
+/// reader should look at first.
 inline const Judgement* worst(const std::vector<Judgement>& all) {
   const Judgement* found = nullptr;
   double farthest = -1;
@@ -34,7 +36,8 @@ inline const Judgement* worst(const std::vector<Judgement>& all) {
     if (j.measured && j.expected && !j.expected->is_zero()) {
       distance = std::max(j.measured->slope - j.expected->high, j.expected->low - j.measured->slope);
     }
-    if (distance > farthest) {
+    if (found != nullptr && j.step > found->step) continue;
+    if (found == nullptr || j.step < found->step || distance > farthest) {
       farthest = distance;
       found = &j;
     }
@@ -48,21 +51,53 @@ inline Prediction prediction_of(const std::vector<Member>& family, Assumptions a
   return {scales_of(family), family.front().plan.shape, assumptions};
 }
 
-/// How much of what was measured a prediction explains: the judgements whose slope lies in its band.
-inline std::size_t explained(const std::vector<Judgement>& all, const Prediction& prediction,
-                             const Plan& plan, const Tolerance& tolerance) {
-  std::size_t count = 0;
+/// What fails although the rule says so itself: the fastest growth that the rule predicts.
+inline const Judgement* predicted_growth(const std::vector<Judgement>& all,
+                                         const Tolerance& tolerance) {
+  const Judgement* found = nullptr;
+  for (const Judgement& j : all) {
+    if (j.verdict != Verdict::fail || j.quantity.signal != Signal::change || !j.measured) continue;
+    if (!j.expected || !(j.expected->high > tolerance.of(j.quantity))) continue;
+    if (found == nullptr || j.measured->slope > found->measured->slope) found = &j;
+  }
+  return found;
+}
+
+/// How much of what was measured a prediction explains: judgements whose slope lies in its band.
+/// What the rule's table says most directly counts first: activations at initialization and the
+/// first update. Later steps are full of consequences and do not count.
+struct Explained {
+  std::size_t direct = 0;
+  std::size_t others = 0;
+
+  friend auto operator<=>(const Explained&, const Explained&) = default;
+};
+
+inline Explained explained(const std::vector<Judgement>& all, const Prediction& prediction,
+                           const Plan& plan, const Tolerance& tolerance) {
+  Explained count;
   for (const Judgement& j : all) {
     const auto band = expected_slope(prediction, plan, j.quantity, j.step);
-    if (!band) continue;
+    if (!band || j.step > 1) continue;
     Judgement again = j;
     again.reason.clear();
     // Growth that is predicted is explained.
     if (j.quantity.signal == Signal::change) again.quantity.signal = Signal::value;
     judge(again, band, tolerance);
-    if (again.verdict != Verdict::fail) ++count;
+    if (again.verdict == Verdict::fail) continue;
+    const bool direct = j.quantity.signal == Signal::update ||
+                        (j.quantity.signal == Signal::value && j.step == 0);
+    ++(direct ? count.direct : count.others);
   }
   return count;
+}
+
+/// The quantity, its slope, and what was expected.
+inline std::string finding(const Judgement& j) {
+  return j.quantity.name + " (" + std::string(word(signal_words, j.quantity.signal)) + ") " +
+         (j.measured ? slope_text(j.measured->slope) : j.reason) + " at step " +
+         std::to_string(j.step) + ", expected " +
+         (j.expected ? band_text(*j.expected) : "finite numbers") + ": ";
 }
 
 /// The mistake whose own prediction explains the most; none when none explains more than the rule.
@@ -71,34 +106,26 @@ inline std::string diagnose(const std::vector<Judgement>& judgements,
                             const Tolerance& tolerance) {
   const Judgement* first = worst(judgements);
   if (first == nullptr) return {};
-  std::string text = first->quantity.name + " (" +
-                     std::string(word(signal_words, first->quantity.signal)) + ") " +
-                     (first->measured ? slope_text(first->measured->slope) : first->reason) +
-                     " at step " + std::to_string(first->step) + ", expected " +
-                     (first->expected ? band_text(*first->expected) : "finite numbers") + ": ";
+  const Judgement* growth = tolerance.growth ? nullptr : predicted_growth(judgements, tolerance);
+  if (growth != nullptr) return finding(*growth) + "the rule itself lets it grow";
   const Plan& plan = family.front().plan;
   const double octaves = std::log(static_cast<double>(family.back().size) /
                                   static_cast<double>(family.front().size));
-  std::size_t most =
+  Explained most =
       explained(judgements, prediction_of(family, assumptions), plan, tolerance);
-  if (std::all_of(judgements.begin(), judgements.end(), [](const Judgement& j) {
-        return j.verdict != Verdict::fail || j.reason == "grows with the size";
-      })) {
-    return text + "the rule itself lets it grow";
-  }
   std::string cause;
   for (const Fault& fault : possible_faults(family)) {
     std::vector<Member> wrong = family;
     for (Member& member : wrong) member.plan = with_fault(member.plan, plan, fault);
     const double backward =
         std::log(scaled_gradient(family.back().plan, plan, fault)) / octaves;
-    const std::size_t count =
+    const Explained count =
         explained(judgements, prediction_of(wrong, assumptions, backward), plan, tolerance);
     if (count < most || (count == most && cause.empty())) continue;
     cause = count == most ? cause + " or " + to_string(fault) : to_string(fault);
     most = count;
   }
-  return text + (cause.empty() ? "no single part of the rule explains it" : cause);
+  return finding(*first) + (cause.empty() ? "no single part of the rule explains it" : cause);
 }
 
 }  // namespace detail
@@ -109,12 +136,12 @@ inline std::string diagnose(const std::vector<Judgement>& judgements,
 /// Requires: `family`, the plans of the recorded sizes, smallest first.
 /// Throws:   InvalidInput when nothing was recorded, or fewer than two sizes are given.
 inline Report coordinate_check(const Records& records, const std::vector<Member>& family,
-                               const Assumptions& assumptions = {},
-                               const Tolerance& tolerance = {}) {
+                               const Assumptions& assumptions = {}, Tolerance tolerance = {}) {
   if (records.empty()) throw InvalidInput("records", "none", "something recorded");
   if (family.size() < 2) {
     throw InvalidInput("family", std::to_string(family.size()) + " plans", "at least two sizes");
   }
+  if (scales_of(family).layers > 0) tolerance = along_depth(tolerance);
   const Prediction prediction = detail::prediction_of(family, assumptions);
   Report report;
   for (const auto& [quantity, steps] : records.all()) {

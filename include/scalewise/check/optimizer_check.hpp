@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstdio>
 #include <set>
 #include <string>
 #include <vector>
@@ -45,8 +46,9 @@ inline std::vector<std::string> check_optimizer(const Plan& plan, const Optimize
     }
     const auto compare = [&](const char* what, double value, double expected) {
       if (std::abs(value - expected) <= 1e-5 * std::abs(expected)) return;
-      wrong.push_back(setting.name + ": " + what + " = " + number_text(value) + ": expected " +
-                      number_text(expected));
+      char text[80];
+      std::snprintf(text, sizeof(text), " = %.6g: expected %.6g", value, expected);
+      wrong.push_back(setting.name + ": " + what + text);
     };
     compare("rate", setting.rate, global.rate * entry->learning_rate.value);
     compare("weight_decay", setting.weight_decay, global.weight_decay * entry->weight_decay.value);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <utility>
+
 #include "scalewise/check/scales.hpp"
 #include "scalewise/check/slopes_state.hpp"
 
@@ -59,8 +61,11 @@ class ResidualSlopes {
     return {g.multiplier + g.mean, g.multiplier + moved(group)};
   }
 
+  /// A bias starts at zero; what it moves may be much smaller than what the matrix does.
   Moving linear(Group group, const Moving& x) const {
-    return sum(matrix(group).times(x), vector(Group::hidden_bias));
+    const Moving product = matrix(group).times(x);
+    const Moving bias = vector(Group::hidden_bias);
+    return {sum(product.start, bias.start), mixture(product.change, bias.change)};
   }
 
   Moving normalized(const Moving& x, Group gain, Group bias) const {
@@ -78,7 +83,7 @@ class ResidualSlopes {
       const GroupScale& positions = s_.of(Group::position_embedding);
       embedding_ = sum(embedding_, table(Group::position_embedding, positions.multiplier));
     }
-    stream_ = embedding_;
+    stream_ = shown_stream_ = embedding_;
     // Each pass feeds what the blocks have added back into their inputs.
     for (int pass = 0; pass < 3; ++pass) blocks();
     left_ = post_norm_ ? stream_
@@ -123,7 +128,10 @@ class ResidualSlopes {
     stream_ = post_norm_ ? normalized(all, Group::norm_gain, Group::norm_bias) : all;
     // At finite depths either the embedding or what was added to it is the larger.
     shown_stream_ = stream_;
-    if (!post_norm_) shown_stream_.start = mixture(s_.skip + embedding_.start, added.start);
+    if (!post_norm_) {
+      shown_stream_ = {mixture(s_.skip + embedding_.start, added.start),
+                       mixture(s_.skip + embedding_.change, added.change)};
+    }
   }
 
   Moving branch(const Moving& output) const {
@@ -146,10 +154,12 @@ class ResidualSlopes {
     if (g.present) state_.set_gradient(group, g.multiplier + input + output);
   }
 
-  /// The gradient of a stream from that of what its norm has made of it.
+  /// The gradient of a stream from that of what its norm has made of it. Along the depth, terms of
+  /// the stream change places as the larger one.
   Band through_norm(const Band& d, Group gain) const {
     const Band scaled = s_.of(gain).present ? vector(gain).now() + d : d;
-    return scaled - stream_.now();
+    if (s_.layers == 0) return scaled - stream_.now();
+    return scaled - mixture(shown_stream_.start, shown_stream_.change);
   }
 
   void backward() {

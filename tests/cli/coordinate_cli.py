@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+"""Runs the program `coordinate_check` as a user would: rules pass, and every mistake fails.
+
+    coordinate_cli.py COORDINATE_CHECK_PROGRAM
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = pathlib.Path(sys.argv[1]).resolve()
+COMMON = ["--head-dim", "8", "--seq", "16", "--batch", "4", "--steps", "3", "--seeds", "4", "--quiet"]
+SIZES = ["--sizes", "16,32,64,128"]
+WIDTHS = [*COMMON, *SIZES]
+HEADS = [*WIDTHS, "--head-dim", "0", "--heads", "2"]
+DEPTHS = [*COMMON, "--axis", "depth", "--sizes", "4,8,16,32", "--width", "32", "--seeds", "8"]
+
+# What has to pass, each with its own options.
+RULES = [["maximal-update"], ["maximal-update", "--set", "table=3"], ["maximal-update", "--set", "table=9"],
+         ["maximal-update", "--optimizer", "sgd"], ["maximal-update", "--set", "zero_head=true"],
+         ["complete-p"], ["complete-p", "--placement", "post"], ["depth-mup"], ["neural-tangent"],
+         ["meta-principled"], ["nu-gpt"], ["nu-gpt-full-align"]]
+
+# A mistake, the options of the runs, and words of the diagnosis or of the optimizer's read-back.
+MISTAKES = [
+    ("missing:output-multiplier", WIDTHS, "output multiplier missing"),
+    ("twice:output-multiplier", WIDTHS, "output multiplier applied twice"),
+    ("missing:hidden-rate", WIDTHS, "hidden rate missing"),
+    ("twice:hidden-rate", WIDTHS, "hidden rate applied twice"),
+    ("missing:all-rates", WIDTHS, "one global rate"),
+    ("missing:hidden-variance", WIDTHS, "hidden variance missing"),
+    ("twice:hidden-variance", WIDTHS, "hidden variance applied twice"),
+    ("missing:backward-scale", WIDTHS, "backward scale missing"),
+    ("twice:backward-scale", WIDTHS, "backward scale applied twice"),
+    ("missing:epsilon", WIDTHS, "epsilon ="),
+    ("twice:epsilon", WIDTHS, "epsilon ="),
+    ("missing:weight-decay", WIDTHS, "weight_decay ="),
+    ("twice:weight-decay", WIDTHS, "weight_decay ="),
+    ("missing:attention-scale", HEADS, "attention scale missing"),
+    ("twice:attention-scale", HEADS, "attention scale applied twice"),
+    ("missing:branch-multiplier", [*DEPTHS, "--rule", "complete-p"], "branch multiplier missing"),
+    ("twice:branch-multiplier", [*DEPTHS, "--rule", "complete-p"], "branch multiplier applied twice"),
+]
+
+BAD = [
+    (["--rule", "maximal-updat"], "did you mean maximal-update?"),
+    (["--fault", "output-multiplier"], "missing:INGREDIENT or twice:INGREDIENT"),
+    (["--fault", "missing:output"], "did you mean output-multiplier?"),
+    (["--fault", "missing:branch-multiplier"], "differs between the sizes"),
+    (["--sizes", "64"], "at least two sizes"),
+    (["--sizes", "64,32"], "each one larger"),
+    (["--sizes", "12,24"], "a multiple of --head-dim = 8"),
+    (["--axis", "length"], "width or depth"),
+    (["--format", "xml"], "table or json"),
+    (["--seeds", "0"], "--seeds = 0"),
+    (["--judge", "none.jsonl"], "none.jsonl = (missing)"),
+    (["--text", "none.txt"], "none.txt = (missing)"),
+    (["--rate", "-1"], "--rate = -1"),
+]
+
+
+def run(*arguments, **options):
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False,
+                          **options)
+
+
+class CoordinateCheck(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+
+    def test_rules_pass(self):
+        for rule, *options in RULES:
+            with self.subTest(rule=rule, options=options):
+                result = run(*WIDTHS, "--rule", rule, *options)
+                self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+                self.assertEqual(result.stdout.splitlines()[-1], "verdict: pass")
+
+    def test_rules_pass_where_heads_or_depth_grow(self):
+        for options in (HEADS, [*DEPTHS, "--rule", "complete-p"]):
+            result = run(*options)
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+    def test_every_mistake_fails_with_its_name(self):
+        for fault, options, words in MISTAKES:
+            with self.subTest(fault=fault):
+                result = run(*options, "--fault", fault)
+                self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+                self.assertIn(words, "\n".join(result.stdout.splitlines()[-3:]))
+
+    def test_other_parameterizations_fail(self):
+        result = run(*WIDTHS, "--trained-as", "standard")
+        self.assertEqual(result.returncode, 1, result.stdout)
+        for rule in ("standard", "gpt2", "ngpt"):
+            with self.subTest(rule=rule):
+                result = run(*WIDTHS, "--rule", rule)
+                self.assertEqual(result.returncode, 1, result.stdout)
+                self.assertIn("the rule itself lets it grow", result.stdout)
+
+    def test_too_few_seeds_are_inconclusive(self):
+        self.assertEqual(run(*WIDTHS, "--seeds", 1).returncode, 3)
+
+    def test_json_has_every_quantity(self):
+        result = run(*WIDTHS, "--format", "json", "--out", self.folder / "new")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        report = json.loads(result.stdout)
+        self.assertEqual(report, json.loads((self.folder / "new/coordinate_check.json").read_text(encoding="utf-8")))
+        self.assertEqual((report["schema"], report["verdict"]), ("scalewise.coordinate_check/1", "pass"))
+        logits = [q for q in report["quantities"] if (q["signal"], q["name"], q["step"]) == ("value", "logits", 0)][0]
+        self.assertEqual(logits["expected"], [-0.5, -0.5])
+        self.assertAlmostEqual(logits["slope"], -0.5, delta=0.2)
+        self.assertEqual(len(logits["rms"]), 16)
+        self.assertTrue((self.folder / "new/coordinate_check.csv").exists())
+
+    def test_processes_of_their_own_give_the_same_report(self):
+        whole = run(*WIDTHS, "--format", "json")
+        records = self.folder / "records.jsonl"
+        # Two processes, one of them with three of the sizes; then a judge that trains nothing.
+        for sizes in ("16,32,64", "16,128"):
+            run(*COMMON, "--sizes", sizes, "--base", 16, "--record", records)
+        lines = records.read_text(encoding="utf-8").splitlines()
+        once = sorted(set(lines))  # size 16 was recorded twice, alike
+        self.assertLess(len(once), len(lines))
+        records.write_text("\n".join(once) + "\n", encoding="utf-8")
+        judged = run(*WIDTHS, "--judge", records, "--format", "json")
+        self.assertEqual(judged.returncode, 0, judged.stderr)
+        self.assertEqual(json.loads(judged.stdout)["quantities"], json.loads(whole.stdout)["quantities"])
+
+    def test_threads_do_not_change_the_report(self):
+        self.assertEqual(run(*WIDTHS, "--threads", 1).stdout, run(*WIDTHS).stdout)
+
+    def test_bad_input_gets_one_message(self):
+        for arguments, words in BAD:
+            with self.subTest(arguments=arguments):
+                sizes = [] if "--sizes" in arguments else SIZES
+                result = run(*COMMON, *sizes, *arguments, cwd=self.folder)
+                self.assertEqual(result.returncode, 2, result.stdout)
+                self.assertEqual(result.stdout, "")
+                self.assertIn(words, result.stderr)
+                self.assertEqual(len(result.stderr.strip().splitlines()), 1, result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
