@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "scalewise/check/recorder.hpp"
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
 
@@ -91,6 +92,25 @@ TEST_CASE("A hand-computed exponent") {
   const double expected = std::log(2 * std::sqrt(73.0) / (std::sqrt(5.0) * 5)) / std::log(2.0);
   CHECK_THAT(alignment(w.view(), w.view(), x.view(), x.view()).alpha.mean,
              WithinRel(expected, 1e-14));
+}
+
+TEST_CASE("Recorded sums make the exponent of all tokens together") {
+  // Products (3, 0, 8) and twice that, over a matrix of length √5 and inputs of lengths 5 and 10.
+  Recorder recorder({.size = 2, .seed = 1});
+  const std::vector<float> products{3, 0, 8, 6, 0, 16};
+  const std::vector<float> matrix{1, 0, 0, 0, 0, 2};
+  const std::vector<float> inputs{3, 4, 6, 8};
+  recorder.record("product", products.data(), products.size(), 0);
+  recorder.record_update("matrix", matrix.data(), matrix.size(), 0);
+  recorder.record("input", inputs.data(), inputs.size(), 0);
+  const auto sums = [&](Signal signal, const char* name) {
+    return recorder.records().all().at({signal, name}).at(0).at(recorder.run());
+  };
+  const double exponent =
+      alignment_exponent(sums(Signal::value, "product"), sums(Signal::update, "matrix"),
+                         sums(Signal::value, "input"), 2);
+  const double expected = std::log(2 * std::sqrt(73.0) / (std::sqrt(5.0) * 5)) / std::log(2.0);
+  CHECK_THAT(exponent, WithinRel(expected, 1e-14));
 }
 
 TEST_CASE("Independent inputs and matrices have exponent one half") {

@@ -14,6 +14,7 @@
 
 #include "scalewise/check/estimate.hpp"
 #include "scalewise/check/matrix_view.hpp"
+#include "scalewise/check/moments.hpp"
 #include "scalewise/core/error.hpp"
 
 namespace scalewise::check {
@@ -40,6 +41,14 @@ inline double alignment_exponent(double product_norm, double matrix_norm, double
     return std::numeric_limits<double>::quiet_NaN();
   }
   return 1 + std::log(product_norm / (matrix_norm * input_norm)) / std::log(fan_in);
+}
+
+/// The same of all tokens together, from what a Recorder keeps of the product, the matrix and the
+/// input: their lengths are √Σx².
+inline double alignment_exponent(const Moments& product, const Moments& matrix,
+                                 const Moments& input, double fan_in) {
+  return alignment_exponent(std::sqrt(product.sum_squares), std::sqrt(matrix.sum_squares),
+                            std::sqrt(input.sum_squares), fan_in);
 }
 
 /// What alignment() needs, wherever the products were computed.
