@@ -117,6 +117,7 @@ set(SCALEWISE_CHECK_HEADERS
   include/scalewise/check/gnuplot.hpp
   include/scalewise/check/gnuplot_text.hpp
   include/scalewise/check/judge.hpp
+  include/scalewise/check/judge_transfer.hpp
   include/scalewise/check/matrix_view.hpp
   include/scalewise/check/moments.hpp
   include/scalewise/check/moving.hpp
@@ -125,6 +126,7 @@ set(SCALEWISE_CHECK_HEADERS
   include/scalewise/check/prediction.hpp
   include/scalewise/check/profile.hpp
   include/scalewise/check/quantity.hpp
+  include/scalewise/check/rate_curve.hpp
   include/scalewise/check/record_file.hpp
   include/scalewise/check/recorder.hpp
   include/scalewise/check/records.hpp
@@ -132,7 +134,10 @@ set(SCALEWISE_CHECK_HEADERS
   include/scalewise/check/scales.hpp
   include/scalewise/check/slope.hpp
   include/scalewise/check/slopes_state.hpp
+  include/scalewise/check/sweep.hpp
+  include/scalewise/check/sweep_journal.hpp
   include/scalewise/check/tangent_kernel.hpp
+  include/scalewise/check/transfer.hpp
   include/scalewise/check/two_widths.hpp
   include/scalewise/check/verdict.hpp
 )

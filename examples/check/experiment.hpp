@@ -15,10 +15,11 @@
 
 namespace scalewise::experiment {
 
-/// Models that differ in width or in depth, each trained from several seeds.
+/// Models that differ in width, in depth or in how long they train, each from several seeds.
 struct Experiment {
   train::Settings model;  // what all have in common
   std::string axis = "width";
+  bool has_horizon = false;  // whether the program has the axis "horizon", the number of steps
   std::vector<long> sizes{64, 128, 256, 512, 1024};
   long base = 0;       // the size that rates were tuned at; 0: the smallest
   long head_dim = 16;  // fixed while the width grows; 0: --heads is fixed and the heads grow
@@ -30,8 +31,9 @@ struct Experiment {
 /// Throws:   InvalidInput for what makes no experiment.
 inline void check(const Experiment& e) {
   train::check(e.model);
-  if (e.axis != "width" && e.axis != "depth") {
-    throw InvalidInput("--axis", printable(e.axis), "width or depth");
+  if (e.axis != "width" && e.axis != "depth" && !(e.has_horizon && e.axis == "horizon")) {
+    throw InvalidInput("--axis", printable(e.axis),
+                       e.has_horizon ? "width, depth or horizon" : "width or depth");
   }
   if (e.format != "table" && e.format != "json") {
     throw InvalidInput("--format", printable(e.format), "table or json");
@@ -62,9 +64,15 @@ inline train::Settings settings_at(const Experiment& e, long size, long seed) {
     s.base_width = base;
     if (e.head_dim > 0) s.heads = size / e.head_dim;
   } else {
-    s.depth = size;
     s.base_width = s.width;
-    s.set.push_back("base.depth=" + std::to_string(base));
+    if (e.axis == "depth") {
+      s.depth = size;
+      s.set.push_back("base.depth=" + std::to_string(base));
+    } else {
+      s.steps = size;
+      s.set.push_back("iterations=" + std::to_string(size));
+      s.set.push_back("base.iterations=" + std::to_string(base));
+    }
     if (e.head_dim > 0) s.heads = s.width / e.head_dim;
   }
   if (e.head_dim == 0 && e.axis == "width") s.set.push_back("base.heads=" + std::to_string(s.heads));
@@ -86,8 +94,10 @@ inline void add_options(CLI::App& app, Experiment& e) {
       ->group(rule);
 
   const char* model = "Models";
-  option("--axis", e.axis, "what grows: width or depth", model);
-  app.add_option("--sizes", e.sizes, "the widths or depths")
+  option("--axis", e.axis,
+         e.has_horizon ? "what grows: width, depth or horizon" : "what grows: width or depth",
+         model);
+  app.add_option("--sizes", e.sizes, "the sizes along the axis")
       ->delimiter(',')
       ->capture_default_str()
       ->group(model);

@@ -1,0 +1,226 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// learning_rate_transfer: whether the best learning rate of a small model is that of a large one.
+//
+//   learning_rate_transfer --rule maximal-update --sizes 32,64,128 --out transfer
+//
+// Exit code: 0 pass, 1 fail, 3 inconclusive, 2 bad input.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <new>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "check/experiment.hpp"
+#include "check/final_loss.hpp"
+#include "check/run_progress.hpp"
+#include "check/transfer_report.hpp"
+#include "scalewise/check/sweep_journal.hpp"
+#include "scalewise/io/file.hpp"
+#include "scalewise/io/plan_fingerprint.hpp"
+#include "scalewise/nn/blas.hpp"
+#include "scalewise/nn/parallel.hpp"
+#include "train/output.hpp"
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::experiment;
+
+void use_threads(int threads) {
+#ifdef _OPENMP
+  if (threads > 0) omp_set_num_threads(threads);
+#else
+  if (threads > 1) {
+    throw InvalidInput("--threads", std::to_string(threads), "1", "this program has no OpenMP");
+  }
+#endif
+  nn::keep_to_one_thread();
+}
+
+train::Settings settings_of(const Experiment& e, const check::SweepTask& task) {
+  train::Settings s = settings_at(e, task.size, task.seed);
+  s.rate = check::RateRun{.octave = task.octave}.rate(e.model.rate);
+  s.warmup = s.steps / 20;
+  return s;
+}
+
+/// All that a run depends on beside size, rate and seed; sizes and seeds can be added later.
+check::SweepJournal::Settings journal_settings(const Experiment& e, const train::Data& data) {
+  const long base = e.base > 0 ? e.base : e.sizes.front();
+  const train::Settings s = settings_of(e, {.size = base, .octave = 0, .seed = 1});
+  check::SweepJournal::Settings settings{{"--axis", e.axis},
+                                         {"--base", std::to_string(base)},
+                                         {"--head-dim", std::to_string(e.head_dim)}};
+  for (const nn::Setting& setting : train::lasting(s, data.fingerprint)) {
+    settings.emplace_back(setting.name, setting.value);
+  }
+  settings.emplace_back("plan", plan_fingerprint(train::plan_of(s, train::data_shape(s, data))));
+  return settings;
+}
+
+/// Where the runs go; empty without --out.
+std::string journal_path(const Experiment& e) {
+  if (e.out.empty()) return {};
+  std::error_code error;
+  std::filesystem::create_directories(e.out, error);
+  if (error || !std::filesystem::is_directory(e.out)) {
+    throw InvalidInput("--out", e.out, "a folder that can be made", error.message());
+  }
+  return e.out + "/runs.jsonl";
+}
+
+class Program {
+ public:
+  explicit Program(const Experiment& e)
+      : e_(e),
+        data_(train::read_data(e.model)),
+        costs_(costs(e, data_)),
+        journal_(journal_path(e), journal_settings(e, data_)) {}
+
+  /// Runs what is missing until nothing is; no result if it was stopped.
+  std::optional<TransferReport> run() {
+    const std::size_t before = journal_.runs().size();
+    if (before > 0 && !e_.model.quiet) {
+      std::cerr << "resumed with " << before << " finished runs\n";
+    }
+    for (;;) {
+      check::Sweep sweep = check::sweep(e_.sizes, e_.seeds, journal_.runs());
+      if (sweep.missing.empty()) {
+        TransferReport report;
+        report.runs = sweep.runs;
+        report.transfer = check::analyse_transfer(sweep.runs);
+        report.judged = check::judge(report.transfer, e_.axis);
+        return report;
+      }
+      run_all(sweep.missing);
+      if (train::stop_request() != 0) return {};
+    }
+  }
+
+  std::size_t finished() const { return journal_.runs().size(); }
+
+ private:
+  using Costs = std::map<long, double>;
+
+  /// The time of a run, in any unit; makes every plan once, so that none is refused later.
+  static Costs costs(const Experiment& e, const train::Data& data) {
+    Costs costs;
+    for (const long size : e.sizes) {
+      const train::Settings s = settings_of(e, {.size = size, .octave = 0, .seed = 1});
+      train::check(s);
+      const Plan plan = train::plan_of(s, train::data_shape(s, data));
+      costs[size] = static_cast<double>(plan.parameter_count()) * static_cast<double>(s.steps);
+    }
+    return costs;
+  }
+
+  /// One thread per run. The longest come first, so that no core waits long for the last one.
+  void run_all(std::vector<check::SweepTask> tasks) {
+    std::stable_sort(tasks.begin(), tasks.end(), [&](const auto& a, const auto& b) {
+      return costs_.at(a.size) > costs_.at(b.size);
+    });
+    double cost = 0;
+    for (const check::SweepTask& task : tasks) cost += costs_.at(task.size);
+    RunProgress progress(static_cast<long>(tasks.size()), cost, e_.model.quiet);
+    std::atomic<bool> failed = false;
+    nn::parallel_for(static_cast<Eigen::Index>(tasks.size()), [&](Eigen::Index i) {
+      if (failed) return;
+      try {
+        const check::SweepTask& task = tasks[static_cast<std::size_t>(i)];
+        const std::optional<double> loss = final_loss(settings_of(e_, task), data_);
+        if (!loss) return;
+        journal_.append({task.size, task.octave, task.seed, *loss});
+        progress.ended(costs_.at(task.size));
+      } catch (...) {
+        failed = true;
+        throw;
+      }
+    });
+  }
+
+  const Experiment& e_;
+  train::Data data_;
+  Costs costs_;
+  check::SweepJournal journal_;
+};
+
+void write_files(const Experiment& e, const TransferReport& report) {
+  if (e.out.empty()) return;
+  const std::string stem = e.out + "/learning_rate_transfer";
+  write_file(stem + ".json", transfer_json(e, report).dump(1) + "\n");
+  write_file(e.out + "/sizes.csv", render(transfer_table(e, report.transfer), TableFormat::csv));
+  const std::string told = check::write_figure(transfer_figure(e, report), stem);
+  if (!e.model.quiet) std::cerr << told << '\n';
+}
+
+void show(const Experiment& e, const TransferReport& report) {
+  if (e.format == "json") {
+    std::cout << transfer_json(e, report).dump(1) << '\n';
+  } else {
+    std::cout << e.model.rule << ", " << e.model.optimizer << ", " << e.seeds << " seeds\n\n"
+              << render(transfer_table(e, report.transfer), TableFormat::text) << '\n'
+              << check::to_string(report.judged.verdict) << ": " << report.judged.reason << '\n';
+  }
+  if (!std::cout.flush()) {
+    throw InvalidInput("output", "(terminal)", "a place that takes all of it");
+  }
+}
+
+int run(Experiment& e) {
+  e.model.warmup = 0;  // settings_of() sets it
+  experiment::check(e);
+  use_threads(e.model.threads);
+  train::catch_interrupts();
+  Program program(e);
+  const std::optional<TransferReport> report = program.run();
+  if (!report) {
+    std::cerr << "learning_rate_transfer: stopped after " << program.finished()
+              << " finished runs; "
+              << (e.out.empty() ? "nothing is saved without --out\n"
+                                : "the same command goes on with them\n");
+    return 128 + train::stop_request();
+  }
+  write_files(e, *report);
+  show(e, *report);
+  return check::exit_code(report->judged.verdict);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  train::let_large_writes_fail();
+  Experiment e;
+  e.has_horizon = true;
+  e.sizes = {32, 64, 128, 256};
+  e.model.steps = 200;
+  e.model.batch = 8;
+  CLI::App app{"Whether the best learning rate of a small model is the best of larger ones."};
+  add_options(app, e);
+  try {
+    app.parse(argc, argv);
+    return run(e);
+  } catch (const CLI::ParseError& error) {
+    const bool asked_for_help = app.exit(error) == 0;
+    return asked_for_help && std::cout.flush() ? 0 : 2;
+  } catch (const std::bad_alloc&) {
+    std::cerr << "learning_rate_transfer: not enough memory for the largest model\n";
+    return 2;
+  } catch (const std::exception& error) {
+    std::cerr << "learning_rate_transfer: " << error.what() << '\n';
+    return 2;
+  }
+}

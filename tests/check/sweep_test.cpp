@@ -1,0 +1,296 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include "scalewise/check/sweep.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <limits>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "scalewise/check/sweep_journal.hpp"
+#include "support/catch.hpp"
+#include "support/error_message.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace {
+
+using namespace scalewise::check;
+using Catch::Matchers::ContainsSubstring;
+using scalewise::test::error_message;
+
+constexpr double infinite = std::numeric_limits<double>::infinity();
+using Loss = std::function<double(long size, long octave, long seed)>;
+using Key = std::tuple<long, long, long>;
+
+Key key(const SweepTask& task) { return {task.size, task.octave, task.seed}; }
+
+/// Makes what is missing until nothing is, and checks that nothing is made twice.
+std::vector<RateRun> finish(const std::vector<long>& sizes, long seeds, const Loss& loss,
+                            std::vector<RateRun> done = {}) {
+  std::set<Key> known;
+  for (const RateRun& run : done) known.insert({run.size, run.octave, run.seed});
+  for (;;) {
+    const Sweep state = sweep(sizes, seeds, done);
+    if (state.missing.empty()) return state.runs;
+    for (const SweepTask& task : state.missing) {
+      REQUIRE(known.insert(key(task)).second);
+      done.push_back({task.size, task.octave, task.seed, loss(task.size, task.octave, task.seed)});
+    }
+  }
+}
+
+/// The first and last rate of each size.
+std::map<long, std::pair<long, long>> ranges(const std::vector<RateRun>& runs) {
+  std::map<long, std::pair<long, long>> found;
+  for (const RateRun& run : runs) {
+    auto& range = found.try_emplace(run.size, run.octave, run.octave).first->second;
+    range.first = std::min(range.first, run.octave);
+    range.second = std::max(range.second, run.octave);
+  }
+  return found;
+}
+
+bool same(const std::vector<RateRun>& a, const std::vector<RateRun>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const RateRun& x, const RateRun& y) {
+    return x.size == y.size && x.octave == y.octave && x.seed == y.seed && x.loss == y.loss;
+  });
+}
+
+Loss bowl_at(const std::function<double(long size, long seed)>& optimum) {
+  return [=](long size, long octave, long seed) {
+    const double away = static_cast<double>(octave) - optimum(size, seed);
+    return 2 + away * away;
+  };
+}
+
+const SweepJournal::Settings settings{{"--rule", "standard"}, {"--steps", "10"}};
+
+struct Scratch {
+  scalewise::test::TemporaryFolder folder;
+  std::string path = (folder.path() / "runs.jsonl").string();
+  std::string content() const {
+    std::ostringstream text;
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    return text.str();
+  }
+  void write(const std::string& text) const { std::ofstream(path, std::ios::binary) << text; }
+};
+
+/// A journal of three runs, one of them diverged.
+std::string three_runs(const Scratch& scratch) {
+  SweepJournal journal(scratch.path, settings);
+  journal.append({16, -2, 1, 2.5});
+  journal.append({16, -1, 1, infinite});
+  journal.append({32, 0, 2, 0.1});
+  return scratch.content();
+}
+
+}  // namespace
+
+TEST_CASE("A sweep begins with five rates around the centre", "[check]") {
+  const Sweep fresh = sweep({16, 32}, 3, {});
+  CHECK(fresh.runs.empty());
+  std::set<Key> wanted;
+  for (const long size : {16, 32}) {
+    for (long octave = -2; octave <= 2; ++octave) {
+      for (long seed = 1; seed <= 3; ++seed) wanted.insert({size, octave, seed});
+    }
+  }
+  std::set<Key> missing;
+  for (const SweepTask& task : fresh.missing) missing.insert(key(task));
+  CHECK(missing == wanted);
+  CHECK(fresh.missing.size() == 30);
+}
+
+TEST_CASE("The grid grows until every optimum is interior", "[check]") {
+  const auto found =
+      ranges(finish({16, 32, 64, 128}, 2, bowl_at([](long size, long) {
+                      return size == 16 ? 0.0 : size == 32 ? 5.2 : size == 64 ? -4.0 : 2.0;
+                    })));
+  CHECK(found.at(16) == std::pair(-2L, 2L));
+  CHECK(found.at(32) == std::pair(-2L, 6L));
+  CHECK(found.at(64) == std::pair(-5L, 2L));
+  CHECK(found.at(128) == std::pair(-2L, 3L));
+}
+
+TEST_CASE("Every seed's own optimum is interior too", "[check]") {
+  // The mean over seeds is lowest at 0.
+  const auto found =
+      ranges(finish({16}, 2, bowl_at([](long, long seed) { return seed == 1 ? 3 : -3; })));
+  CHECK(found.at(16) == std::pair(-4L, 4L));
+}
+
+TEST_CASE("Every size is run at the best rate of the first", "[check]") {
+  const auto found = ranges(
+      finish({16, 32, 64}, 1, bowl_at([](long size, long) { return size == 16 ? 4.0 : -1.0; })));
+  CHECK(found.at(16) == std::pair(-2L, 5L));
+  CHECK(found.at(32) == std::pair(-2L, 4L));
+  CHECK(found.at(64) == std::pair(-2L, 4L));
+}
+
+TEST_CASE("Divergence sends the grid down, and the grid ends", "[check]") {
+  const auto cliff = ranges(finish({16}, 2, [](long, long octave, long) {
+    return octave > -5 ? infinite : 2.0 - 0.1 * static_cast<double>(octave);
+  }));
+  CHECK(cliff.at(16) == std::pair(-6L, 2L));
+  const auto all = ranges(finish({16}, 1, [](long, long, long) { return infinite; }));
+  CHECK(all.at(16) == std::pair(-most_octaves, 2L));
+  const auto ever_better = ranges(
+      finish({16}, 1, [](long, long octave, long) { return 100.0 - static_cast<double>(octave); }));
+  CHECK(ever_better.at(16) == std::pair(-2L, most_octaves));
+}
+
+TEST_CASE("A sweep that lost or reordered runs asks for exactly those it lost", "[check]") {
+  const Loss loss = bowl_at([](long size, long seed) {
+    return size == 16 ? 3.3 : -2.7 + 0.1 * static_cast<double>(seed);
+  });
+  const std::vector<RateRun> whole = finish({16, 32}, 3, loss);
+  for (std::size_t keep = 0; keep < whole.size(); keep += 7) {
+    std::vector<RateRun> some(whole.rbegin(), whole.rbegin() + static_cast<long>(keep));
+    CHECK(same(finish({16, 32}, 3, loss, some), whole));
+  }
+  for (std::size_t lost = 0; lost < whole.size(); ++lost) {
+    std::vector<RateRun> some = whole;
+    some.erase(some.begin() + static_cast<long>(lost));
+    const Sweep state = sweep({16, 32}, 3, some);
+    REQUIRE(state.missing.size() == 1);
+    CHECK(key(state.missing[0]) == Key{whole[lost].size, whole[lost].octave, whole[lost].seed});
+  }
+}
+
+TEST_CASE("Sizes and seeds can be added later", "[check]") {
+  const Loss loss = bowl_at([](long size, long) { return size == 64 ? 2.5 : 0.2; });
+  const std::vector<RateRun> small = finish({16, 32}, 2, loss);
+  CHECK(same(finish({16, 32, 64}, 3, loss, small), finish({16, 32, 64}, 3, loss)));
+  // Less than what was run is a sweep too.
+  CHECK(same(finish({16, 32}, 2, loss, finish({16, 32, 64}, 3, loss)), small));
+}
+
+TEST_CASE("A journal gives back what was written, to the last bit", "[check]") {
+  const Scratch scratch;
+  three_runs(scratch);
+  const SweepJournal journal(scratch.path, settings);
+  REQUIRE(journal.runs().size() == 3);
+  CHECK(journal.runs()[0].loss == 2.5);
+  CHECK(journal.runs()[1].octave == -1);
+  CHECK(journal.runs()[1].loss == infinite);
+  CHECK(journal.runs()[2].size == 32);
+  CHECK(journal.runs()[2].seed == 2);
+  CHECK(journal.runs()[2].loss == 0.1);
+}
+
+TEST_CASE("Every finished run is in the file before append returns", "[check]") {
+  const Scratch scratch;
+  SweepJournal journal(scratch.path, settings);
+  CHECK_THAT(scratch.content(), ContainsSubstring("\"schema\":\"scalewise.sweep/1\""));
+  journal.append({16, 3, 1, 2.5});
+  CHECK_THAT(scratch.content(),
+             ContainsSubstring("\n{\"size\":16,\"octave\":3,\"seed\":1,\"loss\":2.5}\n"));
+}
+
+TEST_CASE("A journal that is cut at any byte goes on", "[check]") {
+  const Scratch scratch;
+  const std::string whole = three_runs(scratch);
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    scratch.write(whole.substr(0, size));
+    const auto lines = static_cast<std::size_t>(
+        std::count(whole.begin(), whole.begin() + static_cast<long>(size), '\n'));
+    {
+      SweepJournal journal(scratch.path, settings);
+      REQUIRE(journal.runs().size() == (lines > 0 ? lines - 1 : 0));
+      journal.append({64, 0, 1, 1.5});
+    }
+    const SweepJournal again(scratch.path, settings);
+    REQUIRE(again.runs().size() == (lines > 0 ? lines : 1));
+    REQUIRE(again.runs().back().size == 64);
+  }
+}
+
+TEST_CASE("A last line of garbage is cut, one before it is refused", "[check]") {
+  const Scratch scratch;
+  const std::string whole = three_runs(scratch);
+  scratch.write(whole + std::string(5, '\0') + "\n");
+  CHECK(SweepJournal(scratch.path, settings).runs().size() == 3);
+  CHECK(scratch.content() == whole);
+  const std::string damaged =
+      whole + "{\"size\":16}\n" + "{\"size\":16,\"octave\":1,\"seed\":1,\"loss\":2}\n";
+  scratch.write(damaged);
+  const std::string message = error_message([&] { SweepJournal(scratch.path, settings); });
+  CHECK_THAT(message, ContainsSubstring("runs.jsonl = (damaged)"));
+  CHECK_THAT(message, ContainsSubstring("line 5.loss = (missing)"));
+  CHECK(scratch.content() == damaged);
+}
+
+TEST_CASE("Another experiment's journal is refused and left alone", "[check]") {
+  const Scratch scratch;
+  const std::string whole = three_runs(scratch);
+  const auto refused = [&](const SweepJournal::Settings& other) {
+    const std::string message = error_message([&] { SweepJournal(scratch.path, other); });
+    CHECK(scratch.content() == whole);
+    return message;
+  };
+  const std::string rule = refused({{"--rule", "xavier"}, {"--steps", "10"}});
+  CHECK_THAT(rule, ContainsSubstring("--rule = xavier: expected standard, as in"));
+  CHECK_THAT(rule, ContainsSubstring("another folder"));
+  CHECK_THAT(refused({{"--rule", "standard"}, {"--steps", "10"}, {"--batch", "4"}}),
+             ContainsSubstring("--batch = 4: expected (missing)"));
+  CHECK_THAT(refused({{"--rule", "standard"}}), ContainsSubstring("--steps"));
+}
+
+TEST_CASE("Another kind of file is refused and left alone", "[check]") {
+  const Scratch scratch;
+  for (const std::string text :
+       {"precious", "precious\n", "{}\n", "{\"schema\":\"scalewise.plan/1\"}\n", "[1]\n",
+        "{\"schema\":1}\nmore\n"}) {
+    scratch.write(text);
+    const std::string message = error_message([&] { SweepJournal(scratch.path, settings); });
+    CHECK_THAT(message, ContainsSubstring("expected"));
+    CHECK(scratch.content() == text);
+  }
+  CHECK_THAT(error_message([&] { SweepJournal(scratch.folder.path().string(), settings); }),
+             ContainsSubstring("(no regular file)"));
+  CHECK_THAT(error_message([&] { SweepJournal(scratch.path + "/no/runs", settings); }),
+             ContainsSubstring("(cannot be written)"));
+}
+
+#if defined(__unix__) || defined(__APPLE__)
+TEST_CASE("Two sweeps do not write one journal", "[check]") {
+  const Scratch scratch;
+  const SweepJournal journal(scratch.path, settings);
+  CHECK_THAT(error_message([&] { SweepJournal(scratch.path, settings); }),
+             ContainsSubstring("(in use)"));
+}
+#endif
+
+TEST_CASE("Threads write whole lines", "[check]") {
+  const Scratch scratch;
+  {
+    SweepJournal journal(scratch.path, settings);
+    std::vector<std::thread> threads;
+    for (long size = 1; size <= 4; ++size) {
+      threads.emplace_back([&journal, size] {
+        for (long seed = 1; seed <= 25; ++seed) journal.append({size, 0, seed, 0.5});
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  const SweepJournal journal(scratch.path, settings);
+  std::set<Key> found;
+  for (const RateRun& run : journal.runs()) found.insert({run.size, run.octave, run.seed});
+  CHECK(found.size() == 100);
+}
+
+TEST_CASE("Without a path runs are kept in memory", "[check]") {
+  SweepJournal journal("", settings);
+  journal.append({16, 0, 1, 2});
+  CHECK(journal.runs().size() == 1);
+}

@@ -1,0 +1,262 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+"""Runs the program `learning_rate_transfer` as a user would: killed, stopped, resumed, with bad input.
+
+    transfer_cli.py LEARNING_RATE_TRANSFER_PROGRAM
+"""
+
+import csv
+import json
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM = pathlib.Path(sys.argv[1]).resolve()
+TEXT = ("It is a truth universally acknowledged, that a tested program may be trusted. " * 40).encode()
+TINY = ["--text", "text.txt", "--head-dim", "4", "--depth", "1", "--seq", "8", "--batch", "2",
+        "--steps", "20", "--seeds", "2", "--threads", "1", "--quiet"]
+OUT = ["--out", "out"]
+
+# Arguments beside TINY, and what the one line on stderr has to contain.
+BAD = [
+    (["--text", "none.txt"], ["none.txt = (missing)"]),
+    (["--text", "short.txt"], ["--text = short.txt of 9 bytes", "--seq = 8"]),
+    (["--rule", "gpt3"], ["rule = gpt3", "did you mean"]),
+    (["--optimizer", "adam"], ["--optimizer = adam", "did you mean adamw?"]),
+    (["--axis", "breadth"], ["--axis = breadth", "width, depth or horizon"]),
+    (["--sizes", "16,8"], ["--sizes = 8", "each one larger"]),
+    (["--sizes", "0"], ["--sizes = 0"]),
+    (["--sizes", "8,10"], ["--sizes = 10", "--head-dim = 4"]),
+    (["--seeds", "0"], ["--seeds = 0"]),
+    (["--steps", "0"], ["--steps = 0"]),
+    (["--rate", "nan"], ["--rate = nan"]),
+    (["--threads", "-1"], ["--threads = -1"]),
+    (["--format", "xml"], ["--format = xml", "table or json"]),
+    (["--set", "d_modl=5"], ["--set = d_modl", "did you mean d_model?"]),
+    (["--out", "text.txt"], ["--out = text.txt", "a folder that can be made"]),
+    (["--out", "precious"], ["precious/runs.jsonl = (another kind of file)"]),
+    (["--no-such-option"], ["--no-such-option"]),
+]
+
+
+def command(arguments):
+    sizes = [] if "--sizes" in arguments else ["--sizes", "8,16"]
+    return [PROGRAM, *sizes, *map(str, arguments)]
+
+
+def run(folder, *arguments):
+    return subprocess.run(command(arguments), capture_output=True, text=True, cwd=folder, timeout=120,
+                          check=False)
+
+
+def journal(folder):
+    """The complete lines, sorted, since runs finish in any order."""
+    path = folder / "out" / "runs.jsonl"
+    if not path.exists():
+        return []
+    text = path.read_text(encoding="utf-8")
+    return sorted(text[:text.rfind("\n") + 1].splitlines())
+
+
+def result(folder):
+    return (folder / "out" / "learning_rate_transfer.json").read_bytes()
+
+
+class Transfer(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(self.scratch.cleanup)
+        self.folder = self.make_folder("run")
+
+    def make_folder(self, name):
+        folder = pathlib.Path(self.scratch.name, name)
+        folder.mkdir()
+        (folder / "text.txt").write_bytes(TEXT)
+        return folder
+
+    def done(self, folder, *arguments):
+        """A sweep that comes to a verdict."""
+        finished = run(folder, *arguments)
+        self.assertIn(finished.returncode, (0, 1, 3), finished.stderr)
+        return finished
+
+    def start(self, folder, *arguments):
+        process = subprocess.Popen(command(arguments), cwd=folder, text=True, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        return process
+
+    def wait_for_lines(self, folder, count, process):
+        for _ in range(60000):
+            if len(journal(folder)) >= count or process.poll() is not None:
+                return
+            time.sleep(0.001)
+        self.fail("no lines")
+
+    # ---- results ---------------------------------------------------------------------------------
+
+    def test_the_files_and_the_output_agree(self):
+        finished = self.done(self.folder, *TINY, *OUT, "--format", "json")
+        report = json.loads(finished.stdout)
+        self.assertEqual(report, json.loads(result(self.folder)))
+        self.assertEqual(report["schema"], "scalewise.learning_rate_transfer/1")
+        self.assertEqual({"pass": 0, "fail": 1, "inconclusive": 3}[report["verdict"]], finished.returncode)
+        self.assertEqual([size["size"] for size in report["sizes"]], [8, 16])
+        self.assertEqual(len(report["runs"]), len(journal(self.folder)) - 1)
+        self.assertEqual(report["sizes"][0]["regret"], 0)
+        for size in report["sizes"]:  # the best rate and its loss, from the runs
+            means = {}
+            for one in report["runs"]:
+                if one["size"] == size["size"]:
+                    means.setdefault(one["rate"], []).append(one["loss"])
+            means = {rate: sum(losses) / len(losses) for rate, losses in means.items()}
+            self.assertEqual(size["best_rate"], min(means, key=means.get))
+            self.assertAlmostEqual(size["loss"], min(means.values()), places=12)
+            regret = means[size["transferred_rate"]] - size["loss"]
+            self.assertAlmostEqual(size["regret"], regret, places=12)
+            self.assertTrue(min(means) < size["best_rate"] < max(means))
+        with open(self.folder / "out" / "sizes.csv", encoding="utf-8", newline="") as file:
+            self.assertEqual([row["width"] for row in csv.DictReader(file)], ["8", "16"])
+        table = self.done(self.folder, *TINY, *OUT)
+        self.assertEqual(table.returncode, finished.returncode)
+        self.assertTrue(table.stdout.splitlines()[-1].startswith(report["verdict"] + ": "))
+
+    def test_one_rate_for_all_widths_fails_where_widths_differ(self):
+        text = self.folder / "text.txt"
+        draw = random.Random(3)
+        words = ["".join(draw.choices("abcdefghij", k=draw.randrange(2, 6))) for _ in range(40)]
+        text.write_text(" ".join(draw.choices(words, k=8000)), encoding="utf-8")
+        finished = self.done(self.folder, *TINY, "--sizes", "16,128", "--head-dim", 16, "--steps", 50, "--seeds", 3,
+                             "--batch", 4, "--seq", 16, "--rate", "0.01", "--format", "json")
+        report = json.loads(finished.stdout)
+        self.assertEqual((finished.returncode, report["verdict"]), (1, "fail"), report)
+        self.assertLess(report["drift"]["value"], -0.5)
+
+    def test_one_seed_is_inconclusive(self):
+        finished = self.done(self.folder, *TINY, "--seeds", 1)
+        self.assertEqual(finished.returncode, 3)
+        self.assertIn("inconclusive: ", finished.stdout)
+
+    def test_divergence_is_data(self):
+        self.done(self.folder, *TINY, *OUT, "--optimizer", "sgd", "--rate", 1e6)
+        report = json.loads(result(self.folder))
+        self.assertIn(None, [one["loss"] for one in report["runs"]])
+        self.assertTrue(any('"loss":null' in line for line in journal(self.folder)))
+
+    def test_neither_threads_nor_formats_change_a_sweep(self):
+        other = self.make_folder("other")
+        self.done(self.folder, *TINY, *OUT)
+        self.done(other, *[word for word in TINY if word != "--quiet"], *OUT, "--threads", 2, "--format", "json")
+        self.assertEqual(journal(self.folder), journal(other))
+        self.assertEqual(result(self.folder), result(other))
+
+    def test_depth_and_horizon_are_axes_too(self):
+        for axis, sizes in (("depth", "1,2"), ("horizon", "10,20")):
+            with self.subTest(axis):
+                finished = self.done(self.folder, *TINY, "--axis", axis, "--sizes", sizes, "--width", 8,
+                                     "--format", "json")
+                self.assertEqual(json.loads(finished.stdout)["axis"], axis)
+
+    # ---- killed, stopped, resumed ----------------------------------------------------------------
+
+    def test_killed_at_random_moments_and_resumed_equals_uninterrupted(self):
+        self.done(self.folder, *TINY, *OUT)
+        whole = journal(self.folder)
+        draw = random.Random(20261120)
+        kills = 0
+        for attempt in range(20):  # a sweep that was done before the signal does not count
+            folder = self.make_folder(f"killed{attempt}")
+            for _ in range(3):
+                process = self.start(folder, *TINY, *OUT, "--threads", draw.choice([1, 2]))
+                self.wait_for_lines(folder, len(journal(folder)) + draw.randrange(0, len(whole) // 4), process)
+                before = set(journal(folder))
+                alive = process.poll() is None
+                process.kill()  # kill -9
+                process.communicate()
+                kills += 1 if alive else 0
+                self.assertLessEqual(before, set(journal(folder)))
+            self.done(folder, *TINY, *OUT)
+            self.assertEqual(journal(folder), whole)  # none lost, none made twice
+            self.assertEqual(result(folder), result(self.folder))
+            if kills >= 6:
+                break
+        self.assertGreater(kills, 0)
+
+    def test_a_torn_line_is_made_again(self):
+        self.done(self.folder, *TINY, *OUT)
+        path = self.folder / "out" / "runs.jsonl"
+        whole, text, report = journal(self.folder), path.read_text(encoding="utf-8"), result(self.folder)
+        path.write_text(text[:-20], encoding="utf-8")
+        self.done(self.folder, *TINY, *OUT)
+        self.assertEqual(journal(self.folder), whole)
+        self.assertEqual(result(self.folder), report)
+
+    def test_a_finished_sweep_is_not_run_again(self):
+        self.done(self.folder, *TINY, *OUT)
+        before = (self.folder / "out" / "runs.jsonl").read_bytes()
+        again = self.done(self.folder, *TINY[:-1], *OUT)
+        self.assertIn(f"resumed with {len(journal(self.folder)) - 1} finished runs\n", again.stderr)
+        self.assertNotIn("left", again.stderr)
+        self.assertEqual((self.folder / "out" / "runs.jsonl").read_bytes(), before)
+
+    def test_seeds_and_sizes_can_be_added(self):
+        self.done(self.folder, *TINY, *OUT)
+        fewer = journal(self.folder)
+        self.done(self.folder, *TINY, *OUT, "--seeds", 3, "--sizes", "8,16,24")
+        self.assertLess(set(fewer), set(journal(self.folder)))
+        other = self.make_folder("other")
+        self.done(other, *TINY, *OUT, "--seeds", 3, "--sizes", "8,16,24")
+        self.assertEqual(result(other), result(self.folder))
+
+    def test_an_interrupt_stops_and_says_how_to_go_on(self):
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            with self.subTest(code=code):
+                folder = self.make_folder(f"stopped{code}")
+                process = self.start(folder, *TINY, *OUT, "--steps", 10**8)  # too long to end by itself
+                self.wait_for_lines(folder, 1, process)
+                process.send_signal(number)
+                _, message = process.communicate(timeout=60)
+                self.assertEqual(process.returncode, code, message)
+                self.assertIn("stopped after 0 finished runs; the same command goes on", message)
+
+    # ---- refusals --------------------------------------------------------------------------------
+
+    def test_bad_input_gets_one_message(self):
+        (self.folder / "short.txt").write_text("too short", encoding="utf-8")
+        (self.folder / "precious").mkdir()
+        (self.folder / "precious" / "runs.jsonl").write_text("precious\n", encoding="utf-8")
+        for arguments, fragments in BAD:
+            with self.subTest(arguments=arguments):
+                refused = run(self.folder, *TINY, *arguments)
+                self.assertEqual(refused.returncode, 2, refused.stderr)
+                self.assertEqual(refused.stdout, "")
+                for fragment in fragments:
+                    self.assertIn(fragment, refused.stderr)
+                self.assertLessEqual(len(refused.stderr.strip().splitlines()), 2, refused.stderr)
+        self.assertEqual((self.folder / "precious" / "runs.jsonl").read_text(encoding="utf-8"), "precious\n")
+
+    def test_another_sweep_is_not_resumed(self):
+        self.done(self.folder, *TINY, *OUT)
+        before = (self.folder / "out" / "runs.jsonl").read_bytes()
+        (self.folder / "other.txt").write_bytes(TEXT[::-1])
+        for change in (["--rule", "he"], ["--optimizer", "sgd"], ["--rate", 0.1], ["--steps", 21], ["--batch", 3],
+                       ["--seq", 9], ["--depth", 2], ["--head-dim", 8], ["--base", 16], ["--set", "d_ff=7"],
+                       ["--norm", "rms"], ["--placement", "post"], ["--activation", "relu"]):
+            with self.subTest(change=change):
+                refused = run(self.folder, *TINY, *OUT, *change)
+                self.assertEqual(refused.returncode, 2)
+                self.assertIn(f"{change[0]} = ", refused.stderr)
+                self.assertIn("as in out/runs.jsonl", refused.stderr)
+        refused = run(self.folder, *TINY, *OUT, "--text", "other.txt")
+        self.assertIn("data = ", refused.stderr)
+        self.assertEqual((self.folder / "out" / "runs.jsonl").read_bytes(), before)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
