@@ -106,21 +106,25 @@ set(SCALEWISE_NN_HEADERS
 
 # Public headers of the checks; they need nlohmann-json, and neither Eigen nor nn/.
 set(SCALEWISE_CHECK_HEADERS
+  include/scalewise/check/alignment.hpp
   include/scalewise/check/axis_tics.hpp
   include/scalewise/check/band.hpp
   include/scalewise/check/coordinate_check.hpp
   include/scalewise/check/curve.hpp
+  include/scalewise/check/estimate.hpp
   include/scalewise/check/fault.hpp
   include/scalewise/check/figure.hpp
   include/scalewise/check/gnuplot.hpp
   include/scalewise/check/gnuplot_text.hpp
   include/scalewise/check/judge.hpp
   include/scalewise/check/judge_transfer.hpp
+  include/scalewise/check/matrix_view.hpp
   include/scalewise/check/moments.hpp
   include/scalewise/check/moving.hpp
   include/scalewise/check/normalized_slopes.hpp
   include/scalewise/check/optimizer_check.hpp
   include/scalewise/check/prediction.hpp
+  include/scalewise/check/profile.hpp
   include/scalewise/check/quantity.hpp
   include/scalewise/check/rate_curve.hpp
   include/scalewise/check/record_file.hpp
@@ -132,6 +136,7 @@ set(SCALEWISE_CHECK_HEADERS
   include/scalewise/check/slopes_state.hpp
   include/scalewise/check/sweep.hpp
   include/scalewise/check/sweep_journal.hpp
+  include/scalewise/check/tangent_kernel.hpp
   include/scalewise/check/transfer.hpp
   include/scalewise/check/two_widths.hpp
   include/scalewise/check/verdict.hpp

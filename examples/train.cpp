@@ -14,7 +14,11 @@
 #include <string>
 
 #include "scalewise/core/error.hpp"
-#include "train/run.hpp"
+#include "train/divergence.hpp"
+#include "train/interrupt.hpp"
+#include "train/model.hpp"
+#include "train/output.hpp"
+#include "train/train_model.hpp"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -150,14 +154,12 @@ int run(const Settings& s, int argc, char** argv) {
   const Plan plan = plan_of(s, data_shape(s, data));
   constexpr scalewise::Spelling<bool, 2> words{{{false, "float"}, {true, "double"}}};
   const bool twice = scalewise::value_of(words, "--precision", s.precision);
-  const auto train = [&](auto scalar) {
-    Run<decltype(scalar)> the_run(s, data, plan);
-    the_run.prepare();
+  const auto when_ready = [&] {
     if (!s.quiet && s.format == "text") show_heading(s, data, plan);
     catch_interrupts();
-    return the_run.train();
   };
-  const Result result = twice ? train(double{}) : train(float{});
+  const Result result = twice ? train_model<double>(s, data, plan, when_ready)
+                              : train_model<float>(s, data, plan, when_ready);
   if (result.signal == 0) {
     show_result(s, data, plan, result);
     if (!std::cout.flush()) {

@@ -109,6 +109,7 @@ inline void add_options(CLI::App& app, Experiment& e) {
   option("--placement", e.model.placement, "of the norms: pre or post", model);
   option("--norm", e.model.norm, "layer, rms or none", model);
   option("--activation", e.model.activation, "relu, gelu or silu", model);
+  app.add_flag("--rotary", e.model.rotary, "rotary instead of learned positions")->group(model);
 
   const char* runs = "Runs";
   option("--text", e.model.text, "file whose next byte is learned", runs);

@@ -14,6 +14,7 @@
 #include "scalewise/data/text.hpp"
 #include "scalewise/data/windows.hpp"
 #include "scalewise/io/bytes.hpp"
+#include "scalewise/nn/transformer.hpp"
 #include "train/settings.hpp"
 
 namespace scalewise::nn {

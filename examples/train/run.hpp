@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// The training loop.
+// The training loop. It is compiled once per precision, in run_float.cpp and run_double.cpp.
 #pragma once
 
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -21,27 +22,9 @@
 #include "train/model.hpp"
 #include "train/output.hpp"
 #include "train/progress.hpp"
+#include "train/train_model.hpp"
 
 namespace scalewise::train {
-
-/// Where a run ended.
-struct Result {
-  long step = 0;
-  long saved = -1;  // step of the checkpoint
-  Score score;
-  double seconds = 0;
-  int signal = 0;  // that stopped it early
-};
-
-inline std::string score_name(const Data& data) { return data.text ? "bits_per_byte" : "accuracy"; }
-
-inline std::string describe(const Data& data, const Score& score) {
-  char text[80];
-  std::snprintf(text, sizeof(text),
-                data.text ? "%.4f nats, %.4f bits per byte" : "%.4f nats, %.4f accuracy",
-                score.nats, score.score);
-  return text;
-}
 
 /// One run of the program.
 template <class Scalar>
@@ -209,5 +192,14 @@ class Run {
   bool measured_ = false;
   long saved_ = -1;
 };
+
+template <class Scalar>
+Result train_model(const Settings& settings, const Data& data, const Plan& plan,
+                   const std::function<void()>& when_ready) {
+  Run<Scalar> run(settings, data, plan);
+  run.prepare();
+  when_ready();
+  return run.train();
+}
 
 }  // namespace scalewise::train

@@ -157,6 +157,7 @@ TEST_CASE("An observer of a decoder sees every intermediate in order") {
                "layer.0.attention.input 6 x 8",
                "layer.0.attention.scores 24 x 3",
                "layer.0.attention.probabilities 24 x 3",
+               "layer.0.attention.heads 6 x 24",
                "layer.0.attention.output 6 x 8",
                "layer.0.attention.stream 6 x 8",
                "layer.0.mlp.input 6 x 8",
@@ -166,6 +167,7 @@ TEST_CASE("An observer of a decoder sees every intermediate in order") {
                "layer.1.attention.input 6 x 8",
                "layer.1.attention.scores 24 x 3",
                "layer.1.attention.probabilities 24 x 3",
+               "layer.1.attention.heads 6 x 24",
                "layer.1.attention.output 6 x 8",
                "layer.1.attention.stream 6 x 8",
                "layer.1.mlp.input 6 x 8",
@@ -186,6 +188,7 @@ TEST_CASE("An observer of an encoder-decoder sees the encoder, then the decoder"
                "encoder.0.attention.input 10 x 8",
                "encoder.0.attention.scores 40 x 5",
                "encoder.0.attention.probabilities 40 x 5",
+               "encoder.0.attention.heads 10 x 24",
                "encoder.0.attention.output 10 x 8",
                "encoder.0.attention.stream 10 x 8",
                "encoder.0.mlp.input 10 x 8",
@@ -197,11 +200,13 @@ TEST_CASE("An observer of an encoder-decoder sees the encoder, then the decoder"
                "decoder.0.attention.input 6 x 8",
                "decoder.0.attention.scores 24 x 3",
                "decoder.0.attention.probabilities 24 x 3",
+               "decoder.0.attention.heads 6 x 24",
                "decoder.0.attention.output 6 x 8",
                "decoder.0.attention.stream 6 x 8",
                "decoder.0.cross_attention.input 6 x 8",
                "decoder.0.cross_attention.scores 24 x 5",
                "decoder.0.cross_attention.probabilities 24 x 5",
+               "decoder.0.cross_attention.heads 6 x 24",
                "decoder.0.cross_attention.output 6 x 8",
                "decoder.0.cross_attention.stream 6 x 8",
                "decoder.0.mlp.input 6 x 8",
@@ -216,9 +221,10 @@ TEST_CASE("An observer of a patch model sees logits of whole images") {
   check_names(
       make_plan("standard", adamw, patch_shape()), {.causal = false},
       {"embedding 6 x 8", "layer.0.attention.input 6 x 8", "layer.0.attention.scores 24 x 3",
-       "layer.0.attention.probabilities 24 x 3", "layer.0.attention.output 6 x 8",
-       "layer.0.attention.stream 6 x 8", "layer.0.mlp.input 6 x 8", "layer.0.mlp.hidden 6 x 10",
-       "layer.0.mlp.output 6 x 8", "layer.0.mlp.stream 6 x 8", "left 6 x 8", "logits 2 x 9"});
+       "layer.0.attention.probabilities 24 x 3", "layer.0.attention.heads 6 x 24",
+       "layer.0.attention.output 6 x 8", "layer.0.attention.stream 6 x 8",
+       "layer.0.mlp.input 6 x 8", "layer.0.mlp.hidden 6 x 10", "layer.0.mlp.output 6 x 8",
+       "layer.0.mlp.stream 6 x 8", "left 6 x 8", "logits 2 x 9"});
 }
 
 TEST_CASE("Observed gradients are right for a pre-norm decoder with channel gains") {
@@ -272,14 +278,14 @@ TEST_CASE("Observing changes no bit, and ends") {
       int calls = 0;
       model.observe([&](std::string_view, Quantity, const ConstView<double>&) { ++calls; });
       const double observed = model.loss_and_gradient(batch, 3);
-      CHECK(calls == 2 * 21 - 2);
+      CHECK(calls == 2 * 23 - 2);
       CHECK(std::memcmp(&observed, &loss, sizeof loss) == 0);
       const Matrix<double> again = model.parameters().gradients();
       CHECK(std::memcmp(again.data(), gradients.data(),
                         static_cast<std::size_t>(gradients.size()) * sizeof(double)) == 0);
       model.observe({});
       model.loss_and_gradient(batch, 3);
-      CHECK(calls == 2 * 21 - 2);
+      CHECK(calls == 2 * 23 - 2);
     }
   }
 }

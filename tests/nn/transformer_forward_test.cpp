@@ -152,6 +152,7 @@ class Reference {
     }
     keep(at + "attention.scores", scores);
     keep(at + "attention.probabilities", probabilities);
+    keep(at + "attention.heads", o);
     return linear(o, at + "attention_output", at + "attention_output_bias");
   }
 

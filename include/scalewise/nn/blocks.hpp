@@ -106,6 +106,7 @@ struct AttentionLayer {
     attention_mix(sizes, dropout, v.read(), scores, pass.kept.view(),
                   o.shape(x.rows(), queries.cols()));
     pass.show(name, "probabilities", p.read());
+    pass.show(name, "heads", o.read());
     linear_forward(output, output_bias, o.read(), y);
   }
 
@@ -119,6 +120,7 @@ struct AttentionLayer {
     View<Scalar> ds = pass.dscores.shape(p.rows(), p.cols());
     Buffer<Scalar>& mixed = pass.output;  // free in the backward pass: the gradient of o
     linear_backward(output, output_bias, o.read(), dy, mixed.shape(o.rows(), o.cols()));
+    pass.show_gradient(name, "heads", mixed.read());
     const Dropout dropout = pass.dropout_of(name, "probabilities");
     if (dropout.active()) pass.kept.shape(p.rows(), p.cols());
     attention_backward(sizes, scale, dropout, mixed.read(), q.read(), k.read(), v.read(), p.read(),

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// What a program that checks a rule hands over: rows of numbers as text, CSV and JSON, and a
+// picture. Library check_reference.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "scalewise/check/curve.hpp"
+#include "scalewise/check/estimate.hpp"
+#include "scalewise/check/verdict.hpp"
+
+namespace scalewise::experiment {
+
+struct Experiment;
+
+using Value = std::variant<std::string, long, double>;
+using Row =
+    std::vector<std::pair<std::string, Value>>;  // all rows of a section have the same names
+
+struct Section {
+  std::string name;     // of the CSV file and in JSON
+  std::string caption;  // in text
+  std::vector<Row> rows = {};
+  bool in_text = true;
+};
+
+struct Report {
+  std::string program;
+  std::vector<Section> sections = {};
+  check::Figure figure = {};
+  check::Verdict verdict = check::Verdict::pass;
+  std::string reason = {};  // what the verdict rests on
+};
+
+/// Adds a mean as `name` and its standard error as `name_se`.
+inline void put(Row& row, const std::string& name, const check::Estimate& e) {
+  row.emplace_back(name, e.mean);
+  row.emplace_back(name + "_se", e.standard_error);
+}
+
+/// Makes the folder of --out where it is not there.
+/// Throws:   InvalidInput when it cannot be made.
+void make_folder(const Experiment& e);
+
+/// Prints a report as --format says, writes its files to the folder of --out, and returns the exit
+/// code.
+int publish(const Report& report, const Experiment& e);
+
+}  // namespace scalewise::experiment

@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// What the program sees of the training loop, which takes long to compile.
+#pragma once
+
+#include <cstdio>
+#include <functional>
+#include <string>
+
+#include "scalewise/plan.hpp"
+#include "train/data.hpp"
+#include "train/settings.hpp"
+
+namespace scalewise::train {
+
+/// Where a run ended.
+struct Result {
+  long step = 0;
+  long saved = -1;  // step of the checkpoint
+  Score score;
+  double seconds = 0;
+  int signal = 0;  // that stopped it early
+};
+
+inline std::string score_name(const Data& data) { return data.text ? "bits_per_byte" : "accuracy"; }
+
+inline std::string describe(const Data& data, const Score& score) {
+  char text[80];
+  std::snprintf(text, sizeof(text),
+                data.text ? "%.4f nats, %.4f bits per byte" : "%.4f nats, %.4f accuracy",
+                score.nats, score.score);
+  return text;
+}
+
+/// Trains a model in float or double, from its initial values or from the checkpoint. Calls
+/// when_ready() when the settings have turned out to fit, before the first step.
+/// Throws:   InvalidInput for settings that do not fit the plan or the checkpoint; Diverged.
+template <class Scalar>
+Result train_model(const Settings& settings, const Data& data, const Plan& plan,
+                   const std::function<void()>& when_ready);
+
+}  // namespace scalewise::train
