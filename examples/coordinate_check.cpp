@@ -135,6 +135,9 @@ int run(Arguments a) {
   const bool usual = e.model.rate == 0;
   if (usual) e.model.rate = 1;
   experiment::check(e);
+  // A tied head reads its own rows, which blurs what is predicted of it; --set tied_head=true asks
+  // for one nevertheless.
+  e.model.set.insert(e.model.set.begin(), "tied_head=false");
   const std::optional<check::Fault> fault = fault_of(a.fault);
   use_threads(e.model.threads);
   const train::Data data = train::read_data(e.model);

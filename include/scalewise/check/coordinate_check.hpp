@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <compare>
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -57,7 +57,7 @@ inline const Judgement* predicted_growth(const std::vector<Judgement>& all,
   const Judgement* found = nullptr;
   for (const Judgement& j : all) {
     if (j.verdict != Verdict::fail || j.quantity.signal != Signal::change || !j.measured) continue;
-    if (!j.expected || !(j.expected->high > tolerance.of(j.quantity))) continue;
+    if (!j.expected || !(j.expected->high > tolerance.growth)) continue;
     if (found == nullptr || j.measured->slope > found->measured->slope) found = &j;
   }
   return found;
@@ -70,7 +70,10 @@ struct Explained {
   std::size_t direct = 0;
   std::size_t others = 0;
 
-  friend auto operator<=>(const Explained&, const Explained&) = default;
+  friend bool operator==(const Explained&, const Explained&) = default;
+  friend bool operator<(const Explained& a, const Explained& b) {
+    return std::tie(a.direct, a.others) < std::tie(b.direct, b.others);
+  }
 };
 
 inline Explained explained(const std::vector<Judgement>& all, const Prediction& prediction,
@@ -106,8 +109,9 @@ inline std::string diagnose(const std::vector<Judgement>& judgements,
                             const Tolerance& tolerance) {
   const Judgement* first = worst(judgements);
   if (first == nullptr) return {};
-  const Judgement* growth = tolerance.growth ? nullptr : predicted_growth(judgements, tolerance);
-  if (growth != nullptr) return finding(*growth) + "the rule itself lets it grow";
+  if (const Judgement* growth = predicted_growth(judgements, tolerance)) {
+    return finding(*growth) + "the rule itself lets it grow";
+  }
   const Plan& plan = family.front().plan;
   const double octaves = std::log(static_cast<double>(family.back().size) /
                                   static_cast<double>(family.front().size));
@@ -122,7 +126,11 @@ inline std::string diagnose(const std::vector<Judgement>& judgements,
     const Explained count =
         explained(judgements, prediction_of(wrong, assumptions, backward), plan, tolerance);
     if (count < most || (count == most && cause.empty())) continue;
-    cause = count == most ? cause + " or " + to_string(fault) : to_string(fault);
+    if (count == most) {
+      cause += " or " + to_string(fault);
+    } else {
+      cause = to_string(fault);
+    }
     most = count;
   }
   return finding(*first) + (cause.empty() ? "no single part of the rule explains it" : cause);

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <compare>
 #include <string>
-#include <utility>
+#include <tuple>
 
 #include "scalewise/core/spelling.hpp"
 
@@ -25,7 +24,10 @@ struct Quantity {
   Signal signal = Signal::value;
   std::string name;
 
-  friend auto operator<=>(const Quantity&, const Quantity&) = default;
+  friend bool operator==(const Quantity&, const Quantity&) = default;
+  friend bool operator<(const Quantity& a, const Quantity& b) {
+    return std::tie(a.signal, a.name) < std::tie(b.signal, b.name);
+  }
 };
 
 /// The name without the layer: "layer.3.mlp.output" -> "mlp.output".

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <map>
+#include <tuple>
 
 #include "scalewise/check/moments.hpp"
 #include "scalewise/check/quantity.hpp"
@@ -16,7 +16,10 @@ struct Run {
   long size = 0;
   std::uint64_t seed = 0;
 
-  friend auto operator<=>(const Run&, const Run&) = default;
+  friend bool operator==(const Run&, const Run&) = default;
+  friend bool operator<(const Run& a, const Run& b) {
+    return std::tie(a.size, a.seed) < std::tie(b.size, b.seed);
+  }
 };
 
 /// What was recorded: of each quantity, step and run, the moments. What is recorded twice adds up,

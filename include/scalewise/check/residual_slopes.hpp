@@ -89,6 +89,8 @@ class ResidualSlopes {
     left_ = post_norm_ ? stream_
                        : normalized(stream_, Group::final_norm_gain, Group::final_norm_bias);
     logits_ = head().times(left_);
+    // A tied head reads its own rows: the logit of the token itself is a sum of squares.
+    if (tied_) logits_.start = logits_.start + s_.width * Band(0, 0.5);
     // What would outgrow order one may not have got there yet.
     Moving shown_left = left_;
     shown_left.change = mixture(left_.change, sum(left_.change, relative_change(stream_)));
