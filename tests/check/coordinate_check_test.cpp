@@ -154,6 +154,15 @@ TEST_CASE("Zero is told from small") {
   CHECK(coordinate_check(nothing, family_of("maximal-update")).verdict == Verdict::fail);
 }
 
+TEST_CASE("Zero in some runs only fails") {
+  Records records;
+  add(records, Signal::value, "mlp.output", 0, 0);
+  records.add({Signal::value, "mlp.output"}, 0, {512, 4}, {0, 0, 1});
+  const Report report = coordinate_check(records, family_of("maximal-update"));
+  CHECK(find(report, Signal::value, "mlp.output", 0).reason == "zero in some runs only");
+  CHECK(report.verdict == Verdict::fail);
+}
+
 TEST_CASE("Too little, too noisy or not finite is not a pass") {
   const std::vector<Member> family = family_of("maximal-update");
   Records noisy;
