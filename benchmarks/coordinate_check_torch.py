@@ -8,8 +8,8 @@
 Both train a pre-norm GPT (depth 2, sequences of 64, batches of 8, vocabulary 256, heads of 16) with
 AdamW at widths 64 to 1024, for 10 steps from each seed, and measure the activations of every block at
 every step. Ours besides measures changes, gradients and updates, and judges. They alternate. PyTorch
-runs in the configuration that is fastest here: each of --torch-threads x --torch-processes is timed
-once, over the same number of runs.
+runs in the configuration that is fastest here, all cores in one process or one in each of several,
+each tried once on one seed per process. Give OPENBLAS_CORETYPE where OpenBLAS does not know the processor.
 """
 
 import argparse
@@ -105,7 +105,7 @@ def main():
         worker(json.loads(arguments.worker), arguments.threads)
         return
     cores = os.cpu_count()
-    best = min(((torch_seconds(arguments.seeds, t, p), t, p) for t, p in ((cores, 1), (1, cores))))
+    best = min(((torch_seconds(cores, t, p), t, p) for t, p in ((cores, 1), (1, cores))))
     print(f"PyTorch's best: {best[1]} threads in each of {best[2]} processes; load {os.getloadavg()[0]:.2f}", flush=True)
     ratios = []
     for number in range(arguments.rounds):

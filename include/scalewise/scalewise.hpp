@@ -3,7 +3,8 @@
 /// scalewise: from a transformer's shape to every tensor's initial variance, learning rate, decay
 /// and multiplier, under a published rule. This header needs the standard library only. Beside it
 /// stand presets.hpp (shapes of published models), registry.hpp (rules chosen by name at run time),
-/// io/ (files and JSON) and nn/ (a reference transformer).
+/// formulation.hpp (one rule in several forms), io/ (files and JSON), nn/ (a reference transformer)
+/// and check/ (does training follow the rule?).
 #pragma once
 
 #include "scalewise/core/axis.hpp"
@@ -17,7 +18,6 @@
 #include "scalewise/core/shape.hpp"
 #include "scalewise/core/tensor.hpp"
 #include "scalewise/core/values.hpp"
-#include "scalewise/formulation.hpp"
 #include "scalewise/make_plan.hpp"
 #include "scalewise/plan.hpp"
 #include "scalewise/policy/all.hpp"
