@@ -26,10 +26,7 @@
 #include "scalewise/check/optimizer_check.hpp"
 #include "scalewise/check/record_file.hpp"
 #include "train/interrupt.hpp"
-
-#ifdef _OPENMP
-#include <omp.h>
-#endif
+#include "train/threads.hpp"
 
 namespace {
 
@@ -122,14 +119,6 @@ check::Records run_all(const Arguments& a, const train::Data& data,
   return all;
 }
 
-void use_threads(int threads) {
-#ifdef _OPENMP
-  if (threads > 0) omp_set_num_threads(threads);
-#else
-  if (threads > 1) throw InvalidInput("--threads", std::to_string(threads), "1: no OpenMP here");
-#endif
-}
-
 int run(Arguments a) {
   Experiment& e = a.e;
   const bool usual = e.model.rate == 0;
@@ -139,7 +128,7 @@ int run(Arguments a) {
   // for one nevertheless.
   e.model.set.insert(e.model.set.begin(), "tied_head=false");
   const std::optional<check::Fault> fault = fault_of(a.fault);
-  use_threads(e.model.threads);
+  train::use_threads(e.model.threads);
   const train::Data data = train::read_data(e.model);
   const std::vector<check::Member> family = family_of(e, data);
 

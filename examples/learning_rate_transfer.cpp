@@ -30,26 +30,12 @@
 #include "scalewise/nn/blas.hpp"
 #include "scalewise/nn/parallel.hpp"
 #include "train/output.hpp"
-
-#ifdef _OPENMP
-#include <omp.h>
-#endif
+#include "train/threads.hpp"
 
 namespace {
 
 using namespace scalewise;
 using namespace scalewise::experiment;
-
-void use_threads(int threads) {
-#ifdef _OPENMP
-  if (threads > 0) omp_set_num_threads(threads);
-#else
-  if (threads > 1) {
-    throw InvalidInput("--threads", std::to_string(threads), "1", "this program has no OpenMP");
-  }
-#endif
-  nn::keep_to_one_thread();
-}
 
 train::Settings settings_of(const Experiment& e, const check::SweepTask& task) {
   train::Settings s = settings_at(e, task.size, task.seed);
@@ -183,7 +169,8 @@ void show(const Experiment& e, const TransferReport& report) {
 int run(Experiment& e) {
   e.model.warmup = 0;  // settings_of() sets it
   experiment::check(e);
-  use_threads(e.model.threads);
+  train::use_threads(e.model.threads);
+  nn::keep_to_one_thread();
   train::catch_interrupts();
   Program program(e);
   const std::optional<TransferReport> report = program.run();

@@ -18,11 +18,8 @@
 #include "train/interrupt.hpp"
 #include "train/model.hpp"
 #include "train/output.hpp"
+#include "train/threads.hpp"
 #include "train/train_model.hpp"
-
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 namespace {
 
@@ -92,16 +89,6 @@ void add_options(CLI::App& app, Settings& s) {
   option("--format", s.format, "of the result: text or json", output)
       ->check(CLI::IsMember({"text", "json"}));
   flag("--quiet", s.quiet, "no progress, only the result", output);
-}
-
-void use_threads(int threads) {
-#ifdef _OPENMP
-  if (threads > 0) omp_set_num_threads(threads);
-#else
-  if (threads > 1) {
-    throw InvalidInput("--threads", std::to_string(threads), "1", "this program has no OpenMP");
-  }
-#endif
 }
 
 void show_heading(const Settings& s, const Data& data, const Plan& plan) {

@@ -70,7 +70,7 @@ inline Table slope_table(const check::Report& report, long steps) {
                        : j->verdict == check::Verdict::fail          ? "  FAIL"
                                                                      : "  ?";
     row.push_back(j == nullptr ? "-" : measured_text(*j) + mark);
-    row.push_back(judged ? check::detail::band_text(*j->expected) : "-");
+    row.push_back(judged ? check::band_text(*j->expected) : "-");
   };
   for (const check::Judgement& j : report.judgements) {
     if (j.quantity.signal != check::Signal::value || j.step != 0 || !j.expected) continue;
@@ -212,7 +212,7 @@ inline std::vector<check::Curve> expected_curves(const check::Judgement& j,
     check::Curve line;
     line.points = false;
     line.dashed = true;
-    line.label = "expected " + check::detail::slope_text(slope);
+    line.label = "expected " + check::slope_text(slope);
     for (const double x : {measured.x.front(), measured.x.back()}) {
       line.x.push_back(x);
       line.y.push_back(measured.y.front() * std::pow(x / measured.x.front(), slope));

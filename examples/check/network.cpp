@@ -17,10 +17,6 @@
 #include "train/data.hpp"
 #include "train/model.hpp"
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 namespace scalewise::experiment {
 
 namespace {
@@ -123,16 +119,6 @@ void Network::logit_gradient(std::size_t sequence, int token, std::span<float> g
   experiment::logit_gradient(p.model, std::move(batch), tokens - 1, token);
   const nn::View<float> all = p.model.parameters().gradients();
   std::copy(all.data(), all.data() + all.size(), gradient.begin());
-}
-
-void use_threads(int threads) {
-#ifdef _OPENMP
-  if (threads > 0) omp_set_num_threads(threads);
-#else
-  if (threads > 1) {
-    throw InvalidInput("--threads", std::to_string(threads), "1", "this program has no OpenMP");
-  }
-#endif
 }
 
 }  // namespace scalewise::experiment

@@ -59,7 +59,4 @@ class Network {
   std::unique_ptr<Parts> parts_;
 };
 
-/// 0: all cores.
-void use_threads(int threads);
-
 }  // namespace scalewise::experiment

@@ -7,7 +7,7 @@
 #include <iostream>
 #include <new>
 
-#include "check/network.hpp"
+#include "train/threads.hpp"
 
 namespace scalewise::experiment {
 
@@ -24,7 +24,7 @@ int run_program(int argc, char** argv, const std::string& name, const std::strin
     }
     app.parse(argc, argv);
     check(defaults);
-    use_threads(defaults.model.threads);
+    train::use_threads(defaults.model.threads);
     make_folder(defaults);  // before anything takes long
     return publish(run(defaults), defaults);
   } catch (const CLI::ParseError& error) {

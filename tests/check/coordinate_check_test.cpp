@@ -163,6 +163,23 @@ TEST_CASE("Zero in some runs only fails") {
   CHECK(report.verdict == Verdict::fail);
 }
 
+TEST_CASE("Along the depth gradients count at initialization only") {
+  std::vector<Member> family;
+  Shape base = shape_of(32);
+  for (const long depth : sizes) {
+    Shape shape = shape_of(32);
+    shape.depth = depth;
+    family.push_back({depth, make_plan("complete-p", Optimizer::adamw, shape, base)});
+  }
+  Records later;
+  add(later, Signal::value, "mlp.stream", 0, -0.25);
+  add(later, Signal::gradient, "token_embedding", 1, -3);
+  CHECK(coordinate_check(later, family).verdict == Verdict::pass);
+  Records first;
+  add(first, Signal::gradient, "token_embedding", 0, -3);
+  CHECK(coordinate_check(first, family).verdict == Verdict::fail);
+}
+
 TEST_CASE("Too little, too noisy or not finite is not a pass") {
   const std::vector<Member> family = family_of("maximal-update");
   Records noisy;

@@ -63,8 +63,7 @@ inline double coherence(const Quantity& quantity, long step, double span) {
   return activation && step > 1 ? std::log(static_cast<double>(step)) / 2 / std::log(span) : 0;
 }
 
-namespace detail {
-
+/// "+0.50"; "zero" for what is exactly zero.
 inline std::string slope_text(double slope) {
   if (slope == -HUGE_VAL) return "zero";
   const double rounded = std::round(100 * std::abs(slope)) / 100;
@@ -74,11 +73,14 @@ inline std::string slope_text(double slope) {
   return (slope < 0 && rounded > 0 ? "-" : "+") + text;
 }
 
+/// "-0.50 to +0.00".
 inline std::string band_text(const Band& band) {
   if (band.is_zero()) return "zero";
   if (band.low == band.high) return slope_text(band.low);
   return slope_text(band.low) + " to " + slope_text(band.high);
 }
+
+namespace detail {
 
 /// The group of a tensor by its name, with or without its layer.
 inline std::optional<Group> group_of(const Plan& plan, const std::string& name) {
@@ -175,7 +177,7 @@ inline void judge(Judgement& j, const std::optional<Band>& expected, const Toler
   if (j.quantity.signal == Signal::change && low > tolerance.growth) {
     fail("grows with the size");
   } else if (high < expected->low - allowed || low > expected->high + allowed) {
-    fail("expected " + detail::band_text(*expected));
+    fail("expected " + band_text(*expected));
   } else if (j.measured->error <= tolerance.error) {
     j.verdict = Verdict::pass;
   } else {
