@@ -1,224 +1,65 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// golden [--dir DIR]: checks every case of DIR/rules.json to a relative 1e-12 and prints how many
-// numbers were checked. What a case lists must come out; what it leaves out is not checked.
-// Exit code: 0 all agree, 1 some do not, 2 the file cannot be read.
+// golden [--dir DIR]: checks every case of the files of expected values in DIR and prints, file by
+// file, how many numbers were checked.
+// Exit code: 0 all agree, 1 some do not, 2 a file cannot be read or there is none.
 
 #include <CLI/CLI.hpp>
-#include <cmath>
-#include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <string>
-#include <vector>
 
-#include "scalewise/io/json_reader.hpp"
+#include "golden/files.hpp"
 #include "scalewise/io/parse_json.hpp"
-#include "scalewise/io/shape_json.hpp"
-#include "scalewise/registry.hpp"
-#include "scalewise/scalewise.hpp"
+#include "scalewise/io/read_file.hpp"
 
 namespace {
 
-using scalewise::Entry;
-using scalewise::Group;
-using scalewise::InvalidInput;
-using scalewise::JsonReader;
-using scalewise::Plan;
+using namespace scalewise;
 
-/// Counts what was compared and says what differs.
-class Tally {
- public:
-  void compare(const JsonReader& expected, double actual) {
-    const double value = expected.number();
-    const double bound = 1e-12 * (value == 0 ? 1 : std::abs(value));
-    ++checked_;
-    if (std::abs(actual - value) <= bound) return;
-    complain(expected.path(), "expected " + scalewise::number_text(value) + ", got " +
-                                  scalewise::number_text(actual));
-  }
-  void complain(const std::string& path, const std::string& what) {
-    ++failed_;
-    std::cout << path << ": " << what << '\n';
-  }
-  long checked() const { return checked_; }
-  long failed() const { return failed_; }
-
- private:
-  long checked_ = 0;
-  long failed_ = 0;
+struct File {
+  const char* name;
+  long (*check)(const nlohmann::json& file, golden::Tally& tally);
 };
 
-std::vector<const Entry*> entries_of(const Plan& plan, const std::string& id) {
-  for (std::size_t g = 0; g < scalewise::group_count; ++g) {
-    if (scalewise::group_names[g] == id) return plan.of(static_cast<Group>(g));
-  }
-  return {};
-}
+constexpr File files[] = {
+    {"rules.json", golden::check_rules},
+};
 
-/// A parameter that names the member of a family which the policy is.
-bool is_fixed(const std::string& policy, const scalewise::Parameter& parameter) {
-  return (policy == "neural-tangent" && parameter.name == "s" && parameter.value == 0) ||
-         (policy == "depth-mup" && parameter.name == "alpha" && parameter.value == 0.5);
-}
-
-void check_group(const JsonReader& expected, const std::string& quantity, const Entry& entry,
-                 Tally& tally) {
-  const JsonReader value = expected.at(quantity);
-  if (quantity == "init_variance") return tally.compare(value, entry.init_variance.value);
-  if (quantity == "multiplier") return tally.compare(value, entry.multiplier.value);
-  if (quantity == "learning_rate") return tally.compare(value, entry.learning_rate.value);
-  if (quantity == "weight_decay") return tally.compare(value, entry.weight_decay.value);
-  if (quantity == "epsilon") return tally.compare(value, entry.epsilon.value);
-  tally.complain(value.path(), "no such quantity");
-}
-
-void compare_correlation(const JsonReader& expected, const std::vector<double>& correlations,
-                         std::size_t at, Tally& tally) {
-  if (at < correlations.size()) return tally.compare(expected, correlations[at]);
-  tally.complain(expected.path(), "this rule tracks no such correlation");
-}
-
-/// DeepScaleLM's cases list their variances layer by layer, with the token correlations.
-void check_layers(const JsonReader& groups, const nlohmann::json& json, const Plan& plan,
-                  const std::vector<double>& correlations, Tally& tally) {
-  const std::vector<JsonReader> layers = groups.at("layers").items();
-  if (static_cast<long>(layers.size()) != plan.shape.depth) {
-    tally.complain(groups.path() + ".layers", "not as many as the shape has");
-    return;
-  }
-  for (std::size_t l = 0; l < layers.size(); ++l) {
-    for (const auto& [key, unused] : json["layers"][l].items()) {
-      if (key == "correlation") {
-        compare_correlation(layers[l].at(key), correlations, l, tally);
-      } else {
-        tally.compare(layers[l].at(key),
-                      plan.at("layer." + std::to_string(l) + "." + key).init_variance.value);
-      }
-    }
-  }
-}
-
-void check_groups(const JsonReader& groups, const nlohmann::json& json, const Plan& plan,
-                  const std::vector<double>& correlations, Tally& tally) {
-  for (const auto& [key, quantities] : json.items()) {
-    if (key == "layers") {
-      check_layers(groups, json, plan, correlations, tally);
-    } else if (key == "embedding_variance") {
-      tally.compare(groups.at(key), plan.at("token_embedding").init_variance.value);
-    } else if (key == "final_correlation") {
-      compare_correlation(groups.at(key), correlations, correlations.size() - 1, tally);
-    } else {
-      const std::vector<const Entry*> entries = entries_of(plan, key);
-      if (entries.empty()) tally.complain(groups.path() + "." + key, "no such entry in the plan");
-      for (const Entry* entry : entries) {
-        for (const auto& [quantity, unused] : quantities.items()) {
-          check_group(groups.at(key), quantity, *entry, tally);
-        }
-      }
-    }
-  }
-}
-
-/// The gain over Xavier's 2/(fi+fo) that an entry starts with.
-double xavier_gain(const Entry& entry) {
-  return std::sqrt(entry.init_variance.value * (entry.fan_in + entry.fan_out) / 2);
-}
-
-void check_model(const JsonReader& model, const nlohmann::json& json, const Plan& plan,
-                 Tally& tally) {
-  for (const auto& [key, value] : json.items()) {
-    const JsonReader expected = model.at(key);
-    if (key == "attention_scale") {
-      tally.compare(expected, plan.model.attention_scale.value);
-    } else if (key == "logit_multiplier") {
-      tally.compare(expected, plan.model.logit_multiplier.value);
-    } else if (key == "embedding_multiplier") {
-      tally.compare(expected, plan.model.embedding_multiplier.value);
-    } else if (key == "residual_skip" || key == "residual_branch") {
-      for (const scalewise::Residual& r : plan.model.residuals) {
-        tally.compare(expected, (key == "residual_skip" ? r.skip : r.branch).value);
-      }
-    } else if (key == "gain_value_output_mlp" || key == "gain_query_key") {
-      const bool branch = key == "gain_value_output_mlp";
-      const std::vector<std::string> names =
-          branch ? std::vector<std::string>{"value", "attention_output", "mlp_up", "mlp_down"}
-                 : std::vector<std::string>{"query", "key"};
-      for (const std::string& name : names) {
-        for (const Entry* entry : entries_of(plan, name)) {
-          tally.compare(expected, xavier_gain(*entry));
-        }
-      }
-    } else if (key == "rescalers") {
-      for (const auto& [name, unused] : value.items()) {
-        const std::vector<const Entry*> entries = entries_of(plan, name);
-        if (entries.empty()) tally.complain(expected.path() + "." + name, "no such entry");
-        for (const Entry* entry : entries) {
-          const JsonReader rescaler = expected.at(name);
-          tally.compare(rescaler.at("init"), entry->init_mean.value * entry->multiplier.value);
-          tally.compare(rescaler.at("scale"), entry->init_mean.value);
-        }
-      }
-    } else {
-      tally.complain(expected.path(), "no such quantity");
-    }
-  }
-}
-
-void check_case(const JsonReader& reader, const nlohmann::json& json, Tally& tally) {
-  reader.only({"policy", "optimizer", "shape", "base", "params", "groups", "model"});
-  const std::string policy = reader.at("policy").string();
-  const scalewise::Optimizer optimizer = reader.at("optimizer").word(scalewise::optimizer_words);
-  const scalewise::Shape shape = shape_from_json(reader.at("shape"));
-  std::optional<scalewise::Shape> base;
-  if (reader.has("base") && !reader.at("base").is_null()) base = shape_from_json(reader.at("base"));
-  std::vector<scalewise::Parameter> parameters;
-  if (reader.has("params")) {
-    for (const auto& [name, unused] : json["params"].items()) {
-      scalewise::Parameter parameter{name, reader.at("params").at(name).number()};
-      if (!is_fixed(policy, parameter)) parameters.push_back(std::move(parameter));
-    }
-  }
-  const Plan plan = scalewise::make_plan(policy, optimizer, shape, base, parameters);
-  std::vector<double> correlations;
-  scalewise::with_policy(policy, parameters, [&](const auto& p) {
-    correlations = scalewise::PolicyView(p).token_correlations(plan.shape.depth);
-  });
-  if (reader.has("groups")) {
-    check_groups(reader.at("groups"), json["groups"], plan, correlations, tally);
-  }
-  if (reader.has("model")) check_model(reader.at("model"), json["model"], plan, tally);
+/// Returns: whether all of a file agrees.
+bool agrees(const File& file, const std::string& path) {
+  golden::Tally tally;
+  const long cases = file.check(parse_json(read_file(path, std::size_t{1} << 28U), path), tally);
+  std::cout << "golden: " << file.name << ": " << cases << " cases, " << tally.checked()
+            << " numbers checked, " << tally.failed() << " failed" << std::endl;
+  return tally.failed() == 0 && tally.checked() > 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   std::string dir = SCALEWISE_TEST_DIR "/golden";
-  CLI::App app{"Checks the rules against expected values."};
-  app.add_option("--dir", dir, "folder with rules.json")->capture_default_str();
+  CLI::App app{"Compares rules and theory with expected values."};
+  app.add_option("--dir", dir, "folder with the files of expected values")->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   try {
-    const std::string path = dir + "/rules.json";
-    const nlohmann::json file =
-        scalewise::parse_json(scalewise::read_file(path, std::size_t{1} << 28U), path);
-    const std::vector<JsonReader> cases = JsonReader(file, "rules.json").at("cases").items();
-    Tally tally;
-    for (std::size_t i = 0; i < cases.size(); ++i) {
-      try {
-        check_case(cases[i], file["cases"][i], tally);
-      } catch (const InvalidInput& error) {
-        tally.complain(cases[i].path(), error.what());
-      }
+    int found = 0;
+    bool all = true;
+    for (const File& file : files) {
+      const std::string path = dir + "/" + file.name;
+      if (!std::filesystem::exists(path)) continue;
+      ++found;
+      all = agrees(file, path) && all;
     }
-    std::cout << "golden: rules.json: " << cases.size() << " cases, " << tally.checked()
-              << " numbers checked, " << tally.failed() << " failed" << std::endl;
+    if (found == 0) throw InvalidInput("dir", dir, "a folder with a file such as rules.json");
     if (!std::cout) return 2;
-    return tally.failed() == 0 && tally.checked() > 0 ? 0 : 1;
+    return all ? 0 : 1;
   } catch (const std::exception& error) {
     std::cerr << "golden: " << error.what() << '\n';
     return 2;

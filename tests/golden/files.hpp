@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// What golden knows to check: one function per file of expected values.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "golden/tally.hpp"
+
+namespace scalewise::golden {
+
+/// Each checks every case of its file. Returns: how many cases there are.
+long check_rules(const nlohmann::json& file, Tally& tally);
+
+}  // namespace scalewise::golden

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <iostream>
+#include <string>
+
+#include "scalewise/core/print.hpp"
+#include "scalewise/io/json_reader.hpp"
+
+namespace scalewise::golden {
+
+/// Counts what was compared and says what differs.
+class Tally {
+ public:
+  /// Agreement within relative * |expected| + absolute; a zero is compared absolutely.
+  void compare(const JsonReader& expected, double actual, double relative = 1e-12,
+               double absolute = 0) {
+    const double value = expected.number();
+    const double bound = relative * (value == 0 ? 1 : std::abs(value)) + absolute;
+    ++checked_;
+    if (std::abs(actual - value) <= bound) return;
+    complain(expected.path(), "expected " + number_text(value) + ", got " + number_text(actual));
+  }
+  void complain(const std::string& path, const std::string& what) {
+    ++failed_;
+    std::cout << path << ": " << what << '\n';
+  }
+  long checked() const { return checked_; }
+  long failed() const { return failed_; }
+
+ private:
+  long checked_ = 0;
+  long failed_ = 0;
+};
+
+}  // namespace scalewise::golden
