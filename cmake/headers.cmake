@@ -59,6 +59,24 @@ set(SCALEWISE_HEADERS
   include/scalewise/presets.hpp
   include/scalewise/registry.hpp
   include/scalewise/scalewise.hpp
+  include/scalewise/theory/activation.hpp
+  include/scalewise/theory/attention.hpp
+  include/scalewise/theory/cross_attention.hpp
+  include/scalewise/theory/depth_methods.hpp
+  include/scalewise/theory/dropout.hpp
+  include/scalewise/theory/embedding.hpp
+  include/scalewise/theory/growth.hpp
+  include/scalewise/theory/layer_norm.hpp
+  include/scalewise/theory/layers.hpp
+  include/scalewise/theory/linear.hpp
+  include/scalewise/theory/mlp.hpp
+  include/scalewise/theory/moments.hpp
+  include/scalewise/theory/profile.hpp
+  include/scalewise/theory/propagate.hpp
+  include/scalewise/theory/reading.hpp
+  include/scalewise/theory/softmax.hpp
+  include/scalewise/theory/stable.hpp
+  include/scalewise/theory/validity.hpp
 )
 
 # Public headers that need nlohmann-json.

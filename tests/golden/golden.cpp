@@ -26,6 +26,7 @@ struct File {
 
 constexpr File files[] = {
     {"rules.json", golden::check_rules},
+    {"signal_propagation.json", golden::check_signal_propagation},
 };
 
 /// Returns: whether all of a file agrees.

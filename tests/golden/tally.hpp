@@ -23,6 +23,12 @@ class Tally {
     if (std::abs(actual - value) <= bound) return;
     complain(expected.path(), "expected " + number_text(value) + ", got " + number_text(actual));
   }
+  /// A distance that may be at most `bound`.
+  void within(const std::string& path, double distance, double bound) {
+    ++checked_;
+    if (distance <= bound) return;
+    complain(path, "off by " + number_text(distance) + ", at most " + number_text(bound));
+  }
   void complain(const std::string& path, const std::string& what) {
     ++failed_;
     std::cout << path << ": " << what << '\n';

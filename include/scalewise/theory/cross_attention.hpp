@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "scalewise/theory/attention.hpp"
+
+namespace scalewise::theory {
+
+/// Attention from a decoder to what the encoder left: attention.length counts the encoder's tokens.
+struct CrossAttention {
+  Attention attention;
+  double queries = 0;  // the decoder's tokens
+  Moments memory;      // what the encoder left
+};
+
+/// A cross-attention block.
+/// Equation: attention_block with D and r s of the memory, W and r of the queries
+/// Source:   derived, as attention_heads.
+/// Accuracy: as attention_block.
+inline Moments cross_attention_block(const Moments& x, const CrossAttention& c,
+                                     Reading reading = Reading::corrected) {
+  const Attention& a = c.attention;
+  const Moments heads = linear(detail::mix(x, c.memory, a, reading), a.width, a.value);
+  return dropout(linear(heads, a.heads, a.output), a.dropout);
+}
+
+namespace detail {
+
+/// The gradient behind the values, per unit of what the heads read.
+inline Moments behind_values(const Moments& gradient, const Attention& a) {
+  const Moments out = linear_gradient(dropout_gradient(gradient, a.dropout), a.width, a.output);
+  return linear_gradient(out, a.heads, a.value);
+}
+
+}  // namespace detail
+
+/// The gradient that the block hands to the decoder's stream, through its queries.
+/// Equation: d so h sv (sg/(1-p), cg) W D²/s
+/// Source:   derived; the paper takes probabilities for constant, which leaves nothing.
+inline Moments cross_attention_gradient(const Moments& gradient, const Moments& x,
+                                        const CrossAttention& c,
+                                        Reading reading = Reading::corrected) {
+  return detail::query_gradient(detail::behind_values(gradient, c.attention), x, c.memory,
+                                c.attention, reading);
+}
+
+/// The gradient that the block hands to the memory, through its keys and values.
+/// Equation: as attention_heads_gradient without W D²/s, terms of one query times Lq/L, terms of two
+///           times (Lq/L)²
+/// Source:   derived, as attention_heads_gradient.
+inline Moments memory_gradient(const Moments& gradient, const Moments& x, const CrossAttention& c,
+                               Reading reading = Reading::corrected) {
+  const Attention& a = c.attention;
+  const double ratio = c.queries / a.length;
+  const Moments g = detail::behind_values(gradient, a);
+  const auto part = [&](double own, double shared) {
+    return detail::mix_gradient({.variance = own, .covariance = shared}, x, c.memory, a, reading);
+  };
+  return sum(scaled(ratio, part(g.variance - g.covariance, 0)),
+             scaled(ratio * ratio, part(g.covariance, g.covariance)));
+}
+
+}  // namespace scalewise::theory

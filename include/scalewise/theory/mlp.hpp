@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "scalewise/theory/activation.hpp"
+#include "scalewise/theory/dropout.hpp"
+#include "scalewise/theory/linear.hpp"
+#include "scalewise/theory/moments.hpp"
+#include "scalewise/theory/reading.hpp"
+
+namespace scalewise::theory {
+
+/// An MLP of two matrices: what its moments depend on.
+/// Units:    up and down are variances of single weights.
+struct Mlp {
+  double width = 0;   // d
+  double hidden = 0;  // d_ff
+  double up = 0;
+  double down = 0;
+  Activation activation = Activation::relu;
+  double dropout = 0;  // p, behind the second matrix
+};
+
+namespace detail {
+
+/// E f(x) f(y) of two hidden units of variance s and correlation r.
+inline double hidden_product(const Mlp& m, double s, double r, Reading reading) {
+  return m.activation == Activation::relu ? s * relu_product(r, reading) / 2 : gelu_product(s, r);
+}
+
+/// E f'(x) f'(y).
+inline double hidden_slope_product(const Mlp& m, double s, double r) {
+  return m.activation == Activation::relu ? relu_slope_product(r) / 2 : gelu_slope_product(s, r);
+}
+
+}  // namespace detail
+
+/// An MLP block: linear, activation, linear, dropout; no norm and no residual connection.
+/// Equation: relu: var = d d_ff s1 s2 s/2 /(1-p), cov = d d_ff s1 s2 (s/2) F(r);
+///           gelu: var = d_ff s2 M(1)/(1-p), cov = d_ff s2 M(r), M at the variance d s1 s
+/// Source:   Kedia et al. 2024 (arXiv:2403.09635), B.2, Tables 15 to 20 (d_ff = 4d); paper_simple:
+///           Table 2, with its polynomial for F.
+/// Accuracy: exact for normal hidden units, 1/d otherwise.
+/// Requires: x of mean zero.
+/// Differs:  Table 18 prints d where d² is meant.
+inline Moments mlp_block(const Moments& x, const Mlp& m, Reading reading = Reading::corrected) {
+  const Moments hidden = linear(x, m.width, m.up);
+  const double s = hidden.variance;
+  const double r = hidden.correlation();
+  const Moments second{.variance = detail::hidden_product(m, s, 1, reading),
+                       .covariance = detail::hidden_product(m, s, r, reading)};
+  return dropout(linear(second, m.hidden, m.down), m.dropout);
+}
+
+/// The gradient that an MLP block hands to its input x.
+/// Equation: relu: var = d d_ff s1 s2 sg/2 /(1-p), cov = d d_ff s1 s2 H(r) cg/2;
+///           gelu: N(1) and N(r) in place of 1/2 and H(r)/2
+/// Source:   as mlp_block.
+/// Accuracy: exact for normal hidden units, 1/d otherwise.
+inline Moments mlp_block_gradient(const Moments& gradient, const Moments& x, const Mlp& m) {
+  const Moments hidden = linear(x, m.width, m.up);
+  const double s = hidden.variance;
+  const double r = hidden.correlation();
+  const Moments g = linear_gradient(dropout_gradient(gradient, m.dropout), m.width, m.down);
+  const Moments behind{.variance = g.variance * detail::hidden_slope_product(m, s, 1),
+                       .covariance = g.covariance * detail::hidden_slope_product(m, s, r)};
+  return linear_gradient(behind, m.hidden, m.up);
+}
+
+}  // namespace scalewise::theory

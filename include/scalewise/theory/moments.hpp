@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+namespace scalewise::theory {
+
+/// The moments of an activation, or of a gradient (whose mean is zero).
+/// Shapes:   tokens by features; averages over weights, data and dropout masks
+/// Units:    covariance: of two different tokens in the same feature.
+struct Moments {
+  double mean = 0;
+  double variance = 1;
+  double covariance = 0;
+
+  constexpr double correlation() const { return covariance / variance; }
+};
+
+/// Moments with mean zero.
+constexpr Moments correlated(double variance, double correlation) {
+  return {.variance = variance, .covariance = variance * correlation};
+}
+
+/// The moments of a times the activation, given a².
+constexpr Moments scaled(double power, const Moments& x) {
+  return {.variance = power * x.variance, .covariance = power * x.covariance};
+}
+
+/// Those of the sum of two uncorrelated activations of mean zero.
+constexpr Moments sum(const Moments& x, const Moments& y) {
+  return {.variance = x.variance + y.variance, .covariance = x.covariance + y.covariance};
+}
+
+}  // namespace scalewise::theory

@@ -1,0 +1,20 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "scalewise/core/spelling.hpp"
+
+namespace scalewise::theory {
+
+/// How a formula of Kedia et al. 2024 (arXiv:2403.09635) is read.
+enum class Reading {
+  paper_simple,  // Table 2: long sequences, polynomials in the correlation
+  paper_full,    // Tables 15 to 20, as printed
+  corrected,     // with the paper's errors removed and what it leaves out added
+};
+
+inline constexpr Spelling<Reading, 3> reading_words{{{Reading::paper_simple, "paper-simple"},
+                                                     {Reading::paper_full, "paper-full"},
+                                                     {Reading::corrected, "corrected"}}};
+
+}  // namespace scalewise::theory
