@@ -70,12 +70,17 @@ set(SCALEWISE_HEADERS
   include/scalewise/theory/layers.hpp
   include/scalewise/theory/linear.hpp
   include/scalewise/theory/mlp.hpp
+  include/scalewise/theory/model.hpp
   include/scalewise/theory/moments.hpp
+  include/scalewise/theory/plan_layers.hpp
   include/scalewise/theory/profile.hpp
   include/scalewise/theory/propagate.hpp
   include/scalewise/theory/reading.hpp
   include/scalewise/theory/softmax.hpp
   include/scalewise/theory/stable.hpp
+  include/scalewise/theory/token_attention.hpp
+  include/scalewise/theory/token_covariance.hpp
+  include/scalewise/theory/token_propagate.hpp
   include/scalewise/theory/validity.hpp
 )
 

@@ -34,28 +34,30 @@ inline double relu_slope_product(double r) {
 }
 
 /// Mean product of two GELUs.
-/// Equation: M = sr/4 + (sr/2π) asin(rs/(1+s)) + s² (s(1-r²) + 1 + r²)/(2π (1+s) √((1+s)² - r²s²))
-/// Source:   Kedia et al. 2024 (arXiv:2403.09635), A.5; x Φ(x) with the exact Φ.
-/// Shapes:   x, y normal with variance s and correlation r
-/// Accuracy: 1e-14 against quadrature.
-inline double gelu_product(double s, double r) {
-  constexpr double over_two_pi = std::numbers::inv_pi / 2;
-  const double a = 1 + s;
-  const double root = std::sqrt(a * a - r * r * s * s);
-  return s * r / 4 + over_two_pi * s * r * std::asin(r * s / a) +
-         over_two_pi * s * s * (s * (1 - r * r) + 1 + r * r) / (a * root);
+/// Equation: c Q + P (v w + c² (1/a + 1/b - 1)), a = 1+v, b = 1+w, D = ab - c²,
+///           P = 1/(2π√D), Q = 1/4 + atan(c/√D)/2π
+/// Source:   derived by parts; for equal variances Kedia et al. 2024 (arXiv:2403.09635), A.5.
+/// Shapes:   two normal numbers of variances v and w with covariance c; x Φ(x) with the exact Φ
+/// Accuracy: 2e-14 against quadrature.
+inline double gelu_product(double v, double w, double c) {
+  const double a = 1 + v;
+  const double b = 1 + w;
+  const double D = a * b - c * c;
+  const double P = std::numbers::inv_pi / 2 / std::sqrt(D);
+  const double Q = 0.25 + std::numbers::inv_pi / 2 * std::atan2(c, std::sqrt(D));
+  return c * Q + P * (v * w + c * c * (1 / a + 1 / b - 1));
 }
 
 /// Mean product of two GELUs' slopes.
-/// Equation: N = 1/4 + asin(rs/(1+s))/2π + rs ((2s+3)(s+1) - 2r²s²)/(2π (s+1) ((1+s)² - r²s²)^(3/2))
+/// Equation: Q + c P (1/a + 1/b + 1/D)
 /// Source:   as gelu_product.
-inline double gelu_slope_product(double s, double r) {
-  constexpr double over_two_pi = std::numbers::inv_pi / 2;
-  const double a = 1 + s;
-  const double power = a * a - r * r * s * s;
-  return 0.25 + over_two_pi * std::asin(r * s / a) +
-         over_two_pi * r * s * ((2 * s + 3) * a - 2 * r * r * s * s) /
-             (a * power * std::sqrt(power));
+inline double gelu_slope_product(double v, double w, double c) {
+  const double a = 1 + v;
+  const double b = 1 + w;
+  const double D = a * b - c * c;
+  const double P = std::numbers::inv_pi / 2 / std::sqrt(D);
+  const double Q = 0.25 + std::numbers::inv_pi / 2 * std::atan2(c, std::sqrt(D));
+  return Q + c * P * (1 / a + 1 / b + 1 / D);
 }
 
 /// ReLU of a normal activation of mean zero.
@@ -89,15 +91,17 @@ inline Moments relu_gradient(const Moments& gradient, const Moments& x) {
 inline Moments gelu(const Moments& x) {
   const double s = x.variance;
   const double mean = s * std::sqrt(std::numbers::inv_pi / 2 / (1 + s));
-  return {mean, gelu_product(s, 1) - mean * mean, gelu_product(s, x.correlation()) - mean * mean};
+  return {mean, gelu_product(s, s, s) - mean * mean,
+          gelu_product(s, s, x.covariance) - mean * mean};
 }
 
 /// The gradient that GELU hands to its input x.
 /// Equation: var = N(1) sg, cov = N(r) cg
 /// Source:   as gelu.
 inline Moments gelu_gradient(const Moments& gradient, const Moments& x) {
-  return {.variance = gradient.variance * gelu_slope_product(x.variance, 1),
-          .covariance = gradient.covariance * gelu_slope_product(x.variance, x.correlation())};
+  return {
+      .variance = gradient.variance * gelu_slope_product(x.variance, x.variance, x.variance),
+      .covariance = gradient.covariance * gelu_slope_product(x.variance, x.variance, x.covariance)};
 }
 
 }  // namespace scalewise::theory

@@ -12,7 +12,7 @@
 
 namespace scalewise::theory {
 
-/// Multi-head attention without masks: what its moments depend on.
+/// Multi-head attention: what its moments depend on.
 /// Units:    query, key, value and output are variances of single weights, score_scale is a
 ///           multiplier of scores over 1/√head_dim.
 struct Attention {
@@ -26,6 +26,7 @@ struct Attention {
   double score_scale = 1;
   double dropout = 0;              // p, behind the output projection
   double probability_dropout = 0;  // of attention probabilities
+  bool causal = false;             // for token_attention.hpp; the averages here know no masks
 };
 
 namespace detail {
@@ -64,27 +65,30 @@ inline Moments mix(const Moments& queries, const Moments& keys, const Attention&
           .covariance = c + r * w + std::exp(r * S) / L * (D - r * w)};
 }
 
-/// What comes back to the keys, which are the values too; g of as many queries as keys.
-inline Moments mix_gradient(const Moments& g, const Moments& queries, const Moments& keys,
-                            const Attention& a, Reading reading) {
+/// What comes back to the keys, which are the values too, from g of that many queries.
+inline Moments mix_gradient(const Moments& g, double count, const Moments& queries,
+                            const Moments& keys, const Attention& a, Reading reading) {
   const auto [D, W, S] = Scores(a, queries, keys);
   const double L = a.length;
   const double p = a.probability_dropout;
   const double keep = 1 - p;
   const double r = queries.correlation();
-  const double flat = (g.variance + (L - 1) * g.covariance) / L;
+  const double ratio = count / L;
+  const double others = count - 1;
+  const double flat = ratio / L * (g.variance + others * g.covariance);
   switch (reading) {
     case Reading::paper_simple:
-      return {.variance = g.covariance, .covariance = g.covariance};
+      return scaled(ratio * ratio, {0, g.covariance, g.covariance});
     case Reading::paper_full:
-      return {.variance = (g.variance + (L - 1) * keep * g.covariance) / (L * keep),
+      return {.variance = ratio / L * (g.variance / keep + others * g.covariance),
               .covariance = flat};
     default:
       break;
   }
   const double own = (1 + S + p * a.width * W * keys.covariance + S * (1 - r + r * p)) / keep;
-  return {.variance = g.variance * std::exp(S) / L * own +
-                      g.covariance * (1 - 1 / L) * std::exp(r * S) * (1 + r * S),
+  return {.variance = ratio / L *
+                      (g.variance * std::exp(S) * own +
+                       g.covariance * others * std::exp(r * S) * (1 + r * S)),
           .covariance = flat};
 }
 
@@ -126,7 +130,7 @@ inline Moments attention_heads(const Moments& x, const Attention& a,
 ///           constant. Table 17 prints (1-p)² where (1-p) is right.
 inline Moments attention_heads_gradient(const Moments& gradient, const Moments& x,
                                         const Attention& a, Reading reading = Reading::corrected) {
-  const Moments all = sum(detail::mix_gradient(gradient, x, x, a, reading),
+  const Moments all = sum(detail::mix_gradient(gradient, a.length, x, x, a, reading),
                           detail::query_gradient(gradient, x, x, a, reading));
   return linear_gradient(all, a.heads, a.value);
 }

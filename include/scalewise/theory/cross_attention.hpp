@@ -50,14 +50,8 @@ inline Moments cross_attention_gradient(const Moments& gradient, const Moments& 
 /// Source:   derived, as attention_heads_gradient.
 inline Moments memory_gradient(const Moments& gradient, const Moments& x, const CrossAttention& c,
                                Reading reading = Reading::corrected) {
-  const Attention& a = c.attention;
-  const double ratio = c.queries / a.length;
-  const Moments g = detail::behind_values(gradient, a);
-  const auto part = [&](double own, double shared) {
-    return detail::mix_gradient({.variance = own, .covariance = shared}, x, c.memory, a, reading);
-  };
-  return sum(scaled(ratio, part(g.variance - g.covariance, 0)),
-             scaled(ratio * ratio, part(g.covariance, g.covariance)));
+  const Moments g = detail::behind_values(gradient, c.attention);
+  return detail::mix_gradient(g, c.queries, x, c.memory, c.attention, reading);
 }
 
 }  // namespace scalewise::theory

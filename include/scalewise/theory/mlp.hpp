@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cmath>
+
 #include "scalewise/theory/activation.hpp"
 #include "scalewise/theory/dropout.hpp"
 #include "scalewise/theory/linear.hpp"
@@ -23,14 +25,17 @@ struct Mlp {
 
 namespace detail {
 
-/// E f(x) f(y) of two hidden units of variance s and correlation r.
-inline double hidden_product(const Mlp& m, double s, double r, Reading reading) {
-  return m.activation == Activation::relu ? s * relu_product(r, reading) / 2 : gelu_product(s, r);
+/// E f(x) f(y) of hidden units of variances v and w and covariance c.
+inline double hidden_product(const Mlp& m, double v, double w, double c, Reading reading) {
+  if (m.activation == Activation::gelu) return gelu_product(v, w, c);
+  const double deviations = v == w ? v : std::sqrt(v * w);
+  return deviations * relu_product(c / deviations, reading) / 2;
 }
 
 /// E f'(x) f'(y).
-inline double hidden_slope_product(const Mlp& m, double s, double r) {
-  return m.activation == Activation::relu ? relu_slope_product(r) / 2 : gelu_slope_product(s, r);
+inline double hidden_slope_product(const Mlp& m, double v, double w, double c) {
+  if (m.activation == Activation::gelu) return gelu_slope_product(v, w, c);
+  return relu_slope_product(c / (v == w ? v : std::sqrt(v * w))) / 2;
 }
 
 }  // namespace detail
@@ -46,9 +51,8 @@ inline double hidden_slope_product(const Mlp& m, double s, double r) {
 inline Moments mlp_block(const Moments& x, const Mlp& m, Reading reading = Reading::corrected) {
   const Moments hidden = linear(x, m.width, m.up);
   const double s = hidden.variance;
-  const double r = hidden.correlation();
-  const Moments second{.variance = detail::hidden_product(m, s, 1, reading),
-                       .covariance = detail::hidden_product(m, s, r, reading)};
+  const Moments second{.variance = detail::hidden_product(m, s, s, s, reading),
+                       .covariance = detail::hidden_product(m, s, s, hidden.covariance, reading)};
   return dropout(linear(second, m.hidden, m.down), m.dropout);
 }
 
@@ -60,10 +64,10 @@ inline Moments mlp_block(const Moments& x, const Mlp& m, Reading reading = Readi
 inline Moments mlp_block_gradient(const Moments& gradient, const Moments& x, const Mlp& m) {
   const Moments hidden = linear(x, m.width, m.up);
   const double s = hidden.variance;
-  const double r = hidden.correlation();
+  const double c = hidden.covariance;
   const Moments g = linear_gradient(dropout_gradient(gradient, m.dropout), m.width, m.down);
-  const Moments behind{.variance = g.variance * detail::hidden_slope_product(m, s, 1),
-                       .covariance = g.covariance * detail::hidden_slope_product(m, s, r)};
+  const Moments behind{.variance = g.variance * detail::hidden_slope_product(m, s, s, s),
+                       .covariance = g.covariance * detail::hidden_slope_product(m, s, s, c)};
   return linear_gradient(behind, m.hidden, m.up);
 }
 

@@ -13,10 +13,11 @@ namespace scalewise::theory {
 /// The moments between the blocks of a stack: of the stream, and of the gradient with respect to it.
 struct Profile {
   std::size_t blocks_per_layer = 2;
-  std::vector<Moments> forward;   // in front of the first block, then behind each
-  std::vector<Moments> gradient;  // at the same places
-  std::vector<double> relative;   // β² var f/(λ² var x) of each block
-  std::vector<double> scores;     // e^S/L of each attention block, see attention_validity
+  std::vector<Moments> forward;      // in front of the first block, then behind each
+  std::vector<Moments> gradient;     // at the same places
+  std::vector<double> relative;      // β² var f/(λ² var x) of each block
+  std::vector<double> scores;        // e^S/L of each attention block, see attention_validity
+  Moments memory_gradient{0, 0, 0};  // what all cross-attention blocks hand to the encoder
 
   std::size_t depth() const { return relative.size() / blocks_per_layer; }
 

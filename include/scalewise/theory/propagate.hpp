@@ -111,6 +111,10 @@ inline void propagate_backward(const Layers& layers, const Moments& gradient, Pr
       const Moments added = detail::residual_sum(block, x, inner.forward(block, in));
       g = scaled(1 / detail::norm_power(added, layers), g);
     }
+    if (const auto* c = std::get_if<CrossAttention>(&block.inner)) {
+      const Moments memory = memory_gradient(g, in, *c, reading);
+      profile.memory_gradient = sum(profile.memory_gradient, scaled(block.branch, memory));
+    }
     Moments through = inner.gradient(block, g, in);
     if (layers.placement == Placement::pre) {
       through = scaled(1 / detail::norm_power(x, layers), through);
