@@ -34,7 +34,7 @@ Array array_of(const nn::ConstView<float>& view) {
 struct Network::Parts {
   explicit Parts(const train::Settings& s)
       : settings(s),
-        data(train::read_text(s)),
+        data(train::read_data(s)),
         plan(network_plan(s, data)),
         model(plan, train::config_of(s)),
         optimizer(plan, train::optimizer_of(s)),
@@ -81,6 +81,37 @@ double Network::step() {
 }
 
 std::size_t Network::sequences() const { return static_cast<std::size_t>(parts_->fixed.size); }
+
+std::size_t Network::predictions() const { return parts_->fixed.targets.size(); }
+
+theory::Data Network::statistics() const {
+  const nn::Batch<float>& batch = parts_->fixed;
+  theory::Data data;
+  const auto rows = static_cast<std::size_t>(batch.patches.rows() > 0
+                                                 ? batch.patches.rows()
+                                                 : static_cast<Eigen::Index>(batch.tokens.size()));
+  const std::size_t tokens = rows / sequences();
+  double same = 0;
+  double products = 0;
+  for (std::size_t i = 0; i < rows; ++i) {
+    for (std::size_t j = i - i % tokens; j < i; ++j) {
+      if (batch.patches.rows() > 0) {
+        products += batch.patches.row(static_cast<Eigen::Index>(i))
+                        .dot(batch.patches.row(static_cast<Eigen::Index>(j)));
+      } else if (batch.tokens[i] == batch.tokens[j]) {
+        same += 1;
+      }
+    }
+  }
+  const double pairs = static_cast<double>(rows * (tokens - 1)) / 2;
+  data.repeats = same / pairs;
+  if (batch.patches.rows() > 0) {
+    data.patch_power = batch.patches.squaredNorm() / static_cast<double>(batch.patches.size());
+    data.patch_correlation =
+        products / pairs / static_cast<double>(batch.patches.cols()) / data.patch_power;
+  }
+  return data;
+}
 
 double Network::loss() { return parts_->model.loss(parts_->fixed); }
 

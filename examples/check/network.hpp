@@ -13,13 +13,14 @@
 
 #include "scalewise/check/matrix_view.hpp"
 #include "scalewise/plan.hpp"
+#include "scalewise/theory/data.hpp"
 #include "train/settings.hpp"
 
 namespace scalewise::experiment {
 
 using Array = check::MatrixView<float>;
 
-/// One model in single precision that learns a text, and a fixed batch of the text's validation
+/// One model in single precision that learns a text or digits, and a fixed batch of the validation
 /// part to look at it.
 class Network {
  public:
@@ -38,8 +39,10 @@ class Network {
   /// One step of training. Returns: the loss before it.
   double step();
 
-  /// The fixed batch.
+  /// The fixed batch: its sequences, how many losses are averaged, and what its data are like.
   std::size_t sequences() const;
+  std::size_t predictions() const;
+  theory::Data statistics() const;
   double loss();
 
   /// What nn::Observer sees on the fixed batch; the views hold until the call returns.

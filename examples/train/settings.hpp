@@ -36,6 +36,7 @@ struct Settings {
   std::string norm = "layer";
   std::string activation = "gelu";
   bool rotary = false;
+  bool causal = true;  // of text; without, a model sees what it is to predict
   double dropout = 0;
 
   long steps = 1000;

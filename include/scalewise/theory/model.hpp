@@ -6,22 +6,12 @@
 #include <string>
 #include <variant>
 
+#include "scalewise/theory/data.hpp"
 #include "scalewise/theory/plan_layers.hpp"
 #include "scalewise/theory/propagate.hpp"
 #include "scalewise/theory/token_propagate.hpp"
 
 namespace scalewise::theory {
-
-/// What the data are like: predicted (embedding.hpp) or measured.
-/// Units:    repeats: the chance that two tokens of a sequence are the same, also for targets;
-///           patch_power and patch_correlation: mean square of an entry of a patch, and mean product
-///           of two patches' entries over it.
-struct Data {
-  double repeats = 0;
-  double segment_repeats = 2.0 / 3;
-  double patch_power = 1;
-  double patch_correlation = 0;
-};
 
 /// The moments of what enters the first layer of a plan's model.
 /// Equation: token: var = m² sw + Σ others, cov = m² sw repeats + segments sw 2/3, patches:

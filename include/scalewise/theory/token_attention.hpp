@@ -74,9 +74,39 @@ struct Keys {
   std::vector<Moments> moments;  // of the keys of query t
 };
 
-/// The moments of one query of variance s over keys of moments k.
-inline Scores scores_of(const Attention& a, double query_variance, const Moments& keys) {
-  return {a, {.variance = query_variance}, keys};
+/// What query t sees: its number of keys n_t, their D, W, S, and what few keys leave of the spread
+/// of its probabilities.
+struct Query {
+  Query(const TokenCovariance& x, const Keys& keys, const Attention& a, std::size_t t)
+      : Query(keys, t, x.at(t, t), Scores(a, {.variance = x.at(t, t)}, keys.moments[t])) {}
+
+  /// n² times the mean square of a probability, or mean product of two queries' for one key.
+  /// Equation: many when n is large, at most n: many/(1 + (many - 1)/n)
+  double spread(double many) const { return many / (1 + (many - 1) * (1 - left)); }
+
+  double n, variance, D, W, S;
+  double left;  // 1 - 1/n of n keys under a mask
+
+ private:
+  Query(const Keys& keys, std::size_t t, double s, const Scores& scores)
+      : n(keys.count(t)),
+        variance(s),
+        D(scores.D),
+        W(scores.W),
+        S(scores.S),
+        left(keys.causal ? 1 - 1 / n : 1) {}
+};
+
+inline std::vector<Query> queries_of(const TokenCovariance& x, const Keys& keys,
+                                     const Attention& a) {
+  std::vector<Query> queries;
+  for (std::size_t t = 0; t < x.tokens(); ++t) queries.emplace_back(x, keys, a, t);
+  return queries;
+}
+
+/// W D² of two queries.
+inline double spread_of_weights(const Query& t, const Query& u) {
+  return t.left * u.left * std::sqrt(t.W * u.W) * t.D * u.D;
 }
 
 }  // namespace detail
@@ -86,90 +116,80 @@ inline Scores scores_of(const Attention& a, double query_variance, const Moments
 ///           var_t = A_tt + W D² + (1/n_t) ((e^S/(1-p) - 1) D + e^S c p/(1-p)
 ///                   + e^S W D² (4/(1-p) - 5)),
 ///           cov_tu = A_tu + r_tu W D² + (1/max(n_t, n_u)) ((e^(r_tu S) - 1) D - e^(r_tu S) r_tu W D²),
-///           D, c, W, S of the keys of t (of the smaller set for a pair), times the weights
+///           D, c, W, S of the keys of t (D of the smaller set for a pair), times the weights;
+///           under a mask W D² times (1 - 1/n)²
 /// Source:   derived, as attention_block, which it is for keys that are all alike.
 /// Shapes:   x (L, L)
-/// Accuracy: as attention_block.
+/// Accuracy: as attention_block; the first few tokens of a causal mask to first order in S.
 inline TokenCovariance attention_block(const TokenCovariance& x, const Attention& a) {
   const detail::Keys keys(x, a);
+  const std::vector<detail::Query> queries = detail::queries_of(x, keys, a);
   const TokenCovariance corner = detail::Keys::corner_sums(x);
-  const std::size_t L = x.tokens();
   const double keep = 1 - a.probability_dropout;
   const double power = a.width * a.value * a.heads * a.output;
-  TokenCovariance y(L);
-  for (std::size_t t = 0; t < L; ++t) {
-    const double n = keys.count(t);
-    const Moments& k = keys.moments[t];
-    const auto [D, W, S] = detail::scores_of(a, x.at(t, t), k);
-    const double w = n > 1 ? W * D * D : 0;  // one key leaves nothing to weigh
-    const double e = std::exp(S);
-    const double flat = corner.at(keys.last(t), keys.last(t)) / (n * n);
-    const double noise =
-        (e / keep - 1) * D + e * k.covariance * (1 - keep) / keep + e * w * (4 / keep - 5);
-    y.at(t, t) = power * (flat + w + noise / n) / (1 - a.dropout);
-    for (std::size_t u = 0; u < t; ++u) {  // reads no more than t
-      const auto [Du, Wu, Su] = detail::scores_of(a, x.at(u, u), keys.moments[u]);
-      const double m = keys.count(u);
-      const double r = x.at(t, u) / std::sqrt(x.at(t, t) * x.at(u, u));
-      const double v = m > 1 ? r * std::sqrt(W * Wu) * D * Du : 0;
-      const double er = std::exp(r * std::sqrt(S * Su));
-      const double cov = corner.at(keys.last(t), keys.last(u)) / (n * m) + v +
-                         ((er - 1) * Du - er * v) / std::max(n, m);
-      y.at(t, u) = y.at(u, t) = power * cov;
+  return detail::by_pairs(x.tokens(), [&](std::size_t t, std::size_t u) {  // u reads no more than t
+    const detail::Query& q = queries[t];
+    const detail::Query& v = queries[u];
+    const double flat = corner.at(keys.last(t), keys.last(u)) / (q.n * v.n);
+    if (t == u) {
+      const double w = detail::spread_of_weights(q, q);
+      const double e = std::exp(q.S);
+      const double c = keys.moments[t].covariance;
+      const double noise = (e / keep - 1) * q.D + e * (c * (1 - keep) / keep + w * (4 / keep - 5));
+      return power * (flat + w + noise / q.n) / (1 - a.dropout);
     }
-  }
-  return y;
+    const double r = x.at(t, u) / std::sqrt(q.variance * v.variance);
+    const double w = r * detail::spread_of_weights(q, v);
+    const double e = std::exp(r * std::sqrt(q.S * v.S));
+    return power * (flat + w + ((e - 1) * v.D - e * w) / std::max(q.n, v.n));
+  });
 }
 
 /// The gradient that the block hands to its input x.
 /// Equation: with g the gradient behind the values, b_tu = e^(r_tu S) (1 + r_tu S),
 ///           var_s = Σ_t g_tt (e^S/n_t²) own_t + Σ_{t≠u} b_tu g_tu/(n_t n_u) + g_ss W D²/s,
 ///           cov_sv = Σ_tu g_tu/(n_t n_u) + g_sv W D²/s, sums over the queries that read s (and v),
-///           own_t = (1 + S + p d W c + S (1 - r + rp))/(1-p)
+///           own_t = (1 + S + p d W c + S (1 - r + rp))/(1-p); under a mask e^S, which is n² times
+///           the mean square of a probability, is e^S/(1 + (e^S - 1)/n), and terms in S or W of own,
+///           b and the last ones have a factor 1 - 1/n per query
 /// Source:   derived, as attention_block_gradient.
-/// Accuracy: as attention_block_gradient.
+/// Accuracy: as attention_block_gradient; the first few tokens of a causal mask to first order in S.
 inline TokenCovariance attention_block_gradient(const TokenCovariance& gradient,
                                                 const TokenCovariance& x, const Attention& a) {
   const detail::Keys keys(x, a);
+  const std::vector<detail::Query> queries = detail::queries_of(x, keys, a);
   const std::size_t L = x.tokens();
   const double p = a.probability_dropout;
   const double power = a.width * a.value * a.heads * a.output;
-  TokenCovariance flat(L);     // g_tu/(n_t n_u)
-  TokenCovariance boosted(L);  // the same as variances feel it
-  TokenCovariance queries(L);  // what comes back to queries
-  for (std::size_t t = 0; t < L; ++t) {
-    const double n = keys.count(t);
-    const Moments& k = keys.moments[t];
-    const auto [D, W, S] = detail::scores_of(a, x.at(t, t), k);
-    const double r = k.correlation();
-    const double own =
-        n > 1 ? (1 + S + p * a.width * W * k.covariance + S * (1 - r + r * p)) / (1 - p)
-              : 1 / (1 - p);
-    const double g = gradient.at(t, t) / (1 - a.dropout);
-    flat.at(t, t) = g / (n * n);
-    boosted.at(t, t) = g * std::exp(S) * own / (n * n);
-    queries.at(t, t) = n > 1 ? g * W * D * D / x.at(t, t) : 0;
-    for (std::size_t u = 0; u < t; ++u) {
-      const auto [Du, Wu, Su] = detail::scores_of(a, x.at(u, u), keys.moments[u]);
-      const double m = keys.count(u);
-      const double both = std::sqrt(x.at(t, t) * x.at(u, u));
-      const double rs = x.at(t, u) / both * std::sqrt(S * Su);
-      const double share = gradient.at(t, u) / (n * m);
-      flat.at(t, u) = flat.at(u, t) = share;
-      boosted.at(t, u) = boosted.at(u, t) = share * std::exp(rs) * (1 + rs);
-      queries.at(t, u) = queries.at(u, t) =
-          m > 1 ? gradient.at(t, u) * std::sqrt(W * Wu) * D * Du / both : 0;
+  const auto behind = [&](std::size_t t, std::size_t u) {
+    return gradient.at(t, u) / (t == u ? 1 - a.dropout : 1);
+  };
+  const TokenCovariance flat = detail::by_pairs(L, [&](std::size_t t, std::size_t u) {
+    return behind(t, u) / (queries[t].n * queries[u].n);
+  });
+  const TokenCovariance spread = detail::by_pairs(L, [&](std::size_t t, std::size_t u) {
+    const detail::Query& q = queries[t];
+    const detail::Query& v = queries[u];
+    if (t == u) {
+      const Moments& k = keys.moments[t];
+      const double r = k.correlation();
+      const double scores = q.S + p * a.width * q.W * k.covariance + q.S * (1 - r + r * p);
+      return flat.at(t, t) * q.spread(std::exp(q.S)) * (1 + q.left * scores) / (1 - p);
     }
-  }
-  TokenCovariance y = keys.readers_sums(flat);
-  const TokenCovariance variances = keys.readers_sums(boosted);
-  for (std::size_t t = 0; t < L; ++t) {
-    for (std::size_t u = 0; u < L; ++u) {
-      const double values = t == u ? variances.at(t, t) : y.at(t, u);
-      y.at(t, u) = power * (values + queries.at(t, u));
-    }
-  }
-  return y;
+    const double S = x.at(t, u) / std::sqrt(q.variance * v.variance) * std::sqrt(q.S * v.S);
+    const double left = std::sqrt(q.left * v.left);
+    const double e = std::exp(S);
+    return flat.at(t, u) * e / (1 + (e - 1) * (1 - left)) * (1 + S * left);
+  });
+  const TokenCovariance values = keys.readers_sums(flat);
+  const TokenCovariance variances = keys.readers_sums(spread);
+  return detail::by_pairs(L, [&](std::size_t t, std::size_t u) {
+    const detail::Query& q = queries[t];
+    const detail::Query& v = queries[u];
+    const double query =
+        behind(t, u) * detail::spread_of_weights(q, v) / std::sqrt(q.variance * v.variance);
+    return power * ((t == u ? variances : values).at(t, u) + query);
+  });
 }
 
 /// Cross-attention block, token by token of the decoder; the memory's tokens are all alike.
