@@ -83,6 +83,7 @@ set(SCALEWISE_HEADERS
   include/scalewise/theory/token_covariance.hpp
   include/scalewise/theory/token_propagate.hpp
   include/scalewise/theory/validity.hpp
+  include/scalewise/theory/warnings.hpp
 )
 
 # Public headers that need nlohmann-json.

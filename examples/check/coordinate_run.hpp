@@ -23,9 +23,14 @@ namespace scalewise::experiment {
 
 /// What is recorded of activations; the rest of what an observer sees is made of these.
 inline bool recorded(std::string_view name) {
-  constexpr std::array<std::string_view, 8> roles{
-      "embedding",  "attention.scores", "attention.output", "mlp.hidden",
-      "mlp.output", "mlp.stream",       "left",             "logits"};
+  constexpr std::array<std::string_view, 8> roles{"embedding",
+                                                  "attention.scores",
+                                                  "attention.output",
+                                                  "mlp.hidden",
+                                                  "mlp.output",
+                                                  "mlp.stream",
+                                                  "left",
+                                                  "logits"};
   return std::any_of(roles.begin(), roles.end(),
                      [&](std::string_view role) { return name.ends_with(role); });
 }
@@ -35,8 +40,8 @@ inline bool parameters_recorded(long step) { return step <= 2; }
 
 /// Trains a model for s.steps steps on one batch of its seed.
 /// `gradient_scale` is what a fault does to the gradients of all tensors but the head's; 1 is none.
-inline check::Records record_run(const train::Settings& s, const train::Data& data, const Plan& plan,
-                                 long size, double gradient_scale) {
+inline check::Records record_run(const train::Settings& s, const train::Data& data,
+                                 const Plan& plan, long size, double gradient_scale) {
   using Scalar = float;
   check::Recorder recorder({size, s.seed});
   nn::Transformer<Scalar> model(plan, train::config_of(s));
@@ -49,14 +54,15 @@ inline check::Records record_run(const train::Settings& s, const train::Data& da
   long step = 0;
   model.observe([&](std::string_view name, nn::Quantity quantity, const auto& values) {
     if (quantity != nn::Quantity::value || !recorded(name)) return;
-    recorder.record(std::string(name), values.data(), static_cast<std::size_t>(values.size()), step);
+    recorder.record(std::string(name), values.data(), static_cast<std::size_t>(values.size()),
+                    step);
   });
   for (; step < s.steps; ++step) {
     model.loss_and_gradient(batch);
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       auto gradient = parameters.gradient(i);
-      const bool head = plan.entries[i].group == Group::head ||
-                        plan.entries[i].group == Group::head_bias;
+      const bool head =
+          plan.entries[i].group == Group::head || plan.entries[i].group == Group::head_bias;
       if (gradient_scale != 1 && !head) gradient *= static_cast<Scalar>(gradient_scale);
       if (!parameters_recorded(step)) continue;
       recorder.record_gradient(parameters.name(i), gradient.data(),

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "check/batch_statistics.hpp"
 #include "check/logit_gradient.hpp"
 #include "check/network_plan.hpp"
 #include "scalewise/nn/initialize.hpp"
@@ -84,34 +85,7 @@ std::size_t Network::sequences() const { return static_cast<std::size_t>(parts_-
 
 std::size_t Network::predictions() const { return parts_->fixed.targets.size(); }
 
-theory::Data Network::statistics() const {
-  const nn::Batch<float>& batch = parts_->fixed;
-  theory::Data data;
-  const auto rows = static_cast<std::size_t>(batch.patches.rows() > 0
-                                                 ? batch.patches.rows()
-                                                 : static_cast<Eigen::Index>(batch.tokens.size()));
-  const std::size_t tokens = rows / sequences();
-  double same = 0;
-  double products = 0;
-  for (std::size_t i = 0; i < rows; ++i) {
-    for (std::size_t j = i - i % tokens; j < i; ++j) {
-      if (batch.patches.rows() > 0) {
-        products += batch.patches.row(static_cast<Eigen::Index>(i))
-                        .dot(batch.patches.row(static_cast<Eigen::Index>(j)));
-      } else if (batch.tokens[i] == batch.tokens[j]) {
-        same += 1;
-      }
-    }
-  }
-  const double pairs = static_cast<double>(rows * (tokens - 1)) / 2;
-  data.repeats = same / pairs;
-  if (batch.patches.rows() > 0) {
-    data.patch_power = batch.patches.squaredNorm() / static_cast<double>(batch.patches.size());
-    data.patch_correlation =
-        products / pairs / static_cast<double>(batch.patches.cols()) / data.patch_power;
-  }
-  return data;
-}
+theory::Data Network::statistics() const { return batch_statistics(parts_->fixed); }
 
 double Network::loss() { return parts_->model.loss(parts_->fixed); }
 

@@ -44,29 +44,29 @@ std::string render(const Section& section, TableFormat format) {
   return scalewise::render(table, format);
 }
 
+nlohmann::ordered_json json_of(const Row& row) {
+  nlohmann::ordered_json object;
+  for (const auto& [name, cell] : row) {
+    std::visit([&, key = name](const auto& value) { object[key] = value; }, cell);
+  }
+  return object;
+}
+
+nlohmann::ordered_json settings_of(const Experiment& e) {
+  return {{"rule", e.model.rule}, {"set", e.model.set},     {"optimizer", e.model.optimizer},
+          {"rate", e.model.rate}, {"axis", e.axis},         {"sizes", e.sizes},
+          {"seeds", e.seeds},     {"steps", e.model.steps}, {"batch", e.model.batch},
+          {"seq", e.model.seq}};
+}
+
 /// What is not finite becomes null.
 nlohmann::ordered_json json_of(const Report& report, const Experiment& e) {
-  nlohmann::ordered_json json{{"schema", "scalewise." + report.program + "/1"},
-                              {"settings",
-                               {{"rule", e.model.rule},
-                                {"set", e.model.set},
-                                {"optimizer", e.model.optimizer},
-                                {"rate", e.model.rate},
-                                {"axis", e.axis},
-                                {"sizes", e.sizes},
-                                {"seeds", e.seeds},
-                                {"steps", e.model.steps},
-                                {"batch", e.model.batch},
-                                {"seq", e.model.seq}}}};
+  nlohmann::ordered_json json{{"schema", "scalewise." + report.program + "/1"}};
+  json["settings"] = report.settings.empty() ? settings_of(e) : json_of(report.settings);
   for (const Section& section : report.sections) {
+    if (!section.in_file) continue;
     auto& rows = json[section.name] = nlohmann::ordered_json::array();
-    for (const Row& row : section.rows) {
-      nlohmann::ordered_json object;
-      for (const auto& [name, cell] : row) {
-        std::visit([&, key = name](const auto& value) { object[key] = value; }, cell);
-      }
-      rows.push_back(std::move(object));
-    }
+    for (const Row& row : section.rows) rows.push_back(json_of(row));
   }
   json["verdict"] = check::to_string(report.verdict);
   json["reason"] = report.reason;
@@ -91,6 +91,7 @@ int publish(const Report& report, const Experiment& e) {
     const std::string stem = (std::filesystem::path(e.out) / report.program).string();
     write_file(stem + ".json", json);
     for (const Section& section : report.sections) {
+      if (!section.in_file) continue;
       write_file(stem + "_" + section.name + ".csv", render(section, TableFormat::csv));
     }
     figures = check::write_figure(report.figure, stem);

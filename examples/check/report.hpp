@@ -27,6 +27,7 @@ struct Section {
   std::string caption;  // in text
   std::vector<Row> rows = {};
   bool in_text = true;
+  bool in_file = true;
 };
 
 struct Report {
@@ -35,6 +36,7 @@ struct Report {
   check::Figure figure = {};
   check::Verdict verdict = check::Verdict::pass;
   std::string reason = {};  // what the verdict rests on
+  Row settings = {};        // empty: those of the experiment
 };
 
 /// Adds a mean as `name` and its standard error as `name_se`.

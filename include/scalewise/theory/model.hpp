@@ -22,6 +22,9 @@ namespace scalewise::theory {
 inline Moments embedding(const Plan& plan, const Conditions& c, const Data& data,
                          Stack stack = Stack::main) {
   detail::check_covered(plan);
+  const char* positions = stack == Stack::encoder   ? "encoder.position_embedding"
+                          : stack == Stack::decoder ? "decoder.position_embedding"
+                                                    : "position_embedding";
   Moments x{.variance = 0, .covariance = 0};
   for (const Entry& e : plan.entries) {
     const double m = plan.model.embedding_multiplier.value;
@@ -32,7 +35,7 @@ inline Moments embedding(const Plan& plan, const Conditions& c, const Data& data
       const auto patch = static_cast<double>(plan.shape.patch_dim);
       x = sum(x, correlated(patch * e.init_variance.value * m * m * data.patch_power,
                             data.patch_correlation));
-    } else if (e.group == Group::position_embedding && e.stack == stack) {
+    } else if (e.name == positions) {
       x = sum(x, correlated(power, 0));
     } else if (e.group == Group::segment_embedding) {
       x = sum(x, correlated(power, data.segment_repeats));

@@ -16,7 +16,7 @@ struct Profile {
   std::vector<Moments> forward;      // in front of the first block, then behind each
   std::vector<Moments> gradient;     // at the same places
   std::vector<double> relative;      // β² var f/(λ² var x) of each block
-  std::vector<double> scores;        // e^S/L of each attention block, see attention_validity
+  std::vector<double> scores;        // S of attention blocks, the variance of one query's scores
   Moments memory_gradient{0, 0, 0};  // what all cross-attention blocks hand to the encoder
 
   std::size_t depth() const { return relative.size() / blocks_per_layer; }

@@ -51,10 +51,11 @@ inline Moments residual_sum(const Block& block, const Moments& x, const Moments&
   return sum(scaled(block.skip, x), scaled(block.branch, f));
 }
 
-inline double attention_scores(const Block& block, const Moments& x) {
-  if (const auto* a = std::get_if<Attention>(&block.inner)) return attention_validity(x, *a).value;
+/// S of an attention block.
+inline double score_variance(const Block& block, const Moments& x) {
+  if (const auto* a = std::get_if<Attention>(&block.inner)) return Scores(*a, x, x).S;
   if (const auto* c = std::get_if<CrossAttention>(&block.inner)) {
-    return std::exp(Scores(c->attention, x, c->memory).S) / c->attention.length;
+    return Scores(c->attention, x, c->memory).S;
   }
   return 0;
 }
@@ -82,7 +83,7 @@ inline Profile propagate_forward(const Layers& layers, const Moments& input,
     const Moments in = detail::block_input(x, layers);
     const Moments f = inner.forward(block, in);
     profile.relative.push_back(block.branch * f.variance / (block.skip * x.variance));
-    profile.scores.push_back(detail::attention_scores(block, in));
+    profile.scores.push_back(detail::score_variance(block, in));
     x = detail::residual_sum(block, x, f);
     if (layers.placement == Placement::post) x = scaled(1 / detail::norm_power(x, layers), x);
     profile.forward.push_back(x);

@@ -12,6 +12,7 @@
 #include "scalewise/core/error.hpp"
 #include "scalewise/theory/layers.hpp"
 #include "scalewise/theory/profile.hpp"
+#include "scalewise/theory/propagate.hpp"
 #include "scalewise/theory/token_attention.hpp"
 
 namespace scalewise::theory {
@@ -136,7 +137,9 @@ Profile propagate_tokens(const Layers& layers, const TokenCovariance& input, con
   for (std::size_t i = 0; i < n; ++i) {
     if (i % stride == 0) kept.push_back(x);
     profile.forward.push_back(x.mean());
+    const Moments read = detail::block_input(x.mean(), layers);
     profile.relative.push_back(blocks[i].relative(x));
+    profile.scores.push_back(detail::score_variance(layers.blocks[i], read));
     x = blocks[i].forward(x);
   }
   profile.forward.push_back(x.mean());

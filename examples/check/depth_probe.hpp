@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Moments of the stream of untrained models, layer by layer: library check_reference.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "scalewise/check/profile.hpp"
+#include "scalewise/plan.hpp"
+#include "scalewise/theory/data.hpp"
+#include "train/settings.hpp"
+
+namespace scalewise::experiment {
+
+/// A model that is not made yet: its plan, and what the fixed batch is like.
+struct Subject {
+  Plan plan;
+  theory::Data data;
+  long tokens = 0;  // per sequence
+};
+
+/// Throws:   InvalidInput for what no rule, shape or data allow.
+Subject subject_of(const train::Settings& settings);
+
+/// What models of several seeds show on the fixed batch. Gradients are those of the sum of losses:
+/// of all tokens, or of all images over their number.
+struct Measured {
+  check::Profile forward;
+  check::Profile backward;
+};
+
+/// "embedding", or "layer.l.mlp.stream" behind layer l - 1 = 0 …
+std::string stream_place(long layer);
+
+/// Seeds 1 … seeds; `done(seed, loss)` is called behind each.
+Measured measure_depth(train::Settings settings, long seeds,
+                       const std::function<void(long, double)>& done);
+
+}  // namespace scalewise::experiment

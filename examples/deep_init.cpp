@@ -1,0 +1,358 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// deep_init: variances to start a deep model with, layer by layer, and what the theory of signal
+// propagation says of it: moments of activations and gradients, and warnings.
+//
+//   deep_init --depth 192 --width 256 --dropout 0.1 --placement post --out results
+//   deep_init --rule xavier --depth 48 --measure
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <iostream>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "check/depth_probe.hpp"
+#include "check/experiment.hpp"
+#include "check/report.hpp"
+#include "scalewise/registry.hpp"
+#include "scalewise/theory/model.hpp"
+#include "scalewise/theory/warnings.hpp"
+#include "train/progress.hpp"
+#include "train/threads.hpp"
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::experiment;
+
+struct Options {
+  Experiment shared;              // the model, --format and --out
+  double input_correlation = -1;  // of tokens, in front of dropout; -1: of the data
+  bool bidirectional = false;
+  bool measure = false;
+};
+
+void add_deep_options(CLI::App& app, Options& o) {
+  train::Settings& m = o.shared.model;
+  const auto option = [&](const char* name, auto& value, const char* help, const char* group) {
+    return app.add_option(name, value, help)->capture_default_str()->take_last()->group(group);
+  };
+  option("--rule", m.rule, "rule id, see plan --list-rules", "Model");
+  app.add_option("--set", m.set, "key=value: a field of the shape or a parameter of the rule")
+      ->group("Model");
+  option("--depth", m.depth, "layers", "Model");
+  option("--width", m.width, "features of a token", "Model");
+  option("--heads", m.heads, "attention heads", "Model");
+  option("--dropout", m.dropout, "of embeddings, attention and blocks", "Model");
+  option("--placement", m.placement, "of the norms: pre or post", "Model");
+  option("--activation", m.activation, "relu or gelu", "Model");
+  app.add_flag("--bidirectional", o.bidirectional, "tokens of a text see those behind them")
+      ->group("Model");
+
+  option("--text", m.text, "file whose next byte is learned", "Data");
+  option("--seq", m.seq, "bytes per sequence", "Data");
+  option("--digits", m.digits, "table of images instead of a text", "Data");
+  option("--patch", m.patch, "side of the squares that images are cut into", "Data");
+  option("--batch", m.batch, "sequences or images that statistics and --measure look at", "Data");
+  app.add_option("--input-correlation", o.input_correlation,
+                 "token correlation in front of dropout, instead of that of the data")
+      ->take_last()
+      ->group("Data");
+
+  app.add_flag("--measure", o.measure, "run untrained reference transformers beside it")
+      ->group("Measure");
+  option("--seeds", o.shared.seeds, "models that are measured", "Measure");
+  option("--threads", m.threads, "0: all cores; results do not depend on it", "Measure");
+
+  option("--format", o.shared.format, "table or json", "Output");
+  option("--out", o.shared.out, "folder for CSV, JSON and pictures", "Output");
+  app.add_flag("--quiet", m.quiet, "no progress")->group("Output");
+}
+
+theory::Conditions conditions_of(const Options& o, long tokens) {
+  const train::Settings& m = o.shared.model;
+  theory::Conditions c;
+  c.placement = value_of(theory::placement_words, "--placement", m.placement);
+  if (c.placement == theory::Placement::none) {
+    throw InvalidInput("--placement", m.placement, "pre or post");
+  }
+  if (m.activation != "relu" && m.activation != "gelu") {
+    throw InvalidInput("--activation", printable(m.activation), "relu or gelu");
+  }
+  c.activation = m.activation == "relu" ? theory::Activation::relu : theory::Activation::gelu;
+  c.length = static_cast<double>(tokens);
+  c.causal = m.causal && m.digits.empty();
+  c.dropout = m.dropout;
+  c.norm_epsilon = nn::Config{}.norm_epsilon;
+  return c;
+}
+
+/// Tells a rule with such parameters the dropout and the input's correlation.
+void inform_rule(train::Settings& m, double correlation) {
+  const std::vector<std::string> known = parameter_names(m.rule);
+  const auto tell = [&](const std::string& name, double value) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) return;
+    m.set.insert(m.set.begin(), name + "=" + train::text_of(value));
+  };
+  tell("dropout", m.dropout);
+  tell("input_correlation", correlation);
+}
+
+/// About a dozen layers for people; all of them are in the files.
+bool shown(long layer, long depth) {
+  return layer % std::max(1L, depth / 12) == 0 || layer == depth;
+}
+
+Section variances_of(const theory::Layers& layers) {
+  Section section{"variances", "Initial variances by layer, and residual weights", {}};
+  for (std::size_t i = 0; i + 1 < layers.blocks.size(); i += 2) {
+    const theory::Block& block = layers.blocks[i];
+    const auto& a = std::get<theory::Attention>(block.inner);
+    const auto& m = std::get<theory::Mlp>(layers.blocks[i + 1].inner);
+    section.rows.push_back({{"layer", static_cast<long>(i / 2)},
+                            {"query", a.query},
+                            {"key", a.key},
+                            {"value", a.value},
+                            {"attention_output", a.output},
+                            {"mlp_up", m.up},
+                            {"mlp_down", m.down},
+                            {"skip", std::sqrt(block.skip)},
+                            {"branch", std::sqrt(block.branch)}});
+  }
+  return section;
+}
+
+/// How far a prediction is from what was measured, over the layers.
+struct Agreement {
+  double relative = 0;  // mean of |prediction / measurement - 1|
+  double log = 0;       // mean of |ln prediction - mean ln measurement|
+  double r2 = 0;        // of the logarithms; not a number where they hardly differ
+};
+
+Agreement agreement(const std::vector<double>& predicted, const check::Profile& measured) {
+  Agreement a;
+  std::vector<double> logs;
+  double mean = 0;
+  const auto n = static_cast<double>(predicted.size());
+  for (std::size_t l = 0; l < predicted.size(); ++l) {
+    const std::vector<double>& seeds = measured.variances(stream_place(static_cast<long>(l)));
+    double sum = 0;
+    double sum_log = 0;
+    for (const double v : seeds) sum += v, sum_log += std::log(v);
+    const auto count = static_cast<double>(seeds.size());
+    logs.push_back(sum_log / count);
+    mean += logs.back() / n;
+    a.relative += std::abs(predicted[l] / (sum / count) - 1) / n;
+    a.log += std::abs(std::log(predicted[l]) - logs.back()) / n;
+  }
+  double off = 0;
+  double spread = 0;
+  for (std::size_t l = 0; l < predicted.size(); ++l) {
+    off += (std::log(predicted[l]) - logs[l]) * (std::log(predicted[l]) - logs[l]);
+    spread += (logs[l] - mean) * (logs[l] - mean);
+  }
+  constexpr double least = 0.02;  // deviation of the logarithms
+  a.r2 = spread > least * least * n ? 1 - off / spread : std::numeric_limits<double>::quiet_NaN();
+  return a;
+}
+
+check::Curve curve(const std::string& label, const std::vector<theory::Moments>& list,
+                   std::size_t stride, bool correlation) {
+  check::Curve c;
+  c.label = label;
+  c.points = false;
+  c.dashed = true;
+  for (std::size_t i = 0; i < list.size(); i += stride) {
+    c.x.push_back(static_cast<double>(i / stride));
+    c.y.push_back(correlation ? list[i].correlation() : list[i].variance);
+  }
+  return c;
+}
+
+check::Curve curve(const std::string& label, const check::Profile& profile, std::size_t depth,
+                   check::Estimate check::Profile::Row::*quantity) {
+  check::Curve c;
+  c.label = label;
+  for (std::size_t l = 0; l <= depth; ++l) {
+    const check::Estimate e = profile.at(stream_place(static_cast<long>(l))).*quantity;
+    const double error = std::isfinite(e.standard_error) ? e.standard_error : 0;
+    c.x.push_back(static_cast<double>(l));
+    c.y.push_back(e.mean);
+    c.low.push_back(e.mean - error);
+    c.high.push_back(e.mean + error);
+  }
+  return c;
+}
+
+Report run(Options o) {
+  train::Settings& m = o.shared.model;
+  m.causal = !o.bidirectional;
+  experiment::check(o.shared);
+  train::use_threads(m.threads);
+  make_folder(o.shared);
+  Subject subject = subject_of(m);
+  const theory::Conditions c = conditions_of(o, subject.tokens);
+  if (o.input_correlation > 1 || (o.input_correlation < 0 && o.input_correlation != -1)) {
+    throw InvalidInput("--input-correlation", train::text_of(o.input_correlation),
+                       "a correlation from 0 to 1");
+  }
+  theory::Moments input = theory::embedding(subject.plan, c, subject.data);
+  if (o.input_correlation >= 0) {
+    input = theory::correlated(input.variance, o.input_correlation * (1 - c.dropout));
+  }
+  inform_rule(m, input.correlation() / (1 - c.dropout));
+  subject = subject_of(m);  // the rule knows its input now
+  input = theory::scaled(theory::embedding(subject.plan, c, subject.data).variance / input.variance,
+                         input);
+  if (c.placement == theory::Placement::post && input.variance <= 0) {
+    throw InvalidInput("embedding", "variance 0", "embeddings that differ");
+  }
+  const theory::Layers layers = theory::plan_layers(subject.plan, c);
+  const theory::Profile p =
+      theory::predict(subject.plan, c, input, theory::loss_gradient(subject.plan, c, subject.data));
+  const std::size_t depth = p.depth();
+
+  Report report;
+  report.program = "deep_init";
+  report.settings = {{"rule", m.rule},
+                     {"depth", m.depth},
+                     {"width", m.width},
+                     {"heads", m.heads},
+                     {"tokens", subject.tokens},
+                     {"dropout", m.dropout},
+                     {"placement", m.placement},
+                     {"activation", m.activation},
+                     {"causal", c.causal ? "yes" : "no"},
+                     {"seeds", o.measure ? o.shared.seeds : 0L}};
+  Measured measured;
+  if (o.measure) {
+    train::Progress progress(0, o.shared.seeds, m.quiet);
+    measured = measure_depth(m, o.shared.seeds,
+                             [&](long seed, double loss) { progress.step(seed, loss); });
+  }
+
+  Section profile{"profile", "Moments in front of each layer, and behind the last", {}};
+  for (std::size_t l = 0; l <= depth; ++l) {
+    const theory::Moments& x = p.forward_at(l);
+    const theory::Moments& g = p.gradient_at(l);
+    Row row{{"layer", static_cast<long>(l)},
+            {"variance", x.variance},
+            {"correlation", x.correlation()},
+            {"gradient", g.variance},
+            {"gradient_correlation", g.correlation()}};
+    if (o.measure) {
+      const auto at = [&](const check::Profile& of) {
+        return of.at(stream_place(static_cast<long>(l)));
+      };
+      put(row, "measured_variance", at(measured.forward).variance);
+      put(row, "measured_correlation", at(measured.forward).correlation);
+      put(row, "measured_gradient", at(measured.backward).variance);
+      put(row, "measured_gradient_correlation", at(measured.backward).correlation);
+    }
+    profile.rows.push_back(row);
+  }
+  Section variances = variances_of(layers);
+  const auto excerpt = [&](Section section) {  // for people
+    std::erase_if(section.rows, [&](const Row& row) {
+      return !shown(std::get<long>(row[0].second), static_cast<long>(depth));
+    });
+    section.in_file = false;
+    return section;
+  };
+  report.sections.push_back(excerpt(variances));
+  report.sections.push_back(excerpt(profile));
+  variances.in_text = profile.in_text = false;
+  report.sections.push_back(variances);
+  report.sections.push_back(profile);
+
+  report.sections.push_back(
+      {"summary",
+       "Whole model",
+       {{{"input_variance", input.variance},
+         {"input_correlation", input.correlation()},
+         {"forward_growth", p.forward_at(depth).variance / p.forward_at(0).variance},
+         {"gradient_growth", p.gradient_at(0).variance / p.gradient_at(depth).variance},
+         {"mean_sensitivity", theory::mean_sensitivity(p)},
+         {"median_sensitivity", theory::median_sensitivity(p)}}}});
+
+  if (o.measure) {
+    Section section{"agreement", "Prediction against measurement, mean over layers", {}};
+    const auto add = [&](const char* name, const std::vector<theory::Moments>& list,
+                         const check::Profile& of) {
+      std::vector<double> predicted;
+      for (std::size_t l = 0; l <= depth; ++l) {
+        predicted.push_back(list[l * p.blocks_per_layer].variance);
+      }
+      const Agreement a = agreement(predicted, of);
+      section.rows.push_back(
+          {{"variance", name}, {"relative_error", a.relative}, {"log_error", a.log}, {"r2", a.r2}});
+    };
+    add("forward", p.forward, measured.forward);
+    add("gradient", p.gradient, measured.backward);
+    report.sections.push_back(section);
+  }
+
+  Section section{"warnings", "Warnings", {}};
+  for (const theory::Warning& warning : theory::warnings(layers, p)) {
+    section.rows.push_back(
+        {{"about", warning.serious ? "model" : "profile"}, {"text", warning.text}});
+    if (warning.serious) report.verdict = check::Verdict::fail;
+  }
+  report.sections.push_back(section);
+  report.reason = report.verdict == check::Verdict::pass
+                      ? "moments stay in bounds through " + std::to_string(depth) + " layers"
+                      : "moments leave their bounds, see the warnings";
+
+  report.figure.title = m.rule + ", " + m.placement + "-norm, " + std::to_string(depth) + " layers";
+  report.figure.panels.resize(3);
+  const char* titles[] = {"variance of the stream", "variance of its gradient",
+                          "correlation of tokens"};
+  for (std::size_t i = 0; i < 3; ++i) {
+    report.figure.panels[i].title = titles[i];
+    report.figure.panels[i].x_label = "layer";
+  }
+  report.figure.panels[0].log_y = report.figure.panels[1].log_y = true;
+  const std::size_t stride = p.blocks_per_layer;
+  const auto draw = [&](std::size_t panel, const std::vector<theory::Moments>& list,
+                        const check::Profile& of, check::Estimate check::Profile::Row::*quantity) {
+    auto& curves = report.figure.panels[panel].curves;
+    if (o.measure) curves.push_back(curve("measured", of, depth, quantity));
+    curves.push_back(curve("predicted", list, stride, panel == 2));
+  };
+  draw(0, p.forward, measured.forward, &check::Profile::Row::variance);
+  draw(1, p.gradient, measured.backward, &check::Profile::Row::variance);
+  draw(2, p.forward, measured.forward, &check::Profile::Row::correlation);
+  return report;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options o;
+  o.shared.model.rule = "deep-scale-lm";
+  o.shared.model.depth = 192;
+  o.shared.model.width = 256;
+  o.shared.model.dropout = 0.1;
+  o.shared.model.activation = "relu";
+  o.shared.model.batch = 8;
+  o.shared.model.warmup = 0;
+  o.shared.axis = "depth";
+  o.shared.head_dim = 0;
+  CLI::App app{"Initial variances of a deep model, and its moments layer by layer.", "deep_init"};
+  add_deep_options(app, o);
+  try {
+    app.parse(argc, argv);
+    const Report report = run(o);
+    return publish(report, o.shared);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const std::exception& error) {
+    std::cerr << "deep_init: " << error.what() << '\n';
+    return 2;
+  }
+}
