@@ -66,6 +66,7 @@ set(SCALEWISE_HEADERS
   include/scalewise/theory/depth_methods.hpp
   include/scalewise/theory/dropout.hpp
   include/scalewise/theory/embedding.hpp
+  include/scalewise/theory/fold.hpp
   include/scalewise/theory/growth.hpp
   include/scalewise/theory/layer_norm.hpp
   include/scalewise/theory/layers.hpp

@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "scalewise/registry.hpp"
+#include "scalewise/theory/fold.hpp"
 #include "support/catch.hpp"
+#include "support/error_message.hpp"
 #include "support/numeric_gradient.hpp"
 
 namespace {
@@ -55,6 +57,8 @@ class Reference {
     return logits;
   }
 
+  std::map<std::string, double> epsilon_factors;  // of norms whose epsilon is not the model's
+
   /// Every intermediate under its observer's name.
   const std::map<std::string, Matrix<double>>& intermediates() const { return intermediates_; }
 
@@ -92,9 +96,11 @@ class Reference {
   }
 
   Matrix<double> norm(Matrix<double> x, const std::string& name) {
+    const auto own = epsilon_factors.find(name);
+    const double epsilon = config_.norm_epsilon * (own == epsilon_factors.end() ? 1 : own->second);
     for (Index i = 0; i < x.rows(); ++i) {
       if (config_.norm == Norm::layer) x.row(i).array() -= x.row(i).mean();
-      x.row(i) /= std::sqrt(x.row(i).squaredNorm() / double(x.cols()) + config_.norm_epsilon);
+      x.row(i) /= std::sqrt(x.row(i).squaredNorm() / double(x.cols()) + epsilon);
     }
     if (has(name + "_gain")) x = x * acting(name + "_gain").asDiagonal();
     if (has(name + "_bias")) x.rowwise() += acting(name + "_bias").row(0);
@@ -261,8 +267,8 @@ Shape token_shape() {
   return s;
 }
 
-/// Checks logits and intermediates with every multiplier a number of its own.
-void check(const std::string& rule, const Shape& shape, const Config& config) {
+/// Every multiplier a number of its own.
+Plan scrambled_plan(const std::string& rule, const Shape& shape) {
   Plan plan = make_plan(rule, Optimizer::adamw, shape, shape);
   Stream stream(11, "multipliers");
   const auto scramble = [&](double& value) { value = 0.6 + 0.8 * stream.uniform(); };
@@ -273,6 +279,12 @@ void check(const std::string& rule, const Shape& shape, const Config& config) {
     scramble(residual.skip.value);
     scramble(residual.branch.value);
   }
+  return plan;
+}
+
+/// Checks logits and intermediates.
+void check(const std::string& rule, const Shape& shape, const Config& config) {
+  const Plan plan = scrambled_plan(rule, shape);
   Transformer<double> model(plan, config);
   prepare(model, plan);
   const Batch<double> batch = random_batch(plan.shape, 3, 5, 7);
@@ -299,7 +311,69 @@ void check(const std::string& rule, const Shape& shape, const Config& config) {
   CHECK((model.logits() - expected).cwiseAbs().maxCoeff() <= 1e-11 * size);
 }
 
+/// Checks that a model whose residual weights went into its matrices has the same logits: to
+/// rounding when each norm has its own epsilon, here so large that it counts, or none has one.
+void check_folded(const std::string& rule, const Shape& shape, Placement placement) {
+  const Plan plan = scrambled_plan(rule, shape);
+  const Config config{.placement = placement, .norm_epsilon = 0.1};
+  const theory::Folded folded = theory::fold_residuals(
+      plan, placement == Placement::pre ? theory::Placement::pre : theory::Placement::post);
+  Transformer<double> model(plan, config);
+  prepare(model, plan);
+  const Batch<double> batch = random_batch(plan.shape, 3, 5, 7);
+  model.loss(batch);
+  const Matrix<double> expected = model.logits();
+
+  Config without = config;
+  without.norm_epsilon = 0;
+  Transformer<double> plain(plan, without);
+  prepare(plain, plan);
+  plain.loss(batch);
+  const Matrix<double> expected_without = plain.logits();
+
+  Transformer<double> inference(folded.plan, without);
+  inference.parameters().values() = model.parameters().values();
+  for (const theory::Factor& factor : folded.tensors) {
+    const std::ptrdiff_t index = inference.parameters().find(factor.name);
+    INFO(factor.name);
+    REQUIRE(index >= 0);
+    inference.parameters().value(static_cast<std::size_t>(index)) *= factor.value;
+  }
+  Reference reference(folded.plan, config, inference.parameters());
+  for (const theory::Factor& factor : folded.epsilons) {
+    INFO(factor.name);
+    CHECK(inference.parameters().find(factor.name + "_gain") >= 0);
+    reference.epsilon_factors[factor.name] = factor.value;
+  }
+  inference.loss(batch);
+  INFO(rule);
+  CHECK(largest(reference.logits(batch) - expected) <= 1e-12 * largest(expected));
+  CHECK(largest(inference.logits() - expected_without) <= 1e-12 * largest(expected_without));
+  CHECK(largest(expected - expected_without) > 1e-4 * largest(expected));
+  for (const Residual& r : folded.plan.model.residuals) {
+    CHECK(r.skip.value == 1);
+    CHECK(r.branch.value == 1);
+  }
+}
+
 }  // namespace
+
+TEST_CASE("Residual weights fold into matrices") {
+  Shape s = token_shape();
+  check_folded("deep-scale-lm", s, Placement::pre);
+  check_folded("deep-scale-lm", s, Placement::post);
+  s.final_norm = false;
+  s.biases = false;
+  check_folded("layer-scale", s, Placement::pre);
+  s.final_norm = true;
+  s.encoder_depth = 3;
+  check_folded("deep-scale-lm", s, Placement::pre);
+  check_folded("deep-norm", s, Placement::post);
+  s.final_norm = false;
+  CHECK(test::error_message([&] {
+          theory::fold_residuals(scrambled_plan("gpt2", s), theory::Placement::pre);
+        }).find("final_norm") != std::string::npos);
+}
 
 TEST_CASE("A decoder computes its equations") {
   Shape s = token_shape();
