@@ -62,6 +62,7 @@ set(SCALEWISE_HEADERS
   include/scalewise/theory/activation.hpp
   include/scalewise/theory/attention.hpp
   include/scalewise/theory/cross_attention.hpp
+  include/scalewise/theory/cross_entropy.hpp
   include/scalewise/theory/data.hpp
   include/scalewise/theory/depth_methods.hpp
   include/scalewise/theory/dropout.hpp

@@ -103,6 +103,25 @@ void inform_rule(train::Settings& m, double correlation) {
   tell("input_correlation", correlation);
 }
 
+/// The profile of the batch itself, token by token: the mean over its sequences.
+theory::Profile batch_profile(const Subject& subject, const theory::Conditions& c) {
+  theory::Profile mean;
+  const auto share = 1 / static_cast<double>(subject.sequences.size());
+  for (const SequencePairs& pairs : subject.sequences) {
+    const theory::Profile one = theory::predict(subject.plan, c, pairs.content, pairs.same_target);
+    if (mean.forward.empty()) {
+      mean = one;
+      mean.forward.assign(one.forward.size(), {0, 0, 0});
+      mean.gradient = mean.forward;
+    }
+    for (std::size_t i = 0; i < one.forward.size(); ++i) {
+      mean.forward[i] = theory::sum(mean.forward[i], theory::scaled(share, one.forward[i]));
+      mean.gradient[i] = theory::sum(mean.gradient[i], theory::scaled(share, one.gradient[i]));
+    }
+  }
+  return mean;
+}
+
 /// About a dozen layers for people; all of them are in the files.
 bool shown(long layer, long depth) {
   return layer % std::max(1L, depth / 12) == 0 || layer == depth;
@@ -213,8 +232,7 @@ Report run(Options o) {
     throw InvalidInput("embedding", "variance 0", "embeddings that differ");
   }
   const theory::Layers layers = theory::plan_layers(subject.plan, c);
-  const theory::Profile p =
-      theory::predict(subject.plan, c, input, theory::loss_gradient(subject.plan, c, subject.data));
+  const theory::Profile p = theory::predict(subject.plan, c, subject.data, input);
   const std::size_t depth = p.depth();
 
   Report report;
@@ -230,7 +248,9 @@ Report run(Options o) {
                      {"causal", c.causal ? "yes" : "no"},
                      {"seeds", o.measure ? o.shared.seeds : 0L}};
   Measured measured;
+  theory::Profile by_token;
   if (o.measure) {
+    by_token = batch_profile(subject, c);
     train::Progress progress(0, o.shared.seeds, m.quiet);
     measured = measure_depth(m, o.shared.seeds,
                              [&](long seed, double loss) { progress.step(seed, loss); });
@@ -253,6 +273,10 @@ Report run(Options o) {
       put(row, "measured_correlation", at(measured.forward).correlation);
       put(row, "measured_gradient", at(measured.backward).variance);
       put(row, "measured_gradient_correlation", at(measured.backward).correlation);
+      row.emplace_back("variance_by_token", by_token.forward_at(l).variance);
+      row.emplace_back("correlation_by_token", by_token.forward_at(l).correlation());
+      row.emplace_back("gradient_by_token", by_token.gradient_at(l).variance);
+      row.emplace_back("gradient_correlation_by_token", by_token.gradient_at(l).correlation());
     }
     profile.rows.push_back(row);
   }
@@ -282,18 +306,23 @@ Report run(Options o) {
 
   if (o.measure) {
     Section section{"agreement", "Prediction against measurement, mean over layers", {}};
-    const auto add = [&](const char* name, const std::vector<theory::Moments>& list,
-                         const check::Profile& of) {
+    const auto add = [&](const char* theory, const char* name,
+                         const std::vector<theory::Moments>& list, const check::Profile& of) {
       std::vector<double> predicted;
       for (std::size_t l = 0; l <= depth; ++l) {
         predicted.push_back(list[l * p.blocks_per_layer].variance);
       }
       const Agreement a = agreement(predicted, of);
-      section.rows.push_back(
-          {{"variance", name}, {"relative_error", a.relative}, {"log_error", a.log}, {"r2", a.r2}});
+      section.rows.push_back({{"theory", theory},
+                              {"variance", name},
+                              {"relative_error", a.relative},
+                              {"log_error", a.log},
+                              {"r2", a.r2}});
     };
-    add("forward", p.forward, measured.forward);
-    add("gradient", p.gradient, measured.backward);
+    add("averages", "forward", p.forward, measured.forward);
+    add("averages", "gradient", p.gradient, measured.backward);
+    add("token by token", "forward", by_token.forward, measured.forward);
+    add("token by token", "gradient", by_token.gradient, measured.backward);
     report.sections.push_back(section);
   }
 
@@ -324,6 +353,14 @@ Report run(Options o) {
     if (o.measure) curves.push_back(curve("measured", of, depth, quantity));
     curves.push_back(curve("predicted", list, stride, panel == 2));
   };
+  if (o.measure) {
+    report.figure.panels[0].curves.push_back(
+        curve("token by token", by_token.forward, stride, false));
+    report.figure.panels[1].curves.push_back(
+        curve("token by token", by_token.gradient, stride, false));
+    report.figure.panels[2].curves.push_back(
+        curve("token by token", by_token.forward, stride, true));
+  }
   draw(0, p.forward, measured.forward, &check::Profile::Row::variance);
   draw(1, p.gradient, measured.backward, &check::Profile::Row::variance);
   draw(2, p.forward, measured.forward, &check::Profile::Row::correlation);

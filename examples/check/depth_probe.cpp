@@ -18,7 +18,8 @@ Subject subject_of(const train::Settings& settings) {
   const Eigen::Index rows = batch.patches.rows() > 0
                                 ? batch.patches.rows()
                                 : static_cast<Eigen::Index>(batch.tokens.size());
-  return {network_plan(settings, data), batch_statistics(batch), rows / batch.size};
+  return {network_plan(settings, data), batch_statistics(batch), sequence_pairs(batch),
+          rows / batch.size};
 }
 
 std::string stream_place(long layer) {

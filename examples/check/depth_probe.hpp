@@ -6,7 +6,9 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
+#include "check/sequence_pairs.hpp"
 #include "scalewise/check/profile.hpp"
 #include "scalewise/plan.hpp"
 #include "scalewise/theory/data.hpp"
@@ -18,6 +20,7 @@ namespace scalewise::experiment {
 struct Subject {
   Plan plan;
   theory::Data data;
+  std::vector<SequencePairs> sequences;
   long tokens = 0;  // per sequence
 };
 

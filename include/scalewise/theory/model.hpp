@@ -6,6 +6,7 @@
 #include <string>
 #include <variant>
 
+#include "scalewise/theory/cross_entropy.hpp"
 #include "scalewise/theory/data.hpp"
 #include "scalewise/theory/plan_layers.hpp"
 #include "scalewise/theory/propagate.hpp"
@@ -13,71 +14,129 @@
 
 namespace scalewise::theory {
 
-/// The moments of what enters the first layer of a plan's model.
-/// Equation: token: var = m² sw + Σ others, cov = m² sw repeats + segments sw 2/3, patches:
-///           var = n_patch sw E x², cov the same times the correlation of patches; over (1-p)
-/// Source:   Kedia et al. 2024 (arXiv:2403.09635), A.1.
-/// Accuracy: exact over weights. Pairs of tokens are averaged, while those of equal tokens have
-///           correlation one: the first layer sees a mixture.
-inline Moments embedding(const Plan& plan, const Conditions& c, const Data& data,
-                         Stack stack = Stack::main) {
-  detail::check_covered(plan);
+namespace detail {
+
+/// Variances that tables of embeddings add: of what tokens share as their data say, and of the rest.
+struct EmbeddingPowers {
+  double content = 0;  // of equal tokens, or per mean square of a patch's entries
+  double segments = 0;
+  double positions = 0;
+};
+
+inline EmbeddingPowers embedding_powers(const Plan& plan, Stack stack) {
+  check_covered(plan);
   const char* positions = stack == Stack::encoder   ? "encoder.position_embedding"
                           : stack == Stack::decoder ? "decoder.position_embedding"
                                                     : "position_embedding";
-  Moments x{.variance = 0, .covariance = 0};
+  const double m = plan.model.embedding_multiplier.value;
+  EmbeddingPowers powers;
   for (const Entry& e : plan.entries) {
-    const double m = plan.model.embedding_multiplier.value;
-    const double power = detail::entry_power(e);
-    if (e.group == Group::token_embedding) {
-      x = sum(x, correlated(e.init_variance.value * m * m, data.repeats));
-    } else if (e.group == Group::patch_embedding) {
-      const auto patch = static_cast<double>(plan.shape.patch_dim);
-      x = sum(x, correlated(patch * e.init_variance.value * m * m * data.patch_power,
-                            data.patch_correlation));
-    } else if (e.name == positions) {
-      x = sum(x, correlated(power, 0));
-    } else if (e.group == Group::segment_embedding) {
-      x = sum(x, correlated(power, data.segment_repeats));
+    if (e.group == Group::token_embedding) powers.content = e.init_variance.value * m * m;
+    if (e.group == Group::patch_embedding) {
+      powers.content = static_cast<double>(plan.shape.patch_dim) * e.init_variance.value * m * m;
     }
+    if (e.group == Group::segment_embedding) powers.segments = entry_power(e);
+    if (e.name == positions) powers.positions = entry_power(e);
   }
+  return powers;
+}
+
+/// What a unit of the logits' gradient counts for in front of the head.
+inline double head_power(const Plan& plan) {
+  const char* head = plan.shape.tied_head.value_or(false) ? "token_embedding" : "head";
+  const double m = plan.model.logit_multiplier.value;
+  return m * m * plan.at(head).init_variance.value;
+}
+
+inline long output_count(const Plan& plan) {
+  return plan.shape.input == Input::patch ? plan.shape.classes : plan.shape.vocab;
+}
+
+}  // namespace detail
+
+/// The moments of what enters the first layer of a plan's model.
+/// Equation: var = content + segments + positions, cov = content repeats + segments segment_repeats,
+///           over (1-p) and not; content: m² sw of tokens, n_patch sw E x² of patches, whose
+///           repeats are their correlation
+/// Source:   Kedia et al. 2024 (arXiv:2403.09635), A.1.
+/// Accuracy: exact over weights. Pairs of tokens are averaged, while equal tokens have correlation
+///           one: the first layers see a mixture, which the form token by token below follows.
+inline Moments embedding(const Plan& plan, const Conditions& c, const Data& data,
+                         Stack stack = Stack::main) {
+  const detail::EmbeddingPowers p = detail::embedding_powers(plan, stack);
+  const bool patches = plan.shape.input == Input::patch;
+  Moments x = correlated(p.content * (patches ? data.patch_power : 1),
+                         patches ? data.patch_correlation : data.repeats);
+  x = sum(x, correlated(p.segments, data.segment_repeats));
+  x = sum(x, correlated(p.positions, 0));
   if (plan.shape.embedding_norm) x = scaled(1 / (x.variance + c.norm_epsilon), x);
   return dropout(x, c.dropout);
 }
 
-/// The moments of the gradient with respect to what the last stack leaves.
-/// Equation: logits = m h x, entries of h of variance sw: tokens, the sum of their losses:
-///           var = m² sw (1 - 1/V), cov = m² sw (repeats - 1/V); pooled, one example's loss:
-///           var = cov = m² sw (1 - 1/classes)/L²
-/// Source:   derived from the softmax at zero, where the gradient of a loss is 1/V minus one-hot.
-/// Accuracy: first order in the logits.
-inline Moments loss_gradient(const Plan& plan, const Conditions& c, const Data& data) {
-  const bool pooled = plan.shape.input == Input::patch;
-  const auto outputs = static_cast<double>(pooled ? plan.shape.classes : plan.shape.vocab);
-  const char* head = plan.shape.tied_head.value_or(false) ? "token_embedding" : "head";
-  const double m = plan.model.logit_multiplier.value;
-  const double power = m * m * plan.at(head).init_variance.value;
-  if (pooled) return correlated(power * (1 - 1 / outputs) / (c.length * c.length), 1);
-  return {.variance = power * (1 - 1 / outputs),
-          .covariance = power * (data.repeats - 1 / outputs)};
+/// The same of one sequence, token by token.
+/// Shapes:   content (L, L): whether two tokens are the same, 0 or 1, or the mean product of two
+///           patches' entries; all tokens of one segment
+inline TokenCovariance embedding(const Plan& plan, const Conditions& c,
+                                 const TokenCovariance& content) {
+  const detail::EmbeddingPowers p = detail::embedding_powers(plan, Stack::main);
+  TokenCovariance x = detail::by_pairs(content.tokens(), [&](std::size_t t, std::size_t u) {
+    return p.content * content.at(t, u) + p.segments + (t == u ? p.positions : 0);
+  });
+  if (plan.shape.embedding_norm) x = detail::over_norms(x, x, c.norm_epsilon);
+  for (std::size_t t = 0; t < x.tokens(); ++t) x.at(t, t) /= 1 - c.dropout;
+  return x;
+}
+
+/// The moments of the gradient with respect to what the last stack leaves, for an untrained head.
+/// Equation: m² sw times cross_entropy_gradient of logits = m h x, entries of h of variance sw; of
+///           the sum of all tokens' losses, or of one example's loss over L² where tokens are pooled
+/// Source:   derived.
+/// Shapes:   left: of what the last stack leaves
+inline Moments loss_gradient(const Plan& plan, const Conditions& c, const Data& data,
+                             const Moments& left) {
+  const double power = detail::head_power(plan);
+  const long outputs = detail::output_count(plan);
+  const Moments logits = scaled(power * static_cast<double>(plan.shape.d_model), left);
+  if (plan.shape.input != Input::patch) {
+    return scaled(power, cross_entropy_gradient(outputs, logits, data.repeats));
+  }
+  const double pooled = (logits.variance + (c.length - 1) * logits.covariance) / c.length;
+  const double own = cross_entropy_gradient(outputs, correlated(pooled, 1), 1).variance;
+  return correlated(power * own / (c.length * c.length), 1);
+}
+
+/// The same of one sequence, token by token.
+/// Shapes:   left (L, L); same_target (L, L): whether two tokens have the same target, 0 or 1
+inline TokenCovariance loss_gradient(const Plan& plan, const Conditions& c,
+                                     const TokenCovariance& same_target,
+                                     const TokenCovariance& left) {
+  const Moments mean = left.mean();
+  if (plan.shape.input == Input::patch) return {left.tokens(), loss_gradient(plan, c, {}, mean)};
+  const Moments same = loss_gradient(plan, c, {.repeats = 1}, mean);
+  const Moments other = loss_gradient(plan, c, {.repeats = 0}, mean);
+  return detail::by_pairs(left.tokens(), [&](std::size_t t, std::size_t u) {
+    if (t == u) return same.variance;
+    return same_target.at(t, u) > 0 ? same.covariance : other.covariance;
+  });
 }
 
 namespace detail {
 
 /// A stack between its embedding and its final norm.
-/// Shapes:   gradient: of what the stack leaves, as a function of the profile of the forward pass
+/// Shapes:   gradient(left): of what the stack leaves, given the moments of that
 inline Profile stack_profile(const Plan& plan, const Layers& layers, const Moments& input,
-                             const Moments& gradient) {
-  // The final norm hands its gradient on over the stream's variance, known after the forward pass.
+                             const auto& gradient) {
   const auto top = [&](const Moments& stream) {
-    return plan.shape.final_norm ? scaled(1 / norm_power(stream, layers), gradient) : gradient;
+    if (!plan.shape.final_norm) return gradient(stream);
+    const double power = 1 / norm_power(stream, layers);
+    return scaled(power, gradient(scaled(power, stream)));
   };
   for (const Block& block : layers.blocks) {
     const auto* a = std::get_if<Attention>(&block.inner);
     if (a == nullptr || !a->causal) continue;
     const auto tokens = static_cast<std::size_t>(a->length);
-    return propagate_tokens(layers, {tokens, input}, [&](const Moments& stream) {
-      return TokenCovariance(tokens, top(stream));
+    return propagate_tokens(layers, {tokens, input}, [&](const TokenCovariance& stream) {
+      return TokenCovariance(tokens, top(stream.mean()));
     });
   }
   Profile profile = propagate_forward(layers, input);
@@ -85,21 +144,57 @@ inline Profile stack_profile(const Plan& plan, const Layers& layers, const Momen
   return profile;
 }
 
+inline void require_one_stack(const Plan& plan) {
+  if (plan.shape.encoder_depth == 0) return;
+  throw InvalidInput("encoder_depth", std::to_string(plan.shape.encoder_depth), "0",
+                     "predict_encoder_decoder() is for two stacks");
+}
+
 }  // namespace detail
 
-/// The profile of a model of one stack, from its plan.
+/// The profile of a model of one stack between moments that were measured.
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), appendix E, corrected.
-/// Shapes:   input: what enters the first layer, gradient: of what leaves the final norm; both may
-///           be predicted (embedding, loss_gradient) or measured
+/// Shapes:   input: what enters the first layer, gradient: of what leaves the final norm
 /// Accuracy: as propagate(), with causal attention token by token.
 /// Throws:   InvalidInput as plan_layers, and for a plan of two stacks.
 inline Profile predict(const Plan& plan, const Conditions& c, const Moments& input,
                        const Moments& gradient) {
-  if (plan.shape.encoder_depth > 0) {
-    throw InvalidInput("encoder_depth", std::to_string(plan.shape.encoder_depth), "0",
-                       "predict_encoder_decoder() is for two stacks");
+  detail::require_one_stack(plan);
+  return detail::stack_profile(plan, plan_layers(plan, c), input,
+                               [&](const Moments&) { return gradient; });
+}
+
+/// The profile of an untrained model of one stack, gradients those of its own loss.
+/// Source:   as above, with loss_gradient.
+/// Shapes:   input: what enters the first layer, as embedding() has it or measured
+inline Profile predict(const Plan& plan, const Conditions& c, const Data& data,
+                       const Moments& input) {
+  detail::require_one_stack(plan);
+  return detail::stack_profile(plan, plan_layers(plan, c), input, [&](const Moments& left) {
+    return loss_gradient(plan, c, data, left);
+  });
+}
+inline Profile predict(const Plan& plan, const Conditions& c, const Data& data) {
+  return predict(plan, c, data, embedding(plan, c, data));
+}
+
+/// The same on one sequence, token by token.
+/// Shapes:   content and same_target (L, L), as embedding() and loss_gradient() take them
+/// Accuracy: as propagate_tokens().
+/// Throws:   InvalidInput as above, and for another length than the conditions'.
+inline Profile predict(const Plan& plan, const Conditions& c, const TokenCovariance& content,
+                       const TokenCovariance& same_target) {
+  detail::require_one_stack(plan);
+  if (static_cast<double>(content.tokens()) != c.length) {
+    throw InvalidInput("content", std::to_string(content.tokens()) + " tokens",
+                       number_text(c.length) + ", the length of the conditions");
   }
-  return detail::stack_profile(plan, plan_layers(plan, c), input, gradient);
+  const TokenCovariance input = embedding(plan, c, content);
+  return propagate_tokens(plan_layers(plan, c), input, [&](const TokenCovariance& stream) {
+    if (!plan.shape.final_norm) return loss_gradient(plan, c, same_target, stream);
+    const TokenCovariance left = detail::over_norms(stream, stream, c.norm_epsilon);
+    return detail::over_norms(loss_gradient(plan, c, same_target, left), stream, c.norm_epsilon);
+  });
 }
 
 /// The profiles of both stacks.
@@ -126,8 +221,10 @@ inline EncoderDecoderProfile predict_encoder_decoder(const Plan& plan, const Con
     if (auto* cross = std::get_if<CrossAttention>(&block.inner)) cross->memory = memory;
   }
   EncoderDecoderProfile both;
-  both.decoder = detail::stack_profile(plan, decoder, input, gradient);
-  both.encoder = detail::stack_profile(plan, encoder, source, both.decoder.memory_gradient);
+  both.decoder =
+      detail::stack_profile(plan, decoder, input, [&](const Moments&) { return gradient; });
+  both.encoder = detail::stack_profile(
+      plan, encoder, source, [&](const Moments&) { return both.decoder.memory_gradient; });
   return both;
 }
 

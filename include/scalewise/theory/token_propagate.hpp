@@ -41,6 +41,18 @@ inline TokenCovariance mlp_block_gradient(const TokenCovariance& g, const TokenC
   });
 }
 
+/// y over the deviations that a norm of x divides by.
+inline TokenCovariance over_norms(const TokenCovariance& y, const TokenCovariance& x,
+                                  double epsilon) {
+  std::vector<double> inverse;
+  for (std::size_t t = 0; t < x.tokens(); ++t) {
+    inverse.push_back(1 / std::sqrt(x.at(t, t) + epsilon));
+  }
+  return by_pairs(x.tokens(), [&](std::size_t t, std::size_t u) {
+    return y.at(t, u) * inverse[t] * inverse[u];
+  });
+}
+
 /// One block of a stack, token by token.
 class TokenBlock {
  public:
@@ -96,15 +108,8 @@ class TokenBlock {
     });
   }
 
-  /// y over the deviations that a norm of x finds.
   TokenCovariance normalized(const TokenCovariance& y, const TokenCovariance& x) const {
-    std::vector<double> inverse;
-    for (std::size_t t = 0; t < x.tokens(); ++t) {
-      inverse.push_back(1 / std::sqrt(x.at(t, t) + layers_.norm_epsilon));
-    }
-    return by_pairs(x.tokens(), [&](std::size_t t, std::size_t u) {
-      return y.at(t, u) * inverse[t] * inverse[u];
-    });
+    return over_norms(y, x, layers_.norm_epsilon);
   }
 
   const Layers& layers_;
@@ -117,8 +122,8 @@ class TokenBlock {
 /// what a decoder needs, whose first tokens are read by many queries and read few keys.
 /// Equation: as propagate(), with (L, L) second moments
 /// Source:   derived, as attention_block.
-/// Shapes:   input (L, L); gradient(m): (L, L), given the mean moments m of the stream behind the
-///           last block; the profile has averages over tokens and pairs
+/// Shapes:   input (L, L); gradient(x) (L, L), given the stream x (L, L) behind the last block; the
+///           profile has averages over tokens and pairs
 /// Accuracy: as the blocks'.
 /// Time and memory: O(L²) per block, twice forward; O(L² √blocks) numbers are kept.
 /// Throws:   InvalidInput for moments of different lengths.
@@ -144,7 +149,7 @@ Profile propagate_tokens(const Layers& layers, const TokenCovariance& input, con
   }
   profile.forward.push_back(x.mean());
 
-  TokenCovariance g = gradient(profile.forward.back());
+  TokenCovariance g = gradient(x);
   if (g.tokens() != input.tokens()) {
     throw InvalidInput("gradient", std::to_string(g.tokens()) + " tokens",
                        "as many as the input has: " + std::to_string(input.tokens()));

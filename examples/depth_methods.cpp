@@ -1,0 +1,209 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// depth_methods: how moments and sensitivity of deep transformers grow with depth, method by method,
+// from the recursion of signal propagation.
+//
+//   depth_methods --depths 192,384,768 --out results
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "scalewise/check/figure.hpp"
+#include "scalewise/io/table.hpp"
+#include "scalewise/theory/growth.hpp"
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::theory;
+
+struct Options {
+  std::vector<long> depths{192, 384, 768};
+  double gradient_correlation = 0.8;
+  std::string reading = "corrected";
+  std::string format = "table";
+  std::string out;
+  DepthModel model;
+};
+
+std::string digits(double x) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.3g", x);
+  return text;
+}
+
+void check(const Options& o) {
+  if (o.depths.size() < 2) throw InvalidInput("--depths", "one", "two or more");
+  for (std::size_t i = 1; i < o.depths.size(); ++i) {
+    if (o.depths[i] <= o.depths[i - 1]) {
+      throw InvalidInput("--depths", std::to_string(o.depths[i]), "depths, each one larger");
+    }
+  }
+  if (!(o.gradient_correlation >= 0 && o.gradient_correlation <= 1)) {
+    throw InvalidInput("--gradient-correlation", digits(o.gradient_correlation),
+                       "a correlation from 0 to 1");
+  }
+  check_dropout("--dropout", o.model.dropout);
+  if (o.format != "table" && o.format != "csv") {
+    throw InvalidInput("--format", printable(o.format), "table or csv");
+  }
+}
+
+/// Exponents of N, and the numbers of the deepest model.
+std::vector<std::string> row(DepthMethod method, const Options& o, Reading reading) {
+  std::vector<DepthPoint> points;
+  for (const long depth : o.depths) {
+    points.push_back(
+        depth_point(propagate(depth_layers(method, o.model, depth),
+                              correlated(1, o.model.input_correlation * (1 - o.model.dropout)),
+                              correlated(1, o.gradient_correlation), reading)));
+  }
+  const GrowthOrders g = growth_orders(points);
+  const DepthPoint& last = points.back();
+  const bool exponential = std::abs(g.gradient) > 3;  // no power of N
+  return {std::string(word(depth_method_words, method)),
+          std::string(word(placement_words, o.model.placement)),
+          "N^" + digits(g.forward),
+          exponential ? "e^(" + digits(g.gradient_per_layer) + " N)" : "N^" + digits(g.gradient),
+          last.mean_sensitivity > 0 ? "N^" + digits(g.mean_sensitivity) : "0",
+          last.median_sensitivity > 0 ? "N^" + digits(g.median_sensitivity) : "0",
+          digits(last.forward),
+          digits(last.gradient),
+          digits(last.mean_sensitivity),
+          digits(last.median_sensitivity)};
+}
+
+/// What an MLP makes of the correlation of tokens, with dropout and without.
+check::Panel mlp_panel(double dropout) {
+  check::Panel panel{"MLP: correlation behind", "correlation in front", "", false, false, {}};
+  for (const double p : {0.0, dropout}) {
+    check::Curve curve;
+    curve.label = "MLP, dropout " + digits(p);
+    curve.points = false;
+    for (int i = 0; i <= 50; ++i) {
+      const double r = i / 50.0;
+      curve.x.push_back(r);
+      curve.y.push_back((1 - p) * relu_product(r));
+    }
+    panel.curves.push_back(curve);
+  }
+  return panel;
+}
+
+/// Rank collapse without dropout, and none with it.
+check::Panel correlation_panel(DepthModel m, long depth) {
+  check::Panel panel{"correlation of tokens", "layer", "", false, false, {}};
+  const double dropout = m.dropout;
+  for (const Placement placement : {Placement::pre, Placement::post}) {
+    for (const double p : {0.0, dropout}) {
+      m.placement = placement;
+      m.dropout = p;
+      const Profile profile = propagate_forward(depth_layers(DepthMethod::vanilla, m, depth),
+                                                correlated(1, m.input_correlation * (1 - p)));
+      check::Curve curve;
+      curve.label =
+          "vanilla " + std::string(word(placement_words, placement)) + ", dropout " + digits(p);
+      curve.points = false;
+      for (std::size_t l = 0; l <= profile.depth(); ++l) {
+        curve.x.push_back(static_cast<double>(l));
+        curve.y.push_back(profile.forward_at(l).correlation());
+      }
+      panel.curves.push_back(curve);
+    }
+  }
+  return panel;
+}
+
+/// The gradient behind the first layer over that behind the last.
+check::Panel gradient_panel(const Options& o, Reading reading) {
+  check::Panel panel{"gradient, first over last layer", "layers", "", true, true, {}};
+  for (const DepthMethod method :
+       {DepthMethod::vanilla, DepthMethod::deep_norm, DepthMethod::deep_scale_lm}) {
+    for (const Placement placement : {Placement::pre, Placement::post}) {
+      if (method == DepthMethod::deep_norm && placement == Placement::pre) continue;
+      DepthModel m = o.model;
+      m.placement = placement;
+      check::Curve curve;
+      curve.label = std::string(word(depth_method_words, method)) + " " +
+                    std::string(word(placement_words, placement));
+      for (long depth = 8; depth <= o.depths.back(); depth *= 2) {
+        const Moments input = correlated(1, m.input_correlation * (1 - m.dropout));
+        const Moments gradient = correlated(1, o.gradient_correlation);
+        curve.x.push_back(static_cast<double>(depth));
+        curve.y.push_back(
+            depth_point(propagate(depth_layers(method, m, depth), input, gradient, reading))
+                .gradient);
+      }
+      panel.curves.push_back(curve);
+    }
+  }
+  return panel;
+}
+
+void draw(const Options& o, Reading reading) {
+  std::filesystem::create_directories(o.out);
+  const check::Figure figure{
+      "Depth, by the recursion of signal propagation",
+      {mlp_panel(o.model.dropout), correlation_panel(o.model, 24), gradient_panel(o, reading)}};
+  std::cout << check::write_figure(figure,
+                                   (std::filesystem::path(o.out) / "depth_methods").string())
+            << '\n';
+}
+
+void print(Options o) {
+  check(o);
+  const Reading reading = value_of(reading_words, "--reading", o.reading);
+  const std::string deepest = std::to_string(o.depths.back());
+  Table table{"Growth with the depth N, and the values at N = " + deepest,
+              {"method", "norm", "forward", "gradient", "mean sensitivity", "median sensitivity",
+               "forward " + deepest, "gradient " + deepest, "mean " + deepest, "median " + deepest},
+              {}};
+  for (const auto& [method, name] : depth_method_words) {
+    for (const Placement placement : {Placement::pre, Placement::post}) {
+      o.model.placement = placement;
+      const bool of_post = method == DepthMethod::deep_norm || method == DepthMethod::admin;
+      if (of_post && placement == Placement::pre) continue;
+      table.rows.push_back(row(method, o, reading));
+    }
+  }
+  std::cout << render(table, o.format == "csv" ? TableFormat::csv : TableFormat::text);
+  if (!o.out.empty()) draw(o, reading);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options o;
+  CLI::App app{"How moments and sensitivity grow with depth, method by method.", "depth_methods"};
+  app.add_option("--depths", o.depths, "numbers of layers that the orders are fitted over")
+      ->delimiter(',')
+      ->capture_default_str();
+  const auto option = [&](const char* name, auto& value, const char* help) {
+    app.add_option(name, value, help)->capture_default_str()->take_last();
+  };
+  option("--width", o.model.width, "features of a token");
+  option("--length", o.model.length, "tokens per sequence");
+  option("--dropout", o.model.dropout, "probability of a dropped entry");
+  option("--input-correlation", o.model.input_correlation, "of tokens, in front of dropout");
+  option("--gradient-correlation", o.gradient_correlation, "of the loss' gradient");
+  option("--k", o.model.k, "of DeepScaleLM: beta^2 = k/N");
+  option("--reading", o.reading, "of the formulas: paper-simple, paper-full or corrected");
+  option("--format", o.format, "table or csv");
+  option("--out", o.out, "folder for a picture and its numbers");
+  try {
+    app.parse(argc, argv);
+    print(o);
+    return std::cout.flush() ? 0 : 2;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const std::exception& error) {
+    std::cerr << "depth_methods: " << error.what() << '\n';
+    return 2;
+  }
+}

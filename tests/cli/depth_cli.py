@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+"""deep_init and depth_methods from outside: depth_cli.py FOLDER-OF-PROGRAMS"""
+
+import csv
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+programs = pathlib.Path(sys.argv[1])
+
+
+def run(name, *arguments):
+    done = subprocess.run([programs / name, *arguments], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def expect(good, what):
+    if not good:
+        sys.exit(f"failed: {what}")
+
+
+def deep_init(*arguments, code=0):
+    status, out, err = run("deep_init", *arguments, "--format", "json", "--quiet")
+    expect(status == code, f"deep_init {arguments}: exit code {status}, {err}")
+    return json.loads(out)
+
+
+def refused(field, *arguments):
+    status, out, err = run("deep_init", *arguments)
+    expect(status == 2 and not out and field in err, f"{arguments}: {status} {out} {err}")
+
+
+# What it prints to initialize with: section 3.5 of the source, at r = 0.25 in front of dropout.
+small = ["--depth", "6", "--width", "64", "--heads", "2", "--batch", "4", "--seq", "32"]
+result = deep_init(*small, "--input-correlation", "0.25")
+layers = result["variances"]
+expect(len(layers) == 6, "a row per layer")
+r = 0.25 * 0.9
+expect(abs(layers[0]["value"] - (0.9 / r) ** 0.5 / 64) < 1e-12, "value of the first layer")
+expect(abs(layers[0]["mlp_up"] - 0.45**0.5 / 64) < 1e-12, "MLP")
+expect(abs(layers[0]["query"] - 1 / 64) < 1e-15, "query")
+expect(abs(layers[0]["branch"] ** 2 - 2 / 6) < 1e-12, "branch")
+expect(abs(result["profile"][0]["correlation"] - r) < 1e-12, "correlation of the input")
+expect(abs(result["profile"][0]["variance"] - 1) < 1e-12, "variance of the input")
+expect(result["verdict"] == "pass", "DeepScaleLM stays in bounds")
+
+# Warnings, and the exit code that comes with them.
+for dropout, warning in (("0", "rank collapse"), ("0.1", "vanish")):
+    result = deep_init("--rule", "xavier", "--depth", "192", "--width", "64", "--placement", "post",
+                       "--bidirectional", "--dropout", dropout, code=1)
+    texts = " ".join(row["text"] for row in result["warnings"])
+    expect(warning in texts, f"dropout {dropout}: {texts}")
+    expect(("rank collapse" in texts) != ("vanish" in texts), f"dropout {dropout}: {texts}")
+result = deep_init("--rule", "gpt2", "--depth", "4", "--width", "64", "--set", "tied_head=false")
+expect(not any("rank collapse" in row["text"] for row in result["warnings"]), "GPT-2, 4 layers")
+
+# Prediction beside measurement. Widths of 64 scatter by a tenth and more; what is wrong by a factor,
+# such as a causal mask that is not noticed (gradients times 5), goes red.
+for arguments in (["--placement", "pre"], ["--placement", "post"],
+                  ["--placement", "post", "--bidirectional"],
+                  ["--placement", "pre", "--activation", "gelu", "--rule", "xavier"],
+                  ["--digits", str(pathlib.Path(__file__).parents[2] / "examples/data/digits.csv")]):
+    result = deep_init(*small, "--measure", "--seeds", "8", *arguments)
+    forward, gradient = result["agreement"]
+    expect(forward["relative_error"] < 0.06, f"{arguments}: forward {forward}")
+    expect(gradient["relative_error"] < 0.25, f"{arguments}: gradient {gradient}")
+    expect(len(result["profile"]) == 7 and result["profile"][3]["measured_gradient"] > 0, "columns")
+
+with tempfile.TemporaryDirectory() as folder:
+    out = pathlib.Path(folder) / "made" / "for it"
+    status, text, _ = run("deep_init", *small, "--out", str(out), "--quiet")
+    expect(status == 0 and "Initial variances" in text, text)
+    rows = list(csv.DictReader(open(out / "deep_init_variances.csv", encoding="utf-8")))
+    expect(len(rows) == 6 and float(rows[0]["value"]) > 0, "CSV of the variances")
+    expect(json.loads((out / "deep_init.json").read_text())["settings"]["depth"] == 6, "settings")
+    expect((out / "deep_init.csv").exists(), "numbers of the picture")
+
+    status, text, _ = run("depth_methods", "--depths", "48,96", "--out", folder)
+    expect(status == 0 and (pathlib.Path(folder) / "depth_methods.csv").exists(), text)
+
+refused("--placement", "--placement", "middle")
+refused("--activation", "--activation", "silu")
+refused("--input-correlation", "--input-correlation", "1.5")
+refused("--dropout", "--dropout", "1")
+refused("--heads", "--heads", "0")
+refused("gated_mlp", "--rule", "xavier", "--set", "gated_mlp=true")
+refused("blocks", "--rule", "ngpt")
+refused("rule", "--rule", "no-such-rule")
+refused("rule", "--rule", "maximal-update")
+
+# Orders of Table 3 of Kedia et al. 2024, retyped: forward, backward and sensitivity over N.
+status, text, _ = run("depth_methods", "--format", "csv")
+expect(status == 0, "depth_methods")
+table = {(row["method"], row["norm"]): row
+         for row in csv.DictReader(text[text.index("method"):].splitlines())}
+
+
+def order(method, norm, column):
+    return float(re.fullmatch(r"N\^(.*)", table[method, norm][column]).group(1))
+
+
+expected = {("vanilla", "pre", "forward"): 1, ("vanilla", "pre", "gradient"): 1,
+            ("ds-init-total", "pre", "forward"): 0, ("ds-init-total", "pre", "gradient"): 0,
+            ("ds-init-total", "pre", "mean sensitivity"): -1,
+            ("ds-init-total", "post", "mean sensitivity"): -1,
+            ("vanilla", "post", "mean sensitivity"): 1,
+            ("layer-scale", "pre", "mean sensitivity"): 1,
+            ("deep-norm", "post", "gradient"): 0, ("deep-norm", "post", "mean sensitivity"): -0.5,
+            ("deep-scale-lm", "pre", "forward"): 0, ("deep-scale-lm", "pre", "gradient"): 0,
+            ("deep-scale-lm", "post", "gradient"): 0,
+            ("deep-scale-lm", "pre", "mean sensitivity"): 0}
+for (method, norm, column), value in expected.items():
+    expect(abs(order(method, norm, column) - value) < 0.05, f"{method} {norm} {column}")
+rate = float(re.fullmatch(r"e\^\((.*) N\)", table["vanilla", "post"]["gradient"]).group(1))
+expect(abs(rate + 0.040) < 0.002, f"vanilla post-norm: {rate} per layer")
+status, _, err = run("depth_methods", "--depths", "96,48")
+expect(status == 2 and "--depths" in err, err)
+status, _, err = run("depth_methods", "--reading", "mine")
+expect(status == 2 and "--reading" in err, err)
