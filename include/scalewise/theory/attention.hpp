@@ -85,7 +85,7 @@ inline Moments mix_gradient(const Moments& g, double count, const Moments& queri
     default:
       break;
   }
-  const double own = (1 + S + p * a.width * W * keys.covariance + S * (1 - r + r * p)) / keep;
+  const double own = (1 + S + p * a.width * W * keys.covariance) / keep;
   return {.variance = ratio / L *
                       (g.variance * std::exp(S) * own +
                        g.covariance * others * std::exp(r * S) * (1 + r * S)),
@@ -93,11 +93,17 @@ inline Moments mix_gradient(const Moments& g, double count, const Moments& queri
 }
 
 /// What comes back to the queries.
+/// Equation: var = sg (W D² + (e^S/L) S (D + p c)/(1-p))/s, cov = cg W D²/s, c of the keys
+/// The second term, of the sample covariance of few keys in many features, is d e^S/L of the first;
+/// in the covariance of self-attention it is 1/L of what comes through the values.
 inline Moments query_gradient(const Moments& g, const Moments& queries, const Moments& keys,
                               const Attention& a, Reading reading) {
   if (reading != Reading::corrected) return scaled(0, g);
   const auto [D, W, S] = Scores(a, queries, keys);
-  return scaled(W * D * D / queries.variance, g);
+  const double p = a.probability_dropout;
+  const double sampled = std::exp(S) / a.length * S * (D + p * keys.covariance) / (1 - p);
+  return {.variance = g.variance * (W * D * D + sampled) / queries.variance,
+          .covariance = g.covariance * W * D * D / queries.variance};
 }
 
 }  // namespace detail

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cmath>
+
 #include "scalewise/theory/attention.hpp"
 
 namespace scalewise::theory {
@@ -35,18 +37,24 @@ inline Moments behind_values(const Moments& gradient, const Attention& a) {
 }  // namespace detail
 
 /// The gradient that the block hands to the decoder's stream, through its queries.
-/// Equation: d so h sv (sg/(1-p), cg) W D²/s
+/// Equation: d so h sv times sg/(1-p) (W D² + (e^S/L) S (D + p c)/(1-p))/s,
+///           cg (W D² + (e^rS/L) S D)/s, c of the memory
 /// Source:   derived; the paper takes probabilities for constant, which leaves nothing.
 inline Moments cross_attention_gradient(const Moments& gradient, const Moments& x,
                                         const CrossAttention& c,
                                         Reading reading = Reading::corrected) {
-  return detail::query_gradient(detail::behind_values(gradient, c.attention), x, c.memory,
-                                c.attention, reading);
+  const Moments g = detail::behind_values(gradient, c.attention);
+  Moments y = detail::query_gradient(g, x, c.memory, c.attention, reading);
+  if (reading != Reading::corrected) return y;
+  const auto [D, W, S] = detail::Scores(c.attention, x, c.memory);
+  const double sampled = std::exp(x.correlation() * S) / c.attention.length * S * D;
+  y.covariance += g.covariance * sampled / x.variance;
+  return y;
 }
 
 /// The gradient that the block hands to the memory, through its keys and values.
-/// Equation: as attention_heads_gradient without W D²/s, terms of one query times Lq/L, terms of two
-///           times (Lq/L)²
+/// Equation: as attention_heads_gradient without W D²/s and S (1 - r + rp), which are the queries';
+///           terms of one query times Lq/L, terms of two times (Lq/L)²
 /// Source:   derived, as attention_heads_gradient.
 inline Moments memory_gradient(const Moments& gradient, const Moments& x, const CrossAttention& c,
                                Reading reading = Reading::corrected) {

@@ -80,9 +80,12 @@ struct Query {
   Query(const TokenCovariance& x, const Keys& keys, const Attention& a, std::size_t t)
       : Query(keys, t, x.at(t, t), Scores(a, {.variance = x.at(t, t)}, keys.moments[t])) {}
 
-  /// n² times the mean square of a probability, or mean product of two queries' for one key.
-  /// Equation: many when n is large, at most n: many/(1 + (many - 1)/n)
-  double spread(double many) const { return many / (1 + (many - 1) * (1 - left)); }
+  /// n² times the mean product of two queries' probabilities for one key (or mean square of one
+  /// query's), given what it is for many keys; of two keys.
+  /// Equation: many/(1 + (many - 1)/n), at most n; 1/(1 + (many - 1)/n), since probabilities add up
+  ///           to one
+  double spread(double many) const { return many * apart(many); }
+  double apart(double many) const { return 1 / (1 + (many - 1) * (1 - left)); }
 
   double n, variance, D, W, S;
   double left;  // 1 - 1/n of n keys under a mask
@@ -117,7 +120,8 @@ inline double spread_of_weights(const Query& t, const Query& u) {
 ///                   + e^S W D² (4/(1-p) - 5)),
 ///           cov_tu = A_tu + r_tu W D² + (1/max(n_t, n_u)) ((e^(r_tu S) - 1) D - e^(r_tu S) r_tu W D²),
 ///           D, c, W, S of the keys of t (D of the smaller set for a pair), times the weights;
-///           under a mask W D² times (1 - 1/n)²
+///           under a mask W D² times (1 - 1/n)², and m/(1 + (m - 1)/n) for m = e^S, e^(r_tu S), n of
+///           the smaller set
 /// Source:   derived, as attention_block, which it is for keys that are all alike.
 /// Shapes:   x (L, L)
 /// Accuracy: as attention_block; the first few tokens of a causal mask to first order in S.
@@ -133,25 +137,27 @@ inline TokenCovariance attention_block(const TokenCovariance& x, const Attention
     const double flat = corner.at(keys.last(t), keys.last(u)) / (q.n * v.n);
     if (t == u) {
       const double w = detail::spread_of_weights(q, q);
-      const double e = std::exp(q.S);
+      const double e = q.spread(std::exp(q.S));
       const double c = keys.moments[t].covariance;
       const double noise = (e / keep - 1) * q.D + e * (c * (1 - keep) / keep + w * (4 / keep - 5));
       return power * (flat + w + noise / q.n) / (1 - a.dropout);
     }
     const double r = x.at(t, u) / std::sqrt(q.variance * v.variance);
     const double w = r * detail::spread_of_weights(q, v);
-    const double e = std::exp(r * std::sqrt(q.S * v.S));
+    const double e = v.spread(std::exp(r * std::sqrt(q.S * v.S)));
     return power * (flat + w + ((e - 1) * v.D - e * w) / std::max(q.n, v.n));
   });
 }
 
 /// The gradient that the block hands to its input x.
-/// Equation: with g the gradient behind the values, b_tu = e^(r_tu S) (1 + r_tu S),
-///           var_s = Σ_t g_tt (e^S/n_t²) own_t + Σ_{t≠u} b_tu g_tu/(n_t n_u) + g_ss W D²/s,
-///           cov_sv = Σ_tu g_tu/(n_t n_u) + g_sv W D²/s, sums over the queries that read s (and v),
-///           own_t = (1 + S + p d W c + S (1 - r + rp))/(1-p); under a mask e^S, which is n² times
-///           the mean square of a probability, is e^S/(1 + (e^S - 1)/n), and terms in S or W of own,
-///           b and the last ones have a factor 1 - 1/n per query
+/// Equation: with g the gradient behind the values and m = e^(r_tu S),
+///           var_s = Σ_t g_tt (e^S/n_t²) (1 + S + p d W c)/(1-p) + Σ_{t≠u} g_tu m (1 + r_tu S)/(n_t n_u)
+///                   + g_ss (W D² + (e^S/n_s) S (D + p c)/(1-p))/s,
+///           cov_sv = Σ_tu g_tu/(n_t n_u) + g_sv W D²/s, sums over the queries that read s (and v);
+///           under a mask, i = 1/n of the smaller set, m becomes m/(1 + (m - 1) i), terms in S of
+///           the sums have a factor 1 - i, and the terms of cov_sv, which now matter,
+///           g_tu (1/(1 + (m - 1) i) - i r_tu S m), for t = u i (S + p d W c)/(1-p), and
+///           g_sv m (1 - i) S D/(s max(n_s, n_v))
 /// Source:   derived, as attention_block_gradient.
 /// Accuracy: as attention_block_gradient; the first few tokens of a causal mask to first order in S.
 inline TokenCovariance attention_block_gradient(const TokenCovariance& gradient,
@@ -167,28 +173,40 @@ inline TokenCovariance attention_block_gradient(const TokenCovariance& gradient,
   const TokenCovariance flat = detail::by_pairs(L, [&](std::size_t t, std::size_t u) {
     return behind(t, u) / (queries[t].n * queries[u].n);
   });
-  const TokenCovariance spread = detail::by_pairs(L, [&](std::size_t t, std::size_t u) {
+  // What one key, and what two keys, get of a pair of queries.
+  const auto shared = [&](std::size_t t, std::size_t u, bool same) {
     const detail::Query& q = queries[t];
     const detail::Query& v = queries[u];
     if (t == u) {
-      const Moments& k = keys.moments[t];
-      const double r = k.correlation();
-      const double scores = q.S + p * a.width * q.W * k.covariance + q.S * (1 - r + r * p);
-      return flat.at(t, t) * q.spread(std::exp(q.S)) * (1 + q.left * scores) / (1 - p);
+      const double scores = (q.S + p * a.width * q.W * keys.moments[t].covariance) / (1 - p);
+      const double e = std::exp(q.S);
+      return flat.at(t, t) * (same ? q.spread(e) * (1 / (1 - p) + q.left * scores)
+                                   : q.apart(e) - (1 - q.left) * q.spread(e) * scores);
     }
     const double S = x.at(t, u) / std::sqrt(q.variance * v.variance) * std::sqrt(q.S * v.S);
-    const double left = std::sqrt(q.left * v.left);
     const double e = std::exp(S);
-    return flat.at(t, u) * e / (1 + (e - 1) * (1 - left)) * (1 + S * left);
-  });
-  const TokenCovariance values = keys.readers_sums(flat);
-  const TokenCovariance variances = keys.readers_sums(spread);
+    return flat.at(t, u) *
+           (same ? v.spread(e) * (1 + v.left * S) : v.apart(e) - (1 - v.left) * v.spread(e) * S);
+  };
+  const TokenCovariance variances = keys.readers_sums(
+      detail::by_pairs(L, [&](std::size_t t, std::size_t u) { return shared(t, u, true); }));
+  const TokenCovariance covariances = keys.readers_sums(
+      detail::by_pairs(L, [&](std::size_t t, std::size_t u) { return shared(t, u, false); }));
   return detail::by_pairs(L, [&](std::size_t t, std::size_t u) {
     const detail::Query& q = queries[t];
     const detail::Query& v = queries[u];
-    const double query =
-        behind(t, u) * detail::spread_of_weights(q, v) / std::sqrt(q.variance * v.variance);
-    return power * ((t == u ? variances : values).at(t, u) + query);
+    const double w = detail::spread_of_weights(q, v);
+    double sampled = 0;
+    if (t == u) {
+      const double c = keys.moments[t].covariance;
+      sampled = q.spread(std::exp(q.S)) / q.n * q.left * q.S * (q.D + p * c) / (1 - p);
+    } else {
+      const double S = std::sqrt(q.S * v.S);
+      const double r = x.at(t, u) / std::sqrt(q.variance * v.variance);
+      sampled = v.spread(std::exp(r * S)) * (1 - q.left) * v.left * S * std::sqrt(q.D * v.D);
+    }
+    const double query = behind(t, u) * (w + sampled) / std::sqrt(q.variance * v.variance);
+    return power * ((t == u ? variances : covariances).at(t, u) + query);
   });
 }
 
