@@ -103,14 +103,15 @@ inline std::string counts_text(const check::Report& report) {
   constexpr std::size_t most = 5;
   std::size_t shown = 0;
   for (const check::Judgement& j : report.judgements) {
-    const bool parameter = j.quantity.signal == check::Signal::gradient ||
-                           j.quantity.signal == check::Signal::update;
+    const bool parameter =
+        j.quantity.signal == check::Signal::gradient || j.quantity.signal == check::Signal::update;
     if (!parameter || j.verdict != check::Verdict::fail || shown++ >= most) continue;
     text += "  " + std::string(word(check::signal_words, j.quantity.signal)) + " of " +
             j.quantity.name + " at step " + std::to_string(j.step) + ": " + measured_text(j) +
             ", " + j.reason + "\n";
   }
-  if (shown > most) text += "  and " + std::to_string(shown - most) + " more gradients and updates\n";
+  if (shown > most)
+    text += "  and " + std::to_string(shown - most) + " more gradients and updates\n";
   return text;
 }
 
@@ -118,10 +119,11 @@ inline std::string two_widths_text(const check::Records& records) {
   const check::TwoWidths t = check::two_widths(records);
   if (t.modules == 0) return {};
   char text[200];
-  std::snprintf(text, sizeof(text),
-                "by the criterion of microsoft/mup (mean |x| at %ld and %ld within a factor of 1.2): %zu "
-                "of %zu",
-                t.small, t.large, t.met, t.modules);
+  std::snprintf(
+      text, sizeof(text),
+      "by the criterion of microsoft/mup (mean |x| at %ld and %ld within a factor of 1.2): %zu "
+      "of %zu",
+      t.small, t.large, t.met, t.modules);
   std::string line = text;
   if (!t.worst.empty()) {
     std::snprintf(text, sizeof(text), "; farthest %s, %.3g at step %ld", t.worst.c_str(),
@@ -144,8 +146,12 @@ inline nlohmann::ordered_json to_json(const Experiment& e, const Findings& found
                               {"diagnosis", found.report.diagnosis},
                               {"optimizer_differences", found.optimizer}};
   const check::TwoWidths t = check::two_widths(found.records);
-  json["two_widths"] = {{"small", t.small},   {"large", t.large}, {"modules", t.modules},
-                        {"met", t.met},       {"worst", t.worst}, {"worst_step", t.worst_step},
+  json["two_widths"] = {{"small", t.small},
+                        {"large", t.large},
+                        {"modules", t.modules},
+                        {"met", t.met},
+                        {"worst", t.worst},
+                        {"worst_step", t.worst_step},
                         {"worst_ratio", t.worst_ratio}};
   auto& all = json["quantities"] = nlohmann::ordered_json::array();
   for (const check::Judgement& j : found.report.judgements) {
@@ -226,12 +232,14 @@ inline std::vector<check::Curve> expected_curves(const check::Judgement& j,
 inline check::Figure figure_of(const Experiment& e, const Findings& found) {
   using check::Signal;
   check::Figure figure;
-  figure.title = e.model.rule + ", " + e.model.optimizer + ": " +
-                 std::string(to_string(found.report.verdict));
-  const std::array<std::pair<Signal, const char*>, 6> panels{
-      {{Signal::value, "attention.output"}, {Signal::value, "mlp.output"},
-       {Signal::value, "logits"},           {Signal::change, "attention.output"},
-       {Signal::change, "mlp.output"},      {Signal::change, "logits"}}};
+  figure.title =
+      e.model.rule + ", " + e.model.optimizer + ": " + std::string(to_string(found.report.verdict));
+  const std::array<std::pair<Signal, const char*>, 6> panels{{{Signal::value, "attention.output"},
+                                                              {Signal::value, "mlp.output"},
+                                                              {Signal::value, "logits"},
+                                                              {Signal::change, "attention.output"},
+                                                              {Signal::change, "mlp.output"},
+                                                              {Signal::change, "logits"}}};
   for (const auto& [signal, name] : panels) {
     check::Panel panel;
     panel.title = std::string(name) + (signal == Signal::change ? ", change since step 0" : "");

@@ -75,7 +75,8 @@ inline train::Settings settings_at(const Experiment& e, long size, long seed) {
     }
     if (e.head_dim > 0) s.heads = s.width / e.head_dim;
   }
-  if (e.head_dim == 0 && e.axis == "width") s.set.push_back("base.heads=" + std::to_string(s.heads));
+  if (e.head_dim == 0 && e.axis == "width")
+    s.set.push_back("base.heads=" + std::to_string(s.heads));
   s.seed = static_cast<std::uint64_t>(seed);
   return s;
 }
@@ -89,8 +90,9 @@ inline void add_options(CLI::App& app, Experiment& e) {
   option("--rule", e.model.rule, "rule id, see plan --list-rules", rule);
   option("--optimizer", e.model.optimizer, "adamw, sgd or sign-sgd", rule);
   option("--rate", e.model.rate, "global learning rate, before the plan's factors", rule);
-  app.add_option("--set", e.model.set,
-                 "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
+  app.add_option(
+         "--set", e.model.set,
+         "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
       ->group(rule);
 
   const char* model = "Models";
