@@ -29,6 +29,7 @@
 #include "scalewise/io/plan_fingerprint.hpp"
 #include "scalewise/nn/blas.hpp"
 #include "scalewise/nn/parallel.hpp"
+#include "train/interrupt.hpp"
 #include "train/output.hpp"
 #include "train/threads.hpp"
 

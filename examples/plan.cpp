@@ -17,13 +17,13 @@
 #include <utility>
 #include <vector>
 
+#include "instances/registry.hpp"
 #include "scalewise/core/shape_set.hpp"
 #include "scalewise/io/config_json.hpp"
 #include "scalewise/io/file.hpp"
 #include "scalewise/io/plan_json.hpp"
 #include "scalewise/io/plan_table.hpp"
 #include "scalewise/presets.hpp"
-#include "scalewise/registry.hpp"
 #include "scalewise/scalewise.hpp"
 #include "set_option.hpp"
 

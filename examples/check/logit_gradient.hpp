@@ -4,7 +4,7 @@
 // The exact gradient of one logit, through the public interface of the reference transformer.
 #pragma once
 
-#include "scalewise/nn/transformer.hpp"
+#include "instances/transformer.hpp"
 
 namespace scalewise::experiment {
 

@@ -12,9 +12,9 @@
 #include "check/batch_statistics.hpp"
 #include "check/logit_gradient.hpp"
 #include "check/network_plan.hpp"
+#include "instances/transformer.hpp"
 #include "scalewise/nn/initialize.hpp"
 #include "scalewise/nn/optimizer.hpp"
-#include "scalewise/nn/transformer.hpp"
 #include "train/data.hpp"
 #include "train/model.hpp"
 

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "instances/transformer.hpp"
 #include "scalewise/data/digits.hpp"
 #include "scalewise/data/text.hpp"
 #include "scalewise/data/windows.hpp"
 #include "scalewise/io/bytes.hpp"
-#include "scalewise/nn/transformer.hpp"
 #include "train/settings.hpp"
 
 namespace scalewise::nn {

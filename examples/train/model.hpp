@@ -12,10 +12,10 @@
 #include <string_view>
 #include <vector>
 
+#include "instances/registry.hpp"
 #include "scalewise/nn/initialize.hpp"
 #include "scalewise/nn/optimizer.hpp"
 #include "scalewise/nn/schedule.hpp"
-#include "scalewise/registry.hpp"
 #include "set_option.hpp"
 #include "train/settings.hpp"
 

@@ -11,10 +11,10 @@
 #include <string>
 #include <utility>
 
+#include "instances/transformer.hpp"
 #include "scalewise/nn/checkpoint.hpp"
 #include "scalewise/nn/initialize.hpp"
 #include "scalewise/nn/optimizer.hpp"
-#include "scalewise/nn/transformer.hpp"
 #include "train/data.hpp"
 #include "train/divergence.hpp"
 #include "train/interrupt.hpp"

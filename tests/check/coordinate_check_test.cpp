@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "instances/registry.hpp"
 #include "scalewise/check/optimizer_check.hpp"
 #include "scalewise/check/recorder.hpp"
 #include "scalewise/check/two_widths.hpp"
 #include "scalewise/nn/random.hpp"
-#include "scalewise/registry.hpp"
 #include "support/catch.hpp"
 
 using namespace scalewise;
@@ -48,10 +48,9 @@ void add(Records& records, Signal signal, const std::string& name, long step, do
   nn::Stream stream(1, name + std::to_string(step));
   for (const long n : sizes) {
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-      const double rms =
-          slope == -HUGE_VAL ? 0
-                             : 3 * std::pow(static_cast<double>(n), slope) *
-                                   std::exp(scatter * stream.normal());
+      const double rms = slope == -HUGE_VAL ? 0
+                                            : 3 * std::pow(static_cast<double>(n), slope) *
+                                                  std::exp(scatter * stream.normal());
       records.add({signal, name}, step, {n, seed}, {rms, rms * rms, 1});
     }
   }
@@ -285,7 +284,8 @@ TEST_CASE("An optimizer is read back against the plan") {
   using Live = std::vector<OptimizerSetting>;
   CHECK(broken([](Live& l) { l[3].rate *= 4; }).size() == 1);
   CHECK(broken([](Live& l) { l[3].epsilon *= 4; }).front().starts_with(name + ": epsilon"));
-  CHECK(broken([](Live& l) { l[3].weight_decay += 1; }).front().starts_with(name + ": weight_decay"));
+  CHECK(
+      broken([](Live& l) { l[3].weight_decay += 1; }).front().starts_with(name + ": weight_decay"));
   CHECK(broken([](Live& l) { l.pop_back(); }).front().ends_with("not in the optimizer"));
   CHECK(broken([](Live& l) { l[3].name = "w"; }).size() == 2);
   CHECK(broken([](Live& l) { l.push_back(l[3]); }).front() == name + ": given twice");

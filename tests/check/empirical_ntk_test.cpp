@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "check/logit_gradient.hpp"
+#include "instances/registry.hpp"
 #include "scalewise/check/tangent_kernel.hpp"
-#include "scalewise/registry.hpp"
 #include "support/catch.hpp"
 #include "support/numeric_gradient.hpp"
 #include "support/optimizers.hpp"

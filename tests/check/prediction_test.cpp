@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "scalewise/registry.hpp"
+#include "instances/registry.hpp"
 #include "support/catch.hpp"
 
 using namespace scalewise;
@@ -139,8 +139,7 @@ TEST_CASE("What starts at zero is zero until a gradient reaches it") {
   CHECK_FALSE(head.change("logits", 1)->is_zero());  // the head itself has moved
   CHECK_FALSE(head.change("mlp.output", 2)->is_zero());
 
-  const Prediction query =
-      predict(widths("maximal-update", Optimizer::adamw, {{"zero_query", 1}}));
+  const Prediction query = predict(widths("maximal-update", Optimizer::adamw, {{"zero_query", 1}}));
   CHECK(query.value("attention.scores", 0)->is_zero());
   CHECK(query.gradient(Group::key, 0)->is_zero());
   CHECK_FALSE(query.gradient(Group::query, 0)->is_zero());

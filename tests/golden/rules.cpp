@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "golden/files.hpp"
+#include "instances/registry.hpp"
 #include "scalewise/io/shape_json.hpp"
-#include "scalewise/registry.hpp"
 #include "scalewise/scalewise.hpp"
 
 namespace scalewise::golden {

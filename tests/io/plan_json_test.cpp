@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "scalewise/registry.hpp"
+#include "instances/registry.hpp"
 #include "scalewise/scalewise.hpp"
 #include "support/catch.hpp"
 #include "support/error_message.hpp"

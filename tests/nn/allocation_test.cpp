@@ -7,8 +7,8 @@
 #include <string>
 
 #include "allocations.hpp"
+#include "instances/registry.hpp"
 #include "scalewise/nn/optimizer.hpp"
-#include "scalewise/registry.hpp"
 #include "support/catch.hpp"
 #include "support/numeric_gradient.hpp"
 #include "support/optimizers.hpp"

@@ -11,9 +11,9 @@
 #include <cmath>
 #include <cstddef>
 
+#include "instances/transformer.hpp"
 #include "scalewise/nn/initialize.hpp"
 #include "scalewise/nn/optimizer.hpp"
-#include "scalewise/nn/transformer.hpp"
 #include "scalewise/policy/all.hpp"
 #include "scalewise/scalewise.hpp"
 #include "support/catch.hpp"

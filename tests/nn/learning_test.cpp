@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "instances/transformer.hpp"
 #include "scalewise/data/digits.hpp"
 #include "scalewise/data/text.hpp"
 #include "scalewise/data/windows.hpp"
@@ -17,7 +18,6 @@
 #include "scalewise/nn/initialize.hpp"
 #include "scalewise/nn/optimizer.hpp"
 #include "scalewise/nn/schedule.hpp"
-#include "scalewise/nn/transformer.hpp"
 #include "scalewise/policy/gpt2.hpp"
 #include "scalewise/policy/xavier.hpp"
 #include "support/catch.hpp"

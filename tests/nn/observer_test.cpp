@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "scalewise/registry.hpp"
+#include "instances/registry.hpp"
 #include "support/catch.hpp"
 #include "support/numeric_gradient.hpp"
 #include "support/optimizers.hpp"

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "instances/registry.hpp"
 #include "scalewise/nn/initialize.hpp"
-#include "scalewise/registry.hpp"
 #include "support/catch.hpp"
 #include "support/tolerances.hpp"
 

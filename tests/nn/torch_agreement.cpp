@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
+#include "instances/registry.hpp"
+#include "instances/transformer.hpp"
 #include "scalewise/io/plan_json.hpp"
 #include "scalewise/nn/initialize.hpp"
-#include "scalewise/nn/transformer.hpp"
-#include "scalewise/registry.hpp"
 
 namespace {
 

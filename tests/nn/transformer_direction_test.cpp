@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "scalewise/registry.hpp"
+#include "instances/registry.hpp"
 #include "support/catch.hpp"
 #include "support/numeric_gradient.hpp"
 

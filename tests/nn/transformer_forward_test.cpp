@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "scalewise/registry.hpp"
+#include "instances/registry.hpp"
 #include "scalewise/theory/fold.hpp"
 #include "support/catch.hpp"
 #include "support/error_message.hpp"

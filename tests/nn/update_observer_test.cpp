@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "instances/registry.hpp"
 #include "scalewise/nn/optimizer.hpp"
 #include "scalewise/nn/random.hpp"
-#include "scalewise/registry.hpp"
 #include "support/catch.hpp"
 #include "support/tolerances.hpp"
 

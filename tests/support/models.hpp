@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "scalewise/registry.hpp"
+#include "instances/registry.hpp"
 #include "support/catch.hpp"
 #include "support/optimizers.hpp"
 

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "instances/transformer.hpp"
 #include "scalewise/nn/initialize.hpp"
-#include "scalewise/nn/transformer.hpp"
 #include "support/tolerances.hpp"
 
 namespace scalewise::test {

@@ -538,19 +538,20 @@ TEST_CASE("The loss' gradient against heads that are drawn") {
   const Data data{.repeats = 0.4};
   const Plan plan = plan_of<Xavier>(shape);
   const double head = plan.at("head").init_variance.value;
-  check(loss_gradient(plan, conditions(), data), std::sqrt(head), 7, 0.4, false);
+  const Moments none = correlated(1e-12, 0);  // so that logits are
+  check(loss_gradient(plan, conditions(), data, none), std::sqrt(head), 7, 0.4, false);
   // A tied head of DeepScaleLM: variance (1-p)/2 of the table, logits over √n.
   Shape tied = shape;
   tied.tied_head = true;
-  check(loss_gradient(plan_of<DeepScaleLM>(tied), conditions(), data), std::sqrt(0.45 / 32), 7, 0.4,
-        false);
+  check(loss_gradient(plan_of<DeepScaleLM>(tied), conditions(), data, none), std::sqrt(0.45 / 32),
+        7, 0.4, false);
   Shape patches = shape;
   patches.input = Input::patch;
   patches.vocab = 0;
   patches.patch_dim = 10;
   patches.classes = 4;
   const Plan images = plan_of<Xavier>(patches);
-  const Moments pooled = loss_gradient(images, conditions(), data);
+  const Moments pooled = loss_gradient(images, conditions(), data, none);
   check(scaled(16 * 16, pooled), std::sqrt(images.at("head").init_variance.value), 4, 1, true);
 }
 

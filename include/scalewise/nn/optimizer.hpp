@@ -114,27 +114,7 @@ class PlannedOptimizer {
 
   /// One step at `schedule` times the peak rate. `observer` sees what was added to each tensor.
   void step(Parameters<Scalar>& parameters, double schedule = 1,
-            const UpdateObserver& observer = {}) {
-    ++state_.steps;
-    double clip = 1;
-    if (config_.clip_norm > 0) {
-      const double norm = gradient_norm(parameters);
-      if (norm > config_.clip_norm) clip = config_.clip_norm / norm;
-    }
-    Matrix<Scalar> before;
-    if (observer) before = parameters.values();
-    parallel_for(static_cast<Eigen::Index>(tiles_.size()), [&](Eigen::Index i) {
-      update(parameters, tiles_[static_cast<std::size_t>(i)], schedule, clip);
-    });
-    if (!observer) return;
-    before = parameters.values() - before;
-    const Scalar* change = before.data();
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      const View<Scalar> value = parameters.value(i);
-      observer(parameters.name(i), {change, value.rows(), value.cols(), value.outerStride()});
-      change += value.size();
-    }
-  }
+            const UpdateObserver& observer = {});
 
   OptimizerState<Scalar>& state() { return state_; }
   const OptimizerState<Scalar>& state() const { return state_; }
@@ -207,6 +187,30 @@ class PlannedOptimizer {
   OptimizerState<Scalar> state_;
   std::vector<Tile> tiles_;
 };
+
+template <class Scalar>
+void PlannedOptimizer<Scalar>::step(Parameters<Scalar>& parameters, double schedule,
+                                    const UpdateObserver& observer) {
+  ++state_.steps;
+  double clip = 1;
+  if (config_.clip_norm > 0) {
+    const double norm = gradient_norm(parameters);
+    if (norm > config_.clip_norm) clip = config_.clip_norm / norm;
+  }
+  Matrix<Scalar> before;
+  if (observer) before = parameters.values();
+  parallel_for(static_cast<Eigen::Index>(tiles_.size()), [&](Eigen::Index i) {
+    update(parameters, tiles_[static_cast<std::size_t>(i)], schedule, clip);
+  });
+  if (!observer) return;
+  before = parameters.values() - before;
+  const Scalar* change = before.data();
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const View<Scalar> value = parameters.value(i);
+    observer(parameters.name(i), {change, value.rows(), value.cols(), value.outerStride()});
+    change += value.size();
+  }
+}
 
 /// Scales the matrices of a normalized transformer to unit length along d_model: rows of the
 /// embedding, of attention output and of MLP down, columns of the others. Before every step.

@@ -24,25 +24,7 @@ namespace scalewise::nn {
 template <class Scalar>
 class Transformer {
  public:
-  Transformer(const Plan& plan, const Config& config)
-      : shape_(plan.shape), parameters_(plan), dropout_(config.dropout) {
-    check(config, shape_);
-    keep_to_one_thread();
-    pass_.dropout_seed = config.dropout_seed;
-    const auto weight = [&](const std::string& name) {
-      return Weight<Scalar>(parameters_, plan, name);
-    };
-    embedding_ = weight(shape_.input == Input::token ? "token_embedding" : "patch_embedding");
-    embedding_bias_ = weight("patch_bias");
-    segments_ = weight("segment_embedding");
-    head_ = weight("head");
-    head_bias_ = weight("head_bias");
-    logit_scale_ = weight("logit_scale");
-    logit_multiplier_ = static_cast<Scalar>(plan.model.logit_multiplier.value);
-    const bool two = shape_.encoder_depth > 0;
-    if (two) encoder_ = LayerStack<Scalar>(parameters_, plan, config, Stack::encoder);
-    decoder_ = LayerStack<Scalar>(parameters_, plan, config, two ? Stack::decoder : Stack::main);
-  }
+  Transformer(const Plan& plan, const Config& config);
 
   // Layers refer to the parameters.
   Transformer(const Transformer&) = delete;
@@ -86,25 +68,7 @@ class Transformer {
     return std::to_string(rows) + " x " + std::to_string(columns);
   }
 
-  double forward_loss(const Batch<Scalar>& batch) {
-    forward(batch);
-    View<Scalar> dlogits = dlogits_.shape(logits_.rows(), logits_.cols());
-    if (batch.values.size() > 0) {
-      if (batch.values.rows() != logits_.rows() || batch.values.cols() != logits_.cols()) {
-        throw InvalidInput("batch.values", size_text(batch.values.rows(), batch.values.cols()),
-                           size_text(logits_.rows(), logits_.cols()) + " numbers, one per logit");
-      }
-      if (!batch.values.allFinite()) {
-        throw InvalidInput("batch.values", "not finite", "finite numbers");
-      }
-      return mean_squared_error(logits_.read(), read(batch.values), dlogits);
-    }
-    if (static_cast<Eigen::Index>(batch.targets.size()) != logits_.rows()) {
-      throw InvalidInput("batch.targets", std::to_string(batch.targets.size()) + " targets",
-                         std::to_string(logits_.rows()) + ", one per row of the logits");
-    }
-    return cross_entropy(logits_.read(), std::span<const int>(batch.targets), dlogits, row_losses_);
-  }
+  double forward_loss(const Batch<Scalar>& batch);
 
   void forward(const Batch<Scalar>& batch) {
     if (shape_.encoder_depth > 0) {
@@ -222,29 +186,7 @@ class Transformer {
 
   /// Linear layers, norms and scales overwrite their gradients. What adds to them, the look-ups,
   /// starts from zero here.
-  void backward(const Batch<Scalar>& batch) {
-    const bool two = shape_.encoder_depth > 0;
-    for (const Weight<Scalar>* table : {&segments_, &encoder_.positions, &decoder_.positions}) {
-      if (table->present()) table->gradient().setZero();
-    }
-    read_out_backward();
-    if (two) encoder_.dleft.shape(encoder_.embedded.rows(), encoder_.embedded.cols()).setZero();
-    decoder_.backward(pass_, two ? &encoder_ : nullptr);
-    if (shape_.input == Input::token) {
-      embed_tokens_backward(batch.tokens, decoder_);
-    } else {
-      multiply_transposed_a(embedding_.multiplier, read(batch.patches), decoder_.dembedded(),
-                            embedding_.gradient());
-      if (embedding_bias_.present()) {
-        sum_rows(embedding_bias_.multiplier, decoder_.dembedded(), embedding_bias_.gradient());
-      }
-      positions_backward(decoder_);
-    }
-    if (two) {
-      encoder_.backward(pass_, nullptr);
-      embed_tokens_backward(batch.source, encoder_);
-    }
-  }
+  void backward(const Batch<Scalar>& batch);
 
   /// Writes: decoder_.dleft; overwrites the gradients of head, bias, logit scale and, whether it is
   /// tied or not, of the token embedding.
@@ -313,5 +255,75 @@ class Transformer {
   Buffer<Scalar> pooled_, dpooled_, raw_logits_, logits_, dlogits_;
   Buffer<double> row_losses_;
 };
+
+// All that takes long to compile is reached from here, outside of the class, where `extern template`
+// can leave it to one translation unit.
+
+template <class Scalar>
+Transformer<Scalar>::Transformer(const Plan& plan, const Config& config)
+    : shape_(plan.shape), parameters_(plan), dropout_(config.dropout) {
+  check(config, shape_);
+  keep_to_one_thread();
+  pass_.dropout_seed = config.dropout_seed;
+  const auto weight = [&](const std::string& name) {
+    return Weight<Scalar>(parameters_, plan, name);
+  };
+  embedding_ = weight(shape_.input == Input::token ? "token_embedding" : "patch_embedding");
+  embedding_bias_ = weight("patch_bias");
+  segments_ = weight("segment_embedding");
+  head_ = weight("head");
+  head_bias_ = weight("head_bias");
+  logit_scale_ = weight("logit_scale");
+  logit_multiplier_ = static_cast<Scalar>(plan.model.logit_multiplier.value);
+  const bool two = shape_.encoder_depth > 0;
+  if (two) encoder_ = LayerStack<Scalar>(parameters_, plan, config, Stack::encoder);
+  decoder_ = LayerStack<Scalar>(parameters_, plan, config, two ? Stack::decoder : Stack::main);
+}
+
+template <class Scalar>
+double Transformer<Scalar>::forward_loss(const Batch<Scalar>& batch) {
+  forward(batch);
+  View<Scalar> dlogits = dlogits_.shape(logits_.rows(), logits_.cols());
+  if (batch.values.size() > 0) {
+    if (batch.values.rows() != logits_.rows() || batch.values.cols() != logits_.cols()) {
+      throw InvalidInput("batch.values", size_text(batch.values.rows(), batch.values.cols()),
+                         size_text(logits_.rows(), logits_.cols()) + " numbers, one per logit");
+    }
+    if (!batch.values.allFinite()) {
+      throw InvalidInput("batch.values", "not finite", "finite numbers");
+    }
+    return mean_squared_error(logits_.read(), read(batch.values), dlogits);
+  }
+  if (static_cast<Eigen::Index>(batch.targets.size()) != logits_.rows()) {
+    throw InvalidInput("batch.targets", std::to_string(batch.targets.size()) + " targets",
+                       std::to_string(logits_.rows()) + ", one per row of the logits");
+  }
+  return cross_entropy(logits_.read(), std::span<const int>(batch.targets), dlogits, row_losses_);
+}
+
+template <class Scalar>
+void Transformer<Scalar>::backward(const Batch<Scalar>& batch) {
+  const bool two = shape_.encoder_depth > 0;
+  for (const Weight<Scalar>* table : {&segments_, &encoder_.positions, &decoder_.positions}) {
+    if (table->present()) table->gradient().setZero();
+  }
+  read_out_backward();
+  if (two) encoder_.dleft.shape(encoder_.embedded.rows(), encoder_.embedded.cols()).setZero();
+  decoder_.backward(pass_, two ? &encoder_ : nullptr);
+  if (shape_.input == Input::token) {
+    embed_tokens_backward(batch.tokens, decoder_);
+  } else {
+    multiply_transposed_a(embedding_.multiplier, read(batch.patches), decoder_.dembedded(),
+                          embedding_.gradient());
+    if (embedding_bias_.present()) {
+      sum_rows(embedding_bias_.multiplier, decoder_.dembedded(), embedding_bias_.gradient());
+    }
+    positions_backward(decoder_);
+  }
+  if (two) {
+    encoder_.backward(pass_, nullptr);
+    embed_tokens_backward(batch.source, encoder_);
+  }
+}
 
 }  // namespace scalewise::nn

@@ -1,0 +1,14 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include "instances/registry.hpp"
+
+namespace scalewise {
+
+template std::vector<RuleInfo> rules<void>();
+template std::vector<std::string> parameter_names<void>(std::string_view);
+template Plan make_plan<void>(std::string_view, Optimizer, const Shape&,
+                              const std::optional<Shape>&, const std::vector<Parameter>&,
+                              DecayForm);
+
+}  // namespace scalewise

@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// The registry for our tests and programs: all rules are compiled once, in library instances_rules.
+#pragma once
+
+#include "scalewise/registry.hpp"
+
+namespace scalewise {
+
+extern template std::vector<RuleInfo> rules<void>();
+extern template std::vector<std::string> parameter_names<void>(std::string_view);
+extern template Plan make_plan<void>(std::string_view, Optimizer, const Shape&,
+                                     const std::optional<Shape>&, const std::vector<Parameter>&,
+                                     DecayForm);
+
+}  // namespace scalewise
