@@ -149,8 +149,15 @@ set(SCALEWISE_KERNEL_HEADERS
   include/scalewise/theory/kernels/dual.hpp
   include/scalewise/theory/kernels/encodings.hpp
   include/scalewise/theory/kernels/network.hpp
+  include/scalewise/theory/kernels/oscillator.hpp
   include/scalewise/theory/kernels/pair_kernel.hpp
+  include/scalewise/theory/kernels/quasi_monte_carlo.hpp
   include/scalewise/theory/kernels/readouts.hpp
+  include/scalewise/theory/kernels/score_basis.hpp
+  include/scalewise/theory/kernels/score_moments.hpp
+  include/scalewise/theory/kernels/softmax_moments.hpp
+  include/scalewise/theory/kernels/softmax_monte_carlo.hpp
+  include/scalewise/theory/kernels/softmax_quadrature.hpp
   include/scalewise/theory/kernels/stacked_kernel.hpp
   include/scalewise/theory/kernels/token_layers.hpp
 )
