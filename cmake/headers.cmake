@@ -147,6 +147,8 @@ set(SCALEWISE_KERNEL_HEADERS
   include/scalewise/theory/kernels/angle.hpp
   include/scalewise/theory/kernels/attention.hpp
   include/scalewise/theory/kernels/dual.hpp
+  include/scalewise/theory/kernels/effective_scales.hpp
+  include/scalewise/theory/kernels/effective_theory.hpp
   include/scalewise/theory/kernels/encodings.hpp
   include/scalewise/theory/kernels/network.hpp
   include/scalewise/theory/kernels/oscillator.hpp

@@ -23,18 +23,21 @@ struct Oscillator {
   Array nodes;
   Array exponents;  // λ_n, ascending; eigenvectors alternate between even and odd
   Eigen::MatrixXd transform;
+  Index levels = 0;  // how many coefficients matter
 
-  /// For functions that are analytic in |Im ξ| < π/width.
-  /// Accuracy: about 1e-12 of products of functions bounded by 1.
-  ///           With f√p band-limited to Ω = π/step the error is e^(-2Ωy + y²/2) for every y up to
-  ///           π/width, 2Ω is best; beyond the last node it is that of p's tail.
-  explicit Oscillator(double width) {
+  /// For functions that are analytic in |Im ξ| < π/width and bounded by 1.
+  /// Accuracy: about e^-decay. With f√p band-limited to Ω = π/step the error is e^(-2Ωy + y²/2) for
+  ///           every y up to π/width, of which 2Ω is best; beyond the last node it is that of p's
+  ///           tail; f_n g_n falls like e^(-2√n π/width).
+  Oscillator(double width, double decay) {
     constexpr double pi = std::numbers::pi;
-    constexpr double digits = 29;  // natural logarithm of 1/accuracy
-    const double strip = std::min(pi / std::max(width, 1e-3), std::sqrt(2 * digits));
-    const double step = pi / (digits / (2 * strip) + strip / 4);
-    const auto half = static_cast<Index>(std::ceil(std::sqrt(2 * digits) / step));
+    const double analytic = pi / std::max(width, 1e-3);
+    const double strip = std::min(analytic, std::sqrt(2 * decay));
+    const double step = pi / (decay / (2 * strip) + strip / 4);
+    const auto half = static_cast<Index>(std::ceil(std::sqrt(2 * decay) / step));
     const Index n = 2 * half + 1;
+    levels = static_cast<Index>(
+        std::min(static_cast<double>(n), 4 + std::ceil(std::pow(decay / (2 * analytic), 2))));
     nodes = Array::LinSpaced(n, -static_cast<double>(half), static_cast<double>(half)) * step;
     Eigen::MatrixXd h(n, n);
     for (Index k = 0; k < n; ++k) {

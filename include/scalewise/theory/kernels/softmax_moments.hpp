@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "scalewise/theory/kernels/softmax_monte_carlo.hpp"
@@ -16,6 +17,20 @@ inline std::vector<ScoreMoments> softmax_moments(const ScoreKernels& s,
   const SoftmaxQuadrature rule(s);
   if (rule.affordable()) return {rule.moments()};
   return softmax_monte_carlo(s, sample);
+}
+
+/// Equation: the average of each moment over estimates
+inline ScoreMoments mean(const std::vector<ScoreMoments>& estimates) {
+  ScoreMoments sum = estimates.front();
+  for (std::size_t i = 1; i < estimates.size(); ++i) {
+    sum.value += estimates[i].value;
+    sum.value_ntk += estimates[i].value_ntk;
+    sum.slope += estimates[i].slope;
+    sum.slope_ntk += estimates[i].slope_ntk;
+  }
+  const auto n = static_cast<double>(estimates.size());
+  for (Matrix* m : {&sum.value, &sum.value_ntk, &sum.slope, &sum.slope_ntk}) *m /= n;
+  return sum;
 }
 
 }  // namespace scalewise::kernels

@@ -36,12 +36,13 @@ inline Array widths(const Matrix& own, const Matrix& factor, double variance) {
 /// A tensor product of oscillators, one per direction of a ScoreBasis.
 class SoftmaxGrid {
  public:
-  SoftmaxGrid(const ScoreBasis& basis, const Array& widths) : correlations_(basis.correlations) {
+  SoftmaxGrid(const ScoreBasis& basis, const Array& widths, double decay)
+      : correlations_(basis.correlations) {
     for (Index i = 0; i < widths.size(); ++i) {
-      axes_.emplace_back(widths(i));
+      axes_.emplace_back(widths(i), decay);
       // What the correlation suppresses in every row is left out.
       const Array w = axes_.back().weights(correlations_(i)).abs();
-      kept_.push_back(std::max<Index>(1, (w > 1e-15).count()));
+      kept_.push_back(std::clamp<Index>((w > 1e-15).count(), 1, axes_.back().levels));
     }
   }
 
@@ -133,22 +134,21 @@ double contract_slopes(const Products& products, const Matrix& x, const Matrix& 
 ///           in pairs, so that a sum over tensor grids for u and for v replaces one over the grid for
 ///           both
 /// Source:   Mehler's formula in each direction, see detail::Oscillator.
-/// Accuracy: relative 1e-11, whatever the widths of the scores.
+/// Accuracy: 1e-11 of the largest contracted entry; 1e-7 where only the coarser rule is affordable.
 /// Throws:   InvalidInput for an indefinite kernel.
-struct SoftmaxQuadrature {
-  /// Numbers held at once: 64 MiB per input.
-  static constexpr double limit = 0x1p23;
-
+class SoftmaxQuadrature {
+ public:
   explicit SoftmaxQuadrature(const ScoreKernels& kernels)
       : s(kernels),
         basis(detail::score_basis(s.own_left, s.own_right, s.a)),
-        grid(basis, detail::widths(s.own_left, basis.left, s.variance)
-                        .max(detail::widths(s.own_right, basis.right, s.variance))) {}
+        grid(rule(fine_decay)) {
+    if (!affordable()) grid = rule(coarse_decay);
+  }
 
-  /// Whether the rule is small enough.
+  /// Whether the coefficients of all rows of an input fit into 128 MiB.
   bool affordable() const {
     const Index tokens = std::max(s.a.rows(), s.a.cols());
-    return grid.size(tokens) * static_cast<double>(tokens) <= limit;
+    return grid.size(tokens) * static_cast<double>(tokens) <= 0x1p24;
   }
 
   ScoreMoments moments() const {
@@ -182,6 +182,17 @@ struct SoftmaxQuadrature {
       }
     }
     return m;
+  }
+
+ private:
+  // Products of four weights have poles of order four: some thousand times e^-decay.
+  static constexpr double fine_decay = 34;
+  static constexpr double coarse_decay = 24;
+
+  detail::SoftmaxGrid rule(double decay) const {
+    const Array left = detail::widths(s.own_left, basis.left, s.variance);
+    const Array right = detail::widths(s.own_right, basis.right, s.variance);
+    return {basis, left.max(right), decay};
   }
 
   const ScoreKernels& s;

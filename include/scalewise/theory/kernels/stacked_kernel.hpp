@@ -97,7 +97,7 @@ inline Kernel stacked_input_kernel(const std::vector<Matrix>& inputs) {
 
 /// The kernels behind a layer, pair by pair.
 /// Throws:   InvalidInput as check() and the layer do.
-inline Kernel apply(const Layer& layer, const Kernel& kernel) {
+inline Kernel propagate(const Layer& layer, const Kernel& kernel) {
   check(kernel);
   const Tokens& tokens = kernel.tokens;
   const auto load = [&](Index i, Index j) {
