@@ -119,7 +119,8 @@ inline EffectiveBlock attention_block(const Kernel& input, const EffectiveScales
   for (Index i = 0; i < tokens.inputs(); ++i) {
     for (Index j = i; j < tokens.inputs(); ++j) {
       const Matrix left = tokens.block(norm.nngp, i, i);
-      const Matrix right = tokens.block(norm.nngp, j, j);
+      const Matrix other = tokens.block(norm.nngp, j, j);
+      const Matrix& right = i == j ? left : other;
       const Matrix f = tokens.block(norm.nngp, i, j);
       const Matrix theta = tokens.block(norm.ntk, i, j);
       const ScoreMoments m =

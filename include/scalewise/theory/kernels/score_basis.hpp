@@ -62,4 +62,10 @@ inline ScoreBasis score_basis(const Matrix& own_left, const Matrix& own_right, c
           svd.singularValues().array().min(1.0)};
 }
 
+/// That of an input with itself.
+inline ScoreBasis score_basis(const Matrix& own) {
+  const CenteredFactor x(own);
+  return {x.factor, x.factor, Array::Ones(x.factor.cols())};
+}
+
 }  // namespace scalewise::kernels::detail

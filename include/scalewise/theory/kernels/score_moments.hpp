@@ -17,6 +17,7 @@ namespace scalewise::kernels {
 /// Source:   Hron et al. 2020 (arXiv:2006.10540), Theorem 3, (8); Dinan, Yaida, Zhang 2023
 ///           (arXiv:2304.02034), (1.61).
 /// Shapes:   own_left (T, T), own_right (T', T'), all others (T, T')
+/// Requires: own_left and own_right are one object only if x' is x.
 struct ScoreKernels {
   const Matrix& own_left;   // A(x,x), of what queries and keys see
   const Matrix& own_right;  // A(x',x')

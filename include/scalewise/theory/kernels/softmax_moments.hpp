@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -10,16 +11,18 @@
 
 namespace scalewise::kernels {
 
-/// The moments of softmax over keys: one exact result where SoftmaxQuadrature is affordable, always
-/// for up to 3 tokens with scores that differ by less than 6 deviations, else one estimate per shift.
+/// The moments of softmax over keys: one exact result for up to 5 tokens where SoftmaxQuadrature is
+/// affordable, else one estimate per random shift.
 inline std::vector<ScoreMoments> softmax_moments(const ScoreKernels& s,
                                                  const QuasiMonteCarlo& sample) {
-  const SoftmaxQuadrature rule(s);
-  if (rule.affordable()) return {rule.moments()};
+  if (std::max(s.a.rows(), s.a.cols()) <= 5) {
+    const SoftmaxQuadrature rule(s);
+    if (rule.affordable()) return {rule.moments()};
+  }
   return softmax_monte_carlo(s, sample);
 }
 
-/// Equation: the average of each moment over estimates
+/// The average of estimates.
 inline ScoreMoments mean(const std::vector<ScoreMoments>& estimates) {
   ScoreMoments sum = estimates.front();
   for (std::size_t i = 1; i < estimates.size(); ++i) {

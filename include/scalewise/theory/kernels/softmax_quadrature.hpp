@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <vector>
 
 #include "scalewise/theory/kernels/oscillator.hpp"
@@ -46,11 +47,16 @@ class SoftmaxGrid {
     }
   }
 
-  /// How many numbers one row of an input needs.
+  /// How many numbers are held at once for inputs of so many tokens.
   double size(Index tokens) const {
-    auto result = static_cast<double>(softmax_functions(tokens));
-    for (const Oscillator& axis : axes_) result *= static_cast<double>(axis.nodes.size());
-    return result;
+    double nodes = 1;
+    double coefficients = 1;
+    for (std::size_t i = 0; i < axes_.size(); ++i) {
+      nodes *= static_cast<double>(axes_[i].nodes.size());
+      coefficients *= static_cast<double>(kept_[i]);
+    }
+    return static_cast<double>(softmax_functions(tokens)) *
+           (2 * nodes + static_cast<double>(tokens + 1) * coefficients);
   }
 
   /// Coefficients of all functions of one row with scores deviation · factor · ξ.
@@ -134,47 +140,48 @@ double contract_slopes(const Products& products, const Matrix& x, const Matrix& 
 ///           in pairs, so that a sum over tensor grids for u and for v replaces one over the grid for
 ///           both
 /// Source:   Mehler's formula in each direction, see detail::Oscillator.
-/// Accuracy: 1e-11 of the largest contracted entry; 1e-7 where only the coarser rule is affordable.
+/// Accuracy: 1e-11 of the largest contracted entry for up to 4 tokens, 1e-7 for more; less, down to
+///           1e-5, for scores so wide that this is not affordable.
 /// Throws:   InvalidInput for an indefinite kernel.
 class SoftmaxQuadrature {
  public:
   explicit SoftmaxQuadrature(const ScoreKernels& kernels)
       : s(kernels),
-        basis(detail::score_basis(s.own_left, s.own_right, s.a)),
-        grid(rule(fine_decay)) {
-    if (!affordable()) grid = rule(coarse_decay);
+        itself(&s.own_left == &s.own_right),
+        basis(itself ? detail::score_basis(s.own_left)
+                     : detail::score_basis(s.own_left, s.own_right, s.a)),
+        grid(rule(first_decay())) {
+    for (double decay = first_decay() - 5; !affordable() && decay > 15; decay -= 5) {
+      grid = rule(decay);
+    }
   }
 
-  /// Whether the coefficients of all rows of an input fit into 128 MiB.
-  bool affordable() const {
-    const Index tokens = std::max(s.a.rows(), s.a.cols());
-    return grid.size(tokens) * static_cast<double>(tokens) <= 0x1p24;
-  }
+  /// Whether all that is held at once fits into 512 MiB.
+  bool affordable() const { return grid.size(std::max(s.a.rows(), s.a.cols())) <= 0x1p26; }
 
   ScoreMoments moments() const {
     const Index rows = s.a.rows();
     const Index columns = s.a.cols();
     std::vector<Matrix> left;
-    std::vector<Matrix> right;
     for (Index a = 0; a < rows; ++a) {
       left.push_back(
           grid.coefficients(basis.left, std::sqrt(s.variance * s.own_left(a, a)), s.keys(a, rows)));
     }
-    for (Index b = 0; b < columns; ++b) {
-      right.push_back(grid.coefficients(basis.right, std::sqrt(s.variance * s.own_right(b, b)),
-                                        s.keys(b, columns)));
-    }
     ScoreMoments m(rows, columns);
-    for (Index a = 0; a < rows; ++a) {
-      for (Index b = 0; b < columns; ++b) {
+    Matrix right;
+    for (Index b = 0; b < columns; ++b) {
+      if (!itself) {
+        right = grid.coefficients(basis.right, std::sqrt(s.variance * s.own_right(b, b)),
+                                  s.keys(b, columns));
+      }
+      const Matrix& v = itself ? left[static_cast<std::size_t>(b)] : right;
+      for (Index a = 0; a < rows; ++a) {
         const double scale = std::sqrt(s.own_left(a, a) * s.own_right(b, b));
         const double correlation = scale > 0 ? std::clamp(s.a(a, b) / scale, -1.0, 1.0) : 0;
-        const Eigen::VectorXd w = grid.weights(correlation);
-        const Matrix& u = left[static_cast<std::size_t>(a)];
-        const Matrix& v = right[static_cast<std::size_t>(b)];
-        const Matrix values = u.topRows(rows) * w.asDiagonal() * v.topRows(columns).transpose();
-        const Matrix products = u.bottomRows(u.rows() - rows) * w.asDiagonal() *
-                                v.bottomRows(v.rows() - columns).transpose();
+        const Matrix u = left[static_cast<std::size_t>(a)] * grid.weights(correlation).asDiagonal();
+        const Matrix values = u.topRows(rows) * v.topRows(columns).transpose();
+        const Matrix products =
+            u.bottomRows(u.rows() - rows) * v.bottomRows(v.rows() - columns).transpose();
         m.value(a, b) = values.cwiseProduct(s.b).sum();
         m.value_ntk(a, b) = values.cwiseProduct(s.b_ntk).sum();
         m.slope(a, b) = detail::contract_slopes(products, s.b, s.a);
@@ -185,9 +192,9 @@ class SoftmaxQuadrature {
   }
 
  private:
-  // Products of four weights have poles of order four: some thousand times e^-decay.
-  static constexpr double fine_decay = 34;
-  static constexpr double coarse_decay = 24;
+  // The logarithm of 1/accuracy. Products of four weights have poles of order four, which cost some
+  // thousand times e^-decay.
+  double first_decay() const { return std::max(s.a.rows(), s.a.cols()) <= 4 ? 34 : 24; }
 
   detail::SoftmaxGrid rule(double decay) const {
     const Array left = detail::widths(s.own_left, basis.left, s.variance);
@@ -196,6 +203,7 @@ class SoftmaxQuadrature {
   }
 
   const ScoreKernels& s;
+  bool itself;  // x' is x
   detail::ScoreBasis basis;
   detail::SoftmaxGrid grid;
 };
