@@ -168,3 +168,25 @@ set(SCALEWISE_CHECK_HEADERS
   include/scalewise/check/two_widths.hpp
   include/scalewise/check/verdict.hpp
 )
+
+# Public headers of the kernels of infinite width; they need Eigen and nn/.
+set(SCALEWISE_KERNEL_HEADERS
+  include/scalewise/theory/kernels/angle.hpp
+  include/scalewise/theory/kernels/attention.hpp
+  include/scalewise/theory/kernels/dual.hpp
+  include/scalewise/theory/kernels/effective_scales.hpp
+  include/scalewise/theory/kernels/effective_theory.hpp
+  include/scalewise/theory/kernels/encodings.hpp
+  include/scalewise/theory/kernels/network.hpp
+  include/scalewise/theory/kernels/oscillator.hpp
+  include/scalewise/theory/kernels/pair_kernel.hpp
+  include/scalewise/theory/kernels/quasi_monte_carlo.hpp
+  include/scalewise/theory/kernels/readouts.hpp
+  include/scalewise/theory/kernels/score_basis.hpp
+  include/scalewise/theory/kernels/score_moments.hpp
+  include/scalewise/theory/kernels/softmax_moments.hpp
+  include/scalewise/theory/kernels/softmax_monte_carlo.hpp
+  include/scalewise/theory/kernels/softmax_quadrature.hpp
+  include/scalewise/theory/kernels/stacked_kernel.hpp
+  include/scalewise/theory/kernels/token_layers.hpp
+)

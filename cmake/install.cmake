@@ -10,7 +10,7 @@ install(TARGETS scalewise EXPORT scalewise_targets
 install(EXPORT scalewise_targets NAMESPACE scalewise::
   DESTINATION ${scalewise_config_dir} COMPONENT scalewise)
 
-foreach(component json nn check)
+foreach(component json nn check kernels)
   install(TARGETS scalewise_${component} EXPORT scalewise_${component}_targets
     FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT scalewise)
   install(EXPORT scalewise_${component}_targets NAMESPACE scalewise::

@@ -11,6 +11,7 @@
 namespace scalewise::golden {
 
 /// Each checks every case of its file. Returns: how many cases there are.
+long check_kernels(const nlohmann::json& file, Tally& tally);
 long check_rules(const nlohmann::json& file, Tally& tally);
 long check_signal_propagation(const nlohmann::json& file, Tally& tally);
 

@@ -25,6 +25,7 @@ struct File {
 };
 
 constexpr File files[] = {
+    {"kernels.json", golden::check_kernels},
     {"rules.json", golden::check_rules},
     {"signal_propagation.json", golden::check_signal_propagation},
 };

@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <Eigen/Core>
+
+namespace scalewise::kernels::detail {
+
+/// A piece of a row on the stack, for arithmetic without branches that compilers can vectorize.
+inline constexpr Eigen::Index piece = 64;
+using Piece = Eigen::Array<double, 1, Eigen::Dynamic, Eigen::RowMajor, 1, piece>;
+
+/// Correlations that differ from ±1 by no more than rounding are ±1: the angle between two tokens
+/// that coincide is zero, not the root of a rounding error.
+inline constexpr double coincident = 8 * 0x1p-52;
+
+/// Arc sine and cosine of an angle whose sine is x.
+/// Equation: angle = asin(x), sine_of_arccos = √(1-x²), by t = acos|x| = 4 atan(√u / (1+√(1-u))),
+///           u = (1-|x|)/2
+/// Accuracy: absolute 5e-16 for |x| <= 1; atan by its interpolating polynomial of degree 11 in the
+///           square of its argument, 1.3e-18. Larger |x| are taken as 1.
+inline void arcsine(const Piece& x, Piece& angle, Piece& sine_of_arccos) {
+  const Piece bounded = x.max(-1.0).min(1.0);
+  // 0 within rounding of ±1, unchanged beyond: a step that is 0 or 1 without a branch.
+  Piece u = (1 - bounded.abs()) * 0.5;
+  u *= ((u - coincident / 2) * 0x1p200).max(0.0).min(1.0);
+  const Piece sine = u.sqrt();  // of t/2
+  const Piece cosine = (1 - u).sqrt();
+  sine_of_arccos = 2 * sine * cosine;
+  const Piece z = sine / (1 + cosine);  // tan(t/4)
+  const Piece w = z * z;
+  // clang-format off
+  const Piece t = 4 * z * (0.99999999999999999874 + w * (-0.33333333333333120948 +
+      w * (0.19999999999940837328 + w * (-0.14285714279244968487 + w * (0.11111110744657099602 +
+      w * (-0.090908968014728134434 + w * (0.07692045194461481467 + w * (-0.06662950246036791267 +
+      w * (0.058468667522751389837 + w * (-0.050350497953124393166 + w * (0.037963903161110833033 +
+      w * -0.017803896394812563193)))))))))));
+  // clang-format on
+  constexpr double quarter_turn = 1.5707963267948966;
+  angle = (bounded * 0x1p1000).max(-1.0).min(1.0) * (quarter_turn - t);
+}
+
+}  // namespace scalewise::kernels::detail

@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "scalewise/theory/kernels/attention.hpp"
+#include "scalewise/theory/kernels/readouts.hpp"
+#include "scalewise/theory/kernels/token_layers.hpp"
+
+namespace scalewise::kernels {
+
+/// Any layer. Each has a type Own of what it needs to know of an input by itself, a function
+/// prepare(own kernel) that computes it, once per input, and a function map(pair, Own of x, Own of
+/// x') that turns the kernels of a pair that enter the layer into those that leave it.
+using Layer = std::variant<Dense, Activation, LayerNorm, Attention, ResidualAttention, Flatten,
+                           GlobalAveragePool>;
+
+namespace detail {
+
+template <class>
+struct OwnOf;
+template <class... Layers>
+struct OwnOf<std::variant<Layers...>> {
+  using type = std::variant<typename Layers::Own...>;
+};
+/// The Own of any layer, at the layer's index: several layers may have the same.
+using AnyOwn = OwnOf<Layer>::type;
+
+template <std::size_t i = 0>
+AnyOwn prepare(const Layer& layer, const PairKernel& own) {
+  if constexpr (i < std::variant_size_v<Layer>) {
+    if (layer.index() != i) return prepare<i + 1>(layer, own);
+    return AnyOwn(std::in_place_index<i>, std::get_if<i>(&layer)->prepare(own));
+  } else {
+    return {};
+  }
+}
+
+template <std::size_t i = 0>
+void map(const Layer& layer, PairKernel& pair, const AnyOwn& left, const AnyOwn& right) {
+  if constexpr (i < std::variant_size_v<Layer>) {
+    if (layer.index() != i) return map<i + 1>(layer, pair, left, right);
+    std::get_if<i>(&layer)->map(pair, *std::get_if<i>(&left), *std::get_if<i>(&right));
+  }
+}
+
+}  // namespace detail
+
+/// One input on its way through a network: its features and what every layer needs of it.
+struct PreparedInput {
+  Matrix features;  // (T, n₀)
+  std::vector<detail::AnyOwn> own;
+  PairKernel last;  // the input's kernel with itself behind the last layer
+};
+
+/// The kernels of a stack of layers, input by input and pair by pair.
+class Network {
+ public:
+  explicit Network(std::vector<Layer> layers) : layers_(std::move(layers)) {}
+
+  const std::vector<Layer>& layers() const { return layers_; }
+
+  /// Shapes:   features (T, n₀)
+  /// Throws:   InvalidInput for an empty input, one that is not finite, or settings of a layer that
+  ///           do not hold for it.
+  PreparedInput prepare(Matrix features) const {
+    PreparedInput input{std::move(features), {}, {}};
+    input_kernel(input.features, input.features, input.last);
+    for (const Layer& layer : layers_) {
+      input.own.push_back(detail::prepare(layer, input.last));
+      detail::map(layer, input.last, input.own.back(), input.own.back());
+    }
+    return input;
+  }
+
+  /// The kernels between two inputs behind the last layer.
+  /// Shapes:   pair (T, T'), or (1, 1) behind a readout
+  /// Requires: both inputs were prepared by this network.
+  void pair(const PreparedInput& left, const PreparedInput& right, PairKernel& pair) const {
+    input_kernel(left.features, right.features, pair);
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      detail::map(layers_[l], pair, left.own[l], right.own[l]);
+    }
+  }
+
+ private:
+  std::vector<Layer> layers_;
+};
+
+}  // namespace scalewise::kernels
