@@ -155,6 +155,7 @@ set(SCALEWISE_KERNEL_HEADERS
   include/scalewise/theory/kernels/pair_kernel.hpp
   include/scalewise/theory/kernels/quasi_monte_carlo.hpp
   include/scalewise/theory/kernels/readouts.hpp
+  include/scalewise/theory/kernels/relu_piece.hpp
   include/scalewise/theory/kernels/score_basis.hpp
   include/scalewise/theory/kernels/score_moments.hpp
   include/scalewise/theory/kernels/softmax_moments.hpp
