@@ -74,12 +74,14 @@ kernels::Layer attention_of(const std::string& name) {
   return attention;
 }
 
-/// Dense and ReLU, `depth` times attention and ReLU, flatten, dense; variances as in the paper.
+/// Dense and ReLU, `depth` times attention and ReLU, flatten, dense; variances as in the paper. What
+/// enters residual attention leaves it too and has to be normal for the next ReLU: a dense layer first.
 std::vector<kernels::Layer> layers_of(const Settings& s) {
   const kernels::Dense dense{std::sqrt(1.7562), std::sqrt(0.1841)};
   const kernels::Activation relu{kernels::Function::relu};
   std::vector<kernels::Layer> layers{dense, relu};
   for (long i = 0; i < s.depth; ++i) {
+    if (s.attention == "residual") layers.emplace_back(dense);
     layers.push_back(attention_of(s.attention));
     layers.emplace_back(relu);
   }

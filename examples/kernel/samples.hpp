@@ -62,18 +62,20 @@ inline Samples digits(const SampleSettings& s) {
   return all;
 }
 
-/// Passages of whole sentences, from 25 words on and cut at 50, of one chapter each. A word is a
-/// normal vector of its own, in lower case.
+/// Passages of whole sentences, from 25 words on and cut at 50, of one chapter each; six chapters in a
+/// row are a class. A word is a normal vector of its own, in lower case.
 inline Samples chapters(const SampleSettings& s) {
   constexpr std::size_t least = 25;
   constexpr std::size_t most = 50;
+  constexpr int chapters_of_class = 6;
   constexpr kernels::Index features = 64;
   const std::string text = read_file(s.folder + "/austen_persuasion.txt", std::size_t{1} << 26U);
   Samples all;
   all.longest = most;
+  int chapter = 0;  // from 1; the title page is none
   std::vector<std::string> words;
   const auto flush = [&] {
-    if (words.size() >= least && all.classes > 0) {
+    if (words.size() >= least && chapter > 0) {
       words.resize(std::min(words.size(), most));
       kernels::Matrix tokens(static_cast<kernels::Index>(words.size()), features);
       for (kernels::Index t = 0; t < tokens.rows(); ++t) {
@@ -81,7 +83,7 @@ inline Samples chapters(const SampleSettings& s) {
         for (kernels::Index c = 0; c < features; ++c) tokens(t, c) = stream.normal();
       }
       all.inputs.push_back(std::move(tokens));
-      all.labels.push_back(all.classes - 1);
+      all.labels.push_back((chapter - 1) / chapters_of_class);
     }
     words.clear();
   };
@@ -90,7 +92,7 @@ inline Samples chapters(const SampleSettings& s) {
     const char c = i < text.size() ? text[i] : ' ';
     if (text.compare(i, 9, "\nChapter ") == 0) {
       flush();
-      ++all.classes;
+      ++chapter;
       i = text.find('\n', i + 1);  // its heading
       word.clear();
     } else if (std::isalpha(static_cast<unsigned char>(c)) != 0) {
@@ -102,6 +104,7 @@ inline Samples chapters(const SampleSettings& s) {
     }
   }
   flush();
+  all.classes = (chapter + chapters_of_class - 1) / chapters_of_class;
   return all;
 }
 
