@@ -177,16 +177,27 @@ set(SCALEWISE_KERNEL_HEADERS
   include/scalewise/theory/kernels/effective_scales.hpp
   include/scalewise/theory/kernels/effective_theory.hpp
   include/scalewise/theory/kernels/encodings.hpp
+  include/scalewise/theory/kernels/finite_attention.hpp
+  include/scalewise/theory/kernels/finite_layer.hpp
+  include/scalewise/theory/kernels/finite_network.hpp
+  include/scalewise/theory/kernels/gram.hpp
   include/scalewise/theory/kernels/network.hpp
+  include/scalewise/theory/kernels/network_gram.hpp
   include/scalewise/theory/kernels/oscillator.hpp
   include/scalewise/theory/kernels/pair_kernel.hpp
   include/scalewise/theory/kernels/quasi_monte_carlo.hpp
   include/scalewise/theory/kernels/readouts.hpp
+  include/scalewise/theory/kernels/regression.hpp
+  include/scalewise/theory/kernels/relu_piece.hpp
   include/scalewise/theory/kernels/score_basis.hpp
   include/scalewise/theory/kernels/score_moments.hpp
+  include/scalewise/theory/kernels/shallow_encoder.hpp
+  include/scalewise/theory/kernels/shallow_kernel.hpp
+  include/scalewise/theory/kernels/shallow_scales.hpp
   include/scalewise/theory/kernels/softmax_moments.hpp
   include/scalewise/theory/kernels/softmax_monte_carlo.hpp
   include/scalewise/theory/kernels/softmax_quadrature.hpp
   include/scalewise/theory/kernels/stacked_kernel.hpp
+  include/scalewise/theory/kernels/stored_gram.hpp
   include/scalewise/theory/kernels/token_layers.hpp
 )

@@ -213,7 +213,7 @@ Report run(Options o) {
   m.causal = !o.bidirectional;
   experiment::check(o.shared);
   train::use_threads(m.threads);
-  make_folder(o.shared);
+  make_folder(o.shared.out);
   Subject subject = subject_of(m);
   const theory::Conditions c = conditions_of(o, subject.tokens);
   if (o.input_correlation > 1 || (o.input_correlation < 0 && o.input_correlation != -1)) {
@@ -385,7 +385,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
     const Report report = run(o);
-    return publish(report, o.shared);
+    return publish(report, o.shared.format, o.shared.out);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   } catch (const std::exception& error) {

@@ -11,6 +11,17 @@
 
 namespace scalewise::experiment {
 
+namespace {
+
+std::vector<std::pair<std::string, Setting>> settings_of(const Experiment& e) {
+  return {{"rule", e.model.rule}, {"set", e.model.set},     {"optimizer", e.model.optimizer},
+          {"rate", e.model.rate}, {"axis", e.axis},         {"sizes", e.sizes},
+          {"seeds", e.seeds},     {"steps", e.model.steps}, {"batch", e.model.batch},
+          {"seq", e.model.seq}};
+}
+
+}  // namespace
+
 int run_program(int argc, char** argv, const std::string& name, const std::string& about,
                 Experiment defaults, const std::vector<OwnOption>& own,
                 const std::function<Report(const Experiment&)>& run) {
@@ -25,8 +36,10 @@ int run_program(int argc, char** argv, const std::string& name, const std::strin
     app.parse(argc, argv);
     check(defaults);
     train::use_threads(defaults.model.threads);
-    make_folder(defaults);  // before anything takes long
-    return publish(run(defaults), defaults);
+    make_folder(defaults.out);  // before anything takes long
+    Report report = run(defaults);
+    report.settings = settings_of(defaults);
+    return publish(report, defaults.format, defaults.out);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   } catch (const std::bad_alloc&) {

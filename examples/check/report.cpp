@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "check/experiment.hpp"
 #include "scalewise/check/figure.hpp"
 #include "scalewise/io/file.hpp"
 #include "scalewise/io/table.hpp"
@@ -26,7 +25,7 @@ std::string text_of(const Value& cell, TableFormat format) {
   const double number = std::get<double>(cell);
   const bool people = format == TableFormat::text;
   if (!std::isfinite(number)) return people ? "-" : "";
-  if (!people) return train::text_of(number);
+  if (!people) return check::detail::decimal(number);
   char text[32];
   std::snprintf(text, sizeof(text), "%.4g", number);
   return text;
@@ -52,17 +51,13 @@ nlohmann::ordered_json json_of(const Row& row) {
   return object;
 }
 
-nlohmann::ordered_json settings_of(const Experiment& e) {
-  return {{"rule", e.model.rule}, {"set", e.model.set},     {"optimizer", e.model.optimizer},
-          {"rate", e.model.rate}, {"axis", e.axis},         {"sizes", e.sizes},
-          {"seeds", e.seeds},     {"steps", e.model.steps}, {"batch", e.model.batch},
-          {"seq", e.model.seq}};
-}
-
 /// What is not finite becomes null.
-nlohmann::ordered_json json_of(const Report& report, const Experiment& e) {
+nlohmann::ordered_json json_of(const Report& report) {
   nlohmann::ordered_json json{{"schema", "scalewise." + report.program + "/1"}};
-  json["settings"] = report.settings.empty() ? settings_of(e) : json_of(report.settings);
+  auto& settings = json["settings"] = nlohmann::ordered_json::object();
+  for (const auto& [name, setting] : report.settings) {
+    std::visit([&, key = name](const auto& value) { settings[key] = value; }, setting);
+  }
   for (const Section& section : report.sections) {
     if (!section.in_file) continue;
     auto& rows = json[section.name] = nlohmann::ordered_json::array();
@@ -75,20 +70,20 @@ nlohmann::ordered_json json_of(const Report& report, const Experiment& e) {
 
 }  // namespace
 
-void make_folder(const Experiment& e) {
-  if (e.out.empty()) return;
+void make_folder(const std::string& out) {
+  if (out.empty()) return;
   std::error_code error;
-  std::filesystem::create_directories(e.out, error);
-  if (!std::filesystem::is_directory(e.out)) {
-    throw InvalidInput("--out", e.out, "a folder that can be made");
+  std::filesystem::create_directories(out, error);
+  if (!std::filesystem::is_directory(out)) {
+    throw InvalidInput("--out", out, "a folder that can be made");
   }
 }
 
-int publish(const Report& report, const Experiment& e) {
-  const std::string json = json_of(report, e).dump(1) + "\n";
+int publish(const Report& report, const std::string& format, const std::string& out) {
+  const std::string json = json_of(report).dump(1) + "\n";
   std::string figures;
-  if (!e.out.empty()) {
-    const std::string stem = (std::filesystem::path(e.out) / report.program).string();
+  if (!out.empty()) {
+    const std::string stem = (std::filesystem::path(out) / report.program).string();
     write_file(stem + ".json", json);
     for (const Section& section : report.sections) {
       if (!section.in_file) continue;
@@ -96,7 +91,7 @@ int publish(const Report& report, const Experiment& e) {
     }
     figures = check::write_figure(report.figure, stem);
   }
-  if (e.format == "json") {
+  if (format == "json") {
     std::cout << json;
   } else {
     for (const Section& section : report.sections) {

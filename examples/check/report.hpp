@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // What a program that checks a rule hands over: rows of numbers as text, CSV and JSON, and a
-// picture. Library check_reference.
+// picture. Library report.
 #pragma once
 
 #include <string>
@@ -16,8 +16,6 @@
 
 namespace scalewise::experiment {
 
-struct Experiment;
-
 using Value = std::variant<std::string, long, double>;
 using Row =
     std::vector<std::pair<std::string, Value>>;  // all rows of a section have the same names
@@ -30,13 +28,16 @@ struct Section {
   bool in_file = true;
 };
 
+using Setting =
+    std::variant<std::string, long, double, std::vector<long>, std::vector<std::string>>;
+
 struct Report {
   std::string program;
+  std::vector<std::pair<std::string, Setting>> settings = {};
   std::vector<Section> sections = {};
   check::Figure figure = {};
   check::Verdict verdict = check::Verdict::pass;
   std::string reason = {};  // what the verdict rests on
-  Row settings = {};        // empty: those of the experiment
 };
 
 /// Adds a mean as `name` and its standard error as `name_se`.
@@ -45,12 +46,12 @@ inline void put(Row& row, const std::string& name, const check::Estimate& e) {
   row.emplace_back(name + "_se", e.standard_error);
 }
 
-/// Makes the folder of --out where it is not there.
+/// Makes the folder of --out where it is not there; empty: there is none.
 /// Throws:   InvalidInput when it cannot be made.
-void make_folder(const Experiment& e);
+void make_folder(const std::string& out);
 
-/// Prints a report as --format says, writes its files to the folder of --out, and returns the exit
-/// code.
-int publish(const Report& report, const Experiment& e);
+/// Prints a report as `format` says (table or json), writes its files to the folder `out`, unless
+/// empty, and returns the exit code.
+int publish(const Report& report, const std::string& format, const std::string& out);
 
 }  // namespace scalewise::experiment

@@ -80,8 +80,9 @@ class Network {
   /// The kernels between two inputs behind the last layer.
   /// Shapes:   pair (T, T'), or (1, 1) behind a readout
   /// Requires: both inputs were prepared by this network.
+  /// Throws:   InvalidInput for inputs of different features, or that a layer cannot compare.
   void pair(const PreparedInput& left, const PreparedInput& right, PairKernel& pair) const {
-    input_kernel(left.features, right.features, pair);
+    detail::input_product(left.features, right.features, pair);  // prepare() has checked them
     for (std::size_t l = 0; l < layers_.size(); ++l) {
       detail::map(layers_[l], pair, left.own[l], right.own[l]);
     }

@@ -63,6 +63,18 @@ inline Array variances(const PairKernel& own) {
   return k.diagonal().array();
 }
 
+inline void input_product(const Matrix& left, const Matrix& right, PairKernel& pair) {
+  if (left.cols() != right.cols()) {
+    throw InvalidInput("input features",
+                       std::to_string(left.cols()) + " and " + std::to_string(right.cols()),
+                       "as many in every input");
+  }
+  auto k = pair.nngp.shape(left.rows(), right.rows());
+  k.noalias() = left * right.transpose();
+  k /= static_cast<double>(left.cols());
+  pair.ntk.shape(left.rows(), right.rows()).setZero();
+}
+
 }  // namespace detail
 
 /// The kernel of raw inputs.
@@ -74,16 +86,9 @@ inline void input_kernel(const Matrix& left, const Matrix& right, PairKernel& pa
   if (left.size() == 0 || right.size() == 0) {
     throw InvalidInput("input", "empty", "at least one token with at least one feature");
   }
-  if (left.cols() != right.cols()) {
-    throw InvalidInput("input features",
-                       std::to_string(left.cols()) + " and " + std::to_string(right.cols()),
-                       "as many in every input");
-  }
   detail::require_finite(left, "input");
   detail::require_finite(right, "input");
-  auto k = pair.nngp.shape(left.rows(), right.rows());
-  k.noalias() = left * right.transpose() / static_cast<double>(left.cols());
-  pair.ntk.shape(left.rows(), right.rows()).setZero();
+  detail::input_product(left, right, pair);
 }
 
 }  // namespace scalewise::kernels

@@ -8,6 +8,7 @@
 
 #include "scalewise/theory/kernels/dual.hpp"
 #include "scalewise/theory/kernels/pair_kernel.hpp"
+#include "scalewise/theory/kernels/relu_piece.hpp"
 
 namespace scalewise::kernels {
 
@@ -50,6 +51,9 @@ struct Activation {
   }
 
   void map(PairKernel& pair, const Own& left, const Own& right) const {
+    if (function == Function::relu) {
+      return detail::relu_pair(pair.nngp.view(), pair.ntk.view(), left, right);
+    }
     auto k = pair.nngp.view();
     auto theta = pair.ntk.view();
     detail::Piece value;

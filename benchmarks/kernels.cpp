@@ -1,0 +1,285 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// kernels: time of the Gram matrices of digit images under a Struct attention kernel behind dense
+// layers, beside the same in numpy. Writes JSON; docs/benchmarks.md explains it.
+// Exit code: 0 done, 1 the two sides do not agree, 2 wrong arguments or a run that failed.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iomanip>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "child_process.hpp"
+#include "kernel/windows.hpp"
+#include "machine.hpp"
+#include "scalewise/data/digits.hpp"
+#include "scalewise/theory/kernels/network_gram.hpp"
+#include "summary.hpp"
+#include "train/threads.hpp"
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::benchmark;
+using nlohmann::ordered_json;
+
+struct Settings {
+  std::string digits = SCALEWISE_BENCHMARK_DIR "/../examples/data/digits.csv";
+  long images = 1000;
+  std::vector<long> strides{2};
+  std::vector<long> depths{8};
+  long rounds = 5;
+  int threads = 0;
+  std::string python;  // empty: the first with numpy
+  bool no_numpy = false;
+};
+
+/// As in kernels_numpy.py.
+kernels::Network network_of(long depth, kernels::Index side) {
+  const double sigma_w = std::sqrt(1.7562);
+  const double sigma_b = std::sqrt(0.1841);
+  std::vector<kernels::Layer> layers;
+  for (long i = 0; i < depth; ++i) {
+    layers.emplace_back(kernels::Dense{sigma_w, sigma_b});
+    layers.emplace_back(kernels::Activation{kernels::Function::relu});
+  }
+  kernels::Attention attention;
+  attention.encodings.kind = kernels::Encodings::Kind::image;
+  attention.encodings.height = attention.encodings.width = side;
+  attention.encodings.alpha = 0.75;
+  attention.encodings.phi = 5;
+  layers.emplace_back(attention);
+  layers.emplace_back(kernels::LayerNorm{});
+  layers.emplace_back(kernels::Flatten{});
+  layers.emplace_back(kernels::Dense{sigma_w, sigma_b});
+  return kernels::Network(layers);
+}
+
+std::vector<kernels::Matrix> inputs_of(const Settings& s, long stride) {
+  const data::Images images = data::read_digits(s.digits);
+  if (s.images > images.size()) {
+    throw InvalidInput("--images", std::to_string(s.images),
+                       "at most " + std::to_string(images.size()));
+  }
+  const auto pixels = static_cast<std::size_t>(images.side * images.side);
+  std::vector<kernels::Matrix> inputs;
+  for (long i = 0; i < s.images; ++i) {
+    inputs.push_back(
+        experiment::windows({images.pixels.row(i).data(), pixels}, images.side, stride));
+  }
+  return inputs;
+}
+
+/// The first of the usual interpreters that can import numpy.
+std::string find_numpy() {
+  for (const char* python : {"python3", "/usr/bin/python3"}) {
+    try {
+      ChildProcess trial({python, "-c", "try:\n import numpy\nexcept ImportError:\n exit(1)"});
+      if (trial.wait() == 0) return python;
+    } catch (const std::runtime_error&) {
+      continue;  // no such interpreter
+    }
+  }
+  throw std::runtime_error("no Python with numpy was found; give --python, or --no-numpy");
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Floating-point operations of one pair: T tokens, products of matrices as 2NKM. A dense layer is 4
+/// operations per pair of tokens, ReLU 67, counted in token_layers.hpp and relu_piece.hpp.
+double flop_per_pair(double tokens, double features, double depth) {
+  const double squares = tokens * tokens;
+  const double input = 2 * features * squares;
+  const double dense_and_relu = depth * (4 + 67) * squares;
+  const double attention = 8 * squares + 2 * 4 * tokens * squares;
+  return input + dense_and_relu + attention;
+}
+
+class Numpy {
+ public:
+  Numpy(const Settings& s, long stride, long depth, int processes)
+      : process_({s.python, SCALEWISE_BENCHMARK_DIR "/kernels_numpy.py", "--digits", s.digits,
+                  "--images", std::to_string(s.images), "--stride", std::to_string(stride),
+                  "--depth", std::to_string(depth), "--processes", std::to_string(processes)}) {
+    about_ = next();
+  }
+
+  const ordered_json& about() const { return about_; }
+  double run() { return ask("run").at("seconds").get<double>(); }
+
+  /// Both matrices, one behind the other.
+  std::vector<double> matrices(long images) {
+    const std::string path = (std::filesystem::temp_directory_path() /
+                              ("scalewise-kernels-" + std::to_string(::getpid())))
+                                 .string();
+    ask("write " + path);
+    std::vector<double> values(static_cast<std::size_t>(2 * images * images));
+    std::ifstream(path, std::ios::binary)
+        .read(reinterpret_cast<char*>(values.data()),
+              static_cast<std::streamsize>(values.size() * sizeof(double)));
+    std::filesystem::remove(path);
+    return values;
+  }
+
+ private:
+  ordered_json ask(const std::string& line) {
+    process_.write_line(line);
+    return next();
+  }
+  ordered_json next() {
+    const std::optional<std::string> line = process_.read_line();
+    if (!line) throw std::runtime_error("kernels_numpy.py has ended");
+    return ordered_json::parse(*line);
+  }
+
+  ChildProcess process_;
+  ordered_json about_;
+};
+
+double largest_difference(const kernels::GramMatrices& gram, const std::vector<double>& values) {
+  const auto n = gram.nngp.rows();
+  double largest = 0;
+  for (Eigen::Index i = 0; i < n * n; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const auto of = [&](const Eigen::MatrixXd& m, double theirs) {
+      const double ours = m(i / n, i % n);
+      largest = std::max(largest, std::abs(theirs - ours) / std::abs(ours));
+    };
+    of(gram.nngp, values[at]);
+    of(gram.ntk, values[static_cast<std::size_t>(n * n) + at]);
+  }
+  return largest;
+}
+
+/// One kernel, all sides in turn, forwards and backwards: ours, numpy in one process and numpy in a
+/// process per core.
+ordered_json measure(const Settings& s, long stride, long depth, int threads, bool& agree) {
+  const std::vector<kernels::Matrix> raw = inputs_of(s, stride);
+  const auto tokens = static_cast<double>(raw[0].rows());
+  const auto features = static_cast<double>(raw[0].cols());
+  const auto side = static_cast<kernels::Index>(std::lround(std::sqrt(tokens)));
+  std::vector<std::unique_ptr<Numpy>> numpy;
+  if (!s.no_numpy) {
+    numpy.push_back(std::make_unique<Numpy>(s, stride, depth, 1));
+    if (threads > 1) numpy.push_back(std::make_unique<Numpy>(s, stride, depth, threads));
+  }
+  kernels::GramMatrices gram;
+  const auto run = [&](std::size_t turn) {
+    if (turn > 0) return numpy[turn - 1]->run();
+    const auto start = std::chrono::steady_clock::now();
+    const kernels::Network network = network_of(depth, side);
+    const std::vector<kernels::PreparedInput> inputs = kernels::prepare(network, raw);
+    gram = kernels::gram(s.images, kernels::NetworkPairs(network, inputs));
+    return seconds_since(start);
+  };
+  std::vector<std::vector<double>> seconds(numpy.size() + 1), ratios(numpy.size());
+  for (long round = 0; round <= s.rounds; ++round) {
+    std::vector<double> now(seconds.size());
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      const std::size_t turn = round % 2 == 0 ? i : now.size() - 1 - i;
+      now[turn] = run(turn);
+    }
+    std::cerr << tokens << " tokens, depth " << depth << ", round " << round << " of " << s.rounds
+              << ": " << now[0] << " s";
+    for (std::size_t i = 1; i < now.size(); ++i) std::cerr << ", numpy " << now[i] << " s";
+    std::cerr << "\n";
+    if (round == 0) continue;  // warms up
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      seconds[i].push_back(now[i]);
+      if (i > 0) ratios[i - 1].push_back(now[i] / now[0]);
+    }
+  }
+
+  const double pairs = static_cast<double>(s.images) * static_cast<double>(s.images + 1) / 2;
+  const double flop = flop_per_pair(tokens, features, static_cast<double>(depth));
+  const double microseconds = median(seconds[0]) / pairs * 1e6 * threads;
+  ordered_json report{{"tokens", tokens},
+                      {"depth", depth},
+                      {"flop_per_pair", flop},
+                      {"scalewise",
+                       {{"seconds", summary(seconds[0])},
+                        {"core_microseconds_per_pair", microseconds},
+                        {"gflop_per_s_and_core", flop / microseconds / 1e3}}}};
+  auto& others = report["numpy"] = ordered_json::array();
+  for (std::size_t i = 0; i < numpy.size(); ++i) {
+    ordered_json other = numpy[i]->about();
+    other["seconds"] = summary(seconds[i + 1]);
+    other["times_as_fast"] = summary(ratios[i]);
+    const double difference = largest_difference(gram, numpy[i]->matrices(s.images));
+    other["largest_relative_difference"] = difference;
+    agree = agree && difference < 1e-7;  // of angles near zero, where arccos loses half its digits
+    others.push_back(other);
+  }
+  return report;
+}
+
+ordered_json build_report(int threads) {
+  return {{"flags", SCALEWISE_BENCHMARK_FLAGS},
+          {"simd", Eigen::SimdInstructionSetsInUse()},
+          {"threads", threads},
+          {"processor", cpu_model()},
+          {"load_average", load_average()},
+          {"thread_variables", thread_variables()}};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  Settings s;
+  CLI::App app{"Time of Gram matrices of infinite width beside numpy", "kernels"};
+  app.add_option("--digits", s.digits, "file of images")->capture_default_str();
+  app.add_option("--images", s.images)->capture_default_str()->check(CLI::Range(2, 100000));
+  app.add_option("--stride", s.strides, "of windows of pixels: 1, 2 and 4 make 64, 16 and 4 tokens")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--depth", s.depths, "dense layers")->delimiter(',')->capture_default_str();
+  app.add_option("--rounds", s.rounds)->capture_default_str()->check(CLI::Range(1, 1000));
+  app.add_option("--threads", s.threads, "0: all cores")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1024));
+  app.add_option("--python", s.python, "interpreter with numpy (empty: the first found)");
+  app.add_flag("--no-numpy", s.no_numpy, "ours alone");
+  try {
+    app.parse(argc, argv);
+    train::use_threads(s.threads);
+    if (!s.no_numpy && s.python.empty()) s.python = find_numpy();
+#ifdef _OPENMP
+    const int threads = omp_get_max_threads();
+#else
+    const int threads = 1;
+#endif
+    ordered_json report = build_report(threads);
+    report["images"] = s.images;
+    auto& results = report["results"] = ordered_json::array();
+    bool agree = true;
+    for (const long stride : s.strides) {
+      for (const long depth : s.depths) {
+        results.push_back(measure(s, stride, depth, threads, agree));
+      }
+    }
+    std::cout << std::setw(1) << report << "\n";
+    return agree ? 0 : 1;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const std::exception& error) {
+    std::cerr << "kernels: " << error.what() << "\n";
+    return 2;
+  }
+}

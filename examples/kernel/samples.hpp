@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Inputs with classes for kernels: images as windows of pixels, passages of a novel as words.
+#pragma once
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernel/program.hpp"
+#include "kernel/windows.hpp"
+#include "scalewise/data/digits.hpp"
+#include "scalewise/io/read_file.hpp"
+#include "scalewise/theory/kernels/pair_kernel.hpp"
+
+namespace scalewise::experiment {
+
+struct SampleSettings {
+  std::string data = "digits";
+  std::string folder;
+  long train = 1000;
+  long validation = 297;
+  long test = 0;  // all others
+  long seed = 1;
+  long stride = 2;  // of windows of pixels
+};
+
+/// Training, validation and test inputs, one behind the other.
+struct Samples {
+  std::vector<kernels::Matrix> inputs;
+  std::vector<int> labels;
+  int classes = 0;
+  kernels::Index train = 0;
+  kernels::Index validation = 0;
+  kernels::Index side = 0;     // of an image, in tokens; 0: no images
+  kernels::Index longest = 0;  // tokens
+  double chance = 0;           // part of the test inputs of the class that is the most frequent
+  std::string description;
+};
+
+namespace detail {
+
+inline Samples digits(const SampleSettings& s) {
+  const data::Images images = data::read_digits(s.folder + "/digits.csv");
+  if (s.stride < 1 || images.side % s.stride != 0) {
+    throw InvalidInput("--stride", std::to_string(s.stride),
+                       "a divisor of the images' side, " + std::to_string(images.side));
+  }
+  const auto pixels = static_cast<std::size_t>(images.side * images.side);
+  Samples all;
+  all.side = images.side / s.stride;
+  all.longest = all.side * all.side;
+  all.classes = 10;
+  for (kernels::Index i = 0; i < images.size(); ++i) {
+    all.inputs.push_back(windows({images.pixels.row(i).data(), pixels}, images.side, s.stride));
+  }
+  all.labels = images.labels;
+  return all;
+}
+
+/// Passages of whole sentences, from 25 words on and cut at 50, of one chapter each; six chapters in a
+/// row are a class. A word is a normal vector of its own, in lower case.
+inline Samples chapters(const SampleSettings& s) {
+  constexpr std::size_t least = 25;
+  constexpr std::size_t most = 50;
+  constexpr int chapters_of_class = 6;
+  constexpr kernels::Index features = 64;
+  const std::string text = read_file(s.folder + "/austen_persuasion.txt", std::size_t{1} << 26U);
+  Samples all;
+  all.longest = most;
+  int chapter = 0;  // from 1; the title page is none
+  std::vector<std::string> words;
+  const auto flush = [&] {
+    if (words.size() >= least && chapter > 0) {
+      words.resize(std::min(words.size(), most));
+      kernels::Matrix tokens(static_cast<kernels::Index>(words.size()), features);
+      for (kernels::Index t = 0; t < tokens.rows(); ++t) {
+        nn::Stream stream(1, words[static_cast<std::size_t>(t)]);
+        for (kernels::Index c = 0; c < features; ++c) tokens(t, c) = stream.normal();
+      }
+      all.inputs.push_back(std::move(tokens));
+      all.labels.push_back((chapter - 1) / chapters_of_class);
+    }
+    words.clear();
+  };
+  std::string word;
+  for (std::size_t i = 0; i <= text.size(); ++i) {
+    const char c = i < text.size() ? text[i] : ' ';
+    if (text.compare(i, 9, "\nChapter ") == 0) {
+      flush();
+      ++chapter;
+      i = text.find('\n', i + 1);  // its heading
+      word.clear();
+    } else if (std::isalpha(static_cast<unsigned char>(c)) != 0) {
+      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    } else {
+      if (!word.empty()) words.push_back(std::move(word));
+      word.clear();
+      if ((c == '.' || c == '?' || c == '!') && words.size() >= least) flush();
+    }
+  }
+  flush();
+  all.classes = (chapter + chapters_of_class - 1) / chapters_of_class;
+  return all;
+}
+
+}  // namespace detail
+
+/// Throws:   InvalidInput for other data, and more samples than there are.
+inline Samples read_samples(const SampleSettings& s) {
+  if (s.data != "digits" && s.data != "chapters") {
+    throw InvalidInput("--data", printable(s.data), "digits or chapters");
+  }
+  const Samples all = s.data == "digits" ? detail::digits(s) : detail::chapters(s);
+  const auto count = static_cast<long>(all.inputs.size());
+  require_between("--train", s.train, 1, count - 2);
+  require_between("--validation", s.validation, 1, count - 1 - s.train);
+  require_between("--test", s.test, 0, count - s.train - s.validation);
+  const long tests = s.test > 0 ? s.test : count - s.train - s.validation;
+  require_between("--split-seed", s.seed, 0, 1'000'000'000);
+
+  std::vector<std::size_t> order(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  nn::Stream stream(static_cast<std::uint64_t>(s.seed), "split");
+  for (std::size_t i = order.size() - 1; i > 0; --i)
+    std::swap(order[i], order[stream.bits() % (i + 1)]);
+  Samples chosen = all;
+  chosen.inputs.clear();
+  chosen.labels.clear();
+  chosen.train = s.train;
+  chosen.validation = s.validation;
+  std::map<int, long> of_class;
+  for (long i = 0; i < s.train + s.validation + tests; ++i) {
+    const std::size_t from = order[static_cast<std::size_t>(i)];
+    chosen.inputs.push_back(all.inputs[from]);
+    chosen.labels.push_back(all.labels[from]);
+    if (i >= s.train + s.validation) ++of_class[all.labels[from]];
+  }
+  for (const auto& [label, of] : of_class) {
+    chosen.chance = std::max(chosen.chance, static_cast<double>(of) / static_cast<double>(tests));
+  }
+  chosen.description = s.data + ": " + std::to_string(s.train) + " training, " +
+                       std::to_string(s.validation) + " validation and " + std::to_string(tests) +
+                       " test inputs, " + std::to_string(all.classes) + " classes, split " +
+                       std::to_string(s.seed);
+  return chosen;
+}
+
+}  // namespace scalewise::experiment

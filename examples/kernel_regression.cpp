@@ -1,0 +1,215 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// kernel_regression: classes of images or of passages of a text by regression with the kernels of
+// networks of infinite width: FLATTEN, GAP, STRUCT and RESIDUAL beside each other.
+//
+//   kernel_regression --data digits --out results
+//   kernel_regression --data chapters --kernels gap,struct
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernel/program.hpp"
+#include "kernel/samples.hpp"
+#include "scalewise/core/print.hpp"
+#include "scalewise/theory/kernels/network_gram.hpp"
+#include "scalewise/theory/kernels/regression.hpp"
+#include "scalewise/theory/kernels/stored_gram.hpp"
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::experiment;
+using kernels::Index;
+
+struct Settings {
+  SampleSettings samples;
+  std::vector<std::string> kernels{"flatten", "gap", "struct", "residual"};
+  long depth = 2;
+  double weight_variance = 1.7562;
+  double bias_variance = 0.1841;
+  double alpha = 0.5;
+  double phi = 20;
+  double rho = 1;
+  double sigma_qk = 2;
+  std::string store;
+};
+
+void check_settings(const Settings& s) {
+  if (s.kernels.empty()) throw InvalidInput("--kernels", "none", "at least one");
+  for (const std::string& kernel : s.kernels) {
+    if (kernel != "flatten" && kernel != "gap" && kernel != "struct" && kernel != "residual") {
+      throw InvalidInput("--kernels", printable(kernel), "flatten, gap, struct or residual");
+    }
+  }
+  require_between("--depth", s.depth, 0, 1000);
+}
+
+/// `depth` dense layers with ReLU, then what the kernel is named after, then a dense layer.
+kernels::Network network_of(const Settings& s, const std::string& kernel, const Samples& samples) {
+  const double sigma_w = std::sqrt(s.weight_variance);
+  const double sigma_b = std::sqrt(s.bias_variance);
+  std::vector<kernels::Layer> layers;
+  for (long i = 0; i < s.depth; ++i) {
+    layers.emplace_back(kernels::Dense{sigma_w, sigma_b});
+    layers.emplace_back(kernels::Activation{kernels::Function::relu});
+  }
+  kernels::Encodings encodings;
+  encodings.kind =
+      samples.side > 0 ? kernels::Encodings::Kind::image : kernels::Encodings::Kind::string;
+  encodings.height = encodings.width = samples.side;
+  encodings.alpha = s.alpha;
+  encodings.rho = s.rho;
+  encodings.phi = s.phi;
+  if (kernel == "struct") {
+    kernels::Attention attention;
+    attention.sigma_q = s.sigma_qk;
+    attention.encodings = encodings;
+    attention.encodings.in_values = samples.side > 0;
+    layers.emplace_back(attention);
+  }
+  if (kernel == "residual") layers.emplace_back(kernels::ResidualAttention{encodings});
+  // The attention kernels normalize and, between tokens mixed by position, read every position.
+  const bool attends = kernel == "struct" || kernel == "residual";
+  if (attends) layers.emplace_back(kernels::LayerNorm{});
+  if (kernel == "flatten" || (attends && samples.side > 0)) {
+    layers.emplace_back(kernels::Flatten{samples.side > 0 ? 0 : samples.longest});
+  } else {
+    layers.emplace_back(kernels::GlobalAveragePool{});
+  }
+  layers.emplace_back(kernels::Dense{sigma_w, sigma_b});
+  return kernels::Network(std::move(layers));
+}
+
+/// Kernels among all inputs: training, validation and test, one behind the other.
+kernels::GramMatrices gram_of(const Settings& s, const std::string& name, const Samples& samples) {
+  const kernels::Network network = network_of(s, name, samples);
+  const std::vector<kernels::PreparedInput> inputs = kernels::prepare(network, samples.inputs);
+  const auto n = static_cast<Index>(inputs.size());
+  const kernels::NetworkPairs pairs(network, inputs);
+  Work work(name + ", pairs", static_cast<long>(n * (n + 1) / 2));
+  if (s.store.empty()) {
+    kernels::GramMatrices gram =
+        kernels::gram(n, pairs, [&](long done, long) { return work.report(done); });
+    if (gram.nngp.size() == 0) throw Interrupted{};
+    return gram;
+  }
+  std::string settings = name + ", " + samples.description;
+  for (const double x : {static_cast<double>(s.depth), s.weight_variance, s.bias_variance, s.alpha,
+                         s.phi, s.rho, s.sigma_qk}) {
+    settings += ", " + number_text(x);
+  }
+  kernels::StoredGram stored(s.store + "/" + name, n, settings);
+  if (!stored.compute(pairs, [&](long done, long) { return work.report(done); })) {
+    throw Interrupted{};
+  }
+  return stored.load();
+}
+
+/// Regularizers times the mean diagonal: 1e-7, 1e-6, … 1.
+std::vector<kernels::Regularizer> candidates() {
+  std::vector<kernels::Regularizer> all;
+  for (int power = -7; power <= 0; ++power) all.push_back({std::pow(10.0, power)});
+  return all;
+}
+
+struct Result {
+  kernels::ChosenRegularizer chosen;
+  double test = 0;
+};
+
+/// The regularizer from the validation inputs, the accuracy from the test inputs.
+Result classify(const Eigen::MatrixXd& gram, const Samples& samples) {
+  const Index n = samples.train;
+  const Index v = samples.validation;
+  const Index m = gram.rows() - n - v;
+  const std::span<const int> labels(samples.labels);
+  const Eigen::MatrixXd targets =
+      kernels::class_targets(labels.first(static_cast<std::size_t>(n)), samples.classes);
+  const Eigen::MatrixXd train = gram.topLeftCorner(n, n);
+  const auto all = candidates();
+  Result result;
+  result.chosen = kernels::choose_regularizer(
+      train, gram.block(0, n, n, v), targets,
+      labels.subspan(static_cast<std::size_t>(n), static_cast<std::size_t>(v)), all);
+  const kernels::RegularizedKernel factor(train, result.chosen.regularizer);
+  result.test = kernels::accuracy(gram.block(0, n + v, n, m).transpose() * factor.solve(targets),
+                                  labels.last(static_cast<std::size_t>(m)));
+  return result;
+}
+
+Report run(const Settings& s) {
+  check_settings(s);
+  const Samples samples = read_samples(s.samples);
+  const auto tests = static_cast<double>(static_cast<Index>(samples.inputs.size()) - samples.train -
+                                         samples.validation);
+  Report report;
+  Section results{"accuracies", samples.description};
+  check::Panel panel;
+  panel.title = "test accuracy";
+  panel.x_label = "kernel";
+  check::Curve nngp, ntk;
+  nngp.label = "NNGP";
+  ntk.label = "NTK";
+  nngp.line = ntk.line = false;
+  for (const std::string& name : s.kernels) {
+    const kernels::GramMatrices gram = gram_of(s, name, samples);
+    for (const bool tangent : {false, true}) {
+      const Result r = classify(tangent ? gram.ntk : gram.nngp, samples);
+      const double error = std::sqrt(r.test * (1 - r.test) / tests);
+      results.rows.push_back({{"kernel", name},
+                              {"by", tangent ? "ntk" : "nngp"},
+                              {"regularizer", r.chosen.regularizer.value},
+                              {"validation", r.chosen.accuracy},
+                              {"test", r.test},
+                              {"test_se", error}});
+      check::Curve& curve = tangent ? ntk : nngp;
+      curve.x.push_back(static_cast<double>(curve.x.size() + 1) + (tangent ? 0.1 : -0.1));
+      curve.y.push_back(r.test);
+      curve.low.push_back(r.test - error);
+      curve.high.push_back(r.test + error);
+    }
+  }
+  panel.curves = {nngp, ntk};
+  panel.x_label = "";
+  for (std::size_t i = 0; i < s.kernels.size(); ++i) {
+    panel.x_label += (i > 0 ? ", " : "") + std::to_string(i + 1) + " " + s.kernels[i];
+  }
+  report.sections = {results};
+  report.figure = {"Regression with kernels, " + s.samples.data, {panel}};
+  report.reason = "guessing is right for " + number_text(samples.chance) + " of the test inputs";
+  for (const Row& row : results.rows) {
+    if (std::get<double>(row[4].second) <= samples.chance) report.verdict = check::Verdict::fail;
+  }
+  return report;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings s;
+  s.samples.folder = SCALEWISE_DATA_DIR;
+  return run_kernel_program(
+      argc, argv, "kernel_regression",
+      "Classes by regression with kernels of infinitely wide networks.",
+      {{"data", &s.samples.data, "digits (images) or chapters (passages of a novel)"},
+       {"kernels", &s.kernels, "some of flatten, gap, struct, residual"},
+       {"train", &s.samples.train, "training inputs"},
+       {"validation", &s.samples.validation, "inputs that the regularizer is chosen on"},
+       {"test", &s.samples.test, "test inputs (0: all others)"},
+       {"stride", &s.samples.stride, "between windows of an image, of stride + 2 pixels a side"},
+       {"split-seed", &s.samples.seed, "of the split"},
+       {"depth", &s.depth, "dense layers with ReLU before the kernel's own"},
+       {"weight-variance", &s.weight_variance, "of dense layers"},
+       {"bias-variance", &s.bias_variance, "of dense layers"},
+       {"alpha", &s.alpha, "share of the tokens beside encodings, or of the skip connection"},
+       {"phi", &s.phi, "decay of the encodings' covariance with the distance"},
+       {"rho", &s.rho, "variance of the encodings"},
+       {"sigma-qk", &s.sigma_qk, "deviation of queries times that of keys"},
+       {"store", &s.store, "folder for Gram matrices: they may be interrupted and gone on with"}},
+      [&] { return run(s); });
+}

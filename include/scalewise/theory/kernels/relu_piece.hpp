@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <numbers>
+
+#include "scalewise/theory/kernels/angle.hpp"
+#include "scalewise/theory/kernels/dual.hpp"
+#include "scalewise/theory/kernels/pair_kernel.hpp"
+
+namespace scalewise::kernels::detail {
+
+/// The dual of ReLU on a run of pairs of tokens, in place: half the time of dual_piece(), by one root
+/// and no division.
+/// Equation: x = K/√(v1 v2), s = √(1-x²), t = arccos|x| = s Q(|x|), angle = π-t where x > 0 and t where
+///           x < 0: K' = √(v1 v2)/(2π) (s + angle x), Θ' = angle/(2π) Θ
+/// Accuracy: as dual(); Q by its interpolating polynomial of degree 19 in |x| - 1/2, 3e-16.
+template <class Run>
+void relu_run(const Run& root, const Run& inverse, Eigen::Map<Run> nngp, Eigen::Map<Run> ntk) {
+  constexpr double over_2pi = 0.5 * std::numbers::inv_pi;
+  const Run x = (nngp * inverse).max(-1.0).min(1.0);
+  const Run rest = 1 - x.abs();
+  // 0 within rounding of ±1, unchanged beyond: a step that is 0 or 1 without a branch.
+  const Run apart = ((rest - coincident) * 0x1p200).max(0.0).min(1.0);
+  const Run sine = (rest * (2 - rest) * apart).sqrt();
+  const Run w = 0.5 - rest;
+  // clang-format off
+  const Run t = sine * (1.2091995761561452337 + w * (-0.5272002825625683356 +
+      w * (0.27893276820819266065 + w * (-0.15869717538028879774 + w * (0.093786063598660548797 +
+      w * (-0.05673371071574477246 + w * (0.034865535274291133139 + w * (-0.021671674846850369003 +
+      w * (0.013586867141375918482 + w * (-0.0085755268197732985841 + w * (0.0054418433410716480415 +
+      w * (-0.0034690259433040752707 + w * (0.0022193303562364494883 + w * (-0.0014207449636114547779 +
+      w * (0.00091421022126976236011 + w * (-0.00060800516043310229259 + w * (0.0003930690971890260609 +
+      w * (-0.00019625532058336834151 + w * (0.0001270840088995349303 +
+      w * -0.00018609092229782462868)))))))))))))))))));
+  // clang-format on
+  const Run share = 0.25 + (x * 0x1p1000).max(-1.0).min(1.0) * (0.25 - over_2pi * t);
+  nngp = root * (over_2pi * sine + share * x);
+  ntk *= share;
+}
+
+/// The dual of ReLU on the kernels of a pair of inputs, runs of `piece` entries through all rows.
+inline void relu_pair(nn::View<double> nngp, nn::View<double> ntk, const Spreads& left,
+                      const Spreads& right) {
+  using Full = Eigen::Array<double, 1, piece>;
+  Full root;
+  Full inverse;
+  const Index size = nngp.size();  // a buffer has no gaps between its rows
+  Index a = 0;
+  Index b = 0;
+  for (Index begin = 0; begin < size; begin += piece) {
+    const Index count = std::min(piece, size - begin);
+    for (Index i = 0; i < count;) {
+      const Index end = std::min(count, i + nngp.cols() - b);
+      const double left_root = left.root(a);
+      const double left_inverse = left.inverse(a);
+      for (; i < end; ++i, ++b) {
+        root(i) = left_root * right.root(b);
+        inverse(i) = left_inverse * right.inverse(b);
+      }
+      if (b == nngp.cols()) b = 0, ++a;
+    }
+    double* k = nngp.data() + begin;
+    double* theta = ntk.data() + begin;
+    if (count == piece) {
+      relu_run<Full>(root, inverse, Eigen::Map<Full>(k), Eigen::Map<Full>(theta));
+    } else {
+      relu_run<Piece>(root.head(count), inverse.head(count), Eigen::Map<Piece>(k, count),
+                      Eigen::Map<Piece>(theta, count));
+    }
+  }
+}
+
+}  // namespace scalewise::kernels::detail

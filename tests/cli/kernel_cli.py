@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+"""Runs the programs on kernels of infinite width as a user would.
+
+    kernel_cli.py FOLDER_OF_PROGRAMS
+"""
+
+import csv
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAMS = pathlib.Path(sys.argv[1]).resolve()
+FEW = ["--train", "40", "--validation", "20", "--test", "20"]
+TINY = {
+    "kernel_convergence": ["--sizes", "4,8", "--samples", "4", "--inputs", "2"],
+    "kernel_regression": ["--kernels", "flatten,gap,struct,residual", *FEW],
+    "shallow_encoder": ["--sizes", "8,16", "--steps", "3", "--inputs", "4", "--seeds", "2"],
+    "single_head": ["--samples", "1000", "--heads", "1,3"],
+}
+SECTIONS = {
+    "kernel_convergence": ["distances", "slopes", "entries"],
+    "kernel_regression": ["accuracies"],
+    "shallow_encoder": ["start", "training", "slopes"],
+    "single_head": ["heads"],
+}
+BAD = [
+    ("kernel_convergence", ["--attention", "sofmax"], "--attention = sofmax"),
+    ("kernel_convergence", ["--sizes", "8"], "--sizes = fewer than two"),
+    ("kernel_regression", ["--kernels", "flat"], "--kernels = flat"),
+    ("kernel_regression", ["--data", "cifar"], "--data = cifar"),
+    ("kernel_regression", ["--stride", "3"], "--stride = 3"),
+    ("kernel_regression", ["--train", "1797"], "--train = 1797"),
+    ("kernel_regression", ["--alpha", "2", "--kernels", "struct"], "alpha = 2"),
+    ("kernel_regression", ["--format", "xml"], "--format = xml"),
+    ("shallow_encoder", ["--rule", "standard"], "--rule = standard"),
+    ("shallow_encoder", ["--tau0", "0.7"], "tau0 = 0.7"),
+    ("shallow_encoder", ["--rate", "2"], "--rate = 2"),
+    ("shallow_encoder", ["--sizes", "16,8"], "--sizes = 8"),
+    ("single_head", ["--heads", "0"], "--heads = 0"),
+    ("single_head", ["--no-such-option"], "--no-such-option"),
+]
+
+
+class KernelPrograms(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+        self.environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}
+
+    @staticmethod
+    def command(name, arguments):
+        """The arguments, and of TINY what they leave open."""
+        arguments = [str(argument) for argument in arguments]
+        tiny = [word for option, value in zip(TINY[name][::2], TINY[name][1::2]) if option not in arguments
+                for word in (option, value)]
+        return [PROGRAMS / name, "--quiet", *tiny, *arguments]
+
+    def run_program(self, name, *arguments):
+        return subprocess.run(self.command(name, arguments), capture_output=True, text=True, cwd=self.folder,
+                              timeout=120, check=False, env=self.environment)
+
+    def json_of(self, name, *arguments):
+        done = self.run_program(name, "--format", "json", *arguments)
+        self.assertIn(done.returncode, (0, 1, 3), done.stderr)
+        self.assertEqual(done.stderr, "")
+        result = json.loads(done.stdout)
+        self.assertEqual({"pass": 0, "fail": 1, "inconclusive": 3}[result["verdict"]], done.returncode)
+        return result
+
+    def test_results_as_json_csv_and_text_on_any_number_of_threads(self):
+        for name, sections in SECTIONS.items():
+            with self.subTest(name):
+                result = self.json_of(name, "--out", f"a folder/{name}", "--threads", 1)
+                self.assertEqual(result["schema"], f"scalewise.{name}/1")
+                folder = self.folder / "a folder" / name
+                self.assertEqual(json.loads((folder / f"{name}.json").read_text()), result)
+                for section in sections:
+                    rows = list(csv.DictReader((folder / f"{name}_{section}.csv").read_text().splitlines()))
+                    self.assertEqual(len(rows), len(result[section]))
+                self.assertEqual(self.json_of(name, "--threads", 2), result)
+                self.assertIn(result["reason"], self.run_program(name).stdout)
+
+    def test_bad_input(self):
+        for name, arguments, message in BAD:
+            with self.subTest(name=name, arguments=arguments):
+                done = self.run_program(name, *arguments)
+                self.assertEqual(done.returncode, 2, done.stdout)
+                self.assertIn(message, done.stderr)
+                self.assertEqual(done.stdout, "")
+
+    def test_digits_are_told_apart(self):
+        for row in self.json_of("kernel_regression", "--train", 100, "--kernels", "flatten,struct")["accuracies"]:
+            self.assertGreater(row["test"], 0.6)  # guessing: 0.1; measured: 0.9 with a deviation of 0.07
+
+    def test_gram_matrices_are_gone_on_with_after_kill(self):
+        arguments = ["--kernels", "flatten", "--depth", 1, "--train", 360, "--store", "grams"]
+        first = subprocess.Popen(self.command("kernel_regression", arguments), cwd=self.folder,
+                                 stdout=subprocess.DEVNULL, env=self.environment)
+        folder = self.folder / "grams" / "flatten"
+        deadline = time.monotonic() + 60
+        while not list(folder.glob("block_*.bin")) and time.monotonic() < deadline and first.poll() is None:
+            time.sleep(0.002)
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        kept = {path: path.stat().st_mtime_ns for path in folder.glob("block_*.bin")}
+        self.assertTrue(kept)
+        result = self.json_of("kernel_regression", *arguments)
+        for path, time_written in kept.items():
+            self.assertEqual(path.stat().st_mtime_ns, time_written, path)
+        self.assertEqual(self.json_of("kernel_regression", *arguments[:-2])["accuracies"], result["accuracies"])
+        done = self.run_program("kernel_regression", *arguments, "--alpha", 0.9)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("another folder for another kernel", done.stderr)
+
+    def test_a_single_head_is_heavier_tailed(self):
+        rows = self.json_of("single_head", "--samples", 20000, "--heads", "1,100")["heads"]
+        self.assertGreater(rows[0]["excess_kurtosis"], 5 * (24 / 20000)**0.5)
+        for row in rows:  # the d of the heads is 1000: its limit is reached to 1/d
+            self.assertLess(abs(row["variance"] - row["limit"]), 5 * row["variance_se"] + 0.005 * row["limit"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=1)
