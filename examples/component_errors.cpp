@@ -98,7 +98,7 @@ class Sample {
     return {mean, squares_ / entries_ - mean * mean, products_ / pairs_ - mean * mean};
   }
 
-  /// Of a gradient, whose mean is zero.
+  /// Of what has the mean zero, as gradients do.
   Moments gradient() const {
     return {.variance = squares_ / entries_, .covariance = products_ / pairs_};
   }
@@ -167,20 +167,23 @@ std::vector<Errors> linear_point(Stream& stream) {
                  linear_gradient(p.g.gradient(), static_cast<double>(fan_out), weight))};
 }
 
-/// An activation f with slope df, entry by entry.
+/// An activation f with slope df, entry by entry. Half of the features are the other half's
+/// negatives, so that the mean of x is zero.
 std::vector<Errors> activation_point(Stream& stream, const auto& f, const auto& df,
                                      const auto& moments, const auto& gradient_moments) {
   const Moments in = input(stream, 0);
   const Moments out = input(stream, 0);
   const Eigen::Index tokens = whole(log_uniform(stream, 100, 1000));
-  const Matrix x = draw(stream, tokens, whole(features), in);
-  const Matrix g = draw(stream, tokens, whole(features), out);
+  Matrix x(tokens, whole(2 * features));
+  x.leftCols(whole(features)) = draw(stream, tokens, whole(features), in);
+  x.rightCols(whole(features)) = -x.leftCols(whole(features));
+  const Matrix g = draw(stream, tokens, x.cols(), out);
   Passes p;
   p.x.add(x);
   p.g.add(g);
   p.y.add(x.unaryExpr(f));
   p.back.add(g.cwiseProduct(x.unaryExpr(df)));
-  const Moments seen = p.x.gradient();  // the mean is known to be zero
+  const Moments seen = p.x.moments();
   return {errors(p, moments(seen), gradient_moments(p.g.gradient(), seen))};
 }
 
@@ -210,7 +213,7 @@ std::vector<Errors> norm_point(Stream& stream) {
   const Eigen::Index tokens = whole(log_uniform(stream, 100, 1000));
   const auto d = static_cast<double>(width);
   Passes p;
-  for (double done = 0; done < features; done += d) {
+  for (double done = 0; done < 4 * features; done += d) {
     Matrix x = draw(stream, tokens, width, in);
     Matrix g = draw(stream, tokens, width, out);
     p.x.add(x);
@@ -227,10 +230,11 @@ std::vector<Errors> norm_point(Stream& stream) {
     p.back.add(g);
   }
   std::vector<Errors> all;
+  // What is beyond the paper's formula is of the order of what draws differ in from their nominal
+  // variance, and tokens share it: the gradient is compared at the nominal one.
   for (const Reading reading : {Reading::paper_full, Reading::corrected}) {
-    const Moments x = p.x.moments();
-    all.push_back(
-        errors(p, layer_norm(x, d, reading), layer_norm_gradient(p.g.gradient(), x, d, reading)));
+    all.push_back(errors(p, layer_norm(p.x.moments(), d, reading),
+                         layer_norm_gradient(p.g.gradient(), in, d, reading)));
   }
   return all;
 }

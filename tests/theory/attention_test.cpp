@@ -7,12 +7,14 @@
 
 #include <cmath>
 #include <cstddef>
+#include <numbers>
 #include <vector>
 
 #include "scalewise/theory/cross_attention.hpp"
 #include "scalewise/theory/token_attention.hpp"
 #include "support/catch.hpp"
 #include "theory/attention_network.hpp"
+#include "theory/quadrature.hpp"
 
 using namespace scalewise;
 using namespace scalewise::test;
@@ -205,6 +207,90 @@ TEST_CASE("The first token of a causal block reads itself alone") {
     if (L > 1) continue;
     const TokenCovariance g = attention_block_gradient({L, correlated(0.7, 0)}, x, a);
     CHECK_THAT(g.at(0, 0), WithinRel(0.7 / (1 - p) / (1 - p), 1e-13));
+  }
+}
+
+TEST_CASE("The second token of a causal block divides itself between two keys") {
+  // Scores differ by a normal number of variance 2S, so that the squares of both probabilities are
+  // known; the formula has them to first order in S.
+  const GaussLegendre rule = gauss_legendre(60);
+  for (const double S : {0.05, 0.2, 0.4}) {
+    CAPTURE(S);
+    const double squares = integral(rule, -12, 12, [&](double z) {
+      const double p = 1 / (1 + std::exp(std::sqrt(2 * S) * z));
+      const double density = std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
+      return density * (p * p + (1 - p) * (1 - p));
+    });
+    const double r = 0.4;
+    Attention a = unit_attention(1e9, 2, S / (1 - r), 0);  // so wide that W D² is nothing
+    a.causal = true;
+    const TokenCovariance y = attention_block({2, correlated(1, r)}, a);
+    CHECK_THAT(y.at(1, 1), WithinAbs(r + (1 - r) * squares, S * S / 3));
+    CHECK_THAT(y.at(1, 0), WithinRel(r + (1 - r) / 2, 1e-8));
+  }
+}
+
+TEST_CASE("Causal attention of infinite width, where only scores are random") {
+  // In the limit scores a_t of a query are normal and independent over keys, as are the products γ_t
+  // of its gradient with what keys have of their own; over queries both are correlated, like x and
+  // g. Given the probabilities, everything else is an average that is known.
+  constexpr std::size_t L = 6;
+  const double S = 0.1;
+  const double r = 0.6;
+  const double rg = 0.5;
+  const double D = 1 - r;
+  Attention a = unit_attention(1e9, L, S / D, 0);
+  a.causal = true;
+  const TokenCovariance x(L, correlated(1, r));
+  const TokenCovariance g(L, correlated(1, rg));
+  std::vector<Average> forward(L * L);
+  std::vector<Average> backward(L * L);
+  nn::Stream stream(2, "scores");
+  for (int round = 0; round < 20'000; ++round) {
+    double shared[L];
+    double p[L][L] = {};
+    for (double& v : shared) v = std::sqrt(r * S) * stream.normal();
+    for (std::size_t t = 0; t < L; ++t) {
+      double total = 0;
+      for (std::size_t k = 0; k <= t; ++k) {
+        p[t][k] = std::exp(shared[k] + std::sqrt((1 - r) * S) * stream.normal());
+        total += p[t][k];
+      }
+      for (std::size_t k = 0; k <= t; ++k) p[t][k] /= total;
+    }
+    double sums[L][L] = {};
+    for (std::size_t t = 0; t < L; ++t) {
+      for (std::size_t u = 0; u < L; ++u) {
+        const double both = dot(p[t], p[u], L);
+        forward[t * L + u].add(r + D * both);
+        const double of_x = t == u ? 1 : r;
+        const double of_g = t == u ? 1 : rg;
+        for (std::size_t k = 0; k <= t; ++k) {
+          // Cov(γ_t,k - Σ p_t γ_t, γ_u,l - Σ p_u γ_u)
+          const auto centered = [&](std::size_t l) {
+            return (k == l ? 1 : 0) - p[u][k] - p[t][l] + both;
+          };
+          for (std::size_t l = 0; l <= u; ++l) {
+            sums[k][l] += of_g * p[t][k] * p[u][l] * (1 + of_x * S * centered(l));  // values, keys
+          }
+          if (k <= u) sums[t][u] += of_g * S * D * p[t][k] * p[u][k] * centered(k);  // queries
+        }
+      }
+    }
+    for (std::size_t i = 0; i < L * L; ++i) backward[i].add(sums[i / L][i % L]);
+  }
+  const TokenCovariance y = attention_block(x, a);
+  const TokenCovariance back = attention_block_gradient(g, x, a);
+  for (std::size_t t = 0; t < L; ++t) {
+    for (std::size_t u = 0; u <= t; ++u) {
+      CAPTURE(t, u);
+      // What is missing is second order in S.
+      CHECK_THAT(y.at(t, u), WithinAbs(forward[t * L + u].mean(),
+                                       5 * forward[t * L + u].error() + S * S / 2 * y.at(t, t)));
+      CHECK_THAT(back.at(t, u), WithinAbs(backward[t * L + u].mean(),
+                                          5 * backward[t * L + u].error() +
+                                              S * S * std::sqrt(back.at(t, t) * back.at(u, u))));
+    }
   }
 }
 

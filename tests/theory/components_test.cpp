@@ -360,7 +360,7 @@ TEST_CASE("LayerNorm against simulation") {
   constexpr int d = 12;
   constexpr int rounds = 40'000;
   const double s = 2.5;
-  const double r = 0.6;
+  const double r = 0.9;
   const double rg = 0.3;
   nn::Stream stream(11, "rows");
   Average covariance;
@@ -419,9 +419,9 @@ TEST_CASE("LayerNorm against simulation") {
 }
 
 TEST_CASE("Softmax against simulation") {
-  constexpr int n = 400;
-  constexpr int rounds = 1500;
-  const double s = 0.8;
+  constexpr int n = 100;
+  constexpr int rounds = 20'000;
+  const double s = 0.4;
   const double r = 0.5;
   const double sg = 1.7;
   const double rg = 0.6;
@@ -468,6 +468,7 @@ TEST_CASE("Softmax against simulation") {
       agrees(gradient, softmax_gradient_variance(in, x, n, Reading::paper_full) * n * n, 0.5));
   CHECK_FALSE(
       agrees(gradient, softmax_gradient_variance(in, x, n, Reading::paper_simple) * n * n, 0.5));
+  // Both of its variances leave terms of 1/n out, e^a (2e^a - 1)/n and about twice that.
   CHECK(agrees(square, softmax(x, n, Reading::paper_simple).variance * n * n, 0.02));
-  CHECK(agrees(square, softmax(x, n, Reading::paper_full).variance * n * n, 0.02));
+  CHECK(agrees(square, softmax(x, n, Reading::paper_full).variance * n * n, 0.04));
 }

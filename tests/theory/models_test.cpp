@@ -24,6 +24,7 @@
 #include "scalewise/theory/warnings.hpp"
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
+#include "theory/quadrature.hpp"
 #include "theory/statistics.hpp"
 
 using namespace scalewise;
@@ -287,6 +288,41 @@ TEST_CASE("One token is a stack of linear layers and MLPs") {
                                 [](const Moments&) { return TokenCovariance(2); });
              }),
              ContainsSubstring("gradient = 2 tokens: expected as many as the input has: 1"));
+}
+
+TEST_CASE("MLP blocks of tokens with different variances") {
+  const double v = 0.5;
+  const double w = 2;
+  const double c = 0.6;
+  TokenCovariance x(2);
+  x.at(0, 0) = v, x.at(1, 1) = w, x.at(0, 1) = x.at(1, 0) = c;
+  TokenCovariance g(2);
+  g.at(0, 0) = 1, g.at(1, 1) = 3, g.at(0, 1) = g.at(1, 0) = 0.7;
+  const double up = 1.5;   // variances of hidden units are those of x times this
+  const double down = 40;  // d_ff s2
+  const double p = 0.25;
+  Layers layers;
+  layers.placement = Placement::none;
+  layers.blocks_per_layer = 1;
+  layers.blocks = {
+      {.skip = 0,
+       .branch = 1,
+       .inner = Mlp{.width = 10, .hidden = 20, .up = up / 10, .down = down / 20, .dropout = p}}};
+  const auto relu_at = [](double a) { return a > 0 ? a : 0; };
+  const auto product = [&](double a, double b, double r, const auto& f) {
+    return normal_mean(
+        r, [&](double i, double j) { return f(std::sqrt(a) * i) * f(std::sqrt(b) * j); });
+  };
+  const Profile profile = propagate_tokens(layers, x, [&](const Moments&) { return g; });
+  const double r = c / std::sqrt(v * w);
+  CHECK_THAT(profile.forward[1].variance, WithinRel(down * up * (v + w) / 4 / (1 - p), 1e-12));
+  CHECK_THAT(profile.forward[1].covariance,
+             WithinRel(down * product(up * v, up * w, r, relu_at), 1e-11));
+  const double power = 10 * down / 20 * 20 * up / 10;
+  CHECK_THAT(profile.gradient[0].variance, WithinRel(power * (1 + 3) / 4 / (1 - p), 1e-12));
+  const auto slope = [](double a) { return a > 0 ? 1.0 : 0.0; };
+  CHECK_THAT(profile.gradient[0].covariance,
+             WithinRel(power * 0.7 * product(1, 1, r, slope), 1e-11));
 }
 
 // ---- plans ---------------------------------------------------------------------------------------

@@ -154,9 +154,10 @@ inline TokenCovariance attention_block(const TokenCovariance& x, const Attention
 ///           var_s = Σ_t g_tt (e^S/n_t²) (1 + S + p d W c)/(1-p) + Σ_{t≠u} g_tu m (1 + r_tu S)/(n_t n_u)
 ///                   + g_ss (W D² + (e^S/n_s) S (D + p c)/(1-p))/s,
 ///           cov_sv = Σ_tu g_tu/(n_t n_u) + g_sv W D²/s, sums over the queries that read s (and v);
-///           under a mask, i = 1/n of the smaller set, m becomes m/(1 + (m - 1) i), terms in S of
-///           the sums have a factor 1 - i, and the terms of cov_sv, which now matter,
-///           g_tu (1/(1 + (m - 1) i) - i r_tu S m), for t = u i (S + p d W c)/(1-p), and
+///           under a mask, i = 1/n of the smaller set, m becomes m/(1 + (m - 1) i) and terms in S of
+///           the sums have a factor 1 - i; cov_sv, where 1/n matters now, loses
+///           Σ_tu g_tu (1 - 1/(1 + (m - 1) i) + i r_tu S m)/(n_t n_u) over the queries that read both,
+///           (S + p d W c)/(1-p) in place of r_tu S for t = u, and gains
 ///           g_sv m (1 - i) S D/(s max(n_s, n_v))
 /// Source:   derived, as attention_block_gradient.
 /// Accuracy: as attention_block_gradient; the first few tokens of a causal mask to first order in S.
@@ -173,7 +174,7 @@ inline TokenCovariance attention_block_gradient(const TokenCovariance& gradient,
   const TokenCovariance flat = detail::by_pairs(L, [&](std::size_t t, std::size_t u) {
     return behind(t, u) / (queries[t].n * queries[u].n);
   });
-  // What one key, and what two keys, get of a pair of queries.
+  // What one key gets of a pair of queries, and what two keys that both read get less than flat.
   const auto shared = [&](std::size_t t, std::size_t u, bool same) {
     const detail::Query& q = queries[t];
     const detail::Query& v = queries[u];
@@ -181,16 +182,17 @@ inline TokenCovariance attention_block_gradient(const TokenCovariance& gradient,
       const double scores = (q.S + p * a.width * q.W * keys.moments[t].covariance) / (1 - p);
       const double e = std::exp(q.S);
       return flat.at(t, t) * (same ? q.spread(e) * (1 / (1 - p) + q.left * scores)
-                                   : q.apart(e) - (1 - q.left) * q.spread(e) * scores);
+                                   : 1 - q.apart(e) + (1 - q.left) * q.spread(e) * scores);
     }
     const double S = x.at(t, u) / std::sqrt(q.variance * v.variance) * std::sqrt(q.S * v.S);
     const double e = std::exp(S);
-    return flat.at(t, u) *
-           (same ? v.spread(e) * (1 + v.left * S) : v.apart(e) - (1 - v.left) * v.spread(e) * S);
+    return flat.at(t, u) * (same ? v.spread(e) * (1 + v.left * S)
+                                 : 1 - v.apart(e) + (1 - v.left) * v.spread(e) * S);
   };
   const TokenCovariance variances = keys.readers_sums(
       detail::by_pairs(L, [&](std::size_t t, std::size_t u) { return shared(t, u, true); }));
-  const TokenCovariance covariances = keys.readers_sums(
+  const TokenCovariance values = keys.readers_sums(flat);
+  const TokenCovariance losses = keys.readers_sums(
       detail::by_pairs(L, [&](std::size_t t, std::size_t u) { return shared(t, u, false); }));
   return detail::by_pairs(L, [&](std::size_t t, std::size_t u) {
     const detail::Query& q = queries[t];
@@ -206,7 +208,8 @@ inline TokenCovariance attention_block_gradient(const TokenCovariance& gradient,
       sampled = v.spread(std::exp(r * S)) * (1 - q.left) * v.left * S * std::sqrt(q.D * v.D);
     }
     const double query = behind(t, u) * (w + sampled) / std::sqrt(q.variance * v.variance);
-    return power * ((t == u ? variances : covariances).at(t, u) + query);
+    const double read = t == u ? variances.at(t, t) : values.at(t, u) - losses.at(t, t);
+    return power * (read + query);
   });
 }
 
