@@ -1,0 +1,11 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include "scalewise/theory/kernels/softmax_moments.hpp"
+
+namespace scalewise::kernels {
+
+template std::vector<ScoreMoments> softmax_moments<void>(const ScoreKernels&,
+                                                         const QuasiMonteCarlo&);
+
+}  // namespace scalewise::kernels
