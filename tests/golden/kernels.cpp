@@ -405,7 +405,10 @@ void check_scaling(const Case& c) {
   const Plan adamw = make_plan<MetaPrincipled, Optimizer::adamw>(shape, {}, policy);
   for (const auto& [quantity, values] : c.expect.items()) {
     for (const auto& [name, value] : values.items()) {
-      const auto check = [&](double actual) { c.compare(c.expect.at(quantity), name, actual); };
+      // Clang 14 cannot capture structured bindings.
+      const auto check = [&c, q = quantity, key = name](double actual) {
+        c.compare(c.expect.at(q), key, actual);
+      };
       if (name == "n_rescale") {
         check(adamw.model.logit_multiplier.value);
         continue;
