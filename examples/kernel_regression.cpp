@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "instances/kernels.hpp"
 #include "kernel/program.hpp"
 #include "kernel/samples.hpp"
 #include "scalewise/core/print.hpp"

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "instances/kernels.hpp"
 #include "kernel/program.hpp"
 #include "scalewise/theory/kernels/network.hpp"
 

@@ -4,6 +4,8 @@
 // kernels.json: kernels of infinite width, layer by layer and of whole transformers, each to the
 // tolerance that the file states for it. Matrices are stacked over all tokens of all inputs.
 
+#include "instances/kernels.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -17,10 +19,8 @@
 #include "scalewise/policy/meta_principled.hpp"
 #include "scalewise/presets.hpp"
 #include "scalewise/theory/kernels/effective_theory.hpp"
-#include "scalewise/theory/kernels/stacked_kernel.hpp"
-#if __has_include("scalewise/theory/kernels/regression.hpp")
 #include "scalewise/theory/kernels/regression.hpp"
-#endif
+#include "scalewise/theory/kernels/stacked_kernel.hpp"
 
 namespace scalewise::golden {
 
@@ -294,7 +294,6 @@ void check_stack(const Case& c) {
 }
 
 void check_regression(const Case& c) {
-#if __has_include("scalewise/theory/kernels/regression.hpp")
   const auto train = c.params.at("n_train").get<Index>();
   const KernelBlocks k = split_kernel(matrix(c.inputs.at("nngp")), train);
   const KernelBlocks theta = split_kernel(matrix(c.inputs.at("ntk")), train);
@@ -310,9 +309,6 @@ void check_regression(const Case& c) {
   c.compare(c.expect, "nngp_cov", nngp.covariance);
   c.compare(c.expect, "ntk_mean", ntk.mean);
   c.compare(c.expect, "ntk_cov", ntk.covariance);
-#else
-  c.complain("this build has no regression");
-#endif
 }
 
 EffectiveScales effective_scales(const json& hyper) {

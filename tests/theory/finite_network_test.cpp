@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "instances/kernels.hpp"
 #include "scalewise/theory/kernels/network_gram.hpp"
 #include "scalewise/theory/kernels/regression.hpp"
 #include "support/catch.hpp"

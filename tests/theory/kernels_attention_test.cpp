@@ -7,6 +7,7 @@
 #include <Eigen/Cholesky>
 #include <cmath>
 
+#include "instances/kernels.hpp"
 #include "scalewise/make_plan.hpp"
 #include "scalewise/policy/gpt2.hpp"
 #include "scalewise/policy/maximal_update.hpp"

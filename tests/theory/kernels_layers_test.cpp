@@ -8,6 +8,7 @@
 #include <limits>
 #include <numbers>
 
+#include "instances/kernels.hpp"
 #include "scalewise/theory/kernels/stacked_kernel.hpp"
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
