@@ -22,6 +22,7 @@ namespace scalewise::theory {
 inline Moments embedding(const Plan& plan, const Conditions& c, const Data& data,
                          Stack stack = Stack::main) {
   detail::check_covered(plan);
+  check_dropout("dropout", c.dropout);
   const char* positions = stack == Stack::encoder   ? "encoder.position_embedding"
                           : stack == Stack::decoder ? "decoder.position_embedding"
                                                     : "position_embedding";
@@ -51,7 +52,9 @@ inline Moments embedding(const Plan& plan, const Conditions& c, const Data& data
 ///           var = cov = m² sw (1 - 1/classes)/L²
 /// Source:   derived from the softmax at zero, where the gradient of a loss is 1/V minus one-hot.
 /// Accuracy: first order in the logits.
+/// Throws:   InvalidInput for a class token, which would get all of the gradient.
 inline Moments loss_gradient(const Plan& plan, const Conditions& c, const Data& data) {
+  if (plan.shape.class_token) detail::refuse("class_token", "true", "the mean over patches");
   const bool pooled = plan.shape.input == Input::patch;
   const auto outputs = static_cast<double>(pooled ? plan.shape.classes : plan.shape.vocab);
   const char* head = plan.shape.tied_head.value_or(false) ? "token_embedding" : "head";
@@ -74,7 +77,7 @@ inline Profile stack_profile(const Plan& plan, const Layers& layers, const Momen
   };
   for (const Block& block : layers.blocks) {
     const auto* a = std::get_if<Attention>(&block.inner);
-    if (a == nullptr || !a->causal) continue;
+    if (a == nullptr || !(a->causal || a->length == 1)) continue;  // averages are over pairs
     const auto tokens = static_cast<std::size_t>(a->length);
     return propagate_tokens(layers, {tokens, input}, [&](const Moments& stream) {
       return TokenCovariance(tokens, top(stream));
