@@ -482,6 +482,29 @@ TEST_CASE("Plans that the theory does not cover are refused, and why") {
   CHECK_THAT(refusal(plan_of<Xavier>(shape), conditions(0)),
              ContainsSubstring("length = 0: expected at least one token"));
 
+  CHECK_THAT(error_message([&] { embedding(plan_of<Xavier>(shape), c, {}); }),
+             ContainsSubstring("dropout = 1"));
+  for (const Group group : {Group::final_norm_gain, Group::final_norm_bias}) {
+    Plan ends = plan_of<Xavier>(shape);
+    for (Entry& e : ends.entries) {
+      if (e.group == group) e.init_mean.value = 0.5, e.init_variance.value = 1;
+    }
+    CHECK_THAT(refusal(ends), ContainsSubstring("final_norm"));
+  }
+  Shape classes = shape;
+  classes.input = Input::patch;
+  classes.patch_dim = 4;
+  classes.classes = 3;
+  classes.class_token = true;
+  CHECK_THAT(error_message([&] { loss_gradient(plan_of<Xavier>(classes), conditions(), {}); }),
+             ContainsSubstring("class_token = true: expected the mean over patches"));
+  CHECK_THAT(error_message([] { depth_layers(DepthMethod::deep_scale_lm, DepthModel{}, 2); }),
+             ContainsSubstring("depth = 2: expected more layers than k"));
+  CHECK_THAT(error_message([] { depth_layers(DepthMethod::vanilla, DepthModel{}, 0); }),
+             ContainsSubstring("depth = 0: expected a positive integer"));
+  CHECK_THAT(error_message([] { depth_layers(DepthMethod::deep_norm, DepthModel{}, 4); }),
+             ContainsSubstring("deep-norm is for post-norm models"));
+
   const Moments m;
   Shape both = shape;
   both.encoder_depth = 2;
@@ -610,6 +633,33 @@ TEST_CASE("Final norms hand the gradient on over the stream's variance") {
   c.causal = true;
   const Profile causal = predict(plan_of<ReZero>(small_shape()), c, input, gradient);
   CHECK_THAT(causal.gradient_at(0).correlation(), WithinRel(0.3, 1e-13));
+}
+
+TEST_CASE("A model of one token attends to that token") {
+  Shape shape = small_shape();
+  shape.final_norm = false;
+  Conditions c = conditions(1);
+  c.dropout = 0;
+  for (const bool causal : {false, true}) {
+    c.causal = causal;
+    // Four layers that add d² so sv = 1, then d d_ff s1 s2/2 = 32 · 96/64²/2 = 3/8 of the stream's unit.
+    const Profile p = predict(plan_of<Xavier>(shape), c, correlated(1, 0), correlated(1, 0));
+    CHECK_THAT(p.forward_at(4).variance, WithinRel(1 + 4 * (1 + 0.375), 1e-12));
+  }
+}
+
+TEST_CASE("A backward pass that is repeated does not add up") {
+  CrossAttention cross;
+  cross.attention = attention_at(depth_layers(DepthMethod::vanilla, DepthModel{}, 1), 0);
+  cross.queries = 256;
+  cross.memory = correlated(1, 0.3);
+  Layers layers;
+  layers.blocks_per_layer = 1;
+  layers.blocks = {{.inner = cross}};
+  Profile p = propagate(layers, correlated(1, 0.3), correlated(1, 0.5));
+  const double once = p.memory_gradient.variance;
+  propagate_backward(layers, correlated(1, 0.5), p);
+  CHECK(p.memory_gradient.variance == once);
 }
 
 TEST_CASE("An encoder gets its gradient from all layers of the decoder") {

@@ -54,7 +54,7 @@ struct DepthModel {
 ///           deep_norm √(2N), 1/(8N); skip_init 1, 0; admin 1 + Σ of the block variances before, 1;
 ///           deep_scale_lm 1 - k/N, k/N with weights of its own
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), Tables 3 and 11 and the methods' papers.
-/// Throws:   InvalidInput for a depth of zero, or where the method's placement is another.
+/// Throws:   InvalidInput for a depth of zero, or up to k of DeepScaleLM, or where the method's placement is another.
 /// Differs:  gains on both matrices of a branch are written as one β². ADMIN measures block variances
 ///           on a batch; here they are predicted.
 inline Layers depth_layers(DepthMethod method, const DepthModel& m, long depth) {
@@ -90,6 +90,9 @@ inline Layers depth_layers(DepthMethod method, const DepthModel& m, long depth) 
     rule.dropout = m.dropout;
     rule.input_correlation = m.input_correlation;
     rule.k = m.k;
+    if (!(rule.branch_power(depth) < 1)) {
+      throw InvalidInput("depth", std::to_string(depth), "more layers than k");
+    }
     const bool simple = method == DepthMethod::deep_scale_lm_simple;
     auto& a = std::get<Attention>(attention.inner);
     auto& f = std::get<Mlp>(mlp.inner);

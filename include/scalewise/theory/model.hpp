@@ -63,6 +63,7 @@ inline long output_count(const Plan& plan) {
 ///           one: the first layers see a mixture, which the form token by token below follows.
 inline Moments embedding(const Plan& plan, const Conditions& c, const Data& data,
                          Stack stack = Stack::main) {
+  check_dropout("dropout", c.dropout);
   const detail::EmbeddingPowers p = detail::embedding_powers(plan, stack);
   const bool patches = plan.shape.input == Input::patch;
   Moments x = correlated(p.content * (patches ? data.patch_power : 1),
@@ -92,8 +93,10 @@ inline TokenCovariance embedding(const Plan& plan, const Conditions& c,
 ///           the sum of all tokens' losses, or of one example's loss over L² where tokens are pooled
 /// Source:   derived.
 /// Shapes:   left: of what the last stack leaves
+/// Throws:   InvalidInput for a class token, which would get all of the gradient.
 inline Moments loss_gradient(const Plan& plan, const Conditions& c, const Data& data,
                              const Moments& left) {
+  if (plan.shape.class_token) detail::refuse("class_token", "true", "the mean over patches");
   const double power = detail::head_power(plan);
   const long outputs = detail::output_count(plan);
   const Moments logits = scaled(power * static_cast<double>(plan.shape.d_model), left);
@@ -133,7 +136,7 @@ inline Profile stack_profile(const Plan& plan, const Layers& layers, const Momen
   };
   for (const Block& block : layers.blocks) {
     const auto* a = std::get_if<Attention>(&block.inner);
-    if (a == nullptr || !a->causal) continue;
+    if (a == nullptr || !(a->causal || a->length == 1)) continue;  // averages are over pairs
     const auto tokens = static_cast<std::size_t>(a->length);
     return propagate_tokens(layers, {tokens, input}, [&](const TokenCovariance& stream) {
       return TokenCovariance(tokens, top(stream.mean()));

@@ -44,11 +44,12 @@ inline void check_covered(const Plan& plan) {
     refuse("relative_buckets", std::to_string(plan.shape.relative_buckets), "0");
   }
   for (const Entry& e : plan.entries) {
-    const bool bias = e.group == Group::hidden_bias || e.group == Group::norm_bias;
+    const bool bias = e.group == Group::hidden_bias || e.group == Group::norm_bias ||
+                      e.group == Group::embedding_norm_bias || e.group == Group::final_norm_bias;
     if (bias && entry_power(e) > 0) {
       refuse(e.name, number_text(e.init_variance.value), "biases that start at zero");
     }
-    if (e.group == Group::norm_gain && e.init_mean.value * e.multiplier.value != 1) {
+    if (is_norm_gain(e.group) && e.init_mean.value * e.multiplier.value != 1) {
       refuse(e.name, number_text(e.init_mean.value), "norm gains that start at one");
     }
   }

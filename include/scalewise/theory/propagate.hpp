@@ -103,6 +103,7 @@ inline void propagate_backward(const Layers& layers, const Moments& gradient, Pr
   const detail::Inner inner{reading};
   const std::size_t n = layers.blocks.size();
   profile.gradient.assign(n + 1, gradient);
+  profile.memory_gradient = {0, 0, 0};
   Moments g = gradient;
   for (std::size_t i = n; i-- > 0;) {
     const Block& block = layers.blocks[i];

@@ -29,6 +29,7 @@ struct WarningLimits {
 };
 
 /// Source:   rank collapse and large queries and keys: Kedia et al. 2024 (arXiv:2403.09635), 3.3, 3.4.
+/// Requires: a profile of both passes.
 inline std::vector<Warning> warnings(const Layers& layers, const Profile& p,
                                      const WarningLimits& limits = {}) {
   std::vector<Warning> list;
