@@ -452,7 +452,7 @@ TEST_CASE("Plans that the theory does not cover are refused, and why") {
              ContainsSubstring("rule = complete-p: expected a rule whose variances are absolute"));
   CHECK_THAT(refusal(relative),
              ContainsSubstring("the theory of signal propagation covers no other"));
-  CHECK_THAT(error_message([&] { embedding(relative, conditions(), {}); }),
+  CHECK_THAT(error_message([&] { embedding(relative, conditions(), Data{}); }),
              ContainsSubstring("absolute"));
   CHECK_THAT(refusal(plan_of<NGpt>(shape)),
              ContainsSubstring("blocks = not residual: expected residual blocks"));
@@ -482,7 +482,7 @@ TEST_CASE("Plans that the theory does not cover are refused, and why") {
   CHECK_THAT(refusal(plan_of<Xavier>(shape), conditions(0)),
              ContainsSubstring("length = 0: expected at least one token"));
 
-  CHECK_THAT(error_message([&] { embedding(plan_of<Xavier>(shape), c, {}); }),
+  CHECK_THAT(error_message([&] { embedding(plan_of<Xavier>(shape), c, Data{}); }),
              ContainsSubstring("dropout = 1"));
   for (const Group group : {Group::final_norm_gain, Group::final_norm_bias}) {
     Plan ends = plan_of<Xavier>(shape);
@@ -496,7 +496,9 @@ TEST_CASE("Plans that the theory does not cover are refused, and why") {
   classes.patch_dim = 4;
   classes.classes = 3;
   classes.class_token = true;
-  CHECK_THAT(error_message([&] { loss_gradient(plan_of<Xavier>(classes), conditions(), {}); }),
+  CHECK_THAT(error_message([&] {
+               loss_gradient(plan_of<Xavier>(classes), conditions(), Data{}, correlated(1, 0));
+             }),
              ContainsSubstring("class_token = true: expected the mean over patches"));
   CHECK_THAT(error_message([] { depth_layers(DepthMethod::deep_scale_lm, DepthModel{}, 2); }),
              ContainsSubstring("depth = 2: expected more layers than k"));
