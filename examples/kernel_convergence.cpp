@@ -250,10 +250,11 @@ Report run(const Settings& s) {
     }
   }
   Report report;
-  report.sections = {
-      {"distances", "Distance of the mean of some networks to the limit, relative Frobenius norm", {}},
-      {"slopes", "Slope of log distance, with its 95 % interval", {}},
-      {"entries", "Kernels of the widest networks", {}, false}};
+  report.sections = {{"distances",
+                      "Distance of the mean of some networks to the limit, relative Frobenius norm",
+                      {}},
+                     {"slopes", "Slope of log distance, with its 95 % interval", {}},
+                     {"entries", "Kernels of the widest networks", {}, false}};
   report.figure.title = "Kernels of finite networks, " + s.attention;
   add_kernel(nngp, report);
   add_kernel(ntk, report);
