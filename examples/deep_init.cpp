@@ -19,7 +19,7 @@
 #include "check/depth_probe.hpp"
 #include "check/experiment.hpp"
 #include "check/report.hpp"
-#include "scalewise/registry.hpp"
+#include "instances/registry.hpp"
 #include "scalewise/theory/model.hpp"
 #include "scalewise/theory/warnings.hpp"
 #include "train/progress.hpp"

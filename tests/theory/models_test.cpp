@@ -246,7 +246,7 @@ TEST_CASE("A stack token by token is the stack of averages where there is no mas
       const Moments top = correlated(0.5, 0.4);
       const Profile averages = propagate(layers, input, top);
       const Profile tokens = propagate_tokens(
-          layers, {7, input}, [&](const Moments&) { return TokenCovariance(7, top); });
+          layers, {7, input}, [&](const TokenCovariance&) { return TokenCovariance(7, top); });
       REQUIRE(tokens.forward.size() == averages.forward.size());
       for (std::size_t i = 0; i < averages.forward.size(); ++i) {
         CHECK_THAT(tokens.forward[i].variance, WithinRel(averages.forward[i].variance, 1e-12));
@@ -271,21 +271,21 @@ TEST_CASE("One token is a stack of linear layers and MLPs") {
     block.skip = 0.7, block.branch = 0.4;
     if (auto* a = std::get_if<Attention>(&block.inner)) a->causal = true, a->length = 1;
   }
-  const Profile profile = propagate_tokens(layers, {1, correlated(1.5, 0)}, [](const Moments&) {
-    return TokenCovariance(1, correlated(0.9, 0));
-  });
+  const Profile profile = propagate_tokens(
+      layers, {1, correlated(1.5, 0)},
+      [](const TokenCovariance&) { return TokenCovariance(1, correlated(0.9, 0)); });
   const double attention = 0.7 + 0.4 * 2 / (1 - p) / (1 - p);  // d² so sv = 2
   const double mlp = 0.7 + 0.4 * 0.32 / (1 - p);               // d d_ff s1 s2/2 = 0.32
   CHECK_THAT(profile.forward_at(3).variance, WithinRel(1.5 * std::pow(attention * mlp, 3), 1e-13));
   CHECK_THAT(profile.gradient_at(0).variance, WithinRel(0.9 * std::pow(attention * mlp, 3), 1e-13));
   CHECK_THAT(error_message([&] {
                propagate_tokens(layers, TokenCovariance(),
-                                [](const Moments&) { return TokenCovariance(); });
+                                [](const TokenCovariance&) { return TokenCovariance(); });
              }),
              ContainsSubstring("input = no tokens"));
   CHECK_THAT(error_message([&] {
                propagate_tokens(layers, {1, correlated(1, 0)},
-                                [](const Moments&) { return TokenCovariance(2); });
+                                [](const TokenCovariance&) { return TokenCovariance(2); });
              }),
              ContainsSubstring("gradient = 2 tokens: expected as many as the input has: 1"));
 }
@@ -313,7 +313,7 @@ TEST_CASE("MLP blocks of tokens with different variances") {
     return normal_mean(
         r, [&](double i, double j) { return f(std::sqrt(a) * i) * f(std::sqrt(b) * j); });
   };
-  const Profile profile = propagate_tokens(layers, x, [&](const Moments&) { return g; });
+  const Profile profile = propagate_tokens(layers, x, [&](const TokenCovariance&) { return g; });
   const double r = c / std::sqrt(v * w);
   CHECK_THAT(profile.forward[1].variance, WithinRel(down * up * (v + w) / 4 / (1 - p), 1e-12));
   CHECK_THAT(profile.forward[1].covariance,
