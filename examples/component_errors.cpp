@@ -504,7 +504,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     Experiment output;
     output.format = o.format;
-    return publish(run(o), output);
+    return publish(run(o), output.format, output.out);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   } catch (const std::exception& error) {
