@@ -59,16 +59,17 @@ for dropout, warning in (("0", "rank collapse"), ("0.1", "vanish")):
 result = deep_init("--rule", "gpt2", "--depth", "4", "--width", "64", "--set", "tied_head=false")
 expect(not any("rank collapse" in row["text"] for row in result["warnings"]), "GPT-2, 4 layers")
 
-# Prediction beside measurement. Widths of 64 scatter by a tenth and more; what is wrong by a factor,
-# such as a causal mask that is not noticed (gradients times 5), goes red.
+# Prediction beside measurement. Six layers of width 64, two heads and 32 tokens are not yet large, and
+# eight networks scatter by a tenth; what is wrong by a factor, such as a causal mask that is not
+# noticed (gradients times 5), goes red.
 for arguments in (["--placement", "pre"], ["--placement", "post"],
                   ["--placement", "post", "--bidirectional"],
                   ["--placement", "pre", "--activation", "gelu", "--rule", "xavier"],
                   ["--digits", str(pathlib.Path(__file__).parents[2] / "examples/data/digits.csv")]):
     result = deep_init(*small, "--measure", "--seeds", "8", *arguments)
-    forward, gradient = result["agreement"]
-    expect(forward["relative_error"] < 0.06, f"{arguments}: forward {forward}")
-    expect(gradient["relative_error"] < 0.25, f"{arguments}: gradient {gradient}")
+    for row in result["agreement"]:
+        bound = 0.15 if row["variance"] == "forward" else 0.35
+        expect(row["relative_error"] < bound, f"{arguments}: {row}")
     expect(len(result["profile"]) == 7 and result["profile"][3]["measured_gradient"] > 0, "columns")
 
 with tempfile.TemporaryDirectory() as folder:

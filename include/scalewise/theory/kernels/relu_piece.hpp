@@ -36,7 +36,8 @@ void relu_run(const Run& root, const Run& inverse, Eigen::Map<Run> nngp, Eigen::
       w * (-0.00019625532058336834151 + w * (0.0001270840088995349303 +
       w * -0.00018609092229782462868)))))))))))))))))));
   // clang-format on
-  const Run share = 0.25 + (x * 0x1p1000).max(-1.0).min(1.0) * (0.25 - over_2pi * t);
+  const Run sign = (x * 0x1p1000).max(-1.0).min(1.0);
+  const Run share = (0.25 + 0.25 * sign) - sign * (over_2pi * t);  // keeps all digits of a small t
   nngp = root * (over_2pi * sine + share * x);
   ntk *= share;
 }
