@@ -92,7 +92,7 @@ refused("--heads", "--heads", "0")
 refused("gated_mlp", "--rule", "xavier", "--set", "gated_mlp=true")
 refused("blocks", "--rule", "ngpt")
 refused("rule", "--rule", "no-such-rule")
-refused("rule", "--rule", "maximal-update")
+refused("base", "--rule", "maximal-update")
 
 # Orders of Table 3 of Kedia et al. 2024, retyped: forward, backward and sensitivity over N.
 status, text, _ = run("depth_methods", "--format", "csv")
