@@ -98,7 +98,7 @@ build_and_test() {
 }
 
 check_headers() {
-  CXX=g++ cmake --preset dev &&
+  CXX=g++ cmake --preset dev -D SCALEWISE_TEST_SLOW=$slow &&
     cmake --build build/dev -j $jobs --target all_verify_interface_header_sets
 }
 
