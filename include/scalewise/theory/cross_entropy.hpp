@@ -40,8 +40,9 @@ inline double squared_probabilities(long n, double variance) {
   const double step = 0.05;
   double sum = 0;
   const double first = -std::log(count) - 6 * deviation - 20;
-  for (double u = first; u < 6 * deviation + 5; u += step) {
-    const double lambda = std::exp(u);
+  const auto steps = static_cast<int>((6 * deviation + 5 - first) / step);
+  for (int k = 0; k <= steps; ++k) {
+    const double lambda = std::exp(first + k * step);
     double phi = 0;
     double second = 0;
     for (int i = 0; i < points; ++i) {

@@ -67,10 +67,10 @@ struct Encodings {
       case Kind::image:
         for (Index a = 0; a < rows; ++a) {
           for (Index b = 0; b < columns; ++b) {
-            const double down =
-                static_cast<double>(a / width - b / width) / static_cast<double>(height);
-            const double across =
-                static_cast<double>(a % width - b % width) / static_cast<double>(width);
+            const Index rows_apart = a / width - b / width;
+            const Index columns_apart = a % width - b % width;
+            const double down = static_cast<double>(rows_apart) / static_cast<double>(height);
+            const double across = static_cast<double>(columns_apart) / static_cast<double>(width);
             r(a, b) = rho * std::exp(-phi * (down * down + across * across));
           }
         }

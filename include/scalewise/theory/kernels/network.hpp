@@ -25,10 +25,10 @@ template <class>
 struct OwnOf;
 template <class... Layers>
 struct OwnOf<std::variant<Layers...>> {
-  using type = std::variant<typename Layers::Own...>;
+  using Type = std::variant<typename Layers::Own...>;
 };
 /// The Own of any layer, at the layer's index: several layers may have the same.
-using AnyOwn = OwnOf<Layer>::type;
+using AnyOwn = OwnOf<Layer>::Type;
 
 template <std::size_t i = 0>
 AnyOwn prepare(const Layer& layer, const PairKernel& own) {

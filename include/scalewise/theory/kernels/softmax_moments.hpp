@@ -14,8 +14,7 @@ namespace scalewise::kernels {
 /// The moments of softmax over keys: one exact result for up to 5 tokens where SoftmaxQuadrature is
 /// affordable, else one estimate per random shift.
 template <class = void>  // so that who asks compiles it
-std::vector<ScoreMoments> softmax_moments(const ScoreKernels& s,
-                                                 const QuasiMonteCarlo& sample) {
+std::vector<ScoreMoments> softmax_moments(const ScoreKernels& s, const QuasiMonteCarlo& sample) {
   if (std::max(s.a.rows(), s.a.cols()) <= 5) {
     const SoftmaxQuadrature rule(s);
     if (rule.affordable()) return {rule.moments()};

@@ -146,46 +146,47 @@ double contract_slopes(const Products& products, const Matrix& x, const Matrix& 
 class SoftmaxQuadrature {
  public:
   explicit SoftmaxQuadrature(const ScoreKernels& kernels)
-      : s(kernels),
-        itself(&s.own_left == &s.own_right),
-        basis(itself ? detail::score_basis(s.own_left)
-                     : detail::score_basis(s.own_left, s.own_right, s.a)),
-        grid(rule(first_decay())) {
+      : s_(kernels),
+        itself_(&s_.own_left == &s_.own_right),
+        basis_(itself_ ? detail::score_basis(s_.own_left)
+                       : detail::score_basis(s_.own_left, s_.own_right, s_.a)),
+        grid_(rule(first_decay())) {
     for (double decay = first_decay() - 5; !affordable() && decay > 15; decay -= 5) {
-      grid = rule(decay);
+      grid_ = rule(decay);
     }
   }
 
   /// Whether all that is held at once fits into 512 MiB.
-  bool affordable() const { return grid.size(std::max(s.a.rows(), s.a.cols())) <= 0x1p26; }
+  bool affordable() const { return grid_.size(std::max(s_.a.rows(), s_.a.cols())) <= 0x1p26; }
 
   ScoreMoments moments() const {
-    const Index rows = s.a.rows();
-    const Index columns = s.a.cols();
+    const Index rows = s_.a.rows();
+    const Index columns = s_.a.cols();
     std::vector<Matrix> left;
     for (Index a = 0; a < rows; ++a) {
-      left.push_back(
-          grid.coefficients(basis.left, std::sqrt(s.variance * s.own_left(a, a)), s.keys(a, rows)));
+      left.push_back(grid_.coefficients(basis_.left, std::sqrt(s_.variance * s_.own_left(a, a)),
+                                        s_.keys(a, rows)));
     }
     ScoreMoments m(rows, columns);
     Matrix right;
     for (Index b = 0; b < columns; ++b) {
-      if (!itself) {
-        right = grid.coefficients(basis.right, std::sqrt(s.variance * s.own_right(b, b)),
-                                  s.keys(b, columns));
+      if (!itself_) {
+        right = grid_.coefficients(basis_.right, std::sqrt(s_.variance * s_.own_right(b, b)),
+                                   s_.keys(b, columns));
       }
-      const Matrix& v = itself ? left[static_cast<std::size_t>(b)] : right;
+      const Matrix& v = itself_ ? left[static_cast<std::size_t>(b)] : right;
       for (Index a = 0; a < rows; ++a) {
-        const double scale = std::sqrt(s.own_left(a, a) * s.own_right(b, b));
-        const double correlation = scale > 0 ? std::clamp(s.a(a, b) / scale, -1.0, 1.0) : 0;
-        const Matrix u = left[static_cast<std::size_t>(a)] * grid.weights(correlation).asDiagonal();
+        const double scale = std::sqrt(s_.own_left(a, a) * s_.own_right(b, b));
+        const double correlation = scale > 0 ? std::clamp(s_.a(a, b) / scale, -1.0, 1.0) : 0;
+        const Matrix u =
+            left[static_cast<std::size_t>(a)] * grid_.weights(correlation).asDiagonal();
         const Matrix values = u.topRows(rows) * v.topRows(columns).transpose();
         const Matrix products =
             u.bottomRows(u.rows() - rows) * v.bottomRows(v.rows() - columns).transpose();
-        m.value(a, b) = values.cwiseProduct(s.b).sum();
-        m.value_ntk(a, b) = values.cwiseProduct(s.b_ntk).sum();
-        m.slope(a, b) = detail::contract_slopes(products, s.b, s.a);
-        m.slope_ntk(a, b) = detail::contract_slopes(products, s.b, s.a_ntk);
+        m.value(a, b) = values.cwiseProduct(s_.b).sum();
+        m.value_ntk(a, b) = values.cwiseProduct(s_.b_ntk).sum();
+        m.slope(a, b) = detail::contract_slopes(products, s_.b, s_.a);
+        m.slope_ntk(a, b) = detail::contract_slopes(products, s_.b, s_.a_ntk);
       }
     }
     return m;
@@ -194,18 +195,18 @@ class SoftmaxQuadrature {
  private:
   // The logarithm of 1/accuracy. Products of four weights have poles of order four, which cost some
   // thousand times e^-decay.
-  double first_decay() const { return std::max(s.a.rows(), s.a.cols()) <= 4 ? 34 : 24; }
+  double first_decay() const { return std::max(s_.a.rows(), s_.a.cols()) <= 4 ? 34 : 24; }
 
   detail::SoftmaxGrid rule(double decay) const {
-    const Array left = detail::widths(s.own_left, basis.left, s.variance);
-    const Array right = detail::widths(s.own_right, basis.right, s.variance);
-    return {basis, left.max(right), decay};
+    const Array left = detail::widths(s_.own_left, basis_.left, s_.variance);
+    const Array right = detail::widths(s_.own_right, basis_.right, s_.variance);
+    return {basis_, left.max(right), decay};
   }
 
-  const ScoreKernels& s;
-  bool itself;  // x' is x
-  detail::ScoreBasis basis;
-  detail::SoftmaxGrid grid;
+  const ScoreKernels& s_;
+  bool itself_;  // x' is x
+  detail::ScoreBasis basis_;
+  detail::SoftmaxGrid grid_;
 };
 
 }  // namespace scalewise::kernels

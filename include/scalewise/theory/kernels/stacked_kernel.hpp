@@ -80,6 +80,7 @@ inline void check(const Kernel& kernel) {
 /// Shapes:   inputs (T_i, n₀) each
 inline Kernel stacked_input_kernel(const std::vector<Matrix>& inputs) {
   std::vector<Index> lengths;
+  lengths.reserve(inputs.size());
   for (const Matrix& x : inputs) lengths.push_back(x.rows());
   Tokens tokens(std::move(lengths));
   const Index size = tokens.total();
