@@ -221,6 +221,9 @@ Report run(Options o) {
                        "a correlation from 0 to 1");
   }
   theory::Moments input = theory::embedding(subject.plan, c, subject.data);
+  if (!(input.variance > 0)) {
+    throw InvalidInput("embedding", "variance 0", "embeddings that differ");
+  }
   if (o.input_correlation >= 0) {
     input = theory::correlated(input.variance, o.input_correlation * (1 - c.dropout));
   }
@@ -228,9 +231,6 @@ Report run(Options o) {
   subject = subject_of(m);  // the rule knows its input now
   input = theory::scaled(theory::embedding(subject.plan, c, subject.data).variance / input.variance,
                          input);
-  if (c.placement == theory::Placement::post && input.variance <= 0) {
-    throw InvalidInput("embedding", "variance 0", "embeddings that differ");
-  }
   const theory::Layers layers = theory::plan_layers(subject.plan, c);
   const theory::Profile p = theory::predict(subject.plan, c, subject.data, input);
   const std::size_t depth = p.depth();

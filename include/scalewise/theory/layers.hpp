@@ -14,6 +14,8 @@ namespace scalewise::theory {
 
 /// Where the norms of a block stand.
 /// Equation: pre:  y = λ x + β f(norm x);  post: y = norm(λ x + β f(x));  none: y = λ x + β f(x)
+/// Source:   Kedia et al. 2024 (arXiv:2403.09635), appendix E.
+/// Differs:  its section 2.3 has the post-norm in front of the skip connection.
 enum class Placement { pre, post, none };
 
 inline constexpr Spelling<Placement, 3> placement_words{

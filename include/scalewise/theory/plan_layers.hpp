@@ -60,6 +60,7 @@ inline void check_covered(const Plan& plan) {
 /// The layers of one stack of a plan.
 /// Equation: variances of weights times multiplier²; λ² and β² from the residual multipliers and the
 ///           gain on the branch; score_scale = attention_scale √head_dim
+/// Source:   Kedia et al. 2024 (arXiv:2403.09635), appendix E.
 /// Throws:   InvalidInput for what the theory does not cover: variances relative to a base,
 ///           normalized blocks, gated MLPs, biases or norm gains that start elsewhere than at 0 and 1.
 /// Cross-attention blocks have yet to be told the memory's moments.

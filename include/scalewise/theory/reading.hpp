@@ -6,7 +6,8 @@
 
 namespace scalewise::theory {
 
-/// How a formula of Kedia et al. 2024 (arXiv:2403.09635) is read.
+/// How a formula of the source is read.
+/// Source:   Kedia et al. 2024 (arXiv:2403.09635), Tables 2 and 15 to 20.
 enum class Reading {
   paper_simple,  // Table 2: long sequences, polynomials in the correlation
   paper_full,    // Tables 15 to 20, as printed

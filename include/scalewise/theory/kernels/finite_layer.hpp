@@ -22,6 +22,7 @@
 namespace scalewise::kernels {
 
 /// Sizes of a network that a kernel is the limit of.
+/// Source:   Hron et al. 2020 (arXiv:2006.10540), Section 2: widths, heads and head sizes go to infinity.
 struct FiniteSizes {
   Index width = 64;    // features that leave a dense or attention layer
   Index heads = 64;    // of an attention layer

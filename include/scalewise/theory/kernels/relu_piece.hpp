@@ -16,6 +16,7 @@ namespace scalewise::kernels::detail {
 /// and no division.
 /// Equation: x = K/√(v1 v2), s = √(1-x²), t = arccos|x| = s Q(|x|), angle = π-t where x > 0 and t where
 ///           x < 0: K' = √(v1 v2)/(2π) (s + angle x), Θ' = angle/(2π) Θ
+/// Source:   as dual().
 /// Accuracy: as dual(); Q by its interpolating polynomial of degree 19 in |x| - 1/2, 5e-16.
 template <class Run>
 void relu_run(const Run& root, const Run& inverse, Eigen::Map<Run> nngp, Eigen::Map<Run> ntk) {
