@@ -198,12 +198,7 @@ check::Curve curve(const std::string& label, const check::Profile& profile, std:
   check::Curve c;
   c.label = label;
   for (std::size_t l = 0; l <= depth; ++l) {
-    const check::Estimate e = profile.at(stream_place(static_cast<long>(l))).*quantity;
-    const double error = std::isfinite(e.standard_error) ? e.standard_error : 0;
-    c.x.push_back(static_cast<double>(l));
-    c.y.push_back(e.mean);
-    c.low.push_back(e.mean - error);
-    c.high.push_back(e.mean + error);
+    add_point(c, static_cast<double>(l), profile.at(stream_place(static_cast<long>(l))).*quantity);
   }
   return c;
 }

@@ -126,14 +126,6 @@ void measure(const Experiment& e, const Outputs& outputs, const train::Settings&
   measure_movements(network, initial, m);
 }
 
-void offer(check::Curve& curve, double x, const check::Estimate& e) {
-  const double error = std::isfinite(e.standard_error) ? e.standard_error : 0;
-  curve.x.push_back(x);
-  curve.y.push_back(e.mean);
-  curve.low.push_back(std::max(e.mean - error, e.mean / 10));  // a logarithm is taken of it
-  curve.high.push_back(e.mean + error);
-}
-
 Report report_of(const Experiment& e, std::map<long, Measured>& measured) {
   Report report;
   report.program = "empirical_ntk";
@@ -167,15 +159,15 @@ Report report_of(const Experiment& e, std::map<long, Measured>& measured) {
       put(row, "distance", check::estimate(m.distance[step]));
       put(row, "movement", check::estimate(m.movement[step]));
       steps.rows.push_back(row);
-      offer(curve, static_cast<double>(step), check::estimate(drifts));
+      add_point(curve, static_cast<double>(step), check::estimate(drifts), true);
       for (const double x : drifts) {
         if (!std::isfinite(x)) report.verdict = check::Verdict::fail;
       }
     }
     panels[0].curves.push_back(curve);
     const auto at = static_cast<double>(size);
-    offer(drift, at, check::estimate(m.drift.rbegin()->second));
-    offer(movement, at, check::estimate(m.movement.rbegin()->second));
+    add_point(drift, at, check::estimate(m.drift.rbegin()->second), true);
+    add_point(movement, at, check::estimate(m.movement.rbegin()->second), true);
   }
   panels[1].curves = {drift, movement};
   report.sections = {groups, steps};

@@ -131,14 +131,6 @@ check::Curve curve(const std::string& label) {
   return c;
 }
 
-void offer(check::Curve& c, double x, const check::Estimate& e) {
-  const double error = std::isfinite(e.standard_error) ? e.standard_error : 0;
-  c.x.push_back(x);
-  c.y.push_back(e.mean);
-  c.low.push_back(std::max(e.mean - error, e.mean / 10));  // a logarithm is taken of it
-  c.high.push_back(e.mean + error);
-}
-
 struct Slope {
   std::vector<double> x, y;
   void add(long at, double value) {
@@ -168,11 +160,11 @@ void add_kernel(const Kernel& kernel, Report& report) {
       Row row{{"kernel", kernel.name}, {"width", width}, {"networks", group}};
       put(row, "distance", e);
       all.rows.push_back(row);
-      offer(along, static_cast<double>(group), e);
+      add_point(along, static_cast<double>(group), e, true);
       if (group == 1 || group == 4 || group == 16) {
         check::Curve& c = of_group[group];
         c.label = group == 1 ? "1 network" : std::to_string(group) + " networks";
-        offer(c, static_cast<double>(width), e);
+        add_point(c, static_cast<double>(width), e, true);
       }
       for (const double d : values) {
         if (group == 1) by_width.add(width, d);

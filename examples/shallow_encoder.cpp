@@ -145,14 +145,6 @@ void measure(const Settings& s, const Data& data, long width, long seed, Measure
   }
 }
 
-void offer(check::Curve& curve, double x, const check::Estimate& e) {
-  const double error = std::isfinite(e.standard_error) ? e.standard_error : 0;
-  curve.x.push_back(x);
-  curve.y.push_back(e.mean);
-  curve.low.push_back(std::max(e.mean - error, e.mean / 10));  // a logarithm is taken of it
-  curve.high.push_back(e.mean + error);
-}
-
 check::Panel panel(const std::string& title, const std::string& x_label) {
   check::Panel p;
   p.title = title;
@@ -192,16 +184,17 @@ Report report_of(const Settings& s, const std::map<long, Measured>& measured) {
     Row row{{"width", width}};
     for (const auto& [name, values] : m.at_start) put(row, name, check::estimate(values));
     start.rows.push_back(row);
-    offer(distance, static_cast<double>(width), check::estimate(m.at_start.at("distance")));
-    offer(drift, static_cast<double>(width), check::estimate(m.at_end.at("drift")));
-    offer(movement, static_cast<double>(width), check::estimate(m.at_end.at("movement")));
+    add_point(distance, static_cast<double>(width), check::estimate(m.at_start.at("distance")),
+              true);
+    add_point(drift, static_cast<double>(width), check::estimate(m.at_end.at("drift")), true);
+    add_point(movement, static_cast<double>(width), check::estimate(m.at_end.at("movement")), true);
     std::map<std::string, check::Curve> curves;
     for (const auto& [step, quantities] : m.in_training) {
       Row line{{"width", width}, {"step", step}};
       for (const auto& [name, values] : quantities) {
         put(line, name, check::estimate(values));
         for (const double x : values) finite = finite && std::isfinite(x);
-        offer(curves[name], static_cast<double>(step), check::estimate(values));
+        add_point(curves[name], static_cast<double>(step), check::estimate(values), true);
       }
       training.rows.push_back(line);
     }

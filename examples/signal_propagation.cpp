@@ -79,12 +79,7 @@ check::Curve curve(const std::string& label, const check::Profile& profile,
   check::Curve c;
   c.label = label;
   for (std::size_t i = 0; i < along.size(); ++i) {
-    const check::Estimate e = profile.at(along[i]).*quantity;
-    const double error = std::isfinite(e.standard_error) ? e.standard_error : 0;
-    c.x.push_back(static_cast<double>(i) / 2);
-    c.y.push_back(e.mean);
-    c.low.push_back(e.mean - error);
-    c.high.push_back(e.mean + error);
+    add_point(c, static_cast<double>(i) / 2, profile.at(along[i]).*quantity);
   }
   return c;
 }

@@ -5,6 +5,8 @@
 // picture. Library report.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <variant>
@@ -44,6 +46,18 @@ struct Report {
 inline void put(Row& row, const std::string& name, const check::Estimate& e) {
   row.emplace_back(name, e.mean);
   row.emplace_back(name + "_se", e.standard_error);
+}
+
+/// Adds a point whose bar is the standard error; on a logarithmic scale it keeps above a tenth of the
+/// mean.
+inline void add_point(check::Curve& curve, double x, const check::Estimate& e,
+                      bool logarithmic = false) {
+  const double error = std::isfinite(e.standard_error) ? e.standard_error : 0;
+  const double low = e.mean - error;
+  curve.x.push_back(x);
+  curve.y.push_back(e.mean);
+  curve.low.push_back(logarithmic ? std::max(low, e.mean / 10) : low);
+  curve.high.push_back(e.mean + error);
 }
 
 /// Makes the folder of --out where it is not there; empty: there is none.
