@@ -9,13 +9,19 @@ placements, depths and data, and prints a Markdown table and the R2 over all of 
 What is in the folder already is not run again."""
 
 import argparse
+import concurrent.futures
 import json
 import math
+import os
 import pathlib
 import subprocess
 
 RULES = ["xavier", "deep-scale-lm", "deep-scale-lm-simple"]
-SIZES = {12: (256, 12), 48: (256, 12), 192: (256, 8), 768: (128, 12)}  # depth: width, seeds
+SIZES = {12: (256, 96), 48: (256, 48), 192: (256, 16), 768: (128, 12)}  # depth: width, seeds
+COLUMNS = {"forward": {"averages": "variance", "token by token": "variance_by_token",
+                       "measured": "measured_variance"},
+           "gradient": {"averages": "gradient", "token by token": "gradient_by_token",
+                        "measured": "measured_gradient"}}
 
 
 def run(program, out, rule, placement, depth, data):
@@ -26,7 +32,7 @@ def run(program, out, rule, placement, depth, data):
     if not result.exists():
         command = [program, "--rule", rule, "--placement", placement, "--depth", str(depth),
                    "--width", str(width), "--heads", str(width // 32), "--seeds", str(seeds),
-                   "--measure", "--bidirectional", "--quiet", "--out", str(folder)]
+                   "--measure", "--bidirectional", "--threads", "1", "--quiet", "--out", str(folder)]
         if data == "digits":
             command += ["--digits", "examples/data/digits.csv", "--patch", "1", "--batch", "4"]
         else:
@@ -55,26 +61,32 @@ def main():
     parser.add_argument("--data", nargs="+", default=["text", "digits"])
     args = parser.parse_args()
 
-    forward, gradient = [], []
-    lines = ["| data | rule | norm | depth | width | seeds | forward | gradient | gradient, log |",
-             "|---|---|---|---|---|---|---|---|---|"]
-    for depth in args.depths:
-        for data in args.data:
-            for rule in RULES:
-                for placement in ["pre", "post"]:
-                    result = run(args.program, args.out, rule, placement, depth, data)
-                    errors = {row["variance"]: row for row in result["agreement"]}
-                    width, seeds = SIZES[depth]
-                    lines.append(
-                        f"| {data} | {rule} | {placement} | {depth} | {width} | {seeds} "
-                        f"| {100 * errors['forward']['relative_error']:.1f} % "
-                        f"| {100 * errors['gradient']['relative_error']:.1f} % "
-                        f"| {errors['gradient']['log_error']:.3f} |")
-                    forward += logs(result["profile"], "variance", "measured_variance")
-                    gradient += logs(result["profile"], "gradient", "measured_gradient")
+    theories = ["averages", "token by token"]
+    pairs = {(theory, quantity): [] for theory in theories for quantity in COLUMNS}
+    lines = ["| data | rule | norm | depth | width | seeds "
+             "| averages: forward | gradient | log | by token: forward | gradient | log |",
+             "|" + "---|" * 12]
+    models = [(rule, placement, depth, data) for depth in args.depths for data in args.data
+              for rule in RULES for placement in ["pre", "post"]]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:  # a process each
+        results = pool.map(lambda model: run(args.program, args.out, *model), models)
+        for (rule, placement, depth, data), result in zip(models, results):
+            width, seeds = SIZES[depth]
+            cells = [data, rule, placement, depth, width, seeds]
+            for theory in theories:
+                errors = {row["variance"]: row for row in result["agreement"]
+                          if row["theory"] == theory}
+                cells += [f"{100 * errors['forward']['relative_error']:.1f} %",
+                          f"{100 * errors['gradient']['relative_error']:.1f} %",
+                          f"{errors['gradient']['log_error']:.3f}"]
+                for quantity, columns in COLUMNS.items():
+                    pairs[theory, quantity] += logs(
+                        result["profile"], columns[theory], columns["measured"])
+            lines.append("| " + " | ".join(str(cell) for cell in cells) + " |")
     print("\n".join(lines))
-    print(f"\nR2 of log variances over all layers of all models: forward {r_squared(forward):.4f}, "
-          f"gradient {r_squared(gradient):.4f}")
+    print("\nR2 of log variances over all layers of all models:")
+    for (theory, quantity), both in pairs.items():
+        print(f"{theory}, {quantity}: {r_squared(both):.4f}")
 
 
 if __name__ == "__main__":

@@ -163,7 +163,8 @@ def main():
             gram(pool, few, size)
             tried[size] = time.perf_counter() - start
         size = min(tried, key=tried.get)
-        print(json.dumps({"numpy": np.__version__, "processes": options.processes, "block": size}), flush=True)
+        print(json.dumps({"numpy": np.__version__, "processes": options.processes, "block": size,
+                          "seconds_of_blocks": tried}), flush=True)
         matrices = None
         for line in sys.stdin:
             words = line.split()

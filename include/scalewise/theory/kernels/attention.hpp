@@ -88,9 +88,8 @@ struct Attention {
     theta += 2 * k;
     const double bias = sigma_b * sigma_b;
     for (auto* m : {&k, &theta}) {
-      auto product = pair.work.shape(k.rows(), k.cols());
-      product.noalias() = left.weights * *m;
-      m->noalias() = product * right.weights.transpose();
+      detail::sandwich(left.weights, *m, right.weights, pair.work.shape(k.rows(), k.cols()),
+                       pair.diagonal_only);
       m->array() += bias;
     }
   }

@@ -16,8 +16,8 @@ namespace scalewise::kernels {
 /// Any layer. Each has a type Own of what it needs to know of an input by itself, a function
 /// prepare(own kernel) that computes it, once per input, and a function map(pair, Own of x, Own of
 /// x') that turns the kernels of a pair that enter the layer into those that leave it.
-using Layer = std::variant<Dense, Activation, LayerNorm, Attention, ResidualAttention, Flatten,
-                           GlobalAveragePool>;
+using Layer = std::variant<Dense, Activation, DenseRelu, LayerNorm, Attention, ResidualAttention,
+                           Flatten, GlobalAveragePool>;
 
 namespace detail {
 
@@ -48,6 +48,35 @@ void map(const Layer& layer, PairKernel& pair, const AnyOwn& left, const AnyOwn&
   }
 }
 
+/// Dense layers in front of ReLU, one layer with it.
+inline std::vector<Layer> fused(const std::vector<Layer>& layers) {
+  std::vector<Layer> result;
+  for (const Layer& layer : layers) {
+    const auto* activation = std::get_if<Activation>(&layer);
+    const auto* dense = result.empty() ? nullptr : std::get_if<Dense>(&result.back());
+    if (activation != nullptr && activation->function == Function::relu && dense != nullptr) {
+      result.back() = DenseRelu{*dense};
+    } else {
+      result.push_back(layer);
+    }
+  }
+  return result;
+}
+
+/// The last layer that mixes tokens in front of a flatten layer, which reads the diagonal only:
+/// nothing else has to leave it. As many as there are layers: none.
+inline std::size_t last_mixing_layer(const std::vector<Layer>& layers) {
+  std::size_t mixing = layers.size();
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    if (std::holds_alternative<Flatten>(layers[l])) return mixing;
+    if (std::holds_alternative<Attention>(layers[l]) ||
+        std::holds_alternative<ResidualAttention>(layers[l])) {
+      mixing = l;
+    }
+  }
+  return layers.size();
+}
+
 }  // namespace detail
 
 /// One input on its way through a network: its features and what every layer needs of it.
@@ -60,9 +89,8 @@ struct PreparedInput {
 /// The kernels of a stack of layers, input by input and pair by pair.
 class Network {
  public:
-  explicit Network(std::vector<Layer> layers) : layers_(std::move(layers)) {}
-
-  const std::vector<Layer>& layers() const { return layers_; }
+  explicit Network(const std::vector<Layer>& layers)
+      : layers_(detail::fused(layers)), last_mixing_(detail::last_mixing_layer(layers_)) {}
 
   /// Shapes:   features (T, n₀)
   /// Throws:   InvalidInput for an empty input, one that is not finite, or settings of a layer that
@@ -70,9 +98,9 @@ class Network {
   PreparedInput prepare(Matrix features) const {
     PreparedInput input{std::move(features), {}, {}};
     input_kernel(input.features, input.features, input.last);
-    for (const Layer& layer : layers_) {
-      input.own.push_back(detail::prepare(layer, input.last));
-      detail::map(layer, input.last, input.own.back(), input.own.back());
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      input.own.push_back(detail::prepare(layers_[l], input.last));
+      map(l, input.last, input.own.back(), input.own.back());
     }
     return input;
   }
@@ -83,13 +111,18 @@ class Network {
   /// Throws:   InvalidInput for inputs of different features, or that a layer cannot compare.
   void pair(const PreparedInput& left, const PreparedInput& right, PairKernel& pair) const {
     detail::input_product(left.features, right.features, pair);  // prepare() has checked them
-    for (std::size_t l = 0; l < layers_.size(); ++l) {
-      detail::map(layers_[l], pair, left.own[l], right.own[l]);
-    }
+    for (std::size_t l = 0; l < layers_.size(); ++l) map(l, pair, left.own[l], right.own[l]);
   }
 
  private:
+  void map(std::size_t l, PairKernel& pair, const detail::AnyOwn& left,
+           const detail::AnyOwn& right) const {
+    pair.diagonal_only = l == last_mixing_;
+    detail::map(layers_[l], pair, left, right);
+  }
+
   std::vector<Layer> layers_;
+  std::size_t last_mixing_;
 };
 
 }  // namespace scalewise::kernels

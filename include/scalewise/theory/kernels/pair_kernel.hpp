@@ -3,6 +3,7 @@
 #pragma once
 
 #include <Eigen/Core>
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -26,6 +27,8 @@ struct PairKernel {
   nn::Buffer<double> nngp;
   nn::Buffer<double> ntk;
   nn::Buffer<double> work;  // of the layers, its contents mean nothing between them
+  /// Asks the next layer for the diagonals only; it may leave zeros beside them.
+  bool diagonal_only = false;
 
   Index rows() const { return nngp.rows(); }
   Index cols() const { return nngp.cols(); }
@@ -61,6 +64,20 @@ inline Array variances(const PairKernel& own) {
     }
   }
   return k.diagonal().array();
+}
+
+/// m <- left m rightᵀ, in a layer's memory; with `diagonal_only`, of that the diagonal.
+/// Shapes:   left (T, T), m (T, T'), right (T', T')
+inline void sandwich(const Matrix& left, nn::View<double> m, const Matrix& right,
+                     nn::View<double> product, bool diagonal_only) {
+  product.noalias() = left * m;
+  if (diagonal_only) {
+    const Index n = std::min(m.rows(), m.cols());
+    m.setZero();
+    m.diagonal() = product.topRows(n).cwiseProduct(right.topRows(n)).rowwise().sum();
+  } else {
+    m.noalias() = product * right.transpose();
+  }
 }
 
 inline void input_product(const Matrix& left, const Matrix& right, PairKernel& pair) {

@@ -21,9 +21,9 @@ namespace scalewise::kernels::detail {
 template <class Run>
 void relu_run(const Run& root, const Run& inverse, Eigen::Map<Run> nngp, Eigen::Map<Run> ntk) {
   constexpr double over_2pi = 0.5 * std::numbers::inv_pi;
-  const Run x = (nngp * inverse).max(-1.0).min(1.0);
+  const Run x = nngp * inverse;
   const Run rest = 1 - x.abs();
-  // 0 within rounding of ±1, unchanged beyond: a step that is 0 or 1 without a branch.
+  // 0 within rounding of ±1 or beyond, else unchanged: a step that is 0 or 1 without a branch.
   const Run apart = ((rest - coincident) * 0x1p200).max(0.0).min(1.0);
   const Run sine = (rest * (2 - rest) * apart).sqrt();
   const Run w = 0.5 - rest;
@@ -43,9 +43,11 @@ void relu_run(const Run& root, const Run& inverse, Eigen::Map<Run> nngp, Eigen::
   ntk *= share;
 }
 
-/// The dual of ReLU on the kernels of a pair of inputs, runs of `piece` entries through all rows.
-inline void relu_pair(nn::View<double> nngp, nn::View<double> ntk, const Spreads& left,
-                      const Spreads& right) {
+/// The dual of ReLU on the kernels of a pair of inputs, runs of `piece` entries through all rows;
+/// `before` changes each run of both kernels first, while it is at hand.
+template <class Before>
+void relu_pair(nn::View<double> nngp, nn::View<double> ntk, const Spreads& left,
+               const Spreads& right, const Before& before) {
   using Full = Eigen::Array<double, 1, piece>;
   Full root;
   Full inverse;
@@ -64,13 +66,16 @@ inline void relu_pair(nn::View<double> nngp, nn::View<double> ntk, const Spreads
       }
       if (b == nngp.cols()) b = 0, ++a;
     }
-    double* k = nngp.data() + begin;
-    double* theta = ntk.data() + begin;
     if (count == piece) {
-      relu_run<Full>(root, inverse, Eigen::Map<Full>(k), Eigen::Map<Full>(theta));
+      Eigen::Map<Full> k(nngp.data() + begin);
+      Eigen::Map<Full> theta(ntk.data() + begin);
+      before(k, theta);
+      relu_run<Full>(root, inverse, k, theta);
     } else {
-      relu_run<Piece>(root.head(count), inverse.head(count), Eigen::Map<Piece>(k, count),
-                      Eigen::Map<Piece>(theta, count));
+      Eigen::Map<Piece> k(nngp.data() + begin, count);
+      Eigen::Map<Piece> theta(ntk.data() + begin, count);
+      before(k, theta);
+      relu_run<Piece>(root.head(count), inverse.head(count), k, theta);
     }
   }
 }

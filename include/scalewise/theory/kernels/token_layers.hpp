@@ -32,6 +32,11 @@ struct Dense {
   void map(PairKernel& pair, const Own& /*left*/, const Own& /*right*/) const {
     auto k = pair.nngp.view().array();
     auto theta = pair.ntk.view().array();
+    apply(k, theta);
+  }
+
+  /// The layer on any part of both kernels, arrays of Eigen's.
+  void apply(auto& k, auto& theta) const {
     const double w = sigma_w * sigma_w;
     k = w * k + sigma_b * sigma_b;
     theta = k + w * theta;
@@ -52,7 +57,8 @@ struct Activation {
 
   void map(PairKernel& pair, const Own& left, const Own& right) const {
     if (function == Function::relu) {
-      return detail::relu_pair(pair.nngp.view(), pair.ntk.view(), left, right);
+      return detail::relu_pair(pair.nngp.view(), pair.ntk.view(), left, right,
+                               [](auto& /*k*/, auto& /*theta*/) {});
     }
     auto k = pair.nngp.view();
     auto theta = pair.ntk.view();
@@ -70,6 +76,27 @@ struct Activation {
         theta_row *= derivative;
       }
     }
+  }
+};
+
+/// A dense layer and ReLU in one pass over the kernels: Network puts it where one follows the other.
+/// Equation: Dense, then Activation
+struct DenseRelu {
+  Dense dense;
+
+  using Own = detail::Spreads;
+
+  Own prepare(const PairKernel& own) const {
+    dense.prepare(own);
+    Array variances = detail::variances(own);
+    Array ntk = Array::Zero(variances.size());
+    dense.apply(variances, ntk);
+    return detail::spreads(Function::relu, variances);
+  }
+
+  void map(PairKernel& pair, const Own& left, const Own& right) const {
+    detail::relu_pair(pair.nngp.view(), pair.ntk.view(), left, right,
+                      [&](auto& k, auto& theta) { dense.apply(k, theta); });
   }
 };
 
