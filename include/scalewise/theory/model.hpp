@@ -209,6 +209,9 @@ struct EncoderDecoderProfile {
 /// The profiles of an encoder-decoder, whose decoder is causal and reads the encoder in every layer.
 /// Source:   as predict.
 /// Shapes:   inputs: what enters the first layers; gradient: of what leaves the decoder
+/// Accuracy: as predict. Of the reference transformer (means over networks, d = 128, 6 + 6 layers,
+///           96 and 48 tokens) variances are 1.5 % away on average over blocks, those of gradients
+///           4 %; around the decoder's first block, whose tokens read few keys, 10 and 18 %.
 /// Throws:   InvalidInput as plan_layers, and for a plan of one stack.
 inline EncoderDecoderProfile predict_encoder_decoder(const Plan& plan, const Conditions& c,
                                                      const Moments& source, const Moments& input,
