@@ -2,7 +2,8 @@
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
 """Predicted against measured moments of deep models: runs deep_init --measure over rules, norm
-placements, depths and data, and prints a Markdown table and the R2 over all of them.
+placements, depths and data, and prints Markdown tables: mean relative errors by model, errors and R2
+over all of them. Measured are means over seeds.
 
   python3 benchmarks/depth_profiles.py build/native/examples/deep_init --out build/depth_profiles
 
@@ -14,10 +15,12 @@ import json
 import math
 import os
 import pathlib
+import statistics
 import subprocess
 
 RULES = ["xavier", "deep-scale-lm", "deep-scale-lm-simple"]
 SIZES = {12: (256, 96), 48: (256, 48), 192: (256, 16), 768: (128, 12)}  # depth: width, seeds
+THEORIES = ["averages", "token by token"]
 COLUMNS = {"forward": {"averages": "variance", "token by token": "variance_by_token",
                        "measured": "measured_variance"},
            "gradient": {"averages": "gradient", "token by token": "gradient_by_token",
@@ -43,14 +46,29 @@ def run(program, out, rule, placement, depth, data):
     return json.loads(result.read_text())
 
 
-def logs(rows, predicted, measured):
-    return [(math.log(r[predicted]), math.log(r[measured])) for r in rows]
+def pairs_of(rows, predicted, measured):
+    return [(row[predicted], row[measured]) for row in rows]
+
+
+def errors_of(pairs):
+    return [abs(predicted / measured - 1) for predicted, measured in pairs]
+
+
+def share_of_range(pairs):
+    """Mean error of the logarithm, over the range that the logarithm has."""
+    logs = [math.log(measured) for _, measured in pairs]
+    errors = [abs(math.log(predicted / measured)) for predicted, measured in pairs]
+    return statistics.mean(errors) / (max(logs) - min(logs))
 
 
 def r_squared(pairs):
-    mean = sum(y for _, y in pairs) / len(pairs)
-    off = sum((x - y) ** 2 for x, y in pairs)
-    return 1 - off / sum((y - mean) ** 2 for _, y in pairs)
+    logs = [math.log(measured) for _, measured in pairs]
+    off = sum(math.log(predicted / measured) ** 2 for predicted, measured in pairs)
+    return 1 - off / sum((log - statistics.mean(logs)) ** 2 for log in logs)
+
+
+def percent(share):
+    return f"{100 * share:.1f} %"
 
 
 def main():
@@ -61,32 +79,46 @@ def main():
     parser.add_argument("--data", nargs="+", default=["text", "digits"])
     args = parser.parse_args()
 
-    theories = ["averages", "token by token"]
-    pairs = {(theory, quantity): [] for theory in theories for quantity in COLUMNS}
-    lines = ["| data | rule | norm | depth | width | seeds "
-             "| averages: forward | gradient | log | by token: forward | gradient | log |",
-             "|" + "---|" * 12]
+    all_pairs = {}
+    kept_pairs = {}  # without models whose gradient vanishes
+    cells = {}
     models = [(rule, placement, depth, data) for depth in args.depths for data in args.data
               for rule in RULES for placement in ["pre", "post"]]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:  # a process each
         results = pool.map(lambda model: run(args.program, args.out, *model), models)
         for (rule, placement, depth, data), result in zip(models, results):
-            width, seeds = SIZES[depth]
-            cells = [data, rule, placement, depth, width, seeds]
-            for theory in theories:
-                errors = {row["variance"]: row for row in result["agreement"]
-                          if row["theory"] == theory}
-                cells += [f"{100 * errors['forward']['relative_error']:.1f} %",
-                          f"{100 * errors['gradient']['relative_error']:.1f} %",
-                          f"{errors['gradient']['log_error']:.3f}"]
+            vanishes = (rule, placement) == ("xavier", "post")
+            for theory in THEORIES:
+                errors = []
                 for quantity, columns in COLUMNS.items():
-                    pairs[theory, quantity] += logs(
-                        result["profile"], columns[theory], columns["measured"])
-            lines.append("| " + " | ".join(str(cell) for cell in cells) + " |")
-    print("\n".join(lines))
-    print("\nR2 of log variances over all layers of all models:")
-    for (theory, quantity), both in pairs.items():
-        print(f"{theory}, {quantity}: {r_squared(both):.4f}")
+                    pairs = pairs_of(result["profile"], columns[theory], columns["measured"])
+                    all_pairs.setdefault((theory, quantity), []).extend(pairs)
+                    if not vanishes:
+                        kept_pairs.setdefault((theory, quantity), []).extend(pairs)
+                    errors.append(percent(statistics.mean(errors_of(pairs))))
+                if vanishes:
+                    errors.append(f"log {percent(share_of_range(pairs))}")
+                cells[theory, data, rule, placement, depth] = ", ".join(errors)
+
+    for theory in THEORIES:
+        print(f"\nMean errors of the variance forward, and of the gradient's, {theory}:\n")
+        print("| data | rule | norm |", " | ".join(
+            "{} layers, width {}, {} seeds".format(depth, *SIZES[depth]) for depth in args.depths), "|")
+        print("|" + "---|" * (3 + len(args.depths)))
+        for data in args.data:
+            for rule in RULES:
+                for placement in ["pre", "post"]:
+                    print("|", " | ".join([data, rule, placement] + [
+                        cells[theory, data, rule, placement, depth] for depth in args.depths]), "|")
+    print("\n| all layers | mean error but for xavier post | median | R2 of logarithms "
+          "| R2 with xavier post |")
+    print("|---|---|---|---|---|")
+    for (theory, quantity), pairs in all_pairs.items():
+        kept = kept_pairs[theory, quantity]
+        errors = errors_of(kept)
+        print(f"| {theory}, {quantity} | {percent(statistics.mean(errors))} "
+              f"| {percent(statistics.median(errors))} | {r_squared(kept):.4f} "
+              f"| {r_squared(pairs):.4f} |")
 
 
 if __name__ == "__main__":

@@ -137,6 +137,7 @@ int run(const Settings& s, int argc, char** argv) {
   check(s);
   require_new_files(s);
   use_threads(s.threads);
+  flush_denormals();
   const Data data = read_data(s);
   const Plan plan = plan_of(s, data_shape(s, data));
   constexpr scalewise::Spelling<bool, 2> words{{{false, "float"}, {true, "double"}}};

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,49 +64,70 @@ inline Samples digits(const SampleSettings& s) {
   return all;
 }
 
-/// Passages of whole sentences, from 25 words on and cut at 50, of one chapter each; six chapters in a
-/// row are a class. A word is a normal vector of its own, in lower case.
-inline Samples chapters(const SampleSettings& s) {
-  constexpr std::size_t least = 25;
-  constexpr std::size_t most = 50;
-  constexpr int chapters_of_class = 6;
-  constexpr kernels::Index features = 64;
-  const std::string text = read_file(s.folder + "/austen_persuasion.txt", std::size_t{1} << 26U);
-  Samples all;
-  all.longest = most;
-  int chapter = 0;  // from 1; the title page is none
-  std::vector<std::string> words;
+struct Passage {
+  std::vector<std::string> words;  // in lower case
+  int chapter = 0;                 // from 1
+};
+
+/// Passages of whole sentences, from `least` words on and cut at `most`, of one chapter each.
+inline std::vector<Passage> passages(const std::string& text, std::size_t least, std::size_t most) {
+  std::vector<Passage> all;
+  Passage now;  // chapter 0 is the title page
   const auto flush = [&] {
-    if (words.size() >= least && chapter > 0) {
-      words.resize(std::min(words.size(), most));
-      kernels::Matrix tokens(static_cast<kernels::Index>(words.size()), features);
-      for (kernels::Index t = 0; t < tokens.rows(); ++t) {
-        nn::Stream stream(1, words[static_cast<std::size_t>(t)]);
-        for (kernels::Index c = 0; c < features; ++c) tokens(t, c) = stream.normal();
-      }
-      all.inputs.push_back(std::move(tokens));
-      all.labels.push_back((chapter - 1) / chapters_of_class);
+    if (now.words.size() >= least && now.chapter > 0) {
+      now.words.resize(std::min(now.words.size(), most));
+      all.push_back(now);
     }
-    words.clear();
+    now.words.clear();
   };
   std::string word;
   for (std::size_t i = 0; i <= text.size(); ++i) {
     const char c = i < text.size() ? text[i] : ' ';
     if (text.compare(i, 9, "\nChapter ") == 0) {
       flush();
-      ++chapter;
+      ++now.chapter;
       i = text.find('\n', i + 1);  // its heading
       word.clear();
     } else if (std::isalpha(static_cast<unsigned char>(c)) != 0) {
       word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     } else {
-      if (!word.empty()) words.push_back(std::move(word));
+      if (!word.empty()) now.words.push_back(std::move(word));
       word.clear();
-      if ((c == '.' || c == '?' || c == '!') && words.size() >= least) flush();
+      if ((c == '.' || c == '?' || c == '!') && now.words.size() >= least) flush();
     }
   }
   flush();
-  all.classes = (chapter + chapters_of_class - 1) / chapters_of_class;
+  return all;
+}
+
+/// Passages of a novel, six chapters in a row a class. A word is a normal vector of its own times
+/// ln(passages/passages with the word), which is small for words that tell little.
+inline Samples chapters(const SampleSettings& s) {
+  constexpr std::size_t least = 100;
+  constexpr std::size_t most = 200;
+  constexpr int chapters_of_class = 6;
+  constexpr kernels::Index features = 256;
+  const std::vector<Passage> list =
+      passages(read_file(s.folder + "/austen_persuasion.txt", std::size_t{1} << 26U), least, most);
+  std::map<std::string, double> with_word;
+  for (const Passage& passage : list) {
+    for (const std::string& w : std::set(passage.words.begin(), passage.words.end()))
+      ++with_word[w];
+  }
+  Samples all;
+  all.longest = most;
+  for (const Passage& passage : list) {
+    kernels::Matrix tokens(static_cast<kernels::Index>(passage.words.size()), features);
+    for (kernels::Index t = 0; t < tokens.rows(); ++t) {
+      const std::string& word = passage.words[static_cast<std::size_t>(t)];
+      const double weight = std::log(static_cast<double>(list.size()) / with_word[word]);
+      nn::Stream stream(1, word);
+      for (kernels::Index c = 0; c < features; ++c) tokens(t, c) = weight * stream.normal();
+    }
+    all.inputs.push_back(std::move(tokens));
+    all.labels.push_back((passage.chapter - 1) / chapters_of_class);
+    all.classes = std::max(all.classes, all.labels.back() + 1);
+  }
   return all;
 }
 
