@@ -139,7 +139,9 @@ inline Profile stack_profile(const Plan& plan, const Layers& layers, const Momen
     if (a == nullptr || !(a->causal || a->length == 1)) continue;  // averages are over pairs
     const auto tokens = static_cast<std::size_t>(a->length);
     return propagate_tokens(layers, {tokens, input}, [&](const TokenCovariance& stream) {
-      return TokenCovariance(tokens, top(stream.mean()));
+      if (!plan.shape.final_norm) return TokenCovariance(tokens, gradient(stream.mean()));
+      const TokenCovariance left = over_norms(stream, stream, layers.norm_epsilon);
+      return over_norms({tokens, gradient(left.mean())}, stream, layers.norm_epsilon);
     });
   }
   Profile profile = propagate_forward(layers, input);
