@@ -11,6 +11,7 @@ What is in the folder already is not run again."""
 
 import argparse
 import concurrent.futures
+import itertools
 import json
 import math
 import os
@@ -27,7 +28,7 @@ COLUMNS = {"forward": {"averages": "variance", "token by token": "variance_by_to
                         "measured": "measured_gradient"}}
 
 
-def run(program, out, rule, placement, depth, data):
+def run(program, out, depth, data, rule, placement):
     width, seeds = SIZES[depth]
     name = f"{rule}_{placement}_{depth}_{data}"
     folder = out / name
@@ -46,8 +47,9 @@ def run(program, out, rule, placement, depth, data):
     return json.loads(result.read_text())
 
 
-def pairs_of(rows, predicted, measured):
-    return [(row[predicted], row[measured]) for row in rows]
+def vanishes(depth, data, rule, placement):
+    """Whether the gradient is another by orders of magnitude in every network."""
+    return (rule, placement) == ("xavier", "post")
 
 
 def errors_of(pairs):
@@ -79,46 +81,38 @@ def main():
     parser.add_argument("--data", nargs="+", default=["text", "digits"])
     args = parser.parse_args()
 
-    all_pairs = {}
-    kept_pairs = {}  # without models whose gradient vanishes
-    cells = {}
-    models = [(rule, placement, depth, data) for depth in args.depths for data in args.data
-              for rule in RULES for placement in ["pre", "post"]]
+    models = list(itertools.product(args.depths, args.data, RULES, ["pre", "post"]))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:  # a process each
-        results = pool.map(lambda model: run(args.program, args.out, *model), models)
-        for (rule, placement, depth, data), result in zip(models, results):
-            vanishes = (rule, placement) == ("xavier", "post")
-            for theory in THEORIES:
-                errors = []
-                for quantity, columns in COLUMNS.items():
-                    pairs = pairs_of(result["profile"], columns[theory], columns["measured"])
-                    all_pairs.setdefault((theory, quantity), []).extend(pairs)
-                    if not vanishes:
-                        kept_pairs.setdefault((theory, quantity), []).extend(pairs)
-                    errors.append(percent(statistics.mean(errors_of(pairs))))
-                if vanishes:
-                    errors.append(f"log {percent(share_of_range(pairs))}")
-                cells[theory, data, rule, placement, depth] = ", ".join(errors)
+        results = list(pool.map(lambda model: run(args.program, args.out, *model), models))
+
+    def pairs_of(theory, quantity, model):
+        columns = COLUMNS[quantity]
+        rows = results[models.index(model)]["profile"]
+        return [(row[columns[theory]], row[columns["measured"]]) for row in rows]
+
+    def cell(theory, model):
+        pairs = [pairs_of(theory, quantity, model) for quantity in COLUMNS]
+        errors = [percent(statistics.mean(errors_of(p))) for p in pairs]
+        if vanishes(*model):
+            errors.append(f"log {percent(share_of_range(pairs[-1]))}")
+        return ", ".join(errors)
 
     for theory in THEORIES:
         print(f"\nMean errors of the variance forward, and of the gradient's, {theory}:\n")
         print("| data | rule | norm |", " | ".join(
             "{} layers, width {}, {} seeds".format(depth, *SIZES[depth]) for depth in args.depths), "|")
         print("|" + "---|" * (3 + len(args.depths)))
-        for data in args.data:
-            for rule in RULES:
-                for placement in ["pre", "post"]:
-                    print("|", " | ".join([data, rule, placement] + [
-                        cells[theory, data, rule, placement, depth] for depth in args.depths]), "|")
+        for kind in itertools.product(args.data, RULES, ["pre", "post"]):
+            print("|", " | ".join([*kind] + [cell(theory, (depth, *kind)) for depth in args.depths]), "|")
     print("\n| all layers | mean error but for xavier post | median | R2 of logarithms "
           "| R2 with xavier post |")
     print("|---|---|---|---|---|")
-    for (theory, quantity), pairs in all_pairs.items():
-        kept = kept_pairs[theory, quantity]
-        errors = errors_of(kept)
-        print(f"| {theory}, {quantity} | {percent(statistics.mean(errors))} "
-              f"| {percent(statistics.median(errors))} | {r_squared(kept):.4f} "
-              f"| {r_squared(pairs):.4f} |")
+    for theory, quantity in itertools.product(THEORIES, COLUMNS):
+        every = [pair for m in models for pair in pairs_of(theory, quantity, m)]
+        kept = [pair for m in models if not vanishes(*m) for pair in pairs_of(theory, quantity, m)]
+        print(f"| {theory}, {quantity} | {percent(statistics.mean(errors_of(kept)))} "
+              f"| {percent(statistics.median(errors_of(kept)))} | {r_squared(kept):.4f} "
+              f"| {r_squared(every):.4f} |")
 
 
 if __name__ == "__main__":

@@ -502,9 +502,7 @@ int main(int argc, char** argv) {
   app.add_flag("--quiet", o.quiet, "no progress");
   try {
     app.parse(argc, argv);
-    Experiment output;
-    output.format = o.format;
-    return publish(run(o), output.format, output.out);
+    return publish(run(o), o.format, "");
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   } catch (const std::exception& error) {

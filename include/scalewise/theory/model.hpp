@@ -125,27 +125,32 @@ inline TokenCovariance loss_gradient(const Plan& plan, const Conditions& c,
 
 namespace detail {
 
+/// What a final norm, where there is one, hands to the stream, given gradient(left) of what leaves it.
+TokenCovariance through_final_norm(const Plan& plan, const TokenCovariance& stream, double epsilon,
+                                   const auto& gradient) {
+  if (!plan.shape.final_norm) return gradient(stream);
+  return over_norms(gradient(over_norms(stream, stream, epsilon)), stream, epsilon);
+}
+
 /// A stack between its embedding and its final norm.
 /// Shapes:   gradient(left): of what the stack leaves, given the moments of that
 inline Profile stack_profile(const Plan& plan, const Layers& layers, const Moments& input,
                              const auto& gradient) {
-  const auto top = [&](const Moments& stream) {
-    if (!plan.shape.final_norm) return gradient(stream);
-    const double power = 1 / norm_power(stream, layers);
-    return scaled(power, gradient(scaled(power, stream)));
-  };
   for (const Block& block : layers.blocks) {
     const auto* a = std::get_if<Attention>(&block.inner);
     if (a == nullptr || !(a->causal || a->length == 1)) continue;  // averages are over pairs
     const auto tokens = static_cast<std::size_t>(a->length);
     return propagate_tokens(layers, {tokens, input}, [&](const TokenCovariance& stream) {
-      if (!plan.shape.final_norm) return TokenCovariance(tokens, gradient(stream.mean()));
-      const TokenCovariance left = over_norms(stream, stream, layers.norm_epsilon);
-      return over_norms({tokens, gradient(left.mean())}, stream, layers.norm_epsilon);
+      return through_final_norm(plan, stream, layers.norm_epsilon,
+                                [&](const TokenCovariance& left) {
+                                  return TokenCovariance(tokens, gradient(left.mean()));
+                                });
     });
   }
   Profile profile = propagate_forward(layers, input);
-  propagate_backward(layers, top(profile.forward.back()), profile);
+  const Moments stream = profile.forward.back();
+  const double power = plan.shape.final_norm ? 1 / norm_power(stream, layers) : 1;
+  propagate_backward(layers, scaled(power, gradient(scaled(power, stream))), profile);
   return profile;
 }
 
@@ -196,9 +201,9 @@ inline Profile predict(const Plan& plan, const Conditions& c, const TokenCovaria
   }
   const TokenCovariance input = embedding(plan, c, content);
   return propagate_tokens(plan_layers(plan, c), input, [&](const TokenCovariance& stream) {
-    if (!plan.shape.final_norm) return loss_gradient(plan, c, same_target, stream);
-    const TokenCovariance left = detail::over_norms(stream, stream, c.norm_epsilon);
-    return detail::over_norms(loss_gradient(plan, c, same_target, left), stream, c.norm_epsilon);
+    return detail::through_final_norm(
+        plan, stream, c.norm_epsilon,
+        [&](const TokenCovariance& left) { return loss_gradient(plan, c, same_target, left); });
   });
 }
 

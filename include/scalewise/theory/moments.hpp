@@ -5,6 +5,7 @@
 namespace scalewise::theory {
 
 /// The moments of an activation, or of a gradient (whose mean is zero).
+/// Source:   Kedia et al. 2024 (arXiv:2403.09635), section 2: μ, σ², r^l σ² of x, and of g.
 /// Shapes:   tokens by features; averages over weights, data and dropout masks
 /// Units:    covariance: of two different tokens in the same feature.
 struct Moments {

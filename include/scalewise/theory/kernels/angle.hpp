@@ -17,6 +17,7 @@ inline constexpr double coincident = 8 * 0x1p-52;
 /// Arc sine and cosine of an angle whose sine is x.
 /// Equation: angle = asin(x), sine_of_arccos = √(1-x²), by t = acos|x| = 4 atan(√u / (1+√(1-u))),
 ///           u = (1-|x|)/2
+/// Source:   the half-angle formulas of the tangent; coefficients fitted here.
 /// Accuracy: absolute 5e-16 for |x| <= 1; atan by its interpolating polynomial of degree 11 in the
 ///           square of its argument, 1.3e-18. Larger |x| are taken as 1.
 inline void arcsine(const Piece& x, Piece& angle, Piece& sine_of_arccos) {

@@ -87,6 +87,7 @@ struct PreparedInput {
 };
 
 /// The kernels of a stack of layers, input by input and pair by pair.
+/// Source:   Hron et al. 2020 (arXiv:2006.10540), Section 2: layers compose.
 class Network {
  public:
   explicit Network(const std::vector<Layer>& layers)

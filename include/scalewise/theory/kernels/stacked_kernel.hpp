@@ -46,6 +46,7 @@ class Tokens {
 };
 
 /// The kernels of a few inputs, all tokens stacked.
+/// Source:   Hron et al. 2020 (arXiv:2006.10540), Section 2: one joint covariance of all inputs.
 /// Shapes:   nngp, ntk (S, S), S the sum of lengths; block (i, j) is between inputs i and j
 struct Kernel {
   Tokens tokens;

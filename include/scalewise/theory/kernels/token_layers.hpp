@@ -81,6 +81,7 @@ struct Activation {
 
 /// A dense layer and ReLU in one pass over the kernels: Network puts it where one follows the other.
 /// Equation: Dense, then Activation
+/// Source:   theirs.
 struct DenseRelu {
   Dense dense;
 
