@@ -102,12 +102,12 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 /// Floating-point operations of one pair: T tokens, products of matrices as 2NKM. A dense layer is 4
-/// operations per pair of tokens, ReLU 65, counted in token_layers.hpp and relu_piece.hpp; of what leaves
+/// operations per pair of tokens, ReLU 63, counted in token_layers.hpp and relu_piece.hpp; of what leaves
 /// attention, flatten reads the diagonal.
 double flop_per_pair(double tokens, double features, double depth) {
   const double squares = tokens * tokens;
   const double input = 2 * features * squares;
-  const double dense_and_relu = depth * (4 + 65) * squares;
+  const double dense_and_relu = depth * (4 + 63) * squares;
   const double attention = 12 * squares + 2 * 2 * tokens * squares;
   return input + dense_and_relu + attention;
 }

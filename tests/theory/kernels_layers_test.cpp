@@ -168,15 +168,17 @@ TEST_CASE("encodings") {
   const Matrix k = random_kernel({3}, 2).nngp;
   Encodings e{Encodings::Kind::random, 0.6, 1.0};
   SECTION("trained through a root and by themselves are one where R is the identity") {
-    Matrix through = k;
-    Matrix itself = k;
-    e.interpolate_ntk(through, e.covariance(3, 3));
-    e.trained = Encodings::Trained::itself;
-    e.interpolate_ntk(itself, e.covariance(3, 3));
-    CHECK(through == itself);
-    e.trained = Encodings::Trained::nothing;
-    Matrix fixed = k;
-    e.interpolate_ntk(fixed, e.covariance(3, 3));
+    const auto trained = [&](Encodings::Trained what) {
+      e.trained = what;
+      PairKernel pair;
+      pair.nngp.shape(3, 3) = k;
+      pair.ntk.shape(3, 3) = k;
+      e.interpolate(pair, nn::entries(e.covariance(3, 3)));
+      CHECK((pair.nngp.read() - 0.6 * k - 0.4 * Matrix::Identity(3, 3)).norm() < 1e-15);
+      return Matrix(pair.ntk.read());
+    };
+    CHECK(trained(Encodings::Trained::through_root) == trained(Encodings::Trained::itself));
+    const Matrix fixed = trained(Encodings::Trained::nothing);
     CHECK((fixed - 0.6 * k).norm() < 1e-15);
   }
   SECTION("a string compares shares of its own length, an image rows and columns") {

@@ -30,6 +30,11 @@ template <class Scalar>
 ConstView<Scalar> read(const View<Scalar>& v) {
   return {v.data(), v.rows(), v.cols(), Eigen::OuterStride<>(v.outerStride())};
 }
+/// All entries of a matrix in a row, for what treats them alike.
+template <class Scalar>
+auto entries(const Matrix<Scalar>& m) {
+  return Eigen::Map<const Eigen::Array<Scalar, 1, Eigen::Dynamic>>(m.data(), m.size());
+}
 /// Rows [row, row + rows) and columns [column, column + columns) of a view.
 template <class V>
 V block(V v, Eigen::Index row, Eigen::Index column, Eigen::Index rows, Eigen::Index columns) {
@@ -53,6 +58,11 @@ class Buffer {
   View<Scalar> view() { return {storage_.data(), rows_, columns_, Eigen::OuterStride<>(columns_)}; }
   ConstView<Scalar> read() const {
     return {storage_.data(), rows_, columns_, Eigen::OuterStride<>(columns_)};
+  }
+  /// All entries in a row.
+  auto entries() {
+    return Eigen::Map<Eigen::Array<Scalar, 1, Eigen::Dynamic>, Eigen::AlignedMax>(storage_.data(),
+                                                                                  rows_ * columns_);
   }
   Eigen::Index rows() const { return rows_; }
   Eigen::Index cols() const { return columns_; }

@@ -55,8 +55,9 @@ struct Attention {
     const Index tokens = own.rows();
     Own result;
     result.encodings = encodings.covariance(tokens, tokens);
-    result.weights = own.nngp.read();
-    encodings.interpolate(result.weights, result.encodings);
+    PairKernel seen = own;
+    encodings.interpolate(seen, nn::entries(result.encodings));
+    result.weights = seen.nngp.read();
     if (scores == Scores::over_root_d) return result;
     result.weights *= scores == Scores::over_d ? 0 : sigma_q * sigma_k;
     for (Index a = 0; a < tokens; ++a)
@@ -72,25 +73,20 @@ struct Attention {
       pair.ntk.view() = e.ntk;
       return;
     }
-    auto k = pair.nngp.view();
-    auto theta = pair.ntk.view();
     if (encodings.in_values) {
-      if (k.rows() == k.cols()) {
-        encodings.interpolate(k, left.encodings);
-        encodings.interpolate_ntk(theta, left.encodings);
+      if (pair.rows() == pair.cols()) {
+        encodings.interpolate(pair, nn::entries(left.encodings));
       } else {
-        auto r = pair.work.shape(k.rows(), k.cols());
-        encodings.covariance(k.rows(), k.cols(), r);
-        encodings.interpolate(k, r);
-        encodings.interpolate_ntk(theta, r);
+        encodings.covariance(pair.rows(), pair.cols(), pair.work.shape(pair.rows(), pair.cols()));
+        encodings.interpolate(pair, pair.work.entries());
       }
     }
-    theta += 2 * k;
+    pair.ntk.entries() += 2 * pair.nngp.entries();
     const double bias = sigma_b * sigma_b;
-    for (auto* m : {&k, &theta}) {
-      detail::sandwich(left.weights, *m, right.weights, pair.work.shape(k.rows(), k.cols()),
-                       pair.diagonal_only);
-      m->array() += bias;
+    for (auto* m : {&pair.nngp, &pair.ntk}) {
+      detail::sandwich(left.weights, m->view(), right.weights,
+                       pair.work.shape(pair.rows(), pair.cols()), pair.diagonal_only);
+      if (bias > 0) m->entries() += bias;
     }
   }
 
@@ -107,11 +103,10 @@ struct Attention {
     }
     const Matrix k = pair.nngp.read();
     const Matrix theta = pair.ntk.read();
-    Matrix a = k;
-    Matrix a_ntk = theta;
-    const Matrix r = encodings.covariance(k.rows(), k.cols());
-    encodings.interpolate(a, r);
-    encodings.interpolate_ntk(a_ntk, r);
+    PairKernel seen = pair;
+    encodings.interpolate(seen, nn::entries(encodings.covariance(k.rows(), k.cols())));
+    const Matrix a = seen.nngp.read();
+    const Matrix a_ntk = seen.ntk.read();
     const bool in_values = encodings.in_values;
     const double ov = sigma_o * sigma_v * sigma_o * sigma_v;
     const double qk = sigma_q * sigma_k * sigma_q * sigma_k;

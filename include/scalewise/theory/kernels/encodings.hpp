@@ -86,19 +86,19 @@ struct Encodings {
     return r;
   }
 
-  /// I(K), given R.
-  template <class Kernel, class Covariance>
-  void interpolate(Kernel&& k, const Covariance& r) const {
-    if (kind != Kind::none) k = alpha * k + (1 - alpha) * r;
-  }
-
-  /// I(Θ), given R. Source: Table 1 for through_root; (37) in Appendix C.2 for E itself.
-  template <class Kernel, class Covariance>
-  void interpolate_ntk(Kernel&& theta, const Covariance& r) const {
+  /// I(K) and I(Θ), given the entries of R. Source of I(Θ): Table 1 for through_root; (37) in
+  /// Appendix C.2 for E itself.
+  void interpolate(PairKernel& pair, const auto& r) const {
     if (kind == Kind::none) return;
-    theta *= alpha;
-    if (trained == Trained::through_root) theta += (1 - alpha) * r;
-    if (trained == Trained::itself) theta.diagonal().array() += 1 - alpha;
+    auto k = pair.nngp.entries();
+    auto theta = pair.ntk.entries();
+    k = alpha * k + (1 - alpha) * r;
+    if (trained == Trained::through_root) {
+      theta = alpha * theta + (1 - alpha) * r;
+    } else {
+      theta *= alpha;
+      if (trained == Trained::itself) pair.ntk.view().diagonal().array() += 1 - alpha;
+    }
   }
 };
 

@@ -118,7 +118,7 @@ class Network {
  private:
   void map(std::size_t l, PairKernel& pair, const detail::AnyOwn& left,
            const detail::AnyOwn& right) const {
-    pair.diagonal_only = l == last_mixing_;
+    pair.diagonal_only = l >= last_mixing_;
     detail::map(layers_[l], pair, left, right);
   }
 

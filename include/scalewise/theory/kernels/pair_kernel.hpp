@@ -27,7 +27,7 @@ struct PairKernel {
   nn::Buffer<double> nngp;
   nn::Buffer<double> ntk;
   nn::Buffer<double> work;  // of the layers, its contents mean nothing between them
-  /// Asks the next layer for the diagonals only; it may leave zeros beside them.
+  /// Asks the next layer for the diagonals only; beside them it may leave any numbers.
   bool diagonal_only = false;
 
   Index rows() const { return nngp.rows(); }
@@ -66,14 +66,13 @@ inline Array variances(const PairKernel& own) {
   return k.diagonal().array();
 }
 
-/// m <- left m rightᵀ, in a layer's memory; with `diagonal_only`, of that the diagonal.
+/// m <- left m rightᵀ, in a layer's memory; with `diagonal_only`, the diagonal of that alone.
 /// Shapes:   left (T, T), m (T, T'), right (T', T')
 inline void sandwich(const Matrix& left, nn::View<double> m, const Matrix& right,
                      nn::View<double> product, bool diagonal_only) {
   product.noalias() = left * m;
   if (diagonal_only) {
     const Index n = std::min(m.rows(), m.cols());
-    m.setZero();
     m.diagonal() = product.topRows(n).cwiseProduct(right.topRows(n)).rowwise().sum();
   } else {
     m.noalias() = product * right.transpose();
@@ -87,8 +86,7 @@ inline void input_product(const Matrix& left, const Matrix& right, PairKernel& p
                        "as many in every input");
   }
   auto k = pair.nngp.shape(left.rows(), right.rows());
-  k.noalias() = left * right.transpose();
-  k /= static_cast<double>(left.cols());
+  k.noalias() = (1 / static_cast<double>(left.cols()) * left) * right.transpose();
   pair.ntk.shape(left.rows(), right.rows()).setZero();
 }
 

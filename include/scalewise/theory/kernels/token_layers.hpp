@@ -30,17 +30,14 @@ struct Dense {
   }
 
   void map(PairKernel& pair, const Own& /*left*/, const Own& /*right*/) const {
-    auto k = pair.nngp.view().array();
-    auto theta = pair.ntk.view().array();
-    apply(k, theta);
+    auto k = pair.nngp.entries();
+    auto theta = pair.ntk.entries();
+    k = weight() * k + bias();
+    theta = k + weight() * theta;
   }
 
-  /// The layer on any part of both kernels, arrays of Eigen's.
-  void apply(auto& k, auto& theta) const {
-    const double w = sigma_w * sigma_w;
-    k = w * k + sigma_b * sigma_b;
-    theta = k + w * theta;
-  }
+  double weight() const { return sigma_w * sigma_w; }
+  double bias() const { return sigma_b * sigma_b; }
 };
 
 /// A nonlinearity on every channel.
@@ -57,8 +54,7 @@ struct Activation {
 
   void map(PairKernel& pair, const Own& left, const Own& right) const {
     if (function == Function::relu) {
-      return detail::relu_pair(pair.nngp.view(), pair.ntk.view(), left, right,
-                               [](auto& /*k*/, auto& /*theta*/) {});
+      return detail::relu_pair(pair, left, right, {});
     }
     auto k = pair.nngp.view();
     auto theta = pair.ntk.view();
@@ -89,15 +85,11 @@ struct DenseRelu {
 
   Own prepare(const PairKernel& own) const {
     dense.prepare(own);
-    Array variances = detail::variances(own);
-    Array ntk = Array::Zero(variances.size());
-    dense.apply(variances, ntk);
-    return detail::spreads(Function::relu, variances);
+    return detail::spreads(Function::relu, dense.weight() * detail::variances(own) + dense.bias());
   }
 
   void map(PairKernel& pair, const Own& left, const Own& right) const {
-    detail::relu_pair(pair.nngp.view(), pair.ntk.view(), left, right,
-                      [&](auto& k, auto& theta) { dense.apply(k, theta); });
+    detail::relu_pair(pair, left, right, {dense.weight(), dense.bias(), 1});
   }
 };
 
@@ -128,6 +120,11 @@ struct LayerNorm {
   void map(PairKernel& pair, const Own& left, const Own& right) const {
     for (auto* m : {&pair.nngp, &pair.ntk}) {
       auto view = m->view();
+      if (pair.diagonal_only) {
+        const Index n = std::min(view.rows(), view.cols());
+        view.diagonal().array() *= left.inverse.head(n).array() * right.inverse.head(n).array();
+        continue;
+      }
       view.array().colwise() *= left.inverse.array();
       view.array().rowwise() *= right.inverse.transpose().array();
     }
