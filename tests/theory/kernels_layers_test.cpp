@@ -91,6 +91,33 @@ TEST_CASE("tokens that coincide have an angle of zero") {
   CHECK(dual(Function::relu, 0, 1, 0).value == 0);
 }
 
+TEST_CASE("the tangent kernel of a token with itself keeps its digits through deep ReLU") {
+  // Where tokens coincide ReLU halves both kernels. A correlation of 1 - 2^-53, taken as an angle,
+  // would be off by 2.4e-9 in every layer.
+  const double w = 1.3 * 1.3;
+  const double b = 0.4 * 0.4;
+  std::vector<Layer> layers;
+  for (int i = 0; i < 12; ++i) {
+    layers.emplace_back(Dense{1.3, 0.4});
+    layers.emplace_back(Activation{Function::relu});
+  }
+  Matrix x(40, 5);  // more pairs of tokens than a piece
+  for (Index i = 0; i < x.size(); ++i) x.data()[i] = std::sin(1.7 * static_cast<double>(i));
+  const PreparedInput input = Network(layers).prepare(x);
+  for (Index a = 0; a < x.rows(); ++a) {
+    double k = x.row(a).squaredNorm() / 5;
+    double theta = 0;
+    for (int i = 0; i < 12; ++i) {
+      k = w * k + b;
+      theta = (k + w * theta) / 2;
+      k /= 2;
+    }
+    CAPTURE(a);
+    CHECK_THAT(input.last.nngp.read()(a, a) / k, WithinAbs(1, 1e-14));
+    CHECK_THAT(input.last.ntk.read()(a, a) / theta, WithinAbs(1, 1e-14));
+  }
+}
+
 TEST_CASE("a row of activations longer than a piece is that of its parts") {
   const Kernel k = random_kernel({70, 3}, 5);
   const Kernel whole = propagate(Activation{Function::gelu}, k);
