@@ -8,6 +8,7 @@ set(SCALEWISE_HEADERS
   include/scalewise/core/error.hpp
   include/scalewise/core/exponent.hpp
   include/scalewise/core/group.hpp
+  include/scalewise/core/line.hpp
   include/scalewise/core/nearest.hpp
   include/scalewise/core/policy.hpp
   include/scalewise/core/policy_view.hpp
@@ -159,7 +160,6 @@ set(SCALEWISE_CHECK_HEADERS
   include/scalewise/check/records.hpp
   include/scalewise/check/residual_slopes.hpp
   include/scalewise/check/scales.hpp
-  include/scalewise/check/slope.hpp
   include/scalewise/check/slopes_state.hpp
   include/scalewise/check/sweep.hpp
   include/scalewise/check/sweep_journal.hpp

@@ -12,10 +12,10 @@
 #include <cmath>
 #include <exception>
 #include <iostream>
-#include <limits>
 #include <string>
 #include <vector>
 
+#include "check/agreement.hpp"
 #include "check/depth_probe.hpp"
 #include "check/experiment.hpp"
 #include "check/report.hpp"
@@ -122,11 +122,6 @@ theory::Profile batch_profile(const Subject& subject, const theory::Conditions& 
   return mean;
 }
 
-/// About a dozen layers for people; all of them are in the files.
-bool shown(long layer, long depth) {
-  return layer % std::max(1L, depth / 12) == 0 || layer == depth;
-}
-
 Section variances_of(const theory::Layers& layers) {
   Section section{"variances", "Initial variances by layer, and residual weights", {}};
   for (std::size_t i = 0; i + 1 < layers.blocks.size(); i += 2) {
@@ -144,40 +139,6 @@ Section variances_of(const theory::Layers& layers) {
                             {"branch", std::sqrt(block.branch)}});
   }
   return section;
-}
-
-/// How far a prediction is from what was measured, over the layers.
-struct Agreement {
-  double relative = 0;  // mean of |prediction / measurement - 1|
-  double log = 0;       // mean of |ln prediction - mean ln measurement|
-  double r2 = 0;        // of the logarithms; not a number where they hardly differ
-};
-
-Agreement agreement(const std::vector<double>& predicted, const check::Profile& measured) {
-  Agreement a;
-  std::vector<double> logs;
-  double mean = 0;
-  const auto n = static_cast<double>(predicted.size());
-  for (std::size_t l = 0; l < predicted.size(); ++l) {
-    const std::vector<double>& seeds = measured.variances(stream_place(static_cast<long>(l)));
-    double sum = 0;
-    double sum_log = 0;
-    for (const double v : seeds) sum += v, sum_log += std::log(v);
-    const auto count = static_cast<double>(seeds.size());
-    logs.push_back(sum_log / count);
-    mean += logs.back() / n;
-    a.relative += std::abs(predicted[l] / (sum / count) - 1) / n;
-    a.log += std::abs(std::log(predicted[l]) - logs.back()) / n;
-  }
-  double off = 0;
-  double spread = 0;
-  for (std::size_t l = 0; l < predicted.size(); ++l) {
-    off += (std::log(predicted[l]) - logs[l]) * (std::log(predicted[l]) - logs[l]);
-    spread += (logs[l] - mean) * (logs[l] - mean);
-  }
-  constexpr double least = 0.02;  // deviation of the logarithms
-  a.r2 = spread > least * least * n ? 1 - off / spread : std::numeric_limits<double>::quiet_NaN();
-  return a;
 }
 
 check::Curve curve(const std::string& label, const std::vector<theory::Moments>& list,
@@ -203,33 +164,163 @@ check::Curve curve(const std::string& label, const check::Profile& profile, std:
   return c;
 }
 
+/// What is known of a model: moments by averages and, with --measure, token by token and measured.
+struct Findings {
+  theory::Profile averages;
+  theory::Profile by_token;
+  Measured measured;
+
+  bool has_measurement() const { return !by_token.forward.empty(); }
+};
+
+Section profile_of(const Findings& f) {
+  Section section{"profile", "Moments in front of each layer, and behind the last", {}};
+  for (std::size_t l = 0; l <= f.averages.depth(); ++l) {
+    const theory::Moments& x = f.averages.forward_at(l);
+    const theory::Moments& g = f.averages.gradient_at(l);
+    Row row{{"layer", static_cast<long>(l)},
+            {"variance", x.variance},
+            {"correlation", x.correlation()},
+            {"gradient", g.variance},
+            {"gradient_correlation", g.correlation()}};
+    if (f.has_measurement()) {
+      const std::string place = stream_place(static_cast<long>(l));
+      const check::Profile::Row forward = f.measured.forward.at(place);
+      const check::Profile::Row backward = f.measured.backward.at(place);
+      put(row, "measured_variance", forward.variance);
+      put(row, "measured_correlation", forward.correlation);
+      put(row, "measured_gradient", backward.variance);
+      put(row, "measured_gradient_correlation", backward.correlation);
+      row.emplace_back("variance_by_token", f.by_token.forward_at(l).variance);
+      row.emplace_back("correlation_by_token", f.by_token.forward_at(l).correlation());
+      row.emplace_back("gradient_by_token", f.by_token.gradient_at(l).variance);
+      row.emplace_back("gradient_correlation_by_token", f.by_token.gradient_at(l).correlation());
+    }
+    section.rows.push_back(row);
+  }
+  return section;
+}
+
+Section summary_of(const theory::Profile& p, const theory::Moments& input) {
+  const std::size_t depth = p.depth();
+  return {"summary",
+          "Whole model",
+          {{{"input_variance", input.variance},
+            {"input_correlation", input.correlation()},
+            {"forward_growth", p.forward_at(depth).variance / p.forward_at(0).variance},
+            {"gradient_growth", p.gradient_at(0).variance / p.gradient_at(depth).variance},
+            {"mean_sensitivity", theory::mean_sensitivity(p)},
+            {"median_sensitivity", theory::median_sensitivity(p)}}}};
+}
+
+Section agreement_of(const Findings& f) {
+  Section section{"agreement", "Prediction against measurement, mean over layers", {}};
+  const auto add = [&](const char* theory, const char* name,
+                       const std::vector<theory::Moments>& list, const check::Profile& of) {
+    std::vector<double> predicted;
+    for (std::size_t i = 0; i < list.size(); i += f.averages.blocks_per_layer) {
+      predicted.push_back(list[i].variance);
+    }
+    const Agreement a = agreement(predicted, of);
+    section.rows.push_back({{"theory", theory},
+                            {"variance", name},
+                            {"relative_error", a.relative},
+                            {"log_error", a.log},
+                            {"r2", a.r2}});
+  };
+  add("averages", "forward", f.averages.forward, f.measured.forward);
+  add("averages", "gradient", f.averages.gradient, f.measured.backward);
+  add("token by token", "forward", f.by_token.forward, f.measured.forward);
+  add("token by token", "gradient", f.by_token.gradient, f.measured.backward);
+  return section;
+}
+
+Section warnings_of(const theory::Layers& layers, const theory::Profile& p) {
+  Section section{"warnings", "Warnings", {}};
+  for (const theory::Warning& warning : theory::warnings(layers, p)) {
+    section.rows.push_back(
+        {{"about", warning.serious ? "model" : "profile"}, {"text", warning.text}});
+  }
+  return section;
+}
+
+check::Figure figure_of(const std::string& title, const Findings& f) {
+  check::Figure figure;
+  figure.title = title;
+  const auto add = [&](const char* name, const std::vector<theory::Moments>& averages,
+                       const std::vector<theory::Moments>& by_token, const check::Profile& measured,
+                       check::Estimate check::Profile::Row::*quantity, bool correlation) {
+    const std::size_t stride = f.averages.blocks_per_layer;
+    check::Panel panel;
+    panel.title = name;
+    panel.x_label = "layer";
+    panel.log_y = !correlation;
+    if (f.has_measurement()) {
+      panel.curves.push_back(curve("token by token", by_token, stride, correlation));
+      panel.curves.push_back(curve("measured", measured, f.averages.depth(), quantity));
+    }
+    panel.curves.push_back(curve("predicted", averages, stride, correlation));
+    figure.panels.push_back(panel);
+  };
+  add("variance of the stream", f.averages.forward, f.by_token.forward, f.measured.forward,
+      &check::Profile::Row::variance, false);
+  add("variance of its gradient", f.averages.gradient, f.by_token.gradient, f.measured.backward,
+      &check::Profile::Row::variance, false);
+  add("correlation of tokens", f.averages.forward, f.by_token.forward, f.measured.forward,
+      &check::Profile::Row::correlation, true);
+  return figure;
+}
+
+/// A section whole in the files, and an excerpt of about a dozen layers for people.
+void add_layers(Report& report, Section whole, std::size_t depth) {
+  Section excerpt = whole;
+  const long every = std::max(1L, static_cast<long>(depth) / 12);
+  std::erase_if(excerpt.rows, [&](const Row& row) {
+    const long layer = std::get<long>(row[0].second);
+    return layer % every != 0 && layer != static_cast<long>(depth);
+  });
+  excerpt.in_file = false;
+  whole.in_text = false;
+  report.sections.push_back(std::move(excerpt));
+  report.sections.push_back(std::move(whole));
+}
+
+/// The moments of the embedding, with --input-correlation its own.
+theory::Moments input_of(const Options& o, const Subject& subject, const theory::Conditions& c) {
+  const theory::Moments input = theory::embedding(subject.plan, c, subject.data);
+  if (!(input.variance > 0)) {
+    throw InvalidInput("embedding", "variance 0", "embeddings that differ");
+  }
+  if (o.input_correlation < 0) return input;
+  return theory::correlated(input.variance, o.input_correlation * (1 - c.dropout));
+}
+
 Report run(Options o) {
   train::Settings& m = o.shared.model;
   m.causal = !o.bidirectional;
   experiment::check(o.shared);
-  train::use_threads(m.threads);
-  make_folder(o.shared.out);
-  Subject subject = subject_of(m);
-  const theory::Conditions c = conditions_of(o, subject.tokens);
   if (o.input_correlation > 1 || (o.input_correlation < 0 && o.input_correlation != -1)) {
     throw InvalidInput("--input-correlation", train::text_of(o.input_correlation),
                        "a correlation from 0 to 1");
   }
-  theory::Moments input = theory::embedding(subject.plan, c, subject.data);
-  if (!(input.variance > 0)) {
-    throw InvalidInput("embedding", "variance 0", "embeddings that differ");
-  }
-  if (o.input_correlation >= 0) {
-    input = theory::correlated(input.variance, o.input_correlation * (1 - c.dropout));
-  }
-  inform_rule(m, input.correlation() / (1 - c.dropout));
+  train::use_threads(m.threads);
+  make_folder(o.shared.out);
+  Subject subject = subject_of(m);
+  const theory::Conditions c = conditions_of(o, subject.tokens);
+  inform_rule(m, input_of(o, subject, c).correlation() / (1 - c.dropout));
   subject = subject_of(m);  // the rule knows its input now
-  input = theory::scaled(theory::embedding(subject.plan, c, subject.data).variance / input.variance,
-                         input);
+  const theory::Moments input = input_of(o, subject, c);
   const theory::Layers layers = theory::plan_layers(subject.plan, c);
-  const theory::Profile p = theory::predict(subject.plan, c, subject.data, input);
-  const std::size_t depth = p.depth();
+  Findings found;
+  found.averages = theory::predict(subject.plan, c, subject.data, input);
+  if (o.measure) {
+    found.by_token = batch_profile(subject, c);
+    train::Progress progress(0, o.shared.seeds, m.quiet);
+    found.measured = measure_depth(m, o.shared.seeds,
+                                   [&](long seed, double loss) { progress.step(seed, loss); });
+  }
 
+  const std::size_t depth = found.averages.depth();
   Report report;
   report.program = "deep_init";
   report.settings = {{"rule", m.rule},
@@ -242,123 +333,20 @@ Report run(Options o) {
                      {"activation", m.activation},
                      {"causal", c.causal ? "yes" : "no"},
                      {"seeds", o.measure ? o.shared.seeds : 0L}};
-  Measured measured;
-  theory::Profile by_token;
-  if (o.measure) {
-    by_token = batch_profile(subject, c);
-    train::Progress progress(0, o.shared.seeds, m.quiet);
-    measured = measure_depth(m, o.shared.seeds,
-                             [&](long seed, double loss) { progress.step(seed, loss); });
-  }
-
-  Section profile{"profile", "Moments in front of each layer, and behind the last", {}};
-  for (std::size_t l = 0; l <= depth; ++l) {
-    const theory::Moments& x = p.forward_at(l);
-    const theory::Moments& g = p.gradient_at(l);
-    Row row{{"layer", static_cast<long>(l)},
-            {"variance", x.variance},
-            {"correlation", x.correlation()},
-            {"gradient", g.variance},
-            {"gradient_correlation", g.correlation()}};
-    if (o.measure) {
-      const auto at = [&](const check::Profile& of) {
-        return of.at(stream_place(static_cast<long>(l)));
-      };
-      put(row, "measured_variance", at(measured.forward).variance);
-      put(row, "measured_correlation", at(measured.forward).correlation);
-      put(row, "measured_gradient", at(measured.backward).variance);
-      put(row, "measured_gradient_correlation", at(measured.backward).correlation);
-      row.emplace_back("variance_by_token", by_token.forward_at(l).variance);
-      row.emplace_back("correlation_by_token", by_token.forward_at(l).correlation());
-      row.emplace_back("gradient_by_token", by_token.gradient_at(l).variance);
-      row.emplace_back("gradient_correlation_by_token", by_token.gradient_at(l).correlation());
-    }
-    profile.rows.push_back(row);
-  }
-  Section variances = variances_of(layers);
-  const auto excerpt = [&](Section section) {  // for people
-    std::erase_if(section.rows, [&](const Row& row) {
-      return !shown(std::get<long>(row[0].second), static_cast<long>(depth));
-    });
-    section.in_file = false;
-    return section;
-  };
-  report.sections.push_back(excerpt(variances));
-  report.sections.push_back(excerpt(profile));
-  variances.in_text = profile.in_text = false;
-  report.sections.push_back(variances);
-  report.sections.push_back(profile);
-
-  report.sections.push_back(
-      {"summary",
-       "Whole model",
-       {{{"input_variance", input.variance},
-         {"input_correlation", input.correlation()},
-         {"forward_growth", p.forward_at(depth).variance / p.forward_at(0).variance},
-         {"gradient_growth", p.gradient_at(0).variance / p.gradient_at(depth).variance},
-         {"mean_sensitivity", theory::mean_sensitivity(p)},
-         {"median_sensitivity", theory::median_sensitivity(p)}}}});
-
-  if (o.measure) {
-    Section section{"agreement", "Prediction against measurement, mean over layers", {}};
-    const auto add = [&](const char* theory, const char* name,
-                         const std::vector<theory::Moments>& list, const check::Profile& of) {
-      std::vector<double> predicted;
-      for (std::size_t l = 0; l <= depth; ++l) {
-        predicted.push_back(list[l * p.blocks_per_layer].variance);
-      }
-      const Agreement a = agreement(predicted, of);
-      section.rows.push_back({{"theory", theory},
-                              {"variance", name},
-                              {"relative_error", a.relative},
-                              {"log_error", a.log},
-                              {"r2", a.r2}});
-    };
-    add("averages", "forward", p.forward, measured.forward);
-    add("averages", "gradient", p.gradient, measured.backward);
-    add("token by token", "forward", by_token.forward, measured.forward);
-    add("token by token", "gradient", by_token.gradient, measured.backward);
-    report.sections.push_back(section);
-  }
-
-  Section section{"warnings", "Warnings", {}};
-  for (const theory::Warning& warning : theory::warnings(layers, p)) {
-    section.rows.push_back(
-        {{"about", warning.serious ? "model" : "profile"}, {"text", warning.text}});
-    if (warning.serious) report.verdict = check::Verdict::fail;
-  }
-  report.sections.push_back(section);
-  report.reason = report.verdict == check::Verdict::pass
-                      ? "moments stay in bounds through " + std::to_string(depth) + " layers"
-                      : "moments leave their bounds, see the warnings";
-
-  report.figure.title = m.rule + ", " + m.placement + "-norm, " + std::to_string(depth) + " layers";
-  report.figure.panels.resize(3);
-  const char* titles[] = {"variance of the stream", "variance of its gradient",
-                          "correlation of tokens"};
-  for (std::size_t i = 0; i < 3; ++i) {
-    report.figure.panels[i].title = titles[i];
-    report.figure.panels[i].x_label = "layer";
-  }
-  report.figure.panels[0].log_y = report.figure.panels[1].log_y = true;
-  const std::size_t stride = p.blocks_per_layer;
-  const auto draw = [&](std::size_t panel, const std::vector<theory::Moments>& list,
-                        const check::Profile& of, check::Estimate check::Profile::Row::*quantity) {
-    auto& curves = report.figure.panels[panel].curves;
-    if (o.measure) curves.push_back(curve("measured", of, depth, quantity));
-    curves.push_back(curve("predicted", list, stride, panel == 2));
-  };
-  if (o.measure) {
-    report.figure.panels[0].curves.push_back(
-        curve("token by token", by_token.forward, stride, false));
-    report.figure.panels[1].curves.push_back(
-        curve("token by token", by_token.gradient, stride, false));
-    report.figure.panels[2].curves.push_back(
-        curve("token by token", by_token.forward, stride, true));
-  }
-  draw(0, p.forward, measured.forward, &check::Profile::Row::variance);
-  draw(1, p.gradient, measured.backward, &check::Profile::Row::variance);
-  draw(2, p.forward, measured.forward, &check::Profile::Row::correlation);
+  add_layers(report, variances_of(layers), depth);
+  add_layers(report, profile_of(found), depth);
+  report.sections.push_back(summary_of(found.averages, input));
+  if (o.measure) report.sections.push_back(agreement_of(found));
+  const Section warnings = warnings_of(layers, found.averages);
+  report.sections.push_back(warnings);
+  const bool serious = std::any_of(warnings.rows.begin(), warnings.rows.end(), [](const Row& row) {
+    return std::get<std::string>(row[0].second) == "model";
+  });
+  report.verdict = serious ? check::Verdict::fail : check::Verdict::pass;
+  report.reason = serious ? "moments leave their bounds, see the warnings"
+                          : "moments stay in bounds through " + std::to_string(depth) + " layers";
+  report.figure =
+      figure_of(m.rule + ", " + m.placement + "-norm, " + std::to_string(depth) + " layers", found);
   return report;
 }
 

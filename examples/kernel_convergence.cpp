@@ -14,7 +14,7 @@
 
 #include "instances/kernels.hpp"
 #include "kernel/program.hpp"
-#include "scalewise/check/slope.hpp"
+#include "scalewise/core/line.hpp"
 #include "scalewise/theory/kernels/finite_network.hpp"
 #include "scalewise/theory/kernels/network_gram.hpp"
 
@@ -175,7 +175,7 @@ void add_kernel(const Kernel& kernel, Report& report) {
   }
   for (const auto& [group, c] : of_group) widths.curves.push_back(c);
   const auto add = [&](const char* against, const Slope& s) {
-    const check::Line line = check::fit_line(s.x, s.y);
+    const Line line = fit_line(s.x, s.y);
     slopes.rows.push_back({{"kernel", kernel.name},
                            {"against", against},
                            {"slope", line.slope},
@@ -183,7 +183,7 @@ void add_kernel(const Kernel& kernel, Report& report) {
                            {"expected", -0.5}});
     return line;
   };
-  const check::Line line = add("width, single networks", by_width);
+  const Line line = add("width, single networks", by_width);
   if (line.slope + line.error >= -0.25) {
     report.verdict = check::worse(report.verdict, line.slope - line.error > -0.25
                                                       ? check::Verdict::fail

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "kernel/program.hpp"
-#include "scalewise/check/slope.hpp"
 #include "scalewise/check/tangent_kernel.hpp"
+#include "scalewise/core/line.hpp"
 #include "scalewise/core/print.hpp"
 #include "scalewise/make_plan.hpp"
 #include "scalewise/theory/kernels/shallow_encoder.hpp"
@@ -154,7 +154,7 @@ check::Panel panel(const std::string& title, const std::string& x_label) {
 }
 
 /// The slope of log values against log width, every network a point.
-check::Line slope(const std::map<long, Measured>& measured, const std::string& name, bool end) {
+Line slope(const std::map<long, Measured>& measured, const std::string& name, bool end) {
   std::vector<double> x, y;
   for (const auto& [width, m] : measured) {
     for (const double value : (end ? m.at_end : m.at_start).at(name)) {
@@ -163,7 +163,7 @@ check::Line slope(const std::map<long, Measured>& measured, const std::string& n
       y.push_back(std::log(value));
     }
   }
-  return measured.size() < 2 ? check::Line{NAN, NAN, NAN} : check::fit_line(x, y);
+  return measured.size() < 2 ? Line{NAN, NAN, NAN} : fit_line(x, y);
 }
 
 Report report_of(const Settings& s, const std::map<long, Measured>& measured) {
@@ -204,11 +204,11 @@ Report report_of(const Settings& s, const std::map<long, Measured>& measured) {
     panels[2].curves.push_back(curves["drift"]);
   }
   const auto add_slope = [&](const char* name, bool end) {
-    const check::Line line = slope(measured, name, end);
+    const Line line = slope(measured, name, end);
     slopes.rows.push_back({{"quantity", name}, {"slope", line.slope}, {"interval", line.error}});
     return line;
   };
-  const check::Line convergence = add_slope("distance", false);
+  const Line convergence = add_slope("distance", false);
   add_slope("distance_scores", false);
   add_slope("drift", true);
   add_slope("movement", true);

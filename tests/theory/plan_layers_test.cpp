@@ -27,6 +27,7 @@ using namespace scalewise;
 using namespace scalewise::test;
 using namespace scalewise::theory;
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
 using Catch::Matchers::WithinRel;
 
 TEST_CASE("Layers of a plan have the plan's variances and residual weights") {
@@ -222,4 +223,23 @@ TEST_CASE("Plans that the theory does not cover are refused, and why") {
   CHECK_THAT(error_message(
                  [&] { predict_encoder_decoder(plan_of<Xavier>(gated), conditions(), m, m, m); }),
              ContainsSubstring("encoder_depth"));
+}
+
+TEST_CASE("Conditions out of range are refused") {
+  const Plan plan = plan_of<Xavier>(small_shape());
+  const auto message = [&](auto change) {
+    Conditions c = conditions();
+    change(c);
+    return error_message([&] { plan_layers(plan, c); });
+  };
+  CHECK_THAT(message([](Conditions& c) { c.length = 0; }), StartsWith("length = 0: expected"));
+  CHECK_THAT(message([](Conditions& c) { c.source_length = -3; }),
+             StartsWith("source_length = -3: expected at least one token"));
+  CHECK_THAT(message([](Conditions& c) { c.norm_epsilon = -1; }),
+             StartsWith("norm_epsilon = -1: expected"));
+  CHECK_THAT(message([](Conditions& c) { c.dropout = 1; }), StartsWith("dropout = 1: expected"));
+  Conditions c = conditions();
+  c.norm_epsilon = -1;
+  CHECK_THROWS_AS(embedding(plan, c, Data{}), InvalidInput);
+  CHECK_THROWS_AS(embedding(plan, c, TokenCovariance(2, Moments{})), InvalidInput);
 }

@@ -12,8 +12,8 @@
 
 #include "scalewise/check/prediction.hpp"
 #include "scalewise/check/records.hpp"
-#include "scalewise/check/slope.hpp"
 #include "scalewise/check/verdict.hpp"
+#include "scalewise/core/line.hpp"
 
 namespace scalewise::check {
 

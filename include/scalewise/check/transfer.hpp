@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "scalewise/check/rate_curve.hpp"
-#include "scalewise/check/slope.hpp"
+#include "scalewise/core/line.hpp"
 
 namespace scalewise::check {
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "scalewise/core/line.hpp"
 #include "scalewise/theory/depth_methods.hpp"
 #include "scalewise/theory/propagate.hpp"
 
@@ -43,22 +44,6 @@ inline DepthPoint depth_point(const Profile& p) {
   return point;
 }
 
-/// Least-squares slope of y against x.
-/// Requires: as many of both, two different x at least.
-inline double slope_of(std::span<const double> x, std::span<const double> y) {
-  const auto n = static_cast<double>(x.size());
-  double mean_x = 0;
-  double mean_y = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) mean_x += x[i] / n, mean_y += y[i] / n;
-  double products = 0;
-  double squares = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    products += (x[i] - mean_x) * (y[i] - mean_y);
-    squares += (x[i] - mean_x) * (x[i] - mean_x);
-  }
-  return products / squares;
-}
-
 /// How the numbers of a point grow with the depth N.
 /// Equation: slopes of their logarithms against ln N; gradient_per_layer that of ln gradient against
 ///           N; sensitivity_per_log that of mean_sensitivity against ln N
@@ -86,15 +71,17 @@ inline GrowthOrders growth_orders(std::span<const DepthPoint> points) {
     for (const DepthPoint& p : points) list.push_back(log ? std::log(p.*field) : p.*field);
     return list;
   };
-  const auto order = [&](double DepthPoint::*field) { return slope_of(logs, values(field, true)); };
+  const auto order = [&](double DepthPoint::*field) {
+    return fit_line(logs, values(field, true)).slope;
+  };
   GrowthOrders orders;
   orders.forward = order(&DepthPoint::forward);
   orders.gradient = order(&DepthPoint::gradient);
   orders.covariance = order(&DepthPoint::covariance);
   orders.mean_sensitivity = order(&DepthPoint::mean_sensitivity);
   orders.median_sensitivity = order(&DepthPoint::median_sensitivity);
-  orders.gradient_per_layer = slope_of(depths, values(&DepthPoint::gradient, true));
-  orders.sensitivity_per_log = slope_of(logs, values(&DepthPoint::mean_sensitivity, false));
+  orders.gradient_per_layer = fit_line(depths, values(&DepthPoint::gradient, true)).slope;
+  orders.sensitivity_per_log = fit_line(logs, values(&DepthPoint::mean_sensitivity, false)).slope;
   return orders;
 }
 

@@ -63,7 +63,7 @@ inline long output_count(const Plan& plan) {
 ///           one: the first layers see a mixture, which the form token by token below follows.
 inline Moments embedding(const Plan& plan, const Conditions& c, const Data& data,
                          Stack stack = Stack::main) {
-  check_dropout("dropout", c.dropout);
+  detail::check_conditions(c);
   const detail::EmbeddingPowers p = detail::embedding_powers(plan, stack);
   const bool patches = plan.shape.input == Input::patch;
   Moments x = correlated(p.content * (patches ? data.patch_power : 1),
@@ -79,6 +79,7 @@ inline Moments embedding(const Plan& plan, const Conditions& c, const Data& data
 ///           patches' entries; all tokens of one segment
 inline TokenCovariance embedding(const Plan& plan, const Conditions& c,
                                  const TokenCovariance& content) {
+  detail::check_conditions(c);
   const detail::EmbeddingPowers p = detail::embedding_powers(plan, Stack::main);
   TokenCovariance x = detail::by_pairs(content.tokens(), [&](std::size_t t, std::size_t u) {
     return p.content * content.at(t, u) + p.segments + (t == u ? p.positions : 0);

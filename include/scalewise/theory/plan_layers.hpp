@@ -14,10 +14,10 @@ namespace scalewise::theory {
 struct Conditions {
   Placement placement = Placement::pre;
   Activation activation = Activation::relu;
-  double length = 0;  // tokens per sequence, of the encoder too unless source_length is set
-  double source_length = 0;
-  bool causal = false;  // of the only stack; a decoder's always is
-  double dropout = 0;   // of embeddings, attention probabilities and what blocks return
+  double length = 0;         // tokens per sequence, of the encoder too unless source_length is set
+  double source_length = 0;  // 0: as many
+  bool causal = false;       // of the only stack; a decoder's always is
+  double dropout = 0;        // of embeddings, attention probabilities and what blocks return
   double norm_epsilon = 0;
 };
 
@@ -55,6 +55,19 @@ inline void check_covered(const Plan& plan) {
   }
 }
 
+/// Throws:   InvalidInput for a probability or a length out of range, or a negative epsilon.
+inline void check_conditions(const Conditions& c) {
+  check_dropout("dropout", c.dropout);
+  if (!(c.norm_epsilon >= 0)) {
+    throw InvalidInput("norm_epsilon", number_text(c.norm_epsilon),
+                       "a number that is not negative");
+  }
+  if (!(c.source_length == 0 || c.source_length >= 1)) {
+    throw InvalidInput("source_length", number_text(c.source_length),
+                       "at least one token, or 0 for as many as length");
+  }
+}
+
 }  // namespace detail
 
 /// The layers of one stack of a plan.
@@ -66,7 +79,7 @@ inline void check_covered(const Plan& plan) {
 /// Cross-attention blocks have yet to be told the memory's moments.
 inline Layers plan_layers(const Plan& plan, const Conditions& c, Stack stack = Stack::main) {
   detail::check_covered(plan);
-  check_dropout("dropout", c.dropout);
+  detail::check_conditions(c);
   if (!(c.length >= 1)) throw InvalidInput("length", number_text(c.length), "at least one token");
   const Shape& s = plan.shape;
   const auto width = static_cast<double>(s.d_model);

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <span>
 
-namespace scalewise::check {
+namespace scalewise {
 
 /// A straight line through points.
 /// Units:    error is the half width of the slope's 95 % interval; infinite with fewer than 3 points
@@ -63,4 +63,4 @@ inline Line fit_line(std::span<const double> x, std::span<const double> y) {
   return line;
 }
 
-}  // namespace scalewise::check
+}  // namespace scalewise
