@@ -25,6 +25,7 @@ set(SCALEWISE_HEADERS
   include/scalewise/formulation.hpp
   include/scalewise/io/bytes.hpp
   include/scalewise/io/file.hpp
+  include/scalewise/io/inputs.hpp
   include/scalewise/io/plan_fingerprint.hpp
   include/scalewise/io/plan_table.hpp
   include/scalewise/io/read_file.hpp
