@@ -8,8 +8,10 @@ The word after the fence says what a block is; any other word is an error.
 cpp               A full program: it is compiled with -std=c++20 -Wall -Werror and run.
 cpp fragment=NAME A part of a program: its lines stand, in this order and without a gap, in some
                   source file below examples/ or tests/ (indentation aside).
-sh                Run with `bash -euo pipefail`. The built examples are in PATH, and
-                  SCALEWISE_SOURCE_DIR names the sources.
+sh                Run with `bash -euo pipefail`. The built examples are in PATH and below
+                  build/release/examples, the README's build; sources that a block names by path
+                  (tests/..., examples/..., scripts/...) are there too, and SCALEWISE_SOURCE_DIR
+                  names their folder.
 sh norun          Not run. Only for lines that call scripts/demo.sh, scripts/test.sh, git clone,
                   cd or apt-get; the scripts must exist and be executable. When a text block
                   follows, the block must be scripts/demo.sh alone, which then does run, with
@@ -155,6 +157,15 @@ class Page:
         self.environment["PATH"] = os.pathsep.join(
             [*(str(path) for path in arguments.bin), os.environ["PATH"]])
         self.environment["SCALEWISE_SOURCE_DIR"] = str(arguments.source)
+
+    def lay_out_clone(self):
+        """Makes the scratch folder look like a clone with the README's build."""
+        for folder in ("examples", "scripts", "tests"):
+            (self.scratch / folder).symlink_to(self.arguments.source / folder)
+        built = self.scratch / "build" / "release"
+        built.mkdir(parents=True)
+        if self.arguments.bin:
+            (built / "examples").symlink_to(pathlib.Path(self.arguments.bin[0]).resolve())
 
     def run(self, command, exit_code=0, cwd=None, **environment):
         """Runs a command, checks its exit code, and returns its standard output."""
@@ -303,6 +314,7 @@ def check_page(path, arguments):
         print(f"FAILED {path}:{error}")
         return 1
     page = Page(path, arguments)
+    page.lay_out_clone()
     failures = tested = skipped = 0
     for index, block in enumerate(blocks):
         if block.language in UNTESTED:
