@@ -331,6 +331,23 @@ TEST_CASE("A row of zeros has no direction: it stays, and passes no gradient") {
   CHECK(dx.row(1).allFinite());
 }
 
+TEST_CASE("A row with a NaN leaves every norm as NaN: nothing hides it") {
+  const double none = std::nan("");
+  Matrix<double> inverse(rows, 1);
+  Matrix<double> unit(rows, width);
+  NormCase n{.kind = Norm::layer};
+  n.x(2, 5) = none;
+  unit_forward(read(n.x), view(unit), view(inverse));
+  for (const Norm kind : {Norm::layer, Norm::rms}) {
+    n.kind = kind;
+    n.forward();
+    for (const Matrix<double>* y : {&n.y, &unit}) {
+      for (Index i = 0; i < rows; ++i) CHECK(y->row(i).array().isNaN().all() == (i == 2));
+      CHECK(y->row(1).allFinite());
+    }
+  }
+}
+
 TEST_CASE("What a task throws reaches the caller, after all tasks have ended") {
   std::vector<int> done(100);
   const auto work = [&] {

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What the observer of an optimizer's step sees: the change of each tensor, to the last bit.
+// Steps of the optimizer: what its observer sees, to the last bit, and several of them against their
+// definition.
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +14,7 @@
 #include "scalewise/nn/optimizer.hpp"
 #include "scalewise/nn/random.hpp"
 #include "support/catch.hpp"
+#include "support/small_shapes.hpp"
 #include "support/tolerances.hpp"
 
 namespace {
@@ -24,7 +26,7 @@ using Eigen::Index;
 
 /// Its factors on rate, decay and epsilon differ from tensor to tensor. The token embedding is
 /// larger than a tile of the optimizer.
-Plan small_plan() {
+Plan small_plan(DecayForm decay = DecayForm::coupled) {
   Shape s;
   s.d_model = 28;
   s.depth = 2;
@@ -36,7 +38,7 @@ Plan small_plan() {
   Shape base = s;
   base.d_model = 7;
   base.depth = 1;
-  return make_plan("complete-p", Optimizer::adamw, s, base);
+  return make_plan("complete-p", Optimizer::adamw, s, base, {}, decay);
 }
 
 void fill(View<double> row, const std::string& name) {
@@ -103,7 +105,67 @@ void check(Update update) {
   }
 }
 
+/// Three clipped steps under a falling schedule, one number at a time, as PyTorch's AdamW and SGD
+/// define them: decay first, then the step along the moments of the clipped gradient.
+void check_steps(Update update, DecayForm decay) {
+  const Plan plan = small_plan(decay);
+  const OptimizerConfig config{.update = update,
+                               .rate = 0.01,
+                               .weight_decay = 0.1,
+                               .momentum = 0.8,
+                               .beta1 = 0.7,
+                               .beta2 = 0.6,
+                               .epsilon = 0.05,
+                               .clip_norm = 3};
+  Parameters<double> parameters(plan);
+  fill(parameters.values(), "values");
+  PlannedOptimizer<double> optimizer(plan, config);
+  Matrix<double> expected = parameters.values();
+  Matrix<double> first = Matrix<double>::Zero(1, expected.size());
+  Matrix<double> second = first;
+  for (int t = 1; t <= 3; ++t) {
+    fill(parameters.gradients(), "gradients " + std::to_string(t));
+    const double schedule = 1 - 0.25 * t;
+    const double norm = parameters.gradients().norm();
+    REQUIRE(norm > 30);  // of some twenty thousand normal numbers, so that clipping shrinks it
+    Index i = 0;
+    for (const Entry& entry : plan.entries) {
+      const double rate = 0.01 * schedule * entry.learning_rate.value;
+      const double shrink =
+          0.1 * entry.weight_decay.value * (decay == DecayForm::independent ? schedule : rate);
+      for (const Index end = i + entry.rows * entry.columns; i < end; ++i) {
+        const double g = parameters.gradients()(0, i) * 3 / norm;
+        double& m = first(0, i);
+        double& v = second(0, i);
+        double along = 0;
+        if (update == Update::adamw) {
+          m = 0.7 * m + 0.3 * g;
+          v = 0.6 * v + 0.4 * g * g;
+          along = m / (1 - std::pow(0.7, t)) /
+                  (std::sqrt(v / (1 - std::pow(0.6, t))) + 0.05 * entry.epsilon.value);
+        } else {
+          m = 0.8 * m + g;
+          along = update == Update::sgd ? m : m > 0 ? 1 : -1;
+        }
+        expected(0, i) = (1 - shrink) * expected(0, i) - rate * along;
+      }
+    }
+    optimizer.step(parameters, schedule);
+    const Matrix<double> error = parameters.values() - expected;
+    // Some 20 roundings of numbers below 5, and as many of steps that are far smaller.
+    CHECK(error.cwiseAbs().maxCoeff() <= 100 * epsilon);
+  }
+}
+
 }  // namespace
+
+TEST_CASE("Clipped steps under a schedule are those of the definition, in both forms of decay") {
+  for (const DecayForm decay : {DecayForm::coupled, DecayForm::independent}) {
+    for (const Update update : {Update::adamw, Update::sgd, Update::sign_sgd}) {
+      check_steps(update, decay);
+    }
+  }
+}
 
 TEST_CASE("The observer of a step of AdamW sees what it adds to each tensor") {
   check(Update::adamw);
@@ -144,5 +206,44 @@ TEST_CASE("The length of a gradient is right where squares in float would not be
     parameters.gradients().setConstant(float(size));
     const double expected = double(float(size)) * std::sqrt(double(parameters.values().size()));
     CHECK(std::abs(gradient_norm(parameters) - expected) <= 1e-12 * expected);
+  }
+}
+
+TEST_CASE("Matrices of a normalized transformer get length one along d_model, and no others") {
+  const Shape shape = token_shape();
+  for (const std::string rule : {"ngpt", "standard"}) {
+    const Plan plan = make_plan(rule, Optimizer::adamw, shape);
+    Parameters<double> parameters(plan);
+    fill(parameters.values(), "values");
+    parameters.value(0).row(3).setZero();
+    const Matrix<double> before = parameters.values();
+    normalize_matrices(parameters, plan);
+    if (rule == "standard") {
+      CHECK(parameters.values() == before);
+      continue;
+    }
+    const double* old = before.data();
+    int matrices = 0;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      INFO(parameters.name(i));
+      const View<double> now = parameters.value(i);
+      const Eigen::Map<const Matrix<double>> was(old, now.rows(), now.cols());
+      old += now.size();
+      if (now.rows() == 1) {
+        CHECK(now == was);  // vectors
+        continue;
+      }
+      // One of the sides is d_model, and no other size is 14: what runs along it gets length one.
+      REQUIRE((now.rows() == 14) != (now.cols() == 14));
+      ++matrices;
+      Matrix<double> unit = was;
+      if (now.cols() == 14) {
+        unit.rowwise().normalize();
+      } else {
+        unit.colwise().normalize();
+      }
+      CHECK((now - unit).cwiseAbs().maxCoeff() <= 8 * epsilon);
+    }
+    CHECK(matrices >= 2 + 2 * 6);
   }
 }
