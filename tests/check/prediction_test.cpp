@@ -151,6 +151,25 @@ TEST_CASE("What starts at zero is zero until a gradient reaches it") {
   CHECK_FALSE(rezero.gradient(Group::mlp_up, 1)->is_zero());
 }
 
+TEST_CASE("A tied head reads its own row: that logit is a sum of squares") {
+  // x·E_v of n entries: ~ √n for a row that x does not know, ~ n for the row that x has in it.
+  // Entries of 0.02 and no multiplier, then entries and inputs of order one and 1/n.
+  const auto logits = [](const std::string& rule, bool tied) {
+    std::vector<check::Member> family;
+    for (const long n : {64L, 256L, 1024L}) {
+      Shape shape = shape_of(n, 2, n / 16);
+      Shape base = shape_of(64, 2, 4);
+      shape.tied_head = base.tied_head = tied;
+      family.push_back({n, make_plan(rule, Optimizer::adamw, shape, base)});
+    }
+    return *predict(family).value("logits", 0);
+  };
+  CHECK(logits("gpt2", false) == Band(0.5));
+  CHECK(logits("gpt2", true) == Band(0.5, 1));
+  CHECK(logits("maximal-update", false) == Band(-0.5));
+  CHECK(logits("maximal-update", true) == Band(-0.5, 0));
+}
+
 TEST_CASE("Slopes along the depth are those of the published figures") {
   // The residual stream against depth: initialization, and after updates with full alignment.
   const auto stream = [](const std::vector<check::Member>& family, long step) {
