@@ -83,7 +83,8 @@ void add_options(CLI::App& app, Settings& s) {
   option("--log", s.log, "CSV file with a row per step", output);
   option("--checkpoint", s.checkpoint, "file that keeps the run", output);
   option("--checkpoint-every", s.checkpoint_every, "steps", output);
-  auto* resume = flag("--resume", s.resume, "go on from the checkpoint", output);
+  auto* resume = flag("--resume", s.resume,
+                      "go on from the checkpoint, or begin where there is none yet", output);
   flag("--overwrite", s.overwrite, "write over an old checkpoint and log", output)
       ->excludes(resume);
   option("--format", s.format, "of the result: text or json", output)
@@ -135,7 +136,8 @@ std::string resume_command(int argc, char** argv) {
 
 int run(const Settings& s, int argc, char** argv) {
   check(s);
-  require_new_files(s);
+  require_own_files(s);
+  Outputs outputs(s);
   use_threads(s.threads);
   flush_denormals();
   const Data data = read_data(s);
@@ -146,8 +148,8 @@ int run(const Settings& s, int argc, char** argv) {
     if (!s.quiet && s.format == "text") show_heading(s, data, plan);
     catch_interrupts();
   };
-  const Result result = twice ? train_model<double>(s, data, plan, when_ready)
-                              : train_model<float>(s, data, plan, when_ready);
+  const Result result = twice ? train_model<double>(s, data, plan, outputs, when_ready)
+                              : train_model<float>(s, data, plan, outputs, when_ready);
   if (result.signal == 0) {
     show_result(s, data, plan, result);
     if (!std::cout.flush()) {

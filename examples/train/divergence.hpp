@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -64,10 +65,16 @@ class DivergenceWatch {
   std::vector<nn::Setting> notes() const {
     return {{"first loss", text_of(first_)}, {"steps far above", std::to_string(high_)}};
   }
+
+  /// Throws:   InvalidInput for a note that notes() does not write.
   void recall(const std::vector<nn::Setting>& notes) {
-    for (const nn::Setting& note : notes) {
-      if (note.name == "first loss") first_ = std::stod(note.value);
-      if (note.name == "steps far above") high_ = std::stol(note.value);
+    for (const auto& [name, value] : notes) {
+      if (name == "first loss") {
+        first_ = number_of<double>(name, value, 0, std::numeric_limits<double>::max(),
+                                   "a finite loss, as every checkpoint has");
+      } else if (name == "steps far above") {
+        high_ = number_of<long>(name, value, 0, patience, "a number of steps below the limit");
+      }
     }
   }
 

@@ -4,7 +4,6 @@
 // The log: a CSV file with a row per step.
 #pragma once
 
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <limits>
@@ -52,10 +51,15 @@ class Log {
     if (path_.empty()) return {};
     return {{"log begins", std::to_string(begin_)}, {"log rows", rows_}};
   }
+
+  /// Throws:   InvalidInput for a note that notes() does not write.
   void recall(const std::vector<nn::Setting>& notes) {
-    for (const nn::Setting& note : notes) {
-      if (note.name == "log begins") begin_ = std::stol(note.value);
-      if (note.name == "log rows") rows_ = note.value;
+    for (const auto& [name, value] : notes) {
+      if (name == "log begins") {
+        begin_ = number_of<long>(name, value, 0, std::numeric_limits<long>::max(), "a step");
+      } else if (name == "log rows") {
+        rows_ = value;
+      }
     }
   }
 
@@ -87,8 +91,12 @@ class Log {
         refuse("the rows up to step " + std::to_string(step) +
                " that the checkpoint was saved with");
       }
-      const std::size_t comma = kept.rfind(',') + 1;
-      std::from_chars(kept.data() + comma, kept.data() + kept.size(), seconds);
+      if (end > header_.size()) {
+        const std::string_view last = kept.substr(0, end - 1);
+        seconds =
+            number_of<double>("--log " + path_, last.substr(last.rfind(',') + 1), 0, 1e15,
+                              "seconds at the end of the row of step " + std::to_string(step));
+      }
       if (end < old.size()) write_file(path_, kept);
     }
     open();

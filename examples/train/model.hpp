@@ -35,9 +35,11 @@ inline void refuse_data_fields(const std::vector<std::string>& set) {
 }
 
 /// The same model at the base width: heads, their groups and d_ff in proportion where they divide.
+/// Throws:   InvalidInput for a target that is no shape; products of sizes that are fit into a long.
 inline Shape base_shape(const Settings& s, const Shape& target) {
   Shape base = target;
   if (s.base_width == 0) return base;
+  static_cast<void>(resolved(target));
   const auto scaled = [&](long size) {
     const long product = size * s.base_width;
     return product % target.d_model == 0 ? product / target.d_model : size;

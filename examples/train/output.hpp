@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "scalewise/core/error.hpp"
+#include "train/output_lock.hpp"
 #include "train/settings.hpp"
 
 namespace scalewise::train {
@@ -21,8 +22,8 @@ inline void let_large_writes_fail() {
 #endif
 }
 
-/// Refuses to write over files that a fresh run did not make.
-inline void require_new_files(const Settings& s) {
+/// Refuses names that a run cannot write to, or that mean the same file.
+inline void require_own_files(const Settings& s) {
   namespace fs = std::filesystem;
   const auto same = [](const std::string& a, const std::string& b) {
     std::error_code error;
@@ -38,14 +39,63 @@ inline void require_new_files(const Settings& s) {
     if (fs::is_directory(path) || (!folder.empty() && !fs::is_directory(folder))) {
       throw InvalidInput(option, path, "a file in a folder that is there");
     }
-    if (!s.resume && !s.overwrite && fs::is_regular_file(path)) {
-      throw InvalidInput(option, path, "a file that is not there yet",
-                         "--resume goes on with it, --overwrite writes over it");
-    }
   };
   check("--checkpoint", s.checkpoint, s.log);
   check("--log", s.log, s.checkpoint);
 }
+
+/// What a run keeps for itself until it ends.
+class Outputs {
+ public:
+  /// Throws:   InvalidInput for a file that another run has.
+  explicit Outputs(const Settings& s)
+      : s_(s), checkpoint_("--checkpoint", s.checkpoint), log_("--log", s.log) {}
+
+  /// Whether a run, given by a fingerprint of its inputs, begins instead of going on: without
+  /// --resume, before there is a checkpoint, and where the same run was killed before its first.
+  /// Throws:   InvalidInput where it would write over a file that it was not told to.
+  bool begins(const std::string& run) const {
+    const auto there = [](const std::string& path) { return std::filesystem::exists(path); };
+    if (s_.resume && there(s_.checkpoint) && !checkpoint_.begun_by(run)) return false;
+    const auto require_new = [&](const char* option, const std::string& path,
+                                 const OutputLock& lock) {
+      if (s_.overwrite || lock.begun_by(run) || !std::filesystem::is_regular_file(path)) return;
+      throw InvalidInput(option, path, "a file that is not there yet", hint());
+    };
+    require_new("--checkpoint", s_.checkpoint, checkpoint_);
+    require_new("--log", s_.log, log_);
+    return true;
+  }
+
+  void remove_leftovers() const {
+    checkpoint_.remove_leftovers();
+    log_.remove_leftovers();
+  }
+
+  /// Before the first file is touched. The log comes first: as long as only it is marked, an old
+  /// checkpoint and its log are still a pair.
+  void begin(const std::string& run) {
+    log_.begin(run);
+    checkpoint_.begin(run);
+  }
+
+  /// After the first checkpoint was saved.
+  void done() {
+    checkpoint_.done();
+    log_.done();
+  }
+
+ private:
+  const char* hint() const {
+    if (s_.checkpoint.empty()) return "--overwrite writes over it";
+    if (s_.resume) return "there is no checkpoint to go on from; --overwrite begins anew";
+    return "--resume goes on with it, --overwrite writes over it";
+  }
+
+  const Settings& s_;
+  OutputLock checkpoint_;
+  OutputLock log_;
+};
 
 /// Finds out whether a file could be written, leaving the one that is there alone: `write` is tried
 /// under a new name beside it. What is no regular file (a device) is written to.

@@ -30,10 +30,11 @@ namespace scalewise::train {
 template <class Scalar>
 class Run {
  public:
-  Run(const Settings& settings, const Data& data, const Plan& plan)
+  Run(const Settings& settings, const Data& data, const Plan& plan, Outputs& outputs)
       : s_(settings),
         data_(data),
         plan_(plan),
+        outputs_(outputs),
         model_(plan, config_of(settings)),
         optimizer_(plan, optimizer_of(settings)),
         schedule_(schedule_of(settings)),
@@ -45,7 +46,8 @@ class Run {
 
   /// Initial values, or those of the checkpoint.
   void prepare() {
-    if (s_.resume) {
+    resumed_ = !outputs_.begins(run_name());
+    if (resumed_) {
       resume();
     } else {
       nn::initialize(model_.parameters(), plan_, s_.seed, base_deviation(s_, plan_));
@@ -70,18 +72,24 @@ class Run {
 
   Result train_on() {
     Progress progress(info_.step, s_.steps, s_.quiet);
-    if (s_.resume) progress.say("resumed at step " + std::to_string(info_.step));
+    if (resumed_)
+      progress.say("resumed at step " + std::to_string(info_.step));
+    else if (s_.resume)
+      progress.say("no checkpoint yet: the run begins");
     const auto begin = Clock::now();
     const auto seconds = [&] {
       return seconds_before_ + std::chrono::duration<double>(Clock::now() - begin).count();
     };
-    if (!s_.resume) {
+    if (!resumed_) {
       const Score score = measure();
+      outputs_.remove_leftovers();
       rehearse();
+      outputs_.begin(run_name());
       log_.start();
       log_.write({.score = score, .seconds = seconds()});
       say_score(progress);
       save();
+      outputs_.done();
     }
     while (info_.step < s_.steps && stop_request() == 0) {
       LogRow row = step();
@@ -101,6 +109,17 @@ class Run {
     return {info_.step, saved_, score_, seconds(), early ? stop_request() : 0};
   }
 
+  /// Stands for all that the run depends on.
+  std::string run_name() const {
+    ByteWriter bytes;
+    bytes.text(info_.plan);
+    for (const nn::Setting& setting : info_.settings) {
+      bytes.text(setting.name);
+      bytes.text(setting.value);
+    }
+    return fingerprint(bytes.bytes());
+  }
+
   /// What a step needs is tried before the first file is touched: memory, and a place to save.
   void rehearse() {
     model_.loss_and_gradient(training_batch<Scalar>(s_, data_, 0), 0);
@@ -118,6 +137,8 @@ class Run {
                          "at least " + std::to_string(info_.step) + ", where the checkpoint is");
     }
     saved_ = info_.step;
+    outputs_.done();  // in case the run was killed before it could say so
+    outputs_.remove_leftovers();
     log_.recall(info_.notes);
     if (s_.log.empty()) return;
     if (log_.has_rows()) {
@@ -181,6 +202,7 @@ class Run {
   const Settings& s_;
   const Data& data_;
   const Plan& plan_;
+  Outputs& outputs_;
   nn::Transformer<Scalar> model_;
   nn::PlannedOptimizer<Scalar> optimizer_;
   nn::Schedule schedule_;
@@ -189,14 +211,15 @@ class Run {
   nn::CheckpointInfo info_;
   Score score_;
   double seconds_before_ = 0;
+  bool resumed_ = false;
   bool measured_ = false;
   long saved_ = -1;
 };
 
 template <class Scalar>
-Result train_model(const Settings& settings, const Data& data, const Plan& plan,
+Result train_model(const Settings& settings, const Data& data, const Plan& plan, Outputs& outputs,
                    const std::function<void()>& when_ready) {
-  Run<Scalar> run(settings, data, plan);
+  Run<Scalar> run(settings, data, plan, outputs);
   run.prepare();
   when_ready();
   return run.train();

@@ -4,16 +4,16 @@
 // What a training run can be told.
 #pragma once
 
-#include <charconv>
 #include <cstdint>
+#include <limits>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "scalewise/core/spelling.hpp"
 #include "scalewise/nn/checkpoint.hpp"
 #include "scalewise/nn/config.hpp"
 #include "scalewise/nn/schedule.hpp"
+#include "train/number.hpp"
 
 namespace scalewise::train {
 
@@ -74,12 +74,6 @@ inline constexpr Spelling<nn::Activation, 3> activation_words{{{nn::Activation::
                                                                {nn::Activation::gelu, "gelu"},
                                                                {nn::Activation::silu, "silu"}}};
 
-/// The shortest text that reads back to the same number.
-inline std::string text_of(double value) {
-  char digits[32];
-  return {digits, std::to_chars(digits, digits + sizeof(digits), value).ptr};
-}
-
 /// Throws:   InvalidInput for the first number that makes no sense.
 inline void check(const Settings& s) {
   const auto require = [](bool good, const char* option, const std::string& value,
@@ -119,11 +113,8 @@ inline void check(const Settings& s) {
 
 /// Throws:   InvalidInput for a text that is no seed.
 inline void check_seed(const std::string& text) {
-  std::uint64_t seed = 0;
-  const char* end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, seed);
-  if (read.ec == std::errc() && read.ptr == end) return;
-  throw InvalidInput("--seed", printable(text), "a whole number from 0 to 2^64 - 1");
+  constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  number_of<std::uint64_t>("--seed", text, 0, most, "a whole number from 0 to 2^64 - 1");
 }
 
 /// What has to be the same when a run goes on: all that its numbers and the rows of its log depend

@@ -33,11 +33,14 @@ inline std::string describe(const Data& data, const Score& score) {
   return text;
 }
 
+class Outputs;
+
 /// Trains a model in float or double, from its initial values or from the checkpoint. Calls
 /// when_ready() when the settings have turned out to fit, before the first step.
-/// Throws:   InvalidInput for settings that do not fit the plan or the checkpoint; Diverged.
+/// Throws:   InvalidInput for settings that do not fit the plan or the checkpoint, and for files
+///           that it would write over; Diverged.
 template <class Scalar>
-Result train_model(const Settings& settings, const Data& data, const Plan& plan,
+Result train_model(const Settings& settings, const Data& data, const Plan& plan, Outputs& outputs,
                    const std::function<void()>& when_ready);
 
 }  // namespace scalewise::train

@@ -67,6 +67,7 @@ BAD = [
     (["--set", "vocab=5"], ["--set = vocab=5", "that the data leave open"]),
     (["--set", "base.context=5"], ["--set = base.context=5", "--seq"]),
     (["--set", "base.d_modl=5"], ["base.d_modl", "did you mean d_model?"]),
+    (["--base-width", "1000000000", "--set", "d_ff=9223372036854775807"], ["d_ff = 9223372036854775807", "2^30"]),
     (["--digits", "x.csv"], ["--digits"]),
     (["--resume"], ["--resume", "--checkpoint"]),
     (["--no-such-option"], ["--no-such-option"]),
@@ -78,7 +79,6 @@ BAD = [
     (["--log", "precious"], ["--log = precious", "--overwrite"]),
     (["--checkpoint", "precious"], ["--checkpoint = precious", "--overwrite"]),
     (["--checkpoint", "precious", "--resume"], ["precious = (another kind of file)"]),
-    (["--checkpoint", "none.ckpt", "--resume"], ["none.ckpt = (missing)"]),
     (["--checkpoint", "none.ckpt", "--resume", "--overwrite"], ["--overwrite"]),
 ]
 
@@ -96,6 +96,15 @@ def rows(folder):
 
 def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def with_checksum(checkpoint):
+    """A checkpoint with other bytes, but its own length and FNV-1a checksum."""
+    body = checkpoint[:12] + len(checkpoint).to_bytes(8, "little") + checkpoint[20:-8]
+    checksum = 14695981039346656037
+    for byte in body:
+        checksum = (checksum ^ byte) * 1099511628211 % 2**64
+    return body + checksum.to_bytes(8, "little")
 
 
 def digits_csv(images=60, side=4):
@@ -244,8 +253,7 @@ class Train(unittest.TestCase):
                 killed = self.make_folder(name + "-killed")
                 kills = 0
                 for _ in range(100):
-                    resume = ["--resume"] if (killed / "run.ckpt").exists() else ["--overwrite"]
-                    process = self.start(killed, *shared, *options, *resume)
+                    process = self.start(killed, *shared, *options, "--resume")
                     try:
                         process.communicate(timeout=draw.uniform(0, seconds / 2) if kills < 4 else 100)
                         if kills > 0:
@@ -260,6 +268,77 @@ class Train(unittest.TestCase):
                 self.assertEqual(process.returncode, 0)
                 self.assertGreater(kills, 0)
                 self.assert_same_run(whole, killed)
+
+    def kill_before_the_first_checkpoint(self, folder, arguments):
+        """Kills a run once the row of step 0 is there; a checkpoint of this size takes longer to save."""
+        before = contents(folder)
+        for _ in range(50):
+            process = self.start(folder, *arguments)
+            while process.poll() is None and not ((folder / "run.csv").exists() and len(rows(folder)) == 2):
+                time.sleep(0.0005)
+            process.kill()
+            process.communicate()
+            if contents(folder).get("run.ckpt") == before.get("run.ckpt"):
+                self.assertNotEqual(contents(folder).get("run.csv"), before.get("run.csv"))
+                return
+            for path in folder.iterdir():
+                path.unlink()
+            for name, content in before.items():
+                (folder / name).write_bytes(content)
+        self.fail("the checkpoint is there whenever the log is")
+
+    def test_a_run_killed_before_its_first_checkpoint_goes_on(self):
+        large = [*TINY, "--width", 128, "--depth", 3, "--steps", 4, *FILES]
+        self.good(self.folder, *large)
+        killed = self.make_folder("killed")
+        begin = self.good(killed, *large, "--resume").stderr
+        self.assertIn("no checkpoint yet: the run begins\n", begin)
+        self.assert_same_run(self.folder, killed)
+
+        for name in ("run.ckpt", "run.csv"):
+            (killed / name).unlink()
+        self.kill_before_the_first_checkpoint(killed, large)
+        other = run(killed, *large, "--seed", 2, "--resume")
+        self.assertEqual(other.returncode, 2)
+        self.assertIn("--log = run.csv: expected a file that is not there yet (hint: there is no", other.stderr)
+        self.good(killed, *large, "--resume")
+        self.assert_same_run(self.folder, killed)
+        self.assertEqual(set(contents(killed)), {"text.txt", "run.csv", "run.ckpt"})
+
+        # The same where it was to write over the files of another run, with more steps.
+        self.good(killed, *large, "--seed", 2, "--steps", 9, "--overwrite")
+        self.kill_before_the_first_checkpoint(killed, [*large, "--overwrite"])
+        self.good(killed, *large, "--resume")
+        self.assert_same_run(self.folder, killed)
+
+    def test_leftovers_of_a_killed_run_are_removed(self):
+        left = ["run.ckpt.tmp0", "run.ckpt.tmp12", "run.ckpt.probe0", "run.csv.tmp0", "run.csv.lock", "run.ckpt.lock"]
+        kept = ["text.txt", "run.ckpt.tmp", "run.ckpt.tmp0x", "run.ckpt.old", "run.ckpt2.tmp0", "other.tmp0"]
+        for options in ([], ["--resume"], ["--overwrite"]):
+            with self.subTest(options=options):
+                for name in (*left, *kept[1:]):
+                    (self.folder / name).write_text("", encoding="utf-8")
+                self.good(self.folder, *TINY, "--steps", 5, *FILES, *options)
+                self.assertEqual(set(contents(self.folder)), {*kept, "run.csv", "run.ckpt"})
+
+    def test_the_outputs_of_a_run_belong_to_it_alone(self):
+        endless = [*TINY, "--steps", 1000000]
+        process = self.start(self.folder, *endless, *FILES)
+        self.wait_for_rows(self.folder, 5, process)
+        (self.folder / "link").symlink_to("run.csv")
+        for option, name in (("--checkpoint", "run.ckpt"), ("--log", "run.csv"), ("--log", "link")):
+            for more in ([], ["--overwrite"], ["--checkpoint", "run.ckpt", "--resume"]):
+                if option == "--checkpoint" and more[:1] == ["--checkpoint"]:
+                    more = ["--resume"]
+                with self.subTest(option=option, more=more):
+                    result = run(self.folder, *TINY, "--steps", 5, option, name, *more)
+                    self.assertEqual(result.returncode, 2)
+                    self.assertRegex(result.stderr, r"^train: --\w+ = [\w.]+: expected a file that no other run writes")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        steps = [int(row.split(",")[0]) for row in rows(self.folder)[1:]]
+        self.assertEqual(steps, list(range(len(steps))))
+        self.assertEqual(set(contents(self.folder)), {"text.txt", "run.csv", "run.ckpt", "link"})
 
     def test_interrupted_and_resumed_equals_uninterrupted(self):
         arguments = [*TINY, "--steps", 10000, "--checkpoint-every", 100000, "--validate-every", 1000, *FILES]
@@ -380,6 +459,25 @@ class Train(unittest.TestCase):
                               (text[:text.rindex("\n5,")], "rows up to step 5")):
             log.write_text(bad, encoding="utf-8")
             self.assert_refused(same, [fragment])
+
+    def test_bad_numbers_in_a_checkpoint_or_log_are_told(self):
+        self.good(self.folder, *TINY, "--steps", 5, *FILES)
+        same = [*TINY, "--steps", 5, *FILES, "--resume"]
+        checkpoint, log = self.folder / "run.ckpt", self.folder / "run.csv"
+        good = checkpoint.read_bytes()
+        for name in ("first loss", "steps far above", "log begins"):
+            place = good.index(name.encode()) + len(name)
+            size = int.from_bytes(good[place:place + 8], "little")
+            for value in (b"x", b"-1", b"nan", b"1 ", b""):
+                with self.subTest(name=name, value=value):
+                    checkpoint.write_bytes(with_checksum(good[:place] + len(value).to_bytes(8, "little") + value +
+                                                         good[place + 8 + size:]))
+                    self.assert_refused(same, [f"train: {name} = {value.decode() or '(empty)'}: expected"])
+        checkpoint.write_bytes(good)
+        text = log.read_text(encoding="utf-8")
+        for seconds in ("x", "-1", "nan", "1e400", ""):
+            log.write_text(text[:text.rindex(",") + 1] + seconds + "\n", encoding="utf-8")
+            self.assert_refused(same, ["--log run.csv = ", "expected seconds at the end of the row of step 5"])
 
     def test_the_log_of_another_run_is_not_cut(self):
         self.good(self.folder, *TINY, "--steps", 30, "--seed", 5, "--log", "other.csv")
@@ -535,7 +633,8 @@ class Train(unittest.TestCase):
 
         self.assert_refused([*TINY, "--steps", 5, *FILES, "--quiet"], ["--checkpoint = run.ckpt", "room"],
                             preexec_fn=limit(20000))
-        result = run(self.folder, *TINY, "--steps", 50, *FILES[:2], "--quiet", preexec_fn=limit(1000))
+        # More than 1024 bytes, which the OpenMP runtime of LLVM allots itself or else ends the program.
+        result = run(self.folder, *TINY, "--steps", 500, *FILES[:2], "--quiet", preexec_fn=limit(8000))
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertIn("--log = run.csv: expected a file that takes all rows", result.stderr)
 
