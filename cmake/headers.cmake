@@ -26,6 +26,7 @@ set(SCALEWISE_HEADERS
   include/scalewise/io/bytes.hpp
   include/scalewise/io/file.hpp
   include/scalewise/io/inputs.hpp
+  include/scalewise/io/lock.hpp
   include/scalewise/io/plan_fingerprint.hpp
   include/scalewise/io/plan_table.hpp
   include/scalewise/io/read_file.hpp
@@ -94,6 +95,7 @@ set(SCALEWISE_HEADERS
 set(SCALEWISE_JSON_HEADERS
   include/scalewise/io/config_json.hpp
   include/scalewise/io/json_reader.hpp
+  include/scalewise/io/line_file.hpp
   include/scalewise/io/parse_json.hpp
   include/scalewise/io/plan_json.hpp
   include/scalewise/io/shape_json.hpp

@@ -7,6 +7,8 @@
 //   coordinate_check --rule maximal-update
 //   coordinate_check --rule maximal-update --fault missing:output-multiplier
 
+#include "scalewise/check/coordinate_check.hpp"
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -22,7 +24,6 @@
 #include "check/coordinate_run.hpp"
 #include "check/experiment.hpp"
 #include "check/run_progress.hpp"
-#include "scalewise/check/coordinate_check.hpp"
 #include "scalewise/check/optimizer_check.hpp"
 #include "scalewise/check/record_file.hpp"
 #include "train/interrupt.hpp"
@@ -109,8 +110,8 @@ check::Records run_all(const Arguments& a, const train::Data& data,
     const Task& task = tasks[static_cast<std::size_t>(i)];
     const double scale =
         fault ? check::scaled_gradient(*task.plan, family.front().plan, *fault) : 1;
-    const check::Records records = record_run(settings_at(e, task.size, task.seed), data,
-                                              *task.plan, task.size, scale);
+    const check::Records records =
+        record_run(settings_at(e, task.size, task.seed), data, *task.plan, task.size, scale);
     progress.ended(task.cost);
     const std::lock_guard lock(mutex);
     all.merge(records);
@@ -169,12 +170,15 @@ int run(Arguments a) {
       return 128 + signal;
     }
   }
-  for (const std::string& file : a.judge) records.merge(check::read_records(file));
+  if (!a.judge.empty()) {
+    const check::RecordFile file = check::read_records(a.judge);
+    if (!file.damage.empty()) std::cerr << file.damage << '\n';
+    records = file.records;
+  }
   found.records = check::pooled_layers(records);
-  found.report = check::coordinate_check(
-      found.records, family,
-      {.post_norm = e.model.placement == "post",
-       .normalized_gradient = e.model.optimizer != "sgd"});
+  found.report = check::coordinate_check(found.records, family,
+                                         {.post_norm = e.model.placement == "post",
+                                          .normalized_gradient = e.model.optimizer != "sgd"});
   if (!found.optimizer.empty()) found.report.verdict = check::Verdict::fail;
   print(e, found);
   if (!e.out.empty()) write(e, found);

@@ -99,10 +99,10 @@ kernels::GramMatrices gram_of(const Settings& s, const std::string& name, const 
     if (gram.nngp.size() == 0) throw Interrupted{};
     return gram;
   }
-  std::string settings = name + ", " + samples.description;
+  Inputs settings{{"kernel", name}, {"data", samples.description}};
   for (const double x : {static_cast<double>(s.depth), s.weight_variance, s.bias_variance, s.alpha,
                          s.phi, s.rho, s.sigma_qk}) {
-    settings += ", " + number_text(x);
+    settings.push_back({"parameter " + std::to_string(settings.size() - 1), number_text(x)});
   }
   kernels::StoredGram stored(s.store + "/" + name, n, settings);
   if (!stored.compute(pairs, [&](long done, long) { return work.report(done); })) {

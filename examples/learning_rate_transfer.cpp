@@ -46,17 +46,17 @@ train::Settings settings_of(const Experiment& e, const check::SweepTask& task) {
 }
 
 /// All that a run depends on beside size, rate and seed; sizes and seeds can be added later.
-check::SweepJournal::Settings journal_settings(const Experiment& e, const train::Data& data) {
+Inputs journal_inputs(const Experiment& e, const train::Data& data) {
   const long base = e.base > 0 ? e.base : e.sizes.front();
   const train::Settings s = settings_of(e, {.size = base, .octave = 0, .seed = 1});
-  check::SweepJournal::Settings settings{{"--axis", e.axis},
-                                         {"--base", std::to_string(base)},
-                                         {"--head-dim", std::to_string(e.head_dim)}};
-  for (const nn::Setting& setting : train::lasting(s, data.fingerprint)) {
-    settings.emplace_back(setting.name, setting.value);
+  Inputs inputs{{"--axis", e.axis},
+                {"--base", std::to_string(base)},
+                {"--head-dim", std::to_string(e.head_dim)}};
+  for (const scalewise::Setting& input : train::lasting(s, data.fingerprint)) {
+    inputs.push_back(input);
   }
-  settings.emplace_back("plan", plan_fingerprint(train::plan_of(s, train::data_shape(s, data))));
-  return settings;
+  inputs.push_back({"plan", plan_fingerprint(train::plan_of(s, train::data_shape(s, data)))});
+  return inputs;
 }
 
 /// Where the runs go; empty without --out.
@@ -76,10 +76,11 @@ class Program {
       : e_(e),
         data_(train::read_data(e.model)),
         costs_(costs(e, data_)),
-        journal_(journal_path(e), journal_settings(e, data_)) {}
+        journal_(journal_path(e), journal_inputs(e, data_)) {}
 
   /// Runs what is missing until nothing is; no result if it was stopped.
   std::optional<TransferReport> run() {
+    if (!journal_.damage().empty()) std::cerr << journal_.damage() << '\n';
     const std::size_t before = journal_.runs().size();
     if (before > 0 && !e_.model.quiet) {
       std::cerr << "resumed with " << before << " finished runs\n";

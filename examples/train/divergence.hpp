@@ -62,12 +62,12 @@ class DivergenceWatch {
   /// Whether parameters of this loss are worth keeping: finite, and not far above the start.
   bool good(double loss) const { return std::isfinite(loss) && loss <= limit(); }
 
-  std::vector<nn::Setting> notes() const {
+  std::vector<Setting> notes() const {
     return {{"first loss", text_of(first_)}, {"steps far above", std::to_string(high_)}};
   }
 
   /// Throws:   InvalidInput for a note that notes() does not write.
-  void recall(const std::vector<nn::Setting>& notes) {
+  void recall(const std::vector<Setting>& notes) {
     for (const auto& [name, value] : notes) {
       if (name == "first loss") {
         first_ = number_of<double>(name, value, 0, std::numeric_limits<double>::max(),

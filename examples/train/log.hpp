@@ -47,13 +47,13 @@ class Log {
   }
 
   /// What a checkpoint has to remember of the rows up to now.
-  std::vector<nn::Setting> notes() const {
+  std::vector<Setting> notes() const {
     if (path_.empty()) return {};
     return {{"log begins", std::to_string(begin_)}, {"log rows", rows_}};
   }
 
   /// Throws:   InvalidInput for a note that notes() does not write.
-  void recall(const std::vector<nn::Setting>& notes) {
+  void recall(const std::vector<Setting>& notes) {
     for (const auto& [name, value] : notes) {
       if (name == "log begins") {
         begin_ = number_of<long>(name, value, 0, std::numeric_limits<long>::max(), "a step");

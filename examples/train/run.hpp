@@ -41,7 +41,7 @@ class Run {
         watch_(settings, std::log(data.text ? 256.0 : 10.0)),
         log_(settings.log, score_name(data)) {
     info_.plan = plan_fingerprint(plan);
-    info_.settings = lasting(settings, data.fingerprint);
+    info_.inputs = lasting(settings, data.fingerprint);
   }
 
   /// Initial values, or those of the checkpoint.
@@ -113,7 +113,7 @@ class Run {
   std::string run_name() const {
     ByteWriter bytes;
     bytes.text(info_.plan);
-    for (const nn::Setting& setting : info_.settings) {
+    for (const Setting& setting : info_.settings) {
       bytes.text(setting.name);
       bytes.text(setting.value);
     }
@@ -194,7 +194,7 @@ class Run {
     if (s_.checkpoint.empty()) return;
     log_.flush();
     info_.notes = watch_.notes();
-    for (nn::Setting& note : log_.notes()) info_.notes.push_back(std::move(note));
+    for (Setting& note : log_.notes()) info_.notes.push_back(std::move(note));
     save_checkpoint(s_.checkpoint, model_.parameters(), optimizer_.state(), info_);
     saved_ = info_.step;
   }

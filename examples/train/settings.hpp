@@ -119,11 +119,11 @@ inline void check_seed(const std::string& text) {
 
 /// What has to be the same when a run goes on: all that its numbers and the rows of its log depend
 /// on. With a constant rate the number of steps does not matter, so such a run can be made longer.
-inline std::vector<nn::Setting> lasting(const Settings& s, const std::string& data) {
+inline Inputs lasting(const Settings& s, const std::string& data) {
   std::string set;
   for (const std::string& one : s.set) set += (set.empty() ? "" : " ") + one;
   const bool text = s.digits.empty();
-  std::vector<nn::Setting> list{
+  Inputs list{
       {"data", data},
       {"--rule", s.rule},
       {"--decay", s.decay},

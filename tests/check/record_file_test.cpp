@@ -5,14 +5,18 @@
 
 #include <cmath>
 #include <filesystem>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "scalewise/check/recorder.hpp"
 #include "support/catch.hpp"
+#include "support/error_message.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace scalewise;
 using namespace scalewise::check;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -38,55 +42,143 @@ TEST_CASE("Records of several processes come back merged, to the last bit") {
   append_records(b, some(256, 1e-300));
   Records expected = some(64, 0.1);
   expected.merge(some(128, 1.0 / 3));
-  CHECK(read_records(a) == expected);
+  CHECK(read_records(a).records == expected);
   expected.merge(some(256, 1e-300));
   // Files put behind each other are one.
   write_file(in(folder, "all.jsonl"), read_file(a, 1 << 20) + read_file(b, 1 << 20));
-  CHECK(read_records(in(folder, "all.jsonl")) == expected);
+  CHECK(read_records(in(folder, "all.jsonl")).records == expected);
+  CHECK(read_records(std::vector{a, b, in(folder, "all.jsonl")}).records == expected);
 }
 
-TEST_CASE("Parts of one tensor on several ranks add up") {
+TEST_CASE("A run that is there twice counts once, and must be the same") {
   const test::TemporaryFolder folder;
-  append_records(in(folder, "ranks"), some(64, 3));
-  append_records(in(folder, "ranks"), some(64, 4));
-  const Records records = read_records(in(folder, "ranks"));
-  CHECK(records.all().at({Signal::update, "w"}).at(1).at({64, 3}) == Moments{7, 25, 2});
+  const std::string a = in(folder, "a");
+  const std::string b = in(folder, "b");
+  append_records(a, some(64, 3));
+  append_records(a, some(64, 3));
+  CHECK(read_records(a).records == some(64, 3));
+  append_records(b, some(128, 1));
+  append_records(b, some(64, 4));
+  CHECK(read_records(b).runs == std::set<Run>{{64, 3}, {128, 3}});
+  const std::string message = test::error_message([&] {
+    static_cast<void>(read_records(std::vector{a, b}));
+  });
+  CHECK_THAT(message, ContainsSubstring("b line 2 = (other records of size 64, seed 3)") &&
+                          ContainsSubstring("expected those of " + a + " line 1"));
 }
 
-TEST_CASE("A process killed while it wrote loses its last line only") {
+TEST_CASE("A process killed while it wrote loses its run only, and the next one repairs the file") {
   const test::TemporaryFolder folder;
   const std::string path = in(folder, "torn");
   append_records(path, some(64, 1));
   const std::string whole = read_file(path, 1 << 20);
   write_file(path, whole + whole.substr(0, 40));
-  CHECK(read_records(path) == some(64, 1));
+  CHECK(read_records(path).records == some(64, 1));
+  CHECK(read_records(path).damage == path + ": left out damaged line 2");
+  append_records(path, some(128, 1));
+  Records both = some(64, 1);
+  both.merge(some(128, 1));
+  CHECK(read_records(path).records == both);
+  CHECK(read_records(path).damage.empty());
+}
+
+TEST_CASE("Records of other inputs are refused by the first that differs") {
+  const test::TemporaryFolder folder;
+  const std::string a = in(folder, "a");
+  const std::string b = in(folder, "b");
+  const Inputs inputs{{"--rule", "he"}, {"--steps", "10"}};
+  const Inputs others{{"--rule", "he"}, {"--steps", "11"}};
+  append_records(a, some(64, 1), inputs);
+  append_records(b, some(128, 1), others);
+  const std::string before = read_file(a, 1 << 20);
+  CHECK_THAT(test::error_message([&] { append_records(a, some(128, 1), others); }),
+             ContainsSubstring("--steps = 11: expected 10, as in " + a));
+  CHECK(read_file(a, 1 << 20) == before);
+  CHECK_THAT(test::error_message([&] {
+               static_cast<void>(read_records(std::vector{a, b}));
+             }),
+             ContainsSubstring("--steps = 11: expected 10, as in " + a + " line 1"));
+
+  CHECK(resume_records(a, inputs).runs == std::set<Run>{{64, 3}});
+  CHECK(read_records(a).inputs == inputs);
+  CHECK_THAT(test::error_message([&] { static_cast<void>(resume_records(a, others)); }),
+             ContainsSubstring("--steps = 11: expected 10"));
+  CHECK(resume_records(in(folder, "new"), inputs).runs.empty());
+  CHECK_THAT(test::error_message(
+                 [&] { static_cast<void>(resume_records(in(folder, "no/such/file"), inputs)); }),
+             ContainsSubstring("(cannot be written)"));
+}
+
+TEST_CASE("Text that is not UTF-8 is refused before anything is written") {
+  const test::TemporaryFolder folder;
+  const std::string path = in(folder, "bytes");
+  CHECK_THAT(test::error_message([&] {
+               append_records(path, some(64, 1), {{"--text", "\xff"}});
+             }),
+             ContainsSubstring("--text = ?: expected text in UTF-8"));
+  Recorder recorder({64, 3});
+  const double value = 1;
+  recorder.record("\xff", &value, 1, 0);
+  CHECK_THAT(test::error_message([&] { append_records(path, recorder.records()); }),
+             ContainsSubstring("UTF-8"));
+  CHECK_FALSE(std::filesystem::exists(path));
 }
 
 TEST_CASE("What is not finite is kept as such") {
   const test::TemporaryFolder folder;
   append_records(in(folder, "nan"), some(64, std::nan("")));
-  const Records records = read_records(in(folder, "nan"));
+  const Records records = read_records(in(folder, "nan")).records;
   CHECK_FALSE(std::isfinite(records.all().at({Signal::update, "w"}).at(1).at({64, 3}).rms()));
 }
 
-TEST_CASE("Another file is refused by its line") {
+TEST_CASE("Another kind of file is refused and left alone") {
   const test::TemporaryFolder folder;
   const std::string path = in(folder, "other");
   const auto message = [&](const std::string& text) {
     write_file(path, text);
-    try {
-      static_cast<void>(read_records(path));
-    } catch (const InvalidInput& error) {
-      return std::string(error.what());
-    }
-    return std::string("accepted");
+    const std::string reading = test::error_message([&] { static_cast<void>(read_records(path)); });
+    const std::string writing = test::error_message([&] { append_records(path, some(64, 1)); });
+    CHECK(read_file(path, 1 << 20) == text);
+    CHECK(reading == writing);
+    return reading;
   };
-  append_records(in(folder, "good"), some(64, 1));
-  const std::string good = read_file(in(folder, "good"), 1 << 20);
-  CHECK(message(good + "no json\n").find("line 3") != std::string::npos);
-  CHECK(message("{\"schema\":\"x\"}\n").find("scalewise.coordinates/1") != std::string::npos);
-  CHECK(message(std::string(good).replace(good.find("\"size\":64"), 9, "\"size\":-4"))
-            .find("size = -4") != std::string::npos);
+  CHECK_THAT(message("no json"), ContainsSubstring("(another kind of file): expected"));
+  CHECK_THAT(message("{\"schema\":\"x\"}\n"), ContainsSubstring("(another kind of file)"));
+  CHECK_THAT(message("{\"schema\":\"scalewise.coordinates/1\",\"size\":64}\n"),
+             ContainsSubstring("scalewise.coordinates/1: expected scalewise.coordinates/2") &&
+                 ContainsSubstring("another version"));
+  CHECK_THAT(message(checked_line({{"schema", "scalewise.sweep/2"}, {"inputs", {}}})),
+             ContainsSubstring("(another kind of file)"));
   CHECK_THROWS_AS(read_records(in(folder, "none")), InvalidInput);
   CHECK_THROWS_AS(append_records(in(folder, "no/such/file"), some(64, 1)), InvalidInput);
+  CHECK_THAT(test::error_message([&] { append_records(folder.path().string(), some(64, 1)); }),
+             ContainsSubstring("(no regular file)"));
+}
+
+TEST_CASE("What an undamaged line says is checked") {
+  const test::TemporaryFolder folder;
+  const std::string path = in(folder, "line");
+  const nlohmann::ordered_json record{{"step", 0},    {"signal", "value"}, {"name", "x"},
+                                      {"sum_abs", 1}, {"sum_squares", 1},  {"count", 1}};
+  const auto message = [&](const char* key, const nlohmann::ordered_json& value) {
+    nlohmann::ordered_json line{{"schema", record_schema},
+                                {"inputs", nlohmann::ordered_json::array()},
+                                {"size", 64},
+                                {"seed", 3},
+                                {"records", nlohmann::ordered_json::array({record})}};
+    (line.contains(key) ? line[key] : line["records"][0][key]) = value;
+    write_file(path, checked_line(line));
+    return test::error_message([&] { static_cast<void>(read_records(path)); });
+  };
+  CHECK(message("size", 64) == "no error");
+  CHECK_THAT(message("size", -4), ContainsSubstring("line line 1.size = -4"));
+  CHECK_THAT(message("seed", -1), ContainsSubstring("line 1.seed = -1"));
+  CHECK_THAT(message("inputs", "he"), ContainsSubstring("line 1.inputs = "));
+  CHECK_THAT(message("inputs", {{"--rule"}}), ContainsSubstring("a name and a value"));
+  CHECK_THAT(message("records", {record, record}), ContainsSubstring("(given twice)"));
+  CHECK_THAT(message("step", -1), ContainsSubstring("records[0].step = -1"));
+  CHECK_THAT(message("signal", "light"), ContainsSubstring("records[0].signal = "));
+  CHECK_THAT(message("sum_abs", -1), ContainsSubstring("records[0].sum_abs = (negative)"));
+  CHECK_THAT(message("count", 1.5), ContainsSubstring("records[0].count = 1.5"));
+  CHECK_THAT(message("colour", 1), ContainsSubstring("records[0].colour"));
 }

@@ -25,6 +25,7 @@ namespace {
 
 using namespace scalewise::check;
 using Catch::Matchers::ContainsSubstring;
+using scalewise::Inputs;
 using scalewise::test::error_message;
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
@@ -72,7 +73,7 @@ Loss bowl_at(const std::function<double(long size, long seed)>& optimum) {
   };
 }
 
-const SweepJournal::Settings settings{{"--rule", "standard"}, {"--steps", "10"}};
+const Inputs inputs{{"--rule", "standard"}, {"--steps", "10"}};
 
 struct Scratch {
   scalewise::test::TemporaryFolder folder;
@@ -87,7 +88,7 @@ struct Scratch {
 
 /// A journal of three runs, one of them diverged.
 std::string three_runs(const Scratch& scratch) {
-  SweepJournal journal(scratch.path, settings);
+  SweepJournal journal(scratch.path, inputs);
   journal.append({16, -2, 1, 2.5});
   journal.append({16, -1, 1, infinite});
   journal.append({32, 0, 2, 0.1});
@@ -182,7 +183,7 @@ TEST_CASE("Sizes and seeds can be added later", "[check]") {
 TEST_CASE("A journal gives back what was written, to the last bit", "[check]") {
   const Scratch scratch;
   three_runs(scratch);
-  const SweepJournal journal(scratch.path, settings);
+  const SweepJournal journal(scratch.path, inputs);
   REQUIRE(journal.runs().size() == 3);
   CHECK(journal.runs()[0].loss == 2.5);
   CHECK(journal.runs()[1].octave == -1);
@@ -194,11 +195,11 @@ TEST_CASE("A journal gives back what was written, to the last bit", "[check]") {
 
 TEST_CASE("Every finished run is in the file before append returns", "[check]") {
   const Scratch scratch;
-  SweepJournal journal(scratch.path, settings);
-  CHECK_THAT(scratch.content(), ContainsSubstring("\"schema\":\"scalewise.sweep/1\""));
+  SweepJournal journal(scratch.path, inputs);
+  CHECK_THAT(scratch.content(), ContainsSubstring("\"schema\":\"scalewise.sweep/2\""));
   journal.append({16, 3, 1, 2.5});
   CHECK_THAT(scratch.content(),
-             ContainsSubstring("\n{\"size\":16,\"octave\":3,\"seed\":1,\"loss\":2.5}\n"));
+             ContainsSubstring("\n{\"size\":16,\"octave\":3,\"seed\":1,\"loss\":2.5,\"sum\":\""));
 }
 
 TEST_CASE("A journal that is cut at any byte goes on", "[check]") {
@@ -209,44 +210,79 @@ TEST_CASE("A journal that is cut at any byte goes on", "[check]") {
     const auto lines = static_cast<std::size_t>(
         std::count(whole.begin(), whole.begin() + static_cast<long>(size), '\n'));
     {
-      SweepJournal journal(scratch.path, settings);
+      SweepJournal journal(scratch.path, inputs);
       REQUIRE(journal.runs().size() == (lines > 0 ? lines - 1 : 0));
       journal.append({64, 0, 1, 1.5});
     }
-    const SweepJournal again(scratch.path, settings);
+    const SweepJournal again(scratch.path, inputs);
     REQUIRE(again.runs().size() == (lines > 0 ? lines : 1));
     REQUIRE(again.runs().back().size == 64);
   }
 }
 
-TEST_CASE("A last line of garbage is cut, one before it is refused", "[check]") {
+TEST_CASE("A damaged line is left out and named, and its run is missing", "[check]") {
   const Scratch scratch;
-  const std::string whole = three_runs(scratch);
-  scratch.write(whole + std::string(5, '\0') + "\n");
-  CHECK(SweepJournal(scratch.path, settings).runs().size() == 3);
-  CHECK(scratch.content() == whole);
-  const std::string damaged =
-      whole + "{\"size\":16}\n" + "{\"size\":16,\"octave\":1,\"seed\":1,\"loss\":2}\n";
-  scratch.write(damaged);
-  const std::string message = error_message([&] { SweepJournal(scratch.path, settings); });
-  CHECK_THAT(message, ContainsSubstring("runs.jsonl = (damaged)"));
-  CHECK_THAT(message, ContainsSubstring("line 5.loss = (missing)"));
-  CHECK(scratch.content() == damaged);
+  std::string text = three_runs(scratch);
+  text[text.find("-1,\"seed")] = '+';
+  scratch.write(text + std::string(5, '\0') + "\n{\"size\":1");
+  {
+    SweepJournal journal(scratch.path, inputs);
+    CHECK_THAT(journal.damage(), ContainsSubstring("runs.jsonl: left out damaged lines 3, 5, 6"));
+    REQUIRE(journal.runs().size() == 2);
+    CHECK(journal.runs()[1].size == 32);
+    journal.append({16, -1, 1, infinite});
+  }
+  const SweepJournal journal(scratch.path, inputs);
+  CHECK_THAT(journal.damage(), ContainsSubstring("lines 3, 5"));
+  REQUIRE(journal.runs().size() == 3);
+  CHECK(journal.runs()[2].octave == -1);
+}
+
+TEST_CASE("A journal without its inputs is refused and left alone", "[check]") {
+  const Scratch scratch;
+  std::string text = three_runs(scratch);
+  text[text.find("standard")] = 'S';
+  scratch.write(text);
+  CHECK_THAT(error_message([&] { SweepJournal(scratch.path, inputs); }),
+             ContainsSubstring("runs.jsonl line 1 = (damaged): expected the inputs of the sweep"));
+  CHECK(scratch.content() == text);
+}
+
+TEST_CASE("A run with two results is refused, one with the same twice is one", "[check]") {
+  const Scratch scratch;
+  three_runs(scratch);
+  SweepJournal(scratch.path, inputs).append({32, 0, 2, 0.1});
+  CHECK(SweepJournal(scratch.path, inputs).runs().size() == 3);
+  SweepJournal(scratch.path, inputs).append({32, 0, 2, 0.2});
+  CHECK_THAT(error_message([&] { SweepJournal(scratch.path, inputs); }),
+             ContainsSubstring("line 6 = ") && ContainsSubstring("that of line 4"));
+}
+
+TEST_CASE("A journal of an older version is refused with what to do", "[check]") {
+  const Scratch scratch;
+  const std::string text =
+      "{\"schema\":\"scalewise.sweep/1\",\"settings\":{\"--rule\":\"standard\"}}\n"
+      "{\"size\":16,\"octave\":1,\"seed\":1,\"loss\":2}\n";
+  scratch.write(text);
+  CHECK_THAT(error_message([&] { SweepJournal(scratch.path, inputs); }),
+             ContainsSubstring("scalewise.sweep/1: expected scalewise.sweep/2") &&
+                 ContainsSubstring("give another name and run again"));
+  CHECK(scratch.content() == text);
 }
 
 TEST_CASE("Another experiment's journal is refused and left alone", "[check]") {
   const Scratch scratch;
   const std::string whole = three_runs(scratch);
-  const auto refused = [&](const SweepJournal::Settings& other) {
+  const auto refused = [&](const Inputs& other) {
     const std::string message = error_message([&] { SweepJournal(scratch.path, other); });
     CHECK(scratch.content() == whole);
     return message;
   };
   const std::string rule = refused({{"--rule", "xavier"}, {"--steps", "10"}});
   CHECK_THAT(rule, ContainsSubstring("--rule = xavier: expected standard, as in"));
-  CHECK_THAT(rule, ContainsSubstring("another folder"));
+  CHECK_THAT(rule, ContainsSubstring("another file or folder"));
   CHECK_THAT(refused({{"--rule", "standard"}, {"--steps", "10"}, {"--batch", "4"}}),
-             ContainsSubstring("--batch = 4: expected (missing)"));
+             ContainsSubstring("--batch = 4: expected (none)"));
   CHECK_THAT(refused({{"--rule", "standard"}}), ContainsSubstring("--steps"));
 }
 
@@ -256,21 +292,21 @@ TEST_CASE("Another kind of file is refused and left alone", "[check]") {
        {"precious", "precious\n", "{}\n", "{\"schema\":\"scalewise.plan/1\"}\n", "[1]\n",
         "{\"schema\":1}\nmore\n"}) {
     scratch.write(text);
-    const std::string message = error_message([&] { SweepJournal(scratch.path, settings); });
+    const std::string message = error_message([&] { SweepJournal(scratch.path, inputs); });
     CHECK_THAT(message, ContainsSubstring("expected"));
     CHECK(scratch.content() == text);
   }
-  CHECK_THAT(error_message([&] { SweepJournal(scratch.folder.path().string(), settings); }),
+  CHECK_THAT(error_message([&] { SweepJournal(scratch.folder.path().string(), inputs); }),
              ContainsSubstring("(no regular file)"));
-  CHECK_THAT(error_message([&] { SweepJournal(scratch.path + "/no/runs", settings); }),
+  CHECK_THAT(error_message([&] { SweepJournal(scratch.path + "/no/runs", inputs); }),
              ContainsSubstring("(cannot be written)"));
 }
 
 #if defined(__unix__) || defined(__APPLE__)
 TEST_CASE("Two sweeps do not write one journal", "[check]") {
   const Scratch scratch;
-  const SweepJournal journal(scratch.path, settings);
-  CHECK_THAT(error_message([&] { SweepJournal(scratch.path, settings); }),
+  const SweepJournal journal(scratch.path, inputs);
+  CHECK_THAT(error_message([&] { SweepJournal(scratch.path, inputs); }),
              ContainsSubstring("(in use)"));
 }
 #endif
@@ -278,7 +314,7 @@ TEST_CASE("Two sweeps do not write one journal", "[check]") {
 TEST_CASE("Threads write whole lines", "[check]") {
   const Scratch scratch;
   {
-    SweepJournal journal(scratch.path, settings);
+    SweepJournal journal(scratch.path, inputs);
     std::vector<std::thread> threads;
     for (long size = 1; size <= 4; ++size) {
       threads.emplace_back([&journal, size] {
@@ -287,14 +323,14 @@ TEST_CASE("Threads write whole lines", "[check]") {
     }
     for (std::thread& thread : threads) thread.join();
   }
-  const SweepJournal journal(scratch.path, settings);
+  const SweepJournal journal(scratch.path, inputs);
   std::set<Key> found;
   for (const RateRun& run : journal.runs()) found.insert({run.size, run.octave, run.seed});
   CHECK(found.size() == 100);
 }
 
 TEST_CASE("Without a path runs are kept in memory", "[check]") {
-  SweepJournal journal("", settings);
+  SweepJournal journal("", inputs);
   journal.append({16, 0, 1, 2});
   CHECK(journal.runs().size() == 1);
 }

@@ -119,7 +119,7 @@ class KernelPrograms(unittest.TestCase):
         self.assertEqual(self.json_of("kernel_regression", *arguments[:-2])["accuracies"], result["accuracies"])
         done = self.run_program("kernel_regression", *arguments, "--alpha", 0.9)
         self.assertEqual(done.returncode, 2)
-        self.assertIn("another folder for another kernel", done.stderr)
+        self.assertIn("use another file or folder for another experiment", done.stderr)
 
     def test_a_single_head_is_heavier_tailed(self):
         rows = self.json_of("single_head", "--samples", 20000, "--heads", "1,100")["heads"]

@@ -47,7 +47,7 @@ struct Run {
   explicit Run(const Plan& plan, nn::Update update = nn::Update::adamw)
       : parameters(plan), optimizer(plan, {.update = update}) {
     info.plan = scalewise::plan_fingerprint(plan);
-    info.settings = {{"rate", "0.1"}, {"text", "öäü\n"}};
+    info.inputs = {{"rate", "0.1"}, {"text", "öäü\n"}};
   }
 
   void fill() {
@@ -151,7 +151,7 @@ TEMPLATE_TEST_CASE("A checkpoint comes back bit for bit", "[checkpoint]", float,
   CHECK(other.bits() == run.bits());
   CHECK(info.step == 42);
   CHECK(info.notes == run.info.notes);
-  CHECK(info.settings == run.info.settings);
+  CHECK(info.inputs == run.info.inputs);
 }
 
 TEST_CASE("The file is what the format says", "[checkpoint]") {
@@ -243,17 +243,17 @@ TEST_CASE("What is no checkpoint of this run is refused by name", "[checkpoint]"
     Run<double> other(tiny_plan());
     CHECK_THAT(refusal(other, scratch.path), ContainsSubstring("float: expected double"));
   }
-  SECTION("another setting") {
+  SECTION("another input") {
     Run<float> other(tiny_plan());
-    other.info.settings[0].value = "0.2";
+    other.info.inputs[0].value = "0.2";
     CHECK_THAT(refusal(other, scratch.path), ContainsSubstring("rate = 0.2: expected 0.1"));
   }
-  SECTION("a setting more, a setting less") {
+  SECTION("an input more, an input less") {
     Run<float> other(tiny_plan());
-    other.info.settings.push_back({"clip", "1"});
-    CHECK_THAT(refusal(other, scratch.path), ContainsSubstring("clip = 1: expected (not set)"));
-    other.info.settings = {{"rate", "0.1"}};
-    CHECK_THAT(refusal(other, scratch.path), ContainsSubstring("text = (not set): expected"));
+    other.info.inputs.push_back({"clip", "1"});
+    CHECK_THAT(refusal(other, scratch.path), ContainsSubstring("clip = 1: expected (none)"));
+    other.info.inputs = {{"rate", "0.1"}};
+    CHECK_THAT(refusal(other, scratch.path), ContainsSubstring("text = (none): expected"));
   }
   SECTION("another number of the plan") {
     Plan plan = tiny_plan();

@@ -3,86 +3,200 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <cstdio>
+#include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "scalewise/check/records.hpp"
-#include "scalewise/io/file.hpp"
+#include "scalewise/core/error.hpp"
+#include "scalewise/io/inputs.hpp"
 #include "scalewise/io/json_reader.hpp"
+#include "scalewise/io/line_file.hpp"
+#include "scalewise/io/lock.hpp"
 #include "scalewise/io/read_file.hpp"
 
 namespace scalewise::check {
 
-inline constexpr std::string_view record_schema = "scalewise.coordinates/1";
+inline constexpr std::string_view record_schema = "scalewise.coordinates/2";
 
-/// Appends records to a file, one JSON object per line: any process of any run may append to the
-/// same file, and files put behind each other are one.
-/// Throws:   InvalidInput when not all could be written.
-inline void append_records(const std::string& path, const Records& records) {
-  std::string text;
+/// What files of records hold.
+struct RecordFile {
+  Records records;
+  Inputs inputs;       // the same for all records
+  std::set<Run> runs;  // each is there completely
+  std::string damage;  // a sentence per file about damaged lines, which were left out
+};
+
+namespace detail {
+
+inline nlohmann::ordered_json record_json(const Quantity& quantity, long step,
+                                          const Moments& moments) {
+  return {{"step", step},
+          {"signal", word(signal_words, quantity.signal)},
+          {"name", quantity.name},
+          {"sum_abs", moments.sum_abs},  // null if not finite
+          {"sum_squares", moments.sum_squares},
+          {"count", moments.count}};
+}
+
+/// The lines of records, one per run.
+inline std::string record_lines(const Records& records, const Inputs& inputs) {
+  std::map<Run, nlohmann::ordered_json> by_run;
   for (const auto& [quantity, steps] : records.all()) {
     for (const auto& [step, runs] : steps) {
       for (const auto& [run, moments] : runs) {
-        // A number that is not finite becomes null.
-        const nlohmann::ordered_json line{{"schema", record_schema},
-                                          {"size", run.size},
-                                          {"seed", run.seed},
-                                          {"step", step},
-                                          {"signal", word(signal_words, quantity.signal)},
-                                          {"name", quantity.name},
-                                          {"sum_abs", moments.sum_abs},
-                                          {"sum_squares", moments.sum_squares},
-                                          {"count", moments.count}};
-        text += line.dump() + '\n';
+        by_run[run].push_back(record_json(quantity, step, moments));
       }
     }
   }
-  std::FILE* file = std::fopen(path.c_str(), "ab");
-  if (file == nullptr) {
-    throw InvalidInput("record file", path, "a file that can be written",
-                       "is the folder there, and may you write to it?");
+  std::string text;
+  for (auto& [run, list] : by_run) {
+    text += checked_line({{"schema", record_schema},
+                          {"inputs", inputs_json(inputs)},
+                          {"size", run.size},
+                          {"seed", run.seed},
+                          {"records", std::move(list)}});
   }
-  const bool written =
-      std::fwrite(text.data(), 1, text.size(), file) == text.size() && flush_to_disk(file);
-  if (std::fclose(file) != 0 || !written) {
-    throw InvalidInput("record file", path, "a file that takes all", "is the disk full?");
-  }
+  return text;
 }
 
-/// Reads what append_records() has written. A last line without its end, of a process that was
-/// killed while it wrote, is left out.
-/// Throws:   InvalidInput naming file and line.
-inline Records read_records(const std::string& path) {
-  const std::string text = read_file(path, std::size_t{1} << 32U);
-  Records records;
-  std::size_t number = 0;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = text.find('\n', begin);
-    if (end == std::string::npos) break;
-    ++number;
-    const std::string name = path + " line " + std::to_string(number);
-    const nlohmann::json json = parse_json(std::string_view(text).substr(begin, end - begin), name);
-    begin = end + 1;
-    const JsonReader line(json, name);
-    if (const std::string schema = line.at("schema").string(); schema != record_schema) {
+/// Reads files line by line.
+class RecordReader {
+ public:
+  /// Waits for a process that appends.
+  void read(const std::string& path) {
+    const OpenFile file(std::fopen(path.c_str(), "rb"));
+    if (file != nullptr) lock_file(file.get(), IfLocked::wait);
+    const std::string text = read_file(path, std::numeric_limits<std::size_t>::max());
+    const CheckedLines lines = checked_lines(text);
+    require_schema(path, text, lines, record_schema);
+    read(path, lines);
+  }
+
+  void read(const std::string& path, const CheckedLines& lines) {
+    for (const CheckedLine& line : lines.good) add(line, path);
+    if (lines.damaged.empty()) return;
+    file_.damage += (file_.damage.empty() ? "" : "\n") + damage_text(path, lines.damaged);
+  }
+
+  RecordFile take() && { return std::move(file_); }
+
+ private:
+  struct Source {
+    std::string name;
+    Records records;
+  };
+
+  void add(const CheckedLine& line, const std::string& path) {
+    const std::string name = path + " line " + std::to_string(line.number);
+    const nlohmann::json json = parse_json(line.json, name);
+    const JsonReader reader(json, name);
+    if (const std::string schema = reader.at("schema").string(); schema != record_schema) {
       throw InvalidInput(name + ".schema", printable(schema), std::string(record_schema));
     }
-    const auto sum = [&](const char* key) {
-      const JsonReader value = line.at(key);
-      return value.is_null() ? HUGE_VAL : value.number();
-    };
-    constexpr long most = 1L << 60;
-    const Moments moments{sum("sum_abs"), sum("sum_squares"),
-                          static_cast<std::uint64_t>(line.at("count").integer(0, most))};
-    records.add({line.at("signal").word(signal_words), line.at("name").string()},
-                line.at("step").integer(0, most),
-                {line.at("size").integer(1, most),
-                 static_cast<std::uint64_t>(line.at("seed").integer(0, most))},
-                moments);
+    reader.only({"schema", "inputs", "size", "seed", "records"});
+    Inputs inputs = inputs_of(reader.at("inputs"));
+    if (sources_.empty()) {
+      file_.inputs = std::move(inputs);
+      first_ = name;
+    } else {
+      require_same_inputs(inputs, file_.inputs, first_);
+    }
+    constexpr long most = std::numeric_limits<long>::max();
+    const Run run{reader.at("size").integer(1, most), reader.at("seed").natural()};
+    Records records = records_of(reader.at("records"), run);
+    const auto [source, is_new] = sources_.try_emplace(run, Source{name, records});
+    if (is_new) {
+      file_.records.merge(records);
+      file_.runs.insert(run);
+    } else if (!(source->second.records == records)) {
+      throw InvalidInput(name,
+                         "(other records of size " + std::to_string(run.size) + ", seed " +
+                             std::to_string(run.seed) + ")",
+                         "those of " + source->second.name,
+                         "delete the wrong line; parts of one run are added up before one process "
+                         "appends them");
+    }
   }
-  return records;
+
+  static Records records_of(const JsonReader& list, const Run& run) {
+    Records records;
+    for (const JsonReader& item : list.items()) {
+      item.only({"step", "signal", "name", "sum_abs", "sum_squares", "count"});
+      const auto sum = [&](const char* key) {
+        const JsonReader value = item.at(key);
+        if (value.is_null()) return HUGE_VAL;
+        if (!(value.number() >= 0)) {
+          throw InvalidInput(value.path(), "(negative)", "a sum of absolute values");
+        }
+        return value.number();
+      };
+      const Quantity quantity{item.at("signal").word(signal_words), item.at("name").string()};
+      const long step = item.at("step").integer(0, std::numeric_limits<long>::max());
+      if (records.has(quantity, step, run)) {
+        throw InvalidInput(item.path(), "(given twice)", "one record of each quantity and step");
+      }
+      records.add(quantity, step, run,
+                  {sum("sum_abs"), sum("sum_squares"), item.at("count").natural()});
+    }
+    return records;
+  }
+
+  RecordFile file_;
+  std::string first_;
+  std::map<Run, Source> sources_;
+};
+
+}  // namespace detail
+
+/// Appends runs to a file, a line per run, in one write. Any process may append to a file at any
+/// time, and files put one after the other are one file. A run is on disk when this returns.
+/// Requires: all records of a run in one call. Ranks add their parts up before.
+/// Throws:   InvalidInput, and appends nothing, when not all can be written, when a name or an input
+///           is not UTF-8, and when the file has records of other inputs, naming the first.
+inline void append_records(const std::string& path, const Records& records,
+                           const Inputs& inputs = {}) {
+  const std::string text = detail::record_lines(records, inputs);
+  if (text.empty()) return;
+  LineFile file(path, record_schema, IfLocked::wait);
+  if (!file.lines().good.empty()) {
+    const nlohmann::json first = parse_json(file.lines().good[0].json, path);
+    require_same_inputs(inputs, inputs_of(JsonReader(first, path).at("inputs")), path);
+  }
+  file.append(text);
+}
+
+/// Reads what append_records() has written. Damaged lines, and a last one without its end, are left
+/// out and told of in RecordFile::damage. Records that are there twice and agree count once.
+/// Throws:   InvalidInput naming file and line: for another kind of file or another version; for
+///           records of other inputs, naming the first; for two runs of one size and seed that
+///           differ.
+inline RecordFile read_records(const std::vector<std::string>& paths) {
+  detail::RecordReader reader;
+  for (const std::string& path : paths) reader.read(path);
+  return std::move(reader).take();
+}
+inline RecordFile read_records(const std::string& path) {
+  return read_records(std::vector<std::string>{path});
+}
+
+/// What a file has of the runs with these inputs; runs in it need not be repeated. Makes an empty
+/// file where there is none, so that a file that cannot be written shows before the work.
+/// Throws:   as append_records() and read_records() do.
+inline RecordFile resume_records(const std::string& path, const Inputs& inputs) {
+  const LineFile file(path, record_schema, IfLocked::wait);
+  detail::RecordReader reader;
+  reader.read(path, file.lines());
+  RecordFile saved = std::move(reader).take();
+  if (!saved.runs.empty()) require_same_inputs(inputs, saved.inputs, path);
+  return saved;
 }
 
 }  // namespace scalewise::check

@@ -41,6 +41,13 @@ class Records {
     }
   }
 
+  bool has(const Quantity& quantity, long step, const Run& run) const {
+    const auto steps = all_.find(quantity);
+    if (steps == all_.end()) return false;
+    const auto runs = steps->second.find(step);
+    return runs != steps->second.end() && runs->second.contains(run);
+  }
+
   const std::map<Quantity, Steps>& all() const { return all_; }
   bool empty() const { return all_.empty(); }
 

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -117,5 +118,22 @@ class ByteReader {
   std::string_view rest_;
   bool good_ = true;
 };
+
+/// Bytes and, in the 8 bytes after them, their hash.
+inline std::string with_checksum(std::string bytes) {
+  ByteWriter sum;
+  sum.number(hash_of(bytes));
+  return std::move(bytes) + sum.bytes();
+}
+
+/// The bytes before their hash; none when they do not match it.
+inline std::optional<std::string_view> without_checksum(std::string_view bytes) {
+  constexpr std::size_t size = sizeof(std::uint64_t);
+  if (bytes.size() < size) return {};
+  const std::string_view covered = bytes.substr(0, bytes.size() - size);
+  const auto sum = ByteReader(bytes.substr(covered.size())).number<std::uint64_t>();
+  if (sum != hash_of(covered)) return {};
+  return covered;
+}
 
 }  // namespace scalewise

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scalewise/core/error.hpp"
@@ -30,6 +32,25 @@ inline std::string fingerprint(const Inputs& inputs) {
     bytes.text(input.value);
   }
   return fingerprint(bytes.bytes());
+}
+
+/// Inputs as binary files have them: how many, then name and value of each.
+inline void write_inputs(ByteWriter& bytes, const Inputs& inputs) {
+  bytes.number(static_cast<std::uint64_t>(inputs.size()));
+  for (const Setting& input : inputs) {
+    bytes.text(input.name);
+    bytes.text(input.value);
+  }
+}
+
+/// Turns the reader bad where write_inputs() has not written.
+inline Inputs read_inputs(ByteReader& bytes) {
+  Inputs inputs;
+  for (auto count = bytes.number<std::uint64_t>(); count > 0 && bytes.good(); --count) {
+    std::string name = bytes.text();
+    inputs.push_back({std::move(name), bytes.text()});
+  }
+  return inputs;
 }
 
 /// Compares the inputs of this run with those that a file carries.

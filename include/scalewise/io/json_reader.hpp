@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -82,6 +83,11 @@ class JsonReader {
       fail("a whole number from " + std::to_string(least) + " to " + std::to_string(most));
     }
     return value;
+  }
+  /// A whole number from 0 to 2^64 - 1.
+  std::uint64_t natural() const {
+    if (!json_.is_number_unsigned()) fail("a whole number from 0 to 2^64 - 1");
+    return json_.get<std::uint64_t>();
   }
   template <class Enum, std::size_t size>
   Enum word(const Spelling<Enum, size>& spelling) const {

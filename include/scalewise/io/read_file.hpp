@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
@@ -14,8 +15,12 @@
 
 namespace scalewise {
 
+/// The most that is read from a pipe or a device, of which some never end.
+inline constexpr std::size_t largest_stream = std::size_t{1} << 28;
+
 /// What a file contains.
-/// Requires: `limit`, the largest size in bytes that is accepted.
+/// Requires: `limit`, the largest size in bytes that is accepted; of what is no regular file, at
+///           most largest_stream.
 /// Throws:   InvalidInput, naming the file, when there is none, when it is a directory, when it
 ///           cannot be read, or when it is larger than `limit`.
 inline std::string read_file(const std::string& path, std::size_t limit) {
@@ -27,6 +32,7 @@ inline std::string read_file(const std::string& path, std::size_t limit) {
     throw InvalidInput(path.empty() ? "file name" : path, path.empty() ? "(empty)" : "(missing)",
                        "a file");
   }
+  if (!std::filesystem::is_regular_file(path, ignored)) limit = std::min(limit, largest_stream);
   std::ifstream file(path, std::ios::binary);
   std::string text;
   std::vector<char> block(std::size_t{1} << 16);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "scalewise/core/error.hpp"
 #include "scalewise/io/bytes.hpp"
 #include "scalewise/io/file.hpp"
+#include "scalewise/io/inputs.hpp"
 #include "scalewise/io/plan_fingerprint.hpp"
 #include "scalewise/io/read_file.hpp"
 #include "scalewise/nn/optimizer.hpp"
@@ -21,20 +23,12 @@
 
 namespace scalewise::nn {
 
-/// A name and what it is set to.
-struct Setting {
-  std::string name;
-  std::string value;
-
-  friend bool operator==(const Setting&, const Setting&) = default;
-};
-
 /// What a checkpoint says beside the numbers.
 struct CheckpointInfo {
-  long step = 0;                  // steps done
-  std::string plan;               // plan_fingerprint()
-  std::vector<Setting> settings;  // have to be the same when it is loaded
-  std::vector<Setting> notes;     // whatever else has to be remembered
+  long step = 0;               // steps done
+  std::string plan;            // plan_fingerprint()
+  Inputs inputs;               // have to be the same when it is loaded
+  std::vector<Setting> notes;  // whatever else has to be remembered
 };
 
 namespace detail {
@@ -42,6 +36,8 @@ namespace detail {
 /// The file format; docs/training.md writes it down.
 inline constexpr std::string_view checkpoint_magic = "\x89SCALEW\n";
 inline constexpr std::uint32_t checkpoint_version = 1;
+inline constexpr std::size_t checkpoint_start =  // magic, version, length of the file
+    checkpoint_magic.size() + sizeof(std::uint32_t) + sizeof(std::uint64_t);
 
 [[noreturn]] inline void refuse_checkpoint(const std::string& path, const std::string& is,
                                            const std::string& expected,
@@ -61,27 +57,11 @@ struct CheckpointContent {
   };
 
   CheckpointInfo info;
+  std::int64_t step = 0;
   std::int64_t optimizer_steps = 0;
   std::vector<Tensor> tensors;
   std::vector<Scalar> values, first, second;
 };
-
-inline void write_settings(ByteWriter& writer, const std::vector<Setting>& settings) {
-  writer.number(static_cast<std::uint64_t>(settings.size()));
-  for (const Setting& setting : settings) {
-    writer.text(setting.name);
-    writer.text(setting.value);
-  }
-}
-
-inline std::vector<Setting> read_settings(ByteReader& reader) {
-  std::vector<Setting> settings;
-  for (auto count = reader.number<std::uint64_t>(); count > 0 && reader.good(); --count) {
-    std::string name = reader.text();
-    settings.push_back({std::move(name), reader.text()});
-  }
-  return settings;
-}
 
 template <class Scalar>
 void write_numbers(ByteWriter& writer, const Scalar* data, Eigen::Index size) {
@@ -102,10 +82,10 @@ std::vector<Scalar> read_numbers(ByteReader& reader) {
 template <class Scalar>
 CheckpointContent<Scalar> read_body(ByteReader& reader) {
   CheckpointContent<Scalar> content;
-  content.info.step = static_cast<long>(reader.number<std::int64_t>());
+  content.step = reader.number<std::int64_t>();
   content.info.plan = reader.text();
-  content.info.settings = read_settings(reader);
-  content.info.notes = read_settings(reader);
+  content.info.inputs = read_inputs(reader);
+  content.info.notes = read_inputs(reader);
   content.optimizer_steps = reader.number<std::int64_t>();
   for (auto count = reader.number<std::uint64_t>(); count > 0 && reader.good(); --count) {
     std::string name = reader.text();
@@ -138,39 +118,33 @@ CheckpointContent<Scalar> read_checkpoint(const std::string& path) {
                       reader.good() ? std::to_string(length) + " bytes" : "more",
                       "the file is cut off");
   }
-  constexpr std::size_t sum_size = sizeof(std::uint64_t);
-  const std::size_t covered = bytes.size() < sum_size ? 0 : bytes.size() - sum_size;
-  const auto sum = ByteReader(std::string_view(bytes).substr(covered)).number<std::uint64_t>();
-  if (bytes.size() != length || sum != hash_of(std::string_view(bytes).substr(0, covered))) {
+  const std::optional<std::string_view> covered = without_checksum(bytes);
+  if (bytes.size() != length || !covered) {
     refuse_checkpoint(path, "(damaged)", "a file that matches its checksum");
   }
+  reader = ByteReader(*covered);
+  reader.raw(checkpoint_start);
   const auto scalar = reader.number<std::uint32_t>();
   if (scalar != sizeof(Scalar)) {
     refuse_checkpoint(path + ", scalar type", scalar_name(scalar), scalar_name(sizeof(Scalar)),
                       "numbers are not converted");
   }
   CheckpointContent<Scalar> content = read_body<Scalar>(reader);
-  if (!reader.good()) refuse_checkpoint(path, "(damaged)", "what its own counts promise");
+  if (!reader.good() || !reader.at_end()) {
+    refuse_checkpoint(path, "(damaged)", "what its own counts promise");
+  }
+  for (const std::int64_t steps : {content.step, content.optimizer_steps}) {
+    if (steps >= 0 && steps <= std::numeric_limits<long>::max()) continue;
+    refuse_checkpoint(path + ", steps", std::to_string(steps), "a number of steps");
+  }
+  content.info.step = static_cast<long>(content.step);
   return content;
 }
 
-/// Throws:   InvalidInput for the first setting that is not the same, or the plan.
+/// Throws:   InvalidInput for the first input that is not the same, or the plan.
 inline void require_same_run(const std::string& path, const CheckpointInfo& saved,
                              const CheckpointInfo& wanted) {
-  const auto find = [](const std::vector<Setting>& settings, const std::string& name) {
-    for (const Setting& setting : settings) {
-      if (setting.name == name) return setting.value;
-    }
-    return std::string("(not set)");
-  };
-  const auto compare = [&](const std::string& name) {
-    const std::string was = find(saved.settings, name);
-    const std::string is = find(wanted.settings, name);
-    if (was == is) return;
-    throw InvalidInput(name, is, was + ", as in checkpoint " + path);
-  };
-  for (const Setting& setting : wanted.settings) compare(setting.name);
-  for (const Setting& setting : saved.settings) compare(setting.name);
+  require_same_inputs(wanted.inputs, saved.inputs, "checkpoint " + path);
   if (saved.plan != wanted.plan) {
     throw InvalidInput("plan", wanted.plan, saved.plan + ", as in checkpoint " + path,
                        "another rule, parameter of a rule, shape or base");
@@ -223,8 +197,8 @@ void save_checkpoint(const std::string& path, const Parameters<Scalar>& paramete
   body.number(static_cast<std::uint32_t>(sizeof(Scalar)));
   body.number(static_cast<std::int64_t>(info.step));
   body.text(info.plan);
-  detail::write_settings(body, info.settings);
-  detail::write_settings(body, info.notes);
+  write_inputs(body, info.inputs);
+  write_inputs(body, info.notes);
   body.number(static_cast<std::int64_t>(state.steps));
   body.number(static_cast<std::uint64_t>(parameters.size()));
   for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -241,18 +215,18 @@ void save_checkpoint(const std::string& path, const Parameters<Scalar>& paramete
   ByteWriter file;
   file.raw(detail::checkpoint_magic);
   file.number(detail::checkpoint_version);
-  constexpr std::size_t beside = 2 * sizeof(std::uint64_t);  // the length itself, the checksum
-  file.number(static_cast<std::uint64_t>(file.bytes().size() + beside + body.bytes().size()));
+  constexpr std::size_t sum_size = sizeof(std::uint64_t);
+  file.number(
+      static_cast<std::uint64_t>(detail::checkpoint_start + body.bytes().size() + sum_size));
   file.raw(body.bytes());
-  file.number(hash_of(file.bytes()));
-  write_file(path, file.bytes());
+  write_file(path, with_checksum(std::move(file).take()));
 }
 
 /// Reads a checkpoint back, bit for bit, and returns what it says beside the numbers.
-/// Requires: `wanted` has the plan and the settings of the run that goes on; its step and notes are
+/// Requires: `wanted` has the plan and the inputs of the run that goes on; its step and notes are
 ///           not looked at.
 /// Throws:   InvalidInput, and changes nothing, for a file that is missing, no checkpoint, of
-///           another version, cut off or damaged; for another scalar type; for another setting or
+///           another version, cut off or damaged; for another scalar type; for another input or
 ///           plan, which it names; for other tensors, naming the first and both sizes; for another
 ///           optimizer.
 template <class Scalar>

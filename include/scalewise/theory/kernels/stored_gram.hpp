@@ -3,11 +3,11 @@
 #pragma once
 
 #include <Eigen/Core>
-#include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -17,39 +17,45 @@
 #include "scalewise/core/error.hpp"
 #include "scalewise/io/bytes.hpp"
 #include "scalewise/io/file.hpp"
+#include "scalewise/io/inputs.hpp"
+#include "scalewise/io/lock.hpp"
 #include "scalewise/io/read_file.hpp"
 #include "scalewise/theory/kernels/gram.hpp"
-
-#if defined(__unix__) || defined(__APPLE__)
-#include <sys/file.h>
-#endif
 
 namespace scalewise::kernels {
 
 /// Symmetric Gram matrices in a folder, a file per block, so that they may be larger than memory.
-/// A block is on disk in full or not at all, however the program ends; what is there is not
-/// computed again.
+/// Every file carries a checksum and what it was computed from; a block is on disk in full or not
+/// at all, however the program ends, and what is there is not computed again.
 class StoredGram {
  public:
-  /// Begins a folder, or goes on with one. `settings` say all that the kernel depends on beside the
-  /// order of its inputs.
-  /// Throws:   InvalidInput for a folder of other settings, in use by another process, or that
-  ///           cannot be written, and for n or block below 1.
-  StoredGram(std::string folder, Eigen::Index n, const std::string& settings,
-             Eigen::Index block = 256)
-      : folder_(std::move(folder)), n_(n), block_(block), blocks_(symmetric_blocks(n, block)) {
+  /// Begins a folder, or goes on with one. `inputs` are all that the kernel depends on, the data
+  /// and their order included.
+  /// Throws:   InvalidInput for a folder of other inputs, of an older version, in use by another
+  ///           process, or that cannot be written, and for n or block below 1.
+  StoredGram(std::string folder, Eigen::Index n, Inputs inputs, Eigen::Index block = 256)
+      : folder_(std::move(folder)),
+        n_(n),
+        block_(block),
+        blocks_(symmetric_blocks(n, block)),
+        inputs_(std::move(inputs)) {
+    inputs_.push_back({"rows of the Gram matrix", std::to_string(n)});
+    inputs_.push_back({"rows of a block", std::to_string(block)});
     std::error_code error;
     std::filesystem::create_directories(folder_, error);
-    const std::string path = file("settings.txt");
-    const std::string text = "scalewise.gram/1\n" + std::to_string(n) + " inputs, blocks of " +
-                             std::to_string(block) + "\n" + settings + "\n";
     lock();
-    if (!std::filesystem::exists(path, error)) write_file(path, text);
-    const std::string saved = read_file(path, std::size_t{1} << 20U);
-    if (saved != text) {
-      throw InvalidInput("settings", printable(text), printable(saved) + ", as in " + path,
-                         "another folder for another kernel");
+    if (std::filesystem::exists(file("settings.txt"), error)) {
+      throw InvalidInput("folder", folder_, "blocks that carry checksums",
+                         "an older version wrote them; use another folder");
     }
+    const std::string path = file("inputs.bin");
+    if (!std::filesystem::exists(path, error)) {
+      ByteWriter bytes;
+      bytes.text(schema);
+      write_inputs(bytes, inputs_);
+      write_file(path, with_checksum(std::move(bytes).take()));
+    }
+    require_same_inputs(inputs_, saved_inputs(path), path);
     for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
       if (entry.path().string().find(".bin.tmp") != std::string::npos) {
         std::filesystem::remove(entry.path(), error);  // left by a run that was killed
@@ -59,13 +65,12 @@ class StoredGram {
 
   Eigen::Index size() const { return n_; }
 
-  /// The blocks that are not on disk.
+  /// The blocks that are not on disk, are damaged, or belong to another place or store.
   std::vector<GramBlock> missing() const {
     std::vector<GramBlock> result;
     std::error_code error;
     for (const GramBlock& block : blocks_) {
-      const std::string path = file(name(block));
-      if (std::filesystem::file_size(path, error) != file_size(block) || error) {
+      if (!std::filesystem::exists(file(name(block)), error) || !read(block)) {
         result.push_back(block);
       }
     }
@@ -81,20 +86,27 @@ class StoredGram {
         missing(), pair,
         [&](const GramBlock& block, const GramMatrices& gram) {
           ByteWriter bytes;
+          bytes.raw(header(block));
           bytes.numbers(gram.nngp.data(), static_cast<std::size_t>(gram.nngp.size()));
           bytes.numbers(gram.ntk.data(), static_cast<std::size_t>(gram.ntk.size()));
-          bytes.raw(fingerprint(bytes.bytes()));
-          write_file(file(name(block)), bytes.bytes());
+          write_file(file(name(block)), with_checksum(std::move(bytes).take()));
         },
         report);
   }
 
   /// Calls visit(block, matrices) for every block on and above the diagonal, one in memory at a
   /// time.
-  /// Throws:   InvalidInput for a block that is missing or damaged.
+  /// Throws:   InvalidInput for a block that missing() would name.
   template <class Visit>
   void for_each_block(const Visit& visit) const {
-    for (const GramBlock& block : blocks_) visit(block, read(block));
+    for (const GramBlock& block : blocks_) {
+      const std::optional<GramMatrices> gram = read(block);
+      if (!gram) {
+        throw InvalidInput(file(name(block)), "(damaged, or of another place)",
+                           "block " + name(block) + " of these inputs", "compute() repairs it");
+      }
+      visit(block, *gram);
+    }
   }
 
   /// Both matrices in memory.
@@ -113,11 +125,7 @@ class StoredGram {
   }
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-
-  static constexpr std::size_t checksum = 16;  // digits
+  static constexpr std::string_view schema = "scalewise.gram/2";
 
   void lock() {
     const std::string path = file("lock");
@@ -126,11 +134,9 @@ class StoredGram {
       throw InvalidInput("folder", folder_.empty() ? "(empty)" : folder_,
                          "a folder that can be written");
     }
-#if defined(__unix__) || defined(__APPLE__)
-    if (::flock(::fileno(lock_.get()), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    if (!lock_file(lock_.get(), IfLocked::refuse)) {
       throw InvalidInput("folder", folder_, "a folder that no other process writes");
     }
-#endif
   }
 
   std::string file(const std::string& name) const {
@@ -140,23 +146,48 @@ class StoredGram {
     return "block_" + std::to_string(block.row / block_) + "_" +
            std::to_string(block.column / block_) + ".bin";
   }
-  static std::size_t file_size(const GramBlock& block) {
-    return 2 * sizeof(double) * static_cast<std::size_t>(block.rows * block.columns) + checksum;
+
+  static Inputs saved_inputs(const std::string& path) {
+    const std::string text = read_file(path, std::size_t{1} << 20U);
+    const std::optional<std::string_view> covered = without_checksum(text);
+    ByteReader bytes(covered.value_or(std::string_view{}));
+    const bool known = bytes.text() == schema;
+    Inputs inputs = read_inputs(bytes);
+    if (!covered || !known || !bytes.good() || !bytes.at_end()) {
+      throw InvalidInput(path, "(damaged)", "the inputs of these blocks",
+                         "delete this file; blocks of other inputs are then computed again");
+    }
+    return inputs;
   }
 
-  GramMatrices read(const GramBlock& block) const {
-    const std::string path = file(name(block));
-    const std::string bytes = read_file(path, file_size(block));
-    if (bytes.size() != file_size(block) ||
-        fingerprint(std::string_view(bytes).substr(0, bytes.size() - checksum)) !=
-            bytes.substr(bytes.size() - checksum)) {
-      throw InvalidInput(path, "(damaged)", "a whole block", "delete it and compute it again");
+  /// What a block's file begins with: where it belongs.
+  std::string header(const GramBlock& block) const {
+    ByteWriter bytes;
+    bytes.text(schema);
+    bytes.text(fingerprint(inputs_));
+    for (const Eigen::Index place : {block.row, block.column, block.rows, block.columns}) {
+      bytes.number(static_cast<std::int64_t>(place));
     }
+    return std::move(bytes).take();
+  }
+
+  /// None for a file that is damaged, or of another place or store.
+  /// Throws:   InvalidInput for one that is missing or cannot be read.
+  std::optional<GramMatrices> read(const GramBlock& block) const {
+    const std::string begin = header(block);
+    const auto numbers = static_cast<std::size_t>(block.rows * block.columns);
+    const std::size_t size = begin.size() + 2 * sizeof(double) * numbers + sizeof(std::uint64_t);
+    const std::string path = file(name(block));
+    std::error_code error;
+    if (std::filesystem::file_size(path, error) != size && !error) return {};
+    const std::string bytes = read_file(path, size);
+    const std::optional<std::string_view> covered = without_checksum(bytes);
+    if (!covered || bytes.size() != size || !covered->starts_with(begin)) return {};
     GramMatrices gram{Eigen::MatrixXd(block.rows, block.columns),
                       Eigen::MatrixXd(block.rows, block.columns)};
-    ByteReader reader(bytes);
-    reader.numbers(gram.nngp.data(), static_cast<std::size_t>(gram.nngp.size()));
-    reader.numbers(gram.ntk.data(), static_cast<std::size_t>(gram.ntk.size()));
+    ByteReader reader(covered->substr(begin.size()));
+    reader.numbers(gram.nngp.data(), numbers);
+    reader.numbers(gram.ntk.data(), numbers);
     return gram;
   }
 
@@ -164,7 +195,8 @@ class StoredGram {
   Eigen::Index n_;
   Eigen::Index block_;
   std::vector<GramBlock> blocks_;
-  std::unique_ptr<std::FILE, Close> lock_;
+  Inputs inputs_;
+  OpenFile lock_;
 };
 
 }  // namespace scalewise::kernels
