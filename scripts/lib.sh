@@ -91,9 +91,3 @@ install_build_packages() {
   have_cmake || give_up "CMake 3.25 or newer is needed; this system offers $(cmake --version |
     sed -n '1s/^cmake version //p'). Please install a newer one, for example from cmake.org."
 }
-
-# Figures are drawn with gnuplot; without it their numbers are still written.
-try_install_gnuplot() {
-  have_command gnuplot || try_install_packages gnuplot-nox ||
-    say "warning: gnuplot could not be installed; figures are written as CSV only"
-}

@@ -30,6 +30,8 @@ console-output, latex  Not tested.
 
 `exit=N` after cpp, sh or python states the expected exit code. All blocks of a page run in one
 folder, in the order of the page, so that a block can use the files of an earlier one.
+
+Exit code: 0 when all blocks passed, 1 when one failed, 77 when none failed and one was skipped.
 """
 
 import argparse
@@ -45,6 +47,7 @@ import sys
 from dataclasses import dataclass, field
 
 TIMEOUT_SECONDS = 120
+SKIPPED = 77  # what CTest counts as skipped
 RUNNABLE = ("cpp", "sh", "python")
 UNTESTED = ("text", "latex", "console-output")
 ELLIPSIS = "…"
@@ -307,7 +310,7 @@ def expected_output(blocks, index):
 
 
 def check_page(path, arguments):
-    """Prints what fails, and returns how often."""
+    """Prints what fails or is skipped, and returns the exit code."""
     try:
         blocks = read_blocks(path)
     except BlockError as error:
@@ -333,7 +336,9 @@ def check_page(path, arguments):
             failures += 1
             print(f"FAILED {path}:{block.line} ({block.language}): {error}")
     print(f"{path}: {tested} blocks tested, {failures} failed, {skipped} skipped")
-    return failures
+    if failures:
+        return 1
+    return SKIPPED if skipped else 0
 
 
 def main():
@@ -353,7 +358,7 @@ def main():
         setattr(arguments, name, getattr(arguments, name).resolve())
     shutil.rmtree(arguments.scratch, ignore_errors=True)
     arguments.scratch.mkdir(parents=True)
-    sys.exit(1 if check_page(arguments.page, arguments) else 0)
+    sys.exit(check_page(arguments.page, arguments))
 
 
 if __name__ == "__main__":
