@@ -113,7 +113,7 @@ class Run {
   std::string run_name() const {
     ByteWriter bytes;
     bytes.text(info_.plan);
-    for (const Setting& setting : info_.settings) {
+    for (const Setting& setting : info_.inputs) {
       bytes.text(setting.name);
       bytes.text(setting.value);
     }
