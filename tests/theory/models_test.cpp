@@ -21,6 +21,7 @@
 using namespace scalewise;
 using namespace scalewise::test;
 using namespace scalewise::theory;
+using Catch::Matchers::WithinAbs;
 using Catch::Matchers::WithinRel;
 
 TEST_CASE("What enters the first layer, against embeddings that are drawn") {
@@ -115,6 +116,26 @@ TEST_CASE("The loss' gradient against heads that are drawn") {
   check(scaled(16 * 16, pooled), std::sqrt(images.at("head").init_variance.value), 4, 1, true);
 }
 
+TEST_CASE("The gradient of cross-entropy over many outputs is that of lognormal weights") {
+  // p = e^z/Σe^z, and by the law of large numbers Σe^z = n e^(v/2): n E Σ p p' = e^rv, which is
+  // also n P where r = 1. The next term is 3 (e^v - 1)/n of it, here 7e-6 at most.
+  constexpr long n = 1'000'000;
+  for (const double v : {1e-3, 0.3, 1.2}) {
+    for (const double r : {0.0, 0.4, 1.0}) {
+      const Moments g = cross_entropy_gradient(n, correlated(v, r), 0);
+      CHECK_THAT((g.variance - 1) * n, WithinRel(std::exp(v) - 2, 5e-5));
+      CHECK_THAT(g.covariance * n, WithinAbs(std::exp(r * v) - 2, 5e-5));
+      const Moments same = cross_entropy_gradient(n, correlated(v, r), 0.25);
+      CHECK_THAT(same.covariance - g.covariance, WithinRel(0.25, 1e-12));
+    }
+  }
+  // Two predictions that are one, and two that are independent, over few outputs.
+  const Moments one = cross_entropy_gradient(3, correlated(0.8, 1), 1);
+  CHECK_THAT(one.covariance, WithinRel(one.variance, 1e-14));
+  CHECK_THAT(cross_entropy_gradient(3, correlated(0.8, 0), 0.5).covariance,
+             WithinRel(0.5 - 1.0 / 3, 1e-14));
+}
+
 TEST_CASE("Final norms hand the gradient on over the stream's variance") {
   Shape shape = small_shape();
   const Moments input = correlated(1, 0.2);
@@ -186,6 +207,28 @@ TEST_CASE("A backward pass that is repeated does not add up") {
   const double once = p.memory_gradient.variance;
   propagate_backward(layers, correlated(1, 0.5), p);
   CHECK(p.memory_gradient.variance == once);
+}
+
+TEST_CASE("The memory gets each block's gradient over its branch's share of the sum") {
+  CrossAttention cross;
+  cross.attention = attention_at(depth_layers(DepthMethod::vanilla, DepthModel{}, 1), 0);
+  cross.queries = 256;
+  cross.memory = correlated(1, 0.3);
+  Layers layers;
+  layers.placement = Placement::pre;
+  layers.blocks = {{.skip = 0.75, .branch = 0.25, .inner = cross},
+                   {.skip = 0.4, .branch = 0.6, .inner = cross}};
+  const Profile p = propagate(layers, correlated(2, 0.3), correlated(1, 0.5));
+  double variance = 0;
+  double covariance = 0;
+  for (const std::size_t block : {std::size_t{0}, std::size_t{1}}) {
+    const Moments in = correlated(1, p.forward[block].correlation());  // a norm in front
+    const Moments part = memory_gradient(p.gradient[block + 1], in, cross);
+    variance += (block == 0 ? 0.25 : 0.6) * part.variance;
+    covariance += (block == 0 ? 0.25 : 0.6) * part.covariance;
+  }
+  CHECK_THAT(p.memory_gradient.variance, WithinRel(variance, 1e-13));
+  CHECK_THAT(p.memory_gradient.covariance, WithinRel(covariance, 1e-13));
 }
 
 TEST_CASE("An encoder gets its gradient from all layers of the decoder") {

@@ -338,3 +338,18 @@ TEST_CASE("Warnings come where they should, and only there") {
   CHECK(warnings(layers, p, {.scores = 0.1}).size() == 1);
   CHECK(warnings(layers, p, {.probabilities = 0.001}).size() == 1);
 }
+
+TEST_CASE("ADMIN weighs each block's input by what the blocks before it have added") {
+  // Tokens that are all alike, without dropout: attention adds d² so sv = 2 and an MLP
+  // d d_ff s1 s2/2 = 0.32 of its input, which a norm has brought to one.
+  const DepthModel model{
+      .placement = Placement::post, .width = 64, .dropout = 0, .input_correlation = 1};
+  const Layers layers = depth_layers(DepthMethod::admin, model, 3);
+  REQUIRE(layers.blocks.size() == 6);
+  double expected = 1;
+  for (std::size_t i = 0; i < 6; ++i) {
+    CHECK_THAT(layers.blocks[i].skip, WithinRel(expected, 1e-12));
+    CHECK(layers.blocks[i].branch == 1);
+    expected += i % 2 == 0 ? 2 : 0.32;
+  }
+}
