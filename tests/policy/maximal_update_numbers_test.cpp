@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "scalewise/policy/all.hpp"
+#include "scalewise/presets.hpp"
 #include "support/catch.hpp"
 #include "support/numbers.hpp"
 
@@ -44,9 +45,12 @@ TEST_CASE("maximal update numbers") {
   SECTION("hidden") {
     for (const Matrix& m : hidden) {
       const std::string name = "layer.4." + m.name;
-      check(adam, name, {.variance = 1 / m.in, .rate = 1 / m.in, .decay = m.in, .epsilon = 1 / N});
-      check(descent, name,
-            {.variance = 1 / m.in, .rate = m.out / m.in, .decay = m.in / m.out, .epsilon = 1 / N});
+      const double epsilon = 1 / std::sqrt(m.out * N);
+      check(adam, name,
+            {.variance = 1 / m.in, .rate = 1 / m.in, .decay = m.in, .epsilon = epsilon});
+      check(
+          descent, name,
+          {.variance = 1 / m.in, .rate = m.out / m.in, .decay = m.in / m.out, .epsilon = epsilon});
     }
   }
   SECTION("input") {
@@ -147,11 +151,24 @@ TEST_CASE("the three tables of maximal update are one rule") {
   }
 }
 
+TEST_CASE("Epsilon of shared heads that stay as many while the width grows") {
+  // llama-3-70b over llama-3-8b: n 8192/4096, kv_heads * head_dim 1024/1024, d_ff 2 as well.
+  const Shape target = preset_shape("llama-3-70b");
+  const Shape base = preset_shape("llama-3-8b");
+  const Plan plan = make_plan<MaximalUpdate, adamw>(target, base);
+  for (const char* name : {"key", "value"}) {
+    CHECK(near(plan.at(std::string("layer.0.") + name).epsilon.value, 1 / std::sqrt(2.0)));
+  }
+  CHECK(near(plan.at("layer.0.query").epsilon.value, 0.5));
+  CHECK(near(plan.at("layer.0.mlp_up").epsilon.value, 0.5));
+}
+
 TEST_CASE("CompleteP and Depth-muP numbers") {
   const double alpha = GENERATE(1.0, 0.5, 0.8);
   const double N = 3;
   const double F = 2.5;
   const double Q = 4.5;
+  const double K = 3;
   const double L = 2.5;
   const double rate = std::pow(L, alpha - 1);
   const double epsilon = std::pow(L, -alpha) / N;
@@ -159,19 +176,26 @@ TEST_CASE("CompleteP and Depth-muP numbers") {
   Shape base = decoder_base();
   const CompleteP policy{.alpha = alpha};
   const Plan plan = make_plan<CompleteP, adamw>(target, base, policy);
-  const auto hidden = [&](const std::string& name, double m) {
-    check(plan, name, {.variance = 1 / m, .rate = rate / m, .decay = m, .epsilon = epsilon});
+  const auto hidden = [&](const std::string& name, double in, double out) {
+    check(plan, "layer.3." + name,
+          {.variance = 1 / in,
+           .rate = rate / in,
+           .decay = in,
+           .epsilon = std::pow(L, -alpha) / std::sqrt(out * N)});
   };
-  for (const char* name : {"query", "key", "value", "mlp_up", "mlp_gate"}) {
-    hidden(std::string("layer.3.") + name, N);
-  }
-  hidden("layer.3.mlp_down", F);
-  hidden("layer.3.attention_output", Q);
+  hidden("query", N, Q);
+  hidden("key", N, K);
+  hidden("value", N, K);
+  hidden("mlp_up", N, F);
+  hidden("mlp_gate", N, F);
+  hidden("mlp_down", F, N);
+  hidden("attention_output", Q, N);
   check(plan, "token_embedding", {.variance = 1, .epsilon = 1 / N});
   check(plan, "position_embedding", {.variance = 1, .epsilon = 1 / N});
   check(plan, "head", {.variance = 1, .multiplier = 1 / N, .epsilon = 1 / N});
   check(plan, "layer.0.attention_norm_gain", {.rate = rate, .decay = 0, .epsilon = epsilon});
-  check(plan, "layer.0.mlp_up_bias", {.rate = rate, .decay = 0, .epsilon = epsilon});
+  check(plan, "layer.0.mlp_up_bias",
+        {.rate = rate, .decay = 0, .epsilon = std::pow(L, -alpha) / std::sqrt(F * N)});
   check(plan, "final_norm_gain", {.decay = 0, .epsilon = 1 / N});
   REQUIRE(plan.model.residuals.size() == 5);
   for (const Residual& residual : plan.model.residuals) {

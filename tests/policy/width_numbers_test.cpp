@@ -8,6 +8,7 @@
 #include <string>
 
 #include "scalewise/policy/all.hpp"
+#include "scalewise/presets.hpp"
 #include "support/catch.hpp"
 #include "support/numbers.hpp"
 
@@ -29,6 +30,12 @@ TEST_CASE("neural-tangent numbers") {
     };
     row("token_embedding", 1, std::pow(n, -0.5), std::pow(n, -0.5));
     row("position_embedding", 1, std::pow(n, -0.5), std::pow(n, -0.5));
+    const double Q = 144;  // heads * head_dim
+    const double K = 48;   // kv_heads * head_dim
+    row("layer.3.query", 1 / n, 1 / (n * std::sqrt(Q)), 1 / std::sqrt(Q));
+    row("layer.3.key", 1 / n, 1 / (n * std::sqrt(K)), 1 / std::sqrt(K));
+    row("layer.3.value", 1 / n, 1 / (n * std::sqrt(K)), 1 / std::sqrt(K));
+    row("layer.3.attention_output", 1 / Q, 1 / (Q * std::sqrt(n)), 1 / std::sqrt(n));
     row("layer.3.mlp_up", 1 / n, 1 / (n * std::sqrt(F)), 1 / std::sqrt(F));
     row("layer.3.mlp_gate", 1 / n, 1 / (n * std::sqrt(F)), 1 / std::sqrt(F));
     row("layer.4.mlp_down", 1 / F, 1 / (F * std::sqrt(n)), 1 / std::sqrt(n));
@@ -85,6 +92,23 @@ TEST_CASE("neural-tangent numbers") {
     CHECK(near(plan.at("head_bias").learning_rate.value, 1 / std::sqrt(10.0)));
     CHECK(plan.at("head_bias").init_variance.value == 0);
     CHECK(plan.at("head_bias").weight_decay.value == 0);
+  }
+}
+
+TEST_CASE("neural-tangent numbers of heads wider than the model, and of shared ones") {
+  // 1/(n √fan-out) and 1/√fan-out, the gradient's size in (1.95).
+  const Plan wide = make_plan<NeuralTangent, adamw>(preset_shape("t5-11b"));
+  for (const char* name : {"query", "key", "value", "cross_query", "cross_key", "cross_value"}) {
+    const Entry& entry = wide.at(std::string("decoder.0.") + name);  // 1024 -> 128 * 128
+    CHECK(near(entry.learning_rate.value, 1.0 / (1024 * 128)));
+    CHECK(near(entry.epsilon.value, 1.0 / 128));
+  }
+  const Plan shared = make_plan<NeuralTangent, adamw>(preset_shape("llama-3-8b"));
+  CHECK(near(shared.at("layer.0.query").learning_rate.value, 1.0 / (4096 * 64)));
+  for (const char* name : {"key", "value"}) {
+    const Entry& entry = shared.at(std::string("layer.0.") + name);  // 4096 -> 8 * 128
+    CHECK(near(entry.learning_rate.value, 1.0 / (4096 * 32)));
+    CHECK(near(entry.epsilon.value, 1.0 / 32));
   }
 }
 

@@ -49,19 +49,28 @@ constexpr bool table(const auto& p, Exponent alpha) {
   const auto square = [&](Group g) {
     return row(bound(p.rule(g), n, n), 1 / m_N, 1, block_rate / m_N, m_N, block_epsilon);
   };
+  // The table's m_N in the epsilon of a matrix whose fan-out ratio m_fo differs is √(m_fo·m_N).
+  const Scaling up_epsilon = 1 / (sqrt(m_F * m_N) * pow(m_L, alpha));
   const auto up = [&](Group g) {
-    return row(bound(p.rule(g), n, F), 1 / m_N, 1, block_rate / m_N, m_N, block_epsilon);
+    return row(bound(p.rule(g), n, F), 1 / m_N, 1, block_rate / m_N, m_N, up_epsilon);
+  };
+  const Scaling shared = Scaling(Axis::kv_heads) * C;
+  const auto grouped = [&](Group g) {
+    return row(bound(p.rule(g), n, shared), 1 / m_N, 1, block_rate / m_N, m_N,
+               1 / (sqrt(ratio(shared) * m_N) * pow(m_L, alpha)));
   };
   return row(in(Group::token_embedding), 1, 1, 1, 1, 1 / m_N) &&
          row(in(Group::position_embedding), 1, 1, 1, 1, 1 / m_N) &&
          row(bound(p.rule(Group::patch_embedding), n_patch, n), 1, 1, 1, 1, 1 / m_N) &&
          square(Group::query) && square(Group::key) && square(Group::value) &&
-         square(Group::attention_output) && up(Group::mlp_up) && up(Group::mlp_gate) &&
+         square(Group::attention_output) && grouped(Group::key) && grouped(Group::value) &&
+         up(Group::mlp_up) && up(Group::mlp_gate) &&
          row(bound(p.rule(Group::mlp_down), F, n), 1 / m_F, 1, block_rate / m_F, m_F,
              block_epsilon) &&
          vector(in(Group::norm_gain), 1, block_rate, block_epsilon) &&
          vector(in(Group::norm_bias), 0, block_rate, block_epsilon) &&
          vector(in(Group::hidden_bias), 0, block_rate, block_epsilon) &&
+         vector(bound(p.rule(Group::hidden_bias), n, F), 0, block_rate, up_epsilon) &&
          vector(in(Group::final_norm_gain), 1, 1, 1 / m_N) &&
          vector(in(Group::final_norm_bias), 0, 1, 1 / m_N) &&
          row(bound(p.rule(Group::head), n, n_out), 1, 1 / m_N, 1, 1, 1 / m_N);

@@ -76,6 +76,24 @@ static_assert(row(nt(Group::head), 1 / n, 1 / n, 1 / (n * sqrt(n_out))));
 // The head's bias is not decayed (section II 1 D).
 static_assert(row(nt(Group::head_bias), 0, 1, 1 / sqrt(n_out), 0));
 
+// Heads that are not as wide as the model, or shared: the gradient of query, key and value is
+// |g| = √(norm²/count) in (1.95), which is 1/√fan-out where (1.110)-(1.112) have 1/√n.
+constexpr Scaling HC = Scaling(Axis::heads) * C;
+constexpr Scaling KC = Scaling(Axis::kv_heads) * C;
+constexpr Rule wide(const auto& policy, Group g) {
+  const bool grouped = g == Group::key || g == Group::value;
+  return g == Group::attention_output ? bound(policy.rule(g), HC, n)
+                                      : bound(policy.rule(g), n, grouped ? KC : HC);
+}
+static_assert(row(wide(NeuralTangent{}, Group::query), 1 / n, 1 / n, 1 / (n * sqrt(HC))));
+static_assert(row(wide(NeuralTangent{}, Group::key), 1 / n, 1 / n, 1 / (n * sqrt(KC))));
+static_assert(row(wide(NeuralTangent{}, Group::value), 1 / n, 1 / n, 1 / (n * sqrt(KC))));
+static_assert(row(wide(NeuralTangent{}, Group::attention_output), 1 / HC, 1 / HC,
+                  1 / (HC * sqrt(n))));
+static_assert(wide(MetaPrincipled{.s = 1}, Group::value).adamw_rate ==
+              Rate(sqrt(n) / (n * sqrt(KC))));
+static_assert(wide(MetaPrincipled{.s = 1}, Group::value).epsilon == Epsilon(1 / sqrt(n * KC)));
+
 // Tensors that the paper's models lack: a gain or bias of fan-out n moves like (1.100).
 static_assert(nt(Group::norm_gain).init_mean == Mean(1));
 static_assert(nt(Group::norm_gain).init_variance == Variance(0));

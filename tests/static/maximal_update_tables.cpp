@@ -12,6 +12,7 @@ using namespace scalewise;
 using namespace scalewise::symbols;
 
 constexpr Scaling m_F = ratio(F);
+constexpr Scaling m_KC = ratio(Scaling(Axis::kv_heads) * C);
 constexpr Scaling m_out = ratio(n_out);
 
 /// The row of a group with the fans of one matrix put in.
@@ -62,12 +63,21 @@ constexpr bool attention(const auto& p, Group g) {
   return row(square(p, g), 1 / m_N, 1, 1, 1 / m_N, 1 / m_N);
 }
 
+/// Key and value of shared heads: fewer outputs than inputs.
+constexpr bool grouped(const auto& p, Group g) {
+  return row(bound(p.rule(g), n, Scaling(Axis::kv_heads) * C), 1 / m_N, 1, m_KC / m_N, 1 / m_N,
+             1 / sqrt(m_KC * m_N));
+}
+
 /// The hidden column is the same in all three tables; under SGD fo/fi where they grow apart.
+/// Epsilon: the outputs' gradient comes from the stream's, with entries of 1/n, through weights of
+/// variance 1/fo; a sum of n incoherent terms is √n/(n√fo), the 1/n of the text where fo is n.
 constexpr bool hidden_column(const auto& p) {
   return attention(p, Group::query) && attention(p, Group::key) && attention(p, Group::value) &&
-         attention(p, Group::attention_output) &&
-         row(up(p, Group::mlp_up), 1 / m_N, 1, m_F / m_N, 1 / m_N, 1 / m_N) &&
-         row(up(p, Group::mlp_gate), 1 / m_N, 1, m_F / m_N, 1 / m_N, 1 / m_N) &&
+         attention(p, Group::attention_output) && grouped(p, Group::key) &&
+         grouped(p, Group::value) &&
+         row(up(p, Group::mlp_up), 1 / m_N, 1, m_F / m_N, 1 / m_N, 1 / sqrt(m_F * m_N)) &&
+         row(up(p, Group::mlp_gate), 1 / m_N, 1, m_F / m_N, 1 / m_N, 1 / sqrt(m_F * m_N)) &&
          row(down(p), 1 / m_F, 1, m_N / m_F, 1 / m_F, 1 / m_N);
 }
 
@@ -100,6 +110,7 @@ static_assert(zero(in(t8, Group::hidden_bias)));
 static_assert(in(t8, Group::hidden_bias).sgd_rate == Rate(m_N));
 static_assert(in(t8, Group::hidden_bias).adamw_rate == Rate(1));
 static_assert(in(t8, Group::hidden_bias).epsilon == Epsilon(1 / m_N));
+static_assert(bound(t8.rule(Group::hidden_bias), n, F).epsilon == Epsilon(1 / sqrt(m_F * m_N)));
 static_assert(t8.model().tied_logit_multiplier == Multiplier(1 / m_N));
 
 // Table 9: 1/fo; 1/fi; 1/fi | √fo; 1/√fi; 1 | 1; 1; 1 | 1/√fo; 1/√fi; 1/fi.
@@ -150,7 +161,9 @@ constexpr bool all_same(const auto& a, const auto& b) {
   for (const Group g : {Group::query, Group::key, Group::value, Group::attention_output}) {
     if (!same_up_to_scale(square(a, g), square(b, g))) return false;
   }
-  return same_up_to_scale(up(a, Group::mlp_up), up(b, Group::mlp_up)) &&
+  return same_up_to_scale(bound(a.rule(Group::hidden_bias), n, F),
+                          bound(b.rule(Group::hidden_bias), n, F)) &&
+         same_up_to_scale(up(a, Group::mlp_up), up(b, Group::mlp_up)) &&
          same_up_to_scale(down(a), down(b)) && same_up_to_scale(head(a), head(b));
 }
 static_assert(all_same(t3, t8));

@@ -12,7 +12,9 @@ namespace scalewise {
 /// Source:   Dey et al. 2025 (arXiv:2505.01618), Table 1, AdamW; α = 1 is CompleteP, α = 1/2 is
 ///           Depth-μP.
 /// Units:    init_variance is a factor on the base model's variance; decay is in the coupled form.
-/// Differs:  the table's m_N of hidden matrices is the fan-in ratio of each matrix. Epsilon outside
+/// Differs:  the table's m_N of hidden matrices is the fan-in ratio of each matrix; that of their
+///           epsilon is √(m_fo·m_N), m_fo the fan-out ratio, the same where all widths grow alike:
+///           gradients are as large as that (derived, see MaximalUpdate). Epsilon outside
 ///           the blocks is 1/m_N, from the gradient's size (the table covers the blocks). The
 ///           attention scale is √C0/C, 1/√C at the base; the paper's runs divide by n, which is
 ///           the same thing up to a constant for a fixed number of heads. A tied head keeps the
@@ -32,7 +34,7 @@ struct CompleteP {
     using enum Role;
     constexpr Scaling m = m_fi;
     const Scaling depth = pow(m_L, exponent(alpha) - 1);
-    const Scaling eps = 1 / (m_N * pow(m_L, exponent(alpha)));
+    const Scaling eps = 1 / (sqrt(m_fo * m_N) * pow(m_L, exponent(alpha)));
     const auto vector = [&](const Rule& row) { return vector_rule(group, row); };
     // clang-format off
     switch (role_of(group)) {

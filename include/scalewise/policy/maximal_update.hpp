@@ -57,8 +57,8 @@ inline constexpr Source tensor_programs_v{
 ///           global rate.
 /// Differs:  the fan-in of input weights, gains and biases does not grow and is written 1. The
 ///           hidden SGD rate is fo/fi, which is the table's 1 when both grow alike. Epsilon follows
-///           the gradient per entry at a fixed d_ff/d_model: derived, and the same in all three
-///           tables after conversion.
+///           the gradient per entry, 1/√(fo·m_N): derived, the paper's 1/m_N where all widths grow
+///           alike, and the same in all three tables after conversion.
 struct MaximalUpdateTable3 {
   static constexpr std::string_view id = "maximal-update";
   static constexpr Source source = detail::tensor_programs_v;
@@ -75,11 +75,11 @@ struct MaximalUpdateTable3 {
     constexpr Scaling n = symbols::m_N;
     // clang-format off
     switch (which) {
-      case input:  return {.init_variance = 1,             .sgd_rate = fo,      .adamw_rate = 1,      .epsilon = 1 / n,
+      case input:  return {.init_variance = 1,             .sgd_rate = fo,      .adamw_rate = 1,      .epsilon = 1 / sqrt(fo * n),
                            .source = "Table 3, input weights and biases"};
       case output: return {.init_variance = 1 / (fi * fi), .sgd_rate = 1 / fi,  .adamw_rate = 1 / fi, .epsilon = 1,
                            .source = "Table 3, output weights"};
-      case hidden: return {.init_variance = 1 / fi,        .sgd_rate = fo / fi, .adamw_rate = 1 / fi, .epsilon = 1 / n,
+      case hidden: return {.init_variance = 1 / fi,        .sgd_rate = fo / fi, .adamw_rate = 1 / fi, .epsilon = 1 / sqrt(fo * n),
                            .source = "Table 3, hidden weights"};
     }
     // clang-format on
@@ -110,11 +110,11 @@ struct MaximalUpdateTable8 {
     constexpr Scaling n = symbols::m_N;
     // clang-format off
     switch (which) {
-      case input:  return {.init_variance = 1,      .multiplier = 1,      .sgd_rate = fo,      .adamw_rate = 1,      .epsilon = 1 / n,
+      case input:  return {.init_variance = 1,      .multiplier = 1,      .sgd_rate = fo,      .adamw_rate = 1,      .epsilon = 1 / sqrt(fo * n),
                            .source = "Table 8, input weights and biases"};
       case output: return {.init_variance = 1,      .multiplier = 1 / fi, .sgd_rate = fi,      .adamw_rate = 1,      .epsilon = 1 / fi,
                            .source = "Table 8, output weights"};
-      case hidden: return {.init_variance = 1 / fi, .multiplier = 1,      .sgd_rate = fo / fi, .adamw_rate = 1 / fi, .epsilon = 1 / n,
+      case hidden: return {.init_variance = 1 / fi, .multiplier = 1,      .sgd_rate = fo / fi, .adamw_rate = 1 / fi, .epsilon = 1 / sqrt(fo * n),
                            .source = "Table 8, hidden weights"};
     }
     // clang-format on
@@ -146,11 +146,11 @@ struct MaximalUpdateTable9 {
     constexpr Scaling n = symbols::m_N;
     // clang-format off
     switch (which) {
-      case input:  return {.init_variance = 1 / fo, .multiplier = sqrt(fo),     .sgd_rate = 1,       .adamw_rate = 1 / sqrt(fo), .epsilon = sqrt(fo) / n,
+      case input:  return {.init_variance = 1 / fo, .multiplier = sqrt(fo),     .sgd_rate = 1,       .adamw_rate = 1 / sqrt(fo), .epsilon = 1 / sqrt(n),
                            .source = "Table 9, input weights and biases"};
       case output: return {.init_variance = 1 / fi, .multiplier = 1 / sqrt(fi), .sgd_rate = 1,       .adamw_rate = 1 / sqrt(fi), .epsilon = 1 / sqrt(fi),
                            .source = "Table 9, output weights"};
-      case hidden: return {.init_variance = 1 / fi, .multiplier = 1,            .sgd_rate = fo / fi, .adamw_rate = 1 / fi,       .epsilon = 1 / n,
+      case hidden: return {.init_variance = 1 / fi, .multiplier = 1,            .sgd_rate = fo / fi, .adamw_rate = 1 / fi,       .epsilon = 1 / sqrt(fo * n),
                            .source = "Table 9, hidden weights"};
     }
     // clang-format on

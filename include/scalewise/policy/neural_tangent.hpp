@@ -48,7 +48,9 @@ struct OrderOne {
 ///           of fan-out fo gets rate 1 under SGD and 1/√fo under AdamW, by the argument of (1.95).
 ///           The head bias is not decayed, as in the source's experiments (section II 1 D).
 ///           Adam's epsilon follows the gradient, whose size is the AdamW rate over the SGD rate;
-///           the paper keeps it fixed.
+///           the paper keeps it fixed. Where heads x head_dim is not d_model, or key and value heads
+///           are shared, the n of (1.110)-(1.113) is the fan-out of query, key and value and the
+///           fan-in of the attention output, by the same argument.
 struct NeuralTangent {
   static constexpr std::string_view id = "neural-tangent";
   static constexpr Source source{"Effective Theory of Transformers at Initialization",
@@ -122,10 +124,10 @@ struct NeuralTangent {
       case patch_embedding:       return row(1 / n_patch, 1 / n_patch, 1 / (n_patch * sqrt(n)), "(1.25), (1.99), (1.108)");
       case token_embedding:       return row(1,           1,           1 / sqrt(n),             "(1.25), (1.99), (1.108)");
       case position_embedding:    return row(1,           1,           1 / sqrt(n),             "(1.26), (1.100), (1.109)");
-      case query:                 return row(1 / n,       1 / n,       1 / (n * sqrt(n)),       "(1.27), (1.101), (1.110)");
-      case key:                   return row(1 / n,       1 / n,       1 / (n * sqrt(n)),       "(1.28), (1.102), (1.111)");
-      case value:                 return row(1 / n,       1 / n,       1 / (n * sqrt(n)),       "(1.29), (1.103), (1.112)");
-      case attention_output:      return row(1 / fi,      1 / fi,      1 / (fi * sqrt(n)),      "(1.30), (1.104), (1.113)");  // fi = HC, the paper's n
+      case query:                 return row(1 / n,       1 / n,       1 / (n * sqrt(fo)),      "(1.27), (1.101), (1.110)");
+      case key:                   return row(1 / n,       1 / n,       1 / (n * sqrt(fo)),      "(1.28), (1.102), (1.111)");
+      case value:                 return row(1 / n,       1 / n,       1 / (n * sqrt(fo)),      "(1.29), (1.103), (1.112)");
+      case attention_output:      return row(1 / fi,      1 / fi,      1 / (fi * sqrt(n)),      "(1.30), (1.104), (1.113)");
       case mlp_up:                return row(1 / n,       1 / n,       1 / (n * sqrt(M * n)),   "(1.31), (1.105), (1.114)");
       case mlp_down:              return row(1 / (M * n), 1 / (M * n), 1 / (M * n * sqrt(n)),   "(1.32), (1.106), (1.115)");
       case head:                  return row(1 / n,       1 / n,       1 / (n * sqrt(n_out)),   "(1.33), (1.107), (1.116)");
