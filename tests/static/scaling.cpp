@@ -53,6 +53,8 @@ static_assert(F / n == M);
 static_assert(n / n == Scaling(1));
 static_assert((n / n).factors().empty());
 static_assert(n * F == F * n);
+static_assert(n * F != n && n != n * F && Scaling(1) != n && n != F);
+static_assert(2 * n != n && n != 2 * n);
 static_assert(1 / (1 / n) == n);
 static_assert(1 / (n * sqrt(n)) == pow(n, {-3, 2}));
 static_assert(pow(pow(n, {3, 4}), {4, 3}) == n);

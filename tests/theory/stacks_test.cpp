@@ -7,9 +7,11 @@
 #include <cstddef>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "scalewise/policy/deep_scale_lm.hpp"
 #include "scalewise/theory/depth_methods.hpp"
+#include "scalewise/theory/growth.hpp"
 #include "scalewise/theory/stable.hpp"
 #include "scalewise/theory/token_propagate.hpp"
 #include "scalewise/theory/warnings.hpp"
@@ -352,4 +354,40 @@ TEST_CASE("ADMIN weighs each block's input by what the blocks before it have add
     CHECK(layers.blocks[i].branch == 1);
     expected += i % 2 == 0 ? 2 : 0.32;
   }
+}
+
+TEST_CASE("Orders of growth are those of powers and exponentials") {
+  // Two layers of one block: forward 3, 5, 7 and gradients 0.2, 4, 0.5 in front of them.
+  Profile p;
+  p.blocks_per_layer = 1;
+  for (const double variance : {3.0, 5.0, 7.0}) p.forward.push_back(correlated(variance, 0.5));
+  for (const double variance : {0.2, 4.0, 0.5})
+    p.gradient.push_back(correlated(variance, variance));
+  p.relative = {0.1, 0.2};
+  const DepthPoint point = depth_point(p);
+  CHECK(point.depth == 2);
+  CHECK(point.forward == 7);
+  CHECK(point.gradient == 8);
+  CHECK(point.covariance == 64);
+  CHECK(point.least_gradient == 0.4);
+  CHECK(point.most_gradient == 8);
+
+  std::vector<DepthPoint> points;
+  for (const long depth : {4L, 8L, 64L}) {
+    const auto L = static_cast<double>(depth);
+    DepthPoint at;
+    at.depth = depth;
+    at.forward = 3 * std::sqrt(L);
+    at.gradient = 2 * std::exp(-0.1 * L);
+    at.covariance = std::pow(L, -0.75);
+    at.mean_sensitivity = 5 + 0.3 * std::log(L);
+    at.median_sensitivity = L * L;
+    points.push_back(at);
+  }
+  const GrowthOrders orders = growth_orders(points);
+  CHECK_THAT(orders.forward, WithinRel(0.5, 1e-12));
+  CHECK_THAT(orders.gradient_per_layer, WithinRel(-0.1, 1e-12));
+  CHECK_THAT(orders.covariance, WithinRel(-0.75, 1e-12));
+  CHECK_THAT(orders.sensitivity_per_log, WithinRel(0.3, 1e-12));
+  CHECK_THAT(orders.median_sensitivity, WithinRel(2, 1e-12));
 }
