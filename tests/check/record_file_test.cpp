@@ -3,16 +3,27 @@
 
 #include "scalewise/check/record_file.hpp"
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "scalewise/check/recorder.hpp"
 #include "support/catch.hpp"
+#include "support/damage.hpp"
 #include "support/error_message.hpp"
+#include "support/file_size_limit.hpp"
 #include "support/temporary_folder.hpp"
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
 
 using namespace scalewise;
 using namespace scalewise::check;
@@ -81,6 +92,96 @@ TEST_CASE("A process killed while it wrote loses its run only, and the next one 
   CHECK(read_records(path).records == both);
   CHECK(read_records(path).damage.empty());
 }
+
+TEST_CASE("No flipped bit and no cut of a record file changes records silently") {
+  const test::TemporaryFolder folder;
+  const std::string path = in(folder, "records");
+  const Inputs inputs{{"--rule", "he"}};
+  std::map<Run, Records> runs;
+  runs[{64, 3}].add({Signal::value, "x"}, 0, {64, 3}, {0.1, 0.01, 1});
+  runs[{128, 3}].add({Signal::value, "x"}, 0, {128, 3}, {1.0 / 3, 1.0 / 9, 1});
+  for (const auto& [run, records] : runs) append_records(path, records, inputs);
+  const std::string whole = read_file(path, 1 << 20);
+  const auto some_of_the_runs = [&](const RecordFile& file) {
+    Records expected;
+    for (const Run& run : file.runs) expected.merge(runs.at(run));
+    return file.records == expected && (file.runs.empty() || file.inputs == inputs);
+  };
+  long refused = 0;
+  long listed = 0;
+  test::for_each_flip(whole, [&](const std::string& bad) {
+    std::ofstream(path, std::ios::binary) << bad;
+    try {
+      const RecordFile file = read_records(path);
+      REQUIRE(some_of_the_runs(file));
+      REQUIRE(file.runs.size() < 2);
+      REQUIRE_THAT(file.damage, ContainsSubstring(path + ": left out damaged line"));
+      ++listed;
+    } catch (const InvalidInput& error) {
+      REQUIRE_THAT(error.what(), ContainsSubstring("expected"));
+      ++refused;
+    }
+  });
+  CHECK(refused == 0);
+  CHECK(listed == 8 * static_cast<long>(whole.size()));
+  test::for_each_cut(whole, [&](const std::string& bad) {
+    std::ofstream(path, std::ios::binary) << bad;
+    const RecordFile file = read_records(path);
+    REQUIRE(some_of_the_runs(file));
+    REQUIRE(file.damage.empty() == (bad.empty() || bad.back() == '\n'));
+  });
+}
+
+#if defined(__unix__) || defined(__APPLE__)
+TEST_CASE("Four processes append to one file at the same time, after one that was killed") {
+  const test::TemporaryFolder folder;
+  const std::string path = in(folder, "records");
+  append_records(path, some(1, 0.5));
+  const std::string first = read_file(path, 1 << 20);
+  write_file(path, first + first.substr(0, 100));
+  // Of several pages, so that it takes the system more than one moment to write.
+  const auto run_of = [](long size, unsigned seed) {
+    Recorder recorder({size, seed});
+    const double value = static_cast<double>(size) / 3 + seed;
+    for (long step = 0; step < 40; ++step) recorder.record("x", &value, 1, step);
+    return recorder.records();
+  };
+  Records expected = some(1, 0.5);
+  for (long size = 2; size <= 5; ++size) {
+    for (unsigned seed = 1; seed <= 10; ++seed) expected.merge(run_of(size, seed));
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      for (unsigned seed = 1; seed <= 10; ++seed) append_records(path, run_of(size, seed));
+      ::_exit(0);
+    }
+  }
+  // A reader waits for whole lines; it may come before the first process has repaired the file.
+  while (::waitpid(-1, nullptr, WNOHANG) >= 0) {
+    const RecordFile file = read_records(path);
+    REQUIRE((file.damage.empty() || file.runs.size() == 1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  const RecordFile file = read_records(path);
+  CHECK(file.damage.empty());
+  CHECK(file.records == expected);
+}
+#endif
+
+#if SCALEWISE_TEST_FULL_DISK
+TEST_CASE("A full disk costs a record file nothing but the run that found no room") {
+  const test::TemporaryFolder folder;
+  const std::string path = in(folder, "records");
+  append_records(path, some(64, 1));
+  const std::string before = read_file(path, 1 << 20);
+  CHECK_THAT(test::error_message([&] {
+               const test::FileSizeLimit limit(before.size() + 10);
+               append_records(path, some(128, 1));
+             }),
+             ContainsSubstring("is the disk full?"));
+  CHECK(read_file(path, 1 << 20) == before);
+}
+#endif
 
 TEST_CASE("Records of other inputs are refused by the first that differs") {
   const test::TemporaryFolder folder;

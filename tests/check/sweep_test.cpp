@@ -18,7 +18,9 @@
 
 #include "scalewise/check/sweep_journal.hpp"
 #include "support/catch.hpp"
+#include "support/damage.hpp"
 #include "support/error_message.hpp"
+#include "support/file_size_limit.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace {
@@ -237,6 +239,58 @@ TEST_CASE("A damaged line is left out and named, and its run is missing", "[chec
   REQUIRE(journal.runs().size() == 3);
   CHECK(journal.runs()[2].octave == -1);
 }
+
+TEST_CASE("No flipped bit and no cut of a journal changes a sweep silently", "[check]") {
+  const Scratch scratch;
+  const std::string whole = three_runs(scratch);
+  const std::vector<RateRun> runs = SweepJournal(scratch.path, inputs).runs();
+  const auto known = [&](const RateRun& run) {
+    return std::any_of(runs.begin(), runs.end(),
+                       [&](const RateRun& r) { return same({r}, {run}); });
+  };
+  long refused = 0;
+  long listed = 0;
+  scalewise::test::for_each_flip(whole, [&](const std::string& bad) {
+    scratch.write(bad);
+    try {
+      const SweepJournal journal(scratch.path, inputs);
+      REQUIRE(std::all_of(journal.runs().begin(), journal.runs().end(), known));
+      REQUIRE(journal.runs().size() < 3);
+      REQUIRE_THAT(journal.damage(), ContainsSubstring("left out damaged line"));
+      ++listed;
+    } catch (const scalewise::InvalidInput& error) {
+      REQUIRE_THAT(error.what(), ContainsSubstring("expected"));
+      ++refused;
+    }
+  });
+  const auto header = static_cast<long>(whole.find('\n') + 1);
+  CHECK(refused == 8 * header);  // without its inputs a journal is not believed
+  CHECK(listed == 8 * (static_cast<long>(whole.size()) - header));
+  scalewise::test::for_each_cut(whole, [&](const std::string& bad) {
+    scratch.write(bad);
+    const SweepJournal journal(scratch.path, inputs);
+    REQUIRE(std::all_of(journal.runs().begin(), journal.runs().end(), known));
+    const bool torn = !bad.empty() && bad.back() != '\n';
+    REQUIRE(journal.damage().empty() == (!torn || static_cast<long>(bad.size()) < header));
+  });
+}
+
+#if SCALEWISE_TEST_FULL_DISK
+TEST_CASE("A full disk costs a journal nothing but the run that found no room", "[check]") {
+  const Scratch scratch;
+  const std::string whole = three_runs(scratch);
+  SweepJournal journal(scratch.path, inputs);
+  CHECK_THAT(error_message([&] {
+               const scalewise::test::FileSizeLimit limit(whole.size() + 10);
+               journal.append({64, 0, 1, 1.5});
+             }),
+             ContainsSubstring("is the disk full?"));
+  CHECK(scratch.content() == whole);
+  CHECK(journal.runs().size() == 3);
+  journal.append({64, 0, 1, 1.5});
+  CHECK(scratch.content().starts_with(whole + "{\"size\":64,"));
+}
+#endif
 
 TEST_CASE("A journal without its inputs is refused and left alone", "[check]") {
   const Scratch scratch;

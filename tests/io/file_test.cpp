@@ -3,22 +3,24 @@
 
 #include "scalewise/io/file.hpp"
 
-#if __has_include(<sys/resource.h>)
-#include <sys/resource.h>
-
-#include <csignal>
-#endif
-
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 #include <string>
 
+#include "scalewise/io/read_file.hpp"
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
+#include "support/file_size_limit.hpp"
 #include "support/temporary_folder.hpp"
 
+#if defined(__unix__) || defined(__APPLE__)
+#include <unistd.h>
+#endif
+
 namespace fs = std::filesystem;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -57,41 +59,67 @@ TEST_CASE("A file that cannot be written leaves the folder as it was", "[file]")
   CHECK(scratch.files() == 1);
 }
 
-#if __has_include(<sys/resource.h>)
-
-namespace {
-
-/// Lets no file grow beyond some bytes, as a full disk does, until the end of the scope.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : signal_(std::signal(SIGXFSZ, SIG_IGN)) {
-    REQUIRE(getrlimit(RLIMIT_FSIZE, &old_) == 0);
-    const rlimit limit{bytes, old_.rlim_max};
-    REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+TEST_CASE("A link is followed, also to a file that is not there yet", "[file]") {
+  const Scratch scratch;
+  fs::create_directories(scratch.path / "folder");
+  fs::create_symlink("folder/second", scratch.path / "first");
+  fs::create_symlink("../target", scratch.path / "folder" / "second");
+  const std::string path = (scratch.path / "first").string();
+  for (const char* text : {"new", "replaced"}) {
+    scalewise::write_file(path, text);
+    CHECK(content(scratch.path / "target") == text);
+    CHECK(fs::is_symlink(scratch.path / "first"));
+    CHECK(fs::is_symlink(scratch.path / "folder" / "second"));
+    CHECK_FALSE(fs::is_symlink(scratch.path / "target"));
   }
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &old_);
-    std::signal(SIGXFSZ, signal_);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+  CHECK(scratch.files() == 3);
+}
 
- private:
-  rlimit old_{};
-  void (*signal_)(int);
-};
+TEST_CASE("A link that leads nowhere is refused and stays", "[file]") {
+  const Scratch scratch;
+  fs::create_symlink("circle", scratch.path / "circle");
+  fs::create_symlink("none/file", scratch.path / "lost");
+  const auto message = [&](const char* link) {
+    return scalewise::test::error_message(
+        [&] { scalewise::write_file((scratch.path / link).string(), "text"); });
+  };
+  CHECK_THAT(message("circle"), ContainsSubstring("its links lead nowhere"));
+  CHECK_THAT(message("lost"), ContainsSubstring("is the folder there"));
+  CHECK(fs::is_symlink(scratch.path / "circle"));
+  CHECK(fs::is_symlink(scratch.path / "lost"));
+  CHECK(scratch.files() == 2);
+}
 
-}  // namespace
+#if defined(__unix__) || defined(__APPLE__)
+
+TEST_CASE("A device that never ends is read to a limit, a pipe to its end", "[file]") {
+  CHECK_THAT(scalewise::test::error_message([] {
+               static_cast<void>(
+                   scalewise::read_file("/dev/zero", std::numeric_limits<std::size_t>::max()));
+             }),
+             ContainsSubstring("/dev/zero = (larger): expected at most 268435456 bytes"));
+  CHECK(scalewise::read_file("/dev/null", 10).empty());
+  int ends[2] = {};
+  REQUIRE(::pipe(ends) == 0);
+  REQUIRE(::write(ends[1], "text", 4) == 4);
+  ::close(ends[1]);
+  CHECK(scalewise::read_file("/dev/fd/" + std::to_string(ends[0]), 10) == "text");
+  ::close(ends[0]);
+}
+
+#endif
+
+#if SCALEWISE_TEST_FULL_DISK
 
 TEST_CASE("A disk that fills up costs neither the old file nor the space", "[file]") {
   const Scratch scratch;
   const std::string path = (scratch.path / "plan.json").string();
   scalewise::write_file(path, "old");
   const std::string message = scalewise::test::error_message([&] {
-    const FileSizeLimit limit(4096);
+    const scalewise::test::FileSizeLimit limit(4096);
     scalewise::write_file(path, std::string(1 << 20, 'x'));
   });
-  CHECK_THAT(message, Catch::Matchers::ContainsSubstring("is the disk full?"));
+  CHECK_THAT(message, ContainsSubstring("is the disk full?"));
   CHECK(content(path) == "old");
   CHECK(scratch.files() == 1);
 }

@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/error_message.hpp"
+#include "support/file_size_limit.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace fs = std::filesystem;
@@ -197,7 +199,7 @@ TEST_CASE("Every cut and every changed byte is refused and changes nothing", "[c
     CHECK_THAT(refusal(other, scratch.path), ContainsSubstring(part));
   }
   for (std::size_t at = 0; at < good.size(); ++at) {
-    for (const unsigned flip : {1U, 0x80U, 0xFFU}) {
+    for (const unsigned flip : {1U, 2U, 4U, 8U, 16U, 32U, 64U, 128U, 255U}) {
       INFO("byte " << at << " changed by " << flip);
       std::string bad = good;
       bad[at] = static_cast<char>(static_cast<unsigned char>(bad[at]) ^ flip);
@@ -228,6 +230,63 @@ TEST_CASE("Counts that a valid checksum covers are not believed", "[checkpoint]"
     CHECK(message != "changed something");
   }
 }
+
+TEST_CASE("Numbers that a valid checksum covers are checked before any is taken", "[checkpoint]") {
+  const Scratch scratch;
+  Run<float> run(tiny_plan());
+  run.fill();
+  run.save(scratch.path);
+  const std::string good = scratch.read();
+  Run<float> other(tiny_plan());
+  // Bytes in place of others, with the length and the checksum that belong to them.
+  const auto refusal_with = [&](std::size_t at, std::size_t size, const std::string& bytes) {
+    std::string bad = good.substr(0, good.size() - 8);
+    bad.replace(at, size, bytes);
+    bad.replace(12, 8, count(bad.size() + 8));
+    scratch.write(bad + count(scalewise::hash_of(bad)));
+    return refusal(other, scratch.path);
+  };
+  const std::uint64_t negative = ~std::uint64_t{0};
+  CHECK_THAT(refusal_with(24, 8, count(negative)), ContainsSubstring("steps = -1: expected"));
+  const std::size_t optimizer_steps = good.find(count(41) + count(2));
+  REQUIRE(optimizer_steps != std::string::npos);
+  CHECK_THAT(refusal_with(optimizer_steps, 8, count(negative)),
+             ContainsSubstring("steps = -1: expected"));
+
+  const std::size_t list = 8 + 9 * sizeof(float);  // a count and 9 numbers
+  const std::size_t values = good.size() - 8 - 3 * list;
+  REQUIRE(good.substr(values, 8) == count(9));
+  const std::string number(sizeof(float), '\0');
+  CHECK_THAT(refusal_with(values, 8, count(10) + number),
+             ContainsSubstring("10 values: expected 9"));
+  CHECK_THAT(refusal_with(values, 12, count(8)), ContainsSubstring("8 values: expected 9"));
+  CHECK_THAT(refusal_with(values + list, 8, count(10) + number),
+             ContainsSubstring("10 first moments: expected 9"));
+  CHECK_THAT(refusal_with(values + 2 * list, 8, count(10) + number),
+             ContainsSubstring("10 second moments: expected 9"));
+  CHECK_THAT(refusal_with(good.size() - 8, 0, number),
+             ContainsSubstring("(damaged): expected what its own counts promise"));
+  CHECK_THAT(refusal_with(values, 8, count(11)),
+             ContainsSubstring("(damaged): expected what its own counts promise"));
+  CHECK(refusal_with(0, 0, "") == "loaded");
+}
+
+#if SCALEWISE_TEST_FULL_DISK
+TEST_CASE("A full disk leaves the old checkpoint", "[checkpoint]") {
+  const Scratch scratch;
+  Run<float> run(tiny_plan());
+  run.save(scratch.path);
+  const std::string good = scratch.read();
+  run.fill();
+  CHECK_THAT(scalewise::test::error_message([&] {
+               const scalewise::test::FileSizeLimit limit(good.size() - 10);
+               run.save(scratch.path);
+             }),
+             ContainsSubstring("is the disk full?"));
+  CHECK(scratch.read() == good);
+  CHECK(std::distance(fs::directory_iterator(scratch.folder), {}) == 1);
+}
+#endif
 
 TEST_CASE("What is no checkpoint of this run is refused by name", "[checkpoint]") {
   const Scratch scratch;

@@ -12,6 +12,8 @@
 
 #include "scalewise/theory/kernels/stored_gram.hpp"
 #include "support/catch.hpp"
+#include "support/damage.hpp"
+#include "support/file_size_limit.hpp"
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <sys/wait.h>
@@ -124,6 +126,88 @@ TEST_CASE("A stored Gram matrix goes on where it stopped") {
   CHECK(open().compute(pair));
   check_all(open().load(), 50);
 }
+
+TEST_CASE("No flipped bit and no cut of a stored Gram matrix goes unseen") {
+  const Folder folder;
+  const auto open = [&] { return StoredGram(folder.path.string(), 3, {{"--kernel", "first"}}, 2); };
+  CHECK(open().compute(pair));
+  const auto write = [&](const std::string& name, const std::string& bytes) {
+    std::ofstream(folder.path / name, std::ios::binary) << bytes;
+  };
+  const auto read = [&](const std::string& name) {
+    return read_file((folder.path / name).string(), 1 << 20);
+  };
+  for (const std::string name : {"block_0_0.bin", "block_0_1.bin", "block_1_1.bin"}) {
+    const std::string good = read(name);
+    {
+      const StoredGram gram = open();
+      const auto missing = [&](const std::string& bad) {
+        write(name, bad);
+        REQUIRE(gram.missing().size() == 1);
+        REQUIRE_THROWS_WITH(gram.load(), ContainsSubstring(name + " = (damaged"));
+      };
+      test::for_each_flip(good, missing);
+      test::for_each_cut(good, missing);
+    }
+    CHECK(open().compute(pair));
+    CHECK(read(name) == good);
+    check_all(open().load(), 3);
+  }
+  const std::string good = read("inputs.bin");
+  const auto refused = [&](const std::string& bad) {
+    write("inputs.bin", bad);
+    REQUIRE_THROWS_WITH(open(), ContainsSubstring("inputs.bin = (damaged)"));
+  };
+  test::for_each_flip(good, refused);
+  test::for_each_cut(good, refused);
+  write("inputs.bin", good);
+  CHECK(open().missing().empty());
+}
+
+TEST_CASE("A block is not taken from another place or another store") {
+  const Folder folder;
+  const std::filesystem::path other = folder.path / "other";
+  const auto open = [](const std::filesystem::path& path, const std::string& kernel) {
+    return StoredGram(path.string(), 6, {{"--kernel", kernel}}, 2);
+  };
+  CHECK(open(folder.path, "first").compute(pair));
+  CHECK(open(other, "second").compute([](Index, Index) { return KernelValue{2, 2}; }));
+  const auto over = std::filesystem::copy_options::overwrite_existing;
+  std::filesystem::copy_file(folder.path / "block_0_1.bin", folder.path / "block_0_2.bin", over);
+  std::filesystem::copy_file(other / "block_1_1.bin", folder.path / "block_1_1.bin", over);
+  CHECK(open(folder.path, "first").missing().size() == 2);
+  CHECK_THROWS_WITH(open(folder.path, "first").load(), ContainsSubstring("of another place"));
+  CHECK(open(folder.path, "first").compute(pair));
+  check_all(open(folder.path, "first").load(), 6);
+
+  write_file((other / "settings.txt").string(), "scalewise.gram/1\n");
+  CHECK_THROWS_WITH(open(other, "second"), ContainsSubstring("an older version wrote them"));
+}
+
+TEST_CASE("A store takes any bytes in its name and its inputs") {
+  const Folder folder;
+  const auto open = [&](const std::string& text) {
+    return StoredGram((folder.path / "caf\xe9").string(), 3, {{"--text", text}}, 2);
+  };
+  CHECK(open("na\xefve").compute(pair));
+  check_all(open("na\xefve").load(), 3);
+  CHECK_THROWS_WITH(open("na\xeeve"), ContainsSubstring("--text = na?ve: expected na?ve"));
+}
+
+#if SCALEWISE_TEST_FULL_DISK
+TEST_CASE("A full disk costs a stored Gram matrix nothing but the block that found no room") {
+  const Folder folder;
+  const auto open = [&] { return StoredGram(folder.path.string(), 33, {}, 32); };
+  {
+    const test::FileSizeLimit limit(4000);
+    CHECK_THROWS_WITH(open().compute(pair), ContainsSubstring("is the disk full?"));
+  }
+  CHECK_FALSE(std::filesystem::exists(folder.path / "block_0_0.bin"));
+  CHECK_FALSE(std::filesystem::exists(folder.path / "block_0_0.bin.tmp0"));
+  CHECK(open().compute(pair));
+  check_all(open().load(), 33);
+}
+#endif
 
 #if defined(__unix__) || defined(__APPLE__)
 TEST_CASE("A stored Gram matrix survives kill -9") {

@@ -27,6 +27,19 @@ namespace detail {
                      why);
 }
 
+/// Where a link leads in the end, whether or not a file is there.
+inline std::string link_target(const std::string& path) {
+  namespace fs = std::filesystem;
+  fs::path target = path;
+  for (int links = 0; links < 40; ++links) {
+    std::error_code error;
+    if (!fs::is_symlink(target, error)) return target.string();
+    target = target.parent_path() / fs::read_symlink(target, error);
+    if (error) refuse_output(path, error.message());
+  }
+  refuse_output(path, "its links lead nowhere");
+}
+
 /// Writes all of a text and closes; false when any of it was lost.
 inline bool write_and_close(std::FILE* file, std::string_view text) {
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
@@ -66,10 +79,10 @@ inline void flush_folder(const std::string& folder) {
 
 /// Writes a file so that readers see the old content or the new one, never a part, even after a
 /// power failure: under a new temporary name in the same folder, flushed to disk, then renamed. A
-/// link is followed, a file keeps its permissions, and what is no regular file (a device, a pipe)
-/// is written to as it stands.
-/// Throws:   InvalidInput when the folder is missing or not all can be written; nothing is left
-///           behind.
+/// link is followed, also to a file that is not there yet; a file keeps its permissions, and what
+/// is no regular file (a device, a pipe) is written to as it stands.
+/// Throws:   InvalidInput when the folder is missing, links lead in a circle, or not all can be
+///           written; nothing is left behind.
 inline void write_file(const std::string& path, std::string_view text) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -82,8 +95,7 @@ inline void write_file(const std::string& path, std::string_view text) {
     }
     return;
   }
-  const std::string target =
-      fs::is_symlink(path, error) ? fs::weakly_canonical(path).string() : path;
+  const std::string target = detail::link_target(path);
   std::string temporary;
   std::FILE* file = nullptr;
   for (int i = 0; i < 1000 && file == nullptr; ++i) {  // "x": never over somebody's file

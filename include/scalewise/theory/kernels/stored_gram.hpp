@@ -103,7 +103,7 @@ class StoredGram {
       const std::optional<GramMatrices> gram = read(block);
       if (!gram) {
         throw InvalidInput(file(name(block)), "(damaged, or of another place)",
-                           "block " + name(block) + " of these inputs", "compute() repairs it");
+                           name(block) + " of these inputs", "compute() repairs it");
       }
       visit(block, *gram);
     }
