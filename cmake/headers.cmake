@@ -3,6 +3,7 @@
 
 # Public headers that need the standard library only.
 set(SCALEWISE_HEADERS
+  include/scalewise/check_plan.hpp
   include/scalewise/core/axis.hpp
   include/scalewise/core/correlation.hpp
   include/scalewise/core/error.hpp

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "scalewise/check_plan.hpp"
 #include "scalewise/core/policy.hpp"
 #include "scalewise/core/policy_view.hpp"
 #include "scalewise/core/print.hpp"
@@ -48,11 +49,11 @@ class Planner {
   }
 
   Result make() && {
-    const auto all = tensors(plan_.shape, plan_.base.value_or(plan_.shape));
-    plan_.entries.reserve(all.size());
-    for (const Tensor& tensor : all) add(tensor);
+    for_each_tensor(plan_.shape, plan_.base.value_or(plan_.shape),
+                    [&](const Tensor& tensor) { add(tensor); });
     add_model();
     add_symbols();
+    check_plan(plan_);
     return std::move(plan_);
   }
 
@@ -249,8 +250,8 @@ class Planner {
 /// Requires: `base`, the shape on which rates were tuned, when the rule is relative; an absolute rule
 ///           ignores it. `decay` says which form of weight decay the optimizer at hand has.
 /// Throws:   InvalidInput, naming the field, for a shape that cannot be, a missing base, an
-///           optimizer the rule is not published for, or L2 decay inside Adam under a rule that
-///           scales rates.
+///           optimizer the rule is not published for, L2 decay inside Adam under a rule that scales
+///           rates, or a number that check_plan() refuses.
 template <class P, Optimizer optimizer>
 Plan make_plan(const Shape& target, const std::optional<Shape>& base = {}, const P& policy = {},
                DecayForm decay = DecayForm::coupled) {

@@ -96,7 +96,8 @@ TEST_CASE("A plan that is not one is refused with one message", "[json]") {
   CHECK(complaint([](Json& j) { j["entries"][3]["rows"] = 1.5; }) ==
         "plan.entries[3].rows = 1.5: expected a whole number");
   CHECK(complaint([](Json& j) { j["entries"][3]["name"] = j["entries"][2]["name"]; }) ==
-        "plan.entries[3].name = layer.0.attention_norm_gain: expected a name of its own");
+        "plan.entries[3].name = layer.0.attention_norm_gain: expected "
+        "layer.0.attention_norm_bias, as the shape implies");
   CHECK(complaint([](Json& j) { j["entries"][0]["init_variance"]["value"] = -1; }) ==
         "plan.entries[0].init_variance.value = -1: expected 0 or more");
   CHECK(complaint([](Json& j) { j["entries"][0]["init_variance"]["value"] = "1"; }) ==

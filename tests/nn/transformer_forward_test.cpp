@@ -418,3 +418,38 @@ TEST_CASE("A patch model computes its equations") {
   s.biases = false;
   check("rezero", s, {.placement = Placement::post, .norm = Norm::rms});
 }
+
+TEST_CASE("A plan that contradicts its shape, or is another model's, is refused") {
+  const Plan good = make_plan("standard", Optimizer::adamw, token_shape());
+  const OptimizerConfig settings;
+  Transformer<double> model(good, {});
+  const auto refused = [&](const Plan& plan) {
+    CHECK_THROWS_AS(Transformer<double>(plan, {}), InvalidInput);
+    CHECK_THROWS_AS(PlannedOptimizer<double>(plan, settings), InvalidInput);
+    CHECK_THROWS_AS(initialize(model.parameters(), plan, 1), InvalidInput);
+  };
+  Plan plan = good;
+  plan.entries[5].rows = 1000;
+  refused(plan);
+  plan = good;
+  plan.entries.push_back(plan.entries.back());
+  refused(plan);
+  plan = good;
+  plan.entries.pop_back();
+  refused(plan);
+  plan = good;
+  plan.shape.d_model *= 2;
+  CHECK_THROWS_AS(Transformer<double>(plan, {}), InvalidInput);
+
+  Shape wide = token_shape();
+  wide.vocab *= 2;
+  const Plan other = make_plan("standard", Optimizer::adamw, wide);
+  CHECK_THROWS_AS(initialize(model.parameters(), other, 1), InvalidInput);
+  PlannedOptimizer<double> optimizer(other, settings);
+  CHECK_THROWS_AS(optimizer.step(model.parameters()), InvalidInput);
+  CHECK(optimizer.state().steps == 0);
+  Shape normalized = token_shape();
+  normalized.kv_heads = normalized.heads;
+  const Plan unit = make_plan("ngpt", Optimizer::adamw, normalized);
+  CHECK_THROWS_AS(normalize_matrices(model.parameters(), unit), InvalidInput);
+}

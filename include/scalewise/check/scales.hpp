@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "scalewise/check/band.hpp"
-#include "scalewise/plan.hpp"
+#include "scalewise/check_plan.hpp"
 
 namespace scalewise::check {
 
@@ -62,12 +62,18 @@ struct LogSum {
 /// with its geometric mean.
 /// Equation: log(a_last / a_first) / log(size_last / size_first)
 /// Accuracy: exact for what is a power of the size.
-/// Requires: plans of one rule, smallest size first, at least two sizes.
+/// Requires: plans of one rule, smallest size first.
+/// Throws:   InvalidInput for fewer than two, and for a plan that check_plan() refuses.
 inline Scales scales_of(const std::vector<Member>& family) {
+  if (family.size() < 2) {
+    throw InvalidInput("family", std::to_string(family.size()) + " models", "at least two sizes");
+  }
+  for (const Member& member : family)
+    check_plan(member.plan, "plan of " + std::to_string(member.size));
   const Plan& small = family.front().plan;
   const Plan& large = family.back().plan;
-  const double octaves = std::log(static_cast<double>(family.back().size) /
-                                  static_cast<double>(family.front().size));
+  const double octaves =
+      std::log(static_cast<double>(family.back().size) / static_cast<double>(family.front().size));
   const auto slope = [&](const detail::LogSum& a, const detail::LogSum& b) {
     if (a.zero || b.zero) return Band::zero();
     const double power = (b.mean() - a.mean()) / octaves;
@@ -83,7 +89,7 @@ inline Scales scales_of(const std::vector<Member>& family) {
 
   Scales scales;
   scales.sgd = small.optimizer == Optimizer::sgd;
-  const auto growth = [&](long Shape::* field) {
+  const auto growth = [&](long Shape::*field) {
     return power(static_cast<double>(small.shape.*field), static_cast<double>(large.shape.*field))
         .low;
   };
@@ -115,7 +121,7 @@ inline Scales scales_of(const std::vector<Member>& family) {
                         slope(a[4], b[4]).low,
                         slope(a[5], b[5]).low};
   }
-  const auto residual = [&](const Number<Kind::multiplier> Residual::* member) {
+  const auto residual = [&](const Number<Kind::multiplier> Residual::*member) {
     const auto sum = [&](const Plan& plan) {
       detail::LogSum all;
       for (const Residual& r : plan.model.residuals) all.add((r.*member).value);
@@ -125,7 +131,7 @@ inline Scales scales_of(const std::vector<Member>& family) {
   };
   scales.skip = residual(&Residual::skip);
   scales.branch = residual(&Residual::branch);
-  const auto of_model = [&](const Number<Kind::multiplier> Model::* member) {
+  const auto of_model = [&](const Number<Kind::multiplier> Model::*member) {
     return power((small.model.*member).value, (large.model.*member).value);
   };
   scales.attention_scale = of_model(&Model::attention_scale);

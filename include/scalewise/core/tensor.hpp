@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scalewise/core/group.hpp"
@@ -29,13 +30,14 @@ struct Tensor {
 
 namespace detail {
 
-/// Lists the tensors of a shape. A template, so that only who asks for the list compiles it.
-template <class Item>
-class TensorList {
+/// Visits the tensors of a shape. A template, so that only who asks for them compiles it.
+template <class Visitor>
+class TensorWalk {
  public:
   /// H*C is written n, and K*C as H*C, where that holds in both shapes.
-  TensorList(const Shape& shape, const Shape& other)
-      : shape_(shape),
+  TensorWalk(const Shape& shape, const Shape& other, Visitor& visit)
+      : visit_(visit),
+        shape_(shape),
         q_width_(shape.heads * shape.head_dim),
         kv_width_(shape.kv_heads * shape.head_dim) {
     using namespace symbols;
@@ -44,8 +46,6 @@ class TensorList {
     q_ = fills(shape) && fills(other) ? n : Scaling(Axis::heads) * C;
     kv_ = all(shape) && all(other) ? q_ : Scaling(Axis::kv_heads) * C;
   }
-
-  std::vector<Item> take() && { return std::move(list_); }
 
   void stem() {
     using namespace symbols;
@@ -187,9 +187,10 @@ class TensorList {
 
   void add(const std::string& name, Group group, const Scaling& fan_in, const Scaling& fan_out,
            long rows, long columns = 1) {
-    list_.push_back({prefix_ + name, group, stack_, layer_, fan_in, fan_out, rows, columns});
+    visit_(Tensor{prefix_ + name, group, stack_, layer_, fan_in, fan_out, rows, columns});
   }
 
+  Visitor& visit_;
   const Shape& shape_;
   long q_width_;
   long kv_width_;
@@ -198,30 +199,33 @@ class TensorList {
   Stack stack_ = Stack::none;
   int layer_ = -1;
   std::string prefix_;
-  std::vector<Item> list_;
 };
 
 }  // namespace detail
 
-/// Every tensor of a model, stem first, head last, with fans that are written so that they hold in
-/// `base` too.
+/// Calls visit(Tensor) for every tensor of a model, stem first, head last, with fans that are written
+/// so that they hold in `base` too.
 /// Requires: resolved shapes.
+template <std::same_as<Shape> S, class Visitor>
+void for_each_tensor(const S& shape, const S& base, Visitor&& visit) {
+  detail::TensorWalk<Visitor> walk(shape, base, visit);
+  if (shape.blocks == Blocks::shallow_encoder) return walk.shallow();
+  walk.stem();
+  if (shape.encoder_depth > 0) {
+    walk.stack(Stack::encoder, static_cast<int>(shape.encoder_depth));
+    walk.stack(Stack::decoder, static_cast<int>(shape.depth));
+  } else {
+    walk.stack(Stack::main, static_cast<int>(shape.depth));
+  }
+  walk.head();
+}
+
+/// The same as a list.
 template <std::same_as<Shape> S>
 std::vector<Tensor> tensors(const S& shape, const S& base) {
-  detail::TensorList<Tensor> list(shape, base);
-  if (shape.blocks == Blocks::shallow_encoder) {
-    list.shallow();
-    return std::move(list).take();
-  }
-  list.stem();
-  if (shape.encoder_depth > 0) {
-    list.stack(Stack::encoder, static_cast<int>(shape.encoder_depth));
-    list.stack(Stack::decoder, static_cast<int>(shape.depth));
-  } else {
-    list.stack(Stack::main, static_cast<int>(shape.depth));
-  }
-  list.head();
-  return std::move(list).take();
+  std::vector<Tensor> list;
+  for_each_tensor(shape, base, [&](Tensor tensor) { list.push_back(std::move(tensor)); });
+  return list;
 }
 
 template <std::same_as<Shape> S>

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -45,13 +46,10 @@ class JsonReader {
   /// Complains of a key that is not among the known ones.
   void only(const std::vector<std::string>& known) const {
     if (!json_.is_object()) fail("an object");
-    for (const auto& [key, value] : json_.items()) {
-      bool found = false;
-      for (const std::string& name : known) found = found || name == key;
-      if (!found) {
-        throw InvalidInput(path_ + "." + key, detail::value_text(value), "a known key",
-                           did_you_mean(key, known));
-      }
+    for (auto item = json_.begin(); item != json_.end(); ++item) {
+      if (std::find(known.begin(), known.end(), item.key()) != known.end()) continue;
+      throw InvalidInput(path_ + "." + item.key(), detail::value_text(item.value()), "a known key",
+                         did_you_mean(item.key(), known));
     }
   }
 

@@ -3,12 +3,11 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "scalewise/core/print.hpp"
+#include "scalewise/check_plan.hpp"
 #include "scalewise/io/json_reader.hpp"
 #include "scalewise/io/parse_json.hpp"
 #include "scalewise/io/shape_json.hpp"
@@ -109,24 +108,13 @@ inline Entry read_entry(const JsonReader& json) {
   read_number(json.at("epsilon"), entry.epsilon);
   entry.source = json.at("source").string();
   entry.where = read_symbols(json.at("where"));
-  const auto not_negative = [&](const char* field, double value) {
-    if (value >= 0) return;
-    throw InvalidInput(json.path() + "." + field + ".value", number_text(value), "0 or more");
-  };
-  not_negative("init_variance", entry.init_variance.value);
-  not_negative("learning_rate", entry.learning_rate.value);
-  not_negative("weight_decay", entry.weight_decay.value);
-  not_negative("epsilon", entry.epsilon.value);
-  if (entry.name.empty()) throw InvalidInput(json.path() + ".name", "(empty)", "a name");
   return entry;
 }
 
-/// A shape of a plan: whole, and one that can be.
+/// A shape of a plan, with every key.
 inline Shape read_shape(const JsonReader& json) {
   for (const std::string& key : shape_json_keys()) json.at(key);
-  const Shape shape = shape_from_json(json);
-  resolved(shape);
-  return shape;
+  return shape_from_json(json);
 }
 
 inline Json model_json(const Model& model) {
@@ -196,9 +184,8 @@ inline nlohmann::ordered_json to_json(const Plan& plan) {
 }
 
 /// Reads back what to_json(plan) wrote: an equal plan.
-/// Throws:   InvalidInput for JSON that is malformed, of another schema or major version,
-/// incomplete,
-///           of the wrong types, not finite, or has two entries of one name.
+/// Throws:   InvalidInput for JSON that is malformed, of another schema or major version, incomplete
+///           or of the wrong types, and for a plan that check_plan() refuses.
 inline Plan plan_from_json(const nlohmann::json& json, const std::string& name = "plan") {
   const JsonReader root(json, name);
   const std::string schema = root.at("schema").string();
@@ -228,16 +215,10 @@ inline Plan plan_from_json(const nlohmann::json& json, const std::string& name =
   if (!root.at("base").is_null()) plan.base = detail::read_shape(root.at("base"));
   plan.model = detail::read_model(root.at("model"));
   plan.symbols = detail::read_symbols(root.at("symbols"));
-  if (root.at("entries").items().empty()) {
-    throw InvalidInput(name + ".entries", "(empty)", "an entry for every tensor");
-  }
-  std::set<std::string> names;
   for (const JsonReader& item : root.at("entries").items()) {
     plan.entries.push_back(detail::read_entry(item));
-    if (!names.insert(plan.entries.back().name).second) {
-      throw InvalidInput(item.path() + ".name", plan.entries.back().name, "a name of its own");
-    }
   }
+  check_plan(plan, name);
   return plan;
 }
 

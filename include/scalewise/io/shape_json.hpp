@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "scalewise/core/shape.hpp"
@@ -52,7 +53,9 @@ inline Shape shape_from_json(const JsonReader& json) {
     if (json.has(name)) value = json.at(name).integer();
   });
   for_each_flag(shape, [&](const char* name, auto& flag) {
-    if (json.has(name) && !json.at(name).is_null()) flag = json.at(name).boolean();
+    if (!json.has(name)) return;
+    constexpr bool may_be_unset = !std::is_same_v<std::remove_reference_t<decltype(flag)>, bool>;
+    if (!may_be_unset || !json.at(name).is_null()) flag = json.at(name).boolean();
   });
   json.only(shape_json_keys());
   return shape;

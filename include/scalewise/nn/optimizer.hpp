@@ -85,7 +85,8 @@ struct OptimizerState {
 ///           sign_sgd: w -= s w + r sign(m); r the scheduled rate times the plan's factor; the shrink
 ///           s is r times decay where decay is coupled, schedule times decay where independent
 /// Accuracy: bit-identical for any number of threads: the work is cut at fixed places.
-/// Throws:   InvalidInput for a config that check() refuses.
+/// Throws:   InvalidInput for a config that check() refuses, a plan that check_plan() refuses, and
+///           parameters of another size.
 /// Differs:  an L2 penalty under sgd is the coupled form, which is the same step without momentum.
 template <class Scalar>
 class PlannedOptimizer {
@@ -93,6 +94,7 @@ class PlannedOptimizer {
   PlannedOptimizer(const Plan& plan, const OptimizerConfig& config)
       : config_(config), decay_(plan.decay) {
     check(config);
+    check_plan(plan);
     constexpr Eigen::Index tile = 1 << 14;
     Eigen::Index offset = 0;
     for (const Entry& entry : plan.entries) {
@@ -191,6 +193,10 @@ class PlannedOptimizer {
 template <class Scalar>
 void PlannedOptimizer<Scalar>::step(Parameters<Scalar>& parameters, double schedule,
                                     const UpdateObserver& observer) {
+  if (parameters.values().size() != state_.first.size()) {
+    throw InvalidInput("parameters", std::to_string(parameters.values().size()) + " numbers",
+                       std::to_string(state_.first.size()) + ", as the plan has");
+  }
   ++state_.steps;
   double clip = 1;
   if (config_.clip_norm > 0) {
@@ -218,6 +224,7 @@ void PlannedOptimizer<Scalar>::step(Parameters<Scalar>& parameters, double sched
 template <class Scalar>
 void normalize_matrices(Parameters<Scalar>& parameters, const Plan& plan) {
   if (plan.shape.blocks != Blocks::normalized) return;
+  parameters.require_plan(plan);
   for (std::size_t i = 0; i < plan.entries.size(); ++i) {
     const Group group = plan.entries[i].group;
     const Role role = role_of(group);

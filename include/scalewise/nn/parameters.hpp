@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "scalewise/check_plan.hpp"
 #include "scalewise/nn/matrix.hpp"
 #include "scalewise/plan.hpp"
 
@@ -16,7 +17,9 @@ namespace scalewise::nn {
 template <class Scalar>
 class Parameters {
  public:
+  /// Throws:   InvalidInput for a plan that check_plan() refuses.
   explicit Parameters(const Plan& plan) {
+    check_plan(plan);
     Eigen::Index offset = 0;
     for (const Entry& entry : plan.entries) {
       const Role role = role_of(entry.group);
@@ -38,6 +41,20 @@ class Parameters {
 
   std::size_t size() const { return items_.size(); }
   const std::string& name(std::size_t i) const { return items_[i].name; }
+
+  /// Throws:   InvalidInput for a plan of other tensors.
+  void require_plan(const Plan& plan) const {
+    const auto differ = [](const Item& item, const Entry& entry) {
+      return item.name != entry.name || item.rows * item.columns != entry.rows * entry.columns;
+    };
+    for (std::size_t i = 0; i < items_.size() || i < plan.entries.size(); ++i) {
+      const bool both = i < items_.size() && i < plan.entries.size();
+      if (both && !differ(items_[i], plan.entries[i])) continue;
+      throw InvalidInput("plan.entries[" + std::to_string(i) + "]",
+                         i < plan.entries.size() ? plan.entries[i].name : "(missing)",
+                         i < items_.size() ? items_[i].name + " as in the parameters" : "no more");
+    }
+  }
 
   /// Position of a tensor, or -1 when the model has none of that name.
   long find(const std::string& name) const {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "scalewise/plan.hpp"
+#include "scalewise/check_plan.hpp"
 #include "scalewise/theory/layers.hpp"
 
 namespace scalewise::theory {
@@ -56,6 +56,7 @@ inline std::vector<std::pair<std::string, const Residual*>> residual_blocks(cons
 /// Throws:   InvalidInput for a residual weight λ that is not positive, for blocks without norms, and
 ///           for a pre-norm encoder without a final norm.
 inline Folded fold_residuals(const Plan& plan, Placement placement) {
+  check_plan(plan);
   if (placement == Placement::none || plan.shape.blocks != Blocks::residual) {
     throw InvalidInput("placement", std::string(word(placement_words, placement)), "pre or post",
                        "only what a norm follows can be rescaled");

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string>
 
-#include "scalewise/plan.hpp"
+#include "scalewise/check_plan.hpp"
 #include "scalewise/theory/layers.hpp"
 
 namespace scalewise::theory {
@@ -35,6 +35,7 @@ inline double entry_power(const Entry& entry) {
 }
 
 inline void check_covered(const Plan& plan) {
+  check_plan(plan);
   if (plan.reference != Reference::absolute) {
     refuse("rule", plan.rule, "a rule whose variances are absolute");
   }
@@ -74,8 +75,9 @@ inline void check_conditions(const Conditions& c) {
 /// Equation: variances of weights times multiplier²; λ² and β² from the residual multipliers and the
 ///           gain on the branch; score_scale = attention_scale √head_dim
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), appendix E.
-/// Throws:   InvalidInput for what the theory does not cover: variances relative to a base,
-///           normalized blocks, gated MLPs, biases or norm gains that start elsewhere than at 0 and 1.
+/// Throws:   InvalidInput for a plan that check_plan() refuses, and for what the theory does not
+///           cover: variances relative to a base, normalized blocks, gated MLPs, biases or norm gains
+///           that start elsewhere than at 0 and 1.
 /// Cross-attention blocks have yet to be told the memory's moments.
 inline Layers plan_layers(const Plan& plan, const Conditions& c, Stack stack = Stack::main) {
   detail::check_covered(plan);

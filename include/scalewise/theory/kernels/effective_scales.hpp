@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "scalewise/plan.hpp"
+#include "scalewise/check_plan.hpp"
 #include "scalewise/theory/kernels/effective_theory.hpp"
 
 namespace scalewise::kernels {
@@ -46,6 +46,7 @@ inline GroupScale unit_scale(const Entry& entry, Optimizer optimizer, double n, 
 ///           differ.
 /// Differs:  The multiplier of tied logits is not part of it: see EffectiveHead::shrinkage.
 inline EffectiveScales effective_scales(const Plan& plan, double s = 0, double epsilon = 0) {
+  check_plan(plan);
   if (plan.reference == Reference::base) {
     throw InvalidInput("plan", plan.rule, "a rule with variances of its own",
                        "this one multiplies a base model's");

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <string>
 
+#include "scalewise/check_plan.hpp"
 #include "scalewise/core/error.hpp"
 #include "scalewise/core/print.hpp"
-#include "scalewise/plan.hpp"
 
 namespace scalewise::kernels {
 
@@ -28,16 +28,17 @@ struct ShallowScales {
 /// The numbers that a plan of shallow-lecun, shallow-he or shallow-ntk holds.
 /// Throws:   InvalidInput for a plan of another model.
 inline ShallowScales shallow_scales(const Plan& plan) {
+  check_plan(plan);
   if (plan.shape.blocks != Blocks::shallow_encoder) {
     throw InvalidInput("rule", plan.rule, "a rule of the shallow encoder",
                        "shallow-lecun, shallow-he or shallow-ntk");
   }
-  const auto variance = [&](Group group) { return plan.of(group).at(0)->init_variance.value; };
+  const auto variance = [&](const char* name) { return plan.at(name).init_variance.value; };
   return {.width = plan.shape.d_model,
-          .eta_O = variance(Group::head),
-          .eta_V = variance(Group::value),
-          .eta_Q = variance(Group::query),
-          .eta_K = variance(Group::key),
+          .eta_O = variance("head"),
+          .eta_V = variance("layer.0.value"),
+          .eta_Q = variance("layer.0.query"),
+          .eta_K = variance("layer.0.key"),
           .tau_0 = plan.model.attention_scale.value,
           .tau_1 = plan.model.logit_multiplier.value};
 }
