@@ -210,19 +210,20 @@ TEST_CASE("Records of other inputs are refused by the first that differs") {
              ContainsSubstring("(cannot be written)"));
 }
 
-TEST_CASE("Text that is not UTF-8 is refused before anything is written") {
+TEST_CASE("Names and inputs may be any bytes") {
   const test::TemporaryFolder folder;
   const std::string path = in(folder, "bytes");
-  CHECK_THAT(test::error_message([&] {
-               append_records(path, some(64, 1), {{"--text", "\xff"}});
-             }),
-             ContainsSubstring("--text = ?: expected text in UTF-8"));
+  const Inputs inputs{{"--text", "caf\xe9\n"}, {"--set", "caf\xc3\xa9"}};
   Recorder recorder({64, 3});
   const double value = 1;
-  recorder.record("\xff", &value, 1, 0);
-  CHECK_THAT(test::error_message([&] { append_records(path, recorder.records()); }),
-             ContainsSubstring("UTF-8"));
-  CHECK_FALSE(std::filesystem::exists(path));
+  recorder.record(std::string("\xff\0x", 3), &value, 1, 0);
+  append_records(path, recorder.records(), inputs);
+  const RecordFile file = read_records(path);
+  CHECK(file.records == recorder.records());
+  CHECK(file.inputs == inputs);
+  const std::string text = read_file(path, 1 << 20);
+  CHECK_THAT(text, ContainsSubstring("{\"bytes\":\"636166e90a\"}"));
+  CHECK_THAT(text, ContainsSubstring("\"caf\xc3\xa9\""));
 }
 
 TEST_CASE("What is not finite is kept as such") {
@@ -276,6 +277,9 @@ TEST_CASE("What an undamaged line says is checked") {
   CHECK_THAT(message("seed", -1), ContainsSubstring("line 1.seed = -1"));
   CHECK_THAT(message("inputs", "he"), ContainsSubstring("line 1.inputs = "));
   CHECK_THAT(message("inputs", {{"--rule"}}), ContainsSubstring("a name and a value"));
+  CHECK_THAT(message("name", {{"bytes", "0g"}}), ContainsSubstring("name.bytes = 0g"));
+  CHECK_THAT(message("name", {{"bytes", "0"}}),
+             ContainsSubstring("name.bytes = 0: expected pairs"));
   CHECK_THAT(message("records", {record, record}), ContainsSubstring("(given twice)"));
   CHECK_THAT(message("step", -1), ContainsSubstring("records[0].step = -1"));
   CHECK_THAT(message("signal", "light"), ContainsSubstring("records[0].signal = "));

@@ -40,7 +40,7 @@ inline nlohmann::ordered_json record_json(const Quantity& quantity, long step,
                                           const Moments& moments) {
   return {{"step", step},
           {"signal", word(signal_words, quantity.signal)},
-          {"name", quantity.name},
+          {"name", text_json(quantity.name)},
           {"sum_abs", moments.sum_abs},  // null if not finite
           {"sum_squares", moments.sum_squares},
           {"count", moments.count}};
@@ -138,7 +138,7 @@ class RecordReader {
         }
         return value.number();
       };
-      const Quantity quantity{item.at("signal").word(signal_words), item.at("name").string()};
+      const Quantity quantity{item.at("signal").word(signal_words), text_of(item.at("name"))};
       const long step = item.at("step").integer(0, std::numeric_limits<long>::max());
       if (records.has(quantity, step, run)) {
         throw InvalidInput(item.path(), "(given twice)", "one record of each quantity and step");
@@ -159,8 +159,8 @@ class RecordReader {
 /// Appends runs to a file, a line per run, in one write. Any process may append to a file at any
 /// time, and files put one after the other are one file. A run is on disk when this returns.
 /// Requires: all records of a run in one call. Ranks add their parts up before.
-/// Throws:   InvalidInput, and appends nothing, when not all can be written, when a name or an input
-///           is not UTF-8, and when the file has records of other inputs, naming the first.
+/// Throws:   InvalidInput, and appends nothing, when not all can be written, and when the file has
+///           records of other inputs, naming the first.
 inline void append_records(const std::string& path, const Records& records,
                            const Inputs& inputs = {}) {
   const std::string text = detail::record_lines(records, inputs);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -38,20 +39,46 @@ inline std::string sum_of(std::string_view body) {
 }  // namespace detail
 
 /// A JSON object as a line whose last member is the fingerprint of the bytes before that member.
+/// Requires: texts in UTF-8, as text_json() has them.
 /// Accuracy: any change of one byte shows, the newline included; of other changes, all but one in
 ///           2^64.
-/// Throws:   InvalidInput for a text that is not UTF-8.
 inline std::string checked_line(const nlohmann::ordered_json& object) {
-  std::string line;
-  try {
-    line = object.dump();
-  } catch (const nlohmann::json::type_error&) {
-    throw InvalidInput(
-        "text", printable(object.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)),
-        "UTF-8");
-  }
+  std::string line = object.dump();
   line.pop_back();
   return line + detail::sum_of(line) + '\n';
+}
+
+/// Any text as JSON: a string where it is UTF-8, or else {"bytes":"ff00"}, in hexadecimal.
+inline nlohmann::ordered_json text_json(const std::string& text) {
+  nlohmann::ordered_json json = text;
+  try {
+    static_cast<void>(json.dump());
+    return json;
+  } catch (const nlohmann::json::type_error&) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::string bytes;
+    for (const char c : text) {
+      bytes += digits[static_cast<unsigned char>(c) >> 4U];
+      bytes += digits[static_cast<unsigned char>(c) & 15U];
+    }
+    return {{"bytes", bytes}};
+  }
+}
+
+/// Throws:   InvalidInput for what text_json() does not write.
+inline std::string text_of(const JsonReader& json) {
+  if (!json.has("bytes")) return json.string();
+  const std::string bytes = json.at("bytes").string();
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); i += 2) {
+    unsigned char c = 0;
+    const char* begin = bytes.data() + i;
+    if (i + 2 > bytes.size() || std::from_chars(begin, begin + 2, c, 16).ptr != begin + 2) {
+      throw InvalidInput(json.path() + ".bytes", printable(bytes), "pairs of hexadecimal digits");
+    }
+    text += static_cast<char>(c);
+  }
+  return text;
 }
 
 /// An undamaged line.
@@ -91,25 +118,20 @@ inline CheckedLines checked_lines(std::string_view text) {
 /// A sentence for the user about damaged lines; empty where there are none.
 inline std::string damage_text(const std::string& path, const std::vector<std::size_t>& damaged) {
   if (damaged.empty()) return {};
+  constexpr std::size_t most = 20;
   std::string text = path + ": left out damaged line" + (damaged.size() > 1 ? "s" : "");
-  for (std::size_t i = 0; i < damaged.size(); ++i) {
+  for (std::size_t i = 0; i < std::min(damaged.size(), most); ++i) {
     text += (i == 0 ? " " : ", ") + std::to_string(damaged[i]);
   }
+  if (damaged.size() > most) text += " and " + std::to_string(damaged.size() - most) + " more";
   return text;
 }
 
 /// Inputs as lines have them: [["--rule","he"],["--steps","10"]].
-/// Throws:   InvalidInput naming an input that is not UTF-8.
 inline nlohmann::ordered_json inputs_json(const Inputs& inputs) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Setting& input : inputs) {
-    nlohmann::ordered_json pair = nlohmann::ordered_json::array({input.name, input.value});
-    try {
-      static_cast<void>(pair.dump());
-    } catch (const nlohmann::json::type_error&) {
-      throw InvalidInput(printable(input.name), printable(input.value), "text in UTF-8");
-    }
-    list.push_back(std::move(pair));
+    list.push_back(nlohmann::ordered_json::array({text_json(input.name), text_json(input.value)}));
   }
   return list;
 }
@@ -122,7 +144,7 @@ inline Inputs inputs_of(const JsonReader& list) {
     if (pair.size() != 2) {
       throw InvalidInput(item.path(), std::to_string(pair.size()) + " items", "a name and a value");
     }
-    inputs.push_back({pair[0].string(), pair[1].string()});
+    inputs.push_back({text_of(pair[0]), text_of(pair[1])});
   }
   return inputs;
 }

@@ -146,7 +146,7 @@ inline void require_same_run(const std::string& path, const CheckpointInfo& save
                              const CheckpointInfo& wanted) {
   require_same_inputs(wanted.inputs, saved.inputs, "checkpoint " + path);
   if (saved.plan != wanted.plan) {
-    throw InvalidInput("plan", wanted.plan, saved.plan + ", as in checkpoint " + path,
+    throw InvalidInput("plan", wanted.plan, printable(saved.plan) + ", as in checkpoint " + path,
                        "another rule, parameter of a rule, shape or base");
   }
 }
@@ -156,7 +156,7 @@ template <class Scalar>
 void require_same_tensors(const std::string& path, const CheckpointContent<Scalar>& content,
                           const Parameters<Scalar>& parameters) {
   const auto shown = [](const std::string& name, std::int64_t rows, std::int64_t columns) {
-    return name + " of " + std::to_string(rows) + " x " + std::to_string(columns);
+    return printable(name) + " of " + std::to_string(rows) + " x " + std::to_string(columns);
   };
   const std::size_t count = content.tensors.size();
   for (std::size_t i = 0; i < count || i < parameters.size(); ++i) {
