@@ -282,7 +282,8 @@ Plan plan_of(const Case& test) {
   return plan;
 }
 
-/// Moves gains, biases and rescalers away from where they start, so that none acts as 1 or 0.
+/// Moves gains, biases and rescalers away from where they start, so that none acts as 1 or 0, and
+/// makes every other step negative.
 template <class Scalar>
 void shake(scalewise::nn::Parameters<Scalar>& parameters) {
   for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -294,6 +295,7 @@ void shake(scalewise::nn::Parameters<Scalar>& parameters) {
       Scalar& x = value.data()[k];
       const double z = stream.normal();
       x = static_cast<Scalar>(zero ? 0.1 * z : static_cast<double>(x) * (1 + 0.2 * z));
+      if (parameters.name(i).ends_with("_step") && k % 2 == 1) x = -std::abs(x);
     }
   }
 }

@@ -126,7 +126,7 @@ class Model:
 
     def residual(self, x, block, name, weights):
         if self.normalized:
-            return unit(x + self.vector(name + "_step") * (unit(block(x)) - x))
+            return unit(x + self.vector(name + "_step").abs() * (unit(block(x)) - x))
         skip, branch = weights
         gain = self.vector(name + "_gain")
         gain = 1 if gain is None else gain

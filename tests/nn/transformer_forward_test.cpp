@@ -202,7 +202,7 @@ class Reference {
   Matrix<double> stream_behind(const Matrix<double>& x, Stack which, int layer,
                                const std::string& name, const Inner& inner) {
     if (has(name + "_step")) {
-      const Matrix<double> step = acting(name + "_step");
+      const Matrix<double> step = acting(name + "_step").cwiseAbs();  // some are negative
       const Matrix<double> y = inner(x).rowwise().normalized();
       return (x + (y - x) * step.row(0).asDiagonal()).rowwise().normalized();
     }

@@ -146,6 +146,33 @@ TEST_CASE("Gradients are right for the normalized transformer") {
   check(scrambled(plan), {.activation = Activation::gelu, .causal = false});
 }
 
+TEST_CASE("Steps of the normalized transformer act by their absolute value") {
+  Shape s = token_shape();
+  s.kv_heads = 4;
+  const Plan plan = make_plan("nu-gpt", adamw, s, base_of(s));
+  Transformer<double> model(plan, {.activation = Activation::silu, .rotary = true});
+  prepare(model, plan);
+  const Batch<double> batch = random_batch(plan.shape, 3, 5, 7);
+  const double loss = model.loss_and_gradient(batch);
+  for (const char* name : {"layer.0.attention_step", "layer.1.mlp_step"}) {
+    INFO(name);
+    const auto at = static_cast<std::size_t>(model.parameters().find(name));
+    const Matrix<double> step = model.parameters().value(at);
+    const Matrix<double> gradient = model.parameters().gradient(at);
+    CHECK(step.minCoeff() < 0);  // both signs are met
+    CHECK(step.maxCoeff() > 0);
+    model.parameters().value(at) = -step;
+    CHECK(model.loss_and_gradient(batch) == loss);
+    CHECK(model.parameters().gradient(at) == -gradient);
+
+    model.parameters().value(at)(0, 3) = 0;  // the kink: PyTorch's abs has the slope 0 there
+    model.loss_and_gradient(batch);
+    CHECK(model.parameters().gradient(at)(0, 3) == 0);
+    model.parameters().value(at) = step;
+    model.loss_and_gradient(batch);
+  }
+}
+
 TEST_CASE("Gradients are right for a pre-norm encoder-decoder") {
   Shape s = token_shape();
   s.encoder_depth = 2;

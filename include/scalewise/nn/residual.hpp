@@ -11,9 +11,12 @@ namespace scalewise::nn {
 /// A residual connection around a block f, in one of three forms.
 /// Equation: pre:  y = skip x + branch g * f(norm x)
 ///           post: y = norm(skip x + branch g * f(x))
-///           normalized: y = unit(x + a * (unit(f(x)) - x)), a the step times its multiplier
-/// Source:   normalized: Loshchilov et al. 2025 (arXiv:2410.01131v2), eqs. (10), (11).
+///           normalized: y = unit(x + |a| * (unit(f(x)) - x)), a the step times its multiplier
+/// Source:   normalized: Loshchilov et al. 2025 (arXiv:2410.01131v2), eqs. (10), (11); steps are
+///           nonnegative: Shigida, Hanin, Gromov 2026 (arXiv:2604.27077v2), section 2, by the
+///           absolute value as in nGPT's released code.
 /// Shapes:   x, y (N, C); g (1, C), (1, 1) or absent; a (1, C)
+/// The gradient of |a| is sign(a), and 0 at a = 0, as PyTorch has it.
 /// Dropout falls on f(x), before the gain. Observers see `input` and `output` of f, the output
 /// after dropout, and the `stream` y.
 template <class Scalar>
@@ -31,6 +34,7 @@ struct ResidualBlock {
       output;          // (N, C) of f where the backward pass reads it; of unit length if normalized
   Buffer<Scalar> sum;  // (N, C) before the norm of post, after that of normalized
   Buffer<Scalar> inverse_output, inverse_sum;
+  Buffer<Scalar> size;  // (1, C) of the steps, |a|
 
   bool normalized() const { return step.present(); }
 
@@ -138,10 +142,11 @@ struct ResidualBlock {
     unit_forward(output.read(), output.view(), inverse_output.shape(x.rows(), 1));
     const ConstView<Scalar> f = output.read();
     View<Scalar> s = sum.shape(x.rows(), x.cols());
-    const auto a = step.multiplier * step.value().row(0).array();
+    View<Scalar> a = size.shape(1, x.cols());
+    a = (step.multiplier * step.value()).cwiseAbs();
     parallel_tiles(x.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
       for (Eigen::Index i = begin; i < begin + rows; ++i) {
-        s.row(i).array() = x.row(i).array() + (f.row(i) - x.row(i)).array() * a;
+        s.row(i).array() = x.row(i).array() + (f.row(i) - x.row(i)).array() * a.row(0).array();
       }
     });
     unit_forward(sum.read(), s, inverse_sum.shape(x.rows(), 1));
@@ -154,10 +159,12 @@ struct ResidualBlock {
     unit_backward(dy, sum.read(), inverse_sum.read(), dx);
     const ConstView<Scalar> dsum = nn::read(dx);
     const ConstView<Scalar> f = output.read();
-    step.gradient().setZero();
-    sum_products(step.multiplier, dsum, f, step.gradient());
-    sum_products(-step.multiplier, dsum, x, step.gradient());
-    scale_columns(step.multiplier, dsum, step.value(), doutput);
+    View<Scalar> da = step.gradient();
+    da.setZero();
+    sum_products(step.multiplier, dsum, f, da);
+    sum_products(-step.multiplier, dsum, x, da);
+    da.array() *= (step.multiplier * step.value()).array().sign();
+    scale_columns(Scalar(1), dsum, size.read(), doutput);
     parallel_tiles(dx.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
       dx.middleRows(begin, rows) -= doutput.middleRows(begin, rows);
     });

@@ -7,7 +7,7 @@
 namespace scalewise {
 
 /// One column of the normalized-transformer tables: what differs between nGPT and its extensions.
-/// Equation: h <- Norm(h + (init/scale) a * (Norm(f(h)) - h)), a the stored vector, a = scale at
+/// Equation: h <- Norm(h + (init/scale) |a| * (Norm(f(h)) - h)), a the stored vector, a = scale at
 ///           first; logits (init/scale) s_z * (W h)
 /// Source:   Shigida, Hanin, Gromov 2026 (arXiv:2604.27077v2), section 2, Tables 1 and 2.
 struct NormalizedColumn {
