@@ -193,6 +193,8 @@ TEST_CASE("presets have the published number of parameters", "[presets]") {
   CHECK(parameter_count("t5-large") == 737668096);
   CHECK(parameter_count("t5-11b") == 11307321344);
   CHECK(parameter_count("t5-1.1-xxl") == 11135332352);
+  // The norms of queries and keys of 32 layers, and 74 rows of padding in both embeddings.
+  CHECK(parameter_count("olmo-2-7b") == 7298617344 - 2L * 32 * 4096 - 2L * 74 * 4096);
 
   SECTION("BERT, without the dense layer and norm before its head") {
     const auto transform = [](long d) { return d * d + d + 2 * d; };
