@@ -194,8 +194,7 @@ TEST_CASE("CompleteP and Depth-muP numbers") {
   check(plan, "position_embedding", {.variance = 1, .epsilon = 1 / N});
   check(plan, "head", {.variance = 1, .multiplier = 1 / N, .epsilon = 1 / N});
   check(plan, "layer.0.attention_norm_gain", {.rate = rate, .decay = 0, .epsilon = epsilon});
-  check(plan, "layer.0.mlp_up_bias",
-        {.rate = rate, .decay = 0, .epsilon = std::pow(L, -alpha) / std::sqrt(F * N)});
+  check(plan, "layer.0.mlp_up_bias", {.rate = rate, .decay = 0, .epsilon = epsilon});
   check(plan, "final_norm_gain", {.decay = 0, .epsilon = 1 / N});
   REQUIRE(plan.model.residuals.size() == 5);
   for (const Residual& residual : plan.model.residuals) {

@@ -70,7 +70,7 @@ constexpr bool table(const auto& p, Exponent alpha) {
          vector(in(Group::norm_gain), 1, block_rate, block_epsilon) &&
          vector(in(Group::norm_bias), 0, block_rate, block_epsilon) &&
          vector(in(Group::hidden_bias), 0, block_rate, block_epsilon) &&
-         vector(bound(p.rule(Group::hidden_bias), n, F), 0, block_rate, up_epsilon) &&
+         vector(bound(p.rule(Group::hidden_bias), n, F), 0, block_rate, block_epsilon) &&
          vector(in(Group::final_norm_gain), 1, 1, 1 / m_N) &&
          vector(in(Group::final_norm_bias), 0, 1, 1 / m_N) &&
          row(bound(p.rule(Group::head), n, n_out), 1, 1 / m_N, 1, 1, 1 / m_N);

@@ -14,7 +14,8 @@ namespace scalewise {
 /// Units:    init_variance is a factor on the base model's variance; decay is in the coupled form.
 /// Differs:  the table's m_N of hidden matrices is the fan-in ratio of each matrix; that of their
 ///           epsilon is √(m_fo·m_N), m_fo the fan-out ratio, the same where all widths grow alike:
-///           gradients are as large as that (derived, see MaximalUpdate). Epsilon outside
+///           gradients are as large as that (derived, see MaximalUpdate). Biases keep the table's
+///           row, although their gradients follow the fan-out as well. Epsilon outside
 ///           the blocks is 1/m_N, from the gradient's size (the table covers the blocks). The
 ///           attention scale is √C0/C, 1/√C at the base; the paper's runs divide by n, which is
 ///           the same thing up to a constant for a fixed number of heads. A tied head keeps the
@@ -34,13 +35,14 @@ struct CompleteP {
     using enum Role;
     constexpr Scaling m = m_fi;
     const Scaling depth = pow(m_L, exponent(alpha) - 1);
-    const Scaling eps = 1 / (sqrt(m_fo * m_N) * pow(m_L, exponent(alpha)));
+    const Scaling eps = 1 / (m_N * pow(m_L, exponent(alpha)));
+    const Scaling matrix_eps = eps * sqrt(m_N / m_fo);
     const auto vector = [&](const Rule& row) { return vector_rule(group, row); };
     // clang-format off
     switch (role_of(group)) {
       case input:        return {.init_variance = 1, .adamw_rate = 1, .weight_decay = 1, .epsilon = 1 / m_N,
                                  .source = "Table 1, embedding"};
-      case hidden:       return {.init_variance = 1 / m, .adamw_rate = depth / m, .weight_decay = m, .epsilon = eps,
+      case hidden:       return {.init_variance = 1 / m, .adamw_rate = depth / m, .weight_decay = m, .epsilon = matrix_eps,
                                  .source = "Table 1, hidden weights"};
       case block_vector: return vector({.adamw_rate = depth, .weight_decay = 0, .epsilon = eps,
                                  .source = "Table 1, pre-LN and hidden biases"});
