@@ -58,3 +58,27 @@ TEST_CASE("Parameters are counted up to 2^63 and refused from there on") {
   CHECK_THAT(error_message([&] { count(untied); }),
              Catch::Matchers::ContainsSubstring("parameter count"));
 }
+
+TEST_CASE("Steps of training may be more than 2^30, sizes may not") {
+  Shape s = huge(1);
+  s.iterations = 1L << 40;
+  CHECK(resolved(s).iterations == 1L << 40);
+  s.vocab += 1;
+  CHECK_THAT(error_message([&] { resolved(s); }),
+             Catch::Matchers::ContainsSubstring("vocab = 1073741825: expected at most 2^30"));
+}
+
+TEST_CASE("Heads are a multiple of the heads of keys and values") {
+  Shape s = huge(1);
+  s.heads = 6;
+  s.head_dim = 1;
+  for (const long kv_heads : {1L, 2L, 3L, 6L}) {
+    s.kv_heads = kv_heads;
+    CHECK(resolved(s).kv_heads == kv_heads);
+  }
+  for (const long kv_heads : {4L, 5L, 12L}) {
+    s.kv_heads = kv_heads;
+    CHECK_THAT(error_message([&] { resolved(s); }),
+               Catch::Matchers::ContainsSubstring("a divisor of heads = 6"));
+  }
+}

@@ -3,11 +3,14 @@
 
 #include "scalewise/core/print.hpp"
 
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
 #include <string>
+#include <string_view>
 
+#include "scalewise/core/nearest.hpp"
 #include "support/catch.hpp"
 
 using namespace scalewise;
@@ -91,4 +94,18 @@ TEST_CASE("Decimals of up to 14 digits read back", "[print]") {
     const double x = std::strtod(typed.c_str(), nullptr);  // up to 14 digits
     REQUIRE(std::strtod(number_text(x).c_str(), nullptr) == x);
   }
+}
+
+TEST_CASE("The nearest word is that of the fewest edits, or what a word begins") {
+  const std::array<std::string_view, 4> words{"coupled", "independent", "l2", "xavier"};
+  CHECK(did_you_mean("copled", words) == "did you mean coupled?");     // one letter is missing
+  CHECK(did_you_mean("xaviar", words) == "did you mean xavier?");      // another
+  CHECK(did_you_mean("lr2", words) == "did you mean l2?");             // one too many
+  CHECK(did_you_mean("indep", words) == "did you mean independent?");  // 6 edits, but its beginning
+  // kitten and sitting are three edits apart: two letters changed and one added.
+  CHECK(did_you_mean("kitten", std::array<std::string_view, 2>{"fitter-on", "sitting"}) ==
+        "did you mean sitting?");
+  CHECK(did_you_mean("kitten", std::array<std::string_view, 2>{"sitting", "mitt"}) ==
+        "did you mean sitting?");
+  CHECK(did_you_mean("x", std::array<std::string_view, 0>{}).empty());
 }

@@ -6,6 +6,7 @@
 #include "scalewise/core/tensor.hpp"
 
 #include <string>
+#include <utility>
 
 #include "scalewise/core/print.hpp"
 #include "support/catch.hpp"
@@ -68,4 +69,28 @@ TEST_CASE("The scale of queries and keys goes out to all heads") {
   CHECK(to_text(wide.fan_in) == "1");
   CHECK(to_text(wide.fan_out) == "HC");
   CHECK(wide.rows == 54);
+}
+
+TEST_CASE("Fans are named by heads where they do not fill the width in either shape") {
+  const auto fan_out = [](const Shape& shape, const Shape& base, const std::string& name) {
+    for (const Tensor& tensor : tensors(resolved(shape), resolved(base))) {
+      if (tensor.name == name) return to_text(tensor.fan_out);
+    }
+    return std::string("no tensor ") + name;
+  };
+  const Shape filling = tokens();
+  Shape wide = tokens();
+  wide.head_dim = 9;  // 54 features of the heads, of a width of 24
+  Shape grouped = tokens();
+  grouped.kv_heads = 2;
+  CHECK(fan_out(filling, filling, "layer.1.query") == "n");
+  CHECK(fan_out(filling, filling, "layer.1.key") == "n");
+  for (const auto& [shape, base] : {std::pair{wide, filling}, {filling, wide}}) {
+    CHECK(fan_out(shape, base, "layer.1.query") == "HC");
+    CHECK(fan_out(shape, base, "layer.1.value") == "HC");
+  }
+  for (const auto& [shape, base] : {std::pair{grouped, filling}, {filling, grouped}}) {
+    CHECK(fan_out(shape, base, "layer.1.query") == "n");
+    CHECK(fan_out(shape, base, "layer.1.key") == "KC");
+  }
 }
