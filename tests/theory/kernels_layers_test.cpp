@@ -9,6 +9,7 @@
 #include <numbers>
 
 #include "instances/kernels.hpp"
+#include "scalewise/theory/kernels/shallow_kernel.hpp"
 #include "scalewise/theory/kernels/stacked_kernel.hpp"
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
@@ -19,6 +20,7 @@ using namespace scalewise::kernels;
 using namespace scalewise::test;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::WithinAbs;
+using Catch::Matchers::WithinRel;
 
 namespace {
 
@@ -287,4 +289,25 @@ TEST_CASE("bad kernels are refused") {
     CHECK_THAT(error_message([] { dual(Function::relu, 1, 1, 2); }),
                ContainsSubstring("covariance"));
   }
+}
+
+TEST_CASE("where a shallow encoder attends evenly, its kernels have a closed form") {
+  // Scores of zero: all tokens read the mean x̄, and B is the tokens' covariance. For one input
+  // E[ReLU' (Bw)·(Bw)] = η_V tr(B²)/2, so that query = τ₁² d_m η_O τ₀² d_m η_K η_V tr(B²)/2 |x̄|².
+  // Tokens (2, 0, 1) and (0, 0, -1): x̄ = (1, 0, 0), B = c cᵀ of c = (1, 0, 1), tr(B²) = 4.
+  const ShallowScales s{.width = 8,
+                        .eta_O = 0.7,
+                        .eta_V = 0.9,
+                        .eta_Q = 1.3,
+                        .eta_K = 0.6,
+                        .tau_0 = 0.5,
+                        .tau_1 = 0.4};
+  std::vector<Eigen::MatrixXd> input(1, Eigen::MatrixXd(2, 3));
+  input[0] << 2, 0, 1, 0, 0, -1;
+  const ShallowKernel k = shallow_kernel(input, s, Eigen::MatrixXd::Zero(3, 3));
+  const double both = 0.4 * 0.4 * 8 * 0.7 * 0.5 * 0.5 * 8 * 0.9 * 4 / 2;
+  CHECK_THAT(k.query(0, 0), WithinRel(both * 0.6, 1e-13));
+  CHECK_THAT(k.key(0, 0), WithinRel(both * 1.3, 1e-13));
+  CHECK_THAT(k.output(0, 0), WithinRel(0.4 * 0.4 * 8 * 0.9 / 2, 1e-13));
+  CHECK_THAT(k.value(0, 0), WithinRel(0.4 * 0.4 * 8 * 0.7 / 2, 1e-13));
 }
