@@ -57,6 +57,20 @@ TEST_CASE("A relative position table maps a one-hot distance to a number per hea
   CHECK(table.columns == 6);
 }
 
+TEST_CASE("Matrices of the MLP go from the width to the hidden one and back") {
+  Shape shape = tokens();
+  shape.gated_mlp = true;
+  shape.d_ff = 31;
+  for (const std::string name : {"mlp_up", "mlp_gate", "mlp_down"}) {
+    const Tensor matrix = find(shape, "layer.1." + name);
+    const bool back = name == "mlp_down";
+    CHECK(to_text(matrix.fan_in) == (back ? "F" : "n"));
+    CHECK(to_text(matrix.fan_out) == (back ? "n" : "F"));
+    CHECK(matrix.rows == (back ? 31 : 24));
+    CHECK(matrix.columns == (back ? 24 : 31));
+  }
+}
+
 TEST_CASE("The scale of queries and keys goes out to all heads") {
   Shape shape = tokens();
   shape.blocks = Blocks::normalized;

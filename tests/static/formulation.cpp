@@ -69,4 +69,12 @@ static_assert(reformulate(coupled, symbols::n, adamw).weight_decay == Decay(symb
 static_assert(reformulate(coupled, symbols::n, sgd).weight_decay == Decay(symbols::n * symbols::n));
 static_assert(shrink_per_step(reformulate(coupled, symbols::n, sgd), sgd) == Scaling(1));
 
+// Independent decay is what shrinks by itself, coupled decay times the rate.
+constexpr Rule decaying(DecayForm form) {
+  return {.init_variance = 1, .adamw_rate = 1 / symbols::n, .weight_decay = 3, .decay_form = form};
+}
+static_assert(shrink_per_step(decaying(DecayForm::coupled), adamw) == 3 / symbols::n);
+static_assert(shrink_per_step(decaying(DecayForm::independent), adamw) == Scaling(3));
+static_assert(!equivalent(decaying(DecayForm::coupled), decaying(DecayForm::independent), adamw));
+
 }  // namespace
