@@ -8,13 +8,13 @@
 
 #include <cmath>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "check/alignment_probe.hpp"
 #include "check/program.hpp"
-#include "train/progress.hpp"
 
 namespace {
 
@@ -26,9 +26,9 @@ constexpr std::pair<const char*, Exponent> exponents[] = {{"alpha", &check::Alig
                                                           {"omega", &check::Alignment::omega},
                                                           {"nu", &check::Alignment::nu}};
 
-/// Trains one network. Calls step(loss) after every step.
-template <class Step>
-check::Alignments train(const Experiment& e, const train::Settings& settings, const Step& step) {
+/// Trains one network.
+check::Alignments train(const Experiment& e, const train::Settings& settings,
+                        frame::Progress& progress) {
   Network network(settings);
   const AlignmentProbe probe(network);
   check::Alignments alignments(network.loss());
@@ -37,7 +37,7 @@ check::Alignments train(const Experiment& e, const train::Settings& settings, co
     const double loss = network.loss();
     alignments.begin_step(loss);
     probe.measure(network, alignments);
-    step(loss);
+    progress.done(1, loss_text(loss));
   }
   return alignments;
 }
@@ -131,20 +131,17 @@ bool add_losses(const Row& begin, const Runs& runs, Sections& sections) {
 }
 
 Report run(const Experiment& e) {
-  const long steps = e.model.steps;
-  train::Progress progress(0, e.seeds * static_cast<long>(e.sizes.size()) * steps, e.model.quiet);
+  const long all = e.seeds * static_cast<long>(e.sizes.size());
   std::map<long, Runs> runs;
-  long done = 0;
-  for (long seed = 1; seed <= e.seeds; ++seed) {
-    for (const long size : e.sizes) {
-      runs[size].push_back(
-          train(e, settings_at(e, size, seed), [&](double loss) { progress.step(++done, loss); }));
-    }
+  long finished = 0;
+  {
+    frame::Progress progress("steps", all * e.model.steps);
+    finished = for_each_run(e.sizes, e.seeds, [&](long size, long seed) {
+      runs[size].push_back(train(e, settings_at(e, size, seed), progress));
+    });
   }
-  progress.clear();
 
   Report report;
-  report.program = "alignment";
   report.reason = "all losses are finite; what exponents should be is not judged";
   Sections sections;
   for (const auto& [size, of_size] : runs) {
@@ -156,6 +153,7 @@ Report run(const Experiment& e) {
     report.verdict = check::Verdict::fail;
     report.reason = "a loss is not finite";
   }
+  if (finished < all) stopped_early(report, finished, all);
   report.sections = {sections.averages, sections.steps, sections.losses};
   const long largest = e.sizes.back();
   report.figure.title = e.model.rule + ", " + e.axis + " " + std::to_string(largest);
@@ -167,13 +165,15 @@ Report run(const Experiment& e) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  Experiment defaults;
-  defaults.model.rule = "maximal-update";
-  defaults.sizes = {64, 128, 256};
-  defaults.seeds = 3;
-  defaults.model.steps = 20;
-  return run_program(argc, argv, "alignment",
-                     "Alignment exponents alpha, omega and nu of every kind of matrix in training.",
-                     defaults, {}, run);
+scalewise::frame::Program scalewise::frame::program() {
+  const auto e = std::make_shared<Experiment>();
+  e->model.rule = "maximal-update";
+  e->sizes = {64, 128, 256};
+  e->seeds = 3;
+  e->model.steps = 20;
+  Program program{"alignment",
+                  "Alignment exponents alpha, omega and nu of every kind of matrix in training."};
+  add_options(*program.options, *e);
+  experiment_program(program, e, [e] { return ::run(*e); });
+  return program;
 }

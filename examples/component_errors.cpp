@@ -6,26 +6,24 @@
 //
 //   component_errors --points 100 --seed 1
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <functional>
-#include <iostream>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "check/experiment.hpp"
 #include "check/report.hpp"
 #include "component/points.hpp"
+#include "frame/progress.hpp"
+#include "frame/signals.hpp"
+#include "scalewise/nn/blas.hpp"
 #include "scalewise/nn/parallel.hpp"
 #include "scalewise/nn/random.hpp"
-#include "train/progress.hpp"
-#include "train/threads.hpp"
 
 namespace {
 
@@ -125,20 +123,14 @@ std::string three(const std::array<double, 3>& p) {
   return text;
 }
 
-struct Options {
+struct Settings {
   long points = 100;
   std::uint64_t seed = 1;
-  int threads = 0;
-  std::string format = "table";
-  bool quiet = false;
 };
 
-Report run(const Options& o) {
-  if (o.points < 1) throw InvalidInput("--points", std::to_string(o.points), "a positive number");
-  if (o.format != "table" && o.format != "json") {
-    throw InvalidInput("--format", printable(o.format), "table or json");
-  }
-  train::use_threads(o.threads);
+long points_of(const Component& c, long points) { return c.costly ? (points + 2) / 3 : points; }
+
+Report run(const Settings& s) {
   nn::keep_to_one_thread();
   Section text{"text", "Errors in percent, of 50, 90 and 99 % of the points", {}};
   text.in_file = false;
@@ -158,15 +150,22 @@ Report run(const Options& o) {
     }
     text.rows.push_back(row);
   };
-  train::Progress progress(0, 1, o.quiet);
-  for (const Component& c : components()) {
-    progress.say(c.name);
-    const long points = c.costly ? (o.points + 2) / 3 : o.points;
+  const std::vector<Component> all = components();
+  long count = 0;
+  for (const Component& c : all) count += points_of(c, s.points);
+  frame::Progress progress("points", count);
+  std::size_t finished = 0;
+  for (const Component& c : all) {
+    const long points = points_of(c, s.points);
     std::vector<std::vector<Errors>> found(static_cast<std::size_t>(points));
     nn::parallel_for(points, [&](Eigen::Index i) {
-      Stream stream(o.seed, c.name, std::to_string(i));
+      if (frame::stop_requested() != 0) return;
+      Stream stream(s.seed, c.name, std::to_string(i));
       found[static_cast<std::size_t>(i)] = c.point(stream);
+      progress.done(1, c.name);
     });
+    if (frame::stop_requested() != 0) break;
+    ++finished;
     for (std::size_t reading = 0; reading < c.readings.size(); ++reading) {
       std::vector<Errors> list;
       for (const std::vector<Errors>& point : found) list.push_back(point[reading]);
@@ -175,33 +174,24 @@ Report run(const Options& o) {
     if (c.published != nullptr) add(c.name, "Table 21", *c.published);
   }
   Report report;
-  report.program = "component_errors";
-  report.settings = {{"points", o.points}, {"seed", static_cast<long>(o.seed)}};
   report.sections = {text, numbers};
   report.reason = "errors are listed, not judged";
+  if (finished == 0) throw frame::Interrupted{};
+  if (finished < all.size()) {
+    stopped_early(report, static_cast<long>(finished), static_cast<long>(all.size()), "components");
+  }
   return report;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  Options o;
-  CLI::App app{"Errors of the moments of components against simulation.", "component_errors"};
-  const auto option = [&](const char* name, auto& value, const char* help) {
-    app.add_option(name, value, help)->capture_default_str()->take_last();
-  };
-  option("--points", o.points, "random parameters per component; a third of them for attention");
-  option("--seed", o.seed, "of parameters and draws");
-  option("--threads", o.threads, "0: all cores; results do not depend on it");
-  option("--format", o.format, "table or json");
-  app.add_flag("--quiet", o.quiet, "no progress");
-  try {
-    app.parse(argc, argv);
-    return publish(run(o), o.format, "");
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  } catch (const std::exception& error) {
-    std::cerr << "component_errors: " << error.what() << '\n';
-    return 2;
-  }
+scalewise::frame::Program scalewise::frame::program() {
+  const auto s = std::make_shared<::Settings>();
+  Program program{"component_errors", "Errors of the moments of components against simulation."};
+  program.options
+      ->add("--points", s->points, "random parameters per component; a third of them for attention")
+      .from(1);
+  program.options->add("--seed", s->seed, "of parameters and draws");
+  make_report(program, [s] { return ::run(*s); });
+  return program;
 }

@@ -9,13 +9,11 @@
 
 #include "scalewise/check/coordinate_check.hpp"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <iostream>
+#include <memory>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,10 +21,11 @@
 #include "check/coordinate_output.hpp"
 #include "check/coordinate_run.hpp"
 #include "check/experiment.hpp"
-#include "check/run_progress.hpp"
+#include "frame/program.hpp"
+#include "frame/progress.hpp"
+#include "frame/signals.hpp"
 #include "scalewise/check/optimizer_check.hpp"
 #include "scalewise/check/record_file.hpp"
-#include "train/interrupt.hpp"
 #include "train/threads.hpp"
 
 namespace {
@@ -80,11 +79,33 @@ double usual_rate(const Experiment& e, const Plan& plan) {
   return e.model.optimizer == "sgd" ? 10 * rate : rate;
 }
 
-/// Trains every size from every seed, the largest first, whole runs on each core.
-check::Records run_all(const Arguments& a, const train::Data& data,
-                       const std::vector<check::Member>& family,
-                       const std::optional<check::Fault>& fault) {
+/// Trains every size from every seed, the largest first, whole runs on each core. Runs that the file
+/// of --record has are not repeated. Ends early when the program is asked to stop.
+check::RecordFile run_all(const Arguments& a, const train::Data& data,
+                          const std::vector<check::Member>& family,
+                          const std::optional<check::Fault>& fault, const Inputs& inputs) {
   const Experiment& e = a.e;
+  const auto wanted = [&](const check::Run& run) {
+    return run.seed <= static_cast<std::uint64_t>(e.seeds) &&
+           std::find(e.sizes.begin(), e.sizes.end(), run.size) != e.sizes.end();
+  };
+  check::RecordFile saved;
+  if (!a.record.empty()) saved = check::resume_records(a.record, inputs);
+  if (!saved.damage.empty()) std::cerr << saved.damage << '\n';
+  check::RecordFile all;
+  for (const check::Run& run : saved.runs) {
+    if (wanted(run)) all.runs.insert(run);
+  }
+  for (const auto& [quantity, steps] : saved.records.all()) {
+    for (const auto& [step, runs] : steps) {
+      for (const auto& [run, moments] : runs) {
+        if (wanted(run)) all.records.add(quantity, step, run, moments);
+      }
+    }
+  }
+  if (!all.runs.empty() && !frame::quiet()) {
+    std::cerr << "resumed with " << all.runs.size() << " finished runs\n";
+  }
   struct Task {
     long size;
     long seed;
@@ -95,6 +116,7 @@ check::Records run_all(const Arguments& a, const train::Data& data,
   double cost = 0;
   for (const check::Member& member : family) {
     for (long seed = 1; seed <= e.seeds; ++seed) {
+      if (all.runs.contains({member.size, static_cast<std::uint64_t>(seed)})) continue;
       const auto parameters = static_cast<double>(member.plan.parameter_count());
       tasks.push_back({member.size, seed, &member.plan, parameters});
       cost += parameters;
@@ -102,36 +124,67 @@ check::Records run_all(const Arguments& a, const train::Data& data,
   }
   std::stable_sort(tasks.begin(), tasks.end(),
                    [](const Task& x, const Task& y) { return x.cost > y.cost; });
-  RunProgress progress(static_cast<long>(tasks.size()), cost, e.model.quiet);
-  check::Records all;
+  frame::Progress progress("runs", static_cast<long>(tasks.size()), cost);
   std::mutex mutex;
   nn::parallel_for(static_cast<Eigen::Index>(tasks.size()), [&](Eigen::Index i) {
-    if (train::stop_request() != 0) return;
+    if (frame::stop_requested() != 0) return;
     const Task& task = tasks[static_cast<std::size_t>(i)];
     const double scale =
         fault ? check::scaled_gradient(*task.plan, family.front().plan, *fault) : 1;
     const check::Records records =
         record_run(settings_at(e, task.size, task.seed), data, *task.plan, task.size, scale);
-    progress.ended(task.cost);
+    progress.done(task.cost);
     const std::lock_guard lock(mutex);
-    all.merge(records);
-    if (!a.record.empty()) check::append_records(a.record, records);
+    all.records.merge(records);
+    all.runs.insert({task.size, static_cast<std::uint64_t>(task.seed)});
+    if (!a.record.empty()) check::append_records(a.record, records, inputs);
   });
   return all;
 }
 
-int run(Arguments a) {
+/// Of --judge or of training. `family`: the sizes that are there when training was stopped.
+check::Records records_of(const Arguments& a, const Experiment& trained, const train::Data& data,
+                          const std::vector<check::Member>& wrong,
+                          const std::optional<check::Fault>& fault, const frame::Options& options,
+                          std::vector<check::Member>& family, std::string& stopped) {
+  if (!a.judge.empty()) {
+    const check::RecordFile file = check::read_records(a.judge);
+    if (!file.damage.empty()) std::cerr << file.damage << '\n';
+    return file.records;
+  }
+  Arguments with = a;
+  with.e = trained;
+  Inputs inputs = options.inputs();
+  inputs.push_back(
+      {"smallest size", std::to_string(trained.sizes.front())});  // sets rate and fault
+  const check::RecordFile done = run_all(with, data, wrong, fault, inputs);
+  const std::size_t wanted = family.size() * static_cast<std::size_t>(trained.seeds);
+  if (done.runs.size() == wanted) return done.records;
+  stopped = "stopped after " + std::to_string(done.runs.size()) + " of " + std::to_string(wanted) +
+            " runs";
+  std::cerr << "coordinate_check: " << stopped << "; "
+            << (a.record.empty() ? "they are not saved; use --record FILE"
+                                 : "the same command goes on with those in " + a.record)
+            << '\n';
+  std::erase_if(family, [&](const check::Member& member) {
+    return std::none_of(done.runs.begin(), done.runs.end(),
+                        [&](const check::Run& run) { return run.size == member.size; });
+  });
+  if (family.size() < 2) throw frame::Interrupted{};
+  return done.records;
+}
+
+int run(Arguments a, const frame::Options& options) {
   Experiment& e = a.e;
   const bool usual = e.model.rate == 0;
   if (usual) e.model.rate = 1;
-  experiment::check(e);
   // A tied head reads its own rows, which blurs what is predicted of it; --set tied_head=true asks
   // for one nevertheless.
   e.model.set.insert(e.model.set.begin(), "tied_head=false");
   const std::optional<check::Fault> fault = fault_of(a.fault);
   train::use_threads(e.model.threads);
   const train::Data data = train::read_data(e.model);
-  const std::vector<check::Member> family = family_of(e, data);
+  std::vector<check::Member> family = family_of(e, data);
 
   Experiment trained = e;
   if (!a.trained_as.empty()) trained.model.rule = a.trained_as;
@@ -147,6 +200,8 @@ int run(Arguments a) {
   trained.model.rate = e.model.rate;
 
   Findings found;
+  if (fault) found.mistake = "with " + a.fault;
+  if (!a.trained_as.empty()) found.mistake = "trained as " + a.trained_as;
   for (std::size_t i = 0; i < family.size(); ++i) {
     if (!a.judge.empty() || !a.trained_as.empty()) break;
     const auto lines = check::check_optimizer(
@@ -156,71 +211,59 @@ int run(Arguments a) {
       found.optimizer.push_back(e.axis + " " + std::to_string(e.sizes[i]) + ": " + line);
     }
   }
-  check::Records records;
-  if (a.judge.empty()) {
-    Arguments with = a;
-    with.e = trained;
-    train::catch_interrupts();
-    records = run_all(with, data, wrong, fault);
-    if (const int signal = train::stop_request(); signal != 0) {
-      std::cerr << "coordinate_check: stopped; what ended is "
-                << (a.record.empty() ? "lost without --record FILE"
-                                     : "in " + a.record + ", to be judged with --judge")
-                << '\n';
-      return 128 + signal;
-    }
-  }
-  if (!a.judge.empty()) {
-    const check::RecordFile file = check::read_records(a.judge);
-    if (!file.damage.empty()) std::cerr << file.damage << '\n';
-    records = file.records;
-  }
-  found.records = check::pooled_layers(records);
+  std::string stopped;
+  found.records =
+      check::pooled_layers(records_of(a, trained, data, wrong, fault, options, family, stopped));
   found.report = check::coordinate_check(found.records, family,
                                          {.post_norm = e.model.placement == "post",
                                           .normalized_gradient = e.model.optimizer != "sgd"});
   if (!found.optimizer.empty()) found.report.verdict = check::Verdict::fail;
-  print(e, found);
-  if (!e.out.empty()) write(e, found);
+  if (!stopped.empty()) {
+    found.report.verdict = check::Verdict::inconclusive;
+    found.report.diagnosis = stopped;
+  }
+  print(e, found, options);
+  if (!e.out.empty()) write(e, found, options);
   return check::exit_code(found.report.verdict);
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  CLI::App app{"Does training follow the rule? Widths or depths, a few steps each, with a verdict.",
-               "coordinate_check"};
-  Arguments a;
-  a.e.model.rule = "maximal-update";
-  a.e.model.rate = 0;
-  a.e.model.steps = 10;
-  a.e.model.batch = 8;
-  a.e.model.seq = 64;
-  a.e.model.warmup = 0;
-  add_options(app, a.e);
-  app.get_option("--rate")->description(
-      "global learning rate, before the plan's factors (0: a step of Adam moves no matrix of "
-      "the smallest model by more than 3 %; ten times as much under SGD)");
-  app.add_option("--trained-as", a.trained_as, "train by another rule, to see the check fail")
-      ->group("Rule");
-  app.add_option("--fault", a.fault,
-                 "train with a mistake, to see the check fail: missing:INGREDIENT or "
-                 "twice:INGREDIENT")
-      ->group("Rule");
-  app.add_option("--record", a.record, "append what is recorded to this file (JSON lines)")
-      ->group("Output");
-  app.add_option("--judge", a.judge, "judge these files of records; train nothing")
-      ->group("Output");
-  try {
-    app.parse(argc, argv);
-    return run(a);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  } catch (const InvalidInput& error) {
-    std::cerr << "coordinate_check: " << error.what() << '\n';
-    return 2;
-  } catch (const std::bad_alloc&) {
-    std::cerr << "coordinate_check: not enough memory for a model of this size\n";
-    return 2;
-  }
+scalewise::frame::Program scalewise::frame::program() {
+  const auto a = std::make_shared<Arguments>();
+  Experiment& e = a->e;
+  e.model.rule = "maximal-update";
+  e.model.rate = 0;
+  e.model.steps = 10;
+  e.model.batch = 8;
+  e.model.seq = 64;
+  e.model.warmup = 0;
+  Program program{"coordinate_check",
+                  "Does training follow the rule? Widths or depths, a few steps each, with a "
+                  "verdict."};
+  Options& o = *program.options;
+  add_options(o, e);
+  o.at("--rate").from(0).help(
+      "global learning rate, before the plan's factors (0: a step of Adam moves no matrix of the "
+      "smallest model by more than 3 %; ten times as much under SGD)");
+  o.at("--sizes").of_runs();
+  o.at("--seeds").of_runs();
+  add_output_options(o, e);
+  o.add("--record", a->record, "append what is recorded to this file (JSON lines)").writes_file();
+  o.add("--judge", a->judge, "judge these files of records; train nothing").reads().repeated();
+  o.group("Mistakes, to see the check fail");
+  o.add("--trained-as", a->trained_as, "train by another rule");
+  o.add("--fault", a->fault, "train with missing:INGREDIENT or twice:INGREDIENT");
+  program.check = [a] {
+    if (a->e.base == 0) a->e.base = a->e.sizes.front();
+    const train::Settings model = a->e.model;
+    if (a->e.model.rate == 0) a->e.model.rate = 1;  // run() finds it
+    experiment::check(a->e);
+    a->e.model.rate = model.rate;
+    static_cast<void>(fault_of(a->fault));
+  };
+  program.run = [a, options = program.options](const std::vector<std::string>&) {
+    return ::run(*a, *options);
+  };
+  return program;
 }

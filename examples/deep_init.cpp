@@ -7,83 +7,68 @@
 //   deep_init --depth 192 --width 256 --dropout 0.1 --placement post --out results
 //   deep_init --rule xavier --depth 48 --measure
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
-#include <exception>
-#include <iostream>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "check/agreement.hpp"
 #include "check/depth_probe.hpp"
-#include "check/experiment.hpp"
+#include "check/loss_text.hpp"
 #include "check/report.hpp"
+#include "frame/progress.hpp"
 #include "instances/registry.hpp"
 #include "scalewise/theory/model.hpp"
 #include "scalewise/theory/warnings.hpp"
-#include "train/progress.hpp"
-#include "train/threads.hpp"
+#include "train/settings.hpp"
 
 namespace {
 
 using namespace scalewise;
 using namespace scalewise::experiment;
 
-struct Options {
-  Experiment shared;              // the model, --format and --out
-  double input_correlation = -1;  // of tokens, in front of dropout; -1: of the data
+struct Settings {
+  train::Settings model;
+  std::optional<double> input_correlation;  // of tokens, before dropout; none: of the data
   bool bidirectional = false;
   bool measure = false;
+  long seeds = 5;
 };
 
-void add_deep_options(CLI::App& app, Options& o) {
-  train::Settings& m = o.shared.model;
-  const auto option = [&](const char* name, auto& value, const char* help, const char* group) {
-    return app.add_option(name, value, help)->capture_default_str()->take_last()->group(group);
-  };
-  option("--rule", m.rule, "rule id, see plan --list-rules", "Model");
-  app.add_option("--set", m.set, "key=value: a field of the shape or a parameter of the rule")
-      ->group("Model");
-  option("--depth", m.depth, "layers", "Model");
-  option("--width", m.width, "features of a token", "Model");
-  option("--heads", m.heads, "attention heads", "Model");
-  option("--dropout", m.dropout, "of embeddings, attention and blocks", "Model");
-  option("--placement", m.placement, "of the norms: pre or post", "Model");
-  option("--activation", m.activation, "relu or gelu", "Model");
-  app.add_flag("--bidirectional", o.bidirectional, "tokens of a text see those behind them")
-      ->group("Model");
+void add_deep_options(frame::Options& o, Settings& s) {
+  train::Settings& m = s.model;
+  o.group("Model");
+  o.add("--rule", m.rule, "rule id, see plan --list-rules");
+  o.add("--set", m.set, "key=value: a field of the shape or a parameter of the rule").repeated();
+  o.add("--depth", m.depth, "layers").from(1);
+  o.add("--width", m.width, "features of a token").from(1);
+  o.add("--heads", m.heads, "attention heads").from(1);
+  o.add("--dropout", m.dropout, "of embeddings, attention and blocks").from(0).below(1);
+  o.add("--placement", m.placement, "of the norms").words({"pre", "post"});
+  o.add("--activation", m.activation, "").words({"relu", "gelu"});
+  o.add("--bidirectional", s.bidirectional, "no causal mask");
 
-  option("--text", m.text, "file whose next byte is learned", "Data");
-  option("--seq", m.seq, "bytes per sequence", "Data");
-  option("--digits", m.digits, "table of images instead of a text", "Data");
-  option("--patch", m.patch, "side of the squares that images are cut into", "Data");
-  option("--batch", m.batch, "sequences or images that statistics and --measure look at", "Data");
-  app.add_option("--input-correlation", o.input_correlation,
-                 "token correlation in front of dropout, instead of that of the data")
-      ->take_last()
-      ->group("Data");
+  o.group("Data");
+  o.add("--text", m.text, "file whose next byte is learned").reads();
+  o.add("--seq", m.seq, "bytes per sequence").from(1);
+  o.add("--digits", m.digits, "table of images instead of a text").reads().excludes("--text");
+  o.add("--patch", m.patch, "side of the squares that images are cut into").from(1);
+  o.add("--batch", m.batch, "sequences or images that statistics and --measure look at").from(1);
+  o.add("--input-correlation", s.input_correlation,
+        "token correlation before dropout, instead of that of the data")
+      .from(0)
+      .to(1);
 
-  app.add_flag("--measure", o.measure, "run untrained reference transformers beside it")
-      ->group("Measure");
-  option("--seeds", o.shared.seeds, "models that are measured", "Measure");
-  option("--threads", m.threads, "0: all cores; results do not depend on it", "Measure");
-
-  option("--format", o.shared.format, "table or json", "Output");
-  option("--out", o.shared.out, "folder for CSV, JSON and pictures", "Output");
-  app.add_flag("--quiet", m.quiet, "no progress")->group("Output");
+  o.group("Measure");
+  o.add("--measure", s.measure, "run untrained reference transformers too");
+  o.add("--seeds", s.seeds, "models that are measured").from(1).to(1000);
 }
 
-theory::Conditions conditions_of(const Options& o, long tokens) {
-  const train::Settings& m = o.shared.model;
+theory::Conditions conditions_of(const train::Settings& m, long tokens) {
   theory::Conditions c;
   c.placement = value_of(theory::placement_words, "--placement", m.placement);
-  if (c.placement == theory::Placement::none) {
-    throw InvalidInput("--placement", m.placement, "pre or post");
-  }
-  if (m.activation != "relu" && m.activation != "gelu") {
-    throw InvalidInput("--activation", printable(m.activation), "relu or gelu");
-  }
   c.activation = m.activation == "relu" ? theory::Activation::relu : theory::Activation::gelu;
   c.length = static_cast<double>(tokens);
   c.causal = m.causal && m.digits.empty();
@@ -286,57 +271,40 @@ void add_layers(Report& report, Section whole, std::size_t depth) {
 }
 
 /// The moments of the embedding, with --input-correlation its own.
-theory::Moments input_of(const Options& o, const Subject& subject, const theory::Conditions& c) {
+theory::Moments input_of(const Settings& s, const Subject& subject, const theory::Conditions& c) {
   const theory::Moments input = theory::embedding(subject.plan, c, subject.data);
   if (!(input.variance > 0)) {
     throw InvalidInput("embedding", "variance 0", "embeddings that differ");
   }
-  if (o.input_correlation < 0) return input;
-  return theory::correlated(input.variance, o.input_correlation * (1 - c.dropout));
+  if (!s.input_correlation) return input;
+  return theory::correlated(input.variance, *s.input_correlation * (1 - c.dropout));
 }
 
-Report run(Options o) {
-  train::Settings& m = o.shared.model;
-  m.causal = !o.bidirectional;
-  experiment::check(o.shared);
-  if (o.input_correlation > 1 || (o.input_correlation < 0 && o.input_correlation != -1)) {
-    throw InvalidInput("--input-correlation", train::text_of(o.input_correlation),
-                       "a correlation from 0 to 1");
-  }
-  train::use_threads(m.threads);
-  make_folder(o.shared.out);
+Report run(Settings s) {
+  train::Settings& m = s.model;
   Subject subject = subject_of(m);
-  const theory::Conditions c = conditions_of(o, subject.tokens);
-  inform_rule(m, input_of(o, subject, c).correlation() / (1 - c.dropout));
+  const theory::Conditions c = conditions_of(m, subject.tokens);
+  inform_rule(m, input_of(s, subject, c).correlation() / (1 - c.dropout));
   subject = subject_of(m);  // the rule knows its input now
-  const theory::Moments input = input_of(o, subject, c);
+  const theory::Moments input = input_of(s, subject, c);
   const theory::Layers layers = theory::plan_layers(subject.plan, c);
   Findings found;
   found.averages = theory::predict(subject.plan, c, subject.data, input);
-  if (o.measure) {
+  long measured = 0;
+  if (s.measure) {
     found.by_token = batch_profile(subject, c);
-    train::Progress progress(0, o.shared.seeds, m.quiet);
-    found.measured = measure_depth(m, o.shared.seeds,
-                                   [&](long seed, double loss) { progress.step(seed, loss); });
+    frame::Progress progress("models", s.seeds);
+    found.measured =
+        measure_depth(m, s.seeds, [&](double loss) { return progress.done(1, loss_text(loss)); });
+    measured = progress.count();
   }
 
   const std::size_t depth = found.averages.depth();
   Report report;
-  report.program = "deep_init";
-  report.settings = {{"rule", m.rule},
-                     {"depth", m.depth},
-                     {"width", m.width},
-                     {"heads", m.heads},
-                     {"tokens", subject.tokens},
-                     {"dropout", m.dropout},
-                     {"placement", m.placement},
-                     {"activation", m.activation},
-                     {"causal", c.causal ? "yes" : "no"},
-                     {"seeds", o.measure ? o.shared.seeds : 0L}};
   add_layers(report, variances_of(layers), depth);
   add_layers(report, profile_of(found), depth);
   report.sections.push_back(summary_of(found.averages, input));
-  if (o.measure) report.sections.push_back(agreement_of(found));
+  if (s.measure) report.sections.push_back(agreement_of(found));
   const Section warnings = warnings_of(layers, found.averages);
   report.sections.push_back(warnings);
   const bool serious = std::any_of(warnings.rows.begin(), warnings.rows.end(), [](const Row& row) {
@@ -345,6 +313,7 @@ Report run(Options o) {
   report.verdict = serious ? check::Verdict::fail : check::Verdict::pass;
   report.reason = serious ? "moments leave their bounds, see the warnings"
                           : "moments stay in bounds through " + std::to_string(depth) + " layers";
+  if (s.measure && measured < s.seeds) stopped_early(report, measured, s.seeds);
   report.figure =
       figure_of(m.rule + ", " + m.placement + "-norm, " + std::to_string(depth) + " layers", found);
   return report;
@@ -352,27 +321,23 @@ Report run(Options o) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  Options o;
-  o.shared.model.rule = "deep-scale-lm";
-  o.shared.model.depth = 192;
-  o.shared.model.width = 256;
-  o.shared.model.dropout = 0.1;
-  o.shared.model.activation = "relu";
-  o.shared.model.batch = 8;
-  o.shared.model.warmup = 0;
-  o.shared.axis = "depth";
-  o.shared.head_dim = 0;
-  CLI::App app{"Initial variances of a deep model, and its moments layer by layer.", "deep_init"};
-  add_deep_options(app, o);
-  try {
-    app.parse(argc, argv);
-    const Report report = run(o);
-    return publish(report, o.shared.format, o.shared.out);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  } catch (const std::exception& error) {
-    std::cerr << "deep_init: " << error.what() << '\n';
-    return 2;
-  }
+scalewise::frame::Program scalewise::frame::program() {
+  const auto s = std::make_shared<::Settings>();
+  s->model.rule = "deep-scale-lm";
+  s->model.depth = 192;
+  s->model.width = 256;
+  s->model.dropout = 0.1;
+  s->model.activation = "relu";
+  s->model.batch = 8;
+  s->model.warmup = 0;
+  Program program{"deep_init",
+                  "Initial variances of a deep model, and its moments layer by layer."};
+  add_deep_options(*program.options, *s);
+  program.check = [s] {
+    train::Settings& m = s->model;
+    m.causal = !s->bidirectional;
+    if (!m.digits.empty()) m.text.clear();
+  };
+  make_report(program, [s] { return ::run(*s); });
+  return program;
 }

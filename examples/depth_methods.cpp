@@ -6,14 +6,14 @@
 //
 //   depth_methods --depths 192,384,768 --out results
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "frame/program.hpp"
 #include "scalewise/check/figure.hpp"
 #include "scalewise/io/table.hpp"
 #include "scalewise/theory/growth.hpp"
@@ -23,7 +23,7 @@ namespace {
 using namespace scalewise;
 using namespace scalewise::theory;
 
-struct Options {
+struct Settings {
   std::vector<long> depths{192, 384, 768};
   double gradient_correlation = 0.8;
   std::string reading = "corrected";
@@ -38,25 +38,8 @@ std::string digits(double x) {
   return text;
 }
 
-void check(const Options& o) {
-  if (o.depths.size() < 2) throw InvalidInput("--depths", "one", "two or more");
-  for (std::size_t i = 1; i < o.depths.size(); ++i) {
-    if (o.depths[i] <= o.depths[i - 1]) {
-      throw InvalidInput("--depths", std::to_string(o.depths[i]), "depths, each one larger");
-    }
-  }
-  if (!(o.gradient_correlation >= 0 && o.gradient_correlation <= 1)) {
-    throw InvalidInput("--gradient-correlation", digits(o.gradient_correlation),
-                       "a correlation from 0 to 1");
-  }
-  check_dropout("--dropout", o.model.dropout);
-  if (o.format != "table" && o.format != "csv") {
-    throw InvalidInput("--format", printable(o.format), "table or csv");
-  }
-}
-
 /// Exponents of N, and the numbers of the deepest model.
-std::vector<std::string> row(DepthMethod method, const Options& o, Reading reading) {
+std::vector<std::string> row(DepthMethod method, const Settings& o, Reading reading) {
   std::vector<DepthPoint> points;
   for (const long depth : o.depths) {
     points.push_back(
@@ -121,7 +104,7 @@ check::Panel correlation_panel(DepthModel m, long depth) {
 }
 
 /// The gradient behind the first layer over that behind the last.
-check::Panel gradient_panel(const Options& o, Reading reading) {
+check::Panel gradient_panel(const Settings& o, Reading reading) {
   check::Panel panel{"gradient, first over last layer", "layers", "", true, true, {}};
   for (const DepthMethod method :
        {DepthMethod::vanilla, DepthMethod::deep_norm, DepthMethod::deep_scale_lm}) {
@@ -146,8 +129,7 @@ check::Panel gradient_panel(const Options& o, Reading reading) {
   return panel;
 }
 
-void draw(const Options& o, Reading reading) {
-  std::filesystem::create_directories(o.out);
+void draw(const Settings& o, Reading reading) {
   const check::Figure figure{
       "Depth, by the recursion of signal propagation",
       {mlp_panel(o.model.dropout), correlation_panel(o.model, 24), gradient_panel(o, reading)}};
@@ -156,8 +138,7 @@ void draw(const Options& o, Reading reading) {
             << '\n';
 }
 
-void print(Options o) {
-  check(o);
+int print(Settings o) {
   const Reading reading = value_of(reading_words, "--reading", o.reading);
   const std::string deepest = std::to_string(o.depths.back());
   Table table{"Growth with the depth N, and the values at N = " + deepest,
@@ -172,38 +153,35 @@ void print(Options o) {
       table.rows.push_back(row(method, o, reading));
     }
   }
-  std::cout << render(table, o.format == "csv" ? TableFormat::csv : TableFormat::text);
+  std::cout << render(table, o.format == "csv" ? TableFormat::csv : TableFormat::text)
+            << std::flush;
   if (!o.out.empty()) draw(o, reading);
+  return 0;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  Options o;
-  CLI::App app{"How moments and sensitivity grow with depth, method by method.", "depth_methods"};
-  app.add_option("--depths", o.depths, "numbers of layers that the orders are fitted over")
-      ->delimiter(',')
-      ->capture_default_str();
-  const auto option = [&](const char* name, auto& value, const char* help) {
-    app.add_option(name, value, help)->capture_default_str()->take_last();
-  };
-  option("--width", o.model.width, "features of a token");
-  option("--length", o.model.length, "tokens per sequence");
-  option("--dropout", o.model.dropout, "probability of a dropped entry");
-  option("--input-correlation", o.model.input_correlation, "of tokens, in front of dropout");
-  option("--gradient-correlation", o.gradient_correlation, "of the loss' gradient");
-  option("--k", o.model.k, "of DeepScaleLM: beta^2 = k/N");
-  option("--reading", o.reading, "of the formulas: paper-simple, paper-full or corrected");
-  option("--format", o.format, "table or csv");
-  option("--out", o.out, "folder for a picture and its numbers");
-  try {
-    app.parse(argc, argv);
-    print(o);
-    return std::cout.flush() ? 0 : 2;
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  } catch (const std::exception& error) {
-    std::cerr << "depth_methods: " << error.what() << '\n';
-    return 2;
-  }
+scalewise::frame::Program scalewise::frame::program() {
+  const auto s = std::make_shared<::Settings>();
+  DepthModel& m = s->model;
+  Program program{"depth_methods",
+                  "How moments and sensitivity grow with depth, method by method."};
+  Options& o = *program.options;
+  o.add("--depths", s->depths, "numbers of layers that the orders are fitted over")
+      .from(1)
+      .to(100'000)
+      .increasing()
+      .at_least(2);
+  o.add("--width", m.width, "features of a token").from(1).to(1e9);
+  o.add("--length", m.length, "tokens per sequence").from(1).to(1e9);
+  o.add("--dropout", m.dropout, "probability of a dropped entry").from(0).below(1);
+  o.add("--input-correlation", m.input_correlation, "of tokens, before dropout").from(0).to(1);
+  o.add("--gradient-correlation", s->gradient_correlation, "of the loss' gradient").from(0).to(1);
+  o.add("--k", m.k, "of DeepScaleLM: beta^2 = k/N").above(0).below(8);
+  o.add("--reading", s->reading, "of the formulas").words(reading_words);
+  o.group("Output");
+  o.add("--format", s->format, "").words({"table", "csv"}).not_an_input();
+  o.add("--out", s->out, "folder for a picture and its numbers").writes_folder();
+  program.run = [s](const std::vector<std::string>&) { return print(*s); };
+  return program;
 }

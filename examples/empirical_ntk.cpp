@@ -10,13 +10,13 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "check/network.hpp"
 #include "check/program.hpp"
 #include "scalewise/check/tangent_kernel.hpp"
-#include "train/progress.hpp"
 
 namespace {
 
@@ -100,9 +100,8 @@ void measure_movements(const Network& network, const std::vector<float>& initial
 /// Steps at which the kernel is looked at: powers of two and the last.
 bool looked_at(long step, long steps) { return (step & (step - 1)) == 0 || step == steps; }
 
-template <class Step>
 void measure(const Experiment& e, const Outputs& outputs, const train::Settings& settings,
-             Measured& m, const Step& step) {
+             Measured& m, frame::Progress& progress) {
   Network network(settings);
   const std::vector<float> initial(network.values().begin(), network.values().end());
   const std::vector<double> weights = weights_of(e, network.plan());
@@ -121,14 +120,13 @@ void measure(const Experiment& e, const Outputs& outputs, const train::Settings&
       m.distance[t].push_back(check::kernel_distance(first_total, total));
       m.movement[t].push_back(check::relative_change<float>(initial, network.values()));
     }
-    step(m.loss.rbegin()->second.back());
+    progress.done(1, loss_text(m.loss.rbegin()->second.back()));
   }
   measure_movements(network, initial, m);
 }
 
 Report report_of(const Experiment& e, std::map<long, Measured>& measured) {
   Report report;
-  report.program = "empirical_ntk";
   Section groups{"groups", "Share of the kernel's trace at the start, and movement of weights", {}};
   Section steps{"steps", "Change of the kernel and of all weights since the start", {}};
   check::Curve drift;
@@ -179,43 +177,42 @@ Report report_of(const Experiment& e, std::map<long, Measured>& measured) {
 }
 
 Report run(const Experiment& e, const Outputs& outputs) {
-  if (outputs.sequences < 1 || outputs.sequences > e.model.batch) {
-    throw InvalidInput("--inputs", std::to_string(outputs.sequences),
-                       "a number from 1 to --batch = " + std::to_string(e.model.batch));
-  }
-  if (outputs.tokens < 1 || outputs.tokens > 256) {
-    throw InvalidInput("--outputs", std::to_string(outputs.tokens), "a number from 1 to 256");
-  }
-  train::Progress progress(0, e.seeds * static_cast<long>(e.sizes.size()) * e.model.steps,
-                           e.model.quiet);
+  const long all = e.seeds * static_cast<long>(e.sizes.size());
   std::map<long, Measured> measured;
-  long done = 0;
-  for (long seed = 1; seed <= e.seeds; ++seed) {
-    for (const long size : e.sizes) {
-      measure(e, outputs, settings_at(e, size, seed), measured[size],
-              [&](double loss) { progress.step(++done, loss); });
-    }
+  long finished = 0;
+  {
+    frame::Progress progress("steps", all * e.model.steps);
+    finished = for_each_run(e.sizes, e.seeds, [&](long size, long seed) {
+      measure(e, outputs, settings_at(e, size, seed), measured[size], progress);
+    });
   }
-  progress.clear();
-  return report_of(e, measured);
+  Report report = report_of(e, measured);
+  if (finished < all) stopped_early(report, finished, all);
+  return report;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  Experiment defaults;
-  defaults.model.rule = "neural-tangent";
-  defaults.model.optimizer = "sgd";
-  defaults.model.rate = 0.1;
-  defaults.sizes = {32, 64, 128, 256};
-  defaults.seeds = 3;
-  defaults.model.steps = 32;
-  Outputs outputs;
-  const std::vector<OwnOption> own{
-      {"--inputs", &outputs.sequences, "sequences whose last logits are looked at"},
-      {"--outputs", &outputs.tokens, "logits of each, of the most frequent bytes"}};
-  return run_program(
-      argc, argv, "empirical_ntk",
-      "The exact tangent kernel of some logits, its drift and the weights' movement.", defaults,
-      own, [&](const Experiment& e) { return run(e, outputs); });
+scalewise::frame::Program scalewise::frame::program() {
+  const auto e = std::make_shared<Experiment>();
+  e->model.rule = "neural-tangent";
+  e->model.optimizer = "sgd";
+  e->model.rate = 0.1;
+  e->sizes = {32, 64, 128, 256};
+  e->seeds = 3;
+  e->model.steps = 32;
+  const auto outputs = std::make_shared<Outputs>();
+  Program program{"empirical_ntk",
+                  "The exact tangent kernel of some logits, its drift and the weights' movement."};
+  Options& o = *program.options;
+  add_options(o, *e);
+  o.add("--inputs", outputs->sequences, "sequences whose last logits are looked at").from(1);
+  o.add("--outputs", outputs->tokens, "logits of each, of the most frequent bytes").from(1).to(256);
+  program.check = [e, outputs] {
+    if (outputs->sequences <= e->model.batch) return;
+    throw InvalidInput("--inputs", std::to_string(outputs->sequences),
+                       "at most --batch = " + std::to_string(e->model.batch));
+  };
+  experiment_program(program, e, [e, outputs] { return ::run(*e, *outputs); });
+  return program;
 }

@@ -9,11 +9,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "check/report.hpp"
+#include "frame/progress.hpp"
+#include "frame/signals.hpp"
 #include "instances/kernels.hpp"
-#include "kernel/program.hpp"
 #include "scalewise/core/line.hpp"
 #include "scalewise/theory/kernels/finite_network.hpp"
 #include "scalewise/theory/kernels/network_gram.hpp"
@@ -36,20 +39,6 @@ struct Settings {
   long depth = 1;
 };
 
-void check_settings(const Settings& s) {
-  if (s.sizes.size() < 2) throw InvalidInput("--sizes", "fewer than two", "at least two widths");
-  for (std::size_t i = 0; i < s.sizes.size(); ++i) {
-    if (s.sizes[i] < 1 || s.sizes[i] > 100'000 || (i > 0 && s.sizes[i] <= s.sizes[i - 1])) {
-      throw InvalidInput("--sizes", std::to_string(s.sizes[i]), "positive widths, each one larger");
-    }
-  }
-  require_between("--samples", s.samples, 2, 1'000'000);
-  require_between("--inputs", s.inputs, 1, 1000);
-  require_between("--tokens", s.tokens, 1, 64);
-  require_between("--features", s.features, 1, 10'000);
-  require_between("--depth", s.depth, 1, 100);
-}
-
 kernels::Layer attention_of(const std::string& name) {
   kernels::Attention attention;
   attention.sigma_q = attention.sigma_k = attention.sigma_v = std::sqrt(1.7562);
@@ -68,10 +57,6 @@ kernels::Layer attention_of(const std::string& name) {
     attention.weights = Weights::relu;
   else if (name == "abs")
     attention.weights = Weights::abs;
-  else if (name != "softmax") {
-    throw InvalidInput("--attention", printable(name),
-                       "softmax, identity, relu, abs, softmax-over-d or residual");
-  }
   return attention;
 }
 
@@ -205,7 +190,6 @@ void add_kernel(const Kernel& kernel, Report& report) {
 }
 
 Report run(const Settings& s) {
-  check_settings(s);
   const std::vector<kernels::Layer> layers = layers_of(s);
   std::vector<kernels::Matrix> inputs;
   nn::Stream stream(1, "kernel_convergence inputs");
@@ -223,7 +207,7 @@ Report run(const Settings& s) {
   const auto cost = [](long width) { return width * width; };
   long all = 0;
   for (const long width : s.sizes) all += s.samples * cost(width);
-  Work work("networks, by their size", all);
+  frame::Progress progress("networks, by their size", all);
   long done = 0;
   for (const long width : s.sizes) {
     // One seed per network, whatever the width and the thread.
@@ -235,7 +219,7 @@ Report run(const Settings& s) {
         const auto at = static_cast<std::size_t>(begin + i);
         found[at] = kernels::finite_kernels(layers, inputs, sizes_at(width), at + 1);
       });
-      work.done(done += count * cost(width));
+      if (!progress.at(done += count * cost(width))) throw frame::Interrupted{};
     }
     for (const GramMatrices& k : found) {
       nngp.networks[width].push_back(k.nngp);
@@ -261,18 +245,24 @@ Report run(const Settings& s) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  Settings s;
-  return run_kernel_program(
-      argc, argv, "kernel_convergence",
-      "Kernels of finite attention networks against their limit, over widths and networks.",
-      {{"attention", &s.attention,
-        "softmax, identity, relu or abs of scores over the root of d; softmax-over-d; residual"},
-       {"sizes", &s.sizes, "widths: as many heads, of the root of the width"},
-       {"samples", &s.samples, "networks per width"},
-       {"inputs", &s.inputs, "random inputs"},
-       {"tokens", &s.tokens, "of an input"},
-       {"features", &s.features, "of a token"},
-       {"depth", &s.depth, "attention layers"}},
-      [&] { return run(s); });
+scalewise::frame::Program scalewise::frame::program() {
+  const auto s = std::make_shared<::Settings>();
+  Program program{
+      "kernel_convergence",
+      "Kernels of finite attention networks against their limit, over widths and networks."};
+  Options& o = *program.options;
+  o.add("--attention", s->attention, "weights, of scores over the root of d but for the last two")
+      .words({"softmax", "identity", "relu", "abs", "softmax-over-d", "residual"});
+  o.add("--sizes", s->sizes, "widths: as many heads, of the root of the width")
+      .from(1)
+      .to(100'000)
+      .increasing()
+      .at_least(2);
+  o.add("--samples", s->samples, "networks per width").from(2).to(1'000'000);
+  o.add("--inputs", s->inputs, "random inputs").from(1).to(1000);
+  o.add("--tokens", s->tokens, "of an input").from(1).to(64);
+  o.add("--features", s->features, "of a token").from(1).to(10'000);
+  o.add("--depth", s->depth, "attention layers").from(1).to(100);
+  make_report(program, [s] { return ::run(*s); });
+  return program;
 }

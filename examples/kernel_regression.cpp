@@ -9,12 +9,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iostream>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "check/report.hpp"
+#include "frame/progress.hpp"
+#include "frame/signals.hpp"
 #include "instances/kernels.hpp"
-#include "kernel/program.hpp"
 #include "kernel/samples.hpp"
 #include "scalewise/core/print.hpp"
 #include "scalewise/theory/kernels/network_gram.hpp"
@@ -39,16 +43,6 @@ struct Settings {
   double sigma_qk = 2;
   std::string store;
 };
-
-void check_settings(const Settings& s) {
-  if (s.kernels.empty()) throw InvalidInput("--kernels", "none", "at least one");
-  for (const std::string& kernel : s.kernels) {
-    if (kernel != "flatten" && kernel != "gap" && kernel != "struct" && kernel != "residual") {
-      throw InvalidInput("--kernels", printable(kernel), "flatten, gap, struct or residual");
-    }
-  }
-  require_between("--depth", s.depth, 0, 1000);
-}
 
 /// `depth` dense layers with ReLU, then what the kernel is named after, then a dense layer.
 kernels::Network network_of(const Settings& s, const std::string& kernel, const Samples& samples) {
@@ -87,26 +81,26 @@ kernels::Network network_of(const Settings& s, const std::string& kernel, const 
 }
 
 /// Kernels among all inputs: training, validation and test, one behind the other.
-kernels::GramMatrices gram_of(const Settings& s, const std::string& name, const Samples& samples) {
+kernels::GramMatrices gram_of(const Settings& s, const std::string& name, const Samples& samples,
+                              const Inputs& inputs) {
   const kernels::Network network = network_of(s, name, samples);
-  const std::vector<kernels::PreparedInput> inputs = kernels::prepare(network, samples.inputs);
-  const auto n = static_cast<Index>(inputs.size());
-  const kernels::NetworkPairs pairs(network, inputs);
-  Work work(name + ", pairs", static_cast<long>(n * (n + 1) / 2));
+  const std::vector<kernels::PreparedInput> prepared = kernels::prepare(network, samples.inputs);
+  const auto n = static_cast<Index>(prepared.size());
+  const kernels::NetworkPairs pairs(network, prepared);
+  frame::Progress progress("pairs of " + name, static_cast<long>(n * (n + 1) / 2));
+  const auto report = [&](long done, long) { return progress.at(done); };
   if (s.store.empty()) {
-    kernels::GramMatrices gram =
-        kernels::gram(n, pairs, [&](long done, long) { return work.report(done); });
-    if (gram.nngp.size() == 0) throw Interrupted{};
+    kernels::GramMatrices gram = kernels::gram(n, pairs, report);
+    if (gram.nngp.size() == 0) throw frame::Interrupted{};
     return gram;
   }
-  Inputs settings{{"kernel", name}, {"data", samples.description}};
-  for (const double x : {static_cast<double>(s.depth), s.weight_variance, s.bias_variance, s.alpha,
-                         s.phi, s.rho, s.sigma_qk}) {
-    settings.push_back({"parameter " + std::to_string(settings.size() - 1), number_text(x)});
-  }
-  kernels::StoredGram stored(s.store + "/" + name, n, settings);
-  if (!stored.compute(pairs, [&](long done, long) { return work.report(done); })) {
-    throw Interrupted{};
+  Inputs of_kernel{{"kernel", name}};
+  of_kernel.insert(of_kernel.end(), inputs.begin(), inputs.end());
+  kernels::StoredGram stored(s.store + "/" + name, n, of_kernel);
+  if (!stored.compute(pairs, report)) {
+    std::cerr << "kernel_regression: the same command goes on with the blocks in " << s.store
+              << '\n';
+    throw frame::Interrupted{};
   }
   return stored.load();
 }
@@ -143,8 +137,7 @@ Result classify(const Eigen::MatrixXd& gram, const Samples& samples) {
   return result;
 }
 
-Report run(const Settings& s) {
-  check_settings(s);
+Report run(const Settings& s, const Inputs& inputs) {
   const Samples samples = read_samples(s.samples);
   const auto tests = static_cast<double>(static_cast<Index>(samples.inputs.size()) - samples.train -
                                          samples.validation);
@@ -158,7 +151,7 @@ Report run(const Settings& s) {
   ntk.label = "NTK";
   nngp.line = ntk.line = false;
   for (const std::string& name : s.kernels) {
-    const kernels::GramMatrices gram = gram_of(s, name, samples);
+    const kernels::GramMatrices gram = gram_of(s, name, samples, inputs);
     for (const bool tangent : {false, true}) {
       const Result r = classify(tangent ? gram.ntk : gram.nngp, samples);
       const double error = std::sqrt(r.test * (1 - r.test) / tests);
@@ -191,26 +184,45 @@ Report run(const Settings& s) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  Settings s;
-  s.samples.folder = SCALEWISE_DATA_DIR;
-  return run_kernel_program(
-      argc, argv, "kernel_regression",
-      "Classes by regression with kernels of infinitely wide networks.",
-      {{"data", &s.samples.data, "digits (images) or chapters (passages of a novel)"},
-       {"kernels", &s.kernels, "some of flatten, gap, struct, residual"},
-       {"train", &s.samples.train, "training inputs"},
-       {"validation", &s.samples.validation, "inputs that the regularizer is chosen on"},
-       {"test", &s.samples.test, "test inputs (0: all others)"},
-       {"stride", &s.samples.stride, "between windows of an image, of stride + 2 pixels a side"},
-       {"split-seed", &s.samples.seed, "of the split"},
-       {"depth", &s.depth, "dense layers with ReLU before the kernel's own"},
-       {"weight-variance", &s.weight_variance, "of dense layers"},
-       {"bias-variance", &s.bias_variance, "of dense layers"},
-       {"alpha", &s.alpha, "share of the tokens beside encodings, or of the skip connection"},
-       {"phi", &s.phi, "decay of the encodings' covariance with the distance"},
-       {"rho", &s.rho, "variance of the encodings"},
-       {"sigma-qk", &s.sigma_qk, "deviation of queries times that of keys"},
-       {"store", &s.store, "folder for Gram matrices: they may be interrupted and gone on with"}},
-      [&] { return run(s); });
+scalewise::frame::Program scalewise::frame::program() {
+  const auto s = std::make_shared<::Settings>();
+  SampleSettings& samples = s->samples;
+  samples.digits = SCALEWISE_DATA_DIR "/digits.csv";
+  samples.novel = SCALEWISE_DATA_DIR "/austen_persuasion.txt";
+  Program program{"kernel_regression",
+                  "Classes by regression with kernels of infinitely wide networks."};
+  Options& o = *program.options;
+  o.group("Data");
+  o.add("--data", samples.data, "images, or passages of a novel").words({"digits", "chapters"});
+  o.add("--digits", samples.digits, "table of the images").reads();
+  o.add("--novel", samples.novel, "text with chapters").reads();
+  o.add("--train", samples.train, "training inputs").from(1);
+  o.add("--validation", samples.validation, "inputs that the regularizer is chosen on").from(1);
+  o.add("--test", samples.test, "test inputs (0: all others)");
+  o.add("--stride", samples.stride, "between windows of an image, of stride + 2 pixels a side")
+      .from(1)
+      .to(1000);
+  o.add("--split-seed", samples.seed, "of the split");
+
+  o.group("Kernels");
+  o.add("--kernels", s->kernels, "which").words({"flatten", "gap", "struct", "residual"}).of_runs();
+  o.add("--depth", s->depth, "dense layers with ReLU before the kernel's own").to(1000);
+  o.add("--weight-variance", s->weight_variance, "of dense layers").from(0).to(1e6);
+  o.add("--bias-variance", s->bias_variance, "of dense layers").from(0).to(1e6);
+  o.add("--alpha", s->alpha, "share of the tokens beside encodings, or of the skip connection")
+      .from(0)
+      .to(1);
+  o.add("--phi", s->phi, "decay of the encodings' covariance with the distance").from(0).to(1e6);
+  o.add("--rho", s->rho, "variance of the encodings").from(0).to(1e6);
+  o.add("--sigma-qk", s->sigma_qk, "deviation of queries times that of keys").from(0).to(1e6);
+
+  o.group("Run");
+  o.add("--store", s->store, "folder for Gram matrices: an interrupted run goes on with them")
+      .writes_folder();
+  program.check = [s] {
+    SampleSettings& d = s->samples;
+    (d.data == "digits" ? d.novel : d.digits).clear();
+  };
+  make_report(program, [s, options = program.options] { return ::run(*s, options->inputs()); });
+  return program;
 }

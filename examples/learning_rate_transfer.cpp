@@ -7,14 +7,11 @@
 //
 // Exit code: 0 pass, 1 fail, 3 inconclusive, 2 bad input.
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
-#include <exception>
 #include <filesystem>
 #include <iostream>
 #include <map>
-#include <new>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -22,15 +19,15 @@
 
 #include "check/experiment.hpp"
 #include "check/final_loss.hpp"
-#include "check/run_progress.hpp"
 #include "check/transfer_report.hpp"
+#include "frame/program.hpp"
+#include "frame/progress.hpp"
+#include "frame/signals.hpp"
 #include "scalewise/check/sweep_journal.hpp"
 #include "scalewise/io/file.hpp"
 #include "scalewise/io/plan_fingerprint.hpp"
 #include "scalewise/nn/blas.hpp"
 #include "scalewise/nn/parallel.hpp"
-#include "train/interrupt.hpp"
-#include "train/output.hpp"
 #include "train/threads.hpp"
 
 namespace {
@@ -82,7 +79,7 @@ class Program {
   std::optional<TransferReport> run() {
     if (!journal_.damage().empty()) std::cerr << journal_.damage() << '\n';
     const std::size_t before = journal_.runs().size();
-    if (before > 0 && !e_.model.quiet) {
+    if (before > 0 && !frame::quiet()) {
       std::cerr << "resumed with " << before << " finished runs\n";
     }
     for (;;) {
@@ -95,7 +92,7 @@ class Program {
         return report;
       }
       run_all(sweep.missing);
-      if (train::stop_request() != 0) return {};
+      if (frame::stop_requested() != 0) return {};
     }
   }
 
@@ -123,7 +120,7 @@ class Program {
     });
     double cost = 0;
     for (const check::SweepTask& task : tasks) cost += costs_.at(task.size);
-    RunProgress progress(static_cast<long>(tasks.size()), cost, e_.model.quiet);
+    frame::Progress progress("runs", static_cast<long>(tasks.size()), cost);
     std::atomic<bool> failed = false;
     nn::parallel_for(static_cast<Eigen::Index>(tasks.size()), [&](Eigen::Index i) {
       if (failed) return;
@@ -132,7 +129,7 @@ class Program {
         const std::optional<double> loss = final_loss(settings_of(e_, task), data_);
         if (!loss) return;
         journal_.append({task.size, task.octave, task.seed, *loss});
-        progress.ended(costs_.at(task.size));
+        progress.done(costs_.at(task.size));
       } catch (...) {
         failed = true;
         throw;
@@ -146,34 +143,29 @@ class Program {
   check::SweepJournal journal_;
 };
 
-void write_files(const Experiment& e, const TransferReport& report) {
+void write_files(const Experiment& e, const TransferReport& report,
+                 const nlohmann::ordered_json& json) {
   if (e.out.empty()) return;
   const std::string stem = e.out + "/learning_rate_transfer";
-  write_file(stem + ".json", transfer_json(e, report).dump(1) + "\n");
+  write_file(stem + ".json", json.dump(1) + "\n");
   write_file(e.out + "/sizes.csv", render(transfer_table(e, report.transfer), TableFormat::csv));
   const std::string told = check::write_figure(transfer_figure(e, report), stem);
-  if (!e.model.quiet) std::cerr << told << '\n';
+  if (!frame::quiet()) std::cerr << told << '\n';
 }
 
-void show(const Experiment& e, const TransferReport& report) {
+void show(const Experiment& e, const TransferReport& report, const nlohmann::ordered_json& json) {
   if (e.format == "json") {
-    std::cout << transfer_json(e, report).dump(1) << '\n';
+    std::cout << json.dump(1) << '\n';
   } else {
     std::cout << e.model.rule << ", " << e.model.optimizer << ", " << e.seeds << " seeds\n\n"
               << render(transfer_table(e, report.transfer), TableFormat::text) << '\n'
               << check::to_string(report.judged.verdict) << ": " << report.judged.reason << '\n';
   }
-  if (!std::cout.flush()) {
-    throw InvalidInput("output", "(terminal)", "a place that takes all of it");
-  }
 }
 
-int run(Experiment& e) {
-  e.model.warmup = 0;  // settings_of() sets it
-  experiment::check(e);
+int run(Experiment& e, const frame::Options& options) {
   train::use_threads(e.model.threads);
   nn::keep_to_one_thread();
-  train::catch_interrupts();
   Program program(e);
   const std::optional<TransferReport> report = program.run();
   if (!report) {
@@ -181,35 +173,36 @@ int run(Experiment& e) {
               << " finished runs; "
               << (e.out.empty() ? "nothing is saved without --out\n"
                                 : "the same command goes on with them\n");
-    return 128 + train::stop_request();
+    return 128 + frame::stop_requested();
   }
-  write_files(e, *report);
-  show(e, *report);
+  const nlohmann::ordered_json json = transfer_json(e, *report, options);
+  show(e, *report, json);
+  write_files(e, *report, json);
   return check::exit_code(report->judged.verdict);
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  train::let_large_writes_fail();
-  Experiment e;
-  e.has_horizon = true;
-  e.sizes = {32, 64, 128, 256};
-  e.model.steps = 200;
-  e.model.batch = 8;
-  CLI::App app{"Whether the best learning rate of a small model is the best of larger ones."};
-  add_options(app, e);
-  try {
-    app.parse(argc, argv);
-    return run(e);
-  } catch (const CLI::ParseError& error) {
-    const bool asked_for_help = app.exit(error) == 0;
-    return asked_for_help && std::cout.flush() ? 0 : 2;
-  } catch (const std::bad_alloc&) {
-    std::cerr << "learning_rate_transfer: not enough memory for the largest model\n";
-    return 2;
-  } catch (const std::exception& error) {
-    std::cerr << "learning_rate_transfer: " << error.what() << '\n';
-    return 2;
-  }
+scalewise::frame::Program scalewise::frame::program() {
+  const auto e = std::make_shared<Experiment>();
+  e->has_horizon = true;
+  e->sizes = {32, 64, 128, 256};
+  e->model.steps = 200;
+  e->model.batch = 8;
+  e->model.warmup = 0;  // settings_of() sets it
+  Program program{"learning_rate_transfer",
+                  "Whether the best learning rate of a small model is the best of larger ones."};
+  Options& o = *program.options;
+  add_options(o, *e);
+  o.at("--sizes").of_runs();
+  o.at("--seeds").of_runs();
+  add_output_options(o, *e);
+  program.check = [e] {
+    experiment::check(*e);
+    if (e->base == 0) e->base = e->sizes.front();
+  };
+  program.run = [e, options = program.options](const std::vector<std::string>&) {
+    return ::run(*e, *options);
+  };
+  return program;
 }

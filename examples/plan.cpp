@@ -7,16 +7,17 @@
 //   plan --rule maximal-update --optimizer adamw --preset gpt2-xl --base-preset gpt2
 //   plan --compare gpt2,neural-tangent --config config.json
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <iostream>
+#include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "frame/program.hpp"
 #include "instances/registry.hpp"
 #include "scalewise/core/shape_set.hpp"
 #include "scalewise/io/config_json.hpp"
@@ -52,7 +53,26 @@ struct Arguments {
   bool list_presets = false;
 };
 
-std::string rule_list() {
+TableFormat table_format(const std::string& name) {
+  return name == "csv"        ? TableFormat::csv
+         : name == "latex"    ? TableFormat::latex
+         : name == "markdown" ? TableFormat::markdown
+                              : TableFormat::text;
+}
+
+/// JSON has an object per row.
+std::string list(const Table& table, TableFormat format, bool json) {
+  if (!json) return render(table, format);
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const std::vector<std::string>& cells : table.rows) {
+    nlohmann::ordered_json row;
+    for (std::size_t i = 0; i < cells.size(); ++i) row[table.header[i]] = cells[i];
+    rows.push_back(std::move(row));
+  }
+  return rows.dump(1) + "\n";
+}
+
+Table rule_list() {
   Table table{{}, {"rule", "base", "optimizer", "parameters", "source"}, {}};
   for (const scalewise::RuleInfo& rule : scalewise::rules()) {
     std::string parameters;
@@ -66,10 +86,10 @@ std::string rule_list() {
                               ", " + std::string(rule.source.id) + ", " +
                               std::string(rule.source.where)});
   }
-  return render(table, TableFormat::text);
+  return table;
 }
 
-std::string preset_list() {
+Table preset_list() {
   Table table{
       {}, {"preset", "d_model", "depth", "heads", "kv_heads", "d_ff", "vocab", "context"}, {}};
   for (const scalewise::Preset& preset : scalewise::presets()) {
@@ -81,7 +101,7 @@ std::string preset_list() {
                           std::to_string(s.d_ff), s.vocab > 0 ? std::to_string(s.vocab) : "-",
                           s.context > 0 ? std::to_string(s.context) : "-"});
   }
-  return render(table, TableFormat::text);
+  return table;
 }
 
 std::optional<Shape> shape_of(const std::string& preset, const std::string& config) {
@@ -171,16 +191,16 @@ std::string write_plans(const std::vector<Plan>& plans, const Arguments& argumen
     for (const Plan& plan : plans) all.push_back(to_json(plan));
     return nlohmann::ordered_json{{"schema", "scalewise.plans/1"}, {"plans", all}}.dump(1) + "\n";
   }
-  if (arguments.format == "csv") return render(flat_table(plans), TableFormat::csv);
-  const TableFormat format = arguments.format == "latex"      ? TableFormat::latex
-                             : arguments.format == "markdown" ? TableFormat::markdown
-                                                              : TableFormat::text;
+  const TableFormat format = table_format(arguments.format);
+  if (format == TableFormat::csv) return render(flat_table(plans), format);
   return as_tables(plans, compare, arguments.layers, format);
 }
 
 std::string run(const Arguments& arguments) {
-  if (arguments.list_rules) return rule_list();
-  if (arguments.list_presets) return preset_list();
+  const bool json = arguments.format == "json";
+  const TableFormat format = table_format(arguments.format);
+  if (arguments.list_rules) return list(rule_list(), format, json);
+  if (arguments.list_presets) return list(preset_list(), format, json);
   if (arguments.rule.empty() && arguments.compare.empty()) {
     throw InvalidInput("--rule", "none", "the id of a rule", "see --list-rules, or use --compare");
   }
@@ -191,57 +211,52 @@ std::string run(const Arguments& arguments) {
   std::optional<Shape> base = shape_of(arguments.base_preset, arguments.base_config);
   const auto parameters = scalewise::examples::apply_settings(
       arguments.set, *target, base, "give --base-preset or --base-config");
-  return write_plans(make_plans(arguments, *target, base, parameters), arguments);
+  try {
+    return write_plans(make_plans(arguments, *target, base, parameters), arguments);
+  } catch (const InvalidInput& error) {
+    if (error.field() != "base") throw;
+    throw std::invalid_argument(std::string(error.what()) +
+                                "; give --base-preset or --base-config");
+  }
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  Arguments arguments;
-  CLI::App app{
-      "Every tensor's initial variance, learning rate, decay and multiplier under a published "
-      "rule."};
-  auto* rule = app.add_option("--rule", arguments.rule, "rule id, see --list-rules");
-  app.add_option("--compare", arguments.compare, "several rule ids side by side")
-      ->delimiter(',')
-      ->excludes(rule);
-  app.add_option("--optimizer", arguments.optimizer, "sgd or adamw")->capture_default_str();
-  app.add_option("--decay", arguments.decay, "coupled, independent or l2")->capture_default_str();
-  auto* preset =
-      app.add_option("--preset", arguments.preset, "published shape, see --list-presets");
-  app.add_option("--config", arguments.config, "Hugging Face config.json")->excludes(preset);
-  auto* base =
-      app.add_option("--base-preset", arguments.base_preset, "shape that rates were tuned on");
-  app.add_option("--base-config", arguments.base_config, "the same from a config.json")
-      ->excludes(base);
-  app.add_option(
-      "--set", arguments.set,
-      "key=value: a field of the shape (base.key for the base) or a parameter of the rule");
-  app.add_flag("--layers", arguments.layers, "one row per tensor instead of one per kind");
-  app.add_option("--format", arguments.format, "how to write the plan")
-      ->check(CLI::IsMember({"table", "json", "csv", "latex", "markdown"}))
-      ->capture_default_str();
-  auto* out = app.add_option("--out", arguments.out, "file to write instead of the terminal");
-  app.add_flag("--list-rules", arguments.list_rules, "print the rules");
-  app.add_flag("--list-presets", arguments.list_presets, "print the presets");
-  try {
-    app.parse(argc, argv);
-    const std::string text = run(arguments);
-    if (out->count() == 0) {
-      std::cout << text << std::flush;
-      if (!std::cout) throw InvalidInput("output", "(terminal)", "a place that takes all of it");
+scalewise::frame::Program scalewise::frame::program() {
+  const auto a = std::make_shared<Arguments>();
+  Program program{"plan",
+                  "Every tensor's initial variance, learning rate, decay and multiplier under a "
+                  "published rule."};
+  Options& o = *program.options;
+  o.add("--rule", a->rule, "rule id, see --list-rules");
+  o.add("--compare", a->compare, "several rule ids side by side").excludes("--rule");
+  o.add("--optimizer", a->optimizer, "").words(optimizer_words);
+  o.add("--decay", a->decay, "form of weight decay").words(decay_words);
+  o.add("--preset", a->preset, "published shape, see --list-presets");
+  o.add("--config", a->config, "Hugging Face config.json").reads().excludes("--preset");
+  o.add("--base-preset", a->base_preset, "shape that rates were tuned on");
+  o.add("--base-config", a->base_config, "the same from a config.json")
+      .reads()
+      .excludes("--base-preset");
+  o.add("--set", a->set,
+        "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
+      .repeated();
+  o.group("Output");
+  o.add("--layers", a->layers, "one row per tensor instead of one per kind").not_an_input();
+  o.add("--format", a->format, "")
+      .words({"table", "json", "csv", "latex", "markdown"})
+      .not_an_input();
+  o.add("--out", a->out, "file to write instead of the terminal").writes_file();
+  o.add("--list-rules", a->list_rules, "print the rules").not_an_input();
+  o.add("--list-presets", a->list_presets, "print the presets").not_an_input();
+  program.run = [a](const std::vector<std::string>&) {
+    const std::string text = ::run(*a);
+    if (a->out.empty()) {
+      std::cout << text;
     } else {
-      scalewise::write_file(arguments.out, text);
+      write_file(a->out, text);
     }
     return 0;
-  } catch (const CLI::ParseError& error) {
-    const bool asked_for_help = app.exit(error) == 0;
-    return asked_for_help && std::cout.flush() ? 0 : 2;
-  } catch (const std::exception& error) {
-    const auto* input = dynamic_cast<const InvalidInput*>(&error);
-    const bool base_missing = input != nullptr && input->field() == "base";
-    std::cerr << "plan: " << error.what()
-              << (base_missing ? "; give --base-preset or --base-config" : "") << '\n';
-    return 2;
-  }
+  };
+  return program;
 }

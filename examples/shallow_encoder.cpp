@@ -12,10 +12,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "kernel/program.hpp"
+#include "check/for_each_run.hpp"
+#include "check/report.hpp"
+#include "frame/progress.hpp"
 #include "scalewise/check/tangent_kernel.hpp"
 #include "scalewise/core/line.hpp"
 #include "scalewise/core/print.hpp"
@@ -42,24 +45,6 @@ struct Settings {
   double rate = 1;
 };
 
-void check_settings(const Settings& s) {
-  if (s.sizes.empty()) throw InvalidInput("--sizes", "none", "at least one width");
-  for (std::size_t i = 0; i < s.sizes.size(); ++i) {
-    if (s.sizes[i] < 1 || s.sizes[i] > 1'000'000 || (i > 0 && s.sizes[i] <= s.sizes[i - 1])) {
-      throw InvalidInput("--sizes", std::to_string(s.sizes[i]), "positive widths, each one larger");
-    }
-  }
-  require_between("--seeds", s.seeds, 1, 1000);
-  require_between("--inputs", s.inputs, 2, 1000);
-  require_between("--tokens", s.tokens, 1, 1000);
-  require_between("--features", s.features, 1, 1000);
-  require_between("--steps", s.steps, 1, 1'000'000);
-  if (!(s.rate > 0 && s.rate < 2)) {
-    throw InvalidInput("--rate", number_text(s.rate), "a number above 0 and below 2",
-                       "in units of 1/largest eigenvalue; from 2 on gradient descent diverges");
-  }
-}
-
 kernels::ShallowScales scales_of(const Settings& s, long width) {
   Shape shape;
   shape.input = Input::patch;
@@ -73,8 +58,7 @@ kernels::ShallowScales scales_of(const Settings& s, long width) {
   };
   if (s.rule == ShallowLeCun::id) return with(ShallowLeCun{});
   if (s.rule == ShallowHe::id) return with(ShallowHe{});
-  if (s.rule == ShallowNtk::id) return with(ShallowNtk{});
-  throw InvalidInput("--rule", printable(s.rule), "shallow-lecun, shallow-he or shallow-ntk");
+  return with(ShallowNtk{});
 }
 
 /// Synthetic data: tokens of length one in random directions, normal targets.
@@ -235,38 +219,44 @@ Report report_of(const Settings& s, const std::map<long, Measured>& measured) {
 }
 
 Report run(const Settings& s) {
-  check_settings(s);
   scales_of(s, s.sizes[0]);
   const Data data = draw_data(s);
-  double all = 0;
-  for (const long width : s.sizes) all += static_cast<double>(width * s.seeds);
-  Work work("widths", static_cast<long>(all));
+  const long all = s.seeds * static_cast<long>(s.sizes.size());
+  double cost = 0;
+  for (const long width : s.sizes) cost += static_cast<double>(width * s.seeds);
   std::map<long, Measured> measured;
-  long done = 0;
-  for (long seed = 1; seed <= s.seeds; ++seed) {
-    for (const long width : s.sizes) {
+  long finished = 0;
+  {
+    frame::Progress progress("networks", all, cost);
+    finished = for_each_run(s.sizes, s.seeds, [&](long width, long seed) {
       measure(s, data, width, seed, measured[width]);
-      work.done(done += width);
-    }
+      progress.done(static_cast<double>(width));
+    });
   }
-  return report_of(s, measured);
+  Report report = report_of(s, measured);
+  if (finished < all) stopped_early(report, finished, all);
+  return report;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  Settings s;
-  return run_kernel_program(
-      argc, argv, "shallow_encoder",
-      "How wide a shallow encoder has to be to train as its limiting kernel says.",
-      {{"rule", &s.rule, "shallow-lecun, shallow-he or shallow-ntk"},
-       {"tau0", &s.tau0, "0.5 or 1: scores are times width^-tau0"},
-       {"sizes", &s.sizes, "widths"},
-       {"seeds", &s.seeds, "networks per width"},
-       {"inputs", &s.inputs, "training inputs"},
-       {"tokens", &s.tokens, "of an input"},
-       {"features", &s.features, "of a token"},
-       {"steps", &s.steps, "of gradient descent"},
-       {"rate", &s.rate, "in units of 1/largest eigenvalue of the kernel at the start"}},
-      [&] { return run(s); });
+scalewise::frame::Program scalewise::frame::program() {
+  const auto s = std::make_shared<::Settings>();
+  Program program{"shallow_encoder",
+                  "How wide a shallow encoder has to be to train as its limiting kernel says."};
+  Options& o = *program.options;
+  o.add("--rule", s->rule, "").words({"shallow-lecun", "shallow-he", "shallow-ntk"});
+  o.add("--tau0", s->tau0, "0.5 or 1: scores are times width^-tau0").from(0.5).to(1);
+  o.add("--sizes", s->sizes, "widths").from(1).to(1'000'000).increasing();
+  o.add("--seeds", s->seeds, "networks per width").from(1).to(1000);
+  o.add("--inputs", s->inputs, "training inputs").from(2).to(1000);
+  o.add("--tokens", s->tokens, "of an input").from(1).to(1000);
+  o.add("--features", s->features, "of a token").from(1).to(1000);
+  o.add("--steps", s->steps, "of gradient descent").from(1).to(1'000'000);
+  o.add("--rate", s->rate,
+        "in units of 1/largest eigenvalue of the kernel at the start; from 2 on it diverges")
+      .above(0)
+      .below(2);
+  make_report(program, [s] { return ::run(*s); });
+  return program;
 }

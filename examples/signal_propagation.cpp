@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,6 @@
 #include "check/network.hpp"
 #include "check/program.hpp"
 #include "scalewise/check/profile.hpp"
-#include "train/progress.hpp"
 
 namespace {
 
@@ -36,8 +36,8 @@ bool shown(std::string_view name) {
 }
 
 /// Gradients are those of the sum of the losses of all tokens, so that the batch's size drops out.
-double measure(Network& network, Measured& m) {
-  return network.observe(
+void measure(Network& network, Measured& m) {
+  network.observe(
       [&](std::string_view name, bool gradient, const Array& values) {
         if (!shown(name)) return;
         check::TokenMoments of = check::token_moments(values, network.sequences());
@@ -86,21 +86,20 @@ check::Curve curve(const std::string& label, const check::Profile& profile,
 
 Report run(const Experiment& e) {
   const auto networks = static_cast<long>(e.sizes.size()) * e.seeds;
-  train::Progress progress(0, networks, e.model.quiet);
   std::map<long, Measured> measured;
-  long done = 0;
-  for (long seed = 1; seed <= e.seeds; ++seed) {
-    for (const long size : e.sizes) {
+  long runs = 0;
+  {
+    frame::Progress progress("networks", networks);
+    runs = for_each_run(e.sizes, e.seeds, [&](long size, long seed) {
       Network network(settings_at(e, size, seed));
-      progress.step(++done, measure(network, measured[size]));
-    }
+      measure(network, measured[size]);
+      progress.done();
+    });
   }
-  progress.clear();
 
   Section places{"places", "Variance and token correlation, mean over seeds", {}};
   Section growths{"growth", "Growth of the stream's variance per layer", {}};
   Report report;
-  report.program = "signal_propagation";
   using Moment = check::Profile::Row;
   std::vector<check::Panel> panels(3);
   for (check::Panel& panel : panels) panel.x_label = "layer";
@@ -135,16 +134,19 @@ Report run(const Experiment& e) {
   report.reason = report.verdict == check::Verdict::fail
                       ? "a variance is not finite"
                       : "all variances are finite; what they should be is not judged";
+  if (runs < networks) stopped_early(report, runs, networks);
   return report;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  Experiment defaults;
-  defaults.sizes = {64, 128, 256};
-  defaults.model.depth = 6;
-  return run_program(argc, argv, "signal_propagation",
-                     "Variance and token correlation through the layers of untrained models.",
-                     defaults, {}, run);
+scalewise::frame::Program scalewise::frame::program() {
+  const auto e = std::make_shared<Experiment>();
+  e->sizes = {64, 128, 256};
+  e->model.depth = 6;
+  Program program{"signal_propagation",
+                  "Variance and token correlation through the layers of untrained models."};
+  add_options(*program.options, *e, false);
+  experiment_program(program, e, [e] { return ::run(*e); });
+  return program;
 }

@@ -8,12 +8,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numbers>
 #include <string>
 #include <vector>
 
+#include "check/report.hpp"
+#include "frame/progress.hpp"
+#include "frame/signals.hpp"
 #include "instances/kernels.hpp"
-#include "kernel/program.hpp"
 #include "scalewise/theory/kernels/network.hpp"
 
 namespace {
@@ -30,15 +33,6 @@ struct Settings {
   long features = 8;
   double sigma_qk = 2;
 };
-
-void check_settings(const Settings& s) {
-  if (s.heads.empty()) throw InvalidInput("--heads", "none", "at least one number");
-  for (const long heads : s.heads) require_between("--heads", heads, 1, 1'000'000);
-  require_between("--dim", s.dim, 1, 1'000'000'000);
-  require_between("--samples", s.samples, 100, 100'000'000);
-  require_between("--tokens", s.tokens, 1, 64);
-  require_between("--features", s.features, 1, 10'000);
-}
 
 /// A sum of n squares of standard normals.
 /// Source:   Marsaglia and Tsang 2000, twice a Gamma variable of shape n/2.
@@ -156,7 +150,6 @@ check::Panel histogram(const std::vector<double>& sample, const Moments& m, long
 }
 
 Report run(const Settings& s) {
-  check_settings(s);
   kernels::Matrix x(s.tokens, s.features);
   nn::Stream inputs(1, "single_head inputs");
   for (double& entry : x.reshaped()) entry = inputs.normal();
@@ -172,7 +165,7 @@ Report run(const Settings& s) {
   Section section{"heads", "Output of attention: is it normal?"};
   double all = 0;
   for (const long heads : s.heads) all += static_cast<double>(heads) + 1;
-  Work work("draws, by heads", static_cast<long>(all) * 100);
+  frame::Progress progress("draws, by heads", static_cast<long>(all) * 100);
   long done = 0;
   const long most = *std::max_element(s.heads.begin(), s.heads.end());
   bool as_expected = true;
@@ -181,7 +174,8 @@ Report run(const Settings& s) {
     std::vector<double> sample;
     for (long i = 0; i < s.samples; ++i) {
       sample.push_back(layer.draw(stream, heads));
-      if (i % (s.samples / 100) == 0 && i < s.samples / 100 * 100) work.done(done += heads + 1);
+      if (i % (s.samples / 100) != 0 || i >= s.samples / 100 * 100) continue;
+      if (!progress.at(done += heads + 1)) throw frame::Interrupted{};
     }
     const Moments m = moments(sample);
     section.rows.push_back({{"heads", heads},
@@ -206,15 +200,17 @@ Report run(const Settings& s) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  Settings s;
-  return run_kernel_program(argc, argv, "single_head",
-                            "Whether outputs of attention with one and with many heads are normal.",
-                            {{"heads", &s.heads, "numbers of heads"},
-                             {"dim", &s.dim, "d, of queries, keys and values of a head"},
-                             {"samples", &s.samples, "random layers"},
-                             {"tokens", &s.tokens, "of the input"},
-                             {"features", &s.features, "of a token"},
-                             {"sigma-qk", &s.sigma_qk, "deviation of queries times that of keys"}},
-                            [&] { return run(s); });
+scalewise::frame::Program scalewise::frame::program() {
+  const auto s = std::make_shared<::Settings>();
+  Program program{"single_head",
+                  "Whether outputs of attention with one and with many heads are normal."};
+  Options& o = *program.options;
+  o.add("--heads", s->heads, "numbers of heads").from(1).to(1'000'000);
+  o.add("--dim", s->dim, "d, of queries, keys and values of a head").from(1);
+  o.add("--samples", s->samples, "random layers").from(100).to(100'000'000);
+  o.add("--tokens", s->tokens, "of the input").from(1).to(64);
+  o.add("--features", s->features, "of a token").from(1).to(10'000);
+  o.add("--sigma-qk", s->sigma_qk, "deviation of queries times that of keys").from(0).to(1e6);
+  make_report(program, [s] { return ::run(*s); });
+  return program;
 }

@@ -18,6 +18,8 @@
 #include <vector>
 
 #include "check/experiment.hpp"
+#include "frame/progress.hpp"
+#include "frame/signals.hpp"
 #include "scalewise/check/coordinate_check.hpp"
 #include "scalewise/check/figure.hpp"
 #include "scalewise/check/two_widths.hpp"
@@ -29,6 +31,7 @@ namespace scalewise::experiment {
 struct Findings {
   check::Records records;
   check::Report report;
+  std::string mistake;                 // that was made to see the check fail
   std::vector<std::string> optimizer;  // what the read-back of rates, decay and epsilon found
 };
 
@@ -133,8 +136,10 @@ inline std::string two_widths_text(const check::Records& records) {
   return line;
 }
 
-inline nlohmann::ordered_json to_json(const Experiment& e, const Findings& found) {
+inline nlohmann::ordered_json to_json(const Experiment& e, const Findings& found,
+                                      const frame::Options& options) {
   nlohmann::ordered_json json{{"schema", "scalewise.coordinate_check/1"},
+                              {"settings", options.settings()},
                               {"rule", e.model.rule},
                               {"optimizer", e.model.optimizer},
                               {"axis", e.axis},
@@ -177,9 +182,9 @@ inline nlohmann::ordered_json to_json(const Experiment& e, const Findings& found
   return json;
 }
 
-inline void print(const Experiment& e, const Findings& found) {
+inline void print(const Experiment& e, const Findings& found, const frame::Options& options) {
   if (e.format == "json") {
-    std::cout << to_json(e, found).dump(1) << '\n';
+    std::cout << to_json(e, found, options).dump(1) << '\n';
     return;
   }
   std::cout << render(slope_table(found.report, e.model.steps), TableFormat::text) << '\n'
@@ -232,8 +237,9 @@ inline std::vector<check::Curve> expected_curves(const check::Judgement& j,
 inline check::Figure figure_of(const Experiment& e, const Findings& found) {
   using check::Signal;
   check::Figure figure;
-  figure.title =
-      e.model.rule + ", " + e.model.optimizer + ": " + std::string(to_string(found.report.verdict));
+  figure.title = e.model.rule + ", " + e.model.optimizer +
+                 (found.mistake.empty() ? "" : ", " + found.mistake) + ": " +
+                 std::string(to_string(found.report.verdict));
   const std::array<std::pair<Signal, const char*>, 6> panels{{{Signal::value, "attention.output"},
                                                               {Signal::value, "mlp.output"},
                                                               {Signal::value, "logits"},
@@ -260,13 +266,12 @@ inline check::Figure figure_of(const Experiment& e, const Findings& found) {
 }
 
 /// coordinate_check.json, .csv, .svg and .png in a folder.
-inline void write(const Experiment& e, const Findings& found) {
-  std::error_code error;
-  std::filesystem::create_directories(e.out, error);
+inline void write(const Experiment& e, const Findings& found, const frame::Options& options) {
+  const frame::Uninterrupted now;
   const std::string stem = e.out + "/coordinate_check";
-  write_file(stem + ".json", to_json(e, found).dump(1) + "\n");
+  write_file(stem + ".json", to_json(e, found, options).dump(1) + "\n");
   const std::string message = check::write_figure(figure_of(e, found), stem);
-  if (!e.model.quiet) std::cerr << message << '\n';
+  if (!frame::quiet()) std::cerr << message << '\n';
 }
 
 }  // namespace scalewise::experiment

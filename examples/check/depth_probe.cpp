@@ -27,7 +27,7 @@ std::string stream_place(long layer) {
 }
 
 Measured measure_depth(train::Settings settings, long seeds,
-                       const std::function<void(long, double)>& done) {
+                       const std::function<bool(double)>& done) {
   Measured m;
   for (long seed = 1; seed <= seeds; ++seed) {
     settings.seed = static_cast<std::uint64_t>(seed);
@@ -41,7 +41,7 @@ Measured measure_depth(train::Settings settings, long seeds,
           (gradient ? m.backward : m.forward).add(std::string(name), moments);
         },
         true);
-    done(seed, loss);
+    if (!done(loss)) break;
   }
   return m;
 }

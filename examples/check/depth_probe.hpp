@@ -37,8 +37,8 @@ struct Measured {
 /// "embedding", or "layer.l.mlp.stream" behind layer l - 1 = 0 …
 std::string stream_place(long layer);
 
-/// Seeds 1 … seeds; `done(seed, loss)` is called behind each.
+/// Seeds 1 … seeds; `done(loss)` is called after each and returns false to stop there.
 Measured measure_depth(train::Settings settings, long seeds,
-                       const std::function<void(long, double)>& done);
+                       const std::function<bool(double)>& done);
 
 }  // namespace scalewise::experiment

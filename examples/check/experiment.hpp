@@ -4,11 +4,12 @@
 // What the programs that check a rule share: a family of models along one axis, and its options.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "frame/options.hpp"
+#include "frame/progress.hpp"
 #include "train/data.hpp"
 #include "train/model.hpp"
 #include "train/settings.hpp"
@@ -28,30 +29,15 @@ struct Experiment {
   std::string out;
 };
 
+/// What no option can check alone.
 /// Throws:   InvalidInput for what makes no experiment.
 inline void check(const Experiment& e) {
   train::check(e.model);
-  if (e.axis != "width" && e.axis != "depth" && !(e.has_horizon && e.axis == "horizon")) {
-    throw InvalidInput("--axis", printable(e.axis),
-                       e.has_horizon ? "width, depth or horizon" : "width or depth");
-  }
-  if (e.format != "table" && e.format != "json") {
-    throw InvalidInput("--format", printable(e.format), "table or json");
-  }
-  if (e.sizes.empty()) throw InvalidInput("--sizes", "none", "at least one size");
-  for (std::size_t i = 0; i < e.sizes.size(); ++i) {
-    if (e.sizes[i] < 1 || (i > 0 && e.sizes[i] <= e.sizes[i - 1])) {
-      throw InvalidInput("--sizes", std::to_string(e.sizes[i]), "positive sizes, each one larger");
-    }
-    if (e.axis == "width" && e.head_dim > 0 && e.sizes[i] % e.head_dim != 0) {
-      throw InvalidInput("--sizes", std::to_string(e.sizes[i]),
-                         "a multiple of --head-dim = " + std::to_string(e.head_dim));
-    }
-  }
-  if (e.base < 0) throw InvalidInput("--base", std::to_string(e.base), "0 or a size");
-  if (e.head_dim < 0) throw InvalidInput("--head-dim", std::to_string(e.head_dim), "0 or a size");
-  if (e.seeds < 1 || e.seeds > 1000) {
-    throw InvalidInput("--seeds", std::to_string(e.seeds), "a whole number from 1 to 1000");
+  if (e.axis != "width" || e.head_dim == 0) return;
+  for (const long size : e.sizes) {
+    if (size % e.head_dim == 0) continue;
+    throw InvalidInput("--sizes", std::to_string(size),
+                       "a multiple of --head-dim = " + std::to_string(e.head_dim));
   }
 }
 
@@ -81,50 +67,53 @@ inline train::Settings settings_at(const Experiment& e, long size, long seed) {
   return s;
 }
 
-/// The options that all programs have; defaults are what `e` holds.
-inline void add_options(CLI::App& app, Experiment& e) {
-  const auto option = [&](const char* name, auto& value, const char* help, const char* group) {
-    return app.add_option(name, value, help)->capture_default_str()->take_last()->group(group);
-  };
-  const char* rule = "Rule";
-  option("--rule", e.model.rule, "rule id, see plan --list-rules", rule);
-  option("--optimizer", e.model.optimizer, "adamw, sgd or sign-sgd", rule);
-  option("--rate", e.model.rate, "global learning rate, before the plan's factors", rule);
-  app.add_option(
-         "--set", e.model.set,
-         "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
-      ->group(rule);
+/// The options that all programs have; defaults are what `e` holds. Those of training are left out
+/// for programs that look at untrained models.
+inline void add_options(frame::Options& o, Experiment& e, bool training = true) {
+  o.group("Rule");
+  o.add("--rule", e.model.rule, "rule id, see plan --list-rules");
+  if (training) {
+    o.add("--optimizer", e.model.optimizer, "").words(train::update_words);
+    o.add("--rate", e.model.rate, "global learning rate, before the plan's factors")
+        .above(0)
+        .below(1e30);
+  }
+  o.add("--set", e.model.set,
+        "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
+      .repeated();
 
-  const char* model = "Models";
-  option("--axis", e.axis,
-         e.has_horizon ? "what grows: width, depth or horizon" : "what grows: width or depth",
-         model);
-  app.add_option("--sizes", e.sizes, "the sizes along the axis")
-      ->delimiter(',')
-      ->capture_default_str()
-      ->group(model);
-  option("--base", e.base, "size that the rate was tuned at (0: the smallest)", model);
-  option("--width", e.model.width, "of models along the depth", model);
-  option("--depth", e.model.depth, "of models along the width", model);
-  option("--head-dim", e.head_dim, "size of a head (0: --heads stay and heads grow)", model);
-  option("--heads", e.model.heads, "where --head-dim is 0", model);
-  option("--placement", e.model.placement, "of the norms: pre or post", model);
-  option("--norm", e.model.norm, "layer, rms or none", model);
-  option("--activation", e.model.activation, "relu, gelu or silu", model);
-  app.add_flag("--rotary", e.model.rotary, "rotary instead of learned positions")->group(model);
+  o.group("Models");
+  o.add("--axis", e.axis, "what grows")
+      .words(e.has_horizon ? std::vector<std::string>{"width", "depth", "horizon"}
+                           : std::vector<std::string>{"width", "depth"});
+  o.add("--sizes", e.sizes, "the sizes along the axis").from(1).increasing();
+  o.add("--base", e.base, "size that the rate was tuned at (0: the smallest)");
+  o.add("--width", e.model.width, "of models along the depth").from(1);
+  o.add("--depth", e.model.depth, "of models along the width").from(1);
+  o.add("--head-dim", e.head_dim, "size of a head (0: --heads stay and heads grow)");
+  o.add("--heads", e.model.heads, "where --head-dim is 0").from(1);
+  o.add("--placement", e.model.placement, "of the norms").words(train::placement_words);
+  o.add("--norm", e.model.norm, "").words(train::norm_words);
+  o.add("--activation", e.model.activation, "").words(train::activation_words);
+  o.add("--rotary", e.model.rotary, "rotary instead of learned positions");
 
-  const char* runs = "Runs";
-  option("--text", e.model.text, "file whose next byte is learned", runs);
-  option("--seq", e.model.seq, "bytes per sequence", runs);
-  option("--batch", e.model.batch, "sequences per step", runs);
-  option("--steps", e.model.steps, "optimizer steps", runs);
-  option("--seeds", e.seeds, "runs per model", runs);
-  option("--threads", e.model.threads, "0: all cores; results do not depend on it", runs);
+  o.group("Runs");
+  o.add("--text", e.model.text, "file whose next byte is learned").reads();
+  o.add("--seq", e.model.seq, "bytes per sequence").from(1);
+  o.add("--batch", e.model.batch, "sequences per step").from(1);
+  if (training) o.add("--steps", e.model.steps, "optimizer steps").from(1);
+  o.add("--seeds", e.seeds, "runs per model").from(1).to(1000);
+}
 
-  const char* output = "Output";
-  option("--format", e.format, "table or json", output);
-  option("--out", e.out, "folder for CSV, JSON and pictures", output);
-  app.add_flag("--quiet", e.model.quiet, "no progress")->group(output);
+/// The same for programs that do not make a Report.
+inline void add_output_options(frame::Options& o, Experiment& e) {
+  o.add("--threads", e.model.threads, "0: all cores; results do not depend on it")
+      .to(1024)
+      .not_an_input();
+  o.group("Output");
+  o.add("--format", e.format, "").words({"table", "json"}).not_an_input();
+  o.add("--out", e.out, "folder for CSV, JSON and pictures").writes_folder();
+  o.add("--quiet", frame::quiet(), "no progress").not_an_input();
 }
 
 }  // namespace scalewise::experiment

@@ -8,9 +8,9 @@
 #include <limits>
 
 #include "check/network_plan.hpp"
+#include "frame/signals.hpp"
 #include "instances/transformer.hpp"
 #include "train/divergence.hpp"
-#include "train/interrupt.hpp"
 #include "train/model.hpp"
 
 namespace scalewise::experiment {
@@ -28,7 +28,7 @@ std::optional<double> final_loss(const train::Settings& s, const train::Data& da
   double sum = 0;
   try {
     for (long step = 0; step < s.steps; ++step) {
-      if (train::stop_request() != 0) return {};
+      if (frame::stop_requested() != 0) return {};
       const auto batch = train::training_batch<float>(s, data, step);
       const double loss = model.loss_and_gradient(batch, static_cast<std::uint64_t>(step));
       const double gradient_norm = nn::gradient_norm(model.parameters());

@@ -7,12 +7,15 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <nlohmann/json.hpp>
-#include <system_error>
 
+#include "frame/progress.hpp"
+#include "frame/signals.hpp"
 #include "scalewise/check/figure.hpp"
 #include "scalewise/io/file.hpp"
 #include "scalewise/io/table.hpp"
+#include "train/threads.hpp"
 
 namespace scalewise::experiment {
 
@@ -52,12 +55,9 @@ nlohmann::ordered_json json_of(const Row& row) {
 }
 
 /// What is not finite becomes null.
-nlohmann::ordered_json json_of(const Report& report) {
-  nlohmann::ordered_json json{{"schema", "scalewise." + report.program + "/1"}};
-  auto& settings = json["settings"] = nlohmann::ordered_json::object();
-  for (const auto& [name, setting] : report.settings) {
-    std::visit([&, key = name](const auto& value) { settings[key] = value; }, setting);
-  }
+nlohmann::ordered_json json_of(const Report& report, const frame::Program& program) {
+  nlohmann::ordered_json json{{"schema", "scalewise." + program.name + "/1"},
+                              {"settings", program.options->settings()}};
   for (const Section& section : report.sections) {
     if (!section.in_file) continue;
     auto& rows = json[section.name] = nlohmann::ordered_json::array();
@@ -68,42 +68,66 @@ nlohmann::ordered_json json_of(const Report& report) {
   return json;
 }
 
-}  // namespace
-
-void make_folder(const std::string& out) {
-  if (out.empty()) return;
-  std::error_code error;
-  std::filesystem::create_directories(out, error);
-  if (!std::filesystem::is_directory(out)) {
-    throw InvalidInput("--out", out, "a folder that can be made");
+/// Returns: where the picture is, or why there is none.
+std::string write_files(const Report& report, const std::string& json, const std::string& stem) {
+  const frame::Uninterrupted now;
+  write_file(stem + ".json", json);
+  for (const Section& section : report.sections) {
+    if (!section.in_file) continue;
+    write_file(stem + "_" + section.name + ".csv", render(section, TableFormat::csv));
   }
+  return report.figure.panels.empty() ? "" : check::write_figure(report.figure, stem);
 }
 
-int publish(const Report& report, const std::string& format, const std::string& out) {
-  const std::string json = json_of(report).dump(1) + "\n";
-  std::string figures;
-  if (!out.empty()) {
-    const std::string stem = (std::filesystem::path(out) / report.program).string();
-    write_file(stem + ".json", json);
-    for (const Section& section : report.sections) {
-      if (!section.in_file) continue;
-      write_file(stem + "_" + section.name + ".csv", render(section, TableFormat::csv));
-    }
-    figures = check::write_figure(report.figure, stem);
-  }
-  if (format == "json") {
-    std::cout << json;
+/// What is shown and how.
+struct Output {
+  int threads = 0;
+  std::string format = "table";
+  std::string out;
+};
+
+/// The result is printed first, so that it is there even where files cannot be written.
+int publish(const Report& report, const frame::Program& program, const Output& output) {
+  const std::string json = json_of(report, program).dump(1) + "\n";
+  if (output.format == "json") {
+    std::cout << json << std::flush;
   } else {
     for (const Section& section : report.sections) {
       if (section.in_text) std::cout << render(section, TableFormat::text) << '\n';
     }
-    std::cout << check::to_string(report.verdict) << ": " << report.reason << '\n';
-    if (!figures.empty()) std::cout << figures << '\n';
+    std::cout << check::to_string(report.verdict) << ": " << report.reason << std::endl;
   }
-  if (!std::cout.flush()) {
-    throw InvalidInput("output", "(terminal)", "a place that takes all of it");
+  if (!output.out.empty()) {
+    const std::string stem = (std::filesystem::path(output.out) / program.name).string();
+    const std::string figures = write_files(report, json, stem);
+    if (output.format == "table" && !figures.empty()) std::cout << figures << '\n';
   }
   return check::exit_code(report.verdict);
+}
+
+}  // namespace
+
+void make_report(frame::Program& program, std::function<Report()> run) {
+  const auto output = std::make_shared<Output>();
+  frame::Options& o = *program.options;
+  o.add("--threads", output->threads, "0: all cores; results do not depend on it")
+      .to(1024)
+      .not_an_input();
+  o.group("Output");
+  o.add("--format", output->format, "").words({"table", "json"}).not_an_input();
+  o.add("--out", output->out, "folder for CSV, JSON and pictures").writes_folder();
+  o.add("--quiet", frame::quiet(), "no progress").not_an_input();
+  program.run = [run = std::move(run), output, name = program.name,
+                 options = program.options](const std::vector<std::string>&) {
+    train::use_threads(output->threads);
+    return publish(run(), {name, "", options}, *output);
+  };
+}
+
+void stopped_early(Report& report, long finished, long all, const std::string& what) {
+  report.verdict = check::Verdict::inconclusive;
+  report.reason =
+      "stopped after " + std::to_string(finished) + " of " + std::to_string(all) + " " + what;
 }
 
 }  // namespace scalewise::experiment

@@ -1,17 +1,19 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What a program that checks a rule hands over: rows of numbers as text, CSV and JSON, and a
-// picture. Library report.
+// What most programs hand over: rows of numbers as text, CSV and JSON, a picture and a verdict.
+// Library report.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "frame/program.hpp"
 #include "scalewise/check/curve.hpp"
 #include "scalewise/check/estimate.hpp"
 #include "scalewise/check/verdict.hpp"
@@ -30,14 +32,9 @@ struct Section {
   bool in_file = true;
 };
 
-using Setting =
-    std::variant<std::string, long, double, std::vector<long>, std::vector<std::string>>;
-
 struct Report {
-  std::string program;
-  std::vector<std::pair<std::string, Setting>> settings = {};
   std::vector<Section> sections = {};
-  check::Figure figure = {};
+  check::Figure figure = {};  // without panels: no picture
   check::Verdict verdict = check::Verdict::pass;
   std::string reason = {};  // what the verdict rests on
 };
@@ -60,12 +57,12 @@ inline void add_point(check::Curve& curve, double x, const check::Estimate& e,
   curve.high.push_back(e.mean + error);
 }
 
-/// Makes the folder of --out where it is not there; empty: there is none.
-/// Throws:   InvalidInput when it cannot be made.
-void make_folder(const std::string& out);
+/// Lets a program make a report: adds the options --threads, --format, --out and --quiet, and prints
+/// and writes what `run` returns, with the program's settings. After a request to stop, `run` reports
+/// what is finished or throws frame::Interrupted.
+void make_report(frame::Program& program, std::function<Report()> run);
 
-/// Prints a report as `format` says (table or json), writes its files to the folder `out`, unless
-/// empty, and returns the exit code.
-int publish(const Report& report, const std::string& format, const std::string& out);
+/// Says that a report is of what was finished only.
+void stopped_early(Report& report, long finished, long all, const std::string& what = "runs");
 
 }  // namespace scalewise::experiment

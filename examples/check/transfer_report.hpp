@@ -59,10 +59,12 @@ inline nlohmann::ordered_json number(double value) {
 }
 
 /// What is not finite is null: an interval from one seed, the loss of a diverged run.
-inline nlohmann::ordered_json transfer_json(const Experiment& e, const TransferReport& report) {
+inline nlohmann::ordered_json transfer_json(const Experiment& e, const TransferReport& report,
+                                            const frame::Options& options) {
   using Json = nlohmann::ordered_json;
   const check::IntervalEstimate& drift = report.transfer.drift;
   Json json{{"schema", "scalewise.learning_rate_transfer/1"},
+            {"settings", options.settings()},
             {"rule", e.model.rule},
             {"optimizer", e.model.optimizer},
             {"axis", e.axis},

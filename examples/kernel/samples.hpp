@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "kernel/program.hpp"
 #include "kernel/windows.hpp"
 #include "scalewise/data/digits.hpp"
 #include "scalewise/io/read_file.hpp"
@@ -23,7 +22,8 @@ namespace scalewise::experiment {
 
 struct SampleSettings {
   std::string data = "digits";
-  std::string folder;
+  std::string digits;  // paths
+  std::string novel;
   long train = 1000;
   long validation = 297;
   long test = 0;  // all others
@@ -47,8 +47,8 @@ struct Samples {
 namespace detail {
 
 inline Samples digits(const SampleSettings& s) {
-  const data::Images images = data::read_digits(s.folder + "/digits.csv");
-  if (s.stride < 1 || images.side % s.stride != 0) {
+  const data::Images images = data::read_digits(s.digits);
+  if (images.side % s.stride != 0) {
     throw InvalidInput("--stride", std::to_string(s.stride),
                        "a divisor of the images' side, " + std::to_string(images.side));
   }
@@ -108,7 +108,7 @@ inline Samples chapters(const SampleSettings& s) {
   constexpr int chapters_of_class = 6;
   constexpr kernels::Index features = 256;
   const std::vector<Passage> list =
-      passages(read_file(s.folder + "/austen_persuasion.txt", std::size_t{1} << 26U), least, most);
+      passages(read_file(s.novel, std::size_t{1} << 26U), least, most);
   std::map<std::string, double> with_word;
   for (const Passage& passage : list) {
     for (const std::string& w : std::set(passage.words.begin(), passage.words.end()))
@@ -133,18 +133,22 @@ inline Samples chapters(const SampleSettings& s) {
 
 }  // namespace detail
 
+/// Throws:   InvalidInput unless least <= value <= most.
+inline void require_between(const char* option, long value, long least, long most) {
+  if (value >= least && value <= most) return;
+  throw InvalidInput(
+      option, std::to_string(value),
+      "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+}
+
 /// Throws:   InvalidInput for other data, and more samples than there are.
 inline Samples read_samples(const SampleSettings& s) {
-  if (s.data != "digits" && s.data != "chapters") {
-    throw InvalidInput("--data", printable(s.data), "digits or chapters");
-  }
   const Samples all = s.data == "digits" ? detail::digits(s) : detail::chapters(s);
   const auto count = static_cast<long>(all.inputs.size());
   require_between("--train", s.train, 1, count - 2);
   require_between("--validation", s.validation, 1, count - 1 - s.train);
   require_between("--test", s.test, 0, count - s.train - s.validation);
   const long tests = s.test > 0 ? s.test : count - s.train - s.validation;
-  require_between("--split-seed", s.seed, 0, 1'000'000'000);
 
   std::vector<std::size_t> order(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;

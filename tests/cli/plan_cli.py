@@ -59,7 +59,7 @@ BAD = [
     (["--rule", "gpt2", "--preset", "gpt2", "--config", "x.json"], ["--config"]),
     (["--rule", "gpt2", "--preset", "gpt2", "--format", "yaml"], ["yaml"]),
     (["--rule", "gpt2", "--preset", "gpt2", "--no-such-option"], ["--no-such-option"]),
-    (["--rule", "gpt2", "--preset", "gpt2", "--out", "no/such/folder/plan.json"], ["output file = no/such/folder/plan.json"]),
+    (["--rule", "gpt2", "--preset", "gpt2", "--out", "no/such/folder/plan.json"], ["--out = no/such/folder/plan.json"]),
 ]
 
 

@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// What every program has in common. Each defines program(), which declares its options and what to
+// run; main.cpp does the rest.
+//
+// Exit codes of all programs:
+//   0          done, and the verdict, where there is one, is pass
+//   1          the verdict is fail, or training diverged
+//   2          bad input, not enough memory, or output that cannot be written: one message on stderr
+//   3          the verdict is inconclusive
+//   130, 143   stopped by Ctrl-C or SIGTERM; what was finished is kept where stderr says so
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "frame/options.hpp"
+
+namespace scalewise::frame {
+
+struct Program {
+  std::string name;
+  std::string about;  // one sentence for --help
+  std::shared_ptr<Options> options = std::make_shared<Options>();
+
+  /// Checks what no option can check alone, and may settle defaults that depend on others.
+  std::function<void()> check = {};
+
+  /// Returns: the exit code. It prints to std::cout and throws what it cannot do.
+  std::function<int(const std::vector<std::string>& arguments)> run = {};
+};
+
+/// Defined by each program.
+Program program();
+
+/// Parses and checks the arguments behind the program's name; touches no file.
+/// Throws:   InvalidInput.
+Request read(const Program& program, const std::vector<std::string>& arguments);
+
+/// All that main() does.
+int run(const Program& program, const std::vector<std::string>& arguments);
+
+}  // namespace scalewise::frame

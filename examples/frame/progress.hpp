@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// How far a program is and how long it will take, on stderr: one line that is written anew on a
+// terminal, elsewhere a line every 30 seconds.
+#pragma once
+
+#include <chrono>
+#include <mutex>
+#include <string>
+
+namespace scalewise::frame {
+
+/// Silences every Progress: the variable of the option --quiet.
+bool& quiet();
+
+/// Counts units of work as they are done, on any thread.
+class Progress {
+ public:
+  /// `all` units named `what`, such as "runs". Where they differ in cost, `cost` is that of all.
+  Progress(std::string what, long all, double cost = 0);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// One more is done, at its cost; `note` is shown beside the count.
+  /// Returns:  false when the program was asked to stop.
+  bool done(double cost = 1, const std::string& note = {});
+
+  /// So many are done in all.
+  bool at(long count, const std::string& note = {});
+
+  /// A line that stays.
+  void say(const std::string& line);
+
+  long count() const { return done_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void show(const std::string& note);
+  void clear();
+
+  std::mutex mutex_;
+  std::string what_;
+  long all_;
+  double cost_;
+  long done_ = 0;
+  double spent_ = 0;
+  bool visible_ = false;
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point shown_ = start_;
+};
+
+}  // namespace scalewise::frame

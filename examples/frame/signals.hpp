@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Ctrl-C and SIGTERM: the first asks the program to stop after the current run, the second stops it.
+#pragma once
+
+namespace scalewise::frame {
+
+/// From now on the first signal says so on stderr and sets stop_requested(), and the second ends the
+/// program. Writes beyond a limit of file size and to closed pipes fail instead of ending it.
+/// Requires: `program`, its name, stays.
+void handle_signals(const char* program);
+void ignore_write_signals();
+
+/// The signal that asked to stop, or 0.
+int stop_requested();
+
+/// What is thrown where a program stops with nothing to show for it.
+struct Interrupted {};
+
+/// A short time in which even the second signal waits, such as while a temporary file exists.
+class Uninterrupted {
+ public:
+  Uninterrupted();
+  ~Uninterrupted();
+  Uninterrupted(const Uninterrupted&) = delete;
+  Uninterrupted& operator=(const Uninterrupted&) = delete;
+};
+
+}  // namespace scalewise::frame
