@@ -33,7 +33,7 @@ SECTIONS = {
 }
 BAD = [
     ("kernel_convergence", ["--attention", "sofmax"], "--attention = sofmax"),
-    ("kernel_convergence", ["--sizes", "8"], "--sizes = fewer than two"),
+    ("kernel_convergence", ["--sizes", "8"], "--sizes = 8: expected at least 2"),
     ("kernel_regression", ["--kernels", "flat"], "--kernels = flat"),
     ("kernel_regression", ["--data", "cifar"], "--data = cifar"),
     ("kernel_regression", ["--stride", "3"], "--stride = 3"),

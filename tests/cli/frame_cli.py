@@ -1,0 +1,302 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+"""What all programs have in common: options, messages, lost output, signals and exit codes.
+
+    frame_cli.py FOLDER_OF_PROGRAMS
+"""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAMS = pathlib.Path(sys.argv[1]).resolve()
+NAMES = [name for name in ("alignment", "component_errors", "coordinate_check", "deep_init", "depth_methods",
+                           "empirical_ntk", "kernel_convergence", "kernel_regression", "learning_rate_transfer",
+                           "plan", "shallow_encoder", "signal_propagation", "single_head", "train")
+         if (PROGRAMS / name).exists()]
+TEXT = "It is a truth universally acknowledged, that a tested program may be trusted. " * 20
+ENVIRONMENT = {**os.environ, "OMP_WAIT_POLICY": "passive"}
+
+# Options that are no inputs of a result, each for a reason: how a program runs, what it shows, where
+# it writes.
+NO_INPUTS = {"--help", "--version", "--dry-run", "--threads", "--quiet", "--format", "--out", "--store", "--record",
+             "--layers", "--list-rules", "--list-presets", "--log", "--checkpoint", "--resume", "--overwrite"}
+# And which runs there are, where each stored run says that of itself.
+RUNS = {"coordinate_check": {"--sizes", "--seeds"}, "learning_rate_transfer": {"--sizes", "--seeds"},
+        "kernel_regression": {"--kernels"}}
+# How often a checkpoint or a row of the log is written, and the steps of a run that can be made longer.
+TRAIN_ONLY = {"--checkpoint-every"}
+
+
+def run(name, *arguments, **options):
+    return subprocess.run([PROGRAMS / name, *map(str, arguments)], capture_output=True, text=True, timeout=120,
+                          check=False, env=ENVIRONMENT, **options)
+
+
+def shell(script, name, *arguments, cwd=None):
+    """Runs "$@" as a script of a shell says."""
+    return subprocess.run(["bash", "-c", script, "bash", PROGRAMS / name, *map(str, arguments)], capture_output=True,
+                          text=True, timeout=120, check=False, cwd=cwd, env=ENVIRONMENT)
+
+
+def options_of(name):
+    """Of --help: the option, what kind of value it takes, and its words."""
+    found = {}
+    for match in re.finditer(r"^  (?:-h,)?(--[a-z0-9-]+)(?: (N,\.\.\.|N|TEXT,\.\.\.|TEXT|PATH))?(?:[= ].*)?$",
+                             run(name, "--help").stdout, re.MULTILINE):
+        found[match[1]] = match[2] or "flag"
+    return found
+
+
+def words_of(name, option):
+    """The words that the message of a wrong one lists."""
+    message = run(name, option, "no-such-word").stderr
+    match = re.search(r"expected ([a-z0-9-]+(?:, [a-z0-9-]+)* or [a-z0-9-]+)(?: \(|$)", message.strip())
+    return re.split(", | or ", match[1]) if match else []
+
+
+class Frame(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+        (self.folder / "text.txt").write_text(TEXT, encoding="utf-8")
+        (self.folder / "other.txt").write_text(TEXT[::-1], encoding="utf-8")
+
+    def refused(self, done, name, start):
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertTrue(done.stderr.startswith(f"{name}: {start}"), done.stderr)
+        self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+
+    # ---- options ---------------------------------------------------------------------------------
+
+    def test_help_and_version(self):
+        for name in NAMES:
+            with self.subTest(name):
+                self.assertEqual(run(name, "--help").returncode, 0)
+                self.assertIn("--dry-run", options_of(name))
+                version = run(name, "--version")
+                self.assertEqual(version.returncode, 0)
+                self.assertRegex(version.stdout, rf"^{name} of scalewise \d+\.\d+\.\d+\n$")
+
+    def test_unknown_options_and_missing_values(self):
+        for name in NAMES:
+            with self.subTest(name):
+                option = next(option for option, kind in options_of(name).items() if kind not in ("flag", "PATH"))
+                self.refused(run(name, option + "x", "1"), name, f"{option}x = (unknown): expected")
+                self.assertIn(f"did you mean {option}?", run(name, option + "x").stderr)
+                self.refused(run(name, "word"), name, "word = (unknown): expected")
+                self.refused(run(name, option), name, f"{option} = (missing): expected")
+
+    def test_numbers_that_no_option_takes(self):
+        for name in NAMES:
+            for option, kind in options_of(name).items():
+                if not kind.startswith("N"):
+                    continue
+                for value in ("nan", "-inf", "x", "1e400", "-7", "8,nan" if kind == "N,..." else "0x1"):
+                    with self.subTest(name=name, option=option, value=value):
+                        shown = value.removeprefix("8,")
+                        self.refused(run(name, option, value), name, f"{option} = {shown}: expected")
+
+    def test_the_last_of_several_values_counts(self):
+        once = run("depth_methods", "--dry-run", "--k", "3").stdout
+        self.assertEqual(run("depth_methods", "--dry-run", "--k", "1", "--k", "3").stdout, once)
+
+    def test_every_option_is_an_input_unless_it_says_otherwise(self):
+        for name in NAMES:
+            kinds = options_of(name)
+            common = ["--text", "text.txt"] if "--text" in kinds else []
+
+            def fingerprint(*arguments):
+                done = run(name, "--dry-run", *common, *arguments, cwd=self.folder)
+                return done.stdout.splitlines()[-1] if done.returncode == 0 else None
+
+            plain = fingerprint()
+            self.assertIsNotNone(plain, name)
+            for option, kind in kinds.items():
+                if option in ("--help", "--version", "--dry-run"):
+                    continue
+                if kind == "flag":
+                    tries = [[option]]
+                elif kind == "PATH":
+                    tries = [[option, "other.txt"], [option, "new"]]
+                elif kind == "N,...":
+                    tries = [[option, "64,128"], [option, "32,64"], [option, "16,48"]]
+                elif kind == "N":
+                    tries = [[option, value] for value in ("0.75", "0.625", "3", "4", "8", "40")]
+                else:
+                    tries = [[option, word] for word in words_of(name, option) or ["a=1", "missing:epsilon"]]
+                    tries.append([*tries[0], "--head-dim", "0"])
+                found = [fingerprint(*arguments) for arguments in tries]
+                with self.subTest(name=name, option=option):
+                    self.assertTrue(any(found), tries)
+                    other = [one for one in found if one not in (plain, None)]
+                    if option in NO_INPUTS | RUNS.get(name, set()) | TRAIN_ONLY:
+                        if option != "--sizes":  # the smallest is the base
+                            self.assertFalse(other)
+                    else:
+                        self.assertTrue(other)
+
+    def test_data_are_their_bytes(self):
+        def fingerprint(path):
+            return run("alignment", "--dry-run", "--text", path, cwd=self.folder).stdout
+
+        plain = fingerprint("text.txt")
+        (self.folder / "copy.txt").write_text(TEXT, encoding="utf-8")
+        self.assertEqual(fingerprint("copy.txt"), plain)
+        (self.folder / "copy.txt").write_text(TEXT.replace("truth", "Truth"), encoding="utf-8")
+        self.assertNotEqual(fingerprint("copy.txt"), plain)
+
+    # ---- output ----------------------------------------------------------------------------------
+
+    @unittest.skipUnless(pathlib.Path("/dev/full").exists(), "no /dev/full here")
+    def test_lost_output_has_a_message_and_an_exit_code(self):
+        for name in NAMES:
+            for arguments in (["--help"], ["--version"], ["--dry-run", "--seed", 1][:1]):
+                for where in (">/dev/full", ">&-"):
+                    with self.subTest(name=name, arguments=arguments, where=where):
+                        done = shell(f'"$@" {where}', name, *arguments)
+                        self.refused(done, name, "cannot write all of the output")
+        for where in (">/dev/full", ">&-", "| true; exit ${PIPESTATUS[0]}"):
+            done = shell(f'"$@" {where}', "plan", "--rule", "gpt2", "--preset", "gpt2-xl", "--format", "csv")
+            self.refused(done, "plan", "cannot write all of the output")
+
+    def test_a_closed_output_is_no_file_of_results(self):
+        done = shell('"$@" >&-', "plan", "--rule", "gpt2", "--preset", "gpt2", "--out", "plan.txt", cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue((self.folder / "plan.txt").read_text(encoding="utf-8").startswith("rule "))
+
+    def test_a_limit_of_file_size_is_an_error_and_leaves_nothing(self):
+        big = ["--rule", "gpt2", "--preset", "gpt2-xl", "--format", "json"]
+        done = shell('ulimit -f 4; "$@"', "plan", *big, "--out", "plan.json", cwd=self.folder)
+        self.refused(done, "plan", "output file = plan.json")
+        self.assertEqual(len(list(self.folder.iterdir())), 2)
+        self.refused(shell('ulimit -f 4; "$@" >out', "plan", *big, cwd=self.folder), "plan", "cannot write all")
+        self.refused(shell('ulimit -f 0; "$@"', "depth_methods", "--out", "new", cwd=self.folder), "depth_methods",
+                     "--out = new: expected a folder that can be written")
+        self.assertEqual(list((self.folder / "new").iterdir()), [])
+
+    def test_places_that_cannot_be_written_are_found_before_the_work(self):
+        (self.folder / "loop").symlink_to("loop")
+        for name in NAMES:
+            for option, kind in options_of(name).items():
+                if kind != "PATH" or option not in NO_INPUTS:
+                    continue
+                for path in ("loop", "text.txt/x", ""):
+                    with self.subTest(name=name, option=option, path=path):
+                        extra = ["--checkpoint", "c"] if (name, option) == ("train", "--log") else []
+                        done = run(name, *extra, option, path, cwd=self.folder)
+                        self.refused(done, name, f"{option} = {path or '(empty)'}: expected")
+
+    def test_another_experiment_is_not_written_over(self):
+        few = ["--depths", "8,16", "--out", "out"]
+        small = ["--samples", 200, "--heads", "1,2", "--out", "out", "--quiet"]
+        self.assertIn(run("single_head", *small, cwd=self.folder).returncode, (0, 1))
+        first = (self.folder / "out" / "single_head.json").read_bytes()
+        self.refused(run("single_head", *small, "--dim", 500, cwd=self.folder), "single_head", "--dim = 500: expected 1000")
+        self.assertIn(run("single_head", *small, cwd=self.folder).returncode, (0, 1))
+        self.assertEqual((self.folder / "out" / "single_head.json").read_bytes(), first)
+        self.assertEqual(run("depth_methods", *few, cwd=self.folder).returncode, 0)  # a folder for several
+        (self.folder / "out" / "single_head.json").write_text("{}", encoding="utf-8")
+        self.refused(run("single_head", *small, cwd=self.folder), "single_head", "--out = out: expected")
+
+    def test_a_result_is_printed_even_where_it_cannot_be_kept(self):
+        folder = self.folder / "out"
+        (folder / "single_head_heads.csv").mkdir(parents=True)  # a folder where a file should be
+        done = run("single_head", "--samples", 200, "--heads", "1,2", "--out", folder, "--quiet")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("excess_kurtosis", done.stdout)
+        self.assertIn("single_head_heads.csv", done.stderr)
+
+    def test_no_memory_is_one_message(self):
+        done = shell('ulimit -v 300000; "$@"', "plan", "--rule", "gpt2", "--preset", "gpt2", "--set", "depth=100000",
+                     "--layers")
+        self.refused(done, "plan", "not enough memory")
+
+    # ---- stores ----------------------------------------------------------------------------------
+
+    def test_a_store_is_of_one_set_of_inputs(self):
+        few = ["--kernels", "gap", "--train", 30, "--validation", 10, "--test", 10, "--quiet", "--store", "s"]
+        first = run("kernel_regression", *few, "--stride", 4, cwd=self.folder)
+        self.assertEqual(first.returncode, 0, first.stderr)
+        self.assertEqual(run("kernel_regression", *few, "--stride", 4, cwd=self.folder).stdout, first.stdout)
+        for other in (["--stride", 8], ["--split-seed", 2], ["--alpha", 0.25]):
+            self.refused(run("kernel_regression", *few, "--stride", 4, *other, cwd=self.folder), "kernel_regression",
+                         f"{other[0]} = {other[1]}: expected")
+
+    @unittest.skipUnless(sys.platform.startswith("linux"), "paths are bytes on Linux")
+    def test_paths_need_not_be_text(self):
+        store = os.fsencode(self.folder) + b"/\xff\xfe"
+        done = subprocess.run([PROGRAMS / "kernel_regression", "--kernels", "gap", "--stride", "4", "--train", "30",
+                               "--validation", "10", "--test", "10", "--format", "json", "--store", store],
+                              capture_output=True, timeout=120, check=False, env=ENVIRONMENT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(json.loads(done.stdout)["accuracies"]), 2)
+        done = subprocess.run([PROGRAMS / "alignment", "--set", b"\xff=1"], capture_output=True, check=False)
+        self.assertEqual((done.returncode, done.stdout), (2, b""))
+        self.assertIn(b"--set = ?=1: expected a text in UTF-8", done.stderr)
+
+    # ---- signals ---------------------------------------------------------------------------------
+
+    def start(self, name, *arguments):
+        process = subprocess.Popen([PROGRAMS / name, *map(str, arguments)], cwd=self.folder, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT)
+        self.addCleanup(process.kill)
+        return process
+
+    def interrupt(self, process, number):
+        """As soon as the program handles signals."""
+        status = pathlib.Path(f"/proc/{process.pid}/status")
+        for _ in range(10000):
+            caught = re.search(r"SigCgt:\s*([0-9a-f]+)", status.read_text(encoding="utf-8"))
+            if caught and int(caught[1], 16) >> (number - 1) & 1:
+                break
+            time.sleep(0.001)
+        process.send_signal(number)
+
+    @unittest.skipUnless(pathlib.Path("/proc/self/status").exists(), "no /proc here")
+    def test_the_first_signal_ends_after_the_current_run(self):
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            with self.subTest(code=code):
+                process = self.start("single_head", "--samples", 10**8)
+                self.interrupt(process, number)
+                out, message = process.communicate(timeout=60)
+                self.assertEqual(process.returncode, code, message)
+                self.assertEqual(out, "")
+                self.assertIn("single_head: finishing the current run; press Ctrl-C again to abort\n", message)
+
+    @unittest.skipUnless(pathlib.Path("/proc/self/status").exists(), "no /proc here")
+    def test_the_second_signal_ends_at_once(self):
+        process = self.start("depth_methods", "--depths", "50000,100000", "--out", "out")
+        self.interrupt(process, signal.SIGINT)
+        while "press Ctrl-C again" not in process.stderr.readline():
+            pass
+        self.assertIsNone(process.poll())
+        begin = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        self.assertLess(time.monotonic() - begin, 5)
+        self.assertEqual(process.returncode, 130)
+        self.assertEqual(list((self.folder / "out").iterdir()), [])
+
+    @unittest.skipUnless(pathlib.Path("/proc/self/status").exists(), "no /proc here")
+    def test_finished_runs_are_reported(self):
+        process = self.start("signal_propagation", "--text", "text.txt", "--head-dim", 4, "--depth", 1, "--seq", 8,
+                             "--batch", 4, "--seeds", 1000, "--sizes", "8,16", "--threads", 1)
+        time.sleep(1)
+        self.interrupt(process, signal.SIGINT)
+        out, message = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, message)
+        self.assertRegex(out, r"inconclusive: stopped after \d+ of 2000 runs")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=1)
