@@ -59,7 +59,10 @@ constexpr bool table(const auto& p, Exponent alpha) {
     return row(bound(p.rule(g), n, shared), 1 / m_N, 1, block_rate / m_N, m_N,
                1 / (sqrt(ratio(shared) * m_N) * pow(m_L, alpha)));
   };
-  return row(in(Group::token_embedding), 1, 1, 1, 1, 1 / m_N) &&
+  const Scaling all = Scaling(Axis::heads) * C;
+  const auto output = bound(p.rule(Group::attention_output), all, n);
+  return row(output, 1 / ratio(all), 1, block_rate / ratio(all), ratio(all), block_epsilon) &&
+         row(in(Group::token_embedding), 1, 1, 1, 1, 1 / m_N) &&
          row(in(Group::position_embedding), 1, 1, 1, 1, 1 / m_N) &&
          row(bound(p.rule(Group::patch_embedding), n_patch, n), 1, 1, 1, 1, 1 / m_N) &&
          square(Group::query) && square(Group::key) && square(Group::value) &&
@@ -71,6 +74,7 @@ constexpr bool table(const auto& p, Exponent alpha) {
          vector(in(Group::norm_bias), 0, block_rate, block_epsilon) &&
          vector(in(Group::hidden_bias), 0, block_rate, block_epsilon) &&
          vector(bound(p.rule(Group::hidden_bias), n, F), 0, block_rate, block_epsilon) &&
+         vector(bound(p.rule(Group::hidden_bias), n, shared), 0, block_rate, block_epsilon) &&
          vector(in(Group::final_norm_gain), 1, 1, 1 / m_N) &&
          vector(in(Group::final_norm_bias), 0, 1, 1 / m_N) &&
          row(bound(p.rule(Group::head), n, n_out), 1, 1 / m_N, 1, 1, 1 / m_N);

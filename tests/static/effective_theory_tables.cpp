@@ -90,6 +90,11 @@ static_assert(row(wide(NeuralTangent{}, Group::key), 1 / n, 1 / n, 1 / (n * sqrt
 static_assert(row(wide(NeuralTangent{}, Group::value), 1 / n, 1 / n, 1 / (n * sqrt(KC))));
 static_assert(row(wide(NeuralTangent{}, Group::attention_output), 1 / HC, 1 / HC,
                   1 / (HC * sqrt(n))));
+static_assert(wide(MetaPrincipled{.s = 1}, Group::query).adamw_rate ==
+              Rate(sqrt(n) / (n * sqrt(HC))));
+static_assert(wide(MetaPrincipled{.s = 1}, Group::query).epsilon == Epsilon(1 / sqrt(n * HC)));
+static_assert(wide(MetaPrincipled{.s = 0.5}, Group::key).adamw_rate ==
+              Rate(pow(n, {-3, 4}) / sqrt(KC)));
 static_assert(wide(MetaPrincipled{.s = 1}, Group::value).adamw_rate ==
               Rate(sqrt(n) / (n * sqrt(KC))));
 static_assert(wide(MetaPrincipled{.s = 1}, Group::value).epsilon == Epsilon(1 / sqrt(n * KC)));

@@ -69,13 +69,22 @@ constexpr bool grouped(const auto& p, Group g) {
              1 / sqrt(m_KC * m_N));
 }
 
+/// Query and output of heads that do not fill the width.
+constexpr bool wide(const auto& p) {
+  const Scaling all = Scaling(Axis::heads) * C;
+  return row(bound(p.rule(Group::query), n, all), 1 / m_N, 1, ratio(all) / m_N, 1 / m_N,
+             1 / sqrt(ratio(all) * m_N)) &&
+         row(bound(p.rule(Group::attention_output), all, n), 1 / ratio(all), 1, m_N / ratio(all),
+             1 / ratio(all), 1 / m_N);
+}
+
 /// The hidden column is the same in all three tables; under SGD fo/fi where they grow apart.
 /// Epsilon: the outputs' gradient comes from the stream's, with entries of 1/n, through weights of
 /// variance 1/fo; a sum of n incoherent terms is √n/(n√fo), the 1/n of the text where fo is n.
 constexpr bool hidden_column(const auto& p) {
   return attention(p, Group::query) && attention(p, Group::key) && attention(p, Group::value) &&
          attention(p, Group::attention_output) && grouped(p, Group::key) &&
-         grouped(p, Group::value) &&
+         grouped(p, Group::value) && wide(p) &&
          row(up(p, Group::mlp_up), 1 / m_N, 1, m_F / m_N, 1 / m_N, 1 / sqrt(m_F * m_N)) &&
          row(up(p, Group::mlp_gate), 1 / m_N, 1, m_F / m_N, 1 / m_N, 1 / sqrt(m_F * m_N)) &&
          row(down(p), 1 / m_F, 1, m_N / m_F, 1 / m_F, 1 / m_N);
@@ -94,6 +103,7 @@ static_assert(gain(in(t3, Group::final_norm_gain), 1, m_N, 1, 1 / m_N));
 static_assert(zero(in(t3, Group::hidden_bias)));
 static_assert(in(t3, Group::hidden_bias).sgd_rate == Rate(m_N));
 static_assert(in(t3, Group::hidden_bias).adamw_rate == Rate(1));
+static_assert(bound(t3.rule(Group::hidden_bias), n, F).epsilon == Epsilon(1 / sqrt(m_F * m_N)));
 static_assert(t3.model().tied_logit_multiplier == Multiplier(1 / m_N));
 
 // Table 8: 1/fi; 1; 1/fi | 1; 1/fi; 1 | fo; fi; 1 | 1; 1; 1/fi. Gradients 1/n everywhere.
@@ -126,6 +136,7 @@ static_assert(gain(in(t9, Group::final_norm_gain), root_N, 1, 1 / root_N, 1 / ro
 static_assert(zero(in(t9, Group::hidden_bias)));
 static_assert(in(t9, Group::hidden_bias).sgd_rate == Rate(1));
 static_assert(in(t9, Group::hidden_bias).adamw_rate == Rate(1 / root_N));
+static_assert(bound(t9.rule(Group::hidden_bias), n, F).epsilon == Epsilon(1 / root_N));
 static_assert(t9.model().tied_logit_multiplier == Multiplier(1 / root_N));
 
 /// Attention scale √C0/C with C0 = C/m_C; residuals untouched.
