@@ -15,4 +15,7 @@ long check_kernels(const nlohmann::json& file, Tally& tally);
 long check_rules(const nlohmann::json& file, Tally& tally);
 long check_signal_propagation(const nlohmann::json& file, Tally& tally);
 
+/// Complains of each rule of the registry without a case under an optimizer that it supports.
+void check_every_rule(const nlohmann::json& rules, Tally& tally);
+
 }  // namespace scalewise::golden

@@ -1,17 +1,19 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// golden [--dir DIR]: checks every case of the files of expected values in DIR and prints, file by
-// file, how many numbers were checked.
-// Exit code: 0 all agree, 1 some do not, 2 a file cannot be read or there is none.
+// golden [--dir DIR] [--every-rule] [FILE...]: checks every case of the files of expected values in
+// DIR, all of them unless some are named, and prints, file by file, how many numbers were checked.
+// Exit code: 0 all agree, 1 some do not or a file is missing, 2 a file or option cannot be read.
 
 #include <CLI/CLI.hpp>
 #include <exception>
 #include <filesystem>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "golden/files.hpp"
+#include "scalewise/core/nearest.hpp"
 #include "scalewise/io/parse_json.hpp"
 #include "scalewise/io/read_file.hpp"
 
@@ -27,15 +29,37 @@ struct File {
 constexpr File files[] = {
 #ifdef SCALEWISE_GOLDEN_KERNELS  // slow to build
     {"kernels.json", golden::check_kernels},
+#else
+    {"kernels.json", nullptr},
 #endif
     {"rules.json", golden::check_rules},
     {"signal_propagation.json", golden::check_signal_propagation},
 };
 
+/// Throws: InvalidInput for a name that this program has no check for.
+const File& file_of(const std::string& name) {
+  Nearest known(name);
+  for (const File& file : files) {
+    known.offer(file.name);
+    if (name == file.name) return file;
+  }
+  throw InvalidInput("file", name, "a file that this program checks", known.hint());
+}
+
 /// Returns: whether all of a file agrees.
-bool agrees(const File& file, const std::string& path) {
+bool agrees(const File& file, const std::string& path, bool every_rule) {
+  if (file.check == nullptr) {
+    std::cerr << "golden: cannot check " << file.name << ": this build leaves out its checks\n";
+    return false;
+  }
+  if (!std::filesystem::exists(path)) {
+    std::cerr << "golden: cannot open " << path << ": no such file\n";
+    return false;
+  }
   golden::Tally tally;
-  const long cases = file.check(parse_json(read_file(path, std::size_t{1} << 28U), path), tally);
+  const nlohmann::json json = parse_json(read_file(path, std::size_t{1} << 28U), path);
+  const long cases = file.check(json, tally);
+  if (every_rule && file.check == golden::check_rules) golden::check_every_rule(json, tally);
   std::cout << "golden: " << file.name << ": " << cases << " cases, " << tally.checked()
             << " numbers checked, " << tally.failed() << " failed" << std::endl;
   return tally.failed() == 0 && tally.checked() > 0;
@@ -45,23 +69,30 @@ bool agrees(const File& file, const std::string& path) {
 
 int main(int argc, char** argv) {
   std::string dir = SCALEWISE_TEST_DIR "/golden";
+  std::vector<std::string> names;
+  bool every_rule = false;
   CLI::App app{"Compares rules and theory with expected values."};
   app.add_option("--dir", dir, "folder with the files of expected values")->capture_default_str();
+  app.add_flag("--every-rule", every_rule, "fail if rules.json has no case for a rule");
+  app.add_option("files", names, "the files to check; all if none is named");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   try {
-    int found = 0;
-    bool all = true;
-    for (const File& file : files) {
-      const std::string path = dir + "/" + file.name;
-      if (!std::filesystem::exists(path)) continue;
-      ++found;
-      all = agrees(file, path) && all;
+    if (names.empty()) {
+      for (const File& file : files) {
+        if (file.check != nullptr)
+          names.emplace_back(file.name);
+        else
+          std::cout << "golden: " << file.name << ": not part of this build, skipped\n";
+      }
     }
-    if (found == 0) throw InvalidInput("dir", dir, "a folder with a file such as rules.json");
+    bool all = true;
+    for (const std::string& name : names) {
+      all = agrees(file_of(name), dir + "/" + name, every_rule) && all;
+    }
     if (!std::cout) return 2;
     return all ? 0 : 1;
   } catch (const std::exception& error) {

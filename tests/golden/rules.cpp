@@ -1,11 +1,15 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// rules.json: plans of every policy, to a relative 1e-12. What a case lists must come out; what it
-// leaves out is not checked.
+// rules.json: plans of every policy, to a relative 1e-12. A case has "tensors", a whole plan, where
+// every tensor has exactly one row and every row a tensor; or "groups", where what it leaves out is
+// not checked. README.md describes both.
 
+#include <array>
 #include <cmath>
+#include <map>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -90,6 +94,63 @@ void check_groups(const JsonReader& groups, const nlohmann::json& json, const Pl
   }
 }
 
+/// The name of a tensor with a star for its layer: layer.*.query.
+std::string starred(const Entry& entry) {
+  std::string name = entry.name;
+  const std::string layer = "." + std::to_string(entry.layer) + ".";
+  if (entry.layer >= 0) name.replace(name.find(layer), layer.size(), ".*.");
+  return name;
+}
+
+/// A row: names, distribution, and numbers in the order of the columns. Null is not checked.
+void check_row(const JsonReader& row, const Entry& entry, Tally& tally) {
+  const std::vector<JsonReader> cells = row.items();
+  const std::array<double, 6> numbers{entry.init_variance.value, entry.init_mean.value,
+                                      entry.multiplier.value,    entry.learning_rate.value,
+                                      entry.weight_decay.value,  entry.epsilon.value};
+  if (cells.size() != numbers.size() + 2) return tally.complain(row.path(), "is no row of 8 cells");
+  tally.same(cells[1], std::string(word(distribution_words, entry.distribution)), entry.name);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (!cells[i + 2].is_null()) tally.compare(cells[i + 2], numbers[i], 1e-12, 0, entry.name);
+  }
+}
+
+void check_tensors(const JsonReader& tensors, const Plan& plan, Tally& tally) {
+  struct Named {
+    JsonReader row;
+    bool met = false;
+  };
+  std::map<std::string, Named> rows;
+  for (const JsonReader& row : tensors.items()) {
+    std::istringstream names(row.items().at(0).string());
+    for (std::string name; names >> name;) {
+      if (!rows.try_emplace(name, Named{row}).second) tally.complain(row.path(), name + " again");
+    }
+  }
+  for (const Entry& entry : plan.entries) {
+    auto found = rows.find(entry.name);
+    if (found == rows.end()) found = rows.find(starred(entry));
+    if (found == rows.end()) {
+      tally.complain(tensors.path(), "has no row for " + entry.name);
+    } else {
+      found->second.met = true;
+      check_row(found->second.row, entry, tally);
+    }
+  }
+  for (const auto& [name, named] : rows) {
+    if (!named.met) tally.complain(named.row.path(), "the plan has no " + name);
+  }
+}
+
+/// Skip and branch of every layer, which are the same in all layers of a stack.
+void check_residuals(const JsonReader& stacks, const Plan& plan, Tally& tally) {
+  for (const Residual& r : plan.model.residuals) {
+    const std::vector<JsonReader> pair = stacks.at(std::string(word(stack_words, r.stack))).items();
+    tally.compare(pair.at(0), r.skip.value);
+    tally.compare(pair.at(1), r.branch.value);
+  }
+}
+
 /// The gain over Xavier's 2/(fi+fo) that an entry starts with.
 double xavier_gain(const Entry& entry) {
   return std::sqrt(entry.init_variance.value * (entry.fan_in + entry.fan_out) / 2);
@@ -99,12 +160,16 @@ void check_model(const JsonReader& model, const nlohmann::json& json, const Plan
                  Tally& tally) {
   for (const auto& [key, value] : json.items()) {
     const JsonReader expected = model.at(key);
-    if (key == "attention_scale") {
+    if (key == "parameters") {
+      tally.compare(expected, static_cast<double>(plan.parameter_count()), 0);
+    } else if (key == "attention_scale") {
       tally.compare(expected, plan.model.attention_scale.value);
     } else if (key == "logit_multiplier") {
       tally.compare(expected, plan.model.logit_multiplier.value);
     } else if (key == "embedding_multiplier") {
       tally.compare(expected, plan.model.embedding_multiplier.value);
+    } else if (key == "residuals") {
+      check_residuals(expected, plan, tally);
     } else if (key == "residual_skip" || key == "residual_branch") {
       for (const Residual& r : plan.model.residuals) {
         tally.compare(expected, (key == "residual_skip" ? r.skip : r.branch).value);
@@ -136,7 +201,7 @@ void check_model(const JsonReader& model, const nlohmann::json& json, const Plan
 }
 
 void check_case(const JsonReader& reader, const nlohmann::json& json, Tally& tally) {
-  reader.only({"policy", "optimizer", "shape", "base", "params", "groups", "model"});
+  reader.only({"policy", "optimizer", "shape", "base", "params", "groups", "tensors", "model"});
   const std::string policy = reader.at("policy").string();
   const Optimizer optimizer = reader.at("optimizer").word(optimizer_words);
   const Shape shape = shape_from_json(reader.at("shape"));
@@ -154,6 +219,7 @@ void check_case(const JsonReader& reader, const nlohmann::json& json, Tally& tal
   with_policy(policy, parameters, [&](const auto& p) {
     correlations = PolicyView(p).token_correlations(plan.shape.depth);
   });
+  if (reader.has("tensors")) check_tensors(reader.at("tensors"), plan, tally);
   if (reader.has("groups")) {
     check_groups(reader.at("groups"), json["groups"], plan, correlations, tally);
   }
@@ -172,6 +238,27 @@ long check_rules(const nlohmann::json& file, Tally& tally) {
     }
   }
   return static_cast<long>(cases.size());
+}
+
+void check_every_rule(const nlohmann::json& file, Tally& tally) {
+  const JsonReader cases = JsonReader(file, "rules.json").at("cases");
+  const std::vector<JsonReader> all = cases.items();
+  const auto has = [&](std::string_view rule, Optimizer optimizer) {
+    for (const JsonReader& c : all) {
+      if (c.at("policy").string() == rule && c.at("optimizer").word(optimizer_words) == optimizer) {
+        return true;
+      }
+    }
+    return false;
+  };
+  for (const RuleInfo& rule : rules()) {
+    for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::adamw}) {
+      if (!(optimizer == Optimizer::sgd ? rule.sgd : rule.adamw)) continue;
+      if (has(rule.id, optimizer)) continue;
+      tally.complain(cases.path(), "none for " + std::string(rule.id) + " under " +
+                                       std::string(word(optimizer_words, optimizer)));
+    }
+  }
 }
 
 }  // namespace scalewise::golden

@@ -16,12 +16,16 @@ class Tally {
  public:
   /// Agreement within relative * |expected| + absolute; a zero is compared absolutely.
   void compare(const JsonReader& expected, double actual, double relative = 1e-12,
-               double absolute = 0) {
+               double absolute = 0, const std::string& of = "") {
     const double value = expected.number();
     const double bound = relative * (value == 0 ? 1 : std::abs(value)) + absolute;
     ++checked_;
     if (std::abs(actual - value) <= bound) return;
-    complain(expected.path(), "expected " + number_text(value) + ", got " + number_text(actual));
+    differs(expected, number_text(value), number_text(actual), of);
+  }
+  void same(const JsonReader& expected, const std::string& actual, const std::string& of) {
+    ++checked_;
+    if (expected.string() != actual) differs(expected, expected.string(), actual, of);
   }
   /// A distance that may be at most `bound`.
   void within(const std::string& path, double distance, double bound) {
@@ -37,6 +41,12 @@ class Tally {
   long failed() const { return failed_; }
 
  private:
+  void differs(const JsonReader& expected, const std::string& value, const std::string& actual,
+               const std::string& of) {
+    complain(expected.path(),
+             (of.empty() ? of : of + ": ") + "expected " + value + ", got " + actual);
+  }
+
   long checked_ = 0;
   long failed_ = 0;
 };
