@@ -55,6 +55,11 @@ TEST_CASE("DeepScaleLM numbers") {
   const std::vector<double> r = correlations(0.25, p, 12, k, a);
   CHECK(near(r[0], 0.25 * (1 - p)));
   const double mlp = std::sqrt(2 * (1 - p) / (700 * n));
+  for (const Residual& residual : plan.model.residuals) {  // what the letters of its formulas are
+    REQUIRE(residual.where.size() == 1);
+    CHECK(residual.where[0].text == "(1-β²)");
+    CHECK(near(residual.where[0].value, 1 - k / std::pow(12, a)));
+  }
   for (std::size_t layer = 0; layer < 12; ++layer) {
     const std::string prefix = "layer." + std::to_string(layer) + ".";
     const double attention = std::sqrt((1 - p) / r[layer]) / n;
