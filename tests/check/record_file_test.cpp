@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <thread>
@@ -165,6 +166,25 @@ TEST_CASE("Four processes append to one file at the same time, after one that wa
   const RecordFile file = read_records(path);
   CHECK(file.damage.empty());
   CHECK(file.records == expected);
+}
+#endif
+
+#if defined(__unix__) || defined(__APPLE__)
+TEST_CASE("A reader waits for a process that is writing") {
+  const test::TemporaryFolder folder;
+  const std::string path = in(folder, "records");
+  append_records(path, some(64, 1));
+  auto writer = std::make_unique<LineFile>(path, record_schema, IfLocked::wait);
+  std::ofstream(path, std::ios::app) << "{\"schema\"";  // half a line
+  std::thread end([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    writer->append(check::detail::record_lines(some(128, 1), {}));
+    writer.reset();
+  });
+  const RecordFile file = read_records(path);
+  end.join();
+  CHECK(file.damage.empty());
+  CHECK(file.runs.size() == 2);
 }
 #endif
 
