@@ -96,3 +96,22 @@ TEST_CASE("an absolute rule ignores the base, a relative one asks for it") {
            P::id == std::string_view("complete-p")));
   });
 }
+
+TEST_CASE("a base has the input and the stacks of the target") {
+  const auto refused = [](const Shape& target, const Shape& base) {
+    try {
+      make_plan<MaximalUpdate, adamw>(target, base);
+    } catch (const InvalidInput& error) {
+      return error.field();
+    }
+    return std::string();
+  };
+  Shape two_stacks = tokens();
+  two_stacks.encoder_depth = 2;
+  CHECK(refused(tokens(), tokens()).empty());
+  CHECK(refused(two_stacks, two_stacks).empty());
+  CHECK(refused(tokens(), two_stacks) == "base.encoder_depth");
+  CHECK(refused(two_stacks, tokens()) == "base.encoder_depth");
+  CHECK(refused(patches(), tokens()) == "base.input");
+  CHECK(refused(tokens(), patches()) == "base.input");
+}

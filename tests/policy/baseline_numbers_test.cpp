@@ -46,6 +46,15 @@ TEST_CASE("baseline numbers") {
   CHECK(make_plan<Gpt2, adamw>(shape).model.logit_multiplier.value == 1);
 }
 
+TEST_CASE("the layers of a stack are its own") {
+  // GPT-2 divides the variance of what adds to the stream by twice the layers: 6 and 4 of them.
+  const Plan plan = make_plan<Gpt2, adamw>(encoder_decoder());
+  check_variance(plan, "encoder.0.attention_output", 0.0004 / 12);
+  check_variance(plan, "encoder.5.mlp_down", 0.0004 / 12);
+  check_variance(plan, "decoder.0.cross_attention_output", 0.0004 / 8);
+  check_variance(plan, "decoder.3.mlp_down", 0.0004 / 8);
+}
+
 TEST_CASE("shallow encoder numbers") {
   const Shape shape = vision();
   const double w = 192;
