@@ -155,8 +155,9 @@ check::Records records_of(const Arguments& a, const Experiment& trained, const t
   Arguments with = a;
   with.e = trained;
   Inputs inputs = options.inputs();
-  inputs.push_back(
-      {"smallest size", std::to_string(trained.sizes.front())});  // sets rate and fault
+  if (fault || !options.given("--rate")) {  // they depend on the smallest model
+    inputs.push_back({"smallest size", std::to_string(trained.sizes.front())});
+  }
   const check::RecordFile done = run_all(with, data, wrong, fault, inputs);
   const std::size_t wanted = family.size() * static_cast<std::size_t>(trained.seeds);
   if (done.runs.size() == wanted) return done.records;

@@ -8,9 +8,11 @@
 
 import json
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
@@ -124,13 +126,33 @@ class CoordinateCheck(unittest.TestCase):
         # Two processes, one of them with three of the sizes; then a judge that trains nothing.
         for sizes in ("16,32,64", "16,128"):
             run(*COMMON, "--sizes", sizes, "--base", 16, "--record", records)
-        lines = records.read_text(encoding="utf-8").splitlines()
-        once = sorted(set(lines))  # size 16 was recorded twice, alike
-        self.assertLess(len(once), len(lines))
-        records.write_text("\n".join(once) + "\n", encoding="utf-8")
+        self.assertEqual(len(records.read_text(encoding="utf-8").splitlines()), 4 * 4)  # no run twice
+        other = run(*WIDTHS, "--record", records, "--activation", "relu")
+        self.assertEqual((other.returncode, other.stdout), (2, ""))
+        self.assertIn("--activation = relu: expected gelu, as in", other.stderr)
         judged = run(*WIDTHS, "--judge", records, "--format", "json")
         self.assertEqual(judged.returncode, 0, judged.stderr)
         self.assertEqual(json.loads(judged.stdout)["quantities"], json.loads(whole.stdout)["quantities"])
+
+    def test_a_check_that_was_stopped_goes_on(self):
+        command = [*WIDTHS, "--seeds", 8, "--threads", 1, "--format", "json"]
+        whole = run(*command)
+        records = self.folder / "records.jsonl"
+        first = subprocess.Popen([PROGRAM, *map(str, command), "--record", records], stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True)
+        self.addCleanup(first.kill)
+        while first.poll() is None and not (records.exists() and records.read_bytes()):
+            time.sleep(0.001)
+        first.send_signal(signal.SIGINT)
+        _, message = first.communicate(timeout=120)
+        self.assertEqual(first.returncode, 130, message)
+        self.assertIn("finishing the current run; press Ctrl-C again to abort", message)
+        self.assertRegex(message, r"stopped after \d+ of 32 runs; the same command goes on with those in ")
+        done = len(records.read_text(encoding="utf-8").splitlines())
+        self.assertTrue(0 < done < 32, done)
+        second = run(*[word for word in command if word != "--quiet"], "--record", records)
+        self.assertIn(f"resumed with {done} finished runs\n", second.stderr)
+        self.assertEqual((second.returncode, second.stdout), (whole.returncode, whole.stdout))
 
     def test_threads_do_not_change_the_report(self):
         self.assertEqual(run(*WIDTHS, "--threads", 1).stdout, run(*WIDTHS).stdout)

@@ -116,7 +116,8 @@ class Frame(unittest.TestCase):
             common = ["--text", "text.txt"] if "--text" in kinds else []
 
             def fingerprint(*arguments):
-                done = run(name, "--dry-run", *common, *arguments, cwd=self.folder)
+                text = [] if "--digits" in arguments else common  # one or the other
+                done = run(name, "--dry-run", *text, *arguments, cwd=self.folder)
                 return done.stdout.splitlines()[-1] if done.returncode == 0 else None
 
             plain = fingerprint()
@@ -134,7 +135,6 @@ class Frame(unittest.TestCase):
                     tries = [[option, value] for value in ("0.75", "0.625", "3", "4", "8", "40")]
                 else:
                     tries = [[option, word] for word in words_of(name, option) or ["a=1", "missing:epsilon"]]
-                    tries.append([*tries[0], "--head-dim", "0"])
                 found = [fingerprint(*arguments) for arguments in tries]
                 with self.subTest(name=name, option=option):
                     self.assertTrue(any(found), tries)
@@ -160,7 +160,7 @@ class Frame(unittest.TestCase):
     @unittest.skipUnless(pathlib.Path("/dev/full").exists(), "no /dev/full here")
     def test_lost_output_has_a_message_and_an_exit_code(self):
         for name in NAMES:
-            for arguments in (["--help"], ["--version"], ["--dry-run", "--seed", 1][:1]):
+            for arguments in (["--help"], ["--version"], ["--dry-run"]):
                 for where in (">/dev/full", ">&-"):
                     with self.subTest(name=name, arguments=arguments, where=where):
                         done = shell(f'"$@" {where}', name, *arguments)
