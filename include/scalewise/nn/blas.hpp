@@ -13,13 +13,17 @@ namespace scalewise::nn {
 
 /// Keeps each product, whether Eigen or a BLAS behind it computes it, to the thread that calls it:
 /// products are already cut into tiles, and threads of their own would make results depend on how
-/// many there are. This holds for the whole program. Another BLAS than OpenBLAS has to be told by
-/// its own means.
+/// many there are. The first call sets this for the whole program; threads may call it at the same
+/// time. Another BLAS than OpenBLAS has to be told by its own means.
 inline void keep_to_one_thread() {
-  Eigen::setNbThreads(1);
+  static const bool once = [] {
+    Eigen::setNbThreads(1);
 #ifdef EIGEN_USE_BLAS
-  if (&openblas_set_num_threads != nullptr) openblas_set_num_threads(1);
+    if (&openblas_set_num_threads != nullptr) openblas_set_num_threads(1);
 #endif
+    return true;
+  }();
+  static_cast<void>(once);
 }
 
 }  // namespace scalewise::nn
