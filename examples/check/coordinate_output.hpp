@@ -126,7 +126,7 @@ inline std::string two_widths_text(const check::Records& records) {
       text, sizeof(text),
       "by the criterion of microsoft/mup (mean |x| at %ld and %ld within a factor of 1.2): %zu "
       "of %zu",
-      t.small, t.large, t.met, t.modules);
+      t.smaller, t.larger, t.met, t.modules);
   std::string line = text;
   if (!t.worst.empty()) {
     std::snprintf(text, sizeof(text), "; farthest %s, %.3g at step %ld", t.worst.c_str(),
@@ -151,8 +151,8 @@ inline nlohmann::ordered_json to_json(const Experiment& e, const Findings& found
                               {"diagnosis", found.report.diagnosis},
                               {"optimizer_differences", found.optimizer}};
   const check::TwoWidths t = check::two_widths(found.records);
-  json["two_widths"] = {{"small", t.small},
-                        {"large", t.large},
+  json["two_widths"] = {{"small", t.smaller},
+                        {"large", t.larger},
                         {"modules", t.modules},
                         {"met", t.met},
                         {"worst", t.worst},

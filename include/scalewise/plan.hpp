@@ -134,7 +134,7 @@ struct Plan {
     long count = 0;
     for (const Entry& entry : entries) {
       const long size = entry.rows * entry.columns;
-      if (count > std::numeric_limits<long>::max() - size) {
+      if (count > (std::numeric_limits<long>::max)() - size) {
         throw InvalidInput("parameter count", "more than 2^63", "a model that can be counted");
       }
       count += size;

@@ -7,6 +7,10 @@
 /// and check/ (does training follow the rule?).
 #pragma once
 
+#if __cplusplus < 202002L && !(defined(_MSVC_LANG) && _MSVC_LANG >= 202002L)
+#error "scalewise needs C++20: compile with -std=c++20, or /std:c++20"
+#else
+
 #include "scalewise/core/axis.hpp"
 #include "scalewise/core/error.hpp"
 #include "scalewise/core/exponent.hpp"
@@ -21,3 +25,5 @@
 #include "scalewise/make_plan.hpp"
 #include "scalewise/plan.hpp"
 #include "scalewise/policy/all.hpp"
+
+#endif

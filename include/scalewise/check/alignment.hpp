@@ -119,7 +119,7 @@ std::vector<double> product_norms(const MatrixView<Scalar>& x, const MatrixView<
   std::vector<double> norms(x.rows);
   std::vector<double> y(at_once * w.columns);
   for (std::size_t first = 0; first < x.rows; first += at_once) {
-    const std::size_t rows = std::min(at_once, x.rows - first);
+    const std::size_t rows = (std::min)(at_once, x.rows - first);
     std::fill(y.begin(), y.end(), 0.0);
     for (std::size_t k = 0; k < w.rows; ++k) {
       const Scalar* from = w.row(k);
@@ -183,8 +183,8 @@ inline std::optional<double> loss_weighted_mean(std::span<const double> exponent
   double sum = 0;
   double weights = 0;
   for (std::size_t t = 0; t < exponents.size(); ++t) {
-    const double weight = std::max(0.0, lowest - losses[t + 1]);
-    lowest = std::min(lowest, losses[t + 1]);
+    const double weight = (std::max)(0.0, lowest - losses[t + 1]);
+    lowest = (std::min)(lowest, losses[t + 1]);
     if (!std::isfinite(exponents[t])) continue;
     sum += weight * exponents[t];
     weights += weight;

@@ -51,7 +51,8 @@ inline LogAxis log_axis(double low, double high, int base) {
   using Limits = std::numeric_limits<double>;
   // So that no point lies on the frame.
   const double margin = std::exp(0.04 * (std::log(high) - std::log(low)));
-  LogAxis axis{std::max(low / margin, Limits::min()), std::min(high * margin, Limits::max()), {}};
+  LogAxis axis{
+      (std::max)(low / margin, (Limits::min)()), (std::min)(high * margin, (Limits::max)()), {}};
   if (axis.high / axis.low < 4) {
     const double step = detail::round_step(axis.high - axis.low);
     for (double k = std::ceil(axis.low / step); k * step <= axis.high; ++k) {

@@ -43,7 +43,7 @@ constexpr Band operator*(double factor, const Band& a) {
 
 /// The slope of a sum at large sizes, where the fastest term is all that counts.
 constexpr Band sum(const Band& a, const Band& b) {
-  return {std::max(a.low, b.low), std::max(a.high, b.high)};
+  return {(std::max)(a.low, b.low), (std::max)(a.high, b.high)};
 }
 
 template <class... More>
@@ -56,10 +56,10 @@ constexpr Band sum(const Band& a, const Band& b, const More&... more) {
 constexpr Band mixture(const Band& a, const Band& b) {
   if (a.is_zero()) return b;
   if (b.is_zero()) return a;
-  return {std::min(a.low, b.low), std::max(a.high, b.high)};
+  return {(std::min)(a.low, b.low), (std::max)(a.high, b.high)};
 }
 
 /// The slope of what cannot outgrow order one.
-constexpr Band bounded(const Band& a) { return {std::min(a.low, 0.0), std::min(a.high, 0.0)}; }
+constexpr Band bounded(const Band& a) { return {(std::min)(a.low, 0.0), (std::min)(a.high, 0.0)}; }
 
 }  // namespace scalewise::check

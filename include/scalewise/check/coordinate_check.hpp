@@ -34,7 +34,8 @@ inline const Judgement* worst(const std::vector<Judgement>& all) {
     if (j.verdict != Verdict::fail) continue;
     double distance = 0;
     if (j.measured && j.expected && !j.expected->is_zero()) {
-      distance = std::max(j.measured->slope - j.expected->high, j.expected->low - j.measured->slope);
+      distance =
+          (std::max)(j.measured->slope - j.expected->high, j.expected->low - j.measured->slope);
     }
     if (found != nullptr && j.step > found->step) continue;
     if (found == nullptr || j.step < found->step || distance > farthest) {
@@ -88,8 +89,8 @@ inline Explained explained(const std::vector<Judgement>& all, const Prediction& 
     if (j.quantity.signal == Signal::change) again.quantity.signal = Signal::value;
     judge(again, band, tolerance);
     if (again.verdict == Verdict::fail) continue;
-    const bool direct = j.quantity.signal == Signal::update ||
-                        (j.quantity.signal == Signal::value && j.step == 0);
+    const bool direct =
+        j.quantity.signal == Signal::update || (j.quantity.signal == Signal::value && j.step == 0);
     ++(direct ? count.direct : count.others);
   }
   return count;
@@ -113,16 +114,14 @@ inline std::string diagnose(const std::vector<Judgement>& judgements,
     return finding(*growth) + "the rule itself lets it grow";
   }
   const Plan& plan = family.front().plan;
-  const double octaves = std::log(static_cast<double>(family.back().size) /
-                                  static_cast<double>(family.front().size));
-  Explained most =
-      explained(judgements, prediction_of(family, assumptions), plan, tolerance);
+  const double octaves =
+      std::log(static_cast<double>(family.back().size) / static_cast<double>(family.front().size));
+  Explained most = explained(judgements, prediction_of(family, assumptions), plan, tolerance);
   std::string cause;
   for (const Fault& fault : possible_faults(family)) {
     std::vector<Member> wrong = family;
     for (Member& member : wrong) member.plan = with_fault(member.plan, plan, fault);
-    const double backward =
-        std::log(scaled_gradient(family.back().plan, plan, fault)) / octaves;
+    const double backward = std::log(scaled_gradient(family.back().plan, plan, fault)) / octaves;
     const Explained count =
         explained(judgements, prediction_of(wrong, assumptions, backward), plan, tolerance);
     if (count < most || (count == most && cause.empty())) continue;

@@ -103,7 +103,7 @@ inline std::string data_block(const Panel& panel, const Curve& curve) {
   // A bar that has no end there, ends at its point; one that leaves a logarithmic axis, below it.
   const auto end_of_bar = [&](double end, double y) {
     const double value = within_reach(end);
-    if (panel.log_y && value <= 0) return std::numeric_limits<double>::min();
+    if (panel.log_y && value <= 0) return (std::numeric_limits<double>::min)();
     return std::isfinite(value) ? value : within_reach(y);
   };
   std::string out;

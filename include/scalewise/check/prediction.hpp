@@ -40,10 +40,10 @@ class Prediction {
         const GroupScale& group = scales.groups[g];
         if (!group.present) continue;
         const bool moved = !state.gradients[g] || !state.gradients[g]->is_zero();
-        update_[g] = !moved                              ? Band::zero()
+        update_[g] = !moved                            ? Band::zero()
                      : assumptions.normalized_gradient ? group.rate
                      : state.gradients[g]              ? group.rate + *state.gradients[g]
-                                                         : Band::zero();
+                                                       : Band::zero();
         change[g] = sum(change[g], update_[g]);
       }
       states_.push_back(std::move(state));
@@ -73,7 +73,7 @@ class Prediction {
   static constexpr std::size_t steps = 6;
 
   static std::size_t at(long step) {
-    return std::min(static_cast<std::size_t>(std::max(step, 0L)), steps - 1);
+    return (std::min)(static_cast<std::size_t>((std::max)(step, 0L)), steps - 1);
   }
 
   const Moving* activation(const std::string& role, long step) const {

@@ -74,7 +74,7 @@ class RecordReader {
   void read(const std::string& path) {
     const OpenFile file(std::fopen(path.c_str(), "rb"));
     if (file != nullptr) lock_file(file.get(), IfLocked::wait);
-    const std::string text = read_file(path, std::numeric_limits<std::size_t>::max());
+    const std::string text = read_file(path, (std::numeric_limits<std::size_t>::max)());
     const CheckedLines lines = checked_lines(text);
     require_schema(path, text, lines, record_schema);
     read(path, lines);
@@ -109,7 +109,7 @@ class RecordReader {
     } else {
       require_same_inputs(inputs, file_.inputs, first_);
     }
-    constexpr long most = std::numeric_limits<long>::max();
+    constexpr long most = (std::numeric_limits<long>::max)();
     const Run run{reader.at("size").integer(1, most), reader.at("seed").natural()};
     Records records = records_of(reader.at("records"), run);
     const auto [source, is_new] = sources_.try_emplace(run, Source{name, records});
@@ -139,7 +139,7 @@ class RecordReader {
         return value.number();
       };
       const Quantity quantity{item.at("signal").word(signal_words), text_of(item.at("name"))};
-      const long step = item.at("step").integer(0, std::numeric_limits<long>::max());
+      const long step = item.at("step").integer(0, (std::numeric_limits<long>::max)());
       if (records.has(quantity, step, run)) {
         throw InvalidInput(item.path(), "(given twice)", "one record of each quantity and step");
       }

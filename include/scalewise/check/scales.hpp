@@ -70,8 +70,8 @@ inline Scales scales_of(const std::vector<Member>& family) {
   }
   for (const Member& member : family)
     check_plan(member.plan, "plan of " + std::to_string(member.size));
-  const Plan& small = family.front().plan;
-  const Plan& large = family.back().plan;
+  const Plan& smallest = family.front().plan;
+  const Plan& largest = family.back().plan;
   const double octaves =
       std::log(static_cast<double>(family.back().size) / static_cast<double>(family.front().size));
   const auto slope = [&](const detail::LogSum& a, const detail::LogSum& b) {
@@ -88,9 +88,10 @@ inline Scales scales_of(const std::vector<Member>& family) {
   };
 
   Scales scales;
-  scales.sgd = small.optimizer == Optimizer::sgd;
+  scales.sgd = smallest.optimizer == Optimizer::sgd;
   const auto growth = [&](long Shape::*field) {
-    return power(static_cast<double>(small.shape.*field), static_cast<double>(large.shape.*field))
+    return power(static_cast<double>(smallest.shape.*field),
+                 static_cast<double>(largest.shape.*field))
         .low;
   };
   scales.width = growth(&Shape::d_model);
@@ -110,8 +111,8 @@ inline Scales scales_of(const std::vector<Member>& family) {
       }
       return all;
     };
-    const auto a = sums(small);
-    const auto b = sums(large);
+    const auto a = sums(smallest);
+    const auto b = sums(largest);
     if (a[0].count == 0 || b[0].count == 0) continue;
     scales.groups[g] = {true,
                         slope(a[0], b[0]),
@@ -127,12 +128,12 @@ inline Scales scales_of(const std::vector<Member>& family) {
       for (const Residual& r : plan.model.residuals) all.add((r.*member).value);
       return all;
     };
-    return slope(sum(small), sum(large));
+    return slope(sum(smallest), sum(largest));
   };
   scales.skip = residual(&Residual::skip);
   scales.branch = residual(&Residual::branch);
   const auto of_model = [&](const Number<Kind::multiplier> Model::*member) {
-    return power((small.model.*member).value, (large.model.*member).value);
+    return power((smallest.model.*member).value, (largest.model.*member).value);
   };
   scales.attention_scale = of_model(&Model::attention_scale);
   scales.logit_multiplier = of_model(&Model::logit_multiplier);

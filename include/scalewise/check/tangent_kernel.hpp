@@ -77,7 +77,7 @@ void add_products(const MatrixView<Scalar>& a, std::size_t first_a, const Matrix
   for (std::size_t g = 0; g < ranges.size(); ++g) {
     std::vector<double>& part = kernel.parts[g];
     for (std::size_t begin = 0; begin < ranges[g].size; begin += columns) {
-      const std::size_t size = std::min(columns, ranges[g].size - begin);
+      const std::size_t size = (std::min)(columns, ranges[g].size - begin);
       const std::size_t at = ranges[g].begin + begin;
       for (std::size_t i = 0; i < a.rows; ++i) {
         const std::size_t row = first_a + i;
@@ -112,11 +112,11 @@ TangentKernel tangent_kernel(std::size_t outputs, std::size_t parameters,
     kernel.parts.emplace_back(outputs * outputs);
   }
   if (rows_at_once == 0) throw InvalidInput("rows_at_once", "0", "at least 1");
-  const std::size_t block = std::min(rows_at_once, outputs);
+  const std::size_t block = (std::min)(rows_at_once, outputs);
   std::vector<Scalar> kept(block * parameters);
   std::vector<Scalar> other(block < outputs ? block * parameters : 0);
   const auto filled = [&](std::vector<Scalar>& memory, std::size_t first) {
-    const std::size_t rows = std::min(block, outputs - first);
+    const std::size_t rows = (std::min)(block, outputs - first);
     for (std::size_t i = 0; i < rows; ++i) {
       fill(first + i, std::span<Scalar>(memory.data() + i * parameters, parameters));
     }

@@ -13,10 +13,10 @@ namespace scalewise::check {
 
 /// How the usual criterion judges the same records, beside ours.
 struct TwoWidths {
-  long small = 0, large = 0;
+  long smaller = 0, larger = 0;
   std::size_t modules = 0;  // activations at steps 1, 2 and 3
   std::size_t met = 0;
-  std::string worst;        // the one with the largest ratio
+  std::string worst;  // the one with the largest ratio
   long worst_step = 0;
   double worst_ratio = 1;
 };
@@ -31,30 +31,30 @@ inline TwoWidths two_widths(const Records& records) {
     if (quantity.signal != Signal::value) continue;
     for (const auto& [step, runs] : steps) {
       if (step < 1 || step > 3 || runs.empty()) continue;
-      const long small = runs.begin()->first.size;
-      const long large = runs.rbegin()->first.size;
-      if (small == large) continue;
+      const long smaller = runs.begin()->first.size;
+      const long larger = runs.rbegin()->first.size;
+      if (smaller == larger) continue;
       double low = 0;
       double high = 0;
       double lows = 0;
       double highs = 0;
       for (const auto& [run, moments] : runs) {
-        if (run.size == small) {
+        if (run.size == smaller) {
           low += moments.mean_abs();
           ++lows;
         }
-        if (run.size == large) {
+        if (run.size == larger) {
           high += moments.mean_abs();
           ++highs;
         }
       }
-      result.small = small;
-      result.large = large;
+      result.smaller = smaller;
+      result.larger = larger;
       ++result.modules;
       const double ratio = (high / highs) / (low / lows);
-      const double away = std::max(ratio, 1 / ratio);
+      const double away = (std::max)(ratio, 1 / ratio);
       if (away <= 1.2) ++result.met;
-      if (away > std::max(result.worst_ratio, 1 / result.worst_ratio)) {
+      if (away > (std::max)(result.worst_ratio, 1 / result.worst_ratio)) {
         result.worst = quantity.name;
         result.worst_step = step;
         result.worst_ratio = ratio;

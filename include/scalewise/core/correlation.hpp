@@ -8,8 +8,7 @@ namespace scalewise {
 
 /// Arc sine, usable in constant expressions.
 /// Equation: Taylor's series up to 1/2, asin r = π/2 - 2 asin √((1-r)/2) above
-/// Accuracy: absolute 2e-15.
-/// Requires: -1 <= r <= 1.
+/// Accuracy: absolute 2e-15; NaN outside [-1, 1].
 constexpr double arcsin(double r) {
   constexpr double half_pi = 1.57079632679489661923;
   if (r < 0) return -arcsin(-r);
@@ -27,11 +26,12 @@ constexpr double arcsin(double r) {
 /// Equation: F(r) = r/2 + √(1-r²)/π + r asin(r)/π = 2 E[relu(x) relu(y)]
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), Table 2; the arc-cosine kernel of degree 1.
 /// Shapes:   x, y standard normal with correlation r.
-/// Accuracy: absolute 2e-15.
-/// Requires: -1 <= r <= 1.
+/// Accuracy: absolute 2e-15; NaN outside [-1, 1] but for rounding.
 constexpr double relu_correlation(double r) {
   constexpr double pi = 3.14159265358979323846;
-  if (r >= 1) return 1;  // rounding can take r a little above
+  constexpr double rounding = 1 + 1e-9;  // can take r a little beyond
+  if (r >= 1) return r <= rounding ? 1 : detail::nan;
+  if (r <= -1) return r >= -rounding ? 0 : detail::nan;
   return r / 2 + (root(1 - r * r, 2) + r * arcsin(r)) / pi;
 }
 

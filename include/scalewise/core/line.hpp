@@ -5,6 +5,9 @@
 #include <cmath>
 #include <cstddef>
 #include <span>
+#include <string>
+
+#include "scalewise/core/error.hpp"
 
 namespace scalewise {
 
@@ -37,8 +40,13 @@ constexpr double t_quantile(std::size_t degrees) {
 /// The line of least squares. Scatter between seeds and bending both widen its interval.
 /// Equation: slope = Σ(x-x̄)(y-ȳ)/Σ(x-x̄)², error = t √(Σr²/(N-2)/Σ(x-x̄)²)
 /// Shapes:   x and y have one length
-/// Requires: at least two different x.
+/// Accuracy: NaN without two different x.
+/// Throws:   InvalidInput for x and y of different lengths.
 inline Line fit_line(std::span<const double> x, std::span<const double> y) {
+  if (x.size() != y.size()) {
+    throw InvalidInput("y", std::to_string(y.size()) + " numbers",
+                       std::to_string(x.size()) + ", as many as x");
+  }
   const auto count = static_cast<double>(x.size());
   double x_mean = 0;
   double y_mean = 0;

@@ -3,11 +3,31 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 
 #include "scalewise/core/scaling.hpp"
 
 namespace scalewise {
+
+namespace detail {
+
+/// The same where a power of ten of that size is no double: the shortest that reads back.
+inline std::string extreme_text(double x) {
+  char text[40];
+  for (int digits = 1; digits <= 17; ++digits) {
+    std::snprintf(text, sizeof(text), "%.*g", digits, x);
+    if (std::strtod(text, nullptr) == x) break;
+  }
+  for (char& c : text) {
+    if (c == ',') c = '.';  // of the locale
+  }
+  return text;
+}
+
+}  // namespace detail
 
 /// A double as the shortest decimal that reads back to it, with an exponent where it is small or
 /// large: "0.05", "1e-06".
@@ -17,17 +37,18 @@ namespace scalewise {
 inline std::string number_text(double x) {
   if (x < 0) return "-" + number_text(-x);
   if (x == 0) return "0";
-  if (!(x < 1e300)) return x > 0 ? "inf" : "nan";
+  if (!(x <= 1.7976931348623157e308)) return x > 0 ? "inf" : "nan";
+  if (x < 1e-290 || x > 1e290) return detail::extreme_text(x);
   int exponent = 0;  // x = m 10^exponent with 1 <= m < 10
   const auto ten_to = [](int k) { return power(10, Exponent(k)); };
   while (x >= ten_to(exponent + 1)) ++exponent;
   while (x < ten_to(exponent)) --exponent;
-  long digits = 0;
+  std::int64_t digits = 0;
   int decimals = 0;  // digits / 10^decimals is x, or as near as 16 digits come
   for (int count = 1; count <= 16; ++count) {
     decimals = count - 1 - exponent;
     const double scaled = decimals >= 0 ? x * ten_to(decimals) : x / ten_to(-decimals);
-    digits = static_cast<long>(scaled * 2 + 1) / 2;
+    digits = static_cast<std::int64_t>(scaled * 2 + 1) / 2;
     const auto whole = static_cast<double>(digits);
     if ((decimals >= 0 ? whole / ten_to(decimals) : whole * ten_to(-decimals)) == x) break;
   }

@@ -76,13 +76,14 @@ class Scaling {
     for (const Factor& factor : b.factors()) a.multiply(factor);
     return a;
   }
-  friend constexpr Scaling operator/(const Scaling& a, const Scaling& b) { return a * pow(b, -1); }
+  friend constexpr Scaling operator/(const Scaling& a, const Scaling& b) { return a * pow(b, Exponent(-1)); }
 
-  /// A scaling to a power. An integer keeps its root symbolic: pow(2 * L, {1, 4}) is (2L)^(1/4).
+  /// A scaling to a power. An integer keeps its root symbolic: pow(2 * L, Exponent{1, 4}) is (2L)^(1/4).
   friend constexpr Scaling pow(const Scaling& base, Exponent e) {
     Scaling result;
     if (base.number_ != 1) {
-      const int whole = base.number_ < 1e6 ? static_cast<int>(base.number_) : 0;
+      const bool moderate = base.number_ >= 1 && base.number_ < 1e6;
+      const int whole = moderate ? static_cast<int>(base.number_) : 0;
       if (e.is_whole() || whole != base.number_ || whole < 1) {
         result.number_ = base.number_ == 0 ? 0 : power(base.number_, e);
       } else {
@@ -95,7 +96,7 @@ class Scaling {
     }
     return result;
   }
-  friend constexpr Scaling sqrt(const Scaling& base) { return pow(base, {1, 2}); }
+  friend constexpr Scaling sqrt(const Scaling& base) { return pow(base, Exponent{1, 2}); }
 
   /// The same powers, taken of target over base: what only counts relative to a tuned model.
   friend constexpr Scaling ratio(const Scaling& absolute) {

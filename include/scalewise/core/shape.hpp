@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -95,12 +96,15 @@ constexpr void for_each_flag(AnyShape& shape, Visitor&& visit) {
   visit("final_norm", shape.final_norm);
 }
 
+/// The most layers that a model may have, encoder and decoder together: five times as many as the
+/// deepest published one. A plan of that size takes less than 1 GB as JSON.
+inline constexpr long most_layers = 5000;
+
 /// Fills in what was left open: kv_heads = heads, head_dim = d_model / heads, d_ff = 4 d_model,
 /// a bias on the head of a patch model.
 /// Throws:   InvalidInput when a size is missing, not positive, too large, or does not divide.
 constexpr Shape resolved(Shape shape) {
   constexpr long largest = 1L << 30;  // so that a matrix has fewer than 2^63 entries
-  constexpr long most_layers = 100'000;
   const auto require = [](const char* field, long value) {
     if (value <= 0) throw InvalidInput(field, std::to_string(value), "a positive integer");
   };
@@ -110,10 +114,11 @@ constexpr Shape resolved(Shape shape) {
       throw InvalidInput(field, std::to_string(value), "at most 2^30");
     }
   });
-  for (const long layers : {shape.depth, shape.encoder_depth}) {
-    if (layers > most_layers) {
-      throw InvalidInput("depth", std::to_string(layers), "at most 100000 layers");
-    }
+  const std::int64_t layers = std::int64_t{shape.depth} + shape.encoder_depth;
+  if (layers > most_layers) {
+    throw InvalidInput(shape.encoder_depth > 0 ? "depth + encoder_depth" : "depth",
+                       std::to_string(layers),
+                       "at most " + std::to_string(most_layers) + " layers");
   }
   require("d_model", shape.d_model);
   require("depth", shape.depth);

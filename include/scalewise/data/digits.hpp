@@ -30,7 +30,7 @@ class DigitsReader {
     if (line.empty()) return;
     std::vector<std::string_view> fields;
     for (std::size_t begin = 0; begin <= line.size();) {
-      const std::size_t end = std::min(line.find(',', begin), line.size());
+      const std::size_t end = (std::min)(line.find(',', begin), line.size());
       fields.push_back(line.substr(begin, end - begin));
       begin = end + 1;
     }
@@ -104,7 +104,7 @@ inline Images read_digits(const std::string& path) {
   const std::string text = read_file(path, limit);
   detail::DigitsReader reader(path);
   for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::size_t end = (std::min)(text.find('\n', begin), text.size());
     reader.read_line(std::string_view(text).substr(begin, end - begin));
     begin = end + 1;
   }

@@ -301,7 +301,6 @@ class ConfigReader {
   }
 
   static constexpr long largest = 1L << 30;  // as in resolved()
-  static constexpr long most_layers = 100'000;
 
   const Json& config_;
   std::string name_;

@@ -104,7 +104,7 @@ inline CheckedLines checked_lines(std::string_view text) {
       break;
     }
     const std::string_view line = text.substr(lines.size, end - lines.size);
-    const std::string_view body = line.substr(0, line.size() - std::min(line.size(), sum_size));
+    const std::string_view body = line.substr(0, line.size() - (std::min)(line.size(), sum_size));
     if (!body.empty() && line.substr(body.size()) == detail::sum_of(body)) {
       lines.good.push_back({number, std::string(body) + '}'});
     } else {
@@ -120,7 +120,7 @@ inline std::string damage_text(const std::string& path, const std::vector<std::s
   if (damaged.empty()) return {};
   constexpr std::size_t most = 20;
   std::string text = path + ": left out damaged line" + (damaged.size() > 1 ? "s" : "");
-  for (std::size_t i = 0; i < std::min(damaged.size(), most); ++i) {
+  for (std::size_t i = 0; i < (std::min)(damaged.size(), most); ++i) {
     text += (i == 0 ? " " : ", ") + std::to_string(damaged[i]);
   }
   if (damaged.size() > most) text += " and " + std::to_string(damaged.size() - most) + " more";
@@ -186,7 +186,7 @@ class LineFile {
     if (!lock_file(file_.get(), if_locked)) {
       refuse("(in use)", "a file that no other process writes");
     }
-    const std::string text = read_file(path_, std::numeric_limits<std::size_t>::max());
+    const std::string text = read_file(path_, (std::numeric_limits<std::size_t>::max)());
     lines_ = checked_lines(text);
     require_schema(path_, text, lines_, schema);
     size_ = lines_.size;

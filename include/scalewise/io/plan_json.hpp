@@ -94,7 +94,7 @@ inline Entry read_entry(const JsonReader& json) {
   entry.group = read_group(json.at("group"));
   entry.stack = json.at("stack").word(stack_words);
   if (!json.at("layer").is_null())
-    entry.layer = static_cast<int>(json.at("layer").integer(0, 100'000));
+    entry.layer = static_cast<int>(json.at("layer").integer(0, most_layers));
   entry.rows = json.at("rows").integer(1, 1L << 30);
   entry.columns = json.at("columns").integer(1, 1L << 30);
   entry.fan_in = json.at("fan_in").number();
@@ -144,7 +144,7 @@ inline Model read_model(const JsonReader& json) {
     item.only({"stack", "layer", "skip", "branch", "where"});
     Residual residual;
     residual.stack = item.at("stack").word(stack_words);
-    residual.layer = static_cast<int>(item.at("layer").integer(0, 100'000));
+    residual.layer = static_cast<int>(item.at("layer").integer(0, most_layers));
     read_number(item.at("skip"), residual.skip);
     read_number(item.at("branch"), residual.branch);
     residual.where = read_symbols(item.at("where"));

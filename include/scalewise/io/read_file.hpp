@@ -32,7 +32,7 @@ inline std::string read_file(const std::string& path, std::size_t limit) {
     throw InvalidInput(path.empty() ? "file name" : path, path.empty() ? "(empty)" : "(missing)",
                        "a file");
   }
-  if (!std::filesystem::is_regular_file(path, ignored)) limit = std::min(limit, largest_stream);
+  if (!std::filesystem::is_regular_file(path, ignored)) limit = (std::min)(limit, largest_stream);
   std::ifstream file(path, std::ios::binary);
   std::string text;
   std::vector<char> block(std::size_t{1} << 16);

@@ -66,7 +66,7 @@ void gelu(Eigen::Index n, const Scalar* x, Scalar* value, Scalar* slope) {
     value[i] = at * distribution;
     if constexpr (with_slope) {
       // Beyond 100 the density is 0, whatever an exponential that stops short of 0 makes of it.
-      const Scalar near = std::min(std::max(at, Scalar(-100)), Scalar(100));
+      const Scalar near = (std::min)((std::max)(at, Scalar(-100)), Scalar(100));
       slope[i] = distribution + near * e[i] * Scalar(0.39894228040143267794);
     }
   }
@@ -90,7 +90,7 @@ template <bool with_slope, class Scalar>
 void activate_chunks(Activation kind, Eigen::Index size, const Scalar* x, Scalar* value,
                      Scalar* slope) {
   for (Eigen::Index i = 0; i < size; i += activation_chunk) {
-    const Eigen::Index n = std::min(activation_chunk, size - i);
+    const Eigen::Index n = (std::min)(activation_chunk, size - i);
     Scalar* slopes = with_slope ? slope + i : nullptr;
     switch (kind) {
       case Activation::relu:

@@ -90,7 +90,7 @@ struct AttentionLayer {
     linear_forward(key, key_bias, source, keys);
     linear_forward(value, value_bias, source, values);
     if (rotary) {
-      pass.rotary.prepare(std::max(sizes.query_tokens, sizes.key_tokens), sizes.head_dim);
+      pass.rotary.prepare((std::max)(sizes.query_tokens, sizes.key_tokens), sizes.head_dim);
       pass.rotary.rotate(queries, sizes.query_tokens, 1);
       pass.rotary.rotate(keys, sizes.key_tokens, 1);
     }

@@ -101,7 +101,7 @@ CheckpointContent<Scalar> read_body(ByteReader& reader) {
 /// A file that is whole and undamaged, taken apart.
 template <class Scalar>
 CheckpointContent<Scalar> read_checkpoint(const std::string& path) {
-  const std::string bytes = read_file(path, std::numeric_limits<std::size_t>::max());
+  const std::string bytes = read_file(path, (std::numeric_limits<std::size_t>::max)());
   if (!std::string_view(bytes).starts_with(checkpoint_magic)) {
     refuse_checkpoint(path, bytes.empty() ? "(empty)" : "(another kind of file)", "a checkpoint");
   }
@@ -134,7 +134,7 @@ CheckpointContent<Scalar> read_checkpoint(const std::string& path) {
     refuse_checkpoint(path, "(damaged)", "what its own counts promise");
   }
   for (const std::int64_t steps : {content.step, content.optimizer_steps}) {
-    if (steps >= 0 && steps <= std::numeric_limits<long>::max()) continue;
+    if (steps >= 0 && steps <= (std::numeric_limits<long>::max)()) continue;
     refuse_checkpoint(path + ", steps", std::to_string(steps), "a number of steps");
   }
   content.info.step = static_cast<long>(content.step);

@@ -23,8 +23,8 @@ void product_tiles(View<Scalar> c, const Task& task) {
     const Eigen::Index row = i / across * rows;
     const Eigen::Index column = i % across * columns;
     task(row, column,
-         block(c, row, column, std::min(rows, c.rows() - row),
-               std::min(columns, c.cols() - column)));
+         block(c, row, column, (std::min)(rows, c.rows() - row),
+               (std::min)(columns, c.cols() - column)));
   });
 }
 

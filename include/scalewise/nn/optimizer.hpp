@@ -100,7 +100,7 @@ class PlannedOptimizer {
     for (const Entry& entry : plan.entries) {
       const Eigen::Index size = entry.rows * entry.columns;
       for (Eigen::Index i = 0; i < size; i += tile) {
-        tiles_.push_back({factors_.size(), offset + i, std::min(tile, size - i)});
+        tiles_.push_back({factors_.size(), offset + i, (std::min)(tile, size - i)});
       }
       offset += size;
       factors_.push_back(
@@ -157,7 +157,7 @@ class PlannedOptimizer {
     using Row = Eigen::Map<Eigen::Array<Scalar, 1, Eigen::Dynamic>>;
     constexpr Eigen::Index chunk = 1024;  // all that one pass touches fits in the first cache
     for (Eigen::Index i = tile.begin; i < tile.begin + tile.size; i += chunk) {
-      const Eigen::Index n = std::min(chunk, tile.begin + tile.size - i);
+      const Eigen::Index n = (std::min)(chunk, tile.begin + tile.size - i);
       Row w(parameters.values().data() + i, n);
       const Row g(parameters.gradients().data() + i, n);
       Row m(state_.first.data() + i, n);

@@ -33,10 +33,10 @@ struct DeepNorm {
     constexpr Scaling N_d = Axis::decoder_depth;
     // clang-format off
     switch (stack) {
-      case Stack::encoder: return {0.81 * pow(pow(N_e, 4) * N_d, {1, 16}), 0.87 * pow(pow(N_e, 4) * N_d, {-1, 16})};
-      case Stack::decoder: return {pow(3 * N_d, {1, 4}),                   pow(12 * N_d, {-1, 4})};
+      case Stack::encoder: return {0.81 * pow(pow(N_e, Exponent(4)) * N_d, Exponent{1, 16}), 0.87 * pow(pow(N_e, Exponent(4)) * N_d, Exponent{-1, 16})};
+      case Stack::decoder: return {pow(3 * N_d, Exponent{1, 4}),                   pow(12 * N_d, Exponent{-1, 4})};
       case Stack::main:
-      case Stack::none:    return {pow(2 * L, {1, 4}),                     pow(8 * L, {-1, 4})};
+      case Stack::none:    return {pow(2 * L, Exponent{1, 4}),                     pow(8 * L, Exponent{-1, 4})};
     }
     // clang-format on
     return {};

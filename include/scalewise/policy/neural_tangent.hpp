@@ -90,12 +90,13 @@ struct NeuralTangent {
 
   constexpr void validate(const Shape&) const {
     for (std::size_t g = 0; g < group_count; ++g) {
-      const std::string group(group_names[g]);
+      const std::string_view group = group_names[g];
       if (!(init_constant.values[g] >= 0)) {
-        throw InvalidInput("C_" + group, number_text(init_constant.values[g]), "0 or more");
+        throw InvalidInput("C_" + std::string(group), number_text(init_constant.values[g]),
+                           "0 or more");
       }
       if (!(rate_constant.values[g] > 0)) {
-        throw InvalidInput("Lambda_" + group, number_text(rate_constant.values[g]),
+        throw InvalidInput("Lambda_" + std::string(group), number_text(rate_constant.values[g]),
                            "a positive number");
       }
     }

@@ -26,7 +26,7 @@ struct NuGpt {
     using namespace symbols;
     // clang-format off
     return {
-        .base_rate   = pow(m_D, {-1, 3}),
+        .base_rate   = pow(m_D, Exponent{-1, 3}),
         .input_rate  = input_rate / sqrt(m_N),
         .hidden_rate = pow(m_N, exponent(-alignment)),
         .output_rate = output_rate * pow(m_N, exponent(-alignment)),

@@ -20,7 +20,7 @@ struct NuGptFullAlign {
     using namespace symbols;
     // clang-format off
     return {
-        .base_rate   = pow(m_D, {-1, 3}),
+        .base_rate   = pow(m_D, Exponent{-1, 3}),
         .input_rate  = 1 / sqrt(m_N),
         .hidden_rate = 1 / m_N,
         .output_rate = 1 / m_N,

@@ -58,7 +58,10 @@ struct DepthModel {
 /// Differs:  gains on both matrices of a branch are written as one β². ADMIN measures block variances
 ///           on a batch; here they are predicted.
 inline Layers depth_layers(DepthMethod method, const DepthModel& m, long depth) {
-  if (depth < 1) throw InvalidInput("depth", std::to_string(depth), "a positive integer");
+  if (depth < 1 || depth > most_layers) {
+    throw InvalidInput("depth", std::to_string(depth),
+                       "a whole number from 1 to " + std::to_string(most_layers));
+  }
   const bool of_post = method == DepthMethod::deep_norm || method == DepthMethod::admin;
   if (of_post && m.placement != Placement::post) {
     throw InvalidInput("placement", std::string(word(placement_words, m.placement)), "post",

@@ -145,7 +145,7 @@ inline TokenCovariance attention_block(const TokenCovariance& x, const Attention
     const double r = x.at(t, u) / std::sqrt(q.variance * v.variance);
     const double w = r * detail::spread_of_weights(q, v);
     const double e = v.spread(std::exp(r * std::sqrt(q.S * v.S)));
-    return power * (flat + w + ((e - 1) * v.D - e * w) / std::max(q.n, v.n));
+    return power * (flat + w + ((e - 1) * v.D - e * w) / (std::max)(q.n, v.n));
   });
 }
 

@@ -157,7 +157,7 @@ Profile propagate_tokens(const Layers& layers, const TokenCovariance& input, con
   profile.gradient[n] = g.mean();
   for (std::size_t segment = kept.size(); segment-- > 0;) {
     const std::size_t first = segment * stride;
-    const std::size_t end = std::min(first + stride, n);
+    const std::size_t end = (std::min)(first + stride, n);
     std::vector<TokenCovariance> streams{kept[segment]};
     for (std::size_t i = first; i + 1 < end; ++i) {
       streams.push_back(blocks[i].forward(streams.back()));

@@ -66,7 +66,7 @@ inline std::vector<GramBlock> symmetric_blocks(Eigen::Index n, Eigen::Index bloc
   std::vector<GramBlock> blocks;
   for (Eigen::Index i = 0; i < n; i += block) {
     for (Eigen::Index j = i; j < n; j += block) {
-      blocks.push_back({i, j, std::min(block, n - i), std::min(block, n - j), i == j});
+      blocks.push_back({i, j, (std::min)(block, n - i), (std::min)(block, n - j), i == j});
     }
   }
   return blocks;
@@ -78,7 +78,7 @@ inline std::vector<GramBlock> cross_blocks(Eigen::Index n, Eigen::Index m, Eigen
   std::vector<GramBlock> blocks;
   for (Eigen::Index i = 0; i < n; i += block) {
     for (Eigen::Index j = 0; j < m; j += block) {
-      blocks.push_back({i, j, std::min(block, n - i), std::min(block, m - j), false});
+      blocks.push_back({i, j, (std::min)(block, n - i), (std::min)(block, m - j), false});
     }
   }
   return blocks;

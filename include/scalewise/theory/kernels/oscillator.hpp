@@ -31,13 +31,13 @@ struct Oscillator {
   ///           tail; f_n g_n falls like e^(-2√n π/width).
   Oscillator(double width, double decay) {
     constexpr double pi = std::numbers::pi;
-    const double analytic = pi / std::max(width, 1e-3);
-    const double strip = std::min(analytic, std::sqrt(2 * decay));
+    const double analytic = pi / (std::max)(width, 1e-3);
+    const double strip = (std::min)(analytic, std::sqrt(2 * decay));
     const double step = pi / (decay / (2 * strip) + strip / 4);
     const auto half = static_cast<Index>(std::ceil(std::sqrt(2 * decay) / step));
     const Index n = 2 * half + 1;
     levels = static_cast<Index>(
-        std::min(static_cast<double>(n), 4 + std::ceil(std::pow(decay / (2 * analytic), 2))));
+        (std::min)(static_cast<double>(n), 4 + std::ceil(std::pow(decay / (2 * analytic), 2))));
     nodes = Array::LinSpaced(n, -static_cast<double>(half), static_cast<double>(half)) * step;
     Eigen::MatrixXd h(n, n);
     for (Index k = 0; k < n; ++k) {
@@ -56,7 +56,7 @@ struct Oscillator {
 
   /// ρ^λ_n.
   Array weights(double correlation) const {
-    Array w = (exponents * std::log(std::max(std::abs(correlation), 1e-300))).exp();
+    Array w = (exponents * std::log((std::max)(std::abs(correlation), 1e-300))).exp();
     if (correlation < 0) {
       for (Index n = 1; n < w.size(); n += 2) w(n) = -w(n);
     }

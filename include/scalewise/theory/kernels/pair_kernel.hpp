@@ -72,7 +72,7 @@ inline void sandwich(const Matrix& left, nn::View<double> m, const Matrix& right
                      nn::View<double> product, bool diagonal_only) {
   product.noalias() = left * m;
   if (diagonal_only) {
-    const Index n = std::min(m.rows(), m.cols());
+    const Index n = (std::min)(m.rows(), m.cols());
     m.diagonal() = product.topRows(n).cwiseProduct(right.topRows(n)).rowwise().sum();
   } else {
     m.noalias() = product * right.transpose();

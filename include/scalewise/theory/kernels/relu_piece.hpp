@@ -70,9 +70,9 @@ inline void relu_pair(PairKernel& pair, const Spreads& left, const Spreads& righ
   Index a = 0;
   Index b = 0;
   for (Index begin = 0; begin < nngp.size(); begin += piece) {
-    const Index count = std::min(piece, nngp.size() - begin);
+    const Index count = (std::min)(piece, nngp.size() - begin);
     for (Index i = 0; i < count;) {
-      const Index end = std::min(count, i + pair.cols() - b);
+      const Index end = (std::min)(count, i + pair.cols() - b);
       const double left_root = left.root(a);
       const double left_inverse = left.inverse(a);
       for (; i < end; ++i, ++b) {

@@ -53,7 +53,7 @@ inline ScoreBasis score_basis(const Matrix& own_left, const Matrix& own_right, c
   const CenteredFactor y(own_right);
   const Index p = x.factor.cols();
   const Index q = y.factor.cols();
-  const Index r = std::max(p, q);
+  const Index r = (std::max)(p, q);
   if (r == 0) return {x.factor, y.factor, Array(0)};  // single tokens
   Eigen::MatrixXd cross = Eigen::MatrixXd::Zero(r, r);
   cross.topLeftCorner(p, q) = x.inverse * pair * y.inverse.transpose();

@@ -87,7 +87,7 @@ inline ScoreMoments elementwise_moments(Function f, const ScoreKernels& s) {
       const double correlation = s.a(a, b) * left.inverse(a) * right.inverse(b);
       double sum[4] = {};
       for (Index d = 0; d < seen; d += detail::piece) {
-        const Index size = std::min(detail::piece, seen - d);
+        const Index size = (std::min)(detail::piece, seen - d);
         const detail::Piece roots = right.root.segment(d, size);
         const detail::Piece inverses = right.inverse.segment(d, size);
         for (Index c = 0; c < s.keys(a, rows); ++c) {

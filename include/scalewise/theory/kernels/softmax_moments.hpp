@@ -16,7 +16,7 @@ namespace scalewise::kernels {
 /// Source:   Hron et al. 2020 (arXiv:2006.10540), (8), (9) and Theorem 18: the expectations there.
 template <class = void>  // so that who asks compiles it
 std::vector<ScoreMoments> softmax_moments(const ScoreKernels& s, const QuasiMonteCarlo& sample) {
-  if (std::max(s.a.rows(), s.a.cols()) <= 5) {
+  if ((std::max)(s.a.rows(), s.a.cols()) <= 5) {
     const SoftmaxQuadrature rule(s);
     if (rule.affordable()) return {rule.moments()};
   }

@@ -79,7 +79,7 @@ inline std::vector<ScoreMoments> softmax_monte_carlo(const ScoreKernels& s,
       Eigen::Array4d sum = Eigen::Array4d::Zero();
       for (Index k = 0; k < sample.points; k += batch) {
         const auto z =
-            normals.middleRows(shift * sample.points + k, std::min(batch, sample.points - k));
+            normals.middleRows(shift * sample.points + k, (std::min)(batch, sample.points - k));
         p.noalias() = z * factor.topRows(rows).transpose();
         q.noalias() = z * factor.bottomRows(columns).transpose();
         detail::softmax_rows(p, s.keys(a, rows));

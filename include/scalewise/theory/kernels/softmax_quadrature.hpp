@@ -157,7 +157,7 @@ class SoftmaxQuadrature {
   }
 
   /// Whether all that is held at once fits into 512 MiB.
-  bool affordable() const { return grid_.size(std::max(s_.a.rows(), s_.a.cols())) <= 0x1p26; }
+  bool affordable() const { return grid_.size((std::max)(s_.a.rows(), s_.a.cols())) <= 0x1p26; }
 
   ScoreMoments moments() const {
     const Index rows = s_.a.rows();
@@ -195,7 +195,7 @@ class SoftmaxQuadrature {
  private:
   // The logarithm of 1/accuracy. Products of four weights have poles of order four, which cost some
   // thousand times e^-decay.
-  double first_decay() const { return std::max(s_.a.rows(), s_.a.cols()) <= 4 ? 34 : 24; }
+  double first_decay() const { return (std::max)(s_.a.rows(), s_.a.cols()) <= 4 ? 34 : 24; }
 
   detail::SoftmaxGrid rule(double decay) const {
     const Array left = detail::widths(s_.own_left, basis_.left, s_.variance);

@@ -61,7 +61,7 @@ struct Activation {
     detail::Piece value;
     detail::Piece derivative;
     for (Index b = 0; b < k.cols(); b += detail::piece) {
-      const Index size = std::min(detail::piece, k.cols() - b);
+      const Index size = (std::min)(detail::piece, k.cols() - b);
       const detail::Piece root = right.root.segment(b, size);
       const detail::Piece inverse = right.inverse.segment(b, size);
       for (Index a = 0; a < k.rows(); ++a) {
@@ -121,7 +121,7 @@ struct LayerNorm {
     for (auto* m : {&pair.nngp, &pair.ntk}) {
       auto view = m->view();
       if (pair.diagonal_only) {
-        const Index n = std::min(view.rows(), view.cols());
+        const Index n = (std::min)(view.rows(), view.cols());
         view.diagonal().array() *= left.inverse.head(n).array() * right.inverse.head(n).array();
         continue;
       }
