@@ -231,6 +231,17 @@ TEST_CASE("Every mistake that moves slopes fails, with the right diagnosis") {
   CHECK(tried >= 9);
 }
 
+TEST_CASE("A backward pass without the output multiplier, or with it twice, scales gradients") {
+  // The multiplier is 64/512 of the first's: left out, gradients are 8 times too large; else 1/8.
+  const std::vector<Member> family = family_of("maximal-update");
+  const auto scaled = [&](Ingredient ingredient, bool doubled) {
+    return scaled_gradient(family.back().plan, family.front().plan, {ingredient, doubled});
+  };
+  CHECK(scaled(Ingredient::backward_scale, false) == 8);
+  CHECK(scaled(Ingredient::backward_scale, true) == 0.125);
+  CHECK(scaled(Ingredient::output_multiplier, false) == 1);
+}
+
 TEST_CASE("What the rule itself lets grow fails") {
   const Report report = coordinate_check(follow(family_of("standard")), family_of("standard"));
   CHECK(report.verdict == Verdict::fail);
