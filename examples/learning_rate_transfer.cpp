@@ -9,12 +9,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
 #include <iostream>
 #include <map>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "check/experiment.hpp"
@@ -43,37 +41,25 @@ train::Settings settings_of(const Experiment& e, const check::SweepTask& task) {
 }
 
 /// All that a run depends on beside size, rate and seed; sizes and seeds can be added later.
-Inputs journal_inputs(const Experiment& e, const train::Data& data) {
-  const long base = e.base > 0 ? e.base : e.sizes.front();
-  const train::Settings s = settings_of(e, {.size = base, .octave = 0, .seed = 1});
-  Inputs inputs{{"--axis", e.axis},
-                {"--base", std::to_string(base)},
-                {"--head-dim", std::to_string(e.head_dim)}};
-  for (const scalewise::Setting& input : train::lasting(s, data.fingerprint)) {
-    inputs.push_back(input);
-  }
+Inputs journal_inputs(const Experiment& e, const train::Data& data, const frame::Options& options) {
+  const train::Settings s = settings_of(e, {.size = e.base, .octave = 0, .seed = 1});
+  Inputs inputs = options.inputs();
   inputs.push_back({"plan", plan_fingerprint(train::plan_of(s, train::data_shape(s, data)))});
   return inputs;
 }
 
 /// Where the runs go; empty without --out.
 std::string journal_path(const Experiment& e) {
-  if (e.out.empty()) return {};
-  std::error_code error;
-  std::filesystem::create_directories(e.out, error);
-  if (error || !std::filesystem::is_directory(e.out)) {
-    throw InvalidInput("--out", e.out, "a folder that can be made", error.message());
-  }
-  return e.out + "/runs.jsonl";
+  return e.out.empty() ? std::string() : e.out + "/runs.jsonl";
 }
 
 class Program {
  public:
-  explicit Program(const Experiment& e)
+  Program(const Experiment& e, const frame::Options& options)
       : e_(e),
         data_(train::read_data(e.model)),
         costs_(costs(e, data_)),
-        journal_(journal_path(e), journal_inputs(e, data_)) {}
+        journal_(journal_path(e), journal_inputs(e, data_, options)) {}
 
   /// Runs what is missing until nothing is; no result if it was stopped.
   std::optional<TransferReport> run() {
@@ -166,7 +152,7 @@ void show(const Experiment& e, const TransferReport& report, const nlohmann::ord
 int run(Experiment& e, const frame::Options& options) {
   train::use_threads(e.model.threads);
   nn::keep_to_one_thread();
-  Program program(e);
+  Program program(e, options);
   const std::optional<TransferReport> report = program.run();
   if (!report) {
     std::cerr << "learning_rate_transfer: stopped after " << program.finished()

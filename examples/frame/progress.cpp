@@ -39,6 +39,12 @@ Progress::Progress(std::string what, long all, double cost)
 
 Progress::~Progress() { clear(); }
 
+void Progress::begin_at(long count) {
+  const std::lock_guard lock(mutex_);
+  done_ = count;
+  spent_ = before_ = static_cast<double>(count);
+}
+
 bool Progress::done(double cost, const std::string& note) {
   const std::lock_guard lock(mutex_);
   ++done_;
@@ -68,7 +74,8 @@ void Progress::show(const std::string& note) {
   if (quiet() || stop_requested() != 0 || now - shown_ < pause) return;
   shown_ = now;
   const double seconds = std::chrono::duration<double>(now - start_).count();
-  const auto left = static_cast<long>(spent_ > 0 ? seconds * (cost_ - spent_) / spent_ + 0.5 : 0);
+  const double spent = spent_ - before_;
+  const auto left = static_cast<long>(spent > 0 ? seconds * (cost_ - spent_) / spent + 0.5 : 0);
   std::fprintf(stderr, "%s%ld of %ld %s%s%s, %.0f s, %ld:%02ld left%s",
                is_terminal() ? "\r\x1b[K" : "", done_, all_, what_.c_str(),
                note.empty() ? "" : ", ", note.c_str(), seconds, left / 60, left % 60,

@@ -23,6 +23,9 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  /// So many were done by an earlier process, at a speed that is not known.
+  void begin_at(long count);
+
   /// One more is done, at its cost; `note` is shown beside the count.
   /// Returns:  false when the program was asked to stop.
   bool done(double cost = 1, const std::string& note = {});
@@ -47,6 +50,7 @@ class Progress {
   double cost_;
   long done_ = 0;
   double spent_ = 0;
+  double before_ = 0;
   bool visible_ = false;
   Clock::time_point start_ = Clock::now();
   Clock::time_point shown_ = start_;

@@ -14,7 +14,6 @@
 #include "scalewise/data/digits.hpp"
 #include "scalewise/data/text.hpp"
 #include "scalewise/data/windows.hpp"
-#include "scalewise/io/bytes.hpp"
 #include "train/settings.hpp"
 
 namespace scalewise::nn {
@@ -29,7 +28,6 @@ struct Data {
   bool text = true;
   data::TokenSplit tokens;
   data::ImageSplit images;
-  std::string fingerprint;
   std::string description;
 };
 
@@ -43,7 +41,6 @@ struct Score {
 inline Data read_text(const Settings& s) {
   Data data;
   const std::vector<int> tokens = data::read_byte_tokens(s.text);
-  data.fingerprint = fingerprint(std::string(tokens.begin(), tokens.end()));
   const auto size = static_cast<long>(tokens.size());
   if (size / 10 <= s.seq) {
     throw InvalidInput("--text", s.text + " of " + std::to_string(size) + " bytes",
@@ -64,10 +61,6 @@ inline Data read_images(const Settings& s) {
     throw InvalidInput("--patch", std::to_string(s.patch),
                        "a divisor of the images' side = " + std::to_string(images.side));
   }
-  ByteWriter bytes;
-  bytes.numbers(images.pixels.data(), static_cast<std::size_t>(images.pixels.size()));
-  bytes.numbers(images.labels.data(), images.labels.size());
-  data.fingerprint = fingerprint(bytes.bytes());
   data.images = data::split_images(images, 0.2, s.seed);
   data.description = std::to_string(data.images.train.size()) + " images to learn from, " +
                      std::to_string(data.images.test.size()) + " to validate";

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +14,7 @@
 
 #include "scalewise/io/bytes.hpp"
 #include "scalewise/io/file.hpp"
+#include "scalewise/io/lock.hpp"
 #include "scalewise/io/read_file.hpp"
 #include "train/data.hpp"
 #include "train/settings.hpp"
@@ -126,10 +126,6 @@ class Log {
   }
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-
   void open() {
     file_.reset(std::fopen(path_.c_str(), "ab"));
     if (file_ == nullptr) lost();
@@ -186,7 +182,7 @@ class Log {
   std::string header_;
   long begin_ = 0;    // step of the first row
   std::string rows_;  // fingerprint of the rows
-  std::unique_ptr<std::FILE, Close> file_;
+  OpenFile file_;
 };
 
 }  // namespace scalewise::train

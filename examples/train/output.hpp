@@ -4,7 +4,6 @@
 // Where a run may write.
 #pragma once
 
-#include <csignal>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -15,14 +14,7 @@
 
 namespace scalewise::train {
 
-/// Makes a write beyond the system's limit of a file's size fail, instead of ending the program.
-inline void let_large_writes_fail() {
-#ifdef SIGXFSZ
-  std::signal(SIGXFSZ, SIG_IGN);
-#endif
-}
-
-/// Refuses names that a run cannot write to, or that mean the same file.
+/// Refuses two names of one file.
 inline void require_own_files(const Settings& s) {
   namespace fs = std::filesystem;
   const auto same = [](const std::string& a, const std::string& b) {
@@ -31,13 +23,8 @@ inline void require_own_files(const Settings& s) {
   };
   const std::string& data = s.digits.empty() ? s.text : s.digits;
   const auto check = [&](const char* option, const std::string& path, const std::string& other) {
-    if (path.empty()) return;
     if (same(path, data) || same(path, other)) {
       throw InvalidInput(option, path, "a file of its own");
-    }
-    const fs::path folder = fs::path(path).parent_path();
-    if (fs::is_directory(path) || (!folder.empty() && !fs::is_directory(folder))) {
-      throw InvalidInput(option, path, "a file in a folder that is there");
     }
   };
   check("--checkpoint", s.checkpoint, s.log);

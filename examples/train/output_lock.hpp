@@ -4,21 +4,18 @@
 // The files that a run keeps for itself until it ends.
 #pragma once
 
-#include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <system_error>
 
 #include "scalewise/core/error.hpp"
 #include "scalewise/io/file.hpp"
+#include "scalewise/io/lock.hpp"
 #include "scalewise/io/read_file.hpp"
 
 #if defined(__unix__) || defined(__APPLE__)
-#include <sys/file.h>
 #include <sys/stat.h>
 #endif
 
@@ -82,10 +79,6 @@ class OutputLock {
   }
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-
   std::string lock_name() const { return target_ + ".lock"; }
 
   [[noreturn]] void refuse_name() const {
@@ -97,15 +90,14 @@ class OutputLock {
   bool lock() {
     file_.reset(std::fopen(lock_name().c_str(), "ab"));
     if (file_ == nullptr) refuse_name();
-#if defined(__unix__) || defined(__APPLE__)
-    const int handle = ::fileno(file_.get());
-    if (::flock(handle, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    if (!lock_file(file_.get(), IfLocked::refuse)) {
       file_.reset();
       throw InvalidInput(option_, path_, "a file that no other run writes",
                          "wait until that run has ended, or give another name");
     }
+#if defined(__unix__) || defined(__APPLE__)
     struct stat status {};
-    return ::fstat(handle, &status) != 0 || status.st_nlink > 0;
+    return ::fstat(::fileno(file_.get()), &status) != 0 || status.st_nlink > 0;
 #else
     return true;
 #endif
@@ -126,7 +118,7 @@ class OutputLock {
   std::string path_;
   std::string target_;
   std::string run_;  // that has begun the file; empty: none
-  std::unique_ptr<std::FILE, Close> file_;
+  OpenFile file_;
 };
 
 }  // namespace scalewise::train

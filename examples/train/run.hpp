@@ -11,17 +11,18 @@
 #include <string>
 #include <utility>
 
+#include "check/loss_text.hpp"
+#include "frame/progress.hpp"
+#include "frame/signals.hpp"
 #include "instances/transformer.hpp"
 #include "scalewise/nn/checkpoint.hpp"
 #include "scalewise/nn/initialize.hpp"
 #include "scalewise/nn/optimizer.hpp"
 #include "train/data.hpp"
 #include "train/divergence.hpp"
-#include "train/interrupt.hpp"
 #include "train/log.hpp"
 #include "train/model.hpp"
 #include "train/output.hpp"
-#include "train/progress.hpp"
 #include "train/train_model.hpp"
 
 namespace scalewise::train {
@@ -30,7 +31,8 @@ namespace scalewise::train {
 template <class Scalar>
 class Run {
  public:
-  Run(const Settings& settings, const Data& data, const Plan& plan, Outputs& outputs)
+  Run(const Settings& settings, const Data& data, const Plan& plan, const Inputs& inputs,
+      Outputs& outputs)
       : s_(settings),
         data_(data),
         plan_(plan),
@@ -41,7 +43,7 @@ class Run {
         watch_(settings, std::log(data.text ? 256.0 : 10.0)),
         log_(settings.log, score_name(data)) {
     info_.plan = plan_fingerprint(plan);
-    info_.inputs = lasting(settings, data.fingerprint);
+    info_.inputs = inputs;
   }
 
   /// Initial values, or those of the checkpoint.
@@ -71,11 +73,13 @@ class Run {
   using Clock = std::chrono::steady_clock;
 
   Result train_on() {
-    Progress progress(info_.step, s_.steps, s_.quiet);
-    if (resumed_)
+    frame::Progress progress("steps", s_.steps);
+    if (resumed_) {
+      progress.begin_at(info_.step);
       progress.say("resumed at step " + std::to_string(info_.step));
-    else if (s_.resume)
+    } else if (s_.resume) {
       progress.say("no checkpoint yet: the run begins");
+    }
     const auto begin = Clock::now();
     const auto seconds = [&] {
       return seconds_before_ + std::chrono::duration<double>(Clock::now() - begin).count();
@@ -91,12 +95,12 @@ class Run {
       save();
       outputs_.done();
     }
-    while (info_.step < s_.steps && stop_request() == 0) {
+    while (info_.step < s_.steps && frame::stop_requested() == 0) {
       LogRow row = step();
       if (row.step % s_.validate_every == 0 || row.step == s_.steps) row.score = measure();
       row.seconds = seconds();
       log_.write(row);
-      progress.step(row.step, row.loss);
+      progress.at(row.step, experiment::loss_text(row.loss));
       if (row.score) say_score(progress);
       if (row.step % s_.checkpoint_every == 0) save_if_good();
     }
@@ -106,18 +110,14 @@ class Run {
       watch_.check_end(info_.step, judged(score_.nats));
     }
     if (saved_ != info_.step) save_if_good();
-    return {info_.step, saved_, score_, seconds(), early ? stop_request() : 0};
+    return {info_.step, saved_, score_, seconds(), early};
   }
 
   /// Stands for all that the run depends on.
   std::string run_name() const {
-    ByteWriter bytes;
-    bytes.text(info_.plan);
-    for (const Setting& setting : info_.inputs) {
-      bytes.text(setting.name);
-      bytes.text(setting.value);
-    }
-    return fingerprint(bytes.bytes());
+    Inputs all = info_.inputs;
+    all.push_back({"plan", info_.plan});
+    return fingerprint(all);
   }
 
   /// What a step needs is tried before the first file is touched: memory, and a place to save.
@@ -178,7 +178,7 @@ class Run {
     return model_.loss(training_batch<Scalar>(s_, data_, info_.step));
   }
 
-  void say_score(Progress& progress) const {
+  void say_score(frame::Progress& progress) const {
     progress.say("step " + std::to_string(info_.step) + ": validation " + describe(data_, score_));
   }
 
@@ -217,9 +217,10 @@ class Run {
 };
 
 template <class Scalar>
-Result train_model(const Settings& settings, const Data& data, const Plan& plan, Outputs& outputs,
+Result train_model(const Settings& settings, const Data& data, const Plan& plan,
+                   const Inputs& inputs, Outputs& outputs,
                    const std::function<void()>& when_ready) {
-  Run<Scalar> run(settings, data, plan, outputs);
+  Run<Scalar> run(settings, data, plan, inputs, outputs);
   run.prepare();
   when_ready();
   return run.train();

@@ -20,7 +20,7 @@ struct Result {
   long saved = -1;  // step of the checkpoint
   Score score;
   double seconds = 0;
-  int signal = 0;  // that stopped it early
+  bool stopped = false;  // before its last step
 };
 
 inline std::string score_name(const Data& data) { return data.text ? "bits_per_byte" : "accuracy"; }
@@ -35,12 +35,13 @@ inline std::string describe(const Data& data, const Score& score) {
 
 class Outputs;
 
-/// Trains a model in float or double, from its initial values or from the checkpoint. Calls
+/// Trains a model in float or double, from its initial values or from the checkpoint, which carries
+/// `inputs`. Calls
 /// when_ready() when the settings have turned out to fit, before the first step.
 /// Throws:   InvalidInput for settings that do not fit the plan or the checkpoint, and for files
 ///           that it would write over; Diverged.
 template <class Scalar>
-Result train_model(const Settings& settings, const Data& data, const Plan& plan, Outputs& outputs,
-                   const std::function<void()>& when_ready);
+Result train_model(const Settings& settings, const Data& data, const Plan& plan,
+                   const Inputs& inputs, Outputs& outputs, const std::function<void()>& when_ready);
 
 }  // namespace scalewise::train
