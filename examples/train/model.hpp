@@ -58,6 +58,7 @@ inline Plan plan_of(const Settings& s, Shape target) {
   target.depth = s.depth;
   target.heads = s.heads;
   target.learned_positions = !s.rotary;
+  target.activation = value_of(activation_words, "--activation", s.activation);
   std::vector<std::string> own;
   std::vector<std::string> of_base;
   for (const std::string& setting : s.set) {

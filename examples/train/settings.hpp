@@ -69,9 +69,6 @@ inline constexpr Spelling<nn::Placement, 2> placement_words{
     {{nn::Placement::pre, "pre"}, {nn::Placement::post, "post"}}};
 inline constexpr Spelling<nn::Norm, 3> norm_words{
     {{nn::Norm::layer, "layer"}, {nn::Norm::rms, "rms"}, {nn::Norm::none, "none"}}};
-inline constexpr Spelling<nn::Activation, 3> activation_words{{{nn::Activation::relu, "relu"},
-                                                               {nn::Activation::gelu, "gelu"},
-                                                               {nn::Activation::silu, "silu"}}};
 
 /// What no option can check alone.
 /// Throws:   InvalidInput.

@@ -32,6 +32,7 @@ constexpr Shape gpt_preset(long d_model, long depth, long heads, long context) {
   shape.context = context;
   shape.vocab = 50257;
   shape.tied_head = true;
+  shape.activation = MlpActivation::gelu;
   return shape;
 }
 
@@ -47,6 +48,7 @@ constexpr Shape llama_preset(long d_model, long depth, long heads, long kv_heads
   shape.vocab = vocab;
   shape.tied_head = tied_head;
   shape.gated_mlp = true;
+  shape.activation = MlpActivation::silu;
   shape.biases = false;
   shape.norm_bias = false;
   shape.learned_positions = false;
@@ -65,6 +67,7 @@ constexpr Shape bert_preset(long d_model, long depth, long heads) {
   shape.head_bias = true;
   shape.embedding_norm = true;
   shape.final_norm = false;
+  shape.activation = MlpActivation::gelu;
   return shape;
 }
 
@@ -81,6 +84,7 @@ constexpr Shape vit_preset(long d_model, long depth, long heads, long patch_size
   shape.tied_head = false;
   shape.head_bias = true;
   shape.class_token = true;
+  shape.activation = MlpActivation::gelu;
   return shape;
 }
 
@@ -96,6 +100,7 @@ constexpr Shape t5_preset(long d_model, long depth, long heads, long head_dim, l
   shape.vocab = 32128;
   shape.relative_buckets = 32;
   shape.tied_head = true;
+  shape.activation = MlpActivation::relu;
   shape.biases = false;
   shape.norm_bias = false;
   shape.learned_positions = false;
@@ -107,6 +112,7 @@ constexpr Shape t5_1_1_preset(long d_model, long depth, long heads, long head_di
   shape.context = 0;
   shape.tied_head = false;
   shape.gated_mlp = true;
+  shape.activation = MlpActivation::gelu;
   return shape;
 }
 
@@ -121,6 +127,7 @@ constexpr Shape bart_preset(long d_model, long depth, long heads) {
   shape.tied_head = true;
   shape.embedding_norm = true;
   shape.final_norm = false;
+  shape.activation = MlpActivation::gelu;
   return shape;
 }
 

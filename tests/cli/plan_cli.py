@@ -55,6 +55,10 @@ BAD = [
     (["--rule", "shallow-ntk", "--preset", "gpt2"], ["input = token", "expected patch"]),
     (["--rule", "nu-gpt", "--preset", "vit-b16", "--base-preset", "vit-b16"], ["input = patch"]),
     (["--rule", "deep-scale-lm", "--preset", "gpt2", "--set", "depth=2"], ["depth = 2"]),
+    (["--rule", "deep-scale-lm", "--preset", "gpt2"], ["activation = gelu", "expected relu", "activation=relu"]),
+    (["--rule", "deep-scale-lm", "--preset", "llama-3-8b"], ["gated_mlp = true", "expected false", "gated_mlp=false"]),
+    (["--rule", "deep-scale-lm", "--preset", "vit-b16", "--set", "activation=relu"], ["input_correlation = 0.221", "0.46"]),
+    (["--rule", "gpt2", "--preset", "gpt2", "--set", "activation=tanh"], ["activation = tanh", "relu, gelu or silu"]),
     (["--rule", "gpt2", "--config", "no_such_file.json"], ["no_such_file.json"]),
     (["--rule", "gpt2", "--preset", "gpt2", "--config", "x.json"], ["--config"]),
     (["--rule", "gpt2", "--preset", "gpt2", "--format", "yaml"], ["yaml"]),
@@ -193,7 +197,7 @@ class Plan(unittest.TestCase):
         branch = {r["stack"]: r["branch"]["value"] for r in plan["model"]["residuals"]}
         self.assertAlmostEqual(branch["encoder"], 12 / 13, delta=1e-15)
         self.assertAlmostEqual(branch["decoder"], 12 / 7, delta=1e-15)
-        plan = json.loads(run("--rule", "deep-scale-lm", *shape).stdout)
+        plan = json.loads(run("--rule", "deep-scale-lm", *shape, "--set", "activation=relu").stdout)
         skip = {r["stack"]: r["skip"]["value"] for r in plan["model"]["residuals"]}
         self.assertAlmostEqual(skip["encoder"], (1 - 2 / 13) ** 0.5, delta=1e-15)
         self.assertAlmostEqual(skip["decoder"], (1 - 2 / 7) ** 0.5, delta=1e-15)

@@ -384,7 +384,7 @@ TEST_CASE("an error in a config.json says what and where", "[config_json]") {
     for (const char* name : {"", "gated-", "gated-gelu-new", "gelu-new", "-"}) {
       CHECK(error_of(with("t5-base", "feed_forward_proj", name)) ==
             "config.json: feed_forward_proj = \"" + std::string(name) +
-                "\": expected an activation, alone or after \"gated-\"");
+                "\": expected relu, gelu or silu (hint: a shape knows no other activation)");
     }
     CHECK(error_of(with("t5-base", "feed_forward_proj", true)) ==
           "config.json: feed_forward_proj = true: expected a string");

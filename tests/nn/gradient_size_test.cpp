@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: MIT
 //
 // Adam's epsilon has to follow the gradient: the gradients of the reference transformer at
-// initialization change with the shape as the planned epsilons do.
+// initialization change with the shape as the planned epsilons do. And DeepScaleLM has to keep the
+// variance of what its MLPs return.
 
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "scalewise/policy/all.hpp"
 #include "scalewise/scalewise.hpp"
 #include "support/catch.hpp"
+#include "support/error_message.hpp"
 #include "support/optimizers.hpp"
 
 namespace {
@@ -160,4 +163,35 @@ TEST_CASE("Epsilon of maximal update follows the gradients where fan-outs do not
     CHECK(c.planned(name) == 0.5);
     CHECK(c.distance(name, 0.25) > far);  // 1/m_N: all widths grow alike
   }
+}
+
+TEST_CASE("DeepScaleLM's MLPs return a variance of one with ReLU, and are refused with others") {
+  const Plan plan = make_plan<DeepScaleLM, adamw>(one_layer(64, 4, 4, 256), {}, {.dropout = 0});
+  const auto refusal = [&](const Config& config) {
+    return error_message([&] { Network(plan, config); });
+  };
+  CHECK(refusal({}).starts_with("activation = gelu: expected relu"));
+  CHECK(refusal({.activation = Activation::silu}).starts_with("activation = silu: expected relu"));
+
+  // The variance at unit input, over 40 draws; with GELU only for a plan that says nothing of it.
+  const auto variance = [&](Activation activation) {
+    Plan open = plan;
+    open.shape.activation.reset();
+    Network model(open, {.activation = activation});
+    Sample sample;
+    model.observe([&](std::string_view name, Quantity quantity, const ConstView<double>& values) {
+      if (name != "layer.0.mlp.output" || quantity != Quantity::value) return;
+      sample.add(values.squaredNorm() / static_cast<double>(values.size()));
+    });
+    for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+      initialize(model.parameters(), open, seed);
+      model.loss(random_batch(seed));
+    }
+    REQUIRE(sample.count == 40);
+    return sample;
+  };
+  const Sample relu = variance(Activation::relu);
+  CHECK(std::abs(relu.mean() - 1) < close * relu.error());
+  const Sample gelu = variance(Activation::gelu);  // 0.80 where the pre-activations have 1/√2
+  CHECK(std::abs(gelu.mean() - 1) > 2 * close * gelu.error());
 }

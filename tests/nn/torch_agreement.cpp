@@ -166,6 +166,8 @@ Shape one_stack_with_everything() {
 std::vector<Case> cases() {
   const Config post{.placement = Placement::post};
   const Config two_way{.placement = Placement::post, .causal = false};
+  const Config two_way_relu{
+      .placement = Placement::post, .activation = Activation::relu, .causal = false};
   const Config llama_like{
       .norm = Norm::rms, .activation = Activation::silu, .rotary = true, .norm_epsilon = 1e-3};
   const Config vision{.activation = Activation::relu, .causal = false, .norm_epsilon = 1e-2};
@@ -199,11 +201,14 @@ std::vector<Case> cases() {
        .base = base_of(deep(small(), 4))},
       {.name = "vit", .rule = "he", .shape = vit(), .config = vision},
       {.name = "deep_norm", .rule = "deep-norm", .shape = deep(bert(), 4), .config = post},
-      {.name = "deep_scale_lm", .rule = "deep-scale-lm", .shape = deep(small(), 4)},
+      {.name = "deep_scale_lm",
+       .rule = "deep-scale-lm",
+       .shape = deep(small(), 4),
+       .config = {.activation = Activation::relu}},
       {.name = "deep_scale_lm_post",
        .rule = "deep-scale-lm",
        .shape = deep(bert(), 4),
-       .config = two_way},
+       .config = two_way_relu},
       {.name = "layer_scale", .rule = "layer-scale", .shape = small()},
       {.name = "rezero", .rule = "rezero", .shape = small()},
       {.name = "neural_tangent", .rule = "neural-tangent", .shape = vit(), .config = vision},

@@ -315,7 +315,7 @@ void check(const std::string& rule, const Shape& shape, const Config& config) {
 /// rounding when each norm has its own epsilon, here so large that it counts, or none has one.
 void check_folded(const std::string& rule, const Shape& shape, Placement placement) {
   const Plan plan = scrambled_plan(rule, shape);
-  const Config config{.placement = placement, .norm_epsilon = 0.1};
+  const Config config{.placement = placement, .activation = Activation::relu, .norm_epsilon = 0.1};
   const theory::Folded folded = theory::fold_residuals(
       plan, placement == Placement::pre ? theory::Placement::pre : theory::Placement::post);
   Transformer<double> model(plan, config);

@@ -57,6 +57,36 @@ TEST_CASE("an input correlation is above 0 and at most 1") {
   CHECK(refused(std::nan("")) == "input_correlation");
 }
 
+TEST_CASE("DeepScaleLM refuses what its formulas do not cover") {
+  // Section 3.5 and appendix A.4: two matrices with ReLU between them.
+  const auto refused = [](auto policy, auto&& change) {
+    Shape s = tokens();
+    change(s);
+    return refused_field([&] { make_plan<decltype(policy), adamw>(s, {}, policy); });
+  };
+  const auto check = [&](auto policy) {
+    CHECK(refused(policy, [](Shape& s) { s.gated_mlp = true; }) == "gated_mlp");
+    for (const MlpActivation other : {MlpActivation::gelu, MlpActivation::silu}) {
+      CHECK(refused(policy, [&](Shape& s) { s.activation = other; }) == "activation");
+    }
+    CHECK(refused(policy, [](Shape& s) { s.activation = MlpActivation::relu; }) == "accepted");
+    const Plan plan = make_plan<decltype(policy), adamw>(tokens(), {}, policy);
+    CHECK(plan.shape.activation == MlpActivation::relu);
+  };
+  check(DeepScaleLM{});
+  check(DeepScaleLMSimple{});
+
+  // 0.221 is of text (appendix A.1); of ViT's patches it is 0.46 (appendix H).
+  const auto images = [](Shape& s) {
+    s.input = Input::patch;
+    s.patch_dim = 12;
+    s.classes = 10;
+  };
+  CHECK(refused(DeepScaleLM{}, images) == "input_correlation");
+  CHECK(refused(DeepScaleLM{.input_correlation = 0.46}, images) == "accepted");
+  CHECK(refused(DeepScaleLMSimple{}, images) == "accepted");  // it does not use the correlation
+}
+
 TEST_CASE("a yes-or-no parameter is 0 or 1 when it is named at run time") {
   const auto plan = [](double zero_head) {
     Shape s = tokens();

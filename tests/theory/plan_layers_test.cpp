@@ -163,6 +163,11 @@ TEST_CASE("Plans that the theory does not cover are refused, and why") {
   gated.gated_mlp = true;
   CHECK_THAT(refusal(plan_of<Xavier>(gated)),
              ContainsSubstring("gated_mlp = true: expected an MLP of two matrices"));
+  Conditions gelu = conditions();
+  gelu.activation = Activation::gelu;
+  CHECK_THAT(refusal(plan_of<DeepScaleLM>(shape), gelu),
+             ContainsSubstring("activation = gelu: expected relu"));
+  CHECK(refusal(plan_of<Xavier>(shape), gelu) == "no error");
   Shape biased = shape;
   biased.biases = true;
   CHECK_THAT(refusal(plan_of<PyTorch>(biased)),

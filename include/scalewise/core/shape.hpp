@@ -23,6 +23,9 @@ enum class Blocks {
   shallow_encoder,  // one attention layer, ReLU, mean over tokens, linear head
 };
 
+/// What an MLP applies to its hidden features, or to its gate when it has one.
+enum class MlpActivation { relu, gelu, silu };
+
 /// Learned gain on every residual branch.
 enum class ResidualGain { none, channel, scalar };
 
@@ -58,6 +61,7 @@ struct Shape {
 
   Blocks blocks = Blocks::residual;
   ResidualGain residual_gain = ResidualGain::none;
+  std::optional<MlpActivation> activation = {};  // as the rule's own paper has it
 
   friend bool operator==(const Shape&, const Shape&) = default;
 };

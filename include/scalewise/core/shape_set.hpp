@@ -18,8 +18,9 @@ namespace scalewise {
 /// Throws:   InvalidInput for a value of the wrong kind.
 inline bool set_field(Shape& shape, std::string_view key, std::string_view value) {
   const std::string field(key);
-  bool found = key == "input";
-  if (found) shape.input = value_of(input_words, field, value);
+  bool found = key == "input" || key == "activation";
+  if (key == "input") shape.input = value_of(input_words, field, value);
+  if (key == "activation") shape.activation = value_of(activation_words, field, value);
   for_each_size(shape, [&](std::string_view name, long& size) {
     if (name != key) return;
     found = true;
@@ -49,7 +50,7 @@ inline bool set_field(Shape& shape, std::string_view key, std::string_view value
 /// The names that set_field knows.
 inline std::vector<std::string> shape_fields() {
   Shape shape;
-  std::vector<std::string> names{"input"};
+  std::vector<std::string> names{"input", "activation"};
   for_each_size(shape, [&](const char* name, long) { names.emplace_back(name); });
   for_each_flag(shape, [&](const char* name, const auto&) { names.emplace_back(name); });
   return names;

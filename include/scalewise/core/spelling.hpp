@@ -43,6 +43,8 @@ inline constexpr Spelling<Blocks, 3> blocks_words{{{Blocks::residual, "residual"
 inline constexpr Spelling<ResidualGain, 3> residual_gain_words{{{ResidualGain::none, "none"},
                                                                 {ResidualGain::channel, "channel"},
                                                                 {ResidualGain::scalar, "scalar"}}};
+inline constexpr Spelling<MlpActivation, 3> activation_words{
+    {{MlpActivation::relu, "relu"}, {MlpActivation::gelu, "gelu"}, {MlpActivation::silu, "silu"}}};
 
 /// The word of a value. Requires: every value of the enumeration is in the spelling.
 template <class Enum, std::size_t size>

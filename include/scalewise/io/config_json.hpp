@@ -64,6 +64,7 @@ class ConfigReader {
     shape.context = size("n_positions");
     shape.vocab = size("vocab_size");
     shape.tied_head = flag("tie_word_embeddings", true);
+    shape.activation = activation("activation_function", "gelu_new");
     only("add_cross_attention", false);
     return shape;
   }
@@ -103,6 +104,7 @@ class ConfigReader {
     shape.head_bias = true;
     shape.embedding_norm = true;
     shape.final_norm = false;
+    shape.activation = activation("hidden_act", "gelu");
     only("add_cross_attention", false);
     const std::string positions = text("position_embedding_type", "absolute");
     if (positions != "absolute") throw error("position_embedding_type", "\"absolute\"");
@@ -129,6 +131,7 @@ class ConfigReader {
     shape.tied_head = false;
     shape.head_bias = true;
     shape.class_token = true;
+    shape.activation = activation("hidden_act", "gelu");
     only("qkv_bias", true);
     return shape;
   }
@@ -146,7 +149,8 @@ class ConfigReader {
     shape.vocab = size("vocab_size");
     shape.relative_buckets = size_or("relative_attention_num_buckets", 32);
     shape.tied_head = flag("tie_word_embeddings", true);
-    shape.gated_mlp = gated("feed_forward_proj", "relu");
+    shape.gated_mlp = text("feed_forward_proj", "relu").starts_with("gated-");
+    shape.activation = activation("feed_forward_proj", "relu");
     shape.biases = false;
     shape.norm_bias = false;
     shape.learned_positions = false;
@@ -168,6 +172,7 @@ class ConfigReader {
     shape.tied_head = flag("tie_word_embeddings", true);
     shape.embedding_norm = true;
     shape.final_norm = false;
+    shape.activation = activation("activation_function", "gelu");
     only("is_encoder_decoder", true);
     return shape;
   }
@@ -185,6 +190,7 @@ class ConfigReader {
     shape.vocab = size("vocab_size");
     shape.tied_head = flag("tie_word_embeddings", false);
     shape.gated_mlp = true;
+    shape.activation = activation("hidden_act", "silu");
     shape.norm_bias = false;
     shape.learned_positions = false;
     return shape;
@@ -279,16 +285,14 @@ class ConfigReader {
     return value->get<std::string>();
   }
 
-  /// "gated-" and the name of an activation, or the name alone.
-  bool gated(const char* key, const std::string& otherwise) const {
-    const std::string value = text(key, otherwise);
-    const std::size_t dash = value.find('-');
-    const bool is_gated = value.starts_with("gated-");
-    const std::string name = is_gated ? value.substr(dash + 1) : value;
-    if (name.empty() || name.find('-') != std::string::npos) {
-      throw error(key, "an activation, alone or after \"gated-\"");
-    }
-    return is_gated;
+  /// The name of an activation, in T5 perhaps after "gated-"; the forms of GELU count as one.
+  MlpActivation activation(const char* key, const std::string& otherwise) const {
+    std::string name = text(key, otherwise);
+    if (name.starts_with("gated-")) name.erase(0, 6);
+    if (name == "relu") return MlpActivation::relu;
+    if (name == "silu" || name == "swish") return MlpActivation::silu;
+    if (name == "gelu" || name.starts_with("gelu_")) return MlpActivation::gelu;
+    throw error(key, "relu, gelu or silu", "a shape knows no other activation");
   }
 
   long classes() const {

@@ -28,13 +28,16 @@ inline nlohmann::ordered_json to_json(const Shape& shape) {
   });
   json["blocks"] = word(blocks_words, shape.blocks);
   json["residual_gain"] = word(residual_gain_words, shape.residual_gain);
+  json["activation"] = shape.activation
+                           ? nlohmann::ordered_json(word(activation_words, *shape.activation))
+                           : nlohmann::ordered_json(nullptr);
   return json;
 }
 
 /// Every key of a shape.
 inline std::vector<std::string> shape_json_keys() {
   const Shape shape;
-  std::vector<std::string> keys{"input", "blocks", "residual_gain"};
+  std::vector<std::string> keys{"input", "blocks", "residual_gain", "activation"};
   for_each_size(shape, [&](const char* name, long) { keys.emplace_back(name); });
   for_each_flag(shape, [&](const char* name, const auto&) { keys.emplace_back(name); });
   return keys;
@@ -48,6 +51,9 @@ inline Shape shape_from_json(const JsonReader& json) {
   if (json.has("blocks")) shape.blocks = json.at("blocks").word(blocks_words);
   if (json.has("residual_gain")) {
     shape.residual_gain = json.at("residual_gain").word(residual_gain_words);
+  }
+  if (json.has("activation") && !json.at("activation").is_null()) {
+    shape.activation = json.at("activation").word(activation_words);
   }
   for_each_size(shape, [&](const char* name, long& value) {
     if (json.has(name)) value = json.at(name).integer();

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "scalewise/core/shape.hpp"
 #include "scalewise/nn/matrix.hpp"
 
 namespace scalewise::nn {
 
-enum class Activation { relu, gelu, silu };
+using Activation = MlpActivation;
 
 namespace detail {
 

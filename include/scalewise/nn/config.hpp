@@ -6,6 +6,7 @@
 
 #include "scalewise/core/error.hpp"
 #include "scalewise/core/print.hpp"
+#include "scalewise/core/spelling.hpp"
 #include "scalewise/nn/activation.hpp"
 #include "scalewise/nn/norm.hpp"
 #include "scalewise/plan.hpp"
@@ -34,6 +35,11 @@ inline void check(const Config& config, const Shape& shape) {
   }
   if (!(config.dropout >= 0 && config.dropout < 1)) {
     throw InvalidInput("dropout", number_text(config.dropout), "a probability below 1");
+  }
+  if (shape.activation && *shape.activation != config.activation) {
+    throw InvalidInput("activation", std::string(word(activation_words, config.activation)),
+                       std::string(word(activation_words, *shape.activation)),
+                       "the plan was made for it");
   }
   if (shape.input == Input::patch && shape.encoder_depth > 0) {
     throw InvalidInput("encoder_depth", std::to_string(shape.encoder_depth), "0 with patch input");

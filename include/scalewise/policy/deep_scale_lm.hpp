@@ -4,6 +4,7 @@
 
 #include "scalewise/core/correlation.hpp"
 #include "scalewise/core/policy.hpp"
+#include "scalewise/core/spelling.hpp"
 
 namespace scalewise {
 
@@ -15,7 +16,9 @@ namespace scalewise {
 ///           correlation times (1-p), with F(r) = r/2 + √(1-r²)/π + r asin(r)/π
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), section 3.5, appendices A, B, E, F and M.
 /// Units:    init_variance is a variance; p is the dropout probability; r_l a correlation.
-/// Accuracy: the recursion is exact to rounding; it assumes ReLU and long sequences.
+/// Accuracy: the recursion is exact to rounding; it assumes long sequences.
+/// Throws:   InvalidInput for a gated MLP or another activation than ReLU, for which there is no
+///           formula here, and for patch input with the input correlation of text.
 /// Differs:  the MLP variance is written for any F (the source has F = 4n) and keeps the block's
 ///           output variance at one. The correlation of the input is a parameter: the source uses a
 ///           measured one. Cross attention has the rows of self-attention, and the correlation does
@@ -28,9 +31,12 @@ struct DeepScaleLM {
       "section 3.5, appendix M"};
   static constexpr Reference reference = Reference::absolute;
 
+  /// Of tokens, before dropout: what the source measured for BERT's three embeddings (section 3.5).
+  static constexpr double text_correlation = 0.221;
+
   double dropout = 0.1;
-  double input_correlation = 0.221;  // the source's measured value for BERT's three embeddings
-  int embedding_tables = 0;          // how many are added; 0 counts those of the shape
+  double input_correlation = text_correlation;
+  int embedding_tables = 0;  // how many are added; 0 counts those of the shape
   double k = 2;
   double a = 1;
 
@@ -67,7 +73,6 @@ struct DeepScaleLM {
       case Group::attention_output:  return {.init_variance = attention / fi, .source = "section 3.5, item 3"};
       case Group::mlp_up:
       case Group::mlp_down:          return {.init_variance = mlp,            .source = "section 3.5, item 2"};
-      case Group::mlp_gate:          return {.init_variance = mlp,            .source = "derived, as MLP up"};
       case Group::head:              return {.init_variance = 1,              .source = "derived, as a tied head"};
       default:                       return vector_rule(group);
     }
@@ -96,7 +101,23 @@ struct DeepScaleLM {
     return k / power(static_cast<double>(depth), exponent(a));
   }
 
+  /// Its formulas are those of an MLP of two matrices with ReLU.
+  constexpr Shape adapt(Shape shape) const {
+    if (!shape.activation) shape.activation = MlpActivation::relu;
+    return shape;
+  }
+
   constexpr void validate(const Shape& shape) const {
+    validate_parameters(shape);
+    if (shape.input == Input::patch && input_correlation == text_correlation) {
+      throw InvalidInput("input_correlation", number_text(input_correlation),
+                         "that of the embedded patches",
+                         "0.221 is that of text; the source measured 0.46 for ViT (appendix H)");
+    }
+  }
+
+  /// All but what the correlation of the input has to be.
+  constexpr void validate_parameters(const Shape& shape) const {
     const auto require = [](bool ok, const char* field, double value, const char* expectation) {
       if (!ok) throw InvalidInput(field, number_text(value), expectation);
     };
@@ -109,6 +130,14 @@ struct DeepScaleLM {
       if (depth == 0) continue;
       require(branch_power(depth) < 1, "depth", static_cast<double>(depth),
               "a depth for which k/depth^a < 1");
+    }
+    constexpr const char* hint =
+        "its variances are exact for two matrices with ReLU alone; set "
+        "gated_mlp=false and activation=relu";
+    if (shape.gated_mlp) throw InvalidInput("gated_mlp", "true", "false", hint);
+    if (shape.activation && *shape.activation != MlpActivation::relu) {
+      throw InvalidInput("activation", std::string(word(activation_words, *shape.activation)),
+                         "relu", hint);
     }
   }
 

@@ -27,7 +27,8 @@ struct DeepScaleLMSimple {
     full.token_correlations(depth, visit);
   }
   constexpr void set_values(Values& values) const { full.set_values(values); }
-  constexpr void validate(const Shape& shape) const { full.validate(shape); }
+  constexpr Shape adapt(Shape shape) const { return full.adapt(shape); }
+  constexpr void validate(const Shape& shape) const { full.validate_parameters(shape); }
   static void parameters(auto& self, auto&& visit) { DeepScaleLM::parameters(self.full, visit); }
 };
 

@@ -17,6 +17,7 @@ constexpr Shape shallow_shape(Shape shape) {
     throw InvalidInput("input", "token", "patch", "the shallow encoder reads real vectors");
   }
   shape.blocks = Blocks::shallow_encoder;
+  shape.activation = MlpActivation::relu;
   shape.depth = 1;
   shape.encoder_depth = 0;
   shape.tied_head = false;

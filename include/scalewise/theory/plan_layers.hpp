@@ -6,6 +6,7 @@
 #include <string>
 
 #include "scalewise/check_plan.hpp"
+#include "scalewise/core/spelling.hpp"
 #include "scalewise/theory/layers.hpp"
 
 namespace scalewise::theory {
@@ -56,6 +57,15 @@ inline void check_covered(const Plan& plan) {
   }
 }
 
+/// Throws:   InvalidInput where the plan was made for another activation.
+inline void check_activation(const Plan& plan, Activation activation) {
+  const auto assumed = activation == Activation::relu ? MlpActivation::relu : MlpActivation::gelu;
+  if (plan.shape.activation.value_or(assumed) == assumed) return;
+  throw InvalidInput("activation", std::string(word(activation_words, assumed)),
+                     std::string(word(activation_words, *plan.shape.activation)),
+                     "the plan was made for it");
+}
+
 /// Throws:   InvalidInput for a probability or a length out of range, or a negative epsilon.
 inline void check_conditions(const Conditions& c) {
   check_dropout("dropout", c.dropout);
@@ -76,12 +86,13 @@ inline void check_conditions(const Conditions& c) {
 ///           gain on the branch; score_scale = attention_scale √head_dim
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), appendix E.
 /// Throws:   InvalidInput for a plan that check_plan() refuses, and for what the theory does not
-///           cover: variances relative to a base, normalized blocks, gated MLPs, biases or norm gains
-///           that start elsewhere than at 0 and 1.
+///           cover: variances relative to a base, normalized blocks, gated MLPs, another activation
+///           than the plan's, biases or norm gains that start elsewhere than at 0 and 1.
 /// Cross-attention blocks have yet to be told the memory's moments.
 inline Layers plan_layers(const Plan& plan, const Conditions& c, Stack stack = Stack::main) {
   detail::check_covered(plan);
   detail::check_conditions(c);
+  detail::check_activation(plan, c.activation);
   if (!(c.length >= 1)) throw InvalidInput("length", number_text(c.length), "at least one token");
   const Shape& s = plan.shape;
   const auto width = static_cast<double>(s.d_model);
