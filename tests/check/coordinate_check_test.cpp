@@ -189,6 +189,9 @@ TEST_CASE("A slope needs three sizes, three octaves and two seeds") {
   CHECK_FALSE(measured({64, 128, 256}, 3));
   CHECK_FALSE(measured({64, 512}, 3));
   CHECK_FALSE(measured({64, 128, 512}, 1));
+  CHECK_FALSE(measured({1L << 60U, (1L << 60U) + 1, 1L << 62U}, 2));  // eight times is out of range
+  CHECK_THROWS_WITH(measured({-64, 128, 512}, 2),
+                    "size of mlp.output = -64: expected a positive size");
 }
 
 TEST_CASE("A diagnosis begins with the farthest failure of the earliest step") {

@@ -295,6 +295,8 @@ TEST_CASE("Runs that make no grid are refused", "[check]") {
              ContainsSubstring("seed = 1: expected one run"));
   CHECK_THAT(refused({{8, 0, 1, 2}, {8, 2, 1, 2}}),
              ContainsSubstring("octave = 2: expected no gap"));
+  CHECK_THAT(refused({{8, std::numeric_limits<long>::max(), 1, 2}}),
+             ContainsSubstring("expected a number from -1000 to 1000"));
   CHECK_THAT(refused({{8, 0, 1, 2}, {8, 1, 2, 2}}), ContainsSubstring("the same seeds"));
   CHECK_THAT(refused({{8, 0, 1, 2}, {8, 0, 2, 2}, {8, 1, 1, 2}}), ContainsSubstring("seeds = 1"));
 }

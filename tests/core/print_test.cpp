@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "scalewise/core/error.hpp"
 #include "scalewise/core/nearest.hpp"
 #include "support/catch.hpp"
 
@@ -108,4 +109,9 @@ TEST_CASE("The nearest word is that of the fewest edits, or what a word begins")
   CHECK(did_you_mean("kitten", std::array<std::string_view, 2>{"sitting", "mitt"}) ==
         "did you mean sitting?");
   CHECK(did_you_mean("x", std::array<std::string_view, 0>{}).empty());
+}
+
+TEST_CASE("A message is one line without control characters, and keeps every letter") {
+  const InvalidInput error("a\nb", "\x1b[2J\t\x7f\r", "µ √2", std::string("\0", 1));
+  CHECK(error.what() == std::string("a b = ?[2J ? : expected µ √2 (hint: ?)"));
 }

@@ -13,6 +13,7 @@
 #include "scalewise/check/prediction.hpp"
 #include "scalewise/check/records.hpp"
 #include "scalewise/check/verdict.hpp"
+#include "scalewise/core/error.hpp"
 #include "scalewise/core/line.hpp"
 
 namespace scalewise::check {
@@ -107,6 +108,7 @@ inline std::optional<Band> expected_slope(const Prediction& prediction, const Pl
 }
 
 /// Fits the slope of one quantity at one step.
+/// Throws:   InvalidInput for a size that is not positive.
 inline Judgement measure(const Quantity& quantity, long step, const Records::Runs& runs) {
   Judgement j;
   j.quantity = quantity;
@@ -117,6 +119,10 @@ inline Judgement measure(const Quantity& quantity, long step, const Records::Run
   std::set<std::uint64_t> seeds;
   bool finite = true;
   for (const auto& [run, moments] : runs) {
+    if (run.size < 1) {
+      throw InvalidInput("size of " + printable(quantity.name), std::to_string(run.size),
+                         "a positive size");
+    }
     const double rms = moments.rms();
     j.sizes.push_back(static_cast<double>(run.size));
     j.values.push_back(rms);
@@ -136,7 +142,7 @@ inline Judgement measure(const Quantity& quantity, long step, const Records::Run
   constexpr std::size_t least_seeds = 2;
   constexpr long least_span = 8;
   if (sizes.size() < least_sizes || seeds.size() < least_seeds ||
-      *sizes.rbegin() < least_span * *sizes.begin()) {
+      *sizes.rbegin() / least_span < *sizes.begin()) {
     j.reason = "needs 3 sizes, the largest 8 times the smallest, and 2 seeds";
     return j;
   }

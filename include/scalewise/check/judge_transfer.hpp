@@ -24,7 +24,7 @@ namespace detail {
 
 inline std::string transfer_number(double value) {
   char text[32];
-  std::snprintf(text, sizeof(text), "%.2f", value);
+  std::snprintf(text, sizeof(text), std::fabs(value) < 1e9 ? "%.2f" : "%.3g", value);
   return text;
 }
 

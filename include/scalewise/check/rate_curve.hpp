@@ -36,12 +36,16 @@ struct RateCurve {
 };
 
 /// The runs as one curve per size, by size.
-/// Throws:   InvalidInput for a size that is not positive, a run given twice, a rate that lacks a
-///           seed which another one has, or a gap between the rates of a size.
+/// Throws:   InvalidInput for a size that is not positive, an octave that no double has, a run given
+///           twice, a rate that lacks a seed which another one has, or a gap between the rates of a
+///           size.
 inline std::vector<RateCurve> rate_curves(const std::vector<RateRun>& runs) {
   std::map<long, std::map<long, std::map<long, double>>> sorted;  // size, octave, seed
   for (const RateRun& run : runs) {
     if (run.size < 1) throw InvalidInput("size", std::to_string(run.size), "a positive size");
+    if (run.octave < -1000 || run.octave > 1000) {
+      throw InvalidInput("octave", std::to_string(run.octave), "a number from -1000 to 1000");
+    }
     const double loss =
         std::isfinite(run.loss) ? run.loss : std::numeric_limits<double>::infinity();
     if (!sorted[run.size][run.octave].emplace(run.seed, loss).second) {
