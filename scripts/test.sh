@@ -34,8 +34,9 @@ esac
 clang_can_sanitize() {
   local dir status=0
   dir=$(mktemp -d)
-  echo 'int main() {}' >"$dir/main.cpp"
-  clang++ -fsanitize=address,undefined "$dir/main.cpp" -o "$dir/main" 2>/dev/null || status=1
+  echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }' \
+    >"$dir/main.cpp"
+  clang++ -fsanitize=address,undefined,fuzzer "$dir/main.cpp" -o "$dir/main" 2>/dev/null || status=1
   rm -rf "$dir"
   return $status
 }
@@ -124,9 +125,9 @@ build_and_test() {
 
 # Each public header on its own, and the slow tests where they are not run: only whether they compile.
 check_syntax() {
-  cmake --preset dev -D CMAKE_CXX_FLAGS_DEBUG=-fsyntax-only \
+  cmake --preset dev -B build/syntax -D CMAKE_CXX_FLAGS_DEBUG=-fsyntax-only \
     -D CMAKE_TRY_COMPILE_CONFIGURATION=Release -D SCALEWISE_TEST_SLOW=$slow &&
-    cmake --build build/dev -j $jobs --target all_verify_interface_header_sets scalewise_slow_tests
+    cmake --build build/syntax -j $jobs --target all_verify_interface_header_sets scalewise_slow_tests
 }
 
 run_tidy() {
@@ -150,7 +151,7 @@ export CXX=clang++
 run_stage "clang syntax" check_syntax
 if clang_can_sanitize; then
   run_stage "clang sanitizers" build_and_test clang-asan-ubsan "consumer|docs" \
-    "${sanitizers[@]}" -D SCALEWISE_BUILD_EXAMPLES=OFF
+    "${sanitizers[@]}" -D SCALEWISE_BUILD_EXAMPLES=OFF -D SCALEWISE_BUILD_FUZZERS=ON
 else
   skipped+=("clang sanitizers: clang++ has no runtime library for them")
 fi
