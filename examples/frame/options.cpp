@@ -370,11 +370,12 @@ void Options::try_outputs(const std::string& program) const {
     }
     Inputs there;
     for (const auto& [name, value] : saved["settings"].items()) {
+      const std::string option_name = "--" + name;
       const auto runs = [&](const Option& o) {
-        return o.name_ == "--" + name && o.role_ == Option::Role::runs;
+        return o.name_ == option_name && o.role_ == Option::Role::runs;
       };
       if (std::any_of(list_.begin(), list_.end(), runs)) continue;
-      there.push_back({"--" + name, input_text(value)});
+      there.push_back({option_name, input_text(value)});
     }
     require_same_inputs(inputs(), there, file);
   }
