@@ -16,9 +16,21 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 
 namespace fuzz = scalewise::fuzz;
 
+namespace {
+
+const std::vector<std::string>& all_seeds() {
+  static const std::vector<std::string> seeds = fuzz::seeds();
+  return seeds;
+}
+
+}  // namespace
+
+/// Makes the seeds before any input's time is taken.
+extern "C" int LLVMFuzzerInitialize(int*, char***) { return all_seeds().empty() ? 1 : 0; }
+
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
                                                std::size_t most, unsigned seed) {
-  static const std::vector<std::string> seeds = fuzz::seeds();
+  const std::vector<std::string>& seeds = all_seeds();
   fuzz::Random random(seed);
   random.discard(2);
   std::string next;
