@@ -94,7 +94,7 @@ inline void add_options(frame::Options& o, Experiment& e, bool training = true) 
   o.add("--heads", e.model.heads, "where --head-dim is 0").from(1);
   o.add("--placement", e.model.placement, "of the norms").words(train::placement_words);
   o.add("--norm", e.model.norm, "").words(train::norm_words);
-  o.add("--activation", e.model.activation, "").words(train::activation_words);
+  o.add("--activation", e.model.activation, "").words(activation_words);
   o.add("--rotary", e.model.rotary, "rotary instead of learned positions");
 
   o.group("Runs");
