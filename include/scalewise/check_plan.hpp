@@ -210,4 +210,11 @@ void check_plan(const P& plan, std::string_view name = "plan") {
   detail::PlanCheck<P>(plan, name).run();
 }
 
+/// The plan itself, after check_plan().
+template <std::same_as<Plan> P>
+const P& checked(const P& plan) {
+  check_plan(plan);
+  return plan;
+}
+
 }  // namespace scalewise

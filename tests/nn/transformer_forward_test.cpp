@@ -425,7 +425,8 @@ TEST_CASE("A plan that contradicts its shape, or is another model's, is refused"
   Transformer<double> model(good, {});
   const auto refused = [&](const Plan& plan) {
     CHECK_THROWS_AS(Transformer<double>(plan, {}), InvalidInput);
-    CHECK_THROWS_AS(PlannedOptimizer<double>(plan, settings), InvalidInput);
+    CHECK_THROWS_AS(PlannedOptimizer<double>(plan, settings).step(model.parameters()),
+                    InvalidInput);
     CHECK_THROWS_AS(initialize(model.parameters(), plan, 1), InvalidInput);
   };
   Plan plan = good;

@@ -62,7 +62,7 @@ TEST_CASE("What enters the first layer, against embeddings that are drawn") {
   patches.vocab = 0;
   patches.patch_dim = 10;
   patches.classes = 4;
-  const Plan plan = plan_of<DeepScaleLM>(patches);
+  const Plan plan = plan_of<DeepScaleLM>(patches, {.input_correlation = 0.46});
   const Moments x = embedding(plan, conditions(), {.patch_power = 0.5, .patch_correlation = 0.6});
   CHECK_THAT(x.variance, WithinRel((0.5 * 0.45 + 0.45) / 0.9, 1e-12));  // two tables: (1-p)/2 each
   CHECK_THAT(x.covariance, WithinRel(0.6 * 0.5 * 0.45, 1e-12));

@@ -211,7 +211,7 @@ TEST_CASE("Plans that the theory does not cover are refused, and why") {
   CHECK_THAT(error_message([] { depth_layers(DepthMethod::deep_scale_lm, DepthModel{}, 2); }),
              ContainsSubstring("depth = 2: expected more layers than k"));
   CHECK_THAT(error_message([] { depth_layers(DepthMethod::vanilla, DepthModel{}, 0); }),
-             ContainsSubstring("depth = 0: expected a positive integer"));
+             ContainsSubstring("depth = 0: expected a whole number from 1 to 1000000"));
   CHECK_THAT(error_message([] { depth_layers(DepthMethod::deep_norm, DepthModel{}, 4); }),
              ContainsSubstring("deep-norm is for post-norm models"));
 

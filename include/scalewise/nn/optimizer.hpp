@@ -85,8 +85,7 @@ struct OptimizerState {
 ///           sign_sgd: w -= s w + r sign(m); r the scheduled rate times the plan's factor; the shrink
 ///           s is r times decay where decay is coupled, schedule times decay where independent
 /// Accuracy: bit-identical for any number of threads: the work is cut at fixed places.
-/// Throws:   InvalidInput for a config that check() refuses, a plan that check_plan() refuses, and
-///           parameters of another size.
+/// Throws:   InvalidInput for a config that check() refuses, and parameters of another size.
 /// Differs:  an L2 penalty under sgd is the coupled form, which is the same step without momentum.
 template <class Scalar>
 class PlannedOptimizer {
@@ -94,7 +93,6 @@ class PlannedOptimizer {
   PlannedOptimizer(const Plan& plan, const OptimizerConfig& config)
       : config_(config), decay_(plan.decay) {
     check(config);
-    check_plan(plan);
     constexpr Eigen::Index tile = 1 << 14;
     Eigen::Index offset = 0;
     for (const Entry& entry : plan.entries) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "scalewise/check_plan.hpp"
 #include "scalewise/nn/batch.hpp"
 #include "scalewise/nn/blas.hpp"
 #include "scalewise/nn/config.hpp"
@@ -261,7 +262,7 @@ class Transformer {
 
 template <class Scalar>
 Transformer<Scalar>::Transformer(const Plan& plan, const Config& config)
-    : shape_(plan.shape), parameters_(plan), dropout_(config.dropout) {
+    : shape_(checked(plan).shape), parameters_(plan), dropout_(config.dropout) {
   check(config, shape_);
   keep_to_one_thread();
   pass_.dropout_seed = config.dropout_seed;

@@ -58,9 +58,10 @@ struct DepthModel {
 /// Differs:  gains on both matrices of a branch are written as one β². ADMIN measures block variances
 ///           on a batch; here they are predicted.
 inline Layers depth_layers(DepthMethod method, const DepthModel& m, long depth) {
-  if (depth < 1 || depth > most_layers) {
+  constexpr long most = 1'000'000;
+  if (depth < 1 || depth > most) {
     throw InvalidInput("depth", std::to_string(depth),
-                       "a whole number from 1 to " + std::to_string(most_layers));
+                       "a whole number from 1 to " + std::to_string(most));
   }
   const bool of_post = method == DepthMethod::deep_norm || method == DepthMethod::admin;
   if (of_post && m.placement != Placement::post) {
