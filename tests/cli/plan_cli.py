@@ -93,7 +93,9 @@ class Plan(unittest.TestCase):
             preset = "vit-b16" if rule.startswith("shallow") else "gpt2"
             for form in ("table", "json", "csv", "latex", "markdown"):
                 with self.subTest(rule=rule, format=form):
-                    result = run("--rule", rule, "--preset", preset, "--base-preset", preset, "--format", form)
+                    relu = ["--set", "activation=relu"] if rule.startswith("deep-scale-lm") else []
+                    result = run("--rule", rule, "--preset", preset, "--base-preset", preset,
+                                 "--format", form, *relu)
                     self.assertEqual(result.returncode, 0, result.stderr)
                     self.assertIn("query", result.stdout)
                     self.assertEqual(result.stderr, "")

@@ -130,9 +130,9 @@ TEST_CASE("The theory of components is total", "[total]") {
       call("cross_entropy_gradient", [&] { cross_entropy_gradient(n, {0, x, x}, x); });
       call("token_repeats", [&] { token_repeats(n, x); });
       if (n == 7 || n < 1 || n > 1'000'000) {
-        for (const auto& [method, name] : depth_method_words) {
-          call(std::string(name),
-               [&] { depth_layers(method, {.width = x, .length = x, .dropout = x, .k = x}, n); });
+        for (const auto& spelled : depth_method_words) {
+          const DepthModel bad{.width = x, .length = x, .dropout = x, .k = x};
+          call(std::string(spelled.second), [&] { depth_layers(spelled.first, bad, n); });
         }
       }
     }
