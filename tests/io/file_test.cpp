@@ -59,6 +59,25 @@ TEST_CASE("A file that cannot be written leaves the folder as it was", "[file]")
   CHECK(scratch.files() == 1);
 }
 
+#if defined(__unix__) || defined(__APPLE__)
+TEST_CASE("What a killed process left is taken over, what another writes is not", "[file]") {
+  const Scratch scratch;
+  const std::string path = (scratch.path / "plan.json").string();
+  std::ofstream(path + ".tmp0") << "longer than the new text";
+  scalewise::write_file(path, "new");
+  CHECK(content(path) == "new");
+  CHECK(scratch.files() == 1);
+
+  const scalewise::OpenFile busy(std::fopen((path + ".tmp0").c_str(), "wb"));
+  REQUIRE(scalewise::lock_file(busy.get(), scalewise::IfLocked::refuse));
+  std::ofstream(path + ".tmp0") << "part";
+  scalewise::write_file(path, "newer");
+  CHECK(content(path) == "newer");
+  CHECK(content(path + ".tmp0") == "part");
+  CHECK(scratch.files() == 2);
+}
+#endif
+
 TEST_CASE("A link is followed, also to a file that is not there yet", "[file]") {
   const Scratch scratch;
   fs::create_directories(scratch.path / "folder");

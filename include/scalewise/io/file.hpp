@@ -8,11 +8,14 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "scalewise/core/error.hpp"
+#include "scalewise/io/lock.hpp"
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #elif defined(_WIN32)
 #include <io.h>
@@ -75,14 +78,35 @@ inline void flush_folder(const std::string& folder) {
 #endif
 }
 
+/// Opens a new file and locks it, or takes over one that nobody has locked: its process was killed.
+/// Empty when another process has it, and, without locks, when it is there.
+inline OpenFile own_temporary(const std::string& name) {
+  OpenFile file(std::fopen(name.c_str(), "wbx"));
+  if (file != nullptr) return lock_file(file.get(), IfLocked::refuse) ? std::move(file) : nullptr;
+#if defined(__unix__) || defined(__APPLE__)
+  struct stat named {};
+  if (::lstat(name.c_str(), &named) != 0 || !S_ISREG(named.st_mode)) return nullptr;
+  file.reset(std::fopen(name.c_str(), "r+b"));
+  if (file == nullptr) return nullptr;
+  const int handle = ::fileno(file.get());
+  struct stat opened {};
+  const bool locked = ::flock(handle, LOCK_EX | LOCK_NB) == 0;  // not where there are no locks
+  const bool same = ::fstat(handle, &opened) == 0 && ::lstat(name.c_str(), &named) == 0 &&
+                    opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+  if (!locked || !same || ::ftruncate(handle, 0) != 0) return nullptr;
+#endif
+  return file;
+}
+
 }  // namespace detail
 
 /// Writes a file so that readers see the old content or the new one, never a part, even after a
-/// power failure: under a new temporary name in the same folder, flushed to disk, then renamed. A
+/// power failure: under a temporary name in the same folder, flushed to disk, then renamed. A
 /// link is followed, also to a file that is not there yet; a file keeps its permissions, and what
 /// is no regular file (a device, a pipe) is written to as it stands.
 /// Throws:   InvalidInput when the folder is missing, links lead in a circle, or not all can be
-///           written; nothing is left behind.
+///           written; nothing is left behind. A process that is killed may leave FILE.tmp0, which
+///           the next one that writes FILE takes over.
 inline void write_file(const std::string& path, std::string_view text) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -97,16 +121,18 @@ inline void write_file(const std::string& path, std::string_view text) {
   }
   const std::string target = detail::link_target(path);
   std::string temporary;
-  std::FILE* file = nullptr;
-  for (int i = 0; i < 1000 && file == nullptr; ++i) {  // "x": never over somebody's file
+  OpenFile file;
+  for (int i = 0; i < 1000 && file == nullptr; ++i) {
     temporary = target + ".tmp" + std::to_string(i);
-    file = std::fopen(temporary.c_str(), "wbx");
-    if (file == nullptr && !fs::exists(fs::symlink_status(temporary, error))) break;
+    file = detail::own_temporary(temporary);
   }
   if (file == nullptr) detail::refuse_output(path, "is the folder there, and may you write to it?");
-  const bool on_disk =
-      std::fwrite(text.data(), 1, text.size(), file) == text.size() && flush_to_disk(file);
-  if (std::fclose(file) != 0 || !on_disk) {
+  const bool on_disk = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size() &&
+                       flush_to_disk(file.get());
+#if defined(_WIN32)
+  file.reset();  // elsewhere it is renamed while it is locked
+#endif
+  if (!on_disk) {
     fs::remove(temporary, error);
     detail::refuse_output(path, "is the disk full?");
   }
