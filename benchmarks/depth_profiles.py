@@ -39,6 +39,8 @@ def run(program, out, depth, data, rule, placement):
                    "--measure", "--bidirectional", "--threads", "1", "--quiet", "--out", str(folder)]
         if data == "digits":
             command += ["--digits", "examples/data/digits.csv", "--patch", "1", "--batch", "4"]
+            if rule == "deep-scale-lm":
+                command += ["--set", "input_correlation=0.46"]
         else:
             command += ["--seq", "128", "--batch", "2"]
         print("running", name, flush=True)

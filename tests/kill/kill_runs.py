@@ -25,7 +25,7 @@ MODEL = ["--text", "text.txt", "--seq", "8", "--depth", "1"]
 SWEEP = [*MODEL, "--sizes", "8,16", "--head-dim", "4", "--batch", "2", "--threads", "2"]
 
 # The words of a refusal because of another process.
-IN_USE = re.compile(r"expected a file that no other (run|process) writes")
+IN_USE = re.compile(r"expected a (file|folder) that no other (run|process) writes")
 
 
 def as_it_is(content):
