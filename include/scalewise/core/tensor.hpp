@@ -30,7 +30,7 @@ struct Tensor {
 
 namespace detail {
 
-/// Visits the tensors of a shape. A template, so that only who asks for them compiles it.
+/// Visits the tensors of a shape. A template: compiled only if used.
 template <class Visitor>
 class TensorWalk {
  public:
