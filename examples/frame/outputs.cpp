@@ -21,7 +21,7 @@ bool takes_files(const fs::path& folder) {
   const Uninterrupted now;
   std::error_code error;
   for (int i = 0; i < 1000; ++i) {
-    const std::string path = (folder / (".scalewise.try" + std::to_string(i))).string();
+    const std::string path = (folder / (".scalewise-try" + std::to_string(i))).string();
     std::FILE* file = std::fopen(path.c_str(), "wbx");  // "x": never over somebody's file
     if (file == nullptr) {
       if (fs::exists(fs::symlink_status(path, error))) continue;

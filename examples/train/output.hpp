@@ -97,7 +97,7 @@ void try_to_write(const char* option, const std::string& path, const Write& writ
     if (fs::is_symlink(path, error)) beside = fs::weakly_canonical(path, error).string();
     const std::string target = beside;
     for (int i = 0; fs::exists(fs::symlink_status(beside, error)) || i == 0; ++i) {
-      beside = target + ".probe" + std::to_string(i);
+      beside = target + probe_suffix + std::to_string(i);
     }
   }
   try {

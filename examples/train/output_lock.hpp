@@ -21,6 +21,9 @@
 
 namespace scalewise::train {
 
+/// The same as temporary_suffix for what try_to_write() writes.
+inline constexpr const char* probe_suffix = ".scalewise-probe";
+
 /// Keeps an output for one process, by a lock on FILE.lock beside it. That file says also which run
 /// has begun to write FILE and not yet saved its first checkpoint: after a crash, that run may write
 /// over what it finds. The system frees the lock of a process that was killed. Without a path, and
@@ -67,7 +70,7 @@ class OutputLock {
     std::error_code error;
     for (const fs::directory_entry& entry : fs::directory_iterator(target.parent_path(), error)) {
       const std::string name = entry.path().filename().string();
-      for (const char* kind : {".tmp", ".probe"}) {
+      for (const char* kind : {temporary_suffix, probe_suffix}) {
         const std::string stem = target.filename().string() + kind;
         if (name.size() > stem.size() && name.starts_with(stem) &&
             name.find_first_not_of("0123456789", stem.size()) == std::string::npos) {

@@ -312,8 +312,10 @@ class Train(unittest.TestCase):
         self.assert_same_run(self.folder, killed)
 
     def test_leftovers_of_a_killed_run_are_removed(self):
-        left = ["run.ckpt.tmp0", "run.ckpt.tmp12", "run.ckpt.probe0", "run.csv.tmp0", "run.csv.lock", "run.ckpt.lock"]
-        kept = ["text.txt", "run.ckpt.tmp", "run.ckpt.tmp0x", "run.ckpt.old", "run.ckpt2.tmp0", "other.tmp0"]
+        left = ["run.ckpt.scalewise-tmp0", "run.ckpt.scalewise-tmp12", "run.ckpt.scalewise-probe0",
+                "run.csv.scalewise-tmp0", "run.csv.lock", "run.ckpt.lock"]
+        kept = ["text.txt", "run.ckpt.tmp", "run.ckpt.tmp0", "run.ckpt.probe0", "run.ckpt.scalewise-tmp",
+                "run.ckpt.scalewise-tmp0x", "run.ckpt2.scalewise-tmp0", "other.scalewise-tmp0"]
         for options in ([], ["--resume"], ["--overwrite"]):
             with self.subTest(options=options):
                 for name in (*left, *kept[1:]):

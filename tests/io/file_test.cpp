@@ -63,17 +63,17 @@ TEST_CASE("A file that cannot be written leaves the folder as it was", "[file]")
 TEST_CASE("What a killed process left is taken over, what another writes is not", "[file]") {
   const Scratch scratch;
   const std::string path = (scratch.path / "plan.json").string();
-  std::ofstream(path + ".tmp0") << "longer than the new text";
+  std::ofstream(path + ".scalewise-tmp0") << "longer than the new text";
   scalewise::write_file(path, "new");
   CHECK(content(path) == "new");
   CHECK(scratch.files() == 1);
 
-  const scalewise::OpenFile busy(std::fopen((path + ".tmp0").c_str(), "wb"));
+  const scalewise::OpenFile busy(std::fopen((path + ".scalewise-tmp0").c_str(), "wb"));
   REQUIRE(scalewise::lock_file(busy.get(), scalewise::IfLocked::refuse));
-  std::ofstream(path + ".tmp0") << "part";
+  std::ofstream(path + ".scalewise-tmp0") << "part";
   scalewise::write_file(path, "newer");
   CHECK(content(path) == "newer");
-  CHECK(content(path + ".tmp0") == "part");
+  CHECK(content(path + ".scalewise-tmp0") == "part");
   CHECK(scratch.files() == 2);
 }
 #endif

@@ -203,7 +203,7 @@ TEST_CASE("A full disk costs a stored Gram matrix nothing but the block that fou
     CHECK_THROWS_WITH(open().compute(pair), ContainsSubstring("is the disk full?"));
   }
   CHECK_FALSE(std::filesystem::exists(folder.path / "block_0_0.bin"));
-  CHECK_FALSE(std::filesystem::exists(folder.path / "block_0_0.bin.tmp0"));
+  CHECK_FALSE(std::filesystem::exists(folder.path / "block_0_0.bin.scalewise-tmp0"));
   CHECK(open().compute(pair));
   check_all(open().load(), 33);
 }
@@ -218,7 +218,7 @@ TEST_CASE("A stored Gram matrix survives kill -9") {
     StoredGram gram(folder.path.string(), 40, {{"--kernel", "a kernel"}}, 8);
     gram.compute([&](Index i, Index j) {
       if (i == 12) {  // in the second row of blocks, one of which is half written
-        std::ofstream(folder.path / "block_1_1.bin.tmp0") << "part";
+        std::ofstream(folder.path / "block_1_1.bin.scalewise-tmp0") << "part";
         ::kill(::getpid(), SIGKILL);
       }
       return pair(i, j);
@@ -229,7 +229,7 @@ TEST_CASE("A stored Gram matrix survives kill -9") {
   REQUIRE(::waitpid(child, &status, 0) == child);
   REQUIRE(WIFSIGNALED(status));
   StoredGram gram(folder.path.string(), 40, {{"--kernel", "a kernel"}}, 8);
-  CHECK_FALSE(std::filesystem::exists(folder.path / "block_1_1.bin.tmp0"));
+  CHECK_FALSE(std::filesystem::exists(folder.path / "block_1_1.bin.scalewise-tmp0"));
   CHECK(gram.missing().size() == 10);  // of 5 in the first row and 4 + 3 + 2 + 1
   CHECK(gram.compute(pair));
   check_all(gram.load(), 40);

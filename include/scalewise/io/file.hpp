@@ -23,6 +23,10 @@
 
 namespace scalewise {
 
+/// What stands between a file's name and a number in the name under which write_file() writes it.
+/// No user names a file like that, so that one left by a process that was killed may be removed.
+inline constexpr const char* temporary_suffix = ".scalewise-tmp";
+
 namespace detail {
 
 [[noreturn]] inline void refuse_output(const std::string& path, const std::string& why) {
@@ -105,8 +109,8 @@ inline OpenFile own_temporary(const std::string& name) {
 /// link is followed, also to a file that is not there yet; a file keeps its permissions, and what
 /// is no regular file (a device, a pipe) is written to as it stands.
 /// Throws:   InvalidInput when the folder is missing, links lead in a circle, or not all can be
-///           written; nothing is left behind. A process that is killed may leave FILE.tmp0, which
-///           the next one that writes FILE takes over.
+///           written; nothing is left behind. A process that is killed may leave
+///           FILE.scalewise-tmp0, which the next one that writes FILE takes over.
 inline void write_file(const std::string& path, std::string_view text) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -123,7 +127,7 @@ inline void write_file(const std::string& path, std::string_view text) {
   std::string temporary;
   OpenFile file;
   for (int i = 0; i < 1000 && file == nullptr; ++i) {
-    temporary = target + ".tmp" + std::to_string(i);
+    temporary = target + temporary_suffix + std::to_string(i);
     file = detail::own_temporary(temporary);
   }
   if (file == nullptr) detail::refuse_output(path, "is the folder there, and may you write to it?");

@@ -57,7 +57,7 @@ class StoredGram {
     }
     require_same_inputs(inputs_, saved_inputs(path), path);
     for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
-      if (entry.path().string().find(".bin.tmp") != std::string::npos) {
+      if (entry.path().string().find(temporary_suffix) != std::string::npos) {
         std::filesystem::remove(entry.path(), error);  // left by a run that was killed
       }
     }
