@@ -50,7 +50,7 @@ class StepModel {
     }
   }
 
-  long parameters() const { return plan_.parameter_count(); }
+  std::int64_t parameters() const { return plan_.parameter_count(); }
 
   /// Forward, backward and update. Returns the loss before the update, in nats.
   double step() {

@@ -49,10 +49,13 @@ have_torch() {
   return 1
 }
 
+have_libcxx() { clang++ -stdlib=libc++ -x c++ -fsyntax-only - <<<'#include <string>' 2>/dev/null; }
+
 # Whatever of these cannot be installed, the tests that need it are skipped, and counted.
 try_install_optional_packages() {
   have_command gnuplot || try_install_packages gnuplot-nox || true
   have_torch || try_install_packages python3-torch || true
+  have_libcxx || try_install_packages libc++-dev libc++abi-dev || true
   # The sanitizers of Clang are a package of their own, and its name differs between releases.
   local major package
   major=$(clang++ -dumpversion | cut -d. -f1)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
@@ -61,6 +62,9 @@ struct Entry {
   Number<Kind::epsilon> epsilon;
   std::string source;
   std::vector<Symbol> where;  // symbols whose value is this entry's own: l, r, (fi+fo)
+
+  /// How many numbers the tensor has.
+  std::int64_t size() const { return std::int64_t{rows} * columns; }
 
   friend bool operator==(const Entry&, const Entry&) = default;
 };
@@ -130,14 +134,13 @@ struct Plan {
   }
 
   /// Throws: InvalidInput when there are 2^63 parameters or more.
-  long parameter_count() const {
-    long count = 0;
+  std::int64_t parameter_count() const {
+    std::int64_t count = 0;
     for (const Entry& entry : entries) {
-      const long size = entry.rows * entry.columns;
-      if (count > (std::numeric_limits<long>::max)() - size) {
+      if (count > (std::numeric_limits<std::int64_t>::max)() - entry.size()) {
         throw InvalidInput("parameter count", "more than 2^63", "a model that can be counted");
       }
-      count += size;
+      count += entry.size();
     }
     return count;
   }

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
-"""Every public header that needs the standard library alone behind hostile ones and with libc++,
-by -fsyntax-only; and one error where the compiler is older than C++20.
+"""Every public header behind hostile ones, with libc++, and where `long` has 32 bits, by
+-fsyntax-only; and one error where the compiler is older than C++20.
 
     portability.py CXX ROOT
 
@@ -9,6 +9,7 @@ Exits with 77 (skipped) when all that could run passed, but clang or libc++ was 
 """
 
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -21,9 +22,9 @@ template <class T> constexpr bool sqrt(T) { return false; }
 MACROS = """
 #define min(a, b) (((a) < (b)) ? (a) : (b))
 #define max(a, b) (((a) > (b)) ? (a) : (b))
-#define near
-#define far
-#define small char
+#define near HOSTILE
+#define far HOSTILE
+#define small HOSTILE
 """
 
 
@@ -34,48 +35,64 @@ def public_headers(root):
     return [name.removeprefix("include/") for name in names]
 
 
-def own_includes(root, header, seen):
-    """All headers that one includes, directly or not."""
-    if header in seen:
-        return
-    seen.add(header)
-    for line in (root / "include" / header).read_text(encoding="utf-8").splitlines():
-        if line.startswith('#include "scalewise/'):
-            own_includes(root, line.split('"')[1], seen)
+# Clang for a target whose headers are not here: libc++'s and this system's own stand in, so that
+# the sizes of types are the target's, and nothing else of it.
+STAND_IN = ["-nostdinc++", "-isystem", "{libcxx}", "-isystem", "/usr/include/x86_64-linux-gnu", "-isystem",
+            "/usr/include"]
+TARGETS = {
+    # Nothing in COFF is aligned to more than 8192 bytes.
+    "long of 32 bits (Windows)": ["--target=x86_64-pc-windows-msvc", "-U_WIN32", "-U_MSC_VER", "-D__linux__",
+                                  "-D__unix__", "-D_GNU_SOURCE", "-D__x86_64__", "-D__ELF__",
+                                  "-D_LIBCPP_OBJECT_FORMAT_COFF", "-D__ILP32__", "-fgnuc-version=4.2.1",
+                                  "-Wno-macro-redefined", "-isystem", "{stubs}"],
+    "pointers of 32 bits": ["--target=i686-pc-linux-gnu", "-isystem", "{stubs}"],
+}
+# What a smaller `long` breaks.
+WIDTHS = ["-Werror=shift-count-overflow", "-Werror=constant-conversion", "-Werror=integer-overflow",
+          "-Werror=literal-conversion", "-Werror=tautological-constant-out-of-range-compare"]
+COUNTS = """
+static_assert(sizeof(decltype(scalewise::Plan{}.parameter_count())) == 8);
+static_assert(sizeof(decltype(scalewise::Entry{}.size())) == 8);
+"""
 
 
-def needs_library(root, header):
-    seen = set()
-    own_includes(root, header, seen)
-    text = "".join((root / "include" / name).read_text(encoding="utf-8") for name in seen)
-    return "#include <Eigen" in text or "#include <nlohmann" in text or "#include <unsupported" in text
+def libcxx_folder(clang):
+    """Where <string> of libc++ is; empty where it is not."""
+    run = subprocess.run([clang, "-stdlib=libc++", "-std=c++20", "-x", "c++", "-E", "-"], input="#include <string>\n",
+                         capture_output=True, text=True, check=False)
+    found = re.search(r'^# 1 "(.*)/string"', run.stdout, re.MULTILINE)
+    return found.group(1) if found else ""
 
 
 def main():
     compiler, root = sys.argv[1], pathlib.Path(sys.argv[2])
-    folders = ["-I", str(root / "include")]
+    folders = ["-I", str(root / "include"), "-isystem", "/usr/include/eigen3"]
     headers = public_headers(root)
-    plain = [h for h in headers if not needs_library(root, h)]
+    # All of them take a minute of one core: Eigen's kernels are checked for macros alone.
+    quick = [h for h in headers if not h.startswith("scalewise/theory/kernels/")]
     failed, skipped = [], []
     with tempfile.TemporaryDirectory() as work:
-        def check(name, command, names, prologue=""):
+        def check(name, command, names, prologue="", epilogue="", forbidden=None):
             source = pathlib.Path(work) / "all.cpp"
-            source.write_text(prologue + "".join(f'#include "{h}"\n' for h in names), encoding="utf-8")
-            run = subprocess.run([*command, "-fsyntax-only", *folders, str(source)],
+            source.write_text(prologue + "".join(f'#include "{h}"\n' for h in names) + epilogue, encoding="utf-8")
+            run = subprocess.run([*command, standard, *folders, str(source)],
                                  capture_output=True, text=True, check=False)
-            print(f"{name}: {len(names)} headers, {'passed' if run.returncode == 0 else 'FAILED'}")
-            if run.returncode != 0:
-                print(run.stderr[:4000])
+            found = forbidden and [line for line in run.stdout.splitlines() if forbidden in line]
+            passed = run.returncode == 0 and not found
+            print(f"{name}: {len(names)} headers, {'passed' if passed else 'FAILED'}")
+            if not passed:
+                print(run.stderr[:4000] + "\n".join(found or [])[:2000])
                 failed.append(name)
 
         standard = "-std=c++20"
+        # Behind those of the libraries, as where other headers are included first.
         includes = "".join(f"#include <{h}>\n" for h in (
             "algorithm", "array", "bit", "charconv", "chrono", "cmath", "complex", "filesystem",
             "fstream", "functional", "limits", "map", "memory", "numeric", "optional", "random",
-            "set", "span", "sstream", "string", "string_view", "variant", "vector"))
-        # Behind those of the standard library, as where other headers are included first.
-        check("hostile templates and macros", [compiler, standard], plain,
-              includes + HOSTILE + MACROS)
+            "set", "span", "sstream", "string", "string_view", "variant", "vector",
+            "Eigen/Dense", "nlohmann/json.hpp"))
+        check("Windows' macros", [compiler, "-E"], headers, includes + MACROS, forbidden="HOSTILE")
+        check("hostile templates", [compiler, "-fsyntax-only"], quick, includes + HOSTILE)
 
         old = pathlib.Path(work) / "old.cpp"
         old.write_text('#include "scalewise/scalewise.hpp"\n', encoding="utf-8")
@@ -90,18 +107,28 @@ def main():
 
         clang = shutil.which("clang++") or shutil.which("clang++-14")
         probe = pathlib.Path(work) / "probe.cpp"
-        probe.write_text("#include <string>\n", encoding="utf-8")
+        probe.write_text("#include <string>\n#include <cmath>\n", encoding="utf-8")
+        (pathlib.Path(work) / "gnu").mkdir()
+        for name in ("32", "x32"):
+            (pathlib.Path(work) / "gnu" / f"stubs-{name}.h").write_text("", encoding="utf-8")
 
         def works(command):
             return clang is not None and subprocess.run(
                 [clang, *command, standard, "-fsyntax-only", str(probe)], capture_output=True,
                 check=False).returncode == 0
 
-        libcxx = ["-stdlib=libc++"]
-        if works(libcxx):
-            check("clang with libc++", [clang, *libcxx, standard], plain)
+        missing = "packages clang, libc++-dev and libc++abi-dev"
+        if works(["-stdlib=libc++"]):
+            check("clang with libc++", [clang, "-stdlib=libc++", "-fsyntax-only"], quick)
         else:
-            skipped.append("clang with libc++ (packages clang, libc++-dev and libc++abi-dev)")
+            skipped.append(f"clang with libc++ ({missing})")
+        libcxx = libcxx_folder(clang) if clang else ""
+        for name, options in TARGETS.items():
+            command = [part.format(libcxx=libcxx, stubs=work) for part in [*options, *STAND_IN]]
+            if works(command):
+                check(name, [clang, "-fsyntax-only", *command, *WIDTHS], quick, epilogue=COUNTS)
+            else:
+                skipped.append(f"{name} ({missing}, on an x86-64 Linux)")
     for name in skipped:
         print("skipped: " + name)
     return 1 if failed else 77 if skipped else 0

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -63,10 +64,13 @@ class JsonReader {
   }
   long integer() const {
     if (!json_.is_number_integer()) fail("a whole number");
-    if (json_.is_number_unsigned() && json_.get<unsigned long>() >= (1UL << 62U)) {
+    if (json_.is_number_unsigned() && json_.get<std::uint64_t>() >= std::uint64_t{1} << 62U) {
       fail("a whole number below 2^62");
     }
-    return json_.get<long>();
+    const auto value = json_.get<std::int64_t>();
+    using Limits = std::numeric_limits<long>;  // 32 bits on Windows
+    if (value < (Limits::min)() || value > (Limits::max)()) fail("a smaller whole number");
+    return static_cast<long>(value);
   }
   double number() const {
     if (!json_.is_number()) fail("a number");

@@ -67,8 +67,8 @@ void gelu(Eigen::Index n, const Scalar* x, Scalar* value, Scalar* slope) {
     value[i] = at * distribution;
     if constexpr (with_slope) {
       // Beyond 100 the density is 0, whatever an exponential that stops short of 0 makes of it.
-      const Scalar near = (std::min)((std::max)(at, Scalar(-100)), Scalar(100));
-      slope[i] = distribution + near * e[i] * Scalar(0.39894228040143267794);
+      const Scalar bounded = (std::min)((std::max)(at, Scalar(-100)), Scalar(100));
+      slope[i] = distribution + bounded * e[i] * Scalar(0.39894228040143267794);
     }
   }
 }

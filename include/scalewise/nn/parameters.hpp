@@ -32,7 +32,7 @@ class Parameters {
       const bool vector = entry.columns == 1 && (!matrix || entry.group == Group::class_token);
       const Item item{entry.name, vector ? 1 : entry.rows, vector ? entry.rows : entry.columns,
                       offset};
-      offset += entry.rows * entry.columns;
+      offset += static_cast<Eigen::Index>(entry.size());
       index_[entry.name] = items_.size();
       items_.push_back(item);
     }
@@ -50,7 +50,7 @@ class Parameters {
   /// Throws:   InvalidInput for a plan of other tensors.
   void require_plan(const Plan& plan) const {
     const auto differ = [](const Item& item, const Entry& entry) {
-      return item.name != entry.name || item.rows * item.columns != entry.rows * entry.columns;
+      return item.name != entry.name || item.rows * item.columns != entry.size();
     };
     for (std::size_t i = 0; i < items_.size() || i < plan.entries.size(); ++i) {
       const bool both = i < items_.size() && i < plan.entries.size();

@@ -14,6 +14,12 @@ using Piece = Eigen::Array<double, 1, Eigen::Dynamic, Eigen::RowMajor, 1, piece>
 /// that coincide is zero, not the root of a rounding error.
 inline constexpr double coincident = 8 * 0x1p-52;
 
+/// Numbers moved to the nearer of two bounds. Elsewhere too `(max)` keeps Windows' macro out.
+template <class Numbers>
+auto clamped(const Eigen::ArrayBase<Numbers>& x, double low, double high) {
+  return ((x.max)(low).min)(high);
+}
+
 /// Arc sine and cosine of an angle whose sine is x.
 /// Equation: angle = asin(x), sine_of_arccos = √(1-x²), by t = acos|x| = 4 atan(√u / (1+√(1-u))),
 ///           u = (1-|x|)/2
@@ -21,10 +27,10 @@ inline constexpr double coincident = 8 * 0x1p-52;
 /// Accuracy: absolute 5e-16 for |x| <= 1; atan by its interpolating polynomial of degree 11 in the
 ///           square of its argument, 1.3e-18. Larger |x| are taken as 1.
 inline void arcsine(const Piece& x, Piece& angle, Piece& sine_of_arccos) {
-  const Piece bounded = x.max(-1.0).min(1.0);
+  const Piece bounded = clamped(x, -1, 1);
   // 0 within rounding of ±1, unchanged beyond: a step that is 0 or 1 without a branch.
   Piece u = (1 - bounded.abs()) * 0.5;
-  u *= ((u - coincident / 2) * 0x1p200).max(0.0).min(1.0);
+  u *= clamped((u - coincident / 2) * 0x1p200, 0, 1);
   const Piece sine = u.sqrt();  // of t/2
   const Piece cosine = (1 - u).sqrt();
   sine_of_arccos = 2 * sine * cosine;
@@ -38,7 +44,7 @@ inline void arcsine(const Piece& x, Piece& angle, Piece& sine_of_arccos) {
       w * -0.017803896394812563193)))))))))));
   // clang-format on
   constexpr double quarter_turn = 1.5707963267948966;
-  angle = (bounded * 0x1p1000).max(-1.0).min(1.0) * (quarter_turn - t);
+  angle = clamped(bounded * 0x1p1000, -1, 1) * (quarter_turn - t);
 }
 
 }  // namespace scalewise::kernels::detail

@@ -170,7 +170,7 @@ struct Attention {
       case Weights::identity:
         break;
       case Weights::relu:
-        seen = seen.max(0.0);
+        seen = (seen.max)(0.0);
         break;
       case Weights::abs:
         seen = seen.abs();

@@ -61,12 +61,12 @@ inline void dual_piece(Function f, const Spread& u, const Piece& root, const Pie
       break;
     case Function::relu: {
       const Piece share = 0.25 + 0.5 * over_pi * angle;
-      value = u.root * root * (0.5 * over_pi * sine + share * x.max(-1.0).min(1.0));
+      value = u.root * root * (0.5 * over_pi * sine + share * clamped(x, -1, 1));
       derivative = share;
       break;
     }
     case Function::abs:
-      value = 2 * over_pi * u.root * root * (sine + angle * x.max(-1.0).min(1.0));
+      value = 2 * over_pi * u.root * root * (sine + angle * clamped(x, -1, 1));
       derivative = 2 * over_pi * angle;
       break;
     case Function::erf:

@@ -170,7 +170,7 @@ class FiniteAttention : public FiniteLayer {
         case Attention::Weights::identity:
           break;
         case Attention::Weights::relu:
-          row = row.max(0.0);
+          row = (row.max)(0.0);
           break;
         case Attention::Weights::abs:
           row = row.abs();

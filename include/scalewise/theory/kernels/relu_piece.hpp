@@ -36,8 +36,8 @@ void relu_run(const Run& root, const Run& inverse, Eigen::Map<Run> nngp, Eigen::
   const Run x = k * inverse;
   const Run size = x.abs();
   // 0 within rounding of ±1 or beyond, else 1, without a branch; likewise the sign of x.
-  const Run apart = (0x1p200 * (1 - size) - 0x1p200 * coincident).max(0.0).min(1.0);
-  const Run sign = (x * 0x1p1000).max(-1.0).min(1.0);
+  const Run apart = clamped(0x1p200 * (1 - size) - 0x1p200 * coincident, 0, 1);
+  const Run sign = clamped(x * 0x1p1000, -1, 1);
   const Run sine = ((1 - size) * (1 + size) * apart).sqrt();
   const Run w = size - 0.5;
   // clang-format off

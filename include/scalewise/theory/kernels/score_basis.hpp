@@ -60,7 +60,7 @@ inline ScoreBasis score_basis(const Matrix& own_left, const Matrix& own_right, c
   const Eigen::JacobiSVD<Eigen::MatrixXd, Eigen::NoQRPreconditioner> svd(
       cross, Eigen::ComputeFullU | Eigen::ComputeFullV);
   return {x.factor * svd.matrixU().topRows(p), y.factor * svd.matrixV().topRows(q),
-          svd.singularValues().array().min(1.0)};
+          (svd.singularValues().array().min)(1.0)};
 }
 
 /// That of an input with itself.

@@ -200,7 +200,7 @@ class SoftmaxQuadrature {
   detail::SoftmaxGrid rule(double decay) const {
     const Array left = detail::widths(s_.own_left, basis_.left, s_.variance);
     const Array right = detail::widths(s_.own_right, basis_.right, s_.variance);
-    return {basis_, left.max(right), decay};
+    return {basis_, (left.max)(right), decay};
   }
 
   const ScoreKernels& s_;
