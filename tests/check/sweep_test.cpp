@@ -77,7 +77,7 @@ Loss bowl_at(const std::function<double(long size, long seed)>& optimum) {
 
 const Inputs inputs{{"--rule", "standard"}, {"--steps", "10"}};
 
-struct Scratch {
+struct JournalFile {
   scalewise::test::TemporaryFolder folder;
   std::string path = (folder.path() / "runs.jsonl").string();
   std::string content() const {
@@ -89,7 +89,7 @@ struct Scratch {
 };
 
 /// A journal of three runs, one of them diverged.
-std::string three_runs(const Scratch& scratch) {
+std::string three_runs(const JournalFile& scratch) {
   SweepJournal journal(scratch.path, inputs);
   journal.append({16, -2, 1, 2.5});
   journal.append({16, -1, 1, infinite});
@@ -183,7 +183,7 @@ TEST_CASE("Sizes and seeds can be added later", "[check]") {
 }
 
 TEST_CASE("A journal gives back what was written, to the last bit", "[check]") {
-  const Scratch scratch;
+  const JournalFile scratch;
   three_runs(scratch);
   const SweepJournal journal(scratch.path, inputs);
   REQUIRE(journal.runs().size() == 3);
@@ -196,7 +196,7 @@ TEST_CASE("A journal gives back what was written, to the last bit", "[check]") {
 }
 
 TEST_CASE("Every finished run is in the file before append returns", "[check]") {
-  const Scratch scratch;
+  const JournalFile scratch;
   SweepJournal journal(scratch.path, inputs);
   CHECK_THAT(scratch.content(), ContainsSubstring("\"schema\":\"scalewise.sweep/2\""));
   journal.append({16, 3, 1, 2.5});
@@ -205,7 +205,7 @@ TEST_CASE("Every finished run is in the file before append returns", "[check]") 
 }
 
 TEST_CASE("A journal that is cut at any byte goes on", "[check]") {
-  const Scratch scratch;
+  const JournalFile scratch;
   const std::string whole = three_runs(scratch);
   for (std::size_t size = 0; size < whole.size(); ++size) {
     scratch.write(whole.substr(0, size));
@@ -223,7 +223,7 @@ TEST_CASE("A journal that is cut at any byte goes on", "[check]") {
 }
 
 TEST_CASE("A damaged line is left out and named, and its run is missing", "[check]") {
-  const Scratch scratch;
+  const JournalFile scratch;
   std::string text = three_runs(scratch);
   text[text.find("-1,\"seed")] = '+';
   scratch.write(text + std::string(5, '\0') + "\n{\"size\":1");
@@ -241,7 +241,7 @@ TEST_CASE("A damaged line is left out and named, and its run is missing", "[chec
 }
 
 TEST_CASE("No flipped bit and no cut of a journal changes a sweep silently", "[check]") {
-  const Scratch scratch;
+  const JournalFile scratch;
   const std::string whole = three_runs(scratch);
   const std::vector<RateRun> runs = SweepJournal(scratch.path, inputs).runs();
   const auto known = [&](const RateRun& run) {
@@ -277,7 +277,7 @@ TEST_CASE("No flipped bit and no cut of a journal changes a sweep silently", "[c
 
 #if SCALEWISE_TEST_FULL_DISK
 TEST_CASE("A full disk costs a journal nothing but the run that found no room", "[check]") {
-  const Scratch scratch;
+  const JournalFile scratch;
   const std::string whole = three_runs(scratch);
   SweepJournal journal(scratch.path, inputs);
   CHECK_THAT(error_message([&] {
@@ -293,7 +293,7 @@ TEST_CASE("A full disk costs a journal nothing but the run that found no room", 
 #endif
 
 TEST_CASE("A journal without its inputs is refused and left alone", "[check]") {
-  const Scratch scratch;
+  const JournalFile scratch;
   std::string text = three_runs(scratch);
   text[text.find("standard")] = 'S';
   scratch.write(text);
@@ -303,7 +303,7 @@ TEST_CASE("A journal without its inputs is refused and left alone", "[check]") {
 }
 
 TEST_CASE("A run with two results is refused, one with the same twice is one", "[check]") {
-  const Scratch scratch;
+  const JournalFile scratch;
   three_runs(scratch);
   SweepJournal(scratch.path, inputs).append({32, 0, 2, 0.1});
   CHECK(SweepJournal(scratch.path, inputs).runs().size() == 3);
@@ -313,7 +313,7 @@ TEST_CASE("A run with two results is refused, one with the same twice is one", "
 }
 
 TEST_CASE("A journal of an older version is refused with what to do", "[check]") {
-  const Scratch scratch;
+  const JournalFile scratch;
   const std::string text =
       "{\"schema\":\"scalewise.sweep/1\",\"settings\":{\"--rule\":\"standard\"}}\n"
       "{\"size\":16,\"octave\":1,\"seed\":1,\"loss\":2}\n";
@@ -325,7 +325,7 @@ TEST_CASE("A journal of an older version is refused with what to do", "[check]")
 }
 
 TEST_CASE("Another experiment's journal is refused and left alone", "[check]") {
-  const Scratch scratch;
+  const JournalFile scratch;
   const std::string whole = three_runs(scratch);
   const auto refused = [&](const Inputs& other) {
     const std::string message = error_message([&] { SweepJournal(scratch.path, other); });
@@ -341,7 +341,7 @@ TEST_CASE("Another experiment's journal is refused and left alone", "[check]") {
 }
 
 TEST_CASE("Another kind of file is refused and left alone", "[check]") {
-  const Scratch scratch;
+  const JournalFile scratch;
   for (const std::string text :
        {"precious", "precious\n", "{}\n", "{\"schema\":\"scalewise.plan/1\"}\n", "[1]\n",
         "{\"schema\":1}\nmore\n"}) {
@@ -358,7 +358,7 @@ TEST_CASE("Another kind of file is refused and left alone", "[check]") {
 
 #if defined(__unix__) || defined(__APPLE__)
 TEST_CASE("Two sweeps do not write one journal", "[check]") {
-  const Scratch scratch;
+  const JournalFile scratch;
   const SweepJournal journal(scratch.path, inputs);
   CHECK_THAT(error_message([&] { SweepJournal(scratch.path, inputs); }),
              ContainsSubstring("(in use)"));
@@ -366,7 +366,7 @@ TEST_CASE("Two sweeps do not write one journal", "[check]") {
 #endif
 
 TEST_CASE("Threads write whole lines", "[check]") {
-  const Scratch scratch;
+  const JournalFile scratch;
   {
     SweepJournal journal(scratch.path, inputs);
     std::vector<std::thread> threads;

@@ -26,7 +26,7 @@ using Catch::Matchers::WithinRel;
 using scalewise::test::Coverage;
 using scalewise::test::error_message;
 
-constexpr double infinite = std::numeric_limits<double>::infinity();
+constexpr double diverged = std::numeric_limits<double>::infinity();
 
 /// Runs at all rates from `low` to `high`, with the loss that a function of size, octave and seed
 /// gives.
@@ -85,9 +85,9 @@ TEST_CASE("The optimum does not jump where two rates are equally good", "[check]
 TEST_CASE("Edges, divergence and flat losses give no false parabola", "[check]") {
   CHECK_FALSE(optimum(0, {1, 2, 3}).interior);
   CHECK_FALSE(optimum(0, {3, 2, 1}).interior);
-  CHECK_FALSE(optimum(0, {infinite, infinite}).trained);
+  CHECK_FALSE(optimum(0, {diverged, diverged}).trained);
   CHECK_FALSE(optimum(0, {}).trained);
-  const Optimum beside = optimum(5, {2, 1, infinite});
+  const Optimum beside = optimum(5, {2, 1, diverged});
   CHECK(beside.interior);
   CHECK_FALSE(beside.fitted);
   CHECK(beside.octave == 6);
@@ -202,7 +202,7 @@ TEST_CASE("Regrets are judged beside 2 % and two standard errors", "[check]") {
   CHECK(judged(0.05, 0.026) == Verdict::pass);
   CHECK(judged(0.05, 0.024) == Verdict::inconclusive);
   CHECK(judged(0.09, 0.024) == Verdict::fail);
-  CHECK(judged(infinite, 0) == Verdict::fail);
+  CHECK(judged(diverged, 0) == Verdict::fail);
 }
 
 TEST_CASE("Verdicts on the drift", "[check]") {
@@ -225,7 +225,7 @@ TEST_CASE("Verdicts on the drift", "[check]") {
   CHECK(judged(-9, 9, 0) == Verdict::inconclusive);
   CHECK(judged(-1.1, -0.9, -1) == Verdict::pass);
   CHECK(judged(-0.1, 0.1, -1) == Verdict::fail);
-  CHECK(judged(-infinite, infinite, 0) == Verdict::inconclusive);
+  CHECK(judged(-diverged, diverged, 0) == Verdict::inconclusive);
 }
 
 TEST_CASE("Too little to judge is inconclusive, and says what is missing", "[check]") {
@@ -253,10 +253,10 @@ TEST_CASE("Too little to judge is inconclusive, and says what is missing", "[che
 TEST_CASE("A transferred rate that diverges with one seed is a failure", "[check]") {
   const Transfer found =
       analyse_transfer(runs_of({16, 32}, -3, 2, 3, [](long size, long o, long s) {
-        if (size == 32 && s == 2 && o >= 0) return infinite;
+        if (size == 32 && s == 2 && o >= 0) return diverged;
         return bowl(static_cast<double>(o), size == 32 ? -1 : 0);
       }));
-  CHECK(found.sizes[1].regret == infinite);
+  CHECK(found.sizes[1].regret == diverged);
   const TransferVerdict verdict = judge(found, "width");
   CHECK(verdict.verdict == Verdict::fail);
   CHECK_THAT(verdict.reason, ContainsSubstring("at width 32 the transferred rate diverges"));
@@ -265,7 +265,7 @@ TEST_CASE("A transferred rate that diverges with one seed is a failure", "[check
 TEST_CASE("Beside a divergence the optimum is uncertain by half a step", "[check]") {
   // Uniform over a step: standard deviation 1/√12; for two seeds times √2 and t = 12.706.
   const Transfer found = analyse_transfer(runs_of({16, 32}, -2, 1, 2, [](long, long o, long) {
-    return o == 1 ? infinite : bowl(static_cast<double>(o), 0);
+    return o == 1 ? diverged : bowl(static_cast<double>(o), 0);
   }));
   CHECK(found.sizes[1].optimum.value == 0);
   const double half = 12.706 * std::sqrt(2.0 / 12);

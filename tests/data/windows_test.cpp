@@ -20,13 +20,13 @@ using Eigen::Index;
 using scalewise::nn::Batch;
 
 /// 0, 1, 2 …: a token is its own place.
-std::vector<int> counting(int size) {
+std::vector<int> ascending(int size) {
   std::vector<int> tokens(static_cast<std::size_t>(size));
   std::iota(tokens.begin(), tokens.end(), 0);
   return tokens;
 }
 
-/// Where windows of counting() begin; fails unless tokens follow each other and targets them.
+/// Where windows of ascending() begin; fails unless tokens follow each other and targets them.
 std::vector<int> starts_of(const Batch<float>& batch, Index length) {
   REQUIRE(static_cast<Index>(batch.tokens.size()) == batch.size * length);
   REQUIRE(batch.targets.size() == batch.tokens.size());
@@ -44,7 +44,7 @@ std::vector<int> starts_of(const Batch<float>& batch, Index length) {
 
 std::vector<int> random_starts(int size, Index batch, Index length, std::uint64_t seed,
                                std::uint64_t step) {
-  return starts_of(random_windows<float>(counting(size), batch, length, seed, step), length);
+  return starts_of(random_windows<float>(ascending(size), batch, length, seed, step), length);
 }
 
 }  // namespace
@@ -71,8 +71,8 @@ TEST_CASE("Random windows begin everywhere alike, the last place included", "[da
 }
 
 TEST_CASE("A step's windows do not depend on the batch size and fit any scalar", "[data]") {
-  const auto few = random_windows<double>(counting(500), 3, 8, 5, 9);
-  const auto many = random_windows<float>(counting(500), 6, 8, 5, 9);
+  const auto few = random_windows<double>(ascending(500), 3, 8, 5, 9);
+  const auto many = random_windows<float>(ascending(500), 6, 8, 5, 9);
   CHECK(few.size == 3);
   CHECK(std::equal(few.tokens.begin(), few.tokens.end(), many.tokens.begin()));
 }
@@ -80,7 +80,7 @@ TEST_CASE("A step's windows do not depend on the batch size and fit any scalar",
 TEST_CASE("Validation windows hold every target once", "[data]") {
   for (const int size : {13, 14, 15, 16, 17}) {
     INFO(size);
-    const std::vector<int> tokens = counting(size);
+    const std::vector<int> tokens = ascending(size);
     const Index count = window_count(tokens, 4);
     CHECK(count == (size - 1) / 4);
     std::vector<int> targets;
@@ -97,7 +97,7 @@ TEST_CASE("Validation windows hold every target once", "[data]") {
 }
 
 TEST_CASE("Windows that are not there are refused", "[data]") {
-  const std::vector<int> tokens = counting(9);
+  const std::vector<int> tokens = ascending(9);
   const auto random = [&](Index batch, Index length) {
     return error_message([&] { random_windows<float>(tokens, batch, length, 1, 1); });
   };

@@ -11,7 +11,7 @@
 #include "support/error_message.hpp"
 
 using namespace scalewise;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
@@ -41,9 +41,9 @@ Plan small_plan() {
 /// The message with which reading fails, after one change to a good plan.
 template <class Change>
 std::string complaint(Change&& change) {
-  Json json = to_json(small_plan());
-  change(json);
-  return scalewise::test::error_message([&] { read_plan(json.dump()); });
+  OrderedJson plan = to_json(small_plan());
+  change(plan);
+  return scalewise::test::error_message([&] { read_plan(plan.dump()); });
 }
 
 }  // namespace
@@ -82,34 +82,34 @@ TEST_CASE("Doubles survive to the last bit", "[json]") {
 }
 
 TEST_CASE("A plan that is not one is refused with one message", "[json]") {
-  CHECK(complaint([](Json&) {}) == "no error");
-  CHECK(complaint([](Json& j) { j["schema"] = "scalewise.plan/2"; }) ==
+  CHECK(complaint([](OrderedJson&) {}) == "no error");
+  CHECK(complaint([](OrderedJson& j) { j["schema"] = "scalewise.plan/2"; }) ==
         "plan.schema = scalewise.plan/2: expected scalewise.plan/1 (hint: this version reads no "
         "other)");
-  CHECK(complaint([](Json& j) { j.erase("schema"); }) ==
+  CHECK(complaint([](OrderedJson& j) { j.erase("schema"); }) ==
         "plan.schema = (missing): expected a value");
-  CHECK(complaint([](Json& j) { j["optimiser"] = 1; }) ==
+  CHECK(complaint([](OrderedJson& j) { j["optimiser"] = 1; }) ==
         "plan.optimiser = 1: expected a known key (hint: did you mean optimizer?)");
-  CHECK(complaint([](Json& j) { j["optimizer"] = "adam"; }) ==
+  CHECK(complaint([](OrderedJson& j) { j["optimizer"] = "adam"; }) ==
         "plan.optimizer = adam: expected sgd or adamw (hint: did you mean adamw?)");
-  CHECK(complaint([](Json& j) { j["entries"][3].erase("name"); }) ==
+  CHECK(complaint([](OrderedJson& j) { j["entries"][3].erase("name"); }) ==
         "plan.entries[3].name = (missing): expected a value");
-  CHECK(complaint([](Json& j) { j["entries"][3]["rows"] = 1.5; }) ==
+  CHECK(complaint([](OrderedJson& j) { j["entries"][3]["rows"] = 1.5; }) ==
         "plan.entries[3].rows = 1.5: expected a whole number");
-  CHECK(complaint([](Json& j) { j["entries"][3]["name"] = j["entries"][2]["name"]; }) ==
+  CHECK(complaint([](OrderedJson& j) { j["entries"][3]["name"] = j["entries"][2]["name"]; }) ==
         "plan.entries[3].name = layer.0.attention_norm_gain: expected "
         "layer.0.attention_norm_bias, as the shape implies");
-  CHECK(complaint([](Json& j) { j["entries"][0]["init_variance"]["value"] = -1; }) ==
+  CHECK(complaint([](OrderedJson& j) { j["entries"][0]["init_variance"]["value"] = -1; }) ==
         "plan.entries[0].init_variance.value = -1: expected 0 or more");
-  CHECK(complaint([](Json& j) { j["entries"][0]["init_variance"]["value"] = "1"; }) ==
+  CHECK(complaint([](OrderedJson& j) { j["entries"][0]["init_variance"]["value"] = "1"; }) ==
         "plan.entries[0].init_variance.value = \"1\": expected a number");
-  CHECK(complaint([](Json& j) { j["entries"][0]["group"] = "tokens_embedding"; }) ==
+  CHECK(complaint([](OrderedJson& j) { j["entries"][0]["group"] = "tokens_embedding"; }) ==
         "plan.entries[0].group = tokens_embedding: expected the id of a group (hint: did you mean "
         "token_embedding?)");
-  CHECK(complaint([](Json& j) { j["entries"] = 3; }) == "plan.entries = 3: expected an array");
-  CHECK(complaint([](Json& j) { j["shape"]["depth"] = true; }) ==
+  CHECK(complaint([](OrderedJson& j) { j["entries"] = 3; }) == "plan.entries = 3: expected an array");
+  CHECK(complaint([](OrderedJson& j) { j["shape"]["depth"] = true; }) ==
         "plan.shape.depth = true: expected a whole number");
-  CHECK(complaint([](Json& j) { j["model"] = nullptr; }) ==
+  CHECK(complaint([](OrderedJson& j) { j["model"] = nullptr; }) ==
         "plan.model = null: expected an object");
 }
 

@@ -24,12 +24,12 @@ using namespace scalewise::nn;
 using namespace scalewise::test;
 using Eigen::Index;
 
-constexpr Index rows = 101;
+constexpr Index height = 101;
 constexpr Index columns = 211;
 
 /// 1 / (1 - p) where an entry is kept, else 0.
 Matrix<double> mask(const Dropout& dropout) {
-  Matrix<double> m = Matrix<double>::Ones(rows, columns);
+  Matrix<double> m = Matrix<double>::Ones(height, columns);
   dropout.apply(view(m));
   return m;
 }
@@ -46,7 +46,7 @@ double correlation(const Matrix<double>& a, const Matrix<double>& b, Index lag =
 }
 
 /// Of independent masks, a correlation has the standard error 1/√n.
-const double bound = standard_errors / std::sqrt(double(rows * columns - columns));
+const double bound = standard_errors / std::sqrt(double(height * columns - columns));
 
 }  // namespace
 
@@ -64,8 +64,8 @@ TEST_CASE("Dropout drops the share it says and scales what it keeps") {
 TEST_CASE("Dropout multiplies every entry by its mask, in either precision") {
   const Dropout dropout(0.3, 7, 3, "tensor");
   const Matrix<double> m = mask(dropout);
-  Matrix<double> x(rows, columns);
-  Matrix<float> y(rows, columns);
+  Matrix<double> x(height, columns);
+  Matrix<float> y(height, columns);
   for (Index i = 0; i < x.size(); ++i) {
     x.data()[i] = std::ldexp(i % 2 == 0 ? 1.25 : -0.75, static_cast<int>(i % 201) - 100);
     y.data()[i] = static_cast<float>(x.data()[i]);
@@ -92,7 +92,7 @@ TEST_CASE("A mask is the same when it is drawn again, in pieces or into a part o
   const Matrix<double> whole = mask(dropout);
   CHECK(mask({0.3, 7, 3, "tensor"}) == whole);
   CHECK(mask({0.3, 7, 3, "ten", "sor"}) == whole);
-  Matrix<double> pieces = Matrix<double>::Ones(rows, columns);
+  Matrix<double> pieces = Matrix<double>::Ones(height, columns);
   for (Index begin = pieces.size(), size = 1; begin > 0;
        ++size) {  // from the end, in growing steps
     const Index n = std::min(size, begin);
@@ -100,10 +100,10 @@ TEST_CASE("A mask is the same when it is drawn again, in pieces or into a part o
     dropout.apply(begin, n, pieces.data() + begin);
   }
   CHECK(pieces == whole);
-  Matrix<double> wider = Matrix<double>::Ones(rows + 5, columns + 3);
-  dropout.apply(block(view(wider), 2, 1, rows, columns));
-  CHECK(wider.block(2, 1, rows, columns) == whole);
-  wider.block(2, 1, rows, columns).setOnes();
+  Matrix<double> wider = Matrix<double>::Ones(height + 5, columns + 3);
+  dropout.apply(block(view(wider), 2, 1, height, columns));
+  CHECK(wider.block(2, 1, height, columns) == whole);
+  wider.block(2, 1, height, columns).setOnes();
   CHECK((wider.array() == 1).all());
 }
 

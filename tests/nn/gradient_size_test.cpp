@@ -41,7 +41,7 @@ Shape one_layer(long d_model, long heads, long kv_heads, long d_ff) {
   return s;
 }
 
-Batch<double> random_batch(std::uint64_t seed) {
+Batch<double> token_batch(std::uint64_t seed) {
   Stream stream(seed, "batch");
   Batch<double> batch;
   batch.size = 4;
@@ -76,7 +76,7 @@ std::vector<Sample> gradients(const Plan& plan) {
   std::vector<Sample> samples(plan.entries.size());
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     initialize(model.parameters(), plan, seed, base);
-    model.loss_and_gradient(random_batch(seed));
+    model.loss_and_gradient(token_batch(seed));
     for (std::size_t i = 0; i < samples.size(); ++i) {
       const auto g = model.parameters().gradient(i);
       samples[i].add(0.5 * std::log(g.squaredNorm() / static_cast<double>(g.size())));
@@ -186,7 +186,7 @@ TEST_CASE("DeepScaleLM's MLPs return a variance of one with ReLU, and are refuse
     });
     for (std::uint64_t seed = 1; seed <= 40; ++seed) {
       initialize(model.parameters(), open, seed);
-      model.loss(random_batch(seed));
+      model.loss(token_batch(seed));
     }
     REQUIRE(sample.count == 40);
     return sample;

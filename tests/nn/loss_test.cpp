@@ -44,8 +44,8 @@ double activation_slope(Activation kind, double x) { return activated(kind, x).s
 /// The loss alone, without the rows' own.
 double entropy(const ConstView<double>& logits, const std::vector<int>& targets,
                View<double> gradient) {
-  Buffer<double> rows;
-  return cross_entropy(logits, std::span<const int>(targets), gradient, rows);
+  Buffer<double> row_losses;
+  return cross_entropy(logits, std::span<const int>(targets), gradient, row_losses);
 }
 
 }  // namespace
@@ -94,7 +94,7 @@ TEST_CASE("Activations of huge and tiny inputs are finite") {
 
 namespace {
 
-constexpr Index rows = 15;
+constexpr Index positions = 15;
 constexpr Index classes = 11;
 
 }  // namespace
@@ -147,26 +147,26 @@ TEST_CASE("The distribution function in float is accurate relative to its tail")
 }
 
 TEST_CASE("Cross-entropy is the mean of minus the log-softmax of the targets") {
-  const Matrix<double> logits = normal_matrix(rows, classes, "logits", 2);
-  const std::vector<int> targets = random_ids(rows, classes, "targets");
-  Matrix<double> gradient(rows, classes);
+  const Matrix<double> logits = normal_matrix(positions, classes, "logits", 2);
+  const std::vector<int> targets = random_ids(positions, classes, "targets");
+  Matrix<double> gradient(positions, classes);
   const double loss = entropy(read(logits), targets, view(gradient));
   double expected = 0;
-  for (Index i = 0; i < rows; ++i) {
+  for (Index i = 0; i < positions; ++i) {
     double total = 0;
     for (Index c = 0; c < classes; ++c) total += std::exp(logits(i, c));
     const Index target = targets[static_cast<std::size_t>(i)];
-    expected -= std::log(std::exp(logits(i, target)) / total) / double(rows);
+    expected -= std::log(std::exp(logits(i, target)) / total) / double(positions);
   }
   CHECK(std::abs(loss - expected) <= forward_relative * expected);
 }
 
 TEST_CASE("Cross-entropy has the gradient of its central differences, and rows that sum to zero") {
   for (const double deviation : {2.0, 0.0, 1e-6}) {
-    Matrix<double> logits = normal_matrix(rows, classes, "logits", deviation);
-    const std::vector<int> targets = random_ids(rows, classes, "targets");
-    Matrix<double> gradient(rows, classes);
-    Matrix<double> scratch(rows, classes);
+    Matrix<double> logits = normal_matrix(positions, classes, "logits", deviation);
+    const std::vector<int> targets = random_ids(positions, classes, "targets");
+    Matrix<double> gradient(positions, classes);
+    Matrix<double> scratch(positions, classes);
     const double loss = entropy(read(logits), targets, view(gradient));
     const auto worst = gradient_error(
         "logits", view(logits), gradient,
@@ -213,16 +213,16 @@ TEST_CASE("Cross-entropy refuses a target that is no class") {
 }
 
 TEST_CASE("Mean squared error is half the mean square, with the gradient of its differences") {
-  Matrix<double> y = normal_matrix(rows, classes, "y");
-  const Matrix<double> target = normal_matrix(rows, classes, "target");
-  Matrix<double> gradient(rows, classes);
-  Matrix<double> scratch(rows, classes);
+  Matrix<double> y = normal_matrix(positions, classes, "y");
+  const Matrix<double> target = normal_matrix(positions, classes, "target");
+  Matrix<double> gradient(positions, classes);
+  Matrix<double> scratch(positions, classes);
   const double loss = mean_squared_error(read(y), read(target), view(gradient));
   double expected = 0;
-  for (Index i = 0; i < rows; ++i) {
+  for (Index i = 0; i < positions; ++i) {
     for (Index c = 0; c < classes; ++c) expected += std::pow(y(i, c) - target(i, c), 2) / 2;
   }
-  expected /= double(rows * classes);
+  expected /= double(positions * classes);
   CHECK(std::abs(loss - expected) <= forward_relative * expected);
   const auto f = [&] { return mean_squared_error(read(y), read(target), view(scratch)); };
   const auto worst = gradient_error("y", view(y), gradient, f, std::max(1.0, loss));

@@ -24,7 +24,7 @@ using namespace scalewise;
 using namespace scalewise::nn;
 using namespace scalewise::test;
 
-Shape token_shape() {
+Shape grouped_shape() {
   Shape s;
   s.d_model = 8;
   s.depth = 2;
@@ -37,8 +37,8 @@ Shape token_shape() {
   return s;
 }
 
-Shape patch_shape() {
-  Shape s = token_shape();
+Shape grouped_patch_shape() {
+  Shape s = grouped_shape();
   s.depth = 1;
   s.input = Input::patch;
   s.patch_dim = 11;
@@ -46,7 +46,7 @@ Shape patch_shape() {
   return s;
 }
 
-Batch<double> batch_for(const Plan& plan) { return random_batch(plan.shape, 2, 3, 5); }
+Batch<double> observed_batch(const Plan& plan) { return random_batch(plan.shape, 2, 3, 5); }
 
 /// One call of an observer.
 struct Sight {
@@ -82,7 +82,7 @@ std::vector<std::string> names(const std::vector<Sight>& all, Quantity quantity)
 void check_names(const Plan& plan, const Config& config, const std::vector<std::string>& expected) {
   Transformer<double> model(plan, config);
   prepare(model, plan);
-  const std::vector<Sight> all = sights(model, batch_for(plan));
+  const std::vector<Sight> all = sights(model, observed_batch(plan));
   CHECK(names(all, Quantity::value) == expected);
   std::vector<std::string> backward;
   for (std::size_t i = expected.size(); i-- > 0;) {
@@ -123,7 +123,7 @@ class Nudge {
 /// Compares every entry of every observed gradient.
 void check_gradients(const Plan& plan, Config config) {
   constexpr std::uint64_t draw = 12;
-  const Batch<double> batch = batch_for(plan);
+  const Batch<double> batch = observed_batch(plan);
   for (const double dropout : {0.0, 0.3}) {
     config.dropout = dropout;
     Transformer<double> model(plan, config);
@@ -152,7 +152,7 @@ void check_gradients(const Plan& plan, Config config) {
 }  // namespace
 
 TEST_CASE("An observer of a decoder sees every intermediate in order") {
-  check_names(make_plan("standard", adamw, token_shape()), {},
+  check_names(make_plan("standard", adamw, grouped_shape()), {},
               {"embedding 6 x 8",
                "layer.0.attention.input 6 x 8",
                "layer.0.attention.scores 24 x 3",
@@ -179,7 +179,7 @@ TEST_CASE("An observer of a decoder sees every intermediate in order") {
 }
 
 TEST_CASE("An observer of an encoder-decoder sees the encoder, then the decoder") {
-  Shape s = token_shape();
+  Shape s = grouped_shape();
   s.encoder_depth = 1;
   s.depth = 1;
   s.gated_mlp = true;
@@ -219,7 +219,7 @@ TEST_CASE("An observer of an encoder-decoder sees the encoder, then the decoder"
 
 TEST_CASE("An observer of a patch model sees logits of whole images") {
   check_names(
-      make_plan("standard", adamw, patch_shape()), {.causal = false},
+      make_plan("standard", adamw, grouped_patch_shape()), {.causal = false},
       {"embedding 6 x 8", "layer.0.attention.input 6 x 8", "layer.0.attention.scores 24 x 3",
        "layer.0.attention.probabilities 24 x 3", "layer.0.attention.heads 6 x 24",
        "layer.0.attention.output 6 x 8", "layer.0.attention.stream 6 x 8",
@@ -228,7 +228,7 @@ TEST_CASE("An observer of a patch model sees logits of whole images") {
 }
 
 TEST_CASE("Observed gradients are right for a pre-norm decoder with channel gains") {
-  Shape s = token_shape();
+  Shape s = grouped_shape();
   s.embedding_norm = true;
   s.tied_head = true;
   s.residual_gain = ResidualGain::channel;
@@ -239,7 +239,7 @@ TEST_CASE("Observed gradients are right for a pre-norm decoder with channel gain
 }
 
 TEST_CASE("Observed gradients are right for a post-norm encoder with scalar gains") {
-  Shape s = token_shape();
+  Shape s = grouped_shape();
   s.gated_mlp = true;
   s.head_bias = true;
   s.residual_gain = ResidualGain::scalar;
@@ -248,28 +248,28 @@ TEST_CASE("Observed gradients are right for a post-norm encoder with scalar gain
 }
 
 TEST_CASE("Observed gradients are right for the normalized transformer") {
-  Shape s = token_shape();
+  Shape s = grouped_shape();
   s.kv_heads = 4;
   check_gradients(make_plan("ngpt", adamw, s), {.activation = Activation::silu, .rotary = true});
 }
 
 TEST_CASE("Observed gradients are right for an encoder-decoder") {
-  Shape s = token_shape();
+  Shape s = grouped_shape();
   s.encoder_depth = 1;
   s.depth = 1;
   check_gradients(make_plan("standard", adamw, s), {});
 }
 
 TEST_CASE("Observed gradients are right for a patch model") {
-  check_gradients(make_plan("standard", adamw, patch_shape()), {.causal = false});
+  check_gradients(make_plan("standard", adamw, grouped_patch_shape()), {.causal = false});
 }
 
 TEST_CASE("Observing changes no bit, and ends") {
-  Shape gated = token_shape();
+  Shape gated = grouped_shape();
   gated.gated_mlp = true;
-  for (const Shape& s : {token_shape(), gated}) {
+  for (const Shape& s : {grouped_shape(), gated}) {
     const Plan plan = make_plan("standard", adamw, s);
-    const Batch<double> batch = batch_for(plan);
+    const Batch<double> batch = observed_batch(plan);
     for (const double dropout : {0.0, 0.3}) {
       Transformer<double> model(plan, {.dropout = dropout});
       prepare(model, plan);
@@ -291,11 +291,11 @@ TEST_CASE("Observing changes no bit, and ends") {
 }
 
 TEST_CASE("The last observed value is that of logits()") {
-  const Plan plan = make_plan("standard", adamw, token_shape());
+  const Plan plan = make_plan("standard", adamw, grouped_shape());
   Transformer<double> model(plan, {});
   prepare(model, plan);
   Matrix<double> last;
   model.observe([&](std::string_view, Quantity, const ConstView<double>& v) { last = v; });
-  model.loss(batch_for(plan));
+  model.loss(observed_batch(plan));
   CHECK(last == Matrix<double>(model.logits()));
 }

@@ -254,7 +254,7 @@ class Reference {
   std::map<std::string, Matrix<double>> intermediates_;
 };
 
-Shape token_shape() {
+Shape uneven_shape() {
   Shape s;
   s.d_model = 14;
   s.depth = 3;
@@ -283,7 +283,7 @@ Plan scrambled_plan(const std::string& rule, const Shape& shape) {
 }
 
 /// Checks logits and intermediates.
-void check(const std::string& rule, const Shape& shape, const Config& config) {
+void check_forward(const std::string& rule, const Shape& shape, const Config& config) {
   const Plan plan = scrambled_plan(rule, shape);
   Transformer<double> model(plan, config);
   prepare(model, plan);
@@ -359,7 +359,7 @@ void check_folded(const std::string& rule, const Shape& shape, Placement placeme
 }  // namespace
 
 TEST_CASE("Residual weights fold into matrices") {
-  Shape s = token_shape();
+  Shape s = uneven_shape();
   check_folded("deep-scale-lm", s, Placement::pre);
   check_folded("deep-scale-lm", s, Placement::post);
   s.final_norm = false;
@@ -376,51 +376,51 @@ TEST_CASE("Residual weights fold into matrices") {
 }
 
 TEST_CASE("A decoder computes its equations") {
-  Shape s = token_shape();
-  check("gpt2", s, {});
-  check("gpt2", s, {.norm = Norm::rms, .activation = Activation::relu, .causal = false});
+  Shape s = uneven_shape();
+  check_forward("gpt2", s, {});
+  check_forward("gpt2", s, {.norm = Norm::rms, .activation = Activation::relu, .causal = false});
   s.gated_mlp = true;
   s.learned_positions = false;
   s.norm_gain = false;
   s.head_bias = true;
-  check("standard", s, {.activation = Activation::silu, .rotary = true});
+  check_forward("standard", s, {.activation = Activation::silu, .rotary = true});
 }
 
 TEST_CASE("A post-norm encoder computes its equations") {
-  Shape s = token_shape();
+  Shape s = uneven_shape();
   s.segments = 2;
   s.embedding_norm = true;
   s.final_norm = false;
-  check("bert", s, {.placement = Placement::post, .causal = false});
+  check_forward("bert", s, {.placement = Placement::post, .causal = false});
 }
 
 TEST_CASE("A normalized transformer computes its equations") {
-  Shape s = token_shape();
+  Shape s = uneven_shape();
   s.kv_heads = 4;
-  check("nu-gpt", s, {.activation = Activation::silu, .rotary = true});
+  check_forward("nu-gpt", s, {.activation = Activation::silu, .rotary = true});
 }
 
 TEST_CASE("An encoder-decoder computes its equations") {
-  Shape s = token_shape();
+  Shape s = uneven_shape();
   s.encoder_depth = 2;
   s.embedding_norm = true;
-  check("complete-p", s, {});
+  check_forward("complete-p", s, {});
   s.learned_positions = false;
-  check("deep-norm", s, {.placement = Placement::post, .rotary = true});
+  check_forward("deep-norm", s, {.placement = Placement::post, .rotary = true});
 }
 
 TEST_CASE("A patch model computes its equations") {
-  Shape s = token_shape();
+  Shape s = uneven_shape();
   s.input = Input::patch;
   s.patch_dim = 10;
   s.classes = 9;
-  check("layer-scale", s, {.causal = false});
+  check_forward("layer-scale", s, {.causal = false});
   s.biases = false;
-  check("rezero", s, {.placement = Placement::post, .norm = Norm::rms});
+  check_forward("rezero", s, {.placement = Placement::post, .norm = Norm::rms});
 }
 
 TEST_CASE("A plan that contradicts its shape, or is another model's, is refused") {
-  const Plan good = make_plan("standard", Optimizer::adamw, token_shape());
+  const Plan good = make_plan("standard", Optimizer::adamw, uneven_shape());
   const OptimizerConfig settings;
   Transformer<double> model(good, {});
   const auto refused = [&](const Plan& plan) {
@@ -442,14 +442,14 @@ TEST_CASE("A plan that contradicts its shape, or is another model's, is refused"
   plan.shape.d_model *= 2;
   CHECK_THROWS_AS(Transformer<double>(plan, {}), InvalidInput);
 
-  Shape wide = token_shape();
+  Shape wide = uneven_shape();
   wide.vocab *= 2;
   const Plan other = make_plan("standard", Optimizer::adamw, wide);
   CHECK_THROWS_AS(initialize(model.parameters(), other, 1), InvalidInput);
   PlannedOptimizer<double> optimizer(other, settings);
   CHECK_THROWS_AS(optimizer.step(model.parameters()), InvalidInput);
   CHECK(optimizer.state().steps == 0);
-  Shape normalized = token_shape();
+  Shape normalized = uneven_shape();
   normalized.kv_heads = normalized.heads;
   const Plan unit = make_plan("ngpt", Optimizer::adamw, normalized);
   CHECK_THROWS_AS(normalize_matrices(model.parameters(), unit), InvalidInput);

@@ -31,7 +31,7 @@ Shape base_of(Shape s) {
 
 /// Checks every entry. Tensors that the model does not read have no gradient to check: only a key
 /// bias may be one, since softmax does not see what all scores of a query share.
-void check(const Plan& plan, const Config& config) {
+void check_every_gradient(const Plan& plan, const Config& config) {
   Transformer<double> model(plan, config);
   prepare(model, plan);
   const Batch<double> batch = random_batch(plan.shape, 3, 5, 7);
@@ -70,8 +70,8 @@ TEST_CASE("Gradients are right for a pre-norm decoder with a tied head") {
   s.tied_head = true;
   const Plan plan = make_plan("maximal-update", adamw, s, base_of(s), {{"table", 3}});
   REQUIRE(plan.model.logit_multiplier.value != 1);
-  check(plan, {});
-  check(scrambled(plan), {});
+  check_every_gradient(plan, {});
+  check_every_gradient(scrambled(plan), {});
 }
 
 TEST_CASE("Gradients are right for a gated, rotary decoder without biases") {
@@ -84,9 +84,9 @@ TEST_CASE("Gradients are right for a gated, rotary decoder without biases") {
   const Plan plan = make_plan("maximal-update", sgd, s, base_of(s), {{"table", 9}});
   REQUIRE(plan.at("layer.0.mlp_norm_gain").multiplier.value != 1);
   REQUIRE(plan.at("token_embedding").multiplier.value != 1);
-  check(plan, config);
+  check_every_gradient(plan, config);
   s.biases = true;
-  check(scrambled(make_plan("maximal-update", sgd, s, base_of(s), {{"table", 9}})), config);
+  check_every_gradient(scrambled(make_plan("maximal-update", sgd, s, base_of(s), {{"table", 9}})), config);
 }
 
 TEST_CASE("Gradients are right for a decoder without norm gains, positions or tied head") {
@@ -97,8 +97,8 @@ TEST_CASE("Gradients are right for a decoder without norm gains, positions or ti
   s.head_bias = true;
   const Plan plan = make_plan("maximal-update", sgd, s, base_of(s), {{"table", 8}});
   REQUIRE(plan.at("head").multiplier.value != 1);
-  check(plan, {.activation = Activation::relu});
-  check(scrambled(plan), {.norm = Norm::rms, .activation = Activation::relu});
+  check_every_gradient(plan, {.activation = Activation::relu});
+  check_every_gradient(scrambled(plan), {.norm = Norm::rms, .activation = Activation::relu});
 }
 
 TEST_CASE("Gradients are right for a post-norm encoder with embedding norm and segments") {
@@ -118,8 +118,8 @@ TEST_CASE("Gradients are right for a post-norm encoder with embedding norm and s
   const auto at = static_cast<std::size_t>(model.parameters().find("segment_embedding"));
   CHECK(model.parameters().gradient(at).row(0).cwiseAbs().maxCoeff() > 1e-6);
   CHECK(model.parameters().gradient(at).row(1).cwiseAbs().maxCoeff() == 0);
-  check(plan, config);
-  check(scrambled(plan), config);
+  check_every_gradient(plan, config);
+  check_every_gradient(scrambled(plan), config);
 }
 
 TEST_CASE("Gradients are right for a post-norm decoder with heads as wide as the model") {
@@ -131,7 +131,7 @@ TEST_CASE("Gradients are right for a post-norm decoder with heads as wide as the
   s.final_norm = false;
   const Plan plan = make_plan("xavier", sgd, s);
   REQUIRE(plan.model.embedding_multiplier.value != 1);
-  check(plan, {.placement = Placement::post, .norm = Norm::rms, .activation = Activation::relu});
+  check_every_gradient(plan, {.placement = Placement::post, .norm = Norm::rms, .activation = Activation::relu});
 }
 
 TEST_CASE("Gradients are right for the normalized transformer") {
@@ -142,8 +142,8 @@ TEST_CASE("Gradients are right for the normalized transformer") {
   REQUIRE(plan.at("layer.1.mlp_step").multiplier.value != 1);
   REQUIRE(plan.at("layer.1.qk_scale").multiplier.value != 1);
   REQUIRE(plan.at("logit_scale").multiplier.value != 1);
-  check(plan, config);
-  check(scrambled(plan), {.activation = Activation::gelu, .causal = false});
+  check_every_gradient(plan, config);
+  check_every_gradient(scrambled(plan), {.activation = Activation::gelu, .causal = false});
 }
 
 TEST_CASE("Steps of the normalized transformer act by their absolute value") {
@@ -181,10 +181,10 @@ TEST_CASE("Gradients are right for a pre-norm encoder-decoder") {
   const Plan plan = make_plan("complete-p", adamw, s, base_of(s));
   REQUIRE(plan.model.residuals[0].branch.value != 1);
   REQUIRE(plan.model.attention_scale.value != 1);
-  check(plan, {});
+  check_every_gradient(plan, {});
   s.residual_gain = ResidualGain::channel;
   s.tied_head = true;
-  check(scrambled(make_plan("depth-mup", adamw, s, base_of(s))), {.rotary = true});
+  check_every_gradient(scrambled(make_plan("depth-mup", adamw, s, base_of(s))), {.rotary = true});
 }
 
 TEST_CASE("Gradients are right for a post-norm encoder-decoder with rotary positions") {
@@ -196,15 +196,15 @@ TEST_CASE("Gradients are right for a post-norm encoder-decoder with rotary posit
   const Config config{.placement = Placement::post, .rotary = true};
   const Plan plan = make_plan("deep-norm", adamw, s);
   REQUIRE(plan.model.residuals.front().skip.value != plan.model.residuals.back().skip.value);
-  check(plan, config);
+  check_every_gradient(plan, config);
 }
 
 TEST_CASE("Gradients are right for a patch model with a gain per channel") {
   const Plan plan = make_plan("layer-scale", adamw, patch_shape());
   REQUIRE(plan.at("layer.1.mlp_gain").rows == 14);
   const Config config{.activation = Activation::relu, .causal = false};
-  check(plan, config);
-  check(scrambled(plan), config);
+  check_every_gradient(plan, config);
+  check_every_gradient(scrambled(plan), config);
 }
 
 TEST_CASE("Gradients are right for a patch model with one gain per branch and no biases") {
@@ -214,8 +214,8 @@ TEST_CASE("Gradients are right for a patch model with one gain per branch and no
   s.head_bias = false;
   const Plan plan = make_plan("rezero", sgd, s);
   REQUIRE(plan.at("layer.1.mlp_gain").rows == 1);
-  check(plan, {.norm = Norm::rms, .causal = false});
-  check(scrambled(plan), {.placement = Placement::post, .activation = Activation::silu});
+  check_every_gradient(plan, {.norm = Norm::rms, .causal = false});
+  check_every_gradient(scrambled(plan), {.placement = Placement::post, .activation = Activation::silu});
 }
 
 TEST_CASE("Gradients are right for weighted residual connections at depth three") {
@@ -225,7 +225,7 @@ TEST_CASE("Gradients are right for weighted residual connections at depth three"
   REQUIRE(plan.model.residuals[0].skip.value != 1);
   REQUIRE(plan.model.residuals[0].branch.value != 1);
   REQUIRE(plan.model.logit_multiplier.value != 1);
-  check(plan, {.activation = Activation::relu, .causal = false});
+  check_every_gradient(plan, {.activation = Activation::relu, .causal = false});
 }
 
 TEST_CASE("Gradients are right for a rule that ties its head with a multiplier") {
@@ -235,7 +235,7 @@ TEST_CASE("Gradients are right for a rule that ties its head with a multiplier")
   const Plan plan = make_plan("meta-principled", adamw, s);
   REQUIRE(*plan.shape.tied_head);
   REQUIRE(plan.model.logit_multiplier.value != 1);
-  check(plan, {.norm = Norm::rms, .activation = Activation::silu});
+  check_every_gradient(plan, {.norm = Norm::rms, .activation = Activation::silu});
 }
 
 TEST_CASE("Gradients are right for a regression, whose loss is half the mean squared error") {
