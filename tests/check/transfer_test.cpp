@@ -194,7 +194,7 @@ TEST_CASE("Regrets are judged beside 2 % and two standard errors", "[check]") {
     size.loss = 2;  // 2 % are 0.04
     size.regret = regret;
     size.regret_error = error;
-    return detail::judge_regret(size);
+    return scalewise::check::detail::judge_regret(size);
   };
   CHECK(judged(0, 0) == Verdict::pass);
   CHECK(judged(0.039, 0) == Verdict::pass);
