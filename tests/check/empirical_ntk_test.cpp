@@ -12,7 +12,7 @@
 #include "instances/registry.hpp"
 #include "scalewise/check/tangent_kernel.hpp"
 #include "support/catch.hpp"
-#include "support/numeric_gradient.hpp"
+#include "support/model_gradient.hpp"
 #include "support/optimizers.hpp"
 
 namespace {

@@ -253,7 +253,7 @@ TEST_CASE("What is not finite is kept as such") {
   CHECK_FALSE(std::isfinite(records.all().at({Signal::update, "w"}).at(1).at({64, 3}).rms()));
 }
 
-TEST_CASE("Another kind of file is refused and left alone") {
+TEST_CASE("A file that holds no records is refused and left alone") {
   const test::TemporaryFolder folder;
   const std::string path = in(folder, "other");
   const auto message = [&](const std::string& text) {

@@ -10,7 +10,7 @@
 #include "instances/registry.hpp"
 #include "scalewise/nn/optimizer.hpp"
 #include "support/catch.hpp"
-#include "support/numeric_gradient.hpp"
+#include "support/model_gradient.hpp"
 #include "support/optimizers.hpp"
 
 namespace {

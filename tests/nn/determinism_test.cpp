@@ -14,7 +14,7 @@
 
 #include "instances/registry.hpp"
 #include "support/catch.hpp"
-#include "support/numeric_gradient.hpp"
+#include "support/model_gradient.hpp"
 
 namespace {
 

@@ -22,7 +22,7 @@
 #include "scalewise/policy/all.hpp"
 #include "scalewise/scalewise.hpp"
 #include "support/catch.hpp"
-#include "support/numeric_gradient.hpp"
+#include "support/model_gradient.hpp"
 #include "support/optimizers.hpp"
 
 namespace {

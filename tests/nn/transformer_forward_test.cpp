@@ -16,7 +16,7 @@
 #include "scalewise/theory/fold.hpp"
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
-#include "support/numeric_gradient.hpp"
+#include "support/model_gradient.hpp"
 
 namespace {
 
