@@ -16,7 +16,6 @@
 #include "check/report.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
-#include "instances/kernels.hpp"
 #include "scalewise/core/line.hpp"
 #include "scalewise/theory/kernels/finite_network.hpp"
 #include "scalewise/theory/kernels/network_gram.hpp"

@@ -18,7 +18,6 @@
 #include "check/report.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
-#include "instances/kernels.hpp"
 #include "kernel/samples.hpp"
 #include "scalewise/core/print.hpp"
 #include "scalewise/theory/kernels/network_gram.hpp"

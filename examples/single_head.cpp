@@ -6,6 +6,7 @@
 //
 //   single_head --heads 1,100 --out results
 
+#include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -16,7 +17,6 @@
 #include "check/report.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
-#include "instances/kernels.hpp"
 #include "scalewise/theory/kernels/network.hpp"
 
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 
+#undef SCALEWISE_SOFTMAX_ELSEWHERE
 #include "scalewise/theory/kernels/softmax_moments.hpp"
 
 namespace scalewise::kernels {

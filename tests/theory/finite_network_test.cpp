@@ -6,7 +6,6 @@
 #include <cmath>
 #include <vector>
 
-#include "instances/kernels.hpp"
 #include "scalewise/theory/kernels/network_gram.hpp"
 #include "scalewise/theory/kernels/regression.hpp"
 #include "support/catch.hpp"

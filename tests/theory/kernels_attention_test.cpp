@@ -7,12 +7,13 @@
 #include <Eigen/Cholesky>
 #include <cmath>
 
-#include "instances/kernels.hpp"
 #include "scalewise/make_plan.hpp"
 #include "scalewise/policy/gpt2.hpp"
 #include "scalewise/policy/maximal_update.hpp"
 #include "scalewise/policy/meta_principled.hpp"
 #include "scalewise/theory/kernels/effective_scales.hpp"
+#include "scalewise/theory/kernels/softmax_monte_carlo.hpp"
+#include "scalewise/theory/kernels/softmax_quadrature.hpp"
 #include "support/catch.hpp"
 #include "support/coverage.hpp"
 #include "support/error_message.hpp"

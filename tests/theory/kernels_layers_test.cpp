@@ -8,7 +8,6 @@
 #include <limits>
 #include <numbers>
 
-#include "instances/kernels.hpp"
 #include "scalewise/theory/kernels/shallow_kernel.hpp"
 #include "scalewise/theory/kernels/stacked_kernel.hpp"
 #include "support/catch.hpp"
