@@ -148,7 +148,8 @@ sanitizers=(-D CMAKE_CXX_FLAGS_DEBUG=-g1 -D SCALEWISE_TEST_MODELS=OFF)
 # The tests of the consumers run in the Release builds, those of the documentation in one.
 export CXX=g++
 # Whole models of the reference transformer are tested in the Release build of GCC.
-run_stage "gcc sanitizers" build_and_test asan-ubsan "consumer|docs" "${sanitizers[@]}"
+run_stage "gcc sanitizers" build_and_test asan-ubsan "consumer|docs" "${sanitizers[@]}" \
+  -D SCALEWISE_BUILD_EXAMPLES=OFF
 run_stage "gcc release" build_and_test release "" -D SCALEWISE_TEST_SLOW=$slow
 export CXX=clang++
 run_stage "clang syntax" check_syntax
