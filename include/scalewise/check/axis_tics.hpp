@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "scalewise/core/error.hpp"
+
 namespace scalewise::check {
 
 /// One mark of an axis.
@@ -45,10 +47,21 @@ inline double round_step(double span) {
 
 /// A logarithmic axis for values from `low` to `high`, with marks at powers of the base. Where the
 /// values lie so close that hardly a power is among them, the marks are other round numbers.
-/// Requires: 0 < low <= high, both finite; base 2 or 10.
+/// Requires: base 2 or 10.
+/// Throws:   InvalidInput unless 0 < low <= high, both finite.
 inline LogAxis log_axis(double low, double high, int base) {
-  if (high < 1.000001 * low) return log_axis(low / 1.5, high * 1.5, base);
   using Limits = std::numeric_limits<double>;
+  if (!(low > 0 && low <= high && high <= (Limits::max)())) {
+    throw InvalidInput("axis",
+                       "from " + detail::short_number(low) + " to " + detail::short_number(high),
+                       "positive numbers in order");
+  }
+  low = (std::max)(low, (Limits::min)());
+  high = (std::max)(high, (Limits::min)());
+  if (high < 1.000001 * low) {
+    low = (std::max)(low / 1.5, (Limits::min)());
+    high = (std::min)(high * 1.5, (Limits::max)());
+  }
   // So that no point lies on the frame.
   const double margin = std::exp(0.04 * (std::log(high) - std::log(low)));
   LogAxis axis{

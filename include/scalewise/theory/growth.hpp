@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "scalewise/core/error.hpp"
 #include "scalewise/core/line.hpp"
 #include "scalewise/theory/depth_methods.hpp"
 #include "scalewise/theory/propagate.hpp"
@@ -26,6 +28,10 @@ struct DepthPoint {
 };
 
 inline DepthPoint depth_point(const Profile& p) {
+  if (p.gradient.size() <= p.blocks_per_layer || p.forward.size() != p.gradient.size()) {
+    throw InvalidInput("profile", std::to_string(p.gradient.size()) + " gradients",
+                       "one layer at least, forward and backward");
+  }
   DepthPoint point;
   const std::size_t depth = p.depth();
   const Moments& first = p.gradient_at(1);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <vector>
 
@@ -41,6 +42,9 @@ inline double mean_sensitivity(const Profile& profile) {
 inline double median_sensitivity(const Profile& profile) {
   std::vector<double> sorted = profile.relative;
   if (sorted.empty()) return 0;
+  for (const double relative : sorted) {
+    if (std::isnan(relative)) return relative;  // which has no place in an order
+  }
   std::sort(sorted.begin(), sorted.end());
   const std::size_t n = sorted.size();
   return static_cast<double>(n) * (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;

@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <string>
 #include <variant>
 #include <vector>
 
+#include "scalewise/core/error.hpp"
 #include "scalewise/theory/layers.hpp"
 #include "scalewise/theory/profile.hpp"
 
@@ -69,8 +71,12 @@ inline double score_variance(const Block& block, const Moments& x) {
 /// Shapes:   input: what enters the first block
 /// Accuracy: as the blocks'; skip and block are uncorrelated at initialization. Of many networks:
 ///           single ones scatter by 4 to 8 % after hundreds of layers of width 256.
+/// Throws:   InvalidInput for layers without blocks.
 inline Profile propagate_forward(const Layers& layers, const Moments& input,
                                  Reading reading = Reading::corrected) {
+  if (layers.blocks_per_layer < 1) {
+    throw InvalidInput("blocks per layer", std::to_string(layers.blocks_per_layer), "at least 1");
+  }
   const detail::Inner inner{reading};
   Profile profile;
   profile.blocks_per_layer = static_cast<std::size_t>(layers.blocks_per_layer);
