@@ -33,7 +33,7 @@ fuzz() {
   local name=$1 start=$SECONDS result=ok
   local log=$build/logs/$name.log
   mkdir -p "$build/corpus/$name"
-  "$build/tests/fuzz/fuzz_$name" -runs="$runs" -max_len=4096 -timeout=5 -rss_limit_mb=2048 \
+  "$build/tests/fuzz/fuzz_$name" -runs="$runs" -max_len=4096 -timeout=60 -rss_limit_mb=2048 \
     -print_final_stats=1 -artifact_prefix="$build/failures/$name-" \
     "$build/corpus/$name" "tests/fuzz/corpus/$name" >"$log" 2>&1 </dev/null || result=FAILED
   printf '%-12s %-6s %9s inputs, %6s edges, %5d s\n' "$name" $result \
