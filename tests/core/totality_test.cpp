@@ -134,7 +134,9 @@ TEST_CASE("The theory of blocks and stacks is total", "[total]") {
         call("mlp_block", [&] { mlp_block(m, mlp, reading); });
         call("mlp_block_gradient", [&] { mlp_block_gradient(g, m, mlp); });
         for (const Placement placement : {Placement::pre, Placement::post, Placement::none}) {
-          Layers layers{.placement = placement, .norm_epsilon = x};
+          Layers layers;
+          layers.placement = placement;
+          layers.norm_epsilon = x;
           layers.blocks = {{x, y, a}, {y, x, mlp}, {x, x, a}, {y, y, mlp}};
           call("propagate", [&] {
             const Profile profile = propagate(layers, m, g, reading);
