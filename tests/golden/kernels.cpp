@@ -4,7 +4,6 @@
 // kernels.json: kernels of infinite width, layer by layer and of whole transformers, each to the
 // tolerance that the file states for it. Matrices are stacked over all tokens of all inputs.
 
-
 #include <algorithm>
 #include <cmath>
 #include <functional>

@@ -106,7 +106,8 @@ TEST_CASE("A plan that is not one is refused with one message", "[json]") {
   CHECK(complaint([](OrderedJson& j) { j["entries"][0]["group"] = "tokens_embedding"; }) ==
         "plan.entries[0].group = tokens_embedding: expected the id of a group (hint: did you mean "
         "token_embedding?)");
-  CHECK(complaint([](OrderedJson& j) { j["entries"] = 3; }) == "plan.entries = 3: expected an array");
+  CHECK(complaint([](OrderedJson& j) { j["entries"] = 3; }) ==
+        "plan.entries = 3: expected an array");
   CHECK(complaint([](OrderedJson& j) { j["shape"]["depth"] = true; }) ==
         "plan.shape.depth = true: expected a whole number");
   CHECK(complaint([](OrderedJson& j) { j["model"] = nullptr; }) ==

@@ -86,7 +86,8 @@ TEST_CASE("Gradients are right for a gated, rotary decoder without biases") {
   REQUIRE(plan.at("token_embedding").multiplier.value != 1);
   check_every_gradient(plan, config);
   s.biases = true;
-  check_every_gradient(scrambled(make_plan("maximal-update", sgd, s, base_of(s), {{"table", 9}})), config);
+  check_every_gradient(scrambled(make_plan("maximal-update", sgd, s, base_of(s), {{"table", 9}})),
+                       config);
 }
 
 TEST_CASE("Gradients are right for a decoder without norm gains, positions or tied head") {
@@ -131,7 +132,8 @@ TEST_CASE("Gradients are right for a post-norm decoder with heads as wide as the
   s.final_norm = false;
   const Plan plan = make_plan("xavier", sgd, s);
   REQUIRE(plan.model.embedding_multiplier.value != 1);
-  check_every_gradient(plan, {.placement = Placement::post, .norm = Norm::rms, .activation = Activation::relu});
+  check_every_gradient(
+      plan, {.placement = Placement::post, .norm = Norm::rms, .activation = Activation::relu});
 }
 
 TEST_CASE("Gradients are right for the normalized transformer") {
@@ -215,7 +217,8 @@ TEST_CASE("Gradients are right for a patch model with one gain per branch and no
   const Plan plan = make_plan("rezero", sgd, s);
   REQUIRE(plan.at("layer.1.mlp_gain").rows == 1);
   check_every_gradient(plan, {.norm = Norm::rms, .causal = false});
-  check_every_gradient(scrambled(plan), {.placement = Placement::post, .activation = Activation::silu});
+  check_every_gradient(scrambled(plan),
+                       {.placement = Placement::post, .activation = Activation::silu});
 }
 
 TEST_CASE("Gradients are right for weighted residual connections at depth three") {
