@@ -255,3 +255,26 @@ TEST_CASE("A policy with a number that no model can use has no plan", "[plan]") 
   CHECK(error_message([] { make_plan<Negative, Optimizer::adamw>(test::token_shape()); }) ==
         "plan.entries[36].init_variance.value = -1: expected 0 or more");
 }
+
+TEST_CASE("Each planned number that no model can use is named", "[plan]") {
+  const Plan good = tokens();
+  const auto complaint = [&](auto member, double value) {
+    Plan plan = good;
+    (plan.entries[3].*member).value = value;
+    return error_message([&] { check_plan(plan); });
+  };
+  const auto check_field = [&](const std::string& field, auto member, bool signed_number) {
+    const std::string place = "plan.entries[3]." + field + ".value = ";
+    INFO(field);
+    CHECK(complaint(member, -1) == (signed_number ? "no error" : place + "-1: expected 0 or more"));
+    CHECK(complaint(member, HUGE_VAL) == place + "inf: expected a finite number");
+    CHECK(complaint(member, NAN) == place + "nan: expected a finite number");
+    CHECK(complaint(member, 0) == "no error");
+  };
+  check_field("init_variance", &Entry::init_variance, false);
+  check_field("init_mean", &Entry::init_mean, true);
+  check_field("multiplier", &Entry::multiplier, true);
+  check_field("learning_rate", &Entry::learning_rate, false);
+  check_field("weight_decay", &Entry::weight_decay, false);
+  check_field("epsilon", &Entry::epsilon, false);
+}

@@ -20,8 +20,12 @@ TEST_CASE("A table is aligned by what a terminal shows, not by bytes", "[table]"
   CHECK(render(table, TableFormat::text) == "Caption\na    b\n√n   1\nx|y  say \"so\", twice\n");
 }
 
-TEST_CASE("CSV fields with commas and quotes are quoted", "[table]") {
+TEST_CASE("CSV fields with commas, quotes and ends of lines are quoted", "[table]") {
   CHECK(render(table, TableFormat::csv) == "a,b\n√n,1\nx|y,\"say \"\"so\"\", twice\"\n");
+  for (const char* text : {"a\rb", "a\nb", "a\"b", "a,b"}) {
+    const std::string quoted = *(text + 1) == '"' ? "a\"\"b" : text;
+    CHECK(detail::csv_field(text) == "\"" + quoted + "\"");
+  }
 }
 
 TEST_CASE("Markdown cells cannot break the table", "[table]") {
