@@ -35,11 +35,11 @@ Shape shape_of(long width) {
   return s;
 }
 
-constexpr long family_widths[] = {64, 128, 256, 512};
+constexpr long sizes[] = {64, 128, 256, 512};
 
 std::vector<Member> family_of(const std::string& rule) {
   std::vector<Member> family;
-  for (const long n : family_widths) {
+  for (const long n : sizes) {
     family.push_back({n, make_plan(rule, Optimizer::adamw, shape_of(n), shape_of(64))});
   }
   return family;
@@ -49,7 +49,7 @@ std::vector<Member> family_of(const std::string& rule) {
 void add(Records& records, Signal signal, const std::string& name, long step, double slope,
          double scatter = 0.02) {
   nn::Stream stream(1, name + std::to_string(step));
-  for (const long n : family_widths) {
+  for (const long n : sizes) {
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
       const double rms = slope == -HUGE_VAL ? 0
                                             : 3 * std::pow(static_cast<double>(n), slope) *
@@ -66,7 +66,7 @@ const Judgement& find(const Report& report, Signal signal, const std::string& na
   throw InvalidInput("quantity", name, "one of the report's");
 }
 
-/// What training under some plans would give at large family_widths, from their own prediction: the middle
+/// What training under some plans would give at large sizes, from their own prediction: the middle
 /// of each band.
 Records follow(const std::vector<Member>& family, double backward = 0) {
   const Prediction p = check::detail::prediction_of(family, {}, backward);
@@ -106,7 +106,7 @@ TEST_CASE("95 % intervals of slopes hold the slope in 95 of 100 draws") {
   for (std::uint64_t draw = 0; draw < 4000; ++draw) {
     nn::Stream stream(draw, "interval");
     Records::Runs runs;
-    for (const long n : family_widths) {
+    for (const long n : sizes) {
       for (std::uint64_t seed = 1; seed <= 3; ++seed) {
         const double rms = 3 / std::sqrt(static_cast<double>(n)) * std::exp(stream.normal() / 10);
         runs[{n, seed}] = {rms, rms * rms, 1};
@@ -172,7 +172,7 @@ TEST_CASE("What training adds fails where it surely grows, whatever was expected
   CHECK(judge_at(Signal::update, 0.5, 0.2).verdict == Verdict::pass);
 }
 
-TEST_CASE("A slope needs three family_widths, three octaves and two seeds") {
+TEST_CASE("A slope needs three sizes, three octaves and two seeds") {
   const auto measured = [](const std::vector<long>& at, std::uint64_t seeds) {
     Records::Runs runs;
     for (const long n : at) {
@@ -227,7 +227,7 @@ TEST_CASE("Every mistake that moves slopes fails, with the right diagnosis") {
     const Report report = coordinate_check(follow(wrong, backward), family);
     CHECK(report.verdict == Verdict::fail);
     INFO(report.diagnosis);
-    // Under Adam only hidden rates differ between family_widths, so one global rate is the same mistake.
+    // Under Adam only hidden rates differ between widths, so one global rate is the same mistake.
     CHECK(report.diagnosis.find(to_string(fault)) != std::string::npos);
     ++tried;
   }
@@ -254,7 +254,7 @@ TEST_CASE("What the rule itself lets grow fails") {
 
 TEST_CASE("Zero is told from small") {
   std::vector<Member> family;
-  for (const long n : family_widths) {
+  for (const long n : sizes) {
     family.push_back({n, make_plan("maximal-update", Optimizer::adamw, shape_of(n), shape_of(64),
                                    {{"zero_head", 1}})});
   }
@@ -281,7 +281,7 @@ TEST_CASE("Zero in some runs only fails") {
 TEST_CASE("Along the depth gradients count at initialization only") {
   std::vector<Member> family;
   Shape base = shape_of(32);
-  for (const long depth : family_widths) {
+  for (const long depth : sizes) {
     Shape shape = shape_of(32);
     shape.depth = depth;
     family.push_back({depth, make_plan("complete-p", Optimizer::adamw, shape, base)});
@@ -303,7 +303,7 @@ TEST_CASE("Too little, too noisy or not finite is not a pass") {
 
   Records one_seed;
   Records two_sizes;
-  for (const long n : family_widths) {
+  for (const long n : sizes) {
     one_seed.add({Signal::value, "mlp.output"}, 0, {n, 1}, {1, 1, 1});
     for (const std::uint64_t seed : {1U, 2U}) {
       if (n == 64 || n == 512) {
@@ -326,7 +326,7 @@ TEST_CASE("Too little, too noisy or not finite is not a pass") {
   CHECK_THROWS_AS(coordinate_check(noisy, {family.front()}), InvalidInput);
 }
 
-TEST_CASE("A recorder measures family_widths, and changes from step 0") {
+TEST_CASE("A recorder measures sizes, and changes from step 0") {
   Recorder recorder({64, 7});
   const std::vector<double> first{3, -4};
   const std::vector<double> later{3, -1};
@@ -358,7 +358,7 @@ TEST_CASE("Layers of one role are pooled, whatever their number") {
         Moments{3, 5, 2});
 }
 
-TEST_CASE("Of two family_widths the usual criterion asks for a factor of 1.2") {
+TEST_CASE("Of two widths the usual criterion asks for a factor of 1.2") {
   Records records;
   const auto one = [&](const char* name, long n, double mean) {
     records.add({Signal::value, name}, 1, {n, 1}, {mean, mean * mean, 1});
@@ -395,7 +395,7 @@ TEST_CASE("An optimizer is read back against the plan") {
   std::vector<OptimizerSetting> live;
   for (const Entry& entry : plan.entries) {
     // Table 8 retyped: hidden matrices have the rate over the ratio of fan-ins, here 4, and their
-    // coupled decay times it; epsilon is over the ratio of family_widths for all.
+    // coupled decay times it; epsilon is over the ratio of widths for all.
     const bool hidden = role_of(entry.group) == Role::hidden;
     live.push_back({entry.name, hidden ? 0.0025 : 0.01, hidden ? 0.4 : 0.1, 0.25e-8});
   }
