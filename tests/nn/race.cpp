@@ -11,17 +11,11 @@
 #include "scalewise/nn/initialize.hpp"
 #include "scalewise/nn/transformer.hpp"
 #include "scalewise/policy/gpt2.hpp"
+#include "support/small_shapes.hpp"
 
 int main() {
   using namespace scalewise;
-  Shape shape;
-  shape.d_model = 8;
-  shape.depth = 1;
-  shape.heads = 2;
-  shape.d_ff = 16;
-  shape.context = 4;
-  shape.vocab = 7;
-  const Plan plan = make_plan<Gpt2, Optimizer::adamw>(shape);
+  const Plan plan = make_plan<Gpt2, Optimizer::adamw>(test::token_shape());
   std::vector<std::jthread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
