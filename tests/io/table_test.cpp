@@ -44,3 +44,20 @@ TEST_CASE("Sizes of the legend are whole", "[table]") {
   const std::vector<std::string> lines = legend({plan});
   CHECK(std::find(lines.begin(), lines.end(), "n_out = 1000 (classes, or vocab)") != lines.end());
 }
+
+TEST_CASE("A number that only one tensor of both stacks has gets a row of its own", "[table]") {
+  Shape shape = preset_shape("gpt2");
+  shape.depth = shape.encoder_depth = 1;
+  const Plan plan = make_plan<DeepNorm, Optimizer::adamw>(shape);
+  for (std::size_t i = 0; i < plan.entries.size(); ++i) {
+    Plan changed = plan;
+    changed.entries[i].init_variance.value = 0.123;
+    INFO(plan.entries[i].name);
+    std::size_t shown = 0;
+    for (const Table& each : comparison_tables({changed, plan}, TableFormat::text, false)) {
+      const std::string text = render(each, TableFormat::text);
+      for (std::size_t at = 0; (at = text.find("0.123", at)) != std::string::npos; ++at) ++shown;
+    }
+    CHECK(shown == 1);
+  }
+}

@@ -94,7 +94,7 @@ inline std::string without_layer(const Entry& entry) {
 /// Entries that one row of a table shows, in each of the plans side by side.
 struct TableRow {
   std::string label;
-  std::string stack;  // "encoder." or "decoder." if the label starts with it
+  std::string tensor;  // the label without "encoder." or "decoder."
   Group group = Group::query;
   std::vector<std::vector<const Entry*>> entries;  // [plan][layer]
   std::vector<std::string> cells;
@@ -108,9 +108,8 @@ inline std::vector<TableRow> table_rows(const std::vector<Plan>& plans, bool lay
       std::size_t at = 0;
       while (at < rows.size() && rows[at].label != label) ++at;
       if (at == rows.size()) {
-        const std::size_t dot = label.find('.');
         rows.push_back({label,
-                        dot == std::string::npos ? "" : label.substr(0, dot + 1),
+                        label.substr(label.find('.') + 1),
                         entry.group,
                         std::vector<std::vector<const Entry*>>(plans.size()),
                         {}});
@@ -131,13 +130,10 @@ bool merge_rows(std::vector<TableRow>& rows, const std::string& label, In&& in) 
   });
   if (!agree) return false;
   const bool several = std::count_if(rows.begin(), rows.end(), in) > 1;
-  if (several) first->label = label;
+  if (several) first->label = first->tensor = label;
   rows.erase(std::remove_if(first + 1, rows.end(), in), rows.end());
   return true;
 }
-
-/// The part of a label after the stack.
-inline std::string tensor_name(const TableRow& row) { return row.label.substr(row.stack.size()); }
 
 /// Merges the rows of one group: all of them if their cells agree, else those of one name in both
 /// stacks, and then the largest set that agrees as "other <group>".
@@ -147,10 +143,10 @@ inline void merge_group(std::vector<TableRow>& rows, Group group) {
   if (merge_rows(rows, name, in_group)) return;
   std::vector<std::string> names;
   for (const TableRow& row : rows) {
-    if (in_group(row)) names.push_back(tensor_name(row));
+    if (in_group(row)) names.push_back(row.tensor);
   }
   for (const std::string& one : names) {
-    merge_rows(rows, one, [&](const TableRow& r) { return in_group(r) && tensor_name(r) == one; });
+    merge_rows(rows, one, [&](const TableRow& r) { return in_group(r) && r.tensor == one; });
   }
   std::vector<std::string> most;
   std::ptrdiff_t most_rows = 2;
