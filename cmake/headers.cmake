@@ -203,5 +203,6 @@ set(SCALEWISE_KERNEL_HEADERS
   include/scalewise/theory/kernels/softmax_quadrature.hpp
   include/scalewise/theory/kernels/stacked_kernel.hpp
   include/scalewise/theory/kernels/stored_gram.hpp
+  include/scalewise/theory/kernels/symmetric_eigen.hpp
   include/scalewise/theory/kernels/token_layers.hpp
 )

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <Eigen/Core>
-#include <Eigen/Eigenvalues>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include "scalewise/theory/kernels/attention.hpp"
 #include "scalewise/theory/kernels/finite_layer.hpp"
+#include "scalewise/theory/kernels/symmetric_eigen.hpp"
 
 namespace scalewise::kernels::detail {
 
@@ -65,9 +65,8 @@ class FiniteAttention : public FiniteLayer {
         l.scores == Attention::Scores::over_root_d ? 1 / root(dim_) : 1 / static_cast<double>(dim_);
     if (form.read > 0) {
       covariance_ = l.encodings.covariance(tokens, tokens);
-      const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(covariance_);
-      const Matrix half =
-          solver.eigenvectors() * solver.eigenvalues().cwiseMax(0.0).cwiseSqrt().asDiagonal();
+      const auto [values, vectors] = symmetric_eigen(covariance_);
+      const Matrix half = vectors * values.cwiseMax(0.0).cwiseSqrt().asDiagonal();
       encodings_ = half * normal_matrix(tokens, in, seed, name, ".encodings");
     }
   }

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "scalewise/theory/kernels/pair_kernel.hpp"
+#include "scalewise/theory/kernels/symmetric_eigen.hpp"
 
 namespace scalewise::kernels::detail {
 
@@ -47,11 +47,11 @@ struct Oscillator {
                          : ((k - l) % 2 == 0 ? 2 : -2) / (step * step * apart * apart);
       }
     }
-    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(h);
-    exponents = solver.eigenvalues();
+    const SymmetricEigen eigen = symmetric_eigen(h);
+    exponents = eigen.values;
     exponents(0) = 0;
     const Array root_density = (step / std::sqrt(2 * pi)) * (-nodes.square() / 2).exp();
-    transform = solver.eigenvectors().transpose() * root_density.sqrt().matrix().asDiagonal();
+    transform = eigen.vectors.transpose() * root_density.sqrt().matrix().asDiagonal();
   }
 
   /// ρ^λ_n.

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <Eigen/Eigenvalues>
 #include <Eigen/SVD>
 #include <algorithm>
 #include <cmath>
 
 #include "scalewise/theory/kernels/pair_kernel.hpp"
+#include "scalewise/theory/kernels/symmetric_eigen.hpp"
 
 namespace scalewise::kernels::detail {
 
@@ -32,8 +32,7 @@ struct CenteredFactor {
     const Index n = kernel.rows();
     const Eigen::MatrixXd center =
         Eigen::MatrixXd::Identity(n, n).array() - 1 / static_cast<double>(n);
-    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(center * kernel * center);
-    const Eigen::VectorXd& values = solver.eigenvalues();
+    const auto [values, vectors] = symmetric_eigen(center * kernel * center);
     const double scale = kernel.diagonal().cwiseAbs().maxCoeff();
     if (!kernel.allFinite() || values(0) < -1e-8 * scale) {
       throw InvalidInput("kernel of queries and keys", "indefinite or not finite",
@@ -41,9 +40,8 @@ struct CenteredFactor {
     }
     const Index r = (values.array() > 1e-15 * scale).count();
     const Eigen::ArrayXd root = values.tail(r).array().sqrt();
-    factor = solver.eigenvectors().rightCols(r) * root.matrix().asDiagonal();
-    inverse = root.inverse().matrix().asDiagonal() *
-              solver.eigenvectors().rightCols(r).transpose() * center;
+    factor = vectors.rightCols(r) * root.matrix().asDiagonal();
+    inverse = root.inverse().matrix().asDiagonal() * vectors.rightCols(r).transpose() * center;
   }
 };
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <Eigen/Core>
-#include <Eigen/Eigenvalues>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +15,7 @@
 #include "scalewise/nn/parallel.hpp"
 #include "scalewise/nn/random.hpp"
 #include "scalewise/theory/kernels/shallow_scales.hpp"
+#include "scalewise/theory/kernels/symmetric_eigen.hpp"
 
 namespace scalewise::kernels {
 
@@ -177,8 +177,7 @@ inline double smallest_eigenvalue(const Eigen::MatrixXd& kernel) {
                        std::to_string(kernel.rows()) + " x " + std::to_string(kernel.cols()),
                        "a finite square matrix");
   }
-  return Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(kernel, Eigen::EigenvaluesOnly)
-      .eigenvalues()(0);
+  return detail::symmetric_eigenvalues(kernel)(0);
 }
 
 }  // namespace scalewise::kernels

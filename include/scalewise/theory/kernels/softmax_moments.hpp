@@ -10,7 +10,7 @@
 #include "scalewise/theory/kernels/score_moments.hpp"
 
 // Half of what the kernels take to compile: a build that does so in one place defines this.
-#ifndef SCALEWISE_SOFTMAX_ELSEWHERE
+#ifndef SCALEWISE_KERNELS_ELSEWHERE
 #include "scalewise/theory/kernels/softmax_monte_carlo.hpp"
 #include "scalewise/theory/kernels/softmax_quadrature.hpp"
 #endif
@@ -23,7 +23,7 @@ namespace scalewise::kernels {
 template <class = void>
 std::vector<ScoreMoments> softmax_moments(const ScoreKernels& s, const QuasiMonteCarlo& sample);
 
-#ifndef SCALEWISE_SOFTMAX_ELSEWHERE
+#ifndef SCALEWISE_KERNELS_ELSEWHERE
 template <class>
 std::vector<ScoreMoments> softmax_moments(const ScoreKernels& s, const QuasiMonteCarlo& sample) {
   if ((std::max)(s.a.rows(), s.a.cols()) <= 5) {

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "scalewise/theory/kernels/quasi_monte_carlo.hpp"
 #include "scalewise/theory/kernels/score_basis.hpp"
 #include "scalewise/theory/kernels/score_moments.hpp"
+#include "scalewise/theory/kernels/symmetric_eigen.hpp"
 
 namespace scalewise::kernels {
 
@@ -40,9 +40,9 @@ inline Matrix principal_factor(const ScoreKernels& s, const ScoreBasis& basis, I
                                              basis.correlations.matrix().asDiagonal() *
                                              basis.right.transpose();
   covariance.bottomLeftCorner(columns, rows) = covariance.topRightCorner(rows, columns).transpose();
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(covariance);
-  const Eigen::VectorXd root = solver.eigenvalues().cwiseMax(0).cwiseSqrt();
-  return (solver.eigenvectors() * root.asDiagonal())
+  const auto [values, vectors] = symmetric_eigen(covariance);
+  const Eigen::VectorXd root = values.cwiseMax(0).cwiseSqrt();
+  return (vectors * root.asDiagonal())
       .rowwise()
       .reverse()
       .leftCols(std::max<Index>(rows + columns - 2, 1));

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cstddef>
 #include <string>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "scalewise/theory/kernels/network.hpp"
+#include "scalewise/theory/kernels/symmetric_eigen.hpp"
 
 namespace scalewise::kernels {
 
@@ -70,9 +70,9 @@ inline void check(const Kernel& kernel) {
       throw InvalidInput(name, "not symmetric", "a symmetric matrix");
     }
   }
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(kernel.nngp, Eigen::EigenvaluesOnly);
-  if (solver.eigenvalues()(0) < -1e-8 * kernel.nngp.cwiseAbs().maxCoeff()) {
-    throw InvalidInput("nngp", "an eigenvalue of " + number_text(solver.eigenvalues()(0)),
+  const double smallest = detail::symmetric_eigenvalues(kernel.nngp)(0);
+  if (smallest < -1e-8 * kernel.nngp.cwiseAbs().maxCoeff()) {
+    throw InvalidInput("nngp", "an eigenvalue of " + number_text(smallest),
                        "a positive semidefinite matrix");
   }
 }
