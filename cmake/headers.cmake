@@ -189,6 +189,7 @@ set(SCALEWISE_KERNEL_HEADERS
   include/scalewise/theory/kernels/network_gram.hpp
   include/scalewise/theory/kernels/oscillator.hpp
   include/scalewise/theory/kernels/pair_kernel.hpp
+  include/scalewise/theory/kernels/polynomial.hpp
   include/scalewise/theory/kernels/quasi_monte_carlo.hpp
   include/scalewise/theory/kernels/readouts.hpp
   include/scalewise/theory/kernels/regression.hpp

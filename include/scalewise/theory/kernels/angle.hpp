@@ -3,8 +3,8 @@
 #pragma once
 
 #include <Eigen/Core>
-#include <array>
-#include <cstddef>
+
+#include "scalewise/theory/kernels/polynomial.hpp"
 
 namespace scalewise::kernels::detail {
 
@@ -20,17 +20,6 @@ inline constexpr double coincident = 8 * 0x1p-52;
 template <class Numbers>
 auto clamped(const Eigen::ArrayBase<Numbers>& x, double low, double high) {
   return ((x.max)(low).min)(high);
-}
-
-/// Σ c_i w^i by Horner's rule, a statement for two terms: compilers take longer over one expression of
-/// all terms than over the rest of the kernels.
-template <class Numbers, std::size_t terms>
-Numbers polynomial(const std::array<double, terms>& c, const Numbers& w) {
-  Numbers sum = Numbers::Constant(w.size(), c[terms - 1]);
-  std::size_t i = terms - 1;
-  if (i % 2 == 1) sum = c[--i] + w * sum;
-  for (; i > 0; i -= 2) sum = c[i - 2] + w * (c[i - 1] + w * sum);
-  return sum;
 }
 
 /// Arc sine and cosine of an angle whose sine is x.
@@ -49,13 +38,13 @@ inline void arcsine(const Piece& x, Piece& angle, Piece& sine_of_arccos) {
   sine_of_arccos = 2 * sine * cosine;
   const Piece z = sine / (1 + cosine);  // tan(t/4)
   const Piece w = z * z;
-  constexpr std::array coefficients{
+  constexpr Polynomial polynomial{
       0.99999999999999999874,   -0.33333333333333120948, 0.19999999999940837328,
       -0.14285714279244968487,  0.11111110744657099602,  -0.090908968014728134434,
       0.07692045194461481467,   -0.06662950246036791267, 0.058468667522751389837,
       -0.050350497953124393166, 0.037963903161110833033, -0.017803896394812563193,
   };
-  const Piece t = 4 * z * polynomial(coefficients, w);
+  const Piece t = 4 * z * w.unaryExpr(polynomial);
   constexpr double quarter_turn = 1.5707963267948966;
   angle = clamped(bounded * 0x1p1000, -1, 1) * (quarter_turn - t);
 }

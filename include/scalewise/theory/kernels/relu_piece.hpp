@@ -4,7 +4,6 @@
 
 #include <Eigen/Core>
 #include <algorithm>
-#include <array>
 #include <numbers>
 
 #include "scalewise/theory/kernels/angle.hpp"
@@ -41,7 +40,7 @@ void relu_run(const Run& root, const Run& inverse, Eigen::Map<Run> nngp, Eigen::
   const Run sign = clamped(x * 0x1p1000, -1, 1);
   const Run sine = ((1 - size) * (1 + size) * apart).sqrt();
   const Run w = size - 0.5;
-  constexpr std::array coefficients{
+  constexpr Polynomial polynomial{
       0.19245008972987522071,     -0.083906530969276922227,    0.044393528850667174331,
       -0.025257439916441853339,   0.014926515611220240868,     -0.0090294505040704995425,
       0.0055490224693540580391,   -0.0034491540577023136665,   0.0021624121923282790809,
@@ -50,7 +49,7 @@ void relu_run(const Run& root, const Run& inverse, Eigen::Map<Run> nngp, Eigen::
       -0.00009628889675885043208, 0.000049790299099255250248,  -0.000032192858774741705252,
       0.000044298788671610546218, -0.000028809478618744540729,
   };
-  const Run q = polynomial(coefficients, w);
+  const Run q = w.unaryExpr(polynomial);
   const Run share = 0.25 + sign * (0.25 - sine * q);
   nngp = root * (over_2pi * sine + share * x);
   ntk = share * theta;
