@@ -18,7 +18,8 @@ struct Polynomial {
   double operator()(double w) const { return packetOp(w); }
 
   template <class Packet>
-  Packet packetOp(const Packet& w) const {
+  Packet packetOp(  // NOLINT(readability-identifier-naming): Eigen calls it so
+      const Packet& w) const {
     using namespace Eigen::internal;
     auto sum = pset1<Packet>(coefficients[terms - 1]);
     const auto add = [&](double c) { sum = padd(pset1<Packet>(c), pmul(w, sum)); };
@@ -36,5 +37,6 @@ Polynomial(Numbers...) -> Polynomial<sizeof...(Numbers)>;
 
 template <std::size_t terms>
 struct Eigen::internal::functor_traits<scalewise::kernels::detail::Polynomial<terms>> {
+  // NOLINTNEXTLINE(readability-identifier-naming): Eigen's names
   enum { Cost = 2 * terms * NumTraits<double>::MulCost, PacketAccess = true };
 };
