@@ -271,10 +271,18 @@ def main():
     parser.add_argument("--list", type=Path, default=Path("scripts/mutants.txt"), metavar="FILE")
     parser.add_argument("--build", type=Path, default=Path("build/mutants"), metavar="DIR")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N")
+    parser.add_argument("--check", action="store_true",
+                        help="only whether each text still occurs once in its file")
     options = parser.parse_args()
 
     mutants = [m for m in read_list(options.list)
                if options.only in "\n".join([m.path, *m.tests, m.before, m.after])]
+    if options.check:
+        for mutant in mutants:
+            mutant.detail = stale(Path.cwd(), mutant)
+            if mutant.detail:
+                print(f"{options.list}:{mutant.line}: {mutant.path}: {mutant.detail}")
+        return int(any(m.detail for m in mutants))
     root = options.build.resolve()
     builder = Builder(root / "tree", root / "build", options.jobs)
     builder.tree.mkdir(parents=True, exist_ok=True)
