@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: MIT
 #
 # scripts/test.sh [--quick|--full]
-# Runs what CI runs. --quick (the default) leaves out the tests with the label "slow".
+# Runs what CI runs. --quick (the default) leaves out the tests with the label "slow", and in two of the
+# four builds most tests; the stages below say which.
 # On Debian and Ubuntu it first installs what is missing. The output of each stage is kept in
 # build/logs. The last line counts tests: "N passed, N failed, N skipped"; the lines before it name
 # those that failed, and those that were skipped because a tool is missing. A stage that runs no

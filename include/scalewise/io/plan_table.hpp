@@ -130,7 +130,7 @@ bool merge_rows(std::vector<TableRow>& rows, const std::string& label, In&& in) 
   });
   if (!agree) return false;
   const bool several = std::count_if(rows.begin(), rows.end(), in) > 1;
-  if (several) first->label = first->tensor = label;
+  if (several) first->label = label;
   rows.erase(std::remove_if(first + 1, rows.end(), in), rows.end());
   return true;
 }
