@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: MIT
 #
 # scripts/test.sh [--quick|--full]
-# Runs what CI runs. --quick (the default) leaves out the tests with the label "slow", and in two of the
-# four builds most tests; the stages below say which.
+# Runs what CI runs. --quick (the default) leaves out the tests with the label "slow", and builds most
+# tests with one compiler only; the stages below say which.
 # On Debian and Ubuntu it first installs what is missing. The output of each stage is kept in
 # build/logs. The last line counts tests: "N passed, N failed, N skipped"; the lines before it name
 # those that failed, and those that were skipped because a tool is missing. A stage that runs no
@@ -115,20 +115,21 @@ run_stage() {
   fi
 }
 
-# build_and_test <preset> <labels to leave out> <programs> [cmake option...]: every test, or those of
-# the test programs named.
+# build_and_test <preset> <targets> <tests> <labels to leave out> [cmake option...]: builds the targets,
+# or all, and runs the tests: those of the programs named, or all but those behind a "not".
 build_and_test() {
-  local preset=$1 without=$2 programs=$3
-  shift 3
+  local preset=$1 targets=$2 tests=$3 without=$4
+  shift 4
   without="$without${leave_out:+${without:+|}$leave_out}"
-  local -a select=() targets=()
+  local -a select=()
   [ -z "$without" ] || select+=(--label-exclude "^($without)\$")
-  if [ -n "$programs" ]; then
-    targets=(--target $programs)
-    select+=(--tests-regex "^(${programs// /|})(\.|\$)")
-  fi
+  case $tests in
+    "") ;;
+    "not "*) tests=${tests#not }; select+=(--exclude-regex "^(${tests// /|})[._]") ;;
+    *) select+=(--tests-regex "^(${tests// /|})([._]|\$)") ;;
+  esac
   cmake --preset "$preset" "$@" &&
-    cmake --build "build/$preset" -j $jobs "${targets[@]}" &&
+    cmake --build "build/$preset" -j $jobs ${targets:+--target $targets} &&
     ctest --preset "$preset" -j $jobs --no-label-summary "${select[@]}"
 }
 
@@ -140,44 +141,49 @@ check_syntax() {
 }
 
 run_tidy() {
-  cmake --preset tidy -D SCALEWISE_TEST_MODELS=OFF && cmake --build --preset tidy -j $jobs -- -k 0
+  cmake --preset tidy -D SCALEWISE_TEST_MODELS=OFF &&
+    cmake --build --preset tidy -j $jobs ${linted:+--target $linted} -- -k 0
 }
 
 install_build_packages
 install_test_packages
 mkdir -p "$logs"
 
-# What each build is for. Whatever is quick to build is tested optimized by GCC and under sanitizers by
-# Clang. In --quick, the other two builds have the parts where they add most: GCC's sanitizers what
-# reads files, Clang's optimizer what is all numbers. Whole models train in the Release build of GCC.
-# Kernels of infinite width take Clang half of GCC's time to build; GCC builds the programs on them.
-if [ -n "$leave_out" ]; then
-  reading="core_test io_test"
-  numbers="golden kernels_test scalewise_static_tests"
-  gcc_kernels=OFF
-else
-  reading=
-  numbers=
-  gcc_kernels=ON
-fi
-# Reports of the sanitizers need line numbers and nothing else of -g. The tests of the consumers and
-# of the documentation run in one build.
+# What each build is for. In --full, each compiler builds and runs all, optimized and under sanitizers.
+# In --quick each part is tested by the build that finds most: under the sanitizers of Clang all that is
+# quick to build; by GCC what users build, so all programs, the documentation's examples and whole
+# models; by Clang, optimized and in half of GCC's time, what is all numbers. GCC's sanitizers see what
+# is quickest to build, and clang-tidy the headers and the frame of programs.
+# Reports of the sanitizers need line numbers and nothing else of -g. The tests of the consumers and of
+# the documentation run in one build.
 sanitizers=(-D CMAKE_CXX_FLAGS_DEBUG=-g1 -D SCALEWISE_TEST_MODELS=OFF
   -D SCALEWISE_TEST_KERNELS=OFF -D SCALEWISE_BUILD_EXAMPLES=OFF)
+if [ -n "$leave_out" ]; then
+  users="scalewise_examples scalewise_static_tests models_test allocation_test torch_agreement"
+  users_tests="not core_test policy_test io_test check_test theory_test data_test nn_test"
+  numbers="theory_test kernels_test data_test nn_test golden"
+  quickest="core_test data_test"
+  linted="scalewise_all_headers frame"
+  gcc_kernels=OFF
+else
+  users="" users_tests="" numbers="" quickest="" linted=""
+  gcc_kernels=ON
+fi
 
 export CXX=g++
-run_stage "gcc release" build_and_test release "" "" \
+run_stage "gcc release" build_and_test release "$users" "$users_tests" "" \
   -D SCALEWISE_TEST_KERNELS=$gcc_kernels -D SCALEWISE_TEST_SLOW=$slow
-run_stage "gcc sanitizers" build_and_test asan-ubsan "consumer|docs" "$reading" "${sanitizers[@]}"
+run_stage "gcc sanitizers" build_and_test asan-ubsan "$quickest" "$quickest" "consumer|docs" \
+  "${sanitizers[@]}"
 export CXX=clang++
 run_stage "clang syntax" check_syntax
 if clang_can_sanitize; then
-  run_stage "clang sanitizers" build_and_test clang-asan-ubsan "consumer|docs" "" \
+  run_stage "clang sanitizers" build_and_test clang-asan-ubsan "" "" "consumer|docs" \
     "${sanitizers[@]}" -D SCALEWISE_BUILD_FUZZERS=ON
 else
   skipped+=("clang sanitizers: clang++ has no runtime library for them")
 fi
-run_stage "clang release" build_and_test clang-release "docs" "$numbers" \
+run_stage "clang release" build_and_test clang-release "$numbers" "$numbers" "docs" \
   -D SCALEWISE_BUILD_EXAMPLES=OFF
 run_stage "clang-tidy" run_tidy
 

@@ -241,7 +241,7 @@ class Train(unittest.TestCase):
     # ---- killed, interrupted, resumed ------------------------------------------------------------
 
     def test_killed_at_random_moments_and_resumed_equals_uninterrupted(self):
-        shared = [*TINY, "--steps", 600, "--checkpoint-every", 7, "--validate-every", 50, *FILES]
+        shared = [*TINY, "--steps", 300, "--checkpoint-every", 7, "--validate-every", 50, *FILES]
         draw = random.Random(20261120)
         for name, options in (("adamw", []), ("double", ["--precision", "double"]), ("sgd", ["--optimizer", "sgd"]),
                               ("dropout", ["--dropout", "0.2"]), ("normalized", ["--rule", "ngpt", "--rate", "0.1"])):
@@ -255,7 +255,7 @@ class Train(unittest.TestCase):
                 for _ in range(100):
                     process = self.start(killed, *shared, *options, "--resume")
                     try:
-                        process.communicate(timeout=draw.uniform(0, seconds / 2) if kills < 4 else 100)
+                        process.communicate(timeout=draw.uniform(0, seconds / 2) if kills < 2 else 100)
                         if kills > 0:
                             break
                         for name in FILES[1::2]:  # it was done before the signal: again, with less time
@@ -343,7 +343,7 @@ class Train(unittest.TestCase):
         self.assertEqual(set(contents(self.folder)), {"text.txt", "run.csv", "run.ckpt", "link"})
 
     def test_interrupted_and_resumed_equals_uninterrupted(self):
-        arguments = [*TINY, "--steps", 10000, "--checkpoint-every", 100000, "--validate-every", 1000, *FILES]
+        arguments = [*TINY, "--steps", 4000, "--checkpoint-every", 100000, "--validate-every", 1000, *FILES]
         self.good(self.folder, *arguments)
         for number, name, code in ((signal.SIGINT, "ctrl-c", 130), (signal.SIGTERM, "term", 143)):
             with self.subTest(signal=name):
@@ -361,7 +361,7 @@ class Train(unittest.TestCase):
                 self.assertGreaterEqual(int(step), 20)
                 self.assertIn(f"resumed at step {step}\n", result.stderr)
                 self.assert_same_run(self.folder, folder)
-                self.assertIn("resumed at step 10000\n", self.good(folder, *arguments, "--resume").stderr)
+                self.assertIn("resumed at step 4000\n", self.good(folder, *arguments, "--resume").stderr)
 
     def test_the_second_interrupt_stops_at_once(self):
         slow = [*TINY, "--steps", 3, "--width", 64, "--depth", 4, "--batch", 4000, "--warmup", 1]

@@ -152,7 +152,7 @@ TEST_CASE("Attention is the mean of the values, weighted by the softmax of the s
   }
 }
 
-TEST_CASE("Attention has the gradient of its central differences") {
+TEST_CASE("Attention has the gradient of its central differences", "[long]") {
   for (const AttentionSizes& n : all_sizes()) check_gradient(n, {});
 }
 

@@ -92,7 +92,6 @@ def main():
             "set", "span", "sstream", "string", "string_view", "variant", "vector",
             "Eigen/Dense", "nlohmann/json.hpp"))
         check("Windows' macros", [compiler, "-E"], headers, includes + MACROS, forbidden="HOSTILE")
-        check("hostile templates", [compiler, "-fsyntax-only"], quick, includes + HOSTILE)
 
         old = pathlib.Path(work) / "old.cpp"
         old.write_text('#include "scalewise/scalewise.hpp"\n', encoding="utf-8")
@@ -119,8 +118,10 @@ def main():
 
         missing = "packages clang, libc++-dev and libc++abi-dev"
         if works(["-stdlib=libc++"]):
-            check("clang with libc++", [clang, "-stdlib=libc++", "-fsyntax-only"], quick)
+            check("hostile templates, clang with libc++", [clang, "-stdlib=libc++", "-fsyntax-only"], quick,
+                  includes + HOSTILE)
         else:
+            check("hostile templates", [compiler, "-fsyntax-only"], quick, includes + HOSTILE)
             skipped.append(f"clang with libc++ ({missing})")
         libcxx = libcxx_folder(clang) if clang else ""
         for name, options in TARGETS.items():
