@@ -15,7 +15,7 @@ set(SCALEWISE_HEADERS
   include/scalewise/core/policy_view.hpp
   include/scalewise/core/power.hpp
   include/scalewise/core/print.hpp
-  include/scalewise/core/rule.hpp
+  include/scalewise/core/row.hpp
   include/scalewise/core/scaling.hpp
   include/scalewise/core/shape.hpp
   include/scalewise/core/shape_set.hpp

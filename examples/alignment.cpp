@@ -63,7 +63,7 @@ check::Estimate by_loss(const Runs& runs, const std::string& matrix, Exponent ex
 
 /// A row with the three exponents; average(exponent) says how they are averaged.
 template <class Average>
-Row row_of(Row row, const Average& average) {
+Cells row_of(Cells row, const Average& average) {
   for (const auto& [name, exponent] : exponents) put(row, name, average(exponent));
   return row;
 }
@@ -92,18 +92,19 @@ struct Sections {
   Section losses{.name = "losses", .caption = "", .in_text = false};
 };
 
-void add_matrix(const Row& begin, const Runs& runs, const std::string& matrix, Sections& sections) {
+void add_matrix(const Cells& begin, const Runs& runs, const std::string& matrix,
+                Sections& sections) {
   const auto at = [&](std::size_t step) {
     return [&, step](Exponent x) { return at_step(runs, matrix, step, x); };
   };
   const auto row = [&](const char* name, const Value& value) {
-    Row first = begin;
+    Cells first = begin;
     first.emplace_back("matrix", matrix);
     first.emplace_back(name, value);
     return first;
   };
   const std::size_t steps = runs[0].steps();
-  std::vector<Row>& averages = sections.averages.rows;
+  std::vector<Cells>& averages = sections.averages.rows;
   averages.push_back(row_of(row("average", "first step"), at(1)));
   averages.push_back(row_of(row("average", "last step"), at(steps)));
   averages.push_back(
@@ -114,7 +115,7 @@ void add_matrix(const Row& begin, const Runs& runs, const std::string& matrix, S
 }
 
 /// Returns: whether all losses are finite.
-bool add_losses(const Row& begin, const Runs& runs, Sections& sections) {
+bool add_losses(const Cells& begin, const Runs& runs, Sections& sections) {
   bool finite = true;
   for (std::size_t t = 0; t <= runs[0].steps(); ++t) {
     std::vector<double> of_seeds;
@@ -122,7 +123,7 @@ bool add_losses(const Row& begin, const Runs& runs, Sections& sections) {
       of_seeds.push_back(run.losses()[t]);
       finite = finite && std::isfinite(of_seeds.back());
     }
-    Row row = begin;
+    Cells row = begin;
     row.emplace_back("step", static_cast<long>(t));
     put(row, "loss", check::estimate(of_seeds));
     sections.losses.rows.push_back(row);
@@ -145,7 +146,7 @@ Report run(const Experiment& e) {
   report.reason = "all losses are finite; what exponents should be is not judged";
   Sections sections;
   for (const auto& [size, of_size] : runs) {
-    const Row begin{{e.axis, size}};
+    const Cells begin{{e.axis, size}};
     for (const std::string& matrix : of_size[0].matrices()) {
       add_matrix(begin, of_size, matrix, sections);
     }

@@ -137,7 +137,7 @@ Report run(const Settings& s) {
   Section numbers{"errors", "", {}};
   numbers.in_text = false;
   const auto add = [&](const char* component, const char* reading, const Percentiles& p) {
-    Row row{{"component", component}, {"reading", reading}};
+    Cells row{{"component", component}, {"reading", reading}};
     for (std::size_t i = 0; i < p.size(); ++i) {
       row.emplace_back(quantity_names[i], three(p[i]));
       if (std::isnan(p[i][0])) continue;

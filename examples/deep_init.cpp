@@ -163,11 +163,11 @@ Section profile_of(const Findings& f) {
   for (std::size_t l = 0; l <= f.averages.depth(); ++l) {
     const theory::Moments& x = f.averages.forward_at(l);
     const theory::Moments& g = f.averages.gradient_at(l);
-    Row row{{"layer", static_cast<long>(l)},
-            {"variance", x.variance},
-            {"correlation", x.correlation()},
-            {"gradient", g.variance},
-            {"gradient_correlation", g.correlation()}};
+    Cells row{{"layer", static_cast<long>(l)},
+              {"variance", x.variance},
+              {"correlation", x.correlation()},
+              {"gradient", g.variance},
+              {"gradient_correlation", g.correlation()}};
     if (f.has_measurement()) {
       const std::string place = stream_place(static_cast<long>(l));
       const check::Profile::Row forward = f.measured.forward.at(place);
@@ -260,7 +260,7 @@ check::Figure figure_of(const std::string& title, const Findings& f) {
 void add_layers(Report& report, Section whole, std::size_t depth) {
   Section excerpt = whole;
   const long every = std::max(1L, static_cast<long>(depth) / 12);
-  std::erase_if(excerpt.rows, [&](const Row& row) {
+  std::erase_if(excerpt.rows, [&](const Cells& row) {
     const long layer = std::get<long>(row[0].second);
     return layer % every != 0 && layer != static_cast<long>(depth);
   });
@@ -307,9 +307,9 @@ Report run(Settings s) {
   if (s.measure) report.sections.push_back(agreement_of(found));
   const Section warnings = warnings_of(layers, found.averages);
   report.sections.push_back(warnings);
-  const bool serious = std::any_of(warnings.rows.begin(), warnings.rows.end(), [](const Row& row) {
-    return std::get<std::string>(row[0].second) == "model";
-  });
+  const bool serious =
+      std::any_of(warnings.rows.begin(), warnings.rows.end(),
+                  [](const Cells& row) { return std::get<std::string>(row[0].second) == "model"; });
   report.verdict = serious ? check::Verdict::fail : check::Verdict::pass;
   report.reason = serious ? "moments leave their bounds, see the warnings"
                           : "moments stay in bounds through " + std::to_string(depth) + " layers";

@@ -143,7 +143,7 @@ Report report_of(const Experiment& e, std::map<long, Measured>& measured) {
   panels[0].log_x = panels[0].log_y = panels[1].log_x = panels[1].log_y = true;
   for (auto& [size, m] : measured) {
     for (const auto& [group, shares] : m.shares) {
-      Row row{{e.axis, size}, {"group", group}};
+      Cells row{{e.axis, size}, {"group", group}};
       put(row, "share", check::estimate(shares));
       put(row, "movement", check::estimate(m.movements[group]));
       groups.rows.push_back(row);
@@ -151,7 +151,7 @@ Report report_of(const Experiment& e, std::map<long, Measured>& measured) {
     check::Curve curve;
     curve.label = e.axis + " " + std::to_string(size);
     for (const auto& [step, drifts] : m.drift) {
-      Row row{{e.axis, size}, {"step", step}};
+      Cells row{{e.axis, size}, {"step", step}};
       put(row, "loss", check::estimate(m.loss[step]));
       put(row, "drift", check::estimate(drifts));
       put(row, "distance", check::estimate(m.distance[step]));

@@ -141,7 +141,7 @@ void add_kernel(const Kernel& kernel, Report& report) {
     check::Curve along = curve("width " + std::to_string(width));
     for (const auto& [group, values] : distances(kernel.limit, networks)) {
       const check::Estimate e = check::estimate(values);
-      Row row{{"kernel", kernel.name}, {"width", width}, {"networks", group}};
+      Cells row{{"kernel", kernel.name}, {"width", width}, {"networks", group}};
       put(row, "distance", e);
       all.rows.push_back(row);
       add_point(along, static_cast<double>(group), e, true);
@@ -179,7 +179,7 @@ void add_kernel(const Kernel& kernel, Report& report) {
     for (Index j = 0; j <= i; ++j) {
       std::vector<double> values;
       for (const MatrixXd& k : last) values.push_back(k(i, j));
-      Row row{{"kernel", kernel.name}, {"i", i}, {"j", j}, {"limit", kernel.limit(i, j)}};
+      Cells row{{"kernel", kernel.name}, {"i", i}, {"j", j}, {"limit", kernel.limit(i, j)}};
       put(row, "mean", check::estimate(values));
       entries.rows.push_back(row);
     }

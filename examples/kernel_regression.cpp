@@ -175,7 +175,7 @@ Report run(const Settings& s, const Inputs& inputs) {
   report.sections = {results};
   report.figure = {"Regression with kernels, " + s.samples.data, {panel}};
   report.reason = "guessing is right for " + number_text(samples.chance) + " of the test inputs";
-  for (const Row& row : results.rows) {
+  for (const Cells& row : results.rows) {
     if (std::get<double>(row[4].second) <= samples.chance) report.verdict = check::Verdict::fail;
   }
   return report;

@@ -14,7 +14,7 @@ struct Mine {
                                             "p. 12"};
   static constexpr scalewise::Reference reference = scalewise::Reference::absolute;
 
-  constexpr scalewise::Rule rule(scalewise::Group group) const {
+  constexpr scalewise::Row row(scalewise::Group group) const {
     using namespace scalewise::symbols;
     using scalewise::Group;
     switch (role_of(group)) {
@@ -29,11 +29,11 @@ struct Mine {
       case scalewise::Role::output:
         return {.init_variance = 1 / (fi * fi), .adamw_rate = 1 / fi, .source = "p. 12, line 3"};
       default:
-        return vector_rule(group);
+        return vector_row(group);
     }
   }
 
-  constexpr scalewise::ModelRule model() const { return {.source = "p. 12"}; }
+  constexpr scalewise::ModelRow model() const { return {.source = "p. 12"}; }
 };
 
 static_assert(scalewise::Policy<Mine>);

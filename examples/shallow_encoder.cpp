@@ -165,7 +165,7 @@ Report report_of(const Settings& s, const std::map<long, Measured>& measured) {
   movement.label = "movement after training";
   bool finite = true;
   for (const auto& [width, m] : measured) {
-    Row row{{"width", width}};
+    Cells row{{"width", width}};
     for (const auto& [name, values] : m.at_start) put(row, name, check::estimate(values));
     start.rows.push_back(row);
     add_point(distance, static_cast<double>(width), check::estimate(m.at_start.at("distance")),
@@ -174,7 +174,7 @@ Report report_of(const Settings& s, const std::map<long, Measured>& measured) {
     add_point(movement, static_cast<double>(width), check::estimate(m.at_end.at("movement")), true);
     std::map<std::string, check::Curve> curves;
     for (const auto& [step, quantities] : m.in_training) {
-      Row line{{"width", width}, {"step", step}};
+      Cells line{{"width", width}, {"step", step}};
       for (const auto& [name, values] : quantities) {
         put(line, name, check::estimate(values));
         for (const double x : values) finite = finite && std::isfinite(x);

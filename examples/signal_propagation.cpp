@@ -111,7 +111,7 @@ Report run(const Experiment& e) {
     for (const std::string& place : m.forward.places()) {
       const Moment forward = m.forward.at(place);
       const Moment backward = m.backward.at(place);
-      Row row{{e.axis, size}, {"place", place}, {"mean", forward.mean.mean}};
+      Cells row{{e.axis, size}, {"place", place}, {"mean", forward.mean.mean}};
       put(row, "variance", forward.variance);
       put(row, "correlation", forward.correlation);
       put(row, "gradient_variance", backward.variance);
@@ -119,7 +119,7 @@ Report run(const Experiment& e) {
       places.rows.push_back(row);
     }
     const std::vector<std::string> along = stream(m.forward);
-    Row row{{e.axis, size}};
+    Cells row{{e.axis, size}};
     put(row, "forward", growth(m.forward, along));
     put(row, "backward", growth(m.backward, {along.rbegin(), along.rend()}));
     growths.rows.push_back(row);

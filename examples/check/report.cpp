@@ -38,7 +38,7 @@ std::string render(const Section& section, TableFormat format) {
   Table table{section.caption, {}, {}};
   if (section.rows.empty()) return "";
   for (const auto& [name, value] : section.rows[0]) table.header.push_back(name);
-  for (const Row& row : section.rows) {
+  for (const Cells& row : section.rows) {
     std::vector<std::string> cells;
     for (const auto& [name, value] : row) cells.push_back(text_of(value, format));
     table.rows.push_back(std::move(cells));
@@ -46,7 +46,7 @@ std::string render(const Section& section, TableFormat format) {
   return scalewise::render(table, format);
 }
 
-nlohmann::ordered_json json_of(const Row& row) {
+nlohmann::ordered_json json_of(const Cells& row) {
   nlohmann::ordered_json object;
   for (const auto& [name, cell] : row) {
     std::visit([&, key = name](const auto& value) { object[key] = value; }, cell);
@@ -61,7 +61,7 @@ nlohmann::ordered_json json_of(const Report& report, const frame::Program& progr
   for (const Section& section : report.sections) {
     if (!section.in_file) continue;
     auto& rows = json[section.name] = nlohmann::ordered_json::array();
-    for (const Row& row : section.rows) rows.push_back(json_of(row));
+    for (const Cells& row : section.rows) rows.push_back(json_of(row));
   }
   json["verdict"] = check::to_string(report.verdict);
   json["reason"] = report.reason;

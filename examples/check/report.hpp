@@ -21,13 +21,13 @@
 namespace scalewise::experiment {
 
 using Value = std::variant<std::string, long, double>;
-using Row =
+using Cells =
     std::vector<std::pair<std::string, Value>>;  // all rows of a section have the same names
 
 struct Section {
   std::string name;     // of the CSV file and in JSON
   std::string caption;  // in text
-  std::vector<Row> rows = {};
+  std::vector<Cells> rows = {};
   bool in_text = true;
   bool in_file = true;
 };
@@ -40,7 +40,7 @@ struct Report {
 };
 
 /// Adds a mean as `name` and its standard error as `name_se`.
-inline void put(Row& row, const std::string& name, const check::Estimate& e) {
+inline void put(Cells& row, const std::string& name, const check::Estimate& e) {
   row.emplace_back(name, e.mean);
   row.emplace_back(name + "_se", e.standard_error);
 }

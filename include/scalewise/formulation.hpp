@@ -6,45 +6,45 @@
 
 namespace scalewise {
 
-/// The same rule with a factor t moved from the weights into the forward multiplier.
+/// The same row with a factor t moved from the weights into the forward multiplier.
 /// Equation: multiplier·t, init std/t, mean/t; Adam rate/t and epsilon·t, SGD rate/t²;
 ///           rate·decay stays
 /// Source:   Yang, Hu et al. 2022 (arXiv:2203.03466v2), Lemma J.1; epsilon and decay are derived in
 ///           docs/formulations.md.
 /// Accuracy: exact; training trajectories agree to rounding.
 /// Requires: the optimizer that the rule will be used with, since coupled decay follows its rate.
-constexpr Rule reformulate(Rule rule, const Scaling& t, Optimizer optimizer) {
-  rule.multiplier = rule.multiplier.scaling * t;
-  rule.init_variance = rule.init_variance.scaling / (t * t);
-  rule.init_mean = rule.init_mean.scaling / t;
-  rule.sgd_rate = rule.sgd_rate.scaling / (t * t);
-  rule.adamw_rate = rule.adamw_rate.scaling / t;
-  rule.epsilon = rule.epsilon.scaling * t;
-  if (rule.decay_form == DecayForm::coupled) {
-    rule.weight_decay = rule.weight_decay.scaling * (optimizer == Optimizer::sgd ? t * t : t);
+constexpr Row reformulate(Row row, const Scaling& t, Optimizer optimizer) {
+  row.multiplier = row.multiplier.scaling * t;
+  row.init_variance = row.init_variance.scaling / (t * t);
+  row.init_mean = row.init_mean.scaling / t;
+  row.sgd_rate = row.sgd_rate.scaling / (t * t);
+  row.adamw_rate = row.adamw_rate.scaling / t;
+  row.epsilon = row.epsilon.scaling * t;
+  if (row.decay_form == DecayForm::coupled) {
+    row.weight_decay = row.weight_decay.scaling * (optimizer == Optimizer::sgd ? t * t : t);
   }
-  return rule;
+  return row;
 }
 
-/// The rule with all of its forward multiplier in the weights, so that forward and backward code
+/// The row with all of its forward multiplier in the weights, so that forward and backward code
 /// need not know of it.
-constexpr Rule folded(const Rule& rule, Optimizer optimizer) {
-  return reformulate(rule, 1 / rule.multiplier.scaling, optimizer);
+constexpr Row folded(const Row& row, Optimizer optimizer) {
+  return reformulate(row, 1 / row.multiplier.scaling, optimizer);
 }
 
 /// Decay per step as a factor on the global rate times the global decay, whatever form it is in.
-constexpr Scaling shrink_per_step(const Rule& rule, Optimizer optimizer) {
-  const Scaling& decay = rule.weight_decay.scaling;
+constexpr Scaling shrink_per_step(const Row& row, Optimizer optimizer) {
+  const Scaling& decay = row.weight_decay.scaling;
   if (decay.is_zero()) return 0;
-  return rule.decay_form == DecayForm::coupled ? rule.rate(optimizer).scaling * decay : decay;
+  return row.decay_form == DecayForm::coupled ? row.rate(optimizer).scaling * decay : decay;
 }
 
-/// True when two rules train the same function along the same path: one is the other with a factor
+/// True when two rows train the same function along the same path: one is the other with a factor
 /// moved between weights and multiplier.
 /// Equation: reformulate(a, multiplier_b / multiplier_a) = b, exactly, in every cell
 /// Differs:  two decays of different form are compared by their shrink per step.
-constexpr bool equivalent(const Rule& a, const Rule& b, Optimizer optimizer) {
-  const Rule moved = reformulate(a, b.multiplier.scaling / a.multiplier.scaling, optimizer);
+constexpr bool equivalent(const Row& a, const Row& b, Optimizer optimizer) {
+  const Row moved = reformulate(a, b.multiplier.scaling / a.multiplier.scaling, optimizer);
   return moved.init_variance == b.init_variance && moved.init_mean == b.init_mean &&
          moved.rate(optimizer) == b.rate(optimizer) &&
          (optimizer == Optimizer::sgd || moved.epsilon == b.epsilon) &&
@@ -67,13 +67,13 @@ constexpr bool for_all_groups(Compare&& same) {
 /// so are the residual weights, the attention scale and the logits of a tied head.
 template <Policy A, Policy B>
 constexpr bool equivalent(const A& a, const B& b, Optimizer optimizer) {
-  const ModelRule model_a = model_of(a);
-  const ModelRule model_b = model_of(b);
-  const Scaling moved = substitute(rule_of(b, Group::token_embedding).multiplier.scaling /
-                                       rule_of(a, Group::token_embedding).multiplier.scaling,
+  const ModelRow model_a = model_of(a);
+  const ModelRow model_b = model_of(b);
+  const Scaling moved = substitute(row_of(b, Group::token_embedding).multiplier.scaling /
+                                       row_of(a, Group::token_embedding).multiplier.scaling,
                                    Axis::fan_out, symbols::n);
   return detail::for_all_groups([&](Group group) {
-           return equivalent(rule_of(a, group), rule_of(b, group), optimizer);
+           return equivalent(row_of(a, group), row_of(b, group), optimizer);
          }) &&
          model_a.attention_scale == model_b.attention_scale &&
          model_a.residual_skip == model_b.residual_skip &&
@@ -101,8 +101,8 @@ constexpr Exponent width_exponent(const Scaling& cell, Group group) {
 
 /// True when two rules differ by order-one constants only: equivalent() with every cell replaced by
 /// its width_exponent().
-constexpr bool same_width_scaling(const Rule& a, const Rule& b, Group group, Optimizer optimizer) {
-  const Rule moved = reformulate(a, b.multiplier.scaling / a.multiplier.scaling, optimizer);
+constexpr bool same_width_scaling(const Row& a, const Row& b, Group group, Optimizer optimizer) {
+  const Row moved = reformulate(a, b.multiplier.scaling / a.multiplier.scaling, optimizer);
   const auto same = [&](const Scaling& x, const Scaling& y) {
     return x.is_zero() == y.is_zero() && width_exponent(x, group) == width_exponent(y, group);
   };
@@ -118,11 +118,11 @@ constexpr bool same_width_scaling(const A& a, const B& b, Optimizer optimizer) {
   const auto exponent_of = [](const Multiplier& m) {
     return width_exponent(m.scaling, Group::head);
   };
-  const Exponent moved = width_exponent(rule_of(b, Group::token_embedding).multiplier.scaling /
-                                            rule_of(a, Group::token_embedding).multiplier.scaling,
+  const Exponent moved = width_exponent(row_of(b, Group::token_embedding).multiplier.scaling /
+                                            row_of(a, Group::token_embedding).multiplier.scaling,
                                         Group::token_embedding);
   return detail::for_all_groups([&](Group group) {
-           return same_width_scaling(rule_of(a, group), rule_of(b, group), group, optimizer);
+           return same_width_scaling(row_of(a, group), row_of(b, group), group, optimizer);
          }) &&
          exponent_of(model_of(a).attention_scale) == exponent_of(model_of(b).attention_scale) &&
          exponent_of(model_of(a).tied_logit_multiplier) + moved ==

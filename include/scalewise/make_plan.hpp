@@ -123,7 +123,7 @@ class Planner {
 
   void add(const Tensor& tensor) {
     const Context context{plan_.shape, tensor.stack};
-    const Rule rule = policy_.rule(tensor.group, context);
+    const Row row = policy_.row(tensor.group, context);
     Values at = values(tensor.stack);
     if (tensor.layer >= 0) {
       at.set(Axis::layer, tensor.layer + 1);
@@ -138,8 +138,8 @@ class Planner {
     entry.columns = tensor.columns;
     entry.fan_in = evaluate(tensor.fan_in, at);
     entry.fan_out = evaluate(tensor.fan_out, at);
-    entry.distribution = rule.distribution;
-    entry.source = rule.source;
+    entry.distribution = row.distribution;
+    entry.source = row.source;
     at.set(Axis::fan_total, entry.fan_in + entry.fan_out);
 
     const auto bound = [&](const Scaling& cell) {
@@ -147,19 +147,18 @@ class Planner {
           substitute(substitute(cell, Axis::fan_in, tensor.fan_in), Axis::fan_out, tensor.fan_out);
       return in_stack(fans, tensor.stack);
     };
-    const Scaling rate = bound(rule.rate(plan_.optimizer).scaling);
-    entry.init_variance = number<Kind::variance>(bound(rule.init_variance.scaling), at);
-    entry.init_mean = number<Kind::mean>(bound(rule.init_mean.scaling), at);
-    entry.multiplier = number<Kind::multiplier>(bound(rule.multiplier.scaling), at);
+    const Scaling rate = bound(row.rate(plan_.optimizer).scaling);
+    entry.init_variance = number<Kind::variance>(bound(row.init_variance.scaling), at);
+    entry.init_mean = number<Kind::mean>(bound(row.init_mean.scaling), at);
+    entry.multiplier = number<Kind::multiplier>(bound(row.multiplier.scaling), at);
     entry.learning_rate = number<Kind::rate>(rate, at);
-    entry.weight_decay =
-        number<Kind::decay>(decay(bound(rule.weight_decay.scaling), rate, rule), at);
-    entry.epsilon = number<Kind::epsilon>(bound(rule.epsilon.scaling), at);
-    list_own_symbols(bound(rule.init_variance.scaling), at, entry.where);
+    entry.weight_decay = number<Kind::decay>(decay(bound(row.weight_decay.scaling), rate, row), at);
+    entry.epsilon = number<Kind::epsilon>(bound(row.epsilon.scaling), at);
+    list_own_symbols(bound(row.init_variance.scaling), at, entry.where);
   }
 
   /// The rule's decay in the form that the plan is asked for: shrink per step is the same.
-  Scaling decay(const Scaling& stated, const Scaling& rate, const Rule& rule) const {
+  Scaling decay(const Scaling& stated, const Scaling& rate, const Row& row) const {
     if (stated.is_zero()) return 0;
     const bool sgd = plan_.optimizer == Optimizer::sgd;
     if (plan_.decay == DecayForm::l2 && !sgd) {  // under SGD, L2 and coupled decay are the same
@@ -172,7 +171,7 @@ class Planner {
       return stated;
     }
     const bool want_coupled = plan_.decay != DecayForm::independent;
-    const bool is_coupled = rule.decay_form == DecayForm::coupled;
+    const bool is_coupled = row.decay_form == DecayForm::coupled;
     return want_coupled == is_coupled ? stated : want_coupled ? stated / rate : stated * rate;
   }
 
@@ -180,12 +179,12 @@ class Planner {
     const bool both = plan_.shape.encoder_depth > 0;
     const auto residuals = [&](Stack stack) {
       const Context context{plan_.shape, stack};
-      const ModelRule rule = policy_.model(context);
+      const ModelRow row = policy_.model(context);
       Values at = values(stack);
       for (int layer = 0; layer < context.depth(); ++layer) {
         at.set(Axis::layer, layer + 1);
-        const Scaling skip = in_stack(rule.residual_skip.scaling, stack);
-        const Scaling branch = in_stack(rule.residual_branch.scaling, stack);
+        const Scaling skip = in_stack(row.residual_skip.scaling, stack);
+        const Scaling branch = in_stack(row.residual_branch.scaling, stack);
         auto& residual = plan_.model.residuals.emplace_back();
         residual.stack = stack;
         residual.layer = layer;
@@ -198,26 +197,26 @@ class Planner {
     residuals(both ? Stack::decoder : Stack::main);
 
     const Context context{plan_.shape, both ? Stack::decoder : Stack::main};
-    const ModelRule rule = policy_.model(context);
+    const ModelRow row = policy_.model(context);
     const Values at = values(context.stack);
     const auto row_multiplier = [&](Group group, const Scaling& fan_in, const Scaling& fan_out) {
-      const Scaling cell = policy_.rule(group, context).multiplier.scaling;
+      const Scaling cell = policy_.row(group, context).multiplier.scaling;
       return substitute(substitute(cell, Axis::fan_in, fan_in), Axis::fan_out, fan_out);
     };
     using symbols::n;
     const bool tied = *plan_.shape.tied_head;
     const bool token = plan_.shape.input == Input::token;
     const Scaling logits =
-        rule.logit_multiplier.scaling * (tied ? rule.tied_logit_multiplier.scaling
-                                              : row_multiplier(Group::head, n, symbols::n_out));
+        row.logit_multiplier.scaling *
+        (tied ? row.tied_logit_multiplier.scaling : row_multiplier(Group::head, n, symbols::n_out));
     const Scaling embedding =
         row_multiplier(token ? Group::token_embedding : Group::patch_embedding,
                        token ? Scaling(1) : symbols::n_patch, n);
     plan_.model.attention_scale =
-        number<Kind::multiplier>(in_stack(rule.attention_scale.scaling, context.stack), at);
+        number<Kind::multiplier>(in_stack(row.attention_scale.scaling, context.stack), at);
     plan_.model.embedding_multiplier = number<Kind::multiplier>(embedding, at);
     plan_.model.logit_multiplier = number<Kind::multiplier>(logits, at);
-    plan_.model.source = rule.source;
+    plan_.model.source = row.source;
   }
 
   void add_symbols() {

@@ -11,7 +11,7 @@
 
 #include "scalewise/core/group.hpp"
 #include "scalewise/core/policy_view.hpp"
-#include "scalewise/core/rule.hpp"
+#include "scalewise/core/row.hpp"
 #include "scalewise/core/shape.hpp"
 
 namespace scalewise {

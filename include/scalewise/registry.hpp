@@ -28,17 +28,17 @@ struct RuleInfo {
 /// True when any number of a rule depends on the base shape.
 template <Policy P>
 constexpr bool needs_base(const P& policy) {
-  const ModelRule model = model_of(policy);
+  const ModelRow model = model_of(policy);
   bool relative =
       model.attention_scale.scaling.is_relative() || model.residual_skip.scaling.is_relative() ||
       model.residual_branch.scaling.is_relative() || model.logit_multiplier.scaling.is_relative() ||
       model.tied_logit_multiplier.scaling.is_relative();
   for (std::size_t g = 0; g < group_count; ++g) {
-    const Rule rule = rule_of(policy, static_cast<Group>(g));
-    relative = relative || rule.init_variance.scaling.is_relative() ||
-               rule.init_mean.scaling.is_relative() || rule.multiplier.scaling.is_relative() ||
-               rule.sgd_rate.scaling.is_relative() || rule.adamw_rate.scaling.is_relative() ||
-               rule.weight_decay.scaling.is_relative() || rule.epsilon.scaling.is_relative();
+    const Row row = row_of(policy, static_cast<Group>(g));
+    relative = relative || row.init_variance.scaling.is_relative() ||
+               row.init_mean.scaling.is_relative() || row.multiplier.scaling.is_relative() ||
+               row.sgd_rate.scaling.is_relative() || row.adamw_rate.scaling.is_relative() ||
+               row.weight_decay.scaling.is_relative() || row.epsilon.scaling.is_relative();
   }
   return relative;
 }

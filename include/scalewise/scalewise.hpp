@@ -17,7 +17,7 @@
 #include "scalewise/core/group.hpp"
 #include "scalewise/core/policy.hpp"
 #include "scalewise/core/print.hpp"
-#include "scalewise/core/rule.hpp"
+#include "scalewise/core/row.hpp"
 #include "scalewise/core/scaling.hpp"
 #include "scalewise/core/shape.hpp"
 #include "scalewise/core/tensor.hpp"

@@ -246,8 +246,8 @@ TEST_CASE("The first difference is named", "[plan]") {
 
 TEST_CASE("A policy with a number that no model can use has no plan", "[plan]") {
   struct Negative : Standard {
-    constexpr Rule rule(Group group) const {
-      Rule row = Standard{}.rule(group);
+    constexpr Row row(Group group) const {
+      Row row = Standard{}.row(group);
       if (group == Group::head) row.init_variance = -1;
       return row;
     }

@@ -115,12 +115,12 @@ long multiplied(const Plan& plan) {
 /// A rule with every multiplier in the weights.
 template <class P>
 struct Folded : P {
-  constexpr Rule rule(Group group) const { return folded(P::rule(group), adamw); }
+  constexpr Row row(Group group) const { return folded(P::row(group), adamw); }
 
   /// What was the embedding's multiplier is in its weights now, which a tied head reads too.
-  constexpr ModelRule model() const {
-    const Scaling moved = P::rule(Group::token_embedding).multiplier.scaling;
-    ModelRule row = P::model();
+  constexpr ModelRow model() const {
+    const Scaling moved = P::row(Group::token_embedding).multiplier.scaling;
+    ModelRow row = P::model();
     row.tied_logit_multiplier =
         row.tied_logit_multiplier.scaling / substitute(moved, Axis::fan_out, symbols::n);
     return row;

@@ -31,7 +31,7 @@ Shape small_shape() {
 double number(const Scaling& scaling) { return evaluate(scaling, Values(small_shape())); }
 
 /// Output a W x after 50 steps on the loss (y - 2)^2 / 2.
-double output_after_training(const Rule& rule, Optimizer optimizer) {
+double output_after_training(const Row& rule, Optimizer optimizer) {
   const double a = number(rule.multiplier.scaling);
   const double std_dev = std::sqrt(number(rule.init_variance.scaling));
   const double rate = 0.01 * number(rule.rate(optimizer).scaling);
@@ -58,21 +58,21 @@ double output_after_training(const Rule& rule, Optimizer optimizer) {
   return output();
 }
 
-constexpr Rule rule{.init_variance = 1 / symbols::n,
-                    .sgd_rate = 1,
-                    .adamw_rate = 1,
-                    .weight_decay = 1,
-                    .decay_form = DecayForm::coupled,
-                    .epsilon = 1};
+constexpr Row rule{.init_variance = 1 / symbols::n,
+                   .sgd_rate = 1,
+                   .adamw_rate = 1,
+                   .weight_decay = 1,
+                   .decay_form = DecayForm::coupled,
+                   .epsilon = 1};
 
 }  // namespace
 
 TEST_CASE("A reformulated rule trains alike", "[formulation]") {
   for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::adamw}) {
     for (const DecayForm form : {DecayForm::coupled, DecayForm::independent}) {
-      Rule original = rule;
+      Row original = rule;
       original.decay_form = form;
-      const Rule moved = reformulate(original, sqrt(symbols::n), optimizer);
+      const Row moved = reformulate(original, sqrt(symbols::n), optimizer);
       CHECK(std::abs(number(moved.multiplier.scaling) - std::sqrt(48.0)) < 1e-13);
       const double expected = output_after_training(original, optimizer);
       // 50 steps of a few operations each: rounding grows to some 1e-14 relative.
@@ -82,12 +82,12 @@ TEST_CASE("A reformulated rule trains alike", "[formulation]") {
 }
 
 TEST_CASE("Training tells a wrong epsilon, rate or decay", "[formulation]") {
-  const Rule moved = reformulate(rule, sqrt(symbols::n), Optimizer::adamw);
+  const Row moved = reformulate(rule, sqrt(symbols::n), Optimizer::adamw);
   const double expected = output_after_training(rule, Optimizer::adamw);
-  const auto differs = [&](const Rule& wrong) {
+  const auto differs = [&](const Row& wrong) {
     return std::abs(output_after_training(wrong, Optimizer::adamw) / expected - 1) > 1e-4;
   };
-  Rule wrong = moved;
+  Row wrong = moved;
   wrong.epsilon = 1;
   CHECK(differs(wrong));
   wrong = moved;

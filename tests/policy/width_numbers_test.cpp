@@ -155,5 +155,5 @@ TEST_CASE("between standard and neural-tangent tuning") {
   const Scaling back = pow(n, {-3, 2});
   CHECK(there * back == Scaling(1));
   // The rate factor of a hidden matrix, under which (lr, wd) becomes (n^{3/2} lr, n^{-3/2} wd).
-  CHECK(NeuralTangent{.mlp_ratio_in_rates = false}.rule(Group::mlp_down).adamw_rate == Rate(back));
+  CHECK(NeuralTangent{.mlp_ratio_in_rates = false}.row(Group::mlp_down).adamw_rate == Rate(back));
 }

@@ -20,7 +20,7 @@ constexpr bool each(std::initializer_list<Group> groups, auto&& check) {
 }
 
 /// A random tensor under a rule that scales nothing but the initialization.
-constexpr bool row(const Rule& rule, const Scaling& variance, Distribution distribution,
+constexpr bool row(const Row& rule, const Scaling& variance, Distribution distribution,
                    const Scaling& multiplier = 1) {
   return rule.init_variance == Variance(variance) && rule.distribution == distribution &&
          rule.multiplier == Multiplier(multiplier) && rule.init_mean == Mean(0) &&
@@ -29,14 +29,14 @@ constexpr bool row(const Rule& rule, const Scaling& variance, Distribution distr
 }
 
 /// A tensor that starts at one value everywhere.
-constexpr bool starts_at(const Rule& rule, double value, double decay) {
+constexpr bool starts_at(const Row& rule, double value, double decay) {
   return rule.init_variance == Variance(0) && rule.init_mean == Mean(value) &&
          rule.multiplier == Multiplier(1) && rule.sgd_rate == Rate(1) &&
          rule.adamw_rate == Rate(1) && rule.weight_decay == Decay(decay) &&
          rule.epsilon == Epsilon(1) && rule.distribution == Distribution::constant;
 }
 
-constexpr bool model(const ModelRule& m, const Scaling& tied_logits) {
+constexpr bool model(const ModelRow& m, const Scaling& tied_logits) {
   return m.attention_scale == Multiplier(1 / sqrt(C)) && m.residual_skip == Multiplier(1) &&
          m.residual_branch == Multiplier(1) && m.logit_multiplier == Multiplier(1) &&
          m.tied_logit_multiplier == Multiplier(tied_logits);
@@ -56,20 +56,20 @@ constexpr std::initializer_list<Group> linear_biases{Group::hidden_bias, Group::
 
 template <class P>
 constexpr bool gains_start_at_one(double decay) {
-  return each(norm_gains, [&](Group g) { return starts_at(P{}.rule(g), 1, decay); });
+  return each(norm_gains, [&](Group g) { return starts_at(P{}.row(g), 1, decay); });
 }
 template <class P>
 constexpr bool norm_biases_start_at_zero(double decay) {
-  return each(norm_biases, [&](Group g) { return starts_at(P{}.rule(g), 0, decay); });
+  return each(norm_biases, [&](Group g) { return starts_at(P{}.row(g), 0, decay); });
 }
 template <class P>
 constexpr bool linear_biases_start_at_zero(double decay) {
-  return each(linear_biases, [&](Group g) { return starts_at(P{}.rule(g), 0, decay); });
+  return each(linear_biases, [&](Group g) { return starts_at(P{}.row(g), 0, decay); });
 }
 
 // Standard: LeCun, var W = 1/fi; one active row of a one-hot input, hence 1 for embeddings; a tied
 // head needs 1/sqrt(n) to be of order one.
-constexpr Rule standard(Group g) { return Standard{}.rule(g); }
+constexpr Row standard(Group g) { return Standard{}.row(g); }
 constexpr bool standard_matrix(Group g) { return row(standard(g), 1 / fi, Distribution::normal); }
 static_assert(each(matrices, standard_matrix));
 static_assert(standard_matrix(Group::head));
@@ -79,11 +79,11 @@ static_assert(gains_start_at_one<Standard>(1));
 static_assert(norm_biases_start_at_zero<Standard>(1));
 static_assert(linear_biases_start_at_zero<Standard>(1));
 static_assert(model(Standard{}.model(), 1 / sqrt(n)));
-static_assert(!Standard{}.rule(Group::query).init_variance.scaling.is_relative());
+static_assert(!Standard{}.row(Group::query).init_variance.scaling.is_relative());
 
 // PyTorch: Linear U(±1/sqrt(fi)), its bias too, variance 1/(3 fi); Embedding N(0, 1); LayerNorm 1,
 // 0.
-constexpr Rule pytorch(Group g) { return PyTorch{}.rule(g); }
+constexpr Row pytorch(Group g) { return PyTorch{}.row(g); }
 constexpr bool pytorch_linear(Group g) {
   return row(pytorch(g), 1 / (3 * fi), Distribution::uniform);
 }
@@ -97,7 +97,7 @@ static_assert(norm_biases_start_at_zero<PyTorch>(1));
 static_assert(model(PyTorch{}.model(), 1));
 
 // GPT-2: N(0, 0.02²); residual outputs 0.02/sqrt(2L); biases 0; no decay of gains and biases.
-constexpr Rule gpt2(Group g) { return Gpt2{}.rule(g); }
+constexpr Row gpt2(Group g) { return Gpt2{}.row(g); }
 constexpr bool gpt2_plain(Group g) { return row(gpt2(g), 0.02 * 0.02, Distribution::normal); }
 constexpr bool gpt2_residual(Group g) {
   return row(gpt2(g), 0.02 * 0.02 / (2 * L), Distribution::normal);
@@ -115,7 +115,7 @@ static_assert(linear_biases_start_at_zero<Gpt2>(0));
 static_assert(model(Gpt2{}.model(), 1));
 
 // BERT: a truncated normal of 0.02 everywhere; no decay of gains and biases.
-constexpr Rule bert(Group g) { return Bert{}.rule(g); }
+constexpr Row bert(Group g) { return Bert{}.row(g); }
 constexpr bool bert_plain(Group g) {
   return row(bert(g), 0.02 * 0.02, Distribution::truncated_normal);
 }
@@ -129,7 +129,7 @@ static_assert(linear_biases_start_at_zero<Bert>(0));
 static_assert(model(Bert{}.model(), 1));
 
 // Xavier: U(±sqrt(6/(fi+fo))), variance 2/(fi+fo); Vaswani's embeddings N(0, 1/n) times sqrt(n).
-constexpr Rule xavier(Group g) { return Xavier{}.rule(g); }
+constexpr Row xavier(Group g) { return Xavier{}.row(g); }
 constexpr bool xavier_matrix(Group g) {
   return row(xavier(g), 2 / fi_plus_fo, Distribution::uniform);
 }
@@ -145,7 +145,7 @@ static_assert(linear_biases_start_at_zero<Xavier>(1));
 static_assert(model(Xavier{}.model(), 1));
 
 // He: var W = 2/fi; embeddings as in the standard parameterization.
-constexpr Rule he(Group g) { return He{}.rule(g); }
+constexpr Row he(Group g) { return He{}.row(g); }
 constexpr bool he_matrix(Group g) { return row(he(g), 2 / fi, Distribution::normal); }
 static_assert(each(matrices, he_matrix));
 static_assert(he_matrix(Group::head));

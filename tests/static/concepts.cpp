@@ -19,12 +19,12 @@ struct Mine {
   static constexpr std::string_view id = "mine";
   static constexpr Source source = here;
   static constexpr Reference reference = Reference::absolute;
-  constexpr Rule rule(Group) const { return {.init_variance = 1 / symbols::n}; }
-  constexpr ModelRule model() const { return {}; }
+  constexpr Row row(Group) const { return {.init_variance = 1 / symbols::n}; }
+  constexpr ModelRow model() const { return {}; }
 };
 static_assert(Policy<Mine>);
 static_assert(require_policy<Mine>());
-static_assert(rule_of(Mine{}, Group::query).init_variance == Variance(1 / symbols::n));
+static_assert(row_of(Mine{}, Group::query).init_variance == Variance(1 / symbols::n));
 static_assert(model_of(Mine{}).attention_scale == Multiplier(1 / sqrt(symbols::C)));
 
 // The same, where cells depend on the model or the stack; the id may be a literal.
@@ -32,17 +32,17 @@ struct WithContext {
   static constexpr const char* id = "with-context";
   static constexpr Source source = here;
   static constexpr Reference reference = Reference::base;
-  constexpr Rule rule(Group, const Context& context) const {
+  constexpr Row row(Group, const Context& context) const {
     return {.init_variance = static_cast<double>(context.depth())};
   }
-  constexpr ModelRule model(const Context&) const { return {}; }
+  constexpr ModelRow model(const Context&) const { return {}; }
 };
 static_assert(Policy<WithContext>);
-static_assert(rule_of(WithContext{}, Group::query).init_variance == Variance(0));
+static_assert(row_of(WithContext{}, Group::query).init_variance == Variance(0));
 
 // One of each form.
 struct Mixed : Mine {
-  constexpr ModelRule model(const Context&) const { return {}; }
+  constexpr ModelRow model(const Context&) const { return {}; }
 };
 static_assert(Policy<Mixed>);
 
@@ -50,49 +50,49 @@ static_assert(Policy<Mixed>);
 struct NoId {
   static constexpr Source source = here;
   static constexpr Reference reference = Reference::absolute;
-  constexpr Rule rule(Group) const { return {}; }
-  constexpr ModelRule model() const { return {}; }
+  constexpr Row row(Group) const { return {}; }
+  constexpr ModelRow model() const { return {}; }
 };
 static_assert(!Policy<NoId> && !HasId<NoId>);
-static_assert(HasSource<NoId> && HasReference<NoId> && HasRule<NoId> && HasModel<NoId>);
+static_assert(HasSource<NoId> && HasReference<NoId> && HasRow<NoId> && HasModel<NoId>);
 
 struct NoSource {
   static constexpr std::string_view id = "no-source";
   static constexpr Reference reference = Reference::absolute;
-  constexpr Rule rule(Group) const { return {}; }
-  constexpr ModelRule model() const { return {}; }
+  constexpr Row row(Group) const { return {}; }
+  constexpr ModelRow model() const { return {}; }
 };
 static_assert(!Policy<NoSource> && !HasSource<NoSource>);
-static_assert(HasId<NoSource> && HasReference<NoSource> && HasRule<NoSource>);
+static_assert(HasId<NoSource> && HasReference<NoSource> && HasRow<NoSource>);
 static_assert(HasModel<NoSource>);
 
 struct NoReference {
   static constexpr std::string_view id = "no-reference";
   static constexpr Source source = here;
-  constexpr Rule rule(Group) const { return {}; }
-  constexpr ModelRule model() const { return {}; }
+  constexpr Row row(Group) const { return {}; }
+  constexpr ModelRow model() const { return {}; }
 };
 static_assert(!Policy<NoReference> && !HasReference<NoReference>);
-static_assert(HasId<NoReference> && HasSource<NoReference> && HasRule<NoReference>);
+static_assert(HasId<NoReference> && HasSource<NoReference> && HasRow<NoReference>);
 static_assert(HasModel<NoReference>);
 
 struct NoRule {
   static constexpr std::string_view id = "no-rule";
   static constexpr Source source = here;
   static constexpr Reference reference = Reference::absolute;
-  constexpr ModelRule model() const { return {}; }
+  constexpr ModelRow model() const { return {}; }
 };
-static_assert(!Policy<NoRule> && !HasRule<NoRule>);
+static_assert(!Policy<NoRule> && !HasRow<NoRule>);
 static_assert(HasId<NoRule> && HasSource<NoRule> && HasReference<NoRule> && HasModel<NoRule>);
 
 struct NoModel {
   static constexpr std::string_view id = "no-model";
   static constexpr Source source = here;
   static constexpr Reference reference = Reference::absolute;
-  constexpr Rule rule(Group) const { return {}; }
+  constexpr Row row(Group) const { return {}; }
 };
 static_assert(!Policy<NoModel> && !HasModel<NoModel>);
-static_assert(HasId<NoModel> && HasSource<NoModel> && HasReference<NoModel> && HasRule<NoModel>);
+static_assert(HasId<NoModel> && HasSource<NoModel> && HasReference<NoModel> && HasRow<NoModel>);
 
 // Wrong types.
 struct NumberForId : Mine {
@@ -111,12 +111,12 @@ struct FlagForReference : Mine {
 static_assert(!Policy<FlagForReference>);
 
 struct VarianceForRule : Mine {
-  constexpr Variance rule(Group) const { return 1; }
+  constexpr Variance row(Group) const { return 1; }
 };
 static_assert(!Policy<VarianceForRule>);
 
 struct NumberForRule : Mine {
-  constexpr double rule(Group) const { return 1; }
+  constexpr double row(Group) const { return 1; }
 };
 static_assert(!Policy<NumberForRule>);
 
@@ -126,22 +126,22 @@ struct MultiplierForModel : Mine {
 static_assert(!Policy<MultiplierForModel>);
 
 struct RuleForModel : Mine {
-  constexpr Rule model() const { return {}; }
+  constexpr Row model() const { return {}; }
 };
 static_assert(!Policy<RuleForModel>);
 
 struct MutableRule : Mine {
-  constexpr Rule rule(Group) { return {}; }
+  constexpr Row row(Group) { return {}; }
 };
 static_assert(!Policy<MutableRule>);
 
 struct WrongArgument : Mine {
-  constexpr Rule rule(std::string_view) const { return {}; }
+  constexpr Row row(std::string_view) const { return {}; }
 };
 static_assert(!Policy<WrongArgument>);
 
 static_assert(!Policy<int>);
-static_assert(!Policy<Rule>);
+static_assert(!Policy<Row>);
 
 // Every shipped rule is one, and no two share an id unless they are forms of one rule.
 constexpr int shipped() {

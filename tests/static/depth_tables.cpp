@@ -21,7 +21,7 @@ constexpr Scaling l{Axis::layer};
 constexpr Scaling N_e{Axis::encoder_depth};
 constexpr Scaling N_d{Axis::decoder_depth};
 
-constexpr Rule bound(Rule rule, const Scaling& in, const Scaling& out) {
+constexpr Row bound(Row rule, const Scaling& in, const Scaling& out) {
   const auto put = [&](Scaling& cell) {
     cell = substitute(substitute(cell, Axis::fan_in, in), Axis::fan_out, out);
   };
@@ -31,12 +31,12 @@ constexpr Rule bound(Rule rule, const Scaling& in, const Scaling& out) {
 }
 
 /// One rate for every tensor.
-constexpr bool row(const Rule& rule, const Scaling& variance, const Scaling& multiplier = 1) {
+constexpr bool row(const Row& rule, const Scaling& variance, const Scaling& multiplier = 1) {
   return rule.init_variance == Variance(variance) && rule.multiplier == Multiplier(multiplier) &&
          rule.init_mean == Mean(0) && rule.sgd_rate == Rate(1) && rule.adamw_rate == Rate(1) &&
          rule.epsilon == Epsilon(1) && !rule.source.empty();
 }
-constexpr bool starts_at(const Rule& rule, double value) {
+constexpr bool starts_at(const Row& rule, double value) {
   return rule.init_variance == Variance(0) && rule.init_mean == Mean(value) &&
          rule.multiplier == Multiplier(1) && rule.distribution == Distribution::constant;
 }
@@ -48,8 +48,8 @@ constexpr Context embeddings(bool positions, long segments) {
   context.shape.segments = segments;
   return context;
 }
-constexpr Rule dslm(const auto& p, Group g, const Context& context = embeddings(false, 0)) {
-  const Rule rule = rule_of(p, g, context);
+constexpr Row dslm(const auto& p, Group g, const Context& context = embeddings(false, 0)) {
+  const Row rule = row_of(p, g, context);
   return g == Group::mlp_up || g == Group::mlp_gate ? bound(rule, n, F)
          : g == Group::mlp_down                     ? bound(rule, F, n)
                                                     : bound(rule, n, n);
@@ -85,7 +85,7 @@ static_assert(tables({}, embeddings(false, 2), keep / 2));
 static_assert(tables({}, embeddings(true, 2), keep / 3));
 
 // lambda² = 1 - k/N^a, beta² = k/N^a; logits 1/sqrt(n); scores 1/sqrt(C).
-constexpr bool model(const ModelRule& m, const Scaling& beta) {
+constexpr bool model(const ModelRow& m, const Scaling& beta) {
   return m.residual_skip == Multiplier(sqrt(lambda2)) && m.residual_branch == Multiplier(beta) &&
          m.attention_scale == Multiplier(1 / sqrt(C)) &&
          m.logit_multiplier.scaling * m.tied_logit_multiplier.scaling == 1 / sqrt(n);
@@ -109,12 +109,12 @@ constexpr Context decoder = layers(6, 18, Stack::decoder);
 
 constexpr bool deep_norm(const Context& context, const Scaling& alpha, const Scaling& beta) {
   const Scaling small = beta * beta * 2 / fi_plus_fo;
-  const auto rule = [&](Group g) { return DeepNorm{}.rule(g, context); };
-  const ModelRule m = DeepNorm{}.model(context);
-  return row(rule(Group::query), 2 / fi_plus_fo) && row(rule(Group::key), 2 / fi_plus_fo) &&
-         row(rule(Group::value), small) && row(rule(Group::attention_output), small) &&
-         row(rule(Group::mlp_up), small) && row(rule(Group::mlp_down), small) &&
-         starts_at(rule(Group::norm_gain), 1) && starts_at(rule(Group::hidden_bias), 0) &&
+  const auto of = [&](Group g) { return DeepNorm{}.row(g, context); };
+  const ModelRow m = DeepNorm{}.model(context);
+  return row(of(Group::query), 2 / fi_plus_fo) && row(of(Group::key), 2 / fi_plus_fo) &&
+         row(of(Group::value), small) && row(of(Group::attention_output), small) &&
+         row(of(Group::mlp_up), small) && row(of(Group::mlp_down), small) &&
+         starts_at(of(Group::norm_gain), 1) && starts_at(of(Group::hidden_bias), 0) &&
          m.residual_skip == Multiplier(alpha) && m.residual_branch == Multiplier(1) &&
          m.attention_scale == Multiplier(1 / sqrt(C));
 }
@@ -122,19 +122,19 @@ static_assert(deep_norm(one_stack, pow(2 * L, {1, 4}), pow(8 * L, {-1, 4})));
 static_assert(deep_norm(encoder, 0.81 * pow(pow(N_e, 4) * N_d, {1, 16}),
                         0.87 * pow(pow(N_e, 4) * N_d, {-1, 16})));
 static_assert(deep_norm(decoder, pow(3 * N_d, {1, 4}), pow(12 * N_d, {-1, 4})));
-static_assert(DeepNorm{}.rule(Group::mlp_up, one_stack).distribution == Distribution::normal);
-static_assert(DeepNorm{}.rule(Group::query, one_stack).distribution == Distribution::normal);
+static_assert(DeepNorm{}.row(Group::mlp_up, one_stack).distribution == Distribution::normal);
+static_assert(DeepNorm{}.row(Group::query, one_stack).distribution == Distribution::normal);
 
 // DS-Init: Xavier's bound over sqrt(l), l from 1.
 constexpr bool ds_init(Group g) {
-  return row(DsInit{}.rule(g), 2 / (l * fi_plus_fo)) &&
-         DsInit{}.rule(g).distribution == Distribution::uniform;
+  return row(DsInit{}.row(g), 2 / (l * fi_plus_fo)) &&
+         DsInit{}.row(g).distribution == Distribution::uniform;
 }
 static_assert(ds_init(Group::query) && ds_init(Group::key) && ds_init(Group::value));
 static_assert(ds_init(Group::attention_output) && ds_init(Group::mlp_up));
 static_assert(ds_init(Group::mlp_gate) && ds_init(Group::mlp_down));
-static_assert(row(DsInit{}.rule(Group::head), 2 / fi_plus_fo));
-static_assert(row(DsInit{}.rule(Group::token_embedding), 1 / n, sqrt(n)));
+static_assert(row(DsInit{}.row(Group::head), 2 / fi_plus_fo));
+static_assert(row(DsInit{}.row(Group::token_embedding), 1 / n, sqrt(n)));
 static_assert(DsInit{}.model().residual_skip == Multiplier(1));
 static_assert(DsInit{}.model().residual_branch == Multiplier(1));
 static_assert(DsInit{}.model().attention_scale == Multiplier(1 / sqrt(C)));
@@ -142,9 +142,9 @@ static_assert(DsInit{}.model().attention_scale == Multiplier(1 / sqrt(C)));
 // LayerScale: per-channel gain 0.1 (<= 18 layers), 1e-5 (<= 24), 1e-6 (deeper).
 constexpr bool layer_scale(long depth, double gain) {
   const Context context = layers(depth);
-  return starts_at(LayerScale{}.rule(Group::residual_gain, context), gain) &&
-         LayerScale{}.rule(Group::query, context).init_variance == Variance(0.02 * 0.02) &&
-         LayerScale{}.rule(Group::mlp_down, context).init_variance == Variance(0.02 * 0.02);
+  return starts_at(LayerScale{}.row(Group::residual_gain, context), gain) &&
+         LayerScale{}.row(Group::query, context).init_variance == Variance(0.02 * 0.02) &&
+         LayerScale{}.row(Group::mlp_down, context).init_variance == Variance(0.02 * 0.02);
 }
 static_assert(layer_scale(1, 0.1) && layer_scale(12, 0.1) && layer_scale(18, 0.1));
 static_assert(layer_scale(19, 1e-5) && layer_scale(24, 1e-5));
@@ -152,7 +152,7 @@ static_assert(layer_scale(25, 1e-6) && layer_scale(36, 1e-6) && layer_scale(96, 
 // The rest as in facebookresearch/deit, cait_models.py: trunc_normal_(std=.02) cuts at ±2, no cut;
 // the convolution stays U(±1/√fi); pos_embed, cls_token and what has one dimension do not decay.
 constexpr bool released(Group g, Distribution distribution, const Scaling& variance, int decay) {
-  const Rule rule = LayerScale{}.rule(g, Context{});
+  const Row rule = LayerScale{}.row(g, Context{});
   return rule.distribution == distribution && rule.init_variance == Variance(variance) &&
          rule.init_mean == Mean(is_norm_gain(g) ? 1 : 0) && rule.weight_decay == Decay(decay) &&
          rule.multiplier == Multiplier(1) && rule.adamw_rate == Rate(1);
@@ -174,13 +174,13 @@ static_assert(LayerScale{}.model().residual_skip == Multiplier(1));
 static_assert(LayerScale{}.model().residual_branch == Multiplier(1));
 
 // ReZero and SkipInit: one gain per branch, zero at first; Xavier's and He's matrices.
-static_assert(starts_at(ReZero{}.rule(Group::residual_gain), 0));
-static_assert(row(ReZero{}.rule(Group::query), 2 / fi_plus_fo));
-static_assert(row(ReZero{}.rule(Group::mlp_down), 2 / fi_plus_fo));
+static_assert(starts_at(ReZero{}.row(Group::residual_gain), 0));
+static_assert(row(ReZero{}.row(Group::query), 2 / fi_plus_fo));
+static_assert(row(ReZero{}.row(Group::mlp_down), 2 / fi_plus_fo));
 static_assert(ReZero{}.adapt(Shape{}).residual_gain == ResidualGain::scalar);
-static_assert(starts_at(SkipInit{}.rule(Group::residual_gain), 0));
-static_assert(row(SkipInit{}.rule(Group::query), 2 / fi));
-static_assert(row(SkipInit{}.rule(Group::mlp_down), 2 / fi));
+static_assert(starts_at(SkipInit{}.row(Group::residual_gain), 0));
+static_assert(row(SkipInit{}.row(Group::query), 2 / fi));
+static_assert(row(SkipInit{}.row(Group::mlp_down), 2 / fi));
 static_assert(SkipInit{}.adapt(Shape{}).residual_gain == ResidualGain::scalar);
 static_assert(ReZero{}.model().residual_branch == Multiplier(1));
 static_assert(SkipInit{}.model().residual_branch == Multiplier(1));

@@ -13,7 +13,7 @@ using namespace scalewise;
 using namespace scalewise::symbols;
 
 /// The row of a group with the fans of its matrix put in, so that 1/fi and 1/n are the same cell.
-constexpr Rule bound(Rule rule, const Scaling& in, const Scaling& out) {
+constexpr Row bound(Row rule, const Scaling& in, const Scaling& out) {
   const auto put = [&](Scaling& cell) {
     cell = substitute(substitute(cell, Axis::fan_in, in), Axis::fan_out, out);
   };
@@ -26,32 +26,32 @@ constexpr Rule bound(Rule rule, const Scaling& in, const Scaling& out) {
   return rule;
 }
 
-constexpr Rule fans(const auto& policy, Group g) {
+constexpr Row fans(const auto& policy, Group g) {
   switch (g) {
     case Group::patch_embedding:
     case Group::patch_bias:
-      return bound(policy.rule(g), n_patch, n);
+      return bound(policy.row(g), n_patch, n);
     case Group::mlp_up:
     case Group::mlp_gate:
-      return bound(policy.rule(g), n, F);
+      return bound(policy.row(g), n, F);
     case Group::mlp_down:
-      return bound(policy.rule(g), F, n);
+      return bound(policy.row(g), F, n);
     case Group::head:
     case Group::head_bias:
-      return bound(policy.rule(g), n, n_out);
+      return bound(policy.row(g), n, n_out);
     case Group::query:
     case Group::key:
     case Group::value:
     case Group::attention_output:
-      return bound(policy.rule(g), n, n);
+      return bound(policy.row(g), n, n);
     default:
-      return bound(policy.rule(g), 1, n);
+      return bound(policy.row(g), 1, n);
   }
 }
 
 /// Decay is (1 - eta wd) with the global eta, (1.94): factor one in the independent form. Adam's
 /// epsilon follows the gradient, whose size is the ratio of the two rates.
-constexpr bool row(const Rule& rule, const Scaling& variance, const Scaling& sgd,
+constexpr bool row(const Row& rule, const Scaling& variance, const Scaling& sgd,
                    const Scaling& adamw, double decay = 1) {
   return rule.init_variance == Variance(variance) && rule.multiplier == Multiplier(1) &&
          rule.init_mean == Mean(0) && rule.sgd_rate == Rate(sgd) &&
@@ -60,7 +60,7 @@ constexpr bool row(const Rule& rule, const Scaling& variance, const Scaling& sgd
          !rule.source.empty();
 }
 
-constexpr Rule nt(Group g) { return fans(NeuralTangent{}, g); }
+constexpr Row nt(Group g) { return fans(NeuralTangent{}, g); }
 
 static_assert(row(nt(Group::patch_embedding), 1 / n_patch, 1 / n_patch, 1 / (n_patch * sqrt(n))));
 static_assert(row(nt(Group::token_embedding), 1, 1, 1 / sqrt(n)));
@@ -80,10 +80,10 @@ static_assert(row(nt(Group::head_bias), 0, 1, 1 / sqrt(n_out), 0));
 // |g| = √(norm²/count) in (1.95), which is 1/√fan-out where (1.110)-(1.112) have 1/√n.
 constexpr Scaling HC = Scaling(Axis::heads) * C;
 constexpr Scaling KC = Scaling(Axis::kv_heads) * C;
-constexpr Rule wide(const auto& policy, Group g) {
+constexpr Row wide(const auto& policy, Group g) {
   const bool grouped = g == Group::key || g == Group::value;
-  return g == Group::attention_output ? bound(policy.rule(g), HC, n)
-                                      : bound(policy.rule(g), n, grouped ? KC : HC);
+  return g == Group::attention_output ? bound(policy.row(g), HC, n)
+                                      : bound(policy.row(g), n, grouped ? KC : HC);
 }
 static_assert(row(wide(NeuralTangent{}, Group::query), 1 / n, 1 / n, 1 / (n * sqrt(HC))));
 static_assert(row(wide(NeuralTangent{}, Group::key), 1 / n, 1 / n, 1 / (n * sqrt(KC))));
@@ -116,7 +116,7 @@ static_assert(NeuralTangent{}.model().residual_branch == Multiplier(1));
 static_assert(NeuralTangent::reference == Reference::absolute);
 
 // The experiments drop the factor of M from the two MLP AdamW rates, and from nothing else.
-constexpr Rule without_m(Group g) { return fans(NeuralTangent{.mlp_ratio_in_rates = false}, g); }
+constexpr Row without_m(Group g) { return fans(NeuralTangent{.mlp_ratio_in_rates = false}, g); }
 static_assert(without_m(Group::mlp_up).adamw_rate == Rate(1 / (n * sqrt(n))));
 static_assert(without_m(Group::mlp_gate).adamw_rate == Rate(1 / (n * sqrt(n))));
 static_assert(without_m(Group::mlp_down).adamw_rate == Rate(1 / (n * sqrt(n))));
@@ -126,7 +126,7 @@ static_assert(without_m(Group::mlp_down).init_variance == Variance(1 / (M * n)))
 static_assert(without_m(Group::query).adamw_rate == Rate(1 / (n * sqrt(n))));
 
 // Order-one constants multiply their own column of their own group.
-constexpr Rule with_constants(Group g) {
+constexpr Row with_constants(Group g) {
   NeuralTangent policy;
   policy.init_constant[Group::query] = 0.5;
   policy.rate_constant[Group::query] = 3;
@@ -146,8 +146,8 @@ constexpr bool family(double number) {
   const Scaling half = pow(n, s * Exponent(1, 2));
   const auto mp = [&](Group g) { return fans(policy, g); };
   const auto attention = [&](Group g) { return row(mp(g), 1 / n, up / n, half / (n * sqrt(n))); };
-  const Rule head = mp(Group::head);
-  const Rule bias = mp(Group::head_bias);
+  const Row head = mp(Group::head);
+  const Row bias = mp(Group::head_bias);
   return row(mp(Group::patch_embedding), 1 / n_patch, up / n_patch, half / (n_patch * sqrt(n))) &&
          row(mp(Group::token_embedding), 1, up, half / sqrt(n)) &&
          row(mp(Group::position_embedding), 1, up, half / sqrt(n)) && attention(Group::query) &&
@@ -177,8 +177,8 @@ static_assert(fans(MetaPrincipled{.s = 1}, Group::query).adamw_rate == Rate(1 / 
 static_assert(MetaPrincipled{.s = 1}.model().tied_logit_multiplier == Multiplier(1 / n));
 
 // The factor comes from the head's gradient (footnote 26), so it is n^s for every fan-out.
-constexpr Rule up_bias(double s) {
-  return bound(MetaPrincipled{.s = s}.rule(Group::hidden_bias), n, F);
+constexpr Row up_bias(double s) {
+  return bound(MetaPrincipled{.s = s}.row(Group::hidden_bias), n, F);
 }
 static_assert(up_bias(0).sgd_rate == Rate(1));
 static_assert(up_bias(0).adamw_rate == Rate(1 / sqrt(F)));

@@ -43,8 +43,8 @@ static_assert(!equivalent(DepthMup{}, CompleteP{}, adamw));
 static_assert(equivalent(DepthMup{}, CompleteP{.alpha = 0.5}, adamw));
 
 // One cell off is seen: a rate, an epsilon, a decay, a variance.
-constexpr Rule head = MaximalUpdateTable8{}.rule(Group::head);
-constexpr Rule folded_head = folded(head, adamw);
+constexpr Row head = MaximalUpdateTable8{}.row(Group::head);
+constexpr Row folded_head = folded(head, adamw);
 static_assert(folded_head.multiplier == Multiplier(1));
 static_assert(folded_head.init_variance == Variance(1 / (symbols::m_fi * symbols::m_fi)));
 static_assert(folded_head.adamw_rate == Rate(1 / symbols::m_fi));
@@ -52,25 +52,25 @@ static_assert(folded_head.epsilon == Epsilon(1));
 static_assert(equivalent(head, folded_head, adamw));
 
 constexpr bool changed(auto change) {
-  Rule other = folded_head;
+  Row other = folded_head;
   change(other);
   return !equivalent(head, other, adamw);
 }
-static_assert(!changed([](Rule&) {}));
-static_assert(changed([](Rule& r) { r.adamw_rate = 1; }));
-static_assert(changed([](Rule& r) { r.epsilon = 1 / symbols::m_fi; }));
-static_assert(changed([](Rule& r) { r.weight_decay = symbols::m_fi; }));
-static_assert(changed([](Rule& r) { r.init_variance = 1 / symbols::m_fi; }));
-static_assert(changed([](Rule& r) { r.multiplier = 1 / symbols::m_fi; }));
+static_assert(!changed([](Row&) {}));
+static_assert(changed([](Row& r) { r.adamw_rate = 1; }));
+static_assert(changed([](Row& r) { r.epsilon = 1 / symbols::m_fi; }));
+static_assert(changed([](Row& r) { r.weight_decay = symbols::m_fi; }));
+static_assert(changed([](Row& r) { r.init_variance = 1 / symbols::m_fi; }));
+static_assert(changed([](Row& r) { r.multiplier = 1 / symbols::m_fi; }));
 
 // Coupled decay follows the rate: under Adam by t, under SGD by t².
-constexpr Rule coupled{.init_variance = 1, .weight_decay = 1, .decay_form = DecayForm::coupled};
+constexpr Row coupled{.init_variance = 1, .weight_decay = 1, .decay_form = DecayForm::coupled};
 static_assert(reformulate(coupled, symbols::n, adamw).weight_decay == Decay(symbols::n));
 static_assert(reformulate(coupled, symbols::n, sgd).weight_decay == Decay(symbols::n * symbols::n));
 static_assert(shrink_per_step(reformulate(coupled, symbols::n, sgd), sgd) == Scaling(1));
 
 // Independent decay is what shrinks by itself, coupled decay times the rate.
-constexpr Rule decaying(DecayForm form) {
+constexpr Row decaying(DecayForm form) {
   return {.init_variance = 1, .adamw_rate = 1 / symbols::n, .weight_decay = 3, .decay_form = form};
 }
 static_assert(shrink_per_step(decaying(DecayForm::coupled), adamw) == 3 / symbols::n);

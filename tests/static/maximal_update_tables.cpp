@@ -16,7 +16,7 @@ constexpr Scaling m_KC = ratio(Scaling(Axis::kv_heads) * C);
 constexpr Scaling m_out = ratio(n_out);
 
 /// The row of a group with the fans of one matrix put in.
-constexpr Rule bound(Rule rule, const Scaling& in, const Scaling& out) {
+constexpr Row bound(Row rule, const Scaling& in, const Scaling& out) {
   const auto put = [&](Scaling& cell) {
     cell = substitute(substitute(cell, Axis::fan_in, in), Axis::fan_out, out);
   };
@@ -31,7 +31,7 @@ constexpr Rule bound(Rule rule, const Scaling& in, const Scaling& out) {
 }
 
 /// Decay does not depend on width in the independent form (section B.3).
-constexpr bool row(const Rule& rule, const Scaling& variance, const Scaling& multiplier,
+constexpr bool row(const Row& rule, const Scaling& variance, const Scaling& multiplier,
                    const Scaling& sgd, const Scaling& adam, const Scaling& epsilon) {
   return rule.init_variance == Variance(variance) && rule.multiplier == Multiplier(multiplier) &&
          rule.sgd_rate == Rate(sgd) && rule.adamw_rate == Rate(adam) &&
@@ -41,23 +41,23 @@ constexpr bool row(const Rule& rule, const Scaling& variance, const Scaling& mul
 }
 
 /// A gain of the input column: acts as one, whatever its multiplier.
-constexpr bool gain(const Rule& rule, const Scaling& multiplier, const Scaling& sgd,
+constexpr bool gain(const Row& rule, const Scaling& multiplier, const Scaling& sgd,
                     const Scaling& adam, const Scaling& epsilon) {
   return rule.init_variance == Variance(0) && rule.multiplier == Multiplier(multiplier) &&
          rule.init_mean == Mean(1 / multiplier) && rule.sgd_rate == Rate(sgd) &&
          rule.adamw_rate == Rate(adam) && rule.epsilon == Epsilon(epsilon);
 }
 
-constexpr bool zero(const Rule& rule) {
+constexpr bool zero(const Row& rule) {
   return rule.init_variance == Variance(0) && rule.init_mean == Mean(0);
 }
 
 // Each matrix with its own fans: a model whose heads fill its width.
-constexpr Rule in(const auto& p, Group g) { return bound(p.rule(g), 1, n); }
-constexpr Rule square(const auto& p, Group g) { return bound(p.rule(g), n, n); }
-constexpr Rule up(const auto& p, Group g) { return bound(p.rule(g), n, F); }
-constexpr Rule down(const auto& p) { return bound(p.rule(Group::mlp_down), F, n); }
-constexpr Rule head(const auto& p) { return bound(p.rule(Group::head), n, n_out); }
+constexpr Row in(const auto& p, Group g) { return bound(p.row(g), 1, n); }
+constexpr Row square(const auto& p, Group g) { return bound(p.row(g), n, n); }
+constexpr Row up(const auto& p, Group g) { return bound(p.row(g), n, F); }
+constexpr Row down(const auto& p) { return bound(p.row(Group::mlp_down), F, n); }
+constexpr Row head(const auto& p) { return bound(p.row(Group::head), n, n_out); }
 
 constexpr bool attention(const auto& p, Group g) {
   return row(square(p, g), 1 / m_N, 1, 1, 1 / m_N, 1 / m_N);
@@ -65,16 +65,16 @@ constexpr bool attention(const auto& p, Group g) {
 
 /// Key and value of shared heads: fewer outputs than inputs.
 constexpr bool grouped(const auto& p, Group g) {
-  return row(bound(p.rule(g), n, Scaling(Axis::kv_heads) * C), 1 / m_N, 1, m_KC / m_N, 1 / m_N,
+  return row(bound(p.row(g), n, Scaling(Axis::kv_heads) * C), 1 / m_N, 1, m_KC / m_N, 1 / m_N,
              1 / sqrt(m_KC * m_N));
 }
 
 /// Query and output of heads that do not fill the width.
 constexpr bool wide(const auto& p) {
   const Scaling all = Scaling(Axis::heads) * C;
-  return row(bound(p.rule(Group::query), n, all), 1 / m_N, 1, ratio(all) / m_N, 1 / m_N,
+  return row(bound(p.row(Group::query), n, all), 1 / m_N, 1, ratio(all) / m_N, 1 / m_N,
              1 / sqrt(ratio(all) * m_N)) &&
-         row(bound(p.rule(Group::attention_output), all, n), 1 / ratio(all), 1, m_N / ratio(all),
+         row(bound(p.row(Group::attention_output), all, n), 1 / ratio(all), 1, m_N / ratio(all),
              1 / ratio(all), 1 / m_N);
 }
 
@@ -95,7 +95,7 @@ constexpr bool hidden_column(const auto& p) {
 constexpr MaximalUpdateTable3 t3{};
 static_assert(row(in(t3, Group::token_embedding), 1, 1, m_N, 1, 1 / m_N));
 static_assert(row(in(t3, Group::position_embedding), 1, 1, m_N, 1, 1 / m_N));
-static_assert(row(bound(t3.rule(Group::patch_embedding), 1, n), 1, 1, m_N, 1, 1 / m_N));
+static_assert(row(bound(t3.row(Group::patch_embedding), 1, n), 1, 1, m_N, 1, 1 / m_N));
 static_assert(hidden_column(t3));
 static_assert(row(head(t3), 1 / (m_N * m_N), 1, 1 / m_N, 1 / m_N, 1));
 static_assert(gain(in(t3, Group::norm_gain), 1, m_N, 1, 1 / m_N));
@@ -103,7 +103,7 @@ static_assert(gain(in(t3, Group::final_norm_gain), 1, m_N, 1, 1 / m_N));
 static_assert(zero(in(t3, Group::hidden_bias)));
 static_assert(in(t3, Group::hidden_bias).sgd_rate == Rate(m_N));
 static_assert(in(t3, Group::hidden_bias).adamw_rate == Rate(1));
-static_assert(bound(t3.rule(Group::hidden_bias), n, F).epsilon == Epsilon(1 / sqrt(m_F * m_N)));
+static_assert(bound(t3.row(Group::hidden_bias), n, F).epsilon == Epsilon(1 / sqrt(m_F * m_N)));
 static_assert(t3.model().tied_logit_multiplier == Multiplier(1 / m_N));
 
 // Table 8: 1/fi; 1; 1/fi | 1; 1/fi; 1 | fo; fi; 1 | 1; 1; 1/fi. Gradients 1/n everywhere.
@@ -111,7 +111,7 @@ constexpr MaximalUpdateTable8 t8{};
 static_assert(row(in(t8, Group::token_embedding), 1, 1, m_N, 1, 1 / m_N));
 static_assert(row(in(t8, Group::position_embedding), 1, 1, m_N, 1, 1 / m_N));
 static_assert(row(in(t8, Group::segment_embedding), 1, 1, m_N, 1, 1 / m_N));
-static_assert(row(bound(t8.rule(Group::patch_embedding), 1, n), 1, 1, m_N, 1, 1 / m_N));
+static_assert(row(bound(t8.row(Group::patch_embedding), 1, n), 1, 1, m_N, 1, 1 / m_N));
 static_assert(hidden_column(t8));
 static_assert(row(head(t8), 1, 1 / m_N, m_N, 1, 1 / m_N));
 static_assert(gain(in(t8, Group::norm_gain), 1, m_N, 1, 1 / m_N));
@@ -120,7 +120,7 @@ static_assert(zero(in(t8, Group::hidden_bias)));
 static_assert(in(t8, Group::hidden_bias).sgd_rate == Rate(m_N));
 static_assert(in(t8, Group::hidden_bias).adamw_rate == Rate(1));
 static_assert(in(t8, Group::hidden_bias).epsilon == Epsilon(1 / m_N));
-static_assert(bound(t8.rule(Group::hidden_bias), n, F).epsilon == Epsilon(1 / sqrt(m_F * m_N)));
+static_assert(bound(t8.row(Group::hidden_bias), n, F).epsilon == Epsilon(1 / sqrt(m_F * m_N)));
 static_assert(t8.model().tied_logit_multiplier == Multiplier(1 / m_N));
 
 // Table 9: 1/fo; 1/fi; 1/fi | √fo; 1/√fi; 1 | 1; 1; 1 | 1/√fo; 1/√fi; 1/fi.
@@ -136,11 +136,11 @@ static_assert(gain(in(t9, Group::final_norm_gain), root_N, 1, 1 / root_N, 1 / ro
 static_assert(zero(in(t9, Group::hidden_bias)));
 static_assert(in(t9, Group::hidden_bias).sgd_rate == Rate(1));
 static_assert(in(t9, Group::hidden_bias).adamw_rate == Rate(1 / root_N));
-static_assert(bound(t9.rule(Group::hidden_bias), n, F).epsilon == Epsilon(1 / root_N));
+static_assert(bound(t9.row(Group::hidden_bias), n, F).epsilon == Epsilon(1 / root_N));
 static_assert(t9.model().tied_logit_multiplier == Multiplier(1 / root_N));
 
 /// Attention scale √C0/C with C0 = C/m_C; residuals untouched.
-constexpr bool model(const ModelRule& m) {
+constexpr bool model(const ModelRow& m) {
   return m.attention_scale == Multiplier(sqrt(C / m_C) / C) && m.residual_skip == Multiplier(1) &&
          m.residual_branch == Multiplier(1) && m.logit_multiplier == Multiplier(1);
 }
@@ -150,13 +150,13 @@ static_assert(model(t9.model()));
 
 // A bias of the head is an input-column vector whose fan-in is constant: its gradient is the
 // logits' own, so nothing scales as long as the number of outputs stays.
-static_assert(bound(t8.rule(Group::head_bias), n, n_out).adamw_rate == Rate(1));
-static_assert(bound(t8.rule(Group::head_bias), n, n_out).sgd_rate.scaling / m_out == Scaling(1) ||
-              bound(t8.rule(Group::head_bias), n, n_out).sgd_rate == Rate(1));
-static_assert(bound(t8.rule(Group::head_bias), n, n_out).epsilon == Epsilon(1));
+static_assert(bound(t8.row(Group::head_bias), n, n_out).adamw_rate == Rate(1));
+static_assert(bound(t8.row(Group::head_bias), n, n_out).sgd_rate.scaling / m_out == Scaling(1) ||
+              bound(t8.row(Group::head_bias), n, n_out).sgd_rate == Rate(1));
+static_assert(bound(t8.row(Group::head_bias), n, n_out).epsilon == Epsilon(1));
 
 /// Symmetry: with t the ratio of multipliers, std/t, Adam rate/t, SGD rate/t², epsilon·t.
-constexpr bool same_up_to_scale(const Rule& a, const Rule& b) {
+constexpr bool same_up_to_scale(const Row& a, const Row& b) {
   const Scaling t = a.multiplier.scaling / b.multiplier.scaling;
   return a.init_variance.scaling * t * t == b.init_variance.scaling &&
          a.init_mean.scaling * t == b.init_mean.scaling &&
@@ -172,8 +172,8 @@ constexpr bool all_same(const auto& a, const auto& b) {
   for (const Group g : {Group::query, Group::key, Group::value, Group::attention_output}) {
     if (!same_up_to_scale(square(a, g), square(b, g))) return false;
   }
-  return same_up_to_scale(bound(a.rule(Group::hidden_bias), n, F),
-                          bound(b.rule(Group::hidden_bias), n, F)) &&
+  return same_up_to_scale(bound(a.row(Group::hidden_bias), n, F),
+                          bound(b.row(Group::hidden_bias), n, F)) &&
          same_up_to_scale(up(a, Group::mlp_up), up(b, Group::mlp_up)) &&
          same_up_to_scale(down(a), down(b)) && same_up_to_scale(head(a), head(b));
 }

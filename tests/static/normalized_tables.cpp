@@ -23,7 +23,7 @@ struct Column {
 };
 
 /// All are drawn alike and normalized before the first step; nothing is decayed.
-constexpr bool matrix(const Rule& rule, const Scaling& rate) {
+constexpr bool matrix(const Row& rule, const Scaling& rate) {
   return rule.adamw_rate == Rate(rate) && rule.weight_decay == Decay(0) &&
          rule.multiplier == Multiplier(1) && rule.init_mean == Mean(0) &&
          !rule.init_variance.scaling.is_zero() && rule.epsilon == Epsilon(1) &&
@@ -32,7 +32,7 @@ constexpr bool matrix(const Rule& rule, const Scaling& rate) {
 
 /// Effective value (init/scale) * stored, stored starts at scale. The sqrt(n) of the gate's branch,
 /// v = W_v h * s_v * sqrt(n), stands in the model's equation and is no cell of the tables.
-constexpr bool rescaler(const Rule& rule, const Scaling& init, const Scaling& scale,
+constexpr bool rescaler(const Row& rule, const Scaling& init, const Scaling& scale,
                         const Scaling& rate) {
   return rule.init_mean == Mean(scale) && rule.init_variance == Variance(0) &&
          rule.multiplier == Multiplier(init / scale) && rule.adamw_rate == Rate(rate) &&
@@ -41,21 +41,21 @@ constexpr bool rescaler(const Rule& rule, const Scaling& init, const Scaling& sc
 }
 
 constexpr bool column(const auto& p, const Column& c) {
-  const auto hidden = [&](Group g) { return matrix(p.rule(g), c.global * c.hidden); };
-  return matrix(p.rule(Group::token_embedding), c.global * c.input) && hidden(Group::query) &&
+  const auto hidden = [&](Group g) { return matrix(p.row(g), c.global * c.hidden); };
+  return matrix(p.row(Group::token_embedding), c.global * c.input) && hidden(Group::query) &&
          hidden(Group::key) && hidden(Group::value) && hidden(Group::attention_output) &&
          hidden(Group::mlp_up) && hidden(Group::mlp_gate) && hidden(Group::mlp_down) &&
-         matrix(p.rule(Group::head), c.global * c.output) &&
-         rescaler(p.rule(Group::attention_step), c.step_init, c.scale, c.global) &&
-         rescaler(p.rule(Group::mlp_step), c.step_init, c.scale, c.global) &&
-         rescaler(p.rule(Group::qk_scale), 1, c.scale, c.global) &&
-         rescaler(p.rule(Group::up_scale), 1, 1, c.global) &&
-         rescaler(p.rule(Group::gate_scale), 1, 1, c.global) &&
-         rescaler(p.rule(Group::logit_scale), c.logit_init, c.scale, c.global);
+         matrix(p.row(Group::head), c.global * c.output) &&
+         rescaler(p.row(Group::attention_step), c.step_init, c.scale, c.global) &&
+         rescaler(p.row(Group::mlp_step), c.step_init, c.scale, c.global) &&
+         rescaler(p.row(Group::qk_scale), 1, c.scale, c.global) &&
+         rescaler(p.row(Group::up_scale), 1, 1, c.global) &&
+         rescaler(p.row(Group::gate_scale), 1, 1, c.global) &&
+         rescaler(p.row(Group::logit_scale), c.logit_init, c.scale, c.global);
 }
 
 /// Unit queries and keys, hence sqrt(C); the steps take the place of the residual multipliers.
-constexpr bool model(const ModelRule& m) {
+constexpr bool model(const ModelRow& m) {
   return m.attention_scale == Multiplier(sqrt(C)) && m.logit_multiplier == Multiplier(1);
 }
 
@@ -133,8 +133,8 @@ constexpr Column tuned() {
 static_assert(column(NuGpt{.input_rate = 2, .output_rate = 0.5}, tuned()));
 
 // nGPT is a rule of its own numbers; the others need the base.
-static_assert(!NGpt{}.rule(Group::query).adamw_rate.scaling.is_relative());
-static_assert(NuGpt{}.rule(Group::query).adamw_rate.scaling.is_relative());
+static_assert(!NGpt{}.row(Group::query).adamw_rate.scaling.is_relative());
+static_assert(NuGpt{}.row(Group::query).adamw_rate.scaling.is_relative());
 static_assert(!NGpt::supports(Optimizer::sgd) && NGpt::supports(Optimizer::adamw));
 static_assert(!NGptDepthMup::supports(Optimizer::sgd));
 static_assert(!NGptCompleteP::supports(Optimizer::sgd));

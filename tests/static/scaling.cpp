@@ -189,7 +189,7 @@ constexpr bool exact_at_base(const Scaling& cell, const Shape& shape) {
 }
 constexpr bool leaves_base_alone(const auto& policy, const Shape& shape) {
   for (std::size_t g = 0; g < group_count; ++g) {
-    const Rule rule = policy.rule(static_cast<Group>(g));
+    const Row rule = policy.row(static_cast<Group>(g));
     for (const Scaling& cell :
          {rule.init_variance.scaling, rule.init_mean.scaling, rule.multiplier.scaling,
           rule.sgd_rate.scaling, rule.adamw_rate.scaling, rule.weight_decay.scaling,

@@ -11,7 +11,7 @@ namespace {
 using namespace scalewise;
 using namespace scalewise::symbols;
 
-constexpr Rule bound(Rule rule, const Scaling& in, const Scaling& out) {
+constexpr Row bound(Row rule, const Scaling& in, const Scaling& out) {
   const auto put = [&](Scaling& cell) {
     cell = substitute(substitute(cell, Axis::fan_in, in), Axis::fan_out, out);
   };
@@ -21,7 +21,7 @@ constexpr Rule bound(Rule rule, const Scaling& in, const Scaling& out) {
 }
 
 /// Plain gradient descent: every rate is one.
-constexpr bool cell(const Rule& rule, const Scaling& variance, const Scaling& multiplier) {
+constexpr bool cell(const Row& rule, const Scaling& variance, const Scaling& multiplier) {
   return rule.init_variance == Variance(variance) && rule.multiplier == Multiplier(multiplier) &&
          rule.init_mean == Mean(0) && rule.sgd_rate == Rate(1) &&
          rule.distribution == Distribution::normal && !rule.source.empty();
@@ -30,10 +30,10 @@ constexpr bool cell(const Rule& rule, const Scaling& variance, const Scaling& mu
 /// eta_O, eta_V, eta_Q, eta_K, tau_1; the last is the multiplier of the head.
 constexpr bool row(const auto& p, const Scaling& eta_o, const Scaling& eta_v, const Scaling& eta_q,
                    const Scaling& eta_k, const Scaling& tau_1) {
-  return cell(bound(p.rule(Group::head), n, 1), eta_o, tau_1) &&
-         cell(bound(p.rule(Group::value), n_patch, n), eta_v, 1) &&
-         cell(bound(p.rule(Group::query), n_patch, n), eta_q, 1) &&
-         cell(bound(p.rule(Group::key), n_patch, n), eta_k, 1);
+  return cell(bound(p.row(Group::head), n, 1), eta_o, tau_1) &&
+         cell(bound(p.row(Group::value), n_patch, n), eta_v, 1) &&
+         cell(bound(p.row(Group::query), n_patch, n), eta_q, 1) &&
+         cell(bound(p.row(Group::key), n_patch, n), eta_k, 1);
 }
 
 static_assert(row(ShallowLeCun{}, 1 / n, 1 / n_patch, 1 / n_patch, 1 / n_patch, 1));
@@ -41,7 +41,7 @@ static_assert(row(ShallowHe{}, 2 / n, 2 / n_patch, 2 / n_patch, 2 / n_patch, 1))
 static_assert(row(ShallowNtk{}, 1, 1, 1, 1, 1 / sqrt(n)));
 
 /// tau_0 = d_m^(-1/2) by default, or d_m^(-1).
-constexpr bool scores(const ModelRule& m, const Scaling& tau_0) {
+constexpr bool scores(const ModelRow& m, const Scaling& tau_0) {
   return m.attention_scale == Multiplier(tau_0) && m.logit_multiplier == Multiplier(1);
 }
 static_assert(scores(ShallowLeCun{}.model(), 1 / sqrt(n)));

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "scalewise/core/rule.hpp"
+#include "scalewise/core/row.hpp"
 
 namespace scalewise::test {
 

@@ -7,7 +7,7 @@
 
 #include "scalewise/core/group.hpp"
 #include "scalewise/core/print.hpp"
-#include "scalewise/core/rule.hpp"
+#include "scalewise/core/row.hpp"
 #include "scalewise/core/shape.hpp"
 #include "scalewise/core/source.hpp"
 #include "scalewise/core/values.hpp"
@@ -41,18 +41,18 @@ concept HasReference = requires {
   { P::reference } -> std::convertible_to<Reference>;
 };
 template <class P>
-concept HasRule = requires(const P& policy, Group group) {
-  { policy.rule(group) } -> std::same_as<Rule>;
+concept HasRow = requires(const P& policy, Group group) {
+  { policy.row(group) } -> std::same_as<Row>;
 }
 || requires(const P& policy, Group group, const Context& context) {
-  { policy.rule(group, context) } -> std::same_as<Rule>;
+  { policy.row(group, context) } -> std::same_as<Row>;
 };
 template <class P>
 concept HasModel = requires(const P& policy) {
-  { policy.model() } -> std::same_as<ModelRule>;
+  { policy.model() } -> std::same_as<ModelRow>;
 }
 || requires(const P& policy, const Context& context) {
-  { policy.model(context) } -> std::same_as<ModelRule>;
+  { policy.model(context) } -> std::same_as<ModelRow>;
 };
 
 /// A parameterization rule: a small struct with a name, a source, one row per group and one row
@@ -62,8 +62,8 @@ concept HasModel = requires(const P& policy) {
 ///       static constexpr std::string_view id = "mine";
 ///       static constexpr Source source{...};
 ///       static constexpr Reference reference = Reference::absolute;
-///       constexpr Rule rule(Group group) const;    // or rule(Group, const Context&)
-///       constexpr ModelRule model() const;         // or model(const Context&)
+///       constexpr Row row(Group group) const;    // or row(Group, const Context&)
+///       constexpr ModelRow model() const;         // or model(const Context&)
 ///     };
 ///
 /// Optional members:
@@ -74,7 +74,7 @@ concept HasModel = requires(const P& policy) {
 ///   static constexpr bool supports(Optimizer)
 ///   static constexpr void parameters(auto& self, auto&& visit)    visit(name, field) for each
 template <class P>
-concept Policy = HasId<P> && HasSource<P> && HasReference<P> && HasRule<P> && HasModel<P>;
+concept Policy = HasId<P> && HasSource<P> && HasReference<P> && HasRow<P> && HasModel<P>;
 
 /// Says in the compiler's own words what a struct lacks to be a policy.
 template <class P>
@@ -82,11 +82,11 @@ constexpr bool require_policy() {
   static_assert(HasId<P>, "a policy needs: static constexpr std::string_view id");
   static_assert(HasSource<P>, "a policy needs: static constexpr scalewise::Source source");
   static_assert(HasReference<P>, "a policy needs: static constexpr scalewise::Reference reference");
-  static_assert(HasRule<P>,
-                "a policy needs: constexpr scalewise::Rule rule(scalewise::Group) const,"
+  static_assert(HasRow<P>,
+                "a policy needs: constexpr scalewise::Row row(scalewise::Group) const,"
                 " or with a second argument const scalewise::Context&");
   static_assert(HasModel<P>,
-                "a policy needs: constexpr scalewise::ModelRule model() const,"
+                "a policy needs: constexpr scalewise::ModelRow model() const,"
                 " or with an argument const scalewise::Context&");
   // Optional members that are there but cannot be called would be passed over in silence.
   static_assert(
@@ -112,7 +112,7 @@ constexpr bool require_policy() {
 
 /// A gain or bias: every entry starts at one over the multiplier, or at zero, so that the gain acts
 /// as 1 and the bias as 0.
-constexpr Rule vector_rule(Group group, Rule row = {}) {
+constexpr Row vector_row(Group group, Row row = {}) {
   row.init_variance = 0;
   row.init_mean = is_norm_gain(group) ? 1 / row.multiplier.scaling : 0;
   row.distribution = Distribution::constant;
@@ -122,17 +122,17 @@ constexpr Rule vector_rule(Group group, Rule row = {}) {
 
 /// The row of a group.
 template <Policy P>
-constexpr Rule rule_of(const P& policy, Group group, const Context& context = {}) {
-  if constexpr (requires { policy.rule(group); }) {
-    return policy.rule(group);
+constexpr Row row_of(const P& policy, Group group, const Context& context = {}) {
+  if constexpr (requires { policy.row(group); }) {
+    return policy.row(group);
   } else {
-    return policy.rule(group, context);
+    return policy.row(group, context);
   }
 }
 
 /// The row of the whole model.
 template <Policy P>
-constexpr ModelRule model_of(const P& policy, const Context& context = {}) {
+constexpr ModelRow model_of(const P& policy, const Context& context = {}) {
   if constexpr (requires { policy.model(); }) {
     return policy.model();
   } else {

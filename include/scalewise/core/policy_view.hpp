@@ -35,8 +35,8 @@ class PolicyView {
   template <Policy P>
   explicit PolicyView(const P& policy)
       : id(P::id), source(P::source), reference(P::reference), policy_(&policy) {
-    rule_ = [](const void* p, Group group, const Context& context) {
-      return rule_of(*static_cast<const P*>(p), group, context);
+    row_ = [](const void* p, Group group, const Context& context) {
+      return row_of(*static_cast<const P*>(p), group, context);
     };
     model_ = [](const void* p, const Context& context) {
       return model_of(*static_cast<const P*>(p), context);
@@ -61,8 +61,8 @@ class PolicyView {
     list_parameters(policy, parameters);
   }
 
-  Rule rule(Group group, const Context& context) const { return rule_(policy_, group, context); }
-  ModelRule model(const Context& context) const { return model_(policy_, context); }
+  Row row(Group group, const Context& context) const { return row_(policy_, group, context); }
+  ModelRow model(const Context& context) const { return model_(policy_, context); }
   Shape adapt(const Shape& shape) const { return adapt_(policy_, shape); }
   void validate(const Shape& shape) const {
     if (validate_ != nullptr) validate_(policy_, shape);
@@ -83,8 +83,8 @@ class PolicyView {
 
  private:
   const void* policy_;
-  Rule (*rule_)(const void*, Group, const Context&) = nullptr;
-  ModelRule (*model_)(const void*, const Context&) = nullptr;
+  Row (*row_)(const void*, Group, const Context&) = nullptr;
+  ModelRow (*model_)(const void*, const Context&) = nullptr;
   Shape (*adapt_)(const void*, const Shape&) = nullptr;
   void (*validate_)(const void*, const Shape&) = nullptr;
   void (*set_values_)(const void*, Values&) = nullptr;

@@ -11,7 +11,7 @@
 #include "scalewise/core/error.hpp"
 #include "scalewise/core/nearest.hpp"
 #include "scalewise/core/policy.hpp"
-#include "scalewise/core/rule.hpp"
+#include "scalewise/core/row.hpp"
 #include "scalewise/core/shape.hpp"
 
 namespace scalewise {

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "scalewise/core/error.hpp"
-#include "scalewise/core/rule.hpp"
+#include "scalewise/core/row.hpp"
 #include "scalewise/core/shape.hpp"
 
 namespace scalewise {

@@ -20,7 +20,7 @@ struct Bert {
                                  "appendix A.2"};
   static constexpr Reference reference = Reference::absolute;
 
-  constexpr Rule rule(Group group) const {
+  constexpr Row row(Group group) const {
     switch (role_of(group)) {
       case Role::input:
       case Role::hidden:
@@ -33,12 +33,12 @@ struct Bert {
       case Role::final_vector:
       case Role::output_bias:
       case Role::rescaler:
-        return vector_rule(group, {.weight_decay = 0});
+        return vector_row(group, {.weight_decay = 0});
     }
     return {};
   }
 
-  constexpr ModelRule model() const { return {.source = "section 3"}; }
+  constexpr ModelRow model() const { return {.source = "section 3"}; }
 
   /// The source ties the head to the token embedding.
   constexpr Shape adapt(Shape shape) const {

@@ -30,14 +30,14 @@ struct CompleteP {
 
   double alpha = 1;
 
-  constexpr Rule rule(Group group) const {
+  constexpr Row row(Group group) const {
     using namespace symbols;
     using enum Role;
     constexpr Scaling m = m_fi;
     const Scaling depth = pow(m_L, exponent(alpha) - 1);
     const Scaling eps = 1 / (m_N * pow(m_L, exponent(alpha)));
     const Scaling matrix_eps = eps * sqrt(m_N / m_fo);
-    const auto vector = [&](const Rule& row) { return vector_rule(group, row); };
+    const auto vector = [&](const Row& row) { return vector_row(group, row); };
     // clang-format off
     switch (role_of(group)) {
       case input:        return {.init_variance = 1, .adamw_rate = 1, .weight_decay = 1, .epsilon = 1 / m_N,
@@ -58,7 +58,7 @@ struct CompleteP {
     return {};
   }
 
-  constexpr ModelRule model() const {
+  constexpr ModelRow model() const {
     using namespace symbols;
     return {.attention_scale = 1 / (sqrt(C) * sqrt(m_C)),
             .residual_skip = 1,

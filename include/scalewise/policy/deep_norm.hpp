@@ -42,8 +42,8 @@ struct DeepNorm {
     return {};
   }
 
-  constexpr Rule rule(Group group, const Context& context) const {
-    Rule row = Xavier{}.rule(group);
+  constexpr Row row(Group group, const Context& context) const {
+    Row row = Xavier{}.row(group);
     if (role_of(group) == Role::hidden) row.distribution = Distribution::normal;
     switch (group) {
       case Group::value:
@@ -61,7 +61,7 @@ struct DeepNorm {
     }
   }
 
-  constexpr ModelRule model(const Context& context) const {
+  constexpr ModelRow model(const Context& context) const {
     return {.residual_skip = gains(context.stack).alpha, .source = "Figure 2"};
   }
 };

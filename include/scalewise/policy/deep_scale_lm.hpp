@@ -40,12 +40,12 @@ struct DeepScaleLM {
   double k = 2;
   double a = 1;
 
-  constexpr Rule rule(Group group, const Context& context) const {
+  constexpr Row row(Group group, const Context& context) const {
     constexpr Scaling r = Axis::token_correlation;
     return row(group, sqrt(keep / r), context.shape);
   }
 
-  constexpr ModelRule model() const {
+  constexpr ModelRow model() const {
     using namespace symbols;
     return {.residual_skip = sqrt(Scaling(Axis::skip_power)),
             .residual_branch = sqrt(k / pow(L, exponent(a))),
@@ -54,7 +54,7 @@ struct DeepScaleLM {
   }
 
   /// The table, for a given numerator of the value and attention output row.
-  constexpr Rule row(Group group, const Scaling& attention, const Shape& shape) const {
+  constexpr Row row(Group group, const Scaling& attention, const Shape& shape) const {
     using namespace symbols;
     const double tables =
         embedding_tables > 0 ? embedding_tables
@@ -74,7 +74,7 @@ struct DeepScaleLM {
       case Group::mlp_up:
       case Group::mlp_down:          return {.init_variance = mlp,            .source = "section 3.5, item 2"};
       case Group::head:              return {.init_variance = 1,              .source = "derived, as a tied head"};
-      default:                       return vector_rule(group);
+      default:                       return vector_row(group);
     }
     // clang-format on
   }

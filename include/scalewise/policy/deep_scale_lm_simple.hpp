@@ -18,10 +18,10 @@ struct DeepScaleLMSimple {
 
   DeepScaleLM full{};
 
-  constexpr Rule rule(Group group, const Context& context) const {
+  constexpr Row row(Group group, const Context& context) const {
     return full.row(group, sqrt(Scaling(Axis::keep_probability)) / sqrt(Scaling(2)), context.shape);
   }
-  constexpr ModelRule model() const { return full.model(); }
+  constexpr ModelRow model() const { return full.model(); }
 
   constexpr void token_correlations(long depth, auto&& visit) const {
     full.token_correlations(depth, visit);

@@ -20,8 +20,8 @@ struct DepthMup {
       "arXiv:2505.01618", "Table 1 at alpha = 1/2"};
   static constexpr Reference reference = Reference::base;
 
-  constexpr Rule rule(Group group) const { return CompleteP{.alpha = 0.5}.rule(group); }
-  constexpr ModelRule model() const { return CompleteP{.alpha = 0.5}.model(); }
+  constexpr Row row(Group group) const { return CompleteP{.alpha = 0.5}.row(group); }
+  constexpr ModelRow model() const { return CompleteP{.alpha = 0.5}.model(); }
   static constexpr bool supports(Optimizer optimizer) { return CompleteP::supports(optimizer); }
 };
 

@@ -18,8 +18,8 @@ struct DsInit {
       "Zhang, Titov, Sennrich", "2019", "arXiv:1908.11365v1", "section 4.1"};
   static constexpr Reference reference = Reference::absolute;
 
-  constexpr Rule rule(Group group) const {
-    Rule row = Xavier{}.rule(group);
+  constexpr Row row(Group group) const {
+    Row row = Xavier{}.row(group);
     if (role_of(group) == Role::hidden) {
       row.init_variance = row.init_variance.scaling / Scaling(Axis::layer);
       row.source = "section 4.1";
@@ -27,7 +27,7 @@ struct DsInit {
     return row;
   }
 
-  constexpr ModelRule model() const { return Xavier{}.model(); }
+  constexpr ModelRow model() const { return Xavier{}.model(); }
 };
 
 static_assert(Policy<DsInit>);

@@ -20,7 +20,7 @@ struct Gpt2 {
                                  "section 2.3"};
   static constexpr Reference reference = Reference::absolute;
 
-  constexpr Rule rule(Group group) const {
+  constexpr Row row(Group group) const {
     using namespace symbols;
     constexpr Scaling variance = 0.0004;
     switch (role_of(group)) {
@@ -37,12 +37,12 @@ struct Gpt2 {
       case Role::final_vector:
       case Role::output_bias:
       case Role::rescaler:
-        return vector_rule(group, {.weight_decay = 0});
+        return vector_row(group, {.weight_decay = 0});
     }
     return {};
   }
 
-  constexpr ModelRule model() const { return {.source = "section 2"}; }
+  constexpr ModelRow model() const { return {.source = "section 2"}; }
 
   /// The source ties the head to the token embedding.
   constexpr Shape adapt(Shape shape) const {

@@ -18,16 +18,16 @@ struct He {
                                  "arXiv:1502.01852v1", "eq. (10)"};
   static constexpr Reference reference = Reference::absolute;
 
-  constexpr Rule rule(Group group) const {
+  constexpr Row row(Group group) const {
     using namespace symbols;
     const Role role = role_of(group);
     if (role == Role::hidden || role == Role::output || group == Group::patch_embedding) {
       return {.init_variance = 2 / fi, .source = "eq. (10)"};
     }
-    return Standard{}.rule(group);
+    return Standard{}.row(group);
   }
 
-  constexpr ModelRule model() const { return Standard{}.model(); }
+  constexpr ModelRow model() const { return Standard{}.model(); }
 };
 
 static_assert(Policy<He>);

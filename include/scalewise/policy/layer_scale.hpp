@@ -21,7 +21,7 @@ struct LayerScale {
                                  "arXiv:2103.17239v2", "section 2"};
   static constexpr Reference reference = Reference::absolute;
 
-  constexpr Rule rule(Group group, const Context& context) const {
+  constexpr Row row(Group group, const Context& context) const {
     using symbols::fi;
     constexpr double variance = 0.0004;
     switch (group) {
@@ -51,12 +51,11 @@ struct LayerScale {
         break;
     }
     const Role role = role_of(group);
-    if (role != Role::hidden && role != Role::output)
-      return vector_rule(group, {.weight_decay = 0});
+    if (role != Role::hidden && role != Role::output) return vector_row(group, {.weight_decay = 0});
     return {.init_variance = variance, .source = "nn.Linear, std .02"};
   }
 
-  constexpr ModelRule model() const { return {.source = "eq. (4)"}; }
+  constexpr ModelRow model() const { return {.source = "eq. (4)"}; }
 
   constexpr Shape adapt(Shape shape) const {
     shape.residual_gain = ResidualGain::channel;

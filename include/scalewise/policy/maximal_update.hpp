@@ -24,18 +24,18 @@ constexpr MupColumn mup_column(Group group) {
 
 /// What the tables share: gains and biases start so that they act as 1 and 0, and decay is
 /// independent of width in the independent form (section B.3).
-constexpr Rule mup_row(Group group, Rule row) {
+constexpr Row mup_row(Group group, Row row) {
   const Role role = role_of(group);
   row.decay_form = DecayForm::independent;
   if (role != Role::input && role != Role::hidden && role != Role::output) {
-    row = vector_rule(group, row);
+    row = vector_row(group, row);
   }
   if (role == Role::output_bias) row.epsilon = row.multiplier.scaling;  // a gradient of order one
   return row;
 }
 
 /// Equation: attention scale √C0/C, which is 1/√C at the base. Source: TP-V, section B.1.
-constexpr ModelRule mup_model(const Multiplier& tied_logits) {
+constexpr ModelRow mup_model(const Multiplier& tied_logits) {
   using namespace symbols;
   return {.attention_scale = 1 / (sqrt(C) * sqrt(m_C)),
           .tied_logit_multiplier = tied_logits,
@@ -64,11 +64,11 @@ struct MaximalUpdateTable3 {
   static constexpr Source source = detail::tensor_programs_v;
   static constexpr Reference reference = Reference::base;
 
-  constexpr Rule rule(Group group) const {
+  constexpr Row row(Group group) const {
     return detail::mup_row(group, column(detail::mup_column(group)));
   }
 
-  static constexpr Rule column(detail::MupColumn which) {
+  static constexpr Row column(detail::MupColumn which) {
     using enum detail::MupColumn;
     constexpr Scaling fi = symbols::m_fi;
     constexpr Scaling fo = symbols::m_fo;
@@ -86,7 +86,7 @@ struct MaximalUpdateTable3 {
     return {};
   }
 
-  constexpr ModelRule model() const { return detail::mup_model(1 / symbols::m_N); }
+  constexpr ModelRow model() const { return detail::mup_model(1 / symbols::m_N); }
 };
 
 /// Maximal update parametrization, Table 8: the output carries a multiplier 1/fi.
@@ -99,11 +99,11 @@ struct MaximalUpdateTable8 {
   static constexpr Source source = detail::tensor_programs_v;
   static constexpr Reference reference = Reference::base;
 
-  constexpr Rule rule(Group group) const {
+  constexpr Row row(Group group) const {
     return detail::mup_row(group, column(detail::mup_column(group)));
   }
 
-  static constexpr Rule column(detail::MupColumn which) {
+  static constexpr Row column(detail::MupColumn which) {
     using enum detail::MupColumn;
     constexpr Scaling fi = symbols::m_fi;
     constexpr Scaling fo = symbols::m_fo;
@@ -121,7 +121,7 @@ struct MaximalUpdateTable8 {
     return {};
   }
 
-  constexpr ModelRule model() const { return detail::mup_model(1 / symbols::m_N); }
+  constexpr ModelRow model() const { return detail::mup_model(1 / symbols::m_N); }
 };
 
 /// Maximal update parametrization, Table 9: the rates of SGD are all 1.
@@ -135,11 +135,11 @@ struct MaximalUpdateTable9 {
   static constexpr Source source = detail::tensor_programs_v;
   static constexpr Reference reference = Reference::base;
 
-  constexpr Rule rule(Group group) const {
+  constexpr Row row(Group group) const {
     return detail::mup_row(group, column(detail::mup_column(group)));
   }
 
-  static constexpr Rule column(detail::MupColumn which) {
+  static constexpr Row column(detail::MupColumn which) {
     using enum detail::MupColumn;
     constexpr Scaling fi = symbols::m_fi;
     constexpr Scaling fo = symbols::m_fo;
@@ -157,7 +157,7 @@ struct MaximalUpdateTable9 {
     return {};
   }
 
-  constexpr ModelRule model() const { return detail::mup_model(1 / sqrt(symbols::m_N)); }
+  constexpr ModelRow model() const { return detail::mup_model(1 / sqrt(symbols::m_N)); }
 };
 
 /// Maximal update parametrization in the formulation of one's choice.
@@ -171,15 +171,15 @@ struct MaximalUpdate {
   bool zero_head = false;   // recommended by the authors, section D.2
   bool zero_query = false;  // likewise
 
-  constexpr Rule rule(Group group) const {
-    Rule row = table == 3   ? MaximalUpdateTable3{}.rule(group)
-               : table == 8 ? MaximalUpdateTable8{}.rule(group)
-                            : MaximalUpdateTable9{}.rule(group);
+  constexpr Row row(Group group) const {
+    Row row = table == 3   ? MaximalUpdateTable3{}.row(group)
+              : table == 8 ? MaximalUpdateTable8{}.row(group)
+                           : MaximalUpdateTable9{}.row(group);
     const bool zero = (zero_head && group == Group::head) || (zero_query && group == Group::query);
-    return zero ? vector_rule(group, row) : row;
+    return zero ? vector_row(group, row) : row;
   }
 
-  constexpr ModelRule model() const {
+  constexpr ModelRow model() const {
     return table == 9 ? MaximalUpdateTable9{}.model() : MaximalUpdateTable8{}.model();
   }
 

@@ -23,9 +23,9 @@ struct MetaPrincipled {
   double s = 0.5;
   NeuralTangent neural_tangent{};
 
-  constexpr Rule rule(Group group) const {
+  constexpr Row row(Group group) const {
     using namespace symbols;
-    Rule row = neural_tangent.rule(group);
+    Row row = neural_tangent.row(group);
     if (group == Group::head) {
       row.init_variance = row.init_variance.scaling / pow(n, exponent(s));
     } else if (group != Group::head_bias) {
@@ -36,7 +36,7 @@ struct MetaPrincipled {
     return row;
   }
 
-  constexpr ModelRule model() const {
+  constexpr ModelRow model() const {
     using namespace symbols;
     return {.attention_scale = 1 / sqrt(C),
             .tied_logit_multiplier = pow(n, -(exponent(s) + 1) * Exponent(1, 2)),

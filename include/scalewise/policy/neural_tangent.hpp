@@ -62,8 +62,8 @@ struct NeuralTangent {
   OrderOne rate_constant{};        // Λ_G
   bool mlp_ratio_in_rates = true;  // the paper's experiments drop M from the two MLP AdamW rates
 
-  constexpr Rule rule(Group group) const {
-    Rule row = table(group);
+  constexpr Row row(Group group) const {
+    Row row = table(group);
     row.epsilon = row.adamw_rate.scaling / row.sgd_rate.scaling;
     row.decay_form = DecayForm::independent;
     if (!mlp_ratio_in_rates) {
@@ -75,7 +75,7 @@ struct NeuralTangent {
     return row;
   }
 
-  constexpr ModelRule model() const {
+  constexpr ModelRow model() const {
     using namespace symbols;
     return {.attention_scale = 1 / sqrt(C),
             .tied_logit_multiplier = 1 / sqrt(n),
@@ -109,15 +109,15 @@ struct NeuralTangent {
   }
 
  private:
-  static constexpr Rule table(Group group) {
+  static constexpr Row table(Group group) {
     using namespace symbols;
     using enum Group;
     const auto row = [](Variance variance, Rate sgd, Rate adamw, std::string_view equations) {
-      return Rule{
+      return Row{
           .init_variance = variance, .sgd_rate = sgd, .adamw_rate = adamw, .source = equations};
     };
     const auto vector = [group](Rate sgd, Rate adamw, std::string_view equations) {
-      return vector_rule(group, {.sgd_rate = sgd, .adamw_rate = adamw, .source = equations});
+      return vector_row(group, {.sgd_rate = sgd, .adamw_rate = adamw, .source = equations});
     };
     // clang-format off
     switch (group) {
@@ -133,7 +133,7 @@ struct NeuralTangent {
       case mlp_down:              return row(1 / (M * n), 1 / (M * n), 1 / (M * n * sqrt(n)),   "(1.32), (1.106), (1.115)");
       case head:                  return row(1 / n,       1 / n,       1 / (n * sqrt(n_out)),   "(1.33), (1.107), (1.116)");
       case head_bias: {
-        Rule bias = vector(1, 1 / sqrt(n_out), "(1.33), (1.107), (1.116)");
+        Row bias = vector(1, 1 / sqrt(n_out), "(1.33), (1.107), (1.116)");
         bias.weight_decay = 0;
         return bias;
       }

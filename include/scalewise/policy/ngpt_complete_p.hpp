@@ -31,8 +31,8 @@ struct NGptCompleteP {
     // clang-format on
   }
 
-  constexpr Rule rule(Group group) const { return normalized_row(group, column()); }
-  constexpr ModelRule model() const { return normalized_model(); }
+  constexpr Row row(Group group) const { return normalized_row(group, column()); }
+  constexpr ModelRow model() const { return normalized_model(); }
   constexpr Shape adapt(Shape shape) const { return normalized_shape(shape); }
   static constexpr bool supports(Optimizer optimizer) { return optimizer == Optimizer::adamw; }
 };

@@ -25,21 +25,21 @@ struct NormalizedColumn {
 /// Differs:  the variance of matrices is arbitrary in the source, since they are normalized before
 ///           the first step; 1/n is nGPT's. Every rescaler has the global rate. The √n on the gate
 ///           branch belongs to the model's equation and is no multiplier of the plan; so do the skip and branch of h <- Norm(h + …).
-constexpr Rule normalized_row(Group group, const NormalizedColumn& column) {
+constexpr Row normalized_row(Group group, const NormalizedColumn& column) {
   using namespace symbols;
   const auto matrix = [&](const Rate& rate, std::string_view source) {
-    return Rule{.init_variance = 1 / n,
-                .adamw_rate = column.base_rate.scaling * rate.scaling,
-                .weight_decay = 0,
-                .source = source};
+    return Row{.init_variance = 1 / n,
+               .adamw_rate = column.base_rate.scaling * rate.scaling,
+               .weight_decay = 0,
+               .source = source};
   };
   const auto rescaler = [&](const Multiplier& init, const Mean& scale, std::string_view source) {
-    return Rule{.init_mean = scale,
-                .multiplier = init.scaling / scale.scaling,
-                .adamw_rate = column.base_rate,
-                .weight_decay = 0,
-                .distribution = Distribution::constant,
-                .source = source};
+    return Row{.init_mean = scale,
+               .multiplier = init.scaling / scale.scaling,
+               .adamw_rate = column.base_rate,
+               .weight_decay = 0,
+               .distribution = Distribution::constant,
+               .source = source};
   };
   switch (group) {
     case Group::token_embedding:
@@ -72,7 +72,7 @@ constexpr Rule normalized_row(Group group, const NormalizedColumn& column) {
 }
 
 /// Queries and keys have unit norm, hence the scale √C.
-constexpr ModelRule normalized_model() {
+constexpr ModelRow normalized_model() {
   return {.attention_scale = sqrt(symbols::C), .source = "eqs. (2), (4) and section 2"};
 }
 

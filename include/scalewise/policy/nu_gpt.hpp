@@ -37,8 +37,8 @@ struct NuGpt {
     // clang-format on
   }
 
-  constexpr Rule rule(Group group) const { return normalized_row(group, column()); }
-  constexpr ModelRule model() const { return normalized_model(); }
+  constexpr Row row(Group group) const { return normalized_row(group, column()); }
+  constexpr ModelRow model() const { return normalized_model(); }
   constexpr Shape adapt(Shape shape) const { return normalized_shape(shape); }
   constexpr void validate(const Shape&) const {
     if (!(alignment >= 0.5 && alignment <= 1)) {

@@ -18,7 +18,7 @@ struct PyTorch {
                                  "Linear, Embedding, LayerNorm"};
   static constexpr Reference reference = Reference::absolute;
 
-  constexpr Rule rule(Group group) const {
+  constexpr Row row(Group group) const {
     using namespace symbols;
     constexpr auto uniform = Distribution::uniform;
     switch (group) {
@@ -28,22 +28,22 @@ struct PyTorch {
       case Group::relative_position:
         return {.init_variance = 1, .source = "nn.Embedding"};
       case Group::class_token:
-        return vector_rule(group, {.source = "derived, zeros"});
+        return vector_row(group, {.source = "derived, zeros"});
       case Group::embedding_norm_gain:
       case Group::norm_gain:
       case Group::final_norm_gain:
       case Group::embedding_norm_bias:
       case Group::norm_bias:
       case Group::final_norm_bias:
-        return vector_rule(group, {.source = "nn.LayerNorm"});
+        return vector_row(group, {.source = "nn.LayerNorm"});
       case Group::residual_gain:
-        return vector_rule(group);
+        return vector_row(group);
       default:
         return {.init_variance = 1 / (3 * fi), .distribution = uniform, .source = "nn.Linear"};
     }
   }
 
-  constexpr ModelRule model() const { return {.source = "nn.MultiheadAttention"}; }
+  constexpr ModelRow model() const { return {.source = "nn.MultiheadAttention"}; }
 };
 
 static_assert(Policy<PyTorch>);

@@ -19,12 +19,12 @@ struct ReZero {
                                  "arXiv:2003.04887v2", "eq. (2), section 5"};
   static constexpr Reference reference = Reference::absolute;
 
-  constexpr Rule rule(Group group) const {
-    if (group != Group::residual_gain) return Xavier{}.rule(group);
-    return vector_rule(group, {.weight_decay = 0, .source = "eq. (2)"});
+  constexpr Row row(Group group) const {
+    if (group != Group::residual_gain) return Xavier{}.row(group);
+    return vector_row(group, {.weight_decay = 0, .source = "eq. (2)"});
   }
 
-  constexpr ModelRule model() const { return Xavier{}.model(); }
+  constexpr ModelRow model() const { return Xavier{}.model(); }
 
   constexpr Shape adapt(Shape shape) const {
     shape.residual_gain = ResidualGain::scalar;

@@ -24,7 +24,7 @@ constexpr Shape shallow_shape(Shape shape) {
   return shape;
 }
 
-constexpr ModelRule shallow_model(double tau0) {
+constexpr ModelRow shallow_model(double tau0) {
   return {.attention_scale = pow(symbols::n, exponent(-tau0)), .source = "tau_0"};
 }
 
@@ -43,7 +43,7 @@ struct ShallowRow {
   Multiplier tau_1 = 1;
 };
 
-constexpr Rule shallow_rule(Group group, const ShallowRow& row) {
+constexpr Row shallow_row(Group group, const ShallowRow& row) {
   // clang-format off
   switch (group) {
     case Group::head:  return {.init_variance = row.eta_O, .multiplier = row.tau_1, .source = "eta_O, tau_1"};
@@ -71,11 +71,11 @@ struct ShallowLeCun {
 
   double tau0 = 0.5;
 
-  constexpr Rule rule(Group group) const {
+  constexpr Row row(Group group) const {
     using namespace symbols;
-    return detail::shallow_rule(group, {1 / n, 1 / n_patch, 1 / n_patch, 1 / n_patch, 1});
+    return detail::shallow_row(group, {1 / n, 1 / n_patch, 1 / n_patch, 1 / n_patch, 1});
   }
-  constexpr ModelRule model() const { return detail::shallow_model(tau0); }
+  constexpr ModelRow model() const { return detail::shallow_model(tau0); }
   constexpr Shape adapt(Shape shape) const { return detail::shallow_shape(shape); }
   constexpr void validate(const Shape&) const { detail::shallow_validate(tau0); }
   static void parameters(auto& self, auto&& visit) { visit("tau0", self.tau0); }
@@ -93,11 +93,11 @@ struct ShallowHe {
 
   double tau0 = 0.5;
 
-  constexpr Rule rule(Group group) const {
+  constexpr Row row(Group group) const {
     using namespace symbols;
-    return detail::shallow_rule(group, {2 / n, 2 / n_patch, 2 / n_patch, 2 / n_patch, 1});
+    return detail::shallow_row(group, {2 / n, 2 / n_patch, 2 / n_patch, 2 / n_patch, 1});
   }
-  constexpr ModelRule model() const { return detail::shallow_model(tau0); }
+  constexpr ModelRow model() const { return detail::shallow_model(tau0); }
   constexpr Shape adapt(Shape shape) const { return detail::shallow_shape(shape); }
   constexpr void validate(const Shape&) const { detail::shallow_validate(tau0); }
   static void parameters(auto& self, auto&& visit) { visit("tau0", self.tau0); }
@@ -115,11 +115,11 @@ struct ShallowNtk {
 
   double tau0 = 0.5;
 
-  constexpr Rule rule(Group group) const {
+  constexpr Row row(Group group) const {
     using namespace symbols;
-    return detail::shallow_rule(group, {1, 1, 1, 1, 1 / sqrt(n)});
+    return detail::shallow_row(group, {1, 1, 1, 1, 1 / sqrt(n)});
   }
-  constexpr ModelRule model() const { return detail::shallow_model(tau0); }
+  constexpr ModelRow model() const { return detail::shallow_model(tau0); }
   constexpr Shape adapt(Shape shape) const { return detail::shallow_shape(shape); }
   constexpr void validate(const Shape&) const { detail::shallow_validate(tau0); }
   static void parameters(auto& self, auto&& visit) { visit("tau0", self.tau0); }

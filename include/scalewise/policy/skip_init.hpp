@@ -20,12 +20,12 @@ struct SkipInit {
       "De, Smith", "2020", "arXiv:2002.10444v3", "section 4"};
   static constexpr Reference reference = Reference::absolute;
 
-  constexpr Rule rule(Group group) const {
-    if (group != Group::residual_gain) return He{}.rule(group);
-    return vector_rule(group, {.weight_decay = 0, .source = "section 4"});
+  constexpr Row row(Group group) const {
+    if (group != Group::residual_gain) return He{}.row(group);
+    return vector_row(group, {.weight_decay = 0, .source = "section 4"});
   }
 
-  constexpr ModelRule model() const { return He{}.model(); }
+  constexpr ModelRow model() const { return He{}.model(); }
 
   constexpr Shape adapt(Shape shape) const {
     shape.residual_gain = ResidualGain::scalar;

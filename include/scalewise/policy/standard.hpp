@@ -18,7 +18,7 @@ struct Standard {
                                  "Neural Networks: Tricks of the Trade", "section 4.6, eq. (16)"};
   static constexpr Reference reference = Reference::absolute;
 
-  constexpr Rule rule(Group group) const {
+  constexpr Row row(Group group) const {
     using namespace symbols;
     switch (role_of(group)) {
       case Role::input:
@@ -33,12 +33,12 @@ struct Standard {
       case Role::final_vector:
       case Role::output_bias:
       case Role::rescaler:
-        return vector_rule(group);
+        return vector_row(group);
     }
     return {};
   }
 
-  constexpr ModelRule model() const {
+  constexpr ModelRow model() const {
     return {.tied_logit_multiplier = 1 / sqrt(symbols::n), .source = "derived"};
   }
 };

@@ -20,7 +20,7 @@ struct Xavier {
       "2010", "AISTATS 9", "eq. (16)"};
   static constexpr Reference reference = Reference::absolute;
 
-  constexpr Rule rule(Group group) const {
+  constexpr Row row(Group group) const {
     using namespace symbols;
     if (group == Group::token_embedding) {
       return {
@@ -40,12 +40,12 @@ struct Xavier {
       case Role::final_vector:
       case Role::output_bias:
       case Role::rescaler:
-        return vector_rule(group);
+        return vector_row(group);
     }
     return {};
   }
 
-  constexpr ModelRule model() const { return {.source = "Vaswani et al., eq. (1)"}; }
+  constexpr ModelRow model() const { return {.source = "Vaswani et al., eq. (1)"}; }
 };
 
 static_assert(Policy<Xavier>);

@@ -27,8 +27,8 @@ std::vector<ScoreMoments> softmax_moments(const ScoreKernels& s, const QuasiMont
 template <class>
 std::vector<ScoreMoments> softmax_moments(const ScoreKernels& s, const QuasiMonteCarlo& sample) {
   if ((std::max)(s.a.rows(), s.a.cols()) <= 5) {
-    const SoftmaxQuadrature rule(s);
-    if (rule.affordable()) return {rule.moments()};
+    const SoftmaxQuadrature quadrature(s);
+    if (quadrature.affordable()) return {quadrature.moments()};
   }
   return softmax_monte_carlo(s, sample);
 }

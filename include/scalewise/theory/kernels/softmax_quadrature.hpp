@@ -150,9 +150,9 @@ class SoftmaxQuadrature {
         itself_(&s_.own_left == &s_.own_right),
         basis_(itself_ ? detail::score_basis(s_.own_left)
                        : detail::score_basis(s_.own_left, s_.own_right, s_.a)),
-        grid_(rule(first_decay())) {
+        grid_(grid(first_decay())) {
     for (double decay = first_decay() - 5; !affordable() && decay > 15; decay -= 5) {
-      grid_ = rule(decay);
+      grid_ = grid(decay);
     }
   }
 
@@ -197,7 +197,7 @@ class SoftmaxQuadrature {
   // thousand times e^-decay.
   double first_decay() const { return (std::max)(s_.a.rows(), s_.a.cols()) <= 4 ? 34 : 24; }
 
-  detail::SoftmaxGrid rule(double decay) const {
+  detail::SoftmaxGrid grid(double decay) const {
     const Array left = detail::widths(s_.own_left, basis_.left, s_.variance);
     const Array right = detail::widths(s_.own_right, basis_.right, s_.variance);
     return {basis_, (left.max)(right), decay};

@@ -57,7 +57,7 @@ enum class Distribution {
 /// Units:    init_variance is a variance; rates are factors on the global rate; weight_decay is a
 ///           factor on the global decay in the stated form; epsilon is a factor on Adam's epsilon,
 ///           placed after the square root.
-struct Rule {
+struct Row {
   Variance init_variance = 0;
   Mean init_mean = 0;
   Multiplier multiplier = 1;
@@ -78,7 +78,7 @@ struct Rule {
 /// Equation: residual: skip * x + branch * f(x); scores: attention_scale * q.k;
 ///           logits: logit_multiplier * W h, and once more tied_logit_multiplier when W is the
 ///           token embedding.
-struct ModelRule {
+struct ModelRow {
   Multiplier attention_scale = 1 / sqrt(symbols::C);
   Multiplier residual_skip = 1;
   Multiplier residual_branch = 1;
