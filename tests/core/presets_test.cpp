@@ -21,12 +21,12 @@ using scalewise::Preset;
 using scalewise::Shape;
 
 // Retyped from the models' own code, not from the header.
-struct Row {
+struct Published {
   std::string_view id;
   long d_model, depth, encoder_depth, heads, kv_heads, head_dim, d_ff, vocab, context;
 };
 
-constexpr Row rows[] = {
+constexpr Published rows[] = {
     {"gpt2", 768, 12, 0, 12, 12, 64, 3072, 50257, 1024},
     {"gpt2-medium", 1024, 24, 0, 16, 16, 64, 4096, 50257, 1024},
     {"gpt2-large", 1280, 36, 0, 20, 20, 64, 5120, 50257, 1024},
@@ -121,7 +121,7 @@ static_assert(scalewise::presets().size() == std::size(rows));
 static_assert(scalewise::presets().front().shape.d_model == 768);  // usable in constants
 
 TEST_CASE("presets have the sizes of the published models", "[presets]") {
-  for (const Row& row : rows) {
+  for (const Published& row : rows) {
     INFO(row.id);
     const Shape shape = resolved(scalewise::preset_shape(row.id));
     CHECK(shape.d_model == row.d_model);
