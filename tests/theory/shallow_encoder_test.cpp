@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "scalewise/make_plan.hpp"
+#include "scalewise/policy/standard.hpp"
 #include "scalewise/theory/kernels/shallow_encoder.hpp"
 #include "support/catch.hpp"
 
@@ -175,7 +176,9 @@ TEST_CASE("Bad input of the shallow encoder is refused") {
   ShallowScales bad = scales;
   bad.eta_V = 0;
   CHECK_THROWS_WITH(ShallowEncoder(features, bad, 1), ContainsSubstring("eta_V = 0"));
-  Plan other;
-  other.rule = "standard";
-  CHECK_THROWS_WITH(shallow_scales(other), ContainsSubstring("rule = standard"));
+  Shape shape;
+  shape.d_model = shape.vocab = shape.context = 4;
+  shape.depth = shape.heads = 1;
+  CHECK_THROWS_WITH(shallow_scales(make_plan<Standard, Optimizer::sgd>(shape)),
+                    ContainsSubstring("rule = standard"));
 }
