@@ -62,7 +62,7 @@ concept HasModel = requires(const P& policy) {
 ///       static constexpr std::string_view id = "mine";
 ///       static constexpr Source source{...};
 ///       static constexpr Reference reference = Reference::absolute;
-///       constexpr Row row(Group group) const;    // or row(Group, const Context&)
+///       constexpr Row row(Group group) const;     // or row(Group, const Context&)
 ///       constexpr ModelRow model() const;         // or model(const Context&)
 ///     };
 ///

@@ -12,7 +12,7 @@ namespace scalewise {
 /// other, so a variance cannot be passed where a standard deviation or a rate is expected.
 enum class Kind { variance, standard_deviation, mean, multiplier, rate, decay, epsilon };
 
-/// A scaling with its kind: one cell of a rule.
+/// A scaling with its kind: one cell of a row.
 template <Kind kind>
 struct Cell {
   Scaling scaling;
@@ -53,7 +53,7 @@ enum class Distribution {
   constant,  // every entry is the mean
 };
 
-/// What a rule says about one group: a row of its table.
+/// One row of a rule's table: all that it says about one group.
 /// Units:    init_variance is a variance; rates are factors on the global rate; weight_decay is a
 ///           factor on the global decay in the stated form; epsilon is a factor on Adam's epsilon,
 ///           placed after the square root.
@@ -74,7 +74,7 @@ struct Row {
   }
 };
 
-/// What a rule says about the whole model.
+/// The row of the whole model.
 /// Equation: residual: skip * x + branch * f(x); scores: attention_scale * q.k;
 ///           logits: logit_multiplier * W h, and once more tied_logit_multiplier when W is the
 ///           token embedding.
