@@ -55,8 +55,8 @@ concept HasModel = requires(const P& policy) {
   { policy.model(context) } -> std::same_as<ModelRow>;
 };
 
-/// A parameterization rule: a small struct with a name, a source, one row per group and one row
-/// for the whole model. Parameters are public fields with defaults.
+/// States a rule: a small struct with a name, a source, one row per group and one row for the whole
+/// model. Parameters are public fields with defaults.
 ///
 ///     struct Mine {
 ///       static constexpr std::string_view id = "mine";
