@@ -22,11 +22,11 @@ struct Column {
   Scaling logit_init;
 };
 
-/// All are drawn alike and normalized before the first step; nothing is decayed.
+/// All are drawn alike, as nGPT does, and normalized before the first step; nothing is decayed.
 constexpr bool matrix(const Row& rule, const Scaling& rate) {
   return rule.adamw_rate == Rate(rate) && rule.weight_decay == Decay(0) &&
          rule.multiplier == Multiplier(1) && rule.init_mean == Mean(0) &&
-         !rule.init_variance.scaling.is_zero() && rule.epsilon == Epsilon(1) &&
+         rule.init_variance == Variance(1 / n) && rule.epsilon == Epsilon(1) &&
          !rule.source.empty();
 }
 
