@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: MIT
 """The time of a coordinate check beside the same runs in PyTorch, eager mode.
 
-    python3 benchmarks/coordinate_check_torch.py build/native/examples/coordinate_check
+    python3 benchmarks/coordinate_check_torch.py build/native/tools/coordinate_check
 
 Both train a pre-norm GPT (depth 2, sequences of 64, batches of 8, vocabulary 256, heads of 16) with
 AdamW at widths 64 to 1024, for 10 steps from each seed, and measure the activations of every block at

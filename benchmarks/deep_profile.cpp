@@ -14,18 +14,18 @@
 #include <vector>
 
 #include "machine.hpp"
-#include "scalewise/core/error.hpp"
-#include "scalewise/theory/depth_methods.hpp"
+#include "scalewise/messages/error.hpp"
+#include "scalewise/propagation/depth_methods.hpp"
 #include "summary.hpp"
 
 namespace {
 
 using namespace scalewise;
-using namespace scalewise::theory;
+using namespace scalewise::propagation;
 
 struct Subject {
   DepthMethod method;
-  Placement placement;
+  NormPlacement placement;
   Layers layers;
   std::vector<double> milliseconds = {};
 };
@@ -42,14 +42,14 @@ nlohmann::ordered_json run(long depth, long rounds) {
   const double load = benchmark::load_average();
   std::vector<Subject> subjects;
   for (const DepthMethod method : {DepthMethod::vanilla, DepthMethod::deep_scale_lm}) {
-    for (const Placement placement : {Placement::pre, Placement::post}) {
+    for (const NormPlacement placement : {NormPlacement::pre, NormPlacement::post}) {
       DepthModel m;
       m.placement = placement;
       subjects.push_back({method, placement, depth_layers(method, m, depth)});
     }
   }
-  const Moments input = correlated(1, 0.2);
-  const Moments gradient = correlated(1, 0.5);
+  const SignalMoments input = correlated(1, 0.2);
+  const SignalMoments gradient = correlated(1, 0.5);
   double sum = 0;  // so that no profile can be left out
   for (long round = 0; round <= rounds; ++round) {
     for (Subject& s : subjects) {
@@ -66,7 +66,7 @@ nlohmann::ordered_json run(long depth, long rounds) {
                                 {"sum_of_correlations", sum}};
   for (const Subject& s : subjects) {
     report["profiles"].push_back({{"method", word(depth_method_words, s.method)},
-                                  {"placement", word(placement_words, s.placement)},
+                                  {"placement", word(norm_placement_words, s.placement)},
                                   {"milliseconds", benchmark::summary(s.milliseconds)}});
   }
   return report;

@@ -5,7 +5,7 @@
 placements, depths and data, and prints Markdown tables: mean relative errors by model, errors and R2
 over all of them. Measured are means over seeds.
 
-  python3 benchmarks/depth_profiles.py build/native/examples/deep_init --out build/depth_profiles
+  python3 benchmarks/depth_profiles.py build/native/tools/deep_init --out build/depth_profiles
 
 What is in the folder already is not run again."""
 
@@ -38,7 +38,7 @@ def run(program, out, depth, data, rule, placement):
                    "--width", str(width), "--heads", str(width // 32), "--seeds", str(seeds),
                    "--measure", "--bidirectional", "--threads", "1", "--quiet", "--out", str(folder)]
         if data == "digits":
-            command += ["--digits", "examples/data/digits.csv", "--patch", "1", "--batch", "4"]
+            command += ["--digits", "tools/data/digits.csv", "--patch", "1", "--batch", "4"]
             if rule == "deep-scale-lm":
                 command += ["--set", "input_correlation=0.46"]
         else:

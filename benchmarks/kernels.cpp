@@ -27,7 +27,7 @@
 #include "kernel/windows.hpp"
 #include "machine.hpp"
 #include "scalewise/data/digits.hpp"
-#include "scalewise/theory/kernels/network_gram.hpp"
+#include "scalewise/kernels/network_gram.hpp"
 #include "summary.hpp"
 #include "train/threads.hpp"
 
@@ -38,7 +38,7 @@ using namespace scalewise::benchmark;
 using nlohmann::ordered_json;
 
 struct Settings {
-  std::string digits = SCALEWISE_BENCHMARK_DIR "/../examples/data/digits.csv";
+  std::string digits = SCALEWISE_BENCHMARK_DIR "/../tools/data/digits.csv";
   long images = 1000;
   std::vector<long> strides{2};
   std::vector<long> depths{8};
@@ -55,10 +55,10 @@ kernels::Network network_of(long depth, kernels::Index side) {
   std::vector<kernels::Layer> layers;
   for (long i = 0; i < depth; ++i) {
     layers.emplace_back(kernels::Dense{sigma_w, sigma_b});
-    layers.emplace_back(kernels::Activation{kernels::Function::relu});
+    layers.emplace_back(kernels::Nonlinearity{kernels::Function::relu});
   }
-  kernels::Attention attention;
-  attention.encodings.kind = kernels::Encodings::Kind::image;
+  kernels::SelfAttention attention;
+  attention.encodings.geometry = kernels::Encodings::Geometry::image;
   attention.encodings.height = attention.encodings.width = side;
   attention.encodings.alpha = 0.75;
   attention.encodings.phi = 5;
@@ -69,14 +69,14 @@ kernels::Network network_of(long depth, kernels::Index side) {
   return kernels::Network(layers);
 }
 
-std::vector<kernels::Matrix> inputs_of(const Settings& s, long stride) {
+std::vector<Matrix<>> inputs_of(const Settings& s, long stride) {
   const data::Images images = data::read_digits(s.digits);
   if (s.images > images.size()) {
     throw InvalidInput("--images", std::to_string(s.images),
                        "at most " + std::to_string(images.size()));
   }
   const auto pixels = static_cast<std::size_t>(images.side * images.side);
-  std::vector<kernels::Matrix> inputs;
+  std::vector<Matrix<>> inputs;
   for (long i = 0; i < s.images; ++i) {
     inputs.push_back(
         experiment::windows({images.pixels.row(i).data(), pixels}, images.side, stride));
@@ -171,7 +171,7 @@ double largest_difference(const kernels::GramMatrices& gram, const std::vector<d
 /// One kernel, all sides in turn, forwards and backwards: ours, numpy in one process and numpy in a
 /// process per core.
 ordered_json measure(const Settings& s, long stride, long depth, int threads, bool& agree) {
-  const std::vector<kernels::Matrix> raw = inputs_of(s, stride);
+  const std::vector<Matrix<>> raw = inputs_of(s, stride);
   const auto tokens = static_cast<double>(raw[0].rows());
   const auto features = static_cast<double>(raw[0].cols());
   const auto side = static_cast<kernels::Index>(std::lround(std::sqrt(tokens)));

@@ -33,11 +33,11 @@ inline Shape step_shape(const StepSettings& s, long width) {
 class StepModel {
  public:
   StepModel(const StepSettings& s, long width)
-      : plan_(make_plan<Gpt2, Optimizer::adamw>(step_shape(s, width))),
+      : plan_(make_plan<Gpt2, adamw>(step_shape(s, width))),
         model_(plan_, nn::Config{}),
         optimizer_(plan_, {.rate = 1e-4, .weight_decay = 0.1}) {
     nn::initialize(model_.parameters(), plan_, 1);
-    nn::Stream stream(1, "tokens");
+    RandomStream stream(1, "tokens");
     const auto id = [&] {
       return static_cast<int>(stream.bits() % static_cast<std::uint64_t>(s.vocab));
     };

@@ -11,6 +11,12 @@ FetchContent_Declare(nlohmann_json
   GIT_SHALLOW ON
   SYSTEM
   FIND_PACKAGE_ARGS GLOBAL)
+FetchContent_Declare(fmt
+  GIT_REPOSITORY https://github.com/fmtlib/fmt.git
+  GIT_TAG 9.1.0
+  GIT_SHALLOW ON
+  SYSTEM
+  FIND_PACKAGE_ARGS GLOBAL)
 FetchContent_Declare(Eigen3
   GIT_REPOSITORY https://gitlab.com/libeigen/eigen.git
   GIT_TAG 3.4.0
@@ -35,13 +41,19 @@ if(SCALEWISE_BUILD_TESTS OR SCALEWISE_BUILD_EXAMPLES OR SCALEWISE_BUILD_BENCHMAR
   if(NOT TARGET nlohmann_json::nlohmann_json)
     FetchContent_MakeAvailable(nlohmann_json)
   endif()
+  if(NOT TARGET fmt::fmt)
+    FetchContent_MakeAvailable(fmt)
+  endif()
   if(NOT TARGET Eigen3::Eigen)
     FetchContent_MakeAvailable(Eigen3)
   endif()
 else()
-  # For users of scalewise::json and scalewise::nn by add_subdirectory; no error when absent.
+  # For users of scalewise::io and scalewise::nn by add_subdirectory; no error when absent.
   if(NOT TARGET nlohmann_json::nlohmann_json)
     find_package(nlohmann_json QUIET GLOBAL)
+  endif()
+  if(NOT TARGET fmt::fmt)
+    find_package(fmt QUIET GLOBAL)
   endif()
   if(NOT TARGET Eigen3::Eigen)
     find_package(Eigen3 QUIET GLOBAL)

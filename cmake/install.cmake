@@ -4,16 +4,19 @@ include(CMakePackageConfigHelpers)
 
 set(scalewise_config_dir ${CMAKE_INSTALL_DATADIR}/cmake/scalewise)
 
-# One export set per target: scalewise::scalewise must not drag in nlohmann-json or Eigen.
-install(TARGETS scalewise EXPORT scalewise_targets
-  FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT scalewise)
-install(EXPORT scalewise_targets NAMESPACE scalewise::
-  DESTINATION ${scalewise_config_dir} COMPONENT scalewise)
-
-foreach(component json nn check kernels)
-  install(TARGETS scalewise_${component} EXPORT scalewise_${component}_targets
+# One export set for each set of needs: scalewise::scalewise must not drag in nlohmann-json or Eigen.
+set(scalewise_with_io io plot check format)
+set(scalewise_with_nn dense nn data kernels)
+get_property(scalewise_with_std GLOBAL PROPERTY scalewise_folders)
+list(REMOVE_ITEM scalewise_with_std ${scalewise_with_io} ${scalewise_with_nn})
+foreach(needs IN ITEMS std io nn)
+  list(TRANSFORM scalewise_with_${needs} PREPEND scalewise_ OUTPUT_VARIABLE targets)
+  if(needs STREQUAL "std")
+    list(APPEND targets scalewise)
+  endif()
+  install(TARGETS ${targets} EXPORT scalewise_${needs}_targets
     FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT scalewise)
-  install(EXPORT scalewise_${component}_targets NAMESPACE scalewise::
+  install(EXPORT scalewise_${needs}_targets NAMESPACE scalewise::
     DESTINATION ${scalewise_config_dir} COMPONENT scalewise)
 endforeach()
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 
 #undef SCALEWISE_KERNELS_ELSEWHERE
-#include "scalewise/theory/kernels/softmax_moments.hpp"
-#include "scalewise/theory/kernels/symmetric_eigen.hpp"
+#include "scalewise/kernels/softmax_moments.hpp"
+#include "scalewise/kernels/symmetric_eigen.hpp"
 
 namespace scalewise::kernels {
 

@@ -7,7 +7,7 @@ namespace scalewise {
 
 template std::vector<RuleInfo> rules<void>();
 template std::vector<std::string> parameter_names<void>(std::string_view);
-template Plan make_plan<void>(std::string_view, Optimizer, const Shape&,
+template Plan make_plan<void>(std::string_view, const Optimizer&, const Shape&,
                               const std::optional<Shape>&, const std::vector<Parameter>&,
                               DecayForm);
 

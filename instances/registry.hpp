@@ -4,13 +4,13 @@
 // The registry for our tests and programs: all rules are compiled once, in library instances_rules.
 #pragma once
 
-#include "scalewise/registry.hpp"
+#include "scalewise/plan/make_plan_by_name.hpp"
 
 namespace scalewise {
 
 extern template std::vector<RuleInfo> rules<void>();
 extern template std::vector<std::string> parameter_names<void>(std::string_view);
-extern template Plan make_plan<void>(std::string_view, Optimizer, const Shape&,
+extern template Plan make_plan<void>(std::string_view, const Optimizer&, const Shape&,
                                      const std::optional<Shape>&, const std::vector<Parameter>&,
                                      DecayForm);
 

@@ -5,14 +5,14 @@
 # scripts/demo.sh
 # Compares four parametrizations of GPT-2 XL, then trains small models of growing width and shows
 # that maximal update passes the coordinate check and that one global rate fails it, with pictures in
-# build/demo. On Debian and Ubuntu it first installs what is missing. SCALEWISE_EXAMPLES=<folder>
+# build/demo. On Debian and Ubuntu it first installs what is missing. SCALEWISE_TOOLS=<folder>
 # says where the example programs are already built; then nothing is built.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-examples=${SCALEWISE_EXAMPLES:-build/release/examples}
+tools=${SCALEWISE_TOOLS:-build/release/tools}
 
-if [ -z "${SCALEWISE_EXAMPLES:-}" ]; then
+if [ -z "${SCALEWISE_TOOLS:-}" ]; then
   . scripts/lib.sh
   mkdir -p build
   log=build/demo.log
@@ -23,8 +23,8 @@ if [ -z "${SCALEWISE_EXAMPLES:-}" ]; then
       say "gnuplot could not be installed: there will be no pictures"
     first=yes
   fi
-  last=$examples/coordinate_check
-  if [ ! -x "$last" ] || [ -n "$(find include examples cmake -newer "$last" -print -quit)" ]; then
+  last=$tools/coordinate_check
+  if [ ! -x "$last" ] || [ -n "$(find include tools cmake -newer "$last" -print -quit)" ]; then
     say "Building the example programs (one or two minutes)"
   fi
   if ! {
@@ -37,7 +37,7 @@ if [ -z "${SCALEWISE_EXAMPLES:-}" ]; then
   fi
 fi
 
-"$examples/plan" --preset gpt2-xl --base-preset gpt2 \
+"$tools/plan" --preset gpt2-xl --base-preset gpt2 \
   --compare maximal-update,complete-p,neural-tangent,gpt2 --optimizer adamw
 
 # check <title> <folder> <expected exit code> [option...]
@@ -45,7 +45,7 @@ check() {
   local title=$1 folder=$2 expected=$3 status=0
   shift 3
   printf '\n%s, widths 32 to 256:\n' "$title"
-  "$examples/coordinate_check" --rule maximal-update --sizes 32,64,128,256 --seeds 3 --steps 5 \
+  "$tools/coordinate_check" --rule maximal-update --sizes 32,64,128,256 --seeds 3 --steps 5 \
     --out "build/demo/$folder" "$@" || status=$?
   [ $status -eq "$expected" ]
 }

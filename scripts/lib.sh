@@ -39,6 +39,7 @@ missing_build_packages() {
   have_catch2 || echo catch2
   have_header nlohmann/json.hpp || echo nlohmann-json3-dev
   have_header CLI/CLI.hpp || echo libcli11-dev
+  have_header fmt/core.h || echo libfmt-dev
   have_header eigen3/Eigen/Core || have_header Eigen/Core || echo libeigen3-dev
 }
 

@@ -160,17 +160,17 @@ mkdir -p "$logs"
 sanitizers=(-D CMAKE_CXX_FLAGS_DEBUG=-g1 -D SCALEWISE_TEST_MODELS=OFF
   -D SCALEWISE_TEST_KERNELS=OFF -D SCALEWISE_BUILD_EXAMPLES=OFF)
 if [ -n "$leave_out" ]; then
-  users="scalewise_examples scalewise_static_tests models_test allocation_test torch_agreement"
-  users_tests="not core_test policy_test io_test check_test theory_test data_test nn_test"
+  users="scalewise_tools scalewise_examples own_loop scalewise_static_tests models_test allocation_test torch_agreement"
+  users_tests="not core_test policy_test io_test check_test propagation_test data_test nn_test"
   # tests/nn/x.cpp is part of nn_test, and so on.
   with_long=$(grep -rl '\[long\]' tests --include='*_test.cpp' | sed 's|tests/\(.*\)/.*|\1_test|' | sort -u)
   numbers="kernels_test golden ${with_long//$'\n'/ }"
   quickest="core_test data_test"
-  linted="_headers.cpp|examples/frame/"
+  linted="_headers.cpp|tools/frame/"
   gcc_kernels=OFF
 else
   users="" users_tests="" numbers="" quickest=""
-  linted="_headers.cpp|examples/"
+  linted="_headers.cpp|tools/|examples/"
   gcc_kernels=ON
 fi
 

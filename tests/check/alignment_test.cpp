@@ -22,18 +22,18 @@ using Catch::Matchers::WithinRel;
 using scalewise::test::Coverage;
 using scalewise::test::error_message;
 
-struct Matrix {
+struct MovingMatrix {
   std::size_t rows, columns;
   std::vector<double> entries;
 
-  Matrix(std::size_t r, std::size_t c) : rows(r), columns(c), entries(r * c) {}
+  MovingMatrix(std::size_t r, std::size_t c) : rows(r), columns(c), entries(r * c) {}
   double& operator()(std::size_t r, std::size_t c) { return entries[r * columns + c]; }
   MatrixView<double> view() const { return {entries.data(), rows, columns}; }
 };
 
 /// Sums of twelve uniform numbers: nearly normal, and the same with every standard library.
-Matrix random_matrix(std::size_t rows, std::size_t columns, std::mt19937_64& source) {
-  Matrix m(rows, columns);
+MovingMatrix random_matrix(std::size_t rows, std::size_t columns, std::mt19937_64& source) {
+  MovingMatrix m(rows, columns);
   for (double& entry : m.entries) {
     entry = -6;
     for (int i = 0; i < 12; ++i) entry += std::ldexp(static_cast<double>(source() >> 11U), -53);
@@ -41,8 +41,8 @@ Matrix random_matrix(std::size_t rows, std::size_t columns, std::mt19937_64& sou
   return m;
 }
 
-Matrix outer(const std::vector<double>& u, const std::vector<double>& v) {
-  Matrix m(u.size(), v.size());
+MovingMatrix outer(const std::vector<double>& u, const std::vector<double>& v) {
+  MovingMatrix m(u.size(), v.size());
   for (std::size_t i = 0; i < m.rows; ++i) {
     for (std::size_t j = 0; j < m.columns; ++j) m(i, j) = u[i] * v[j];
   }
@@ -53,12 +53,12 @@ Matrix outer(const std::vector<double>& u, const std::vector<double>& v) {
 
 TEST_CASE("An input along a matrix of rank one is fully aligned") {
   std::mt19937_64 source(1);
-  const Matrix u = random_matrix(1, 37, source);
-  const Matrix v = random_matrix(1, 11, source);
-  const Matrix dw = outer(u.entries, v.entries);
-  const Matrix w0 = random_matrix(37, 11, source);
-  Matrix x0(3, 37);
-  Matrix dx(3, 37);
+  const MovingMatrix u = random_matrix(1, 37, source);
+  const MovingMatrix v = random_matrix(1, 11, source);
+  const MovingMatrix dw = outer(u.entries, v.entries);
+  const MovingMatrix w0 = random_matrix(37, 11, source);
+  MovingMatrix x0(3, 37);
+  MovingMatrix dx(3, 37);
   for (std::size_t c = 0; c < 37; ++c) {
     for (std::size_t r = 0; r < 3; ++r) {
       x0(r, c) = (static_cast<double>(r) + 1) * u.entries[c];
@@ -74,9 +74,9 @@ TEST_CASE("An input along a matrix of rank one is fully aligned") {
 
 TEST_CASE("The identity keeps an input's length: exponent one half") {
   // ‖x I‖ = ‖x‖ and ‖I‖_F = √n, so n^e = √n; twice the identity and any x change nothing.
-  Matrix w(16, 16);
+  MovingMatrix w(16, 16);
   for (std::size_t i = 0; i < 16; ++i) w(i, i) = 2;
-  Matrix x(2, 16);
+  MovingMatrix x(2, 16);
   for (std::size_t c = 0; c < 16; ++c) x(0, c) = 1, x(1, c) = static_cast<double>(c);
   const Alignment a = alignment(w.view(), w.view(), x.view(), x.view());
   for (const Estimate& e : {a.alpha, a.omega, a.nu}) {
@@ -87,9 +87,9 @@ TEST_CASE("The identity keeps an input's length: exponent one half") {
 
 TEST_CASE("A hand-computed exponent") {
   // x = (3, 4), W = [[1, 0, 0], [0, 0, 2]]: x W = (3, 0, 8), ‖x W‖ = √73, ‖W‖ = √5, ‖x‖ = 5.
-  Matrix w(2, 3);
+  MovingMatrix w(2, 3);
   w(0, 0) = 1, w(1, 2) = 2;
-  Matrix x(1, 2);
+  MovingMatrix x(1, 2);
   x(0, 0) = 3, x(0, 1) = 4;
   const double expected = std::log(2 * std::sqrt(73.0) / (std::sqrt(5.0) * 5)) / std::log(2.0);
   CHECK_THAT(alignment(w.view(), w.view(), x.view(), x.view()).alpha.mean,
@@ -123,10 +123,10 @@ TEST_CASE("Independent inputs and matrices have exponent one half") {
   constexpr std::size_t m = 96;
   std::vector<double> means;
   for (int repeat = 0; repeat < 40; ++repeat) {
-    const Matrix w0 = random_matrix(n, m, source);
-    const Matrix dw = random_matrix(n, m, source);
-    const Matrix x0 = random_matrix(20, n, source);
-    const Matrix dx = random_matrix(20, n, source);
+    const MovingMatrix w0 = random_matrix(n, m, source);
+    const MovingMatrix dw = random_matrix(n, m, source);
+    const MovingMatrix x0 = random_matrix(20, n, source);
+    const MovingMatrix dx = random_matrix(20, n, source);
     const Alignment a = alignment(w0.view(), dw.view(), x0.view(), dx.view());
     for (const Estimate& e : {a.alpha, a.omega, a.nu}) means.push_back(e.mean);
   }
@@ -164,13 +164,13 @@ TEST_CASE("A mean lies within Student's interval of its standard error in 95 of 
 
 TEST_CASE("Scales and the order of rows, inputs and outputs do not matter") {
   std::mt19937_64 source(3);
-  const Matrix w0 = random_matrix(9, 7, source);
-  const Matrix dw = random_matrix(9, 7, source);
-  const Matrix x0 = random_matrix(19, 9, source);
-  const Matrix dx = random_matrix(19, 9, source);
+  const MovingMatrix w0 = random_matrix(9, 7, source);
+  const MovingMatrix dw = random_matrix(9, 7, source);
+  const MovingMatrix x0 = random_matrix(19, 9, source);
+  const MovingMatrix dx = random_matrix(19, 9, source);
   // permutes rows, columns, and scales
-  const auto moved = [](const Matrix& m, std::size_t row_step, std::size_t column_step, double by) {
-    Matrix out(m.rows, m.columns);
+  const auto moved = [](const MovingMatrix& m, std::size_t row_step, std::size_t column_step, double by) {
+    MovingMatrix out(m.rows, m.columns);
     for (std::size_t r = 0; r < m.rows; ++r) {
       for (std::size_t c = 0; c < m.columns; ++c) {
         out(r * row_step % m.rows, c * column_step % m.columns) = by * m.entries[r * m.columns + c];
@@ -189,11 +189,11 @@ TEST_CASE("Scales and the order of rows, inputs and outputs do not matter") {
 
 TEST_CASE("What has not changed has no exponent") {
   std::mt19937_64 source(4);
-  const Matrix w0 = random_matrix(5, 4, source);
-  const Matrix x0 = random_matrix(3, 5, source);
-  Matrix dx(3, 5);
+  const MovingMatrix w0 = random_matrix(5, 4, source);
+  const MovingMatrix x0 = random_matrix(3, 5, source);
+  MovingMatrix dx(3, 5);
   dx(1, 2) = 1;  // one of three rows
-  const Matrix zero(5, 4);
+  const MovingMatrix zero(5, 4);
   const Alignment a = alignment(w0.view(), zero.view(), x0.view(), dx.view());
   CHECK(a.alpha.count == 0);
   CHECK(std::isnan(a.alpha.mean));
@@ -226,17 +226,17 @@ TEST_CASE("Steps weigh as much as they lower the loss") {
 }
 
 TEST_CASE("Alignment refuses sizes that do not fit") {
-  const Matrix w(3, 2);
-  const Matrix x(4, 3);
-  const Matrix wrong(4, 2);
+  const MovingMatrix w(3, 2);
+  const MovingMatrix x(4, 3);
+  const MovingMatrix wrong(4, 2);
   CHECK(error_message([&] { alignment(w.view(), x.view(), x.view(), x.view()); }) ==
         "dw = 4 x 3: expected 3 x 2");
   CHECK(error_message([&] { alignment(w.view(), w.view(), wrong.view(), x.view()); }) ==
         "x0 = 4 x 2: expected 4 x 3");
   CHECK(error_message([&] { alignment(w.view(), w.view(), x.view(), w.view()); }) ==
         "dx = 3 x 2: expected 4 x 3");
-  const Matrix one(1, 2);
-  const Matrix scalar(4, 1);
+  const MovingMatrix one(1, 2);
+  const MovingMatrix scalar(4, 1);
   CHECK(error_message([&] {
           alignment(one.view(), one.view(), scalar.view(), scalar.view());
         }).find("fan_in = 1") == 0);

@@ -51,7 +51,7 @@ TEST_CASE("Bands add, and of a sum the fastest term counts") {
 
 TEST_CASE("A product with a matrix moves by the largest of its three terms") {
   // z = m x W at 2^k of every size, by hand: m ~ -1/4, W0 ~ -1/2, ΔW ~ -1 over a fan-in ~ 1.
-  scalewise::check::Matrix w{.multiplier = -0.25,
+  scalewise::check::MovingMatrix w{.multiplier = -0.25,
                              .start = -0.5,
                              .change = -1,
                              .fan_in = 1,

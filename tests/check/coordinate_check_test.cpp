@@ -14,7 +14,7 @@
 #include "scalewise/check/optimizer_check.hpp"
 #include "scalewise/check/recorder.hpp"
 #include "scalewise/check/two_widths.hpp"
-#include "scalewise/nn/random.hpp"
+#include "scalewise/numeric/random.hpp"
 #include "support/catch.hpp"
 #include "support/coverage.hpp"
 
@@ -40,7 +40,7 @@ constexpr long sizes[] = {64, 128, 256, 512};
 std::vector<Member> family_of(const std::string& rule) {
   std::vector<Member> family;
   for (const long n : sizes) {
-    family.push_back({n, make_plan(rule, Optimizer::adamw, shape_of(n), shape_of(64))});
+    family.push_back({n, make_plan(rule, adamw, shape_of(n), shape_of(64))});
   }
   return family;
 }
@@ -48,7 +48,7 @@ std::vector<Member> family_of(const std::string& rule) {
 /// Runs whose root mean squares are 3 n^slope with a scatter of so many percent.
 void add(Records& records, Signal signal, const std::string& name, long step, double slope,
          double scatter = 0.02) {
-  nn::Stream stream(1, name + std::to_string(step));
+  RandomStream stream(1, name + std::to_string(step));
   for (const long n : sizes) {
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
       const double rms = slope == -HUGE_VAL ? 0
@@ -104,7 +104,7 @@ TEST_CASE("95 % intervals of slopes hold the slope in 95 of 100 draws") {
   // too narrow or too wide holds it in 3650 or 3887.
   int held = 0;
   for (std::uint64_t draw = 0; draw < 4000; ++draw) {
-    nn::Stream stream(draw, "interval");
+    RandomStream stream(draw, "interval");
     Records::Runs runs;
     for (const long n : sizes) {
       for (std::uint64_t seed = 1; seed <= 3; ++seed) {
@@ -255,8 +255,8 @@ TEST_CASE("What the rule itself lets grow fails") {
 TEST_CASE("Zero is told from small") {
   std::vector<Member> family;
   for (const long n : sizes) {
-    family.push_back({n, make_plan("maximal-update", Optimizer::adamw, shape_of(n), shape_of(64),
-                                   {{"zero_head", 1}})});
+    family.push_back(
+        {n, make_plan("maximal-update", adamw, shape_of(n), shape_of(64), {{"zero_head", 1}})});
   }
   Records records;
   add(records, Signal::value, "logits", 0, -HUGE_VAL);
@@ -267,6 +267,19 @@ TEST_CASE("Zero is told from small") {
   Records nothing;
   add(nothing, Signal::update, "query", 1, -HUGE_VAL);
   CHECK(coordinate_check(nothing, family_of("maximal-update")).verdict == Verdict::fail);
+}
+
+TEST_CASE("A name that stands for nothing is reported with the nearest that does") {
+  Records records;
+  add(records, Signal::value, "mlp.output", 0, 0);
+  add(records, Signal::value, "mlp.ouput", 0, 0);
+  add(records, Signal::change, "mlp.ouput", 1, 0);  // the same name once more
+  add(records, Signal::gradient, "layer.0.qerry", 0, 0);
+  add(records, Signal::update, "layer.0.query", 1, 0);
+  const Report report = coordinate_check(records, family_of("maximal-update"));
+  CHECK(report.unknown ==
+        std::vector<std::string>{"mlp.ouput: no observable; did you mean mlp.output?",
+                                 "layer.0.qerry: no tensor of the plan; did you mean query?"});
 }
 
 TEST_CASE("Zero in some runs only fails") {
@@ -284,7 +297,7 @@ TEST_CASE("Along the depth gradients count at initialization only") {
   for (const long depth : sizes) {
     Shape shape = shape_of(32);
     shape.depth = depth / 8;  // slopes are those of ratios
-    family.push_back({depth, make_plan("complete-p", Optimizer::adamw, shape, base)});
+    family.push_back({depth, make_plan("complete-p", adamw, shape, base)});
   }
   Records later;
   add(later, Signal::value, "mlp.stream", 0, -0.25);
@@ -390,7 +403,7 @@ TEST_CASE("Of two widths the usual criterion asks for a factor of 1.2") {
 }
 
 TEST_CASE("An optimizer is read back against the plan") {
-  const Plan plan = make_plan("maximal-update", Optimizer::adamw, shape_of(256), shape_of(64));
+  const Plan plan = make_plan("maximal-update", adamw, shape_of(256), shape_of(64));
   const OptimizerSetting global{"", 0.01, 0.1, 1e-8};
   std::vector<OptimizerSetting> live;
   for (const Entry& entry : plan.entries) {

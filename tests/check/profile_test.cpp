@@ -63,7 +63,7 @@ TEST_CASE("A constructed correlation is found") {
   };
   constexpr std::size_t tokens = 7;
   constexpr std::size_t features = 200;
-  Profile profile;
+  MeasuredProfile profile;
   for (int seed = 0; seed < 30; ++seed) {
     std::vector<float> x(4 * tokens * features);
     for (std::size_t s = 0; s < 4; ++s) {
@@ -77,7 +77,7 @@ TEST_CASE("A constructed correlation is found") {
     }
     profile.add("stream", moments_of(x, features, 4));
   }
-  const Profile::Row row = profile.at("stream");
+  const MeasuredProfile::Estimates row = profile.at("stream");
   CHECK(row.variance.count == 30);
   CHECK(std::abs(row.mean.mean - 10) < 5 * row.mean.standard_error);
   CHECK(std::abs(row.variance.mean - 4) < 5 * row.variance.standard_error);
@@ -94,10 +94,10 @@ TEST_CASE("A large mean costs no accuracy") {
 }
 
 TEST_CASE("Profiles keep the order of places and merge") {
-  Profile a;
+  MeasuredProfile a;
   a.add("b", {1, 2, 0.5});
   a.add("a", {1, 8, 0.5});
-  Profile b;
+  MeasuredProfile b;
   b.add("b", {3, 6, 0.5});
   b.add("c", {0, 1, 0.5});
   a.add(b);

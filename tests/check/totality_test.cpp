@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "scalewise/check/alignment.hpp"
-#include "scalewise/check/axis_tics.hpp"
 #include "scalewise/check/estimate.hpp"
 #include "scalewise/check/judge_transfer.hpp"
 #include "scalewise/check/profile.hpp"
 #include "scalewise/check/sweep.hpp"
 #include "scalewise/check/tangent_kernel.hpp"
 #include "scalewise/check/transfer.hpp"
+#include "scalewise/plot/axis_tics.hpp"
 #include "support/hostile.hpp"
 
 namespace {
@@ -34,15 +34,15 @@ TEST_CASE("Estimates, exponents and growth are total", "[total]") {
       call("trace", [&] { check::trace(pair, 0); });
       call("alignment_exponent", [&] { check::alignment_exponent(x, y, x, y); });
       call("loss_weighted_mean", [&] { check::loss_weighted_mean(pair, pair); });
-      for (const int base : {2, 10}) call("log_axis", [&] { check::log_axis(x, y, base); });
+      for (const int base : {2, 10}) call("log_axis", [&] { plot::log_axis(x, y, base); });
     }
   }
   CHECK(check::estimate({}).count == 0);
   CHECK(std::isnan(check::growth_per_layer(std::vector<double>{1, -1})));
-  CHECK_THROWS_AS(check::log_axis(0, 1, 10), InvalidInput);
-  CHECK_THROWS_AS(check::log_axis(2, 1, 10), InvalidInput);
-  CHECK_FALSE(check::log_axis(limit::denorm_min(), limit::denorm_min(), 2).tics.empty());
-  CHECK_FALSE(check::log_axis(limit::max(), limit::max(), 10).tics.empty());
+  CHECK_THROWS_AS(plot::log_axis(0, 1, 10), InvalidInput);
+  CHECK_THROWS_AS(plot::log_axis(2, 1, 10), InvalidInput);
+  CHECK_FALSE(plot::log_axis(limit::denorm_min(), limit::denorm_min(), 2).tics.empty());
+  CHECK_FALSE(plot::log_axis(limit::max(), limit::max(), 10).tics.empty());
 }
 
 TEST_CASE("The analysis of sweeps is total", "[total]") {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "scalewise/check/judge_transfer.hpp"
-#include "scalewise/nn/random.hpp"
+#include "scalewise/numeric/random.hpp"
 #include "support/catch.hpp"
 #include "support/coverage.hpp"
 #include "support/error_message.hpp"
@@ -152,7 +152,7 @@ TEST_CASE("95 % intervals of the drift hold it in 95 of 100 sweeps", "[check]") 
   // once in a million. One that is half as wide holds it in 316.
   int held = 0;
   for (std::uint64_t sweep = 0; sweep < 400; ++sweep) {
-    scalewise::nn::Stream stream(sweep, "drift");
+    scalewise::RandomStream stream(sweep, "drift");
     std::vector<double> shift;
     for (int i = 0; i < 8; ++i) shift.push_back(0.5 * stream.normal());
     const auto runs = runs_of({16, 64}, -2, 2, 4, [&](long size, long o, long s) {
@@ -242,12 +242,12 @@ TEST_CASE("Too little to judge is inconclusive, and says what is missing", "[che
   const TransferVerdict edge = judged(runs_of({16, 32}, 0, 4, 3, flat));
   CHECK(edge.verdict == Verdict::inconclusive);
   CHECK_THAT(edge.reason, ContainsSubstring("at width 16 the lowest loss lies at the edge"));
-  const TransferVerdict diverged =
+  const TransferVerdict diverging =
       judged(runs_of({16, 32}, -2, 2, 3, [&](long size, long o, long s) {
         return size == 32 ? std::nan("") : flat(size, o, s);
       }));
-  CHECK(diverged.verdict == Verdict::inconclusive);
-  CHECK_THAT(diverged.reason, ContainsSubstring("at width 32 every rate diverged"));
+  CHECK(diverging.verdict == Verdict::inconclusive);
+  CHECK_THAT(diverging.reason, ContainsSubstring("at width 32 every rate diverged"));
 }
 
 TEST_CASE("A transferred rate that diverges with one seed is a failure", "[check]") {

@@ -65,7 +65,7 @@ expect(not any("rank collapse" in row["text"] for row in result["warnings"]), "G
 for arguments in (["--placement", "pre"], ["--placement", "post"],
                   ["--placement", "post", "--bidirectional"],
                   ["--placement", "pre", "--activation", "gelu", "--rule", "xavier"],
-                  ["--digits", str(pathlib.Path(__file__).parents[2] / "examples/data/digits.csv"),
+                  ["--digits", str(pathlib.Path(__file__).parents[2] / "tools/data/digits.csv"),
                    "--set", "input_correlation=0.46"]):
     result = deep_init(*small, "--measure", "--seeds", "8", *arguments)
     for row in result["agreement"]:

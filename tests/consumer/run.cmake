@@ -10,9 +10,9 @@ if(mode MATCHES "^find_package")
   if(mode STREQUAL "find_package")
     # The library must be found where nlohmann-json and Eigen are not.
     list(APPEND arguments -D CMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON
-      -D CMAKE_DISABLE_FIND_PACKAGE_Eigen3=ON)
+      -D CMAKE_DISABLE_FIND_PACKAGE_fmt=ON -D CMAKE_DISABLE_FIND_PACKAGE_Eigen3=ON)
   else()
-    list(APPEND arguments -D nlohmann_json_DIR=${json_dir} -D Eigen3_DIR=${eigen_dir})
+    list(APPEND arguments -D nlohmann_json_DIR=${json_dir} -D fmt_DIR=${fmt_dir} -D Eigen3_DIR=${eigen_dir})
   endif()
 elseif(mode STREQUAL "add_subdirectory")
   list(APPEND arguments -D SCALEWISE_DIR=${source})
@@ -29,7 +29,7 @@ execute_process(
 execute_process(COMMAND ${CMAKE_COMMAND} --build ${build} COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND ${build}/consumer COMMAND_ERROR_IS_FATAL ANY)
 
-foreach(unwanted tests examples benchmarks)
+foreach(unwanted tests tools examples benchmarks)
   if(EXISTS ${build}/scalewise/${unwanted} OR EXISTS ${build}/_deps/scalewise-build/${unwanted})
     message(FATAL_ERROR "The ${unwanted} of scalewise are part of the consumer's build")
   endif()

@@ -35,15 +35,14 @@ TEST_CASE("Digits are pixels over 16 and a label", "[data]") {
     REQUIRE(images.size() == 2);
     CHECK(images.side == 2);
     CHECK(images.labels == std::vector<int>{9, 0});
-    scalewise::nn::Matrix<float> expected(2, 4);
+    scalewise::Matrix<float> expected(2, 4);
     expected << 0.0F, 1.0F, 0.5F, 0.0625F, 0.25F, 0.1875F, 0.125F, 0.0625F;
     CHECK(images.pixels == expected);
   }
 }
 
 TEST_CASE("The shipped digits are whole", "[data]") {
-  const Images images =
-      read_digits(std::string(SCALEWISE_TEST_DIR) + "/../examples/data/digits.csv");
+  const Images images = read_digits(std::string(SCALEWISE_TEST_DIR) + "/../tools/data/digits.csv");
   REQUIRE(images.size() == 1797);
   CHECK(images.side == 8);
   std::array<int, 10> counts{};

@@ -67,7 +67,7 @@ TEST_CASE("Patches go row by row through the image, pixels row by row through th
   const Images images = numbered(3, 4);
   const std::vector<Index> which{2, 0};
   const auto batch = image_patches<double>(images, which, 2);
-  scalewise::nn::Matrix<double> expected(8, 4);
+  scalewise::Matrix<double> expected(8, 4);
   expected << 200, 201, 204, 205, 202, 203, 206, 207, 208, 209, 212, 213, 210, 211, 214, 215,  //
       0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15;
   CHECK(batch.patches == expected);

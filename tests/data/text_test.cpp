@@ -43,7 +43,7 @@ TEST_CASE("Every byte of a file is a token", "[data]") {
 
 TEST_CASE("The shipped text is whole", "[data]") {
   const std::vector<int> tokens =
-      read_byte_tokens(std::string(SCALEWISE_TEST_DIR) + "/../examples/data/austen_persuasion.txt");
+      read_byte_tokens(std::string(SCALEWISE_TEST_DIR) + "/../tools/data/austen_persuasion.txt");
   REQUIRE(tokens.size() == 466'854);
   CHECK(std::string(tokens.begin(), tokens.begin() + 11) == "Persuasion\n");
   CHECK(std::string(tokens.end() - 6, tokens.end()) == "Finis\n");

@@ -5,9 +5,8 @@
 
 Every id that `plan --list-rules` prints has the page docs/rules/<id>.md, and there are no others.
 Each page has its id in the title and the sections below, names the policy header that defines the
-id and a test, is linked from docs/README.md, where "needed" stands in its row if and only if the
-program says that the rule needs a base, names every parameter of the rule, and has no relative
-link to a file that is not there.
+id and a test, names every parameter of the rule, and has no relative link to a file that is not
+there.
 """
 
 import argparse
@@ -21,7 +20,7 @@ SECTIONS = ("Source", "Table", "Differences and derived rows", "When to use it",
 
 
 def listed_rules(plan):
-    """id -> (needs a base, parameter names), as the program prints them."""
+    """id -> parameter names, as the program prints them."""
     output = subprocess.run([plan, "--list-rules"], check=True, capture_output=True,
                             encoding="utf-8").stdout
     header, *lines = output.splitlines()
@@ -34,7 +33,7 @@ def listed_rules(plan):
         ends = [start for _, start in columns[1:]] + [len(line)]
         cells = {name: line[start:end].strip() for (name, start), end in zip(columns, ends)}
         parameters = [] if cells["parameters"] == "-" else re.findall(r"(\S+)=", cells["parameters"])
-        rules[cells["rule"]] = (cells["base"] == "needed", parameters)
+        rules[cells["rule"]] = parameters
     return rules
 
 
@@ -74,24 +73,17 @@ def main():
     arguments = parser.parse_args()
 
     folder = arguments.source / "docs" / "rules"
-    index = (arguments.source / "docs" / "README.md").read_text(encoding="utf-8")
     rules = listed_rules(arguments.plan)
     errors = []
     if not rules:
         errors.append("plan --list-rules prints no rules")
-    for rule, (needs_base, parameters) in rules.items():
+    for rule, parameters in rules.items():
         page = folder / f"{rule}.md"
         if not page.is_file():
             errors.append(f"{page}: missing")
             continue
         errors += [f"{page}: {error}" for error in page_errors(arguments.source, page, rule,
                                                                parameters)]
-        row = next((line for line in index.splitlines() if f"](rules/{rule}.md)" in line), None)
-        if row is None:
-            errors.append(f"docs/README.md: no link to rules/{rule}.md")
-        elif row.rstrip("| ").endswith("needed") != needs_base:
-            errors.append(f"docs/README.md: {rule} "
-                          f"{'needs a base' if needs_base else 'needs no base'}")
     for page in sorted(folder.glob("*.md")):
         if page.stem not in rules:
             errors.append(f"{page}: no rule of that id")

@@ -7,10 +7,10 @@ The word after the fence says what a block is; any other word is an error.
 
 cpp               A full program: it is compiled with -std=c++20 -Wall -Werror and run.
 cpp fragment=NAME A part of a program: its lines stand, in this order and without a gap, in some
-                  source file below examples/ or tests/ (indentation aside).
-sh                Run with `bash -euo pipefail`. The built examples are in PATH and below
-                  build/release/examples, the README's build; sources that a block names by path
-                  (tests/..., examples/..., scripts/...) are there too, and SCALEWISE_SOURCE_DIR
+                  source file below examples/, tests/ or tools/ (indentation aside).
+sh                Run with `bash -euo pipefail`. The built programs are in PATH and below
+                  build/release, the README's build; sources that a block names by path
+                  (tests/..., tools/..., scripts/...) are there too, and SCALEWISE_SOURCE_DIR
                   names their folder.
 sh norun          Not run. Only for lines that call scripts/demo.sh, scripts/test.sh, git clone,
                   cd or apt-get; the scripts must exist and be executable. When a text block
@@ -163,12 +163,13 @@ class Page:
 
     def lay_out_clone(self):
         """Makes the scratch folder look like a clone with the README's build."""
-        for folder in ("examples", "scripts", "tests"):
+        for folder in ("examples", "scripts", "tests", "tools"):
             (self.scratch / folder).symlink_to(self.arguments.source / folder)
         built = self.scratch / "build" / "release"
         built.mkdir(parents=True)
         if self.arguments.bin:
-            (built / "examples").symlink_to(pathlib.Path(self.arguments.bin[0]).resolve())
+            for folder in self.arguments.bin:
+                (built / pathlib.Path(folder).name).symlink_to(pathlib.Path(folder).resolve())
 
     def run(self, command, exit_code=0, cwd=None, **environment):
         """Runs a command, checks its exit code, and returns its standard output."""
@@ -204,14 +205,14 @@ class Page:
 
     def find_fragment(self, block):
         wanted = [line.strip() for line in clean(block.text)]
-        for folder in ("examples", "tests"):
+        for folder in ("examples", "tests", "tools"):
             for path in sorted((self.arguments.source / folder).rglob("*.[ch]pp")):
                 lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
                 for start in range(len(lines) - len(wanted) + 1):
                     if lines[start:start + len(wanted)] == wanted:
                         return
         raise BlockError(f"the fragment {block.options['fragment']!r} is in no source file below "
-                         "examples/ or tests/")
+                         "examples/, tests/ or tools/")
 
     def run_sh(self, block, expected):
         if "norun" in block.options:
@@ -243,7 +244,7 @@ class Page:
         if plan is None:
             raise BlockError("the program plan is not built")
         return self.run([self.arguments.source / "scripts/demo.sh"], cwd=self.arguments.source,
-                        SCALEWISE_EXAMPLES=pathlib.Path(plan).parent)
+                        SCALEWISE_TOOLS=pathlib.Path(plan).parent)
 
     def run_python(self, block, _expected):
         interpreter = "python3"

@@ -21,7 +21,7 @@ Plan tiny_plan() {
   Shape shape;
   shape.d_model = shape.d_ff = shape.context = shape.vocab = 2;
   shape.depth = shape.heads = 1;
-  return make_plan("gpt2", Optimizer::adamw, shape);
+  return make_plan("gpt2", adamw, shape);
 }
 
 struct State {

@@ -26,7 +26,7 @@ std::string edited(std::string input, Random& random) { return edited_json(input
 void run(std::string_view input) {
   const Shape shape = shape_from_config(parse_json(input, "config.json"));
   if (shape.depth + shape.encoder_depth > 2) return;  // larger plans take longer, and say no more
-  const Plan plan = make_plan("standard", Optimizer::adamw, shape);
+  const Plan plan = make_plan("standard", adamw, shape);
   static_cast<void>(plan.parameter_count());
 }
 

@@ -10,7 +10,7 @@
 #include <iostream>
 
 #include "fuzz/fuzz.hpp"
-#include "scalewise/core/error.hpp"
+#include "scalewise/messages/error.hpp"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 

@@ -15,12 +15,12 @@
 #ifdef SCALEWISE_FUZZ_MODELS
 #include "instances/transformer.hpp"
 #endif
-#include "scalewise/io/plan_fingerprint.hpp"
 #include "scalewise/io/plan_json.hpp"
 #include "scalewise/io/plan_table.hpp"
 #include "scalewise/nn/initialize.hpp"
 #include "scalewise/nn/parameters.hpp"
-#include "scalewise/theory/model.hpp"
+#include "scalewise/plan/fingerprint.hpp"
+#include "scalewise/propagation/model.hpp"
 
 namespace scalewise::fuzz {
 
@@ -69,7 +69,6 @@ std::vector<Json> make_plans() {
     s.relative_buckets = 2;
     s.final_norm = false;
   });
-  using enum Optimizer;
   std::vector<Json> all;
   const auto add = [&](const char* rule, Optimizer optimizer, const Shape& shape,
                        const std::optional<Shape>& base = {}) {
@@ -172,12 +171,13 @@ void write(const Plan& plan, std::size_t choice) {
 }
 
 void predict(const Plan& plan, bool causal) {
-  const theory::Conditions conditions{.length = 3, .causal = causal};
+  const propagation::Conditions conditions{.length = 3, .causal = causal};
   attempt([&] {
-    theory::predict(plan, conditions, theory::Moments{0, 1, 0.5}, theory::Moments{0, 1, 0.5});
+    propagation::predict(plan, conditions, propagation::SignalMoments{0, 1, 0.5},
+                         propagation::SignalMoments{0, 1, 0.5});
   });
   attempt([&] {
-    theory::predict_encoder_decoder(plan, conditions, {0, 1, 0.5}, {0, 1, 0.5}, {0, 1, 0.5});
+    propagation::predict_encoder_decoder(plan, conditions, {0, 1, 0.5}, {0, 1, 0.5}, {0, 1, 0.5});
   });
 }
 

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "golden/files.hpp"
-#include "scalewise/core/nearest.hpp"
+#include "scalewise/files/read_file.hpp"
 #include "scalewise/io/parse_json.hpp"
-#include "scalewise/io/read_file.hpp"
+#include "scalewise/messages/nearest.hpp"
 
 namespace {
 
@@ -26,7 +26,7 @@ struct File {
   long (*check)(const nlohmann::json& file, golden::Tally& tally);
 };
 
-constexpr File files[] = {
+constexpr File json_files[] = {
     {"kernels.json", golden::check_kernels},
     {"rules.json", golden::check_rules},
     {"signal_propagation.json", golden::check_signal_propagation},
@@ -35,7 +35,7 @@ constexpr File files[] = {
 /// Throws: InvalidInput for a name that this program has no check for.
 const File& file_of(const std::string& name) {
   Nearest known(name);
-  for (const File& file : files) {
+  for (const File& file : json_files) {
     known.offer(file.name);
     if (name == file.name) return file;
   }
@@ -51,7 +51,12 @@ bool agrees(const File& file, const std::string& path, bool every_rule) {
   golden::Tally tally;
   const nlohmann::json json = parse_json(read_file(path, std::size_t{1} << 28U), path);
   const long cases = file.check(json, tally);
-  if (every_rule && file.check == golden::check_rules) golden::check_every_rule(json, tally);
+  if (file.check == golden::check_rules) {
+    for (const std::string& missing : golden::rules_without_case(json)) {
+      std::cout << "golden: " << file.name << ": no case for " << missing << '\n';
+      if (every_rule) tally.complain(file.name, "none for " + missing);
+    }
+  }
   std::cout << "golden: " << file.name << ": " << cases << " cases, " << tally.checked()
             << " numbers checked, " << tally.failed() << " failed" << std::endl;
   return tally.failed() == 0 && tally.checked() > 0;
@@ -74,7 +79,7 @@ int main(int argc, char** argv) {
   }
   try {
     if (names.empty()) {
-      for (const File& file : files) names.emplace_back(file.name);
+      for (const File& file : json_files) names.emplace_back(file.name);
     }
     bool all = true;
     for (const std::string& name : names) {

@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "golden/files.hpp"
-#include "scalewise/make_plan.hpp"
+#include "scalewise/architecture/presets.hpp"
+#include "scalewise/kernels/effective_theory.hpp"
+#include "scalewise/kernels/regression.hpp"
+#include "scalewise/kernels/stacked_kernel.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "scalewise/policy/meta_principled.hpp"
-#include "scalewise/presets.hpp"
-#include "scalewise/theory/kernels/effective_theory.hpp"
-#include "scalewise/theory/kernels/regression.hpp"
-#include "scalewise/theory/kernels/stacked_kernel.hpp"
 
 namespace scalewise::golden {
 
@@ -27,8 +27,8 @@ namespace {
 using namespace kernels;
 using nlohmann::json;
 
-Matrix matrix(const json& rows) {
-  Matrix m(static_cast<Index>(rows.size()), static_cast<Index>(rows.at(0).size()));
+Matrix<> matrix(const json& rows) {
+  Matrix<> m(static_cast<Index>(rows.size()), static_cast<Index>(rows.at(0).size()));
   for (Index a = 0; a < m.rows(); ++a) {
     for (Index b = 0; b < m.cols(); ++b) {
       m(a, b) = rows[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)].get<double>();
@@ -65,10 +65,10 @@ class Case {
 
   /// A matrix of expected numbers; coincident(a, b) where the tolerance may be that of two tokens
   /// that coincide.
-  void compare(const json& in, const std::string& key, const Matrix& actual,
-               const Matrix* nngp = nullptr) const {
+  void compare(const json& in, const std::string& key, const Matrix<>& actual,
+               const Matrix<>* nngp = nullptr) const {
     const std::string path = reader_.at("expect").path() + "." + key;
-    const Matrix expected = matrix(in.at(key));
+    const Matrix<> expected = matrix(in.at(key));
     if (expected.rows() != actual.rows() || expected.cols() != actual.cols()) {
       return tally_.complain(path, "is of another size");
     }
@@ -123,8 +123,8 @@ Function function(const std::string& name) {
 
 Tokens tokens(const json& lengths) { return Tokens(lengths.get<std::vector<Index>>()); }
 
-std::vector<Matrix> features(const json& x) {
-  std::vector<Matrix> inputs;
+std::vector<Matrix<>> features(const json& x) {
+  std::vector<Matrix<>> inputs;
   for (const json& one : x) inputs.push_back(matrix(one));
   return inputs;
 }
@@ -134,10 +134,10 @@ Dense dense(const json& params) {
 }
 
 Encodings encodings(const json& params, const std::string& kind) {
-  using enum Encodings::Kind;
+  using enum Encodings::Geometry;
   using enum Encodings::Trained;
   Encodings e;
-  e.kind = kind == "none" ? none : kind == "random" ? random : string;
+  e.geometry = kind == "none" ? none : kind == "random" ? random : string;
   e.alpha = number(params, "alpha", 1);
   e.rho = number(params, "rho", 1);
   e.phi = number(params, "phi");
@@ -146,12 +146,12 @@ Encodings encodings(const json& params, const std::string& kind) {
   return e;
 }
 
-Attention attention(const json& params) {
-  using enum Attention::Scores;
-  using enum Attention::Weights;
-  static const std::map<std::string, Attention::Weights> weights{
+SelfAttention attention(const json& params) {
+  using enum SelfAttention::ScoreScale;
+  using enum SelfAttention::WeightFunction;
+  static const std::map<std::string, SelfAttention::WeightFunction> weights{
       {"softmax", softmax}, {"identity", identity}, {"relu", relu}, {"abs", abs}};
-  Attention layer;
+  SelfAttention layer;
   const bool tied = params.value("tied", true);
   layer.scores = number(params, "tau") == 1 ? (tied ? tied_over_d : over_d) : over_root_d;
   layer.weights = weights.at(params.at("zeta").get<std::string>());
@@ -175,7 +175,7 @@ ResidualAttention residual(const json& params) {
 Layer layer_of_step(const json& step) {
   const std::string op = step.at("op").get<std::string>();
   if (op == "dense") return dense(step);
-  if (op == "act") return Activation{function(step.at("name").get<std::string>())};
+  if (op == "act") return Nonlinearity{function(step.at("name").get<std::string>())};
   if (op == "layernorm") return LayerNorm{number(step, "eps")};
   if (op == "attn") return attention(step);
   if (op == "residual") return residual(step);
@@ -192,9 +192,9 @@ void check_dual(const Case& c) {
 }
 
 void check_dense(const Case& c) {
-  const Activation activation{function(c.group.substr(6))};
-  const Matrix x = matrix(c.inputs.at("x"));
-  std::vector<Matrix> inputs;
+  const Nonlinearity activation{function(c.group.substr(6))};
+  const Matrix<> x = matrix(c.inputs.at("x"));
+  std::vector<Matrix<>> inputs;
   for (Index i = 0; i < x.rows(); ++i) inputs.emplace_back(x.row(i));
   Kernel k = propagate(dense(c.params), stacked_input_kernel(inputs));
   // One entry per layer: dense, then activation and dense by turns, or only the dense ones.
@@ -221,7 +221,7 @@ void check_layernorm(const Case& c) {
 void check_string(const Case& c) {
   const Tokens t = tokens(c.inputs.at("lengths"));
   const Encodings e = encodings(c.params, "struct");
-  Matrix r(t.total(), t.total());
+  Matrix<> r(t.total(), t.total());
   for (Index i = 0; i < t.inputs(); ++i) {
     for (Index j = 0; j < t.inputs(); ++j)
       t.block(r, i, j) = e.covariance(t.length(i), t.length(j));
@@ -231,7 +231,7 @@ void check_string(const Case& c) {
 
 void check_image(const Case& c) {
   Encodings e = encodings(c.params, "struct");
-  e.kind = Encodings::Kind::image;
+  e.geometry = Encodings::Geometry::image;
   e.height = c.params.at("height");
   e.width = c.params.at("width");
   c.compare(c.expect, "R", e.covariance(e.height * e.width, e.height * e.width));
@@ -240,7 +240,7 @@ void check_image(const Case& c) {
 /// What enters an attention layer is an expected value as well.
 Kernel first_layer(const Case& c) {
   const json& first = c.inputs.at("first_layer");
-  return propagate(Activation{function(first.at("activation").get<std::string>())},
+  return propagate(Nonlinearity{function(first.at("activation").get<std::string>())},
                    propagate(dense(first), stacked_input_kernel(features(c.inputs.at("x")))));
 }
 
@@ -296,7 +296,7 @@ void check_regression(const Case& c) {
   const KernelBlocks k = split_kernel(matrix(c.inputs.at("nngp")), train);
   const KernelBlocks theta = split_kernel(matrix(c.inputs.at("ntk")), train);
   const Regularizer r{number(c.params, "reg"), c.params.at("reg_times_mean_diagonal")};
-  const Matrix y = matrix(c.inputs.at("y"));
+  const Matrix<> y = matrix(c.inputs.at("y"));
   if (!c.inputs.at("labels").is_null()) {
     const auto labels = c.inputs.at("labels").get<std::vector<int>>();
     c.compare(c.inputs, "y", class_targets(labels, static_cast<int>(y.cols())));
@@ -395,8 +395,8 @@ void check_scaling(const Case& c) {
   }
   MetaPrincipled policy;
   policy.s = c.params.at("s");
-  const Plan sgd = make_plan<MetaPrincipled, Optimizer::sgd>(shape, {}, policy);
-  const Plan adamw = make_plan<MetaPrincipled, Optimizer::adamw>(shape, {}, policy);
+  const Plan by_sgd = make_plan<MetaPrincipled, scalewise::sgd>(shape, {}, policy);
+  const Plan by_adamw = make_plan<MetaPrincipled, scalewise::adamw>(shape, {}, policy);
   for (const auto& [quantity, values] : c.expect.items()) {
     for (const auto& [name, value] : values.items()) {
       // Clang 14 cannot capture structured bindings.
@@ -404,11 +404,11 @@ void check_scaling(const Case& c) {
         c.compare(c.expect.at(q), key, actual);
       };
       if (name == "n_rescale") {
-        check(adamw.model.logit_multiplier.value);
+        check(by_adamw.model.logit_multiplier.value);
         continue;
       }
       const std::vector<const Entry*> entries =
-          (quantity == "sgd" ? sgd : adamw).of(groups.at(name));
+          (quantity == "sgd" ? by_sgd : by_adamw).of(groups.at(name));
       if (entries.empty()) c.complain("no " + name + " in the plan");
       for (const Entry* entry : entries) {
         check(quantity == "init_variance" ? entry->init_variance.value
@@ -436,9 +436,8 @@ void check_parameter_counts(const Case& c) {
       shape.context = 514;
       shape.vocab = 50265;
     }
-    c.compare(
-        c.expect, name,
-        static_cast<double>(make_plan<MetaPrincipled, Optimizer::adamw>(shape).parameter_count()));
+    c.compare(c.expect, name,
+              static_cast<double>(make_plan<MetaPrincipled, adamw>(shape).parameter_count()));
   }
 }
 

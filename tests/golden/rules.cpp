@@ -9,6 +9,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -24,8 +25,8 @@ namespace scalewise::golden {
 namespace {
 
 std::vector<const Entry*> entries_of(const Plan& plan, const std::string& id) {
-  for (std::size_t g = 0; g < group_count; ++g) {
-    if (group_names[g] == id) return plan.of(static_cast<Group>(g));
+  for (const GroupInfo& info : group_table) {
+    if (info.id == id) return plan.of(info.group);
   }
   return {};
 }
@@ -203,7 +204,7 @@ void check_model(const JsonReader& model, const nlohmann::json& json, const Plan
 void check_case(const JsonReader& reader, const nlohmann::json& json, Tally& tally) {
   reader.only({"policy", "optimizer", "shape", "base", "params", "groups", "tensors", "model"});
   const std::string policy = reader.at("policy").string();
-  const Optimizer optimizer = reader.at("optimizer").word(optimizer_words);
+  const Optimizer optimizer = optimizer_named(reader.path(), reader.at("optimizer").string());
   const Shape shape = shape_from_json(reader.at("shape"));
   std::optional<Shape> base;
   if (reader.has("base") && !reader.at("base").is_null()) base = shape_from_json(reader.at("base"));
@@ -240,25 +241,19 @@ long check_rules(const nlohmann::json& file, Tally& tally) {
   return static_cast<long>(cases.size());
 }
 
-void check_every_rule(const nlohmann::json& file, Tally& tally) {
-  const JsonReader cases = JsonReader(file, "rules.json").at("cases");
-  const std::vector<JsonReader> all = cases.items();
-  const auto has = [&](std::string_view rule, Optimizer optimizer) {
-    for (const JsonReader& c : all) {
-      if (c.at("policy").string() == rule && c.at("optimizer").word(optimizer_words) == optimizer) {
-        return true;
-      }
-    }
-    return false;
-  };
+std::vector<std::string> rules_without_case(const nlohmann::json& file) {
+  std::set<std::string> with_case;
+  for (const JsonReader& c : JsonReader(file, "rules.json").at("cases").items()) {
+    with_case.insert(c.at("policy").string() + " under " + c.at("optimizer").string());
+  }
+  std::vector<std::string> without;
   for (const RuleInfo& rule : rules()) {
-    for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::adamw}) {
-      if (!(optimizer == Optimizer::sgd ? rule.sgd : rule.adamw)) continue;
-      if (has(rule.id, optimizer)) continue;
-      tally.complain(cases.path(), "none for " + std::string(rule.id) + " under " +
-                                       std::string(word(optimizer_words, optimizer)));
+    for (const Optimizer& optimizer : rule.optimizers) {
+      std::string name = std::string(rule.id) + " under " + std::string(optimizer.name);
+      if (!with_case.contains(name)) without.push_back(std::move(name));
     }
   }
+  return without;
 }
 
 }  // namespace scalewise::golden

@@ -12,18 +12,18 @@
 #include <vector>
 
 #include "golden/files.hpp"
-#include "scalewise/theory/embedding.hpp"
-#include "scalewise/theory/growth.hpp"
-#include "scalewise/theory/layer_norm.hpp"
-#include "scalewise/theory/propagate.hpp"
-#include "scalewise/theory/softmax.hpp"
-#include "scalewise/theory/stable.hpp"
+#include "scalewise/propagation/embedding.hpp"
+#include "scalewise/propagation/growth.hpp"
+#include "scalewise/propagation/layer_norm.hpp"
+#include "scalewise/propagation/propagate.hpp"
+#include "scalewise/propagation/softmax.hpp"
+#include "scalewise/propagation/stable.hpp"
 
 namespace scalewise::golden {
 
 namespace {
 
-using namespace scalewise::theory;
+using namespace scalewise::propagation;
 
 constexpr Reading readings[] = {Reading::paper_simple, Reading::paper_full, Reading::corrected};
 
@@ -32,7 +32,7 @@ using Numbers = std::map<std::string, double>;
 
 double in(const JsonReader& c, const char* name) { return c.at("in").at(name).number(); }
 
-void put(Numbers& n, const std::string& prefix, const Moments& m) {
+void put(Numbers& n, const std::string& prefix, const SignalMoments& m) {
   n[prefix + "mean"] = m.mean;
   n[prefix + "var"] = m.variance;
   n[prefix + "cov"] = m.covariance;
@@ -46,13 +46,15 @@ std::string name_of(Reading reading) {
   return name;
 }
 
-Moments input_of(const JsonReader& c) {
-  Moments x = correlated(in(c, "var"), in(c, "corr"));
+SignalMoments input_of(const JsonReader& c) {
+  SignalMoments x = correlated(in(c, "var"), in(c, "corr"));
   if (c.at("in").has("mu")) x.mean = in(c, "mu");
   return x;
 }
 
-Moments gradient_of(const JsonReader& c) { return correlated(in(c, "var_g"), in(c, "corr_g")); }
+SignalMoments gradient_of(const JsonReader& c) {
+  return correlated(in(c, "var_g"), in(c, "corr_g"));
+}
 
 // ---- components ----------------------------------------------------------------------------------
 
@@ -86,7 +88,7 @@ Numbers dropout_layer(const JsonReader& c) {
 
 Numbers relu_layer(const JsonReader& c) {
   Numbers n;
-  const Moments x = input_of(c);
+  const SignalMoments x = input_of(c);
   put(n, "fwd_", relu(x));
   put(n, "bwd_", relu_gradient(gradient_of(c), x));
   n["fwd_corr_poly"] = relu(x, Reading::paper_simple).correlation();
@@ -102,17 +104,17 @@ Numbers gelu_layer(const JsonReader& c) {
 
 Numbers norm_layer(const JsonReader& c) {
   Numbers n;
-  const Moments x = input_of(c);
-  const Moments g = gradient_of(c);
+  const SignalMoments x = input_of(c);
+  const SignalMoments g = gradient_of(c);
   const double d = in(c, "d");
   put(n, "fwd_", layer_norm(x, d));
   n["fwd_cov_exact"] = n["fwd_cov"];
   n["fwd_cov_paper"] = layer_norm(x, d, Reading::paper_full).covariance;
   n["fwd_cov_feature"] = layer_norm_feature_covariance(d);
-  const Moments paper = layer_norm_gradient(g, x, d, Reading::paper_full);
+  const SignalMoments paper = layer_norm_gradient(g, x, d, Reading::paper_full);
   n["bwd_var_paper"] = paper.variance;
   n["bwd_cov_paper"] = paper.covariance;
-  const Moments finite = layer_norm_gradient(g, x, d);
+  const SignalMoments finite = layer_norm_gradient(g, x, d);
   n["bwd_var_finite"] = finite.variance;
   n["bwd_cov_finite"] = finite.covariance;
   return n;
@@ -120,8 +122,8 @@ Numbers norm_layer(const JsonReader& c) {
 
 Numbers softmax_layer(const JsonReader& c) {
   Numbers n;
-  const Moments x = input_of(c);
-  const Moments g = gradient_of(c);
+  const SignalMoments x = input_of(c);
+  const SignalMoments g = gradient_of(c);
   const double size = in(c, "n");
   n["fwd_mean"] = softmax(x, size).mean;
   n["fwd_var_full"] = softmax(x, size, Reading::paper_full).variance;
@@ -163,7 +165,7 @@ Numbers attention(const JsonReader& c) {
                     .output = in(c, "so"),
                     .dropout = in(c, "p"),
                     .probability_dropout = in(c, "p_attn")};
-  const Moments x = correlated(1, in(c, "corr"));
+  const SignalMoments x = correlated(1, in(c, "corr"));
   Numbers n;
   for (const Reading reading : readings) {
     const std::string prefix = name_of(reading);
@@ -181,11 +183,11 @@ Numbers mlp(const JsonReader& c, Activation activation) {
               .down = in(c, "s2"),
               .activation = activation,
               .dropout = in(c, "p")};
-  const Moments x = correlated(1, in(c, "corr"));
+  const SignalMoments x = correlated(1, in(c, "corr"));
   Numbers n;
   put(n, "fwd_", mlp_block(x, m));
   put(n, "bwd_", mlp_block_gradient(gradient_of(c), x, m));
-  const Moments table2 = mlp_block(x, m, Reading::paper_simple);
+  const SignalMoments table2 = mlp_block(x, m, Reading::paper_simple);
   n["fwd_cov_poly"] = table2.covariance;
   n["fwd_corr_poly"] = table2.correlation();
   return n;
@@ -457,7 +459,7 @@ Layers layers_of(const JsonReader& c) {
   const long depth = c.at("N").integer();
   const std::string init = c.at("init").string();
   DepthModel m;
-  m.placement = value_of(placement_words, "kind", c.at("kind").string());
+  m.placement = value_of(norm_placement_words, "kind", c.at("kind").string());
   m.width = c.at("d").number();
   m.length = c.at("L").number();
   m.dropout = c.at("p").number();
@@ -483,10 +485,11 @@ Layers layers_of(const JsonReader& c) {
   return layers;
 }
 
-std::vector<double> by_layer(const Profile& p, const std::vector<Moments>& list, bool correlation) {
+std::vector<double> by_layer(const Profile& p, const std::vector<SignalMoments>& list,
+                             bool correlation) {
   std::vector<double> values;
   for (std::size_t l = 0; l <= p.depth(); ++l) {
-    const Moments& m = list[l * p.blocks_per_layer];
+    const SignalMoments& m = list[l * p.blocks_per_layer];
     values.push_back(correlation ? m.correlation() : m.variance);
   }
   return values;
@@ -534,9 +537,10 @@ long check_profiles(const JsonReader& section, const nlohmann::json& json, Tally
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const JsonReader& c = cases[i];
     const Layers layers = layers_of(c);
-    const bool post = layers.placement == Placement::post;
-    const Moments input = correlated(post ? 1 : c.at("var0").number(), c.at("corr0").number());
-    const Moments gradient = correlated(c.at("var_g").number(), c.at("corr_g").number());
+    const bool post = layers.placement == NormPlacement::post;
+    const SignalMoments input =
+        correlated(post ? 1 : c.at("var0").number(), c.at("corr0").number());
+    const SignalMoments gradient = correlated(c.at("var_g").number(), c.at("corr_g").number());
     for (const auto& [key, unused] : json["cases"][i]["theory"].items()) {
       std::string name = key;
       std::replace(name.begin(), name.end(), '_', '-');
@@ -581,7 +585,7 @@ long check_growth(const JsonReader& section, const nlohmann::json& json, Tally& 
   const std::vector<JsonReader> cases = section.at("cases").items();
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const JsonReader& c = cases[i];
-    m.placement = value_of(placement_words, "kind", c.at("kind").string());
+    m.placement = value_of(norm_placement_words, "kind", c.at("kind").string());
     std::string variant = c.at("variant").string();
     std::replace(variant.begin(), variant.end(), '_', '-');
     const Reading reading = value_of(reading_words, "variant", variant);
@@ -629,7 +633,7 @@ long check_twelve(const JsonReader& section, Tally& tally) {
   const std::vector<JsonReader> cases = section.at("mc_12").items();
   for (const JsonReader& c : cases) {
     DepthModel m;
-    m.placement = value_of(placement_words, "kind", c.at("kind").string());
+    m.placement = value_of(norm_placement_words, "kind", c.at("kind").string());
     m.width = c.at("d").number();
     m.input_correlation = 0.2041150579352331 / (1 - m.dropout);
     const Layers layers = depth_layers(DepthMethod::deep_scale_lm, m, c.at("N").integer());

@@ -6,8 +6,8 @@
 #include <iostream>
 #include <string>
 
-#include "scalewise/core/print.hpp"
 #include "scalewise/io/json_reader.hpp"
+#include "scalewise/scaling/formula.hpp"
 
 namespace scalewise::golden {
 

@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "scalewise/core/error.hpp"
-#include "scalewise/core/shape.hpp"
-#include "scalewise/core/tensor.hpp"
+#include "scalewise/architecture/presets.hpp"
+#include "scalewise/architecture/shape.hpp"
+#include "scalewise/architecture/tensor.hpp"
 #include "scalewise/io/parse_json.hpp"
-#include "scalewise/presets.hpp"
+#include "scalewise/messages/error.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_file.hpp"
 

@@ -35,7 +35,7 @@ Shape small_shape(bool patch) {
 }
 
 Plan small_plan() {
-  return make_plan<MaximalUpdate, Optimizer::adamw>(small_shape(false), small_shape(false));
+  return make_plan<MaximalUpdate, adamw>(small_shape(false), small_shape(false));
 }
 
 /// The message with which reading fails, after one change to a good plan.
@@ -58,7 +58,7 @@ TEST_CASE("A plan reads back equal, for every rule", "[json]") {
       base.depth = 7;
       std::optional<Plan> plan;
       try {
-        plan = make_plan(rule.id, Optimizer::adamw, shape, base);
+        plan = make_plan(rule.id, adamw, shape, base);
       } catch (const InvalidInput& error) {
         CHECK(error.field() == (rule.id == "deep-scale-lm" ? "input_correlation" : "input"));
         continue;
@@ -91,7 +91,7 @@ TEST_CASE("A plan that is not one is refused with one message", "[json]") {
   CHECK(complaint([](OrderedJson& j) { j["optimiser"] = 1; }) ==
         "plan.optimiser = 1: expected a known key (hint: did you mean optimizer?)");
   CHECK(complaint([](OrderedJson& j) { j["optimizer"] = "adam"; }) ==
-        "plan.optimizer = adam: expected sgd or adamw (hint: did you mean adamw?)");
+        "plan.optimizer = adam: expected adamw, sgd or sign-sgd (hint: did you mean adamw?)");
   CHECK(complaint([](OrderedJson& j) { j["entries"][3].erase("name"); }) ==
         "plan.entries[3].name = (missing): expected a value");
   CHECK(complaint([](OrderedJson& j) { j["entries"][3]["rows"] = 1.5; }) ==

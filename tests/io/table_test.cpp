@@ -3,8 +3,8 @@
 
 #include "scalewise/io/table.hpp"
 
+#include "scalewise/architecture/presets.hpp"
 #include "scalewise/io/plan_table.hpp"
-#include "scalewise/presets.hpp"
 #include "scalewise/scalewise.hpp"
 #include "support/catch.hpp"
 
@@ -24,7 +24,7 @@ TEST_CASE("CSV fields with commas, quotes and ends of lines are quoted", "[table
   CHECK(render(table, TableFormat::csv) == "a,b\n√n,1\nx|y,\"say \"\"so\"\", twice\"\n");
   for (const char* text : {"a\rb", "a\nb", "a\"b", "a,b"}) {
     const std::string quoted = *(text + 1) == '"' ? "a\"\"b" : text;
-    CHECK(detail::csv_field(text) == "\"" + quoted + "\"");
+    CHECK(io::detail::csv_field(text) == "\"" + quoted + "\"");
   }
 }
 
@@ -34,13 +34,13 @@ TEST_CASE("Markdown cells cannot break the table", "[table]") {
 }
 
 TEST_CASE("LaTeX numbers have powers of ten, and text its special letters escaped", "[table]") {
-  CHECK(detail::latex_number(4.167e-6) == "4.167\\cdot 10^{-6}");
-  CHECK(detail::latex_number(0.25) == "0.25");
-  CHECK(detail::latex_text("eta_input, gain β") == "eta\\_input, gain $\\beta$");
+  CHECK(io::detail::latex_number(4.167e-6) == "4.167\\cdot 10^{-6}");
+  CHECK(io::detail::latex_number(0.25) == "0.25");
+  CHECK(io::detail::latex_text("eta_input, gain β") == "eta\\_input, gain $\\beta$");
 }
 
 TEST_CASE("Sizes of the legend are whole", "[table]") {
-  const Plan plan = make_plan<NeuralTangent, Optimizer::adamw>(preset_shape("vit-h14"));
+  const Plan plan = make_plan<NeuralTangent, adamw>(preset_shape("vit-h14"));
   const std::vector<std::string> lines = legend({plan});
   CHECK(std::find(lines.begin(), lines.end(), "n_out = 1000 (classes, or vocab)") != lines.end());
 }
@@ -48,7 +48,7 @@ TEST_CASE("Sizes of the legend are whole", "[table]") {
 TEST_CASE("A number that only one tensor of both stacks has gets a row of its own", "[table]") {
   Shape shape = preset_shape("gpt2");
   shape.depth = shape.encoder_depth = 1;
-  const Plan plan = make_plan<DeepNorm, Optimizer::adamw>(shape);
+  const Plan plan = make_plan<DeepNorm, adamw>(shape);
   for (std::size_t i = 0; i < plan.entries.size(); ++i) {
     Plan changed = plan;
     changed.entries[i].init_variance.value = 0.123;

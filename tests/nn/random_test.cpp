@@ -43,7 +43,7 @@ TEST_CASE("The normal quantile inverts the distribution function") {
     ps.push_back(tail);
   }
   for (const double p : ps) {
-    const double z = Stream::normal_quantile(p);
+    const double z = RandomStream::normal_quantile(p);
     // Newton's correction of z, on the side where the probability is small; 1 - p is exact there.
     const long double wide = z;
     const long double side = p < 0.5 ? p : 1 - static_cast<long double>(p);
@@ -58,13 +58,13 @@ TEST_CASE("The normal quantile inverts the distribution function") {
     CHECK(error <= 1e-14 * std::max(1.0, std::abs(z)));
     CHECK((z < 0) == (p < 0.5));
   }
-  CHECK(Stream::normal_quantile(0.5) == 0);
+  CHECK(RandomStream::normal_quantile(0.5) == 0);
 }
 
 TEST_CASE("Uniform and normal draws have the moments of their distributions", "[long]") {
   for (const std::string name : {"", "layer.0.query", "layer.1.query", "head"}) {
     INFO(name);
-    Stream uniform(1, name);
+    RandomStream uniform(1, name);
     double least = 1;
     double most = 0;
     const double mean = mean_of([&] {
@@ -79,7 +79,7 @@ TEST_CASE("Uniform and normal draws have the moments of their distributions", "[
     CHECK(most < 1);
     CHECK(most > 1 - 20.0 / draws);
     const auto moment = [&](int power) {
-      Stream normal(1, name);
+      RandomStream normal(1, name);
       return mean_of([&] { return std::pow(normal.normal(), power); });
     };
     CHECK(std::abs(moment(1)) <= standard_errors * standard_error(1));
@@ -90,7 +90,7 @@ TEST_CASE("Uniform and normal draws have the moments of their distributions", "[
 }
 
 TEST_CASE("Truncated draws lie within two deviations and have the variance of the cut") {
-  Stream stream(1, "truncated");
+  RandomStream stream(1, "truncated");
   double furthest = 0;
   const double square = mean_of([&] {
     const double z = stream.truncated_normal();
@@ -116,8 +116,8 @@ TEST_CASE("Streams of other names and seeds are uncorrelated, within and across"
     for (std::size_t j = i; j < all.size(); ++j) {
       for (const int lag : {0, 1, 7}) {
         if (i == j && lag == 0) continue;
-        Stream a(all[i].first, all[i].second);
-        Stream b(all[j].first, all[j].second);
+        RandomStream a(all[i].first, all[i].second);
+        RandomStream b(all[j].first, all[j].second);
         for (int skip = 0; skip < lag; ++skip) b.normal();
         const double correlation = mean_of([&] { return a.normal() * b.normal(); }, 100'000);
         INFO(i << " " << j << " lag " << lag);
@@ -129,10 +129,10 @@ TEST_CASE("Streams of other names and seeds are uncorrelated, within and across"
 
 TEST_CASE("A stream is made of its seed and the whole of its name, in constant expressions too") {
   constexpr auto first = [](std::uint64_t seed, std::string_view name) {
-    return Stream(seed, name).bits();
+    return RandomStream(seed, name).bits();
   };
   static_assert(first(1, "a") == first(1, "a"));
-  static_assert(Stream(1, "a").normal() != 0);
+  static_assert(RandomStream(1, "a").normal() != 0);
   CHECK(first(1, "a") != first(2, "a"));
   CHECK(first(1, "a") != first(1, "b"));
   CHECK(first(1, "ab") != first(1, "ba"));
@@ -141,9 +141,9 @@ TEST_CASE("A stream is made of its seed and the whole of its name, in constant e
 
 // Computed apart from this code: integers exactly, quantiles with forty digits.
 TEST_CASE("The first numbers of a stream are the same for ever") {
-  Stream bits(7, "layer.0.query");
-  Stream uniform(7, "layer.0.query");
-  Stream normal(7, "layer.0.query");
+  RandomStream bits(7, "layer.0.query");
+  RandomStream uniform(7, "layer.0.query");
+  RandomStream normal(7, "layer.0.query");
   for (const std::uint64_t expected :
        {0xBA178DDAAB22EEA2ULL, 0x18668B86A9471B24ULL, 0x011CBB2AECE8DA83ULL, 0x69A8AE4CF4D9BB5DULL,
         0x1813DA301B3C8E50ULL, 0xC78D80FDD07155B8ULL}) {
@@ -196,7 +196,7 @@ std::vector<std::string> changed(Parameters<double> a, Parameters<double> b) {
 }
 
 Plan mup(const Shape& shape, const std::vector<Parameter>& parameters = {}) {
-  return make_plan("maximal-update", Optimizer::adamw, shape, base(), parameters);
+  return make_plan("maximal-update", adamw, shape, base(), parameters);
 }
 
 }  // namespace
@@ -234,7 +234,7 @@ TEST_CASE("Every tensor has the mean and variance that its plan says, whatever i
   for (const std::string rule :
        {"gpt2", "bert", "xavier", "pytorch", "maximal-update", "complete-p", "layer-scale", "ngpt",
         "neural-tangent", "ds-init"}) {
-    const Plan plan = make_plan(rule, Optimizer::adamw, big, base());
+    const Plan plan = make_plan(rule, adamw, big, base());
     const bool relative = plan.reference == Reference::base;
     Parameters<double> parameters = drawn(plan);
     for (std::size_t i = 0; i < plan.entries.size(); ++i) {
@@ -274,7 +274,7 @@ TEST_CASE("A base model's deviation is taken by group, and asked for by relative
     const double factor = relative.entries[i].group == Group::key ? 10 : 1;
     CHECK((parameters.value(i) - factor * plain.value(i)).cwiseAbs().maxCoeff() <= 1e-15);
   }
-  const Plan absolute = make_plan("gpt2", Optimizer::adamw, target());
+  const Plan absolute = make_plan("gpt2", adamw, target());
   Parameters<double> without(absolute);
   Parameters<double> with(absolute);
   initialize(without, absolute, 7);

@@ -12,7 +12,7 @@
 
 #include "instances/registry.hpp"
 #include "scalewise/nn/optimizer.hpp"
-#include "scalewise/nn/random.hpp"
+#include "scalewise/numeric/random.hpp"
 #include "support/catch.hpp"
 #include "support/small_shapes.hpp"
 #include "support/tolerances.hpp"
@@ -38,27 +38,27 @@ Plan small_plan(DecayForm decay = DecayForm::coupled) {
   Shape base = s;
   base.d_model = 7;
   base.depth = 1;
-  return make_plan("complete-p", Optimizer::adamw, s, base, {}, decay);
+  return make_plan("complete-p", adamw, s, base, {}, decay);
 }
 
 void fill(View<double> row, const std::string& name) {
-  Stream stream(9, name);
+  RandomStream stream(9, name);
   for (Index i = 0; i < row.size(); ++i) row(0, i) = stream.normal();
 }
 
 /// What the first step adds to one number, from the update's definition.
-double first_change(const OptimizerConfig& config, double rate, double shrink, double epsilon,
+double first_change(const Optimizer& optimizer, double rate, double shrink, double epsilon,
                     double w, double g) {
   double along = g;
-  if (config.update == Update::sign_sgd) along = g > 0 ? 1 : -1;
-  if (config.update == Update::adamw) along = g / (std::abs(g) + epsilon);
+  if (optimizer == sign_sgd) along = g > 0 ? 1 : -1;
+  if (optimizer == adamw) along = g / (std::abs(g) + epsilon);
   return -shrink * w - rate * along;
 }
 
-void check(Update update) {
-  const Plan plan = small_plan();
-  const OptimizerConfig config{
-      .update = update, .rate = 0.01, .weight_decay = 0.1, .momentum = 0.9, .epsilon = 0.05};
+void check(const Optimizer& method) {
+  Plan plan = small_plan();
+  plan.optimizer = method;
+  const OptimizerConfig config{.rate = 0.01, .weight_decay = 0.1, .momentum = 0.9, .epsilon = 0.05};
   Parameters<double> parameters(plan);
   Parameters<double> unobserved(plan);
   fill(parameters.values(), "values");
@@ -93,7 +93,7 @@ void check(Update update) {
       double worst = 0;
       for (Index j = 0; j < after.size(); ++j) {
         const double w = old.data()[j];
-        const double expected = first_change(config, optimizer.rate(i), optimizer.shrink(i),
+        const double expected = first_change(plan.optimizer, optimizer.rate(i), optimizer.shrink(i),
                                              optimizer.epsilon(i), w, gradient.data()[j]);
         worst = std::max(worst, std::abs(changes[i].data()[j] - expected));
       }
@@ -107,10 +107,10 @@ void check(Update update) {
 
 /// Three clipped steps under a falling schedule, one number at a time, as PyTorch's AdamW and SGD
 /// define them: decay first, then the step along the moments of the clipped gradient.
-void check_steps(Update update, DecayForm decay) {
-  const Plan plan = small_plan(decay);
-  const OptimizerConfig config{.update = update,
-                               .rate = 0.01,
+void check_steps(const Optimizer& method, DecayForm decay) {
+  Plan plan = small_plan(decay);
+  plan.optimizer = method;
+  const OptimizerConfig config{.rate = 0.01,
                                .weight_decay = 0.1,
                                .momentum = 0.8,
                                .beta1 = 0.7,
@@ -138,14 +138,14 @@ void check_steps(Update update, DecayForm decay) {
         double& m = first(0, i);
         double& v = second(0, i);
         double along = 0;
-        if (update == Update::adamw) {
+        if (method == adamw) {
           m = 0.7 * m + 0.3 * g;
           v = 0.6 * v + 0.4 * g * g;
           along = m / (1 - std::pow(0.7, t)) /
                   (std::sqrt(v / (1 - std::pow(0.6, t))) + 0.05 * entry.epsilon.value);
         } else {
           m = 0.8 * m + g;
-          along = update == Update::sgd ? m : m > 0 ? 1 : -1;
+          along = method == sgd ? m : m > 0 ? 1 : -1;
         }
         expected(0, i) = (1 - shrink) * expected(0, i) - rate * along;
       }
@@ -161,20 +161,18 @@ void check_steps(Update update, DecayForm decay) {
 
 TEST_CASE("Clipped steps under a schedule are those of the definition, in both forms of decay") {
   for (const DecayForm decay : {DecayForm::coupled, DecayForm::independent}) {
-    for (const Update update : {Update::adamw, Update::sgd, Update::sign_sgd}) {
-      check_steps(update, decay);
+    for (const Optimizer& method : known_optimizers) {
+      check_steps(method, decay);
     }
   }
 }
 
-TEST_CASE("The observer of a step of AdamW sees what it adds to each tensor") {
-  check(Update::adamw);
-}
+TEST_CASE("The observer of a step of AdamW sees what it adds to each tensor") { check(adamw); }
 
-TEST_CASE("The observer of a step of SGD sees what it adds to each tensor") { check(Update::sgd); }
+TEST_CASE("The observer of a step of SGD sees what it adds to each tensor") { check(sgd); }
 
 TEST_CASE("The observer of a step of sign SGD sees what it adds to each tensor") {
-  check(Update::sign_sgd);
+  check(sign_sgd);
 }
 
 TEST_CASE("An optimizer refuses numbers that it cannot use, by name") {
@@ -199,6 +197,13 @@ TEST_CASE("An optimizer refuses numbers that it cannot use, by name") {
   }
 }
 
+TEST_CASE("An optimizer that the reference transformer lacks is refused") {
+  Plan plan = small_plan();
+  plan.optimizer = {.name = "lion", .normalization = Normalization::by_entry};
+  CHECK_THROWS_WITH((PlannedOptimizer<double>(plan, {})),
+                    Catch::Matchers::ContainsSubstring("optimizer = lion"));
+}
+
 TEST_CASE("The length of a gradient is right where squares in float would not be") {
   const Plan plan = small_plan();
   Parameters<float> parameters(plan);
@@ -212,7 +217,7 @@ TEST_CASE("The length of a gradient is right where squares in float would not be
 TEST_CASE("Matrices of a normalized transformer get length one along d_model, and no others") {
   const Shape shape = token_shape();
   for (const std::string rule : {"ngpt", "standard"}) {
-    const Plan plan = make_plan(rule, Optimizer::adamw, shape);
+    const Plan plan = make_plan(rule, adamw, shape);
     Parameters<double> parameters(plan);
     fill(parameters.values(), "values");
     parameters.value(0).row(3).setZero();

@@ -12,26 +12,16 @@
 #include "support/entry_problem.hpp"
 #include "support/models.hpp"
 
-namespace {
-
 using namespace scalewise;
 using namespace scalewise::test;
-
-template <class P>
-constexpr bool accepts(Optimizer optimizer) {
-  if constexpr (requires { P::supports(optimizer); }) return P::supports(optimizer);
-  return true;
-}
-
-}  // namespace
 
 TEST_CASE("SGD is refused by rules that are published for AdamW") {
   for_each_policy([]<class P>() {
     INFO(P::id);
     const Shape shape = std::string_view(P::id).starts_with("shallow") ? patches() : tokens();
-    CHECK(accepts<P>(adamw));
-    CHECK(accepts<P>(sgd) != adamw_rules.contains(P::id));
-    if (adamw_rules.contains(P::id)) {
+    CHECK(states(P{}, adamw));
+    CHECK(states(P{}, sign_sgd));  // a case of AdamW
+    if (!states(P{}, sgd)) {
       try {
         make_plan<P, sgd>(shape, shape);
         FAIL_CHECK("planned for SGD");
@@ -48,6 +38,26 @@ TEST_CASE("SGD is refused by rules that are published for AdamW") {
       }
     }
   });
+}
+
+namespace {
+
+constexpr Optimizer lion{.name = "lion", .normalization = Normalization::by_entry};
+
+}  // namespace
+
+TEST_CASE("An optimizer that a rule does not state is refused, never treated as another") {
+  for_each_policy([]<class P>() {
+    INFO(P::id);
+    const Shape shape = std::string_view(P::id).starts_with("shallow") ? patches() : tokens();
+    CHECK(!states(P{}, lion));
+    CHECK_THROWS_WITH((make_plan<P, lion>(shape, shape)),
+                      Catch::Matchers::StartsWith("optimizer = lion"));
+  });
+  constexpr Row row{.rates = {{adamw, 2}}};
+  CHECK(row.rate(sign_sgd) == Rate(2));
+  CHECK_THROWS_AS(row.rate(sgd), InvalidInput);
+  CHECK(make_plan<Standard, sign_sgd>(tokens()).entries.front().optimizer == sign_sgd);
 }
 
 TEST_CASE("a penalty in Adam's gradient is refused where rates are scaled") {
@@ -78,7 +88,7 @@ TEST_CASE("shrink per step is the same in both forms of decay") {
     std::optional<Shape> from;
     if (!shallow) from = base;
     // An absolute rule is evaluated at the target, so that a base too shallow for it is no matter.
-    if (!relative_rules.contains(P::id)) from = {};
+    if (!needs_base(P{})) from = {};
     const Plan coupled = make_plan<P, adamw>(target, from);
     const Plan independent = make_plan<P, adamw>(target, from, {}, DecayForm::independent);
     REQUIRE(coupled.entries.size() == independent.entries.size());

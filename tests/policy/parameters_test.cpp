@@ -66,12 +66,12 @@ TEST_CASE("DeepScaleLM refuses what its formulas do not cover") {
   };
   const auto check = [&](auto policy) {
     CHECK(refused(policy, [](Shape& s) { s.gated_mlp = true; }) == "gated_mlp");
-    for (const MlpActivation other : {MlpActivation::gelu, MlpActivation::silu}) {
+    for (const Activation other : {Activation::gelu, Activation::silu}) {
       CHECK(refused(policy, [&](Shape& s) { s.activation = other; }) == "activation");
     }
-    CHECK(refused(policy, [](Shape& s) { s.activation = MlpActivation::relu; }) == "accepted");
+    CHECK(refused(policy, [](Shape& s) { s.activation = Activation::relu; }) == "accepted");
     const Plan plan = make_plan<decltype(policy), adamw>(tokens(), {}, policy);
-    CHECK(plan.shape.activation == MlpActivation::relu);
+    CHECK(plan.shape.activation == Activation::relu);
   };
   check(DeepScaleLM{});
   check(DeepScaleLMSimple{});

@@ -7,8 +7,8 @@
 #include <array>
 #include <cmath>
 
-#include "scalewise/core/values.hpp"
-#include "scalewise/formulation.hpp"
+#include "scalewise/architecture/values.hpp"
+#include "scalewise/policy/formulation.hpp"
 #include "support/catch.hpp"
 
 using namespace scalewise;
@@ -51,7 +51,7 @@ double output_after_training(const Row& rule, Optimizer optimizer) {
       v[i] = 0.95 * v[i] + 0.05 * g * g;
       const double m_hat = m[i] / (1 - std::pow(0.9, step));
       const double v_hat = v[i] / (1 - std::pow(0.95, step));
-      const double update = optimizer == Optimizer::sgd ? g : m_hat / (std::sqrt(v_hat) + epsilon);
+      const double update = optimizer == sgd ? g : m_hat / (std::sqrt(v_hat) + epsilon);
       w[i] -= shrink * w[i] + rate * update;
     }
   }
@@ -59,8 +59,7 @@ double output_after_training(const Row& rule, Optimizer optimizer) {
 }
 
 constexpr Row rule{.init_variance = 1 / symbols::n,
-                   .sgd_rate = 1,
-                   .adamw_rate = 1,
+                   .rates = {{sgd, 1}, {adamw, 1}},
                    .weight_decay = 1,
                    .decay_form = DecayForm::coupled,
                    .epsilon = 1};
@@ -68,7 +67,7 @@ constexpr Row rule{.init_variance = 1 / symbols::n,
 }  // namespace
 
 TEST_CASE("A reformulated rule trains alike", "[formulation]") {
-  for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::adamw}) {
+  for (const Optimizer optimizer : {sgd, adamw}) {
     for (const DecayForm form : {DecayForm::coupled, DecayForm::independent}) {
       Row original = rule;
       original.decay_form = form;
@@ -82,16 +81,16 @@ TEST_CASE("A reformulated rule trains alike", "[formulation]") {
 }
 
 TEST_CASE("Training tells a wrong epsilon, rate or decay", "[formulation]") {
-  const Row moved = reformulate(rule, sqrt(symbols::n), Optimizer::adamw);
-  const double expected = output_after_training(rule, Optimizer::adamw);
+  const Row moved = reformulate(rule, sqrt(symbols::n), adamw);
+  const double expected = output_after_training(rule, adamw);
   const auto differs = [&](const Row& wrong) {
-    return std::abs(output_after_training(wrong, Optimizer::adamw) / expected - 1) > 1e-4;
+    return std::abs(output_after_training(wrong, adamw) / expected - 1) > 1e-4;
   };
   Row wrong = moved;
   wrong.epsilon = 1;
   CHECK(differs(wrong));
   wrong = moved;
-  wrong.adamw_rate = 1;
+  wrong.rates.set(adamw, 1);
   CHECK(differs(wrong));
   wrong = moved;
   wrong.weight_decay = 1;

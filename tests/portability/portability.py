@@ -29,10 +29,8 @@ MACROS = """
 
 
 def public_headers(root):
-    """As cmake/headers.cmake has them."""
-    text = (root / "cmake" / "headers.cmake").read_text(encoding="utf-8")
-    names = [word.strip("()") for word in text.split() if word.endswith(".hpp") or ".hpp)" in word]
-    return [name.removeprefix("include/") for name in names]
+    include = root / "include"
+    return sorted(str(header.relative_to(include)) for header in include.rglob("*.hpp"))
 
 
 # Clang for a target whose headers are not here: libc++'s and this system's own stand in, so that

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string>
 
-#include "scalewise/plan.hpp"
+#include "scalewise/plan/plan.hpp"
 
 namespace scalewise::test {
 

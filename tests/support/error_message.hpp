@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "scalewise/core/error.hpp"
+#include "scalewise/messages/error.hpp"
 
 namespace scalewise::test {
 

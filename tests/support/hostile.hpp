@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "scalewise/core/error.hpp"
+#include "scalewise/messages/error.hpp"
 #include "support/catch.hpp"
 
 namespace scalewise::test {

@@ -22,7 +22,7 @@ namespace scalewise::test {
 /// a normal of the given deviation as it acts, which is after the multiplier.
 inline void shake(nn::Parameters<double>& parameters, const Plan& plan, double deviation = 0.3) {
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    nn::Stream stream(3, parameters.name(i));
+    RandomStream stream(3, parameters.name(i));
     View<double> value = parameters.value(i);
     const double by = deviation / plan.entries[i].multiplier.value;
     for (Index r = 0; r < value.rows(); ++r) {

@@ -13,7 +13,6 @@
 
 #include "instances/registry.hpp"
 #include "support/catch.hpp"
-#include "support/optimizers.hpp"
 
 namespace scalewise::test {
 
@@ -108,14 +107,5 @@ void for_each_form(Visitor&& visit) {
   visit(DeepScaleLM{.dropout = 0, .input_correlation = 0.46, .embedding_tables = 2, .k = 1.5});
   visit(ShallowNtk{.tau0 = 1});
 }
-
-/// The rules that say something only about target over base.
-inline const std::set<std::string_view> relative_rules{
-    "maximal-update",  "depth-mup", "complete-p",       "ngpt-depth-mup",
-    "ngpt-complete-p", "nu-gpt",    "nu-gpt-full-align"};
-/// Those that are published for AdamW alone.
-inline const std::set<std::string_view> adamw_rules{
-    "depth-mup", "complete-p",        "ngpt",           "ngpt-depth-mup",
-    "nu-gpt",    "nu-gpt-full-align", "ngpt-complete-p"};
 
 }  // namespace scalewise::test

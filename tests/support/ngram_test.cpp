@@ -121,7 +121,7 @@ TEST_CASE("Tokens drawn from one share alone give it all the weight", "[support]
 
 TEST_CASE("On the shipped text a 3-gram reaches what another implementation does", "[support]") {
   const auto text = scalewise::data::split_tokens(scalewise::data::read_byte_tokens(
-      std::string(SCALEWISE_TEST_DIR) + "/../examples/data/austen_persuasion.txt"));
+      std::string(SCALEWISE_TEST_DIR) + "/../tools/data/austen_persuasion.txt"));
   const Ngram model(text.train, 256);
   // Counted again in Python, with expectation maximization until nothing changes.
   CHECK_THAT(model.nats_per_token(text.validation, text.validation.size() - 1),

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "scalewise/scalewise.hpp"
 #include "support/catch.hpp"
-#include "support/optimizers.hpp"
 
 namespace scalewise::test {
 
@@ -21,18 +21,16 @@ inline bool near(double a, double b) {
 
 /// Grouped queries, heads wider than the model, d_ff = 25/12 n, gated.
 inline Shape decoder() {
-  Shape s;
-  s.d_model = 96;
-  s.depth = 5;
-  s.heads = 6;
-  s.kv_heads = 2;
-  s.head_dim = 24;
-  s.d_ff = 200;
-  s.gated_mlp = true;
-  s.context = 32;
-  s.vocab = 101;
-  s.iterations = 8000;
-  return s;
+  return {.d_model = 96,
+          .depth = 5,
+          .heads = 6,
+          .kv_heads = 2,
+          .head_dim = 24,
+          .d_ff = 200,
+          .context = 32,
+          .vocab = 101,
+          .iterations = 8000,
+          .gated_mlp = true};
 }
 
 /// The base of `decoder`: n ratio 3, F 2.5, L 2.5, C 3, H*C 144/32 = 4.5, K*C 3, D 8.
@@ -48,28 +46,30 @@ inline Shape decoder_base() {
   return s;
 }
 
+/// A hidden matrix of `decoder`, with the ratios of its fans to those of its base.
+struct HiddenMatrix {
+  std::string name;
+  double in, out;
+};
+inline std::vector<HiddenMatrix> hidden_of_decoder() {
+  return {
+      {"query", 3, 4.5},  {"key", 3, 3},        {"value", 3, 3},     {"attention_output", 4.5, 3},
+      {"mlp_up", 3, 2.5}, {"mlp_gate", 3, 2.5}, {"mlp_down", 2.5, 3}};
+}
+
 /// A vision transformer.
 inline Shape vision() {
-  Shape s;
-  s.input = Input::patch;
-  s.d_model = 192;
-  s.depth = 3;
-  s.heads = 3;
-  s.context = 17;
-  s.patch_dim = 48;
-  s.classes = 10;
-  return s;
+  return {.input = Input::patch,
+          .d_model = 192,
+          .depth = 3,
+          .heads = 3,
+          .context = 17,
+          .patch_dim = 48,
+          .classes = 10};
 }
 
 inline Shape encoder_decoder() {
-  Shape s;
-  s.d_model = 64;
-  s.encoder_depth = 6;
-  s.depth = 4;
-  s.heads = 4;
-  s.context = 20;
-  s.vocab = 97;
-  return s;
+  return {.d_model = 64, .depth = 4, .encoder_depth = 6, .heads = 4, .context = 20, .vocab = 97};
 }
 
 /// Everything that a tensor gets, with decay in the coupled form.
@@ -94,6 +94,17 @@ inline void check(const Plan& plan, const std::string& name, const Numbers& expe
 /// Of a rule that scales the initialization alone.
 inline void check_variance(const Plan& plan, const std::string& name, double variance) {
   check(plan, name, {.variance = variance});
+}
+
+/// The gains of the branches: how many, where they start, and entries of each.
+inline void check_gains(const Plan& plan, std::size_t count, double start, long entries) {
+  const auto gains = plan.of(Group::residual_gain);
+  REQUIRE(gains.size() == count);
+  for (const Entry* entry : gains) {
+    CHECK(entry->init_mean.value == start);
+    CHECK(entry->init_variance.value == 0);
+    CHECK(entry->rows * entry->columns == entries);
+  }
 }
 
 }  // namespace scalewise::test

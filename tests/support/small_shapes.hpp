@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include "scalewise/core/shape.hpp"
+#include "scalewise/architecture/shape.hpp"
 
 namespace scalewise::test {
 

@@ -15,7 +15,7 @@
 #include "scalewise/check/estimate.hpp"
 #include "scalewise/check/matrix_view.hpp"
 #include "scalewise/check/moments.hpp"
-#include "scalewise/core/error.hpp"
+#include "scalewise/messages/error.hpp"
 
 namespace scalewise::check {
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "scalewise/architecture/observables.hpp"
 #include "scalewise/check/fault.hpp"
 #include "scalewise/check/judge.hpp"
 
@@ -21,6 +22,8 @@ struct Report {
   Verdict verdict = Verdict::inconclusive;
   std::vector<Judgement> judgements;  // quantities in the order of Records, steps in time
   std::string diagnosis;              // the likeliest cause of a failure; empty when nothing failed
+  // Names that are no observable's and no tensor's, each with the nearest that is: recorded, not judged.
+  std::vector<std::string> unknown;
 };
 
 namespace detail {
@@ -114,14 +117,14 @@ inline std::string diagnose(const std::vector<Judgement>& judgements,
     return finding(*growth) + "the rule itself lets it grow";
   }
   const Plan& plan = family.front().plan;
-  const double octaves =
+  const double log_ratio =
       std::log(static_cast<double>(family.back().size) / static_cast<double>(family.front().size));
   Explained most = explained(judgements, prediction_of(family, assumptions), plan, tolerance);
   std::string cause;
   for (const Fault& fault : possible_faults(family)) {
     std::vector<Member> wrong = family;
     for (Member& member : wrong) member.plan = with_fault(member.plan, plan, fault);
-    const double backward = std::log(scaled_gradient(family.back().plan, plan, fault)) / octaves;
+    const double backward = std::log(scaled_gradient(family.back().plan, plan, fault)) / log_ratio;
     const Explained count =
         explained(judgements, prediction_of(wrong, assumptions, backward), plan, tolerance);
     if (count < most || (count == most && cause.empty())) continue;
@@ -133,6 +136,24 @@ inline std::string diagnose(const std::vector<Judgement>& judgements,
     most = count;
   }
   return finding(*first) + (cause.empty() ? "no single part of the rule explains it" : cause);
+}
+
+}  // namespace detail
+
+namespace detail {
+
+/// What to say of a recorded name that stands for nothing; empty for one that does.
+inline std::string unknown_name(const Quantity& quantity, const Plan& plan) {
+  const std::string role = role_name(quantity.name);
+  const bool activation = quantity.signal == Signal::value || quantity.signal == Signal::change;
+  if (activation) {
+    return is_observable(role) ? ""
+                               : quantity.name + ": no observable; " + nearest_observable(role);
+  }
+  if (group_of(plan, quantity.name)) return "";
+  Nearest nearest(role);
+  for (const Entry& entry : plan.entries) nearest.offer(role_name(entry.name));
+  return quantity.name + ": no tensor of the plan; " + nearest.hint();
 }
 
 }  // namespace detail
@@ -153,6 +174,10 @@ inline Report coordinate_check(const Records& records, const std::vector<Member>
   const Prediction prediction = detail::prediction_of(family, assumptions);
   Report report;
   for (const auto& [quantity, steps] : records.all()) {
+    std::string unknown = detail::unknown_name(quantity, family.front().plan);
+    if (!unknown.empty() && quantity.signal != Signal::change) {
+      report.unknown.push_back(std::move(unknown));
+    }
     for (const auto& [step, runs] : steps) {
       Judgement j = measure(quantity, step, runs);
       // Along the depth, gradients of many layers add up more and more alike once training begins.

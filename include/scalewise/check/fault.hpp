@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "scalewise/check/scales.hpp"
-#include "scalewise/core/spelling.hpp"
+#include "scalewise/messages/words.hpp"
 
 namespace scalewise::check {
 

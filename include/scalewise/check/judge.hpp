@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -13,8 +15,8 @@
 #include "scalewise/check/prediction.hpp"
 #include "scalewise/check/records.hpp"
 #include "scalewise/check/verdict.hpp"
-#include "scalewise/core/error.hpp"
-#include "scalewise/core/line.hpp"
+#include "scalewise/messages/error.hpp"
+#include "scalewise/numeric/line.hpp"
 
 namespace scalewise::check {
 
@@ -67,11 +69,8 @@ inline double coherence(const Quantity& quantity, long step, double span) {
 /// "+0.50"; "zero" for what is exactly zero.
 inline std::string slope_text(double slope) {
   if (slope == -HUGE_VAL) return "zero";
-  const double rounded = std::round(100 * std::abs(slope)) / 100;
-  std::string text = number_text(rounded);
-  if (text.find('.') == std::string::npos) text += ".";
-  while (text.size() - text.find('.') < 3) text += '0';
-  return (slope < 0 && rounded > 0 ? "-" : "+") + text;
+  const double rounded = std::round(100 * slope) / 100;
+  return fmt::format("{:+.2f}", rounded == 0 ? 0 : rounded);  // never -0.00
 }
 
 /// "-0.50 to +0.00".

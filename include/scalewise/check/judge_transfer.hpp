@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cmath>
 #include <cstdio>
 #include <string>
@@ -23,9 +25,7 @@ inline constexpr double regret_tolerance = 0.02;  // of the re-tuned loss
 namespace detail {
 
 inline std::string transfer_number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof(text), std::fabs(value) < 1e9 ? "%.2f" : "%.3g", value);
-  return text;
+  return std::fabs(value) < 1e9 ? fmt::format("{:.2f}", value) : fmt::format("{:.3g}", value);
 }
 
 inline std::string drift_text(const IntervalEstimate& drift) {

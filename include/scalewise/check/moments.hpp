@@ -51,7 +51,9 @@ struct Moments {
   }
 
   double mean_abs() const { return count == 0 ? 0 : sum_abs / static_cast<double>(count); }
-  double rms() const { return count == 0 ? 0 : std::sqrt(sum_squares / static_cast<double>(count)); }
+  double rms() const {
+    return count == 0 ? 0 : std::sqrt(sum_squares / static_cast<double>(count));
+  }
 
   friend bool operator==(const Moments&, const Moments&) = default;
 };

@@ -36,7 +36,7 @@ inline Band turn(const Moving& x) { return bounded(relative_change(x)); }
 /// Equation: z = m x W, W = W0 + ΔW, over a fan-in f:
 ///           z0 ~ m w f^1/2 x; Δz ~ m Δw f^α x + m w f^ω Δx + m Δw f^ν Δx
 /// Source:   Shigida, Hanin, Gromov 2026 (arXiv:2604.27077v2), Definition 3.1
-struct Matrix {
+struct MovingMatrix {
   Band multiplier;
   Band start;   // entries of W0
   Band change;  // entries of ΔW

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "scalewise/architecture/observables.hpp"
 #include "scalewise/check/scales.hpp"
 #include "scalewise/check/slopes_state.hpp"
 
@@ -15,7 +16,7 @@ namespace detail {
 /// d_model and every row or column of a matrix has unit length, before and after each step.
 class NormalizedSlopes {
  public:
-  NormalizedSlopes(const Scales& scales, const Weights& change, const Band& alignment)
+  NormalizedSlopes(const Scales& scales, const GroupSlopes& change, const Band& alignment)
       : s_(scales), change_(change), alignment_(alignment), unit_(-s_.width / 2) {}
 
   State walk() && {
@@ -25,13 +26,16 @@ class NormalizedSlopes {
     const Moving shown{unit_, mixture(embedding_.change, unbounded)};  // it may not be there yet
     stream_ = embedding_;
     for (int pass = 0; pass < 3; ++pass) blocks();
-    Matrix head = matrix(Group::head);
+    MovingMatrix head = matrix(Group::head);
     head.omega = {0.5, 1};
     const Moving raw = head.times(stream_);
     const Moving logits = product(raw, rescaler(Group::logit_scale));
-    state.activations = {{"embedding", shown},      {"attention.output", attention_},
-                         {"mlp.hidden", hidden_},   {"mlp.output", mlp_},
-                         {"left", stream_},         {"logits", logits}};
+    state.activations = {{std::string(observable("embedding")), shown},
+                         {std::string(observable("attention.output")), attention_},
+                         {std::string(observable("mlp.hidden")), hidden_},
+                         {std::string(observable("mlp.output")), mlp_},
+                         {std::string(observable("final_hidden")), stream_},
+                         {std::string(observable("logits")), logits}};
     return state;
   }
 
@@ -44,21 +48,21 @@ class NormalizedSlopes {
     return no_longer_than_unit(change_[static_cast<std::size_t>(group)]);
   }
 
-  Matrix matrix(Group group) const {
+  MovingMatrix matrix(Group group) const {
     return {0, unit_, moved(group), s_.width, s_.width, alignment_, 0.5};
   }
 
   Moving rescaler(Group group) const {
-    const GroupScale& g = s_.of(group);
+    const GroupExponents& g = s_.of(group);
     return {g.multiplier + g.mean, g.multiplier + change_[static_cast<std::size_t>(group)]};
   }
 
   void blocks() {
     const Moving value = matrix(Group::value).times(stream_);
     // Queries and keys are normalized, so scores are of order one and move by no more.
-    const Band turned = sum(turn(matrix(Group::query).times(stream_)),
-                            turn(matrix(Group::key).times(stream_)),
-                            rescaler(Group::qk_scale).change);
+    const Band turned =
+        sum(turn(matrix(Group::query).times(stream_)), turn(matrix(Group::key).times(stream_)),
+            rescaler(Group::qk_scale).change);
     const Moving mixed{value.start, sum(value.change, value.start + bounded(turned))};
     attention_ = matrix(Group::attention_output).times(mixed);
     const Moving up = product(matrix(Group::mlp_up).times(stream_), rescaler(Group::up_scale));
@@ -77,7 +81,7 @@ class NormalizedSlopes {
   }
 
   const Scales& s_;
-  const Weights& change_;
+  const GroupSlopes& change_;
   Band alignment_;
   Band unit_;  // an entry of a vector of unit length along d_model
   Moving embedding_, stream_, attention_, hidden_, mlp_;
@@ -88,7 +92,7 @@ class NormalizedSlopes {
 /// Slopes of a normalized transformer whose weights have moved by `change`. Gradients are not
 /// predicted: only their direction moves anything.
 /// Source:   Shigida, Hanin, Gromov 2026 (arXiv:2604.27077v2), section 2
-inline State normalized_slopes(const Scales& scales, const Weights& change,
+inline State normalized_slopes(const Scales& scales, const GroupSlopes& change,
                                const Band& alignment) {
   return detail::NormalizedSlopes(scales, change, alignment).walk();
 }

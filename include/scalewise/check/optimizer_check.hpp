@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cmath>
-#include <cstdio>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "scalewise/plan.hpp"
+#include "scalewise/plan/plan.hpp"
 
 namespace scalewise::check {
 
@@ -46,9 +47,8 @@ inline std::vector<std::string> check_optimizer(const Plan& plan, const Optimize
     }
     const auto compare = [&](const char* what, double value, double expected) {
       if (std::abs(value - expected) <= 1e-5 * std::abs(expected)) return;
-      char text[80];
-      std::snprintf(text, sizeof(text), " = %.6g: expected %.6g", value, expected);
-      wrong.push_back(setting.name + ": " + what + text);
+      wrong.push_back(
+          fmt::format("{}: {} = {:.6g}: expected {:.6g}", setting.name, what, value, expected));
     };
     compare("rate", setting.rate, global.rate * entry->learning_rate.value);
     compare("weight_decay", setting.weight_decay, global.weight_decay * entry->weight_decay.value);

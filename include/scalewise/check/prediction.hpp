@@ -19,8 +19,8 @@ namespace scalewise::check {
 /// The slopes that a rule predicts, of activations, gradients and updates, step by step. They come
 /// from the rule's table alone: a model's training is walked through once with exponents in place
 /// of numbers.
-/// Equation: exponents of a product add; of a sum the largest counts; Δw ~ rate under Adam,
-///           rate · gradient under SGD; products with a moved matrix as in Matrix
+/// Equation: exponents of a product add; of a sum the largest counts; Δw ~ rate · gradient, rate,
+///           or rate/√max(fi, fo), as the optimizer normalizes nothing, entries or matrices; products with a moved matrix as in MovingMatrix
 /// Units:    exponents of the size, of root mean squares over entries
 /// Accuracy: of large sizes. Bands come from the alignment, which is assumed, and for values from
 ///           the two terms, start and change, of which either may be the larger at finite sizes.
@@ -28,7 +28,7 @@ namespace scalewise::check {
 class Prediction {
  public:
   Prediction(const Scales& scales, const Shape& shape, const Assumptions& assumptions) {
-    Weights change;
+    GroupSlopes change;
     change.fill(Band::zero());
     update_.fill(Band::zero());
     for (std::size_t step = 0; step < steps; ++step) {
@@ -37,13 +37,9 @@ class Prediction {
                         : residual_slopes(scales, shape, change, assumptions);
       updates_.push_back(update_);
       for (std::size_t g = 0; g < group_count; ++g) {
-        const GroupScale& group = scales.groups[g];
+        const GroupExponents& group = scales.groups[g];
         if (!group.present) continue;
-        const bool moved = !state.gradients[g] || !state.gradients[g]->is_zero();
-        update_[g] = !moved                            ? Band::zero()
-                     : assumptions.normalized_gradient ? group.rate
-                     : state.gradients[g]              ? group.rate + *state.gradients[g]
-                                                       : Band::zero();
+        update_[g] = update_of(group, state.gradients[g]);
         change[g] = sum(change[g], update_[g]);
       }
       states_.push_back(std::move(state));
@@ -76,15 +72,29 @@ class Prediction {
     return (std::min)(static_cast<std::size_t>((std::max)(step, 0L)), steps - 1);
   }
 
+  /// What a step adds to a tensor. A gradient of which nothing is known is not zero.
+  static Band update_of(const GroupExponents& group, const std::optional<Band>& gradient) {
+    if (gradient && gradient->is_zero()) return Band::zero();
+    switch (group.normalization) {
+      case Normalization::none:
+        return gradient ? group.rate + *gradient : Band::zero();
+      case Normalization::by_entry:
+        return group.rate;
+      case Normalization::by_matrix:  // min(fi, fo) singular values of 1 in fi fo entries
+        return group.rate + Band(-(std::max)(group.fan_in, group.fan_out) / 2);
+    }
+    return Band::zero();
+  }
+
   const Moving* activation(const std::string& role, long step) const {
     const auto& all = states_[at(step)].activations;
     const auto found = all.find(role);
     return found == all.end() ? nullptr : &found->second;
   }
 
-  Weights update_;
+  GroupSlopes update_;
   std::vector<State> states_;
-  std::vector<Weights> updates_;
+  std::vector<GroupSlopes> updates_;
 };
 
 }  // namespace scalewise::check

@@ -12,7 +12,7 @@
 
 #include "scalewise/check/estimate.hpp"
 #include "scalewise/check/matrix_view.hpp"
-#include "scalewise/core/error.hpp"
+#include "scalewise/messages/error.hpp"
 
 namespace scalewise::check {
 
@@ -71,9 +71,9 @@ TokenMoments token_moments(const MatrixView<Scalar>& x, std::size_t sequences) {
 }
 
 /// The moments at the places of a network, averaged over networks that differ in their seed.
-class Profile {
+class MeasuredProfile {
  public:
-  struct Row {
+  struct Estimates {
     Estimate mean, variance, correlation;
   };
 
@@ -87,7 +87,7 @@ class Profile {
   }
 
   /// All of another profile, measured on other networks.
-  void add(const Profile& other) {
+  void add(const MeasuredProfile& other) {
     for (const std::string& place : other.places_) {
       const Samples& s = other.samples_.at(place);
       for (std::size_t i = 0; i < s.mean.size(); ++i) {
@@ -99,7 +99,7 @@ class Profile {
   const std::vector<std::string>& places() const { return places_; }
 
   /// Throws:   InvalidInput for a place that was not measured.
-  Row at(const std::string& place) const {
+  Estimates at(const std::string& place) const {
     const Samples& s = samples(place);
     return {estimate(s.mean), estimate(s.variance), estimate(s.correlation)};
   }

@@ -5,7 +5,7 @@
 #include <string>
 #include <tuple>
 
-#include "scalewise/core/spelling.hpp"
+#include "scalewise/messages/words.hpp"
 
 namespace scalewise::check {
 
@@ -14,9 +14,9 @@ namespace scalewise::check {
 enum class Signal { value, change, gradient, update };
 
 inline constexpr Spelling<Signal, 4> signal_words{{{Signal::value, "value"},
-                                               {Signal::change, "change"},
-                                               {Signal::gradient, "gradient"},
-                                               {Signal::update, "update"}}};
+                                                   {Signal::change, "change"},
+                                                   {Signal::gradient, "gradient"},
+                                                   {Signal::update, "update"}}};
 
 /// What is measured, and of what: "layer.0.mlp.output", "logits", or a tensor of the plan for gradients and
 /// updates. Names do not contain the size.

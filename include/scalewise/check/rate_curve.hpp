@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "scalewise/core/error.hpp"
+#include "scalewise/messages/error.hpp"
 
 namespace scalewise::check {
 

@@ -15,12 +15,12 @@
 #include <vector>
 
 #include "scalewise/check/records.hpp"
-#include "scalewise/core/error.hpp"
-#include "scalewise/io/inputs.hpp"
+#include "scalewise/files/inputs.hpp"
+#include "scalewise/files/lock.hpp"
+#include "scalewise/files/read_file.hpp"
 #include "scalewise/io/json_reader.hpp"
 #include "scalewise/io/line_file.hpp"
-#include "scalewise/io/lock.hpp"
-#include "scalewise/io/read_file.hpp"
+#include "scalewise/messages/error.hpp"
 
 namespace scalewise::check {
 
@@ -89,7 +89,7 @@ class RecordReader {
   RecordFile take() && { return std::move(file_); }
 
  private:
-  struct Source {
+  struct NamedRecords {
     std::string name;
     Records records;
   };
@@ -112,7 +112,7 @@ class RecordReader {
     constexpr long most = (std::numeric_limits<long>::max)();
     const Run run{reader.at("size").integer(1, most), reader.at("seed").natural()};
     Records records = records_of(reader.at("records"), run);
-    const auto [source, is_new] = sources_.try_emplace(run, Source{name, records});
+    const auto [source, is_new] = sources_.try_emplace(run, NamedRecords{name, records});
     if (is_new) {
       file_.records.merge(records);
       file_.runs.insert(run);
@@ -151,7 +151,7 @@ class RecordReader {
 
   RecordFile file_;
   std::string first_;
-  std::map<Run, Source> sources_;
+  std::map<Run, NamedRecords> sources_;
 };
 
 }  // namespace detail

@@ -59,7 +59,8 @@ class Recorder {
 
  private:
   template <class Scalar>
-  void add(Signal signal, const std::string& name, const Scalar* data, std::size_t count, long step) {
+  void add(Signal signal, const std::string& name, const Scalar* data, std::size_t count,
+           long step) {
     Moments moments;
     moments.add(data, count);
     record_moments(signal, name, moments, step);

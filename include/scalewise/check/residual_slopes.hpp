@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "scalewise/architecture/observables.hpp"
 #include "scalewise/check/scales.hpp"
 #include "scalewise/check/slopes_state.hpp"
 
@@ -15,7 +16,7 @@ namespace detail {
 /// alike, so one stands for all; along the depth, what they add to the stream adds up.
 class ResidualSlopes {
  public:
-  ResidualSlopes(const Scales& scales, const Shape& shape, const Weights& change,
+  ResidualSlopes(const Scales& scales, const Shape& shape, const GroupSlopes& change,
                  const Assumptions& assumptions)
       : s_(scales),
         change_(change),
@@ -37,16 +38,21 @@ class ResidualSlopes {
 
   const Band& moved(Group group) const { return change_[static_cast<std::size_t>(group)]; }
 
-  Matrix matrix(Group group) const {
-    const GroupScale& g = s_.of(group);
+  MovingMatrix matrix(Group group) const {
+    const GroupExponents& g = s_.of(group);
     return {g.multiplier, g.deviation, moved(group), g.fan_in, g.fan_out, alignment_, 0.5};
   }
 
   /// The head has a fixed number of outputs, so what moves its input may be aligned with it.
-  Matrix head() const {
+  MovingMatrix head() const {
     const Group group = tied_ ? Group::token_embedding : Group::head;
-    return {s_.logit_multiplier, s_.of(group).deviation, moved(group), s_.width, 0,
-            alignment_,          {0.5, 1}};
+    return {s_.logit_multiplier,
+            s_.of(group).deviation,
+            moved(group),
+            s_.width,
+            0,
+            alignment_,
+            {0.5, 1}};
   }
 
   /// A look-up, or the projection of a patch.
@@ -56,7 +62,7 @@ class ResidualSlopes {
 
   /// A gain or bias; it starts at its mean.
   Moving vector(Group group) const {
-    const GroupScale& g = s_.of(group);
+    const GroupExponents& g = s_.of(group);
     if (!g.present) return {};
     return {g.multiplier + g.mean, g.multiplier + moved(group)};
   }
@@ -80,24 +86,29 @@ class ResidualSlopes {
     const Group input = patches_ ? Group::patch_embedding : Group::token_embedding;
     embedding_ = table(input, s_.embedding_multiplier);
     if (s_.of(Group::position_embedding).present) {
-      const GroupScale& positions = s_.of(Group::position_embedding);
+      const GroupExponents& positions = s_.of(Group::position_embedding);
       embedding_ = sum(embedding_, table(Group::position_embedding, positions.multiplier));
     }
     stream_ = shown_stream_ = embedding_;
     // Each pass feeds what the blocks have added back into their inputs.
     for (int pass = 0; pass < 3; ++pass) blocks();
-    left_ = post_norm_ ? stream_
-                       : normalized(stream_, Group::final_norm_gain, Group::final_norm_bias);
-    logits_ = head().times(left_);
+    final_hidden_ =
+        post_norm_ ? stream_ : normalized(stream_, Group::final_norm_gain, Group::final_norm_bias);
+    logits_ = head().times(final_hidden_);
     // A tied head reads its own rows: the logit of the token itself is a sum of squares.
     if (tied_) logits_.start = logits_.start + s_.width * Band(0, 0.5);
     // What would outgrow order one may not have got there yet.
-    Moving shown_left = left_;
-    shown_left.change = mixture(left_.change, sum(left_.change, relative_change(stream_)));
-    state_.activations = {{"embedding", embedding_},       {"attention.scores", scores_},
-                          {"attention.output", attention_}, {"mlp.hidden", hidden_},
-                          {"mlp.output", mlp_},             {"mlp.stream", shown_stream_},
-                          {"left", shown_left},             {"logits", logits_}};
+    Moving shown_final = final_hidden_;
+    shown_final.change =
+        mixture(final_hidden_.change, sum(final_hidden_.change, relative_change(stream_)));
+    state_.activations = {{std::string(observable("embedding")), embedding_},
+                          {std::string(observable("attention.scores")), scores_},
+                          {std::string(observable("attention.output")), attention_},
+                          {std::string(observable("mlp.hidden")), hidden_},
+                          {std::string(observable("mlp.output")), mlp_},
+                          {std::string(observable("mlp.stream")), shown_stream_},
+                          {std::string(observable("final_hidden")), shown_final},
+                          {std::string(observable("logits")), logits_}};
   }
 
   void blocks() {
@@ -152,7 +163,7 @@ class ResidualSlopes {
   }
 
   void gradient(Group group, const Band& input, const Band& output) {
-    const GroupScale& g = s_.of(group);
+    const GroupExponents& g = s_.of(group);
     if (g.present) state_.set_gradient(group, g.multiplier + input + output);
   }
 
@@ -166,15 +177,16 @@ class ResidualSlopes {
 
   void backward() {
     const Band dlogits = 0;
-    const Band left_gradient = s_.logit_multiplier + left_.now() + dlogits;
+    const Band left_gradient = s_.logit_multiplier + final_hidden_.now() + dlogits;
     if (!tied_) {
       state_.set_gradient(Group::head, left_gradient);
     }
     gradient(Group::head_bias, 0, dlogits);
-    const Band dleft = head().back(dlogits) + backward_;
-    gradient(Group::final_norm_gain, 0, gain_gradient(dleft));
-    gradient(Group::final_norm_bias, 0, dleft);
-    const Band top = post_norm_ ? dleft : through_norm(dleft, Group::final_norm_gain);
+    const Band dfinal_hidden = head().back(dlogits) + backward_;
+    gradient(Group::final_norm_gain, 0, gain_gradient(dfinal_hidden));
+    gradient(Group::final_norm_bias, 0, dfinal_hidden);
+    const Band top =
+        post_norm_ ? dfinal_hidden : through_norm(dfinal_hidden, Group::final_norm_gain);
 
     Band stream = top;
     for (int pass = 0; pass < 2; ++pass) stream = sum(top, through_blocks(stream));
@@ -211,13 +223,12 @@ class ResidualSlopes {
     gradient(Group::mlp_up, input_.now(), dup);
     gradient(Group::mlp_gate, input_.now(), dgate);
 
-    const Band dinput = sum(
-        matrix(Group::query).back(dquery), matrix(Group::key).back(dkey),
-        matrix(Group::value).back(dmixed), matrix(Group::mlp_up).back(dup),
-        gated_ ? matrix(Group::mlp_gate).back(dgate) : Band::zero());
+    const Band dinput = sum(matrix(Group::query).back(dquery), matrix(Group::key).back(dkey),
+                            matrix(Group::value).back(dmixed), matrix(Group::mlp_up).back(dup),
+                            gated_ ? matrix(Group::mlp_gate).back(dgate) : Band::zero());
     // One group has the biases of all these.
-    const Band biases = mixture(mixture(mixture(doutput, dmixed), mixture(dquery, dkey)),
-                                mixture(dup, dgate));
+    const Band biases =
+        mixture(mixture(mixture(doutput, dmixed), mixture(dquery, dkey)), mixture(dup, dgate));
     gradient(Group::hidden_bias, 0, biases);
     gradient(Group::norm_gain, 0, gain_gradient(post_norm_ ? stream : dinput));
     gradient(Group::norm_bias, 0, post_norm_ ? stream : dinput);
@@ -226,7 +237,7 @@ class ResidualSlopes {
   }
 
   const Scales& s_;
-  const Weights& change_;
+  const GroupSlopes& change_;
   Band alignment_;
   double backward_;
   bool gated_;
@@ -234,14 +245,14 @@ class ResidualSlopes {
   bool tied_;
   bool post_norm_;
   Moving embedding_, stream_, shown_stream_, input_, query_, key_, value_, scores_, mixed_;
-  Moving attention_, up_, gate_, hidden_, mlp_, left_, logits_;
+  Moving attention_, up_, gate_, hidden_, mlp_, final_hidden_, logits_;
   State state_;
 };
 
 }  // namespace detail
 
 /// Slopes of a transformer with residual blocks whose weights have moved by `change`.
-inline State residual_slopes(const Scales& scales, const Shape& shape, const Weights& change,
+inline State residual_slopes(const Scales& scales, const Shape& shape, const GroupSlopes& change,
                              const Assumptions& assumptions) {
   return detail::ResidualSlopes(scales, shape, change, assumptions).walk();
 }

@@ -8,30 +8,30 @@
 #include <vector>
 
 #include "scalewise/check/band.hpp"
-#include "scalewise/check_plan.hpp"
+#include "scalewise/plan/check_plan.hpp"
 
 namespace scalewise::check {
 
 /// With which powers of the size a group's row of the table goes.
 /// Units:    exponents
-struct GroupScale {
+struct GroupExponents {
   bool present = false;
   Band multiplier, deviation, mean, rate;
   double fan_in = 0, fan_out = 0;
+  Normalization normalization = Normalization::none;  // of its optimizer
 };
 
 /// The rule's table as powers of one size, read from the plans of a family of models.
 /// Units:    exponents
 struct Scales {
-  std::array<GroupScale, group_count> groups;
+  std::array<GroupExponents, group_count> groups;
   double width = 0;   // 1 along the width, 0 along the depth
   double layers = 0;  // 1 along the depth, 0 along the width
   double head_dim = 0;
   Band attention_scale, skip, branch, logit_multiplier, embedding_multiplier;
-  bool sgd = false;
 
-  const GroupScale& of(Group group) const { return groups[static_cast<std::size_t>(group)]; }
-  GroupScale& of(Group group) { return groups[static_cast<std::size_t>(group)]; }
+  const GroupExponents& of(Group group) const { return groups[static_cast<std::size_t>(group)]; }
+  GroupExponents& of(Group group) { return groups[static_cast<std::size_t>(group)]; }
 };
 
 /// A model of a family, with the size that it is known by.
@@ -72,11 +72,11 @@ inline Scales scales_of(const std::vector<Member>& family) {
     check_plan(member.plan, "plan of " + std::to_string(member.size));
   const Plan& smallest = family.front().plan;
   const Plan& largest = family.back().plan;
-  const double octaves =
+  const double log_ratio =
       std::log(static_cast<double>(family.back().size) / static_cast<double>(family.front().size));
   const auto slope = [&](const detail::LogSum& a, const detail::LogSum& b) {
     if (a.zero || b.zero) return Band::zero();
-    const double power = (b.mean() - a.mean()) / octaves;
+    const double power = (b.mean() - a.mean()) / log_ratio;
     return Band(std::round(power * 1e9) / 1e9);  // rounding errors are no growth
   };
   const auto power = [&](double a, double b) {
@@ -88,7 +88,6 @@ inline Scales scales_of(const std::vector<Member>& family) {
   };
 
   Scales scales;
-  scales.sgd = smallest.optimizer == Optimizer::sgd;
   const auto growth = [&](long Shape::*field) {
     return power(static_cast<double>(smallest.shape.*field),
                  static_cast<double>(largest.shape.*field))
@@ -120,7 +119,8 @@ inline Scales scales_of(const std::vector<Member>& family) {
                         slope(a[2], b[2]),
                         slope(a[3], b[3]),
                         slope(a[4], b[4]).low,
-                        slope(a[5], b[5]).low};
+                        slope(a[5], b[5]).low,
+                        smallest.of(static_cast<Group>(g)).front()->optimizer.normalization};
   }
   const auto residual = [&](const Number<Kind::multiplier> Residual::*member) {
     const auto sum = [&](const Plan& plan) {

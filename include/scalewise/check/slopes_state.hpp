@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "scalewise/architecture/group.hpp"
 #include "scalewise/check/moving.hpp"
-#include "scalewise/core/group.hpp"
 
 namespace scalewise::check {
 
@@ -16,17 +16,16 @@ namespace scalewise::check {
 struct Assumptions {
   Band alignment{0.5, 1};  // α and ν of a trained matrix: from none to full
   bool post_norm = false;
-  bool normalized_gradient = true;  // Adam and sign descent; SGD moves by the gradient itself
-  double backward = 0;              // power by which the backward pass is off, behind the head
+  double backward = 0;  // power by which the backward pass is off, behind the head
 };
 
 /// A slope per group: of the entries of its tensors, or of what moves them.
-using Weights = std::array<Band, group_count>;
+using GroupSlopes = std::array<Band, group_count>;
 
 /// Slopes of a model at one moment of training.
 struct State {
-  std::map<std::string, Moving> activations;                   // by role
-  std::array<std::optional<Band>, group_count> gradients;      // none: nothing is predicted
+  std::map<std::string, Moving> activations;               // by role
+  std::array<std::optional<Band>, group_count> gradients;  // none: nothing is predicted
 
   void set_gradient(Group group, const Band& band) {
     gradients[static_cast<std::size_t>(group)] = band;

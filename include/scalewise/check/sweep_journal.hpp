@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "scalewise/check/rate_curve.hpp"
-#include "scalewise/core/error.hpp"
-#include "scalewise/io/inputs.hpp"
+#include "scalewise/files/inputs.hpp"
 #include "scalewise/io/json_reader.hpp"
 #include "scalewise/io/line_file.hpp"
+#include "scalewise/messages/error.hpp"
 
 namespace scalewise::check {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "scalewise/check/matrix_view.hpp"
-#include "scalewise/core/error.hpp"
+#include "scalewise/messages/error.hpp"
 
 namespace scalewise::check {
 

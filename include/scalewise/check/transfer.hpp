@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "scalewise/check/rate_curve.hpp"
-#include "scalewise/core/line.hpp"
+#include "scalewise/numeric/line.hpp"
 
 namespace scalewise::check {
 

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "scalewise/core/error.hpp"
 #include "scalewise/data/images.hpp"
-#include "scalewise/io/read_file.hpp"
+#include "scalewise/files/read_file.hpp"
+#include "scalewise/messages/error.hpp"
 
 namespace scalewise::data {
 
@@ -47,7 +47,7 @@ class DigitsReader {
     if (labels_.empty()) throw InvalidInput(path_, "(empty)", "a line per image");
     Images images;
     images.side = side_;
-    images.pixels = Eigen::Map<const nn::Matrix<float>>(
+    images.pixels = Eigen::Map<const Matrix<float>>(
         pixels_.data(), static_cast<Eigen::Index>(labels_.size()), side_ * side_);
     images.labels = std::move(labels_);
     return images;

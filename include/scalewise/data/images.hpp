@@ -9,17 +9,17 @@
 #include <utility>
 #include <vector>
 
-#include "scalewise/core/error.hpp"
-#include "scalewise/core/print.hpp"
-#include "scalewise/nn/random.hpp"
+#include "scalewise/messages/error.hpp"
 #include "scalewise/nn/batch.hpp"
+#include "scalewise/numeric/random.hpp"
+#include "scalewise/scaling/formula.hpp"
 
 namespace scalewise::data {
 
 /// Square grey images, each with its class.
 /// Shapes:   pixels (images, side*side), a row of the image after the other; labels (images)
 struct Images {
-  nn::Matrix<float> pixels;
+  Matrix<float> pixels;
   std::vector<int> labels;
   Eigen::Index side = 0;
 
@@ -65,7 +65,7 @@ inline ImageSplit split_images(const Images& images, double test, std::uint64_t 
   }
   std::vector<Eigen::Index> order;
   for (Eigen::Index i = 0; i < images.size(); ++i) order.push_back(i);
-  nn::Stream stream(seed, "split_images");
+  RandomStream stream(seed, "split_images");
   for (std::size_t i = count - 1; i > 0; --i) std::swap(order[i], order[stream.bits() % (i + 1)]);
   const std::span<const Eigen::Index> all(order);
   return {detail::select(images, all.first(count - last)), detail::select(images, all.last(last))};
@@ -92,8 +92,8 @@ nn::Batch<Scalar> image_patches(const Images& images, std::span<const Eigen::Ind
       throw InvalidInput("which[" + std::to_string(batch.size) + "]", std::to_string(i),
                          "an image in [0, " + std::to_string(images.size()) + ")");
     }
-    const nn::ConstView<float> image(images.pixels.row(i).data(), images.side, images.side,
-                                     Eigen::OuterStride<>(images.side));
+    const ConstView<float> image(images.pixels.row(i).data(), images.side, images.side,
+                                 Eigen::OuterStride<>(images.side));
     for (Eigen::Index t = 0; t < across * across; ++t) {
       auto row = batch.patches.row(batch.size * across * across + t);
       for (Eigen::Index y = 0; y < patch; ++y) {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "scalewise/core/error.hpp"
-#include "scalewise/core/print.hpp"
-#include "scalewise/io/read_file.hpp"
+#include "scalewise/files/read_file.hpp"
+#include "scalewise/messages/error.hpp"
+#include "scalewise/scaling/formula.hpp"
 
 namespace scalewise::data {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "scalewise/core/error.hpp"
-#include "scalewise/nn/random.hpp"
+#include "scalewise/messages/error.hpp"
 #include "scalewise/nn/batch.hpp"
+#include "scalewise/numeric/random.hpp"
 
 namespace scalewise::data {
 
@@ -19,7 +19,7 @@ inline void require_positive(const char* field, Eigen::Index value) {
 }
 
 /// The stream of a step's draws: a step's numbers do not depend on the steps before it.
-inline nn::Stream step_stream(std::uint64_t seed, std::uint64_t step) {
+inline RandomStream step_stream(std::uint64_t seed, std::uint64_t step) {
   return {seed, "windows." + std::to_string(step)};
 }
 
@@ -61,7 +61,7 @@ nn::Batch<Scalar> random_windows(const std::vector<int>& tokens, Eigen::Index ba
   detail::require_positive("batch", batch);
   window_count(tokens, length);  // refuses what has none
   const std::uint64_t starts = tokens.size() - static_cast<std::uint64_t>(length);
-  nn::Stream stream = detail::step_stream(seed, step);
+  RandomStream stream = detail::step_stream(seed, step);
   nn::Batch<Scalar> result;
   for (Eigen::Index i = 0; i < batch; ++i) {
     const auto start = static_cast<Eigen::Index>(stream.bits() % starts);

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "scalewise/core/error.hpp"
-#include "scalewise/core/power.hpp"
-#include "scalewise/core/print.hpp"
 #include "scalewise/data/windows.hpp"
+#include "scalewise/messages/error.hpp"
+#include "scalewise/numeric/power.hpp"
+#include "scalewise/scaling/formula.hpp"
 
 namespace scalewise::data {
 
@@ -57,7 +57,7 @@ class ZipfSource {
   }
 
   /// One token.
-  int draw(nn::Stream& stream) const {
+  int draw(RandomStream& stream) const {
     const auto found = std::lower_bound(cumulative_.begin(), cumulative_.end(), stream.uniform());
     return static_cast<int>(found - cumulative_.begin());  // the last one is 1
   }
@@ -69,7 +69,7 @@ class ZipfSource {
   nn::Batch<Scalar> windows(Eigen::Index batch, Eigen::Index length, std::uint64_t step) const {
     detail::require_positive("batch", batch);
     detail::require_positive("length", length);
-    nn::Stream stream = detail::step_stream(seed_, step);
+    RandomStream stream = detail::step_stream(seed_, step);
     nn::Batch<Scalar> result;
     std::vector<int> window(static_cast<std::size_t>(length) + 1);
     for (Eigen::Index i = 0; i < batch; ++i) {

@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "scalewise/core/error.hpp"
-#include "scalewise/core/nearest.hpp"
-#include "scalewise/core/shape.hpp"
+#include "scalewise/architecture/shape.hpp"
 #include "scalewise/io/parse_json.hpp"
+#include "scalewise/messages/error.hpp"
+#include "scalewise/messages/nearest.hpp"
 
-namespace scalewise {
+namespace scalewise::inline io {
 
 namespace detail {
 
@@ -286,12 +286,12 @@ class ConfigReader {
   }
 
   /// The name of an activation, in T5 perhaps after "gated-"; the forms of GELU count as one.
-  MlpActivation activation(const char* key, const std::string& otherwise) const {
+  Activation activation(const char* key, const std::string& otherwise) const {
     std::string name = text(key, otherwise);
     if (name.starts_with("gated-")) name.erase(0, 6);
-    if (name == "relu") return MlpActivation::relu;
-    if (name == "silu" || name == "swish") return MlpActivation::silu;
-    if (name == "gelu" || name.starts_with("gelu_")) return MlpActivation::gelu;
+    if (name == "relu") return Activation::relu;
+    if (name == "silu" || name == "swish") return Activation::silu;
+    if (name == "gelu" || name.starts_with("gelu_")) return Activation::gelu;
     throw error(key, "relu, gelu or silu", "a shape knows no other activation");
   }
 
@@ -332,4 +332,4 @@ inline Shape shape_from_config_file(const std::string& path) {
   return shape_from_config(parse_json(read_file(path, limit), path), path);
 }
 
-}  // namespace scalewise
+}  // namespace scalewise::inline io

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "scalewise/core/error.hpp"
-#include "scalewise/core/nearest.hpp"
-#include "scalewise/core/spelling.hpp"
 #include "scalewise/io/parse_json.hpp"
+#include "scalewise/messages/error.hpp"
+#include "scalewise/messages/nearest.hpp"
+#include "scalewise/messages/words.hpp"
 
-namespace scalewise {
+namespace scalewise::inline io {
 
 /// A JSON value together with the path to it, so that every complaint says where.
 /// Throws:   each accessor, InvalidInput when the value is not what it asks for.
@@ -105,4 +105,4 @@ class JsonReader {
   std::string path_;
 };
 
-}  // namespace scalewise
+}  // namespace scalewise::inline io

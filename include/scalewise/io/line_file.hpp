@@ -16,15 +16,15 @@
 #include <utility>
 #include <vector>
 
-#include "scalewise/core/error.hpp"
-#include "scalewise/io/bytes.hpp"
-#include "scalewise/io/file.hpp"
-#include "scalewise/io/inputs.hpp"
+#include "scalewise/files/bytes.hpp"
+#include "scalewise/files/file.hpp"
+#include "scalewise/files/inputs.hpp"
+#include "scalewise/files/lock.hpp"
+#include "scalewise/files/read_file.hpp"
 #include "scalewise/io/json_reader.hpp"
-#include "scalewise/io/lock.hpp"
-#include "scalewise/io/read_file.hpp"
+#include "scalewise/messages/error.hpp"
 
-namespace scalewise {
+namespace scalewise::inline io {
 
 namespace detail {
 
@@ -207,7 +207,7 @@ class LineFile {
       cut();
       refuse("(not all was written)", "room for every line", "is the disk full?");
     }
-    if (size_ == 0) detail::flush_folder(std::filesystem::path(path_).parent_path().string());
+    if (size_ == 0) flush_folder(std::filesystem::path(path_).parent_path().string());
     size_ += lines.size();
   }
 
@@ -231,4 +231,4 @@ class LineFile {
   std::uintmax_t size_ = 0;
 };
 
-}  // namespace scalewise
+}  // namespace scalewise::inline io

@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "scalewise/core/error.hpp"
-#include "scalewise/core/spelling.hpp"
-#include "scalewise/io/read_file.hpp"
+#include "scalewise/files/read_file.hpp"
+#include "scalewise/messages/error.hpp"
+#include "scalewise/messages/words.hpp"
 
-namespace scalewise {
+namespace scalewise::inline io {
 
 namespace detail {
 
@@ -132,4 +132,4 @@ inline nlohmann::json parse_json(std::string_view text, const std::string& name)
   return std::move(builder).take();
 }
 
-}  // namespace scalewise
+}  // namespace scalewise::inline io

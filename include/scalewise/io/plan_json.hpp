@@ -7,13 +7,13 @@
 #include <string_view>
 #include <vector>
 
-#include "scalewise/check_plan.hpp"
 #include "scalewise/io/json_reader.hpp"
 #include "scalewise/io/parse_json.hpp"
 #include "scalewise/io/shape_json.hpp"
-#include "scalewise/plan.hpp"
+#include "scalewise/plan/check_plan.hpp"
+#include "scalewise/plan/plan.hpp"
 
-namespace scalewise {
+namespace scalewise::inline io {
 
 /// Name and major version of the plan's JSON; docs/plan_schema.md writes it down.
 inline constexpr std::string_view plan_schema = "scalewise.plan/1";
@@ -54,7 +54,7 @@ inline std::vector<Symbol> read_symbols(const JsonReader& json) {
   return symbols;
 }
 
-inline Json entry_json(const Entry& entry) {
+inline Json entry_json(const Entry& entry, const Optimizer& optimizer) {
   Json json;
   json["name"] = entry.name;
   json["group"] = to_string(entry.group);
@@ -64,34 +64,28 @@ inline Json entry_json(const Entry& entry) {
   json["columns"] = entry.columns;
   json["fan_in"] = entry.fan_in;
   json["fan_out"] = entry.fan_out;
+  if (entry.optimizer != optimizer) json["optimizer"] = entry.optimizer.name;
   json["distribution"] = word(distribution_words, entry.distribution);
-  json["init_variance"] = number_json(entry.init_variance);
-  json["init_mean"] = number_json(entry.init_mean);
-  json["multiplier"] = number_json(entry.multiplier);
-  json["learning_rate"] = number_json(entry.learning_rate);
-  json["weight_decay"] = number_json(entry.weight_decay);
-  json["epsilon"] = number_json(entry.epsilon);
+  for_each_number(entry,
+                  [&](const char* key, const auto& planned) { json[key] = number_json(planned); });
   json["source"] = entry.source;
   json["where"] = symbols_json(entry.where);
   return json;
 }
 
-inline Group read_group(const JsonReader& json) {
-  const std::string text = json.string();
-  for (std::size_t g = 0; g < group_count; ++g) {
-    if (group_names[g] == text) return static_cast<Group>(g);
-  }
-  throw InvalidInput(json.path(), printable(text), "the id of a group",
-                     did_you_mean(text, group_names));
+inline Optimizer read_optimizer(const JsonReader& json) {
+  return optimizer_named(json.path(), json.string());
 }
 
-inline Entry read_entry(const JsonReader& json) {
-  json.only({"name", "group", "stack", "layer", "rows", "columns", "fan_in", "fan_out",
+/// Requires: the plan's own optimizer, which is that of an entry that names no other.
+inline Entry read_entry(const JsonReader& json, const Optimizer& optimizer) {
+  json.only({"name", "group", "stack", "layer", "rows", "columns", "fan_in", "fan_out", "optimizer",
              "distribution", "init_variance", "init_mean", "multiplier", "learning_rate",
              "weight_decay", "epsilon", "source", "where"});
   Entry entry;
+  entry.optimizer = json.has("optimizer") ? read_optimizer(json.at("optimizer")) : optimizer;
   entry.name = json.at("name").string();
-  entry.group = read_group(json.at("group"));
+  entry.group = group_named(json.path() + ".group", json.at("group").string());
   entry.stack = json.at("stack").word(stack_words);
   if (!json.at("layer").is_null())
     entry.layer = static_cast<int>(json.at("layer").integer(0, most_layers));
@@ -100,12 +94,8 @@ inline Entry read_entry(const JsonReader& json) {
   entry.fan_in = json.at("fan_in").number();
   entry.fan_out = json.at("fan_out").number();
   entry.distribution = json.at("distribution").word(distribution_words);
-  read_number(json.at("init_variance"), entry.init_variance);
-  read_number(json.at("init_mean"), entry.init_mean);
-  read_number(json.at("multiplier"), entry.multiplier);
-  read_number(json.at("learning_rate"), entry.learning_rate);
-  read_number(json.at("weight_decay"), entry.weight_decay);
-  read_number(json.at("epsilon"), entry.epsilon);
+  for_each_number(entry,
+                  [&](const char* key, auto& planned) { read_number(json.at(key), planned); });
   entry.source = json.at("source").string();
   entry.where = read_symbols(json.at("where"));
   return entry;
@@ -163,7 +153,8 @@ inline nlohmann::ordered_json to_json(const Plan& plan) {
     parameters.push_back({{"name", parameter.name}, {"value", parameter.value}});
   }
   detail::Json entries = detail::Json::array();
-  for (const Entry& entry : plan.entries) entries.push_back(detail::entry_json(entry));
+  for (const Entry& entry : plan.entries)
+    entries.push_back(detail::entry_json(entry, plan.optimizer));
   return {{"schema", plan_schema},
           {"rule",
            {{"id", plan.rule},
@@ -174,7 +165,7 @@ inline nlohmann::ordered_json to_json(const Plan& plan) {
             {"where", plan.where},
             {"reference", word(reference_words, plan.reference)},
             {"parameters", parameters}}},
-          {"optimizer", word(optimizer_words, plan.optimizer)},
+          {"optimizer", plan.optimizer.name},
           {"decay", word(decay_words, plan.decay)},
           {"shape", to_json(plan.shape)},
           {"base", plan.base ? to_json(*plan.base) : detail::Json(nullptr)},
@@ -209,14 +200,14 @@ inline Plan plan_from_json(const nlohmann::json& json, const std::string& name =
     item.only({"name", "value"});
     plan.parameters.push_back({item.at("name").string(), item.at("value").number()});
   }
-  plan.optimizer = root.at("optimizer").word(optimizer_words);
+  plan.optimizer = detail::read_optimizer(root.at("optimizer"));
   plan.decay = root.at("decay").word(decay_words);
   plan.shape = detail::read_shape(root.at("shape"));
   if (!root.at("base").is_null()) plan.base = detail::read_shape(root.at("base"));
   plan.model = detail::read_model(root.at("model"));
   plan.symbols = detail::read_symbols(root.at("symbols"));
   for (const JsonReader& item : root.at("entries").items()) {
-    plan.entries.push_back(detail::read_entry(item));
+    plan.entries.push_back(detail::read_entry(item, plan.optimizer));
   }
   check_plan(plan, name);
   return plan;
@@ -227,4 +218,4 @@ inline Plan read_plan(std::string_view text, const std::string& name = "plan") {
   return plan_from_json(parse_json(text, name), name);
 }
 
-}  // namespace scalewise
+}  // namespace scalewise::inline io

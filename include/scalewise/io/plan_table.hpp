@@ -2,35 +2,26 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "scalewise/core/print.hpp"
-#include "scalewise/core/spelling.hpp"
+#include "scalewise/files/exact_text.hpp"
 #include "scalewise/io/table.hpp"
-#include "scalewise/plan.hpp"
+#include "scalewise/messages/words.hpp"
+#include "scalewise/plan/plan.hpp"
+#include "scalewise/scaling/formula.hpp"
 
-namespace scalewise {
+namespace scalewise::inline io {
 
 namespace detail {
 
 /// A number as tables show it: four digits.
-inline std::string short_number(double x) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%.4g", x);
-  return buffer;
-}
-
-/// All the digits that it takes to read the same double back.
-inline std::string exact_text(double x) {
-  char buffer[32];
-  return {buffer, std::to_chars(buffer, buffer + sizeof buffer, x).ptr};
-}
+inline std::string short_number(double x) { return fmt::format("{:.4g}", x); }
 
 /// Plain text as LaTeX text.
 inline std::string latex_text(std::string_view text) {
@@ -204,10 +195,10 @@ inline void fill(Table& table, const std::vector<TableRow>& rows, TableFormat fo
 inline Table plan_table(const Plan& plan, TableFormat format, bool layers) {
   const std::string variance =
       plan.reference == Reference::base ? "init variance / base" : "init variance";
-  const bool adam = plan.optimizer == Optimizer::adamw;
+  const bool has_epsilon = plan.optimizer.has_epsilon;
   Table table{
       {}, {"tensor", variance, "init mean", "multiplier", "learning rate", "weight decay"}, {}};
-  if (adam) table.header.push_back("epsilon");
+  if (has_epsilon) table.header.push_back("epsilon");
   table.header.push_back("source");
   const std::vector<Plan> one{plan};
   std::vector<detail::TableRow> rows = detail::table_rows(one, layers);
@@ -218,7 +209,7 @@ inline Table plan_table(const Plan& plan, TableFormat format, bool layers) {
                  detail::cell(entries, &Entry::multiplier, format),
                  detail::cell(entries, &Entry::learning_rate, format),
                  detail::cell(entries, &Entry::weight_decay, format)};
-    if (adam) row.cells.push_back(detail::cell(entries, &Entry::epsilon, format));
+    if (has_epsilon) row.cells.push_back(detail::cell(entries, &Entry::epsilon, format));
     const std::string& source = entries[0]->source;
     row.cells.push_back(format == TableFormat::latex ? detail::latex_text(source) : source);
   }
@@ -264,16 +255,16 @@ inline Table flat_table(const std::vector<Plan>& plans) {
                             e.layer < 0 ? "" : std::to_string(e.layer),
                             std::to_string(e.rows),
                             std::to_string(e.columns),
-                            detail::exact_text(e.fan_in),
-                            detail::exact_text(e.fan_out),
+                            exact_text(e.fan_in),
+                            exact_text(e.fan_out),
                             std::string(word(distribution_words, e.distribution)),
-                            detail::exact_text(e.init_variance.value),
-                            detail::exact_text(std_dev(e.init_variance)),
-                            detail::exact_text(e.init_mean.value),
-                            detail::exact_text(e.multiplier.value),
-                            detail::exact_text(e.learning_rate.value),
-                            detail::exact_text(e.weight_decay.value),
-                            detail::exact_text(e.epsilon.value),
+                            exact_text(e.init_variance.value),
+                            exact_text(std_dev(e.init_variance)),
+                            exact_text(e.init_mean.value),
+                            exact_text(e.multiplier.value),
+                            exact_text(e.learning_rate.value),
+                            exact_text(e.weight_decay.value),
+                            exact_text(e.epsilon.value),
                             e.init_variance.formula,
                             e.init_mean.formula,
                             e.multiplier.formula,
@@ -339,7 +330,7 @@ inline std::vector<Table> comparison_tables(const std::vector<Plan>& plans, Tabl
     detail::fill(table, rows, format);
     return table;
   };
-  const std::string optimizer(word(optimizer_words, plans.front().optimizer));
+  const std::string optimizer(plans.front().optimizer.name);
   const std::string decay(word(decay_words, plans.front().decay));
   std::vector<Table> tables{
       table_of("Initial variance (of a relative rule: over the base model's)",
@@ -350,7 +341,7 @@ inline std::vector<Table> comparison_tables(const std::vector<Plan>& plans, Tabl
                &Entry::learning_rate, ""),
       table_of("Weight decay, " + decay + " (factor on the global decay)", &Entry::weight_decay,
                "")};
-  if (plans.front().optimizer == Optimizer::adamw) {
+  if (plans.front().optimizer.has_epsilon) {
     tables.push_back(table_of("Epsilon (factor on Adam's epsilon)", &Entry::epsilon, ""));
   }
   tables.push_back(model_table(plans, format));
@@ -383,4 +374,4 @@ inline std::vector<std::string> legend(const std::vector<Plan>& plans) {
   return lines;
 }
 
-}  // namespace scalewise
+}  // namespace scalewise::inline io

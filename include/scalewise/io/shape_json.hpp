@@ -8,11 +8,11 @@
 #include <type_traits>
 #include <vector>
 
-#include "scalewise/core/shape.hpp"
-#include "scalewise/core/spelling.hpp"
+#include "scalewise/architecture/shape.hpp"
 #include "scalewise/io/json_reader.hpp"
+#include "scalewise/messages/words.hpp"
 
-namespace scalewise {
+namespace scalewise::inline io {
 
 /// A shape as JSON: every size and choice by its name; what is unset is null.
 inline nlohmann::ordered_json to_json(const Shape& shape) {
@@ -67,4 +67,4 @@ inline Shape shape_from_json(const JsonReader& json) {
   return shape;
 }
 
-}  // namespace scalewise
+}  // namespace scalewise::inline io

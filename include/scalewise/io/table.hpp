@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace scalewise {
+namespace scalewise::inline io {
 
 enum class TableFormat { text, markdown, latex, csv };
 
@@ -17,8 +17,6 @@ struct Table {
   std::vector<std::vector<std::string>> rows;
 };
 
-namespace detail {
-
 /// Columns that a UTF-8 text takes on a terminal, for the letters that formulas use.
 inline std::size_t display_width(std::string_view text) {
   std::size_t width = 0;
@@ -27,6 +25,8 @@ inline std::size_t display_width(std::string_view text) {
   }
   return width;
 }
+
+namespace detail {
 
 /// Escapes each special character of a text by `replacement`.
 inline std::string escaped(std::string_view text, std::string_view special,
@@ -111,4 +111,4 @@ inline std::string render(const Table& table, TableFormat format) {
   return out;
 }
 
-}  // namespace scalewise
+}  // namespace scalewise::inline io

@@ -5,12 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "scalewise/core/shape.hpp"
-#include "scalewise/nn/matrix.hpp"
+#include "scalewise/architecture/shape.hpp"
+#include "scalewise/dense/matrix.hpp"
 
 namespace scalewise::nn {
-
-using Activation = MlpActivation;
 
 namespace detail {
 

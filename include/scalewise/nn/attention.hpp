@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "scalewise/dense/matrix.hpp"
 #include "scalewise/nn/dropout.hpp"
-#include "scalewise/nn/matrix.hpp"
-#include "scalewise/nn/parallel.hpp"
+#include "scalewise/numeric/parallel.hpp"
 
 namespace scalewise::nn {
 

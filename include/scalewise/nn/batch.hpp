@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "scalewise/nn/matrix.hpp"
+#include "scalewise/dense/matrix.hpp"
 
 namespace scalewise::nn {
 

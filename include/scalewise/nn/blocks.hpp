@@ -145,7 +145,7 @@ struct AttentionLayer {
   void unit_heads(View<Scalar> x, Buffer<Scalar>& unit, Buffer<Scalar>& inverse) {
     View<Scalar> units = unit.shape(x.rows(), x.cols());
     View<Scalar> inverses = inverse.shape(x.rows(), sizes.heads);
-    const ConstView<Scalar> in = nn::read(x);
+    const ConstView<Scalar> in = read(x);
     for (Eigen::Index h = 0; h < sizes.heads; ++h) {
       const Eigen::Index at = h * sizes.head_dim;
       unit_forward(block(in, 0, at, x.rows(), sizes.head_dim),
@@ -158,7 +158,7 @@ struct AttentionLayer {
   /// Turns dx into the gradient before unit_heads, and adds to that of qk_scale.
   void unit_heads_backward(View<Scalar> dx, const Buffer<Scalar>& unit,
                            const Buffer<Scalar>& inverse) {
-    const ConstView<Scalar> d = nn::read(dx);
+    const ConstView<Scalar> d = read(dx);
     sum_products(qk_scale.multiplier, d, unit.read(), qk_scale.gradient());
     scale_columns(qk_scale.multiplier, d, qk_scale.value(), dx);
     for (Eigen::Index h = 0; h < sizes.heads; ++h) {
@@ -243,7 +243,7 @@ struct MlpLayer {
       h *= slope.middleRows(begin, rows).array();
     });
     rescaled_backward(up_scale, 1, u_raw, up_gradient);
-    linear_backward(up, up_bias, x, nn::read(up_gradient), dx);
+    linear_backward(up, up_bias, x, read(up_gradient), dx);
     if (!gate.present()) return;
     rescaled_backward(gate_scale, gate_factor(x), g_raw, hidden);
     linear_backward(gate, gate_bias, x, pass.hidden.read(), dx, true);
@@ -278,7 +278,7 @@ struct MlpLayer {
   static void rescaled_backward(const Weight<Scalar>& scale, Scalar factor,
                                 const Buffer<Scalar>& raw, View<Scalar> dy) {
     if (!scale.present()) return;
-    const ConstView<Scalar> d = nn::read(dy);
+    const ConstView<Scalar> d = read(dy);
     scale.gradient().setZero();
     sum_products(factor * scale.multiplier, d, raw.read(), scale.gradient());
     scale_columns(factor * scale.multiplier, d, scale.value(), dy);

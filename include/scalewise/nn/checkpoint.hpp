@@ -12,14 +12,14 @@
 #include <utility>
 #include <vector>
 
-#include "scalewise/core/error.hpp"
-#include "scalewise/io/bytes.hpp"
-#include "scalewise/io/file.hpp"
-#include "scalewise/io/inputs.hpp"
-#include "scalewise/io/plan_fingerprint.hpp"
-#include "scalewise/io/read_file.hpp"
+#include "scalewise/files/bytes.hpp"
+#include "scalewise/files/file.hpp"
+#include "scalewise/files/inputs.hpp"
+#include "scalewise/files/read_file.hpp"
+#include "scalewise/messages/error.hpp"
 #include "scalewise/nn/optimizer.hpp"
 #include "scalewise/nn/parameters.hpp"
+#include "scalewise/plan/fingerprint.hpp"
 
 namespace scalewise::nn {
 
@@ -50,7 +50,7 @@ inline std::string scalar_name(std::uint32_t bytes) { return bytes == 4 ? "float
 /// A checkpoint in memory.
 template <class Scalar>
 struct CheckpointContent {
-  struct Tensor {
+  struct StoredTensor {
     std::string name;
     std::int64_t rows = 0;
     std::int64_t columns = 0;
@@ -59,7 +59,7 @@ struct CheckpointContent {
   CheckpointInfo info;
   std::int64_t step = 0;
   std::int64_t optimizer_steps = 0;
-  std::vector<Tensor> tensors;
+  std::vector<StoredTensor> tensors;
   std::vector<Scalar> values, first, second;
 };
 

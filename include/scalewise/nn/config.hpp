@@ -4,21 +4,19 @@
 
 #include <cstdint>
 
-#include "scalewise/core/error.hpp"
-#include "scalewise/core/print.hpp"
-#include "scalewise/core/spelling.hpp"
+#include "scalewise/architecture/norm_placement.hpp"
+#include "scalewise/messages/error.hpp"
+#include "scalewise/messages/words.hpp"
 #include "scalewise/nn/activation.hpp"
 #include "scalewise/nn/norm.hpp"
-#include "scalewise/plan.hpp"
+#include "scalewise/plan/plan.hpp"
+#include "scalewise/scaling/formula.hpp"
 
 namespace scalewise::nn {
 
-/// Where the norms of a residual block stand.
-enum class Placement { pre, post };
-
 /// The choices of an architecture that decide no tensor and so are in no shape.
 struct Config {
-  Placement placement = Placement::pre;  // of Blocks::residual
+  NormPlacement placement = NormPlacement::pre;  // of Blocks::residual
   Norm norm = Norm::layer;
   Activation activation = Activation::gelu;  // of the gate when the MLP is gated
   bool causal = true;                        // of the main stack; a decoder's always is
@@ -35,6 +33,10 @@ inline void check(const Config& config, const Shape& shape) {
   }
   if (!(config.dropout >= 0 && config.dropout < 1)) {
     throw InvalidInput("dropout", number_text(config.dropout), "a probability below 1");
+  }
+  if (config.placement == NormPlacement::none) {
+    throw InvalidInput("placement", "none", "pre or post",
+                       "blocks without norms are those of a plan with Blocks::normalized");
   }
   if (shape.activation && *shape.activation != config.activation) {
     throw InvalidInput("activation", std::string(word(activation_words, config.activation)),

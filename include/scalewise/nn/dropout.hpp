@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "scalewise/nn/matrix.hpp"
-#include "scalewise/nn/parallel.hpp"
-#include "scalewise/nn/random.hpp"
+#include "scalewise/dense/matrix.hpp"
+#include "scalewise/numeric/parallel.hpp"
+#include "scalewise/numeric/random.hpp"
 
 namespace scalewise::nn {
 
@@ -22,7 +22,7 @@ class Dropout {
   Dropout(double rate, std::uint64_t seed, std::uint64_t draw, std::string_view name,
           std::string_view end = {})  // a name in two parts is their concatenation
       : rate_(rate) {
-    if (rate > 0) key_ = Stream(seed + Stream::mix(draw), name, end).bits();
+    if (rate > 0) key_ = RandomStream(seed + RandomStream::mix(draw), name, end).bits();
   }
 
   bool active() const { return rate_ > 0; }
@@ -34,7 +34,7 @@ class Dropout {
     const auto keep = static_cast<Scalar>(1 / (1 - rate_));
     for (Eigen::Index i = 0; i < size; ++i) {
       const auto at = static_cast<std::uint64_t>(first + i + 1);
-      const bool dropped = (Stream::mix(key_ + at * 0x9E3779B97F4A7C15ULL) >> 11U) < bound;
+      const bool dropped = (RandomStream::mix(key_ + at * 0x9E3779B97F4A7C15ULL) >> 11U) < bound;
       x[i] *= dropped ? Scalar(0) : keep;
     }
   }

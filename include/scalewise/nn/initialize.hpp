@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "scalewise/nn/parameters.hpp"
-#include "scalewise/nn/random.hpp"
+#include "scalewise/numeric/random.hpp"
 
 namespace scalewise::nn {
 
@@ -39,7 +39,7 @@ void initialize(Parameters<Scalar>& parameters, const Plan& plan, std::uint64_t 
   }
   for (std::size_t i = 0; i < plan.entries.size(); ++i) {
     const Entry& entry = plan.entries[i];
-    Stream stream(seed, entry.name);
+    RandomStream stream(seed, entry.name);
     double deviation = std::sqrt(entry.init_variance.value);
     if (relative) deviation *= base->values[static_cast<std::size_t>(entry.group)];
     View<Scalar> value = parameters.value(i);

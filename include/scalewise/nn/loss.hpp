@@ -6,9 +6,9 @@
 #include <span>
 #include <string>
 
-#include "scalewise/core/error.hpp"
-#include "scalewise/nn/matrix.hpp"
-#include "scalewise/nn/parallel.hpp"
+#include "scalewise/dense/matrix.hpp"
+#include "scalewise/messages/error.hpp"
+#include "scalewise/numeric/parallel.hpp"
 
 namespace scalewise::nn {
 

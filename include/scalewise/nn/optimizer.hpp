@@ -9,21 +9,18 @@
 #include <string>
 #include <vector>
 
-#include "scalewise/core/error.hpp"
-#include "scalewise/core/print.hpp"
-#include "scalewise/nn/parallel.hpp"
+#include "scalewise/messages/error.hpp"
 #include "scalewise/nn/parameters.hpp"
+#include "scalewise/numeric/parallel.hpp"
+#include "scalewise/scaling/formula.hpp"
 
 namespace scalewise::nn {
 
-enum class Update { sgd, adamw, sign_sgd };
-
 /// Global hyperparameters; the plan's factors multiply them tensor by tensor.
 struct OptimizerConfig {
-  Update update = Update::adamw;
   double rate = 1e-3;
   double weight_decay = 0;
-  double momentum = 0;  // sgd and sign_sgd
+  double momentum = 0;  // sgd and sign-sgd
   double beta1 = 0.9;   // adamw
   double beta2 = 0.95;
   double epsilon = 1e-8;
@@ -80,18 +77,20 @@ struct OptimizerState {
 };
 
 /// Steps parameters along their gradients, each tensor with its planned rate, decay and epsilon.
+/// The optimizer is the plan's.
 /// Equation: adamw: m = β1 m + (1-β1) g, v = β2 v + (1-β2) g²,
 ///           w -= s w + r (m/(1-β1^t)) / (√(v/(1-β2^t)) + ε); sgd: m = μ m + g, w -= s w + r m;
-///           sign_sgd: w -= s w + r sign(m); r the scheduled rate times the plan's factor; the shrink
+///           sign-sgd: w -= s w + r sign(m); r the scheduled rate times the plan's factor; the shrink
 ///           s is r times decay where decay is coupled, schedule times decay where independent
 /// Accuracy: bit-identical for any number of threads: the work is cut at fixed places.
-/// Throws:   InvalidInput for a config that check() refuses, and parameters of another size.
+/// Throws:   InvalidInput for a config that check() refuses, an optimizer of the plan that is none of
+///           these, and parameters of another size.
 /// Differs:  an L2 penalty under sgd is the coupled form, which is the same step without momentum.
 template <class Scalar>
 class PlannedOptimizer {
  public:
   PlannedOptimizer(const Plan& plan, const OptimizerConfig& config)
-      : config_(config), decay_(plan.decay) {
+      : config_(config), decay_(plan.decay), method_(method_of(plan.optimizer)) {
     check(config);
     constexpr Eigen::Index tile = 1 << 14;
     Eigen::Index offset = 0;
@@ -106,7 +105,7 @@ class PlannedOptimizer {
     }
     const auto count = static_cast<Eigen::Index>(plan.parameter_count());
     state_.first.setZero(1, count);
-    if (config_.update == Update::adamw) state_.second.setZero(1, count);
+    if (method_.has_second_moment) state_.second.setZero(1, count);
   }
 
   /// Called with every tensor's change during a step.
@@ -129,7 +128,7 @@ class PlannedOptimizer {
   }
 
  private:
-  struct Factors {
+  struct StepFactors {
     double rate;
     double decay;
     double epsilon;
@@ -142,48 +141,79 @@ class PlannedOptimizer {
     Eigen::Index size;
   };
 
-  double shrink_of(const Factors& factors, double schedule) const {
+  double shrink_of(const StepFactors& factors, double schedule) const {
     const double coupled = decay_ == DecayForm::independent ? 1 : config_.rate * factors.rate;
     return schedule * coupled * config_.weight_decay * factors.decay;
   }
 
   void update(Parameters<Scalar>& parameters, const Tile& tile, double schedule, double clip) {
-    const Factors& factors = factors_[tile.tensor];
+    const StepFactors& factors = factors_[tile.tensor];
     const auto rate = static_cast<Scalar>(config_.rate * schedule * factors.rate);
     const auto keep = static_cast<Scalar>(1 - shrink_of(factors, schedule));
     const auto factor = static_cast<Scalar>(clip);
-    using Row = Eigen::Map<Eigen::Array<Scalar, 1, Eigen::Dynamic>>;
     constexpr Eigen::Index chunk = 1024;  // all that one pass touches fits in the first cache
     for (Eigen::Index i = tile.begin; i < tile.begin + tile.size; i += chunk) {
       const Eigen::Index n = (std::min)(chunk, tile.begin + tile.size - i);
-      Row w(parameters.values().data() + i, n);
-      const Row g(parameters.gradients().data() + i, n);
-      Row m(state_.first.data() + i, n);
-      if (config_.update == Update::adamw) {
-        const auto t = static_cast<double>(state_.steps);
-        const auto beta1 = static_cast<Scalar>(config_.beta1);
-        const auto beta2 = static_cast<Scalar>(config_.beta2);
-        const auto first = static_cast<Scalar>(1 / (1 - std::pow(config_.beta1, t)));
-        const auto second = static_cast<Scalar>(1 / (1 - std::pow(config_.beta2, t)));
-        const auto epsilon = static_cast<Scalar>(config_.epsilon * factors.epsilon);
-        Row v(state_.second.data() + i, n);
-        m = beta1 * m + ((1 - beta1) * factor) * g;
-        v = beta2 * v + (1 - beta2) * (factor * g).square();
-        w = keep * w - (rate * first) * m / ((v * second).sqrt() + epsilon);
-        continue;
-      }
-      m = static_cast<Scalar>(config_.momentum) * m + factor * g;
-      if (config_.update == Update::sgd) {
-        w = keep * w - rate * m;
-      } else {
-        w = keep * w - rate * m.sign();
-      }
+      Span w(parameters.values().data() + i, n);
+      const Span g(parameters.gradients().data() + i, n);
+      Span m(state_.first.data() + i, n);
+      Span v(state_.second.data() + (method_.has_second_moment ? i : 0),
+             method_.has_second_moment ? n : 0);
+      (this->*method_.step)(factors, {rate, keep, factor}, w, g, m, v);
     }
+  }
+
+  using Span = Eigen::Map<Eigen::Array<Scalar, 1, Eigen::Dynamic>>;
+
+  /// What multiplies the direction, the weights and the gradient in a step of one tensor.
+  struct Amounts {
+    Scalar rate, keep, clip;
+  };
+
+  void adamw_step(const StepFactors& factors, const Amounts& a, Span& w, const Span& g, Span& m,
+                  Span& v) const {
+    const auto t = static_cast<double>(state_.steps);
+    const auto beta1 = static_cast<Scalar>(config_.beta1);
+    const auto beta2 = static_cast<Scalar>(config_.beta2);
+    const auto first = static_cast<Scalar>(1 / (1 - std::pow(config_.beta1, t)));
+    const auto second = static_cast<Scalar>(1 / (1 - std::pow(config_.beta2, t)));
+    const auto epsilon = static_cast<Scalar>(config_.epsilon * factors.epsilon);
+    m = beta1 * m + ((1 - beta1) * a.clip) * g;
+    v = beta2 * v + (1 - beta2) * (a.clip * g).square();
+    w = a.keep * w - (a.rate * first) * m / ((v * second).sqrt() + epsilon);
+  }
+  void sgd_step(const StepFactors&, const Amounts& a, Span& w, const Span& g, Span& m,
+                Span&) const {
+    m = static_cast<Scalar>(config_.momentum) * m + a.clip * g;
+    w = a.keep * w - a.rate * m;
+  }
+  void sign_step(const StepFactors&, const Amounts& a, Span& w, const Span& g, Span& m,
+                 Span&) const {
+    m = static_cast<Scalar>(config_.momentum) * m + a.clip * g;
+    w = a.keep * w - a.rate * m.sign();
+  }
+
+  struct Method {
+    Optimizer optimizer;
+    bool has_second_moment;
+    void (PlannedOptimizer::*step)(const StepFactors&, const Amounts&, Span&, const Span&, Span&,
+                                   Span&) const;
+  };
+
+  static Method method_of(const Optimizer& optimizer) {
+    for (const Method& method : {Method{adamw, true, &PlannedOptimizer::adamw_step},
+                                 Method{sgd, false, &PlannedOptimizer::sgd_step},
+                                 Method{sign_sgd, false, &PlannedOptimizer::sign_step}}) {
+      if (method.optimizer == optimizer) return method;
+    }
+    throw InvalidInput("optimizer", std::string(optimizer.name), "adamw, sgd or sign-sgd",
+                       "the reference transformer has no other");
   }
 
   OptimizerConfig config_;
   DecayForm decay_;
-  std::vector<Factors> factors_;
+  Method method_;
+  std::vector<StepFactors> factors_;
   OptimizerState<Scalar> state_;
   std::vector<Tile> tiles_;
 };

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "scalewise/core/error.hpp"
-#include "scalewise/nn/matrix.hpp"
-#include "scalewise/plan.hpp"
+#include "scalewise/dense/matrix.hpp"
+#include "scalewise/messages/error.hpp"
+#include "scalewise/plan/plan.hpp"
 
 namespace scalewise::nn {
 

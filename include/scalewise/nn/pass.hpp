@@ -28,12 +28,12 @@ struct Pass {
   Buffer<Scalar> hidden, active;                   // of an MLP
 
   void show(const std::string& owner, std::string_view name, const ConstView<Scalar>& values,
-            Quantity quantity = Quantity::value) const {
+            Observed quantity = Observed::value) const {
     if (observer) observer(owner + std::string(name), quantity, values);
   }
   void show_gradient(const std::string& owner, std::string_view name,
                      const ConstView<Scalar>& values) const {
-    show(owner, name, values, Quantity::gradient);
+    show(owner, name, values, Observed::gradient);
   }
 
   Dropout dropout_of(const std::string& owner, std::string_view name) const {

@@ -22,7 +22,7 @@ namespace scalewise::nn {
 template <class Scalar>
 struct ResidualBlock {
   std::string name;  // what observers and dropout know it by, ending in a dot
-  Placement placement = Placement::pre;
+  NormPlacement placement = NormPlacement::pre;
   Scalar skip = 1;
   Scalar branch = 1;
   NormLayer<Scalar> norm;  // absent gains and biases make a plain norm
@@ -67,7 +67,7 @@ struct ResidualBlock {
     View<Scalar> doutput = pass.doutput.shape(dy.rows(), dy.cols());
     View<Scalar> dinput = pass.dinput.shape(dy.rows(), dy.cols());
     // Of post-norm and normalized: what passes beside the block, before the block's own part.
-    const ConstView<Scalar> dstream = nn::read(dx);
+    const ConstView<Scalar> dstream = read(dx);
     if (normalized()) {
       backward_normalized(dy, x, doutput, dx);
     } else if (after()) {
@@ -91,8 +91,8 @@ struct ResidualBlock {
   }
 
  private:
-  bool before() const { return placement == Placement::pre && has_norm && !normalized(); }
-  bool after() const { return placement == Placement::post && has_norm && !normalized(); }
+  bool before() const { return placement == NormPlacement::pre && has_norm && !normalized(); }
+  bool after() const { return placement == NormPlacement::post && has_norm && !normalized(); }
 
   /// What f reads.
   ConstView<Scalar> input(const Pass<Scalar>& pass, const ConstView<Scalar>& x) const {
@@ -157,7 +157,7 @@ struct ResidualBlock {
   void backward_normalized(const ConstView<Scalar>& dy, const ConstView<Scalar>& x,
                            View<Scalar> doutput, View<Scalar> dx) {
     unit_backward(dy, sum.read(), inverse_sum.read(), dx);
-    const ConstView<Scalar> dsum = nn::read(dx);
+    const ConstView<Scalar> dsum = read(dx);
     const ConstView<Scalar> f = output.read();
     View<Scalar> da = step.gradient();
     da.setZero();
@@ -168,7 +168,7 @@ struct ResidualBlock {
     parallel_tiles(dx.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
       dx.middleRows(begin, rows) -= doutput.middleRows(begin, rows);
     });
-    const ConstView<Scalar> df = nn::read(doutput);
+    const ConstView<Scalar> df = read(doutput);
     unit_backward(df, f, inverse_output.read(), doutput);
   }
 };

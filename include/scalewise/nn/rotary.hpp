@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "scalewise/nn/matrix.hpp"
-#include "scalewise/nn/parallel.hpp"
+#include "scalewise/dense/matrix.hpp"
+#include "scalewise/numeric/parallel.hpp"
 
 namespace scalewise::nn {
 

@@ -13,7 +13,7 @@ namespace scalewise::nn {
 
 /// One layer: self-attention, cross-attention in a decoder of two stacks, MLP.
 template <class Scalar>
-struct Layer {
+struct TransformerLayer {
   AttentionLayer<Scalar> self, cross;
   MlpLayer<Scalar> mlp;
   ResidualBlock<Scalar> around_self, around_cross, around_mlp;
@@ -21,7 +21,7 @@ struct Layer {
 };
 
 /// A stack of layers with the norms around it.
-/// Shapes:   embedded (B*T, C) -> left() (B*T, C); a decoder also reads the encoder's left() (B*S, C)
+/// Shapes:   embedded (B*T, C) -> final_hidden() (B*T, C); a decoder also reads the encoder's final_hidden() (B*S, C)
 /// Observers see `embedding`, what enters the first layer, and `left`.
 template <class Scalar>
 class LayerStack {
@@ -32,7 +32,7 @@ class LayerStack {
         cross_(which == Stack::decoder),
         which_(which),
         shape_(plan.shape) {
-    Source from{parameters, plan, config};
+    Origin from{parameters, plan, config};
     const std::string top = which == Stack::main      ? ""
                             : which == Stack::encoder ? "encoder."
                                                       : "decoder.";
@@ -46,7 +46,7 @@ class LayerStack {
     const long depth = which == Stack::encoder ? shape_.encoder_depth : shape_.depth;
     for (long l = 0; l < depth; ++l) {
       const std::string prefix = (top.empty() ? "layer." : top) + std::to_string(l) + ".";
-      auto layer = std::make_unique<Layer<Scalar>>();
+      auto layer = std::make_unique<TransformerLayer<Scalar>>();
       layer->self = attention(from, prefix);
       layer->self.rotary = config.rotary;
       layer->around_self = residual(from, l, prefix + "attention");
@@ -60,7 +60,7 @@ class LayerStack {
     }
   }
 
-  /// Shapes: embedded (N, C) -> left() (N, C)
+  /// Shapes: embedded (N, C) -> final_hidden() (N, C)
   void forward(Pass<Scalar>& pass, Eigen::Index batch, const LayerStack* source) {
     const Eigen::Index rows = embedded.rows();
     const Eigen::Index width = embedded.cols();
@@ -71,7 +71,7 @@ class LayerStack {
     pass.dropout_of(name_, "embedding").apply(entered.view());
     pass.show(name_, "embedding", entered.read());
     for (std::size_t l = 0; l < layers_.size(); ++l) {
-      Layer<Scalar>& layer = *layers_[l];
+      TransformerLayer<Scalar>& layer = *layers_[l];
       layer.self.sizes = sizes(batch, nullptr);
       layer.around_self.forward(
           pass, entering(l),
@@ -83,7 +83,7 @@ class LayerStack {
         layer.around_cross.forward(
             pass, layer.after_self.read(),
             [&](const auto& in, const auto& out) {
-              layer.cross.forward(pass, in, source->left(), out);
+              layer.cross.forward(pass, in, source->final_hidden(), out);
             },
             layer.after_cross.shape(rows, width));
         pass.show(layer.around_cross.name, "stream", layer.after_cross.read());
@@ -97,27 +97,27 @@ class LayerStack {
     if (has_final_norm_) {
       final_norm_.forward(entering(layers_.size()), normed_left_.shape(rows, width));
     }
-    pass.show(name_, "left", left());
+    pass.show(name_, "final_hidden", final_hidden());
   }
 
   /// What the stack hands on: the stream behind the last layer and the final norm.
-  ConstView<Scalar> left() const {
+  ConstView<Scalar> final_hidden() const {
     return has_final_norm_ ? normed_left_.read() : entering(layers_.size());
   }
 
-  /// Gradient of forward, from dleft.
-  /// Writes: dembedded(), the gradient of embedded; adds to source->dleft. Uses dleft as scratch.
+  /// Gradient of forward, from dfinal_hidden.
+  /// Writes: dembedded(), the gradient of embedded; adds to source->dfinal_hidden. Uses dfinal_hidden as scratch.
   void backward(Pass<Scalar>& pass, LayerStack* source) {
-    pass.show_gradient(name_, "left", dleft.read());
-    Buffer<Scalar>* d = &dleft;
+    pass.show_gradient(name_, "final_hidden", dfinal_hidden.read());
+    Buffer<Scalar>* d = &dfinal_hidden;
     Buffer<Scalar>* next = &dstream_;
-    next->shape(dleft.rows(), dleft.cols());
+    next->shape(dfinal_hidden.rows(), dfinal_hidden.cols());
     if (has_final_norm_) {
       final_norm_.backward(d->read(), entering(layers_.size()), next->view());
       std::swap(d, next);
     }
     for (std::size_t l = layers_.size(); l-- > 0;) {
-      Layer<Scalar>& layer = *layers_[l];
+      TransformerLayer<Scalar>& layer = *layers_[l];
       layer.around_mlp.backward(
           pass, d->read(), entering_mlp(layer),
           [&](const auto& dout, const auto& in, const auto& din) {
@@ -129,7 +129,8 @@ class LayerStack {
         layer.around_cross.backward(
             pass, d->read(), layer.after_self.read(),
             [&](const auto& dout, const auto& in, const auto& din) {
-              layer.cross.backward(pass, dout, in, source->left(), din, source->dleft.view());
+              layer.cross.backward(pass, dout, in, source->final_hidden(), din,
+                                   source->dfinal_hidden.view());
             },
             next->view());
         std::swap(d, next);
@@ -154,13 +155,13 @@ class LayerStack {
   ConstView<Scalar> dembedded() const { return dembedded_->read(); }
 
   Weight<Scalar> positions;
-  Eigen::Index tokens = 0;  // T of the batch
-  Buffer<Scalar> embedded;  // (N, C), sum of embeddings
-  Buffer<Scalar> dleft;     // (N, C), the gradient of left()
+  Eigen::Index tokens = 0;       // T of the batch
+  Buffer<Scalar> embedded;       // (N, C), sum of embeddings
+  Buffer<Scalar> dfinal_hidden;  // (N, C), the gradient of final_hidden()
 
  private:
   /// Where a layer finds its weights and numbers.
-  struct Source {
+  struct Origin {
     Parameters<Scalar>& parameters;
     const Plan& plan;
     const Config& config;
@@ -168,7 +169,7 @@ class LayerStack {
     Weight<Scalar> weight(const std::string& name) const { return {parameters, plan, name}; }
   };
 
-  NormLayer<Scalar> norm(Source& from, const std::string& name) {
+  NormLayer<Scalar> norm(Origin& from, const std::string& name) {
     NormLayer<Scalar> layer;
     layer.kind = from.config.norm;
     layer.epsilon = static_cast<Scalar>(from.config.norm_epsilon);
@@ -177,7 +178,7 @@ class LayerStack {
     return layer;
   }
 
-  ResidualBlock<Scalar> residual(Source& from, long l, const std::string& name) {
+  ResidualBlock<Scalar> residual(Origin& from, long l, const std::string& name) {
     ResidualBlock<Scalar> block;
     block.name = name + ".";
     block.placement = from.config.placement;
@@ -193,7 +194,7 @@ class LayerStack {
     return block;
   }
 
-  AttentionLayer<Scalar> attention(Source& from, const std::string& prefix) {
+  AttentionLayer<Scalar> attention(Origin& from, const std::string& prefix) {
     const auto weight = [&](const char* name) { return from.weight(prefix + name); };
     AttentionLayer<Scalar> layer;
     layer.name = prefix + "attention.";
@@ -210,7 +211,7 @@ class LayerStack {
     return layer;
   }
 
-  MlpLayer<Scalar> mlp(Source& from, const std::string& prefix) {
+  MlpLayer<Scalar> mlp(Origin& from, const std::string& prefix) {
     const auto weight = [&](const char* name) { return from.weight(prefix + name); };
     MlpLayer<Scalar> layer;
     layer.name = prefix + "mlp.";
@@ -241,7 +242,7 @@ class LayerStack {
     if (l > 0) return layers_[l - 1]->after_mlp.read();
     return has_embedding_norm_ ? normed_embedding_.read() : embedded.read();
   }
-  ConstView<Scalar> entering_mlp(const Layer<Scalar>& layer) const {
+  ConstView<Scalar> entering_mlp(const TransformerLayer<Scalar>& layer) const {
     return cross_ ? layer.after_cross.read() : layer.after_self.read();
   }
 
@@ -253,7 +254,7 @@ class LayerStack {
   NormLayer<Scalar> embedding_norm_, final_norm_;
   bool has_embedding_norm_ = false;
   bool has_final_norm_ = false;
-  std::vector<std::unique_ptr<Layer<Scalar>>> layers_;
+  std::vector<std::unique_ptr<TransformerLayer<Scalar>>> layers_;
   Buffer<Scalar> normed_embedding_, normed_left_, dstream_;
   Buffer<Scalar>* dembedded_ = nullptr;
 };

@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "scalewise/check_plan.hpp"
+#include "scalewise/dense/blas.hpp"
 #include "scalewise/nn/batch.hpp"
-#include "scalewise/nn/blas.hpp"
 #include "scalewise/nn/config.hpp"
 #include "scalewise/nn/loss.hpp"
 #include "scalewise/nn/stack.hpp"
+#include "scalewise/plan/check_plan.hpp"
 
 namespace scalewise::nn {
 
@@ -149,13 +149,13 @@ class Transformer {
 
   /// What the head reads: the stream, or the mean of its tokens.
   ConstView<Scalar> features() const {
-    return shape_.input == Input::patch ? pooled_.read() : decoder_.left();
+    return shape_.input == Input::patch ? pooled_.read() : decoder_.final_hidden();
   }
 
   /// Shapes: left (B*T, C) -> logits (B*T, V), or of the mean over tokens (B, classes)
   void read_out(Eigen::Index batch) {
     if (shape_.input == Input::patch) {
-      const ConstView<Scalar> left = decoder_.left();
+      const ConstView<Scalar> left = decoder_.final_hidden();
       View<Scalar> pooled = pooled_.shape(batch, shape_.d_model);
       const auto over = 1 / static_cast<Scalar>(decoder_.tokens);
       for (Eigen::Index b = 0; b < batch; ++b) {
@@ -189,7 +189,7 @@ class Transformer {
   /// starts from zero here.
   void backward(const Batch<Scalar>& batch);
 
-  /// Writes: decoder_.dleft; overwrites the gradients of head, bias, logit scale and, whether it is
+  /// Writes: decoder_.dfinal_hidden; overwrites the gradients of head, bias, logit scale and, whether it is
   /// tied or not, of the token embedding.
   void read_out_backward() {
     pass_.show_gradient("", "logits", dlogits_.read());
@@ -202,8 +202,9 @@ class Transformer {
       scale_columns(logit_scale_.multiplier, d, logit_scale_.value(), dlogits_.view());
     }
     const bool patches = shape_.input == Input::patch;
-    View<Scalar> dleft = decoder_.dleft.shape(decoder_.left().rows(), h.cols());
-    View<Scalar> dh = patches ? dpooled_.shape(h.rows(), h.cols()) : dleft;
+    View<Scalar> dfinal_hidden =
+        decoder_.dfinal_hidden.shape(decoder_.final_hidden().rows(), h.cols());
+    View<Scalar> dh = patches ? dpooled_.shape(h.rows(), h.cols()) : dfinal_hidden;
     if (head_.present()) {
       if (!patches) embedding_.gradient().setZero();
       multiply_transposed_a(logit_multiplier_, h, d, head_.gradient());
@@ -214,8 +215,8 @@ class Transformer {
     }
     if (!patches) return;
     const auto over = 1 / static_cast<Scalar>(decoder_.tokens);
-    for (Eigen::Index i = 0; i < dleft.rows(); ++i) {
-      dleft.row(i) = over * dh.row(i / decoder_.tokens);
+    for (Eigen::Index i = 0; i < dfinal_hidden.rows(); ++i) {
+      dfinal_hidden.row(i) = over * dh.row(i / decoder_.tokens);
     }
   }
 
@@ -309,7 +310,8 @@ void Transformer<Scalar>::backward(const Batch<Scalar>& batch) {
     if (table->present()) table->gradient().setZero();
   }
   read_out_backward();
-  if (two) encoder_.dleft.shape(encoder_.embedded.rows(), encoder_.embedded.cols()).setZero();
+  if (two)
+    encoder_.dfinal_hidden.shape(encoder_.embedded.rows(), encoder_.embedded.cols()).setZero();
   decoder_.backward(pass_, two ? &encoder_ : nullptr);
   if (shape_.input == Input::token) {
     embed_tokens_backward(batch.tokens, decoder_);

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "scalewise/core/policy.hpp"
+#include "scalewise/policy/policy.hpp"
 
-namespace scalewise {
+namespace scalewise::inline policy {
 
 /// BERT's initialization: a truncated normal of the same size everywhere.
 /// Equation: std 0.02, cut at two standard deviations
@@ -19,6 +19,7 @@ struct Bert {
                                  "Devlin, Chang, Lee, Toutanova", "2019", "arXiv:1810.04805v2",
                                  "appendix A.2"};
   static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{sgd, adamw};
 
   constexpr Row row(Group group) const {
     switch (role_of(group)) {
@@ -49,4 +50,4 @@ struct Bert {
 
 static_assert(Policy<Bert>);
 
-}  // namespace scalewise
+}  // namespace scalewise::inline policy

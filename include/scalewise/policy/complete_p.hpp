@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "scalewise/core/policy.hpp"
+#include "scalewise/policy/policy.hpp"
 
-namespace scalewise {
+namespace scalewise::inline policy {
 
 /// CompleteP: maximal update in width, and residual branches that shrink as 1/L so that every layer
 /// keeps learning features at any depth.
@@ -27,6 +27,7 @@ struct CompleteP {
       "Dey, Zhang, Noci, Li, Bordelon, Bergsma, Pehlevan, Hanin, Hestness", "2025",
       "arXiv:2505.01618", "Table 1"};
   static constexpr Reference reference = Reference::base;
+  static constexpr std::array optimizers{adamw};
 
   double alpha = 1;
 
@@ -40,15 +41,15 @@ struct CompleteP {
     const auto vector = [&](const Row& row) { return vector_row(group, row); };
     // clang-format off
     switch (role_of(group)) {
-      case input:        return {.init_variance = 1, .adamw_rate = 1, .weight_decay = 1, .epsilon = 1 / m_N,
+      case input:        return {.init_variance = 1, .rates = {{adamw, 1}}, .weight_decay = 1, .epsilon = 1 / m_N,
                                  .source = "Table 1, embedding"};
-      case hidden:       return {.init_variance = 1 / m, .adamw_rate = depth / m, .weight_decay = m, .epsilon = matrix_eps,
+      case hidden:       return {.init_variance = 1 / m, .rates = {{adamw, depth / m}}, .weight_decay = m, .epsilon = matrix_eps,
                                  .source = "Table 1, hidden weights"};
-      case block_vector: return vector({.adamw_rate = depth, .weight_decay = 0, .epsilon = eps,
+      case block_vector: return vector({.rates = {{adamw, depth}}, .weight_decay = 0, .epsilon = eps,
                                  .source = "Table 1, pre-LN and hidden biases"});
-      case final_vector: return vector({.adamw_rate = 1, .weight_decay = 0, .epsilon = 1 / m_N,
+      case final_vector: return vector({.rates = {{adamw, 1}}, .weight_decay = 0, .epsilon = 1 / m_N,
                                  .source = "Table 1, final LN"});
-      case output:       return {.init_variance = 1, .multiplier = 1 / m, .adamw_rate = 1, .weight_decay = 1,
+      case output:       return {.init_variance = 1, .multiplier = 1 / m, .rates = {{adamw, 1}}, .weight_decay = 1,
                                  .epsilon = 1 / m_N, .source = "Table 1, unembedding"};
       case input_vector: return vector({.weight_decay = 0, .epsilon = 1 / m_N, .source = "derived, as final LN"});
       case output_bias:
@@ -73,11 +74,9 @@ struct CompleteP {
     }
   }
 
-  static constexpr bool supports(Optimizer optimizer) { return optimizer == Optimizer::adamw; }
-
   static void parameters(auto& self, auto&& visit) { visit("alpha", self.alpha); }
 };
 
 static_assert(Policy<CompleteP>);
 
-}  // namespace scalewise
+}  // namespace scalewise::inline policy

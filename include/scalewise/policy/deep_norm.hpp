@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/xavier.hpp"
 
-namespace scalewise {
+namespace scalewise::inline policy {
 
 /// DeepNorm: a heavier skip and smaller branch weights for very deep post-norm transformers.
 /// Equation: LN(α x + f(x)); Xavier with gain β on value, output, up and down, gain 1 on query, key;
@@ -21,6 +21,7 @@ struct DeepNorm {
                                  "Wang, Ma, Dong, Huang, Zhang, Wei", "2022", "arXiv:2203.00555v1",
                                  "Figure 2"};
   static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{sgd, adamw};
 
   struct Gains {
     Scaling alpha;
@@ -68,4 +69,4 @@ struct DeepNorm {
 
 static_assert(Policy<DeepNorm>);
 
-}  // namespace scalewise
+}  // namespace scalewise::inline policy

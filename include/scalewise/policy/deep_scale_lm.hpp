@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "scalewise/core/correlation.hpp"
-#include "scalewise/core/policy.hpp"
-#include "scalewise/core/spelling.hpp"
+#include "scalewise/messages/words.hpp"
+#include "scalewise/policy/policy.hpp"
+#include "scalewise/policy/relu_correlation.hpp"
 
-namespace scalewise {
+namespace scalewise::inline policy {
 
 /// DeepScaleLM: initial variances and residual weights that keep the variance of every block's
 /// output, and of its gradient, at one through hundreds of layers.
@@ -30,6 +30,7 @@ struct DeepScaleLM {
       "Kedia, Zaidi, Khyalia, Jung, Goka, Lee", "2024", "arXiv:2403.09635",
       "section 3.5, appendix M"};
   static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{sgd, adamw};
 
   /// Of tokens, before dropout: what the source measured for BERT's three embeddings (section 3.5).
   static constexpr double text_correlation = 0.221;
@@ -74,9 +75,11 @@ struct DeepScaleLM {
       case Group::mlp_up:
       case Group::mlp_down:          return {.init_variance = mlp,            .source = "section 3.5, item 2"};
       case Group::head:              return {.init_variance = 1,              .source = "derived, as a tied head"};
-      default:                       return vector_row(group);
+      default:                       break;
     }
     // clang-format on
+    const bool vector = role_of(group) != Role::hidden && role_of(group) != Role::rescaler;
+    return vector ? vector_row(group) : not_stated();
   }
 
   /// Calls visit(r_l) for l = 1 … depth, then with the correlation after the last layer.
@@ -103,7 +106,7 @@ struct DeepScaleLM {
 
   /// Its formulas are those of an MLP of two matrices with ReLU.
   constexpr Shape adapt(Shape shape) const {
-    if (!shape.activation) shape.activation = MlpActivation::relu;
+    if (!shape.activation) shape.activation = Activation::relu;
     return shape;
   }
 
@@ -135,7 +138,7 @@ struct DeepScaleLM {
         "its variances are exact for two matrices with ReLU alone; set "
         "gated_mlp=false and activation=relu";
     if (shape.gated_mlp) throw InvalidInput("gated_mlp", "true", "false", hint);
-    if (shape.activation && *shape.activation != MlpActivation::relu) {
+    if (shape.activation && *shape.activation != Activation::relu) {
       throw InvalidInput("activation", std::string(word(activation_words, *shape.activation)),
                          "relu", hint);
     }
@@ -155,4 +158,4 @@ struct DeepScaleLM {
 
 static_assert(Policy<DeepScaleLM>);
 
-}  // namespace scalewise
+}  // namespace scalewise::inline policy

@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/deep_scale_lm.hpp"
 
-namespace scalewise {
+namespace scalewise::inline policy {
 
 /// DeepScaleLM, simple version: one variance for every layer instead of one per layer.
 /// Equation: value and attention output √((1-p)/2)/n in every layer; the rest as DeepScaleLM
@@ -15,6 +15,7 @@ struct DeepScaleLMSimple {
   static constexpr std::string_view id = "deep-scale-lm-simple";
   static constexpr Source source = DeepScaleLM::source;
   static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{sgd, adamw};
 
   DeepScaleLM full{};
 
@@ -34,4 +35,4 @@ struct DeepScaleLMSimple {
 
 static_assert(Policy<DeepScaleLMSimple>);
 
-}  // namespace scalewise
+}  // namespace scalewise::inline policy

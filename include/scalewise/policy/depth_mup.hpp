@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/complete_p.hpp"
 
-namespace scalewise {
+namespace scalewise::inline policy {
 
 /// Depth-μP: maximal update in width, residual branches that shrink as 1/√L.
 /// Equation: x + m_L^(-1/2) f(norm x); CompleteP's table with α = 1/2
@@ -19,12 +19,12 @@ struct DepthMup {
       "Dey, Zhang, Noci, Li, Bordelon, Bergsma, Pehlevan, Hanin, Hestness", "2025",
       "arXiv:2505.01618", "Table 1 at alpha = 1/2"};
   static constexpr Reference reference = Reference::base;
+  static constexpr std::array optimizers{adamw};
 
   constexpr Row row(Group group) const { return CompleteP{.alpha = 0.5}.row(group); }
   constexpr ModelRow model() const { return CompleteP{.alpha = 0.5}.model(); }
-  static constexpr bool supports(Optimizer optimizer) { return CompleteP::supports(optimizer); }
 };
 
 static_assert(Policy<DepthMup>);
 
-}  // namespace scalewise
+}  // namespace scalewise::inline policy

@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/xavier.hpp"
 
-namespace scalewise {
+namespace scalewise::inline policy {
 
 /// DS-Init: Xavier's bound divided by the square root of the layer's number.
 /// Equation: layer l, from 1: W ~ U(±√(6/(fi+fo))/√l), variance 2/(l (fi+fo))
@@ -17,6 +17,7 @@ struct DsInit {
       "Improving Deep Transformer with Depth-Scaled Initialization and Merged Attention",
       "Zhang, Titov, Sennrich", "2019", "arXiv:1908.11365v1", "section 4.1"};
   static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{sgd, adamw};
 
   constexpr Row row(Group group) const {
     Row row = Xavier{}.row(group);
@@ -32,4 +33,4 @@ struct DsInit {
 
 static_assert(Policy<DsInit>);
 
-}  // namespace scalewise
+}  // namespace scalewise::inline policy

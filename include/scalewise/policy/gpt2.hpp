@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "scalewise/core/policy.hpp"
+#include "scalewise/policy/policy.hpp"
 
-namespace scalewise {
+namespace scalewise::inline policy {
 
 /// GPT-2's initialization: 0.02 everywhere, residual outputs smaller with depth.
 /// Equation: std 0.02; attention output and MLP down 0.02/√(2L); position embedding 0.02
@@ -19,6 +19,7 @@ struct Gpt2 {
                                  "Radford, Wu, Child, Luan, Amodei, Sutskever", "2019", "OpenAI",
                                  "section 2.3"};
   static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{sgd, adamw};
 
   constexpr Row row(Group group) const {
     using namespace symbols;
@@ -53,4 +54,4 @@ struct Gpt2 {
 
 static_assert(Policy<Gpt2>);
 
-}  // namespace scalewise
+}  // namespace scalewise::inline policy

@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/standard.hpp"
 
-namespace scalewise {
+namespace scalewise::inline policy {
 
 /// He (Kaiming) initialization: fan-in with the factor 2 that a ReLU takes away.
 /// Equation: var W = 2/fi
@@ -17,6 +17,7 @@ struct He {
   static constexpr Source source{"Delving Deep into Rectifiers", "He, Zhang, Ren, Sun", "2015",
                                  "arXiv:1502.01852v1", "eq. (10)"};
   static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{sgd, adamw};
 
   constexpr Row row(Group group) const {
     using namespace symbols;
@@ -32,4 +33,4 @@ struct He {
 
 static_assert(Policy<He>);
 
-}  // namespace scalewise
+}  // namespace scalewise::inline policy

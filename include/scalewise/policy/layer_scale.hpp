@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "scalewise/core/policy.hpp"
+#include "scalewise/policy/policy.hpp"
 
-namespace scalewise {
+namespace scalewise::inline policy {
 
 /// LayerScale: a learned gain per channel on every residual branch, small at first.
 /// Equation: x + diag(g) f(x), g = 0.1 up to 18 layers, 1e-5 up to 24, 1e-6 beyond
@@ -20,6 +20,7 @@ struct LayerScale {
                                  "Touvron, Cord, Sablayrolles, Synnaeve, Jégou", "2021",
                                  "arXiv:2103.17239v2", "section 2"};
   static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{sgd, adamw};
 
   constexpr Row row(Group group, const Context& context) const {
     using symbols::fi;
@@ -65,4 +66,4 @@ struct LayerScale {
 
 static_assert(Policy<LayerScale>);
 
-}  // namespace scalewise
+}  // namespace scalewise::inline policy

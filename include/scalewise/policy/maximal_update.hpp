@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "scalewise/core/policy.hpp"
+#include "scalewise/policy/policy.hpp"
 
-namespace scalewise {
+namespace scalewise::inline policy {
 
 namespace detail {
 
@@ -63,6 +63,7 @@ struct MaximalUpdateTable3 {
   static constexpr std::string_view id = "maximal-update";
   static constexpr Source source = detail::tensor_programs_v;
   static constexpr Reference reference = Reference::base;
+  static constexpr std::array optimizers{sgd, adamw};
 
   constexpr Row row(Group group) const {
     return detail::mup_row(group, column(detail::mup_column(group)));
@@ -75,11 +76,11 @@ struct MaximalUpdateTable3 {
     constexpr Scaling n = symbols::m_N;
     // clang-format off
     switch (which) {
-      case input:  return {.init_variance = 1,             .sgd_rate = fo,      .adamw_rate = 1,      .epsilon = 1 / sqrt(fo * n),
+      case input:  return {.init_variance = 1,             .rates = {{sgd, fo},      {adamw, 1}},      .epsilon = 1 / sqrt(fo * n),
                            .source = "Table 3, input weights and biases"};
-      case output: return {.init_variance = 1 / (fi * fi), .sgd_rate = 1 / fi,  .adamw_rate = 1 / fi, .epsilon = 1,
+      case output: return {.init_variance = 1 / (fi * fi), .rates = {{sgd, 1 / fi},  {adamw, 1 / fi}}, .epsilon = 1,
                            .source = "Table 3, output weights"};
-      case hidden: return {.init_variance = 1 / fi,        .sgd_rate = fo / fi, .adamw_rate = 1 / fi, .epsilon = 1 / sqrt(fo * n),
+      case hidden: return {.init_variance = 1 / fi,        .rates = {{sgd, fo / fi}, {adamw, 1 / fi}}, .epsilon = 1 / sqrt(fo * n),
                            .source = "Table 3, hidden weights"};
     }
     // clang-format on
@@ -98,6 +99,7 @@ struct MaximalUpdateTable8 {
   static constexpr std::string_view id = "maximal-update";
   static constexpr Source source = detail::tensor_programs_v;
   static constexpr Reference reference = Reference::base;
+  static constexpr std::array optimizers{sgd, adamw};
 
   constexpr Row row(Group group) const {
     return detail::mup_row(group, column(detail::mup_column(group)));
@@ -110,11 +112,11 @@ struct MaximalUpdateTable8 {
     constexpr Scaling n = symbols::m_N;
     // clang-format off
     switch (which) {
-      case input:  return {.init_variance = 1,      .multiplier = 1,      .sgd_rate = fo,      .adamw_rate = 1,      .epsilon = 1 / sqrt(fo * n),
+      case input:  return {.init_variance = 1,      .multiplier = 1,      .rates = {{sgd, fo},      {adamw, 1}},      .epsilon = 1 / sqrt(fo * n),
                            .source = "Table 8, input weights and biases"};
-      case output: return {.init_variance = 1,      .multiplier = 1 / fi, .sgd_rate = fi,      .adamw_rate = 1,      .epsilon = 1 / fi,
+      case output: return {.init_variance = 1,      .multiplier = 1 / fi, .rates = {{sgd, fi},      {adamw, 1}},      .epsilon = 1 / fi,
                            .source = "Table 8, output weights"};
-      case hidden: return {.init_variance = 1 / fi, .multiplier = 1,      .sgd_rate = fo / fi, .adamw_rate = 1 / fi, .epsilon = 1 / sqrt(fo * n),
+      case hidden: return {.init_variance = 1 / fi, .multiplier = 1,      .rates = {{sgd, fo / fi}, {adamw, 1 / fi}}, .epsilon = 1 / sqrt(fo * n),
                            .source = "Table 8, hidden weights"};
     }
     // clang-format on
@@ -134,6 +136,7 @@ struct MaximalUpdateTable9 {
   static constexpr std::string_view id = "maximal-update";
   static constexpr Source source = detail::tensor_programs_v;
   static constexpr Reference reference = Reference::base;
+  static constexpr std::array optimizers{sgd, adamw};
 
   constexpr Row row(Group group) const {
     return detail::mup_row(group, column(detail::mup_column(group)));
@@ -146,11 +149,11 @@ struct MaximalUpdateTable9 {
     constexpr Scaling n = symbols::m_N;
     // clang-format off
     switch (which) {
-      case input:  return {.init_variance = 1 / fo, .multiplier = sqrt(fo),     .sgd_rate = 1,       .adamw_rate = 1 / sqrt(fo), .epsilon = 1 / sqrt(n),
+      case input:  return {.init_variance = 1 / fo, .multiplier = sqrt(fo),     .rates = {{sgd, 1},       {adamw, 1 / sqrt(fo)}}, .epsilon = 1 / sqrt(n),
                            .source = "Table 9, input weights and biases"};
-      case output: return {.init_variance = 1 / fi, .multiplier = 1 / sqrt(fi), .sgd_rate = 1,       .adamw_rate = 1 / sqrt(fi), .epsilon = 1 / sqrt(fi),
+      case output: return {.init_variance = 1 / fi, .multiplier = 1 / sqrt(fi), .rates = {{sgd, 1},       {adamw, 1 / sqrt(fi)}}, .epsilon = 1 / sqrt(fi),
                            .source = "Table 9, output weights"};
-      case hidden: return {.init_variance = 1 / fi, .multiplier = 1,            .sgd_rate = fo / fi, .adamw_rate = 1 / fi,       .epsilon = 1 / sqrt(fo * n),
+      case hidden: return {.init_variance = 1 / fi, .multiplier = 1,            .rates = {{sgd, fo / fi}, {adamw, 1 / fi}},       .epsilon = 1 / sqrt(fo * n),
                            .source = "Table 9, hidden weights"};
     }
     // clang-format on
@@ -166,6 +169,7 @@ struct MaximalUpdate {
   static constexpr std::string_view id = "maximal-update";
   static constexpr Source source = detail::tensor_programs_v;
   static constexpr Reference reference = Reference::base;
+  static constexpr std::array optimizers{sgd, adamw};
 
   int table = 8;
   bool zero_head = false;   // recommended by the authors, section D.2
@@ -199,4 +203,4 @@ struct MaximalUpdate {
 static_assert(Policy<MaximalUpdateTable3> && Policy<MaximalUpdateTable8> &&
               Policy<MaximalUpdateTable9> && Policy<MaximalUpdate>);
 
-}  // namespace scalewise
+}  // namespace scalewise::inline policy

@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/neural_tangent.hpp"
 
-namespace scalewise {
+namespace scalewise::inline policy {
 
 /// Meta-principled scaling: the family between neural-tangent (s = 0) and maximal-update (s = 1).
 /// Equation: head variance C/n^(1+s), tied logits times n^(-(1+s)/2); rates of all groups but the
@@ -19,6 +19,7 @@ struct MetaPrincipled {
                                  "Dinan, Yaida, Zhang", "2023", "arXiv:2304.02034v1",
                                  "eq. (1.34), footnotes 8 and 26"};
   static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{sgd, adamw};
 
   double s = 0.5;
   NeuralTangent neural_tangent{};
@@ -29,9 +30,10 @@ struct MetaPrincipled {
     if (group == Group::head) {
       row.init_variance = row.init_variance.scaling / pow(n, exponent(s));
     } else if (group != Group::head_bias) {
-      row.sgd_rate = row.sgd_rate.scaling * pow(n, exponent(s));
-      row.adamw_rate = row.adamw_rate.scaling * pow(n, exponent(s) * Exponent(1, 2));
-      row.epsilon = row.epsilon.scaling / pow(n, exponent(s) * Exponent(1, 2));
+      const Scaling half = pow(n, exponent(s) * Exponent(1, 2));
+      row.rates = {{sgd, row.rate(sgd).scaling * pow(n, exponent(s))},
+                   {adamw, row.rate(adamw).scaling * half}};
+      row.epsilon = row.epsilon.scaling / half;
     }
     return row;
   }
@@ -61,4 +63,4 @@ struct MetaPrincipled {
 
 static_assert(Policy<MetaPrincipled>);
 
-}  // namespace scalewise
+}  // namespace scalewise::inline policy

@@ -6,9 +6,9 @@
 #include <string>
 #include <type_traits>
 
-#include "scalewise/core/policy.hpp"
+#include "scalewise/policy/policy.hpp"
 
-namespace scalewise {
+namespace scalewise::inline policy {
 
 /// The order-one constants of the effective theory, one per group, 1 unless set.
 /// Equation: C_G multiplies a group's initial variance, Λ_G its rate.
@@ -25,7 +25,7 @@ struct OrderOne {
     constexpr bool settable = !std::is_const_v<std::remove_reference_t<decltype(constants)>>;
     for (std::size_t g = 0; g < group_count; ++g) {
       if (!settable && constants.values[g] == 1) continue;
-      visit(prefix + "_" + std::string(group_names[g]), constants.values[g]);
+      visit(prefix + "_" + std::string(group_table[g].id), constants.values[g]);
     }
   }
 
@@ -57,6 +57,7 @@ struct NeuralTangent {
                                  "Dinan, Yaida, Zhang", "2023", "arXiv:2304.02034v1",
                                  "eqs. (1.25)-(1.33), (1.99)-(1.116)"};
   static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{sgd, adamw};
 
   OrderOne init_constant{};        // C_G
   OrderOne rate_constant{};        // Λ_G
@@ -64,14 +65,13 @@ struct NeuralTangent {
 
   constexpr Row row(Group group) const {
     Row row = table(group);
-    row.epsilon = row.adamw_rate.scaling / row.sgd_rate.scaling;
+    row.epsilon = row.rate(adamw).scaling / row.rate(sgd).scaling;
     row.decay_form = DecayForm::independent;
-    if (!mlp_ratio_in_rates) {
-      row.adamw_rate = substitute(row.adamw_rate.scaling, Axis::mlp_ratio, 1);
-    }
+    Scaling adamw_rate = row.rate(adamw).scaling;
+    if (!mlp_ratio_in_rates) adamw_rate = substitute(adamw_rate, Axis::mlp_ratio, 1);
     row.init_variance = init_constant[group] * row.init_variance.scaling;
-    row.sgd_rate = rate_constant[group] * row.sgd_rate.scaling;
-    row.adamw_rate = rate_constant[group] * row.adamw_rate.scaling;
+    row.rates = {{sgd, rate_constant[group] * row.rate(sgd).scaling},
+                 {adamw, rate_constant[group] * adamw_rate}};
     return row;
   }
 
@@ -90,7 +90,7 @@ struct NeuralTangent {
 
   constexpr void validate(const Shape&) const {
     for (std::size_t g = 0; g < group_count; ++g) {
-      const std::string_view group = group_names[g];
+      const std::string_view group = group_table[g].id;
       if (!(init_constant.values[g] >= 0)) {
         throw InvalidInput("C_" + std::string(group), number_text(init_constant.values[g]),
                            "0 or more");
@@ -112,12 +112,13 @@ struct NeuralTangent {
   static constexpr Row table(Group group) {
     using namespace symbols;
     using enum Group;
-    const auto row = [](Variance variance, Rate sgd, Rate adamw, std::string_view equations) {
-      return Row{
-          .init_variance = variance, .sgd_rate = sgd, .adamw_rate = adamw, .source = equations};
+    const auto row = [](Variance variance, Rate by_sgd, Rate by_adamw, std::string_view equations) {
+      return Row{.init_variance = variance,
+                 .rates = {{sgd, by_sgd}, {adamw, by_adamw}},
+                 .source = equations};
     };
-    const auto vector = [group](Rate sgd, Rate adamw, std::string_view equations) {
-      return vector_row(group, {.sgd_rate = sgd, .adamw_rate = adamw, .source = equations});
+    const auto vector = [group](Rate by_sgd, Rate by_adamw, std::string_view equations) {
+      return vector_row(group, {.rates = {{sgd, by_sgd}, {adamw, by_adamw}}, .source = equations});
     };
     // clang-format off
     switch (group) {
@@ -157,12 +158,13 @@ struct NeuralTangent {
       case up_scale:
       case gate_scale:
       case logit_scale:           return vector(          1,           1 / sqrt(fo),            "derived");
+      default:                    break;
     }
     // clang-format on
-    return {};
+    return not_stated();
   }
 };
 
 static_assert(Policy<NeuralTangent>);
 
-}  // namespace scalewise
+}  // namespace scalewise::inline policy

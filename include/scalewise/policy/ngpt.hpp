@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/normalized.hpp"
 
-namespace scalewise {
+namespace scalewise::inline policy {
 
 /// nGPT: the normalized transformer as published, with one rate for every tensor.
 /// Equation: the column below; rescalers are stored at 1/√n
@@ -16,6 +16,7 @@ struct NGpt {
   static constexpr std::string_view id = "ngpt";
   static constexpr Source source = detail::normalized_source("Table 1, column nGPT");
   static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{adamw};
 
   constexpr NormalizedColumn column() const {
     using namespace symbols;
@@ -35,9 +36,8 @@ struct NGpt {
   constexpr Row row(Group group) const { return normalized_row(group, column()); }
   constexpr ModelRow model() const { return normalized_model(); }
   constexpr Shape adapt(Shape shape) const { return normalized_shape(shape); }
-  static constexpr bool supports(Optimizer optimizer) { return optimizer == Optimizer::adamw; }
 };
 
 static_assert(Policy<NGpt>);
 
-}  // namespace scalewise
+}  // namespace scalewise::inline policy

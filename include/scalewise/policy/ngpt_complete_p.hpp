@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/normalized.hpp"
 
-namespace scalewise {
+namespace scalewise::inline policy {
 
 /// nGPT with μP in width and CompleteP in depth: full alignment, logits of order 1/√n at first.
 /// Equation: the column below; m_N = n/n0, m_L = L/L0
@@ -15,6 +15,7 @@ struct NGptCompleteP {
   static constexpr std::string_view id = "ngpt-complete-p";
   static constexpr Source source = detail::normalized_source("Table 1, column CompleteP");
   static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{adamw};
 
   constexpr NormalizedColumn column() const {
     using namespace symbols;
@@ -34,9 +35,8 @@ struct NGptCompleteP {
   constexpr Row row(Group group) const { return normalized_row(group, column()); }
   constexpr ModelRow model() const { return normalized_model(); }
   constexpr Shape adapt(Shape shape) const { return normalized_shape(shape); }
-  static constexpr bool supports(Optimizer optimizer) { return optimizer == Optimizer::adamw; }
 };
 
 static_assert(Policy<NGptCompleteP>);
 
-}  // namespace scalewise
+}  // namespace scalewise::inline policy

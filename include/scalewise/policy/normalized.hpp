@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "scalewise/core/policy.hpp"
+#include "scalewise/policy/policy.hpp"
 
-namespace scalewise {
+namespace scalewise::inline policy {
 
 /// One column of the normalized-transformer tables: what differs between nGPT and its extensions.
 /// Equation: h <- Norm(h + (init/scale) |a| * (Norm(f(h)) - h)), a the stored vector, a = scale at
@@ -29,14 +29,14 @@ constexpr Row normalized_row(Group group, const NormalizedColumn& column) {
   using namespace symbols;
   const auto matrix = [&](const Rate& rate, std::string_view source) {
     return Row{.init_variance = 1 / n,
-               .adamw_rate = column.base_rate.scaling * rate.scaling,
+               .rates = {{adamw, column.base_rate.scaling * rate.scaling}},
                .weight_decay = 0,
                .source = source};
   };
   const auto rescaler = [&](const Multiplier& init, const Mean& scale, std::string_view source) {
     return Row{.init_mean = scale,
                .multiplier = init.scaling / scale.scaling,
-               .adamw_rate = column.base_rate,
+               .rates = {{adamw, column.base_rate}},
                .weight_decay = 0,
                .distribution = Distribution::constant,
                .source = source};
@@ -67,7 +67,7 @@ constexpr Row normalized_row(Group group, const NormalizedColumn& column) {
     case Group::logit_scale:
       return rescaler(column.logit_init, column.scale, "s_z,init, s_z,scale");
     default:
-      return {.adamw_rate = column.base_rate, .weight_decay = 0, .source = "not in the model"};
+      return not_stated();
   }
 }
 
@@ -92,6 +92,7 @@ constexpr Shape normalized_shape(Shape shape) {
   shape.embedding_norm = false;
   shape.segments = 0;
   shape.relative_buckets = 0;
+  shape.residual_gain = ResidualGain::none;
   return shape;
 }
 
@@ -104,4 +105,4 @@ constexpr Source normalized_source(std::string_view column) {
 
 }  // namespace detail
 
-}  // namespace scalewise
+}  // namespace scalewise::inline policy

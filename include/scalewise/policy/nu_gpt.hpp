@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/normalized.hpp"
 
-namespace scalewise {
+namespace scalewise::inline policy {
 
 /// νGPT: the normalized transformer with rates that transfer over width, depth and token horizon.
 /// Equation: the column below; m_N = n/n0, m_L = L/L0, m_D = iterations/iterations0; the hidden and
@@ -17,6 +17,7 @@ struct NuGpt {
   static constexpr std::string_view id = "nu-gpt";
   static constexpr Source source = detail::normalized_source("section 3.1, Table 1, column νGPT");
   static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{adamw};
 
   double alignment = 0.75;
   double input_rate = 1;   // constants tuned on the base model;
@@ -51,8 +52,6 @@ struct NuGpt {
       throw InvalidInput("output_rate", number_text(output_rate), "a positive number");
     }
   }
-  static constexpr bool supports(Optimizer optimizer) { return optimizer == Optimizer::adamw; }
-
   static void parameters(auto& self, auto&& visit) {
     visit("alignment", self.alignment);
     visit("input_rate", self.input_rate);
@@ -62,4 +61,4 @@ struct NuGpt {
 
 static_assert(Policy<NuGpt>);
 
-}  // namespace scalewise
+}  // namespace scalewise::inline policy

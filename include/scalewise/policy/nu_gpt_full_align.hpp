@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/normalized.hpp"
 
-namespace scalewise {
+namespace scalewise::inline policy {
 
 /// νGPT under the full alignment assumption, the control of the source's logit ablation.
 /// Equation: the column below; m_N = n/n0, m_L = L/L0, m_D = iterations/iterations0
@@ -15,6 +15,7 @@ struct NuGptFullAlign {
   static constexpr std::string_view id = "nu-gpt-full-align";
   static constexpr Source source = detail::normalized_source("section B.5, Table 2");
   static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{adamw};
 
   constexpr NormalizedColumn column() const {
     using namespace symbols;
@@ -34,9 +35,8 @@ struct NuGptFullAlign {
   constexpr Row row(Group group) const { return normalized_row(group, column()); }
   constexpr ModelRow model() const { return normalized_model(); }
   constexpr Shape adapt(Shape shape) const { return normalized_shape(shape); }
-  static constexpr bool supports(Optimizer optimizer) { return optimizer == Optimizer::adamw; }
 };
 
 static_assert(Policy<NuGptFullAlign>);
 
-}  // namespace scalewise
+}  // namespace scalewise::inline policy

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "scalewise/core/policy.hpp"
+#include "scalewise/policy/policy.hpp"
 
-namespace scalewise {
+namespace scalewise::inline policy {
 
 /// PyTorch's defaults: what a model gets when nobody initializes it.
 /// Equation: Linear: W, b ~ U(-1/√fi, 1/√fi), variance 1/(3fi); Embedding ~ N(0, 1)
@@ -17,6 +17,7 @@ struct PyTorch {
   static constexpr Source source{"PyTorch documentation", "PyTorch contributors", "2.x", "torch.nn",
                                  "Linear, Embedding, LayerNorm"};
   static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{sgd, adamw};
 
   constexpr Row row(Group group) const {
     using namespace symbols;
@@ -39,8 +40,10 @@ struct PyTorch {
       case Group::residual_gain:
         return vector_row(group);
       default:
-        return {.init_variance = 1 / (3 * fi), .distribution = uniform, .source = "nn.Linear"};
+        break;
     }
+    if (role_of(group) == Role::rescaler) return not_stated();
+    return {.init_variance = 1 / (3 * fi), .distribution = uniform, .source = "nn.Linear"};
   }
 
   constexpr ModelRow model() const { return {.source = "nn.MultiheadAttention"}; }
@@ -48,4 +51,4 @@ struct PyTorch {
 
 static_assert(Policy<PyTorch>);
 
-}  // namespace scalewise
+}  // namespace scalewise::inline policy

@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/xavier.hpp"
 
-namespace scalewise {
+namespace scalewise::inline policy {
 
 /// ReZero: one learned gain per residual branch, zero at first, and no norms in the blocks.
 /// Equation: x + g f(x), g = 0
@@ -18,6 +18,7 @@ struct ReZero {
                                  "Bachlechner, Majumder, Mao, Cottrell, McAuley", "2021",
                                  "arXiv:2003.04887v2", "eq. (2), section 5"};
   static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{sgd, adamw};
 
   constexpr Row row(Group group) const {
     if (group != Group::residual_gain) return Xavier{}.row(group);
@@ -34,4 +35,4 @@ struct ReZero {
 
 static_assert(Policy<ReZero>);
 
-}  // namespace scalewise
+}  // namespace scalewise::inline policy

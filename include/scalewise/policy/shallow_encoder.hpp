@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "scalewise/core/policy.hpp"
+#include "scalewise/policy/policy.hpp"
 
-namespace scalewise {
+namespace scalewise::inline policy {
 
 namespace detail {
 
@@ -17,7 +17,7 @@ constexpr Shape shallow_shape(Shape shape) {
     throw InvalidInput("input", "token", "patch", "the shallow encoder reads real vectors");
   }
   shape.blocks = Blocks::shallow_encoder;
-  shape.activation = MlpActivation::relu;
+  shape.activation = Activation::relu;
   shape.depth = 1;
   shape.encoder_depth = 0;
   shape.tied_head = false;
@@ -50,7 +50,7 @@ constexpr Row shallow_row(Group group, const ShallowRow& row) {
     case Group::value: return {.init_variance = row.eta_V, .source = "eta_V"};
     case Group::query: return {.init_variance = row.eta_Q, .source = "eta_Q"};
     case Group::key:   return {.init_variance = row.eta_K, .source = "eta_K"};
-    default:           return {.source = "not in the model"};
+    default:           return not_stated();
   }
   // clang-format on
 }
@@ -68,6 +68,7 @@ struct ShallowLeCun {
   static constexpr std::string_view id = "shallow-lecun";
   static constexpr Source source = detail::shallow_source;
   static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{sgd, adamw};
 
   double tau0 = 0.5;
 
@@ -90,6 +91,7 @@ struct ShallowHe {
   static constexpr std::string_view id = "shallow-he";
   static constexpr Source source = detail::shallow_source;
   static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{sgd, adamw};
 
   double tau0 = 0.5;
 
@@ -112,6 +114,7 @@ struct ShallowNtk {
   static constexpr std::string_view id = "shallow-ntk";
   static constexpr Source source = detail::shallow_source;
   static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{sgd, adamw};
 
   double tau0 = 0.5;
 
@@ -127,4 +130,4 @@ struct ShallowNtk {
 
 static_assert(Policy<ShallowLeCun> && Policy<ShallowHe> && Policy<ShallowNtk>);
 
-}  // namespace scalewise
+}  // namespace scalewise::inline policy

@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/he.hpp"
 
-namespace scalewise {
+namespace scalewise::inline policy {
 
 /// SkipInit: a learned scalar at the end of every residual branch, zero at first, in place of
 /// normalization.
@@ -19,6 +19,7 @@ struct SkipInit {
       "Batch Normalization Biases Residual Blocks Towards the Identity Function in Deep Networks",
       "De, Smith", "2020", "arXiv:2002.10444v3", "section 4"};
   static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{sgd, adamw};
 
   constexpr Row row(Group group) const {
     if (group != Group::residual_gain) return He{}.row(group);
@@ -35,4 +36,4 @@ struct SkipInit {
 
 static_assert(Policy<SkipInit>);
 
-}  // namespace scalewise
+}  // namespace scalewise::inline policy

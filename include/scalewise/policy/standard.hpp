@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "scalewise/core/policy.hpp"
+#include "scalewise/policy/policy.hpp"
 
-namespace scalewise {
+namespace scalewise::inline policy {
 
 /// The standard parameterization: LeCun's fan-in initialization and one rate for every tensor.
 /// Equation: var W = 1/fi
@@ -17,6 +17,7 @@ struct Standard {
   static constexpr Source source{"Efficient BackProp", "LeCun, Bottou, Orr, Müller", "1998",
                                  "Neural Networks: Tricks of the Trade", "section 4.6, eq. (16)"};
   static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{sgd, adamw};
 
   constexpr Row row(Group group) const {
     using namespace symbols;
@@ -45,4 +46,4 @@ struct Standard {
 
 static_assert(Policy<Standard>);
 
-}  // namespace scalewise
+}  // namespace scalewise::inline policy

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "scalewise/core/policy.hpp"
+#include "scalewise/policy/policy.hpp"
 
-namespace scalewise {
+namespace scalewise::inline policy {
 
 /// Xavier (Glorot) initialization, the plain baseline of the deep-transformer papers.
 /// Equation: W ~ U(±√(6/(fi+fo))), variance 2/(fi+fo)
@@ -19,6 +19,7 @@ struct Xavier {
       "Understanding the difficulty of training deep feedforward neural networks", "Glorot, Bengio",
       "2010", "AISTATS 9", "eq. (16)"};
   static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{sgd, adamw};
 
   constexpr Row row(Group group) const {
     using namespace symbols;
@@ -50,4 +51,4 @@ struct Xavier {
 
 static_assert(Policy<Xavier>);
 
-}  // namespace scalewise
+}  // namespace scalewise::inline policy

@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// What GPT-2 XL gets under maximal update when the rates were tuned on GPT-2 small.
+
+#include <iostream>
+#include <scalewise/architecture/presets.hpp>
+#include <scalewise/scalewise.hpp>
+
+int main() {
+  using namespace scalewise;
+  const Plan plan = make_plan<MaximalUpdate, adamw>(preset_shape("gpt2-xl"), preset_shape("gpt2"));
+  for (const char* name : {"token_embedding", "layer.0.query", "layer.0.mlp_down"}) {
+    const Entry& tensor = plan.at(name);
+    std::cout << name << ": variance x " << tensor.init_variance.value << " ("
+              << tensor.init_variance.formula << "), rate x " << tensor.learning_rate.value << " ("
+              << tensor.learning_rate.formula << ")\n";
+  }
+  std::cout << "logits x " << plan.model.logit_multiplier.value << " ("
+            << plan.model.logit_multiplier.formula << ")\n";
+}

@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "scalewise/messages/nearest.hpp"
+
+namespace scalewise::inline architecture {
+
+/// An intermediate of a transformer under the name by which it is observed, recorded and predicted.
+/// Inside the blocks the name follows the layer: "layer.3.mlp.output", "encoder.0.attention.input".
+/// Shapes:   B sequences of T tokens, S keys, C = d_model, H heads, F = d_ff, V outputs
+struct Observable {
+  std::string_view name;
+  std::string_view shape;
+  std::string_view meaning;
+};
+
+inline constexpr std::array observables{
+    Observable{"embedding", "(B T, C)", "what enters the first layer"},
+    Observable{"attention.input", "(B T, C)", "what the block reads"},
+    Observable{"attention.scores", "(B H T, S)", "scale times q·k, before softmax"},
+    Observable{"attention.probabilities", "(B H T, S)", "after softmax"},
+    Observable{"attention.heads", "(B T, H head_dim)", "what the output projection reads"},
+    Observable{"attention.output", "(B T, C)",
+               "what the block returns, before the residual multiplier"},
+    Observable{"attention.stream", "(B T, C)", "the residual stream after the block"},
+    Observable{"mlp.input", "(B T, C)", "what the block reads"},
+    Observable{"mlp.hidden", "(B T, F)", "what the down projection reads"},
+    Observable{"mlp.output", "(B T, C)", "what the block returns, before the residual multiplier"},
+    Observable{"mlp.stream", "(B T, C)", "the residual stream after the block"},
+    Observable{"final_hidden", "(B T, C)", "after the final norm"},
+    Observable{"logits", "(B T, V)", "with all their multipliers; (B, classes) with patch input"},
+};
+
+/// The name of an observable, for expressions that must not misspell it: observable("mlp.output").
+consteval std::string_view observable(std::string_view name) {
+  for (const Observable& known : observables) {
+    if (known.name == name) return known.name;
+  }
+  throw "no observable has this name";
+}
+
+/// True for a name without its layer that is an observable's, of a stack of its own or of the only one;
+/// cross attention has the observables of attention.
+constexpr bool is_observable(std::string_view role) {
+  for (const std::string_view prefix : {"encoder.", "decoder.", "cross_"}) {
+    if (role.starts_with(prefix)) role.remove_prefix(prefix.size());
+  }
+  for (const Observable& known : observables) {
+    if (known.name == role) return true;
+  }
+  return false;
+}
+
+/// "did you mean …?" for a name that is no observable's.
+inline std::string nearest_observable(std::string_view role) {
+  Nearest nearest(role);
+  for (const Observable& known : observables) nearest.offer(known.name);
+  return nearest.hint();
+}
+
+}  // namespace scalewise::inline architecture

@@ -1,0 +1,181 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "scalewise/messages/error.hpp"
+#include "scalewise/messages/words.hpp"
+
+namespace scalewise::inline architecture {
+
+enum class Input { token, patch };
+inline constexpr Spelling<Input, 2> input_words{{{Input::token, "token"}, {Input::patch, "patch"}}};
+
+/// Which part of the model a tensor belongs to; `main` is the only stack of a model with one.
+enum class Stack { none, main, encoder, decoder };
+inline constexpr Spelling<Stack, 4> stack_words{{{Stack::none, "none"},
+                                                 {Stack::main, "main"},
+                                                 {Stack::encoder, "encoder"},
+                                                 {Stack::decoder, "decoder"}}};
+
+/// Which tensors the blocks have.
+enum class Blocks {
+  residual,         // the usual transformer, pre-norm or post-norm
+  normalized,       // nGPT: no norms, learned rescalers
+  shallow_encoder,  // one attention layer, ReLU, mean over tokens, linear head
+};
+inline constexpr Spelling<Blocks, 3> blocks_words{{{Blocks::residual, "residual"},
+                                                   {Blocks::normalized, "normalized"},
+                                                   {Blocks::shallow_encoder, "shallow_encoder"}}};
+
+/// What an MLP applies to its hidden features, or to its gate when it has one.
+enum class Activation { relu, gelu, silu };
+inline constexpr Spelling<Activation, 3> activation_words{
+    {{Activation::relu, "relu"}, {Activation::gelu, "gelu"}, {Activation::silu, "silu"}}};
+
+/// Learned gain on every residual branch.
+enum class ResidualGain { none, channel, scalar };
+inline constexpr Spelling<ResidualGain, 3> residual_gain_words{{{ResidualGain::none, "none"},
+                                                                {ResidualGain::channel, "channel"},
+                                                                {ResidualGain::scalar, "scalar"}}};
+
+/// A transformer's shape: the sizes that rules scale with and the choices that decide which tensors
+/// there are. Sizes left at 0 and flags left unset take the usual value, see resolved().
+struct Shape {
+  Input input = Input::token;
+  long d_model = 0;
+  long depth = 0;          // layers, each one attention and one MLP block; the decoder's if both
+  long encoder_depth = 0;  // > 0: encoder-decoder with cross attention
+  long heads = 0;
+  long kv_heads = 0;  // heads
+  long head_dim = 0;  // d_model / heads
+  long d_ff = 0;      // 4 d_model
+  long context = 0;
+  long vocab = 0;
+  long patch_dim = 0;
+  long classes = 0;
+  long segments = 0;          // segment embedding rows, as in BERT
+  long relative_buckets = 0;  // relative position table per head, as in T5
+  long iterations = 0;
+
+  std::optional<bool> tied_head = {};  // as the rule's own paper has it
+  std::optional<bool> head_bias = {};  // with patch input
+  bool gated_mlp = false;
+  bool biases = true;
+  bool norm_gain = true;
+  bool norm_bias = true;
+  bool learned_positions = true;
+  bool class_token = false;
+  bool embedding_norm = false;
+  bool final_norm = true;
+
+  Blocks blocks = Blocks::residual;
+  ResidualGain residual_gain = ResidualGain::none;
+  std::optional<Activation> activation = {};  // as the rule's own paper has it
+
+  friend bool operator==(const Shape&, const Shape&) = default;
+};
+
+/// Calls visit(name, field) for every size of a shape, in a fixed order.
+template <class AnyShape, class Visitor>
+constexpr void for_each_size(AnyShape& shape, Visitor&& visit) {
+  visit("d_model", shape.d_model);
+  visit("depth", shape.depth);
+  visit("encoder_depth", shape.encoder_depth);
+  visit("heads", shape.heads);
+  visit("kv_heads", shape.kv_heads);
+  visit("head_dim", shape.head_dim);
+  visit("d_ff", shape.d_ff);
+  visit("context", shape.context);
+  visit("vocab", shape.vocab);
+  visit("patch_dim", shape.patch_dim);
+  visit("classes", shape.classes);
+  visit("segments", shape.segments);
+  visit("relative_buckets", shape.relative_buckets);
+  visit("iterations", shape.iterations);
+}
+
+/// Calls visit(name, field) for every yes-or-no choice of a shape; two may be unset.
+template <class AnyShape, class Visitor>
+constexpr void for_each_flag(AnyShape& shape, Visitor&& visit) {
+  visit("tied_head", shape.tied_head);
+  visit("head_bias", shape.head_bias);
+  visit("gated_mlp", shape.gated_mlp);
+  visit("biases", shape.biases);
+  visit("norm_gain", shape.norm_gain);
+  visit("norm_bias", shape.norm_bias);
+  visit("learned_positions", shape.learned_positions);
+  visit("class_token", shape.class_token);
+  visit("embedding_norm", shape.embedding_norm);
+  visit("final_norm", shape.final_norm);
+}
+
+/// The most layers that a model may have, encoder and decoder together: five times as many as the
+/// deepest published one. A plan of that size takes less than 1 GB as JSON.
+inline constexpr long most_layers = 5000;
+
+/// Fills in what was left open: kv_heads = heads, head_dim = d_model / heads, d_ff = 4 d_model,
+/// a bias on the head of a patch model.
+/// Throws:   InvalidInput when a size is missing, not positive, too large, or does not divide.
+constexpr Shape resolved(Shape shape) {
+  constexpr long largest = 1L << 30;  // so that a matrix has fewer than 2^63 entries
+  const auto require = [](const char* field, long value) {
+    if (value <= 0) throw InvalidInput(field, std::to_string(value), "a positive integer");
+  };
+  for_each_size(shape, [&](const char* field, const long& value) {
+    if (value < 0) throw InvalidInput(field, std::to_string(value), "a positive integer");
+    if (value > largest && &value != &shape.iterations) {
+      throw InvalidInput(field, std::to_string(value), "at most 2^30");
+    }
+  });
+  const std::int64_t layers = std::int64_t{shape.depth} + shape.encoder_depth;
+  if (layers > most_layers) {
+    throw InvalidInput(shape.encoder_depth > 0 ? "depth + encoder_depth" : "depth",
+                       std::to_string(layers),
+                       "at most " + std::to_string(most_layers) + " layers");
+  }
+  require("d_model", shape.d_model);
+  require("depth", shape.depth);
+  require("heads", shape.heads);
+  if (shape.kv_heads == 0) shape.kv_heads = shape.heads;
+  if (shape.heads % shape.kv_heads != 0) {
+    throw InvalidInput("kv_heads", std::to_string(shape.kv_heads),
+                       "a divisor of heads = " + std::to_string(shape.heads));
+  }
+  if (shape.head_dim == 0) {
+    if (shape.d_model % shape.heads != 0) {
+      throw InvalidInput("heads", std::to_string(shape.heads),
+                         "a divisor of d_model = " + std::to_string(shape.d_model),
+                         "or give head_dim");
+    }
+    shape.head_dim = shape.d_model / shape.heads;
+  }
+  if (shape.head_dim > largest / shape.heads) {
+    throw InvalidInput("head_dim", std::to_string(shape.head_dim), "heads * head_dim at most 2^30");
+  }
+  if (shape.d_ff == 0) shape.d_ff = 4 * shape.d_model;
+  if (shape.input == Input::token) {
+    require("vocab", shape.vocab);
+  } else {
+    require("patch_dim", shape.patch_dim);
+    require("classes", shape.classes);
+  }
+  if (shape.learned_positions && shape.blocks != Blocks::shallow_encoder) {
+    require("context", shape.context);
+  }
+  if (!shape.head_bias) shape.head_bias = shape.input == Input::patch;
+  if (shape.input == Input::patch) {
+    if (shape.tied_head.value_or(false)) {
+      throw InvalidInput("tied_head", "true", "false with patch input",
+                         "only a token embedding can be tied to the head");
+    }
+    shape.tied_head = false;
+  }
+  return shape;
+}
+
+}  // namespace scalewise::inline architecture

@@ -1,0 +1,236 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <concepts>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scalewise/architecture/group.hpp"
+#include "scalewise/architecture/shape.hpp"
+#include "scalewise/scaling/scaling.hpp"
+
+namespace scalewise::inline architecture {
+
+/// One tensor of a model: what it is, where it sits, and what it maps from and to.
+/// Shapes:   rows x columns, whatever order the training code stores them in.
+/// The fans are scalings, so that a rule's "1/fi" can be printed as "1/F" for this matrix. The
+/// fan-in of a one-hot input and of a gain is 1: it does not grow. A bias has its matrix's.
+struct Tensor {
+  std::string name;
+  Group group = Group::query;
+  Stack stack = Stack::none;
+  int layer = -1;  // from 0; -1 outside the blocks
+  Scaling fan_in;
+  Scaling fan_out;
+  long rows = 1;
+  long columns = 1;
+};
+
+namespace detail {
+
+/// Visits the tensors of a shape. A template: compiled only if used.
+template <class Visitor>
+class TensorWalk {
+ public:
+  /// H*C is written n, and K*C as H*C, where that holds in both shapes.
+  TensorWalk(const Shape& shape, const Shape& other, Visitor& visit)
+      : visit_(visit),
+        shape_(shape),
+        q_width_(shape.heads * shape.head_dim),
+        kv_width_(shape.kv_heads * shape.head_dim) {
+    using namespace symbols;
+    const auto fills = [](const Shape& s) { return s.heads * s.head_dim == s.d_model; };
+    const auto all = [](const Shape& s) { return s.kv_heads == s.heads; };
+    q_ = fills(shape) && fills(other) ? n : Scaling(Axis::heads) * C;
+    kv_ = all(shape) && all(other) ? q_ : Scaling(Axis::kv_heads) * C;
+  }
+
+  void stem() {
+    using namespace symbols;
+    const Shape& s = shape_;
+    if (s.input == Input::token) {
+      add("token_embedding", Group::token_embedding, 1, n, s.vocab, s.d_model);
+    } else {
+      add("patch_embedding", Group::patch_embedding, n_patch, n, s.patch_dim, s.d_model);
+      if (s.biases) add("patch_bias", Group::patch_bias, n_patch, n, s.d_model);
+      if (s.class_token) add("class_token", Group::class_token, 1, n, s.d_model);
+    }
+    if (s.learned_positions) {
+      const bool both = s.encoder_depth > 0;
+      if (both)
+        add("encoder.position_embedding", Group::position_embedding, 1, n, s.context, s.d_model);
+      add(both ? "decoder.position_embedding" : "position_embedding", Group::position_embedding, 1,
+          n, s.context, s.d_model);
+    }
+    if (s.segments > 0) {
+      add("segment_embedding", Group::segment_embedding, 1, n, s.segments, s.d_model);
+    }
+  }
+
+  void stack(Stack which, int layers) {
+    stack_ = which;
+    prefix_ = which == Stack::encoder ? "encoder." : which == Stack::decoder ? "decoder." : "";
+    if (shape_.embedding_norm)
+      norm("embedding_norm", Group::embedding_norm_gain, Group::embedding_norm_bias);
+    const std::string top = prefix_;
+    for (layer_ = 0; layer_ < layers; ++layer_) {
+      prefix_ = top + (top.empty() ? "layer." : "") + std::to_string(layer_) + ".";
+      block();
+    }
+    layer_ = -1;
+    prefix_ = top;
+    if (shape_.final_norm && shape_.blocks == Blocks::residual) {
+      norm("final_norm", Group::final_norm_gain, Group::final_norm_bias);
+    }
+    stack_ = Stack::none;
+    prefix_.clear();
+  }
+
+  void head() {
+    using namespace symbols;
+    const bool shallow = shape_.blocks == Blocks::shallow_encoder;
+    const long outputs = shallow ? 1 : shape_.input == Input::token ? shape_.vocab : shape_.classes;
+    if (!shape_.tied_head.value_or(false)) {
+      add("head", Group::head, n, shallow ? Scaling(1) : n_out, shape_.d_model, outputs);
+    }
+    if (*shape_.head_bias && !shallow) add("head_bias", Group::head_bias, n, n_out, outputs);
+    if (shape_.blocks == Blocks::normalized) {
+      add("logit_scale", Group::logit_scale, 1, n_out, outputs);
+    }
+  }
+
+  /// The encoder-only model of one attention layer: its matrices read the input itself.
+  void shallow() {
+    using namespace symbols;
+    stack_ = Stack::main;
+    layer_ = 0;
+    prefix_ = "layer.0.";
+    add("query", Group::query, n_patch, n, shape_.patch_dim, shape_.d_model);
+    add("key", Group::key, n_patch, n, shape_.patch_dim, shape_.d_model);
+    add("value", Group::value, n_patch, n, shape_.patch_dim, shape_.d_model);
+    stack_ = Stack::none;
+    layer_ = -1;
+    prefix_.clear();
+    head();
+  }
+
+ private:
+  void block() {
+    attention("");
+    if (stack_ == Stack::decoder) attention("cross_");
+    mlp();
+  }
+
+  void attention(const std::string& kind) {
+    using namespace symbols;
+    const Shape& s = shape_;
+    const long d = s.d_model;
+    norm(kind + "attention_norm", Group::norm_gain, Group::norm_bias);
+    add(kind + "query", Group::query, n, q_, d, q_width_);
+    add(kind + "key", Group::key, n, kv_, d, kv_width_);
+    add(kind + "value", Group::value, n, kv_, d, kv_width_);
+    add(kind + "attention_output", Group::attention_output, q_, n, q_width_, d);
+    bias(kind + "query_bias", n, q_, q_width_);
+    bias(kind + "key_bias", n, kv_, kv_width_);
+    bias(kind + "value_bias", n, kv_, kv_width_);
+    bias(kind + "attention_output_bias", q_, n, d);
+    if (kind.empty() && s.relative_buckets > 0 && layer_ == 0) {
+      add("relative_position", Group::relative_position, 1, Axis::heads, s.relative_buckets,
+          s.heads);
+    }
+    residual_gain(kind + "attention_gain");
+    if (s.blocks == Blocks::normalized) {
+      add(kind + "attention_step", Group::attention_step, 1, n, d);
+      add(kind + "qk_scale", Group::qk_scale, 1, q_, q_width_);
+    }
+  }
+
+  void mlp() {
+    using namespace symbols;
+    const Shape& s = shape_;
+    norm("mlp_norm", Group::norm_gain, Group::norm_bias);
+    add("mlp_up", Group::mlp_up, n, F, s.d_model, s.d_ff);
+    if (s.gated_mlp) add("mlp_gate", Group::mlp_gate, n, F, s.d_model, s.d_ff);
+    add("mlp_down", Group::mlp_down, F, n, s.d_ff, s.d_model);
+    bias("mlp_up_bias", n, F, s.d_ff);
+    if (s.gated_mlp) bias("mlp_gate_bias", n, F, s.d_ff);
+    bias("mlp_down_bias", F, n, s.d_model);
+    residual_gain("mlp_gain");
+    if (s.blocks == Blocks::normalized) {
+      add("mlp_step", Group::mlp_step, 1, n, s.d_model);
+      add("up_scale", Group::up_scale, 1, F, s.d_ff);
+      add("gate_scale", Group::gate_scale, 1, F, s.d_ff);
+    }
+  }
+
+  void norm(const std::string& name, Group gain, Group bias) {
+    using namespace symbols;
+    if (shape_.blocks != Blocks::residual) return;
+    if (shape_.norm_gain) add(name + "_gain", gain, 1, n, shape_.d_model);
+    if (shape_.norm_bias) add(name + "_bias", bias, 1, n, shape_.d_model);
+  }
+
+  void bias(const std::string& name, const Scaling& fan_in, const Scaling& fan_out, long size) {
+    if (shape_.biases) add(name, Group::hidden_bias, fan_in, fan_out, size);
+  }
+
+  void residual_gain(const std::string& name) {
+    using namespace symbols;
+    if (shape_.residual_gain == ResidualGain::channel) {
+      add(name, Group::residual_gain, 1, n, shape_.d_model);
+    } else if (shape_.residual_gain == ResidualGain::scalar) {
+      add(name, Group::residual_gain, 1, 1, 1);
+    }
+  }
+
+  void add(const std::string& name, Group group, const Scaling& fan_in, const Scaling& fan_out,
+           long rows, long columns = 1) {
+    visit_(Tensor{prefix_ + name, group, stack_, layer_, fan_in, fan_out, rows, columns});
+  }
+
+  Visitor& visit_;
+  const Shape& shape_;
+  long q_width_;
+  long kv_width_;
+  Scaling q_;
+  Scaling kv_;
+  Stack stack_ = Stack::none;
+  int layer_ = -1;
+  std::string prefix_;
+};
+
+}  // namespace detail
+
+/// Calls visit(Tensor) for every tensor of a model, stem first, head last, with fans that are written
+/// so that they hold in `base` too.
+/// Requires: resolved shapes.
+template <std::same_as<Shape> S, class Visitor>
+void for_each_tensor(const S& shape, const S& base, Visitor&& visit) {
+  detail::TensorWalk<Visitor> walk(shape, base, visit);
+  if (shape.blocks == Blocks::shallow_encoder) return walk.shallow();
+  walk.stem();
+  if (shape.encoder_depth > 0) {
+    walk.stack(Stack::encoder, static_cast<int>(shape.encoder_depth));
+    walk.stack(Stack::decoder, static_cast<int>(shape.depth));
+  } else {
+    walk.stack(Stack::main, static_cast<int>(shape.depth));
+  }
+  walk.head();
+}
+
+/// The same as a list.
+template <std::same_as<Shape> S>
+std::vector<Tensor> tensors(const S& shape, const S& base) {
+  std::vector<Tensor> list;
+  for_each_tensor(shape, base, [&](Tensor tensor) { list.push_back(std::move(tensor)); });
+  return list;
+}
+
+template <std::same_as<Shape> S>
+std::vector<Tensor> tensors(const S& shape) {
+  return tensors(shape, shape);
+}
+
+}  // namespace scalewise::inline architecture

@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <Eigen/Core>
+#include <type_traits>
+
+namespace scalewise::inline dense {
+
+/// Dense matrices, row-major: a row is a token, a column a feature.
+template <class Scalar = double>
+using Matrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+/// A block of somebody else's matrix, to write and to read.
+template <class Scalar>
+using View = Eigen::Map<Matrix<Scalar>, 0, Eigen::OuterStride<>>;
+template <class Scalar>
+using ConstView = Eigen::Map<const Matrix<Scalar>, 0, Eigen::OuterStride<>>;
+
+/// A whole matrix, to write or to read.
+template <class Scalar>
+View<Scalar> view(Matrix<Scalar>& m) {
+  return {m.data(), m.rows(), m.cols(), Eigen::OuterStride<>(m.cols())};
+}
+template <class Scalar>
+ConstView<Scalar> read(const Matrix<Scalar>& m) {
+  return {m.data(), m.rows(), m.cols(), Eigen::OuterStride<>(m.cols())};
+}
+template <class Scalar>
+ConstView<Scalar> read(const View<Scalar>& v) {
+  return {v.data(), v.rows(), v.cols(), Eigen::OuterStride<>(v.outerStride())};
+}
+/// All entries of a matrix in a row, for what treats them alike.
+template <class Scalar>
+auto entries(const Matrix<Scalar>& m) {
+  return Eigen::Map<const Eigen::Array<Scalar, 1, Eigen::Dynamic>>(m.data(), m.size());
+}
+/// Rows [row, row + rows) and columns [column, column + columns) of a view.
+template <class V>
+V block(V v, Eigen::Index row, Eigen::Index column, Eigen::Index rows, Eigen::Index columns) {
+  return {v.data() + row * v.outerStride() + column, rows, columns,
+          Eigen::OuterStride<>(v.outerStride())};
+}
+
+/// A matrix for results that are computed anew in every pass. Its memory only grows, so that a second
+/// pass of the same sizes allocates nothing. Entries of a new shape are not initialized.
+template <class Scalar>
+class Buffer {
+ public:
+  /// The buffer in this shape, to be written.
+  View<Scalar> shape(Eigen::Index rows, Eigen::Index columns) {
+    if (rows * columns > storage_.size()) storage_.resize(1, rows * columns);
+    rows_ = rows;
+    columns_ = columns;
+    return view();
+  }
+
+  View<Scalar> view() { return {storage_.data(), rows_, columns_, Eigen::OuterStride<>(columns_)}; }
+  ConstView<Scalar> read() const {
+    return {storage_.data(), rows_, columns_, Eigen::OuterStride<>(columns_)};
+  }
+  /// All entries in a row.
+  auto entries() {
+    return Eigen::Map<Eigen::Array<Scalar, 1, Eigen::Dynamic>, Eigen::AlignedMax>(storage_.data(),
+                                                                                  rows_ * columns_);
+  }
+  Eigen::Index rows() const { return rows_; }
+  Eigen::Index cols() const { return columns_; }
+
+ private:
+  Matrix<Scalar> storage_;
+  Eigen::Index rows_ = 0;
+  Eigen::Index columns_ = 0;
+};
+
+}  // namespace scalewise::inline dense

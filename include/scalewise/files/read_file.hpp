@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <ios>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "scalewise/messages/error.hpp"
+
+namespace scalewise::inline files {
+
+/// The most that is read from a pipe or a device, of which some never end.
+inline constexpr std::size_t largest_stream = std::size_t{1} << 28;
+
+/// What a file contains.
+/// Requires: `limit`, the largest size in bytes that is accepted; of what is no regular file, at
+///           most largest_stream.
+/// Throws:   InvalidInput, naming the file, when there is none, when it is a directory, when it
+///           cannot be read, or when it is larger than `limit`.
+inline std::string read_file(const std::string& path, std::size_t limit) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    throw InvalidInput(path, "(a directory)", "a file");
+  }
+  if (!std::filesystem::exists(path, ignored)) {
+    throw InvalidInput(path.empty() ? "file name" : path, path.empty() ? "(empty)" : "(missing)",
+                       "a file");
+  }
+  if (!std::filesystem::is_regular_file(path, ignored)) limit = (std::min)(limit, largest_stream);
+  std::ifstream file(path, std::ios::binary);
+  std::string text;
+  std::vector<char> block(std::size_t{1} << 16);
+  while (file) {
+    file.read(block.data(), static_cast<std::streamsize>(block.size()));
+    text.append(block.data(), static_cast<std::size_t>(file.gcount()));
+    if (text.size() > limit) {
+      throw InvalidInput(path, "(larger)", "at most " + std::to_string(limit) + " bytes");
+    }
+  }
+  if (!file.eof() || file.bad()) {
+    throw InvalidInput(path, "(cannot be read)", "a file that can be read");
+  }
+  return text;
+}
+
+}  // namespace scalewise::inline files

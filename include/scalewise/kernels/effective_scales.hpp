@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "scalewise/kernels/effective_theory.hpp"
+#include "scalewise/plan/check_plan.hpp"
+
+namespace scalewise::kernels {
+
+namespace detail {
+
+/// Variance and rate of a tensor whose constants C and Λ are 1.
+inline GroupScale unit_scale(const Entry& entry, bool normalized, double n, double s) {
+  const double fi = entry.fan_in;
+  const double fo = entry.fan_out;
+  const double power = std::pow(n, normalized ? s / 2 : s);  // of all groups but the head
+  switch (entry.group) {
+    case Group::token_embedding:
+    case Group::position_embedding:
+      return {1, power * (normalized ? 1 / std::sqrt(n) : 1)};
+    case Group::mlp_up:
+      return {1 / fi, power / (normalized ? fi * std::sqrt(fo) : fi)};
+    case Group::head:
+      return {1 / (fi * std::pow(n, s)), 1 / (normalized ? fi * std::sqrt(fo) : fi)};
+    case Group::head_bias:
+      return {1, normalized ? 1 / std::sqrt(fo) : 1};
+    default:
+      return {1 / fi, power / (normalized ? fi * std::sqrt(n) : fi)};
+  }
+}
+
+}  // namespace detail
+
+/// The order-one constants C_G and Λ_G of a plan under any rule, for its optimizer.
+/// Equation: C_G = variance · multiplier² over the table's variance; Λ_G = rate · multiplier² (SGD)
+///           or rate · multiplier (AdamW) over the table's rate, the table being meta-principled
+///           scaling with all constants 1. A tensor that the plan lacks keeps 1, a head bias 0.
+/// Source:   Dinan, Yaida, Zhang 2023 (arXiv:2304.02034v1), (1.25)-(1.34), (1.99)-(1.116).
+/// Units:    s is that of the table, 0 neural-tangent, 1 maximal-update.
+/// Throws:   InvalidInput for a plan relative to a base, s outside [0, 1], or a group whose layers
+///           differ, or an optimizer that normalizes whole matrices.
+/// Differs:  The multiplier of tied logits is not part of it: see EffectiveHead::shrinkage.
+inline EffectiveScales effective_scales(const Plan& plan, double s = 0, double epsilon = 0) {
+  check_plan(plan);
+  if (plan.reference == Reference::base) {
+    throw InvalidInput("plan", plan.rule, "a rule with variances of its own",
+                       "this one multiplies a base model's");
+  }
+  if (!(s >= 0 && s <= 1)) throw InvalidInput("s", number_text(s), "a number in [0, 1]");
+  if (plan.optimizer.normalization == Normalization::by_matrix) {
+    throw InvalidInput("optimizer", std::string(plan.optimizer.name),
+                       "one that divides no gradient, or each entry by itself");
+  }
+  const bool normalized = plan.optimizer.normalization == Normalization::by_entry;
+  EffectiveScales scales;
+  scales.epsilon = epsilon;
+  const auto take = [&](Group group, GroupScale& scale) {
+    std::optional<GroupScale> found;
+    for (const Entry* entry : plan.of(group)) {
+      const GroupScale unit =
+          detail::unit_scale(*entry, normalized, static_cast<double>(plan.shape.d_model), s);
+      const double m = entry->multiplier.value;
+      const GroupScale now{m * m * entry->init_variance.value / unit.variance,
+                           (normalized ? m : m * m) * entry->learning_rate.value / unit.rate};
+      const auto differs = [](double a, double b) { return std::abs(a - b) > 1e-12 * std::abs(b); };
+      if (found && (differs(now.variance, found->variance) || differs(now.rate, found->rate))) {
+        throw InvalidInput("plan", std::string(to_string(group)) + " that differs between layers",
+                           "the same in every layer", "take the blocks one by one");
+      }
+      found = now;
+    }
+    if (found) scale = *found;
+  };
+  take(Group::patch_embedding, scales.patch_embedding);
+  take(Group::token_embedding, scales.token_embedding);
+  take(Group::position_embedding, scales.position_embedding);
+  take(Group::query, scales.query);
+  take(Group::key, scales.key);
+  take(Group::value, scales.value);
+  take(Group::attention_output, scales.attention_output);
+  take(Group::mlp_up, scales.mlp_up);
+  take(Group::mlp_down, scales.mlp_down);
+  take(Group::head, scales.head);
+  GroupScale bias{0, 0};
+  take(Group::head_bias, bias);
+  scales.head_bias_rate = bias.rate;
+  return scales;
+}
+
+}  // namespace scalewise::kernels

@@ -1,0 +1,196 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Effective theory of pre-LN transformers: the covariance G of the output of every block and its
+// neural tangent kernel Θ, at initialization and infinite width.
+#pragma once
+
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scalewise/kernels/softmax_moments.hpp"
+#include "scalewise/kernels/stacked_kernel.hpp"
+
+namespace scalewise::kernels {
+
+/// The order-one constants of a group of weights: C of its initial variance, Λ of its rate.
+struct GroupScale {
+  double variance = 1;
+  double rate = 1;
+};
+
+/// All constants of a transformer. A plan's are effective_scales().
+/// Source:   Dinan, Yaida, Zhang 2023 (arXiv:2304.02034v1), (1.25)-(1.33), (1.99)-(1.116).
+struct EffectiveScales {
+  GroupScale patch_embedding, token_embedding, position_embedding;
+  GroupScale query, key, value, attention_output;
+  GroupScale mlp_up, mlp_down;
+  GroupScale head;
+  double head_bias_rate = 1;
+  double epsilon = 0;  // of LayerNorm, under the root
+};
+
+/// What a block adds, and the kernel behind it.
+/// Equation: G' = G + C · moment; Θ' = Θ + additive + cumulative
+/// Shapes:   all (S, S)
+struct EffectiveBlock {
+  Matrix<> normalized;    // F, of what enters the block behind its LayerNorm
+  Matrix<> moment;        // of the weighted values, or of activations
+  Matrix<> slope_moment;  // of the derivatives
+  Matrix<> additive;      // from the block's own weights
+  Matrix<> cumulative;    // from all weights before it
+  Kernel kernel;        // G and Θ behind the block; Θ over n^s
+};
+
+namespace detail {
+
+/// G = C G⁰ + C_PE [t1 = t2], Θ = Λ G⁰ + Λ_PE [t1 = t2], also across inputs.
+inline Kernel stem(Kernel raw, const GroupScale& input, const GroupScale& position) {
+  raw.ntk = input.rate * raw.nngp;
+  raw.nngp *= input.variance;
+  for (Index i = 0; i < raw.tokens.inputs(); ++i) {
+    for (Index j = 0; j < raw.tokens.inputs(); ++j) {
+      raw.tokens.block(raw.nngp, i, j).diagonal().array() += position.variance;
+      raw.tokens.block(raw.ntk, i, j).diagonal().array() += position.rate;
+    }
+  }
+  return raw;
+}
+
+}  // namespace detail
+
+/// Patches times their embedding, plus the position's.
+/// Equation: G = C_patch x xᵀ/n_patch + C_PE [t1 = t2]; Θ alike with Λ
+/// Source:   Dinan, Yaida, Zhang 2023, (1.40), (1.41), (1.122)-(1.124).
+/// Shapes:   images (T_i, n_patch) each
+/// Throws:   InvalidInput as stacked_input_kernel() does.
+inline Kernel vision_stem(const std::vector<Matrix<>>& images, const EffectiveScales& scales) {
+  return detail::stem(stacked_input_kernel(images), scales.patch_embedding,
+                      scales.position_embedding);
+}
+
+/// The token's embedding plus the position's.
+/// Equation: G = C_WE [same token] + C_PE [t1 = t2]; Θ alike with Λ
+/// Source:   Dinan, Yaida, Zhang 2023, (1.44), (1.45), (1.129)-(1.131).
+/// Throws:   InvalidInput for no text or one without tokens.
+inline Kernel language_stem(const std::vector<std::vector<long>>& texts,
+                            const EffectiveScales& scales) {
+  std::vector<Index> lengths;
+  std::vector<long> all;
+  for (const std::vector<long>& text : texts) {
+    lengths.push_back(static_cast<Index>(text.size()));
+    all.insert(all.end(), text.begin(), text.end());
+  }
+  Tokens tokens(std::move(lengths));
+  const Index size = tokens.total();
+  Kernel raw{std::move(tokens), Matrix<>(size, size), Matrix<>(size, size)};
+  for (Index a = 0; a < size; ++a) {
+    for (Index b = 0; b < size; ++b) {
+      raw.nngp(a, b) = all[static_cast<std::size_t>(a)] == all[static_cast<std::size_t>(b)] ? 1 : 0;
+    }
+  }
+  return detail::stem(std::move(raw), scales.token_embedding, scales.position_embedding);
+}
+
+/// A block of LayerNorm and multi-head self-attention beside the skip connection.
+/// Equation: F = G/√((G_11+ε)(G_22+ε)), Θˢ likewise; scores with covariance C_Q C_K F_12 F_1'2';
+///           with the ScoreMoments S (value), P (slope) of A = B = F, and S[Θˢ], P[Θˢ]:
+///           G' = G + C_U C_V S; additive = (Λ_U C_V + Λ_V C_U) S + C_U C_V (Λ_K C_Q + Λ_Q C_K) F P;
+///           cumulative = C_U C_V S[Θˢ] + C_U C_V C_Q C_K (Θˢ P + F P[Θˢ])
+/// Source:   Dinan, Yaida, Zhang 2023, (1.53), (1.61)-(1.65), (1.139), (1.151)-(1.163).
+/// Accuracy: that of softmax_moments(), the mean over shifts where it samples.
+/// Throws:   InvalidInput as check() does.
+/// Differs:  (1.65) prints sample α1 at the second signal, which is that of α2.
+inline EffectiveBlock attention_block(const Kernel& input, const EffectiveScales& scales,
+                                      bool causal, const QuasiMonteCarlo& sample = {}) {
+  const Kernel norm = propagate(LayerNorm{scales.epsilon}, input);
+  const Tokens& tokens = input.tokens;
+  const Index size = tokens.total();
+  const double c_q = scales.query.variance;
+  const double c_k = scales.key.variance;
+  const double c_v = scales.value.variance;
+  const double c_u = scales.attention_output.variance;
+  Matrix<> value(size, size);
+  Matrix<> value_ntk(size, size);
+  Matrix<> slope(size, size);
+  Matrix<> slope_ntk(size, size);
+  for (Index i = 0; i < tokens.inputs(); ++i) {
+    for (Index j = i; j < tokens.inputs(); ++j) {
+      const Matrix<> left = tokens.block(norm.nngp, i, i);
+      const Matrix<> other = tokens.block(norm.nngp, j, j);
+      const Matrix<>& right = i == j ? left : other;
+      const Matrix<> f = tokens.block(norm.nngp, i, j);
+      const Matrix<> theta = tokens.block(norm.ntk, i, j);
+      const ScoreMoments m =
+          mean(softmax_moments({left, right, f, theta, f, theta, c_q * c_k, causal}, sample));
+      for (auto [to, from] : {std::pair{&value, &m.value},
+                              {&value_ntk, &m.value_ntk},
+                              {&slope, &m.slope},
+                              {&slope_ntk, &m.slope_ntk}}) {
+        tokens.block(*to, i, j) = *from;
+        tokens.block(*to, j, i) = from->transpose();
+      }
+    }
+  }
+  const Matrix<>& f = norm.nngp;
+  const Matrix<>& theta = norm.ntk;
+  const Matrix<> additive =
+      (scales.attention_output.rate * c_v + scales.value.rate * c_u) * value +
+      c_u * c_v * (scales.key.rate * c_q + scales.query.rate * c_k) * f.cwiseProduct(slope);
+  const Matrix<> cumulative =
+      c_u * c_v * (value_ntk + c_q * c_k * (theta.cwiseProduct(slope) + f.cwiseProduct(slope_ntk)));
+  return {f,          value,
+          slope,      additive,
+          cumulative, {tokens, input.nngp + c_u * c_v * value, input.ntk + additive + cumulative}};
+}
+
+/// A block of LayerNorm and an MLP beside the skip connection.
+/// Equation: with u of covariance C_W F: G' = G + C_X E f(u1)f(u2);
+///           additive = Λ_X E f f + Λ_W C_X (E f'f') F; cumulative = C_X C_W (E f'f') Θˢ
+/// Source:   Dinan, Yaida, Zhang 2023, (1.77), (1.168)-(1.173).
+/// Throws:   InvalidInput as check() does.
+inline EffectiveBlock mlp_block(const Kernel& input, const EffectiveScales& scales,
+                                Function activation) {
+  const Kernel norm = propagate(LayerNorm{scales.epsilon}, input);
+  const double c_w = scales.mlp_up.variance;
+  const double c_x = scales.mlp_down.variance;
+  const Index size = input.tokens.total();
+  const Kernel moments =
+      propagate(Nonlinearity{activation}, {input.tokens, c_w * norm.nngp, Matrix<>::Ones(size, size)});
+  const Matrix<>& slope = moments.ntk;
+  const Matrix<> additive = scales.mlp_down.rate * moments.nngp +
+                          scales.mlp_up.rate * c_x * slope.cwiseProduct(norm.nngp);
+  const Matrix<> cumulative = c_x * c_w * slope.cwiseProduct(norm.ntk);
+  return {norm.nngp,
+          moments.nngp,
+          slope,
+          additive,
+          cumulative,
+          {input.tokens, input.nngp + c_x * moments.nngp, input.ntk + additive + cumulative}};
+}
+
+/// LayerNorm and the head, of one output; a bias where its rate is positive.
+/// Equation: G = C_head F n^-s; Θ = Λ_bias + Λ_head F + C_head Θˢ, whatever s. Tied to the token
+///           embedding: C_WE and Λ_WE for C_head and Λ_head, and no bias
+/// Source:   Dinan, Yaida, Zhang 2023, (1.80), (1.178)-(1.182); tied (1.84), (1.186)-(1.190). For
+///           their mean over tokens, (1.81), propagate through GlobalAveragePool.
+/// Requires: of a tied head, an output that is no token of the inputs: others have further terms of
+///           the size of the width.
+/// Throws:   InvalidInput as check() does.
+struct EffectiveHead {
+  bool tied = false;
+  double shrinkage = 1;  // n^-s; 1 for neural-tangent scaling
+
+  Kernel operator()(const Kernel& input, const EffectiveScales& scales) const {
+    detail::require_nonnegative(shrinkage, "shrinkage");
+    const Kernel norm = propagate(LayerNorm{scales.epsilon}, input);
+    const GroupScale& head = tied ? scales.token_embedding : scales.head;
+    const double bias = tied ? 0 : scales.head_bias_rate;
+    const Matrix<> theta = head.rate * norm.nngp + head.variance * norm.ntk;
+    return {input.tokens, shrinkage * head.variance * norm.nngp, theta.array() + bias};
+  }
+};
+
+}  // namespace scalewise::kernels

@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <string>
+
+#include "scalewise/kernels/pair_kernel.hpp"
+
+namespace scalewise::kernels {
+
+/// Encodings E of the positions, added to or appended to the tokens of an attention layer; columns
+/// of E are N(0, R), and all inputs share one E.
+/// Equation: I(K) = α K + (1-α) R, where the layer sees √α g + √(1-α) E, or [g, E] with
+///           α = n/(n + n_E); none: α = 1;
+///           random: R_ab = ρ [same position];
+///           string: R_ab = ρ exp(-φ (a/T - b/T')²), positions counted from 1, T and T' real lengths;
+///           image: R_ab = ρ exp(-φ (dr² + dc²)), rows apart over the height, columns over the width
+/// Source:   Hron et al. 2020 (arXiv:2006.10540), (11), (14), Appendix C.
+struct Encodings {
+  enum class Geometry { none, random, string, image };
+  /// What is trained of E. through_root: E~ of E = R^(1/2) E~; nothing; or E itself.
+  enum class Trained { through_root, nothing, itself };
+
+  Geometry geometry = Geometry::none;
+  double alpha = 1;
+  double rho = 1;
+  double phi = 0;
+  Index height = 0;  // of an image, in tokens
+  Index width = 0;
+  bool in_values = true;  // or in queries and keys only
+  Trained trained = Trained::through_root;
+
+  /// Throws:   InvalidInput for α outside [0, 1], a negative ρ or φ, or an input that is not of the
+  ///           image's size.
+  void check(Index tokens) const {
+    if (geometry == Geometry::none) return;
+    if (!(alpha >= 0 && alpha <= 1)) {
+      throw InvalidInput("alpha", number_text(alpha), "a number in [0, 1]");
+    }
+    detail::require_nonnegative(rho, "rho");
+    detail::require_nonnegative(phi, "phi");
+    if (geometry == Geometry::image && (height <= 0 || width <= 0 || tokens != height * width)) {
+      throw InvalidInput("tokens of an image", std::to_string(tokens),
+                         std::to_string(height) + " * " + std::to_string(width));
+    }
+  }
+
+  /// R between inputs of `rows` and `columns` tokens.
+  void covariance(Index rows, Index columns, View<double> r) const {
+    switch (geometry) {
+      case Geometry::none:
+        r.setZero();
+        break;
+      case Geometry::random:
+        r.setZero();
+        r.diagonal().setConstant(rho);
+        break;
+      case Geometry::string: {
+        const auto b = Eigen::RowVectorXd::LinSpaced(columns, 1, static_cast<double>(columns)) /
+                       static_cast<double>(columns);
+        for (Index a = 0; a < rows; ++a) {
+          const double at = static_cast<double>(a + 1) / static_cast<double>(rows);
+          r.row(a) = rho * (-phi * (b.array() - at).square()).exp();
+        }
+        break;
+      }
+      case Geometry::image:
+        for (Index a = 0; a < rows; ++a) {
+          for (Index b = 0; b < columns; ++b) {
+            const Index rows_apart = a / width - b / width;
+            const Index columns_apart = a % width - b % width;
+            const double down = static_cast<double>(rows_apart) / static_cast<double>(height);
+            const double across = static_cast<double>(columns_apart) / static_cast<double>(width);
+            r(a, b) = rho * std::exp(-phi * (down * down + across * across));
+          }
+        }
+        break;
+    }
+  }
+
+  Matrix<> covariance(Index rows, Index columns) const {
+    check(rows);
+    check(columns);
+    Matrix<> r(rows, columns);
+    covariance(rows, columns, view(r));
+    return r;
+  }
+
+  /// I(K) and I(Θ), given the entries of R. Source of I(Θ): Table 1 for through_root; (37) in
+  /// Appendix C.2 for E itself.
+  void interpolate(PairKernel& pair, const auto& r) const {
+    if (geometry == Geometry::none) return;
+    auto k = pair.nngp.entries();
+    auto theta = pair.ntk.entries();
+    k = alpha * k + (1 - alpha) * r;
+    if (trained == Trained::through_root) {
+      theta = alpha * theta + (1 - alpha) * r;
+    } else {
+      theta *= alpha;
+      if (trained == Trained::itself) pair.ntk.view().diagonal().array() += 1 - alpha;
+    }
+  }
+};
+
+/// The share α of the tokens' own n features beside n_E appended ones.
+/// Equation: α = n/(n + n_E)
+/// Source:   Hron et al. 2020, Section 4.1.
+inline double appended_alpha(double features, double encoding_features) {
+  detail::require_nonnegative(features, "features");
+  detail::require_nonnegative(encoding_features, "encoding_features");
+  if (features + encoding_features == 0) {
+    throw InvalidInput("features", "0", "some, of tokens or of encodings");
+  }
+  return features / (features + encoding_features);
+}
+
+}  // namespace scalewise::kernels

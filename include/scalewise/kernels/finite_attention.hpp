@@ -1,0 +1,215 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <Eigen/Core>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scalewise/kernels/attention.hpp"
+#include "scalewise/kernels/finite_layer.hpp"
+#include "scalewise/kernels/symmetric_eigen.hpp"
+
+namespace scalewise::kernels::detail {
+
+/// Both attention layers in one form: queries and keys see seen g + read E, values see the same or
+/// g, and the output is skip g + branch attention.
+struct FiniteForm {
+  SelfAttention layer;
+  double seen = 1;
+  double read = 0;
+  double skip = 0;
+  double branch = 1;
+};
+
+inline FiniteForm finite_form(const SelfAttention& layer) {
+  if (layer.encodings.geometry == Encodings::Geometry::none) return {layer};
+  return {layer, std::sqrt(layer.encodings.alpha), std::sqrt(1 - layer.encodings.alpha)};
+}
+
+inline FiniteForm finite_form(const ResidualAttention& layer) {
+  SelfAttention attention;
+  attention.weights = SelfAttention::WeightFunction::identity;
+  attention.sigma_q = layer.sigma_qk;
+  attention.sigma_v = layer.sigma_ov;
+  attention.encodings = layer.encodings;
+  attention.encodings.in_values = false;
+  return {attention, 0, 1, std::sqrt(layer.encodings.alpha), std::sqrt(1 - layer.encodings.alpha)};
+}
+
+/// Self-attention with finitely many heads of finite size.
+/// Source:   Hron et al. 2020 (arXiv:2006.10540), Section 2: queries and keys over √n d^τ, heads side
+///           by side, all weights standard normal times σ/√fan_in.
+class FiniteAttention : public FiniteLayer {
+ public:
+  FiniteAttention(const FiniteForm& form, Index tokens, Index in, const FiniteSizes& sizes,
+                  std::uint64_t seed, const std::string& name)
+      : form_(form), heads_(sizes.heads), dim_(sizes.head_dim) {
+    const SelfAttention& l = form.layer;
+    const auto root = [](Index n) { return std::sqrt(static_cast<double>(n)); };
+    const Index all = heads_ * dim_;
+    const bool tied = l.scores == SelfAttention::ScoreScale::tied_over_d;
+    query_ = normal_matrix(in, all, seed, name, ".query");
+    key_ = tied ? query_ : normal_matrix(in, all, seed, name, ".key");
+    value_ = normal_matrix(in, all, seed, name, ".value");
+    output_ = normal_matrix(all, sizes.width, seed, name, ".output");
+    bias_ = normal_matrix(1, sizes.width, seed, name, ".bias");
+    q_scale_ = l.sigma_q / root(in);
+    k_scale_ = l.sigma_k / root(in);
+    v_scale_ = l.sigma_v / root(in);
+    o_scale_ = l.sigma_o / root(all);
+    score_scale_ =
+        l.scores == SelfAttention::ScoreScale::over_root_d ? 1 / root(dim_) : 1 / static_cast<double>(dim_);
+    if (form.read > 0) {
+      covariance_ = l.encodings.covariance(tokens, tokens);
+      const auto [values, vectors] = symmetric_eigen(covariance_);
+      const Matrix<> half = vectors * values.cwiseMax(0.0).cwiseSqrt().asDiagonal();
+      encodings_ = half * normal_matrix(tokens, in, seed, name, ".encodings");
+    }
+  }
+
+  Matrix<> forward(Matrix<> x) override {
+    Features p;
+    p.a = form_.seen * x;
+    if (form_.read > 0) p.a += form_.read * encodings_;
+    p.b = form_.layer.encodings.in_values && form_.read > 0 ? p.a : x;
+    p.q = q_scale_ * (p.a * query_);
+    p.k = k_scale_ * (p.a * key_);
+    p.v = v_scale_ * (p.b * value_);
+    p.o.resize(x.rows(), heads_ * dim_);
+    for (Index h = 0; h < heads_; ++h) {
+      p.scores.push_back(score_scale_ * head(p.q, h) * head(p.k, h).transpose());
+      p.weights.push_back(weigh(p.scores.back()));
+      p.o.middleCols(h * dim_, dim_) = p.weights.back() * head(p.v, h);
+    }
+    Matrix<> y = o_scale_ * (p.o * output_);
+    y.rowwise() += form_.layer.sigma_b * bias_.row(0);
+    y *= form_.branch;
+    if (form_.skip > 0) y += form_.skip * x;
+    passes_.push_back(std::move(p));
+    return y;
+  }
+
+  Matrix<> backward(std::size_t input, const Matrix<>& delta) override {
+    Features& p = passes_[input];
+    p.delta = form_.branch * delta;
+    const Matrix<> d_o = o_scale_ * (p.delta * output_.transpose());
+    p.d_q.resize(p.q.rows(), p.q.cols());
+    p.d_k = p.d_v = p.d_q;
+    for (Index h = 0; h < heads_; ++h) {
+      const auto at = static_cast<std::size_t>(h);
+      const Matrix<> d_weights = head(d_o, h) * head(p.v, h).transpose();
+      const Matrix<> d_scores = score_scale_ * bend(p.scores[at], p.weights[at], d_weights);
+      p.d_v.middleCols(h * dim_, dim_) = p.weights[at].transpose() * head(d_o, h);
+      p.d_q.middleCols(h * dim_, dim_) = d_scores * head(p.k, h);
+      p.d_k.middleCols(h * dim_, dim_) = d_scores.transpose() * head(p.q, h);
+    }
+    const Matrix<> d_a =
+        q_scale_ * (p.d_q * query_.transpose()) + k_scale_ * (p.d_k * key_.transpose());
+    const Matrix<> d_b = v_scale_ * (p.d_v * value_.transpose());
+    const bool in_values = form_.layer.encodings.in_values && form_.read > 0;
+    p.d_e = form_.read * (in_values ? Matrix<>(d_a + d_b) : d_a);
+    Matrix<> d_x = form_.seen * d_a + (in_values ? form_.seen : 1.0) * d_b;
+    if (form_.skip > 0) d_x += form_.skip * delta;
+    return d_x;
+  }
+
+  double tangent(std::size_t i, std::size_t j) const override {
+    const Features& p = passes_[i];
+    const Features& r = passes_[j];
+    const double bias = form_.layer.sigma_b;
+    double sum = o_scale_ * o_scale_ * product(p.o, r.o, p.delta, r.delta) +
+                 v_scale_ * v_scale_ * product(p.b, r.b, p.d_v, r.d_v) +
+                 bias * bias * (p.delta * r.delta.transpose()).sum();
+    if (form_.layer.scores == SelfAttention::ScoreScale::tied_over_d) {
+      const auto shared = [&](const Features& of) -> Matrix<> {
+        return q_scale_ * of.d_q + k_scale_ * of.d_k;
+      };
+      sum += product(p.a, r.a, shared(p), shared(r));
+    } else {
+      sum += q_scale_ * q_scale_ * product(p.a, r.a, p.d_q, r.d_q) +
+             k_scale_ * k_scale_ * product(p.a, r.a, p.d_k, r.d_k);
+    }
+    if (form_.read == 0) return sum;
+    const Matrix<> between = p.d_e * r.d_e.transpose();
+    switch (form_.layer.encodings.trained) {
+      case Encodings::Trained::through_root:
+        return sum + covariance_.cwiseProduct(between).sum();
+      case Encodings::Trained::itself:
+        return sum + between.trace();
+      case Encodings::Trained::nothing:
+        break;
+    }
+    return sum;
+  }
+
+ private:
+  struct Features {
+    Matrix<> a, b, q, k, v, o;
+    std::vector<Matrix<>> scores, weights;
+    Matrix<> delta, d_q, d_k, d_v, d_e;
+  };
+
+  ConstView<double> head(const Matrix<>& m, Index h) const {
+    return {m.data() + h * dim_, m.rows(), dim_, Eigen::OuterStride<>(m.cols())};
+  }
+
+  /// ζ of the scores of a head.
+  Matrix<> weigh(Matrix<> scores) const {
+    for (Index a = 0; a < scores.rows(); ++a) {
+      auto row = scores.row(a).head(form_.layer.causal ? a + 1 : scores.cols()).array();
+      switch (form_.layer.weights) {
+        case SelfAttention::WeightFunction::softmax:
+          row = (row - row.maxCoeff()).exp();
+          row /= row.sum();
+          break;
+        case SelfAttention::WeightFunction::identity:
+          break;
+        case SelfAttention::WeightFunction::relu:
+          row = (row.max)(0.0);
+          break;
+        case SelfAttention::WeightFunction::abs:
+          row = row.abs();
+          break;
+      }
+      scores.row(a).tail(scores.cols() - row.size()).setZero();
+    }
+    return scores;
+  }
+
+  /// The gradient of the scores, from that of the weights.
+  Matrix<> bend(const Matrix<>& scores, const Matrix<>& weights, Matrix<> gradient) const {
+    for (Index a = 0; a < scores.rows(); ++a) {
+      auto row = gradient.row(a).array();
+      const auto w = weights.row(a).array();
+      switch (form_.layer.weights) {
+        case SelfAttention::WeightFunction::softmax:
+          row = w * (row - (w * row).sum());
+          break;
+        case SelfAttention::WeightFunction::identity:
+          break;
+        case SelfAttention::WeightFunction::relu:
+          row *= (scores.row(a).array() > 0).cast<double>();
+          break;
+        case SelfAttention::WeightFunction::abs:
+          row *= scores.row(a).array().sign();
+          break;
+      }
+      if (form_.layer.causal) row.tail(scores.cols() - a - 1).setZero();
+    }
+    return gradient;
+  }
+
+  FiniteForm form_;
+  Index heads_;
+  Index dim_;
+  Matrix<> query_, key_, value_, output_, bias_;
+  Matrix<> covariance_, encodings_;
+  double q_scale_ = 0, k_scale_ = 0, v_scale_ = 0, o_scale_ = 0, score_scale_ = 0;
+  std::vector<Features> passes_;
+};
+
+}  // namespace scalewise::kernels::detail

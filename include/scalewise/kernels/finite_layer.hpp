@@ -1,0 +1,197 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Layers of finite size to compare kernels with: forward, backward, and their own part of the
+// tangent kernel.
+#pragma once
+
+#include <Eigen/Core>
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "scalewise/kernels/dual.hpp"
+#include "scalewise/kernels/pair_kernel.hpp"
+#include "scalewise/kernels/token_layers.hpp"
+#include "scalewise/numeric/random.hpp"
+
+namespace scalewise::kernels {
+
+/// Sizes of a network that a kernel is the limit of.
+/// Source:   Hron et al. 2020 (arXiv:2006.10540), Section 2: widths, heads and head sizes go to infinity.
+struct FiniteSizes {
+  Index width = 64;    // features that leave a dense or attention layer
+  Index heads = 64;    // of an attention layer
+  Index head_dim = 8;  // d, of queries, keys and values of a head
+};
+
+namespace detail {
+
+inline Matrix<> normal_matrix(Index rows, Index columns, std::uint64_t seed, std::string_view name,
+                            std::string_view end) {
+  RandomStream stream(seed, name, end);
+  Matrix<> m(rows, columns);
+  for (Index i = 0; i < m.size(); ++i) m.data()[i] = stream.normal();
+  return m;
+}
+
+/// Σ_ab (x_a·y_b)(u_a·v_b): the tangent kernel of weights that x and y enter, with gradients u and v.
+inline double product(const Matrix<>& x, const Matrix<>& y, const Matrix<>& u, const Matrix<>& v) {
+  return (x * y.transpose()).cwiseProduct(u * v.transpose()).sum();
+}
+
+class FiniteLayer {
+ public:
+  FiniteLayer() = default;
+  FiniteLayer(const FiniteLayer&) = delete;
+  FiniteLayer& operator=(const FiniteLayer&) = delete;
+  virtual ~FiniteLayer() = default;
+
+  /// What leaves the layer; called once per input.
+  virtual Matrix<> forward(Matrix<> x) = 0;
+  /// The gradient of what entered, from that of what left; once per input.
+  virtual Matrix<> backward(std::size_t input, const Matrix<>& delta) = 0;
+  /// Σ over the layer's parameters of products of gradients, for two inputs.
+  virtual double tangent(std::size_t, std::size_t) const { return 0; }
+};
+
+/// y = σ_w/√n x W + σ_b b.
+class FiniteDense : public FiniteLayer {
+ public:
+  FiniteDense(const Dense& layer, Index in, Index out, std::uint64_t seed, const std::string& name)
+      : scale_(layer.sigma_w / std::sqrt(static_cast<double>(in))),
+        sigma_b_(layer.sigma_b),
+        weight_(normal_matrix(in, out, seed, name, ".weight")),
+        bias_(normal_matrix(1, out, seed, name, ".bias")) {}
+
+  Matrix<> forward(Matrix<> x) override {
+    Matrix<> y = scale_ * (x * weight_);
+    y.rowwise() += sigma_b_ * bias_.row(0);
+    x_.push_back(std::move(x));
+    return y;
+  }
+  Matrix<> backward(std::size_t input, const Matrix<>& delta) override {
+    delta_.resize(x_.size());
+    delta_[input] = delta;
+    return scale_ * (delta * weight_.transpose());
+  }
+  double tangent(std::size_t i, std::size_t j) const override {
+    return scale_ * scale_ * product(x_[i], x_[j], delta_[i], delta_[j]) +
+           sigma_b_ * sigma_b_ * (delta_[i] * delta_[j].transpose()).sum();
+  }
+
+ private:
+  double scale_;
+  double sigma_b_;
+  Matrix<> weight_;
+  Matrix<> bias_;
+  std::vector<Matrix<>> x_, delta_;
+};
+
+class FiniteActivation : public FiniteLayer {
+ public:
+  explicit FiniteActivation(Function function) : function_(function) {}
+
+  Matrix<> forward(Matrix<> x) override {
+    x_.push_back(x);
+    return x.unaryExpr([f = function_](double u) { return value(f, u); });
+  }
+  Matrix<> backward(std::size_t input, const Matrix<>& delta) override {
+    return delta.cwiseProduct(
+        x_[input].unaryExpr([f = function_](double u) { return derivative(f, u); }));
+  }
+
+  static double value(Function f, double u) {
+    switch (f) {
+      case Function::identity:
+        return u;
+      case Function::relu:
+        return u > 0 ? u : 0;
+      case Function::abs:
+        return std::abs(u);
+      case Function::erf:
+        return std::erf(u);
+      case Function::gelu:
+        return u * cumulative(u);
+    }
+    return 0;
+  }
+  static double derivative(Function f, double u) {
+    switch (f) {
+      case Function::identity:
+        return 1;
+      case Function::relu:
+        return u > 0 ? 1 : 0;
+      case Function::abs:
+        return u > 0 ? 1 : -1;
+      case Function::erf:
+        return 2 * std::numbers::inv_sqrtpi * std::exp(-u * u);
+      case Function::gelu:
+        return cumulative(u) +
+               u * std::exp(-u * u / 2) * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
+    }
+    return 0;
+  }
+
+ private:
+  static double cumulative(double u) { return 0.5 * std::erfc(-u / std::numbers::sqrt2); }
+
+  Function function_;
+  std::vector<Matrix<>> x_;
+};
+
+/// LayerNorm over the features of a token, without gain and bias.
+class FiniteNorm : public FiniteLayer {
+ public:
+  explicit FiniteNorm(double epsilon) : epsilon_(epsilon) {}
+
+  Matrix<> forward(Matrix<> x) override {
+    const auto n = static_cast<double>(x.cols());
+    x.colwise() -= x.rowwise().mean().eval();
+    const Eigen::VectorXd inverse = (x.rowwise().squaredNorm().array() / n + epsilon_).rsqrt();
+    x = inverse.asDiagonal() * x;
+    y_.push_back(x);
+    inverse_.push_back(inverse);
+    return x;
+  }
+  Matrix<> backward(std::size_t input, const Matrix<>& delta) override {
+    const Matrix<>& y = y_[input];
+    const Eigen::VectorXd along = delta.cwiseProduct(y).rowwise().mean();
+    Matrix<> dx = delta - along.asDiagonal() * y;
+    dx.colwise() -= delta.rowwise().mean().eval();
+    return inverse_[input].asDiagonal() * dx;
+  }
+
+ private:
+  double epsilon_;
+  std::vector<Matrix<>> y_;
+  std::vector<Eigen::VectorXd> inverse_;
+};
+
+/// All tokens in one row, or their mean.
+class FiniteReadout : public FiniteLayer {
+ public:
+  explicit FiniteReadout(bool flatten) : flatten_(flatten) {}
+
+  Matrix<> forward(Matrix<> x) override {
+    tokens_ = x.rows();
+    if (flatten_) return x.reshaped<Eigen::RowMajor>().transpose();
+    return x.colwise().mean();
+  }
+  Matrix<> backward(std::size_t, const Matrix<>& delta) override {
+    if (flatten_) return delta.reshaped<Eigen::RowMajor>(tokens_, delta.cols() / tokens_);
+    return delta.replicate(tokens_, 1) / static_cast<double>(tokens_);
+  }
+
+ private:
+  bool flatten_;
+  Index tokens_ = 0;
+};
+
+}  // namespace detail
+
+}  // namespace scalewise::kernels

@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "scalewise/kernels/quasi_monte_carlo.hpp"
+#include "scalewise/kernels/score_basis.hpp"
+#include "scalewise/kernels/score_moments.hpp"
+#include "scalewise/kernels/symmetric_eigen.hpp"
+#include "scalewise/numeric/parallel.hpp"
+
+namespace scalewise::kernels {
+
+namespace detail {
+
+/// Softmax of every row over its first columns; the rest is zero.
+inline void softmax_rows(Matrix<>& scores, Index keys) {
+  scores.rightCols(scores.cols() - keys).setZero();
+  auto seen = scores.leftCols(keys);
+  seen.colwise() -= Eigen::VectorXd(seen.rowwise().maxCoeff());
+  seen = seen.array().exp();
+  seen.array().colwise() /= Eigen::ArrayXd(seen.rowwise().sum().array());
+}
+
+/// The scores of row a of x and of row b of x', in independent standard normals of falling
+/// importance.
+/// Shapes:   (T + T', dimensions)
+inline Matrix<> principal_factor(const ScoreKernels& s, const ScoreBasis& basis, Index a, Index b) {
+  const Index rows = s.a.rows();
+  const Index columns = s.a.cols();
+  const double left = s.variance * s.own_left(a, a);
+  const double right = s.variance * s.own_right(b, b);
+  Eigen::MatrixXd covariance(rows + columns, rows + columns);
+  covariance.topLeftCorner(rows, rows) = left * basis.left * basis.left.transpose();
+  covariance.bottomRightCorner(columns, columns) = right * basis.right * basis.right.transpose();
+  covariance.topRightCorner(rows, columns) = s.variance * s.a(a, b) * basis.left *
+                                             basis.correlations.matrix().asDiagonal() *
+                                             basis.right.transpose();
+  covariance.bottomLeftCorner(columns, rows) = covariance.topRightCorner(rows, columns).transpose();
+  const auto [values, vectors] = symmetric_eigen(covariance);
+  const Eigen::VectorXd root = values.cwiseMax(0).cwiseSqrt();
+  return (vectors * root.asDiagonal())
+      .rowwise()
+      .reverse()
+      .leftCols(std::max<Index>(rows + columns - 2, 1));
+}
+
+}  // namespace detail
+
+/// The moments of softmax over keys, by randomized quasi-Monte Carlo: one estimate per random shift.
+/// Equation: averages over points u, v of the joint Gaussian of two rows' scores, p = softmax(u),
+///           q = softmax(v): pᵀBq, and ⟨B, J_p Y J_q⟩ with J_p = diag(p) - p pᵀ
+/// Source:   Hron et al. 2020 (arXiv:2006.10540), (8), (9) and Theorem 18: the expectations there.
+/// Accuracy: the standard error over shifts; about 1e-5 of the kernel for 5 tokens with the defaults.
+///           The same to the last bit for any number of threads.
+/// Throws:   InvalidInput for an indefinite kernel.
+inline std::vector<ScoreMoments> softmax_monte_carlo(const ScoreKernels& s,
+                                                     const QuasiMonteCarlo& sample) {
+  sample.check();
+  const Index rows = s.a.rows();
+  const Index columns = s.a.cols();
+  const detail::ScoreBasis basis = detail::score_basis(s.own_left, s.own_right, s.a);
+  const Matrix<> normals = sample.normals(std::max<Index>(rows + columns - 2, 1));
+  const Matrix<> b_and_a = s.b.cwiseProduct(s.a);
+  const Matrix<> b_and_ntk = s.b.cwiseProduct(s.a_ntk);
+  std::vector<ScoreMoments> result(static_cast<std::size_t>(sample.shifts),
+                                   ScoreMoments(rows, columns));
+  parallel_for(rows * columns, [&](Index task) {
+    const Index a = task / columns;
+    const Index b = task % columns;
+    const Matrix<> factor = detail::principal_factor(s, basis, a, b);
+    constexpr Index batch = 256;
+    Matrix<> p;
+    Matrix<> q;
+    for (Index shift = 0; shift < sample.shifts; ++shift) {
+      Eigen::Array4d sum = Eigen::Array4d::Zero();
+      for (Index k = 0; k < sample.points; k += batch) {
+        const auto z =
+            normals.middleRows(shift * sample.points + k, (std::min)(batch, sample.points - k));
+        p.noalias() = z * factor.topRows(rows).transpose();
+        q.noalias() = z * factor.bottomRows(columns).transpose();
+        detail::softmax_rows(p, s.keys(a, rows));
+        detail::softmax_rows(q, s.keys(b, columns));
+        const Matrix<> p_b = p * s.b;
+        const Matrix<> q_b = q * s.b.transpose();
+        const Eigen::ArrayXd value = p_b.cwiseProduct(q).rowwise().sum();
+        // ⟨B, J_p Y J_q⟩, multiplied out.
+        const auto slope = [&](const Matrix<>& y, const Matrix<>& b_and_y) {
+          const Matrix<> p_y = p * y;
+          const Matrix<> q_y = q * y.transpose();
+          const Eigen::ArrayXd both = p_y.cwiseProduct(q).rowwise().sum();
+          return (p * b_and_y).cwiseProduct(q).sum() - p.cwiseProduct(q_b).cwiseProduct(q_y).sum() -
+                 q.cwiseProduct(p_b).cwiseProduct(p_y).sum() + (value * both).sum();
+        };
+        sum += Eigen::Array4d(value.sum(), (p * s.b_ntk).cwiseProduct(q).sum(), slope(s.a, b_and_a),
+                              slope(s.a_ntk, b_and_ntk));
+      }
+      sum /= static_cast<double>(sample.points);
+      ScoreMoments& m = result[static_cast<std::size_t>(shift)];
+      m.value(a, b) = sum(0);
+      m.value_ntk(a, b) = sum(1);
+      m.slope(a, b) = sum(2);
+      m.slope_ntk(a, b) = sum(3);
+    }
+  });
+  return result;
+}
+
+}  // namespace scalewise::kernels

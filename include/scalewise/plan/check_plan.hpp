@@ -1,0 +1,221 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scalewise/architecture/tensor.hpp"
+#include "scalewise/architecture/values.hpp"
+#include "scalewise/messages/words.hpp"
+#include "scalewise/plan/plan.hpp"
+#include "scalewise/scaling/formula.hpp"
+
+namespace scalewise::inline plan {
+
+namespace detail {
+
+/// Compares a plan with what its shape implies. A template, so that only who checks compiles it.
+template <class P>
+class PlanCheck {
+ public:
+  PlanCheck(const P& plan, std::string_view name) : plan_(plan), name_(name) {}
+
+  void run() {
+    check_shape("shape", plan_.shape);
+    if (plan_.base) check_base();
+    std::size_t next = 0;
+    for_each_tensor(plan_.shape, plan_.shape, [&](const Tensor& tensor) { entry(next++, tensor); });
+    end("entries", plan_.entries.size(), next, "no further entry, as the shape implies");
+    residuals();
+    number("model.attention_scale", plan_.model.attention_scale.value);
+    number("model.embedding_multiplier", plan_.model.embedding_multiplier.value);
+    number("model.logit_multiplier", plan_.model.logit_multiplier.value);
+    symbols("symbols", plan_.symbols, values(two_stacks() ? Stack::decoder : Stack::main));
+    for (std::size_t i = 0; i < plan_.parameters.size(); ++i) {
+      path_ = "parameters[" + std::to_string(i) + "]";
+      number("value", plan_.parameters[i].value);
+    }
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& field, const std::string& value,
+                         const std::string& expectation) const {
+    throw InvalidInput(std::string(name_) + "." + (path_.empty() ? "" : path_ + ".") + field, value,
+                       expectation);
+  }
+
+  static std::string text(bool value) { return value ? "true" : "false"; }
+  static std::string text(long value) { return std::to_string(value); }
+  static std::string text(double value) { return number_text(value); }
+  static std::string text(std::string_view value) { return printable(value); }
+
+  template <class T>
+  void same(const char* field, const T& value, const T& implied) const {
+    if (value == implied) return;
+    fail(field, text(value), text(implied) + ", as the shape implies");
+  }
+
+  void number(const std::string& field, double value) const {
+    if (value > -1e308 && value < 1e308) return;
+    fail(field, number_text(value), "a finite number");
+  }
+
+  void not_negative(const std::string& field, double value) const {
+    number(field, value);
+    if (value < 0) fail(field, number_text(value), "0 or more");
+  }
+
+  void end(const char* field, std::size_t size, std::size_t implied, const char* expectation) {
+    path_.clear();
+    if (size > implied) {
+      fail(std::string(field) + "[" + std::to_string(implied) + "]", "one more", expectation);
+    }
+  }
+
+  /// A shape is resolved, and its rule has settled every choice.
+  void check_shape(const char* path, const Shape& shape) {
+    const Shape whole = resolved(shape);
+    path_ = path;
+    std::vector<long> sizes;
+    for_each_size(whole, [&](const char*, long value) { sizes.push_back(value); });
+    std::size_t i = 0;
+    for_each_size(shape, [&](const char* field, long value) { same(field, value, sizes[i++]); });
+    const auto settled = [&](const char* field, const auto& flag) {
+      if constexpr (!std::same_as<std::remove_cvref_t<decltype(flag)>, bool>) {
+        if (!flag) fail(field, "null", "true or false");
+      }
+    };
+    for_each_flag(shape, settled);
+    path_.clear();
+  }
+
+  void check_base() {
+    check_shape("base", *plan_.base);
+    path_ = "base";
+    same("input", word(input_words, plan_.base->input), word(input_words, plan_.shape.input));
+    if ((plan_.base->encoder_depth > 0) != two_stacks()) {
+      fail("encoder_depth", text(plan_.base->encoder_depth),
+           two_stacks() ? "an encoder, as in shape" : "0, as in shape");
+    }
+    path_.clear();
+  }
+
+  bool two_stacks() const { return plan_.shape.encoder_depth > 0; }
+
+  Values values(Stack stack) const {
+    return plan_.base ? Values(plan_.shape, *plan_.base, stack) : Values(plan_.shape, stack);
+  }
+
+  void entry(std::size_t index, const Tensor& tensor) {
+    if (index == plan_.entries.size()) {
+      fail("entries[" + std::to_string(index) + "]", "(missing)",
+           tensor.name + ", as the shape implies");
+    }
+    const auto& e = plan_.entries[index];
+    path_ = "entries[" + std::to_string(index) + "]";
+    same<std::string_view>("name", e.name, tensor.name);
+    same("group", to_string(e.group), to_string(tensor.group));
+    same("stack", word(stack_words, e.stack), word(stack_words, tensor.stack));
+    same<long>("layer", e.layer, tensor.layer);
+    same("rows", e.rows, tensor.rows);
+    same("columns", e.columns, tensor.columns);
+    if (!at_ || tensor.stack != stack_) at_ = values(stack_ = tensor.stack);
+    same("fan_in", e.fan_in, evaluate(tensor.fan_in, *at_));
+    same("fan_out", e.fan_out, evaluate(tensor.fan_out, *at_));
+    for_each_number(e, [&]<Kind kind>(const std::string& field, const Number<kind>& planned) {
+      if (kind == Kind::mean || kind == Kind::multiplier) {
+        number(field + ".value", planned.value);
+      } else {
+        not_negative(field + ".value", planned.value);
+      }
+    });
+    if (e.where.empty()) return;
+    Values own = *at_;
+    own.set(Axis::layer, tensor.layer + 1);
+    own.set(Axis::fan_total, e.fan_in + e.fan_out);
+    symbols(path_ + ".where", e.where, own);
+  }
+
+  void residuals() {
+    const auto& all = plan_.model.residuals;
+    std::size_t index = 0;
+    const auto layers = [&](Stack stack, long depth) {
+      Values own = values(stack);
+      for (long layer = 0; layer < depth; ++layer, ++index) {
+        path_ = "model";
+        const std::string at = "residuals[" + std::to_string(index) + "]";
+        if (index == all.size()) {
+          fail(at, "(missing)",
+               std::string(word(stack_words, stack)) + " layer " + text(layer) +
+                   ", as the shape implies");
+        }
+        path_ += "." + at;
+        same("stack", word(stack_words, all[index].stack), word(stack_words, stack));
+        same<long>("layer", all[index].layer, layer);
+        number("skip.value", all[index].skip.value);
+        number("branch.value", all[index].branch.value);
+        own.set(Axis::layer, static_cast<double>(layer + 1));
+        symbols(path_ + ".where", all[index].where, own);
+      }
+    };
+    if (two_stacks()) layers(Stack::encoder, plan_.shape.encoder_depth);
+    layers(two_stacks() ? Stack::decoder : Stack::main, plan_.shape.depth);
+    end("model.residuals", all.size(), index, "no further layer, as the shape implies");
+  }
+
+  /// A symbol stands for an axis. Sizes follow from the shapes; a rule's own parameters do not.
+  void symbols(const std::string& path, const std::vector<Symbol>& all, const Values& at) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      path_ = path + "[" + std::to_string(i) + "]";
+      number("value", all[i].value);
+      same("value", all[i].value, implied(all[i], at).value_or(all[i].value));
+    }
+    path_.clear();
+  }
+
+  std::optional<double> implied(const Symbol& symbol, const Values& at) const {
+    for (std::size_t a = 1; a < axis_count; ++a) {
+      const auto axis = static_cast<Axis>(a);
+      const double size = at.at(axis);
+      if (symbol.text == name_of(axis).text) return size > 0 ? std::optional(size) : std::nullopt;
+      if (symbol.text != name_of(axis).ratio_text) continue;
+      if (!plan_.base) fail("symbol", symbol.text, "no ratio, as base is null");
+      return size > 0 ? std::optional(at.ratio(axis)) : std::nullopt;
+    }
+    fail("symbol", printable(symbol.text), "the symbol of an axis");
+  }
+
+  const P& plan_;
+  std::string_view name_;
+  std::string path_;
+  std::optional<Values> at_;  // of the stack of the last tensor
+  Stack stack_ = Stack::none;
+};
+
+}  // namespace detail
+
+/// Checks that a plan is one: its shapes are resolved, entries and residuals are exactly those that
+/// the shape implies (names, order, groups, stacks, layers, sizes, fans), symbols have the values of
+/// the shapes, and numbers are finite and variances, rates, decays and epsilons not negative. What
+/// make_plan() returns is one; so is what read_plan() accepts.
+/// Formulas, sources and the planned values themselves are the rule's, and not checked.
+/// Time:     linear in the number of entries.
+/// Throws:   InvalidInput that names the first difference, behind `name`.
+template <std::same_as<Plan> P>
+void check_plan(const P& plan, std::string_view name = "plan") {
+  detail::PlanCheck<P>(plan, name).run();
+}
+
+/// The plan itself, after check_plan().
+template <std::same_as<Plan> P>
+const P& checked(const P& plan) {
+  check_plan(plan);
+  return plan;
+}
+
+}  // namespace scalewise::inline plan

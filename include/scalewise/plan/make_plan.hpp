@@ -1,0 +1,275 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scalewise/architecture/tensor.hpp"
+#include "scalewise/architecture/values.hpp"
+#include "scalewise/plan/check_plan.hpp"
+#include "scalewise/plan/plan.hpp"
+#include "scalewise/policy/policy.hpp"
+#include "scalewise/policy/policy_view.hpp"
+#include "scalewise/scaling/formula.hpp"
+
+namespace scalewise::inline plan {
+
+namespace detail {
+
+/// Axes whose value differs from one entry to the next.
+constexpr bool varies_by_entry(Axis axis) {
+  return axis == Axis::layer || axis == Axis::token_correlation || axis == Axis::fan_total ||
+         axis == Axis::skip_power;
+}
+
+/// Walks one shape through one rule. A template, so that only who makes a plan compiles it; its
+/// arguments are always PolicyView and Plan, so that they compile it once.
+template <class View, class Result>
+class Planner {
+ public:
+  Planner(const View& policy, const Optimizer& optimizer, DecayForm decay, const Shape& target,
+          const std::optional<Shape>& base)
+      : policy_(policy) {
+    plan_.rule = policy.id;
+    plan_.title = policy.source.title;
+    plan_.authors = policy.source.authors;
+    plan_.year = policy.source.year;
+    plan_.paper = policy.source.id;
+    plan_.where = policy.source.where;
+    plan_.reference = policy.reference;
+    plan_.optimizer = optimizer;
+    plan_.decay = decay;
+    plan_.parameters = policy.parameters;
+    plan_.shape = policy.adapt(resolved(target));
+    if (base) plan_.base = policy.adapt(resolved(*base));
+    check();
+  }
+
+  Result make() && {
+    for_each_tensor(plan_.shape, plan_.base.value_or(plan_.shape),
+                    [&](const Tensor& tensor) { add(tensor); });
+    add_model();
+    add_symbols();
+    check_plan(plan_);
+    return std::move(plan_);
+  }
+
+ private:
+  void check() const {
+    policy_.validate(plan_.shape);
+    if (!policy_.states(plan_.optimizer)) {
+      std::string stated;
+      for (const Optimizer& optimizer : policy_.optimizers) {
+        stated += (stated.empty() ? "" : " or ") + std::string(optimizer.name);
+      }
+      throw InvalidInput("optimizer", std::string(plan_.optimizer.name), stated,
+                         plan_.rule + " is published for " +
+                             (policy_.optimizers.size() == 1 ? "it" : "them") + " alone");
+    }
+    if (!plan_.base) return;
+    if (plan_.base->input != plan_.shape.input) {
+      throw InvalidInput("base.input", plan_.base->input == Input::token ? "token" : "patch",
+                         "the input of the target");
+    }
+    if ((plan_.base->encoder_depth > 0) != (plan_.shape.encoder_depth > 0)) {
+      throw InvalidInput("base.encoder_depth", std::to_string(plan_.base->encoder_depth),
+                         "an encoder in both shapes or in neither");
+    }
+  }
+
+  Values values(Stack stack) const {
+    Values result =
+        plan_.base ? Values(plan_.shape, *plan_.base, stack) : Values(plan_.shape, stack);
+    policy_.set_values(result);
+    return result;
+  }
+
+  /// r_l of the layers of a stack, computed once.
+  double correlation(Stack stack, int layer) {
+    std::vector<double>& known = correlations_[static_cast<std::size_t>(stack)];
+    if (known.empty()) known = policy_.token_correlations(Context{plan_.shape, stack}.depth());
+    return known.empty() ? 0 : known[static_cast<std::size_t>(layer)];
+  }
+
+  template <Kind kind>
+  void number(Number<kind>& planned, const Scaling& scaling, const Values& values) {
+    if (scaling.is_relative() && !plan_.base) {
+      throw InvalidInput("base", "none", "the shape of the model that was tuned",
+                         plan_.rule + " is relative to a base, and there is no default");
+    }
+    for (const Factor& factor : scaling.factors()) {
+      if (factor.axis == Axis::number || varies_by_entry(factor.axis)) continue;
+      (factor.ratio ? ratios_ : sizes_)[static_cast<std::size_t>(factor.axis)] = true;
+    }
+    planned = {evaluate(scaling, values), to_text(scaling), to_latex(scaling)};
+  }
+
+  /// Of a model with two stacks, L is written N_e in the encoder and N_d elsewhere.
+  Scaling in_stack(const Scaling& cell, Stack stack) const {
+    if (plan_.shape.encoder_depth == 0) return cell;
+    return substitute(cell, Axis::depth,
+                      stack == Stack::encoder ? Axis::encoder_depth : Axis::decoder_depth);
+  }
+
+  /// Appends the symbols of a cell whose values are its own.
+  template <class Symbols>
+  static void list_own_symbols(const Scaling& cell, const Values& at, Symbols& where) {
+    for (const Factor& factor : cell.factors()) {
+      if (factor.axis == Axis::number || !varies_by_entry(factor.axis)) continue;
+      const AxisName& name = name_of(factor.axis);
+      where.push_back({std::string(name.text), std::string(name.latex), std::string(name.meaning),
+                       at.at(factor.axis)});
+    }
+  }
+
+  void add(const Tensor& tensor) {
+    const Context context{plan_.shape, tensor.stack};
+    Row row = policy_.row(tensor.group, context);
+    if (!row.stated) {
+      throw InvalidInput(tensor.name,
+                         "a tensor of the group " + std::string(to_string(tensor.group)),
+                         "one of those that " + plan_.rule + " states");
+    }
+    row.weight_decay = decay(row);
+    Values at = values(tensor.stack);
+    if (tensor.layer >= 0) {
+      at.set(Axis::layer, tensor.layer + 1);
+      at.set(Axis::token_correlation, correlation(tensor.stack, tensor.layer));
+    }
+    auto& entry = plan_.entries.emplace_back();
+    entry.name = tensor.name;
+    entry.group = tensor.group;
+    entry.stack = tensor.stack;
+    entry.layer = tensor.layer;
+    entry.rows = tensor.rows;
+    entry.columns = tensor.columns;
+    entry.fan_in = evaluate(tensor.fan_in, at);
+    entry.fan_out = evaluate(tensor.fan_out, at);
+    entry.optimizer = plan_.optimizer;
+    entry.distribution = row.distribution;
+    entry.source = row.source;
+    at.set(Axis::fan_total, entry.fan_in + entry.fan_out);
+
+    const auto bound = [&](const Scaling& cell) {
+      const Scaling fans =
+          substitute(substitute(cell, Axis::fan_in, tensor.fan_in), Axis::fan_out, tensor.fan_out);
+      return in_stack(fans, tensor.stack);
+    };
+    std::array<Scaling, 6> cells;
+    std::size_t next = 0;
+    for_each_cell(row, entry.optimizer,
+                  [&](const auto& cell) { cells.at(next++) = bound(cell.scaling); });
+    next = 0;
+    for_each_number(entry,
+                    [&](const char*, auto& planned) { number(planned, cells.at(next++), at); });
+    list_own_symbols(bound(row.init_variance.scaling), at, entry.where);
+  }
+
+  /// The rule's decay in the form that the plan is asked for: shrink per step is the same.
+  Scaling decay(const Row& row) const {
+    const Scaling& stated = row.weight_decay.scaling;
+    const Scaling& rate = row.rate(plan_.optimizer).scaling;
+    if (stated.is_zero()) return 0;
+    // Where gradients are not normalized, L2 and coupled decay are the same.
+    if (plan_.decay == DecayForm::l2 && plan_.optimizer.normalization != Normalization::none) {
+      if (rate != Scaling(1)) {
+        throw InvalidInput(
+            "decay", "l2", "coupled or independent",
+            "a penalty inside Adam's gradient is normalized away and cannot follow " + plan_.rule +
+                "; use AdamW");
+      }
+      return stated;
+    }
+    const bool want_coupled = plan_.decay != DecayForm::independent;
+    const bool is_coupled = row.decay_form == DecayForm::coupled;
+    return want_coupled == is_coupled ? stated : want_coupled ? stated / rate : stated * rate;
+  }
+
+  void add_model() {
+    const bool both = plan_.shape.encoder_depth > 0;
+    const auto residuals = [&](Stack stack) {
+      const Context context{plan_.shape, stack};
+      const ModelRow row = policy_.model(context);
+      Values at = values(stack);
+      for (int layer = 0; layer < context.depth(); ++layer) {
+        at.set(Axis::layer, layer + 1);
+        const Scaling skip = in_stack(row.residual_skip.scaling, stack);
+        const Scaling branch = in_stack(row.residual_branch.scaling, stack);
+        auto& residual = plan_.model.residuals.emplace_back();
+        residual.stack = stack;
+        residual.layer = layer;
+        number(residual.skip, skip, at);
+        number(residual.branch, branch, at);
+        list_own_symbols(skip * branch, at, residual.where);
+      }
+    };
+    if (both) residuals(Stack::encoder);
+    residuals(both ? Stack::decoder : Stack::main);
+
+    const Context context{plan_.shape, both ? Stack::decoder : Stack::main};
+    const ModelRow row = policy_.model(context);
+    const Values at = values(context.stack);
+    const auto row_multiplier = [&](Group group, const Scaling& fan_in, const Scaling& fan_out) {
+      const Scaling cell = policy_.row(group, context).multiplier.scaling;
+      return substitute(substitute(cell, Axis::fan_in, fan_in), Axis::fan_out, fan_out);
+    };
+    using symbols::n;
+    const bool tied = *plan_.shape.tied_head;
+    const bool token = plan_.shape.input == Input::token;
+    const Scaling logits =
+        row.logit_multiplier.scaling *
+        (tied ? row.tied_logit_multiplier.scaling : row_multiplier(Group::head, n, symbols::n_out));
+    const Scaling embedding =
+        row_multiplier(token ? Group::token_embedding : Group::patch_embedding,
+                       token ? Scaling(1) : symbols::n_patch, n);
+    number(plan_.model.attention_scale, in_stack(row.attention_scale.scaling, context.stack), at);
+    number(plan_.model.embedding_multiplier, embedding, at);
+    number(plan_.model.logit_multiplier, logits, at);
+    plan_.model.source = row.source;
+  }
+
+  void add_symbols() {
+    const Values at = values(plan_.shape.encoder_depth > 0 ? Stack::decoder : Stack::main);
+    for (std::size_t i = 0; i < axis_count; ++i) {
+      const auto axis = static_cast<Axis>(i);
+      const AxisName& name = name_of(axis);
+      if (sizes_[i]) {
+        plan_.symbols.push_back({std::string(name.text), std::string(name.latex),
+                                 std::string(name.meaning), at.at(axis)});
+      }
+      if (ratios_[i]) {
+        plan_.symbols.push_back({std::string(name.ratio_text), std::string(name.ratio_latex),
+                                 std::string(name.meaning) + ", target over base", at.ratio(axis)});
+      }
+    }
+  }
+
+  const View& policy_;
+  Result plan_;
+  std::array<std::vector<double>, 4> correlations_;
+  std::array<bool, axis_count> sizes_{};
+  std::array<bool, axis_count> ratios_{};
+};
+
+}  // namespace detail
+
+/// The plan of a model under a rule.
+/// Shapes:   one entry per tensor of `target`, in the order stem, blocks, head.
+/// Requires: `base`, the shape on which rates were tuned, when the rule is relative; an absolute rule
+///           ignores it. `decay` says which form of weight decay the optimizer at hand has.
+/// Throws:   InvalidInput, naming the field, for a shape that cannot be, a missing base, an
+///           optimizer that the rule does not state, L2 decay inside Adam under a rule that scales
+///           rates, or a number that check_plan() refuses.
+template <class P, const Optimizer& optimizer>
+Plan make_plan(const Shape& target, const std::optional<Shape>& base = {}, const P& policy = {},
+               DecayForm decay = DecayForm::coupled) {
+  if constexpr (require_policy<P>()) {
+    const PolicyView view(policy);
+    return detail::Planner<PolicyView, Plan>(view, optimizer, decay, target, base).make();
+  }
+}
+
+}  // namespace scalewise::inline plan

@@ -1,0 +1,163 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scalewise/architecture/group.hpp"
+#include "scalewise/architecture/shape.hpp"
+#include "scalewise/policy/policy_view.hpp"
+#include "scalewise/policy/row.hpp"
+
+namespace scalewise::inline plan {
+
+/// A number of a plan with the formula that it comes from, as plain text and as LaTeX.
+template <Kind kind>
+struct Number {
+  double value = 0;
+  std::string formula;
+  std::string latex;
+
+  friend bool operator==(const Number&, const Number&) = default;
+};
+
+/// Standard deviation of a planned variance.
+inline double std_dev(const Number<Kind::variance>& variance) { return root(variance.value, 2); }
+
+/// The value of a symbol that formulas use.
+struct Symbol {
+  std::string text;
+  std::string latex;
+  std::string meaning;
+  double value = 0;
+
+  friend bool operator==(const Symbol&, const Symbol&) = default;
+};
+
+/// What one tensor gets.
+/// Units:    init_variance is a variance, of the entries, or a factor on the base model's variance
+///           when the plan's reference is Reference::base; learning_rate, weight_decay and epsilon
+///           are factors on the global ones; epsilon is placed after the square root.
+struct Entry {
+  std::string name;
+  Group group = Group::query;
+  Stack stack = Stack::none;
+  int layer = -1;  // from 0; -1 outside the blocks
+  long rows = 1;
+  long columns = 1;
+  double fan_in = 1;
+  double fan_out = 1;
+
+  Optimizer optimizer = adamw;
+  Distribution distribution = Distribution::normal;
+  Number<Kind::variance> init_variance;
+  Number<Kind::mean> init_mean;
+  Number<Kind::multiplier> multiplier;
+  Number<Kind::rate> learning_rate;
+  Number<Kind::decay> weight_decay;
+  Number<Kind::epsilon> epsilon;
+  std::string source;
+  std::vector<Symbol> where;  // symbols whose value is this entry's own: l, r, (fi+fo)
+
+  /// How many numbers the tensor has.
+  std::int64_t size() const { return std::int64_t{rows} * columns; }
+
+  friend bool operator==(const Entry&, const Entry&) = default;
+};
+
+/// Calls visit(name, number) for every number of an entry, in the order of for_each_cell().
+template <class AnyEntry, class Visitor>
+constexpr void for_each_number(AnyEntry& entry, Visitor&& visit) {
+  visit("init_variance", entry.init_variance);
+  visit("init_mean", entry.init_mean);
+  visit("multiplier", entry.multiplier);
+  visit("learning_rate", entry.learning_rate);
+  visit("weight_decay", entry.weight_decay);
+  visit("epsilon", entry.epsilon);
+}
+
+/// Residual connection of both blocks of a layer: skip * x + branch * f(x).
+struct Residual {
+  Stack stack = Stack::main;
+  int layer = 0;
+  Number<Kind::multiplier> skip;
+  Number<Kind::multiplier> branch;
+  std::vector<Symbol> where;  // symbols whose value is this layer's own
+
+  friend bool operator==(const Residual&, const Residual&) = default;
+};
+
+/// What the model as a whole gets.
+/// Equation: x = embedding_multiplier * E[token] (or patches * E) plus the other embeddings, each
+///           times its entry's multiplier; scores = attention_scale * q.k;
+///           logits = logit_multiplier * W h, W the head or, when tied, the token embedding
+/// The two multipliers at the ends are the total: they contain those of the embedding's and the
+/// head's entries, which are not to be applied once more.
+struct Model {
+  Number<Kind::multiplier> attention_scale;
+  Number<Kind::multiplier> embedding_multiplier;
+  Number<Kind::multiplier> logit_multiplier;
+  std::vector<Residual> residuals;
+  std::string source;
+
+  friend bool operator==(const Model&, const Model&) = default;
+};
+
+/// Every tensor's initial variance, multiplier, rate, decay and epsilon under one rule: a value.
+struct Plan {
+  std::string rule;
+  std::string title;
+  std::string authors;
+  std::string year;
+  std::string paper;  // arXiv number or venue
+  std::string where;
+  Reference reference = Reference::absolute;
+  Optimizer optimizer = adamw;
+  DecayForm decay = DecayForm::coupled;
+  std::vector<Parameter> parameters;
+  Shape shape;
+  std::optional<Shape> base;
+
+  Model model;
+  std::vector<Entry> entries;
+  std::vector<Symbol> symbols;
+
+  /// The entry of a tensor. Throws: InvalidInput for a name that is not in the plan.
+  const Entry& at(std::string_view name) const {
+    for (const Entry& entry : entries) {
+      if (entry.name == name) return entry;
+    }
+    throw InvalidInput("tensor", std::string(name), "the name of an entry of the plan");
+  }
+
+  /// The entries of a group, in order.
+  template <class E = Entry>  // so that only who asks compiles it
+  std::vector<const E*> of(Group group) const {
+    std::vector<const E*> found;
+    for (const Entry& entry : entries) {
+      if (entry.group == group) found.push_back(&entry);
+    }
+    return found;
+  }
+
+  /// Throws: InvalidInput when there are 2^63 parameters or more.
+  std::int64_t parameter_count() const {
+    std::int64_t count = 0;
+    for (const Entry& entry : entries) {
+      if (count > (std::numeric_limits<std::int64_t>::max)() - entry.size()) {
+        throw InvalidInput("parameter count", "more than 2^63", "a model that can be counted");
+      }
+      count += entry.size();
+    }
+    return count;
+  }
+
+  friend bool operator==(const Plan&, const Plan&) = default;
+};
+
+}  // namespace scalewise::inline plan

@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "scalewise/scaling/scaling.hpp"
+
+namespace scalewise::inline policy {
+
+/// What a scaling or a number measures. Quantities of different kinds do not convert into each
+/// other, so a variance cannot be passed where a standard deviation or a rate is expected.
+enum class Kind { variance, standard_deviation, mean, multiplier, rate, decay, epsilon };
+
+/// A scaling with its kind: one cell of a row.
+template <Kind kind>
+struct Cell {
+  Scaling scaling;
+
+  constexpr Cell(const Scaling& s) : scaling(s) {}
+  constexpr Cell(double number) : scaling(number) {}
+
+  friend constexpr bool operator==(const Cell&, const Cell&) = default;
+};
+
+using Variance = Cell<Kind::variance>;
+using StandardDeviation = Cell<Kind::standard_deviation>;
+using Mean = Cell<Kind::mean>;
+using Multiplier = Cell<Kind::multiplier>;
+using Rate = Cell<Kind::rate>;
+using Decay = Cell<Kind::decay>;
+using Epsilon = Cell<Kind::epsilon>;
+
+/// The only way from a variance to a standard deviation.
+constexpr StandardDeviation std_dev(const Variance& variance) { return sqrt(variance.scaling); }
+
+}  // namespace scalewise::inline policy

@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "scalewise/policy/policy.hpp"
+
+namespace scalewise::inline policy {
+
+/// The same row with a factor t moved from the weights into the forward multiplier.
+/// Equation: multiplier·t, init std/t, mean/t, epsilon·t; rate/t where gradients are normalized, /t² elsewhere;
+///           rate·decay stays
+/// Source:   Yang, Hu et al. 2022 (arXiv:2203.03466v2), Lemma J.1; epsilon and decay are derived in
+///           docs/formulations.md.
+/// Accuracy: exact; training trajectories agree to rounding.
+/// Requires: the optimizer that the rule will be used with: the result has a rate for no other.
+constexpr Row reformulate(Row row, const Scaling& t, const Optimizer& optimizer) {
+  const Scaling step = optimizer.normalization == Normalization::none ? t * t : t;
+  row.multiplier = row.multiplier.scaling * t;
+  row.init_variance = row.init_variance.scaling / (t * t);
+  row.init_mean = row.init_mean.scaling / t;
+  row.rates = {{optimizer, row.rate(optimizer).scaling / step}};
+  row.epsilon = row.epsilon.scaling * t;
+  if (row.decay_form == DecayForm::coupled) {
+    row.weight_decay = row.weight_decay.scaling * step;
+  }
+  return row;
+}
+
+/// The row with all of its forward multiplier in the weights, so that forward and backward code
+/// need not know of it.
+constexpr Row folded(const Row& row, const Optimizer& optimizer) {
+  return reformulate(row, 1 / row.multiplier.scaling, optimizer);
+}
+
+/// Decay per step as a factor on the global rate times the global decay, whatever form it is in.
+constexpr Scaling shrink_per_step(const Row& row, const Optimizer& optimizer) {
+  const Scaling& decay = row.weight_decay.scaling;
+  if (decay.is_zero()) return 0;
+  return row.decay_form == DecayForm::coupled ? row.rate(optimizer).scaling * decay : decay;
+}
+
+/// True when two rows train the same function along the same path: one is the other with a factor
+/// moved between weights and multiplier.
+/// Equation: reformulate(a, multiplier_b / multiplier_a) = b, exactly, in every cell
+/// Differs:  two decays of different form are compared by their shrink per step.
+constexpr bool equivalent(const Row& a, const Row& b, const Optimizer& optimizer) {
+  const Row moved = reformulate(a, b.multiplier.scaling / a.multiplier.scaling, optimizer);
+  return moved.init_variance == b.init_variance && moved.init_mean == b.init_mean &&
+         moved.rate(optimizer) == b.rate(optimizer) &&
+         (!optimizer.has_epsilon || moved.epsilon == b.epsilon) &&
+         shrink_per_step(moved, optimizer) == shrink_per_step(b, optimizer);
+}
+
+namespace detail {
+
+template <class Compare>
+constexpr bool for_all_groups(Compare&& same) {
+  for (std::size_t g = 0; g < group_count; ++g) {
+    if (!same(static_cast<Group>(g))) return false;
+  }
+  return true;
+}
+
+}  // namespace detail
+
+/// True when two policies are one rule in two formulations: every group's rows are equivalent, and
+/// so are the residual weights, the attention scale and the logits of a tied head.
+template <Policy A, Policy B>
+constexpr bool equivalent(const A& a, const B& b, const Optimizer& optimizer) {
+  const ModelRow model_a = model_of(a);
+  const ModelRow model_b = model_of(b);
+  const Scaling moved = substitute(row_of(b, Group::token_embedding).multiplier.scaling /
+                                       row_of(a, Group::token_embedding).multiplier.scaling,
+                                   Axis::fan_out, symbols::n);
+  return detail::for_all_groups([&](Group group) {
+           return equivalent(row_of(a, group), row_of(b, group), optimizer);
+         }) &&
+         model_a.attention_scale == model_b.attention_scale &&
+         model_a.residual_skip == model_b.residual_skip &&
+         model_a.residual_branch == model_b.residual_branch &&
+         model_a.logit_multiplier == model_b.logit_multiplier &&
+         model_a.tied_logit_multiplier.scaling * moved == model_b.tied_logit_multiplier.scaling;
+}
+
+/// Exponent with which a scaling grows when every width grows alike: d_model, d_ff and the number
+/// of heads, at fixed head_dim, vocab, patch_dim and classes.
+/// Units:    exponent of width.
+constexpr Exponent width_exponent(const Scaling& cell, Group group) {
+  const Role role = role_of(group);
+  const bool reads_width = role == Role::hidden || role == Role::output;
+  const bool writes_width = role != Role::output && role != Role::output_bias;
+  const Scaling width = Axis::d_model;
+  const Scaling bound = substitute(substitute(cell, Axis::fan_in, reads_width ? width : 1),
+                                   Axis::fan_out, writes_width ? width : 1);
+  Exponent sum;
+  for (const Axis axis : {Axis::d_model, Axis::d_ff, Axis::heads, Axis::kv_heads}) {
+    sum = sum + bound.exponent_of(axis);
+  }
+  return sum;
+}
+
+/// True when two rules differ by order-one constants only: equivalent() with every cell replaced by
+/// its width_exponent().
+constexpr bool same_width_scaling(const Row& a, const Row& b, Group group,
+                                  const Optimizer& optimizer) {
+  const Row moved = reformulate(a, b.multiplier.scaling / a.multiplier.scaling, optimizer);
+  const auto same = [&](const Scaling& x, const Scaling& y) {
+    return x.is_zero() == y.is_zero() && width_exponent(x, group) == width_exponent(y, group);
+  };
+  return same(moved.init_variance.scaling, b.init_variance.scaling) &&
+         same(moved.init_mean.scaling, b.init_mean.scaling) &&
+         same(moved.rate(optimizer).scaling, b.rate(optimizer).scaling) &&
+         (!optimizer.has_epsilon || same(moved.epsilon.scaling, b.epsilon.scaling));
+}
+
+/// same_width_scaling() for every group, the attention scale and the logits of a tied head.
+template <Policy A, Policy B>
+constexpr bool same_width_scaling(const A& a, const B& b, const Optimizer& optimizer) {
+  const auto exponent_of = [](const Multiplier& m) {
+    return width_exponent(m.scaling, Group::head);
+  };
+  const Exponent moved = width_exponent(row_of(b, Group::token_embedding).multiplier.scaling /
+                                            row_of(a, Group::token_embedding).multiplier.scaling,
+                                        Group::token_embedding);
+  return detail::for_all_groups([&](Group group) {
+           return same_width_scaling(row_of(a, group), row_of(b, group), group, optimizer);
+         }) &&
+         exponent_of(model_of(a).attention_scale) == exponent_of(model_of(b).attention_scale) &&
+         exponent_of(model_of(a).tied_logit_multiplier) + moved ==
+             exponent_of(model_of(b).tied_logit_multiplier);
+}
+
+}  // namespace scalewise::inline policy

@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scalewise/messages/error.hpp"
+#include "scalewise/messages/nearest.hpp"
+
+namespace scalewise::inline policy {
+
+/// What an optimizer makes of the size of a gradient.
+/// Equation: none: Δw = r g; by_entry: Δw = r g/|g|, entry by entry; by_matrix: Δw = r U Vᵀ, where
+///           g = U S Vᵀ, so that every singular value of a step is r
+enum class Normalization { none, by_entry, by_matrix };
+
+/// An optimizer, as far as a rule can tell it from others.
+struct Optimizer {
+  std::string_view name;
+  Normalization normalization = Normalization::none;
+  bool has_epsilon = false;  // added to the root that the gradient is divided by
+  std::string_view case_of =
+      {};  // the optimizer that this one is a case of, and whose rates it has
+
+  friend constexpr bool operator==(const Optimizer& a, const Optimizer& b) {
+    return a.name == b.name;
+  }
+};
+
+inline constexpr Optimizer sgd{.name = "sgd"};
+inline constexpr Optimizer adamw{
+    .name = "adamw", .normalization = Normalization::by_entry, .has_epsilon = true};
+/// Sign descent: AdamW with β1, β2 and ε of zero.
+inline constexpr Optimizer sign_sgd{
+    .name = "sign-sgd", .normalization = Normalization::by_entry, .case_of = "adamw"};
+
+/// The optimizers that files and command lines can name.
+inline constexpr std::array known_optimizers{adamw, sgd, sign_sgd};
+
+inline std::vector<std::string> optimizer_names() {
+  std::vector<std::string> names;
+  for (const Optimizer& optimizer : known_optimizers) names.emplace_back(optimizer.name);
+  return names;
+}
+
+/// The optimizer of a name. Throws: InvalidInput naming the field and the closest name.
+inline Optimizer optimizer_named(const std::string& field, std::string_view name) {
+  Nearest known(name);
+  std::string list;
+  for (const Optimizer& optimizer : known_optimizers) {
+    if (optimizer.name == name) return optimizer;
+    known.offer(optimizer.name);
+    list += (list.empty()                           ? ""
+             : optimizer == known_optimizers.back() ? " or "
+                                                    : ", ") +
+            std::string(optimizer.name);
+  }
+  throw InvalidInput(field, printable(name), list, known.hint());
+}
+
+}  // namespace scalewise::inline policy

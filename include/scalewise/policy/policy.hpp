@@ -1,0 +1,166 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <string_view>
+
+#include "scalewise/architecture/group.hpp"
+#include "scalewise/architecture/shape.hpp"
+#include "scalewise/architecture/values.hpp"
+#include "scalewise/messages/words.hpp"
+#include "scalewise/policy/row.hpp"
+#include "scalewise/policy/source.hpp"
+#include "scalewise/scaling/formula.hpp"
+
+namespace scalewise::inline policy {
+
+/// What the initial variances of a rule are: numbers, or factors on the tuned base model's.
+enum class Reference { absolute, base };
+inline constexpr Spelling<Reference, 2> reference_words{
+    {{Reference::absolute, "absolute"}, {Reference::base, "base"}}};
+
+/// Where in which model a row is asked for: for the few rules whose cells depend on it.
+struct Context {
+  Shape shape;
+  Stack stack = Stack::main;
+
+  /// Layers of the stack.
+  constexpr long depth() const {
+    return stack == Stack::encoder ? shape.encoder_depth : shape.depth;
+  }
+};
+
+template <class P>
+concept HasId = requires {
+  { P::id } -> std::convertible_to<std::string_view>;
+};
+template <class P>
+concept HasSource = requires {
+  { P::source } -> std::convertible_to<Source>;
+};
+template <class P>
+concept HasReference = requires {
+  { P::reference } -> std::convertible_to<Reference>;
+};
+template <class P>
+concept HasOptimizers = requires {
+  { P::optimizers.front() } -> std::convertible_to<const Optimizer&>;
+};
+template <class P>
+concept HasRow = requires(const P& policy, Group group) {
+  { policy.row(group) } -> std::same_as<Row>;
+}
+|| requires(const P& policy, Group group, const Context& context) {
+  { policy.row(group, context) } -> std::same_as<Row>;
+};
+template <class P>
+concept HasModel = requires(const P& policy) {
+  { policy.model() } -> std::same_as<ModelRow>;
+}
+|| requires(const P& policy, const Context& context) {
+  { policy.model(context) } -> std::same_as<ModelRow>;
+};
+
+/// States a rule: a small struct with a name, a source, one row per group and one row for the whole
+/// model. Parameters are public fields with defaults.
+///
+///     struct Mine {
+///       static constexpr std::string_view id = "mine";
+///       static constexpr Source source{...};
+///       static constexpr Reference reference = Reference::absolute;
+///       static constexpr std::array optimizers{sgd, adamw};   // those that the rule is stated for
+///       constexpr Row row(Group group) const;     // or row(Group, const Context&)
+///       constexpr ModelRow model() const;         // or model(const Context&)
+///     };
+///
+/// Optional members:
+///   constexpr Shape adapt(Shape) const            the shape that the rule is defined on
+///   constexpr void validate(const Shape&) const   throws InvalidInput for what it cannot take
+///   constexpr void set_values(Values&) const      values of symbols that are its own parameters
+///   constexpr void token_correlations(long depth, auto&& visit) const   visit(r) layer by layer
+///   static constexpr void parameters(auto& self, auto&& visit)    visit(name, field) for each
+template <class P>
+concept Policy =
+    HasId<P> && HasSource<P> && HasReference<P> && HasOptimizers<P> && HasRow<P> && HasModel<P>;
+
+/// Says in the compiler's own words what a struct lacks to be a policy.
+template <class P>
+constexpr bool require_policy() {
+  static_assert(HasId<P>, "a policy needs: static constexpr std::string_view id");
+  static_assert(HasSource<P>, "a policy needs: static constexpr scalewise::Source source");
+  static_assert(HasReference<P>, "a policy needs: static constexpr scalewise::Reference reference");
+  static_assert(
+      HasOptimizers<P>,
+      "a policy needs: static constexpr std::array optimizers{scalewise::adamw}, or others");
+  static_assert(HasRow<P>,
+                "a policy needs: constexpr scalewise::Row row(scalewise::Group) const,"
+                " or with a second argument const scalewise::Context&");
+  static_assert(HasModel<P>,
+                "a policy needs: constexpr scalewise::ModelRow model() const,"
+                " or with an argument const scalewise::Context&");
+  // Optional members that are there but cannot be called would be passed over in silence.
+  static_assert(
+      !requires { &P::adapt; } ||
+          requires(const P& p, Shape s) {
+            { p.adapt(s) } -> std::same_as<Shape>;
+          },
+      "adapt is written: constexpr scalewise::Shape adapt(scalewise::Shape) const");
+  static_assert(
+      !requires { &P::validate; } || requires(const P& p, const Shape& s) { p.validate(s); },
+      "validate is written: constexpr void validate(const scalewise::Shape&) const");
+  static_assert(
+      !requires { &P::set_values; } || requires(const P& p, Values& v) { p.set_values(v); },
+      "set_values is written: constexpr void set_values(scalewise::Values&) const");
+  return Policy<P>;
+}
+
+/// A gain or bias: every entry starts at one over the multiplier, or at zero, so that the gain acts
+/// as 1 and the bias as 0.
+constexpr Row vector_row(Group group, Row row = {}) {
+  row.init_variance = 0;
+  row.init_mean = is_norm_gain(group) ? 1 / row.multiplier.scaling : 0;
+  row.distribution = Distribution::constant;
+  if (row.source.empty()) row.source = "convention";
+  return row;
+}
+
+/// The row of a group.
+template <Policy P>
+constexpr Row row_of(const P& policy, Group group, const Context& context = {}) {
+  if constexpr (requires { policy.row(group); }) {
+    return policy.row(group);
+  } else {
+    return policy.row(group, context);
+  }
+}
+
+/// The row of the whole model.
+template <Policy P>
+constexpr ModelRow model_of(const P& policy, const Context& context = {}) {
+  if constexpr (requires { policy.model(); }) {
+    return policy.model();
+  } else {
+    return policy.model(context);
+  }
+}
+
+/// True when a rule is stated for an optimizer, or for the one that it is a case of.
+template <Policy P>
+constexpr bool states(const P&, const Optimizer& optimizer) {
+  for (const Optimizer& stated : P::optimizers) {
+    if (stated == optimizer || stated.name == optimizer.case_of) return true;
+  }
+  return false;
+}
+
+/// The shape a policy is defined on, for instance without norms for the normalized transformer.
+template <Policy P>
+constexpr Shape adapted(const P& policy, Shape shape) {
+  if constexpr (requires { policy.adapt(shape); }) shape = policy.adapt(shape);
+  if (!shape.tied_head) shape.tied_head = false;
+  return shape;
+}
+
+}  // namespace scalewise::inline policy

@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <initializer_list>
+
+#include "scalewise/policy/cell.hpp"
+#include "scalewise/policy/optimizer.hpp"
+
+namespace scalewise::inline policy {
+
+/// The learning rate of one optimizer.
+struct RateOf {
+  Optimizer optimizer;
+  Rate rate = 0;
+};
+
+/// The learning rates of a row: one for each optimizer that it tells apart, or one for all.
+///
+///     .rates = 1 / n
+///     .rates = {{sgd, fo / fi}, {adamw, 1 / fi}}
+///
+/// Units:    factors on the global learning rate
+/// Requires: at most 4 optimizers.
+class Rates {
+ public:
+  constexpr Rates(double all) : all_(all) {}
+  constexpr Rates(const Scaling& all) : all_(all) {}
+  constexpr Rates(const Rate& all) : all_(all) {}
+  constexpr Rates(std::initializer_list<RateOf> each) : all_(0), for_all_(false) {
+    for (const RateOf& one : each) set(one.optimizer, one.rate);
+  }
+
+  /// That of an optimizer, or of the one that it is a case of; null where none is stated.
+  constexpr const Rate* find(const Optimizer& optimizer) const {
+    for (const std::string_view name : {optimizer.name, optimizer.case_of}) {
+      for (std::size_t i = 0; i < size_; ++i) {
+        if (each_[i].optimizer.name == name) return &each_[i].rate;
+      }
+    }
+    return for_all_ ? &all_ : nullptr;
+  }
+
+  constexpr void set(const Optimizer& optimizer, const Rate& rate) {
+    std::size_t i = 0;
+    while (i < size_ && each_[i].optimizer != optimizer) ++i;
+    each_.at(i) = {optimizer, rate};
+    if (i == size_) ++size_;
+  }
+
+ private:
+  std::array<RateOf, 4> each_{};
+  std::size_t size_ = 0;
+  Rate all_;
+  bool for_all_ = true;
+};
+
+}  // namespace scalewise::inline policy

@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <string>
+
+#include "scalewise/messages/error.hpp"
+#include "scalewise/messages/words.hpp"
+#include "scalewise/policy/deep_scale_lm.hpp"
+#include "scalewise/propagation/layers.hpp"
+#include "scalewise/propagation/propagate.hpp"
+
+namespace scalewise::propagation {
+
+/// Ways to make a transformer deep, as Tables 3 and 11 of Kedia et al. compare them.
+enum class DepthMethod {
+  vanilla,
+  ds_init,        // weights of values, outputs and MLPs over the layer's number
+  ds_init_total,  // the same over the number of layers
+  layer_scale,    // a gain of 0.01 on the branch
+  deep_norm,
+  admin,
+  skip_init,  // a gain of zero, which ReZero has too
+  deep_scale_lm,
+  deep_scale_lm_simple,
+};
+
+inline constexpr Spelling<DepthMethod, 9> depth_method_words{
+    {{DepthMethod::vanilla, "vanilla"},
+     {DepthMethod::ds_init, "ds-init"},
+     {DepthMethod::ds_init_total, "ds-init-total"},
+     {DepthMethod::layer_scale, "layer-scale"},
+     {DepthMethod::deep_norm, "deep-norm"},
+     {DepthMethod::admin, "admin"},
+     {DepthMethod::skip_init, "skip-init"},
+     {DepthMethod::deep_scale_lm, "deep-scale-lm"},
+     {DepthMethod::deep_scale_lm_simple, "deep-scale-lm-simple"}}};
+
+/// A model that all methods start from: matrices as Xavier has them in the limit of many heads.
+/// Equation: sq = sk = so = 1/d, sv = 2/d, s1 = s2 = 2/5d, d_ff = 4d
+/// Source:   Kedia et al. 2024 (arXiv:2403.09635), E.1.
+struct DepthModel {
+  NormPlacement placement = NormPlacement::pre;
+  double width = 1024;
+  double length = 256;
+  double dropout = 0.1;
+  double input_correlation = 0.221;  // in front of the dropout of embeddings
+  double k = 2;                      // of DeepScaleLM: β² = k/N
+};
+
+/// The layers of a model under a method.
+/// Equation: λ² and β² of layer l = 1 … N: ds_init 1, 1/l²; ds_init_total 1, 1/N²; layer_scale 1, 1e-4;
+///           deep_norm √(2N), 1/(8N); skip_init 1, 0; admin 1 + Σ of the block variances before, 1;
+///           deep_scale_lm 1 - k/N, k/N with weights of its own
+/// Source:   Kedia et al. 2024 (arXiv:2403.09635), Tables 3 and 11 and the methods' papers.
+/// Throws:   InvalidInput for a depth of zero, or up to k of DeepScaleLM, or where the method's placement is another.
+/// Differs:  gains on both matrices of a branch are written as one β². ADMIN measures block variances
+///           on a batch; here they are predicted.
+inline Layers depth_layers(DepthMethod method, const DepthModel& m, long depth) {
+  constexpr long most = 1'000'000;
+  if (depth < 1 || depth > most) {
+    throw InvalidInput("depth", std::to_string(depth),
+                       "a whole number from 1 to " + std::to_string(most));
+  }
+  const bool of_post = method == DepthMethod::deep_norm || method == DepthMethod::admin;
+  if (of_post && m.placement != NormPlacement::post) {
+    throw InvalidInput("placement", std::string(word(norm_placement_words, m.placement)), "post",
+                       std::string(word(depth_method_words, method)) + " is for post-norm models");
+  }
+  const double d = m.width;
+  const auto N = static_cast<double>(depth);
+  Block attention{.inner = Attention{.width = d,
+                                     .heads = d,
+                                     .length = m.length,
+                                     .query = 1 / d,
+                                     .key = 1 / d,
+                                     .value = 2 / d,
+                                     .output = 1 / d,
+                                     .dropout = m.dropout,
+                                     .probability_dropout = m.dropout}};
+  Block mlp{.inner = Mlp{
+                .width = d, .hidden = 4 * d, .up = 0.4 / d, .down = 0.4 / d, .dropout = m.dropout}};
+  Layers layers;
+  layers.placement = m.placement;
+  const auto add = [&](double skip, double branch) {
+    attention.skip = mlp.skip = skip;
+    attention.branch = mlp.branch = branch;
+    layers.blocks.push_back(attention);
+    layers.blocks.push_back(mlp);
+  };
+  if (method == DepthMethod::deep_scale_lm || method == DepthMethod::deep_scale_lm_simple) {
+    DeepScaleLM rule;
+    rule.dropout = m.dropout;
+    rule.input_correlation = m.input_correlation;
+    rule.k = m.k;
+    if (!(rule.branch_power(depth) < 1)) {
+      throw InvalidInput("depth", std::to_string(depth), "more layers than k");
+    }
+    const bool simple = method == DepthMethod::deep_scale_lm_simple;
+    auto& a = std::get<Attention>(attention.inner);
+    auto& f = std::get<Mlp>(mlp.inner);
+    f.up = f.down = std::sqrt((1 - m.dropout) / 2) / d;
+    long layer = 0;
+    rule.token_correlations(depth, [&](double r) {
+      if (layer++ == depth) return;  // behind the last layer
+      a.value = a.output = std::sqrt((1 - m.dropout) / (simple ? 2 : r)) / d;
+      add(1 - m.k / N, m.k / N);
+    });
+    return layers;
+  }
+  for (long l = 1; l <= depth; ++l) {
+    const auto n = static_cast<double>(l);
+    switch (method) {
+      case DepthMethod::ds_init:
+        add(1, 1 / (n * n));
+        break;
+      case DepthMethod::ds_init_total:
+        add(1, 1 / (N * N));
+        break;
+      case DepthMethod::layer_scale:
+        add(1, 1e-4);
+        break;
+      case DepthMethod::deep_norm:
+        add(std::sqrt(2 * N), 1 / (8 * N));
+        break;
+      case DepthMethod::skip_init:
+        add(1, 0);
+        break;
+      default:
+        add(1, 1);
+    }
+  }
+  if (method == DepthMethod::admin) {
+    const detail::Inner inner{Reading::corrected};
+    SignalMoments x = correlated(1, m.input_correlation * (1 - m.dropout));
+    double before = 1;
+    for (Block& block : layers.blocks) {
+      block.skip = before;
+      const SignalMoments f = inner.forward(block, x);
+      before += f.variance;
+      x = detail::residual_sum(block, x, f);
+      x = scaled(1 / x.variance, x);
+    }
+  }
+  return layers;
+}
+
+}  // namespace scalewise::propagation

@@ -1,0 +1,164 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <string>
+
+#include "scalewise/messages/words.hpp"
+#include "scalewise/plan/check_plan.hpp"
+#include "scalewise/propagation/layers.hpp"
+
+namespace scalewise::propagation {
+
+/// What a plan leaves open of a model, and of its input.
+struct Conditions {
+  NormPlacement placement = NormPlacement::pre;
+  Activation activation = Activation::relu;
+  double length = 0;         // tokens per sequence, of the encoder too unless source_length is set
+  double source_length = 0;  // 0: as many
+  bool causal = false;       // of the only stack; a decoder's always is
+  double dropout = 0;        // of embeddings, attention probabilities and what blocks return
+  double norm_epsilon = 0;
+};
+
+namespace detail {
+
+/// What a tensor's entries count for where it is applied: variance times multiplier².
+inline double entry_power(const Entry& entry) {
+  const double m = entry.multiplier.value;
+  return entry.init_variance.value * m * m;
+}
+
+[[noreturn]] inline void refuse(const std::string& field, const std::string& value,
+                                const std::string& expectation) {
+  throw InvalidInput(field, value, expectation, "the theory of signal propagation covers no other");
+}
+
+inline void check_covered(const Plan& plan) {
+  check_plan(plan);
+  if (plan.reference != Reference::absolute) {
+    refuse("rule", plan.rule, "a rule whose variances are absolute");
+  }
+  if (plan.shape.blocks != Blocks::residual) refuse("blocks", "not residual", "residual blocks");
+  if (plan.shape.gated_mlp) refuse("gated_mlp", "true", "an MLP of two matrices");
+  if (plan.shape.relative_buckets > 0) {
+    refuse("relative_buckets", std::to_string(plan.shape.relative_buckets), "0");
+  }
+  for (const Entry& e : plan.entries) {
+    const bool bias = e.group == Group::hidden_bias || e.group == Group::norm_bias ||
+                      e.group == Group::embedding_norm_bias || e.group == Group::final_norm_bias;
+    if (bias && entry_power(e) > 0) {
+      refuse(e.name, number_text(e.init_variance.value), "biases that start at zero");
+    }
+    if (is_norm_gain(e.group) && e.init_mean.value * e.multiplier.value != 1) {
+      refuse(e.name, number_text(e.init_mean.value), "norm gains that start at one");
+    }
+  }
+}
+
+/// Throws:   InvalidInput where the plan was made for another activation.
+inline void check_activation(const Plan& plan, Activation activation) {
+  if (plan.shape.activation.value_or(activation) == activation) return;
+  throw InvalidInput("activation", std::string(word(activation_words, activation)),
+                     std::string(word(activation_words, *plan.shape.activation)),
+                     "the plan was made for it");
+}
+
+/// Throws:   InvalidInput for a probability or a length out of range, or a negative epsilon.
+inline void check_conditions(const Conditions& c) {
+  check_dropout("dropout", c.dropout);
+  if (!(c.norm_epsilon >= 0)) {
+    throw InvalidInput("norm_epsilon", number_text(c.norm_epsilon),
+                       "a number that is not negative");
+  }
+  if (!(c.source_length == 0 || c.source_length >= 1)) {
+    throw InvalidInput("source_length", number_text(c.source_length),
+                       "at least one token, or 0 for as many as length");
+  }
+}
+
+}  // namespace detail
+
+/// The layers of one stack of a plan.
+/// Equation: variances of weights times multiplier²; λ² and β² from the residual multipliers and the
+///           gain on the branch; score_scale = attention_scale √head_dim
+/// Source:   Kedia et al. 2024 (arXiv:2403.09635), appendix E.
+/// Throws:   InvalidInput for a plan that check_plan() refuses, and for what the theory does not
+///           cover: variances relative to a base, normalized blocks, gated MLPs, another activation
+///           than the plan's, biases or norm gains that start elsewhere than at 0 and 1.
+/// Cross-attention blocks have yet to be told the memory's moments.
+inline Layers plan_layers(const Plan& plan, const Conditions& c, Stack stack = Stack::main) {
+  detail::check_covered(plan);
+  detail::check_conditions(c);
+  detail::check_activation(plan, c.activation);
+  if (!(c.length >= 1)) throw InvalidInput("length", number_text(c.length), "at least one token");
+  const Shape& s = plan.shape;
+  const auto width = static_cast<double>(s.d_model);
+  const double source = c.source_length > 0 ? c.source_length : c.length;
+  const Attention attention{
+      .width = width,
+      .heads = static_cast<double>(s.heads * s.head_dim),
+      .length = stack == Stack::encoder ? source : c.length,
+      .score_scale = plan.model.attention_scale.value * std::sqrt(static_cast<double>(s.head_dim)),
+      .dropout = c.dropout,
+      .probability_dropout = c.dropout,
+      .causal = stack == Stack::decoder || (stack == Stack::main && c.causal)};
+  Layers layers;
+  layers.placement = c.placement;
+  layers.norm_epsilon = c.norm_epsilon;
+  layers.blocks_per_layer = stack == Stack::decoder ? 3 : 2;
+  const auto per_layer = static_cast<std::size_t>(layers.blocks_per_layer);
+  const auto depth = static_cast<std::size_t>(stack == Stack::encoder ? s.encoder_depth : s.depth);
+  for (std::size_t l = 0; l < depth; ++l) {
+    layers.blocks.push_back({.inner = attention});
+    if (stack == Stack::decoder) {
+      CrossAttention cross{attention, c.length, {}};
+      cross.attention.length = source;
+      cross.attention.causal = false;
+      layers.blocks.push_back({.inner = cross});
+    }
+    layers.blocks.push_back({.inner = Mlp{.width = width,
+                                          .hidden = static_cast<double>(s.d_ff),
+                                          .activation = c.activation,
+                                          .dropout = c.dropout}});
+  }
+  for (const Entry& e : plan.entries) {
+    if (e.stack != stack || e.layer < 0) continue;
+    const std::string kind = e.name.substr(e.name.rfind('.') + 1);
+    const std::size_t first = static_cast<std::size_t>(e.layer) * per_layer;
+    const std::size_t at = kind.starts_with("cross_") ? first + 1
+                           : kind.starts_with("mlp")  ? first + per_layer - 1
+                                                      : first;
+    Block& block = layers.blocks[at];
+    const double power = detail::entry_power(e);
+    if (e.group == Group::residual_gain) {
+      const double gain = e.init_mean.value * e.multiplier.value;
+      block.branch *= gain * gain + power;
+    } else if (e.group == Group::mlp_up) {
+      std::get<Mlp>(block.inner).up = power;
+    } else if (e.group == Group::mlp_down) {
+      std::get<Mlp>(block.inner).down = power;
+    } else {
+      auto* cross = std::get_if<CrossAttention>(&block.inner);
+      auto* self = std::get_if<Attention>(&block.inner);
+      Attention* a = cross != nullptr ? &cross->attention : self;
+      if (a == nullptr) continue;
+      if (e.group == Group::query) a->query = power;
+      if (e.group == Group::key) a->key = power;
+      if (e.group == Group::value) a->value = power;
+      if (e.group == Group::attention_output) a->output = power;
+    }
+  }
+  for (const Residual& r : plan.model.residuals) {
+    if (r.stack != stack) continue;
+    for (std::size_t i = 0; i < per_layer; ++i) {
+      Block& block = layers.blocks[static_cast<std::size_t>(r.layer) * per_layer + i];
+      block.skip *= r.skip.value * r.skip.value;
+      block.branch *= r.branch.value * r.branch.value;
+    }
+  }
+  return layers;
+}
+
+}  // namespace scalewise::propagation

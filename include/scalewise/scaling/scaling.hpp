@@ -1,0 +1,214 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "scalewise/numeric/exponent.hpp"
+#include "scalewise/numeric/power.hpp"
+#include "scalewise/scaling/axis.hpp"
+
+namespace scalewise::inline scaling {
+
+/// One axis to a power; `ratio` means the target's size over the base's.
+struct Factor {
+  Axis axis = Axis::number;
+  bool ratio = false;
+  int number = 0;  // the integer, for Axis::number only
+  Exponent exponent;
+
+  constexpr bool same_symbol(const Factor& other) const {
+    return axis == other.axis && ratio == other.ratio && number == other.number;
+  }
+};
+
+/// The factors of a scaling, in a fixed order; refers to it.
+struct Factors {
+  const Factor* first = nullptr;
+  const Factor* last = nullptr;
+
+  constexpr const Factor* begin() const { return first; }
+  constexpr const Factor* end() const { return last; }
+  constexpr bool empty() const { return first == last; }
+};
+
+/// An exact scaling: a number times powers of named axes, as one cell of a paper's table.
+/// Equation: number * prod axis^e * prod (axis_target/axis_base)^e
+/// Accuracy: exponents are exact (see Exponent); the number is a double.
+/// Requires: at most 8 different symbols; one more does not compile in a constant expression and
+///           throws std::out_of_range elsewhere.
+/// Two scalings are equal when their exponents are equal after M is written as F/n, and their
+/// numbers agree to 1e-14 relative, which is the rounding of products of roots.
+class Scaling {
+ public:
+  static constexpr std::size_t capacity = 8;
+
+  constexpr Scaling() = default;
+  constexpr Scaling(double number) : number_(number) {}
+  constexpr Scaling(Axis axis, bool ratio = false)
+      : factors_{Factor{axis, ratio, 0, 1}}, size_(1) {}
+
+  constexpr double number() const { return number_; }
+  constexpr Factors factors() const { return {factors_.data(), factors_.data() + size_}; }
+  constexpr bool is_zero() const { return number_ == 0; }
+
+  /// True when the value depends on a base shape.
+  constexpr bool is_relative() const {
+    for (const Factor& factor : factors()) {
+      if (factor.ratio) return true;
+    }
+    return false;
+  }
+
+  /// Sum of the exponents with which an axis enters, absolute and as a ratio.
+  constexpr Exponent exponent_of(Axis axis) const {
+    Exponent sum;
+    for (const Factor& factor : factors()) {
+      if (factor.axis == axis) sum = sum + factor.exponent;
+    }
+    return sum;
+  }
+
+  friend constexpr Scaling operator*(Scaling a, const Scaling& b) {
+    a.number_ *= b.number_;
+    if (a.number_ == 0) return 0;
+    for (const Factor& factor : b.factors()) a.multiply(factor);
+    return a;
+  }
+  friend constexpr Scaling operator/(const Scaling& a, const Scaling& b) {
+    return a * pow(b, Exponent(-1));
+  }
+
+  /// A scaling to a power. An integer keeps its root symbolic: pow(2 * L, Exponent{1, 4}) is (2L)^(1/4).
+  friend constexpr Scaling pow(const Scaling& base, Exponent e) {
+    Scaling result;
+    if (base.number_ != 1) {
+      const bool moderate = base.number_ >= 1 && base.number_ < 1e6;
+      const int whole = moderate ? static_cast<int>(base.number_) : 0;
+      if (e.is_whole() || whole != base.number_ || whole < 1) {
+        result.number_ = base.number_ == 0 ? 0 : power(base.number_, e);
+      } else {
+        result.multiply(Factor{Axis::number, false, whole, e});
+      }
+    }
+    for (Factor factor : base.factors()) {
+      factor.exponent = factor.exponent * e;
+      result.multiply(factor);
+    }
+    return result;
+  }
+  friend constexpr Scaling sqrt(const Scaling& base) { return pow(base, Exponent{1, 2}); }
+
+  /// The same powers, taken of target over base: what only counts relative to a tuned model.
+  friend constexpr Scaling ratio(const Scaling& absolute) {
+    Scaling result(absolute.number_);
+    for (Factor factor : absolute.factors()) {
+      factor.ratio = factor.axis != Axis::number;
+      result.multiply(factor);
+    }
+    return result;
+  }
+
+  /// Replaces an axis by a scaling, in ratios by its ratio.
+  friend constexpr Scaling substitute(const Scaling& scaling, Axis axis, const Scaling& value) {
+    Scaling result(scaling.number_);
+    for (const Factor& factor : scaling.factors()) {
+      if (factor.axis != axis) {
+        result.multiply(factor);
+      } else {
+        result = result * pow(factor.ratio ? ratio(value) : value, factor.exponent);
+      }
+    }
+    return result;
+  }
+
+  friend constexpr bool operator==(const Scaling& a, const Scaling& b) {
+    const Scaling ca = a.canonical();
+    const Scaling cb = b.canonical();
+    const double gap = ca.number_ - cb.number_;
+    const double bound = 1e-14 * (ca.number_ < 0 ? -ca.number_ : ca.number_);
+    if (gap > bound || -gap > bound) return false;
+    if (ca.number_ == 0) return true;
+    if (ca.size_ != cb.size_) return false;
+    for (std::size_t i = 0; i < ca.size_; ++i) {
+      const Factor& fa = ca.factors_[i];
+      const Factor& fb = cb.factors_[i];
+      if (!fa.same_symbol(fb) || fa.exponent != fb.exponent) return false;
+    }
+    return true;
+  }
+
+ private:
+  /// Multiplies one factor in, keeping the factors sorted and free of zero exponents.
+  constexpr void multiply(const Factor& factor) {
+    std::size_t at = 0;
+    while (at < size_ && before(factors_[at], factor)) ++at;
+    Factor merged = factor;
+    if (at < size_ && factors_[at].same_symbol(factor)) {
+      merged.exponent = merged.exponent + factors_[at].exponent;
+      remove(at);
+    }
+    if (merged.exponent.is_zero()) return;
+    if (merged.axis == Axis::number && merged.exponent.is_whole()) {
+      number_ *= power(merged.number, merged.exponent);
+      return;
+    }
+    for (std::size_t i = size_; i > at; --i) factors_.at(i) = factors_[i - 1];
+    factors_.at(at) = merged;
+    ++size_;
+  }
+
+  constexpr void remove(std::size_t at) {
+    --size_;
+    for (std::size_t i = at; i < size_; ++i) factors_[i] = factors_[i + 1];
+  }
+
+  static constexpr bool before(const Factor& a, const Factor& b) {
+    if (a.axis != b.axis) return a.axis < b.axis;
+    if (a.ratio != b.ratio) return b.ratio;
+    return a.number < b.number;
+  }
+
+  /// M as F/n, and integers under roots as part of the number.
+  constexpr Scaling canonical() const {
+    Scaling result(number_);
+    for (const Factor& factor : factors()) {
+      if (factor.axis == Axis::number) {
+        result.number_ *= power(factor.number, factor.exponent);
+      } else if (factor.axis == Axis::mlp_ratio) {
+        result.multiply({Axis::d_ff, factor.ratio, 0, factor.exponent});
+        result.multiply({Axis::d_model, factor.ratio, 0, -factor.exponent});
+      } else {
+        result.multiply(factor);
+      }
+    }
+    return result;
+  }
+
+  double number_ = 1;
+  std::array<Factor, capacity> factors_{};
+  std::size_t size_ = 0;
+};
+
+/// The letters of the papers, so that a policy reads like its table.
+namespace symbols {
+inline constexpr Scaling n{Axis::d_model};
+inline constexpr Scaling F{Axis::d_ff};
+inline constexpr Scaling M{Axis::mlp_ratio};
+inline constexpr Scaling C{Axis::head_dim};
+inline constexpr Scaling L{Axis::depth};
+inline constexpr Scaling n_patch{Axis::patch_dim};
+inline constexpr Scaling n_out{Axis::classes};
+inline constexpr Scaling fi{Axis::fan_in};
+inline constexpr Scaling fo{Axis::fan_out};
+inline constexpr Scaling fi_plus_fo{Axis::fan_total};
+inline constexpr Scaling m_N{Axis::d_model, true};
+inline constexpr Scaling m_L{Axis::depth, true};
+inline constexpr Scaling m_C{Axis::head_dim, true};
+inline constexpr Scaling m_D{Axis::iterations, true};
+inline constexpr Scaling m_fi{Axis::fan_in, true};
+inline constexpr Scaling m_fo{Axis::fan_out, true};
+}  // namespace symbols
+
+}  // namespace scalewise::inline scaling

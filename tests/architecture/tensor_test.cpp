@@ -1,0 +1,110 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Fans of the tensors that no table's numbers depend on.
+
+#include "scalewise/architecture/tensor.hpp"
+
+#include <string>
+#include <utility>
+
+#include "scalewise/scaling/formula.hpp"
+#include "support/catch.hpp"
+
+namespace {
+
+using namespace scalewise;
+
+Shape tokens() {
+  Shape s;
+  s.d_model = 24;
+  s.depth = 2;
+  s.heads = 6;
+  s.context = 7;
+  s.vocab = 11;
+  return s;
+}
+
+Tensor find(const Shape& shape, const std::string& name) {
+  for (const Tensor& tensor : tensors(resolved(shape))) {
+    if (tensor.name == name) return tensor;
+  }
+  FAIL("no tensor " << name);
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("A patch bias has the fans of its matrix") {
+  Shape shape = tokens();
+  shape.input = Input::patch;
+  shape.patch_dim = 10;
+  shape.classes = 5;
+  const Tensor bias = find(shape, "patch_bias");
+  CHECK(to_text(bias.fan_in) == "n_patch");
+  CHECK(to_text(bias.fan_out) == "n");
+  CHECK(bias.rows == 24);
+  CHECK(bias.columns == 1);
+}
+
+TEST_CASE("A relative position table maps a one-hot distance to a number per head") {
+  Shape shape = tokens();
+  shape.relative_buckets = 4;
+  const Tensor table = find(shape, "layer.0.relative_position");
+  CHECK(to_text(table.fan_in) == "1");
+  CHECK(to_text(table.fan_out) == "H");
+  CHECK(table.rows == 4);
+  CHECK(table.columns == 6);
+}
+
+TEST_CASE("Matrices of the MLP go from the width to the hidden one and back") {
+  Shape shape = tokens();
+  shape.gated_mlp = true;
+  shape.d_ff = 31;
+  for (const std::string name : {"mlp_up", "mlp_gate", "mlp_down"}) {
+    const Tensor matrix = find(shape, "layer.1." + name);
+    const bool back = name == "mlp_down";
+    CHECK(to_text(matrix.fan_in) == (back ? "F" : "n"));
+    CHECK(to_text(matrix.fan_out) == (back ? "n" : "F"));
+    CHECK(matrix.rows == (back ? 31 : 24));
+    CHECK(matrix.columns == (back ? 24 : 31));
+  }
+}
+
+TEST_CASE("The scale of queries and keys goes out to all heads") {
+  Shape shape = tokens();
+  shape.blocks = Blocks::normalized;
+  const Tensor filling = find(shape, "layer.1.qk_scale");
+  CHECK(to_text(filling.fan_in) == "1");
+  CHECK(to_text(filling.fan_out) == "n");
+  CHECK(filling.rows == 24);
+  shape.head_dim = 9;  // 54 features of the heads, of a width of 24
+  const Tensor wide = find(shape, "layer.1.qk_scale");
+  CHECK(to_text(wide.fan_in) == "1");
+  CHECK(to_text(wide.fan_out) == "HC");
+  CHECK(wide.rows == 54);
+}
+
+TEST_CASE("Fans are named by heads where they do not fill the width in either shape") {
+  const auto fan_out = [](const Shape& shape, const Shape& base, const std::string& name) {
+    for (const Tensor& tensor : tensors(resolved(shape), resolved(base))) {
+      if (tensor.name == name) return to_text(tensor.fan_out);
+    }
+    return std::string("no tensor ") + name;
+  };
+  const Shape filling = tokens();
+  Shape wide = tokens();
+  wide.head_dim = 9;  // 54 features of the heads, of a width of 24
+  Shape grouped = tokens();
+  grouped.kv_heads = 2;
+  CHECK(fan_out(filling, filling, "layer.1.query") == "n");
+  CHECK(fan_out(filling, filling, "layer.1.key") == "n");
+  for (const auto& [shape, base] : {std::pair{wide, filling}, {filling, wide}}) {
+    CHECK(fan_out(shape, base, "layer.1.query") == "HC");
+    CHECK(fan_out(shape, base, "layer.1.value") == "HC");
+  }
+  for (const auto& [shape, base] : {std::pair{grouped, filling}, {filling, grouped}}) {
+    CHECK(fan_out(shape, base, "layer.1.query") == "n");
+    CHECK(fan_out(shape, base, "layer.1.key") == "KC");
+  }
+}

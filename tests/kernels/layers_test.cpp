@@ -1,0 +1,313 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Gaussian expectations against sums over grids; layers by what must not change them.
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numbers>
+
+#include "kernels/random_kernel.hpp"
+#include "scalewise/kernels/shallow_kernel.hpp"
+#include "scalewise/kernels/stacked_kernel.hpp"
+#include "support/catch.hpp"
+#include "support/error_message.hpp"
+
+using namespace scalewise;
+using namespace scalewise::kernels;
+using namespace scalewise::test;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::WithinAbs;
+using Catch::Matchers::WithinRel;
+
+namespace {
+
+/// E f(u)f(v) of smooth f: an equidistant sum, exact to rounding for functions this smooth.
+double smooth_expectation(const std::function<double(double)>& f, double v1, double v2, double c) {
+  const double rho = c / std::sqrt(v1 * v2);
+  const double step = 0.05;
+  double sum = 0;
+  for (double x = -9; x <= 9; x += step) {
+    for (double y = -9; y <= 9; y += step) {
+      const double v = rho * x + std::sqrt(1 - rho * rho) * y;
+      sum += std::exp(-(x * x + y * y) / 2) * f(std::sqrt(v1) * x) * f(std::sqrt(v2) * v);
+    }
+  }
+  return sum * step * step / (2 * std::numbers::pi);
+}
+
+/// E f(u)f(v) of f(au) = a f(u), a > 0: over the angle alone, since E r² = 2. Midpoints, with an
+/// error of the square of the step over 24 from each of the four kinks.
+double angular_expectation(const std::function<double(double)>& f, double v1, double v2, double c) {
+  const double t = std::acos(c / std::sqrt(v1 * v2));
+  const int steps = 20000;
+  double sum = 0;
+  for (int i = 0; i < steps; ++i) {
+    const double angle = 2 * std::numbers::pi * (i + 0.5) / steps;
+    sum += f(std::cos(angle)) * f(std::cos(angle - t));
+  }
+  return 2 * std::sqrt(v1 * v2) * sum / steps;
+}
+
+}  // namespace
+
+TEST_CASE("duals are Gaussian expectations") {
+  struct Covariance {
+    double v1, v2, c;
+  };
+  for (const auto [v1, v2, c] : {Covariance{1.3, 0.4, 0.5}, Covariance{0.8, 2.1, -1.1},
+                                 Covariance{1.7, 1.7, 0.0}, Covariance{0.6, 0.9, 0.72}}) {
+    CAPTURE(v1, v2, c);
+    const auto erf = [](double u) { return std::erf(u); };
+    const auto gelu = [](double u) { return u / 2 * std::erfc(-u / std::numbers::sqrt2); };
+    const auto relu = [](double u) { return std::max(u, 0.0); };
+    const auto abs = [](double u) { return std::abs(u); };
+    CHECK_THAT(dual(Function::erf, v1, v2, c).value,
+               WithinAbs(smooth_expectation(erf, v1, v2, c), 1e-13));
+    CHECK_THAT(dual(Function::gelu, v1, v2, c).value,
+               WithinAbs(smooth_expectation(gelu, v1, v2, c), 1e-13));
+    CHECK_THAT(dual(Function::relu, v1, v2, c).value,
+               WithinAbs(angular_expectation(relu, v1, v2, c), 1e-7));
+    CHECK_THAT(dual(Function::abs, v1, v2, c).value,
+               WithinAbs(angular_expectation(abs, v1, v2, c), 1e-7));
+    // Price's theorem: the covariance's derivative of E f f is E f'f'. Central differences err by
+    // h²/6 times the third derivative, up to 300 here, and by rounding over h: 2e-10.
+    for (const Function f :
+         {Function::identity, Function::relu, Function::abs, Function::erf, Function::gelu}) {
+      const double h = 1e-6;
+      const double slope = (dual(f, v1, v2, c + h).value - dual(f, v1, v2, c - h).value) / (2 * h);
+      CHECK_THAT(dual(f, v1, v2, c).derivative, WithinAbs(slope, 1e-9));
+    }
+  }
+}
+
+TEST_CASE("tokens that coincide have an angle of zero") {
+  for (const double v : {1e-3, 0.3, 1.7, 1e6}) {
+    const Dual relu = dual(Function::relu, v, v, v);
+    CHECK_THAT(relu.value / v, WithinAbs(0.5, 1e-15));
+    CHECK(relu.derivative == 0.5);
+    CHECK(dual(Function::abs, v, v, -v).derivative == -1);
+  }
+  CHECK(dual(Function::relu, 0, 1, 0).value == 0);
+}
+
+TEST_CASE("the tangent kernel of a token with itself keeps its digits through deep ReLU") {
+  // Where tokens coincide ReLU halves both kernels. A correlation of 1 - 2^-53, taken as an angle,
+  // would be off by 2.4e-9 in every layer.
+  const double w = 1.3 * 1.3;
+  const double b = 0.4 * 0.4;
+  std::vector<Layer> layers;
+  for (int i = 0; i < 12; ++i) {
+    layers.emplace_back(Dense{1.3, 0.4});
+    layers.emplace_back(Nonlinearity{Function::relu});
+  }
+  Matrix<> x(40, 5);  // more pairs of tokens than a piece
+  for (Index i = 0; i < x.size(); ++i) x.data()[i] = std::sin(1.7 * static_cast<double>(i));
+  const PreparedInput input = Network(layers).prepare(x);
+  for (Index a = 0; a < x.rows(); ++a) {
+    double k = x.row(a).squaredNorm() / 5;
+    double theta = 0;
+    for (int i = 0; i < 12; ++i) {
+      k = w * k + b;
+      theta = (k + w * theta) / 2;
+      k /= 2;
+    }
+    CAPTURE(a);
+    CHECK_THAT(input.last.nngp.read()(a, a) / k, WithinAbs(1, 1e-14));
+    CHECK_THAT(input.last.ntk.read()(a, a) / theta, WithinAbs(1, 1e-14));
+  }
+}
+
+TEST_CASE("a row of activations longer than a piece is that of its parts") {
+  const Kernel k = random_kernel({70, 3}, 5);
+  const Kernel whole = propagate(Nonlinearity{Function::gelu}, k);
+  for (const Index b : {0, 63, 64, 69, 72}) {
+    const Dual d = dual(Function::gelu, k.nngp(7, 7), k.nngp(b, b), k.nngp(7, b));
+    CHECK_THAT(whole.nngp(7, b), WithinAbs(d.value, 1e-14));
+    CHECK_THAT(whole.ntk(7, b), WithinAbs(d.derivative * k.ntk(7, b), 1e-14));
+  }
+}
+
+TEST_CASE("layer norm divides the tangent kernel by variances") {
+  // Not by its own diagonal: three times the covariance stays three times it.
+  Kernel k = random_kernel({3}, 1);
+  k.ntk = 3 * k.nngp;
+  const Kernel norm = propagate(LayerNorm{}, k);
+  CHECK_THAT((norm.ntk - 3 * norm.nngp).norm(), WithinAbs(0, 1e-14));
+  CHECK_THAT((norm.nngp.diagonal().array() - 1).matrix().norm(), WithinAbs(0, 1e-14));
+}
+
+TEST_CASE("a pair alone has the kernels of its block") {
+  SelfAttention attention;
+  attention.encodings = {Encodings::Geometry::string, 0.7, 1.1, 2.0};
+  attention.sigma_b = 0.3;
+  std::vector<Layer> layers{Dense{1.2, 0.1}, Nonlinearity{}, attention, LayerNorm{1e-5}};
+  SECTION("averaged") {
+    layers.emplace_back(ResidualAttention{{Encodings::Geometry::string, 0.6, 1, 2}});
+    layers.emplace_back(GlobalAveragePool{});
+  }
+  SECTION("flattened, of which the diagonal is all that attention has to compute") {
+    layers.emplace_back(Flatten{.padded_length = 5});
+  }
+  SECTION("flattened behind residual attention") {
+    layers.emplace_back(ResidualAttention{{Encodings::Geometry::string, 0.6, 1, 2}});
+    layers.emplace_back(Flatten{.padded_length = 5});
+  }
+  layers.emplace_back(Dense{1.1, 0.2});
+  const std::vector<Matrix<>> inputs{random_matrix(4, 3, 1), random_matrix(2, 3, 2)};
+  Kernel stacked = stacked_input_kernel(inputs);
+  for (const Layer& layer : layers) stacked = propagate(layer, stacked);
+  const Network network(layers);
+  const PreparedInput x = network.prepare(inputs[0]);
+  const PreparedInput y = network.prepare(inputs[1]);
+  PairKernel pair;
+  constexpr double rounding = 2e-15;            // of sums in another order, of numbers of order one
+  for (int repeat = 0; repeat < 2; ++repeat) {  // buffers are used again
+    network.pair(y, x, pair);
+    CHECK_THAT(pair.nngp.read()(0, 0), WithinAbs(stacked.nngp(1, 0), rounding));
+    CHECK_THAT(pair.ntk.read()(0, 0), WithinAbs(stacked.ntk(1, 0), rounding));
+  }
+  CHECK_THAT(x.last.ntk.read()(0, 0), WithinAbs(stacked.ntk(0, 0), rounding));
+}
+
+TEST_CASE("the documentation's network") {
+  SelfAttention struct_attention;  // softmax over d, W_Q = W_K
+  struct_attention.encodings = {Encodings::Geometry::string, /*alpha=*/0.75, /*rho=*/1,
+                                /*phi=*/2.5};
+  const Network network({Dense{1.4, 0.2}, Nonlinearity{Function::relu}, struct_attention,
+                         LayerNorm{1e-5}, GlobalAveragePool{}, Dense{}});
+
+  Matrix<> x(3, 2);  // three tokens of two features
+  x << 1, 0, 0.5, 0.5, 0, 1;
+  Matrix<> y(2, 2);
+  y << 0, 1, 1, 1;
+  const PreparedInput a = network.prepare(x);  // once per input
+  const PreparedInput b = network.prepare(y);
+  PairKernel pair;  // used again for every pair
+  network.pair(a, b, pair);
+  const double nngp = pair.nngp.read()(0, 0);  // 0.949108
+  const double ntk = pair.ntk.read()(0, 0);    // 3.65911
+  // From the formulas in numpy.
+  CHECK_THAT(nngp, WithinAbs(0.9491076855924295, 1e-14));
+  CHECK_THAT(ntk, WithinAbs(3.659110993934937, 1e-14));
+}
+
+TEST_CASE("encodings") {
+  const Matrix<> k = random_kernel({3}, 2).nngp;
+  Encodings e{Encodings::Geometry::random, 0.6, 1.0};
+  SECTION("trained through a root and by themselves are one where R is the identity") {
+    const auto trained = [&](Encodings::Trained what) {
+      e.trained = what;
+      PairKernel pair;
+      pair.nngp.shape(3, 3) = k;
+      pair.ntk.shape(3, 3) = k;
+      e.interpolate(pair, entries(e.covariance(3, 3)));
+      CHECK((pair.nngp.read() - 0.6 * k - 0.4 * Matrix<>::Identity(3, 3)).norm() < 1e-15);
+      return Matrix<>(pair.ntk.read());
+    };
+    CHECK(trained(Encodings::Trained::through_root) == trained(Encodings::Trained::itself));
+    const Matrix<> fixed = trained(Encodings::Trained::nothing);
+    CHECK((fixed - 0.6 * k).norm() < 1e-15);
+  }
+  SECTION("a string compares shares of its own length, an image rows and columns") {
+    e = {Encodings::Geometry::string, 0.5, 2.0, 3.0};
+    CHECK_THAT(e.covariance(2, 4)(0, 1), WithinAbs(2, 1e-15));  // 1/2 and 2/4
+    CHECK_THAT(e.covariance(2, 4)(1, 0), WithinAbs(2 * std::exp(-3 * 0.75 * 0.75), 1e-15));
+    e.geometry = Encodings::Geometry::image;
+    e.height = 2;
+    e.width = 3;
+    CHECK_THAT(e.covariance(6, 6)(0, 5), WithinAbs(2 * std::exp(-3 * (0.25 + 4.0 / 9)), 1e-15));
+  }
+  SECTION("appended encodings count by their features") { CHECK(appended_alpha(3, 1) == 0.75); }
+}
+
+TEST_CASE("padding changes nothing") {
+  const Mask mask{{true, true, true, false}, {true, true, false, false}};
+  const Kernel real = random_kernel({3, 2}, 3);
+  Kernel padded = with_padding(real, mask);
+  CHECK(padded.tokens.total() == 8);
+  CHECK(padded.nngp.row(3).isZero(0));
+  for (const Index a : {3, 6, 7}) padded.nngp(a, a) = 1e3;  // whatever stands there
+  const Kernel again = without_padding(padded, mask);
+  CHECK(again.nngp == real.nngp);
+  CHECK(again.ntk == real.ntk);
+  const Kernel flat = propagate(Flatten{}, with_padding(real, mask));
+  CHECK_THAT(flat.ntk(0, 1), WithinAbs((real.ntk(0, 3) + real.ntk(1, 4)) / 4, 1e-15));
+  CHECK(propagate(Flatten{4}, real).ntk == flat.ntk);
+}
+
+TEST_CASE("bad kernels are refused") {
+  Kernel k = random_kernel({2, 2}, 4);
+  const auto says = [&](const Layer& layer) { return error_message([&] { propagate(layer, k); }); };
+  SECTION("indefinite") {
+    k.nngp(0, 1) = k.nngp(1, 0) = 10 * k.nngp(0, 0);
+    CHECK_THAT(says(Dense{}), ContainsSubstring("positive semidefinite"));
+  }
+  SECTION("not finite, not symmetric, of another size") {
+    k.ntk(1, 2) = std::numeric_limits<double>::quiet_NaN();
+    CHECK_THAT(says(Dense{}), ContainsSubstring("ntk = not finite"));
+    k.ntk = Matrix<>::Random(4, 4);
+    CHECK_THAT(says(Dense{}), ContainsSubstring("symmetric"));
+    k.ntk.resize(3, 3);
+    CHECK_THAT(says(Dense{}), ContainsSubstring("3 x 3"));
+  }
+  SECTION("settings") {
+    CHECK_THAT(says(Dense{-1}), ContainsSubstring("sigma_w"));
+    CHECK_THAT(says(LayerNorm{-1}), ContainsSubstring("epsilon"));
+    CHECK_THAT(says(Flatten{1}), ContainsSubstring("padded length"));
+    SelfAttention attention;
+    attention.encodings = {Encodings::Geometry::string, 1.5};
+    CHECK_THAT(says(attention), ContainsSubstring("alpha"));
+    attention.encodings = {Encodings::Geometry::image};
+    CHECK_THAT(says(attention), ContainsSubstring("image"));
+  }
+  SECTION("lengths and inputs") {
+    CHECK_THAT(error_message([] {
+                 propagate(Flatten{}, random_kernel({2, 3}, 1));
+               }),
+               ContainsSubstring("2 and 3"));
+    CHECK_THAT(error_message([] { Tokens({}); }), ContainsSubstring("at least one input"));
+    CHECK_THAT(error_message([] { Tokens({2, 0}); }), ContainsSubstring("at least one token"));
+    CHECK_THAT(error_message([] {
+                 stacked_input_kernel({Matrix<>(2, 3), Matrix<>(2, 4)});
+               }),
+               ContainsSubstring("3 and 4"));
+    CHECK_THAT(error_message([] { Network({}).prepare(Matrix<>(0, 3)); }),
+               ContainsSubstring("empty"));
+    const double inf = std::numeric_limits<double>::infinity();
+    CHECK_THAT(error_message([&] { Network({}).prepare(Matrix<>::Constant(1, 1, inf)); }),
+               ContainsSubstring("finite"));
+    CHECK_THAT(error_message([&] {
+                 without_padding(k, {{true, true}, {false, false}});
+               }),
+               ContainsSubstring("at least one token"));
+    CHECK_THAT(error_message([&] {
+                 without_padding(k, {{true, true}});
+               }),
+               ContainsSubstring("mask"));
+    CHECK_THAT(error_message([] { dual(Function::relu, 1, 1, 2); }),
+               ContainsSubstring("covariance"));
+  }
+}
+
+TEST_CASE("where a shallow encoder attends evenly, its kernels have a closed form") {
+  // ScoreScale of zero: all tokens read the mean x̄, and B is the tokens' covariance. For one input
+  // E[ReLU' (Bw)·(Bw)] = η_V tr(B²)/2, so that query = τ₁² d_m η_O τ₀² d_m η_K η_V tr(B²)/2 |x̄|².
+  // Tokens (2, 0, 1) and (0, 0, -1): x̄ = (1, 0, 0), B = c cᵀ of c = (1, 0, 1), tr(B²) = 4.
+  const ShallowScales s{.width = 8,
+                        .eta_O = 0.7,
+                        .eta_V = 0.9,
+                        .eta_Q = 1.3,
+                        .eta_K = 0.6,
+                        .tau_0 = 0.5,
+                        .tau_1 = 0.4};
+  std::vector<Eigen::MatrixXd> input(1, Eigen::MatrixXd(2, 3));
+  input[0] << 2, 0, 1, 0, 0, -1;
+  const ShallowKernel k = shallow_kernel(input, s, Eigen::MatrixXd::Zero(3, 3));
+  const double both = 0.4 * 0.4 * 8 * 0.7 * 0.5 * 0.5 * 8 * 0.9 * 4 / 2;
+  CHECK_THAT(k.query(0, 0), WithinRel(both * 0.6, 1e-13));
+  CHECK_THAT(k.key(0, 0), WithinRel(both * 1.3, 1e-13));
+  CHECK_THAT(k.output(0, 0), WithinRel(0.4 * 0.4 * 8 * 0.9 / 2, 1e-13));
+  CHECK_THAT(k.value(0, 0), WithinRel(0.4 * 0.4 * 8 * 0.7 / 2, 1e-13));
+}

@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// A thousand layers: values stay finite forward and backward, and memory grows with the depth, not
+// with its square.
+
+#if __has_include(<malloc.h>)
+#include <malloc.h>
+#endif
+
+#include <cmath>
+#include <cstddef>
+
+#include "instances/transformer.hpp"
+#include "scalewise/nn/initialize.hpp"
+#include "scalewise/nn/optimizer.hpp"
+#include "scalewise/policy/all.hpp"
+#include "scalewise/scalewise.hpp"
+#include "support/catch.hpp"
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::nn;
+
+Shape deep(long depth) {
+  Shape s;
+  s.d_model = 64;
+  s.depth = depth;
+  s.heads = 4;
+  s.d_ff = 96;
+  s.context = 3;
+  s.vocab = 19;
+  s.tied_head = false;
+  return s;
+}
+
+/// Two sequences of three tokens.
+Batch<float> batch() {
+  Batch<float> b;
+  b.size = 2;
+  b.tokens = {3, 1, 4, 1, 5, 9};
+  b.targets = {2, 6, 5, 3, 5, 8};
+  return b;
+}
+
+/// One forward and backward pass through a thousand layers; the rule's own start.
+template <class P>
+void check_thousand(const Config& config, const P& policy = {}) {
+  const Plan plan = make_plan<P, adamw>(deep(1000), deep(2), policy);
+  INFO(plan.rule);
+  Transformer<float> model(plan, config);
+  initialize(model.parameters(), plan, 1, BaseDeviation::uniform(0.1));
+  normalize_matrices(model.parameters(), plan);
+  const double loss = model.loss_and_gradient(batch());
+  CHECK(std::isfinite(loss));
+  CHECK(loss < 20);  // log 19 is 2.9
+  CHECK(model.parameters().gradients().allFinite());
+  for (const char* name : {"layer.0.mlp_down", "layer.999.mlp_down"}) {  // it arrives everywhere
+    INFO(name);
+    const long at = model.parameters().find(name);
+    REQUIRE(at >= 0);
+    CHECK(model.parameters().gradient(static_cast<std::size_t>(at)).cwiseAbs().maxCoeff() > 0);
+  }
+}
+
+/// Bytes that the heap has given out; 0 where the C library does not say.
+double heap_in_use() {
+#if defined(__GLIBC__) && defined(__GLIBC_PREREQ)
+#if __GLIBC_PREREQ(2, 33)
+  const auto info = mallinfo2();
+  return static_cast<double>(info.uordblks) + static_cast<double>(info.hblkhd);
+#endif
+#endif
+  return 0;
+}
+
+/// What a model holds after one pass.
+double heap_of_model(long depth) {
+  const Plan plan = make_plan<Gpt2, adamw>(deep(depth));
+  const double before = heap_in_use();
+  Transformer<float> model(plan, {});
+  initialize(model.parameters(), plan, 1);
+  model.loss_and_gradient(batch());
+  return heap_in_use() - before;
+}
+
+}  // namespace
+
+TEST_CASE("A thousand layers run forward and backward") {
+  check_thousand<Gpt2>({});
+  check_thousand<DeepNorm>({.placement = NormPlacement::post});
+  check_thousand<DeepScaleLM>({.activation = Activation::relu});
+  check_thousand<NuGpt>({.activation = Activation::silu, .rotary = true});
+}
+
+TEST_CASE("Memory grows linearly with depth") {
+  const double quarter = heap_of_model(250);
+  if (quarter <= 0) {
+    WARN("this C library, or a sanitizer, does not tell what the heap holds");
+    return;
+  }
+  const double half = heap_of_model(500);
+  const double whole = heap_of_model(1000);
+  CAPTURE(quarter, half, whole);
+  const double per_layer = (whole - half) / 500;
+  // At least values and gradients: 4 64² + 2 64 96 of the matrices in single precision.
+  CHECK(per_layer >= 2 * 4 * (4 * 64 * 64 + 2 * 64 * 96));
+  // A straight line through the first two meets the third; tables that grow by doubling are the
+  // slack.
+  CHECK(std::abs((whole - half) - 2 * (half - quarter)) < 1e-3 * whole);
+}

@@ -1,0 +1,221 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// The same bits whatever the number of threads, and the same function whatever the formulation.
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "instances/registry.hpp"
+#include "support/catch.hpp"
+#include "support/model_gradient.hpp"
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::nn;
+using namespace scalewise::test;
+
+/// Wider than a tile of any product, with 5 sequences of 33 tokens.
+Shape target() {
+  Shape s;
+  s.d_model = 132;
+  s.depth = 2;
+  s.heads = 6;
+  s.kv_heads = 3;
+  s.head_dim = 24;
+  s.d_ff = 140;
+  s.gated_mlp = true;
+  s.context = 40;
+  s.vocab = 135;
+  s.head_bias = true;
+  return s;
+}
+
+Shape base() {
+  Shape s = target();
+  s.d_model = 33;
+  s.head_dim = 8;
+  s.d_ff = 50;
+  return s;
+}
+
+struct Result {
+  double loss = 0;
+  Matrix<double> gradients;
+
+  /// Bit by bit: -0 is not 0, and a number that is none is itself.
+  bool operator==(const Result& other) const {
+    return std::memcmp(&loss, &other.loss, sizeof loss) == 0 &&
+           gradients.size() == other.gradients.size() &&
+           std::memcmp(gradients.data(), other.gradients.data(),
+                       static_cast<std::size_t>(gradients.size()) * sizeof(double)) == 0;
+  }
+};
+
+Result evaluate_model(Transformer<double>& model, const Batch<double>& batch) {
+  Result result;
+  result.loss = model.loss_and_gradient(batch);
+  result.gradients = model.parameters().gradients();
+  return result;
+}
+
+std::vector<int> thread_counts() {
+#ifdef _OPENMP
+  return {1, 2, 3, 1};
+#else
+  return {1, 1};
+#endif
+}
+
+void set_threads([[maybe_unused]] int count) {
+#ifdef _OPENMP
+  omp_set_dynamic(0);
+  omp_set_num_threads(count);
+#endif
+}
+
+/// Checks that a model gives the same bits with every number of threads, and anew.
+void check_bits(const Plan& plan, const Config& config, Index tokens, Index source_tokens) {
+  const Batch<double> batch = random_batch(plan.shape, 5, tokens, source_tokens);
+  std::vector<Result> results;
+  for (const int count : thread_counts()) {
+    set_threads(count);
+    Transformer<double> model(plan, config);
+    prepare(model, plan);
+    for (int repeat = 0; repeat < 2; ++repeat) results.push_back(evaluate_model(model, batch));
+    // A batch of another size in between leaves nothing behind.
+    evaluate_model(model, random_batch(plan.shape, 2, 3, 4));
+    results.push_back(evaluate_model(model, batch));
+  }
+  CHECK(std::isfinite(results.front().loss));
+  CHECK(results.front().gradients.cwiseAbs().maxCoeff() > 0);
+  for (const Result& result : results) CHECK(result == results.front());
+}
+
+constexpr int tables[] = {3, 8, 9};
+
+Plan mup(const Shape& shape, int table) {
+  return make_plan("maximal-update", sgd, shape, base(), {{"table", double(table)}});
+}
+
+/// Largest difference of a model's gradients as they act, which is over the multiplier.
+double gradient_difference(Transformer<double>& a, const Plan& plan_a, Transformer<double>& b,
+                           const Plan& plan_b) {
+  double worst = 0;
+  for (std::size_t i = 0; i < a.parameters().size(); ++i) {
+    const Matrix<double> of_a = a.parameters().gradient(i) / plan_a.entries[i].multiplier.value;
+    const Matrix<double> of_b = b.parameters().gradient(i) / plan_b.entries[i].multiplier.value;
+    const double size = std::max(of_a.cwiseAbs().maxCoeff(), 1e-6);
+    worst = std::max(worst, (of_a - of_b).cwiseAbs().maxCoeff() / size);
+  }
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("Loss and gradients have the same bits with any number of threads and again") {
+  const Config config{.activation = Activation::silu, .rotary = true};
+  check_bits(mup(target(), 9), config, 33, 0);
+}
+
+TEST_CASE("Dropout has the same bits with any number of threads and again") {
+  check_bits(mup(target(), 9), {.dropout = 0.3}, 33, 0);
+}
+
+#ifdef _OPENMP
+TEST_CASE("Bits are the same where OpenMP chooses the team, and inside of a parallel region") {
+  Shape s = target();
+  s.d_ff = 1500;  // long enough sums that Eigen would cut them by its own number of threads
+  const Plan plan = mup(s, 8);
+  const Batch<double> batch = random_batch(plan.shape, 5, 33, 0);
+  const auto run = [&] {
+    Transformer<double> model(plan, {});
+    prepare(model, plan);
+    return evaluate_model(model, batch);
+  };
+  set_threads(2);
+  const Result expected = run();
+  omp_set_dynamic(1);
+  CHECK(run() == expected);
+  omp_set_dynamic(0);
+  Result inside[2];
+#pragma omp parallel for num_threads(2)
+  for (int i = 0; i < 2; ++i) inside[i] = run();
+  CHECK(inside[0] == expected);
+  CHECK(inside[1] == expected);
+  omp_set_num_threads(4);
+  CHECK(run() == expected);
+}
+#endif
+
+TEST_CASE("An encoder-decoder has the same bits with any number of threads and again") {
+  Shape s = target();
+  s.encoder_depth = 1;
+  s.depth = 1;
+  s.tied_head = true;
+  check_bits(make_plan("deep-norm", adamw, s), {.placement = NormPlacement::post}, 33, 29);
+}
+
+TEST_CASE("A normalized transformer has the same bits with any number of threads and again") {
+  Shape s = target();
+  s.kv_heads = 6;
+  const Plan plan = make_plan("nu-gpt", adamw, s, s);
+  check_bits(plan, {.activation = Activation::silu, .rotary = true}, 33, 0);
+}
+
+TEST_CASE("A patch model has the same bits with any number of threads and again") {
+  Shape s = target();
+  s.input = Input::patch;
+  s.patch_dim = 130;
+  s.classes = 7;
+  check_bits(make_plan("layer-scale", adamw, s), {.causal = false}, 33, 0);
+}
+
+TEST_CASE("The three tables of maximal update are the same function of what acts") {
+  for (const bool tied : {false, true}) {
+    Shape s = target();
+    s.tied_head = tied;
+    const Batch<double> batch = random_batch(s, 3, 5, 0);
+    const Plan reference = mup(s, 8);
+    Transformer<double> eight(reference, {});
+    initialize(eight.parameters(), reference, 7, BaseDeviation::uniform(0.1));
+    shake(eight.parameters(), reference, 0.1);
+    const double loss = eight.loss_and_gradient(batch);
+    for (const int table : tables) {
+      const Plan plan = mup(s, table);
+      Transformer<double> other(plan, {});
+      int moved = 0;
+      for (std::size_t i = 0; i < plan.entries.size(); ++i) {
+        const double factor =
+            reference.entries[i].multiplier.value / plan.entries[i].multiplier.value;
+        if (std::abs(factor - 1) > 0.1) ++moved;
+        other.parameters().value(i) = factor * eight.parameters().value(i);
+      }
+      INFO("table " << table << (tied ? ", tied" : ""));
+      CHECK((moved == 0) == (table == 8 || (table == 3 && tied)));
+      const double again = other.loss_and_gradient(batch);
+      CHECK(std::abs(again - loss) <= 1e-12 * loss);
+      CHECK(gradient_difference(eight, reference, other, plan) <= 1e-10);
+    }
+  }
+}
+
+TEST_CASE("The three tables of maximal update start from the same function") {
+  const Batch<double> batch = random_batch(target(), 3, 5, 0);
+  std::vector<double> losses;
+  for (const int table : tables) {
+    const Plan plan = mup(target(), table);
+    Transformer<double> model(plan, {});
+    initialize(model.parameters(), plan, 7, BaseDeviation::uniform(0.1));
+    losses.push_back(model.loss(batch));
+  }
+  CHECK(std::abs(losses[0] - losses[1]) <= 1e-12 * losses[1]);
+  CHECK(std::abs(losses[2] - losses[1]) <= 1e-12 * losses[1]);
+}

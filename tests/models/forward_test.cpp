@@ -1,0 +1,456 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Logits of whole models, and every intermediate that observers see, against a second transformer,
+// written here from the equations alone: it looks tensors up by name and multiplies each by its
+// multiplier.
+
+#include <cmath>
+#include <complex>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "instances/registry.hpp"
+#include "scalewise/propagation/fold.hpp"
+#include "support/catch.hpp"
+#include "support/error_message.hpp"
+#include "support/model_gradient.hpp"
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::nn;
+using namespace scalewise::test;
+
+class Reference {
+ public:
+  Reference(const Plan& plan, const Config& config, Parameters<double>& parameters)
+      : plan_(plan), s_(plan.shape), config_(config), parameters_(parameters) {}
+
+  Matrix<double> logits(const Batch<double>& batch) {
+    size_ = batch.size;
+    Matrix<double> x;
+    if (s_.input == Input::patch) {
+      x = linear(batch.patches, "patch_embedding", "patch_bias");
+      add_positions(x, "position_embedding");
+      x = stack(x, Stack::main, nullptr);
+      const Index tokens = x.rows() / size_;
+      Matrix<double> pooled(size_, s_.d_model);
+      for (Index b = 0; b < size_; ++b) {
+        pooled.row(b) = x.middleRows(b * tokens, tokens).colwise().mean();
+      }
+      x = pooled;
+    } else if (s_.encoder_depth > 0) {
+      const Matrix<double> memory = stack(embed(batch.source, "encoder."), Stack::encoder, nullptr);
+      x = stack(embed(batch.tokens, "decoder."), Stack::decoder, &memory);
+    } else {
+      x = stack(embed(batch.tokens, ""), Stack::main, nullptr);
+    }
+    const Matrix<double> head =
+        *s_.tied_head ? Matrix<double>(raw("token_embedding").transpose()) : raw("head");
+    Matrix<double> logits = plan_.model.logit_multiplier.value * x * head;
+    if (has("logit_scale")) logits = logits * acting("logit_scale").asDiagonal();
+    if (has("head_bias")) logits.rowwise() += acting("head_bias").row(0);
+    keep("logits", logits);
+    return logits;
+  }
+
+  std::map<std::string, double> epsilon_factors;  // of norms whose epsilon is not the model's
+
+  /// Every intermediate under its observer's name.
+  const std::map<std::string, Matrix<double>>& intermediates() const { return intermediates_; }
+
+ private:
+  void keep(const std::string& name, const Matrix<double>& values) {
+    intermediates_[name] = values;
+  }
+
+  bool has(const std::string& name) const { return parameters_.find(name) >= 0; }
+  Matrix<double> raw(const std::string& name) {
+    return parameters_.value(static_cast<std::size_t>(parameters_.find(name)));
+  }
+  Matrix<double> acting(const std::string& name) {
+    return plan_.at(name).multiplier.value * raw(name);
+  }
+  Matrix<double> linear(const Matrix<double>& x, const std::string& w, const std::string& b) {
+    Matrix<double> y = x * acting(w);
+    if (has(b)) y.rowwise() += acting(b).row(0);
+    return y;
+  }
+
+  void add_positions(Matrix<double>& x, const std::string& name) {
+    if (!has(name)) return;
+    const Matrix<double> table = acting(name);
+    for (Index i = 0; i < x.rows(); ++i) x.row(i) += table.row(i % (x.rows() / size_));
+  }
+
+  Matrix<double> embed(const std::vector<int>& ids, const std::string& top) {
+    const Matrix<double> table = acting("token_embedding");
+    Matrix<double> x(static_cast<Index>(ids.size()), s_.d_model);
+    for (Index i = 0; i < x.rows(); ++i) x.row(i) = table.row(ids[static_cast<std::size_t>(i)]);
+    if (has("segment_embedding")) x.rowwise() += acting("segment_embedding").row(0);
+    add_positions(x, top + "position_embedding");
+    return x;
+  }
+
+  Matrix<double> norm(Matrix<double> x, const std::string& name) {
+    const auto own = epsilon_factors.find(name);
+    const double epsilon = config_.norm_epsilon * (own == epsilon_factors.end() ? 1 : own->second);
+    for (Index i = 0; i < x.rows(); ++i) {
+      if (config_.norm == Norm::layer) x.row(i).array() -= x.row(i).mean();
+      x.row(i) /= std::sqrt(x.row(i).squaredNorm() / double(x.cols()) + epsilon);
+    }
+    if (has(name + "_gain")) x = x * acting(name + "_gain").asDiagonal();
+    if (has(name + "_bias")) x.rowwise() += acting(name + "_bias").row(0);
+    return x;
+  }
+
+  /// Features of one head at one token, turned and of unit norm where the model has that.
+  Eigen::VectorXd head_at(const Matrix<double>& all, Index row, Index head, Index token,
+                          bool rotary, const std::string& scale) {
+    Eigen::VectorXd f = all.row(row).segment(head * s_.head_dim, s_.head_dim).transpose();
+    const Index half = s_.head_dim / 2;
+    for (Index c = 0; rotary && c < half; ++c) {
+      const double angle = double(token) * std::pow(1e4, -2 * double(c) / double(s_.head_dim));
+      const auto z = std::complex<double>(f(c), f(c + half)) * std::polar(1.0, angle);
+      f(c) = z.real();
+      f(c + half) = z.imag();
+    }
+    if (!has(scale)) return f;
+    const Matrix<double> by = acting(scale);
+    f /= f.norm();
+    return f.cwiseProduct(by.row(0).segment(head * s_.head_dim, s_.head_dim).transpose());
+  }
+
+  Matrix<double> attention(const Matrix<double>& x, const Matrix<double>& source,
+                           const std::string& at, bool causal, bool rotary) {
+    const Matrix<double> q = linear(x, at + "query", at + "query_bias");
+    const Matrix<double> k = linear(source, at + "key", at + "key_bias");
+    const Matrix<double> v = linear(source, at + "value", at + "value_bias");
+    const Index tokens = x.rows() / size_;
+    const Index keys = source.rows() / size_;
+    Matrix<double> o = Matrix<double>::Zero(q.rows(), q.cols());
+    Matrix<double> scores(size_ * s_.heads * tokens, keys);
+    Matrix<double> probabilities = Matrix<double>::Zero(scores.rows(), scores.cols());
+    for (Index i = 0; i < x.rows(); ++i) {
+      for (Index h = 0; h < s_.heads; ++h) {
+        const Index g = h * s_.kv_heads / s_.heads;
+        const Eigen::VectorXd query = head_at(q, i, h, i % tokens, rotary, at + "qk_scale");
+        double total = 0;
+        Eigen::VectorXd sum = Eigen::VectorXd::Zero(s_.head_dim);
+        const Index score_row = (i / tokens * s_.heads + h) * tokens + i % tokens;
+        for (Index t = 0; t < keys; ++t) {
+          const Index row = i / tokens * keys + t;
+          const Eigen::VectorXd key = head_at(k, row, g, t, rotary, at + "qk_scale");
+          const double score = plan_.model.attention_scale.value * query.dot(key);
+          scores(score_row, t) = score;
+          if (causal && t > i % tokens) continue;
+          const double weight = std::exp(score);
+          probabilities(score_row, t) = weight;
+          total += weight;
+          sum += weight * v.row(row).segment(g * s_.head_dim, s_.head_dim).transpose();
+        }
+        probabilities.row(score_row) /= total;
+        o.row(i).segment(h * s_.head_dim, s_.head_dim) = (sum / total).transpose();
+      }
+    }
+    keep(at + "attention.scores", scores);
+    keep(at + "attention.probabilities", probabilities);
+    keep(at + "attention.heads", o);
+    return linear(o, at + "attention_output", at + "attention_output_bias");
+  }
+
+  double activation(double x) const {
+    if (config_.activation == Activation::relu) return std::max(x, 0.0);
+    if (config_.activation == Activation::silu) return x / (1 + std::exp(-x));
+    return x * (1 + std::erf(x / std::sqrt(2.0))) / 2;
+  }
+
+  Matrix<double> mlp(const Matrix<double>& x, const std::string& at) {
+    Matrix<double> u = linear(x, at + "mlp_up", at + "mlp_up_bias");
+    if (has(at + "up_scale")) u = u * acting(at + "up_scale").asDiagonal();
+    const auto f = [&](double value) { return activation(value); };
+    if (!has(at + "mlp_gate")) {
+      keep(at + "mlp.hidden", u.unaryExpr(f));
+      return linear(u.unaryExpr(f), at + "mlp_down", at + "mlp_down_bias");
+    }
+    Matrix<double> g = linear(x, at + "mlp_gate", at + "mlp_gate_bias");
+    if (has(at + "gate_scale")) {
+      g = std::sqrt(double(s_.d_model)) * g * acting(at + "gate_scale").asDiagonal();
+    }
+    const Matrix<double> hidden = g.unaryExpr(f).cwiseProduct(u);
+    keep(at + "mlp.hidden", hidden);
+    return linear(hidden, at + "mlp_down", at + "mlp_down_bias");
+  }
+
+  template <class Inner>
+  Matrix<double> residual(const Matrix<double>& x, Stack which, int layer, const std::string& name,
+                          const Inner& inner) {
+    const Matrix<double> y = stream_behind(x, which, layer, name, [&](const Matrix<double>& in) {
+      keep(name + ".input", in);
+      const Matrix<double> out = inner(in);
+      keep(name + ".output", out);
+      return out;
+    });
+    keep(name + ".stream", y);
+    return y;
+  }
+
+  template <class Inner>
+  Matrix<double> stream_behind(const Matrix<double>& x, Stack which, int layer,
+                               const std::string& name, const Inner& inner) {
+    if (has(name + "_step")) {
+      const Matrix<double> step = acting(name + "_step").cwiseAbs();  // some are negative
+      const Matrix<double> y = inner(x).rowwise().normalized();
+      return (x + (y - x) * step.row(0).asDiagonal()).rowwise().normalized();
+    }
+    const Residual* weights = nullptr;
+    for (const Residual& r : plan_.model.residuals) {
+      if (r.stack == which && r.layer == layer) weights = &r;
+    }
+    const bool pre = config_.placement == NormPlacement::pre;
+    Matrix<double> y = inner(pre ? norm(x, name + "_norm") : x);
+    if (has(name + "_gain")) {
+      const Matrix<double> gain = acting(name + "_gain");
+      for (Index c = 0; c < y.cols(); ++c) y.col(c) *= gain(0, gain.size() == 1 ? 0 : c);
+    }
+    const Matrix<double> sum = weights->skip.value * x + weights->branch.value * y;
+    return pre ? sum : norm(sum, name + "_norm");
+  }
+
+  Matrix<double> stack(Matrix<double> x, Stack which, const Matrix<double>* memory) {
+    const std::string top = which == Stack::encoder   ? "encoder."
+                            : which == Stack::decoder ? "decoder."
+                                                      : "";
+    const bool causal = which == Stack::main ? config_.causal : which == Stack::decoder;
+    const bool residual_blocks = s_.blocks == Blocks::residual;
+    if (s_.embedding_norm && residual_blocks) x = norm(x, top + "embedding_norm");
+    keep(top + "embedding", x);
+    const long depth = which == Stack::encoder ? s_.encoder_depth : s_.depth;
+    for (int l = 0; l < depth; ++l) {
+      const std::string at = (top.empty() ? "layer." : top) + std::to_string(l) + ".";
+      x = residual(x, which, l, at + "attention", [&](const Matrix<double>& in) {
+        return attention(in, in, at, causal, config_.rotary);
+      });
+      if (memory != nullptr) {
+        x = residual(x, which, l, at + "cross_attention", [&](const Matrix<double>& in) {
+          return attention(in, *memory, at + "cross_", false, false);
+        });
+      }
+      x = residual(x, which, l, at + "mlp", [&](const Matrix<double>& in) { return mlp(in, at); });
+    }
+    if (s_.final_norm && residual_blocks) x = norm(x, top + "final_norm");
+    keep(top + "final_hidden", x);
+    return x;
+  }
+
+  const Plan& plan_;
+  Shape s_;
+  Config config_;
+  Parameters<double>& parameters_;
+  Index size_ = 0;
+  std::map<std::string, Matrix<double>> intermediates_;
+};
+
+Shape uneven_shape() {
+  Shape s;
+  s.d_model = 14;
+  s.depth = 3;
+  s.heads = 4;
+  s.kv_heads = 2;
+  s.head_dim = 6;
+  s.d_ff = 17;
+  s.context = 8;
+  s.vocab = 11;
+  return s;
+}
+
+/// Every multiplier a number of its own.
+Plan scrambled_plan(const std::string& rule, const Shape& shape) {
+  Plan plan = make_plan(rule, adamw, shape, shape);
+  RandomStream stream(11, "multipliers");
+  const auto scramble = [&](double& value) { value = 0.6 + 0.8 * stream.uniform(); };
+  for (Entry& entry : plan.entries) scramble(entry.multiplier.value);
+  scramble(plan.model.attention_scale.value);
+  scramble(plan.model.logit_multiplier.value);
+  for (Residual& residual : plan.model.residuals) {
+    scramble(residual.skip.value);
+    scramble(residual.branch.value);
+  }
+  return plan;
+}
+
+/// Checks logits and intermediates.
+void check_forward(const std::string& rule, const Shape& shape, const Config& config) {
+  const Plan plan = scrambled_plan(rule, shape);
+  Transformer<double> model(plan, config);
+  prepare(model, plan);
+  const Batch<double> batch = random_batch(plan.shape, 3, 5, 7);
+  std::map<std::string, Matrix<double>> seen;
+  model.observe([&](std::string_view name, Observed quantity, const ConstView<double>& values) {
+    CHECK(quantity == Observed::value);
+    CHECK(seen.emplace(name, values).second);
+  });
+  model.loss(batch);
+  Reference reference(plan, config, model.parameters());
+  const Matrix<double> expected = reference.logits(batch);
+  INFO(rule);
+  CHECK(seen.size() == reference.intermediates().size());
+  for (const auto& [name, values] : reference.intermediates()) {
+    INFO(name);
+    REQUIRE(seen[name].rows() == values.rows());
+    REQUIRE(seen[name].cols() == values.cols());
+    CHECK(largest(seen[name] - values) <= 1e-11 * largest(values));
+  }
+  REQUIRE(model.logits().rows() == expected.rows());
+  REQUIRE(model.logits().cols() == expected.cols());
+  const double size = expected.cwiseAbs().maxCoeff();
+  CHECK(size > 0.1);
+  CHECK((model.logits() - expected).cwiseAbs().maxCoeff() <= 1e-11 * size);
+}
+
+/// Checks that a model whose residual weights went into its matrices has the same logits: to
+/// rounding when each norm has its own epsilon, here so large that it counts, or none has one.
+void check_folded(const std::string& rule, const Shape& shape, NormPlacement placement) {
+  const Plan plan = scrambled_plan(rule, shape);
+  const Config config{.placement = placement, .activation = Activation::relu, .norm_epsilon = 0.1};
+  const propagation::Folded folded = propagation::fold_residuals(
+      plan, placement == NormPlacement::pre ? NormPlacement::pre : NormPlacement::post);
+  Transformer<double> model(plan, config);
+  prepare(model, plan);
+  const Batch<double> batch = random_batch(plan.shape, 3, 5, 7);
+  model.loss(batch);
+  const Matrix<double> expected = model.logits();
+
+  Config without = config;
+  without.norm_epsilon = 0;
+  Transformer<double> plain(plan, without);
+  prepare(plain, plan);
+  plain.loss(batch);
+  const Matrix<double> expected_without = plain.logits();
+
+  Transformer<double> inference(folded.plan, without);
+  inference.parameters().values() = model.parameters().values();
+  for (const propagation::TensorFactor& factor : folded.tensors) {
+    const std::ptrdiff_t index = inference.parameters().find(factor.name);
+    INFO(factor.name);
+    REQUIRE(index >= 0);
+    inference.parameters().value(static_cast<std::size_t>(index)) *= factor.value;
+  }
+  Reference reference(folded.plan, config, inference.parameters());
+  for (const propagation::TensorFactor& factor : folded.epsilons) {
+    INFO(factor.name);
+    CHECK(inference.parameters().find(factor.name + "_gain") >= 0);
+    reference.epsilon_factors[factor.name] = factor.value;
+  }
+  inference.loss(batch);
+  INFO(rule);
+  CHECK(largest(reference.logits(batch) - expected) <= 1e-12 * largest(expected));
+  CHECK(largest(inference.logits() - expected_without) <= 1e-12 * largest(expected_without));
+  CHECK(largest(expected - expected_without) > 1e-4 * largest(expected));
+  for (const Residual& r : folded.plan.model.residuals) {
+    CHECK(r.skip.value == 1);
+    CHECK(r.branch.value == 1);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Residual weights fold into matrices") {
+  Shape s = uneven_shape();
+  check_folded("deep-scale-lm", s, NormPlacement::pre);
+  check_folded("deep-scale-lm", s, NormPlacement::post);
+  s.final_norm = false;
+  s.biases = false;
+  check_folded("layer-scale", s, NormPlacement::pre);
+  s.final_norm = true;
+  s.encoder_depth = 3;
+  check_folded("deep-scale-lm", s, NormPlacement::pre);
+  check_folded("deep-norm", s, NormPlacement::post);
+  s.final_norm = false;
+  CHECK(test::error_message([&] {
+          propagation::fold_residuals(scrambled_plan("gpt2", s), NormPlacement::pre);
+        }).find("final_norm") != std::string::npos);
+}
+
+TEST_CASE("A decoder computes its equations") {
+  Shape s = uneven_shape();
+  check_forward("gpt2", s, {});
+  check_forward("gpt2", s, {.norm = Norm::rms, .activation = Activation::relu, .causal = false});
+  s.gated_mlp = true;
+  s.learned_positions = false;
+  s.norm_gain = false;
+  s.head_bias = true;
+  check_forward("standard", s, {.activation = Activation::silu, .rotary = true});
+}
+
+TEST_CASE("A post-norm encoder computes its equations") {
+  Shape s = uneven_shape();
+  s.segments = 2;
+  s.embedding_norm = true;
+  s.final_norm = false;
+  check_forward("bert", s, {.placement = NormPlacement::post, .causal = false});
+}
+
+TEST_CASE("A normalized transformer computes its equations") {
+  Shape s = uneven_shape();
+  s.kv_heads = 4;
+  check_forward("nu-gpt", s, {.activation = Activation::silu, .rotary = true});
+}
+
+TEST_CASE("An encoder-decoder computes its equations") {
+  Shape s = uneven_shape();
+  s.encoder_depth = 2;
+  s.embedding_norm = true;
+  check_forward("complete-p", s, {});
+  s.learned_positions = false;
+  check_forward("deep-norm", s, {.placement = NormPlacement::post, .rotary = true});
+}
+
+TEST_CASE("A patch model computes its equations") {
+  Shape s = uneven_shape();
+  s.input = Input::patch;
+  s.patch_dim = 10;
+  s.classes = 9;
+  check_forward("layer-scale", s, {.causal = false});
+  s.biases = false;
+  check_forward("rezero", s, {.placement = NormPlacement::post, .norm = Norm::rms});
+}
+
+TEST_CASE("A plan that contradicts its shape, or is another model's, is refused") {
+  const Plan good = make_plan("standard", adamw, uneven_shape());
+  const OptimizerConfig settings;
+  Transformer<double> model(good, {});
+  const auto refused = [&](const Plan& plan) {
+    CHECK_THROWS_AS(Transformer<double>(plan, {}), InvalidInput);
+    CHECK_THROWS_AS(PlannedOptimizer<double>(plan, settings).step(model.parameters()),
+                    InvalidInput);
+    CHECK_THROWS_AS(initialize(model.parameters(), plan, 1), InvalidInput);
+  };
+  Plan plan = good;
+  plan.entries[5].rows = 1000;
+  refused(plan);
+  plan = good;
+  plan.entries.push_back(plan.entries.back());
+  refused(plan);
+  plan = good;
+  plan.entries.pop_back();
+  refused(plan);
+  plan = good;
+  plan.shape.d_model *= 2;
+  CHECK_THROWS_AS(Transformer<double>(plan, {}), InvalidInput);
+
+  Shape wide = uneven_shape();
+  wide.vocab *= 2;
+  const Plan other = make_plan("standard", adamw, wide);
+  CHECK_THROWS_AS(initialize(model.parameters(), other, 1), InvalidInput);
+  PlannedOptimizer<double> optimizer(other, settings);
+  CHECK_THROWS_AS(optimizer.step(model.parameters()), InvalidInput);
+  CHECK(optimizer.state().steps == 0);
+  Shape normalized = uneven_shape();
+  normalized.kv_heads = normalized.heads;
+  const Plan unit = make_plan("ngpt", adamw, normalized);
+  CHECK_THROWS_AS(normalize_matrices(model.parameters(), unit), InvalidInput);
+}

@@ -1,0 +1,263 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Every entry of every gradient of whole models against central differences.
+// Sizes are pairwise distinct: B = 3, T = 5, S = 7, H = 4, K = 2, D = 6, C = 14, F = 17, V = 11.
+
+#include <string>
+#include <vector>
+
+#include "instances/registry.hpp"
+#include "support/catch.hpp"
+#include "support/model_gradient.hpp"
+#include "support/small_shapes.hpp"
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::nn;
+using namespace scalewise::test;
+
+/// Another width, head, depth and d_ff, so that no ratio to it is 1.
+Shape base_of(Shape s) {
+  s.d_model = 4;
+  s.head_dim = 2;
+  s.d_ff = 6;
+  s.depth = 1;
+  s.encoder_depth = s.encoder_depth > 0 ? 1 : 0;
+  return s;
+}
+
+/// Checks every entry. Tensors that the model does not read have no gradient to check: only a key
+/// bias may be one, since softmax does not see what all scores of a query share.
+void check_every_gradient(const Plan& plan, const Config& config) {
+  Transformer<double> model(plan, config);
+  prepare(model, plan);
+  const Batch<double> batch = random_batch(plan.shape, 3, 5, 7);
+  model.loss_and_gradient(batch);
+  const Matrix<double> gradients = model.parameters().gradients();
+  for (const std::string& name : idle_tensors(model)) {
+    INFO(name);
+    CHECK(name.find("key_bias") != std::string::npos);
+    CHECK_FALSE((config.rotary && name.find("cross") == std::string::npos));
+  }
+  const GradientError worst = model_error(model, plan, batch, gradients);
+  INFO(plan.rule << ": " << worst);
+  CHECK(worst.accepted());
+  model.loss_and_gradient(batch);
+  CHECK(model.parameters().gradients() == gradients);  // overwritten, not added to
+}
+
+/// The plan with every multiplier a number of its own, those that no rule has included.
+Plan scrambled(Plan plan) {
+  RandomStream stream(11, "multipliers");
+  const auto scramble = [&](double& value) { value = 0.6 + 0.8 * stream.uniform(); };
+  for (Entry& entry : plan.entries) scramble(entry.multiplier.value);
+  scramble(plan.model.attention_scale.value);
+  scramble(plan.model.logit_multiplier.value);
+  for (Residual& residual : plan.model.residuals) {
+    scramble(residual.skip.value);
+    scramble(residual.branch.value);
+  }
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("Gradients are right for a pre-norm decoder with a tied head") {
+  Shape s = token_shape();
+  s.tied_head = true;
+  const Plan plan = make_plan("maximal-update", adamw, s, base_of(s), {{"table", 3}});
+  REQUIRE(plan.model.logit_multiplier.value != 1);
+  check_every_gradient(plan, {});
+  check_every_gradient(scrambled(plan), {});
+}
+
+TEST_CASE("Gradients are right for a gated, rotary decoder without biases") {
+  Shape s = token_shape();
+  s.gated_mlp = true;
+  s.biases = false;
+  s.norm_bias = false;
+  s.learned_positions = false;
+  const Config config{.norm = Norm::rms, .activation = Activation::silu, .rotary = true};
+  const Plan plan = make_plan("maximal-update", sgd, s, base_of(s), {{"table", 9}});
+  REQUIRE(plan.at("layer.0.mlp_norm_gain").multiplier.value != 1);
+  REQUIRE(plan.at("token_embedding").multiplier.value != 1);
+  check_every_gradient(plan, config);
+  s.biases = true;
+  check_every_gradient(scrambled(make_plan("maximal-update", sgd, s, base_of(s), {{"table", 9}})),
+                       config);
+}
+
+TEST_CASE("Gradients are right for a decoder without norm gains, positions or tied head") {
+  Shape s = token_shape();
+  s.norm_gain = false;
+  s.learned_positions = false;
+  s.kv_heads = 1;
+  s.head_bias = true;
+  const Plan plan = make_plan("maximal-update", sgd, s, base_of(s), {{"table", 8}});
+  REQUIRE(plan.at("head").multiplier.value != 1);
+  check_every_gradient(plan, {.activation = Activation::relu});
+  check_every_gradient(scrambled(plan), {.norm = Norm::rms, .activation = Activation::relu});
+}
+
+TEST_CASE("Gradients are right for a post-norm encoder with embedding norm and segments") {
+  Shape s = token_shape();
+  s.segments = 2;
+  s.embedding_norm = true;
+  s.final_norm = false;
+  s.tied_head = true;
+  s.head_bias = true;
+  const Config config{.placement = NormPlacement::post, .causal = false};
+  Plan plan = make_plan("deep-norm", adamw, s);
+  REQUIRE(plan.model.residuals[0].skip.value != 1);
+  // Only the first segment is read.
+  Transformer<double> model(plan, config);
+  prepare(model, plan);
+  model.loss_and_gradient(random_batch(plan.shape, 3, 5, 7));
+  const auto at = static_cast<std::size_t>(model.parameters().find("segment_embedding"));
+  CHECK(model.parameters().gradient(at).row(0).cwiseAbs().maxCoeff() > 1e-6);
+  CHECK(model.parameters().gradient(at).row(1).cwiseAbs().maxCoeff() == 0);
+  check_every_gradient(plan, config);
+  check_every_gradient(scrambled(plan), config);
+}
+
+TEST_CASE("Gradients are right for a post-norm decoder with heads as wide as the model") {
+  Shape s = token_shape();
+  s.d_model = 12;
+  s.kv_heads = 4;
+  s.head_dim = 3;
+  s.gated_mlp = true;
+  s.final_norm = false;
+  const Plan plan = make_plan("xavier", sgd, s);
+  REQUIRE(plan.model.embedding_multiplier.value != 1);
+  check_every_gradient(
+      plan, {.placement = NormPlacement::post, .norm = Norm::rms, .activation = Activation::relu});
+}
+
+TEST_CASE("Gradients are right for the normalized transformer") {
+  Shape s = token_shape();
+  s.kv_heads = 4;
+  const Config config{.activation = Activation::silu, .rotary = true};
+  const Plan plan = make_plan("nu-gpt", adamw, s, base_of(s));
+  REQUIRE(plan.at("layer.1.mlp_step").multiplier.value != 1);
+  REQUIRE(plan.at("layer.1.qk_scale").multiplier.value != 1);
+  REQUIRE(plan.at("logit_scale").multiplier.value != 1);
+  check_every_gradient(plan, config);
+  check_every_gradient(scrambled(plan), {.activation = Activation::gelu, .causal = false});
+}
+
+TEST_CASE("Steps of the normalized transformer act by their absolute value") {
+  Shape s = token_shape();
+  s.kv_heads = 4;
+  const Plan plan = make_plan("nu-gpt", adamw, s, base_of(s));
+  Transformer<double> model(plan, {.activation = Activation::silu, .rotary = true});
+  prepare(model, plan);
+  const Batch<double> batch = random_batch(plan.shape, 3, 5, 7);
+  const double loss = model.loss_and_gradient(batch);
+  for (const char* name : {"layer.0.attention_step", "layer.1.mlp_step"}) {
+    INFO(name);
+    const auto at = static_cast<std::size_t>(model.parameters().find(name));
+    const Matrix<double> step = model.parameters().value(at);
+    const Matrix<double> gradient = model.parameters().gradient(at);
+    CHECK(step.minCoeff() < 0);  // both signs are met
+    CHECK(step.maxCoeff() > 0);
+    model.parameters().value(at) = -step;
+    CHECK(model.loss_and_gradient(batch) == loss);
+    CHECK(model.parameters().gradient(at) == -gradient);
+
+    model.parameters().value(at)(0, 3) = 0;  // the kink: PyTorch's abs has the slope 0 there
+    model.loss_and_gradient(batch);
+    CHECK(model.parameters().gradient(at)(0, 3) == 0);
+    model.parameters().value(at) = step;
+    model.loss_and_gradient(batch);
+  }
+}
+
+TEST_CASE("Gradients are right for a pre-norm encoder-decoder") {
+  Shape s = token_shape();
+  s.encoder_depth = 2;
+  s.embedding_norm = true;
+  s.segments = 1;
+  const Plan plan = make_plan("complete-p", adamw, s, base_of(s));
+  REQUIRE(plan.model.residuals[0].branch.value != 1);
+  REQUIRE(plan.model.attention_scale.value != 1);
+  check_every_gradient(plan, {});
+  s.residual_gain = ResidualGain::channel;
+  s.tied_head = true;
+  check_every_gradient(scrambled(make_plan("depth-mup", adamw, s, base_of(s))), {.rotary = true});
+}
+
+TEST_CASE("Gradients are right for a post-norm encoder-decoder with rotary positions") {
+  Shape s = token_shape();
+  s.encoder_depth = 3;
+  s.depth = 1;
+  s.final_norm = false;
+  s.learned_positions = false;
+  const Config config{.placement = NormPlacement::post, .rotary = true};
+  const Plan plan = make_plan("deep-norm", adamw, s);
+  REQUIRE(plan.model.residuals.front().skip.value != plan.model.residuals.back().skip.value);
+  check_every_gradient(plan, config);
+}
+
+TEST_CASE("Gradients are right for a patch model with a gain per channel") {
+  const Plan plan = make_plan("layer-scale", adamw, patch_shape());
+  REQUIRE(plan.at("layer.1.mlp_gain").rows == 14);
+  const Config config{.activation = Activation::relu, .causal = false};
+  check_every_gradient(plan, config);
+  check_every_gradient(scrambled(plan), config);
+}
+
+TEST_CASE("Gradients are right for a patch model with one gain per branch and no biases") {
+  Shape s = patch_shape();
+  s.biases = false;
+  s.learned_positions = false;
+  s.head_bias = false;
+  const Plan plan = make_plan("rezero", sgd, s);
+  REQUIRE(plan.at("layer.1.mlp_gain").rows == 1);
+  check_every_gradient(plan, {.norm = Norm::rms, .causal = false});
+  check_every_gradient(scrambled(plan),
+                       {.placement = NormPlacement::post, .activation = Activation::silu});
+}
+
+TEST_CASE("Gradients are right for weighted residual connections at depth three") {
+  Shape s = token_shape();
+  s.depth = 3;
+  const Plan plan = make_plan("deep-scale-lm", sgd, s);
+  REQUIRE(plan.model.residuals[0].skip.value != 1);
+  REQUIRE(plan.model.residuals[0].branch.value != 1);
+  REQUIRE(plan.model.logit_multiplier.value != 1);
+  check_every_gradient(plan, {.activation = Activation::relu, .causal = false});
+}
+
+TEST_CASE("Gradients are right for a rule that ties its head with a multiplier") {
+  Shape s = token_shape();
+  s.norm_gain = false;
+  s.norm_bias = false;
+  const Plan plan = make_plan("meta-principled", adamw, s);
+  REQUIRE(*plan.shape.tied_head);
+  REQUIRE(plan.model.logit_multiplier.value != 1);
+  check_every_gradient(plan, {.norm = Norm::rms, .activation = Activation::silu});
+}
+
+TEST_CASE("Gradients are right for a regression, whose loss is half the mean squared error") {
+  const Plan plan = make_plan("standard", adamw, patch_shape());
+  Transformer<double> model(plan, {.causal = false});
+  prepare(model, plan);
+  Batch<double> batch = random_batch(plan.shape, 3, 5, 7);
+  batch.values = normal_matrix(3, plan.shape.classes, "values");
+  const double loss = model.loss_and_gradient(batch);
+  const Matrix<double> gradients = model.parameters().gradients();
+  double sum = 0;
+  for (Index i = 0; i < batch.values.rows(); ++i) {
+    for (Index c = 0; c < batch.values.cols(); ++c) {
+      sum += std::pow(model.logits()(i, c) - batch.values(i, c), 2);
+    }
+  }
+  CHECK(std::abs(loss - sum / 2 / double(batch.values.size())) <= 1e-14 * loss);
+  const GradientError worst = model_error(model, plan, batch, gradients);
+  INFO(worst);
+  CHECK(worst.accepted());
+  batch.values.resize(3, plan.shape.classes - 1);
+  CHECK_THROWS_AS(model.loss(batch), InvalidInput);
+}

@@ -1,0 +1,194 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// What is a policy and what is not. Compiling this file is the test.
+
+#include <string_view>
+
+#include "scalewise/policy/all.hpp"
+
+namespace {
+
+using namespace scalewise;
+
+inline constexpr Source here{
+    .title = "Mine", .authors = "Me", .year = "2026", .id = "unpublished", .where = "this file"};
+
+// A user's own rule.
+struct Mine {
+  static constexpr std::string_view id = "mine";
+  static constexpr Source source = here;
+  static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{sgd, adamw};
+  constexpr Row row(Group) const { return {.init_variance = 1 / symbols::n}; }
+  constexpr ModelRow model() const { return {}; }
+};
+static_assert(Policy<Mine>);
+static_assert(require_policy<Mine>());
+static_assert(row_of(Mine{}, Group::query).init_variance == Variance(1 / symbols::n));
+static_assert(model_of(Mine{}).attention_scale == Multiplier(1 / sqrt(symbols::C)));
+
+// The same, where cells depend on the model or the stack; the id may be a literal.
+struct WithContext {
+  static constexpr const char* id = "with-context";
+  static constexpr Source source = here;
+  static constexpr Reference reference = Reference::base;
+  static constexpr std::array optimizers{sgd, adamw};
+  constexpr Row row(Group, const Context& context) const {
+    return {.init_variance = static_cast<double>(context.depth())};
+  }
+  constexpr ModelRow model(const Context&) const { return {}; }
+};
+static_assert(Policy<WithContext>);
+static_assert(row_of(WithContext{}, Group::query).init_variance == Variance(0));
+
+// One of each form.
+struct Mixed : Mine {
+  constexpr ModelRow model(const Context&) const { return {}; }
+};
+static_assert(Policy<Mixed>);
+
+// Each requirement alone.
+struct NoId {
+  static constexpr Source source = here;
+  static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{sgd, adamw};
+  constexpr Row row(Group) const { return {}; }
+  constexpr ModelRow model() const { return {}; }
+};
+static_assert(!Policy<NoId> && !HasId<NoId>);
+static_assert(HasOptimizers<NoId> && HasSource<NoId> && HasReference<NoId> && HasRow<NoId> &&
+              HasModel<NoId>);
+
+struct NoSource {
+  static constexpr std::string_view id = "no-source";
+  static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{sgd, adamw};
+  constexpr Row row(Group) const { return {}; }
+  constexpr ModelRow model() const { return {}; }
+};
+static_assert(!Policy<NoSource> && !HasSource<NoSource>);
+static_assert(HasId<NoSource> && HasReference<NoSource> && HasRow<NoSource>);
+static_assert(HasModel<NoSource> && HasOptimizers<NoSource>);
+
+struct NoReference {
+  static constexpr std::string_view id = "no-reference";
+  static constexpr Source source = here;
+  constexpr Row row(Group) const { return {}; }
+  constexpr ModelRow model() const { return {}; }
+};
+static_assert(!Policy<NoReference> && !HasReference<NoReference>);
+static_assert(HasId<NoReference> && HasSource<NoReference> && HasRow<NoReference>);
+static_assert(HasModel<NoReference>);
+
+struct NoOptimizers {
+  static constexpr std::string_view id = "no-optimizers";
+  static constexpr Source source = here;
+  static constexpr Reference reference = Reference::absolute;
+  constexpr Row row(Group) const { return {}; }
+  constexpr ModelRow model() const { return {}; }
+};
+static_assert(!Policy<NoOptimizers> && !HasOptimizers<NoOptimizers>);
+static_assert(HasId<NoOptimizers> && HasSource<NoOptimizers> && HasReference<NoOptimizers>);
+static_assert(HasRow<NoOptimizers> && HasModel<NoOptimizers>);
+
+struct NoRule {
+  static constexpr std::string_view id = "no-rule";
+  static constexpr Source source = here;
+  static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{sgd, adamw};
+  constexpr ModelRow model() const { return {}; }
+};
+static_assert(!Policy<NoRule> && !HasRow<NoRule>);
+static_assert(HasId<NoRule> && HasSource<NoRule> && HasReference<NoRule> && HasModel<NoRule>);
+
+struct NoModel {
+  static constexpr std::string_view id = "no-model";
+  static constexpr Source source = here;
+  static constexpr Reference reference = Reference::absolute;
+  static constexpr std::array optimizers{sgd, adamw};
+  constexpr Row row(Group) const { return {}; }
+};
+static_assert(!Policy<NoModel> && !HasModel<NoModel>);
+static_assert(HasId<NoModel> && HasSource<NoModel> && HasReference<NoModel> && HasRow<NoModel>);
+
+// Wrong types.
+struct NumberForId : Mine {
+  static constexpr int id = 7;
+};
+static_assert(!Policy<NumberForId>);
+
+struct TextForSource : Mine {
+  static constexpr std::string_view source = "arXiv:1234.56789";
+};
+static_assert(!Policy<TextForSource>);
+
+struct FlagForReference : Mine {
+  static constexpr bool reference = true;
+};
+static_assert(!Policy<FlagForReference>);
+
+struct VarianceForRule : Mine {
+  constexpr Variance row(Group) const { return 1; }
+};
+static_assert(!Policy<VarianceForRule>);
+
+struct NumberForRule : Mine {
+  constexpr double row(Group) const { return 1; }
+};
+static_assert(!Policy<NumberForRule>);
+
+struct MultiplierForModel : Mine {
+  constexpr Multiplier model() const { return 1; }
+};
+static_assert(!Policy<MultiplierForModel>);
+
+struct RuleForModel : Mine {
+  constexpr Row model() const { return {}; }
+};
+static_assert(!Policy<RuleForModel>);
+
+struct MutableRule : Mine {
+  constexpr Row row(Group) { return {}; }
+};
+static_assert(!Policy<MutableRule>);
+
+struct WrongArgument : Mine {
+  constexpr Row row(std::string_view) const { return {}; }
+};
+static_assert(!Policy<WrongArgument>);
+
+static_assert(!Policy<int>);
+static_assert(!Policy<Row>);
+
+// Every shipped rule is one, and no two share an id unless they are forms of one rule.
+constexpr int shipped() {
+  int count = 0;
+  for_each_policy([&]<class P>() { count += Policy<P> && !P::id.empty() ? 1 : 0; });
+  return count;
+}
+static_assert(shipped() > 0);
+
+constexpr bool ids_differ() {
+  bool differ = true;
+  for_each_policy([&]<class P>() {
+    int same = 0;
+    for_each_policy([&]<class Q>() { same += P::id == Q::id ? 1 : 0; });
+    differ = differ && same == 1;
+  });
+  return differ;
+}
+static_assert(ids_differ());
+
+constexpr bool sources_are_named() {
+  bool named = true;
+  for_each_policy([&]<class P>() {
+    const Source& s = P::source;
+    named = named && !s.title.empty() && !s.authors.empty() && !s.year.empty() && !s.id.empty() &&
+            !s.where.empty();
+  });
+  return named;
+}
+static_assert(sources_are_named());
+
+}  // namespace

@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include "scalewise/policy/depth_mup.hpp"
+
+#include "support/catch.hpp"
+#include "support/table_rows.hpp"
+
+using namespace scalewise;
+using namespace scalewise::test;
+
+// CompleteP's table at alpha = 1/2, where the rates of the blocks fall with the root of the depth.
+static_assert(complete_p_table(DepthMup{}, {1, 2}));
+static_assert(complete_p_model(DepthMup{}.model(), {1, 2}));
+static_assert(DepthMup{}.row(Group::query).rate(adamw).scaling.exponent_of(Axis::depth) ==
+              Exponent(-1, 2));
+static_assert(states(DepthMup{}, adamw) && !states(DepthMup{}, sgd));
+static_assert(DepthMup::reference == Reference::base);
+
+TEST_CASE("Depth-muP is CompleteP at alpha = 1/2") {
+  Shape target = decoder();
+  Shape base = decoder_base();
+  target.tied_head = base.tied_head = true;
+  const Plan tied = make_plan<CompleteP, adamw>(target, base, {.alpha = 0.5});
+  const Plan depth = make_plan<DepthMup, adamw>(target, base);
+  CHECK(depth.entries == tied.entries);
+  CHECK(depth.model.residuals == tied.model.residuals);
+}

@@ -1,0 +1,298 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include "scalewise/policy/maximal_update.hpp"
+
+#include <map>
+
+#include "scalewise/architecture/presets.hpp"
+#include "support/catch.hpp"
+#include "support/table_rows.hpp"
+
+using namespace scalewise;
+using namespace scalewise::test;
+
+namespace {
+namespace maximal_update_table {
+
+using namespace scalewise::symbols;
+
+// Tables 3, 8 and 9 of arXiv:2203.03466v2, cell by cell, retyped. fi and fo count as ratios to the
+// base, each matrix with its own.
+constexpr Scaling m_F = ratio(F);
+
+/// Decay does not depend on width in the independent form (section B.3).
+constexpr bool row(const Row& rule, const Scaling& variance, const Scaling& multiplier,
+                   const Scaling& by_sgd, const Scaling& adam, const Scaling& epsilon) {
+  return rule.init_variance == Variance(variance) && rule.multiplier == Multiplier(multiplier) &&
+         rule.rate(sgd) == Rate(by_sgd) && rule.rate(adamw) == Rate(adam) &&
+         rule.epsilon == Epsilon(epsilon) && rule.weight_decay == Decay(1) &&
+         rule.decay_form == DecayForm::independent && rule.init_mean == Mean(0) &&
+         !rule.source.empty();
+}
+
+/// A gain of the input column: acts as one, whatever its multiplier.
+constexpr bool gain(const Row& rule, const Scaling& multiplier, const Scaling& by_sgd,
+                    const Scaling& adam, const Scaling& epsilon) {
+  return rule.init_variance == Variance(0) && rule.multiplier == Multiplier(multiplier) &&
+         rule.init_mean == Mean(1 / multiplier) && rule.rate(sgd) == Rate(by_sgd) &&
+         rule.rate(adamw) == Rate(adam) && rule.epsilon == Epsilon(epsilon);
+}
+
+constexpr bool zero(const Row& rule) {
+  return rule.init_variance == Variance(0) && rule.init_mean == Mean(0);
+}
+
+constexpr Row head(const auto& p) { return fans(p, Group::head); }
+
+/// The hidden column is the same in all three tables; under SGD fo/fi where they grow apart.
+/// Epsilon: the outputs' gradient comes from the stream's, with entries of 1/n, through weights of
+/// variance 1/fo; a sum of n incoherent terms is √n/(n√fo), the 1/n of the text where fo is n.
+constexpr bool hidden_column(const auto& p) {
+  return hidden_matrices([&](Group g, const Scaling& in, const Scaling& out) {
+    return row(bound(p.row(g), in, out), 1 / ratio(in), 1, ratio(out) / ratio(in), 1 / ratio(in),
+               1 / sqrt(ratio(out) * m_N));
+  });
+}
+
+// Table 3: 1/fi; 1/fi²; 1/fi | 1; 1; 1 | fo; 1/fi; 1 | 1; 1/fi; 1/fi.
+// Gradients: embedding and hidden 1/n, head 1.
+constexpr MaximalUpdateTable3 t3{};
+static_assert(row(fans(t3, Group::token_embedding), 1, 1, m_N, 1, 1 / m_N));
+static_assert(row(fans(t3, Group::position_embedding), 1, 1, m_N, 1, 1 / m_N));
+static_assert(row(bound(t3.row(Group::patch_embedding), 1, n), 1, 1, m_N, 1, 1 / m_N));
+static_assert(hidden_column(t3));
+static_assert(row(head(t3), 1 / (m_N * m_N), 1, 1 / m_N, 1 / m_N, 1));
+static_assert(gain(fans(t3, Group::norm_gain), 1, m_N, 1, 1 / m_N));
+static_assert(gain(fans(t3, Group::final_norm_gain), 1, m_N, 1, 1 / m_N));
+static_assert(zero(fans(t3, Group::hidden_bias)));
+static_assert(fans(t3, Group::hidden_bias).rate(sgd) == Rate(m_N));
+static_assert(fans(t3, Group::hidden_bias).rate(adamw) == Rate(1));
+static_assert(bound(t3.row(Group::hidden_bias), n, F).epsilon == Epsilon(1 / sqrt(m_F * m_N)));
+static_assert(t3.model().tied_logit_multiplier == Multiplier(1 / m_N));
+
+// Table 8: 1/fi; 1; 1/fi | 1; 1/fi; 1 | fo; fi; 1 | 1; 1; 1/fi. Gradients 1/n everywhere.
+constexpr MaximalUpdateTable8 t8{};
+static_assert(row(fans(t8, Group::token_embedding), 1, 1, m_N, 1, 1 / m_N));
+static_assert(row(fans(t8, Group::position_embedding), 1, 1, m_N, 1, 1 / m_N));
+static_assert(row(fans(t8, Group::segment_embedding), 1, 1, m_N, 1, 1 / m_N));
+static_assert(row(bound(t8.row(Group::patch_embedding), 1, n), 1, 1, m_N, 1, 1 / m_N));
+static_assert(hidden_column(t8));
+static_assert(row(head(t8), 1, 1 / m_N, m_N, 1, 1 / m_N));
+static_assert(gain(fans(t8, Group::norm_gain), 1, m_N, 1, 1 / m_N));
+static_assert(gain(fans(t8, Group::final_norm_gain), 1, m_N, 1, 1 / m_N));
+static_assert(zero(fans(t8, Group::hidden_bias)));
+static_assert(fans(t8, Group::hidden_bias).rate(sgd) == Rate(m_N));
+static_assert(fans(t8, Group::hidden_bias).rate(adamw) == Rate(1));
+static_assert(fans(t8, Group::hidden_bias).epsilon == Epsilon(1 / m_N));
+static_assert(bound(t8.row(Group::hidden_bias), n, F).epsilon == Epsilon(1 / sqrt(m_F * m_N)));
+static_assert(t8.model().tied_logit_multiplier == Multiplier(1 / m_N));
+
+// Table 9: 1/fo; 1/fi; 1/fi | √fo; 1/√fi; 1 | 1; 1; 1 | 1/√fo; 1/√fi; 1/fi.
+// Gradients: embedding and head 1/√n, hidden 1/n.
+constexpr MaximalUpdateTable9 t9{};
+constexpr Scaling root_N = sqrt(m_N);
+static_assert(row(fans(t9, Group::token_embedding), 1 / m_N, root_N, 1, 1 / root_N, 1 / root_N));
+static_assert(row(fans(t9, Group::position_embedding), 1 / m_N, root_N, 1, 1 / root_N, 1 / root_N));
+static_assert(hidden_column(t9));
+static_assert(row(head(t9), 1 / m_N, 1 / root_N, 1, 1 / root_N, 1 / root_N));
+static_assert(gain(fans(t9, Group::norm_gain), root_N, 1, 1 / root_N, 1 / root_N));
+static_assert(gain(fans(t9, Group::final_norm_gain), root_N, 1, 1 / root_N, 1 / root_N));
+static_assert(zero(fans(t9, Group::hidden_bias)));
+static_assert(fans(t9, Group::hidden_bias).rate(sgd) == Rate(1));
+static_assert(fans(t9, Group::hidden_bias).rate(adamw) == Rate(1 / root_N));
+static_assert(bound(t9.row(Group::hidden_bias), n, F).epsilon == Epsilon(1 / root_N));
+static_assert(t9.model().tied_logit_multiplier == Multiplier(1 / root_N));
+
+/// Attention scale √C0/C with C0 = C/m_C; residuals untouched.
+constexpr bool model(const ModelRow& m) {
+  return m.attention_scale == Multiplier(sqrt(C / m_C) / C) && m.residual_skip == Multiplier(1) &&
+         m.residual_branch == Multiplier(1) && m.logit_multiplier == Multiplier(1);
+}
+static_assert(model(t3.model()));
+static_assert(model(t8.model()));
+static_assert(model(t9.model()));
+
+// A bias of the head is an input-column vector whose fan-in is constant: its gradient is the
+// logits' own, so nothing scales as long as the number of outputs stays.
+static_assert(fans(t8, Group::head_bias).rate(adamw) == Rate(1));
+static_assert(fans(t8, Group::head_bias).rate(sgd).scaling / ratio(n_out) == Scaling(1) ||
+              fans(t8, Group::head_bias).rate(sgd) == Rate(1));
+static_assert(fans(t8, Group::head_bias).epsilon == Epsilon(1));
+
+/// Symmetry: with t the ratio of multipliers, std/t, Adam rate/t, SGD rate/t², epsilon·t.
+constexpr bool same_up_to_scale(const Row& a, const Row& b) {
+  const Scaling t = a.multiplier.scaling / b.multiplier.scaling;
+  return a.init_variance.scaling * t * t == b.init_variance.scaling &&
+         a.init_mean.scaling * t == b.init_mean.scaling &&
+         a.rate(sgd).scaling * t * t == b.rate(sgd).scaling &&
+         a.rate(adamw).scaling * t == b.rate(adamw).scaling &&
+         a.epsilon.scaling == b.epsilon.scaling * t;
+}
+constexpr bool all_same(const auto& a, const auto& b) {
+  using enum Group;
+  for (const Group g :
+       {token_embedding, position_embedding, norm_gain, norm_bias, hidden_bias, final_norm_gain,
+        query, key, value, attention_output, mlp_up, mlp_down, Group::head}) {
+    if (!same_up_to_scale(fans(a, g), fans(b, g))) return false;
+  }
+  return same_up_to_scale(bound(a.row(hidden_bias), n, F), bound(b.row(hidden_bias), n, F));
+}
+static_assert(all_same(t3, t8));
+static_assert(all_same(t8, t9));
+static_assert(all_same(t9, t3));
+
+// The formulation by number, Table 8 by default; zero initialization as an option.
+static_assert(head(MaximalUpdate{}).multiplier == Multiplier(1 / m_N));
+static_assert(head(MaximalUpdate{.table = 3}).init_variance == Variance(1 / (m_N * m_N)));
+static_assert(head(MaximalUpdate{.table = 8}).rate(sgd) == Rate(m_N));
+static_assert(head(MaximalUpdate{.table = 9}).multiplier == Multiplier(1 / root_N));
+static_assert(hidden_column(MaximalUpdate{.table = 3}));
+static_assert(hidden_column(MaximalUpdate{}));
+static_assert(hidden_column(MaximalUpdate{.table = 9}));
+static_assert(model(MaximalUpdate{}.model()));
+static_assert(MaximalUpdate{}.model().tied_logit_multiplier == Multiplier(1 / m_N));
+static_assert(MaximalUpdate{.table = 9}.model().tied_logit_multiplier == Multiplier(1 / root_N));
+
+constexpr MaximalUpdate zeroed{.zero_head = true, .zero_query = true};
+static_assert(zero(head(zeroed)));
+static_assert(zero(fans(zeroed, Group::query)));
+static_assert(head(zeroed).multiplier == Multiplier(1 / m_N));
+static_assert(fans(zeroed, Group::query).rate(adamw) == Rate(1 / m_N));
+static_assert(fans(zeroed, Group::key).init_variance == Variance(1 / m_N));
+static_assert(MaximalUpdate::reference == Reference::base);
+static_assert(MaximalUpdateTable3::reference == Reference::base);
+static_assert(MaximalUpdateTable8::reference == Reference::base);
+static_assert(MaximalUpdateTable9::reference == Reference::base);
+
+}  // namespace maximal_update_table
+}  // namespace
+
+TEST_CASE("maximal update numbers") {
+  const double N = 3;  // ratio of target to base
+  const double root = std::sqrt(N);
+  const Numbers ninth{
+      .variance = 1 / N, .multiplier = root, .rate = 1 / root, .decay = root, .epsilon = 1 / root};
+  Shape target = decoder();
+  Shape base = decoder_base();
+  target.tied_head = base.tied_head = false;
+  const int table = GENERATE(3, 8, 9);
+  CAPTURE(table);
+  const MaximalUpdate policy{.table = table};
+  const Plan adam = make_plan<MaximalUpdate, adamw>(target, base, policy);
+  const Plan descent = make_plan<MaximalUpdate, sgd>(target, base, policy);
+
+  SECTION("hidden") {
+    for (const auto& [matrix, in, out] : hidden_of_decoder()) {
+      const std::string name = "layer.4." + matrix;
+      const double epsilon = 1 / std::sqrt(out * N);
+      check(adam, name, {.variance = 1 / in, .rate = 1 / in, .decay = in, .epsilon = epsilon});
+      check(descent, name,
+            {.variance = 1 / in, .rate = out / in, .decay = in / out, .epsilon = epsilon});
+    }
+  }
+  SECTION("input") {
+    const Numbers a = table == 9 ? ninth : Numbers{.variance = 1, .epsilon = 1 / N};
+    Numbers d = a;
+    d.rate = table == 9 ? 1 : N;
+    d.decay = 1 / d.rate;
+    check(adam, "token_embedding", a);
+    check(adam, "position_embedding", a);
+    check(descent, "token_embedding", d);
+    check(descent, "position_embedding", d);
+    CHECK(near(adam.model.embedding_multiplier.value, a.multiplier));
+    const Entry& gain = adam.at("layer.0.mlp_norm_gain");
+    CHECK(near(gain.init_mean.value * gain.multiplier.value, 1));
+    CHECK(near(gain.multiplier.value, a.multiplier));
+    CHECK(near(gain.learning_rate.value, a.rate));
+    CHECK(near(gain.epsilon.value, a.epsilon));
+  }
+  SECTION("output") {
+    Numbers a = ninth;
+    a.multiplier = 1 / root;
+    if (table == 3) a = {.variance = 1 / (N * N), .rate = 1 / N, .decay = N};
+    if (table == 8) a = {.variance = 1, .multiplier = 1 / N, .epsilon = 1 / N};
+    check(adam, "head", a);
+    Numbers d = a;
+    d.rate = table == 3 ? 1 / N : table == 8 ? N : 1;
+    d.decay = 1 / d.rate;
+    check(descent, "head", d);
+    CHECK(near(adam.model.logit_multiplier.value, a.multiplier));
+  }
+  SECTION("attention scale sqrt(C0)/C") {
+    CHECK(near(adam.model.attention_scale.value, std::sqrt(8.0) / 24));
+    const Plan at_base = make_plan<MaximalUpdate, adamw>(base, base, policy);
+    CHECK(near(at_base.model.attention_scale.value, 1 / std::sqrt(8.0)));
+  }
+  SECTION("a tied head is an input weight whose logits are divided") {
+    target.tied_head = base.tied_head = true;
+    const Plan plan = make_plan<MaximalUpdate, adamw>(target, base, policy);
+    CHECK(plan.of(Group::head).empty());
+    CHECK(near(plan.model.logit_multiplier.value, table == 9 ? 1 / root : 1 / N));
+    CHECK(near(plan.at("token_embedding").init_variance.value, table == 9 ? 1 / N : 1));
+  }
+  SECTION("decay in the independent form does not depend on width") {
+    for (const Entry& entry :
+         make_plan<MaximalUpdate, adamw>(target, base, policy, DecayForm::independent).entries) {
+      INFO(entry.name);
+      CHECK(entry.weight_decay.value == 1);
+    }
+  }
+  SECTION("zero initialization") {
+    const MaximalUpdate zero{.table = table, .zero_head = true, .zero_query = true};
+    const Plan plan = make_plan<MaximalUpdate, adamw>(target, base, zero);
+    CHECK(plan.at("head").init_variance.value == 0);
+    CHECK(plan.at("layer.1.query").init_variance.value == 0);
+    CHECK(near(plan.at("layer.1.key").init_variance.value, 1 / N));
+    CHECK(near(plan.at("head").learning_rate.value, adam.at("head").learning_rate.value));
+  }
+}
+
+TEST_CASE("the three tables of maximal update are one rule") {
+  // With t the ratio of multipliers: std/t, Adam rate/t, SGD rate/t², epsilon t, shrink per step.
+  const int other = GENERATE(3, 9);
+  const bool adam = GENERATE(true, false);
+  Shape target = decoder();
+  Shape base = decoder_base();
+  target.tied_head = base.tied_head = false;
+  const auto plan_of = [&](const MaximalUpdate& policy) {
+    return adam ? make_plan<MaximalUpdate, adamw>(target, base, policy)
+                : make_plan<MaximalUpdate, sgd>(target, base, policy);
+  };
+  const Plan a = plan_of({.table = 8});
+  const Plan b = plan_of({.table = other});
+  REQUIRE(a.entries.size() == b.entries.size());
+  for (std::size_t i = 0; i < a.entries.size(); ++i) {
+    const Entry& x = a.entries[i];
+    const Entry& y = b.entries[i];
+    INFO(x.name << ", table " << other);
+    const double t = y.multiplier.value / x.multiplier.value;
+    CHECK(near(y.init_variance.value * t * t, x.init_variance.value));
+    CHECK(near(y.init_mean.value * t, x.init_mean.value));
+    CHECK(near(y.learning_rate.value * (adam ? t : t * t), x.learning_rate.value));
+    CHECK(near(y.epsilon.value, x.epsilon.value * t));
+    CHECK(near(y.learning_rate.value * y.weight_decay.value,
+               x.learning_rate.value * x.weight_decay.value));
+  }
+}
+
+TEST_CASE("Epsilon of shared heads that stay as many while the width grows") {
+  // llama-3-70b over llama-3-8b: n 8192/4096, kv_heads * head_dim 1024/1024, d_ff 2 as well.
+  const Plan plan =
+      make_plan<MaximalUpdate, adamw>(preset_shape("llama-3-70b"), preset_shape("llama-3-8b"));
+  for (const char* name : {"key", "value"}) {
+    CHECK(near(plan.at(std::string("layer.0.") + name).epsilon.value, 1 / std::sqrt(2.0)));
+  }
+  CHECK(near(plan.at("layer.0.query").epsilon.value, 0.5));
+  CHECK(near(plan.at("layer.0.mlp_up").epsilon.value, 0.5));
+}
+
+TEST_CASE("the legend has the size or the ratio of every letter") {
+  const Plan plan = make_plan<MaximalUpdate, adamw>(decoder(), decoder_base());
+  std::map<std::string, double> values;
+  for (const Symbol& symbol : plan.symbols) values[symbol.text] = symbol.value;
+  // Sizes over those of the base: 96/32, 200/80, 6/4, 2/2 and 24/8.
+  const std::map<std::string, double> expected{{"C", 24},    {"m_N", 3}, {"m_F", 2.5},
+                                               {"m_H", 1.5}, {"m_K", 1}, {"m_C", 3}};
+  CHECK(values == expected);
+}

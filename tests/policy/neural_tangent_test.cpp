@@ -1,0 +1,202 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include "scalewise/policy/neural_tangent.hpp"
+
+#include "scalewise/architecture/presets.hpp"
+#include "support/catch.hpp"
+#include "support/table_rows.hpp"
+
+using namespace scalewise;
+using namespace scalewise::test;
+
+namespace {
+namespace neural_tangent_table {
+
+using namespace scalewise::symbols;
+
+// Cell by cell, retyped from arXiv:2304.02034v1: variances (1.25)-(1.34), SGD (1.99)-(1.107), AdamW
+// (1.108)-(1.116), footnote 8.
+constexpr Row nt(Group g) { return fans(NeuralTangent{}, g); }
+static_assert(cells(nt(Group::patch_embedding), 1 / n_patch, 1 / n_patch, 1 / (n_patch * sqrt(n))));
+static_assert(cells(nt(Group::token_embedding), 1, 1, 1 / sqrt(n)));
+static_assert(cells(nt(Group::position_embedding), 1, 1, 1 / sqrt(n)));
+static_assert(cells(nt(Group::query), 1 / n, 1 / n, 1 / (n * sqrt(n))));
+static_assert(cells(nt(Group::key), 1 / n, 1 / n, 1 / (n * sqrt(n))));
+static_assert(cells(nt(Group::value), 1 / n, 1 / n, 1 / (n * sqrt(n))));
+static_assert(cells(nt(Group::attention_output), 1 / n, 1 / n, 1 / (n * sqrt(n))));
+static_assert(cells(nt(Group::mlp_up), 1 / n, 1 / n, 1 / (n * sqrt(M * n))));
+static_assert(cells(nt(Group::mlp_gate), 1 / n, 1 / n, 1 / (n * sqrt(M * n))));
+static_assert(cells(nt(Group::mlp_down), 1 / (M * n), 1 / (M * n), 1 / (M * n * sqrt(n))));
+static_assert(cells(nt(Group::head), 1 / n, 1 / n, 1 / (n * sqrt(n_out))));
+// The head's bias is not decayed (section II 1 D).
+static_assert(cells(nt(Group::head_bias), 0, 1, 1 / sqrt(n_out), 0));
+
+// Heads that are not as wide as the model, or shared: the gradient of query, key and value is
+// |g| = √(norm²/count) in (1.95), which is 1/√fan-out where (1.110)-(1.112) have 1/√n.
+constexpr Row nt(Group g, const Scaling& in, const Scaling& out) {
+  return bound(NeuralTangent{}.row(g), in, out);
+}
+static_assert(cells(nt(Group::query, n, HC), 1 / n, 1 / n, 1 / (n * sqrt(HC))));
+static_assert(cells(nt(Group::key, n, KC), 1 / n, 1 / n, 1 / (n * sqrt(KC))));
+static_assert(cells(nt(Group::value, n, KC), 1 / n, 1 / n, 1 / (n * sqrt(KC))));
+static_assert(cells(nt(Group::attention_output, HC, n), 1 / HC, 1 / HC, 1 / (HC * sqrt(n))));
+
+// Tensors that the paper's models lack: a gain or bias of fan-out n moves like (1.100).
+static_assert(nt(Group::norm_gain).init_mean == Mean(1));
+static_assert(nt(Group::norm_gain).init_variance == Variance(0));
+static_assert(nt(Group::norm_gain).rate(sgd) == Rate(1));
+static_assert(nt(Group::norm_gain).rate(adamw) == Rate(1 / sqrt(n)));
+static_assert(nt(Group::final_norm_gain).init_mean == Mean(1));
+static_assert(nt(Group::hidden_bias).init_variance == Variance(0));
+static_assert(nt(Group::hidden_bias).rate(adamw) == Rate(1 / sqrt(n)));
+
+static_assert(NeuralTangent{}.model().attention_scale == Multiplier(1 / sqrt(C)));
+static_assert(NeuralTangent{}.model().logit_multiplier == Multiplier(1));
+static_assert(NeuralTangent{}.model().tied_logit_multiplier == Multiplier(1 / sqrt(n)));
+static_assert(NeuralTangent{}.model().residual_skip == Multiplier(1));
+static_assert(NeuralTangent{}.model().residual_branch == Multiplier(1));
+static_assert(NeuralTangent::reference == Reference::absolute);
+
+// The experiments drop the factor of M from the two MLP AdamW rates, and from nothing else.
+constexpr Row without_m(Group g) { return fans(NeuralTangent{.mlp_ratio_in_rates = false}, g); }
+static_assert(without_m(Group::mlp_up).rate(adamw) == Rate(1 / (n * sqrt(n))));
+static_assert(without_m(Group::mlp_gate).rate(adamw) == Rate(1 / (n * sqrt(n))));
+static_assert(without_m(Group::mlp_down).rate(adamw) == Rate(1 / (n * sqrt(n))));
+static_assert(without_m(Group::mlp_up).rate(sgd) == Rate(1 / n));
+static_assert(without_m(Group::mlp_down).rate(sgd) == Rate(1 / (M * n)));
+static_assert(without_m(Group::mlp_down).init_variance == Variance(1 / (M * n)));
+static_assert(without_m(Group::query).rate(adamw) == Rate(1 / (n * sqrt(n))));
+
+// Order-one constants multiply their own column of their own group.
+constexpr Row with_constants(Group g) {
+  NeuralTangent policy;
+  policy.init_constant[Group::query] = 0.5;
+  policy.rate_constant[Group::query] = 3;
+  return fans(policy, g);
+}
+static_assert(with_constants(Group::query).init_variance == Variance(0.5 / n));
+static_assert(with_constants(Group::query).rate(sgd) == Rate(3 / n));
+static_assert(with_constants(Group::query).rate(adamw) == Rate(3 / (n * sqrt(n))));
+static_assert(with_constants(Group::key).init_variance == Variance(1 / n));
+static_assert(with_constants(Group::key).rate(adamw) == Rate(1 / (n * sqrt(n))));
+
+}  // namespace neural_tangent_table
+}  // namespace
+
+TEST_CASE("neural-tangent numbers") {
+  const double n = 96;
+  const double F = 200;
+  const double V = 101;
+
+  SECTION("AdamW, untied: rates, and decays that undo them") {
+    Shape shape = decoder();
+    shape.tied_head = false;
+    const Plan plan = make_plan<NeuralTangent, adamw>(shape);
+    const auto row = [&](const std::string& name, double variance, double rate, double epsilon) {
+      check(plan, name,
+            {.variance = variance, .rate = rate, .decay = 1 / rate, .epsilon = epsilon});
+    };
+    row("token_embedding", 1, std::pow(n, -0.5), std::pow(n, -0.5));
+    row("position_embedding", 1, std::pow(n, -0.5), std::pow(n, -0.5));
+    const double Q = 144;  // heads * head_dim
+    const double K = 48;   // kv_heads * head_dim
+    row("layer.3.query", 1 / n, 1 / (n * std::sqrt(Q)), 1 / std::sqrt(Q));
+    row("layer.3.key", 1 / n, 1 / (n * std::sqrt(K)), 1 / std::sqrt(K));
+    row("layer.3.value", 1 / n, 1 / (n * std::sqrt(K)), 1 / std::sqrt(K));
+    row("layer.3.attention_output", 1 / Q, 1 / (Q * std::sqrt(n)), 1 / std::sqrt(n));
+    row("layer.3.mlp_up", 1 / n, 1 / (n * std::sqrt(F)), 1 / std::sqrt(F));
+    row("layer.3.mlp_gate", 1 / n, 1 / (n * std::sqrt(F)), 1 / std::sqrt(F));
+    row("layer.4.mlp_down", 1 / F, 1 / (F * std::sqrt(n)), 1 / std::sqrt(n));
+    row("head", 1 / n, 1 / (n * std::sqrt(V)), 1 / std::sqrt(V));
+    CHECK(near(plan.model.attention_scale.value, 1 / std::sqrt(24.0)));
+    CHECK(plan.model.logit_multiplier.value == 1);
+    CHECK(plan.model.embedding_multiplier.value == 1);
+    CHECK(plan.at("final_norm_gain").init_mean.value == 1);
+  }
+  SECTION("SGD, heads that fill the width, M = 4") {
+    Shape shape = decoder();
+    shape.heads = shape.kv_heads = 4;
+    shape.d_ff = 0;
+    const Plan plan = make_plan<NeuralTangent, sgd>(shape);
+    for (const char* name : {"query", "key", "value", "attention_output", "mlp_up"}) {
+      check(plan, std::string("layer.0.") + name,
+            {.variance = 1 / n,
+             .rate = 1 / n,
+             .decay = n,
+             .epsilon = plan.at(std::string("layer.0.") + name).epsilon.value});
+    }
+    CHECK(near(plan.at("layer.0.mlp_down").learning_rate.value, 1 / (4 * n)));
+    CHECK(plan.at("token_embedding").learning_rate.value == 1);
+  }
+  SECTION("the tied head is the default; its logits are divided by the root of the width") {
+    const Plan plan = make_plan<NeuralTangent, adamw>(decoder());
+    CHECK(plan.of(Group::head).empty());
+    CHECK(near(plan.model.logit_multiplier.value, 1 / std::sqrt(n)));
+  }
+  SECTION("decay in the independent form is one") {
+    const Plan plan = make_plan<NeuralTangent, adamw>(decoder(), {}, {}, DecayForm::independent);
+    CHECK(plan.at("layer.0.query").weight_decay.value == 1);
+    CHECK(plan.at("layer.0.mlp_down").weight_decay.value == 1);
+  }
+  SECTION("the vision experiments: order-one constants, no factor of M, no decay of the bias") {
+    NeuralTangent policy;
+    policy.mlp_ratio_in_rates = false;
+    for (const Group g : {Group::query, Group::key, Group::value}) policy.init_constant[g] = 0.5;
+    policy.init_constant[Group::attention_output] = 1.0 / 3;
+    policy.init_constant[Group::mlp_up] = 2.0 / 5;
+    policy.init_constant[Group::mlp_down] = 8.0 / 5;
+    policy.init_constant[Group::position_embedding] = 0.02 * 0.02;
+    const Plan plan = make_plan<NeuralTangent, adamw>(vision(), {}, policy);
+    const double w = 192;
+    CHECK(near(plan.at("layer.0.query").init_variance.value, 0.5 / w));
+    CHECK(near(plan.at("layer.1.attention_output").init_variance.value, 1 / (3 * w)));
+    CHECK(near(plan.at("layer.1.mlp_up").init_variance.value, 0.4 / w));
+    CHECK(near(plan.at("layer.1.mlp_down").init_variance.value, 1.6 / (4 * w)));
+    CHECK(near(plan.at("position_embedding").init_variance.value, 0.0004));
+    CHECK(near(plan.at("layer.1.mlp_up").learning_rate.value, std::pow(w, -1.5)));
+    CHECK(near(plan.at("layer.1.mlp_down").learning_rate.value, std::pow(w, -1.5)));
+    CHECK(near(plan.at("patch_embedding").init_variance.value, 1.0 / 48));
+    CHECK(near(plan.at("patch_embedding").learning_rate.value, 1 / (48 * std::sqrt(w))));
+    CHECK(near(plan.at("head_bias").learning_rate.value, 1 / std::sqrt(10.0)));
+    CHECK(plan.at("head_bias").init_variance.value == 0);
+    CHECK(plan.at("head_bias").weight_decay.value == 0);
+  }
+}
+
+TEST_CASE("neural-tangent numbers of heads wider than the model, and of shared ones") {
+  // 1/(n √fan-out) and 1/√fan-out, the gradient's size in (1.95).
+  const Plan wide = make_plan<NeuralTangent, adamw>(preset_shape("t5-11b"));
+  for (const char* name : {"query", "key", "value", "cross_query", "cross_key", "cross_value"}) {
+    const Entry& entry = wide.at(std::string("decoder.0.") + name);  // 1024 -> 128 * 128
+    CHECK(near(entry.learning_rate.value, 1.0 / (1024 * 128)));
+    CHECK(near(entry.epsilon.value, 1.0 / 128));
+  }
+  const Plan shared = make_plan<NeuralTangent, adamw>(preset_shape("llama-3-8b"));
+  CHECK(near(shared.at("layer.0.query").learning_rate.value, 1.0 / (4096 * 64)));
+  for (const char* name : {"key", "value"}) {
+    const Entry& entry = shared.at(std::string("layer.0.") + name);  // 4096 -> 8 * 128
+    CHECK(near(entry.learning_rate.value, 1.0 / (4096 * 32)));
+    CHECK(near(entry.epsilon.value, 1.0 / 32));
+  }
+}
+
+TEST_CASE("between standard and neural-tangent tuning") {
+  using symbols::n;
+  Shape base = vision();
+  base.d_model = 768;
+  base.heads = 12;
+  Shape large = base;
+  large.d_model = 1024;
+  large.heads = 16;
+  const double vision_rate = at(20 * pow(n, {-3, 2}), base);
+  CHECK(near(vision_rate, 20 * std::pow(768.0, -1.5)));
+  CHECK(std::abs(vision_rate - 9.4e-4) < 0.05e-4);
+  CHECK(near(at(1e-3 * pow(n, {3, 2}), large), 32.768));
+  // (lr, wd) -> (n^{3/2} lr, n^{-3/2} wd): their product does not change.
+  const Scaling there = pow(n, {3, 2});
+  const Scaling back = pow(n, {-3, 2});
+  CHECK(there * back == Scaling(1));
+  // The rate factor of a hidden matrix, under which (lr, wd) becomes (n^{3/2} lr, n^{-3/2} wd).
+  CHECK(NeuralTangent{.mlp_ratio_in_rates = false}.row(Group::mlp_down).rate(adamw) == Rate(back));
+}

@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include "scalewise/policy/ngpt_depth_mup.hpp"
+
+#include "support/catch.hpp"
+#include "support/normalized_rows.hpp"
+
+using namespace scalewise;
+using namespace scalewise::symbols;
+using namespace scalewise::test;
+
+static_assert(has_column(NGptDepthMup{}, {1, 1 / sqrt(m_N), 1 / (m_N * sqrt(m_L)), 1 / m_N,
+                                          0.05 / sqrt(m_L), 0.03, 1}));
+static_assert(unit_model(NGptDepthMup{}.model()));
+static_assert(!states(NGptDepthMup{}, sgd));
+
+TEST_CASE("nGPT with Depth-muP numbers") {
+  const double width = 3;
+  const double root = std::sqrt(2.5);  // of the ratio of depths
+  check_column(make_plan<NGptDepthMup, adamw>(decoder(), decoder_base()),
+               {1 / std::sqrt(width), 1 / (width * root), 1 / width, 1}, 0.05 / root, 0.03, 1);
+}

@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include "scalewise/policy/nu_gpt_full_align.hpp"
+
+#include "support/catch.hpp"
+#include "support/normalized_rows.hpp"
+
+using namespace scalewise;
+using namespace scalewise::symbols;
+using namespace scalewise::test;
+
+static_assert(has_column(NuGptFullAlign{}, {pow(m_D, {-1, 3}), 1 / sqrt(m_N), 1 / m_N, 1 / m_N,
+                                            0.05 / m_L, 0.03, sqrt(m_N)}));
+static_assert(unit_model(NuGptFullAlign{}.model()));
+static_assert(!states(NuGptFullAlign{}, sgd));
+
+TEST_CASE("nuGPT numbers under full alignment") {
+  const double root = std::sqrt(3.0);              // of the ratio of widths
+  const double horizon = std::pow(8.0, -1.0 / 3);  // 1/2
+  check_column(make_plan<NuGptFullAlign, adamw>(decoder(), decoder_base()),
+               {horizon / root, horizon / 3, horizon / 3, horizon}, 0.05 / 2.5, 0.03, root);
+}

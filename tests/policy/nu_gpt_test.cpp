@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include "scalewise/policy/nu_gpt.hpp"
+
+#include "support/catch.hpp"
+#include "support/normalized_rows.hpp"
+
+using namespace scalewise;
+using namespace scalewise::symbols;
+using namespace scalewise::test;
+
+namespace {
+
+// Every rate times m_D^(-1/3). The alignment exponent of Definition 3.2: none 1/2, mid 3/4, full 1,
+// and anything between. Constants on the input and output rates, and on no other.
+constexpr Column nu_gpt(Exponent alignment, double input = 1, double output = 1) {
+  const Scaling hidden = pow(m_N, -alignment);
+  return {pow(m_D, {-1, 3}), input / sqrt(m_N), hidden, output * hidden, 0.05 / m_L, 0.03,
+          sqrt(m_N)};
+}
+static_assert(has_column(NuGpt{}, nu_gpt({3, 4})));
+static_assert(has_column(NuGpt{.alignment = 0.5}, nu_gpt({1, 2})));
+static_assert(has_column(NuGpt{.alignment = 0.6}, nu_gpt({3, 5})));
+static_assert(has_column(NuGpt{.alignment = 0.75}, nu_gpt({3, 4})));
+static_assert(has_column(NuGpt{.alignment = 1}, nu_gpt(1)));
+static_assert(has_column(NuGpt{.input_rate = 2, .output_rate = 0.5}, nu_gpt({3, 4}, 2, 0.5)));
+static_assert(unit_model(NuGpt{}.model()));
+static_assert(NuGpt{}.row(Group::query).rate(adamw).scaling.is_relative());
+static_assert(!states(NuGpt{}, sgd));
+
+}  // namespace
+
+TEST_CASE("nuGPT numbers") {
+  const Shape target = decoder();
+  const Shape base = decoder_base();
+  const double root = std::sqrt(3.0);              // of the ratio of widths
+  const double horizon = std::pow(8.0, -1.0 / 3);  // 1/2
+  const double mid = std::pow(3.0, -0.75);
+  check_column(make_plan<NuGpt, adamw>(target, base),
+               {horizon / root, horizon * mid, horizon * mid, horizon}, 0.05 / 2.5, 0.03, root);
+  const double a = 0.6180339887;  // no simple fraction
+  const double align = std::pow(3.0, -a);
+  check_column(make_plan<NuGpt, adamw>(target, base, {.alignment = a, .output_rate = 0.5}),
+               {horizon / root, horizon * align, 0.5 * horizon * align, horizon}, 0.05 / 2.5, 0.03,
+               root);
+}

@@ -1,0 +1,474 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// SignalMoments of single components against quadrature, exact enumeration and simulation.
+
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+#include "propagation/quadrature.hpp"
+#include "propagation/statistics.hpp"
+#include "scalewise/numeric/random.hpp"
+#include "scalewise/propagation/activation.hpp"
+#include "scalewise/propagation/dropout.hpp"
+#include "scalewise/propagation/embedding.hpp"
+#include "scalewise/propagation/layer_norm.hpp"
+#include "scalewise/propagation/linear.hpp"
+#include "scalewise/propagation/mlp.hpp"
+#include "scalewise/propagation/softmax.hpp"
+#include "support/catch.hpp"
+#include "support/error_message.hpp"
+
+using namespace scalewise;
+using namespace scalewise::test;
+using namespace scalewise::propagation;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::WithinAbs;
+using Catch::Matchers::WithinRel;
+
+namespace {
+
+// Quadrature of smooth functions on sectors is good to rounding.
+constexpr double quadrature_error = 1e-12;
+
+double relu_at(double x) { return x > 0 ? x : 0; }
+double relu_slope_at(double x) { return x > 0 ? 1 : 0; }
+double normal_cdf(double x) { return std::erfc(-x * std::numbers::sqrt2 / 2) / 2; }
+double gelu_at(double x) { return x * normal_cdf(x); }
+double gelu_slope_at(double x) {
+  return normal_cdf(x) + x * std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi);
+}
+
+/// E f(a) f(b) of normal a and b with variances v and w.
+double product(double v, double w, double r, double (*f)(double)) {
+  return normal_mean(r,
+                     [&](double x, double y) { return f(std::sqrt(v) * x) * f(std::sqrt(w) * y); });
+}
+
+}  // namespace
+
+TEST_CASE("Quadrature finds moments that are known") {
+  CHECK_THAT(normal_mean(0.3, [](double, double) { return 1.0; }), WithinAbs(1, 1e-14));
+  CHECK_THAT(normal_mean(0.3, [](double x, double y) { return x * y; }), WithinAbs(0.3, 1e-14));
+  CHECK_THAT(normal_mean(-0.7, [](double x, double y) { return x * x * y * y; }),
+             WithinAbs(1 + 2 * 0.49, 1e-13));
+}
+
+TEST_CASE("ReLU against quadrature") {
+  for (const double r : {-0.95, -0.3, 0.0, 0.2, 0.5, 0.87, 0.999}) {
+    CAPTURE(r);
+    CHECK_THAT(relu_product(r), WithinAbs(2 * product(1, 1, r, relu_at), quadrature_error));
+    CHECK_THAT(relu_slope_product(r),
+               WithinAbs(2 * product(1, 1, r, relu_slope_at), quadrature_error));
+    for (const double s : {0.1, 1.0, 10.0}) {
+      const SignalMoments x = correlated(s, r);
+      const SignalMoments y = relu(x);
+      const double mean =
+          normal_mean(0, [&](double a, double) { return relu_at(std::sqrt(s) * a); });
+      CHECK_THAT(y.mean, WithinAbs(mean, s * quadrature_error));
+      CHECK_THAT(y.covariance,
+                 WithinAbs(product(s, s, r, relu_at) - mean * mean, s * quadrature_error));
+      const double square =
+          normal_mean(0, [&](double a, double) { return relu_at(a) * relu_at(a); });
+      CHECK_THAT(y.variance, WithinAbs(s * square - mean * mean, s * quadrature_error));
+      const SignalMoments g = relu_gradient(correlated(3, 0.4), x);
+      CHECK_THAT(g.variance, WithinAbs(1.5, 1e-14));
+      CHECK_THAT(g.covariance, WithinAbs(1.2 * product(s, s, r, relu_slope_at), quadrature_error));
+    }
+  }
+  CHECK(relu_product(1) == 1.0);
+  CHECK(relu_product(1 + 1e-15) == 1.0);                            // rounding of a correlation
+  CHECK_THAT(relu_slope_product(-1 - 1e-15), WithinAbs(0, 1e-15));  // 1/2 - asin(1)/π, rounded
+}
+
+TEST_CASE("The paper's polynomials for ReLU are as far off as is stated") {
+  double worst_product = 0;
+  double worst_correlation = 0;
+  for (int i = 0; i <= 1000; ++i) {
+    const double r = i / 1000.0;
+    const SignalMoments x = correlated(1, r);
+    worst_product =
+        std::max(worst_product, std::abs(relu_product(r, Reading::paper_simple) - relu_product(r)));
+    worst_correlation =
+        std::max(worst_correlation,
+                 std::abs(relu(x, Reading::paper_simple).correlation() - relu(x).correlation()));
+  }
+  CHECK_THAT(worst_product, WithinAbs(0.0075, 5e-5));
+  CHECK_THAT(worst_correlation, WithinAbs(0.0060, 5e-5));
+}
+
+TEST_CASE("GELU against quadrature, variances equal or not") {
+  for (const double v : {0.05, 1.0, 6.0}) {
+    for (const double w : {0.2, 1.0, 3.0}) {
+      for (const double r : {-0.8, 0.0, 0.3, 0.9}) {
+        CAPTURE(v, w, r);
+        const double c = r * std::sqrt(v * w);
+        CHECK_THAT(gelu_product(v, w, c), WithinAbs(product(v, w, r, gelu_at), quadrature_error));
+        CHECK_THAT(gelu_slope_product(v, w, c),
+                   WithinAbs(product(v, w, r, gelu_slope_at), quadrature_error));
+      }
+    }
+    const SignalMoments y = gelu(correlated(v, 0.6));
+    const auto mean_of = [&](const auto& f) {
+      return normal_mean(0, [&](double a, double) { return f(std::sqrt(v) * a); });
+    };
+    const double mean = mean_of(gelu_at);
+    const double square = mean_of([](double a) { return gelu_at(a) * gelu_at(a); });
+    CHECK_THAT(y.mean, WithinAbs(mean, quadrature_error));
+    CHECK_THAT(y.variance, WithinAbs(square - mean * mean, quadrature_error));
+    CHECK_THAT(y.covariance,
+               WithinAbs(product(v, v, 0.6, gelu_at) - mean * mean, quadrature_error));
+    const SignalMoments g = gelu_gradient(correlated(2, 0.25), correlated(v, 0.6));
+    const double slope = mean_of([](double a) { return gelu_slope_at(a) * gelu_slope_at(a); });
+    CHECK_THAT(g.variance, WithinAbs(2 * slope, quadrature_error));
+    CHECK_THAT(g.covariance, WithinAbs(0.5 * product(v, v, 0.6, gelu_slope_at), quadrature_error));
+  }
+}
+
+TEST_CASE("MLP blocks are what their parts make of the second moments") {
+  const double d = 48;
+  const double hidden = 100;
+  const double s = 1.7;
+  const double r = 0.35;
+  const double p = 0.2;
+  for (const Activation activation : {Activation::relu, Activation::gelu}) {
+    const Mlp m{.width = d,
+                .hidden = hidden,
+                .up = 0.03,
+                .down = 0.02,
+                .activation = activation,
+                .dropout = p};
+    const auto f = activation == Activation::relu ? relu_at : gelu_at;
+    const auto slope = activation == Activation::relu ? relu_slope_at : gelu_slope_at;
+    const double in = d * 0.03 * s;
+    const auto square_of = [&](double (*h)(double)) {
+      return normal_mean(0, [&](double a, double) { return std::pow(h(std::sqrt(in) * a), 2); });
+    };
+    const SignalMoments y = mlp_block(correlated(s, r), m);
+    CHECK_THAT(y.variance, WithinRel(hidden * 0.02 * square_of(f) / (1 - p), 1e-11));
+    CHECK_THAT(y.covariance, WithinRel(hidden * 0.02 * product(in, in, r, f), 1e-11));
+    const SignalMoments g = mlp_block_gradient(correlated(0.6, 0.5), correlated(s, r), m);
+    const double power = d * 0.02 * hidden * 0.03;
+    CHECK_THAT(g.variance, WithinRel(power * square_of(slope) * 0.6 / (1 - p), 1e-11));
+    CHECK_THAT(g.covariance, WithinRel(power * product(in, in, r, slope) * 0.3, 1e-11));
+  }
+  const Mlp m{.width = d, .hidden = hidden, .up = 0.03, .down = 0.02};
+  CHECK_THAT(mlp_block(correlated(s, r), m, Reading::paper_simple).correlation(),
+             WithinRel(1 / std::numbers::pi + r / 2 + (0.5 - 1 / std::numbers::pi) * r * r, 1e-13));
+}
+
+TEST_CASE("Linear layers by enumeration of weights of ±a") {
+  constexpr int fan = 3;
+  const double a = 0.7;
+  // Two tokens; every feature of both is one of four pairs, in turn: mean 0.5, and so on.
+  const std::array<std::array<double, 2>, 4> pairs{{{2, 1}, {-1, 0}, {1, 2}, {0, -1}}};
+  SignalMoments x{0, 0, 0};
+  for (const auto& [u, v] : pairs) {
+    x.mean += (u + v) / 8;
+    x.variance += (u * u + v * v) / 8;
+    x.covariance += u * v / 4;
+  }
+  x.variance -= x.mean * x.mean;
+  x.covariance -= x.mean * x.mean;
+  double mean = 0;
+  double square = 0;
+  double both = 0;
+  for (int features = 0; features < 64; ++features) {  // 4^3 choices of the pairs
+    for (int signs = 0; signs < 8; ++signs) {
+      double y = 0;
+      double z = 0;
+      for (int i = 0; i < fan; ++i) {
+        const double weight = (signs >> i) % 2 == 0 ? a : -a;
+        const auto& pair = pairs[static_cast<std::size_t>((features >> (2 * i)) % 4)];
+        y += weight * pair[0];
+        z += weight * pair[1];
+      }
+      mean += (y + z) / 1024;
+      square += (y * y + z * z) / 1024;
+      both += y * z / 512;
+    }
+  }
+  const SignalMoments y = linear(x, fan, a * a);
+  CHECK_THAT(y.mean, WithinAbs(mean, 1e-14));
+  CHECK_THAT(y.variance, WithinRel(square, 1e-13));
+  CHECK_THAT(y.covariance, WithinRel(both, 1e-13));
+  // A gradient of mean zero through the transposed matrix is the same sum over fan_out.
+  const SignalMoments g = linear_gradient({.variance = 2, .covariance = -0.3}, fan, a * a);
+  CHECK_THAT(g.variance, WithinRel(fan * a * a * 2, 1e-14));
+  CHECK_THAT(g.covariance, WithinRel(fan * a * a * -0.3, 1e-14));
+}
+
+TEST_CASE("Dropout by enumeration of masks") {
+  const double p = 0.3;
+  const std::array<std::array<double, 2>, 3> pairs{{{2, 1}, {-1, 0.5}, {1, 3}}};
+  SignalMoments x{0, 0, 0};
+  double mean = 0;
+  double square = 0;
+  double both = 0;
+  for (const auto& [u, v] : pairs) {
+    x.mean += (u + v) / 6;
+    x.variance += (u * u + v * v) / 6;
+    x.covariance += u * v / 3;
+    for (int mask = 0; mask < 4; ++mask) {
+      const double chance = (mask % 2 == 0 ? 1 - p : p) * (mask / 2 == 0 ? 1 - p : p) / 3;
+      const double y = mask % 2 == 0 ? u / (1 - p) : 0;
+      const double z = mask / 2 == 0 ? v / (1 - p) : 0;
+      mean += chance * (y + z) / 2;
+      square += chance * (y * y + z * z) / 2;
+      both += chance * y * z;
+    }
+  }
+  x.variance -= x.mean * x.mean;
+  x.covariance -= x.mean * x.mean;
+  const SignalMoments y = dropout(x, p);
+  CHECK_THAT(y.mean, WithinRel(mean, 1e-14));
+  CHECK_THAT(y.variance, WithinRel(square - mean * mean, 1e-13));
+  CHECK_THAT(y.covariance, WithinRel(both - mean * mean, 1e-13));
+  // The mask is all that stands between a gradient and its input, so it obeys the same sums.
+  const SignalMoments g = dropout_gradient(correlated(1.5, 0.4), p);
+  CHECK(g.mean == 0);
+  CHECK_THAT(g.variance, WithinRel(1.5 / (1 - p), 1e-14));
+  CHECK_THAT(g.covariance, WithinRel(0.6, 1e-14));
+  CHECK_THAT(error_message([] { check_dropout("dropout", 1); }),
+             ContainsSubstring("dropout = 1: expected a probability below 1"));
+  CHECK_THAT(error_message([] { check_dropout("dropout", -0.1); }), ContainsSubstring("dropout"));
+  CHECK_THAT(error_message([] { check_dropout("dropout", std::nan("")); }),
+             ContainsSubstring("dropout"));
+}
+
+namespace {
+
+/// The chance that two tokens of a sentence are the same, from all sentences of the vocabulary.
+double repeats_of_sentences(int vocab, int length) {
+  std::vector<double> chances;
+  double total = 0;
+  for (int i = 1; i <= vocab; ++i) total += 1.0 / i;
+  for (int i = 1; i <= vocab; ++i) chances.push_back(1.0 / i / total);
+  const auto sentences = static_cast<int>(std::lround(std::pow(vocab, length)));
+  double mean = 0;
+  for (int sentence = 0; sentence < sentences; ++sentence) {
+    std::vector<int> words;
+    double chance = 1;
+    for (int t = 0, rest = sentence; t < length; ++t, rest /= vocab) {
+      words.push_back(rest % vocab);
+      chance *= chances[static_cast<std::size_t>(rest % vocab)];
+    }
+    int same = 0;
+    for (int t = 0; t < length; ++t) {
+      for (int u = 0; u < t; ++u) {
+        const auto a = static_cast<std::size_t>(t);
+        const auto b = static_cast<std::size_t>(u);
+        same += words[a] == words[b] ? 1 : 0;
+      }
+    }
+    mean += chance * same / (length * (length - 1) / 2.0);
+  }
+  return mean;
+}
+
+/// The share of pairs in the same segment, the first of two being first … last tokens long.
+double same_segment(int length, int first, int last) {
+  double mean = 0;
+  for (int a = first; a <= last; ++a) {
+    const int b = length - a;
+    mean += (a * (a - 1.0) + b * (b - 1.0)) / (length * (length - 1.0));
+  }
+  return mean / (last - first + 1);
+}
+
+}  // namespace
+
+TEST_CASE("Repeated tokens and segments by enumeration") {
+  for (const auto& [vocab, length] :
+       {std::array{2, 2}, std::array{3, 4}, std::array{5, 3}, std::array{1, 3}}) {
+    CAPTURE(vocab, length);
+    CHECK_THAT(token_repeats(vocab, length), WithinRel(repeats_of_sentences(vocab, length), 1e-13));
+  }
+  for (const int length : {2, 5, 12}) {
+    CAPTURE(length);
+    CHECK_THAT(segment_repeats(length), WithinRel(same_segment(length, 0, length), 1e-14));
+    CHECK_THAT(segment_repeats_of_two(length),
+               WithinAbs(same_segment(length, 1, length - 1), 1e-14));
+  }
+  // The numbers of appendix A.1 and of its errors, at a vocabulary of 32000 and length 256.
+  CHECK_THAT(token_repeats(32000, 256), WithinAbs(0.0137169, 5e-8));
+  CHECK_THAT(token_repeats(32000, 256, Repeats::plug_in), WithinAbs(0.00985, 5e-6));
+  CHECK_THAT(token_repeats(32000, 256, Repeats::printed), WithinAbs(0.015286, 5e-7));
+  const Embeddings bert{.vocab = 32000, .length = 256, .segments = true};
+  CHECK_THAT(embedding_correlation(bert), WithinAbs(0.226795, 5e-7));
+  CHECK_THAT(embedding_correlation(bert, Repeats::printed), WithinAbs(0.227318, 5e-7));
+  CHECK_THAT(segment_repeats_of_two(256), WithinAbs(0.66405, 5e-6));
+}
+
+TEST_CASE("Embedded sentences by enumeration of words, segments and dropout") {
+  const int vocab = 3;
+  const int length = 3;
+  const double p = 0.25;
+  const double variance = 0.4;
+  for (const bool segments : {false, true}) {
+    for (const bool positions : {false, true}) {
+      CAPTURE(segments, positions);
+      const Embeddings e{.vocab = vocab,
+                         .length = length,
+                         .segments = segments,
+                         .positions = positions,
+                         .dropout = p};
+      // Over independent tables, the product of two tokens' sums is one variance per table in which
+      // both read the same row; of both masks, both are kept with the chance (1-p)².
+      double same = repeats_of_sentences(vocab, length);
+      if (segments) same += same_segment(length, 0, length);
+      const double kept = (1 - p) * (1 - p) / ((1 - p) * (1 - p));
+      const int tables = 1 + (segments ? 1 : 0) + (positions ? 1 : 0);
+      const SignalMoments x = embedding(e, variance);
+      CHECK_THAT(x.covariance, WithinRel(variance * same * kept, 1e-13));
+      CHECK_THAT(x.variance, WithinRel(variance * tables * (1 - p) / ((1 - p) * (1 - p)), 1e-13));
+      CHECK_THAT(x.correlation(), WithinRel(embedding_correlation(e), 1e-14));
+    }
+  }
+  CHECK_THAT(error_message([] { embedding_correlation({.vocab = 0, .length = 4}); }),
+             ContainsSubstring("vocab = 0: expected a positive integer"));
+  CHECK_THAT(error_message([] { embedding_correlation({.vocab = 4, .length = 1}); }),
+             ContainsSubstring("length = 1: expected 2 or more tokens"));
+}
+
+TEST_CASE("LayerNorm's covariance in closed form for two and three features") {
+  const GaussLegendre rule = gauss_legendre(60);
+  for (const double r : {0.0, 0.2, 0.5, 0.9, -0.4}) {
+    CAPTURE(r);
+    // Two features: the outputs are the signs of differences, of correlation r.
+    CHECK_THAT(layer_norm(correlated(3, r), 2).covariance,
+               WithinAbs(2 / std::numbers::pi * std::asin(r), 1e-12));
+    // Three: the mean cosine of two normal vectors of the plane, r ∫ cos²/√(1 - r² sin²).
+    const double plane =
+        r * integral(rule, 0, std::numbers::pi / 2, [&](double t) {
+          return std::cos(t) * std::cos(t) / std::sqrt(1 - r * r * std::sin(t) * std::sin(t));
+        });
+    CHECK_THAT(layer_norm(correlated(3, r), 3).covariance, WithinAbs(plane, 1e-12));
+    CHECK_THAT(layer_norm(correlated(3, r), 10, Reading::paper_full).covariance,
+               WithinAbs(0.9 * r, 1e-14));
+    const double d = 4000;
+    CHECK_THAT(layer_norm(correlated(3, r), d).covariance,
+               WithinAbs(r * (1 - (1 - r * r) / (2 * d)), 1 / (d * d)));
+  }
+  CHECK(layer_norm({2, 5, 1}, 7).mean == 0);
+  CHECK(layer_norm({2, 5, 1}, 7).variance == 1);
+}
+
+TEST_CASE("LayerNorm against simulation", "[long]") {
+  constexpr int d = 12;
+  constexpr int rounds = 40'000;
+  const double s = 2.5;
+  const double r = 0.9;
+  const double rg = 0.3;
+  RandomStream stream(11, "rows");
+  Average covariance;
+  Average features;
+  Average gradient;
+  Average gradient_covariance;
+  for (int round = 0; round < rounds; ++round) {
+    std::array<std::array<double, d>, 2> y{};
+    std::array<std::array<double, d>, 2> g{};
+    std::array<double, 2> deviation{};
+    for (int i = 0; i < d; ++i) {
+      const auto f = static_cast<std::size_t>(i);
+      const double shared = stream.normal();
+      const double shared_gradient = stream.normal();
+      for (std::size_t t = 0; t < 2; ++t) {
+        y[t][f] = 1.3 + std::sqrt(s) * (std::sqrt(r) * shared + std::sqrt(1 - r) * stream.normal());
+        g[t][f] = std::sqrt(rg) * shared_gradient + std::sqrt(1 - rg) * stream.normal();
+      }
+    }
+    for (std::size_t t = 0; t < 2; ++t) {
+      double mean = 0;
+      double square = 0;
+      for (const double v : y[t]) mean += v / d;
+      for (double& v : y[t]) v -= mean, square += v * v / d;
+      deviation[t] = std::sqrt(square);
+      for (double& v : y[t]) v /= deviation[t];
+      double mean_gradient = 0;
+      double along = 0;
+      for (std::size_t f = 0; f < d; ++f)
+        mean_gradient += g[t][f] / d, along += g[t][f] * y[t][f] / d;
+      for (std::size_t f = 0; f < d; ++f)
+        g[t][f] = (g[t][f] - mean_gradient - along * y[t][f]) / deviation[t];
+    }
+    double products = 0;
+    double squares = 0;
+    double both = 0;
+    for (std::size_t f = 0; f < d; ++f) {
+      products += y[0][f] * y[1][f] / d;
+      squares += g[0][f] * g[0][f] / d;
+      both += g[0][f] * g[1][f] / d;
+    }
+    covariance.add(products);
+    features.add(y[0][0] * y[0][1]);
+    gradient.add(squares);
+    gradient_covariance.add(both);
+  }
+  const SignalMoments x{1.3, s, r * s};
+  const SignalMoments g = layer_norm_gradient(correlated(1, rg), x, d);
+  CHECK(agrees(covariance, layer_norm(x, d).covariance));
+  CHECK(agrees(features, layer_norm_feature_covariance(d)));
+  CHECK(agrees(gradient, g.variance));
+  CHECK(agrees(gradient_covariance, g.covariance, 3.0 / (d * d)));  // first order in 1/d
+  CHECK_FALSE(agrees(covariance, layer_norm(x, d, Reading::paper_full).covariance));
+  CHECK_FALSE(
+      agrees(gradient, layer_norm_gradient(correlated(1, rg), x, d, Reading::paper_full).variance));
+}
+
+TEST_CASE("Softmax against simulation", "[long]") {
+  constexpr int n = 100;
+  constexpr int rounds = 20'000;
+  const double s = 0.4;
+  const double r = 0.5;
+  const double sg = 1.7;
+  const double rg = 0.6;
+  RandomStream stream(5, "scores");
+  Average mean;
+  Average square;
+  Average gradient;
+  std::vector<double> y(n);
+  std::vector<double> g(n);
+  for (int round = 0; round < rounds; ++round) {
+    const double shared = std::sqrt(r * s) * stream.normal();
+    const double shared_gradient = std::sqrt(rg * sg) * stream.normal();
+    double total = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      y[i] = std::exp(shared + std::sqrt((1 - r) * s) * stream.normal());
+      g[i] = shared_gradient + std::sqrt((1 - rg) * sg) * stream.normal();
+      total += y[i];
+    }
+    double along = 0;
+    for (std::size_t i = 0; i < n; ++i) y[i] /= total, along += y[i] * g[i];
+    double sum = 0;
+    double deviation = 0;
+    double squares = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      sum += y[i] / n;
+      deviation += (y[i] - 1.0 / n) * (y[i] - 1.0 / n) / n;
+      squares += std::pow(y[i] * (g[i] - along), 2) / n;
+    }
+    mean.add(sum);
+    square.add(deviation * n * n);
+    gradient.add(squares * n * n);
+  }
+  const SignalMoments x = correlated(s, r);
+  const SignalMoments in = correlated(sg, rg);
+  const double stated = 2e-3;
+  CHECK(softmax_validity(x, n).holds());
+  CHECK_FALSE(softmax_validity(correlated(4, 0), n).holds());
+  CHECK_THAT(softmax(x, n).mean, WithinRel(1.0 / n, 1e-15));
+  CHECK_THAT(mean.mean(), WithinRel(1.0 / n, 1e-12));
+  CHECK(agrees(square, softmax(x, n).variance * n * n, stated));
+  CHECK(agrees(gradient, softmax_gradient_variance(in, x, n) * n * n, stated));
+  // The paper's gradient has no factor 1 - rg.
+  CHECK_FALSE(
+      agrees(gradient, softmax_gradient_variance(in, x, n, Reading::paper_full) * n * n, 0.5));
+  CHECK_FALSE(
+      agrees(gradient, softmax_gradient_variance(in, x, n, Reading::paper_simple) * n * n, 0.5));
+  // Both of its variances leave terms of 1/n out, e^a (2e^a - 1)/n and about twice that.
+  CHECK(agrees(square, softmax(x, n, Reading::paper_simple).variance * n * n, 0.02));
+  CHECK(agrees(square, softmax(x, n, Reading::paper_full).variance * n * n, 0.04));
+}

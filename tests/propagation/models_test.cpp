@@ -1,0 +1,264 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Whole models from a plan: embeddings, the loss' gradient, final norms, two stacks.
+
+#include <cmath>
+#include <cstddef>
+#include <variant>
+#include <vector>
+
+#include "propagation/small_model.hpp"
+#include "propagation/statistics.hpp"
+#include "scalewise/numeric/random.hpp"
+#include "scalewise/policy/deep_scale_lm.hpp"
+#include "scalewise/policy/rezero.hpp"
+#include "scalewise/policy/xavier.hpp"
+#include "scalewise/propagation/depth_methods.hpp"
+#include "scalewise/propagation/model.hpp"
+#include "support/catch.hpp"
+
+using namespace scalewise;
+using namespace scalewise::test;
+using namespace scalewise::propagation;
+using Catch::Matchers::WithinAbs;
+using Catch::Matchers::WithinRel;
+
+TEST_CASE("What enters the first layer, against embeddings that are drawn") {
+  Shape shape = small_shape();
+  shape.segments = 2;
+  for (const bool norm : {false, true}) {
+    shape.embedding_norm = norm;
+    const Plan plan = plan_of<Xavier>(shape);
+    Conditions c = conditions();
+    c.dropout = 0.2;
+    // Two tokens: the same with the chance 0.3; in the same segment with 2/3.
+    const Data data{.repeats = 0.3};
+    const double token = 32 * (1.0 / 32);  // the multiplier √n
+    const double power = norm ? 1 / (token + 2.0 / 32) : 1;
+    const SignalMoments x = embedding(plan, c, data);
+    CHECK_THAT(x.variance, WithinRel(power * (token + 2.0 / 32) / 0.8, 1e-12));
+    CHECK_THAT(x.covariance, WithinRel(power * (0.3 * token + 2.0 / 3 / 32), 1e-12));
+    if (norm) continue;
+    Average square, product;
+    RandomStream stream(4, "embedding");
+    for (int i = 0; i < 40'000; ++i) {
+      const auto row = [&](double variance) { return std::sqrt(variance) * stream.normal(); };
+      const double first = row(token);
+      const double second = stream.uniform() < 0.3 ? first : row(token);
+      const double segment = row(1.0 / 32);
+      const double other = stream.uniform() < 2.0 / 3 ? segment : row(1.0 / 32);
+      const auto kept = [&](double v) { return stream.uniform() < 0.2 ? 0 : v / 0.8; };
+      const double a = kept(first + segment + row(1.0 / 32));
+      const double b = kept(second + other + row(1.0 / 32));
+      square.add((a * a + b * b) / 2);
+      product.add(a * b);
+    }
+    CHECK(agrees(square, x.variance));
+    CHECK(agrees(product, x.covariance));
+  }
+  Shape patches = small_shape();
+  patches.input = Input::patch;
+  patches.vocab = 0;
+  patches.patch_dim = 10;
+  patches.classes = 4;
+  const Plan plan = plan_of<DeepScaleLM>(patches, {.input_correlation = 0.46});
+  const SignalMoments x =
+      embedding(plan, conditions(), {.patch_power = 0.5, .patch_correlation = 0.6});
+  CHECK_THAT(x.variance, WithinRel((0.5 * 0.45 + 0.45) / 0.9, 1e-12));  // two tables: (1-p)/2 each
+  CHECK_THAT(x.covariance, WithinRel(0.6 * 0.5 * 0.45, 1e-12));
+}
+
+TEST_CASE("The loss' gradient against heads that are drawn", "[long]") {
+  Shape shape = small_shape();
+  shape.vocab = 7;
+  const auto check = [](const SignalMoments& predicted, double scale, int outputs, double repeats,
+                        bool pooled) {
+    // At logits of zero: rows of the head, weighted by 1/V minus one-hot of the target.
+    Average square, product;
+    RandomStream stream(8, "head");
+    for (int i = 0; i < 60'000; ++i) {
+      std::vector<double> head;
+      for (int v = 0; v < outputs; ++v) head.push_back(scale * stream.normal());
+      const auto any = [&] { return static_cast<std::size_t>(stream.uniform() * outputs); };
+      // Targets are the same with the chance `repeats`; else they differ.
+      const std::size_t first = any();
+      std::size_t second = first;
+      if (!pooled && stream.uniform() >= repeats) {
+        while (second == first) second = any();
+      }
+      double mean = 0;
+      for (const double w : head) mean += w / outputs;
+      const double a = mean - head[first];
+      const double b = mean - head[second];
+      square.add((a * a + b * b) / 2);
+      product.add(a * b);
+    }
+    CHECK(agrees(square, predicted.variance));
+    CHECK(agrees(product, predicted.covariance));
+  };
+  const Data data{.repeats = 0.4};
+  const Plan plan = plan_of<Xavier>(shape);
+  const double head = plan.at("head").init_variance.value;
+  const SignalMoments none = correlated(1e-12, 0);  // so that logits are
+  check(loss_gradient(plan, conditions(), data, none), std::sqrt(head), 7, 0.4, false);
+  // A tied head of DeepScaleLM: variance (1-p)/2 of the table, logits over √n.
+  Shape tied = shape;
+  tied.tied_head = true;
+  check(loss_gradient(plan_of<DeepScaleLM>(tied), conditions(), data, none), std::sqrt(0.45 / 32),
+        7, 0.4, false);
+  Shape patches = shape;
+  patches.input = Input::patch;
+  patches.vocab = 0;
+  patches.patch_dim = 10;
+  patches.classes = 4;
+  const Plan images = plan_of<Xavier>(patches);
+  const SignalMoments pooled = loss_gradient(images, conditions(), data, none);
+  check(scaled(16 * 16, pooled), std::sqrt(images.at("head").init_variance.value), 4, 1, true);
+}
+
+TEST_CASE("The gradient of cross-entropy over many outputs is that of lognormal weights") {
+  // p = e^z/Σe^z, and by the law of large numbers Σe^z = n e^(v/2): n E Σ p p' = e^rv, which is
+  // also n P where r = 1. The next term is 3 (e^v - 1)/n of it, here 7e-6 at most.
+  constexpr long n = 1'000'000;
+  for (const double v : {1e-3, 0.3, 1.2}) {
+    for (const double r : {0.0, 0.4, 1.0}) {
+      const SignalMoments g = cross_entropy_gradient(n, correlated(v, r), 0);
+      CHECK_THAT((g.variance - 1) * n, WithinRel(std::exp(v) - 2, 5e-5));
+      CHECK_THAT(g.covariance * n, WithinAbs(std::exp(r * v) - 2, 5e-5));
+      const SignalMoments same = cross_entropy_gradient(n, correlated(v, r), 0.25);
+      CHECK_THAT(same.covariance - g.covariance, WithinRel(0.25, 1e-12));
+    }
+  }
+  // Two predictions that are one, and two that are independent, over few outputs.
+  const SignalMoments one = cross_entropy_gradient(3, correlated(0.8, 1), 1);
+  CHECK_THAT(one.covariance, WithinRel(one.variance, 1e-14));
+  CHECK_THAT(cross_entropy_gradient(3, correlated(0.8, 0), 0.5).covariance,
+             WithinRel(0.5 - 1.0 / 3, 1e-14));
+}
+
+TEST_CASE("Final norms hand the gradient on over the stream's variance") {
+  Shape shape = small_shape();
+  const SignalMoments input = correlated(1, 0.2);
+  const SignalMoments gradient = correlated(0.5, 0.3);
+  Conditions c = conditions();
+  const Profile with = predict(plan_of<Xavier>(shape), c, input, gradient);
+  shape.final_norm = false;
+  const Profile without = predict(plan_of<Xavier>(shape), c, input, gradient);
+  const double top = with.forward_at(4).variance;
+  CHECK(top > 1.5);
+  CHECK_THAT(with.gradient_at(4).variance, WithinRel(0.5 / top, 1e-13));
+  CHECK_THAT(without.gradient_at(4).variance, WithinRel(0.5, 1e-13));
+  // A gain of zero leaves everything as it is.
+  const Profile zero = predict(plan_of<ReZero>(small_shape()), c, input, gradient);
+  CHECK_THAT(zero.forward_at(4).variance, WithinRel(1, 1e-15));
+  CHECK_THAT(zero.gradient_at(0).variance, WithinRel(0.5, 1e-13));
+  c.causal = true;
+  const Profile causal = predict(plan_of<ReZero>(small_shape()), c, input, gradient);
+  CHECK_THAT(causal.gradient_at(0).correlation(), WithinRel(0.3, 1e-13));
+}
+
+TEST_CASE("Each token of a causal stack has its own final norm") {
+  const Plan plan = plan_of<Xavier>(small_shape());
+  Conditions c = conditions();
+  c.causal = true;
+  c.norm_epsilon = 0.01;
+  const SignalMoments input = correlated(1, 0.2);
+  const SignalMoments gradient = correlated(0.5, 0.3);
+  double variance = 0;  // of the gradient in front of the norm, by hand
+  double covariance = 0;
+  propagate_tokens(plan_layers(plan, c), {16, input}, [&](const TokenCovariance& stream) {
+    CHECK(stream.at(0, 0) > 1.2 * stream.at(15, 15));  // one key is all that the first token reads
+    for (std::size_t t = 0; t < 16; ++t) {
+      const double norm = std::sqrt(stream.at(t, t) + 0.01);
+      variance += 0.5 / (norm * norm) / 16;
+      for (std::size_t u = 0; u < t; ++u) {
+        covariance += 0.15 / (norm * std::sqrt(stream.at(u, u) + 0.01)) / 120;
+      }
+    }
+    return stream;
+  });
+  const SignalMoments top = predict(plan, c, input, gradient).gradient_at(4);
+  CHECK_THAT(top.variance, WithinRel(variance, 1e-13));
+  CHECK_THAT(top.covariance, WithinRel(covariance, 1e-13));
+}
+
+TEST_CASE("A model of one token attends to that token") {
+  Shape shape = small_shape();
+  shape.final_norm = false;
+  Conditions c = conditions(1);
+  c.dropout = 0;
+  for (const bool causal : {false, true}) {
+    c.causal = causal;
+    // Four layers that add d² so sv = 1, then d d_ff s1 s2/2 = 32 · 96/64²/2 = 3/8 of the stream's unit.
+    const Profile p = predict(plan_of<Xavier>(shape), c, correlated(1, 0), correlated(1, 0));
+    CHECK_THAT(p.forward_at(4).variance, WithinRel(1 + 4 * (1 + 0.375), 1e-12));
+  }
+}
+
+TEST_CASE("A backward pass that is repeated does not add up") {
+  CrossAttention cross;
+  cross.attention = attention_at(depth_layers(DepthMethod::vanilla, DepthModel{}, 1), 0);
+  cross.queries = 256;
+  cross.memory = correlated(1, 0.3);
+  Layers layers;
+  layers.blocks_per_layer = 1;
+  layers.blocks = {{.inner = cross}};
+  Profile p = propagate(layers, correlated(1, 0.3), correlated(1, 0.5));
+  const double once = p.memory_gradient.variance;
+  propagate_backward(layers, correlated(1, 0.5), p);
+  CHECK(p.memory_gradient.variance == once);
+}
+
+TEST_CASE("The memory gets each block's gradient over its branch's share of the sum") {
+  CrossAttention cross;
+  cross.attention = attention_at(depth_layers(DepthMethod::vanilla, DepthModel{}, 1), 0);
+  cross.queries = 256;
+  cross.memory = correlated(1, 0.3);
+  Layers layers;
+  layers.placement = NormPlacement::pre;
+  layers.blocks = {{.skip = 0.75, .branch = 0.25, .inner = cross},
+                   {.skip = 0.4, .branch = 0.6, .inner = cross}};
+  const Profile p = propagate(layers, correlated(2, 0.3), correlated(1, 0.5));
+  double variance = 0;
+  double covariance = 0;
+  for (const std::size_t block : {std::size_t{0}, std::size_t{1}}) {
+    const SignalMoments in = correlated(1, p.forward[block].correlation());  // a norm in front
+    const SignalMoments part = memory_gradient(p.gradient[block + 1], in, cross);
+    variance += (block == 0 ? 0.25 : 0.6) * part.variance;
+    covariance += (block == 0 ? 0.25 : 0.6) * part.covariance;
+  }
+  CHECK_THAT(p.memory_gradient.variance, WithinRel(variance, 1e-13));
+  CHECK_THAT(p.memory_gradient.covariance, WithinRel(covariance, 1e-13));
+}
+
+TEST_CASE("An encoder gets its gradient from all layers of the decoder") {
+  Shape shape = small_shape();
+  shape.encoder_depth = 3;
+  shape.depth = 2;
+  const Plan plan = plan_of<DeepScaleLM>(shape, {.k = 1});
+  const Conditions c = conditions(8);
+  const SignalMoments x = correlated(1, 0.2);
+  const EncoderDecoderProfile both = predict_encoder_decoder(plan, c, x, x, correlated(1, 0.5));
+  const Layers decoder = plan_layers(plan, c, Stack::decoder);
+  CHECK(both.encoder.depth() == 3);
+  CHECK(both.decoder.depth() == 2);
+  // Put together by hand from the profiles' own averages: the memory is what the encoder's final
+  // norm leaves. The decoder is causal, so that its averages only approximate its tokens.
+  const SignalMoments memory = correlated(1, both.encoder.forward_at(3).correlation());
+  SignalMoments sum{0, 0, 0};
+  for (const std::size_t block : {std::size_t{1}, std::size_t{4}}) {
+    CrossAttention cross = std::get<CrossAttention>(decoder.blocks[block].inner);
+    cross.memory = memory;
+    const SignalMoments& s = both.decoder.forward[block];
+    const SignalMoments in = correlated(1, s.correlation());
+    const SignalMoments part = memory_gradient(both.decoder.gradient[block + 1], in, cross);
+    sum.variance += decoder.blocks[block].branch * part.variance;
+    sum.covariance += decoder.blocks[block].branch * part.covariance;
+  }
+  CHECK_THAT(both.decoder.memory_gradient.variance, WithinRel(sum.variance, 0.02));
+  CHECK_THAT(both.decoder.memory_gradient.covariance, WithinRel(sum.covariance, 0.02));
+  CHECK_THAT(both.encoder.gradient_at(3).variance,
+             WithinRel(both.decoder.memory_gradient.variance / both.encoder.forward_at(3).variance,
+                       1e-12));
+}

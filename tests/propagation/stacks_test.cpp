@@ -1,0 +1,396 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Stacks of layers: numbers retyped from the theory's derivations, and warnings.
+
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "propagation/quadrature.hpp"
+#include "scalewise/policy/deep_scale_lm.hpp"
+#include "scalewise/propagation/depth_methods.hpp"
+#include "scalewise/propagation/growth.hpp"
+#include "scalewise/propagation/stable.hpp"
+#include "scalewise/propagation/token_propagate.hpp"
+#include "scalewise/propagation/warnings.hpp"
+#include "support/catch.hpp"
+#include "support/error_message.hpp"
+
+using namespace scalewise;
+using namespace scalewise::test;
+using namespace scalewise::propagation;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::WithinAbs;
+using Catch::Matchers::WithinRel;
+
+namespace {
+
+/// The models of the derivation: d = 1024, L = 256, and the paper's dropout or none.
+DepthModel model(NormPlacement placement, double dropout) {
+  DepthModel m;
+  m.placement = placement;
+  m.dropout = dropout;
+  return m;
+}
+
+Profile profile_of(DepthMethod method, const DepthModel& m, long depth, double rg = 0.8) {
+  const SignalMoments input = correlated(1, m.input_correlation * (1 - m.dropout));
+  return propagate(depth_layers(method, m, depth), input, correlated(1, rg));
+}
+
+double correlation_behind(const Profile& p, std::size_t layer) {
+  return p.forward_at(layer).correlation();
+}
+}  // namespace
+
+// ---- stable correlations, rates, exponents ----------------------------------------------------
+
+TEST_CASE("Stable correlations of a vanilla stack") {
+  const LayerGains printed{.attention = 2.2, .mlp = 0.4};
+  const LayerGains exact{.attention = 2 / 0.9, .mlp = 0.32 / 0.9};
+  const Reading simple = Reading::paper_simple;
+  CHECK_THAT(paper_stable_correlations(printed, simple).forward, WithinAbs(0.8868, 5e-5));
+  CHECK_THAT(paper_stable_correlations(printed, simple).gradient, WithinAbs(0.8627, 5e-5));
+  CHECK_THAT(paper_stable_correlations(exact, simple).forward, WithinAbs(0.8883, 5e-5));
+  CHECK_THAT(paper_stable_correlations(exact, simple).gradient, WithinAbs(0.8672, 5e-5));
+  const LayerGains wide{.attention = 2 * 1024.0 / (1024 + 64) / 0.9, .mlp = 0.32 / 0.9};
+  CHECK_THAT(wide.attention, WithinAbs(2.0915, 5e-5));
+  CHECK_THAT(pre_norm_correlation(exact), WithinAbs(0.8859, 5e-5));
+  CHECK_THAT(post_norm_correlations(exact).attention_input, WithinAbs(0.8686, 5e-5));
+  CHECK_THAT(post_norm_correlations(exact).mlp_input, WithinAbs(0.8893, 5e-5));
+  CHECK_THAT(mlp_stable_correlation(0.1), WithinAbs(0.6271, 5e-5));
+  CHECK_THAT(mlp_stable_correlation(0.1, simple), WithinAbs(0.6443, 5e-5));
+}
+
+TEST_CASE("Gradients of a vanilla post-norm stack shrink by the known rate") {
+  const auto rate = [](double C1) { return post_norm_rate({.attention = C1, .mlp = 0.32 / 0.9}); };
+  CHECK_THAT(rate(2 / 0.9), WithinAbs(0.96043, 5e-6));
+  CHECK_THAT(rate(2 * 1024.0 / (1024 + 64) / 0.9), WithinAbs(0.96029, 5e-6));
+  CHECK_THAT(rate(2 * 256.0 / (256 + 64) / 0.9), WithinAbs(0.95988, 5e-6));
+  // The recursion itself, far from both ends. It has the 1/L that the closed form leaves out, so
+  // it tends to the rate with the length.
+  DepthModel m = model(NormPlacement::post, 0.1);
+  m.length = 1e5;
+  const Profile p = profile_of(DepthMethod::vanilla, m, 120);
+  CHECK_THAT(p.gradient_at(50).variance / p.gradient_at(51).variance, WithinAbs(0.96043, 1e-4));
+  CHECK_THAT(p.gradient_at(50).correlation(), WithinAbs(0.774, 5e-3));  // d² sq sk = 1 …
+}
+
+TEST_CASE("Gradients settle at correlations that depend on queries and keys") {
+  const auto stable = [](double C1, double score) {
+    return post_norm_correlations({.attention = C1, .mlp = 0.32 / 0.9, .score = score}).gradient;
+  };
+  CHECK_THAT(stable(2 / 0.9, 0), WithinAbs(0.967, 5e-4));
+  CHECK_THAT(stable(2 / 0.9, 1), WithinAbs(0.774, 5e-4));
+  CHECK_THAT(stable(1.6 / 0.9, 2.56), WithinAbs(0.549, 5e-4));
+  CHECK_THAT(stable(2 * 1024.0 / 1088 / 0.9, 3.54), WithinAbs(0.457, 5e-4));
+}
+
+TEST_CASE("Vanilla pre-norm stacks grow by a slope forward and a power backward") {
+  const LayerGains gains{.attention = 2 / 0.9, .mlp = 0.32 / 0.9};
+  CHECK_THAT(pre_norm_exponent(gains), WithinAbs(0.977, 5e-4));
+  const LayerGains xavier{.attention = 2 * 1024.0 / 1088 / 0.9, .mlp = 0.32 / 0.9};
+  const double slope = xavier.attention * pre_norm_correlation(xavier) + xavier.mlp;
+  CHECK_THAT(slope, WithinAbs(2.207, 5e-4));
+  // The recursion: the covariance grows like 1/n^a between layers n and 2n of a deep stack.
+  // The recursion comes to it like 1/n; without the 1/L of short sequences.
+  DepthModel m = model(NormPlacement::pre, 0.1);
+  m.length = 1e9;
+  const Profile p = profile_of(DepthMethod::vanilla, m, 60'000);
+  const double seen = std::log(p.gradient_at(20'000).covariance / p.gradient_at(40'000).covariance);
+  CHECK_THAT(seen / std::log(2.0), WithinAbs(0.977, 5e-4));
+}
+
+TEST_CASE("Rank collapses without dropout and stops with it") {
+  const Profile pre = profile_of(DepthMethod::vanilla, model(NormPlacement::pre, 0), 192);
+  CHECK_THAT(correlation_behind(pre, 48), WithinAbs(0.985, 5e-4));
+  CHECK_THAT(correlation_behind(pre, 192), WithinAbs(0.9955, 5e-5));
+  const Profile post = profile_of(DepthMethod::vanilla, model(NormPlacement::post, 0), 12);
+  CHECK_THAT(correlation_behind(post, 12), WithinAbs(1.0000, 5e-5));
+  const auto settled = [](NormPlacement placement) {
+    return correlation_behind(profile_of(DepthMethod::vanilla, model(placement, 0.1), 192), 192);
+  };
+  CHECK_THAT(settled(NormPlacement::pre), WithinAbs(0.88, 6e-3));
+  CHECK_THAT(settled(NormPlacement::post), WithinAbs(0.87, 6e-3));
+}
+
+// ---- DeepScaleLM ---------------------------------------------------------------------------------
+
+TEST_CASE("DeepScaleLM keeps variances and ends at known correlations") {
+  const auto final_correlation = [](long depth, double r0, double p) {
+    DeepScaleLM rule;
+    rule.dropout = p;
+    rule.input_correlation = r0;
+    double last = 0;
+    rule.token_correlations(depth, [&](double r) { last = r; });
+    return last;
+  };
+  const double r0 = 0.2041150579352331 / 0.9;
+  CHECK_THAT(final_correlation(12, r0, 0.1), WithinAbs(0.7948, 5e-5));
+  CHECK_THAT(final_correlation(48, r0, 0.1), WithinAbs(0.7907, 5e-5));
+  CHECK_THAT(final_correlation(192, r0, 0.1), WithinAbs(0.7896, 5e-5));
+  // "Below 1 - e^-2 after N layers" is true with dropout, and false without.
+  const double claimed = 1 - std::exp(-2.0);
+  CHECK(final_correlation(192, r0, 0.1) < claimed);
+  CHECK_THAT(final_correlation(192, 0.227, 0), WithinAbs(0.924, 5e-4));
+  CHECK_THAT(final_correlation(192, 1e-9, 0), WithinAbs(0.906, 5e-4));
+
+  for (const NormPlacement placement : {NormPlacement::pre, NormPlacement::post}) {
+    DepthModel m = model(placement, 0.1);
+    m.width = 256;
+    m.input_correlation = r0;
+    const Profile p = profile_of(DepthMethod::deep_scale_lm, m, 192);
+    CHECK_THAT(p.forward_at(192).variance, WithinAbs(1.003, 0.003));  // 1.000 to 1.006
+    // Simulated: 2.67 ± 0.11, 2.64 ± 0.12 at N = 192; the theory 2.48.
+    CHECK_THAT(p.gradient_at(0).variance, WithinAbs(2.48, 0.02));
+    CHECK_THAT(profile_of(DepthMethod::deep_scale_lm, m, 12).gradient_at(0).variance,
+               WithinAbs(2.51, 0.03));
+  }
+}
+
+TEST_CASE("DeepScaleLM simple has the limits of its forward bounds") {
+  // Without correlation in the attention's output its variance vanishes: the stream's goes from 1 by
+  // s <- λ² s + β² (0 or 1/2) and by λ² s + β², so that it ends between 1/2 + e^-4/2 and 3/4 + e^-4/4.
+  const auto limit = [](double r) {
+    const double N = 1e6;
+    Layers layers;
+    layers.placement = NormPlacement::none;
+    const double d = 64;
+    const double p = 0.1;
+    const double gain = std::sqrt((1 - p) / 2) / d;
+    double s = 1;
+    for (int l = 0; l < 1'000'000; ++l) {
+      // One block of each kind at unit variance, as pre-norm reads it.
+      const Attention a{
+          .width = d, .heads = d, .length = 1e12, .value = gain, .output = gain, .dropout = p};
+      const Mlp m{.width = d, .hidden = 4 * d, .up = gain, .down = gain, .dropout = p};
+      if (l == 0) {
+        CHECK_THAT(attention_block(correlated(1, r), a).variance, WithinRel(r / 2, 1e-5));
+        CHECK_THAT(mlp_block(correlated(1, r), m).variance, WithinRel(1, 1e-12));
+      }
+      s = (1 - 2 / N) * s + 2 / N * (r / 2);
+      s = (1 - 2 / N) * s + 2 / N;
+    }
+    return s;
+  };
+  CHECK_THAT(limit(1e-6), WithinAbs(0.5092, 5e-5));
+  CHECK_THAT(limit(1), WithinAbs(0.7546, 5e-5));
+  DepthModel m = model(NormPlacement::pre, 0.1);
+  m.width = 256;
+  m.input_correlation = 0.2041150579352331 / 0.9;
+  const Profile pre = profile_of(DepthMethod::deep_scale_lm_simple, m, 192);
+  CHECK_THAT(pre.forward_at(192).variance, WithinAbs(0.6532, 1e-3));
+  CHECK_THAT(pre.gradient_at(0).variance, WithinAbs(0.926, 5e-3));
+  m.placement = NormPlacement::post;
+  CHECK_THAT(profile_of(DepthMethod::deep_scale_lm_simple, m, 192).gradient_at(0).variance,
+             WithinAbs(1.446, 8e-3));
+}
+
+// ---- token by token ------------------------------------------------------------------------------
+
+TEST_CASE("A stack token by token is the stack of averages where there is no mask") {
+  for (const NormPlacement placement :
+       {NormPlacement::pre, NormPlacement::post, NormPlacement::none}) {
+    for (const Activation activation : {Activation::relu, Activation::gelu}) {
+      Layers layers = depth_layers(DepthMethod::deep_scale_lm, model(NormPlacement::pre, 0.1), 5);
+      layers.placement = placement;
+      layers.norm_epsilon = 0.01;
+      for (Block& block : layers.blocks) {
+        if (auto* a = std::get_if<Attention>(&block.inner)) a->length = 7, a->query *= 0.05;
+        if (auto* m = std::get_if<Mlp>(&block.inner)) m->activation = activation;
+      }
+      const SignalMoments input = correlated(1.2, 0.3);
+      const SignalMoments top = correlated(0.5, 0.4);
+      const Profile averages = propagate(layers, input, top);
+      const Profile tokens = propagate_tokens(
+          layers, {7, input}, [&](const TokenCovariance&) { return TokenCovariance(7, top); });
+      REQUIRE(tokens.forward.size() == averages.forward.size());
+      for (std::size_t i = 0; i < averages.forward.size(); ++i) {
+        CHECK_THAT(tokens.forward[i].variance, WithinRel(averages.forward[i].variance, 1e-12));
+        CHECK_THAT(tokens.forward[i].covariance, WithinRel(averages.forward[i].covariance, 1e-12));
+        CHECK_THAT(tokens.gradient[i].variance, WithinRel(averages.gradient[i].variance, 1e-12));
+        CHECK_THAT(tokens.gradient[i].covariance,
+                   WithinRel(averages.gradient[i].covariance, 1e-12));
+      }
+      for (std::size_t i = 0; i < averages.relative.size(); ++i) {
+        CHECK_THAT(tokens.relative[i], WithinRel(averages.relative[i], 1e-12));
+        CHECK_THAT(tokens.scores[i], WithinAbs(averages.scores[i], 1e-12));
+      }
+    }
+  }
+}
+
+TEST_CASE("One token is a stack of linear layers and MLPs") {
+  // It attends to itself with probability one: attention is value times output, kept twice.
+  const double p = 0.1;
+  Layers layers = depth_layers(DepthMethod::vanilla, model(NormPlacement::none, p), 3);
+  for (Block& block : layers.blocks) {
+    block.skip = 0.7, block.branch = 0.4;
+    if (auto* a = std::get_if<Attention>(&block.inner)) a->causal = true, a->length = 1;
+  }
+  const Profile profile = propagate_tokens(
+      layers, {1, correlated(1.5, 0)},
+      [](const TokenCovariance&) { return TokenCovariance(1, correlated(0.9, 0)); });
+  const double attention = 0.7 + 0.4 * 2 / (1 - p) / (1 - p);  // d² so sv = 2
+  const double mlp = 0.7 + 0.4 * 0.32 / (1 - p);               // d d_ff s1 s2/2 = 0.32
+  CHECK_THAT(profile.forward_at(3).variance, WithinRel(1.5 * std::pow(attention * mlp, 3), 1e-13));
+  CHECK_THAT(profile.gradient_at(0).variance, WithinRel(0.9 * std::pow(attention * mlp, 3), 1e-13));
+  CHECK_THAT(error_message([&] {
+               propagate_tokens(layers, TokenCovariance(),
+                                [](const TokenCovariance&) { return TokenCovariance(); });
+             }),
+             ContainsSubstring("input = no tokens"));
+  CHECK_THAT(error_message([&] {
+               propagate_tokens(layers, {1, correlated(1, 0)},
+                                [](const TokenCovariance&) { return TokenCovariance(2); });
+             }),
+             ContainsSubstring("gradient = 2 tokens: expected as many as the input has: 1"));
+}
+
+TEST_CASE("MLP blocks of tokens with different variances") {
+  const double v = 0.5;
+  const double w = 2;
+  const double c = 0.6;
+  TokenCovariance x(2);
+  x.at(0, 0) = v, x.at(1, 1) = w, x.at(0, 1) = x.at(1, 0) = c;
+  TokenCovariance g(2);
+  g.at(0, 0) = 1, g.at(1, 1) = 3, g.at(0, 1) = g.at(1, 0) = 0.7;
+  const double up = 1.5;   // variances of hidden units are those of x times this
+  const double down = 40;  // d_ff s2
+  const double p = 0.25;
+  Layers layers;
+  layers.placement = NormPlacement::none;
+  layers.blocks_per_layer = 1;
+  layers.blocks = {
+      {.skip = 0,
+       .branch = 1,
+       .inner = Mlp{.width = 10, .hidden = 20, .up = up / 10, .down = down / 20, .dropout = p}}};
+  const auto relu_at = [](double a) { return a > 0 ? a : 0; };
+  const auto product = [&](double a, double b, double r, const auto& f) {
+    return normal_mean(
+        r, [&](double i, double j) { return f(std::sqrt(a) * i) * f(std::sqrt(b) * j); });
+  };
+  const Profile profile = propagate_tokens(layers, x, [&](const TokenCovariance&) { return g; });
+  const double r = c / std::sqrt(v * w);
+  CHECK_THAT(profile.forward[1].variance, WithinRel(down * up * (v + w) / 4 / (1 - p), 1e-12));
+  CHECK_THAT(profile.forward[1].covariance,
+             WithinRel(down * product(up * v, up * w, r, relu_at), 1e-11));
+  const double power = 10 * down / 20 * 20 * up / 10;
+  CHECK_THAT(profile.gradient[0].variance, WithinRel(power * (1 + 3) / 4 / (1 - p), 1e-12));
+  const auto slope = [](double a) { return a > 0 ? 1.0 : 0.0; };
+  CHECK_THAT(profile.gradient[0].covariance,
+             WithinRel(power * 0.7 * product(1, 1, r, slope), 1e-11));
+}
+
+// ---- warnings ------------------------------------------------------------------------------------
+
+namespace {
+
+std::string warnings_of(const Layers& layers, const Profile& p) {
+  std::string text;
+  for (const Warning& w : warnings(layers, p)) text += (w.serious ? "! " : "? ") + w.text + "\n";
+  return text;
+}
+
+std::string warnings_of(DepthMethod method, const DepthModel& m, long depth) {
+  return warnings_of(depth_layers(method, m, depth), profile_of(method, m, depth));
+}
+
+}  // namespace
+
+TEST_CASE("Warnings come where they should, and only there") {
+  const DepthModel pre = model(NormPlacement::pre, 0.1);
+  CHECK(warnings_of(DepthMethod::deep_scale_lm, pre, 192).empty());
+  CHECK(warnings_of(DepthMethod::deep_scale_lm, model(NormPlacement::post, 0.1), 192).empty());
+  CHECK(warnings_of(DepthMethod::vanilla, pre, 12).empty());
+
+  const std::string collapsed =
+      warnings_of(DepthMethod::vanilla, model(NormPlacement::pre, 0), 192);
+  CHECK_THAT(collapsed, ContainsSubstring("! rank collapse: tokens have the correlation 0.996"));
+  CHECK_THAT(warnings_of(DepthMethod::vanilla, pre, 192), !ContainsSubstring("rank collapse"));
+
+  const std::string explodes = warnings_of(DepthMethod::vanilla, pre, 192);
+  CHECK_THAT(explodes, ContainsSubstring("! gradients explode"));
+  CHECK_THAT(explodes, ContainsSubstring("in front of layer 0 is"));
+  const std::string vanishes =
+      warnings_of(DepthMethod::vanilla, model(NormPlacement::post, 0.1), 192);
+  CHECK_THAT(vanishes, ContainsSubstring("! gradients vanish"));
+  CHECK_THAT(vanishes, ContainsSubstring("in front of layer 192 is"));
+
+  const auto with_scores = [&](double power, double length) {
+    DepthModel m = pre;
+    m.length = length;
+    Layers layers = depth_layers(DepthMethod::deep_scale_lm, m, 24);
+    for (Block& block : layers.blocks) {
+      if (auto* a = std::get_if<Attention>(&block.inner)) a->query *= power;
+    }
+    return warnings_of(layers, propagate(layers, correlated(1, 0.2), correlated(1, 0.5)));
+  };
+  CHECK(with_scores(1, 256).empty());
+  CHECK_THAT(with_scores(6, 256), ContainsSubstring("! queries and keys are too large"));
+  CHECK_THAT(with_scores(6, 1e6), ContainsSubstring("! queries and keys are too large"));
+  CHECK_THAT(with_scores(6, 1e6), !ContainsSubstring("less sure"));
+  CHECK_THAT(with_scores(2, 128), ContainsSubstring("? the profile is less sure: e^S/L"));
+  CHECK_THAT(with_scores(2, 128), !ContainsSubstring("too large"));
+
+  const Layers layers = depth_layers(DepthMethod::vanilla, pre, 12);
+  const Profile p = profile_of(DepthMethod::vanilla, pre, 12);
+  CHECK(warnings(layers, p, {.correlation = 0.5}).size() == 1);
+  CHECK(warnings(layers, p, {.gradient = 1.5}).size() == 1);
+  CHECK(warnings(layers, p, {.scores = 0.1}).size() == 1);
+  CHECK(warnings(layers, p, {.probabilities = 0.001}).size() == 1);
+}
+
+TEST_CASE("ADMIN weighs each block's input by what the blocks before it have added") {
+  // Tokens that are all alike, without dropout: attention adds d² so sv = 2 and an MLP
+  // d d_ff s1 s2/2 = 0.32 of its input, which a norm has brought to one.
+  const DepthModel model{
+      .placement = NormPlacement::post, .width = 64, .dropout = 0, .input_correlation = 1};
+  const Layers layers = depth_layers(DepthMethod::admin, model, 3);
+  REQUIRE(layers.blocks.size() == 6);
+  double expected = 1;
+  for (std::size_t i = 0; i < 6; ++i) {
+    CHECK_THAT(layers.blocks[i].skip, WithinRel(expected, 1e-12));
+    CHECK(layers.blocks[i].branch == 1);
+    expected += i % 2 == 0 ? 2 : 0.32;
+  }
+}
+
+TEST_CASE("Orders of growth are those of powers and exponentials") {
+  // Two layers of one block: forward 3, 5, 7 and gradients 0.2, 4, 0.5 in front of them.
+  Profile p;
+  p.blocks_per_layer = 1;
+  for (const double variance : {3.0, 5.0, 7.0}) p.forward.push_back(correlated(variance, 0.5));
+  for (const double variance : {0.2, 4.0, 0.5})
+    p.gradient.push_back(correlated(variance, variance));
+  p.relative = {0.1, 0.2};
+  const DepthPoint point = depth_point(p);
+  CHECK(point.depth == 2);
+  CHECK(point.forward == 7);
+  CHECK(point.gradient == 8);
+  CHECK(point.covariance == 64);
+  CHECK(point.least_gradient == 0.4);
+  CHECK(point.most_gradient == 8);
+
+  std::vector<DepthPoint> points;
+  for (const long depth : {4L, 8L, 64L}) {
+    const auto L = static_cast<double>(depth);
+    DepthPoint at;
+    at.depth = depth;
+    at.forward = 3 * std::sqrt(L);
+    at.gradient = 2 * std::exp(-0.1 * L);
+    at.covariance = std::pow(L, -0.75);
+    at.mean_sensitivity = 5 + 0.3 * std::log(L);
+    at.median_sensitivity = L * L;
+    points.push_back(at);
+  }
+  const GrowthOrders orders = growth_orders(points);
+  CHECK_THAT(orders.forward, WithinRel(0.5, 1e-12));
+  CHECK_THAT(orders.gradient_per_layer, WithinRel(-0.1, 1e-12));
+  CHECK_THAT(orders.covariance, WithinRel(-0.75, 1e-12));
+  CHECK_THAT(orders.sensitivity_per_log, WithinRel(0.3, 1e-12));
+  CHECK_THAT(orders.median_sensitivity, WithinRel(2, 1e-12));
+}

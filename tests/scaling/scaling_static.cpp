@@ -1,0 +1,221 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Exponents, scalings and kinds: exactness and refusals. Compiling this file is the test.
+
+#include <array>
+#include <concepts>
+#include <type_traits>
+
+#include "scalewise/policy/all.hpp"
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::symbols;
+
+// Exponents are fractions in lowest terms with a positive denominator.
+static_assert(Exponent(2, 4) == Exponent(1, 2));
+static_assert(Exponent(1, -2) == Exponent(-1, 2));
+static_assert(Exponent(-3, -6) == Exponent(1, 2));
+static_assert(Exponent(0, 7) == Exponent(0));
+static_assert(Exponent(1, 2) + Exponent(1, 3) == Exponent(5, 6));
+static_assert(Exponent(1, 2) - Exponent(1, 2) == Exponent(0));
+static_assert(Exponent(2, 3) * Exponent(3, 4) == Exponent(1, 2));
+static_assert(-Exponent(3, 4) == Exponent(-3, 4));
+static_assert(Exponent(1, 2) != Exponent(1, 3));
+static_assert(!(Exponent(1, 2) == Exponent(-1, 2)));
+static_assert(Exponent(3, 4).value() == 0.75);
+static_assert(Exponent(0).is_zero() && !Exponent(1, 64).is_zero());
+static_assert(Exponent(2).is_whole() && !Exponent(1, 2).is_whole());
+
+// A double that is a small fraction becomes that fraction; another is kept.
+static_assert(exponent(0) == Exponent(0));
+static_assert(exponent(1) == Exponent(1));
+static_assert(exponent(-2) == Exponent(-2));
+static_assert(exponent(0.25) == Exponent(1, 4));
+static_assert(exponent(-0.25) == Exponent(-1, 4));
+static_assert(exponent(0.3) == Exponent(3, 10));
+static_assert(exponent(1.0 / 3) == Exponent(1, 3));
+static_assert(exponent(-0.75) == Exponent(-3, 4));
+static_assert(exponent(0.6) != Exponent(5, 8));
+static_assert(exponent(0.123456789).real == 0.123456789);
+static_assert(exponent(0.123456789).num == 0);
+static_assert(exponent(0.123456789).value() == 0.123456789);
+static_assert(!exponent(0.123456789).is_whole() && !exponent(0.123456789).is_zero());
+static_assert((exponent(0.123456789) - exponent(0.123456789)).is_zero());
+
+// Products of powers are exact.
+static_assert(sqrt(n) * sqrt(n) == n);
+static_assert(M * n == F);
+static_assert(F / M == n);
+static_assert(F / n == M);
+static_assert(n / n == Scaling(1));
+static_assert((n / n).factors().empty());
+static_assert(n * F == F * n);
+static_assert(n * F != n && n != n * F && Scaling(1) != n && n != F);
+static_assert(2 * n != n && n != 2 * n);
+static_assert(1 / (1 / n) == n);
+static_assert(1 / (n * sqrt(n)) == pow(n, {-3, 2}));
+static_assert(pow(pow(n, {3, 4}), {4, 3}) == n);
+static_assert(pow(pow(n * L, {1, 3}), 3) == n * L);
+static_assert(pow(sqrt(2 * L), 2) == 2 * L);
+static_assert(sqrt(M * n) * sqrt(M * n) == F);
+static_assert(sqrt(n) * sqrt(F) == sqrt(n * F));
+static_assert(pow(n, 0) == Scaling(1));
+static_assert(pow(n, exponent(0.123456789)) * pow(n, -exponent(0.123456789)) == Scaling(1));
+static_assert(2 * n / 4 == 0.5 * n);
+static_assert(sqrt(Scaling(4)) == Scaling(2));
+static_assert(sqrt(8 * L) == 2 * sqrt(2 * L));
+static_assert(pow(Scaling(2), {1, 4}) * pow(Scaling(2), {3, 4}) == Scaling(2));
+static_assert(pow(Scaling(0.25), {1, 2}) == Scaling(0.5));
+static_assert(Scaling(0) * n == Scaling(0));
+static_assert((Scaling(0) * n).is_zero());
+
+// What differs is not equal.
+static_assert(n != F);
+static_assert(n != M * n);
+static_assert(!(n == 2 * n));
+static_assert(n != sqrt(n));
+static_assert(n != 1 / n);
+static_assert(pow(n, {3, 4}) != pow(n, {2, 3}));
+static_assert(fi != fo);
+static_assert(fi != n);
+static_assert(n != m_N);
+static_assert(m_fi != fi);
+static_assert(L != m_L);
+static_assert(1 / sqrt(n) != 1 / sqrt(m_N));
+static_assert(C != n);
+static_assert(Scaling(1) != Scaling(1 + 1e-12));
+static_assert(Scaling(1) != Scaling(-1));
+static_assert(pow(n, exponent(0.123456789)) != pow(n, exponent(0.123456788)));
+static_assert(2 / L != 2 / (L * L));
+
+// Ratios to a base.
+static_assert(ratio(n) == m_N);
+static_assert(ratio(1 / sqrt(n)) == 1 / sqrt(m_N));
+static_assert(ratio(fi) == m_fi && ratio(fo) == m_fo);
+static_assert(ratio(M) * ratio(n) == ratio(F));
+static_assert(ratio(ratio(n)) == ratio(n));
+static_assert(ratio(pow(2 * L, {1, 4})) == pow(Scaling(2), {1, 4}) * pow(m_L, {1, 4}));
+static_assert(m_N.is_relative() && (n / m_C).is_relative());
+static_assert(!n.is_relative() && !Scaling(3).is_relative() && !(1 / sqrt(C)).is_relative());
+static_assert(!(m_N / m_N).is_relative());
+
+// Substitution keeps ratios ratios.
+static_assert(substitute(1 / fi, Axis::fan_in, F) == 1 / F);
+static_assert(substitute(1 / m_fi, Axis::fan_in, F) == 1 / ratio(F));
+static_assert(substitute(1 / sqrt(m_fi), Axis::fan_in, n) == 1 / sqrt(m_N));
+static_assert(substitute(m_fi, Axis::fan_in, 1) == Scaling(1));
+static_assert(substitute(fo / fi, Axis::fan_in, fo) == Scaling(1));
+static_assert(substitute(n, Axis::fan_in, F) == n);
+static_assert(substitute(2 * fi * L, Axis::fan_in, M* n) == 2 * F * L);
+static_assert(substitute(sqrt(F), Axis::d_ff, 4 * n) == 2 * sqrt(n));
+
+static_assert((n * sqrt(m_N)).exponent_of(Axis::d_model) == Exponent(3, 2));
+static_assert((n / L).exponent_of(Axis::depth) == Exponent(-1));
+static_assert(n.exponent_of(Axis::depth).is_zero());
+
+// Kinds: a number or a scaling makes a cell; a cell of one kind makes no cell of another.
+template <class From, class To>
+constexpr bool converts = std::is_convertible_v<From, To> || std::is_constructible_v<To, From> ||
+                          std::is_assignable_v<To&, From>;
+template <class From, class... To>
+constexpr int conversions = (0 + ... + (converts<From, To> ? 1 : 0));
+template <class... Kinds>
+constexpr bool only_to_itself = ((conversions<Kinds, Kinds...> == 1) && ...);
+static_assert(only_to_itself<Variance, StandardDeviation, Mean, Multiplier, Rate, Decay, Epsilon>);
+static_assert(!std::is_constructible_v<Variance, Rate>);
+static_assert(!std::is_constructible_v<StandardDeviation, Variance>);
+static_assert(!std::is_constructible_v<Variance, StandardDeviation>);
+static_assert(!std::is_convertible_v<Rate, Scaling> && !std::is_convertible_v<Rate, double>);
+static_assert(std::is_convertible_v<Scaling, Variance> && std::is_convertible_v<double, Rate>);
+template <class A, class B>
+concept Comparable = requires(A a, B b) {
+  a == b;
+};
+static_assert(Comparable<Rate, Rate>);
+static_assert(!Comparable<Variance, StandardDeviation> && !Comparable<Rate, Decay>);
+
+// The one way from a variance to a standard deviation.
+static_assert(std::same_as<decltype(std_dev(Variance(n))), StandardDeviation>);
+static_assert(std_dev(Variance(1 / n)) == StandardDeviation(1 / sqrt(n)));
+static_assert(std_dev(Variance(n * n)) == StandardDeviation(n));
+template <class Any>
+concept HasStdDev = requires(Any any) {
+  std_dev(any);
+};
+static_assert(HasStdDev<Variance>);
+static_assert(!HasStdDev<Rate> && !HasStdDev<StandardDeviation>);
+
+// Evaluation, in a constant expression and exact where the roots are.
+constexpr Shape model(long d_model, long depth, long heads) {
+  Shape shape;
+  shape.d_model = d_model;
+  shape.depth = depth;
+  shape.heads = heads;
+  shape.context = 16;
+  shape.vocab = 100;
+  shape.iterations = 1000;
+  return shape;
+}
+constexpr Shape small = model(64, 4, 4);     // C = 16, F = 256
+constexpr Shape large = model(1024, 16, 4);  // C = 256, F = 4096
+
+static_assert(at(n, small) == 64 && at(F, small) == 256 && at(M, small) == 4);
+static_assert(at(C, small) == 16 && at(L, small) == 4 && at(n_out, small) == 100);
+static_assert(at(1 / (n * sqrt(n)), small) == 1.0 / 512);
+static_assert(at(1 / (n * sqrt(n)), large) == 1.0 / 32768);
+static_assert(at(pow(n, {3, 2}), large) == 32768);
+static_assert(at(1 / (n * sqrt(M * n)), small) == 1.0 / 1024);
+static_assert(at(1 / sqrt(C), large) == 1.0 / 16);
+static_assert(at(pow(n, {1, 3}), small) == 4 && at(pow(L, {-3, 2}), small) == 0.125);
+static_assert(at(1e-3 * pow(n, {3, 2}), large) == 1e-3 * 32768);
+static_assert(relative(n, large, small) == 16);
+static_assert(relative(1 / n, large, small) == 1.0 / 16);
+static_assert(relative(pow(n, {-3, 4}), large, small) == 1.0 / 8);
+static_assert(relative(1 / sqrt(L), large, small) == 0.5);
+static_assert(relative(1 / (n * sqrt(M * n)), small, small) == 1);
+static_assert(relative(pow(n, {-1, 3}) * pow(L, {-5, 7}), large, large) == 1);
+
+// Where target equals base, every relative cell of every relative policy is exactly its number: no
+// rounding, so that a base model is left as it is.
+constexpr bool exact_at_base(const Scaling& cell, const Shape& shape) {
+  const Scaling own = substitute(substitute(cell, Axis::fan_in, n), Axis::fan_out, F);
+  for (const Factor& factor : own.factors()) {
+    if (!factor.ratio) return true;  // an absolute cell, or a number under a root
+  }
+  return evaluate(own, Values(resolved(shape), resolved(shape))) == cell.number();
+}
+constexpr bool leaves_base_alone(const auto& policy, const Shape& shape) {
+  for (std::size_t g = 0; g < group_count; ++g) {
+    const Row rule = policy.row(static_cast<Group>(g));
+    for (const Scaling& cell :
+         {rule.init_variance.scaling, rule.init_mean.scaling, rule.multiplier.scaling,
+          rule.rate(adamw).scaling, rule.rate(policy.optimizers.front()).scaling,
+          rule.weight_decay.scaling, rule.epsilon.scaling}) {
+      if (!exact_at_base(cell, shape)) return false;
+      if (policy.reference == Reference::base && cell.number() != 1 && cell.number() != 0) {
+        return false;
+      }
+    }
+  }
+  return exact_at_base(policy.model().residual_branch.scaling, shape) &&
+         exact_at_base(policy.model().logit_multiplier.scaling, shape) &&
+         exact_at_base(policy.model().tied_logit_multiplier.scaling, shape);
+}
+constexpr Shape odd = model(7 * 11, 3, 7);
+static_assert(leaves_base_alone(MaximalUpdateTable3{}, small));
+static_assert(leaves_base_alone(MaximalUpdateTable8{}, small));
+static_assert(leaves_base_alone(MaximalUpdateTable9{}, odd));
+static_assert(leaves_base_alone(MaximalUpdate{}, odd));
+static_assert(leaves_base_alone(DepthMup{}, odd));
+static_assert(leaves_base_alone(CompleteP{}, odd));
+static_assert(leaves_base_alone(CompleteP{.alpha = 0.6}, odd));
+static_assert(leaves_base_alone(NGptDepthMup{}, odd));
+static_assert(leaves_base_alone(NGptCompleteP{}, odd));
+static_assert(leaves_base_alone(NuGpt{}, odd));
+static_assert(leaves_base_alone(NuGpt{.alignment = 0.6}, odd));
+static_assert(leaves_base_alone(NuGptFullAlign{}, odd));
+
+}  // namespace

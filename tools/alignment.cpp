@@ -1,0 +1,182 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// alignment: how weights and activations turn towards each other in training, by the exponents
+// alpha, omega and nu of every kind of matrix.
+//
+//   alignment --rule maximal-update --sizes 64,128,256 --seeds 3 --steps 20 --out results
+
+#include <fmt/core.h>
+
+#include <cmath>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "check/alignment_probe.hpp"
+#include "check/program.hpp"
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::experiment;
+
+using Exponent = check::Estimate check::Alignment::*;
+constexpr std::pair<const char*, Exponent> exponents[] = {{"alpha", &check::Alignment::alpha},
+                                                          {"omega", &check::Alignment::omega},
+                                                          {"nu", &check::Alignment::nu}};
+
+/// Trains one network.
+check::Alignments train(const Experiment& e, const train::Settings& settings,
+                        frame::Progress& progress) {
+  Network network(settings);
+  const AlignmentProbe probe(network);
+  check::Alignments alignments(network.loss());
+  for (long t = 0; t < e.model.steps; ++t) {
+    network.step();
+    const double loss = network.loss();
+    alignments.begin_step(loss);
+    probe.measure(network, alignments);
+    progress.done(1, fmt::format("loss {:.4g}", loss));
+  }
+  return alignments;
+}
+
+using Runs = std::vector<check::Alignments>;  // one per seed
+
+/// Over seeds, of the mean over layers at one step.
+check::Estimate at_step(const Runs& runs, const std::string& matrix, std::size_t step,
+                        Exponent exponent) {
+  std::vector<double> means;
+  for (const auto& run : runs) means.push_back(run.over_layers(matrix, step, exponent).mean);
+  return check::estimate(means);
+}
+
+/// Over seeds, of the mean over layers and, weighted by the decrease of the loss, over steps.
+check::Estimate by_loss(const Runs& runs, const std::string& matrix, Exponent exponent) {
+  std::vector<double> means;
+  for (const auto& run : runs) {
+    if (const auto mean = run.weighted(matrix, exponent)) means.push_back(*mean);
+  }
+  return check::estimate(means);
+}
+
+/// A row with the three exponents; average(exponent) says how they are averaged.
+template <class Average>
+Cells row_of(Cells row, const Average& average) {
+  for (const auto& [name, exponent] : exponents) put(row, name, average(exponent));
+  return row;
+}
+
+plot::Panel panel(const char* name, const Runs& runs, Exponent exponent) {
+  plot::Panel panel;
+  panel.title = panel.y_label = name;
+  panel.x_label = "step";
+  for (const std::string& matrix : runs[0].matrices()) {
+    plot::Curve curve;
+    curve.label = matrix;
+    for (std::size_t t = 1; t <= runs[0].steps(); ++t) {
+      curve.x.push_back(static_cast<double>(t));
+      curve.y.push_back(at_step(runs, matrix, t, exponent).mean);
+    }
+    curve.points = false;
+    panel.curves.push_back(curve);
+  }
+  return panel;
+}
+
+/// What the report is made of.
+struct Sections {
+  Section averages{"averages", "Alignment exponents, mean over layers and seeds"};
+  Section steps{.name = "steps", .caption = "", .in_text = false};
+  Section losses{.name = "losses", .caption = "", .in_text = false};
+};
+
+void add_matrix(const Cells& begin, const Runs& runs, const std::string& matrix,
+                Sections& sections) {
+  const auto at = [&](std::size_t step) {
+    return [&, step](Exponent x) { return at_step(runs, matrix, step, x); };
+  };
+  const auto row = [&](const char* name, const Value& value) {
+    Cells first = begin;
+    first.emplace_back("matrix", matrix);
+    first.emplace_back(name, value);
+    return first;
+  };
+  const std::size_t steps = runs[0].steps();
+  std::vector<Cells>& averages = sections.averages.rows;
+  averages.push_back(row_of(row("average", "first step"), at(1)));
+  averages.push_back(row_of(row("average", "last step"), at(steps)));
+  averages.push_back(
+      row_of(row("average", "by loss"), [&](Exponent x) { return by_loss(runs, matrix, x); }));
+  for (std::size_t t = 1; t <= steps; ++t) {
+    sections.steps.rows.push_back(row_of(row("step", static_cast<long>(t)), at(t)));
+  }
+}
+
+/// Returns: whether all losses are finite.
+bool add_losses(const Cells& begin, const Runs& runs, Sections& sections) {
+  bool finite = true;
+  for (std::size_t t = 0; t <= runs[0].steps(); ++t) {
+    std::vector<double> of_seeds;
+    for (const auto& run : runs) {
+      of_seeds.push_back(run.losses()[t]);
+      finite = finite && std::isfinite(of_seeds.back());
+    }
+    Cells row = begin;
+    row.emplace_back("step", static_cast<long>(t));
+    put(row, "loss", check::estimate(of_seeds));
+    sections.losses.rows.push_back(row);
+  }
+  return finite;
+}
+
+Report run(const Experiment& e) {
+  const long all = e.seeds * static_cast<long>(e.sizes.size());
+  std::map<long, Runs> runs;
+  long finished = 0;
+  {
+    frame::Progress progress("steps", all * e.model.steps);
+    finished = for_each_run(e.sizes, e.seeds, [&](long size, long seed) {
+      runs[size].push_back(train(e, settings_at(e, size, seed), progress));
+    });
+  }
+
+  Report report;
+  report.reason = "all losses are finite; what exponents should be is not judged";
+  Sections sections;
+  for (const auto& [size, of_size] : runs) {
+    const Cells begin{{e.axis, size}};
+    for (const std::string& matrix : of_size[0].matrices()) {
+      add_matrix(begin, of_size, matrix, sections);
+    }
+    if (add_losses(begin, of_size, sections)) continue;
+    report.verdict = check::Verdict::fail;
+    report.reason = "a loss is not finite";
+  }
+  if (finished < all) stopped_early(report, finished, all);
+  report.sections = {sections.averages, sections.steps, sections.losses};
+  const long largest = e.sizes.back();
+  report.figure.title = e.model.rule + ", " + e.axis + " " + std::to_string(largest);
+  for (const auto& [name, exponent] : exponents) {
+    report.figure.panels.push_back(panel(name, runs[largest], exponent));
+  }
+  return report;
+}
+
+}  // namespace
+
+scalewise::frame::Program scalewise::frame::program() {
+  const auto e = std::make_shared<Experiment>();
+  e->model.rule = "maximal-update";
+  e->sizes = {64, 128, 256};
+  e->seeds = 3;
+  e->model.steps = 20;
+  Program program{"alignment",
+                  "Alignment exponents alpha, omega and nu of every kind of matrix in training."};
+  add_options(*program.options, *e);
+  experiment_program(program, e, [e] { return ::run(*e); });
+  return program;
+}

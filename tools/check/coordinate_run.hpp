@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// One run of a coordinate check on the reference transformer: a few steps on one batch, recorded.
+// Library check_reference.
+#pragma once
+
+#include <vector>
+
+#include "scalewise/check/optimizer_check.hpp"
+#include "scalewise/check/records.hpp"
+#include "scalewise/plan/plan.hpp"
+#include "train/data.hpp"
+#include "train/settings.hpp"
+
+namespace scalewise::experiment {
+
+/// Trains a model for s.steps steps on one batch of its seed.
+/// `gradient_scale` is what a fault does to the gradients of all tensors but the head's; 1 is none.
+check::Records record_run(const train::Settings& s, const train::Data& data, const Plan& plan,
+                          long size, double gradient_scale);
+
+/// What the optimizer of the reference transformer really uses, tensor by tensor, with a weight decay
+/// that the runs do without.
+std::vector<check::OptimizerSetting> live_settings(const train::Settings& s, const Plan& plan,
+                                                   double weight_decay);
+
+}  // namespace scalewise::experiment

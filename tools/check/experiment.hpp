@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// What the programs that check a rule share: a family of models along one axis, and its options.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "frame/options.hpp"
+#include "frame/progress.hpp"
+#include "train/data.hpp"
+#include "train/model.hpp"
+#include "train/settings.hpp"
+
+namespace scalewise::experiment {
+
+/// Models that differ in width, in depth or in how long they train, each from several seeds.
+struct Experiment {
+  train::Settings model;  // what all have in common
+  std::string axis = "width";
+  bool has_horizon = false;  // whether the program has the axis "horizon", the number of steps
+  std::vector<long> sizes{64, 128, 256, 512, 1024};
+  long base = 0;       // the size that rates were tuned at; 0: the smallest
+  long head_dim = 16;  // fixed while the width grows; 0: --heads is fixed and the heads grow
+  long seeds = 5;
+  std::string format = "table";
+  std::string out;
+};
+
+/// What no option can check alone.
+/// Throws:   InvalidInput for what makes no experiment.
+inline void check(const Experiment& e) {
+  train::check(e.model);
+  if (e.axis != "width" || e.head_dim == 0) return;
+  for (const long size : e.sizes) {
+    if (size % e.head_dim == 0) continue;
+    throw InvalidInput("--sizes", std::to_string(size),
+                       "a multiple of --head-dim = " + std::to_string(e.head_dim));
+  }
+}
+
+/// The settings of one model: seeds are 1, 2, …
+inline train::Settings settings_at(const Experiment& e, long size, long seed) {
+  train::Settings s = e.model;
+  const long base = e.base > 0 ? e.base : e.sizes.front();
+  if (e.axis == "width") {
+    s.width = size;
+    s.base_width = base;
+    if (e.head_dim > 0) s.heads = size / e.head_dim;
+  } else {
+    s.base_width = s.width;
+    if (e.axis == "depth") {
+      s.depth = size;
+      s.set.push_back("base.depth=" + std::to_string(base));
+    } else {
+      s.steps = size;
+      s.set.push_back("iterations=" + std::to_string(size));
+      s.set.push_back("base.iterations=" + std::to_string(base));
+    }
+    if (e.head_dim > 0) s.heads = s.width / e.head_dim;
+  }
+  if (e.head_dim == 0 && e.axis == "width")
+    s.set.push_back("base.heads=" + std::to_string(s.heads));
+  s.seed = static_cast<std::uint64_t>(seed);
+  return s;
+}
+
+/// The options that all programs have; defaults are what `e` holds. Those of training are left out
+/// for programs that look at untrained models.
+inline void add_options(frame::Options& o, Experiment& e, bool training = true) {
+  o.group("Rule");
+  o.add("--rule", e.model.rule, "rule id, see plan --list-rules");
+  if (training) {
+    o.add("--optimizer", e.model.optimizer, "").words(optimizer_names());
+    o.add("--rate", e.model.rate, "global learning rate, before the plan's factors")
+        .above(0)
+        .below(1e30);
+  }
+  o.add("--set", e.model.set,
+        "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
+      .repeated();
+
+  o.group("Models");
+  o.add("--axis", e.axis, "what grows")
+      .words(e.has_horizon ? std::vector<std::string>{"width", "depth", "horizon"}
+                           : std::vector<std::string>{"width", "depth"});
+  o.add("--sizes", e.sizes, "the sizes along the axis").from(1).increasing();
+  o.add("--base", e.base, "size that the rate was tuned at (0: the smallest)");
+  o.add("--width", e.model.width, "of models along the depth").from(1);
+  o.add("--depth", e.model.depth, "of models along the width").from(1);
+  o.add("--head-dim", e.head_dim, "size of a head (0: --heads stay and heads grow)");
+  o.add("--heads", e.model.heads, "where --head-dim is 0").from(1);
+  o.add("--placement", e.model.placement, "of the norms").words(train::placement_words);
+  o.add("--norm", e.model.norm, "").words(train::norm_words);
+  o.add("--activation", e.model.activation, "").words(activation_words);
+  o.add("--rotary", e.model.rotary, "rotary instead of learned positions");
+
+  o.group("Runs");
+  o.add("--text", e.model.text, "file whose next byte is learned").reads();
+  o.add("--seq", e.model.seq, "bytes per sequence").from(1);
+  o.add("--batch", e.model.batch, "sequences per step").from(1);
+  if (training) o.add("--steps", e.model.steps, "optimizer steps").from(1);
+  o.add("--seeds", e.seeds, "runs per model").from(1).to(1000);
+}
+
+/// The same for programs that do not make a Report.
+inline void add_output_options(frame::Options& o, Experiment& e) {
+  o.add("--threads", e.model.threads, "0: all cores; results do not depend on it")
+      .to(1024)
+      .not_an_input();
+  o.group("Output");
+  o.add("--format", e.format, "").words({"table", "json"}).not_an_input();
+  o.add("--out", e.out, "folder for CSV, JSON and pictures").writes_folder();
+  o.add("--quiet", frame::quiet(), "no progress").not_an_input();
+}
+
+}  // namespace scalewise::experiment

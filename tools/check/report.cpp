@@ -1,0 +1,134 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include "check/report.hpp"
+
+#include <fmt/core.h>
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "frame/progress.hpp"
+#include "frame/signals.hpp"
+#include "scalewise/files/exact_text.hpp"
+#include "scalewise/files/file.hpp"
+#include "scalewise/io/table.hpp"
+#include "scalewise/plot/figure.hpp"
+#include "train/threads.hpp"
+
+namespace scalewise::experiment {
+
+namespace {
+
+/// Four digits for people, all of them for programs.
+std::string text_of(const Value& cell, TableFormat format) {
+  if (const auto* text = std::get_if<std::string>(&cell)) return *text;
+  if (const auto* whole = std::get_if<long>(&cell)) return std::to_string(*whole);
+  const double number = std::get<double>(cell);
+  const bool people = format == TableFormat::text;
+  if (!std::isfinite(number)) return people ? "-" : "";
+  if (!people) return exact_text(number);
+  return fmt::format("{:.4g}", number);
+}
+
+std::string render(const Section& section, TableFormat format) {
+  Table table{section.caption, {}, {}};
+  if (section.rows.empty()) return "";
+  for (const auto& [name, value] : section.rows[0]) table.header.push_back(name);
+  for (const Cells& row : section.rows) {
+    std::vector<std::string> cells;
+    for (const auto& [name, value] : row) cells.push_back(text_of(value, format));
+    table.rows.push_back(std::move(cells));
+  }
+  return scalewise::render(table, format);
+}
+
+nlohmann::ordered_json json_of(const Cells& row) {
+  nlohmann::ordered_json object;
+  for (const auto& [name, cell] : row) {
+    std::visit([&, key = name](const auto& value) { object[key] = value; }, cell);
+  }
+  return object;
+}
+
+/// What is not finite becomes null.
+nlohmann::ordered_json json_of(const Report& report, const frame::Program& program) {
+  nlohmann::ordered_json json{{"schema", "scalewise." + program.name + "/1"},
+                              {"settings", program.options->settings()}};
+  for (const Section& section : report.sections) {
+    if (!section.in_file) continue;
+    auto& rows = json[section.name] = nlohmann::ordered_json::array();
+    for (const Cells& row : section.rows) rows.push_back(json_of(row));
+  }
+  json["verdict"] = check::to_string(report.verdict);
+  json["reason"] = report.reason;
+  return json;
+}
+
+/// Returns: where the picture is, or why there is none.
+std::string write_files(const Report& report, const std::string& json, const std::string& stem) {
+  const frame::Uninterrupted now;
+  write_file(stem + ".json", json);
+  for (const Section& section : report.sections) {
+    if (!section.in_file) continue;
+    write_file(stem + "_" + section.name + ".csv", render(section, TableFormat::csv));
+  }
+  return report.figure.panels.empty() ? "" : plot::write_figure(report.figure, stem);
+}
+
+/// What is shown and how.
+struct Output {
+  int threads = 0;
+  std::string format = "table";
+  std::string out;
+};
+
+/// The result is printed first, so that it is there even where files cannot be written.
+int publish(const Report& report, const frame::Program& program, const Output& output) {
+  const std::string json = json_of(report, program).dump(1) + "\n";
+  if (output.format == "json") {
+    fmt::print("{}", json);
+  } else {
+    for (const Section& section : report.sections) {
+      if (section.in_text) fmt::print("{}\n", render(section, TableFormat::text));
+    }
+    fmt::print("{}: {}\n", check::to_string(report.verdict), report.reason);
+  }
+  std::fflush(stdout);
+  if (!output.out.empty()) {
+    const std::string stem = (std::filesystem::path(output.out) / program.name).string();
+    const std::string figures = write_files(report, json, stem);
+    if (output.format == "table" && !figures.empty()) fmt::print("{}\n", figures);
+  }
+  return check::exit_code(report.verdict);
+}
+
+}  // namespace
+
+void make_report(frame::Program& program, std::function<Report()> run) {
+  const auto output = std::make_shared<Output>();
+  frame::Options& o = *program.options;
+  o.add("--threads", output->threads, "0: all cores; results do not depend on it")
+      .to(1024)
+      .not_an_input();
+  o.group("Output");
+  o.add("--format", output->format, "").words({"table", "json"}).not_an_input();
+  o.add("--out", output->out, "folder for CSV, JSON and pictures").writes_folder();
+  o.add("--quiet", frame::quiet(), "no progress").not_an_input();
+  program.run = [run = std::move(run), output, name = program.name,
+                 options = program.options](const std::vector<std::string>&) {
+    train::use_threads(output->threads);
+    return publish(run(), {name, "", options}, *output);
+  };
+}
+
+void stopped_early(Report& report, long finished, long all, const std::string& what) {
+  report.verdict = check::Verdict::inconclusive;
+  report.reason =
+      "stopped after " + std::to_string(finished) + " of " + std::to_string(all) + " " + what;
+}
+
+}  // namespace scalewise::experiment

@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include "frame/program.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <iostream>
+#include <new>
+#include <stdexcept>
+
+#include "frame/signals.hpp"
+#include "scalewise/messages/error.hpp"
+
+#if !defined(_WIN32)
+#include <fcntl.h>
+#endif
+
+namespace scalewise::frame {
+
+namespace {
+
+constexpr int bad_input = 2;
+
+/// Gives closed standard streams a place, so that no file of results gets their numbers; writing to
+/// a closed standard output still fails.
+void fill_closed_streams() {
+#if !defined(_WIN32)
+  for (const int stream : {0, 1, 2}) {
+    if (::fcntl(stream, F_GETFD) != -1) continue;
+    if (::open("/dev/null", stream == 2 ? O_WRONLY : O_RDONLY) < 0) return;
+  }
+#endif
+}
+
+int say(const Program& program, const std::string& message) {
+  std::cerr << program.name << ": " << message << '\n';
+  return bad_input;
+}
+
+void print_inputs(const Options& options) {
+  const Inputs inputs = options.inputs();
+  for (const auto& [name, value] : inputs) {
+    std::cout << name << " = " << printable(value.empty() ? "(none)" : value) << '\n';
+  }
+  std::cout << "fingerprint " << fingerprint(inputs) << '\n';
+}
+
+int answer(const Program& program, const std::vector<std::string>& arguments) {
+  switch (read(program, arguments)) {
+    case Request::help:
+      std::cout << program.options->help(program.name, program.about);
+      return 0;
+    case Request::version:
+      std::cout << program.name << " of scalewise " SCALEWISE_VERSION "\n";
+      return 0;
+    case Request::dry_run:
+      print_inputs(*program.options);
+      return 0;
+    case Request::run:
+      break;
+  }
+  program.options->try_outputs(program.name);
+  handle_signals(program.name.c_str());
+  const int code = program.run(arguments);
+  return stop_requested() != 0 ? 128 + stop_requested() : code;
+}
+
+int guarded(const Program& program, const std::vector<std::string>& arguments) {
+  try {
+    return answer(program, arguments);
+  } catch (const Interrupted&) {
+    say(program, "stopped before anything was finished");
+    return 128 + stop_requested();
+  } catch (const std::bad_alloc&) {
+    return say(program, "not enough memory (hint: choose smaller sizes)");
+  } catch (const std::length_error&) {
+    return say(program, "not enough memory (hint: choose smaller sizes)");
+  } catch (const std::exception& error) {
+    return say(program, error.what());
+  } catch (...) {
+    return say(program, "stopped by an unknown error");
+  }
+}
+
+}  // namespace
+
+Request read(const Program& program, const std::vector<std::string>& arguments) {
+  const Request request = program.options->parse(arguments);
+  const bool runs = request == Request::run || request == Request::dry_run;
+  if (runs && program.check) program.check();
+  return request;
+}
+
+int run(const Program& program, const std::vector<std::string>& arguments) {
+  fill_closed_streams();
+  ignore_write_signals();
+  const int code = guarded(program, arguments);
+  errno = 0;
+  const bool flushed = std::cout.flush() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (flushed) return code;
+  const std::string reason = errno != 0 ? std::string(": ") + std::strerror(errno) : "";
+  return say(program, "cannot write all of the output" + reason +
+                          " (hint: is the disk full, or the reader of a pipe gone?)");
+}
+
+}  // namespace scalewise::frame

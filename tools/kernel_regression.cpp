@@ -1,0 +1,227 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// kernel_regression: classes of images or of passages of a text by regression with the kernels of
+// networks of infinite width: FLATTEN, GAP, STRUCT and RESIDUAL beside each other.
+//
+//   kernel_regression --data digits --out results
+//   kernel_regression --data chapters --kernels gap,struct
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "check/report.hpp"
+#include "frame/progress.hpp"
+#include "frame/signals.hpp"
+#include "kernel/samples.hpp"
+#include "scalewise/kernels/network_gram.hpp"
+#include "scalewise/kernels/regression.hpp"
+#include "scalewise/kernels/stored_gram.hpp"
+#include "scalewise/scaling/formula.hpp"
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::experiment;
+using kernels::Index;
+
+struct Settings {
+  SampleSettings samples;
+  std::vector<std::string> kernels{"flatten", "gap", "struct", "residual"};
+  long depth = 2;
+  double weight_variance = 1.7562;
+  double bias_variance = 0.1841;
+  double alpha = 0.5;
+  double phi = 20;
+  double rho = 1;
+  double sigma_qk = 2;
+  std::string store;
+};
+
+/// `depth` dense layers with ReLU, then what the kernel is named after, then a dense layer.
+kernels::Network network_of(const Settings& s, const std::string& kernel, const Samples& samples) {
+  const double sigma_w = std::sqrt(s.weight_variance);
+  const double sigma_b = std::sqrt(s.bias_variance);
+  std::vector<kernels::Layer> layers;
+  for (long i = 0; i < s.depth; ++i) {
+    layers.emplace_back(kernels::Dense{sigma_w, sigma_b});
+    layers.emplace_back(kernels::Nonlinearity{kernels::Function::relu});
+  }
+  kernels::Encodings encodings;
+  encodings.geometry =
+      samples.side > 0 ? kernels::Encodings::Geometry::image : kernels::Encodings::Geometry::string;
+  encodings.height = encodings.width = samples.side;
+  encodings.alpha = s.alpha;
+  encodings.rho = s.rho;
+  encodings.phi = s.phi;
+  if (kernel == "struct") {
+    kernels::SelfAttention attention;
+    attention.sigma_q = s.sigma_qk;
+    attention.encodings = encodings;
+    attention.encodings.in_values = samples.side > 0;
+    layers.emplace_back(attention);
+  }
+  if (kernel == "residual") layers.emplace_back(kernels::ResidualAttention{encodings});
+  // The attention kernels normalize and, between tokens mixed by position, read every position.
+  const bool attends = kernel == "struct" || kernel == "residual";
+  if (attends) layers.emplace_back(kernels::LayerNorm{});
+  if (kernel == "flatten" || (attends && samples.side > 0)) {
+    layers.emplace_back(kernels::Flatten{samples.side > 0 ? 0 : samples.longest});
+  } else {
+    layers.emplace_back(kernels::GlobalAveragePool{});
+  }
+  layers.emplace_back(kernels::Dense{sigma_w, sigma_b});
+  return kernels::Network(std::move(layers));
+}
+
+/// Kernels among all inputs: training, validation and test, one behind the other.
+kernels::GramMatrices gram_of(const Settings& s, const std::string& name, const Samples& samples,
+                              const Inputs& inputs) {
+  const kernels::Network network = network_of(s, name, samples);
+  const std::vector<kernels::PreparedInput> prepared = kernels::prepare(network, samples.inputs);
+  const auto n = static_cast<Index>(prepared.size());
+  const kernels::NetworkPairs pairs(network, prepared);
+  frame::Progress progress("pairs of " + name, static_cast<long>(n * (n + 1) / 2));
+  const auto report = [&](long done, long) { return progress.at(done); };
+  if (s.store.empty()) {
+    kernels::GramMatrices gram = kernels::gram(n, pairs, report);
+    if (gram.nngp.size() == 0) throw frame::Interrupted{};
+    return gram;
+  }
+  Inputs of_kernel{{"kernel", name}};
+  of_kernel.insert(of_kernel.end(), inputs.begin(), inputs.end());
+  kernels::StoredGram stored(s.store + "/" + name, n, of_kernel);
+  if (!stored.compute(pairs, report)) {
+    std::cerr << "kernel_regression: the same command goes on with the blocks in " << s.store
+              << '\n';
+    throw frame::Interrupted{};
+  }
+  return stored.load();
+}
+
+/// Regularizers times the mean diagonal: 1e-7, 1e-6, … 1.
+std::vector<kernels::Regularizer> candidates() {
+  std::vector<kernels::Regularizer> all;
+  for (int power = -7; power <= 0; ++power) all.push_back({std::pow(10.0, power)});
+  return all;
+}
+
+struct Result {
+  kernels::ChosenRegularizer chosen;
+  double test = 0;
+};
+
+/// The regularizer from the validation inputs, the accuracy from the test inputs.
+Result classify(const Eigen::MatrixXd& gram, const Samples& samples) {
+  const Index n = samples.train;
+  const Index v = samples.validation;
+  const Index m = gram.rows() - n - v;
+  const std::span<const int> labels(samples.labels);
+  const Eigen::MatrixXd targets =
+      kernels::class_targets(labels.first(static_cast<std::size_t>(n)), samples.classes);
+  const Eigen::MatrixXd train = gram.topLeftCorner(n, n);
+  const auto all = candidates();
+  Result result;
+  result.chosen = kernels::choose_regularizer(
+      train, gram.block(0, n, n, v), targets,
+      labels.subspan(static_cast<std::size_t>(n), static_cast<std::size_t>(v)), all);
+  const kernels::RegularizedKernel factor(train, result.chosen.regularizer);
+  result.test = kernels::accuracy(gram.block(0, n + v, n, m).transpose() * factor.solve(targets),
+                                  labels.last(static_cast<std::size_t>(m)));
+  return result;
+}
+
+Report run(const Settings& s, const Inputs& inputs) {
+  const Samples samples = read_samples(s.samples);
+  const auto tests = static_cast<double>(static_cast<Index>(samples.inputs.size()) - samples.train -
+                                         samples.validation);
+  Report report;
+  Section results{"accuracies", samples.description};
+  plot::Panel panel;
+  panel.title = "test accuracy";
+  panel.x_label = "kernel";
+  plot::Curve nngp, ntk;
+  nngp.label = "NNGP";
+  ntk.label = "NTK";
+  nngp.line = ntk.line = false;
+  for (const std::string& name : s.kernels) {
+    const kernels::GramMatrices gram = gram_of(s, name, samples, inputs);
+    for (const bool tangent : {false, true}) {
+      const Result r = classify(tangent ? gram.ntk : gram.nngp, samples);
+      const double error = std::sqrt(r.test * (1 - r.test) / tests);
+      results.rows.push_back({{"kernel", name},
+                              {"by", tangent ? "ntk" : "nngp"},
+                              {"regularizer", r.chosen.regularizer.value},
+                              {"validation", r.chosen.accuracy},
+                              {"test", r.test},
+                              {"test_se", error}});
+      plot::Curve& curve = tangent ? ntk : nngp;
+      curve.x.push_back(static_cast<double>(curve.x.size() + 1) + (tangent ? 0.1 : -0.1));
+      curve.y.push_back(r.test);
+      curve.low.push_back(r.test - error);
+      curve.high.push_back(r.test + error);
+    }
+  }
+  panel.curves = {nngp, ntk};
+  panel.x_label = "";
+  for (std::size_t i = 0; i < s.kernels.size(); ++i) {
+    panel.x_label += (i > 0 ? ", " : "") + std::to_string(i + 1) + " " + s.kernels[i];
+  }
+  report.sections = {results};
+  report.figure = {"Regression with kernels, " + s.samples.data, {panel}};
+  report.reason = "guessing is right for " + number_text(samples.chance) + " of the test inputs";
+  for (const Cells& row : results.rows) {
+    if (std::get<double>(row[4].second) <= samples.chance) report.verdict = check::Verdict::fail;
+  }
+  return report;
+}
+
+}  // namespace
+
+scalewise::frame::Program scalewise::frame::program() {
+  const auto s = std::make_shared<::Settings>();
+  SampleSettings& samples = s->samples;
+  samples.digits = SCALEWISE_DATA_DIR "/digits.csv";
+  samples.novel = SCALEWISE_DATA_DIR "/austen_persuasion.txt";
+  Program program{"kernel_regression",
+                  "Classes by regression with kernels of infinitely wide networks."};
+  Options& o = *program.options;
+  o.group("Data");
+  o.add("--data", samples.data, "images, or passages of a novel").words({"digits", "chapters"});
+  o.add("--digits", samples.digits, "table of the images").reads();
+  o.add("--novel", samples.novel, "text with chapters").reads();
+  o.add("--train", samples.train, "training inputs").from(1);
+  o.add("--validation", samples.validation, "inputs that the regularizer is chosen on").from(1);
+  o.add("--test", samples.test, "test inputs (0: all others)");
+  o.add("--stride", samples.stride, "between windows of an image, of stride + 2 pixels a side")
+      .from(1)
+      .to(1000);
+  o.add("--split-seed", samples.seed, "of the split");
+
+  o.group("Kernels");
+  o.add("--kernels", s->kernels, "which").words({"flatten", "gap", "struct", "residual"}).of_runs();
+  o.add("--depth", s->depth, "dense layers with ReLU before the kernel's own").to(1000);
+  o.add("--weight-variance", s->weight_variance, "of dense layers").from(0).to(1e6);
+  o.add("--bias-variance", s->bias_variance, "of dense layers").from(0).to(1e6);
+  o.add("--alpha", s->alpha, "share of the tokens beside encodings, or of the skip connection")
+      .from(0)
+      .to(1);
+  o.add("--phi", s->phi, "decay of the encodings' covariance with the distance").from(0).to(1e6);
+  o.add("--rho", s->rho, "variance of the encodings").from(0).to(1e6);
+  o.add("--sigma-qk", s->sigma_qk, "deviation of queries times that of keys").from(0).to(1e6);
+
+  o.group("Run");
+  o.add("--store", s->store, "folder for Gram matrices: an interrupted run goes on with them")
+      .writes_folder();
+  program.check = [s] {
+    SampleSettings& d = s->samples;
+    (d.data == "digits" ? d.novel : d.digits).clear();
+  };
+  make_report(program, [s, options = program.options] { return ::run(*s, options->inputs()); });
+  return program;
+}

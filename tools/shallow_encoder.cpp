@@ -1,0 +1,262 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// shallow_encoder: how wide a shallow encoder has to be before it trains as its limiting kernel
+// says: distance of the kernel to its limit, smallest eigenvalues, training, drift of the kernel
+// and movement of the weights, over widths.
+//
+//   shallow_encoder --rule shallow-ntk --tau0 0.5 --sizes 64,256,1024 --out results
+
+#include "scalewise/policy/shallow_encoder.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "check/for_each_run.hpp"
+#include "check/report.hpp"
+#include "frame/progress.hpp"
+#include "scalewise/check/tangent_kernel.hpp"
+#include "scalewise/kernels/shallow_encoder.hpp"
+#include "scalewise/numeric/line.hpp"
+#include "scalewise/plan/make_plan.hpp"
+#include "scalewise/scaling/formula.hpp"
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::experiment;
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+struct Settings {
+  std::string rule = "shallow-lecun";
+  double tau0 = 0.5;
+  std::vector<long> sizes{64, 256, 1024, 4096};
+  long seeds = 5;
+  long inputs = 16;
+  long tokens = 4;
+  long features = 8;
+  long steps = 100;
+  double rate = 1;
+};
+
+kernels::ShallowScales scales_of(const Settings& s, long width) {
+  Shape shape;
+  shape.input = Input::patch;
+  shape.patch_dim = s.features;
+  shape.d_model = width;
+  shape.depth = shape.heads = shape.classes = 1;
+  shape.context = s.tokens;
+  const auto with = [&]<class P>(P policy) {
+    policy.tau0 = s.tau0;
+    return kernels::shallow_scales(make_plan<P, sgd>(shape, {}, policy));
+  };
+  if (s.rule == ShallowLeCun::id) return with(ShallowLeCun{});
+  if (s.rule == ShallowHe::id) return with(ShallowHe{});
+  return with(ShallowNtk{});
+}
+
+/// Synthetic data: tokens of length one in random directions, normal targets.
+struct Data {
+  std::vector<MatrixXd> inputs;
+  VectorXd targets;
+};
+
+Data draw_data(const Settings& s) {
+  Data data;
+  RandomStream stream(1, "shallow_encoder data");
+  for (long i = 0; i < s.inputs; ++i) {
+    MatrixXd x(s.tokens, s.features);
+    for (double& entry : x.reshaped()) entry = stream.normal();
+    data.inputs.emplace_back(x.rowwise().normalized());
+  }
+  data.targets.resize(s.inputs);
+  for (double& y : data.targets) y = stream.normal();
+  return data;
+}
+
+double relative(const MatrixXd& from, const MatrixXd& to) {
+  return (to - from).norm() / from.norm();
+}
+
+/// One width, over seeds.
+struct Measured {
+  std::map<std::string, std::vector<double>> at_start, at_end;
+  std::map<long, std::map<std::string, std::vector<double>>> in_training;  // by step
+};
+
+/// Steps at which the kernel is looked at: powers of two and the last.
+bool looked_at(long step, long steps) { return (step & (step - 1)) == 0 || step == steps; }
+
+void measure(const Settings& s, const Data& data, long width, long seed, Measured& m) {
+  const kernels::ShallowScales scales = scales_of(s, width);
+  kernels::ShallowEncoder encoder(s.features, scales, static_cast<std::uint64_t>(seed));
+  const auto kernel = [&] { return encoder.tangent_kernel(encoder.gradients(data.inputs)); };
+
+  const kernels::ShallowKernel first = kernel();
+  // With τ₀ = d_m^-1/2 the limit depends on the scores that the network has drawn.
+  const MatrixXd scores = s.tau0 == 1 ? MatrixXd::Zero(s.features, s.features) : encoder.scores();
+  const kernels::ShallowKernel limit = kernels::shallow_kernel(data.inputs, scales, scores);
+  const double size = scales.tau_1 * scales.tau_1 * static_cast<double>(width);
+  const MatrixXd total = first.total();
+  m.at_start["distance"].push_back(
+      relative(limit.output + limit.value, first.output + first.value));
+  m.at_start["distance_scores"].push_back(
+      relative(limit.query + limit.key, first.query + first.key));
+  m.at_start["eigenvalue_output"].push_back(kernels::smallest_eigenvalue(first.output) / size);
+  m.at_start["limit_output"].push_back(kernels::smallest_eigenvalue(limit.output) / size);
+  m.at_start["eigenvalue"].push_back(kernels::smallest_eigenvalue(total) / size);
+  m.at_start["limit"].push_back(kernels::smallest_eigenvalue(limit.total()) / size);
+
+  const double largest = -kernels::smallest_eigenvalue(-total);
+  const VectorXd initial = encoder.parameters();
+  for (long step = 1; step <= s.steps; ++step) {
+    encoder.step(data.inputs, data.targets, s.rate / largest);
+    if (!looked_at(step, s.steps)) continue;
+    auto& now = m.in_training[step];
+    const double loss = (encoder.outputs(data.inputs) - data.targets).squaredNorm() / 2;
+    now["loss"].push_back(loss);
+    now["drift"].push_back(relative(total, kernel().total()));
+    now["movement"].push_back((encoder.parameters() - initial).norm() / initial.norm());
+  }
+  for (const auto& [name, values] : m.in_training.rbegin()->second) {
+    m.at_end[name].push_back(values.back());
+  }
+}
+
+plot::Panel panel(const std::string& title, const std::string& x_label) {
+  plot::Panel p;
+  p.title = title;
+  p.x_label = x_label;
+  p.log_x = p.log_y = true;
+  return p;
+}
+
+/// The slope of log values against log width, every network a point.
+Line slope(const std::map<long, Measured>& measured, const std::string& name, bool end) {
+  std::vector<double> x, y;
+  for (const auto& [width, m] : measured) {
+    for (const double value : (end ? m.at_end : m.at_start).at(name)) {
+      if (!(value > 0) || !std::isfinite(value)) continue;
+      x.push_back(std::log(static_cast<double>(width)));
+      y.push_back(std::log(value));
+    }
+  }
+  return measured.size() < 2 ? Line{NAN, NAN, NAN} : fit_line(x, y);
+}
+
+Report report_of(const Settings& s, const std::map<long, Measured>& measured) {
+  Report report;
+  Section start{"start",
+                "At the start: distances to the limit, smallest eigenvalues/(tau_1^2 d_m)"};
+  Section training{"training", "In training: loss, drift of the kernel, movement of the weights"};
+  Section slopes{"slopes", "Slope of log quantity against log width, with its 95 % interval"};
+  std::vector<plot::Panel> panels{panel("loss", "step"), panel("weight movement", "step"),
+                                  panel("drift of the kernel", "step")};
+  plot::Panel widths = panel("over widths", "width");
+  plot::Curve distance, drift, movement;
+  distance.label = "distance to the limit";
+  drift.label = "drift after training";
+  movement.label = "movement after training";
+  bool finite = true;
+  for (const auto& [width, m] : measured) {
+    Cells row{{"width", width}};
+    for (const auto& [name, values] : m.at_start) put(row, name, check::estimate(values));
+    start.rows.push_back(row);
+    add_point(distance, static_cast<double>(width), check::estimate(m.at_start.at("distance")),
+              true);
+    add_point(drift, static_cast<double>(width), check::estimate(m.at_end.at("drift")), true);
+    add_point(movement, static_cast<double>(width), check::estimate(m.at_end.at("movement")), true);
+    std::map<std::string, plot::Curve> curves;
+    for (const auto& [step, quantities] : m.in_training) {
+      Cells line{{"width", width}, {"step", step}};
+      for (const auto& [name, values] : quantities) {
+        put(line, name, check::estimate(values));
+        for (const double x : values) finite = finite && std::isfinite(x);
+        add_point(curves[name], static_cast<double>(step), check::estimate(values), true);
+      }
+      training.rows.push_back(line);
+    }
+    for (auto& [name, curve] : curves) curve.label = "width " + std::to_string(width);
+    panels[0].curves.push_back(curves["loss"]);
+    panels[1].curves.push_back(curves["movement"]);
+    panels[2].curves.push_back(curves["drift"]);
+  }
+  const auto add_slope = [&](const char* name, bool end) {
+    const Line line = slope(measured, name, end);
+    slopes.rows.push_back({{"quantity", name}, {"slope", line.slope}, {"interval", line.error}});
+    return line;
+  };
+  const Line convergence = add_slope("distance", false);
+  add_slope("distance_scores", false);
+  add_slope("drift", true);
+  add_slope("movement", true);
+  widths.curves = {distance, drift, movement};
+  panels.push_back(widths);
+  report.sections = {start, training, slopes};
+  report.figure = {s.rule + ", tau_0 = d_m^-" + number_text(s.tau0), panels};
+  if (!finite) {
+    report.verdict = check::Verdict::fail;
+    report.reason = "training diverges";
+  } else if (!std::isfinite(convergence.error)) {
+    report.verdict = check::Verdict::inconclusive;
+    report.reason = "too few networks for a slope";
+  } else if (convergence.slope + convergence.error < -0.25) {
+    report.reason = "kernels of head and values converge to their limit as the width grows";
+  } else if (convergence.slope - convergence.error > -0.25) {
+    report.verdict = check::Verdict::fail;
+    report.reason = "kernels of head and values do not converge";
+  } else {
+    report.verdict = check::Verdict::inconclusive;
+    report.reason = "the slope of the distance is too uncertain: more --seeds or --sizes";
+  }
+  return report;
+}
+
+Report run(const Settings& s) {
+  scales_of(s, s.sizes[0]);
+  const Data data = draw_data(s);
+  const long all = s.seeds * static_cast<long>(s.sizes.size());
+  double cost = 0;
+  for (const long width : s.sizes) cost += static_cast<double>(width * s.seeds);
+  std::map<long, Measured> measured;
+  long finished = 0;
+  {
+    frame::Progress progress("networks", all, cost);
+    finished = for_each_run(s.sizes, s.seeds, [&](long width, long seed) {
+      measure(s, data, width, seed, measured[width]);
+      progress.done(static_cast<double>(width));
+    });
+  }
+  Report report = report_of(s, measured);
+  if (finished < all) stopped_early(report, finished, all);
+  return report;
+}
+
+}  // namespace
+
+scalewise::frame::Program scalewise::frame::program() {
+  const auto s = std::make_shared<::Settings>();
+  Program program{"shallow_encoder",
+                  "How wide a shallow encoder has to be to train as its limiting kernel says."};
+  Options& o = *program.options;
+  o.add("--rule", s->rule, "").words({"shallow-lecun", "shallow-he", "shallow-ntk"});
+  o.add("--tau0", s->tau0, "0.5 or 1: scores are times width^-tau0").from(0.5).to(1);
+  o.add("--sizes", s->sizes, "widths").from(1).to(1'000'000).increasing();
+  o.add("--seeds", s->seeds, "networks per width").from(1).to(1000);
+  o.add("--inputs", s->inputs, "training inputs").from(2).to(1000);
+  o.add("--tokens", s->tokens, "of an input").from(1).to(1000);
+  o.add("--features", s->features, "of a token").from(1).to(1000);
+  o.add("--steps", s->steps, "of gradient descent").from(1).to(1'000'000);
+  o.add("--rate", s->rate,
+        "in units of 1/largest eigenvalue of the kernel at the start; from 2 on it diverges")
+      .above(0)
+      .below(2);
+  make_report(program, [s] { return ::run(*s); });
+  return program;
+}

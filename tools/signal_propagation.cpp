@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// signal_propagation: variance and token correlation, forward and backward, through the layers of
+// untrained models under a rule.
+//
+//   signal_propagation --rule standard --sizes 256 --depth 12 --placement post --out results
+
+#include <cmath>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "check/network.hpp"
+#include "check/program.hpp"
+#include "scalewise/check/profile.hpp"
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::experiment;
+
+/// Models of one size that differ in their initial values.
+struct Measured {
+  check::MeasuredProfile forward;
+  check::MeasuredProfile backward;
+  bool finite = true;
+};
+
+/// What enters the first layer, what the blocks return, and the stream behind them.
+bool shown(std::string_view name) {
+  return name == "embedding" || name == "final_hidden" || name.ends_with(".output") ||
+         name.ends_with(".stream");
+}
+
+/// Gradients are those of the sum of the losses of all tokens, so that the batch's size drops out.
+void measure(Network& network, Measured& m) {
+  network.observe(
+      [&](std::string_view name, bool gradient, const Array& values) {
+        if (!shown(name)) return;
+        check::TokenMoments of = check::token_moments(values, network.sequences());
+        const auto tokens = static_cast<double>(values.rows);
+        if (gradient) of.mean *= tokens, of.variance *= tokens * tokens;
+        m.finite = m.finite && std::isfinite(of.variance);
+        (gradient ? m.backward : m.forward).add(std::string(name), of);
+      },
+      true);
+}
+
+/// The stream from the embedding to the last block.
+std::vector<std::string> stream(const check::MeasuredProfile& profile) {
+  std::vector<std::string> places;
+  for (const std::string& place : profile.places()) {
+    if (place == "embedding" || place.ends_with(".stream")) places.push_back(place);
+  }
+  return places;
+}
+
+/// Growth of the stream per layer, of every network, along the direction in which it goes.
+check::Estimate growth(const check::MeasuredProfile& profile,
+                       const std::vector<std::string>& along) {
+  std::vector<double> factors;
+  for (std::size_t seed = 0; seed < profile.variances(along[0]).size(); ++seed) {
+    std::vector<double> variances;
+    for (const std::string& place : along) {
+      if (place == "embedding" || place.ends_with("mlp.stream")) {
+        variances.push_back(profile.variances(place)[seed]);
+      }
+    }
+    factors.push_back(check::growth_per_layer(variances));
+  }
+  return check::estimate(factors);
+}
+
+plot::Curve curve(const std::string& label, const check::MeasuredProfile& profile,
+                  const std::vector<std::string>& along,
+                  check::Estimate check::MeasuredProfile::Estimates::*quantity) {
+  plot::Curve c;
+  c.label = label;
+  for (std::size_t i = 0; i < along.size(); ++i) {
+    add_point(c, static_cast<double>(i) / 2, profile.at(along[i]).*quantity);
+  }
+  return c;
+}
+
+Report run(const Experiment& e) {
+  const auto networks = static_cast<long>(e.sizes.size()) * e.seeds;
+  std::map<long, Measured> measured;
+  long runs = 0;
+  {
+    frame::Progress progress("networks", networks);
+    runs = for_each_run(e.sizes, e.seeds, [&](long size, long seed) {
+      Network network(settings_at(e, size, seed));
+      measure(network, measured[size]);
+      progress.done();
+    });
+  }
+
+  Section places{"places", "Variance and token correlation, mean over seeds", {}};
+  Section growths{"growth", "Growth of the stream's variance per layer", {}};
+  Report report;
+  using Moment = check::MeasuredProfile::Estimates;
+  std::vector<plot::Panel> panels(3);
+  for (plot::Panel& panel : panels) panel.x_label = "layer";
+  panels[0].title = "variance of the stream";
+  panels[1].title = "variance of its gradient";
+  panels[2].title = "correlation of tokens";
+  panels[0].log_y = panels[1].log_y = true;
+  for (const auto& [size, m] : measured) {
+    for (const std::string& place : m.forward.places()) {
+      const Moment forward = m.forward.at(place);
+      const Moment backward = m.backward.at(place);
+      Cells row{{e.axis, size}, {"place", place}, {"mean", forward.mean.mean}};
+      put(row, "variance", forward.variance);
+      put(row, "correlation", forward.correlation);
+      put(row, "gradient_variance", backward.variance);
+      put(row, "gradient_correlation", backward.correlation);
+      places.rows.push_back(row);
+    }
+    const std::vector<std::string> along = stream(m.forward);
+    Cells row{{e.axis, size}};
+    put(row, "forward", growth(m.forward, along));
+    put(row, "backward", growth(m.backward, {along.rbegin(), along.rend()}));
+    growths.rows.push_back(row);
+    const std::string label = e.axis + " " + std::to_string(size);
+    panels[0].curves.push_back(curve(label, m.forward, along, &Moment::variance));
+    panels[1].curves.push_back(curve(label, m.backward, along, &Moment::variance));
+    panels[2].curves.push_back(curve(label, m.forward, along, &Moment::correlation));
+    if (!m.finite) report.verdict = check::Verdict::fail;
+  }
+  report.sections = {places, growths};
+  report.figure = {"Signal propagation, " + e.model.rule, panels};
+  report.reason = report.verdict == check::Verdict::fail
+                      ? "a variance is not finite"
+                      : "all variances are finite; what they should be is not judged";
+  if (runs < networks) stopped_early(report, runs, networks);
+  return report;
+}
+
+}  // namespace
+
+scalewise::frame::Program scalewise::frame::program() {
+  const auto e = std::make_shared<Experiment>();
+  e->sizes = {64, 128, 256};
+  e->model.depth = 6;
+  Program program{"signal_propagation",
+                  "Variance and token correlation through the layers of untrained models."};
+  add_options(*program.options, *e, false);
+  experiment_program(program, e, [e] { return ::run(*e); });
+  return program;
+}

@@ -1,0 +1,190 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// train: trains the reference transformer from a plan, on the bytes of a text or on small images.
+//
+//   train --rule maximal-update --width 128 --base-width 64 --log run.csv --checkpoint run.ckpt
+//   train --digits digits.csv --steps 300
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "frame/program.hpp"
+#include "frame/progress.hpp"
+#include "scalewise/messages/error.hpp"
+#include "train/divergence.hpp"
+#include "train/model.hpp"
+#include "train/output.hpp"
+#include "train/threads.hpp"
+#include "train/train_model.hpp"
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::train;
+
+void add_options(frame::Options& o, Settings& s) {
+  o.group("Data");
+  o.add("--text", s.text, "file whose next byte is learned").reads();
+  o.add("--digits", s.digits, "CSV file of images whose class is learned")
+      .reads()
+      .excludes("--text");
+
+  o.group("Plan");
+  o.add("--rule", s.rule, "rule id, see plan --list-rules");
+  o.add("--decay", s.decay, "form of weight decay").words(decay_words);
+  o.add("--base-width", s.base_width, "width that the rate was tuned at, for a relative rule");
+  o.add("--base-std", s.base_std,
+        "the base model's initial standard deviation (0: 1/sqrt(base width))")
+      .from(0)
+      .below(1e30);
+  o.add("--set", s.set,
+        "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
+      .repeated();
+
+  o.group("Model");
+  o.add("--width", s.width, "d_model").from(1);
+  o.add("--depth", s.depth, "layers").from(1);
+  o.add("--heads", s.heads, "attention heads").from(1);
+  o.add("--seq", s.seq, "bytes per sequence").from(1);
+  o.add("--patch", s.patch, "side of an image's patches").from(1);
+  o.add("--placement", s.placement, "of the norms").words(placement_words);
+  o.add("--norm", s.norm, "").words(norm_words);
+  o.add("--activation", s.activation, "").words(activation_words);
+  o.add("--rotary", s.rotary, "rotary instead of learned positions");
+  o.add("--dropout", s.dropout, "probability").from(0).below(1);
+
+  o.group("Training");
+  o.add("--steps", s.steps, "steps in all").from(1);
+  o.add("--batch", s.batch, "sequences or images per step").from(1);
+  o.add("--optimizer", s.optimizer, "").words(optimizer_names());
+  o.add("--rate", s.rate, "peak learning rate, before the plan's factors").above(0).below(1e30);
+  o.add("--warmup", s.warmup, "steps of linear warm-up (-1: a twentieth of --steps)").from(-1);
+  o.add("--schedule", s.schedule, "after the warm-up").words(schedule_words);
+  o.add("--weight-decay", s.weight_decay, "before the plan's factors").from(0).below(1e30);
+  o.add("--clip", s.clip, "largest norm of the gradient (0: off)").from(0).below(1e30);
+  o.add("--seed", s.seed, "of initial values, batches and dropout");
+  o.add("--precision", s.precision, "").words(precision_words);
+  o.add("--threads", s.threads, "0: all cores; results do not depend on it")
+      .to(1024)
+      .not_an_input();
+
+  o.group("Output");
+  o.add("--validate-every", s.validate_every, "steps").from(1);
+  o.add("--log", s.log, "CSV file with a row per step").writes_file();
+  o.add("--checkpoint", s.checkpoint, "file that keeps the run").writes_file();
+  o.add("--checkpoint-every", s.checkpoint_every, "steps").from(1).not_an_input();
+  o.add("--resume", s.resume, "go on from the checkpoint, or begin where there is none yet")
+      .not_an_input();
+  o.add("--overwrite", s.overwrite, "write over an old checkpoint and log")
+      .excludes("--resume")
+      .not_an_input();
+  o.add("--format", s.format, "of the result").words({"text", "json"}).not_an_input();
+  o.add("--quiet", frame::quiet(), "no progress, only the result").not_an_input();
+}
+
+/// What has to be the same when a run goes on. With a constant rate the number of steps does not
+/// matter, so such a run can be made longer.
+Inputs inputs_of(const frame::Options& options, const Settings& s) {
+  Inputs inputs = options.inputs();
+  if (s.schedule == "constant") {
+    std::erase_if(inputs, [](const Setting& input) { return input.name == "--steps"; });
+  }
+  return inputs;
+}
+
+void show_heading(const Settings& s, const Data& data, const Plan& plan) {
+  std::cout << "rule        " << plan.rule << ", " << s.optimizer << "\nmodel       width "
+            << plan.shape.d_model << ", depth " << plan.shape.depth << ", heads "
+            << plan.shape.heads << ", " << plan.parameter_count() << " parameters\ndata        "
+            << data.description << std::endl;
+}
+
+void show_result(const Settings& s, const Data& data, const Plan& plan, const Result& result) {
+  if (s.format == "text") {
+    std::cout << (frame::quiet() ? "" : "validation  ") << describe(data, result.score) << '\n';
+    return;
+  }
+  const nlohmann::ordered_json json{{"schema", "scalewise.train/1"},
+                                    {"rule", plan.rule},
+                                    {"optimizer", s.optimizer},
+                                    {"parameters", plan.parameter_count()},
+                                    {"steps", result.step},
+                                    {"validation_nats", result.score.nats},
+                                    {score_name(data), result.score.score},
+                                    {"seconds", result.seconds}};
+  std::cout << json.dump(1) << '\n';
+}
+
+int end(const Settings& s, const Data& data, const Plan& plan, const Result& result) {
+  if (!result.stopped) {
+    show_result(s, data, plan, result);
+    return 0;
+  }
+  std::cerr << "train: stopped after step " << result.step;
+  if (s.checkpoint.empty()) {
+    std::cerr << "; nothing is saved without --checkpoint\n";
+    return 0;
+  }
+  if (result.saved < result.step) {
+    std::cerr << ", where the loss is too high to be saved; " << s.checkpoint << " is of step "
+              << result.saved;
+  }
+  std::cerr << "; the same command with --resume" << (s.overwrite ? " instead of --overwrite" : "")
+            << " goes on\n";
+  return 0;
+}
+
+/// The plan, or what to do about a rule that needs a base.
+Plan plan_for(const Settings& s, const Data& data) {
+  try {
+    return plan_of(s, data_shape(s, data));
+  } catch (const InvalidInput& error) {
+    if (error.field() != "base") throw;
+    throw InvalidInput("--base-width", "0", "the width that the rate was tuned at",
+                       s.rule + " is relative to a base");
+  }
+}
+
+int run(const Settings& s, const frame::Options& options) {
+  require_own_files(s);
+  Outputs outputs(s);
+  use_threads(s.threads);
+  flush_denormals();
+  const Data data = read_data(s);
+  const Plan plan = plan_for(s, data);
+  const Inputs inputs = inputs_of(options, s);
+  const auto when_ready = [&] {
+    if (!frame::quiet() && s.format == "text") show_heading(s, data, plan);
+  };
+  try {
+    const bool twice = s.precision == "double";
+    return end(s, data, plan,
+               twice ? train_model<double>(s, data, plan, inputs, outputs, when_ready)
+                     : train_model<float>(s, data, plan, inputs, outputs, when_ready));
+  } catch (const Diverged& error) {
+    std::cerr << "train: " << error.what() << '\n';
+    return 1;
+  }
+}
+
+}  // namespace
+
+scalewise::frame::Program scalewise::frame::program() {
+  const auto s = std::make_shared<Settings>();
+  Program program{"train", "Trains the reference transformer from a plan."};
+  add_options(*program.options, *s);
+  program.check = [s] {
+    if (!s->digits.empty()) s->text.clear();
+    if (s->warmup == -1) s->warmup = s->steps / 20;
+    train::check(*s);
+  };
+  program.run = [s, options = program.options](const std::vector<std::string>&) {
+    return ::run(*s, *options);
+  };
+  return program;
+}

@@ -1,0 +1,154 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// What a run learns: the next byte of a text, or the class of an image.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "instances/transformer.hpp"
+#include "scalewise/data/digits.hpp"
+#include "scalewise/data/text.hpp"
+#include "scalewise/data/windows.hpp"
+#include "train/settings.hpp"
+
+namespace scalewise::nn {
+template <class Scalar>
+class Transformer;  // defined where a model is measured
+}
+
+namespace scalewise::train {
+
+/// Data of either kind, in two parts. A batch depends on seed and step only.
+struct Data {
+  bool text = true;
+  data::TokenSplit tokens;
+  data::ImageSplit images;
+  std::string description;
+};
+
+/// How well a model does on the validation part.
+/// Units:    nats per prediction; score in bits per byte for text, else the fraction that is right
+struct Score {
+  double nats = 0;
+  double score = 0;
+};
+
+inline Data read_text(const Settings& s) {
+  Data data;
+  const std::vector<int> tokens = data::read_byte_tokens(s.text);
+  const auto size = static_cast<long>(tokens.size());
+  if (size / 10 <= s.seq) {
+    throw InvalidInput("--text", s.text + " of " + std::to_string(size) + " bytes",
+                       "a tenth, to validate, that is longer than --seq = " + std::to_string(s.seq),
+                       "a longer text or a smaller --seq");
+  }
+  data.tokens = data::split_tokens(tokens);
+  data.description = std::to_string(data.tokens.train.size()) + " bytes to learn from, " +
+                     std::to_string(data.tokens.validation.size()) + " to validate";
+  return data;
+}
+
+inline Data read_images(const Settings& s) {
+  Data data;
+  data.text = false;
+  const data::Images images = data::read_digits(s.digits);
+  if (images.side % s.patch != 0) {
+    throw InvalidInput("--patch", std::to_string(s.patch),
+                       "a divisor of the images' side = " + std::to_string(images.side));
+  }
+  data.images = data::split_images(images, 0.2, s.seed);
+  data.description = std::to_string(data.images.train.size()) + " images to learn from, " +
+                     std::to_string(data.images.test.size()) + " to validate";
+  return data;
+}
+
+inline Data read_data(const Settings& s) {
+  return s.digits.empty() ? read_text(s) : read_images(s);
+}
+
+/// The sizes of a model that the data decide.
+inline Shape data_shape(const Settings& s, const Data& data) {
+  Shape shape;
+  if (data.text) {
+    shape.vocab = 256;
+    shape.context = s.seq;
+  } else {
+    shape.input = Input::patch;
+    shape.patch_dim = s.patch * s.patch;
+    shape.context = (data.images.train.side / s.patch) * (data.images.train.side / s.patch);
+    shape.classes = 10;
+  }
+  return shape;
+}
+
+template <class Scalar>
+nn::Batch<Scalar> training_batch(const Settings& s, const Data& data, long step) {
+  const auto number = static_cast<std::uint64_t>(step);
+  if (data.text) {
+    return data::random_windows<Scalar>(data.tokens.train, s.batch, s.seq, s.seed, number);
+  }
+  RandomStream stream(s.seed, "images." + std::to_string(step));
+  const auto count = static_cast<std::uint64_t>(data.images.train.size());
+  std::vector<Eigen::Index> which(static_cast<std::size_t>(s.batch));
+  for (Eigen::Index& image : which) image = static_cast<Eigen::Index>(stream.bits() % count);
+  return data::image_patches<Scalar>(data.images.train, which, s.patch);
+}
+
+template <class Scalar>
+Score validate_text(const Settings& s, const Data& data, nn::Transformer<Scalar>& model) {
+  const std::vector<int>& tokens = data.tokens.validation;
+  const Eigen::Index windows = data::window_count(tokens, s.seq);
+  double nats = 0;
+  for (Eigen::Index first = 0; first < windows; first += s.batch) {
+    const auto batch = data::validation_windows<Scalar>(tokens, s.batch, s.seq, first);
+    nats += model.loss(batch) * static_cast<double>(batch.size);
+  }
+  nats /= static_cast<double>(windows);
+  return {nats, nats / std::log(2.0)};
+}
+
+template <class Scalar>
+Score validate_images(const Settings& s, const Data& data, nn::Transformer<Scalar>& model) {
+  const data::Images& images = data.images.test;
+  std::vector<Eigen::Index> which;
+  double nats = 0;
+  Eigen::Index right = 0;
+  for (Eigen::Index first = 0; first < images.size(); first += s.batch) {
+    which.clear();
+    for (Eigen::Index i = first; i < std::min(first + s.batch, images.size()); ++i) {
+      which.push_back(i);
+    }
+    const auto batch = data::image_patches<Scalar>(images, which, s.patch);
+    nats += model.loss(batch) * static_cast<double>(batch.size);
+    for (Eigen::Index i = 0; i < batch.size; ++i) {
+      Eigen::Index guess = 0;
+      model.logits().row(i).maxCoeff(&guess);
+      right += guess == batch.targets[static_cast<std::size_t>(i)] ? 1 : 0;
+    }
+  }
+  const auto count = static_cast<double>(images.size());
+  return {nats / count, static_cast<double>(right) / count};
+}
+
+/// The first batch of the validation part.
+template <class Scalar>
+nn::Batch<Scalar> first_validation_batch(const Settings& s, const Data& data) {
+  if (data.text) return data::validation_windows<Scalar>(data.tokens.validation, s.batch, s.seq, 0);
+  std::vector<Eigen::Index> which;
+  for (Eigen::Index i = 0; i < std::min<Eigen::Index>(s.batch, data.images.test.size()); ++i) {
+    which.push_back(i);
+  }
+  return data::image_patches<Scalar>(data.images.test, which, s.patch);
+}
+
+template <class Scalar>
+Score validate(const Settings& s, const Data& data, nn::Transformer<Scalar>& model) {
+  return data.text ? validate_text(s, data, model) : validate_images(s, data, model);
+}
+
+}  // namespace scalewise::train

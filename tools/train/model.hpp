@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// From settings to a plan, and what a model needs beside it.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "instances/registry.hpp"
+#include "scalewise/nn/initialize.hpp"
+#include "scalewise/nn/optimizer.hpp"
+#include "scalewise/nn/schedule.hpp"
+#include "set_option.hpp"
+#include "train/settings.hpp"
+
+namespace scalewise::train {
+
+/// What the data decide is not for --set.
+inline void refuse_data_fields(const std::vector<std::string>& set) {
+  constexpr std::array<std::string_view, 6> decided{"input",   "vocab",   "patch_dim",
+                                                    "classes", "context", "encoder_depth"};
+  for (const std::string& setting : set) {
+    std::string key = setting.substr(0, setting.find('='));
+    if (key.starts_with("base.")) key = key.substr(5);
+    if (std::find(decided.begin(), decided.end(), key) == decided.end()) continue;
+    throw InvalidInput("--set", setting, "a field that the data leave open",
+                       key == "context" ? "see --seq" : "");
+  }
+}
+
+/// The same model at the base width: heads, their groups and d_ff in proportion where they divide.
+/// Throws:   InvalidInput for a target that is no shape; products of sizes that are fit into a long.
+inline Shape base_shape(const Settings& s, const Shape& target) {
+  Shape base = target;
+  if (s.base_width == 0) return base;
+  static_cast<void>(resolved(target));
+  const auto scaled = [&](long size) {
+    const long product = size * s.base_width;
+    return product % target.d_model == 0 ? product / target.d_model : size;
+  };
+  base.d_model = s.base_width;
+  base.heads = scaled(target.heads);
+  base.kv_heads = scaled(target.kv_heads);
+  base.d_ff = scaled(target.d_ff);
+  return base;
+}
+
+/// Throws:   InvalidInput for what no rule, shape or --set key allows.
+inline Plan plan_of(const Settings& s, Shape target) {
+  refuse_data_fields(s.set);
+  target.d_model = s.width;
+  target.depth = s.depth;
+  target.heads = s.heads;
+  target.learned_positions = !s.rotary;
+  target.activation = value_of(activation_words, "--activation", s.activation);
+  std::vector<std::string> own;
+  std::vector<std::string> of_base;
+  for (const std::string& setting : s.set) {
+    (setting.starts_with("base.") ? of_base : own).push_back(setting);
+  }
+  std::optional<Shape> base;
+  const std::vector<Parameter> parameters = tools::apply_settings(own, target, base, "");
+  std::vector<std::string> known = parameter_names(s.rule);
+  const std::vector<std::string> own_names = known;
+  for (const std::string& field : shape_fields()) known.push_back(field);
+  for (const Parameter& p : parameters) {
+    if (std::find(own_names.begin(), own_names.end(), p.name) != own_names.end()) continue;
+    throw InvalidInput("--set", p.name, "a field of the shape or a parameter of the rule",
+                       did_you_mean(p.name, known));
+  }
+  if (s.base_width > 0 || !of_base.empty()) base = base_shape(s, target);
+  tools::apply_settings(of_base, target, base, "");
+  return make_plan(s.rule, optimizer_named("--optimizer", s.optimizer), target, base, parameters,
+                   value_of(decay_words, "--decay", s.decay));
+}
+
+inline nn::Config config_of(const Settings& s) {
+  nn::Config config;
+  config.placement = value_of(placement_words, "--placement", s.placement);
+  config.norm = value_of(norm_words, "--norm", s.norm);
+  config.activation = value_of(activation_words, "--activation", s.activation);
+  config.causal = s.causal && s.digits.empty();
+  config.rotary = s.rotary;
+  config.dropout = s.dropout;
+  config.dropout_seed = s.seed;
+  return config;
+}
+
+inline nn::OptimizerConfig optimizer_of(const Settings& s) {
+  return {.rate = s.rate, .weight_decay = s.weight_decay, .clip_norm = s.clip};
+}
+
+inline nn::Schedule schedule_of(const Settings& s) {
+  return {.steps = s.steps,
+          .warmup = s.warmup,
+          .decline = value_of(schedule_words, "--schedule", s.schedule)};
+}
+
+/// Deviations of the base model, for a relative rule: the same everywhere.
+inline std::optional<nn::BaseDeviation> base_deviation(const Settings& s, const Plan& plan) {
+  if (plan.reference != Reference::base) return {};
+  const double width = static_cast<double>(plan.base.value_or(plan.shape).d_model);
+  return nn::BaseDeviation::uniform(s.base_std > 0 ? s.base_std : 1 / std::sqrt(width));
+}
+
+}  // namespace scalewise::train

@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// What a training run can be told.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "scalewise/messages/words.hpp"
+#include "scalewise/nn/checkpoint.hpp"
+#include "scalewise/nn/config.hpp"
+#include "scalewise/nn/schedule.hpp"
+#include "train/number.hpp"
+
+namespace scalewise::train {
+
+struct Settings {
+  std::string text = SCALEWISE_DATA_DIR "/austen_persuasion.txt";
+  std::string digits;
+
+  std::string rule = "standard";
+  std::string decay = "coupled";
+  std::vector<std::string> set;
+  long base_width = 0;  // 0: no base
+  double base_std = 0;  // 0: 1/√(base width)
+
+  long width = 64;
+  long depth = 2;
+  long heads = 4;
+  long seq = 64;
+  long patch = 2;
+  std::string placement = "pre";
+  std::string norm = "layer";
+  std::string activation = "gelu";
+  bool rotary = false;
+  bool causal = true;  // of text; without, a model sees what it is to predict
+  double dropout = 0;
+
+  long steps = 1000;
+  long batch = 32;
+  std::string optimizer = "adamw";
+  double rate = 5e-3;
+  long warmup = -1;  // a twentieth of the steps
+  std::string schedule = "cosine";
+  double weight_decay = 0;
+  double clip = 0;
+  std::uint64_t seed = 1;
+  std::string precision = "float";
+  int threads = 0;  // 0: all
+
+  long validate_every = 200;
+  std::string log;
+  std::string checkpoint;
+  long checkpoint_every = 100;
+  bool resume = false;
+  bool overwrite = false;
+  std::string format = "text";
+};
+
+inline constexpr Spelling<nn::Decline, 3> schedule_words{{{nn::Decline::constant, "constant"},
+                                                          {nn::Decline::linear, "linear"},
+                                                          {nn::Decline::cosine, "cosine"}}};
+inline constexpr Spelling<bool, 2> precision_words{{{false, "float"}, {true, "double"}}};
+inline constexpr Spelling<NormPlacement, 2> placement_words{
+    {{NormPlacement::pre, "pre"}, {NormPlacement::post, "post"}}};
+inline constexpr Spelling<nn::Norm, 3> norm_words{
+    {{nn::Norm::layer, "layer"}, {nn::Norm::rms, "rms"}, {nn::Norm::none, "none"}}};
+
+/// What no option can check alone.
+/// Throws:   InvalidInput.
+inline void check(const Settings& s) {
+  if (s.warmup >= s.steps) {
+    throw InvalidInput("--warmup", std::to_string(s.warmup), "fewer than --steps");
+  }
+  if (s.resume && s.checkpoint.empty()) {
+    throw InvalidInput("--resume", "given", "--checkpoint FILE beside it");
+  }
+}
+
+}  // namespace scalewise::train

@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// What the program sees of the training loop, which takes long to compile.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <functional>
+#include <string>
+
+#include "scalewise/plan/plan.hpp"
+#include "train/data.hpp"
+#include "train/settings.hpp"
+
+namespace scalewise::train {
+
+/// Where a run ended.
+struct Result {
+  long step = 0;
+  long saved = -1;  // step of the checkpoint
+  Score score;
+  double seconds = 0;
+  bool stopped = false;  // before its last step
+};
+
+inline std::string score_name(const Data& data) { return data.text ? "bits_per_byte" : "accuracy"; }
+
+inline std::string describe(const Data& data, const Score& score) {
+  return fmt::format("{:.4f} nats, {:.4f} {}", score.nats, score.score,
+                     data.text ? "bits per byte" : "accuracy");
+}
+
+class Outputs;
+
+/// Trains a model in float or double, from its initial values or from the checkpoint, which carries
+/// `inputs`. Calls
+/// when_ready() when the settings have turned out to fit, before the first step.
+/// Throws:   InvalidInput for settings that do not fit the plan or the checkpoint, and for files
+///           that it would write over; Diverged.
+template <class Scalar>
+Result train_model(const Settings& settings, const Data& data, const Plan& plan,
+                   const Inputs& inputs, Outputs& outputs, const std::function<void()>& when_ready);
+
+}  // namespace scalewise::train
