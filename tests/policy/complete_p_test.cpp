@@ -4,12 +4,65 @@
 #include "scalewise/policy/complete_p.hpp"
 
 #include "support/catch.hpp"
+#include "support/numbers.hpp"
 #include "support/table_rows.hpp"
 
 using namespace scalewise;
 using namespace scalewise::test;
 
 namespace {
+
+// A row with the fans of a matrix put in is bound(row, fan-in, fan-out); fans(policy, group) does it
+// for a model whose heads fill its width.
+
+/// CompleteP, Table 1 of arXiv:2505.01618. AdamW only; decay in the coupled form.
+constexpr bool complete_p_row(const Row& rule, const Scaling& variance, const Scaling& multiplier,
+                              const Scaling& rate, const Scaling& decay, const Scaling& epsilon) {
+  return rule.init_variance == Variance(variance) && rule.multiplier == Multiplier(multiplier) &&
+         rule.rate(adamw) == Rate(rate) && rule.weight_decay == Decay(decay) &&
+         rule.decay_form == DecayForm::coupled && rule.epsilon == Epsilon(epsilon) &&
+         rule.init_mean == Mean(0) && !rule.source.empty();
+}
+
+/// A gain or bias: starts at a value, is not decayed.
+constexpr bool complete_p_vector(const Row& rule, double start, const Scaling& rate,
+                                 const Scaling& epsilon) {
+  return rule.init_mean == Mean(start) && rule.init_variance == Variance(0) &&
+         rule.multiplier == Multiplier(1) && rule.rate(adamw) == Rate(rate) &&
+         rule.weight_decay == Decay(0) && rule.epsilon == Epsilon(epsilon);
+}
+
+/// The whole table for one alpha, cell by cell, retyped.
+constexpr bool complete_p_table(const auto& p, Exponent alpha) {
+  using namespace symbols;
+  const Scaling block_rate = pow(m_L, alpha - 1);
+  const Scaling block_epsilon = 1 / (m_N * pow(m_L, alpha));
+  const auto input = [&](Group g) { return complete_p_row(fans(p, g), 1, 1, 1, 1, 1 / m_N); };
+  // The table's m_N in the epsilon of a matrix whose fan-out ratio m_fo differs is √(m_fo·m_N).
+  const auto hidden = [&](Group g, const Scaling& in, const Scaling& out) {
+    return complete_p_row(bound(p.row(g), in, out), 1 / ratio(in), 1, block_rate / ratio(in),
+                          ratio(in), 1 / (sqrt(ratio(out) * m_N) * pow(m_L, alpha)));
+  };
+  const auto block = [&](const Row& row, double start) {
+    return complete_p_vector(row, start, block_rate, block_epsilon);
+  };
+  const Row bias = p.row(Group::hidden_bias);
+  return input(Group::token_embedding) && input(Group::position_embedding) &&
+         input(Group::patch_embedding) && hidden_matrices(hidden) &&
+         block(fans(p, Group::norm_gain), 1) && block(fans(p, Group::norm_bias), 0) &&
+         block(bound(bias, 1, n), 0) && block(bound(bias, n, F), 0) &&
+         block(bound(bias, n, KC), 0) &&
+         complete_p_vector(fans(p, Group::final_norm_gain), 1, 1, 1 / m_N) &&
+         complete_p_vector(fans(p, Group::final_norm_bias), 0, 1, 1 / m_N) &&
+         complete_p_row(fans(p, Group::head), 1, 1 / m_N, 1, 1, 1 / m_N);
+}
+
+constexpr bool complete_p_model(const ModelRow& m, Exponent alpha) {
+  using namespace symbols;
+  return m.residual_skip == Multiplier(1) && m.residual_branch == Multiplier(pow(m_L, -alpha)) &&
+         m.attention_scale == Multiplier(sqrt(C / m_C) / C) &&
+         m.logit_multiplier == Multiplier(1) && m.tied_logit_multiplier == Multiplier(1 / m_N);
+}
 
 static_assert(complete_p_table(CompleteP{}, 1));
 static_assert(complete_p_model(CompleteP{}.model(), 1));
@@ -28,7 +81,7 @@ static_assert(CompleteP{}.row(Group::query).rate(adamw).scaling.exponent_of(Axis
 static_assert(states(CompleteP{}, adamw) && !states(CompleteP{}, sgd));
 static_assert(CompleteP::reference == Reference::base);
 
-// Width part: maximal update, Table 8, with its decay written in the coupled form.
+// Its width part is maximal update, Table 8.
 constexpr bool width_part(Group g) {
   using symbols::n;
   const Row mup = bound(MaximalUpdateTable8{}.row(g), n, n);
@@ -44,7 +97,8 @@ static_assert(width_part(Group::head));
 
 TEST_CASE("CompleteP numbers") {
   const double alpha = GENERATE(1.0, 0.5, 0.8);
-  const double N = 3;  // ratios of target to base
+  // Of decoder() over decoder_base(): width 96/32, layers 5/2, size of a head 24/8.
+  const double N = 3;
   const double L = 2.5;
   const double rate = std::pow(L, alpha - 1);
   const double epsilon = std::pow(L, -alpha) / N;
@@ -52,6 +106,7 @@ TEST_CASE("CompleteP numbers") {
   Shape base = decoder_base();
   const CompleteP policy{.alpha = alpha};
   const Plan plan = make_plan<CompleteP, adamw>(target, base, policy);
+  // What a check leaves out is 1, a variance 0. Fans are ratios as well.
   for (const auto& [name, in, out] : hidden_of_decoder()) {
     const double size = std::pow(L, -alpha) / std::sqrt(out * N);  // of the gradient
     check(plan, "layer.3." + name,
@@ -68,7 +123,7 @@ TEST_CASE("CompleteP numbers") {
     CHECK(residual.skip.value == 1);
     CHECK(near(residual.branch.value, std::pow(L, -alpha)));
   }
-  CHECK(near(plan.model.logit_multiplier.value, 1 / N));
+  CHECK(near(plan.model.logit_multiplier.value, 1 / N));  // the total: the head's own is in it
   CHECK(near(plan.model.attention_scale.value, std::sqrt(8.0) / 24));
 
   // Shrink per step under an optimizer with the independent form.

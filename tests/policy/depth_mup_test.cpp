@@ -3,6 +3,7 @@
 
 #include "scalewise/policy/depth_mup.hpp"
 
+#include "scalewise/policy/formulation.hpp"
 #include "support/catch.hpp"
 #include "support/table_rows.hpp"
 
@@ -10,8 +11,14 @@ using namespace scalewise;
 using namespace scalewise::test;
 
 // CompleteP's table at alpha = 1/2, where the rates of the blocks fall with the root of the depth.
-static_assert(complete_p_table(DepthMup{}, {1, 2}));
-static_assert(complete_p_model(DepthMup{}.model(), {1, 2}));
+static_assert([] {
+  constexpr CompleteP half{.alpha = 0.5};  // its table is retyped in complete_p_test.cpp
+  for (const GroupInfo& info : group_table) {
+    if (!equivalent(DepthMup{}.row(info.group), half.row(info.group), adamw)) return false;
+  }
+  return DepthMup{}.model().residual_branch == half.model().residual_branch &&
+         DepthMup{}.model().attention_scale == half.model().attention_scale;
+}());
 static_assert(DepthMup{}.row(Group::query).rate(adamw).scaling.exponent_of(Axis::depth) ==
               Exponent(-1, 2));
 static_assert(states(DepthMup{}, adamw) && !states(DepthMup{}, sgd));

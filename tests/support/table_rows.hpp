@@ -111,55 +111,6 @@ constexpr bool cells(const Row& rule, const Scaling& variance, const Scaling& by
          !rule.source.empty();
 }
 
-/// CompleteP, Table 1 of arXiv:2505.01618. AdamW only; decay in the coupled form.
-constexpr bool complete_p_row(const Row& rule, const Scaling& variance, const Scaling& multiplier,
-                              const Scaling& rate, const Scaling& decay, const Scaling& epsilon) {
-  return rule.init_variance == Variance(variance) && rule.multiplier == Multiplier(multiplier) &&
-         rule.rate(adamw) == Rate(rate) && rule.weight_decay == Decay(decay) &&
-         rule.decay_form == DecayForm::coupled && rule.epsilon == Epsilon(epsilon) &&
-         rule.init_mean == Mean(0) && !rule.source.empty();
-}
-
-/// A gain or bias: starts at a value, is not decayed.
-constexpr bool complete_p_vector(const Row& rule, double start, const Scaling& rate,
-                                 const Scaling& epsilon) {
-  return rule.init_mean == Mean(start) && rule.init_variance == Variance(0) &&
-         rule.multiplier == Multiplier(1) && rule.rate(adamw) == Rate(rate) &&
-         rule.weight_decay == Decay(0) && rule.epsilon == Epsilon(epsilon);
-}
-
-/// The whole table for one alpha, cell by cell, retyped.
-constexpr bool complete_p_table(const auto& p, Exponent alpha) {
-  using namespace symbols;
-  const Scaling block_rate = pow(m_L, alpha - 1);
-  const Scaling block_epsilon = 1 / (m_N * pow(m_L, alpha));
-  const auto input = [&](Group g) { return complete_p_row(fans(p, g), 1, 1, 1, 1, 1 / m_N); };
-  // The table's m_N in the epsilon of a matrix whose fan-out ratio m_fo differs is √(m_fo·m_N).
-  const auto hidden = [&](Group g, const Scaling& in, const Scaling& out) {
-    return complete_p_row(bound(p.row(g), in, out), 1 / ratio(in), 1, block_rate / ratio(in),
-                          ratio(in), 1 / (sqrt(ratio(out) * m_N) * pow(m_L, alpha)));
-  };
-  const auto block = [&](const Row& row, double start) {
-    return complete_p_vector(row, start, block_rate, block_epsilon);
-  };
-  const Row bias = p.row(Group::hidden_bias);
-  return input(Group::token_embedding) && input(Group::position_embedding) &&
-         input(Group::patch_embedding) && hidden_matrices(hidden) &&
-         block(fans(p, Group::norm_gain), 1) && block(fans(p, Group::norm_bias), 0) &&
-         block(bound(bias, 1, n), 0) && block(bound(bias, n, F), 0) &&
-         block(bound(bias, n, KC), 0) &&
-         complete_p_vector(fans(p, Group::final_norm_gain), 1, 1, 1 / m_N) &&
-         complete_p_vector(fans(p, Group::final_norm_bias), 0, 1, 1 / m_N) &&
-         complete_p_row(fans(p, Group::head), 1, 1 / m_N, 1, 1, 1 / m_N);
-}
-
-constexpr bool complete_p_model(const ModelRow& m, Exponent alpha) {
-  using namespace symbols;
-  return m.residual_skip == Multiplier(1) && m.residual_branch == Multiplier(pow(m_L, -alpha)) &&
-         m.attention_scale == Multiplier(sqrt(C / m_C) / C) &&
-         m.logit_multiplier == Multiplier(1) && m.tied_logit_multiplier == Multiplier(1 / m_N);
-}
-
 // DeepScaleLM, arXiv:2403.09635, cell by cell, retyped: all are variances.
 inline constexpr Scaling keep{Axis::keep_probability};  // 1 - p
 inline constexpr Scaling dslm_mlp = sqrt(2 * keep / (symbols::F * symbols::n));

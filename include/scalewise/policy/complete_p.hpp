@@ -6,20 +6,22 @@
 
 namespace scalewise::inline policy {
 
-/// CompleteP: maximal update in width, and residual branches that shrink as 1/L so that every layer
-/// keeps learning features at any depth.
-/// Equation: x + m_L^-α f(norm x), and the table below; m_N = n/n0, m_L = L/L0, m = fan-in ratio
+/// CompleteP: maximal update in width, and residual branches that shrink with the depth so that every
+/// layer keeps learning features at any depth.
+/// Equation: x + m_L^-α f(norm x), and the table below; n width, L layers, C size of a head, each over
+///           the base model's: m_N = n/n0, m_L = L/L0, m_C = C/C0; m_fi and m_fo of a matrix's own fans
 /// Source:   Dey et al. 2025 (arXiv:2505.01618), Table 1, AdamW; α = 1 is CompleteP, α = 1/2 is
-///           Depth-μP.
-/// Units:    init_variance is a factor on the base model's variance; decay is in the coupled form.
-/// Differs:  the table's m_N of hidden matrices is the fan-in ratio of each matrix; that of their
-///           epsilon is √(m_fo·m_N), m_fo the fan-out ratio, the same where all widths grow alike:
-///           gradients are as large as that (derived, see MaximalUpdate). Biases keep the table's
-///           row, although their gradients follow the fan-out as well. Epsilon outside
-///           the blocks is 1/m_N, from the gradient's size (the table covers the blocks). The
-///           attention scale is √C0/C, 1/√C at the base; the paper's runs divide by n, which is
-///           the same thing up to a constant for a fixed number of heads. A tied head keeps the
-///           embedding's row and its multiplier 1/m_N acts on the logits; the paper unties.
+///           Depth-μP (struct DepthMup).
+/// Units:    init_variance is a factor on the base model's variance; decay is in the coupled form (rate
+///           times decay, as PyTorch's AdamW). What a row leaves out is 1, a variance 0.
+/// Differs:  Where the table writes m_N for a hidden matrix, this is that matrix's fan-in ratio; in
+///           its epsilon, √(m_fo·m_N), by which the entries of its gradient shrink
+///           (docs/rules/maximal-update.md has why). Both are m_N where all widths grow alike. Biases
+///           keep the table's row, although their gradients follow the fan-out as well. Epsilon
+///           outside the blocks is 1/m_N, from the gradient's size (the table covers the blocks). The
+///           attention scale is √C0/C, 1/√C at the base; the paper's runs divide by n, which is the
+///           same up to a constant for a fixed number of heads. The paper does not tie the head; a
+///           tied one keeps the embedding's row, and its multiplier 1/m_N acts on the logits.
 struct CompleteP {
   static constexpr std::string_view id = "complete-p";
   static constexpr Source source{
@@ -35,25 +37,29 @@ struct CompleteP {
     using namespace symbols;
     using enum Role;
     constexpr Scaling m = m_fi;
-    const Scaling depth = pow(m_L, exponent(alpha) - 1);
-    const Scaling eps = 1 / (m_N * pow(m_L, exponent(alpha)));
-    const Scaling matrix_eps = eps * sqrt(m_N / m_fo);
+    const Exponent a = exponent(alpha);  // an exact fraction: 0.6 is 3/5
+    const Scaling block_rate = pow(m_L, a - 1);
+    const Scaling eps = 1 / (m_N * pow(m_L, a));
+    const Scaling matrix_eps = 1 / (sqrt(m_fo * m_N) * pow(m_L, a));
+    // Gains start at 1 and biases at 0, every entry alike.
     const auto vector = [&](const Row& row) { return vector_row(group, row); };
     // clang-format off
     switch (role_of(group)) {
       case input:        return {.init_variance = 1, .rates = {{adamw, 1}}, .weight_decay = 1, .epsilon = 1 / m_N,
                                  .source = "Table 1, embedding"};
-      case hidden:       return {.init_variance = 1 / m, .rates = {{adamw, depth / m}}, .weight_decay = m, .epsilon = matrix_eps,
+      case hidden:       return {.init_variance = 1 / m, .rates = {{adamw, block_rate / m}}, .weight_decay = m, .epsilon = matrix_eps,
                                  .source = "Table 1, hidden weights"};
-      case block_vector: return vector({.rates = {{adamw, depth}}, .weight_decay = 0, .epsilon = eps,
+      case block_vector: return vector({.rates = {{adamw, block_rate}}, .weight_decay = 0, .epsilon = eps,
                                  .source = "Table 1, pre-LN and hidden biases"});
       case final_vector: return vector({.rates = {{adamw, 1}}, .weight_decay = 0, .epsilon = 1 / m_N,
                                  .source = "Table 1, final LN"});
       case output:       return {.init_variance = 1, .multiplier = 1 / m, .rates = {{adamw, 1}}, .weight_decay = 1,
                                  .epsilon = 1 / m_N, .source = "Table 1, unembedding"};
-      case input_vector: return vector({.weight_decay = 0, .epsilon = 1 / m_N, .source = "derived, as final LN"});
-      case output_bias:
-      case rescaler:     return vector({.weight_decay = 0, .source = "derived"});
+      case input_vector: return vector({.rates = {{adamw, 1}}, .weight_decay = 0, .epsilon = 1 / m_N,
+                                 .source = "derived, as final LN"});  // of embeddings
+      case output_bias:  // of the head
+      case rescaler:     return vector({.rates = {{adamw, 1}}, .weight_decay = 0,
+                                 .source = "derived"});  // of the normalized transformer alone
     }
     // clang-format on
     return {};
