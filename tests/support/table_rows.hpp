@@ -33,7 +33,7 @@ constexpr Row bound(Row row, const Scaling& in, const Scaling& out) {
     return substitute(substitute(cell, Axis::fan_in, in), Axis::fan_out, out);
   };
   for (const Optimizer& optimizer : {sgd, adamw}) {
-    if (const Rate* rate = row.rates.find(optimizer)) row.rates.set(optimizer, put(rate->scaling));
+    if (row.rates.has(optimizer)) row.rates.set(optimizer, put(row.rate(optimizer).scaling));
   }
   row.init_variance = put(row.init_variance.scaling);
   row.init_mean = put(row.init_mean.scaling);

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstddef>
 #include <initializer_list>
+#include <string>
+#include <string_view>
 
 #include "scalewise/policy/cell.hpp"
 #include "scalewise/policy/optimizer.hpp"
@@ -33,14 +35,16 @@ class Rates {
     for (const RateOf& one : each) set(one.optimizer, one.rate);
   }
 
-  /// That of an optimizer, or of the one that it is a case of; null where none is stated.
-  constexpr const Rate* find(const Optimizer& optimizer) const {
-    for (const std::string_view name : {optimizer.name, optimizer.case_of}) {
-      for (std::size_t i = 0; i < size_; ++i) {
-        if (each_[i].optimizer.name == name) return &each_[i].rate;
-      }
-    }
-    return for_all_ ? &all_ : nullptr;
+  /// True where there is a rate for an optimizer, or for the one that it is a case of.
+  constexpr bool has(const Optimizer& optimizer) const {
+    return for_all_ || index_of(optimizer) < size_;
+  }
+  /// Throws: InvalidInput for an optimizer without one.
+  constexpr const Rate& of(const Optimizer& optimizer) const {
+    const std::size_t i = index_of(optimizer);
+    if (i < size_) return each_[i].rate;
+    if (for_all_) return all_;
+    throw InvalidInput("optimizer", std::string(optimizer.name), "one with a rate in the table");
   }
 
   constexpr void set(const Optimizer& optimizer, const Rate& rate) {
@@ -51,6 +55,15 @@ class Rates {
   }
 
  private:
+  constexpr std::size_t index_of(const Optimizer& optimizer) const {
+    for (const std::string_view name : {optimizer.name, optimizer.case_of}) {
+      for (std::size_t i = 0; i < size_; ++i) {
+        if (each_[i].optimizer.name == name) return i;
+      }
+    }
+    return size_;
+  }
+
   std::array<RateOf, 4> each_{};
   std::size_t size_ = 0;
   Rate all_;

@@ -53,10 +53,7 @@ struct Row {
   bool stated = true;            // false: the rule says nothing on this group
 
   /// Throws: InvalidInput for an optimizer that the row does not state.
-  constexpr const Rate& rate(const Optimizer& optimizer) const {
-    if (const Rate* found = rates.find(optimizer)) return *found;
-    throw InvalidInput("optimizer", std::string(optimizer.name), "one with a rate in the table");
-  }
+  constexpr const Rate& rate(const Optimizer& optimizer) const { return rates.of(optimizer); }
 };
 
 /// The row of a group that a rule says nothing on: a model with such a tensor has no plan.

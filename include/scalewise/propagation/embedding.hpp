@@ -8,6 +8,7 @@
 
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/words.hpp"
+#include "scalewise/numeric/number_text.hpp"
 #include "scalewise/propagation/moments.hpp"
 
 namespace scalewise::propagation {
