@@ -18,10 +18,8 @@ import time
 import unittest
 
 PROGRAMS = pathlib.Path(sys.argv[1]).resolve()
-NAMES = [name for name in ("alignment", "component_errors", "coordinate_check", "deep_init", "depth_methods",
-                           "empirical_ntk", "kernel_convergence", "kernel_regression", "learning_rate_transfer",
-                           "plan", "shallow_encoder", "signal_propagation", "single_head", "train")
-         if (PROGRAMS / name).exists()]
+NAMES = sorted(path.name for path in PROGRAMS.iterdir() if path.is_file() and os.access(path, os.X_OK)
+               and not path.suffix)
 TEXT = "It is a truth universally acknowledged, that a tested program may be trusted. " * 20
 ENVIRONMENT = {**os.environ, "OMP_WAIT_POLICY": "passive"}
 

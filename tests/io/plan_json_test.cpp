@@ -49,8 +49,8 @@ std::string complaint(Change&& change) {
 }  // namespace
 
 TEST_CASE("A plan reads back equal, for every rule", "[json]") {
-  int read = 0;
   for (const RuleInfo& rule : rules()) {
+    int read = 0;
     for (const bool patch : {false, true}) {
       Shape shape = small_shape(patch);
       Shape base = shape;
@@ -68,9 +68,9 @@ TEST_CASE("A plan reads back equal, for every rule", "[json]") {
       CHECK(to_json(read_plan(text)).dump(1) == text);
       ++read;
     }
+    INFO(rule.id);
+    CHECK(read > 0);  // some take patches only, some tokens only
   }
-  // 26 rules; 3 take patches only, 5 tokens only, and one is to be told the correlation of patches.
-  CHECK(read == 43);
 }
 
 TEST_CASE("Doubles survive to the last bit", "[json]") {

@@ -199,9 +199,9 @@ TEST_CASE("An optimizer refuses numbers that it cannot use, by name") {
 
 TEST_CASE("An optimizer that the reference transformer lacks is refused") {
   Plan plan = small_plan();
-  plan.optimizer = {.name = "lion", .normalization = Normalization::by_entry};
+  plan.optimizer = {.name = "unknown", .normalization = Normalization::by_entry};
   CHECK_THROWS_WITH((PlannedOptimizer<double>(plan, {})),
-                    Catch::Matchers::ContainsSubstring("optimizer = lion"));
+                    Catch::Matchers::ContainsSubstring("optimizer = unknown"));
 }
 
 TEST_CASE("The length of a gradient is right where squares in float would not be") {

@@ -69,7 +69,7 @@ struct GroupInfo {
   Role role;
 };
 
-inline constexpr std::array<GroupInfo, 30> group_table{{
+inline constexpr auto group_table = std::to_array<GroupInfo>({
     {Group::token_embedding, "token_embedding", Role::input},
     {Group::patch_embedding, "patch_embedding", Role::input},
     {Group::position_embedding, "position_embedding", Role::input},
@@ -100,7 +100,7 @@ inline constexpr std::array<GroupInfo, 30> group_table{{
     {Group::up_scale, "up_scale", Role::rescaler},
     {Group::gate_scale, "gate_scale", Role::rescaler},
     {Group::logit_scale, "logit_scale", Role::rescaler},
-}};
+});
 
 inline constexpr std::size_t group_count = group_table.size();
 

@@ -22,6 +22,7 @@ struct PyTorch {
   constexpr Row row(Group group) const {
     using namespace symbols;
     constexpr auto uniform = Distribution::uniform;
+    const Row linear{.init_variance = 1 / (3 * fi), .distribution = uniform, .source = "nn.Linear"};
     switch (group) {
       case Group::token_embedding:
       case Group::position_embedding:
@@ -39,11 +40,15 @@ struct PyTorch {
         return vector_row(group, {.source = "nn.LayerNorm"});
       case Group::residual_gain:
         return vector_row(group);
+      case Group::patch_embedding:
+      case Group::patch_bias:
+      case Group::hidden_bias:
+      case Group::head:
+      case Group::head_bias:
+        return linear;
       default:
-        break;
+        return role_of(group) == Role::hidden ? linear : not_stated();
     }
-    if (role_of(group) == Role::rescaler) return not_stated();
-    return {.init_variance = 1 / (3 * fi), .distribution = uniform, .source = "nn.Linear"};
   }
 
   constexpr ModelRow model() const { return {.source = "nn.MultiheadAttention"}; }

@@ -35,6 +35,37 @@ inline double entry_power(const Entry& entry) {
   throw InvalidInput(field, value, expectation, "the theory of signal propagation covers no other");
 }
 
+/// The groups that the theory knows; the shape says of others, such as gates, that they are not there.
+inline bool is_covered(Group group) {
+  switch (group) {
+    case Group::token_embedding:
+    case Group::patch_embedding:
+    case Group::position_embedding:
+    case Group::segment_embedding:
+    case Group::class_token:
+    case Group::patch_bias:
+    case Group::embedding_norm_gain:
+    case Group::embedding_norm_bias:
+    case Group::query:
+    case Group::key:
+    case Group::value:
+    case Group::attention_output:
+    case Group::mlp_up:
+    case Group::mlp_down:
+    case Group::norm_gain:
+    case Group::norm_bias:
+    case Group::hidden_bias:
+    case Group::residual_gain:
+    case Group::final_norm_gain:
+    case Group::final_norm_bias:
+    case Group::head:
+    case Group::head_bias:
+      return true;
+    default:
+      return false;
+  }
+}
+
 inline void check_covered(const Plan& plan) {
   check_plan(plan);
   if (plan.reference != Reference::absolute) {
@@ -46,6 +77,7 @@ inline void check_covered(const Plan& plan) {
     refuse("relative_buckets", std::to_string(plan.shape.relative_buckets), "0");
   }
   for (const Entry& e : plan.entries) {
+    if (!is_covered(e.group)) refuse(e.name, std::string(to_string(e.group)), "no such tensor");
     const bool bias = e.group == Group::hidden_bias || e.group == Group::norm_bias ||
                       e.group == Group::embedding_norm_bias || e.group == Group::final_norm_bias;
     if (bias && entry_power(e) > 0) {
