@@ -32,7 +32,7 @@ constexpr bool complete_p_vector(const Row& rule, double start, const Scaling& r
          rule.weight_decay == Decay(0) && rule.epsilon == Epsilon(epsilon);
 }
 
-/// The whole table for one alpha, cell by cell, retyped.
+/// The table for one alpha, retyped, with our epsilon; KC is the width of shared keys.
 constexpr bool complete_p_table(const auto& p, Exponent alpha) {
   using namespace symbols;
   const Scaling block_rate = pow(m_L, alpha - 1);
@@ -97,7 +97,7 @@ static_assert(width_part(Group::head));
 
 TEST_CASE("CompleteP numbers") {
   const double alpha = GENERATE(1.0, 0.5, 0.8);
-  // Of decoder() over decoder_base(): width 96/32, layers 5/2, size of a head 24/8.
+  // Of decoder() over decoder_base(): width 96/32, layers 5/2, size of a head 24/8, d_ff 200/80.
   const double N = 3;
   const double L = 2.5;
   const double rate = std::pow(L, alpha - 1);
@@ -106,7 +106,7 @@ TEST_CASE("CompleteP numbers") {
   Shape base = decoder_base();
   const CompleteP policy{.alpha = alpha};
   const Plan plan = make_plan<CompleteP, adamw>(target, base, policy);
-  // What a check leaves out is 1, a variance 0. Fans are ratios as well.
+  // What a check leaves out is 1, a variance 0; means are those of gains and biases. Fans are ratios.
   for (const auto& [name, in, out] : hidden_of_decoder()) {
     const double size = std::pow(L, -alpha) / std::sqrt(out * N);  // of the gradient
     check(plan, "layer.3." + name,

@@ -13,12 +13,13 @@ namespace scalewise::inline policy {
 /// Source:   Dey et al. 2025 (arXiv:2505.01618), Table 1, AdamW; α = 1 is CompleteP, α = 1/2 is
 ///           Depth-μP (struct DepthMup).
 /// Units:    init_variance is a factor on the base model's variance; decay is in the coupled form (rate
-///           times decay, as PyTorch's AdamW). What a row leaves out is 1, a variance 0.
-/// Differs:  Where the table writes m_N for a hidden matrix, this is that matrix's fan-in ratio; in
-///           its epsilon, √(m_fo·m_N), by which the entries of its gradient shrink
-///           (docs/rules/maximal-update.md has why). Both are m_N where all widths grow alike. Biases
-///           keep the table's row, although their gradients follow the fan-out as well. Epsilon
-///           outside the blocks is 1/m_N, from the gradient's size (the table covers the blocks). The
+///           times decay, as PyTorch's AdamW). What a row leaves out is 1, a variance or mean 0.
+/// Differs:  For a hidden matrix the table's m_N becomes its fan-in ratio, except in epsilon, where it
+///           becomes √(m_fo·m_N), as the entries of its gradient shrink (docs/rules/maximal-update.md
+///           has why). Both are m_N where all widths grow alike. Biases keep the table's epsilon,
+///           although their gradients follow the fan-out as well. Outside the blocks, which the table
+///           covers alone, epsilon is 1/m_N, from the gradient's size, but 1 for the head's bias, whose
+///           gradient does not shrink. Rescalers belong to the normalized transformer alone. The
 ///           attention scale is √C0/C, 1/√C at the base; the paper's runs divide by n, which is the
 ///           same up to a constant for a fixed number of heads. The paper does not tie the head; a
 ///           tied one keeps the embedding's row, and its multiplier 1/m_N acts on the logits.
@@ -56,10 +57,10 @@ struct CompleteP {
       case output:       return {.init_variance = 1, .multiplier = 1 / m, .rates = {{adamw, 1}}, .weight_decay = 1,
                                  .epsilon = 1 / m_N, .source = "Table 1, unembedding"};
       case input_vector: return vector({.rates = {{adamw, 1}}, .weight_decay = 0, .epsilon = 1 / m_N,
-                                 .source = "derived, as final LN"});  // of embeddings
-      case output_bias:  // of the head
+                                 .source = "derived, as final LN"});
+      case output_bias:
       case rescaler:     return vector({.rates = {{adamw, 1}}, .weight_decay = 0,
-                                 .source = "derived"});  // of the normalized transformer alone
+                                 .source = "derived"});
     }
     // clang-format on
     return {};
