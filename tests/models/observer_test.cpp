@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "instances/registry.hpp"
+#include "scalewise/architecture/observables.hpp"
+#include "scalewise/check/quantity.hpp"
 #include "support/catch.hpp"
 #include "support/model_gradient.hpp"
 
