@@ -199,7 +199,7 @@ class Page:
         source.write_text(block.text, encoding="utf-8")
         program = source.with_suffix(".out")
         includes = [f"-I{path}" for path in self.arguments.include]
-        self.run([self.arguments.compiler, "-std=c++20", "-Wall", "-Werror", *includes, source,
+        self.run([self.arguments.compiler, "-std=c++20", "-Wall", "-Werror", "-DFMT_HEADER_ONLY", *includes, source,
                   "-o", program])
         return self.run([program], int(block.options.get("exit", 0)))
 
