@@ -42,6 +42,7 @@ inline constexpr std::array known_optimizers{adamw, sgd, sign_sgd};
 
 inline std::vector<std::string> optimizer_names() {
   std::vector<std::string> names;
+  names.reserve(known_optimizers.size());
   for (const Optimizer& optimizer : known_optimizers) names.emplace_back(optimizer.name);
   return names;
 }
