@@ -3,6 +3,7 @@
 
 #include "frame/outputs.hpp"
 
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
@@ -22,9 +23,10 @@ bool takes_files(const fs::path& folder) {
   std::error_code error;
   for (int i = 0; i < 1000; ++i) {
     const std::string path = (folder / (".scalewise-try" + std::to_string(i))).string();
+    errno = 0;
     std::FILE* file = std::fopen(path.c_str(), "wbx");  // "x": never over somebody's file
     if (file == nullptr) {
-      if (fs::exists(fs::symlink_status(path, error))) continue;
+      if (errno == EEXIST) continue;  // looked up later, another process may have removed its own
       return false;
     }
     const bool written = std::fputc('\n', file) != EOF;
