@@ -163,7 +163,7 @@ struct Findings {
 };
 
 Section profile_of(const Findings& f) {
-  Section section{"profile", "SignalMoments in front of each layer, and behind the last", {}};
+  Section section{"profile", "Moments before each layer, and after the last", {}};
   for (std::size_t l = 0; l <= f.averages.depth(); ++l) {
     const propagation::SignalMoments& x = f.averages.forward_at(l);
     const propagation::SignalMoments& g = f.averages.gradient_at(l);

@@ -7,6 +7,8 @@
 //   plan --rule maximal-update --optimizer adamw --preset gpt2-xl --base-preset gpt2
 //   plan --compare gpt2,neural-tangent --config config.json
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -72,14 +74,6 @@ std::string list(const Table& table, TableFormat format, bool json) {
   return rows.dump(1) + "\n";
 }
 
-std::string names_of(const std::vector<scalewise::Optimizer>& optimizers) {
-  std::string names;
-  for (const scalewise::Optimizer& one : optimizers) {
-    names += (names.empty() ? "" : ", ") + std::string(one.name);
-  }
-  return names;
-}
-
 Table rule_list() {
   Table table{{}, {"rule", "base", "optimizer", "parameters", "source"}, {}};
   for (const scalewise::RuleInfo& rule : scalewise::rules()) {
@@ -89,7 +83,8 @@ Table rule_list() {
           (parameters.empty() ? "" : " ") + p.name + "=" + scalewise::number_text(p.value);
     }
     table.rows.push_back({std::string(rule.id), rule.needs_base ? "needed" : "-",
-                          names_of(rule.optimizers), parameters.empty() ? "-" : parameters,
+                          fmt::format("{}", fmt::join(scalewise::names_of(rule.optimizers), ", ")),
+                          parameters.empty() ? "-" : parameters,
                           std::string(rule.source.authors) + " " + std::string(rule.source.year) +
                               ", " + std::string(rule.source.id) + ", " +
                               std::string(rule.source.where)});
@@ -237,7 +232,7 @@ scalewise::frame::Program scalewise::frame::program() {
   Options& o = *program.options;
   o.add("--rule", a->rule, "rule id, see --list-rules");
   o.add("--compare", a->compare, "several rule ids side by side").excludes("--rule");
-  o.add("--optimizer", a->optimizer, "").words(optimizer_names());
+  o.add("--optimizer", a->optimizer, "").words(names_of(known_optimizers));
   o.add("--decay", a->decay, "form of weight decay").words(decay_words);
   o.add("--preset", a->preset, "published shape, see --list-presets");
   o.add("--config", a->config, "Hugging Face config.json").reads().excludes("--preset");

@@ -61,7 +61,7 @@ void add_options(frame::Options& o, Settings& s) {
   o.group("Training");
   o.add("--steps", s.steps, "steps in all").from(1);
   o.add("--batch", s.batch, "sequences or images per step").from(1);
-  o.add("--optimizer", s.optimizer, "").words(optimizer_names());
+  o.add("--optimizer", s.optimizer, "").words(names_of(known_optimizers));
   o.add("--rate", s.rate, "peak learning rate, before the plan's factors").above(0).below(1e30);
   o.add("--warmup", s.warmup, "steps of linear warm-up (-1: a twentieth of --steps)").from(-1);
   o.add("--schedule", s.schedule, "after the warm-up").words(schedule_words);

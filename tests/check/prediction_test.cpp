@@ -213,3 +213,19 @@ TEST_CASE("A wrong backward scale moves every gradient but the head's") {
   CHECK(*p.gradient(Group::head, 0) == Band(-1));
   CHECK(*p.change("logits", 1) == *predict(widths("maximal-update")).change("logits", 1));
 }
+
+TEST_CASE("A step of an optimizer that normalizes matrices has singular values of one size") {
+  std::vector<check::Member> family = widths("standard");
+  for (check::Member& member : family) {
+    for (Entry& entry : member.plan.entries) {
+      if (role_of(entry.group) == Role::hidden) {
+        entry.optimizer = {.name = "muon", .normalization = Normalization::by_matrix};
+      }
+    }
+  }
+  const Prediction p = predict(family);
+  // Standard has one learning rate: an entry is one over the root of the longer side.
+  CHECK(p.update(Group::query, 1) == Band(-0.5));
+  CHECK(p.update(Group::mlp_down, 1) == Band(-0.5));
+  CHECK(p.update(Group::token_embedding, 1) == Band(0));
+}

@@ -100,7 +100,7 @@ TEST_CASE("The kernel of a linear model, in blocks of any size") {
   }
 }
 
-TEST_CASE("GroupSlopes are the rates of groups") {
+TEST_CASE("Weights are the rates of groups") {
   const TangentKernel k = kernel_of<double>(model(6), 15);
   const std::vector<double> rates{2, 0.5};
   const std::vector<double> total = k.total(rates);

@@ -81,6 +81,15 @@ TEST_CASE("Doubles survive to the last bit", "[json]") {
   CHECK(read_plan(to_json(plan).dump()) == plan);
 }
 
+TEST_CASE("An entry that has another optimizer than its plan says so", "[json]") {
+  Plan plan = make_plan("standard", adamw, small_shape(false));
+  plan.entries.front().optimizer = sgd;
+  const OrderedJson json = to_json(plan);
+  CHECK(json["entries"][0]["optimizer"] == "sgd");
+  CHECK(!json["entries"][1].contains("optimizer"));
+  CHECK(read_plan(json.dump()) == plan);
+}
+
 TEST_CASE("A plan that is not one is refused with one message", "[json]") {
   CHECK(complaint([](OrderedJson&) {}) == "no error");
   CHECK(complaint([](OrderedJson& j) { j["schema"] = "scalewise.plan/2"; }) ==

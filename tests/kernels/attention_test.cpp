@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// SelfAttention over Gaussian scores against sampling them, and by what must not change it; the
+// Attention over Gaussian scores against sampling them, and by what must not change it; the
 // effective theory of whole transformers.
 
 #include <Eigen/Cholesky>

@@ -292,7 +292,7 @@ TEST_CASE("bad kernels are refused") {
 }
 
 TEST_CASE("where a shallow encoder attends evenly, its kernels have a closed form") {
-  // ScoreScale of zero: all tokens read the mean x̄, and B is the tokens' covariance. For one input
+  // Scores of zero: all tokens read the mean x̄, and B is the tokens' covariance. For one input
   // E[ReLU' (Bw)·(Bw)] = η_V tr(B²)/2, so that query = τ₁² d_m η_O τ₀² d_m η_K η_V tr(B²)/2 |x̄|².
   // Tokens (2, 0, 1) and (0, 0, -1): x̄ = (1, 0, 0), B = c cᵀ of c = (1, 0, 1), tr(B²) = 4.
   const ShallowScales s{.width = 8,

@@ -51,7 +51,7 @@ Shape two_stacks(NormPlacement placement) {
   return s;
 }
 
-/// SignalMoments by place, of one network on one batch; gradients are those of the mean loss.
+/// Moments by place, of one network on one batch; gradients are those of the mean loss.
 struct Measured {
   std::map<std::string, SignalMoments> forward, gradient;
 };

@@ -100,3 +100,22 @@ TEST_CASE("shrink per step is the same in both forms of decay") {
     }
   });
 }
+
+namespace {
+
+/// States the matrices of the blocks alone.
+struct MatricesAlone : Standard {
+  static constexpr std::string_view id = "matrices-alone";
+  constexpr Row row(Group group) const {
+    return role_of(group) == Role::hidden ? Standard::row(group) : not_stated();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("A tensor of a group that a rule says nothing on is refused by name") {
+  CHECK_THROWS_WITH((make_plan<MatricesAlone, adamw>(tokens())),
+                    Catch::Matchers::StartsWith("token_embedding = a tensor of the group "
+                                                "token_embedding: expected one of those that "
+                                                "matrices-alone states"));
+}

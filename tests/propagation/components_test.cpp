@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// SignalMoments of single components against quadrature, exact enumeration and simulation.
+// Moments of single components against quadrature, exact enumeration and simulation.
 
 #include <array>
 #include <cmath>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// SignalMoments of the stream of untrained models, layer by layer: library check_reference.
+// Moments of the stream of untrained models, layer by layer: library check_reference.
 #pragma once
 
 #include <functional>

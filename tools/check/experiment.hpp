@@ -73,7 +73,7 @@ inline void add_options(frame::Options& o, Experiment& e, bool training = true) 
   o.group("Rule");
   o.add("--rule", e.model.rule, "rule id, see plan --list-rules");
   if (training) {
-    o.add("--optimizer", e.model.optimizer, "").words(optimizer_names());
+    o.add("--optimizer", e.model.optimizer, "").words(names_of(known_optimizers));
     o.add("--rate", e.model.rate, "global learning rate, before the plan's factors")
         .above(0)
         .below(1e30);

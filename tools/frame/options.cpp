@@ -18,20 +18,13 @@
 #include "scalewise/files/read_file.hpp"
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/nearest.hpp"
+#include "scalewise/messages/words.hpp"
 
 namespace scalewise::frame {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string listed(const std::vector<std::string>& words) {
-  std::string list;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    list += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
-  }
-  return list;
-}
 
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> items;

@@ -44,8 +44,8 @@ consteval std::string_view observable(std::string_view name) {
   throw "no observable has this name";
 }
 
-/// True for a name without its layer that is an observable's, of a stack of its own or of the only one;
-/// cross attention has the observables of attention.
+/// True for the name of an observable, without its layer but with or without its stack. Cross attention
+/// has the observables of attention.
 constexpr bool is_observable(std::string_view role) {
   for (const std::string_view prefix : {"encoder.", "decoder.", "cross_"}) {
     if (role.starts_with(prefix)) role.remove_prefix(prefix.size());

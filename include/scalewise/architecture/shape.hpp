@@ -118,17 +118,19 @@ constexpr void for_each_flag(AnyShape& shape, Visitor&& visit) {
 /// deepest published one. A plan of that size takes less than 1 GB as JSON.
 inline constexpr long most_layers = 5000;
 
+/// The largest size, so that a matrix has fewer than 2^63 entries.
+inline constexpr long largest_size = 1L << 30;
+
 /// Fills in what was left open: kv_heads = heads, head_dim = d_model / heads, d_ff = 4 d_model,
 /// a bias on the head of a patch model.
 /// Throws:   InvalidInput when a size is missing, not positive, too large, or does not divide.
 constexpr Shape resolved(Shape shape) {
-  constexpr long largest = 1L << 30;  // so that a matrix has fewer than 2^63 entries
   const auto require = [](const char* field, long value) {
     if (value <= 0) throw InvalidInput(field, std::to_string(value), "a positive integer");
   };
   for_each_size(shape, [&](const char* field, const long& value) {
     if (value < 0) throw InvalidInput(field, std::to_string(value), "a positive integer");
-    if (value > largest && &value != &shape.iterations) {
+    if (value > largest_size && &value != &shape.iterations) {
       throw InvalidInput(field, std::to_string(value), "at most 2^30");
     }
   });
@@ -154,7 +156,7 @@ constexpr Shape resolved(Shape shape) {
     }
     shape.head_dim = shape.d_model / shape.heads;
   }
-  if (shape.head_dim > largest / shape.heads) {
+  if (shape.head_dim > largest_size / shape.heads) {
     throw InvalidInput("head_dim", std::to_string(shape.head_dim), "heads * head_dim at most 2^30");
   }
   if (shape.d_ff == 0) shape.d_ff = 4 * shape.d_model;

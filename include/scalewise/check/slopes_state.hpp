@@ -16,7 +16,7 @@ namespace scalewise::check {
 struct Assumptions {
   Band alignment{0.5, 1};  // α and ν of a trained matrix: from none to full
   bool post_norm = false;
-  double backward = 0;  // power by which the backward pass is off, behind the head
+  double backward = 0;  // power by which gradients below the head are off
 };
 
 /// A slope per group: of the entries of its tensors, or of what moves them.

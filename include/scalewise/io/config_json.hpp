@@ -221,7 +221,7 @@ class ConfigReader {
     }
     if (!value->is_number_integer()) throw error(key, expectation);
     const auto number = value->get<std::int64_t>();  // negative when it does not fit
-    if (number < 1 || number > largest) throw error(key, expectation);
+    if (number < 1 || number > largest_size) throw error(key, expectation);
     return static_cast<long>(number);
   }
 
@@ -259,7 +259,7 @@ class ConfigReader {
   }
 
   long product(const char* key, long a, long b) const {
-    if (b > (largest - 1) / a) {
+    if (b > (largest_size - 1) / a) {
       throw error(key, "a smaller number", "a size that follows from it would reach 2^30");
     }
     return a * b;
@@ -303,8 +303,6 @@ class ConfigReader {
     }
     return static_cast<long>(labels->size());
   }
-
-  static constexpr long largest = 1L << 30;  // as in resolved()
 
   const Json& config_;
   std::string name_;

@@ -89,8 +89,8 @@ inline Entry read_entry(const JsonReader& json, const Optimizer& optimizer) {
   entry.stack = json.at("stack").word(stack_words);
   if (!json.at("layer").is_null())
     entry.layer = static_cast<int>(json.at("layer").integer(0, most_layers));
-  entry.rows = json.at("rows").integer(1, 1L << 30);
-  entry.columns = json.at("columns").integer(1, 1L << 30);
+  entry.rows = json.at("rows").integer(1, largest_size);
+  entry.columns = json.at("columns").integer(1, largest_size);
   entry.fan_in = json.at("fan_in").number();
   entry.fan_out = json.at("fan_out").number();
   entry.distribution = json.at("distribution").word(distribution_words);

@@ -26,19 +26,25 @@ constexpr std::string_view word(const Spelling<Enum, size>& spelling, Enum value
   return "";
 }
 
+/// "a, b or c".
+inline std::string listed(const std::vector<std::string>& words) {
+  std::string list;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    list += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
+  }
+  return list;
+}
+
 /// The value of a word. Throws: InvalidInput naming the field and the closest word.
 template <class Enum, std::size_t size>
 Enum value_of(const Spelling<Enum, size>& spelling, const std::string& field,
               std::string_view text) {
-  Nearest known(text);
-  std::string list;
-  for (std::size_t i = 0; i < size; ++i) {
-    const auto& [value, name] = spelling[i];
+  std::vector<std::string> known;
+  for (const auto& [value, name] : spelling) {
     if (name == text) return value;
-    known.offer(name);
-    list += (i == 0 ? "" : i + 1 == size ? " or " : ", ") + std::string(name);
+    known.emplace_back(name);
   }
-  throw InvalidInput(field, printable(text), list, known.hint());
+  throw InvalidInput(field, printable(text), listed(known), did_you_mean(text, known));
 }
 
 }  // namespace scalewise::inline messages

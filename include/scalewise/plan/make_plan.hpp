@@ -61,11 +61,8 @@ class Planner {
   void check() const {
     policy_.validate(plan_.shape);
     if (!policy_.states(plan_.optimizer)) {
-      std::string stated;
-      for (const Optimizer& optimizer : policy_.optimizers) {
-        stated += (stated.empty() ? "" : " or ") + std::string(optimizer.name);
-      }
-      throw InvalidInput("optimizer", std::string(plan_.optimizer.name), stated,
+      throw InvalidInput("optimizer", std::string(plan_.optimizer.name),
+                         listed(names_of(policy_.optimizers)),
                          plan_.rule + " is published for " +
                              (policy_.optimizers.size() == 1 ? "it" : "them") + " alone");
     }

@@ -9,6 +9,7 @@
 
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/nearest.hpp"
+#include "scalewise/messages/words.hpp"
 
 namespace scalewise::inline policy {
 
@@ -21,9 +22,8 @@ enum class Normalization { none, by_entry, by_matrix };
 struct Optimizer {
   std::string_view name;
   Normalization normalization = Normalization::none;
-  bool has_epsilon = false;  // added to the root that the gradient is divided by
-  std::string_view case_of =
-      {};  // the optimizer that this one is a case of, and whose rates it has
+  bool has_epsilon = false;       // added to the root that the gradient is divided by
+  std::string_view case_of = {};  // the optimizer whose rates it has, being a case of it
 
   friend constexpr bool operator==(const Optimizer& a, const Optimizer& b) {
     return a.name == b.name;
@@ -40,26 +40,21 @@ inline constexpr Optimizer sign_sgd{
 /// The optimizers that files and command lines can name.
 inline constexpr std::array known_optimizers{adamw, sgd, sign_sgd};
 
-inline std::vector<std::string> optimizer_names() {
+template <class Optimizers>
+std::vector<std::string> names_of(const Optimizers& optimizers) {
   std::vector<std::string> names;
-  names.reserve(known_optimizers.size());
-  for (const Optimizer& optimizer : known_optimizers) names.emplace_back(optimizer.name);
+  names.reserve(optimizers.size());
+  for (const Optimizer& optimizer : optimizers) names.emplace_back(optimizer.name);
   return names;
 }
 
 /// The optimizer of a name. Throws: InvalidInput naming the field and the closest name.
 inline Optimizer optimizer_named(const std::string& field, std::string_view name) {
-  Nearest known(name);
-  std::string list;
   for (const Optimizer& optimizer : known_optimizers) {
     if (optimizer.name == name) return optimizer;
-    known.offer(optimizer.name);
-    list += (list.empty()                           ? ""
-             : optimizer == known_optimizers.back() ? " or "
-                                                    : ", ") +
-            std::string(optimizer.name);
   }
-  throw InvalidInput(field, printable(name), list, known.hint());
+  const std::vector<std::string> known = names_of(known_optimizers);
+  throw InvalidInput(field, printable(name), listed(known), did_you_mean(name, known));
 }
 
 }  // namespace scalewise::inline policy

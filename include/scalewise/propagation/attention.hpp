@@ -43,8 +43,8 @@ struct Scores {
 };
 
 /// What dropout(softmax(scores)) makes of the keys themselves.
-inline SignalMoments mix(const SignalMoments& queries, const SignalMoments& keys, const Attention& a,
-                   Reading reading) {
+inline SignalMoments mix(const SignalMoments& queries, const SignalMoments& keys,
+                         const Attention& a, Reading reading) {
   const auto [D, W, S] = Scores(a, queries, keys);
   const double c = keys.covariance;
   const double L = a.length;
@@ -66,8 +66,9 @@ inline SignalMoments mix(const SignalMoments& queries, const SignalMoments& keys
 }
 
 /// What comes back to the keys, which are the values too, from g of that many queries.
-inline SignalMoments mix_gradient(const SignalMoments& g, double count, const SignalMoments& queries,
-                            const SignalMoments& keys, const Attention& a, Reading reading) {
+inline SignalMoments mix_gradient(const SignalMoments& g, double count,
+                                  const SignalMoments& queries, const SignalMoments& keys,
+                                  const Attention& a, Reading reading) {
   const auto [D, W, S] = Scores(a, queries, keys);
   const double L = a.length;
   const double p = a.probability_dropout;
@@ -96,8 +97,9 @@ inline SignalMoments mix_gradient(const SignalMoments& g, double count, const Si
 /// Equation: var = sg (W D² + (e^S/L) S (D + p c)/(1-p))/s, cov = cg W D²/s, c of the keys
 /// The second term, of the sample covariance of few keys in many features, is d e^S/L of the first;
 /// in the covariance of self-attention it is 1/L of what comes through the values.
-inline SignalMoments query_gradient(const SignalMoments& g, const SignalMoments& queries, const SignalMoments& keys,
-                              const Attention& a, Reading reading) {
+inline SignalMoments query_gradient(const SignalMoments& g, const SignalMoments& queries,
+                                    const SignalMoments& keys, const Attention& a,
+                                    Reading reading) {
   if (reading != Reading::corrected) return scaled(0, g);
   const auto [D, W, S] = Scores(a, queries, keys);
   const double p = a.probability_dropout;
@@ -120,7 +122,7 @@ inline SignalMoments query_gradient(const SignalMoments& g, const SignalMoments&
 /// Requires: x of mean zero.
 /// Differs:  the paper drops the noise of dropout on what tokens share, and lets e^rS be one.
 inline SignalMoments attention_heads(const SignalMoments& x, const Attention& a,
-                               Reading reading = Reading::corrected) {
+                                     Reading reading = Reading::corrected) {
   return linear(detail::mix(x, x, a, reading), a.width, a.value);
 }
 
@@ -135,9 +137,10 @@ inline SignalMoments attention_heads(const SignalMoments& x, const Attention& a,
 /// Differs:  the paper counts the path through the values only and takes the probabilities for
 ///           constant. Table 17 prints (1-p)² where (1-p) is right.
 inline SignalMoments attention_heads_gradient(const SignalMoments& gradient, const SignalMoments& x,
-                                        const Attention& a, Reading reading = Reading::corrected) {
+                                              const Attention& a,
+                                              Reading reading = Reading::corrected) {
   const SignalMoments all = sum(detail::mix_gradient(gradient, a.length, x, x, a, reading),
-                          detail::query_gradient(gradient, x, x, a, reading));
+                                detail::query_gradient(gradient, x, x, a, reading));
   return linear_gradient(all, a.heads, a.value);
 }
 
@@ -147,7 +150,7 @@ inline SignalMoments attention_heads_gradient(const SignalMoments& gradient, con
 ///           var = d² so sv r s/(1-p), corr = 1-p.
 /// Accuracy: within 3.5 % of simulation where attention_validity holds.
 inline SignalMoments attention_block(const SignalMoments& x, const Attention& a,
-                               Reading reading = Reading::corrected) {
+                                     Reading reading = Reading::corrected) {
   return dropout(linear(attention_heads(x, a, reading), a.heads, a.output), a.dropout);
 }
 
@@ -160,7 +163,8 @@ inline SignalMoments attention_block(const SignalMoments& x, const Attention& a,
 /// Differs:  dropout lowers the correlation of the gradient and averaging over queries keeps the
 ///           covariance only, so that Table 2's 1/(1-p) and corr are wrong.
 inline SignalMoments attention_block_gradient(const SignalMoments& gradient, const SignalMoments& x,
-                                        const Attention& a, Reading reading = Reading::corrected) {
+                                              const Attention& a,
+                                              Reading reading = Reading::corrected) {
   const double p = a.dropout;
   const double L = a.length;
   const double power = a.width * a.output * a.heads * a.value;

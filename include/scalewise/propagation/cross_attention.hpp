@@ -11,8 +11,8 @@ namespace scalewise::propagation {
 /// Attention from a decoder to what the encoder left: attention.length counts the encoder's tokens.
 struct CrossAttention {
   Attention attention;
-  double queries = 0;  // the decoder's tokens
-  SignalMoments memory;      // what the encoder left
+  double queries = 0;    // the decoder's tokens
+  SignalMoments memory;  // what the encoder left
 };
 
 /// A cross-attention block.
@@ -20,7 +20,7 @@ struct CrossAttention {
 /// Source:   derived, as attention_heads.
 /// Accuracy: as attention_block.
 inline SignalMoments cross_attention_block(const SignalMoments& x, const CrossAttention& c,
-                                     Reading reading = Reading::corrected) {
+                                           Reading reading = Reading::corrected) {
   const Attention& a = c.attention;
   const SignalMoments heads = linear(detail::mix(x, c.memory, a, reading), a.width, a.value);
   return dropout(linear(heads, a.heads, a.output), a.dropout);
@@ -30,7 +30,8 @@ namespace detail {
 
 /// The gradient behind the values, per unit of what the heads read.
 inline SignalMoments behind_values(const SignalMoments& gradient, const Attention& a) {
-  const SignalMoments out = linear_gradient(dropout_gradient(gradient, a.dropout), a.width, a.output);
+  const SignalMoments out =
+      linear_gradient(dropout_gradient(gradient, a.dropout), a.width, a.output);
   return linear_gradient(out, a.heads, a.value);
 }
 
@@ -41,8 +42,8 @@ inline SignalMoments behind_values(const SignalMoments& gradient, const Attentio
 ///           cg (W D² + (e^rS/L) S D)/s, c of the memory
 /// Source:   derived; the paper takes probabilities for constant, which leaves nothing.
 inline SignalMoments cross_attention_gradient(const SignalMoments& gradient, const SignalMoments& x,
-                                        const CrossAttention& c,
-                                        Reading reading = Reading::corrected) {
+                                              const CrossAttention& c,
+                                              Reading reading = Reading::corrected) {
   const SignalMoments g = detail::behind_values(gradient, c.attention);
   SignalMoments y = detail::query_gradient(g, x, c.memory, c.attention, reading);
   if (reading != Reading::corrected) return y;
@@ -56,8 +57,9 @@ inline SignalMoments cross_attention_gradient(const SignalMoments& gradient, con
 /// Equation: as attention_heads_gradient without W D²/s and S (1 - r + rp), which are the queries';
 ///           terms of one query times Lq/L, terms of two times (Lq/L)²
 /// Source:   derived, as attention_heads_gradient.
-inline SignalMoments memory_gradient(const SignalMoments& gradient, const SignalMoments& x, const CrossAttention& c,
-                               Reading reading = Reading::corrected) {
+inline SignalMoments memory_gradient(const SignalMoments& gradient, const SignalMoments& x,
+                                     const CrossAttention& c,
+                                     Reading reading = Reading::corrected) {
   const SignalMoments g = detail::behind_values(gradient, c.attention);
   return detail::mix_gradient(g, c.queries, x, c.memory, c.attention, reading);
 }

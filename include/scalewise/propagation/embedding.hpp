@@ -6,6 +6,7 @@
 #include <numbers>
 #include <string>
 
+#include "scalewise/architecture/shape.hpp"
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/words.hpp"
 #include "scalewise/numeric/number_text.hpp"
@@ -37,7 +38,7 @@ inline constexpr Spelling<Repeats, 4> repeats_words{{{Repeats::exact, "exact"},
 ///           its last line is 11 % too high (V = 32000).
 inline double token_repeats(long vocab, double length, Repeats reading = Repeats::exact) {
   constexpr double pi = std::numbers::pi;
-  if (vocab < 1 || vocab > 1L << 30) {
+  if (vocab < 1 || vocab > largest_size) {
     throw InvalidInput("vocab", std::to_string(vocab), "a whole number from 1 to 2^30");
   }
   const double log_vocab = std::log(static_cast<double>(vocab));

@@ -58,8 +58,8 @@ inline std::vector<std::pair<std::string, const Residual*>> residual_blocks(cons
 inline Folded fold_residuals(const Plan& plan, NormPlacement placement) {
   check_plan(plan);
   if (placement == NormPlacement::none || plan.shape.blocks != Blocks::residual) {
-    throw InvalidInput("placement", std::string(word(norm_placement_words, placement)), "pre or post",
-                       "only what a norm follows can be rescaled");
+    throw InvalidInput("placement", std::string(word(norm_placement_words, placement)),
+                       "pre or post", "only what a norm follows can be rescaled");
   }
   Folded folded;
   folded.plan = plan;

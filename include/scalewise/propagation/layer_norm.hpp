@@ -18,7 +18,8 @@ namespace scalewise::propagation {
 /// Requires: features >= 2.
 /// Differs:  the paper has cov = r (1 - 1/d), which is wrong at order 1/d: it keeps the 1/d of
 ///           removing the mean and lets the sample deviation be a constant.
-inline SignalMoments layer_norm(const SignalMoments& x, double features, Reading reading = Reading::corrected) {
+inline SignalMoments layer_norm(const SignalMoments& x, double features,
+                                Reading reading = Reading::corrected) {
   const double r = x.correlation();
   if (reading != Reading::corrected) return correlated(1, r * (1 - 1 / features));
   const double half = features / 2;
@@ -45,8 +46,8 @@ constexpr double layer_norm_feature_covariance(double features) { return -1 / (f
 /// Requires: features > 3.
 /// Differs:  a stack of layers uses the paper's form: successive norms of one residual stream remove
 ///           nearly the same direction, so that the corrections do not compound.
-inline SignalMoments layer_norm_gradient(const SignalMoments& gradient, const SignalMoments& x, double features,
-                                   Reading reading = Reading::corrected) {
+inline SignalMoments layer_norm_gradient(const SignalMoments& gradient, const SignalMoments& x,
+                                         double features, Reading reading = Reading::corrected) {
   const SignalMoments paper = scaled(1 / x.variance, gradient);
   if (reading != Reading::corrected) return paper;
   const double r = x.correlation();

@@ -5,10 +5,10 @@
 #include <variant>
 #include <vector>
 
+#include "scalewise/architecture/norm_placement.hpp"
 #include "scalewise/propagation/attention.hpp"
 #include "scalewise/propagation/cross_attention.hpp"
 #include "scalewise/propagation/mlp.hpp"
-#include "scalewise/architecture/norm_placement.hpp"
 
 namespace scalewise::propagation {
 

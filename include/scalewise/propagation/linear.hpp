@@ -21,7 +21,8 @@ constexpr SignalMoments linear(const SignalMoments& x, double fan_in, double wei
 /// Equation: var = fan_out sw sg, cov = fan_out sw cg
 /// Source:   as linear.
 /// Accuracy: exact for gradients that are independent of the weights.
-constexpr SignalMoments linear_gradient(const SignalMoments& gradient, double fan_out, double weight_variance) {
+constexpr SignalMoments linear_gradient(const SignalMoments& gradient, double fan_out,
+                                        double weight_variance) {
   return scaled(fan_out * weight_variance, gradient);
 }
 

@@ -59,11 +59,13 @@ inline double hidden_slope_product(const Mlp& m, double v, double w, double c) {
 /// Requires: x of mean zero.
 /// Throws:   InvalidInput for another activation than ReLU and GELU.
 /// Differs:  Table 18 prints d where d² is meant.
-inline SignalMoments mlp_block(const SignalMoments& x, const Mlp& m, Reading reading = Reading::corrected) {
+inline SignalMoments mlp_block(const SignalMoments& x, const Mlp& m,
+                               Reading reading = Reading::corrected) {
   const SignalMoments hidden = linear(x, m.width, m.up);
   const double s = hidden.variance;
-  const SignalMoments second{.variance = detail::hidden_product(m, s, s, s, reading),
-                       .covariance = detail::hidden_product(m, s, s, hidden.covariance, reading)};
+  const SignalMoments second{
+      .variance = detail::hidden_product(m, s, s, s, reading),
+      .covariance = detail::hidden_product(m, s, s, hidden.covariance, reading)};
   return dropout(linear(second, m.hidden, m.down), m.dropout);
 }
 
@@ -72,13 +74,14 @@ inline SignalMoments mlp_block(const SignalMoments& x, const Mlp& m, Reading rea
 ///           gelu: N(1) and N(r) in place of 1/2 and H(r)/2
 /// Source:   as mlp_block.
 /// Accuracy: exact for normal hidden units, 1/d otherwise.
-inline SignalMoments mlp_block_gradient(const SignalMoments& gradient, const SignalMoments& x, const Mlp& m) {
+inline SignalMoments mlp_block_gradient(const SignalMoments& gradient, const SignalMoments& x,
+                                        const Mlp& m) {
   const SignalMoments hidden = linear(x, m.width, m.up);
   const double s = hidden.variance;
   const double c = hidden.covariance;
   const SignalMoments g = linear_gradient(dropout_gradient(gradient, m.dropout), m.width, m.down);
   const SignalMoments behind{.variance = g.variance * detail::hidden_slope_product(m, s, s, s),
-                       .covariance = g.covariance * detail::hidden_slope_product(m, s, s, c)};
+                             .covariance = g.covariance * detail::hidden_slope_product(m, s, s, c)};
   return linear_gradient(behind, m.hidden, m.up);
 }
 

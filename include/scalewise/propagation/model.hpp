@@ -62,12 +62,12 @@ inline long output_count(const Plan& plan) {
 /// Accuracy: exact over weights. Pairs of tokens are averaged, while equal tokens have correlation
 ///           one: the first layers see a mixture, which the form token by token below follows.
 inline SignalMoments embedding(const Plan& plan, const Conditions& c, const Data& data,
-                         Stack stack = Stack::main) {
+                               Stack stack = Stack::main) {
   detail::check_conditions(c);
   const detail::EmbeddingPowers p = detail::embedding_powers(plan, stack);
   const bool patches = plan.shape.input == Input::patch;
   SignalMoments x = correlated(p.content * (patches ? data.patch_power : 1),
-                         patches ? data.patch_correlation : data.repeats);
+                               patches ? data.patch_correlation : data.repeats);
   x = sum(x, correlated(p.segments, data.segment_repeats));
   x = sum(x, correlated(p.positions, 0));
   if (plan.shape.embedding_norm) x = scaled(1 / (x.variance + c.norm_epsilon), x);
@@ -96,7 +96,7 @@ inline TokenCovariance embedding(const Plan& plan, const Conditions& c,
 /// Shapes:   left: of what the last stack leaves
 /// Throws:   InvalidInput for a class token, which would get all of the gradient.
 inline SignalMoments loss_gradient(const Plan& plan, const Conditions& c, const Data& data,
-                             const SignalMoments& left) {
+                                   const SignalMoments& left) {
   if (plan.shape.class_token) detail::refuse("class_token", "true", "the mean over patches");
   const double power = detail::head_power(plan);
   const long outputs = detail::output_count(plan);
@@ -222,7 +222,8 @@ struct EncoderDecoderProfile {
 ///           4 %; around the decoder's first block, whose tokens read few keys, 10 and 18 %.
 /// Throws:   InvalidInput as plan_layers, and for a plan of one stack.
 inline EncoderDecoderProfile predict_encoder_decoder(const Plan& plan, const Conditions& c,
-                                                     const SignalMoments& source, const SignalMoments& input,
+                                                     const SignalMoments& source,
+                                                     const SignalMoments& input,
                                                      const SignalMoments& gradient) {
   if (plan.shape.encoder_depth == 0) {
     throw InvalidInput("encoder_depth", "0", "a positive number", "predict() is for one stack");

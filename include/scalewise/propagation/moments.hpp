@@ -16,7 +16,7 @@ struct SignalMoments {
   constexpr double correlation() const { return covariance / variance; }
 };
 
-/// SignalMoments with mean zero.
+/// Moments with mean zero.
 constexpr SignalMoments correlated(double variance, double correlation) {
   return {.variance = variance, .covariance = variance * correlation};
 }

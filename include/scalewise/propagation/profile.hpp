@@ -14,10 +14,10 @@ namespace scalewise::propagation {
 /// The moments between the blocks of a stack: of the stream, and of the gradient with respect to it.
 struct Profile {
   std::size_t blocks_per_layer = 2;
-  std::vector<SignalMoments> forward;      // in front of the first block, then behind each
-  std::vector<SignalMoments> gradient;     // at the same places
-  std::vector<double> relative;      // β² var f/(λ² var x) of each block
-  std::vector<double> scores;        // S of attention blocks, the variance of one query's scores
+  std::vector<SignalMoments> forward;   // before the first block, then after each
+  std::vector<SignalMoments> gradient;  // at the same places
+  std::vector<double> relative;         // β² var f/(λ² var x) of each block
+  std::vector<double> scores;           // S of attention blocks, the variance of one query's scores
   SignalMoments memory_gradient{0, 0, 0};  // what all cross-attention blocks hand to the encoder
 
   std::size_t depth() const { return relative.size() / blocks_per_layer; }

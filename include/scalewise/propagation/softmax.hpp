@@ -18,7 +18,8 @@ namespace scalewise::propagation {
 /// Accuracy: relative 2e-3 where softmax_validity holds; first order in 1/n.
 /// Differs:  the correction of order 1/n; paper_simple is the better one of the paper's two.
 /// The covariance of the result is left at zero: it concerns other rows of scores.
-inline SignalMoments softmax(const SignalMoments& scores, double n, Reading reading = Reading::corrected) {
+inline SignalMoments softmax(const SignalMoments& scores, double n,
+                             Reading reading = Reading::corrected) {
   const double a = scores.variance - scores.covariance;
   const double e = std::exp(a);
   if (reading == Reading::paper_full) {
@@ -39,8 +40,8 @@ inline SignalMoments softmax(const SignalMoments& scores, double n, Reading read
 /// Accuracy: relative 2e-3 where softmax_validity holds.
 /// Differs:  the paper takes the gradients of different entries for uncorrelated; the Jacobian
 ///           removes what they share, hence the factor 1 - rg.
-inline double softmax_gradient_variance(const SignalMoments& gradient, const SignalMoments& scores, double n,
-                                        Reading reading = Reading::corrected) {
+inline double softmax_gradient_variance(const SignalMoments& gradient, const SignalMoments& scores,
+                                        double n, Reading reading = Reading::corrected) {
   const double e = std::exp(scores.variance - scores.covariance);
   if (reading == Reading::paper_full) {
     return gradient.variance * (softmax(scores, n, reading).variance + 1 / (n * n));

@@ -238,7 +238,7 @@ inline TokenCovariance cross_attention_gradient(const TokenCovariance& gradient,
 /// The gradient that it hands to the memory.
 /// Equation: memory_gradient of one query, summed, and of two, summed over pairs
 inline SignalMoments memory_gradient(const TokenCovariance& gradient, const TokenCovariance& x,
-                               CrossAttention c) {
+                                     CrossAttention c) {
   SignalMoments total{0, 0, 0};
   for (std::size_t t = 0; t < x.tokens(); ++t) {
     for (std::size_t u = 0; u <= t; ++u) {

@@ -10,7 +10,7 @@
 namespace scalewise::propagation {
 
 /// Second moments of an activation, or of a gradient, of mean zero, token by token.
-/// Source:   derived: SignalMoments of Kedia et al. 2024 (arXiv:2403.09635), not averaged over pairs.
+/// Source:   derived: moments of Kedia et al. 2024 (arXiv:2403.09635), not averaged over pairs.
 /// Shapes:   (L, L), symmetric; the diagonal holds variances, the rest covariances in one feature
 class TokenCovariance {
  public:
