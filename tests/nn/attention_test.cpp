@@ -5,14 +5,15 @@
 
 #include "scalewise/nn/attention.hpp"
 
+#include <algorithm>
 #include <cmath>
-#include <complex>
 #include <string>
 #include <vector>
 
 #include "scalewise/nn/rotary.hpp"
 #include "support/catch.hpp"
 #include "support/numeric_gradient.hpp"
+#include "support/reference_layers.hpp"
 
 namespace {
 
@@ -59,41 +60,17 @@ struct Core {
                        view(kept), view(ds), view(dq), view(dk), view(dv));
   }
 
-  /// One entry of the output, from the definition.
-  double naive(Index b, Index t, Index h, Index c) const {
-    const Index g = h * n.kv_heads / n.heads;
-    const Index seen = n.causal ? t + 1 : n.key_tokens;
-    double total = 0;
-    double sum = 0;
-    for (Index s = 0; s < seen; ++s) {
-      double score = 0;
-      for (Index e = 0; e < n.head_dim; ++e) {
-        score += q(b * n.query_tokens + t, h * n.head_dim + e) *
-                 k(b * n.key_tokens + s, g * n.head_dim + e);
-      }
-      const double weight = std::exp(scale * score);
-      total += weight;
-      sum += weight * mask((b * n.heads + h) * n.query_tokens + t, s) *
-             v(b * n.key_tokens + s, g * n.head_dim + c);
-    }
-    return sum / total;
+  /// From the definition, also what backward computes.
+  reference::AttentionCore expected() const {
+    return reference::attention_core(n, scale, q, k, v, mask);
+  }
+  reference::AttentionCoreGradient expected_backward(const Matrix<double>& dout) const {
+    return reference::attention_core_backward(n, scale, dout, q, k, v, expected().probabilities,
+                                              mask);
   }
 
   /// The largest difference between the output and the definition.
-  double error() const {
-    double worst = 0;
-    for (Index b = 0; b < n.batch; ++b) {
-      for (Index t = 0; t < n.query_tokens; ++t) {
-        for (Index h = 0; h < n.heads; ++h) {
-          for (Index c = 0; c < n.head_dim; ++c) {
-            worst = std::max(
-                worst, std::abs(naive(b, t, h, c) - o(b * n.query_tokens + t, h * n.head_dim + c)));
-          }
-        }
-      }
-    }
-    return worst;
-  }
+  double error() const { return largest(o - expected().heads); }
 };
 
 /// B = 3, T = 5, S = 7, D = 6; heads and key heads as 4 to 2, 4 to 4, 4 to 1, 6 to 2.
@@ -174,6 +151,30 @@ TEST_CASE("Attention with dropout has the gradient of its central differences") 
   check_gradient({3, 5, 7, 4, 2, 6, false}, dropout);
 }
 
+TEST_CASE("Attention has the gradient of its definition") {
+  for (const Dropout& dropout : {Dropout(), Dropout(0.3, 7, 3, "probabilities")}) {
+    for (const AttentionSizes& n : all_sizes()) {
+      Core core(n, 1, dropout);
+      core.forward();
+      const Matrix<double> dout = normal_matrix(core.o.rows(), core.o.cols(), "dout");
+      core.backward(dout);
+      const reference::AttentionCoreGradient d = core.expected_backward(dout);
+      // Scores, an error in which acts on a probability times the score's size; softmax, products
+      // with the values and their mean; a sum over keys, or over the queries of the heads of a group.
+      const auto score = static_cast<Index>(std::ceil(largest(core.expected().scores)));
+      const Index added = std::max(n.key_tokens, n.heads / n.kv_heads * n.query_tokens);
+      const double relative = accumulated((score + 1) * n.head_dim + 2 * n.key_tokens + added);
+      // Where terms cancel, their roundings stay: errors are relative to the largest gradient.
+      const double size = std::max({largest(d.scores), largest(d.q), largest(d.k), largest(d.v)});
+      INFO(name(n));
+      CHECK(largest(core.ds - d.scores) <= relative * size);
+      CHECK(largest(core.dq - d.q) <= relative * size);
+      CHECK(largest(core.dk - d.k) <= relative * size);
+      CHECK(largest(core.dv - d.v) <= relative * size);
+    }
+  }
+}
+
 TEST_CASE("The gradient of the scores is that of their central differences") {
   Core core({3, 5, 5, 4, 2, 6, true}, 1, {0.3, 7, 3, "probabilities"});
   const Probe probe(core.o.rows(), core.o.cols());
@@ -241,20 +242,7 @@ TEST_CASE("A rotation multiplies pairs of features, as complex numbers, by a uni
   Matrix<double> x = normal_matrix(3 * tokens, 4 * head_dim, "x");
   const Matrix<double> before = x;
   rotate(x, tokens, head_dim, 1);
-  double worst = 0;
-  for (Index i = 0; i < x.rows(); ++i) {
-    for (Index h = 0; h < 4; ++h) {
-      for (Index c = 0; c < head_dim / 2; ++c) {
-        const Index at = h * head_dim + c;
-        const double theta = double(i % tokens) * std::pow(10000.0, -2 * double(c) / head_dim);
-        const std::complex<double> z(before(i, at), before(i, at + head_dim / 2));
-        const std::complex<double> turned = z * std::polar(1.0, theta);
-        worst = std::max({worst, std::abs(turned.real() - x(i, at)),
-                          std::abs(turned.imag() - x(i, at + head_dim / 2))});
-      }
-    }
-  }
-  CHECK(worst <= forward_relative);
+  CHECK(largest(x - reference::rotate(before, tokens, head_dim, 1)) <= forward_relative);
   CHECK(x.row(0) == before.row(0));
   CHECK(x.row(tokens) == before.row(tokens));
 }

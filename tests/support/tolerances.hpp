@@ -17,6 +17,15 @@ inline constexpr double epsilon = std::numeric_limits<double>::epsilon();
 /// of n terms is at most n epsilon times the sum of their sizes, and about √n epsilon in practice.
 inline constexpr double forward_relative = 1e-13;
 
+/// The same for two computations of sums of sums, relative to the largest result; `terms` counts the
+/// terms of all sums on the longest way to it. Each is rounded once in either computation, by half an
+/// epsilon of its sum so far. Terms of one sign so leave at most terms * epsilon. Of both signs, the
+/// result is √terms smaller than the sum of their sizes, and so are the roundings, which have both
+/// signs too.
+inline double accumulated(long terms, double of_epsilon = epsilon) {
+  return static_cast<double>(terms) * of_epsilon;
+}
+
 /// Step of a central difference: the h that makes truncation h²/6 f''' and rounding epsilon f/h
 /// equally large when f and f''' are of order one. What a multiplier scales is m x, so there the
 /// step in x is that of m x, over m.
