@@ -31,6 +31,29 @@ V head_block(const V& x, Eigen::Index batch, Eigen::Index head, Eigen::Index tok
   return block(x, batch * tokens, head * head_dim, tokens, head_dim);
 }
 
+/// Scores of one head to probabilities, in place; a causal query sees no key behind its own position.
+/// Shapes:   p (T, S)
+template <class Scalar>
+void softmax_rows(bool causal, View<Scalar> p) {
+  for (Eigen::Index t = 0; t < p.rows(); ++t) {
+    const Eigen::Index seen = causal ? t + 1 : p.cols();
+    auto row = p.row(t).head(seen).array();
+    row = (row - row.maxCoeff()).exp();
+    row *= 1 / row.sum();
+    p.row(t).tail(p.cols() - seen).setZero();
+  }
+}
+
+/// Gradient of softmax_rows, in place of that of the probabilities.
+/// Equation: dS = P * (dP - rowsum(dP * P))
+template <class Scalar>
+void softmax_rows_backward(const ConstView<Scalar>& p, View<Scalar> ds) {
+  for (Eigen::Index t = 0; t < p.rows(); ++t) {
+    const Scalar along = ds.row(t).dot(p.row(t));
+    ds.row(t).array() = p.row(t).array() * (ds.row(t).array() - along);
+  }
+}
+
 }  // namespace detail
 
 /// Scores of every query against every key, masked ones included.
@@ -61,13 +84,7 @@ void attention_mix(const AttentionSizes& n, const Dropout& dropout, const ConstV
     const Eigen::Index h = task % n.heads;
     const Eigen::Index first = task * n.query_tokens;
     auto p_h = block(p, first, 0, n.query_tokens, n.key_tokens);
-    for (Eigen::Index t = 0; t < n.query_tokens; ++t) {
-      const Eigen::Index seen = n.causal ? t + 1 : n.key_tokens;
-      auto row = p_h.row(t).head(seen).array();
-      row = (row - row.maxCoeff()).exp();
-      row *= 1 / row.sum();
-      p_h.row(t).tail(n.key_tokens - seen).setZero();
-    }
+    detail::softmax_rows(n.causal, p_h);
     const auto v_h = detail::head_block(v, b, n.kv_head(h), n.key_tokens, n.head_dim);
     auto o_h = detail::head_block(o, b, h, n.query_tokens, n.head_dim);
     if (dropout.active()) {
@@ -119,10 +136,7 @@ void attention_backward(const AttentionSizes& n, Scalar scale, const Dropout& dr
       } else {
         dv_g.noalias() += p_h.transpose() * do_h;
       }
-      for (Eigen::Index t = 0; t < n.query_tokens; ++t) {
-        const Scalar along = ds_h.row(t).dot(p_h.row(t));
-        ds_h.row(t).array() = p_h.row(t).array() * (ds_h.row(t).array() - along);
-      }
+      detail::softmax_rows_backward(p_h, ds_h);
       detail::head_block(dq, b, h, n.query_tokens, n.head_dim).noalias() = scale * ds_h * k_g;
       dk_g.noalias() += scale * ds_h.transpose() * q_h;
     }

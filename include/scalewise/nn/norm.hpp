@@ -39,6 +39,17 @@ void normalize_row(const ConstView<Scalar>& x, View<Scalar>& y, Eigen::Index i, 
   }
 }
 
+/// What a norm takes off the gradient g of a row, in place of the normalized row n.
+/// Equation: n <- mean g [layer only] + n * mean(g * n)
+template <class Gradient, class Row>
+void norm_correction(Norm kind, const Gradient& g, Row& n) {
+  using Scalar = typename Row::Scalar;
+  const auto over = 1 / static_cast<Scalar>(n.size());
+  const Scalar mean = kind == Norm::layer ? g.sum() * over : Scalar(0);
+  const Scalar along = (g * n).sum() * over;
+  n = n * along + mean;
+}
+
 }  // namespace detail
 
 /// Normalizes every row, then applies gain and bias.
@@ -87,7 +98,6 @@ void norm_backward(Norm kind, const ConstView<Scalar>& dy, const ConstView<Scala
                    View<Scalar>* dgain, View<Scalar>* dbias,
                    const ConstView<Scalar>* beside = nullptr, Scalar beside_factor = 1) {
   const Eigen::Index width = dy.cols();
-  const auto over = 1 / static_cast<Scalar>(width);
   const Eigen::Index tiles = (dy.rows() + norm_tile - 1) / norm_tile;
   const ConstView<Scalar> means = cache.mean.read();
   const ConstView<Scalar> inverses = cache.inverse_deviation.read();
@@ -107,26 +117,18 @@ void norm_backward(Norm kind, const ConstView<Scalar>& dy, const ConstView<Scala
       normalized = (x.row(i).array() - means(i, 0)) * inverse;
       if (dgain != nullptr) gain_part += in * normalized;
       if (dbias != nullptr) bias_part += in;
-      Scalar mean = 0;
-      Scalar along = 0;
+      const auto finish = [&](const auto& g) {
+        detail::norm_correction(kind, g, normalized);
+        if (beside != nullptr) {
+          out = beside_factor * beside->row(i).array() + inverse * (g - normalized);
+        } else {
+          out = inverse * (g - normalized);
+        }
+      };
       if (gain != nullptr) {
-        const auto g = in * gain->row(0).array();
-        if (kind == Norm::layer) mean = g.sum() * over;
-        along = (g * normalized).sum() * over;
+        finish(in * gain->row(0).array());
       } else {
-        if (kind == Norm::layer) mean = in.sum() * over;
-        along = (in * normalized).sum() * over;
-      }
-      normalized = normalized * along + mean;
-      if (gain != nullptr && beside != nullptr) {
-        out = beside_factor * beside->row(i).array() +
-              inverse * (in * gain->row(0).array() - normalized);
-      } else if (gain != nullptr) {
-        out = inverse * (in * gain->row(0).array() - normalized);
-      } else if (beside != nullptr) {
-        out = beside_factor * beside->row(i).array() + inverse * (in - normalized);
-      } else {
-        out = inverse * (in - normalized);
+        finish(in);
       }
     }
   });
