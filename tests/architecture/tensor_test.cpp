@@ -57,6 +57,28 @@ TEST_CASE("A relative position table maps a one-hot distance to a number per hea
   CHECK(table.columns == 6);
 }
 
+TEST_CASE("A tensor says which block of its layer it belongs to") {
+  Shape shape = tokens();
+  shape.encoder_depth = 1;
+  shape.residual_gain = ResidualGain::channel;
+  const auto block = [&](const char* name) { return find(shape, name).block; };
+  for (const char* name : {"encoder.0.query", "decoder.1.attention_norm_gain", "decoder.0.key_bias",
+                           "decoder.1.attention_gain"}) {
+    CHECK(block(name) == BlockKind::attention);
+  }
+  for (const char* name :
+       {"decoder.0.cross_attention_norm_bias", "decoder.1.cross_query",
+        "decoder.0.cross_attention_output_bias", "decoder.1.cross_attention_gain"}) {
+    CHECK(block(name) == BlockKind::cross_attention);
+  }
+  for (const char* name : {"encoder.0.mlp_up", "decoder.0.mlp_norm_gain", "decoder.1.mlp_gain"}) {
+    CHECK(block(name) == BlockKind::mlp);
+  }
+  for (const char* name : {"token_embedding", "decoder.final_norm_gain", "head"}) {
+    CHECK(block(name) == BlockKind::none);
+  }
+}
+
 TEST_CASE("Matrices of the MLP go from the width to the hidden one and back") {
   Shape shape = tokens();
   shape.gated_mlp = true;

@@ -13,6 +13,9 @@
 
 namespace scalewise::inline architecture {
 
+/// The block of a layer.
+enum class BlockKind { none, attention, cross_attention, mlp };
+
 /// One tensor of a model: what it is, where it sits, and what it maps from and to.
 /// Shapes:   rows x columns, whatever order the training code stores them in.
 /// The fans are scalings, so that a rule's "1/fi" can be printed as "1/F" for this matrix. The
@@ -21,7 +24,8 @@ struct Tensor {
   std::string name;
   Group group = Group::query;
   Stack stack = Stack::none;
-  int layer = -1;  // from 0; -1 outside the blocks
+  int layer = -1;                     // from 0; -1 outside the blocks
+  BlockKind block = BlockKind::none;  // with its norm and its gain on the branch
   Scaling fan_in;
   Scaling fan_out;
   long rows = 1;
@@ -106,21 +110,29 @@ class TensorWalk {
     using namespace symbols;
     stack_ = Stack::main;
     layer_ = 0;
+    block_ = BlockKind::attention;
     prefix_ = "layer.0.";
     add("query", Group::query, n_patch, n, shape_.patch_dim, shape_.d_model);
     add("key", Group::key, n_patch, n, shape_.patch_dim, shape_.d_model);
     add("value", Group::value, n_patch, n, shape_.patch_dim, shape_.d_model);
     stack_ = Stack::none;
     layer_ = -1;
+    block_ = BlockKind::none;
     prefix_.clear();
     head();
   }
 
  private:
   void block() {
+    block_ = BlockKind::attention;
     attention("");
-    if (stack_ == Stack::decoder) attention("cross_");
+    if (stack_ == Stack::decoder) {
+      block_ = BlockKind::cross_attention;
+      attention("cross_");
+    }
+    block_ = BlockKind::mlp;
     mlp();
+    block_ = BlockKind::none;
   }
 
   void attention(const std::string& kind) {
@@ -187,7 +199,7 @@ class TensorWalk {
 
   void add(const std::string& name, Group group, const Scaling& fan_in, const Scaling& fan_out,
            long rows, long columns = 1) {
-    visit_(Tensor{prefix_ + name, group, stack_, layer_, fan_in, fan_out, rows, columns});
+    visit_(Tensor{prefix_ + name, group, stack_, layer_, block_, fan_in, fan_out, rows, columns});
   }
 
   Visitor& visit_;
@@ -198,6 +210,7 @@ class TensorWalk {
   Scaling kv_;
   Stack stack_ = Stack::none;
   int layer_ = -1;
+  BlockKind block_ = BlockKind::none;
   std::string prefix_;
 };
 

@@ -155,13 +155,14 @@ inline Layers plan_layers(const Plan& plan, const Conditions& c, Stack stack = S
                                           .activation = c.activation,
                                           .dropout = c.dropout}});
   }
-  for (const Entry& e : plan.entries) {
-    if (e.stack != stack || e.layer < 0) continue;
-    const std::string kind = e.name.substr(e.name.rfind('.') + 1);
-    const std::size_t first = static_cast<std::size_t>(e.layer) * per_layer;
-    const std::size_t at = kind.starts_with("cross_") ? first + 1
-                           : kind.starts_with("mlp")  ? first + per_layer - 1
-                                                      : first;
+  auto entry = plan.entries.begin();  // in the order of the tensors, or check_plan() had thrown
+  for_each_tensor(s, s, [&](const Tensor& tensor) {
+    const Entry& e = *entry++;
+    if (tensor.stack != stack || tensor.block == BlockKind::none) return;
+    const std::size_t first = static_cast<std::size_t>(tensor.layer) * per_layer;
+    const std::size_t at = tensor.block == BlockKind::cross_attention ? first + 1
+                           : tensor.block == BlockKind::mlp           ? first + per_layer - 1
+                                                                      : first;
     Block& block = layers.blocks[at];
     const double power = detail::entry_power(e);
     if (e.group == Group::residual_gain) {
@@ -175,13 +176,13 @@ inline Layers plan_layers(const Plan& plan, const Conditions& c, Stack stack = S
       auto* cross = std::get_if<CrossAttention>(&block.inner);
       auto* self = std::get_if<Attention>(&block.inner);
       Attention* a = cross != nullptr ? &cross->attention : self;
-      if (a == nullptr) continue;
+      if (a == nullptr) return;
       if (e.group == Group::query) a->query = power;
       if (e.group == Group::key) a->key = power;
       if (e.group == Group::value) a->value = power;
       if (e.group == Group::attention_output) a->output = power;
     }
-  }
+  });
   for (const Residual& r : plan.model.residuals) {
     if (r.stack != stack) continue;
     for (std::size_t i = 0; i < per_layer; ++i) {
