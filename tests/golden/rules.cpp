@@ -218,7 +218,9 @@ void check_case(const JsonReader& reader, const nlohmann::json& json, Tally& tal
   const Plan plan = make_plan(policy, optimizer, shape, base, parameters);
   std::vector<double> correlations;
   with_policy(policy, parameters, [&](const auto& p) {
-    correlations = PolicyView(p).token_correlations(plan.shape.depth);
+    for (const auto& [axis, by_layer] : PolicyView(p).own_values({plan.shape})) {
+      if (axis == Axis::token_correlation) correlations = by_layer;
+    }
   });
   if (reader.has("tensors")) check_tensors(reader.at("tensors"), plan, tally);
   if (reader.has("groups")) {

@@ -77,18 +77,21 @@ class Planner {
     }
   }
 
-  Values values(Stack stack) const {
+  /// The sizes, and the rule's own values at a layer of a stack; layer -1 is outside of all.
+  Values values(Stack stack, int layer = -1) {
     Values result =
         plan_.base ? Values(plan_.shape, *plan_.base, stack) : Values(plan_.shape, stack);
-    policy_.set_values(result);
+    std::vector<OwnValues>& own = own_values_[static_cast<std::size_t>(stack)];
+    if (own.empty()) own = policy_.own_values(Context{plan_.shape, stack});
+    for (const auto& [axis, by_layer] : own) {
+      if (by_layer.size() == 1) {
+        result.set(axis, by_layer.front());
+      } else if (layer >= 0) {
+        result.set(axis, by_layer.at(static_cast<std::size_t>(layer)));
+      }
+    }
+    if (layer >= 0) result.set(Axis::layer, layer + 1);
     return result;
-  }
-
-  /// r_l of the layers of a stack, computed once.
-  double correlation(Stack stack, int layer) {
-    std::vector<double>& known = correlations_[static_cast<std::size_t>(stack)];
-    if (known.empty()) known = policy_.token_correlations(Context{plan_.shape, stack}.depth());
-    return known.empty() ? 0 : known[static_cast<std::size_t>(layer)];
   }
 
   template <Kind kind>
@@ -131,11 +134,7 @@ class Planner {
                          "one of those that " + plan_.rule + " states");
     }
     row.weight_decay = decay(row);
-    Values at = values(tensor.stack);
-    if (tensor.layer >= 0) {
-      at.set(Axis::layer, tensor.layer + 1);
-      at.set(Axis::token_correlation, correlation(tensor.stack, tensor.layer));
-    }
+    Values at = values(tensor.stack, tensor.layer);
     auto& entry = plan_.entries.emplace_back();
     entry.name = tensor.name;
     entry.group = tensor.group;
@@ -190,9 +189,8 @@ class Planner {
     const auto residuals = [&](Stack stack) {
       const Context context{plan_.shape, stack};
       const ModelRow row = policy_.model(context);
-      Values at = values(stack);
       for (int layer = 0; layer < context.depth(); ++layer) {
-        at.set(Axis::layer, layer + 1);
+        const Values at = values(stack, layer);
         const Scaling skip = in_stack(row.residual_skip.scaling, stack);
         const Scaling branch = in_stack(row.residual_branch.scaling, stack);
         auto& residual = plan_.model.residuals.emplace_back();
@@ -246,7 +244,7 @@ class Planner {
 
   const View& policy_;
   Result plan_;
-  std::array<std::vector<double>, 4> correlations_;
+  std::array<std::vector<OwnValues>, 4> own_values_;  // by stack
   std::array<bool, axis_count> sizes_{};
   std::array<bool, axis_count> ratios_{};
 };

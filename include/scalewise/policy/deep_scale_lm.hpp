@@ -82,21 +82,23 @@ struct DeepScaleLM {
     return vector ? vector_row(group) : not_stated();
   }
 
-  /// Calls visit(r_l) for l = 1 … depth, then with the correlation after the last layer.
-  constexpr void token_correlations(long depth, auto&& visit) const {
+  /// r_l for l = 1 … depth, then the correlation after the last layer.
+  std::vector<double> token_correlations(long depth) const {
     const double beta2 = branch_power(depth);
     double r = input_correlation * (1 - dropout);
-    visit(r);
+    std::vector<double> all{r};
     for (long layer = 0; layer < depth; ++layer) {
       r = (1 - beta2) * r + beta2 * (1 - dropout);
       r = (1 - beta2) * r + beta2 * (1 - dropout) * relu_correlation(r);
-      visit(r);
+      all.push_back(r);
     }
+    return all;
   }
 
-  constexpr void set_values(Values& values) const {
-    values.set(Axis::keep_probability, 1 - dropout);
-    values.set(Axis::skip_power, 1 - branch_power(static_cast<long>(values.at(Axis::depth))));
+  std::vector<OwnValues> own_values(const Context& context) const {
+    return {{Axis::keep_probability, {1 - dropout}},
+            {Axis::skip_power, {1 - branch_power(context.depth())}},
+            {Axis::token_correlation, token_correlations(context.depth())}};
   }
 
   /// β² = k/L^a.

@@ -24,10 +24,9 @@ struct DeepScaleLMSimple {
   }
   constexpr ModelRow model() const { return full.model(); }
 
-  constexpr void token_correlations(long depth, auto&& visit) const {
-    full.token_correlations(depth, visit);
+  std::vector<OwnValues> own_values(const Context& context) const {
+    return full.own_values(context);
   }
-  constexpr void set_values(Values& values) const { full.set_values(values); }
   constexpr Shape adapt(Shape shape) const { return full.adapt(shape); }
   constexpr void validate(const Shape& shape) const { full.validate_parameters(shape); }
   static void parameters(auto& self, auto&& visit) { DeepScaleLM::parameters(self.full, visit); }

@@ -5,10 +5,10 @@
 #include <array>
 #include <concepts>
 #include <string_view>
+#include <vector>
 
 #include "scalewise/architecture/group.hpp"
 #include "scalewise/architecture/shape.hpp"
-#include "scalewise/architecture/values.hpp"
 #include "scalewise/messages/words.hpp"
 #include "scalewise/policy/row.hpp"
 #include "scalewise/policy/source.hpp"
@@ -30,6 +30,13 @@ struct Context {
   constexpr long depth() const {
     return stack == Stack::encoder ? shape.encoder_depth : shape.depth;
   }
+};
+
+/// The values of a symbol that is no size of the shape: one for all layers of a stack, or one for
+/// each layer from the first on.
+struct OwnValues {
+  Axis axis;
+  std::vector<double> by_layer;
 };
 
 template <class P>
@@ -78,8 +85,7 @@ concept HasModel = requires(const P& policy) {
 /// Optional members:
 ///   constexpr Shape adapt(Shape) const            the shape that the rule is defined on
 ///   constexpr void validate(const Shape&) const   throws InvalidInput for what it cannot take
-///   constexpr void set_values(Values&) const      values of symbols that are its own parameters
-///   constexpr void token_correlations(long depth, auto&& visit) const   visit(r) layer by layer
+///   std::vector<OwnValues> own_values(const Context&) const       of symbols the shape does not give
 ///   static constexpr void parameters(auto& self, auto&& visit)    visit(name, field) for each
 template <class P>
 concept Policy =
@@ -111,8 +117,12 @@ constexpr bool require_policy() {
       !requires { &P::validate; } || requires(const P& p, const Shape& s) { p.validate(s); },
       "validate is written: constexpr void validate(const scalewise::Shape&) const");
   static_assert(
-      !requires { &P::set_values; } || requires(const P& p, Values& v) { p.set_values(v); },
-      "set_values is written: constexpr void set_values(scalewise::Values&) const");
+      !requires { &P::own_values; } ||
+          requires(const P& p, const Context& c) {
+            { p.own_values(c) } -> std::same_as<std::vector<OwnValues>>;
+          },
+      "own_values is written: std::vector<scalewise::OwnValues> own_values(const "
+      "scalewise::Context&) const");
   return Policy<P>;
 }
 

@@ -54,14 +54,9 @@ class PolicyView {
     if constexpr (requires(const P& p, const Shape& shape) { p.validate(shape); }) {
       validate_ = [](const void* p, const Shape& s) { static_cast<const P*>(p)->validate(s); };
     }
-    if constexpr (requires(const P& p, Values& values) { p.set_values(values); }) {
-      set_values_ = [](const void* p, Values& v) { static_cast<const P*>(p)->set_values(v); };
-    }
-    if constexpr (requires(const P& p) { p.token_correlations(1, [](double) {}); }) {
-      token_correlations_ = [](const void* p, long depth) {
-        std::vector<double> all;
-        static_cast<const P*>(p)->token_correlations(depth, [&](auto r) { all.push_back(r); });
-        return all;
+    if constexpr (requires(const P& p, const Context& context) { p.own_values(context); }) {
+      own_values_ = [](const void* p, const Context& context) {
+        return static_cast<const P*>(p)->own_values(context);
       };
     }
     list_parameters(policy, parameters);
@@ -74,12 +69,9 @@ class PolicyView {
   void validate(const Shape& shape) const {
     if (validate_ != nullptr) validate_(policy_, shape);
   }
-  void set_values(Values& values) const {
-    if (set_values_ != nullptr) set_values_(policy_, values);
-  }
-  std::vector<double> token_correlations(long depth) const {
-    return token_correlations_ == nullptr ? std::vector<double>{}
-                                          : token_correlations_(policy_, depth);
+  std::vector<OwnValues> own_values(const Context& context) const {
+    if (own_values_ == nullptr) return {};
+    return own_values_(policy_, context);
   }
 
   std::string_view id;
@@ -95,8 +87,7 @@ class PolicyView {
   ModelRow (*model_)(const void*, const Context&) = nullptr;
   Shape (*adapt_)(const void*, const Shape&) = nullptr;
   void (*validate_)(const void*, const Shape&) = nullptr;
-  void (*set_values_)(const void*, Values&) = nullptr;
-  std::vector<double> (*token_correlations_)(const void*, long) = nullptr;
+  std::vector<OwnValues> (*own_values_)(const void*, const Context&) = nullptr;
 };
 
 }  // namespace scalewise::inline policy

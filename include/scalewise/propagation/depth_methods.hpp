@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/words.hpp"
@@ -101,12 +102,12 @@ inline Layers depth_layers(DepthMethod method, const DepthModel& m, long depth) 
     auto& a = std::get<Attention>(attention.inner);
     auto& f = std::get<Mlp>(mlp.inner);
     f.up = f.down = std::sqrt((1 - m.dropout) / 2) / d;
-    long layer = 0;
-    rule.token_correlations(depth, [&](double r) {
-      if (layer++ == depth) return;  // behind the last layer
+    std::vector<double> correlations = rule.token_correlations(depth);
+    correlations.pop_back();  // the one after the last layer
+    for (const double r : correlations) {
       a.value = a.output = std::sqrt((1 - m.dropout) / (simple ? 2 : r)) / d;
       add(1 - m.k / N, m.k / N);
-    });
+    }
     return layers;
   }
   for (long l = 1; l <= depth; ++l) {
