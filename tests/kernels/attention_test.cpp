@@ -361,6 +361,21 @@ TEST_CASE("constants of a plan") {
       CHECK_THAT(scales.patch_embedding.rate, WithinAbs(1, 1e-14));
     }
   }
+  SECTION("tensors that the theory lacks") {
+    const auto refusal = [&](const Plan& plan) {
+      return error_message([&] { effective_scales(plan); });
+    };
+    Plan plan = make_plan<Gpt2, adamw>(shape);
+    CHECK(refusal(plan) == "no error");
+    for (Entry& e : plan.entries) {
+      if (e.group == Group::hidden_bias) e.init_variance.value = 0.25;
+    }
+    CHECK_THAT(refusal(plan),
+               ContainsSubstring("= 0 with variance 0.25: expected 0 with variance"));
+    shape.gated_mlp = true;
+    CHECK_THAT(refusal(make_plan<Gpt2, adamw>(shape)),
+               ContainsSubstring("layer.0.mlp_gate = mlp_gate: expected no such tensor (hint: "));
+  }
   SECTION("other rules") {
     // GPT-2's 0.02² times the width; its rates are one: n√n over AdamW's table.
     const EffectiveScales gpt2 = effective_scales(make_plan<Gpt2, adamw>(shape));

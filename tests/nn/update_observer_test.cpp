@@ -14,6 +14,7 @@
 #include "scalewise/nn/optimizer.hpp"
 #include "scalewise/numeric/random.hpp"
 #include "support/catch.hpp"
+#include "support/error_message.hpp"
 #include "support/small_shapes.hpp"
 #include "support/tolerances.hpp"
 
@@ -212,6 +213,15 @@ TEST_CASE("The length of a gradient is right where squares in float would not be
     const double expected = double(float(size)) * std::sqrt(double(parameters.values().size()));
     CHECK(std::abs(gradient_norm(parameters) - expected) <= 1e-12 * expected);
   }
+}
+
+TEST_CASE("A matrix that a normalized transformer lacks is refused, not brought to some length") {
+  Plan plan = make_plan("standard", adamw, token_shape());
+  plan.shape.blocks = Blocks::normalized;
+  Parameters<double> parameters(plan);
+  CHECK_THAT(error_message([&] { normalize_matrices(parameters, plan); }),
+             Catch::Matchers::ContainsSubstring(
+                 "position_embedding = position_embedding: expected no such matrix"));
 }
 
 TEST_CASE("Matrices of a normalized transformer get length one along d_model, and no others") {

@@ -204,6 +204,15 @@ TEST_CASE("Plans that the theory does not cover are refused, and why") {
   classes.patch_dim = 4;
   classes.classes = 3;
   classes.class_token = true;
+  for (const Group group : {Group::patch_bias, Group::head_bias}) {
+    classes.biases = true;
+    Plan starts = plan_of<Xavier>(classes);
+    CHECK(refusal(starts) == "no error");
+    for (Entry& e : starts.entries) {
+      if (e.group == group) e.init_variance.value = 1;
+    }
+    CHECK_THAT(refusal(starts), ContainsSubstring("bias = 1: expected biases that start at zero"));
+  }
   CHECK_THAT(error_message([&] {
                loss_gradient(plan_of<Xavier>(classes), conditions(), Data{}, correlated(1, 0));
              }),

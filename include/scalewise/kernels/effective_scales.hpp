@@ -33,19 +33,62 @@ inline GroupScale unit_scale(const Entry& entry, bool normalized, double n, doub
   }
 }
 
+/// Throws:   InvalidInput for a tensor whose part in the kernels the theory lacks.
+inline void check_covered(const Plan& plan) {
+  const char* hint = "the effective theory is of blocks of LayerNorm, attention and a plain MLP";
+  for (const Entry& e : plan.entries) {
+    switch (e.group) {
+      case Group::patch_embedding:
+      case Group::token_embedding:
+      case Group::position_embedding:
+      case Group::query:
+      case Group::key:
+      case Group::value:
+      case Group::attention_output:
+      case Group::mlp_up:
+      case Group::mlp_down:
+      case Group::head:
+      case Group::head_bias:
+        break;
+      // The theory holds gains at 1 and other biases at 0, whatever their learning rates.
+      case Group::patch_bias:
+      case Group::norm_gain:
+      case Group::norm_bias:
+      case Group::hidden_bias:
+      case Group::final_norm_gain:
+      case Group::final_norm_bias: {
+        const double start = is_norm_gain(e.group) ? 1 : 0;
+        if (std::abs(e.init_mean.value * e.multiplier.value - start) > 1e-12 ||
+            e.init_variance.value > 0) {
+          throw InvalidInput(e.name,
+                             number_text(e.init_mean.value) + " with variance " +
+                                 number_text(e.init_variance.value),
+                             number_text(start) + " with variance 0", hint);
+        }
+        break;
+      }
+      default:
+        throw InvalidInput(e.name, std::string(to_string(e.group)), "no such tensor", hint);
+    }
+  }
+}
+
 }  // namespace detail
 
 /// The order-one constants C_G and Λ_G of a plan under any rule, for its optimizer.
 /// Equation: C_G = variance · multiplier² over the table's variance; Λ_G = rate · multiplier² (SGD)
 ///           or rate · multiplier (AdamW) over the table's rate, the table being meta-principled
-///           scaling with all constants 1. A tensor that the plan lacks keeps 1, a head bias 0.
+///           scaling with all constants 1. A tensor that the plan lacks keeps 1, a head bias 0. Norm
+///           gains stay 1 and other biases 0: their learning rates do not count.
 /// Source:   Dinan, Yaida, Zhang 2023 (arXiv:2304.02034v1), (1.25)-(1.34), (1.99)-(1.116).
 /// Units:    s is that of the table, 0 neural-tangent, 1 maximal-update.
-/// Throws:   InvalidInput for a plan relative to a base, s outside [0, 1], or a group whose layers
-///           differ, or an optimizer that normalizes whole matrices.
+/// Throws:   InvalidInput for a plan relative to a base, s outside [0, 1], a group whose layers
+///           differ, an optimizer that normalizes whole matrices, a tensor that the theory lacks,
+///           such as a gate, or a gain or bias that starts elsewhere than at 1 or 0.
 /// Differs:  The multiplier of tied logits is not part of it: see EffectiveHead::shrinkage.
 inline EffectiveScales effective_scales(const Plan& plan, double s = 0, double epsilon = 0) {
   check_plan(plan);
+  detail::check_covered(plan);
   if (plan.reference == Reference::base) {
     throw InvalidInput("plan", plan.rule, "a rule with variances of its own",
                        "this one multiplies a base model's");

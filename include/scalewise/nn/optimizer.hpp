@@ -246,21 +246,41 @@ void PlannedOptimizer<Scalar>::step(Parameters<Scalar>& parameters, double sched
   }
 }
 
+/// Whether a matrix of the normalized transformer has d_model along its rows.
+/// Throws:   InvalidInput for a matrix that this transformer lacks.
+inline bool unit_rows(const Entry& entry) {
+  switch (entry.group) {
+    case Group::token_embedding:
+    case Group::attention_output:
+    case Group::mlp_down:
+      return true;
+    case Group::query:
+    case Group::key:
+    case Group::value:
+    case Group::mlp_up:
+    case Group::mlp_gate:
+    case Group::head:
+      return false;
+    default:
+      throw InvalidInput(entry.name, std::string(to_string(entry.group)), "no such matrix",
+                         "the normalized transformer has none");
+  }
+}
+
 /// Scales the matrices of a normalized transformer to unit length along d_model: rows of the
 /// embedding, of attention output and of MLP down, columns of the others. Before every step.
 /// Source:   Shigida, Hanin, Gromov 2026 (arXiv:2604.27077v2), section 2.
+/// Throws:   InvalidInput for a plan of other tensors than the parameters', or with a matrix that
+///           this transformer lacks.
 template <class Scalar>
 void normalize_matrices(Parameters<Scalar>& parameters, const Plan& plan) {
   if (plan.shape.blocks != Blocks::normalized) return;
   parameters.require_plan(plan);
   for (std::size_t i = 0; i < plan.entries.size(); ++i) {
-    const Group group = plan.entries[i].group;
-    const Role role = role_of(group);
+    const Role role = role_of(plan.entries[i].group);
     if (role != Role::input && role != Role::hidden && role != Role::output) continue;
     View<Scalar> w = parameters.value(i);
-    const bool rows = group == Group::token_embedding || group == Group::attention_output ||
-                      group == Group::mlp_down;
-    if (rows) {
+    if (unit_rows(plan.entries[i])) {
       parallel_tiles(w.rows(), 64, [&](Eigen::Index begin, Eigen::Index count) {
         for (Eigen::Index r = begin; r < begin + count; ++r) w.row(r).normalize();
       });

@@ -60,7 +60,8 @@ inline long output_count(const Plan& plan) {
 ///           repeats are their correlation
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), A.1.
 /// Accuracy: exact over weights. Pairs of tokens are averaged, while equal tokens have correlation
-///           one: the first layers see a mixture, which the form token by token below follows.
+///           one: the first layers see a mixture, which the form token by token below follows. A
+///           class token counts as one more patch.
 inline SignalMoments embedding(const Plan& plan, const Conditions& c, const Data& data,
                                Stack stack = Stack::main) {
   detail::check_conditions(c);

@@ -78,8 +78,9 @@ inline void check_covered(const Plan& plan) {
   }
   for (const Entry& e : plan.entries) {
     if (!is_covered(e.group)) refuse(e.name, std::string(to_string(e.group)), "no such tensor");
-    const bool bias = e.group == Group::hidden_bias || e.group == Group::norm_bias ||
-                      e.group == Group::embedding_norm_bias || e.group == Group::final_norm_bias;
+    const bool bias = e.group == Group::patch_bias || e.group == Group::hidden_bias ||
+                      e.group == Group::norm_bias || e.group == Group::embedding_norm_bias ||
+                      e.group == Group::final_norm_bias || e.group == Group::head_bias;
     if (bias && entry_power(e) > 0) {
       refuse(e.name, number_text(e.init_variance.value), "biases that start at zero");
     }
@@ -177,6 +178,7 @@ inline Layers plan_layers(const Plan& plan, const Conditions& c, Stack stack = S
       auto* self = std::get_if<Attention>(&block.inner);
       Attention* a = cross != nullptr ? &cross->attention : self;
       if (a == nullptr) return;
+      // Gains and biases change no moment: check_covered() has seen that they are 1 and 0.
       if (e.group == Group::query) a->query = power;
       if (e.group == Group::key) a->key = power;
       if (e.group == Group::value) a->value = power;
