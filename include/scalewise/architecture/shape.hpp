@@ -121,13 +121,14 @@ inline constexpr long most_layers = 5000;
 /// The largest size, so that a matrix has fewer than 2^63 entries.
 inline constexpr long largest_size = 1L << 30;
 
-/// Fills in what was left open: kv_heads = heads, head_dim = d_model / heads, d_ff = 4 d_model,
-/// a bias on the head of a patch model.
-/// Throws:   InvalidInput when a size is missing, not positive, too large, or does not divide.
-constexpr Shape resolved(Shape shape) {
-  const auto require = [](const char* field, long value) {
-    if (value <= 0) throw InvalidInput(field, std::to_string(value), "a positive integer");
-  };
+namespace detail {
+
+constexpr void require_positive(const char* field, long value) {
+  if (value <= 0) throw InvalidInput(field, std::to_string(value), "a positive integer");
+}
+
+/// Throws:   InvalidInput for a negative size, or one that is too large.
+constexpr void check_limits(const Shape& shape) {
   for_each_size(shape, [&](const char* field, const long& value) {
     if (value < 0) throw InvalidInput(field, std::to_string(value), "a positive integer");
     if (value > largest_size && &value != &shape.iterations) {
@@ -140,9 +141,10 @@ constexpr Shape resolved(Shape shape) {
                        std::to_string(layers),
                        "at most " + std::to_string(most_layers) + " layers");
   }
-  require("d_model", shape.d_model);
-  require("depth", shape.depth);
-  require("heads", shape.heads);
+}
+
+/// Fills in kv_heads and head_dim.
+constexpr void resolve_heads(Shape& shape) {
   if (shape.kv_heads == 0) shape.kv_heads = shape.heads;
   if (shape.heads % shape.kv_heads != 0) {
     throw InvalidInput("kv_heads", std::to_string(shape.kv_heads),
@@ -159,15 +161,29 @@ constexpr Shape resolved(Shape shape) {
   if (shape.head_dim > largest_size / shape.heads) {
     throw InvalidInput("head_dim", std::to_string(shape.head_dim), "heads * head_dim at most 2^30");
   }
+}
+
+}  // namespace detail
+
+/// Fills in what was left open: kv_heads = heads, head_dim = d_model / heads, d_ff = 4 d_model,
+/// a bias on the head of a patch model.
+/// Throws:   InvalidInput when a size is missing, not positive, too large, or does not divide.
+constexpr Shape resolved(Shape shape) {
+  using detail::require_positive;
+  detail::check_limits(shape);
+  require_positive("d_model", shape.d_model);
+  require_positive("depth", shape.depth);
+  require_positive("heads", shape.heads);
+  detail::resolve_heads(shape);
   if (shape.d_ff == 0) shape.d_ff = 4 * shape.d_model;
   if (shape.input == Input::token) {
-    require("vocab", shape.vocab);
+    require_positive("vocab", shape.vocab);
   } else {
-    require("patch_dim", shape.patch_dim);
-    require("classes", shape.classes);
+    require_positive("patch_dim", shape.patch_dim);
+    require_positive("classes", shape.classes);
   }
   if (shape.learned_positions && shape.blocks != Blocks::shallow_encoder) {
-    require("context", shape.context);
+    require_positive("context", shape.context);
   }
   if (!shape.head_bias) shape.head_bias = shape.input == Input::patch;
   if (shape.input == Input::patch) {

@@ -198,63 +198,85 @@ inline std::string panel_commands(const Panel& panel, std::size_t index,
   return out + plots + "\n";
 }
 
-}  // namespace detail
+/// Where the parts of a figure are, in pixels.
+struct Layout {
+  std::size_t columns, panel_width, panel_height, title_height;
+  std::size_t entries_per_row, legend_rows, legend_height;
+  std::size_t width, height;
 
-/// The commands with which gnuplot draws a figure into figure.svg and figure.png.
-/// Requires: at least one panel, and curves that are not ragged.
-inline std::string gnuplot_commands(const Figure& figure) {
-  using detail::decimal;
-  // Sizes are in pixels.
-  const std::size_t count = figure.panels.size();
-  const std::size_t columns = count < 3 ? count : 3;
-  const std::size_t rows = (count + columns - 1) / columns;
-  const std::size_t panel_width = count == 1 ? 640 : count == 2 ? 520 : 440;
-  const std::size_t panel_height = count == 1 ? 440 : 360;
-  const std::size_t title_height = figure.title.empty() ? 0 : 36;
-  const std::vector<Curve> legend = detail::legend_of(figure);
-  std::size_t longest = 0;
-  for (const Curve& entry : legend) {
-    const std::size_t length = display_width(entry.label);
-    if (length > longest) longest = length;
+  Layout(const Figure& figure, const std::vector<Curve>& legend) {
+    const std::size_t count = figure.panels.size();
+    columns = count < 3 ? count : 3;
+    panel_width = count == 1 ? 640 : count == 2 ? 520 : 440;
+    panel_height = count == 1 ? 440 : 360;
+    title_height = figure.title.empty() ? 0 : 36;
+    std::size_t longest = 0;
+    for (const Curve& entry : legend) {
+      const std::size_t length = display_width(entry.label);
+      if (length > longest) longest = length;
+    }
+    width = columns * panel_width;
+    const std::size_t fit = width / (8 * longest + 70);
+    entries_per_row = fit < 1 ? 1 : fit;
+    legend_rows = (legend.size() + entries_per_row - 1) / entries_per_row;
+    legend_height = legend.empty() ? 0 : 20 * legend_rows + 16;
+    const std::size_t rows = (count + columns - 1) / columns;
+    height = title_height + rows * panel_height + legend_height;
   }
-  const std::size_t width = columns * panel_width;
-  const std::size_t fit = width / (8 * longest + 70);
-  const std::size_t entries_per_row = fit < 1 ? 1 : fit;
-  const std::size_t legend_rows = (legend.size() + entries_per_row - 1) / entries_per_row;
-  const std::size_t legend_height = legend.empty() ? 0 : 20 * legend_rows + 16;
-  const std::size_t height = title_height + rows * panel_height + legend_height;
-  const auto place = [&](std::size_t x, std::size_t y, std::size_t w, std::size_t h) {
+
+  /// Puts the next plot into a rectangle, given from the top left.
+  std::string place(std::size_t x, std::size_t y, std::size_t w, std::size_t h) const {
     const auto part = [](std::size_t a, std::size_t b) {
       return decimal(static_cast<double>(a) / static_cast<double>(b));
     };
     return "set origin " + part(x, width) + "," + part(height - y - h, height) + "\nset size " +
            part(w, width) + "," + part(h, height) + "\n";
-  };
+  }
+};
 
+/// The numbers of all curves, as blocks that plots refer to.
+inline std::string data_blocks(const Figure& figure) {
   std::string data;
-  std::string plots;
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < figure.panels.size(); ++i) {
     const Panel& panel = figure.panels[i];
     for (std::size_t j = 0; j < panel.curves.size(); ++j) {
-      data += detail::data_name(i, j) + " << END\n" + detail::data_block(panel, panel.curves[j]) +
-              "END\n";
+      data += data_name(i, j) + " << END\n" + data_block(panel, panel.curves[j]) + "END\n";
     }
-    plots += place(i % columns * panel_width, title_height + i / columns * panel_height,
-                   panel_width, panel_height);
-    plots += detail::panel_commands(panel, i, legend);
   }
-  if (!legend.empty()) {
-    plots += place(0, height - legend_height, width, legend_height) +
-             "unset logscale\nunset border\nunset tics\nset title ''\nset xlabel ''\n"
-             "set ylabel ''\nset margins 0,0,0,0\nset key center center Left reverse noenhanced "
-             "samplen 3 maxcols " +
-             std::to_string(entries_per_row) + " maxrows " + std::to_string(legend_rows) + "\n";
-    for (std::size_t i = 0; i < legend.size(); ++i) {
-      plots += (i == 0 ? "plot [0:1] [0:1] " : ", \\\n  ") + std::string("NaN title ") +
-               detail::gnuplot_text(legend[i].label) + " " + detail::style(legend[i], false, i);
-    }
-    plots += "\n";
+  return data;
+}
+
+/// One legend for all panels: a plot of nothing.
+inline std::string legend_commands(const std::vector<Curve>& legend, const Layout& at) {
+  if (legend.empty()) return "";
+  std::string plot =
+      at.place(0, at.height - at.legend_height, at.width, at.legend_height) +
+      "unset logscale\nunset border\nunset tics\nset title ''\nset xlabel ''\n"
+      "set ylabel ''\nset margins 0,0,0,0\nset key center center Left reverse noenhanced "
+      "samplen 3 maxcols " +
+      std::to_string(at.entries_per_row) + " maxrows " + std::to_string(at.legend_rows) + "\n";
+  for (std::size_t i = 0; i < legend.size(); ++i) {
+    plot += (i == 0 ? "plot [0:1] [0:1] " : ", \\\n  ") + std::string("NaN title ") +
+            gnuplot_text(legend[i].label) + " " + style(legend[i], false, i);
   }
+  return plot + "\n";
+}
+
+}  // namespace detail
+
+/// The commands with which gnuplot draws a figure into figure.svg and figure.png.
+/// Requires: at least one panel, and curves that are not ragged.
+inline std::string gnuplot_commands(const Figure& figure) {
+  const std::vector<Curve> legend = detail::legend_of(figure);
+  const detail::Layout at(figure, legend);
+  std::string plots;
+  for (std::size_t i = 0; i < figure.panels.size(); ++i) {
+    plots += at.place(i % at.columns * at.panel_width,
+                      at.title_height + i / at.columns * at.panel_height, at.panel_width,
+                      at.panel_height);
+    plots += detail::panel_commands(figure.panels[i], i, legend);
+  }
+  plots += detail::legend_commands(legend, at);
 
   // The two terminals differ in what they make of the same sizes.
   struct Terminal {
@@ -264,10 +286,10 @@ inline std::string gnuplot_commands(const Figure& figure) {
       {"figure.svg", "svg font 'sans-serif,13' background rgb 'white'", "0.75", "16"},
       {"figure.png", "pngcairo font 'sans-serif,10' dashlength 1.6", "1.1", "12"},
   }};
-  std::string out = "set encoding utf8\n" + data;
+  std::string out = "set encoding utf8\n" + detail::data_blocks(figure);
   for (const Terminal& terminal : terminals) {
-    out += "set terminal " + terminal.options + " size " + std::to_string(width) + "," +
-           std::to_string(height) + "\nset output '" + terminal.file + "'\nset pointsize " +
+    out += "set terminal " + terminal.options + " size " + std::to_string(at.width) + "," +
+           std::to_string(at.height) + "\nset output '" + terminal.file + "'\nset pointsize " +
            terminal.point_size +
            "\nset border 3\nset tics out\nset tmargin 3\n"
            "set grid linecolor rgb '#e4e4e4' linetype 1\nset multiplot";

@@ -46,9 +46,95 @@ struct DepthModel {
   double width = 1024;
   double length = 256;
   double dropout = 0.1;
-  double input_correlation = 0.221;  // in front of the dropout of embeddings
+  double input_correlation = 0.221;  // before the dropout of embeddings
   double k = 2;                      // of DeepScaleLM: β² = k/N
 };
+
+namespace detail {
+
+/// Layers of attention and an MLP, one after another; blocks may change in between.
+struct DepthStack {
+  Block attention, mlp;
+  Layers layers;
+
+  explicit DepthStack(const DepthModel& m) {
+    const double d = m.width;
+    attention.inner = Attention{.width = d,
+                                .heads = d,
+                                .length = m.length,
+                                .query = 1 / d,
+                                .key = 1 / d,
+                                .value = 2 / d,
+                                .output = 1 / d,
+                                .dropout = m.dropout,
+                                .probability_dropout = m.dropout};
+    mlp.inner =
+        Mlp{.width = d, .hidden = 4 * d, .up = 0.4 / d, .down = 0.4 / d, .dropout = m.dropout};
+    layers.placement = m.placement;
+  }
+
+  void add(double skip, double branch) {
+    attention.skip = mlp.skip = skip;
+    attention.branch = mlp.branch = branch;
+    layers.blocks.push_back(attention);
+    layers.blocks.push_back(mlp);
+  }
+};
+
+/// Adds layer l of N with the λ² and β² of a method that keeps the weights of the others.
+inline void add_layer(DepthStack& stack, DepthMethod method, double l, double N) {
+  switch (method) {
+    case DepthMethod::ds_init:
+      return stack.add(1, 1 / (l * l));
+    case DepthMethod::ds_init_total:
+      return stack.add(1, 1 / (N * N));
+    case DepthMethod::layer_scale:
+      return stack.add(1, 1e-4);
+    case DepthMethod::deep_norm:
+      return stack.add(std::sqrt(2 * N), 1 / (8 * N));
+    case DepthMethod::skip_init:
+      return stack.add(1, 0);
+    default:
+      return stack.add(1, 1);
+  }
+}
+
+/// Adds all layers of DeepScaleLM, with weights of its own.
+inline void add_deep_scale_lm(DepthStack& stack, const DepthModel& m, long depth, bool simple) {
+  DeepScaleLM rule;
+  rule.dropout = m.dropout;
+  rule.input_correlation = m.input_correlation;
+  rule.k = m.k;
+  if (!(rule.branch_power(depth) < 1)) {
+    throw InvalidInput("depth", std::to_string(depth), "more layers than k");
+  }
+  const auto N = static_cast<double>(depth);
+  auto& a = std::get<Attention>(stack.attention.inner);
+  auto& f = std::get<Mlp>(stack.mlp.inner);
+  f.up = f.down = std::sqrt((1 - m.dropout) / 2) / m.width;
+  std::vector<double> correlations = rule.token_correlations(depth);
+  correlations.pop_back();  // the one after the last layer
+  for (const double r : correlations) {
+    a.value = a.output = std::sqrt((1 - m.dropout) / (simple ? 2 : r)) / m.width;
+    stack.add(1 - m.k / N, m.k / N);
+  }
+}
+
+/// Sets ADMIN's λ², block after block, from the variances of the blocks before.
+inline void set_admin_skips(Layers& layers, const DepthModel& m) {
+  const Inner inner{Reading::corrected};
+  SignalMoments x = correlated(1, m.input_correlation * (1 - m.dropout));
+  double before = 1;
+  for (Block& block : layers.blocks) {
+    block.skip = before;
+    const SignalMoments f = inner.forward(block, x);
+    before += f.variance;
+    x = residual_sum(block, x, f);
+    x = scaled(1 / x.variance, x);
+  }
+}
+
+}  // namespace detail
 
 /// The layers of a model under a method.
 /// Equation: λ² and β² of layer l = 1 … N: ds_init 1, 1/l²; ds_init_total 1, 1/N²; layer_scale 1, 1e-4;
@@ -69,82 +155,16 @@ inline Layers depth_layers(DepthMethod method, const DepthModel& m, long depth) 
     throw InvalidInput("placement", std::string(word(norm_placement_words, m.placement)), "post",
                        std::string(word(depth_method_words, method)) + " is for post-norm models");
   }
-  const double d = m.width;
-  const auto N = static_cast<double>(depth);
-  Block attention{.inner = Attention{.width = d,
-                                     .heads = d,
-                                     .length = m.length,
-                                     .query = 1 / d,
-                                     .key = 1 / d,
-                                     .value = 2 / d,
-                                     .output = 1 / d,
-                                     .dropout = m.dropout,
-                                     .probability_dropout = m.dropout}};
-  Block mlp{.inner = Mlp{
-                .width = d, .hidden = 4 * d, .up = 0.4 / d, .down = 0.4 / d, .dropout = m.dropout}};
-  Layers layers;
-  layers.placement = m.placement;
-  const auto add = [&](double skip, double branch) {
-    attention.skip = mlp.skip = skip;
-    attention.branch = mlp.branch = branch;
-    layers.blocks.push_back(attention);
-    layers.blocks.push_back(mlp);
-  };
+  detail::DepthStack stack(m);
   if (method == DepthMethod::deep_scale_lm || method == DepthMethod::deep_scale_lm_simple) {
-    DeepScaleLM rule;
-    rule.dropout = m.dropout;
-    rule.input_correlation = m.input_correlation;
-    rule.k = m.k;
-    if (!(rule.branch_power(depth) < 1)) {
-      throw InvalidInput("depth", std::to_string(depth), "more layers than k");
-    }
-    const bool simple = method == DepthMethod::deep_scale_lm_simple;
-    auto& a = std::get<Attention>(attention.inner);
-    auto& f = std::get<Mlp>(mlp.inner);
-    f.up = f.down = std::sqrt((1 - m.dropout) / 2) / d;
-    std::vector<double> correlations = rule.token_correlations(depth);
-    correlations.pop_back();  // the one after the last layer
-    for (const double r : correlations) {
-      a.value = a.output = std::sqrt((1 - m.dropout) / (simple ? 2 : r)) / d;
-      add(1 - m.k / N, m.k / N);
-    }
-    return layers;
+    detail::add_deep_scale_lm(stack, m, depth, method == DepthMethod::deep_scale_lm_simple);
+    return stack.layers;
   }
   for (long l = 1; l <= depth; ++l) {
-    const auto n = static_cast<double>(l);
-    switch (method) {
-      case DepthMethod::ds_init:
-        add(1, 1 / (n * n));
-        break;
-      case DepthMethod::ds_init_total:
-        add(1, 1 / (N * N));
-        break;
-      case DepthMethod::layer_scale:
-        add(1, 1e-4);
-        break;
-      case DepthMethod::deep_norm:
-        add(std::sqrt(2 * N), 1 / (8 * N));
-        break;
-      case DepthMethod::skip_init:
-        add(1, 0);
-        break;
-      default:
-        add(1, 1);
-    }
+    detail::add_layer(stack, method, static_cast<double>(l), static_cast<double>(depth));
   }
-  if (method == DepthMethod::admin) {
-    const detail::Inner inner{Reading::corrected};
-    SignalMoments x = correlated(1, m.input_correlation * (1 - m.dropout));
-    double before = 1;
-    for (Block& block : layers.blocks) {
-      block.skip = before;
-      const SignalMoments f = inner.forward(block, x);
-      before += f.variance;
-      x = detail::residual_sum(block, x, f);
-      x = scaled(1 / x.variance, x);
-    }
-  }
-  return layers;
+  if (method == DepthMethod::admin) detail::set_admin_skips(stack.layers, m);
+  return stack.layers;
 }
 
 }  // namespace scalewise::propagation

@@ -111,21 +111,8 @@ inline void check_conditions(const Conditions& c) {
   }
 }
 
-}  // namespace detail
-
-/// The layers of one stack of a plan.
-/// Equation: variances of weights times multiplier²; λ² and β² from the residual multipliers and the
-///           gain on the branch; score_scale = attention_scale √head_dim
-/// Source:   Kedia et al. 2024 (arXiv:2403.09635), appendix E.
-/// Throws:   InvalidInput for a plan that check_plan() refuses, and for what the theory does not
-///           cover: variances relative to a base, normalized blocks, gated MLPs, another activation
-///           than the plan's, biases or norm gains that start elsewhere than at 0 and 1.
-/// Cross-attention blocks have yet to be told the memory's moments.
-inline Layers plan_layers(const Plan& plan, const Conditions& c, Stack stack = Stack::main) {
-  detail::check_covered(plan);
-  detail::check_conditions(c);
-  detail::check_activation(plan, c.activation);
-  if (!(c.length >= 1)) throw InvalidInput("length", number_text(c.length), "at least one token");
+/// The layers of a shape, whose weights are yet to be set.
+inline Layers layers_of(const Plan& plan, const Conditions& c, Stack stack) {
   const Shape& s = plan.shape;
   const auto width = static_cast<double>(s.d_model);
   const double source = c.source_length > 0 ? c.source_length : c.length;
@@ -141,7 +128,6 @@ inline Layers plan_layers(const Plan& plan, const Conditions& c, Stack stack = S
   layers.placement = c.placement;
   layers.norm_epsilon = c.norm_epsilon;
   layers.blocks_per_layer = stack == Stack::decoder ? 3 : 2;
-  const auto per_layer = static_cast<std::size_t>(layers.blocks_per_layer);
   const auto depth = static_cast<std::size_t>(stack == Stack::encoder ? s.encoder_depth : s.depth);
   for (std::size_t l = 0; l < depth; ++l) {
     layers.blocks.push_back({.inner = attention});
@@ -156,34 +142,58 @@ inline Layers plan_layers(const Plan& plan, const Conditions& c, Stack stack = S
                                           .activation = c.activation,
                                           .dropout = c.dropout}});
   }
+  return layers;
+}
+
+/// Gives the block that has a tensor the tensor's power. Gains and biases change no moment:
+/// check_covered() has seen that they are 1 and 0.
+inline void set_weight(Block& block, const Entry& e) {
+  const double power = entry_power(e);
+  if (e.group == Group::residual_gain) {
+    const double gain = e.init_mean.value * e.multiplier.value;
+    block.branch *= gain * gain + power;
+  } else if (e.group == Group::mlp_up) {
+    std::get<Mlp>(block.inner).up = power;
+  } else if (e.group == Group::mlp_down) {
+    std::get<Mlp>(block.inner).down = power;
+  } else {
+    auto* cross = std::get_if<CrossAttention>(&block.inner);
+    auto* self = std::get_if<Attention>(&block.inner);
+    Attention* a = cross != nullptr ? &cross->attention : self;
+    if (a == nullptr) return;
+    if (e.group == Group::query) a->query = power;
+    if (e.group == Group::key) a->key = power;
+    if (e.group == Group::value) a->value = power;
+    if (e.group == Group::attention_output) a->output = power;
+  }
+}
+
+}  // namespace detail
+
+/// The layers of one stack of a plan.
+/// Equation: variances of weights times multiplier²; λ² and β² from the residual multipliers and the
+///           gain on the branch; score_scale = attention_scale √head_dim
+/// Source:   Kedia et al. 2024 (arXiv:2403.09635), appendix E.
+/// Throws:   InvalidInput for a plan that check_plan() refuses, and for what the theory does not
+///           cover: variances relative to a base, normalized blocks, gated MLPs, another activation
+///           than the plan's, biases or norm gains that start elsewhere than at 0 and 1.
+/// Cross-attention blocks have yet to be told the memory's moments.
+inline Layers plan_layers(const Plan& plan, const Conditions& c, Stack stack = Stack::main) {
+  detail::check_covered(plan);
+  detail::check_conditions(c);
+  detail::check_activation(plan, c.activation);
+  if (!(c.length >= 1)) throw InvalidInput("length", number_text(c.length), "at least one token");
+  Layers layers = detail::layers_of(plan, c, stack);
+  const auto per_layer = static_cast<std::size_t>(layers.blocks_per_layer);
   auto entry = plan.entries.begin();  // in the order of the tensors, or check_plan() had thrown
-  for_each_tensor(s, s, [&](const Tensor& tensor) {
+  for_each_tensor(plan.shape, plan.shape, [&](const Tensor& tensor) {
     const Entry& e = *entry++;
     if (tensor.stack != stack || tensor.block == BlockKind::none) return;
     const std::size_t first = static_cast<std::size_t>(tensor.layer) * per_layer;
     const std::size_t at = tensor.block == BlockKind::cross_attention ? first + 1
                            : tensor.block == BlockKind::mlp           ? first + per_layer - 1
                                                                       : first;
-    Block& block = layers.blocks[at];
-    const double power = detail::entry_power(e);
-    if (e.group == Group::residual_gain) {
-      const double gain = e.init_mean.value * e.multiplier.value;
-      block.branch *= gain * gain + power;
-    } else if (e.group == Group::mlp_up) {
-      std::get<Mlp>(block.inner).up = power;
-    } else if (e.group == Group::mlp_down) {
-      std::get<Mlp>(block.inner).down = power;
-    } else {
-      auto* cross = std::get_if<CrossAttention>(&block.inner);
-      auto* self = std::get_if<Attention>(&block.inner);
-      Attention* a = cross != nullptr ? &cross->attention : self;
-      if (a == nullptr) return;
-      // Gains and biases change no moment: check_covered() has seen that they are 1 and 0.
-      if (e.group == Group::query) a->query = power;
-      if (e.group == Group::key) a->key = power;
-      if (e.group == Group::value) a->value = power;
-      if (e.group == Group::attention_output) a->output = power;
-    }
+    detail::set_weight(layers.blocks[at], e);
   });
   for (const Residual& r : plan.model.residuals) {
     if (r.stack != stack) continue;
