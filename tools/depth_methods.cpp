@@ -101,7 +101,7 @@ plot::Panel correlation_panel(DepthModel m, long depth) {
   return panel;
 }
 
-/// The gradient behind the first layer over that behind the last.
+/// The gradient after the first layer over that after the last.
 plot::Panel gradient_panel(const Settings& o, Reading reading) {
   plot::Panel panel{"gradient, first over last layer", "layers", "", true, true, {}};
   for (const DepthMethod method :

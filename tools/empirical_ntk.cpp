@@ -25,7 +25,7 @@ namespace {
 using namespace scalewise;
 using namespace scalewise::experiment;
 
-/// Which logits: those of `tokens` bytes, the most frequent ones, behind `sequences` sequences.
+/// Which logits: those of the `tokens` most frequent bytes, after each of `sequences` sequences.
 struct Outputs {
   long sequences = 8;
   long tokens = 4;

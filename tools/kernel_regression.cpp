@@ -79,7 +79,7 @@ kernels::Network network_of(const Settings& s, const std::string& kernel, const 
   return kernels::Network(std::move(layers));
 }
 
-/// Kernels among all inputs: training, validation and test, one behind the other.
+/// Kernels among all inputs: training, validation and test, in this order.
 kernels::GramMatrices gram_of(const Settings& s, const std::string& name, const Samples& samples,
                               const Inputs& inputs) {
   const kernels::Network network = network_of(s, name, samples);

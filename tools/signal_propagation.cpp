@@ -29,7 +29,7 @@ struct Measured {
   bool finite = true;
 };
 
-/// What enters the first layer, what the blocks return, and the stream behind them.
+/// What enters the first layer, what the blocks return, and the stream after them.
 bool shown(std::string_view name) {
   return name == "embedding" || name == "final_hidden" || name.ends_with(".output") ||
          name.ends_with(".stream");

@@ -80,8 +80,8 @@ class Sample {
 
 /// What goes through a component, both ways.
 struct Passes {
-  Sample x, y;     // in front of it and behind
-  Sample g, back;  // the gradient behind it and in front
+  Sample x, y;     // its input and output
+  Sample g, back;  // the gradients of its output and input
 };
 
 enum Quantity : std::size_t { mean, variance, gradient, covariance, gradient_covariance };

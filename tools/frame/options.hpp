@@ -123,7 +123,7 @@ class Options {
   Option& at(const std::string& name);
   bool given(const std::string& name) const;
 
-  /// Reads the arguments behind the program's name into the variables.
+  /// Reads the arguments after the program's name into the variables.
   /// Throws:   InvalidInput for the first that is unknown or has no value that it takes.
   Request parse(const std::vector<std::string>& arguments);
 

@@ -36,7 +36,7 @@ struct Program {
 /// Defined by each program.
 Program program();
 
-/// Parses and checks the arguments behind the program's name; touches no file.
+/// Parses and checks the arguments after the program's name; touches no file.
 /// Throws:   InvalidInput.
 Request read(const Program& program, const std::vector<std::string>& arguments);
 

@@ -31,7 +31,7 @@ struct SampleSettings {
   long stride = 2;  // of windows of pixels
 };
 
-/// Training, validation and test inputs, one behind the other.
+/// Training, validation and test inputs, in this order.
 struct Samples {
   std::vector<Matrix<>> inputs;
   std::vector<int> labels;

@@ -71,14 +71,14 @@ class Log {
            (!std::filesystem::is_regular_file(path_) || text() != header_);
   }
 
-  /// Begins a new file in the middle of a run, behind `step`.
-  void start_behind(long step) {
+  /// Begins a new file in the middle of a run, after `step`.
+  void start_after(long step) {
     begin_ = step + 1;
     rows_.clear();
     start();
   }
 
-  /// Takes the file up again behind the row of `step`, cutting later ones, and returns the seconds
+  /// Resumes the file after the row of `step`, cutting later ones, and returns the seconds
   /// up to there.
   /// Requires: recall() has been called.
   /// Throws:   InvalidInput for a file that is no such log, ends before `step`, or has other rows
@@ -159,7 +159,7 @@ class Log {
     return rows;
   }
 
-  /// Where the row of a step ends, or the header when the log begins behind that step.
+  /// Where the row of a step ends, or the header when the log begins after that step.
   std::size_t end_of_row(const std::string& text, long step) const {
     if (!text.starts_with(header_)) refuse("the log of this run");
     if (begin_ > step) {

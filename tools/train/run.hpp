@@ -145,7 +145,7 @@ class Run {
     if (log_.has_rows()) {
       seconds_before_ = log_.resume(info_.step);
     } else {
-      log_.start_behind(info_.step);
+      log_.start_after(info_.step);
       save();  // the checkpoint has to know where this log begins
     }
   }

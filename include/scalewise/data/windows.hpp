@@ -23,7 +23,7 @@ inline RandomStream step_stream(std::uint64_t seed, std::uint64_t step) {
   return {seed, "windows." + std::to_string(step)};
 }
 
-/// Adds the window that begins at `start`, with the token behind each one as its target.
+/// Adds the window that begins at `start`, with the token after each one as its target.
 template <class Scalar>
 void append_window(const std::vector<int>& tokens, Eigen::Index start, Eigen::Index length,
                    nn::Batch<Scalar>& batch) {

@@ -11,10 +11,10 @@ extern "C" __attribute__((weak)) void openblas_set_num_threads(int count);
 
 namespace scalewise::inline dense {
 
-/// Keeps each product, whether Eigen or a BLAS behind it computes it, to the thread that calls it:
-/// products are already cut into tiles, and threads of their own would make results depend on how
-/// many there are. The first call sets this for the whole program; threads may call it at the same
-/// time. Another BLAS than OpenBLAS has to be told by its own means.
+/// Keeps each product, of Eigen or of the BLAS that it calls, to the calling thread: products are
+/// already cut into tiles, and threads of their own would make results depend on how many there
+/// are. The first call sets this for the whole program; threads may call it at the same time.
+/// Another BLAS than OpenBLAS has to be told by its own means.
 inline void keep_to_one_thread() {
   static const bool once = [] {
     Eigen::setNbThreads(1);

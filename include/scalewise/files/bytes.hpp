@@ -33,8 +33,8 @@ inline std::string fingerprint(std::string_view text) {
 template <class Number>
 using BitsOf = std::conditional_t<sizeof(Number) == 4, std::uint32_t, std::uint64_t>;
 
-/// Puts numbers and texts one behind the other, the same bytes on every platform: lowest byte
-/// first, floating-point numbers as IEEE 754 has them, a text behind its length.
+/// Writes numbers and texts one after another, as the same bytes on every platform: lowest byte
+/// first, floating-point numbers as IEEE 754 has them, a text after its length.
 class ByteWriter {
  public:
   template <class Number>

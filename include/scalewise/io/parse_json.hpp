@@ -67,7 +67,7 @@ class JsonBuilder final : public nlohmann::json_sax<nlohmann::json> {
       throw InvalidInput(field(), printable(token), "a number that a double can hold");
     }
     const std::size_t end =
-        (std::min)(position, text_.size());  // just behind what was not expected
+        (std::min)(position, text_.size());  // just after what was not expected
     const std::string_view before = text_.substr(0, end);
     const auto line = std::count(before.begin(), before.end(), '\n') + 1;
     const std::string_view last = before.substr(end > 30 ? end - 30 : 0);

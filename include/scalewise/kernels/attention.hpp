@@ -95,7 +95,7 @@ struct SelfAttention {
     Matrix<> nngp, ntk, nngp_error, ntk_error;
   };
 
-  /// The kernels behind a layer with scores over √d.
+  /// The kernels after a layer with scores over √d.
   /// Throws:   InvalidInput for other scores, or an indefinite kernel.
   Sampled estimate(const PairKernel& pair, const Own& left, const Own& right) const {
     if (scores != ScoreScale::over_root_d) {

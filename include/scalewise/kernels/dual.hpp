@@ -94,7 +94,7 @@ struct Dual {
   double derivative = 0;  // E f'(u) f'(v)
 };
 
-/// The Gaussian expectations behind the kernel of a layer of activations.
+/// The Gaussian expectations that the kernel of a layer of activations consists of.
 /// Equation: (u, v) ~ N(0, [[v1, c], [c, v2]]), t = arccos(c/√(v1 v2));
 ///           relu: √(v1 v2)/(2π) (sin t + (π-t) cos t) and (π-t)/(2π);
 ///           abs: (2/π) √(v1 v2) (sin t + (π/2-t) cos t) and 1 - 2t/π;

@@ -32,16 +32,16 @@ struct EffectiveScales {
   double epsilon = 0;  // of LayerNorm, under the root
 };
 
-/// What a block adds, and the kernel behind it.
+/// What a block adds, and the kernel after it.
 /// Equation: G' = G + C · moment; Θ' = Θ + additive + cumulative
 /// Shapes:   all (S, S)
 struct EffectiveBlock {
-  Matrix<> normalized;    // F, of what enters the block behind its LayerNorm
+  Matrix<> normalized;    // F, of the block's input after its LayerNorm
   Matrix<> moment;        // of the weighted values, or of activations
   Matrix<> slope_moment;  // of the derivatives
   Matrix<> additive;      // from the block's own weights
   Matrix<> cumulative;    // from all weights before it
-  Kernel kernel;        // G and Θ behind the block; Θ over n^s
+  Kernel kernel;        // G and Θ after the block; Θ over n^s
 };
 
 namespace detail {
@@ -94,7 +94,7 @@ inline Kernel language_stem(const std::vector<std::vector<long>>& texts,
   return detail::stem(std::move(raw), scales.token_embedding, scales.position_embedding);
 }
 
-/// A block of LayerNorm and multi-head self-attention beside the skip connection.
+/// A block of LayerNorm and multi-head self-attention with a skip connection.
 /// Equation: F = G/√((G_11+ε)(G_22+ε)), Θˢ likewise; scores with covariance C_Q C_K F_12 F_1'2';
 ///           with the ScoreMoments S (value), P (slope) of A = B = F, and S[Θˢ], P[Θˢ]:
 ///           G' = G + C_U C_V S; additive = (Λ_U C_V + Λ_V C_U) S + C_U C_V (Λ_K C_Q + Λ_Q C_K) F P;
@@ -146,7 +146,7 @@ inline EffectiveBlock attention_block(const Kernel& input, const EffectiveScales
           cumulative, {tokens, input.nngp + c_u * c_v * value, input.ntk + additive + cumulative}};
 }
 
-/// A block of LayerNorm and an MLP beside the skip connection.
+/// A block of LayerNorm and an MLP with a skip connection.
 /// Equation: with u of covariance C_W F: G' = G + C_X E f(u1)f(u2);
 ///           additive = Λ_X E f f + Λ_W C_X (E f'f') F; cumulative = C_X C_W (E f'f') Θˢ
 /// Source:   Dinan, Yaida, Zhang 2023, (1.77), (1.168)-(1.173).

@@ -18,7 +18,7 @@
 
 namespace scalewise::kernels {
 
-/// Both kernels between two inputs, behind a readout.
+/// Both kernels between two inputs, after a readout.
 struct KernelValue {
   double nngp = 0;
   double ntk = 0;

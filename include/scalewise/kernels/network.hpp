@@ -48,7 +48,7 @@ void map(const Layer& layer, PairKernel& pair, const AnyOwn& left, const AnyOwn&
   }
 }
 
-/// Dense layers in front of ReLU, one layer with it.
+/// The layers, with each dense layer before a ReLU made one layer with it.
 inline std::vector<Layer> fused(const std::vector<Layer>& layers) {
   std::vector<Layer> result;
   for (const Layer& layer : layers) {
@@ -63,8 +63,8 @@ inline std::vector<Layer> fused(const std::vector<Layer>& layers) {
   return result;
 }
 
-/// The last layer that mixes tokens in front of a flatten layer, which reads the diagonal only:
-/// nothing else has to leave it. As many as there are layers: none.
+/// The last layer that mixes tokens before a flatten layer, which reads the diagonal only: no layer
+/// from here on has to return more. The number of layers if there is none.
 inline std::size_t last_mixing_layer(const std::vector<Layer>& layers) {
   std::size_t mixing = layers.size();
   for (std::size_t l = 0; l < layers.size(); ++l) {
@@ -83,7 +83,7 @@ inline std::size_t last_mixing_layer(const std::vector<Layer>& layers) {
 struct PreparedInput {
   Matrix<> features;  // (T, n₀)
   std::vector<detail::AnyOwn> own;
-  PairKernel last;  // the input's kernel with itself behind the last layer
+  PairKernel last;  // the input's kernel with itself after the last layer
 };
 
 /// The kernels of a stack of layers, input by input and pair by pair.
@@ -106,8 +106,8 @@ class Network {
     return input;
   }
 
-  /// The kernels between two inputs behind the last layer.
-  /// Shapes:   pair (T, T'), or (1, 1) behind a readout
+  /// The kernels between two inputs after the last layer.
+  /// Shapes:   pair (T, T'), or (1, 1) after a readout
   /// Requires: both inputs were prepared by this network.
   /// Throws:   InvalidInput for inputs of different features, or that a layer cannot compare.
   void pair(const PreparedInput& left, const PreparedInput& right, PairKernel& pair) const {

@@ -124,7 +124,7 @@ struct KernelBlocks {
   Eigen::MatrixXd test;
 };
 
-/// Cuts a kernel of n training inputs and, behind them, test inputs.
+/// Cuts a kernel of n training inputs followed by test inputs.
 /// Throws:   InvalidInput for a kernel that is not square, and n outside of it.
 inline KernelBlocks split_kernel(const Eigen::MatrixXd& kernel, Eigen::Index train) {
   detail::require_kernel("kernel", kernel, kernel.rows(), kernel.rows());

@@ -12,7 +12,7 @@
 
 namespace scalewise::kernels::detail {
 
-/// What comes in front of ReLU: a dense layer, or by default nothing.
+/// The dense layer before ReLU, by default none.
 /// Equation: K' = weight K + bias; Θ' = own K' + weight Θ
 /// Source:   Hron et al. 2020 (arXiv:2006.10540), Section 2.
 struct Front {
@@ -55,7 +55,7 @@ void relu_run(const Run& root, const Run& inverse, Eigen::Map<Run> nngp, Eigen::
   ntk = share * theta;
 }
 
-/// ReLU, with what comes in front of it, on the kernels of a pair of inputs, in runs of `piece`
+/// ReLU, with the dense layer before it, on the kernels of a pair of inputs, in runs of `piece`
 /// entries through all rows.
 /// Shapes:   left, right: of the tokens of both inputs, as they enter ReLU
 inline void relu_pair(PairKernel& pair, const Spreads& left, const Spreads& right,

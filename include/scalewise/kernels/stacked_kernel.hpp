@@ -97,7 +97,7 @@ inline Kernel stacked_input_kernel(const std::vector<Matrix<>>& inputs) {
   return kernel;
 }
 
-/// The kernels behind a layer, pair by pair.
+/// The kernels after a layer, pair by pair.
 /// Throws:   InvalidInput as check() and the layer do.
 inline Kernel propagate(const Layer& layer, const Kernel& kernel) {
   check(kernel);

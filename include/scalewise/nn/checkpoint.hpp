@@ -78,7 +78,7 @@ std::vector<Scalar> read_numbers(ByteReader& reader) {
   return numbers;
 }
 
-/// What stands between the length of the file and its checksum, behind the scalar type.
+/// Reads all from after the scalar type up to the checksum.
 template <class Scalar>
 CheckpointContent<Scalar> read_body(ByteReader& reader) {
   CheckpointContent<Scalar> content;

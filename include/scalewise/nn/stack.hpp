@@ -100,7 +100,7 @@ class LayerStack {
     pass.show(name_, "final_hidden", final_hidden());
   }
 
-  /// What the stack hands on: the stream behind the last layer and the final norm.
+  /// The stream after the last layer and the final norm.
   ConstView<Scalar> final_hidden() const {
     return has_final_norm_ ? normed_left_.read() : entering(layers_.size());
   }

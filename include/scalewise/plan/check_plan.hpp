@@ -205,7 +205,7 @@ class PlanCheck {
 /// make_plan() returns is one; so is what read_plan() accepts.
 /// Formulas, sources and the planned values themselves are the rule's, and not checked.
 /// Time:     linear in the number of entries.
-/// Throws:   InvalidInput that names the first difference, behind `name`.
+/// Throws:   InvalidInput that names the first difference, with `name` before it.
 template <std::same_as<Plan> P>
 void check_plan(const P& plan, std::string_view name = "plan") {
   detail::PlanCheck<P>(plan, name).run();

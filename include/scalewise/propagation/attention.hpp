@@ -24,7 +24,7 @@ struct Attention {
   double value = 0;
   double output = 0;
   double score_scale = 1;
-  double dropout = 0;              // p, behind the output projection
+  double dropout = 0;              // p, after the output projection
   double probability_dropout = 0;  // of attention probabilities
   bool causal = false;             // for token_attention.hpp; the averages here know no masks
 };

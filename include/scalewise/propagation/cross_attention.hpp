@@ -28,8 +28,8 @@ inline SignalMoments cross_attention_block(const SignalMoments& x, const CrossAt
 
 namespace detail {
 
-/// The gradient behind the values, per unit of what the heads read.
-inline SignalMoments behind_values(const SignalMoments& gradient, const Attention& a) {
+/// The gradient taken back through the output and value matrices, per unit of what the heads read.
+inline SignalMoments through_values(const SignalMoments& gradient, const Attention& a) {
   const SignalMoments out =
       linear_gradient(dropout_gradient(gradient, a.dropout), a.width, a.output);
   return linear_gradient(out, a.heads, a.value);
@@ -44,7 +44,7 @@ inline SignalMoments behind_values(const SignalMoments& gradient, const Attentio
 inline SignalMoments cross_attention_gradient(const SignalMoments& gradient, const SignalMoments& x,
                                               const CrossAttention& c,
                                               Reading reading = Reading::corrected) {
-  const SignalMoments g = detail::behind_values(gradient, c.attention);
+  const SignalMoments g = detail::through_values(gradient, c.attention);
   SignalMoments y = detail::query_gradient(g, x, c.memory, c.attention, reading);
   if (reading != Reading::corrected) return y;
   const auto [D, W, S] = detail::Scores(c.attention, x, c.memory);
@@ -60,7 +60,7 @@ inline SignalMoments cross_attention_gradient(const SignalMoments& gradient, con
 inline SignalMoments memory_gradient(const SignalMoments& gradient, const SignalMoments& x,
                                      const CrossAttention& c,
                                      Reading reading = Reading::corrected) {
-  const SignalMoments g = detail::behind_values(gradient, c.attention);
+  const SignalMoments g = detail::through_values(gradient, c.attention);
   return detail::mix_gradient(g, c.queries, x, c.memory, c.attention, reading);
 }
 

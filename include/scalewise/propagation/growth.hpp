@@ -18,8 +18,8 @@ namespace scalewise::propagation {
 /// What a model of one depth comes to.
 struct DepthPoint {
   long depth = 0;
-  double forward = 0;         // variance behind the last layer
-  double gradient = 0;        // variance behind the first layer, over that behind the last
+  double forward = 0;         // variance after the last layer
+  double gradient = 0;        // variance after the first layer, over that after the last
   double covariance = 0;      // the same of its covariance
   double least_gradient = 0;  // over all blocks
   double most_gradient = 0;

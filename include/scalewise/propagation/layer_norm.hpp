@@ -33,7 +33,7 @@ inline SignalMoments layer_norm(const SignalMoments& x, double features,
   return correlated(1, r * 2 / (features - 1) * ratio * ratio * series);
 }
 
-/// Covariance of two features of one token behind a LayerNorm.
+/// Covariance of two features of one token after a LayerNorm.
 /// Equation: -1/(d-1)
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), A.6.
 /// Accuracy: exact.

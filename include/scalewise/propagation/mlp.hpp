@@ -22,7 +22,7 @@ struct Mlp {
   double up = 0;
   double down = 0;
   Activation activation = Activation::relu;
-  double dropout = 0;  // p, behind the second matrix
+  double dropout = 0;  // p, after the second matrix
 };
 
 namespace detail {
@@ -80,9 +80,9 @@ inline SignalMoments mlp_block_gradient(const SignalMoments& gradient, const Sig
   const double s = hidden.variance;
   const double c = hidden.covariance;
   const SignalMoments g = linear_gradient(dropout_gradient(gradient, m.dropout), m.width, m.down);
-  const SignalMoments behind{.variance = g.variance * detail::hidden_slope_product(m, s, s, s),
+  const SignalMoments before{.variance = g.variance * detail::hidden_slope_product(m, s, s, s),
                              .covariance = g.covariance * detail::hidden_slope_product(m, s, s, c)};
-  return linear_gradient(behind, m.hidden, m.up);
+  return linear_gradient(before, m.hidden, m.up);
 }
 
 }  // namespace scalewise::propagation

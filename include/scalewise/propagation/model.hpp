@@ -41,7 +41,7 @@ inline EmbeddingPowers embedding_powers(const Plan& plan, Stack stack) {
   return powers;
 }
 
-/// What a unit of the logits' gradient counts for in front of the head.
+/// What a unit of the logits' gradient becomes before the head.
 inline double head_power(const Plan& plan) {
   const char* head = plan.shape.tied_head.value_or(false) ? "token_embedding" : "head";
   const double m = plan.model.logit_multiplier.value;

@@ -22,7 +22,7 @@ struct Profile {
 
   std::size_t depth() const { return relative.size() / blocks_per_layer; }
 
-  /// In front of layer l, from 0; behind the last for l = depth().
+  /// Before layer l, from 0; after the last for l = depth().
   const SignalMoments& forward_at(std::size_t l) const { return forward[l * blocks_per_layer]; }
   const SignalMoments& gradient_at(std::size_t l) const { return gradient[l * blocks_per_layer]; }
 };

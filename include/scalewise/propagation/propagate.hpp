@@ -98,7 +98,7 @@ inline Profile propagate_forward(const Layers& layers, const SignalMoments& inpu
   return profile;
 }
 
-/// The moments of the gradient, from behind the last block to the front of the first, into a profile.
+/// The moments of the gradient, from after the last block to before the first, into a profile.
 /// Equation: pre:  g <- λ² g + β² f'(g)/s;  post: g <- g/t, then λ² g + β² f'(g);
 ///           none: g <- λ² g + β² f'(g)
 /// Source:   as propagate_forward.

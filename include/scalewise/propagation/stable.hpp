@@ -39,12 +39,12 @@ inline double fixed_point(const auto& map) {
   return x;
 }
 
-/// In front of the MLP of a post-norm layer, for r in front of its attention.
-inline double behind_attention(const LayerGains& g, double r) {
+/// The correlation before the MLP of a post-norm layer, given r before its attention.
+inline double after_attention(const LayerGains& g, double r) {
   return (r + g.attention * r * (1 - g.dropout)) / (1 + g.attention * r);
 }
 
-/// What the gradient's correlation becomes in front of the MLP.
+/// The gradient's correlation before the MLP.
 inline double into_attention(const LayerGains& g, double slope, double rg) {
   return (rg + g.mlp * (1 - g.dropout) * slope * rg) / (1 + g.mlp);
 }
@@ -91,7 +91,7 @@ struct PostNormCorrelations {
   double attention_input = 0;
   double mlp_input = 0;
   double gradient = 0;            // between layers
-  double attention_gradient = 0;  // behind the attention block
+  double attention_gradient = 0;  // after the attention block
 };
 
 /// Equation: y = (r + C1 r (1-p))/(1 + C1 r), r = (y + C2 (1-p) F(y))/(1 + C2);
@@ -104,11 +104,11 @@ inline PostNormCorrelations post_norm_correlations(const LayerGains& g,
   const double keep = 1 - g.dropout;
   PostNormCorrelations stable;
   const double r = detail::fixed_point([&](double x) {
-    const double y = detail::behind_attention(g, x);
+    const double y = detail::after_attention(g, x);
     return (y + g.mlp * keep * relu_product(y)) / (1 + g.mlp);
   });
   stable.attention_input = r;
-  stable.mlp_input = detail::behind_attention(g, r);
+  stable.mlp_input = detail::after_attention(g, r);
   const double S = g.score * (1 - r);
   const double boost = reading == Reading::corrected ? keep * std::exp(r * S) * (1 + r * S) : 1;
   const double slope = relu_slope_product(stable.mlp_input);
@@ -121,11 +121,11 @@ inline PostNormCorrelations post_norm_correlations(const LayerGains& g,
 }
 
 /// The factor per layer on the gradient's variance of a deep post-norm stack, towards the input.
-/// Equation: (1 + C1 (1-p)) (1 + C2 (1-p) H(y))/((1 + C1 r)(1 + C2)), r and y the correlations in
-///           front of attention and MLP
+/// Equation: (1 + C1 (1-p)) (1 + C2 (1-p) H(y))/((1 + C1 r)(1 + C2)), r and y the correlations
+///           before attention and MLP
 /// Source:   derived, from the covariance, so that it depends on no rg; Kedia et al. 2024
 ///           (arXiv:2403.09635), E.2, has (1 + C1 rg)/(1 + C1 rx), which is the same for the rg
-///           behind the attention block.
+///           after the attention block.
 inline double post_norm_rate(const LayerGains& g) {
   const double keep = 1 - g.dropout;
   const PostNormCorrelations stable = post_norm_correlations(g);

@@ -150,7 +150,7 @@ inline TokenCovariance attention_block(const TokenCovariance& x, const Attention
 }
 
 /// The gradient that the block hands to its input x.
-/// Equation: with g the gradient behind the values and m = e^(r_tu S),
+/// Equation: with g the gradient taken back through output and values and m = e^(r_tu S),
 ///           var_s = Σ_t g_tt (e^S/n_t²) (1 + S + p d W c)/(1-p) + Σ_{t≠u} g_tu m (1 + r_tu S)/(n_t n_u)
 ///                   + g_ss (W D² + (e^S/n_s) S (D + p c)/(1-p))/s,
 ///           cov_sv = Σ_tu g_tu/(n_t n_u) + g_sv W D²/s, sums over the queries that read s (and v);
@@ -168,11 +168,11 @@ inline TokenCovariance attention_block_gradient(const TokenCovariance& gradient,
   const std::size_t L = x.tokens();
   const double p = a.probability_dropout;
   const double power = a.width * a.value * a.heads * a.output;
-  const auto behind = [&](std::size_t t, std::size_t u) {
+  const auto dropped = [&](std::size_t t, std::size_t u) {
     return gradient.at(t, u) / (t == u ? 1 - a.dropout : 1);
   };
   const TokenCovariance flat = detail::by_pairs(L, [&](std::size_t t, std::size_t u) {
-    return behind(t, u) / (queries[t].n * queries[u].n);
+    return dropped(t, u) / (queries[t].n * queries[u].n);
   });
   // What one key gets of a pair of queries, and what two keys that both read get less than flat.
   const auto shared = [&](std::size_t t, std::size_t u, bool same) {
@@ -207,7 +207,7 @@ inline TokenCovariance attention_block_gradient(const TokenCovariance& gradient,
       const double r = x.at(t, u) / std::sqrt(q.variance * v.variance);
       sampled = v.spread(std::exp(r * S)) * (1 - q.left) * v.left * S * std::sqrt(q.D * v.D);
     }
-    const double query = behind(t, u) * (w + sampled) / std::sqrt(q.variance * v.variance);
+    const double query = dropped(t, u) * (w + sampled) / std::sqrt(q.variance * v.variance);
     const double read = t == u ? variances.at(t, t) : values.at(t, u) - losses.at(t, t);
     return power * (read + query);
   });

@@ -123,7 +123,7 @@ class TokenBlock {
 /// what a decoder needs, whose first tokens are read by many queries and read few keys.
 /// Equation: as propagate(), with (L, L) second moments
 /// Source:   derived, as attention_block.
-/// Shapes:   input (L, L); gradient(x) (L, L), given the stream x (L, L) behind the last block; the
+/// Shapes:   input (L, L); gradient(x) (L, L), given the stream x (L, L) after the last block; the
 ///           profile has averages over tokens and pairs
 /// Accuracy: as the blocks'.
 /// Time and memory: O(L²) per block, twice forward; O(L² √blocks) numbers are kept.
@@ -138,7 +138,7 @@ Profile propagate_tokens(const Layers& layers, const TokenCovariance& input, con
   profile.blocks_per_layer = static_cast<std::size_t>(layers.blocks_per_layer);
   profile.gradient.resize(n + 1);
   const auto stride = static_cast<std::size_t>(std::sqrt(static_cast<double>(n))) + 1;
-  std::vector<TokenCovariance> kept;  // the stream in front of blocks 0, stride, 2 stride, …
+  std::vector<TokenCovariance> kept;  // the stream before blocks 0, stride, 2 stride, …
   TokenCovariance x = input;
   for (std::size_t i = 0; i < n; ++i) {
     if (i % stride == 0) kept.push_back(x);

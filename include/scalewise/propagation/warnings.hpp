@@ -22,7 +22,7 @@ struct Warning {
 
 /// From where on a profile is worth a warning.
 struct WarningLimits {
-  double correlation = 0.95;    // of tokens, behind the last layer
+  double correlation = 0.95;    // of tokens, after the last layer
   double gradient = 100;        // largest over smallest variance between layers
   double scores = 3;            // variance of one query's scores, S
   double probabilities = 0.02;  // e^S/L, up to which the formulas of attention hold
