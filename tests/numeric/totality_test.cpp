@@ -5,7 +5,6 @@
 
 #include <climits>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -103,7 +102,7 @@ TEST_CASE("The theory of components is total", "[total]") {
       if (n == 7 || n < 1 || n > 1'000'000) {
         for (const auto& spelled : depth_method_words) {
           const DepthModel bad{.width = x, .length = x, .dropout = x, .k = x};
-          call(std::string(spelled.second), [&] { depth_layers(spelled.first, bad, n); });
+          call(std::string(spelled.text), [&] { depth_layers(spelled.value, bad, n); });
         }
       }
     }

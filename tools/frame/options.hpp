@@ -36,7 +36,7 @@ class Option {
   template <class Enum, std::size_t size>
   Option& words(const Spelling<Enum, size>& spelling) {
     words_.clear();
-    for (const auto& entry : spelling) words_.emplace_back(entry.second);
+    for (const auto& entry : spelling) words_.emplace_back(entry.text);
     return *this;
   }
 

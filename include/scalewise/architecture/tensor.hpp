@@ -237,7 +237,7 @@ void for_each_tensor(const S& shape, const S& base, Visitor&& visit) {
 template <std::same_as<Shape> S>
 std::vector<Tensor> tensors(const S& shape, const S& base) {
   std::vector<Tensor> list;
-  for_each_tensor(shape, base, [&](Tensor tensor) { list.push_back(std::move(tensor)); });
+  for_each_tensor(shape, base, [&](auto tensor) { list.push_back(std::move(tensor)); });
   return list;
 }
 

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "scalewise/messages/error.hpp"
@@ -13,9 +13,16 @@
 
 namespace scalewise::inline messages {
 
+/// A value of an enumeration and its word. Compiles faster than std::pair.
+template <class Enum>
+struct Spelled {
+  Enum value;
+  std::string_view text;
+};
+
 /// The words for the values of an enumeration, in files and on command lines.
 template <class Enum, std::size_t size>
-using Spelling = std::array<std::pair<Enum, std::string_view>, size>;
+using Spelling = std::array<Spelled<Enum>, size>;
 
 /// The word of a value. Requires: every value of the enumeration is in the spelling.
 template <class Enum, std::size_t size>

@@ -4,7 +4,6 @@
 
 #include <concepts>
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -82,7 +81,7 @@ class PlanCheck {
     const Shape whole = resolved(shape);
     path_ = path;
     std::vector<long> sizes;
-    for_each_size(whole, [&](const char*, long value) { sizes.push_back(value); });
+    for_each_size(whole, [&](const char*, auto value) { sizes.push_back(value); });
     std::size_t i = 0;
     for_each_size(shape, [&](const char* field, long value) { same(field, value, sizes[i++]); });
     const auto settled = [&](const char* field, const auto& flag) {
@@ -124,9 +123,9 @@ class PlanCheck {
     same<long>("layer", e.layer, tensor.layer);
     same("rows", e.rows, tensor.rows);
     same("columns", e.columns, tensor.columns);
-    if (!at_ || tensor.stack != stack_) at_ = values(stack_ = tensor.stack);
-    same("fan_in", e.fan_in, evaluate(tensor.fan_in, *at_));
-    same("fan_out", e.fan_out, evaluate(tensor.fan_out, *at_));
+    if (tensor.stack != stack_) at_ = values(stack_ = tensor.stack);
+    same("fan_in", e.fan_in, evaluate(tensor.fan_in, at_));
+    same("fan_out", e.fan_out, evaluate(tensor.fan_out, at_));
     for_each_number(e, [&]<Kind kind>(const std::string& field, const Number<kind>& planned) {
       if (kind == Kind::mean || kind == Kind::multiplier) {
         number(field + ".value", planned.value);
@@ -135,7 +134,7 @@ class PlanCheck {
       }
     });
     if (e.where.empty()) return;
-    Values own = *at_;
+    Values own = at_;
     own.set(Axis::layer, tensor.layer + 1);
     own.set(Axis::fan_total, e.fan_in + e.fan_out);
     symbols(path_ + ".where", e.where, own);
@@ -173,19 +172,20 @@ class PlanCheck {
     for (std::size_t i = 0; i < all.size(); ++i) {
       path_ = path + "[" + std::to_string(i) + "]";
       number("value", all[i].value);
-      same("value", all[i].value, implied(all[i], at).value_or(all[i].value));
+      same("value", all[i].value, implied(all[i], at));
     }
     path_.clear();
   }
 
-  std::optional<double> implied(const Symbol& symbol, const Values& at) const {
+  /// The value that a symbol must have: its own where the shapes leave it open.
+  double implied(const Symbol& symbol, const Values& at) const {
     for (std::size_t a = 1; a < axis_count; ++a) {
       const auto axis = static_cast<Axis>(a);
       const double size = at.at(axis);
-      if (symbol.text == name_of(axis).text) return size > 0 ? std::optional(size) : std::nullopt;
+      if (symbol.text == name_of(axis).text) return size > 0 ? size : symbol.value;
       if (symbol.text != name_of(axis).ratio_text) continue;
       if (!plan_.base) fail("symbol", symbol.text, "no ratio, as base is null");
-      return size > 0 ? std::optional(at.ratio(axis)) : std::nullopt;
+      return size > 0 ? at.ratio(axis) : symbol.value;
     }
     fail("symbol", printable(symbol.text), "the symbol of an axis");
   }
@@ -193,8 +193,8 @@ class PlanCheck {
   const P& plan_;
   std::string_view name_;
   std::string path_;
-  std::optional<Values> at_;  // of the stack of the last tensor
-  Stack stack_ = Stack::none;
+  Stack stack_ = Stack::none;  // of the last tensor
+  Values at_ = values(stack_);
 };
 
 }  // namespace detail

@@ -43,13 +43,13 @@ inline constexpr std::array known_optimizers{adamw, sgd, sign_sgd};
 template <class Optimizers>
 std::vector<std::string> names_of(const Optimizers& optimizers) {
   std::vector<std::string> names;
-  names.reserve(optimizers.size());
-  for (const Optimizer& optimizer : optimizers) names.emplace_back(optimizer.name);
+  for (const auto& optimizer : optimizers) names.emplace_back(optimizer.name);
   return names;
 }
 
 /// The optimizer of a name. Throws: InvalidInput naming the field and the closest name.
-inline Optimizer optimizer_named(const std::string& field, std::string_view name) {
+template <class = void>  // so that only who calls it compiles it
+Optimizer optimizer_named(const std::string& field, std::string_view name) {
   for (const Optimizer& optimizer : known_optimizers) {
     if (optimizer.name == name) return optimizer;
   }
