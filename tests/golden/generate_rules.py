@@ -221,9 +221,6 @@ class Case:
     def m_depth(self, stack):
         return self.s.layers(stack) / self.b.layers(stack)
 
-    def last_stack(self):
-        return self.s.stacks()[-1]
-
 
 # Baselines: one rate for everything -------------------------------------------------------------
 

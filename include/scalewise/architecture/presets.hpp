@@ -3,9 +3,7 @@
 #pragma once
 
 #include <array>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "scalewise/architecture/shape.hpp"
 #include "scalewise/messages/error.hpp"

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/words.hpp"

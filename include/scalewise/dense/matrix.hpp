@@ -3,7 +3,6 @@
 #pragma once
 
 #include <Eigen/Core>
-#include <type_traits>
 
 namespace scalewise::inline dense {
 

@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "scalewise/architecture/shape.hpp"
 #include "scalewise/io/parse_json.hpp"

@@ -29,7 +29,6 @@ class Weight {
 
   bool present() const { return value_ != nullptr; }
   ConstView<Scalar> value() const { return {value_, rows_, columns_, stride()}; }
-  View<Scalar> mutable_value() const { return {value_, rows_, columns_, stride()}; }
   View<Scalar> gradient() const { return {gradient_, rows_, columns_, stride()}; }
 
   Scalar multiplier = 1;

@@ -22,11 +22,6 @@ enum class Repeats {
   printed,  // the paper's last line, π²/(6 ln² V)
 };
 
-inline constexpr Spelling<Repeats, 4> repeats_words{{{Repeats::exact, "exact"},
-                                                     {Repeats::plug_in, "plug-in"},
-                                                     {Repeats::series, "series"},
-                                                     {Repeats::printed, "printed"}}};
-
 /// Token correlation of a token embedding under Zipf's law.
 /// Equation: Σ p_i², p_i = (1/i)/H_V, i = 1 … V, at any length
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), A.1.
