@@ -8,7 +8,6 @@
 
 #include <fmt/core.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <memory>

@@ -7,7 +7,6 @@
 //   kernel_regression --data digits --out results
 //   kernel_regression --data chapters --kernels gap,struct
 
-#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <memory>

@@ -9,7 +9,6 @@
 
 #include "scalewise/policy/shallow_encoder.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>

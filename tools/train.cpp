@@ -6,7 +6,6 @@
 //   train --rule maximal-update --width 128 --base-width 64 --log run.csv --checkpoint run.ckpt
 //   train --digits digits.csv --steps 300
 
-#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>

@@ -5,7 +5,6 @@
 // edits of a plan: its number, then lines "pointer value" or, to take something away, "pointer".
 
 #include <charconv>
-#include <cmath>
 #include <cstdlib>
 #include <functional>
 

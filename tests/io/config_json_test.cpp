@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 #include "scalewise/io/config_json.hpp"
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>

@@ -9,7 +9,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <string>
 #include <vector>
 
 #include "instances/registry.hpp"

@@ -13,6 +13,7 @@
 #include "scalewise/check/tangent_kernel.hpp"
 #include "support/catch.hpp"
 #include "support/model_gradient.hpp"
+#include "support/small_shapes.hpp"
 
 namespace {
 
@@ -20,18 +21,7 @@ using namespace scalewise;
 using namespace scalewise::nn;
 using namespace scalewise::test;
 
-Plan tiny_plan() {
-  Shape s;
-  s.d_model = 8;
-  s.depth = 2;
-  s.heads = 4;
-  s.kv_heads = 2;
-  s.head_dim = 6;
-  s.d_ff = 10;
-  s.context = 9;
-  s.vocab = 7;
-  return make_plan("neural-tangent", sgd, s);
-}
+Plan tiny_plan() { return make_plan("neural-tangent", sgd, grouped_shape()); }
 
 /// Rows of the Jacobian of two logits of each sequence.
 const std::vector<std::pair<Index, Index>> places{{2, 0}, {2, 5}, {5, 0}, {5, 5}};

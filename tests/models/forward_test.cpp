@@ -2,11 +2,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Logits of whole models, and every intermediate that observers see, against a second transformer,
-// written here from the equations alone: it looks tensors up by name and multiplies each by its
-// multiplier.
+// from the equations alone: it looks tensors up by name and multiplies each by its multiplier.
 
-#include <cmath>
-#include <complex>
 #include <map>
 #include <string>
 #include <string_view>
@@ -17,6 +14,7 @@
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
 #include "support/model_gradient.hpp"
+#include "support/reference_layers.hpp"
 
 namespace {
 
@@ -33,7 +31,7 @@ class Reference {
     size_ = batch.size;
     Matrix<double> x;
     if (s_.input == Input::patch) {
-      x = linear(batch.patches, "patch_embedding", "patch_bias");
+      x = reference::linear(batch.patches, acting("patch_embedding"), acting_or_none("patch_bias"));
       add_positions(x, "position_embedding");
       x = stack(x, Stack::main, nullptr);
       const Index tokens = x.rows() / size_;
@@ -74,10 +72,8 @@ class Reference {
   Matrix<double> acting(const std::string& name) {
     return plan_.at(name).multiplier.value * raw(name);
   }
-  Matrix<double> linear(const Matrix<double>& x, const std::string& w, const std::string& b) {
-    Matrix<double> y = x * acting(w);
-    if (has(b)) y.rowwise() += acting(b).row(0);
-    return y;
+  Matrix<double> acting_or_none(const std::string& name) {
+    return has(name) ? acting(name) : Matrix<double>();
   }
 
   void add_positions(Matrix<double>& x, const std::string& name) {
@@ -95,94 +91,37 @@ class Reference {
     return x;
   }
 
-  Matrix<double> norm(Matrix<double> x, const std::string& name) {
+  Matrix<double> norm(const Matrix<double>& x, const std::string& name) {
     const auto own = epsilon_factors.find(name);
     const double epsilon = config_.norm_epsilon * (own == epsilon_factors.end() ? 1 : own->second);
-    for (Index i = 0; i < x.rows(); ++i) {
-      if (config_.norm == Norm::layer) x.row(i).array() -= x.row(i).mean();
-      x.row(i) /= std::sqrt(x.row(i).squaredNorm() / double(x.cols()) + epsilon);
-    }
-    if (has(name + "_gain")) x = x * acting(name + "_gain").asDiagonal();
-    if (has(name + "_bias")) x.rowwise() += acting(name + "_bias").row(0);
-    return x;
-  }
-
-  /// Features of one head at one token, turned and of unit norm where the model has that.
-  Eigen::VectorXd head_at(const Matrix<double>& all, Index row, Index head, Index token,
-                          bool rotary, const std::string& scale) {
-    Eigen::VectorXd f = all.row(row).segment(head * s_.head_dim, s_.head_dim).transpose();
-    const Index half = s_.head_dim / 2;
-    for (Index c = 0; rotary && c < half; ++c) {
-      const double angle = double(token) * std::pow(1e4, -2 * double(c) / double(s_.head_dim));
-      const auto z = std::complex<double>(f(c), f(c + half)) * std::polar(1.0, angle);
-      f(c) = z.real();
-      f(c + half) = z.imag();
-    }
-    if (!has(scale)) return f;
-    const Matrix<double> by = acting(scale);
-    f /= f.norm();
-    return f.cwiseProduct(by.row(0).segment(head * s_.head_dim, s_.head_dim).transpose());
+    return reference::norm(config_.norm, epsilon, x, acting_or_none(name + "_gain"),
+                           acting_or_none(name + "_bias"));
   }
 
   Matrix<double> attention(const Matrix<double>& x, const Matrix<double>& source,
                            const std::string& at, bool causal, bool rotary) {
-    const Matrix<double> q = linear(x, at + "query", at + "query_bias");
-    const Matrix<double> k = linear(source, at + "key", at + "key_bias");
-    const Matrix<double> v = linear(source, at + "value", at + "value_bias");
-    const Index tokens = x.rows() / size_;
-    const Index keys = source.rows() / size_;
-    Matrix<double> o = Matrix<double>::Zero(q.rows(), q.cols());
-    Matrix<double> scores(size_ * s_.heads * tokens, keys);
-    Matrix<double> probabilities = Matrix<double>::Zero(scores.rows(), scores.cols());
-    for (Index i = 0; i < x.rows(); ++i) {
-      for (Index h = 0; h < s_.heads; ++h) {
-        const Index g = h * s_.kv_heads / s_.heads;
-        const Eigen::VectorXd query = head_at(q, i, h, i % tokens, rotary, at + "qk_scale");
-        double total = 0;
-        Eigen::VectorXd sum = Eigen::VectorXd::Zero(s_.head_dim);
-        const Index score_row = (i / tokens * s_.heads + h) * tokens + i % tokens;
-        for (Index t = 0; t < keys; ++t) {
-          const Index row = i / tokens * keys + t;
-          const Eigen::VectorXd key = head_at(k, row, g, t, rotary, at + "qk_scale");
-          const double score = plan_.model.attention_scale.value * query.dot(key);
-          scores(score_row, t) = score;
-          if (causal && t > i % tokens) continue;
-          const double weight = std::exp(score);
-          probabilities(score_row, t) = weight;
-          total += weight;
-          sum += weight * v.row(row).segment(g * s_.head_dim, s_.head_dim).transpose();
-        }
-        probabilities.row(score_row) /= total;
-        o.row(i).segment(h * s_.head_dim, s_.head_dim) = (sum / total).transpose();
-      }
-    }
-    keep(at + "attention.scores", scores);
-    keep(at + "attention.probabilities", probabilities);
-    keep(at + "attention.heads", o);
-    return linear(o, at + "attention_output", at + "attention_output_bias");
-  }
-
-  double activation(double x) const {
-    if (config_.activation == Activation::relu) return std::max(x, 0.0);
-    if (config_.activation == Activation::silu) return x / (1 + std::exp(-x));
-    return x * (1 + std::erf(x / std::sqrt(2.0))) / 2;
+    reference::Attention layer;
+    layer.sizes = {
+        size_, x.rows() / size_, source.rows() / size_, s_.heads, s_.kv_heads, s_.head_dim, causal};
+    layer.scale = plan_.model.attention_scale.value;
+    layer.rotary = rotary;
+    reference::for_each_attention_tensor(
+        layer.w, [&](const char* name, Matrix<double>& w) { w = acting_or_none(at + name); });
+    const Matrix<double> y = layer.forward(x, source);
+    keep(at + "attention.scores", layer.core.scores);
+    keep(at + "attention.probabilities", layer.core.probabilities);
+    keep(at + "attention.heads", layer.core.heads);
+    return y;
   }
 
   Matrix<double> mlp(const Matrix<double>& x, const std::string& at) {
-    Matrix<double> u = linear(x, at + "mlp_up", at + "mlp_up_bias");
-    if (has(at + "up_scale")) u = u * acting(at + "up_scale").asDiagonal();
-    const auto f = [&](double value) { return activation(value); };
-    if (!has(at + "mlp_gate")) {
-      keep(at + "mlp.hidden", u.unaryExpr(f));
-      return linear(u.unaryExpr(f), at + "mlp_down", at + "mlp_down_bias");
-    }
-    Matrix<double> g = linear(x, at + "mlp_gate", at + "mlp_gate_bias");
-    if (has(at + "gate_scale")) {
-      g = std::sqrt(double(s_.d_model)) * g * acting(at + "gate_scale").asDiagonal();
-    }
-    const Matrix<double> hidden = g.unaryExpr(f).cwiseProduct(u);
-    keep(at + "mlp.hidden", hidden);
-    return linear(hidden, at + "mlp_down", at + "mlp_down_bias");
+    reference::Mlp layer;
+    layer.kind = config_.activation;
+    reference::for_each_mlp_tensor(
+        layer.w, [&](const char* name, Matrix<double>& w) { w = acting_or_none(at + name); });
+    const Matrix<double> y = layer.forward(x);
+    keep(at + "mlp.hidden", layer.hidden);
+    return y;
   }
 
   template <class Inner>

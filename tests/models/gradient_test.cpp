@@ -5,7 +5,6 @@
 // Sizes are pairwise distinct: B = 3, T = 5, S = 7, H = 4, K = 2, D = 6, C = 14, F = 17, V = 11.
 
 #include <string>
-#include <vector>
 
 #include "instances/registry.hpp"
 #include "support/catch.hpp"
@@ -46,20 +45,6 @@ void check_every_gradient(const Plan& plan, const Config& config) {
   CHECK(worst.accepted());
   model.loss_and_gradient(batch);
   CHECK(model.parameters().gradients() == gradients);  // overwritten, not added to
-}
-
-/// The plan with every multiplier a number of its own, those that no rule has included.
-Plan scrambled(Plan plan) {
-  RandomStream stream(11, "multipliers");
-  const auto scramble = [&](double& value) { value = 0.6 + 0.8 * stream.uniform(); };
-  for (Entry& entry : plan.entries) scramble(entry.multiplier.value);
-  scramble(plan.model.attention_scale.value);
-  scramble(plan.model.logit_multiplier.value);
-  for (Residual& residual : plan.model.residuals) {
-    scramble(residual.skip.value);
-    scramble(residual.branch.value);
-  }
-  return plan;
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdint>
 #include <numeric>
-#include <span>
 #include <string>
 #include <vector>
 

@@ -18,25 +18,13 @@
 #include "scalewise/check/quantity.hpp"
 #include "support/catch.hpp"
 #include "support/model_gradient.hpp"
+#include "support/small_shapes.hpp"
 
 namespace {
 
 using namespace scalewise;
 using namespace scalewise::nn;
 using namespace scalewise::test;
-
-Shape grouped_shape() {
-  Shape s;
-  s.d_model = 8;
-  s.depth = 2;
-  s.heads = 4;
-  s.kv_heads = 2;
-  s.head_dim = 6;
-  s.d_ff = 10;
-  s.context = 9;
-  s.vocab = 7;
-  return s;
-}
 
 Shape grouped_patch_shape() {
   Shape s = grouped_shape();

@@ -5,8 +5,6 @@
 
 #include <cmath>
 #include <stdexcept>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "scalewise/nn/activation.hpp"

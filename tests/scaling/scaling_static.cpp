@@ -7,6 +7,7 @@
 #include <concepts>
 #include <type_traits>
 
+#include "scalewise/architecture/values.hpp"
 #include "scalewise/policy/all.hpp"
 
 namespace {

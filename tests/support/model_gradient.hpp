@@ -74,6 +74,20 @@ inline std::vector<std::string> idle_tensors(nn::Transformer<double>& model) {
   return idle;
 }
 
+/// The plan with every multiplier a number of its own, those that no rule has included.
+inline Plan scrambled(Plan plan) {
+  RandomStream stream(11, "multipliers");
+  const auto scramble = [&](double& value) { value = 0.6 + 0.8 * stream.uniform(); };
+  for (Entry& entry : plan.entries) scramble(entry.multiplier.value);
+  scramble(plan.model.attention_scale.value);
+  scramble(plan.model.logit_multiplier.value);
+  for (Residual& residual : plan.model.residuals) {
+    scramble(residual.skip.value);
+    scramble(residual.branch.value);
+  }
+  return plan;
+}
+
 /// A batch that fits a shape: `tokens` per sequence, and `source_tokens` of the encoder.
 inline nn::Batch<double> random_batch(const Shape& shape, Index size, Index tokens,
                                       Index source_tokens) {

@@ -22,6 +22,20 @@ inline Shape token_shape() {
   return s;
 }
 
+/// Two queries share each key, and no two sizes are equal.
+inline Shape grouped_shape() {
+  Shape s;
+  s.d_model = 8;
+  s.depth = 2;
+  s.heads = 4;
+  s.kv_heads = 2;
+  s.head_dim = 6;
+  s.d_ff = 10;
+  s.context = 9;
+  s.vocab = 7;
+  return s;
+}
+
 inline Shape patch_shape() {
   Shape s = token_shape();
   s.input = Input::patch;

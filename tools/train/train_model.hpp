@@ -6,7 +6,6 @@
 
 #include <fmt/core.h>
 
-#include <cstdio>
 #include <functional>
 #include <string>
 

@@ -5,8 +5,6 @@
 // neural tangent kernel Θ, at initialization and infinite width.
 #pragma once
 
-#include <cmath>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -41,7 +39,7 @@ struct EffectiveBlock {
   Matrix<> slope_moment;  // of the derivatives
   Matrix<> additive;      // from the block's own weights
   Matrix<> cumulative;    // from all weights before it
-  Kernel kernel;        // G and Θ after the block; Θ over n^s
+  Kernel kernel;          // G and Θ after the block; Θ over n^s
 };
 
 namespace detail {
@@ -157,11 +155,11 @@ inline EffectiveBlock mlp_block(const Kernel& input, const EffectiveScales& scal
   const double c_w = scales.mlp_up.variance;
   const double c_x = scales.mlp_down.variance;
   const Index size = input.tokens.total();
-  const Kernel moments =
-      propagate(Nonlinearity{activation}, {input.tokens, c_w * norm.nngp, Matrix<>::Ones(size, size)});
+  const Kernel moments = propagate(Nonlinearity{activation},
+                                   {input.tokens, c_w * norm.nngp, Matrix<>::Ones(size, size)});
   const Matrix<>& slope = moments.ntk;
   const Matrix<> additive = scales.mlp_down.rate * moments.nngp +
-                          scales.mlp_up.rate * c_x * slope.cwiseProduct(norm.nngp);
+                            scales.mlp_up.rate * c_x * slope.cwiseProduct(norm.nngp);
   const Matrix<> cumulative = c_x * c_w * slope.cwiseProduct(norm.ntk);
   return {norm.nngp,
           moments.nngp,

@@ -4,7 +4,6 @@
 // Layers that turn the tokens of an input into one vector.
 #pragma once
 
-#include <algorithm>
 #include <string>
 
 #include "scalewise/kernels/pair_kernel.hpp"

@@ -4,7 +4,6 @@
 
 #include <Eigen/SVD>
 #include <algorithm>
-#include <cmath>
 
 #include "scalewise/kernels/pair_kernel.hpp"
 #include "scalewise/kernels/symmetric_eigen.hpp"
@@ -46,7 +45,8 @@ struct CenteredFactor {
 };
 
 /// Source:   canonical correlations (Hotelling 1936), of the keys of two inputs.
-inline ScoreBasis score_basis(const Matrix<>& own_left, const Matrix<>& own_right, const Matrix<>& pair) {
+inline ScoreBasis score_basis(const Matrix<>& own_left, const Matrix<>& own_right,
+                              const Matrix<>& pair) {
   const CenteredFactor x(own_left);
   const CenteredFactor y(own_right);
   const Index p = x.factor.cols();

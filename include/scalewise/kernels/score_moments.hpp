@@ -5,7 +5,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 
 #include "scalewise/kernels/dual.hpp"
 #include "scalewise/kernels/pair_kernel.hpp"
@@ -91,7 +90,9 @@ inline ScoreMoments elementwise_moments(Function f, const ScoreKernels& s) {
         const detail::Piece roots = right.root.segment(d, size);
         const detail::Piece inverses = right.inverse.segment(d, size);
         for (Index c = 0; c < s.keys(a, rows); ++c) {
-          const auto piece_of = [&](const Matrix<>& k) { return k.row(c).segment(d, size).array(); };
+          const auto piece_of = [&](const Matrix<>& k) {
+            return k.row(c).segment(d, size).array();
+          };
           // Scores' deviations and correlations are products of the tokens'.
           detail::dual_piece(f, {root * left.root(c), correlation * left.inverse(c)}, roots,
                              inverses, piece_of(s.a), value, derivative);

@@ -71,6 +71,44 @@ inline Eigen::Index require_inputs(std::span<const Eigen::MatrixXd> inputs) {
   return features;
 }
 
+/// Sums over the pairs of tokens of two inputs, each 2π times what it says, with w ~ N(0, I).
+struct TokenSums {
+  double output = 0;  // E[ReLU(w·z) ReLU(w·u)]
+  double value = 0;   // z·u E[ReLU' ReLU']
+  double bent = 0;    // x·y E[ReLU' ReLU' (B w)·(B' w)]
+};
+
+inline TokenSums token_sums(const Eigen::MatrixXd& x, const Attended& left,
+                            const Eigen::MatrixXd& y, const Attended& right) {
+  TokenSums sum;
+  for (Eigen::Index a = 0; a < x.rows(); ++a) {
+    const Eigen::VectorXd z = left.tokens.row(a).transpose();
+    const Eigen::MatrixXd& bend = left.bend[static_cast<std::size_t>(a)];
+    for (Eigen::Index b = 0; b < y.rows(); ++b) {
+      const Eigen::VectorXd u = right.tokens.row(b).transpose();
+      const Eigen::MatrixXd& other = right.bend[static_cast<std::size_t>(b)];
+      const double zz = z.squaredNorm();
+      const double uu = u.squaredNorm();
+      if (zz == 0 || uu == 0) continue;
+      const double zu = z.dot(u);
+      const double root = std::sqrt(zz) * (u - zu / zz * z).norm();  // √(zz uu - zu²)
+      const double angle = std::numbers::pi - std::atan2(root, zu);
+      sum.output += root + angle * zu;
+      sum.value += angle * zu;
+      double moment = angle * bend.cwiseProduct(other).sum();
+      if (root > 1e-12 * std::sqrt(zz * uu)) {  // below, the rest vanishes like the root
+        const Eigen::VectorXd bz = bend * z;
+        const Eigen::VectorXd bu = bend * u;
+        const Eigen::VectorXd oz = other * z;
+        const Eigen::VectorXd ou = other * u;
+        moment += (bz.dot(ou) + bu.dot(oz) - zu / zz * bz.dot(oz) - zu / uu * bu.dot(ou)) / root;
+      }
+      sum.bent += x.row(a).dot(y.row(b)) * moment;
+    }
+  }
+  return sum;
+}
+
 }  // namespace detail
 
 /// The score matrix τ₀ W_Qᵀ W_K of a wide encoder: its entries are independent normals.
@@ -127,40 +165,12 @@ inline ShallowKernel shallow_kernel(std::span<const Eigen::MatrixXd> inputs, con
     for (Eigen::Index j = 0; j <= i; ++j) {
       const detail::Attended& right = attended[static_cast<std::size_t>(j)];
       const Eigen::MatrixXd& y = inputs[static_cast<std::size_t>(j)];
-      double output = 0;
-      double value = 0;
-      double bent = 0;
-      for (Eigen::Index a = 0; a < x.rows(); ++a) {
-        const Eigen::VectorXd z = left.tokens.row(a).transpose();
-        const Eigen::MatrixXd& bend = left.bend[static_cast<std::size_t>(a)];
-        for (Eigen::Index b = 0; b < y.rows(); ++b) {
-          const Eigen::VectorXd u = right.tokens.row(b).transpose();
-          const Eigen::MatrixXd& other = right.bend[static_cast<std::size_t>(b)];
-          const double zz = z.squaredNorm();
-          const double uu = u.squaredNorm();
-          if (zz == 0 || uu == 0) continue;
-          const double zu = z.dot(u);
-          const double root = std::sqrt(zz) * (u - zu / zz * z).norm();  // √(zz uu - zu²)
-          const double angle = std::numbers::pi - std::atan2(root, zu);
-          output += root + angle * zu;
-          value += angle * zu;
-          double moment = angle * bend.cwiseProduct(other).sum();
-          if (root > 1e-12 * std::sqrt(zz * uu)) {  // below, the rest vanishes like the root
-            const Eigen::VectorXd bz = bend * z;
-            const Eigen::VectorXd bu = bend * u;
-            const Eigen::VectorXd oz = other * z;
-            const Eigen::VectorXd ou = other * u;
-            moment +=
-                (bz.dot(ou) + bu.dot(oz) - zu / zz * bz.dot(oz) - zu / uu * bu.dot(ou)) / root;
-          }
-          bent += x.row(a).dot(y.row(b)) * moment;
-        }
-      }
+      const detail::TokenSums sum = detail::token_sums(x, left, y, right);
       const double c = s.tau_1 * s.tau_1 * width * s.eta_V /
                        (2 * std::numbers::pi * static_cast<double>(x.rows() * y.rows()));
-      const double score = c * s.eta_O * s.tau_0 * s.tau_0 * width * bent;
-      kernel.output(i, j) = kernel.output(j, i) = c * output;
-      kernel.value(i, j) = kernel.value(j, i) = c * s.eta_O / s.eta_V * value;
+      const double score = c * s.eta_O * s.tau_0 * s.tau_0 * width * sum.bent;
+      kernel.output(i, j) = kernel.output(j, i) = c * sum.output;
+      kernel.value(i, j) = kernel.value(j, i) = c * s.eta_O / s.eta_V * sum.value;
       kernel.query(i, j) = kernel.query(j, i) = score * s.eta_K;
       kernel.key(i, j) = kernel.key(j, i) = score * s.eta_Q;
     }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cmath>
-#include <string>
 
 #include "scalewise/messages/error.hpp"
 #include "scalewise/plan/check_plan.hpp"

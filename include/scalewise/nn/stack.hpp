@@ -70,30 +70,7 @@ class LayerStack {
     Buffer<Scalar>& entered = has_embedding_norm_ ? normed_embedding_ : embedded;
     pass.dropout_of(name_, "embedding").apply(entered.view());
     pass.show(name_, "embedding", entered.read());
-    for (std::size_t l = 0; l < layers_.size(); ++l) {
-      TransformerLayer<Scalar>& layer = *layers_[l];
-      layer.self.sizes = sizes(batch, nullptr);
-      layer.around_self.forward(
-          pass, entering(l),
-          [&](const auto& in, const auto& out) { layer.self.forward(pass, in, in, out); },
-          layer.after_self.shape(rows, width));
-      pass.show(layer.around_self.name, "stream", layer.after_self.read());
-      if (cross_) {
-        layer.cross.sizes = sizes(batch, source);
-        layer.around_cross.forward(
-            pass, layer.after_self.read(),
-            [&](const auto& in, const auto& out) {
-              layer.cross.forward(pass, in, source->final_hidden(), out);
-            },
-            layer.after_cross.shape(rows, width));
-        pass.show(layer.around_cross.name, "stream", layer.after_cross.read());
-      }
-      layer.around_mlp.forward(
-          pass, entering_mlp(layer),
-          [&](const auto& in, const auto& out) { layer.mlp.forward(pass, in, out); },
-          layer.after_mlp.shape(rows, width));
-      pass.show(layer.around_mlp.name, "stream", layer.after_mlp.read());
-    }
+    for (std::size_t l = 0; l < layers_.size(); ++l) forward_layer(pass, batch, l, source);
     if (has_final_norm_) {
       final_norm_.forward(entering(layers_.size()), normed_left_.shape(rows, width));
     }
@@ -116,33 +93,7 @@ class LayerStack {
       final_norm_.backward(d->read(), entering(layers_.size()), next->view());
       std::swap(d, next);
     }
-    for (std::size_t l = layers_.size(); l-- > 0;) {
-      TransformerLayer<Scalar>& layer = *layers_[l];
-      layer.around_mlp.backward(
-          pass, d->read(), entering_mlp(layer),
-          [&](const auto& dout, const auto& in, const auto& din) {
-            layer.mlp.backward(pass, dout, in, din);
-          },
-          next->view());
-      std::swap(d, next);
-      if (cross_) {
-        layer.around_cross.backward(
-            pass, d->read(), layer.after_self.read(),
-            [&](const auto& dout, const auto& in, const auto& din) {
-              layer.cross.backward(pass, dout, in, source->final_hidden(), din,
-                                   source->dfinal_hidden.view());
-            },
-            next->view());
-        std::swap(d, next);
-      }
-      layer.around_self.backward(
-          pass, d->read(), entering(l),
-          [&](const auto& dout, const auto& in, const auto& din) {
-            layer.self.backward(pass, dout, in, in, din, din);
-          },
-          next->view());
-      std::swap(d, next);
-    }
+    for (std::size_t l = layers_.size(); l-- > 0;) backward_layer(pass, l, source, d, next);
     pass.show_gradient(name_, "embedding", d->read());
     pass.dropout_of(name_, "embedding").apply(d->view());
     if (has_embedding_norm_) {
@@ -160,6 +111,65 @@ class LayerStack {
   Buffer<Scalar> dfinal_hidden;  // (N, C), the gradient of final_hidden()
 
  private:
+  /// Shapes: entering(l) (N, C) -> after_mlp of layer l (N, C)
+  void forward_layer(Pass<Scalar>& pass, Eigen::Index batch, std::size_t l,
+                     const LayerStack* source) {
+    TransformerLayer<Scalar>& layer = *layers_[l];
+    const Eigen::Index rows = embedded.rows();
+    const Eigen::Index width = embedded.cols();
+    layer.self.sizes = sizes(batch, nullptr);
+    layer.around_self.forward(
+        pass, entering(l),
+        [&](const auto& in, const auto& out) { layer.self.forward(pass, in, in, out); },
+        layer.after_self.shape(rows, width));
+    pass.show(layer.around_self.name, "stream", layer.after_self.read());
+    if (cross_) {
+      layer.cross.sizes = sizes(batch, source);
+      layer.around_cross.forward(
+          pass, layer.after_self.read(),
+          [&](const auto& in, const auto& out) {
+            layer.cross.forward(pass, in, source->final_hidden(), out);
+          },
+          layer.after_cross.shape(rows, width));
+      pass.show(layer.around_cross.name, "stream", layer.after_cross.read());
+    }
+    layer.around_mlp.forward(
+        pass, entering_mlp(layer),
+        [&](const auto& in, const auto& out) { layer.mlp.forward(pass, in, out); },
+        layer.after_mlp.shape(rows, width));
+    pass.show(layer.around_mlp.name, "stream", layer.after_mlp.read());
+  }
+
+  /// Gradient of forward_layer: d is the one behind the layer, then the one before it; next is scratch.
+  void backward_layer(Pass<Scalar>& pass, std::size_t l, LayerStack* source, Buffer<Scalar>*& d,
+                      Buffer<Scalar>*& next) {
+    TransformerLayer<Scalar>& layer = *layers_[l];
+    layer.around_mlp.backward(
+        pass, d->read(), entering_mlp(layer),
+        [&](const auto& dout, const auto& in, const auto& din) {
+          layer.mlp.backward(pass, dout, in, din);
+        },
+        next->view());
+    std::swap(d, next);
+    if (cross_) {
+      layer.around_cross.backward(
+          pass, d->read(), layer.after_self.read(),
+          [&](const auto& dout, const auto& in, const auto& din) {
+            layer.cross.backward(pass, dout, in, source->final_hidden(), din,
+                                 source->dfinal_hidden.view());
+          },
+          next->view());
+      std::swap(d, next);
+    }
+    layer.around_self.backward(
+        pass, d->read(), entering(l),
+        [&](const auto& dout, const auto& in, const auto& din) {
+          layer.self.backward(pass, dout, in, in, din, din);
+        },
+        next->view());
+    std::swap(d, next);
+  }
+
   /// Where a layer finds its weights and numbers.
   struct Origin {
     Parameters<Scalar>& parameters;

@@ -4,7 +4,6 @@
 
 #include <string>
 #include <variant>
-#include <vector>
 
 #include "scalewise/messages/error.hpp"
 #include "scalewise/propagation/layers.hpp"
