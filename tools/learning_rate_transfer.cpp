@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -17,6 +18,7 @@
 
 #include "check/experiment.hpp"
 #include "check/final_loss.hpp"
+#include "check/run_times.hpp"
 #include "check/transfer_report.hpp"
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
@@ -53,39 +55,71 @@ std::string journal_path(const Experiment& e) {
   return e.out.empty() ? std::string() : e.out + "/runs.jsonl";
 }
 
-class Program {
+/// How long to look for a verdict; 0: for a fixed number of seeds.
+struct Budget {
+  double seconds = 0;
+};
+
+/// Makes the runs of a sweep.
+class Runs {
  public:
-  Program(const Experiment& e, const frame::Options& options)
+  Runs(const Experiment& e, const frame::Options& options)
       : e_(e),
         data_(train::read_data(e.model)),
         costs_(costs(e, data_)),
-        journal_(journal_path(e), journal_inputs(e, data_, options)) {}
-
-  /// Runs what is missing until nothing is; no result if it was stopped.
-  std::optional<TransferReport> run() {
+        journal_(journal_path(e), journal_inputs(e, data_, options)) {
     if (!journal_.damage().empty()) std::cerr << journal_.damage() << '\n';
-    const std::size_t before = journal_.runs().size();
-    if (before > 0 && !frame::quiet()) {
-      std::cerr << "resumed with " << before << " finished runs\n";
-    }
-    for (;;) {
-      check::Sweep sweep = check::sweep(e_.sizes, e_.seeds, journal_.runs());
-      if (sweep.missing.empty()) {
-        TransferReport report;
-        report.runs = sweep.runs;
-        report.transfer = check::analyse_transfer(sweep.runs);
-        report.judged = check::judge(report.transfer, e_.axis);
-        return report;
-      }
-      run_all(sweep.missing);
-      if (frame::stop_requested() != 0) return {};
+    if (!finished().empty() && !frame::quiet()) {
+      std::cerr << "resumed with " << finished().size() << " finished runs\n";
     }
   }
 
-  std::size_t finished() const { return journal_.runs().size(); }
+  const std::vector<check::RateRun>& finished() const { return journal_.runs(); }
+  const RunTimes& times() const { return times_; }
+
+  /// The sweep whose largest size has so many seeds.
+  check::Sweep sweep(long seeds) const { return check::sweep(seeds_of(seeds), finished()); }
+
+  /// The runs that such a sweep has if all optima lie at the centre.
+  std::vector<check::SweepTask> usual(long seeds) const {
+    std::vector<check::SweepTask> tasks;
+    for (const check::SweepSize& size : seeds_of(seeds)) {
+      tasks.insert(tasks.end(), static_cast<std::size_t>(size.seeds * check::rates_per_seed),
+                   {.size = size.size});
+    }
+    return tasks;
+  }
+
+  /// One thread per run. The longest come first, so that no core waits long for the last one. None
+  /// begins that would end beyond `deadline`, in seconds since the start.
+  void make(std::vector<check::SweepTask> tasks, double deadline = HUGE_VAL) {
+    std::stable_sort(tasks.begin(), tasks.end(), [&](const auto& a, const auto& b) {
+      return costs_.at(a.size) > costs_.at(b.size);
+    });
+    double cost = 0;
+    for (const check::SweepTask& task : tasks) cost += costs_.at(task.size);
+    frame::Progress progress("runs", static_cast<long>(tasks.size()), cost);
+    std::atomic<bool> failed = false;
+    parallel_for(static_cast<Eigen::Index>(tasks.size()), [&](Eigen::Index i) {
+      const check::SweepTask& task = tasks[static_cast<std::size_t>(i)];
+      if (failed || times_.elapsed() + times_.seconds(task.size) > deadline) return;
+      try {
+        if (make_one(task)) progress.done(costs_.at(task.size));
+      } catch (...) {
+        failed = true;
+        throw;
+      }
+    });
+  }
 
  private:
   using Costs = std::map<long, double>;
+
+  std::vector<check::SweepSize> seeds_of(long seeds) const {
+    std::vector<double> costs;
+    for (const long size : e_.sizes) costs.push_back(costs_.at(size));
+    return check::allocate(e_.sizes, costs, seeds);
+  }
 
   /// The time of a run, in any unit; makes every plan once, so that none is refused later.
   static Costs costs(const Experiment& e, const train::Data& data) {
@@ -99,34 +133,131 @@ class Program {
     return costs;
   }
 
-  /// One thread per run. The longest come first, so that no core waits long for the last one.
-  void run_all(std::vector<check::SweepTask> tasks) {
-    std::stable_sort(tasks.begin(), tasks.end(), [&](const auto& a, const auto& b) {
-      return costs_.at(a.size) > costs_.at(b.size);
-    });
-    double cost = 0;
-    for (const check::SweepTask& task : tasks) cost += costs_.at(task.size);
-    frame::Progress progress("runs", static_cast<long>(tasks.size()), cost);
-    std::atomic<bool> failed = false;
-    parallel_for(static_cast<Eigen::Index>(tasks.size()), [&](Eigen::Index i) {
-      if (failed) return;
-      try {
-        const check::SweepTask& task = tasks[static_cast<std::size_t>(i)];
-        const std::optional<double> loss = final_loss(settings_of(e_, task), data_);
-        if (!loss) return;
-        journal_.append({task.size, task.octave, task.seed, *loss});
-        progress.done(costs_.at(task.size));
-      } catch (...) {
-        failed = true;
-        throw;
-      }
-    });
+  bool make_one(const check::SweepTask& task) {
+    const auto start = RunTimes::Clock::now();
+    const std::optional<double> loss = final_loss(settings_of(e_, task), data_);
+    if (!loss) return false;
+    times_.add(task.size, RunTimes::seconds_since(start));
+    journal_.append({task.size, task.octave, task.seed, *loss});
+    return true;
   }
 
   const Experiment& e_;
   train::Data data_;
   Costs costs_;
+  RunTimes times_;
   check::SweepJournal journal_;
+};
+
+/// Decides what to run until there is a verdict.
+class Program {
+ public:
+  Program(const Experiment& e, const Budget& budget, const frame::Options& options)
+      : e_(e), budget_(budget), runs_(e, options) {}
+
+  /// No result if it was stopped.
+  std::optional<TransferReport> run() {
+    if (limited()) begin();
+    std::optional<TransferReport> last;
+    long seeds = e_.seeds;
+    for (;;) {
+      std::optional<TransferReport> report = sweep(seeds);
+      if (frame::stop_requested() != 0) return {};
+      if (!report) return last ? with_forecast(*last) : too_short();
+      last = report;
+      const TransferReport strict = judged(report->runs, check::early_stop);
+      const long next = limited() ? next_seeds(seeds, strict.judged) : seeds;
+      if (next == seeds) return with_forecast(*report);
+      seeds = next;
+    }
+  }
+
+  std::size_t finished() const { return runs_.finished().size(); }
+
+ private:
+  bool limited() const { return budget_.seconds > 0; }
+  double deadline() const { return limited() ? budget_.seconds : HUGE_VAL; }
+
+  /// Runs what is missing until nothing is.
+  std::optional<TransferReport> sweep(long seeds) {
+    for (;;) {
+      const check::Sweep sweep = runs_.sweep(seeds);
+      if (sweep.missing.empty()) return judged(sweep.runs);
+      const std::size_t before = finished();
+      runs_.make(sweep.missing, deadline());
+      if (frame::stop_requested() != 0 || finished() - before < sweep.missing.size()) return {};
+    }
+  }
+
+  TransferReport judged(const std::vector<check::RateRun>& runs, double width = 1) const {
+    TransferReport report;
+    report.runs = runs;
+    report.transfer = check::analyse_transfer(runs);
+    report.judged = check::judge(check::widened(report.transfer, width), e_.axis, e_.model.rate);
+    return report;
+  }
+
+  /// More seeds, as many as would decide but at most twice as many, and as the time left allows; the
+  /// same if there is a verdict or no time.
+  long next_seeds(long seeds, const check::TransferVerdict& verdict) const {
+    if (verdict.verdict != check::Verdict::inconclusive) return seeds;
+    const double wanted = std::ceil(static_cast<double>(seeds) * std::min(verdict.factor, 2.0));
+    long next = std::max(seeds + 1, static_cast<long>(wanted));
+    const double left = budget_.seconds - runs_.times().elapsed();
+    while (next > seeds && runs_.times().seconds(runs_.sweep(next).missing) > left) --next;
+    return next;
+  }
+
+  /// Times a run of each size, and says how far the budget goes.
+  void begin() {
+    std::map<long, check::SweepTask> tasks;
+    for (const long seeds : {e_.seeds, 2 * e_.seeds}) {
+      for (const check::SweepTask& task : runs_.sweep(seeds).missing) {
+        tasks.try_emplace(task.size, task);
+      }
+    }
+    std::vector<check::SweepTask> first;
+    for (const auto& [size, task] : tasks) first.push_back(task);
+    runs_.make(first, deadline());
+    if (frame::quiet() || frame::stop_requested() != 0) return;
+    std::cerr << forecast() << '\n';
+  }
+
+  /// What the budget allows, by the times of the runs so far.
+  std::string forecast() const {
+    const std::vector<check::SweepTask> usual = runs_.usual(e_.seeds);
+    const double seconds = runs_.times().seconds(usual);
+    const auto count = static_cast<double>(usual.size());
+    return fmt::format(
+        "{} s allow about {:.0f} runs; the first verdict takes about {:.0f}, {:.1f} s",
+        digits(budget_.seconds), count * budget_.seconds / seconds, count, seconds);
+  }
+
+  /// The report with the time of the runs that it asks for, where it is known.
+  TransferReport with_forecast(TransferReport report) const {
+    report.budget = budget_.seconds;
+    report.seconds = runs_.times().elapsed();
+    double more = 0;
+    for (const check::MoreSeeds& size : report.judged.more) {
+      more += static_cast<double>(size.seeds) * check::rates_per_seed *
+              runs_.times().seconds(size.size) / thread_count();
+    }
+    report.more_seconds = more;
+    return report;
+  }
+
+  /// The report on a sweep that the budget did not suffice for.
+  TransferReport too_short() const {
+    TransferReport report;
+    report.runs = runs_.finished();
+    report.judged.reason = "the budget is spent after " + std::to_string(finished()) +
+                           " runs, before the smallest sweep: " + forecast();
+    return with_forecast(report);
+  }
+
+  const Experiment& e_;
+  const Budget& budget_;
+  Runs runs_;
 };
 
 void write_files(const Experiment& e, const TransferReport& report,
@@ -143,16 +274,21 @@ void show(const Experiment& e, const TransferReport& report, const nlohmann::ord
   if (e.format == "json") {
     std::cout << json.dump(1) << '\n';
   } else {
-    std::cout << e.model.rule << ", " << e.model.optimizer << ", " << e.seeds << " seeds\n\n"
+    std::cout << e.model.rule << ", " << e.model.optimizer << ", " << used_text(report) << "\n\n"
               << render(transfer_table(e, report.transfer), TableFormat::text) << '\n'
-              << check::to_string(report.judged.verdict) << ": " << report.judged.reason << '\n';
+              << check::to_string(report.judged.verdict) << ": " << report.judged.reason
+              << (report.budget > 0 ? more_text(report) : "") << '\n';
+  }
+  if (report.budget == 0 && !frame::quiet() && report.seconds > 0) {
+    std::cerr << report.runs.size() << " runs, " << digits(report.seconds) << " s"
+              << more_text(report) << '\n';
   }
 }
 
-int run(Experiment& e, const frame::Options& options) {
+int run(const Experiment& e, const Budget& budget, const frame::Options& options) {
   train::use_threads(e.model.threads);
   keep_to_one_thread();
-  Program program(e, options);
+  Program program(e, budget, options);
   const std::optional<TransferReport> report = program.run();
   if (!report) {
     std::cerr << "learning_rate_transfer: stopped after " << program.finished()
@@ -171,6 +307,7 @@ int run(Experiment& e, const frame::Options& options) {
 
 scalewise::frame::Program scalewise::frame::program() {
   const auto e = std::make_shared<Experiment>();
+  const auto budget = std::make_shared<Budget>();
   e->has_horizon = true;
   e->sizes = {32, 64, 128, 256};
   e->model.steps = 200;
@@ -182,13 +319,18 @@ scalewise::frame::Program scalewise::frame::program() {
   add_options(o, *e);
   o.at("--sizes").of_runs();
   o.at("--seeds").of_runs();
+  o.add("--budget", budget->seconds,
+        "seconds: more seeds are run until it is spent or the verdict clear")
+      .from(0)
+      .to(1e9)
+      .of_runs();
   add_output_options(o, *e);
   program.check = [e] {
     experiment::check(*e);
     if (e->base == 0) e->base = e->sizes.front();
   };
-  program.run = [e, options = program.options](const std::vector<std::string>&) {
-    return ::run(*e, *options);
+  program.run = [e, budget, options = program.options](const std::vector<std::string>&) {
+    return ::run(*e, *budget, *options);
   };
   return program;
 }

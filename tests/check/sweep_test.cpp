@@ -31,8 +31,8 @@ using scalewise::Inputs;
 using scalewise::test::error_message;
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
-using Loss = std::function<double(long size, long octave, long seed)>;
-using Key = std::tuple<long, long, long>;
+using Loss = std::function<double(long size, double octave, long seed)>;
+using Key = std::tuple<long, double, long>;
 
 Key key(const SweepTask& task) { return {task.size, task.octave, task.seed}; }
 
@@ -52,8 +52,8 @@ std::vector<RateRun> finish(const std::vector<long>& sizes, long seeds, const Lo
 }
 
 /// The first and last rate of each size.
-std::map<long, std::pair<long, long>> ranges(const std::vector<RateRun>& runs) {
-  std::map<long, std::pair<long, long>> found;
+std::map<long, std::pair<double, double>> ranges(const std::vector<RateRun>& runs) {
+  std::map<long, std::pair<double, double>> found;
   for (const RateRun& run : runs) {
     auto& range = found.try_emplace(run.size, run.octave, run.octave).first->second;
     range.first = std::min(range.first, run.octave);
@@ -69,8 +69,8 @@ bool same(const std::vector<RateRun>& a, const std::vector<RateRun>& b) {
 }
 
 Loss bowl_at(const std::function<double(long size, long seed)>& optimum) {
-  return [=](long size, long octave, long seed) {
-    const double away = static_cast<double>(octave) - optimum(size, seed);
+  return [=](long size, double octave, long seed) {
+    const double away = octave - optimum(size, seed);
     return 2 + away * away;
   };
 }
@@ -99,12 +99,12 @@ std::string three_runs(const JournalFile& scratch) {
 
 }  // namespace
 
-TEST_CASE("A sweep begins with five rates around the centre", "[check]") {
-  const Sweep fresh = sweep({16, 32}, 3, {});
+TEST_CASE("A sweep begins with five rates around the centre and three seeds", "[check]") {
+  const Sweep fresh = sweep({16, 32}, 4, {});
   CHECK(fresh.runs.empty());
   std::set<Key> wanted;
   for (const long size : {16, 32}) {
-    for (long octave = -2; octave <= 2; ++octave) {
+    for (const double octave : {-2, -1, 0, 1, 2}) {
       for (long seed = 1; seed <= 3; ++seed) wanted.insert({size, octave, seed});
     }
   }
@@ -114,46 +114,79 @@ TEST_CASE("A sweep begins with five rates around the centre", "[check]") {
   CHECK(fresh.missing.size() == 30);
 }
 
+TEST_CASE("All seeds are run at seven rates around the best", "[check]") {
+  const std::vector<RateRun> runs = finish({16}, 5, bowl_at([](long, long) { return 2.9; }));
+  std::map<long, std::set<double>> rates;
+  for (const RateRun& run : runs) rates[run.seed].insert(run.octave);
+  const std::set<double> near{1, 2, 2.5, 3, 3.5, 4, 5};
+  CHECK(rates.at(4) == near);
+  CHECK(rates.at(5) == near);
+  CHECK(rates.at(3) == std::set<double>{-2, -1, 0, 1, 2, 2.5, 3, 3.5, 4, 5});
+}
+
+TEST_CASE("Seeds do not repeat what made a scout diverge", "[check]") {
+  const std::vector<RateRun> runs = finish({16}, 5, [](long, double octave, long) {
+    return octave > 0.5 ? infinite : 2 - 0.1 * octave;
+  });
+  std::map<long, std::set<double>> rates;
+  for (const RateRun& run : runs) rates[run.seed].insert(run.octave);
+  CHECK(rates.at(1).count(0.5) == 1);
+  CHECK(rates.at(4) == std::set<double>{-2, -1, -0.5, 0, 0.5});
+}
+
 TEST_CASE("The grid grows until every optimum is interior", "[check]") {
   const auto found =
       ranges(finish({16, 32, 64, 128}, 2, bowl_at([](long size, long) {
                       return size == 16 ? 0.0 : size == 32 ? 5.2 : size == 64 ? -4.0 : 2.0;
                     })));
-  CHECK(found.at(16) == std::pair(-2L, 2L));
-  CHECK(found.at(32) == std::pair(-2L, 6L));
-  CHECK(found.at(64) == std::pair(-5L, 2L));
-  CHECK(found.at(128) == std::pair(-2L, 3L));
+  CHECK(found.at(16) == std::pair(-2.0, 2.0));
+  CHECK(found.at(32) == std::pair(-2.0, 7.0));
+  CHECK(found.at(64) == std::pair(-6.0, 2.0));
+  CHECK(found.at(128) == std::pair(-2.0, 4.0));
 }
 
 TEST_CASE("Every seed's own optimum is interior too", "[check]") {
   // The mean over seeds is lowest at 0.
   const auto found =
       ranges(finish({16}, 2, bowl_at([](long, long seed) { return seed == 1 ? 3 : -3; })));
-  CHECK(found.at(16) == std::pair(-4L, 4L));
+  CHECK(found.at(16) == std::pair(-4.0, 4.0));
 }
 
 TEST_CASE("Every size is run at the best rate of the first", "[check]") {
   const auto found = ranges(
       finish({16, 32, 64}, 1, bowl_at([](long size, long) { return size == 16 ? 4.0 : -1.0; })));
-  CHECK(found.at(16) == std::pair(-2L, 5L));
-  CHECK(found.at(32) == std::pair(-2L, 4L));
-  CHECK(found.at(64) == std::pair(-2L, 4L));
+  CHECK(found.at(16) == std::pair(-2.0, 6.0));
+  CHECK(found.at(32) == std::pair(-3.0, 4.0));
+  CHECK(found.at(64) == std::pair(-3.0, 4.0));
   const auto low =
       ranges(finish({16, 32}, 1, bowl_at([](long size, long) { return size == 16 ? -4.0 : 1.0; })));
-  CHECK(low.at(16) == std::pair(-5L, 2L));
-  CHECK(low.at(32) == std::pair(-4L, 2L));
+  CHECK(low.at(16) == std::pair(-6.0, 2.0));
+  CHECK(low.at(32) == std::pair(-4.0, 3.0));
 }
 
 TEST_CASE("Divergence sends the grid down, and the grid ends", "[check]") {
-  const auto cliff = ranges(finish({16}, 2, [](long, long octave, long) {
-    return octave > -5 ? infinite : 2.0 - 0.1 * static_cast<double>(octave);
+  const auto cliff = ranges(finish({16}, 2, [](long, double octave, long) {
+    return octave > -5 ? infinite : 2.0 - 0.1 * octave;
   }));
-  CHECK(cliff.at(16) == std::pair(-6L, 2L));
-  const auto all = ranges(finish({16}, 1, [](long, long, long) { return infinite; }));
-  CHECK(all.at(16) == std::pair(-most_octaves, 2L));
-  const auto ever_better = ranges(
-      finish({16}, 1, [](long, long octave, long) { return 100.0 - static_cast<double>(octave); }));
-  CHECK(ever_better.at(16) == std::pair(-2L, most_octaves));
+  CHECK(cliff.at(16) == std::pair(-7.0, 2.0));
+  const auto all = ranges(finish({16}, 1, [](long, double, long) { return infinite; }));
+  CHECK(all.at(16) == std::pair(-12.0, 2.0));
+  const auto ever_better =
+      ranges(finish({16}, 1, [](long, double octave, long) { return 100.0 - octave; }));
+  CHECK(ever_better.at(16) == std::pair(-2.0, 12.0));
+}
+
+TEST_CASE("Seeds go where they narrow the drift most at their cost", "[check]") {
+  // Neyman: weight × scatter / √cost; at most 8 × 5 at width 32, 5/3 × 2 × 4 = 13.3 at 64, 5/3 × 1.41 × 2.
+  std::vector<long> seeds;
+  for (const SweepSize& s : allocate({32, 64, 128, 256}, {1, 4, 16, 64}, 5))
+    seeds.push_back(s.seeds);
+  CHECK(seeds == std::vector<long>{40, 14, 5, 5});
+  seeds.clear();
+  for (const SweepSize& s : allocate({32, 64, 128}, {1, 100, 10000}, 4)) seeds.push_back(s.seeds);
+  CHECK(seeds == std::vector<long>{32, 3, 4});
+  CHECK(allocate({8}, {7}, 1).front().seeds == 1);
+  CHECK(allocate({8, 16}, {2, 2}, 2).front().seeds == 3);
 }
 
 TEST_CASE("A sweep that lost or reordered runs asks for exactly those it lost", "[check]") {
@@ -180,6 +213,20 @@ TEST_CASE("Sizes and seeds can be added later", "[check]") {
   CHECK(same(finish({16, 32, 64}, 3, loss, small), finish({16, 32, 64}, 3, loss)));
   // Less than what was run is a sweep too.
   CHECK(same(finish({16, 32}, 2, loss, finish({16, 32, 64}, 3, loss)), small));
+}
+
+TEST_CASE("A journal keeps halves of octaves, and whole ones as whole numbers", "[check]") {
+  const JournalFile scratch;
+  {
+    SweepJournal journal(scratch.path, inputs);
+    journal.append({16, -1.5, 1, 2.5});
+    journal.append({16, -1, 1, 2.5});
+  }
+  const SweepJournal journal(scratch.path, inputs);
+  CHECK(journal.runs()[0].octave == -1.5);
+  CHECK(journal.runs()[1].octave == -1);
+  CHECK_THAT(scratch.content(),
+             ContainsSubstring("\"octave\":-1.5,") && ContainsSubstring("\"octave\":-1,"));
 }
 
 TEST_CASE("A journal gives back what was written, to the last bit", "[check]") {

@@ -34,6 +34,8 @@ BAD = [
     (["--sizes", "0"], ["--sizes = 0"]),
     (["--sizes", "8,10"], ["--sizes = 10", "--head-dim = 4"]),
     (["--seeds", "0"], ["--seeds = 0"]),
+    (["--budget", "-1"], ["--budget = -1"]),
+    (["--budget", "nan"], ["--budget = nan"]),
     (["--steps", "0"], ["--steps = 0"]),
     (["--rate", "nan"], ["--rate = nan"]),
     (["--threads", "-1"], ["--threads = -1"]),
@@ -105,22 +107,18 @@ class Transfer(unittest.TestCase):
         finished = self.done(self.folder, *TINY, *OUT, "--format", "json")
         report = json.loads(finished.stdout)
         self.assertEqual(report, json.loads(result(self.folder)))
-        self.assertEqual(report["schema"], "scalewise.learning_rate_transfer/1")
+        self.assertEqual(report["schema"], "scalewise.learning_rate_transfer/2")
         self.assertEqual({"pass": 0, "fail": 1, "inconclusive": 3}[report["verdict"]], finished.returncode)
         self.assertEqual([size["size"] for size in report["sizes"]], [8, 16])
         self.assertEqual(len(report["runs"]), len(journal(self.folder)) - 1)
-        self.assertEqual(report["sizes"][0]["regret"], 0)
-        for size in report["sizes"]:  # the best rate and its loss, from the runs
-            means = {}
-            for one in report["runs"]:
-                if one["size"] == size["size"]:
-                    means.setdefault(one["rate"], []).append(one["loss"])
-            means = {rate: sum(losses) / len(losses) for rate, losses in means.items()}
-            self.assertEqual(size["best_rate"], min(means, key=means.get))
-            self.assertAlmostEqual(size["loss"], min(means.values()), places=12)
-            regret = means[size["transferred_rate"]] - size["loss"]
-            self.assertAlmostEqual(size["regret"], regret, places=12)
-            self.assertTrue(min(means) < size["best_rate"] < max(means))
+        self.assertEqual(report["used"], {"runs": len(report["runs"])})
+        self.assertEqual(report["sizes"][0]["regret"]["value"], 0)
+        for size in report["sizes"]:
+            runs = [one for one in report["runs"] if one["size"] == size["size"]]
+            self.assertEqual(len({one["seed"] for one in runs}), size["seeds"])
+            rates = [one["rate"] for one in runs]
+            self.assertTrue(min(rates) < size["rate"] < max(rates))
+            self.assertTrue(size["low"] < size["rate"] < size["high"])
         with open(self.folder / "out" / "sizes.csv", encoding="utf-8", newline="") as file:
             self.assertEqual([row["width"] for row in csv.DictReader(file)], ["8", "16"])
         table = self.done(self.folder, *TINY, *OUT)
@@ -137,6 +135,32 @@ class Transfer(unittest.TestCase):
         report = json.loads(finished.stdout)
         self.assertEqual((finished.returncode, report["verdict"]), (1, "fail"), report)
         self.assertLess(report["drift"]["value"], -0.5)
+
+    def test_smaller_sizes_get_more_seeds(self):
+        self.done(self.folder, *TINY, *OUT, "--sizes", "8,32")
+        small, large = (size["seeds"] for size in json.loads(result(self.folder))["sizes"])
+        self.assertEqual(large, 2)
+        self.assertGreater(small, large)
+
+    def test_a_budget_adds_seeds_until_it_is_spent_or_the_verdict_clear(self):
+        spent = self.done(self.folder, *[word for word in TINY if word != "--quiet"], *OUT, "--budget", 4,
+                          "--format", "json")
+        self.assertRegex(spent.stderr, r"4 s allow about \d+ runs; the first verdict takes about \d+, [0-9.]+ s\n")
+        report = json.loads(spent.stdout)
+        self.assertLess(report["used"]["seconds"], 8)
+        if report["verdict"] == "inconclusive":
+            self.assertGreater(report["sizes"][-1]["seeds"], 2)
+            self.assertTrue(report["more_seeds"] or "wider range" in report["reason"])
+        before = set(journal(self.folder))
+        self.done(self.folder, *TINY, *OUT, "--budget", 1)  # it goes on with what there is
+        self.assertLessEqual(before, set(journal(self.folder)))
+
+    def test_a_budget_too_small_for_a_verdict_says_what_would_do(self):
+        poor = self.done(self.folder, *TINY, "--steps", 2000, "--budget", "0.5", "--format", "json")
+        report = json.loads(poor.stdout)
+        self.assertEqual((poor.returncode, report["verdict"]), (3, "inconclusive"))
+        self.assertRegex(report["reason"], r"the budget is spent after \d+ runs, .* the first verdict takes about")
+        self.assertEqual(report["sizes"], [])
 
     def test_one_seed_is_inconclusive(self):
         finished = self.done(self.folder, *TINY, "--seeds", 1)

@@ -24,9 +24,9 @@ std::vector<std::string> seeds() {
   {
     check::SweepJournal journal(path, inputs);
     for (const long size : {32, 64}) {
-      for (const long octave : {-1, 0, 1}) {
+      for (const double octave : {-1, 0, 1}) {
         for (const long seed : {1, 2}) {
-          const auto distance = static_cast<double>(octave * octave + seed);
+          const double distance = octave * octave + static_cast<double>(seed);
           journal.append({size, octave, seed, 2 + distance / static_cast<double>(size)});
         }
       }

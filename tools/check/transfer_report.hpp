@@ -21,9 +21,12 @@ namespace scalewise::experiment {
 
 /// A sweep and what it means.
 struct TransferReport {
-  std::vector<check::RateRun> runs;
-  check::Transfer transfer;
-  check::TransferVerdict judged;
+  std::vector<check::RateRun> runs = {};
+  check::Transfer transfer = {};
+  check::TransferVerdict judged = {};
+  double budget = 0;        // in seconds; 0: none
+  double seconds = 0;       // that this process took
+  double more_seconds = 0;  // that the runs would take which the verdict asks for; 0: not known
 };
 
 inline std::string digits(double value, const char* format = "{:.3g}") {
@@ -35,20 +38,35 @@ inline double rate_of(const Experiment& e, double octave) {
   return e.model.rate * std::exp2(octave);
 }
 
+inline std::string used_text(const TransferReport& report) {
+  const std::string runs = std::to_string(report.runs.size()) + " runs";
+  if (report.budget == 0) return runs;
+  return runs + ", " + digits(report.seconds) + " of " + digits(report.budget) + " s";
+}
+
+inline std::string more_text(const TransferReport& report) {
+  return report.more_seconds == 0 ? ""
+                                  : ", about " + digits(report.more_seconds, "{:.2g}") + " s more";
+}
+
 /// One row per size; `e.axis` heads the sizes.
 inline Table transfer_table(const Experiment& e, const check::Transfer& transfer) {
   Table table;
-  table.header = {e.axis, "optimal rate", "95 % interval", "lowest loss", "regret %", "± 2 SEM"};
+  table.header = {e.axis, "seeds",    "optimal rate", "95 % interval",
+                  "loss", "regret %", "95 % interval"};
   for (const check::SizeTransfer& size : transfer.sizes) {
-    const bool one_seed = !std::isfinite(size.optimum.low);
-    const std::string interval =
-        digits(rate_of(e, size.optimum.low)) + " to " + digits(rate_of(e, size.optimum.high));
-    const bool diverged = !std::isfinite(size.regret);
-    table.rows.push_back({std::to_string(size.size),
-                          size.interior ? digits(rate_of(e, size.optimum.value)) : "at the edge",
-                          one_seed || !size.interior ? "-" : interval, digits(size.loss, "{:.4f}"),
-                          diverged ? "diverged" : digits(100 * size.regret / size.loss, "{:.2f}"),
-                          digits(200 * size.regret_error / size.loss, "{:.2f}")});
+    const check::IntervalEstimate& at = size.optimum;
+    const std::string rates = digits(rate_of(e, at.low)) + " to " + digits(rate_of(e, at.high));
+    const auto percent = [&](double regret) { return digits(100 * regret / size.loss, "{:.2f}"); };
+    const bool diverged = !std::isfinite(size.regret.value);
+    const bool first = size.size == transfer.sizes.front().size;
+    const bool known = std::isfinite(size.regret.low) && !first;
+    table.rows.push_back(
+        {std::to_string(size.size), std::to_string(size.seeds),
+         size.interior ? digits(rate_of(e, at.value)) : "at the edge",
+         std::isfinite(at.low) && size.interior ? rates : "-", digits(size.loss, "{:.4f}"),
+         diverged ? "diverged" : percent(size.regret.value),
+         known ? percent(size.regret.low) + " to " + percent(size.regret.high) : "-"});
   }
   return table;
 }
@@ -57,37 +75,50 @@ inline nlohmann::ordered_json number(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
 }
 
+inline nlohmann::ordered_json interval(const check::IntervalEstimate& e) {
+  return {{"value", number(e.value)}, {"low", number(e.low)}, {"high", number(e.high)}};
+}
+
+inline nlohmann::ordered_json size_json(const Experiment& e, const check::SizeTransfer& size) {
+  return {{"size", size.size},
+          {"seeds", size.seeds},
+          {"interior", size.interior},
+          {"rate", number(rate_of(e, size.optimum.value))},
+          {"low", number(rate_of(e, size.optimum.low))},
+          {"high", number(rate_of(e, size.optimum.high))},
+          {"scatter", number(size.scatter)},
+          {"loss", number(size.loss)},
+          {"transferred_rate", rate_of(e, size.transferred)},
+          {"regret", interval(size.regret)}};
+}
+
 /// What is not finite is null: an interval from one seed, the loss of a diverged run.
 inline nlohmann::ordered_json transfer_json(const Experiment& e, const TransferReport& report,
                                             const frame::Options& options) {
   using Json = nlohmann::ordered_json;
-  const check::IntervalEstimate& drift = report.transfer.drift;
-  Json json{{"schema", "scalewise.learning_rate_transfer/1"},
+  Json drift = interval(report.transfer.drift);
+  drift["expected"] = report.transfer.expected;
+  drift["tolerance"] = check::drift_tolerance;
+  Json used{{"runs", report.runs.size()}};
+  if (report.budget > 0) used["seconds"] = report.seconds;
+  Json json{{"schema", "scalewise.learning_rate_transfer/2"},
             {"settings", options.settings()},
             {"rule", e.model.rule},
             {"optimizer", e.model.optimizer},
             {"axis", e.axis},
-            {"seeds", e.seeds},
+            {"used", used},
             {"verdict", check::to_string(report.judged.verdict)},
             {"reason", report.judged.reason},
-            {"drift",
-             {{"value", number(drift.value)},
-              {"low", number(drift.low)},
-              {"high", number(drift.high)},
-              {"expected", report.transfer.expected},
-              {"tolerance", check::drift_tolerance}}}};
+            {"drift", drift},
+            {"curvature", number(report.transfer.curvature)},
+            {"more_seeds", Json::array()},
+            {"sizes", Json::array()},
+            {"runs", Json::array()}};
+  for (const check::MoreSeeds& more : report.judged.more) {
+    json["more_seeds"].push_back({{"size", more.size}, {"seeds", more.seeds}});
+  }
   for (const check::SizeTransfer& size : report.transfer.sizes) {
-    json["sizes"].push_back(
-        {{"size", size.size},
-         {"interior", size.interior},
-         {"rate", number(rate_of(e, size.optimum.value))},
-         {"low", number(rate_of(e, size.optimum.low))},
-         {"high", number(rate_of(e, size.optimum.high))},
-         {"best_rate", rate_of(e, static_cast<double>(size.best))},
-         {"loss", number(size.loss)},
-         {"transferred_rate", rate_of(e, static_cast<double>(size.transferred))},
-         {"regret", number(size.regret)},
-         {"regret_error", size.regret_error}});
+    json["sizes"].push_back(size_json(e, size));
   }
   for (const check::RateRun& run : report.runs) {
     json["runs"].push_back({{"size", run.size},
@@ -107,13 +138,10 @@ inline plot::Figure transfer_figure(const Experiment& e, const TransferReport& r
   for (const check::RateCurve& curve : check::rate_curves(report.runs)) {
     plot::Curve line;
     line.label = e.axis + " " + std::to_string(curve.size);
-    std::vector<std::size_t> all;
-    for (std::size_t s = 0; s < curve.losses.front().size(); ++s) all.push_back(s);
-    const std::vector<double> means = check::mean_losses(curve, all);
-    for (std::size_t r = 0; r < means.size(); ++r) {
-      if (!std::isfinite(means[r])) continue;
-      line.x.push_back(rate_of(e, static_cast<double>(curve.first) + static_cast<double>(r)));
-      line.y.push_back(means[r]);
+    for (const auto& [octave, loss] : check::mean_losses(curve)) {
+      if (!std::isfinite(loss)) continue;
+      line.x.push_back(rate_of(e, octave));
+      line.y.push_back(loss);
     }
     losses.push_back(line);
   }
@@ -126,7 +154,7 @@ inline plot::Figure transfer_figure(const Experiment& e, const TransferReport& r
   for (const check::SizeTransfer& size : report.transfer.sizes) {
     if (!size.interior) continue;
     lowest.x.push_back(rate_of(e, size.optimum.value));
-    lowest.y.push_back(size.optimum_loss);
+    lowest.y.push_back(size.loss);
     measured.x.push_back(static_cast<double>(size.size));
     measured.y.push_back(rate_of(e, size.optimum.value));
     expected.x.push_back(measured.x.back());

@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,124 +14,101 @@
 
 namespace scalewise::check {
 
-/// A finished run. All rates are a centre times powers of two, so that sizes share one grid.
+/// A finished run.
 struct RateRun {
-  long size = 0;    // width, depth or steps
-  long octave = 0;  // log2(rate / centre)
+  long size = 0;      // width, depth or steps
+  double octave = 0;  // log2(rate / centre)
   long seed = 0;
   double loss = 0;  // not finite: diverged
 
-  double rate(double centre) const { return std::ldexp(centre, static_cast<int>(octave)); }
+  double rate(double centre) const {
+    const double whole = std::floor(octave);
+    return std::ldexp(centre * std::exp2(octave - whole), static_cast<int>(whole));
+  }
 };
 
-/// The losses of one size.
-/// Shapes:   losses (rates, seeds); row r is of octave first + r, and diverged runs are infinite
+/// The losses of one size. Diverged runs are infinite.
 struct RateCurve {
   long size = 0;
-  long first = 0;
-  std::vector<std::vector<double>> losses = {};
+  std::map<long, std::map<double, double>> losses = {};  // of a seed at an octave
 
-  const std::vector<double>& at(long octave) const {
-    return losses[static_cast<std::size_t>(octave - first)];
+  std::set<double> octaves() const {
+    std::set<double> all;
+    for (const auto& [seed, curve] : losses) {
+      for (const auto& [octave, loss] : curve) all.insert(octave);
+    }
+    return all;
+  }
+
+  /// Those that were run at every rate.
+  std::vector<long> complete_seeds() const {
+    const std::size_t rates = octaves().size();
+    std::vector<long> complete;
+    for (const auto& [seed, curve] : losses) {
+      if (curve.size() == rates) complete.push_back(seed);
+    }
+    return complete;
+  }
+
+  /// Whether a seed diverged at this rate.
+  bool diverged(double octave) const {
+    return std::any_of(losses.begin(), losses.end(), [&](const auto& seed) {
+      const auto run = seed.second.find(octave);
+      return run != seed.second.end() && !std::isfinite(run->second);
+    });
   }
 };
 
 /// The runs as one curve per size, by size.
 /// Throws:   InvalidInput for a size that is not positive, an octave that no double has, a run given
-///           twice, a rate that lacks a seed which another one has, or a gap between the rates of a
-///           size.
+///           twice, or a size at which no seed was run at every rate.
 inline std::vector<RateCurve> rate_curves(const std::vector<RateRun>& runs) {
-  std::map<long, std::map<long, std::map<long, double>>> sorted;  // size, octave, seed
+  std::map<long, RateCurve> sorted;
   for (const RateRun& run : runs) {
     if (run.size < 1) throw InvalidInput("size", std::to_string(run.size), "a positive size");
-    if (run.octave < -1000 || run.octave > 1000) {
+    if (!(std::fabs(run.octave) <= 1000)) {
       throw InvalidInput("octave", std::to_string(run.octave), "a number from -1000 to 1000");
     }
     const double loss =
         std::isfinite(run.loss) ? run.loss : std::numeric_limits<double>::infinity();
-    if (!sorted[run.size][run.octave].emplace(run.seed, loss).second) {
+    RateCurve& curve = sorted.try_emplace(run.size, RateCurve{run.size}).first->second;
+    if (!curve.losses[run.seed].emplace(run.octave, loss).second) {
       throw InvalidInput("seed", std::to_string(run.seed),
                          "one run at size " + std::to_string(run.size) + " and octave " +
                              std::to_string(run.octave));
     }
   }
   std::vector<RateCurve> curves;
-  for (const auto& [size, rates] : sorted) {
-    RateCurve curve{.size = size, .first = rates.begin()->first};
-    const auto& wanted = sorted.begin()->second.begin()->second;
-    for (const auto& [octave, seeds] : rates) {
-      const std::string where =
-          "at size " + std::to_string(size) + " and octave " + std::to_string(octave);
-      if (octave != curve.first + static_cast<long>(curve.losses.size())) {
-        throw InvalidInput("octave", std::to_string(octave), "no gap below it", where);
-      }
-      std::vector<double> losses;
-      bool same = seeds.size() == wanted.size();
-      for (const auto& [seed, loss] : seeds) {
-        same = same && wanted.count(seed) == 1;
-        losses.push_back(loss);
-      }
-      if (!same) {
-        throw InvalidInput("seeds", std::to_string(seeds.size()),
-                           "the same seeds at every rate and size", where);
-      }
-      curve.losses.push_back(losses);
+  for (const auto& [size, curve] : sorted) {
+    if (curve.complete_seeds().empty()) {
+      throw InvalidInput("seeds", std::to_string(curve.losses.size()), "one of them at every rate",
+                         "at size " + std::to_string(size));
     }
     curves.push_back(curve);
   }
   return curves;
 }
 
-/// The mean loss of every rate over some of the seeds, of which one may count several times.
-/// Equation: infinite where one of them diverged
-inline std::vector<double> mean_losses(const RateCurve& curve,
-                                       const std::vector<std::size_t>& seeds) {
-  std::vector<double> means;
-  for (const std::vector<double>& row : curve.losses) {
+/// The mean loss at every octave over the seeds that were run at all of them; infinite where a seed
+/// diverged.
+inline std::map<double, double> mean_losses(const RateCurve& curve) {
+  const std::vector<long> seeds = curve.complete_seeds();
+  std::map<double, double> means;
+  for (const double octave : curve.octaves()) {
     double sum = 0;
-    for (const std::size_t seed : seeds) sum += row[seed];
-    means.push_back(sum / static_cast<double>(seeds.size()));
+    for (const long seed : seeds) sum += curve.losses.at(seed).at(octave);
+    means[octave] = curve.diverged(octave) ? std::numeric_limits<double>::infinity()
+                                           : sum / static_cast<double>(seeds.size());
   }
   return means;
 }
 
-/// Where losses on a grid of rates are lowest.
-struct Optimum {
-  long lowest = 0;    // the octave of the lowest loss
-  double octave = 0;  // the parabola's minimum; where none can be fitted, that of the lowest loss
-  double loss = 0;    // there
-  bool trained = false;   // some loss is finite
-  bool interior = false;  // rates on both sides were tried
-  bool fitted = false;
-};
-
-/// The minimum of the parabola through the lowest loss and its two neighbours.
-/// Equation: octave = lowest + (l - r) / (2 c), loss = m - (l - r)² / (8 c), c = l - 2 m + r, for
-///           the losses l, m, r
-/// Accuracy: three points, because far from the optimum losses are no parabola, so that a wider
-///           window would pull it to the flatter side; and because with three it stays within half
-///           a step of the lowest point and is continuous where two points are equally low.
-/// Differs:  beside a diverged run there is no parabola, and the lowest point itself is taken.
-inline Optimum optimum(long first, const std::vector<double>& losses) {
-  std::size_t i = 0;
-  for (std::size_t k = 1; k < losses.size(); ++k) {
-    if (losses[k] < losses[i]) i = k;
-  }
-  const long lowest = first + static_cast<long>(i);
-  Optimum result{.lowest = lowest, .octave = static_cast<double>(lowest)};
-  if (i < losses.size()) result.loss = losses[i];
-  result.trained = i < losses.size() && std::isfinite(losses[i]);
-  result.interior = result.trained && i > 0 && i + 1 < losses.size();
-  if (!result.interior) return result;
-  const double left = losses[i - 1];
-  const double right = losses[i + 1];
-  result.fitted = std::isfinite(left) && std::isfinite(right);
-  const double curvature = left - 2 * losses[i] + right;
-  if (result.fitted && curvature > 0) {
-    result.octave += (left - right) / (2 * curvature);
-    result.loss -= (left - right) * (left - right) / (8 * curvature);
-  }
-  return result;
+/// The octave of the lowest loss, the first of equals.
+/// Requires: losses.
+inline double lowest(const std::map<double, double>& losses) {
+  return std::min_element(losses.begin(), losses.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
 }
 
 }  // namespace scalewise::check

@@ -62,7 +62,7 @@ class SweepJournal {
     if (file_ != nullptr) {
       const bool finite = std::isfinite(run.loss);
       file_->append(checked_line({{"size", run.size},
-                                  {"octave", run.octave},
+                                  {"octave", octave_json(run.octave)},
                                   {"seed", run.seed},
                                   {"loss", finite ? nlohmann::ordered_json(run.loss) : nullptr}}));
     }
@@ -71,6 +71,18 @@ class SweepJournal {
 
  private:
   static constexpr std::string_view schema = "scalewise.sweep/2";
+
+  /// Whole octaves as integers.
+  static nlohmann::ordered_json octave_json(double octave) {
+    if (octave == std::floor(octave) && std::fabs(octave) <= 1000) return std::lround(octave);
+    return octave;
+  }
+
+  static double octave_of(const JsonReader& reader) {
+    const double octave = reader.number();
+    if (std::fabs(octave) <= 1000) return octave;
+    throw InvalidInput(reader.path(), std::to_string(octave), "a number from -1000 to 1000");
+  }
 
   static void check_inputs(const std::string& line, const std::string& path, const Inputs& inputs) {
     const std::string name = path + " line 1";
@@ -90,7 +102,7 @@ class SweepJournal {
     reader.only({"size", "octave", "seed", "loss"});
     const bool diverged = reader.at("loss").is_null();
     RateRun run{.size = reader.at("size").integer(),
-                .octave = reader.at("octave").integer(-1000, 1000),
+                .octave = octave_of(reader.at("octave")),
                 .seed = reader.at("seed").integer()};
     run.loss = diverged ? std::numeric_limits<double>::infinity() : reader.at("loss").number();
     const auto [first, is_new] =
@@ -106,7 +118,7 @@ class SweepJournal {
 
   std::unique_ptr<LineFile> file_;
   std::vector<RateRun> runs_;
-  std::map<std::tuple<long, long, long>, std::pair<std::size_t, double>> lines_;  // by run
+  std::map<std::tuple<long, double, long>, std::pair<std::size_t, double>> lines_;  // by run
   std::string damage_;
   std::mutex mutex_;
 };

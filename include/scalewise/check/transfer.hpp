@@ -4,16 +4,17 @@
 
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
+#include <map>
 #include <vector>
 
 #include "scalewise/check/rate_curve.hpp"
+#include "scalewise/check/rate_fit.hpp"
 #include "scalewise/numeric/line.hpp"
 
 namespace scalewise::check {
 
-/// A number with its 95 % interval, which is infinite where one seed cannot tell.
+/// A number with its 95 % interval, which is infinite where seeds cannot tell.
 struct IntervalEstimate {
   double value = 0;
   double low = 0;
@@ -21,155 +22,212 @@ struct IntervalEstimate {
 };
 
 /// What one size says about its best rate, and about the rate that was tuned at the smallest size.
-/// Units:    rates in octaves from the grid's centre; losses and regret as the runs' losses
+/// Units:    rates in octaves from the centre; losses and regret as the runs' losses
 struct SizeTransfer {
   long size = 0;
-  bool trained = false;   // some rate has a finite loss
-  bool interior = false;  // the lowest loss has rates on both sides of it
+  std::size_t seeds = 0;  // that have a curve
+  bool trained = false;   // some rate has a finite loss with every seed
+  bool interior = false;  // the optimum lies between rates that were tried
+  bool cliff = false;     // the rate above the lowest loss diverges
+  double low = 0;         // the lowest rate tried
+  double best = 0;        // the rate of the lowest loss
   IntervalEstimate optimum = {};
-  double optimum_loss = 0;
-  long best = 0;            // the measured rate of lowest mean loss
-  double loss = 0;          // there
-  long transferred = 0;     // the measured rate next to the one that the smallest size proposes
-  double regret = 0;        // loss there minus loss at the best one; infinite: a run diverged
-  double regret_error = 0;  // standard error, over paired seeds
+  double scatter = 0;            // standard deviation of a seed's optimum
+  double loss = 0;               // there
+  double weight = 0;             // of the optimum in the drift
+  double transferred = 0;        // the rate that the smallest size proposes
+  IntervalEstimate regret = {};  // its loss minus that at the optimum; infinite: it diverges
 };
 
 /// How the optimal rate moves with size.
 /// Units:    drift in octaves of rate per octave of size
 struct Transfer {
   double expected = 0;
-  std::size_t seeds = 0;
-  std::vector<SizeTransfer> sizes;
-  IntervalEstimate drift;
+  bool curved = false;  // the losses have a minimum, beyond their noise
+  double curvature = 0;
+  std::vector<SizeTransfer> sizes = {};
+  IntervalEstimate drift = {};
 };
 
 namespace detail {
 
-/// Random numbers that are the same everywhere.
-/// Source:   SplitMix64 (Steele, Lea, Flood 2014).
-class ResampleStream {
- public:
-  std::uint64_t bits() {
-    state_ += 0x9E3779B97F4A7C15ULL;
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9ULL;
-    z = (z ^ (z >> 27U)) * 0x94D049BB133111EBULL;
-    return z ^ (z >> 31U);
+/// The variance of the sum of these multiples of the shared curvature and third order.
+inline double shape_variance(const RateFit& fit, double curvature, double third) {
+  const auto [cc, ct, tt] = fit.covariance;
+  return curvature * curvature * cc + 2 * curvature * third * ct + third * third * tt;
+}
+
+/// Half the interval of a weighted sum of the sizes' optima. The degrees of freedom are those of the
+/// seeds: with the many of the shape, a scatter that is low by chance would seem well known.
+/// Source:   Welch 1947, doi:10.1093/biomet/34.1-2.28, for the degrees of freedom of a sum
+inline double optima_half(const RateFit& fit, const std::vector<double>& weights) {
+  double seeds = 0;
+  double squares = 0;  // each over its degrees of freedom
+  double curvature = 0;
+  double third = 0;
+  for (std::size_t k = 0; k < weights.size(); ++k) {
+    const SizeFit& size = fit.sizes[k];
+    const auto n = static_cast<double>(size.seeds.size());
+    if (std::fabs(weights[k]) < 1e-9) continue;
+    if (size.seeds.size() < 2) return std::numeric_limits<double>::infinity();
+    const double variance = weights[k] * weights[k] * size.scatter * size.scatter / n;
+    seeds += variance;
+    squares += variance * variance / (n - 1);
+    curvature += weights[k] * size.leverage[0];
+    third += weights[k] * size.leverage[1];
   }
-  double uniform() { return static_cast<double>(bits() >> 11U) * 0x1p-53; }
+  const double degrees = squares > 0 ? std::fmax(seeds * seeds / squares, 1) : 1;
+  return t_quantile(static_cast<std::size_t>(degrees)) *
+         std::sqrt(seeds + shape_variance(fit, curvature, third));
+}
 
- private:
-  std::uint64_t state_ = 0;
-};
-
-/// Sums that a standard deviation needs.
-struct SampleScatter {
-  double count = 0;
-  double mean = 0;
-  double squares = 0;  // of deviations from the mean
-  void add(double value) {
-    count += 1;
-    const double before = value - mean;
-    mean += before / count;
-    squares += before * (value - mean);
-  }
-};
-
-/// The interval of an estimate from its values over resampled seeds.
-inline IntervalEstimate with_interval(double value, const SampleScatter& resampled,
-                                      std::size_t seeds) {
-  const auto n = static_cast<double>(seeds);
-  const double infinite = std::numeric_limits<double>::infinity();
-  const double half = seeds < 2 ? infinite
-                                : t_quantile(seeds - 1) * std::sqrt(n / (n - 1)) *
-                                      std::sqrt(resampled.squares / resampled.count);
+/// A weighted sum of the sizes' optima.
+inline IntervalEstimate optima_sum(const RateFit& fit, const std::vector<double>& weights) {
+  double value = 0;
+  for (std::size_t k = 0; k < weights.size(); ++k) value += weights[k] * fit.sizes[k].optimum;
+  const double half = optima_half(fit, weights);
   return {value, value - half, value + half};
 }
 
-/// Best and transferred rate of one size, and what the difference costs.
-inline void add_regret(const RateCurve& curve, double proposed, SizeTransfer& result) {
-  const double last =
-      static_cast<double>(curve.first) + static_cast<double>(curve.losses.size()) - 1;
-  const double nearest = std::fmin(std::fmax(std::floor(proposed + 0.5), curve.first), last);
-  result.transferred = static_cast<long>(nearest);
-  if (!result.trained) return;
-  const std::vector<double>& there = curve.at(result.transferred);
-  const std::vector<double>& best = curve.at(result.best);
-  SampleScatter difference;
-  for (std::size_t s = 0; s < there.size(); ++s) {
-    if (!std::isfinite(there[s])) {
-      result.regret = std::numeric_limits<double>::infinity();
-      return;
-    }
-    difference.add(there[s] - best[s]);
+/// The weights with which optima make the slope of their line of least squares.
+inline std::vector<double> slope_weights(const RateFit& fit) {
+  std::vector<double> x;
+  double mean = 0;
+  for (const SizeFit& size : fit.sizes) {
+    x.push_back(std::log2(static_cast<double>(size.size)));
+    mean += x.back() / static_cast<double>(fit.sizes.size());
   }
-  const double n = difference.count;
-  result.regret = difference.mean;
-  result.regret_error = n < 2 ? 0 : std::sqrt(difference.squares / (n - 1) / n);
+  double squares = 0;
+  for (const double at : x) squares += (at - mean) * (at - mean);
+  for (double& at : x) at = squares > 0 ? (at - mean) / squares : 0;
+  return x;
+}
+
+/// How much more than at the optimum the fitted curve says at a distance of v.
+inline double rise(const RateFit& fit, double v) {
+  return fit.curvature * v * v + fit.third * v * v * v;
+}
+
+/// The regret at a rate that is a distance from the optimum. The interval of the distance gives one
+/// of the regret, errors of the shape give another, and both are combined as MOVER has it.
+/// Source:   Zou and Donner 2008, doi:10.1002/sim.3095, for the sum of two estimates
+inline IntervalEstimate fitted_regret(const RateFit& fit, const IntervalEstimate& distance) {
+  const double v = distance.value;
+  const double value = rise(fit, v);
+  const double ends[] = {rise(fit, distance.low), rise(fit, distance.high)};
+  const double least = distance.low <= 0 && distance.high >= 0 ? 0 : std::fmin(ends[0], ends[1]);
+  const double most = std::fmax(value, std::fmax(ends[0], ends[1]));
+  const double shape =
+      t_quantile(fit.shape_degrees) * std::sqrt(shape_variance(fit, v * v, v * v * v));
+  return {value, value - std::hypot(value - std::fmin(least, value), shape),
+          value + std::hypot(most - value, shape)};
+}
+
+/// The rate among those tried that is next to one.
+inline double nearest_rate(const RateCurve& curve, double octave) {
+  double nearest = std::numeric_limits<double>::infinity();
+  for (const double rate : curve.octaves()) {
+    if (std::fabs(rate - octave) < std::fabs(nearest - octave)) nearest = rate;
+  }
+  return nearest;
+}
+
+/// The regret far from the optimum: measured there, seed by seed, above the fit's optimum.
+inline IntervalEstimate measured_regret(const RateCurve& curve, const SizeFit& size,
+                                        double octave) {
+  const double infinite = std::numeric_limits<double>::infinity();
+  std::vector<double> regrets;
+  for (const SeedCurve& seed : size.seeds) {
+    const std::map<double, double>& losses = curve.losses.at(seed.seed);
+    const auto run = losses.find(octave);
+    if (run != losses.end()) regrets.push_back(run->second - seed.offset);
+  }
+  const auto n = static_cast<double>(regrets.size());
+  double mean = 0;
+  for (const double regret : regrets) mean += regret / n;
+  double squares = 0;
+  for (const double regret : regrets) squares += (regret - mean) * (regret - mean);
+  const double half = regrets.size() < 2
+                          ? infinite
+                          : t_quantile(regrets.size() - 1) * std::sqrt(squares / (n - 1) / n);
+  return {mean, mean - half, mean + half};
+}
+
+inline IntervalEstimate regret(const RateCurve& curve, const RateFit& fit, std::size_t k,
+                               double transferred) {
+  const double infinite = std::numeric_limits<double>::infinity();
+  const double nearest = nearest_rate(curve, transferred);
+  if (k == 0) return {};
+  if (curve.diverged(nearest)) return {infinite, infinite, infinite};
+  const SizeFit& size = fit.sizes[k];
+  if (transferred < size.low || transferred > size.high) {
+    return measured_regret(curve, size, nearest);
+  }
+  std::vector<double> weights(fit.sizes.size());
+  weights[0] = 1;
+  weights[k] = -1;
+  IntervalEstimate distance = optima_sum(fit, weights);
+  const double expected = transferred - fit.sizes[0].optimum;
+  return fitted_regret(
+      fit, {distance.value + expected, distance.low + expected, distance.high + expected});
+}
+
+/// What is known without a fit.
+inline SizeTransfer tried(const RateCurve& curve, const SizeFit& fit) {
+  const std::map<double, double> means = mean_losses(curve);
+  SizeTransfer size{.size = curve.size,
+                    .seeds = fit.seeds.size(),
+                    .trained = fit.trained,
+                    .interior = fit.interior};
+  size.low = means.begin()->first;
+  size.best = lowest(means);
+  size.optimum = {size.best, -std::numeric_limits<double>::infinity(),
+                  std::numeric_limits<double>::infinity()};
+  size.loss = means.at(size.best);
+  const auto above = means.upper_bound(size.best);
+  size.cliff = above != means.end() && !std::isfinite(above->second);
+  return size;
 }
 
 }  // namespace detail
 
 /// The optimal rate of each size, its drift, and the regret of a rate tuned at the smallest size.
-/// Equation: optimum as optimum() has it, of the mean over seeds; drift: slope of the optimum
-///           against log2(size) by least squares; interval: value ± t √(S/(S-1)) times the standard
-///           deviation over 1000 resamples of the S seeds, the same seeds at every rate and size,
-///           with t Student's 97.5 % quantile at S-1; regret: mean loss at the measured rate next
-///           to (smallest size's optimum + expected × octaves of size) minus that at the best one
-/// Source:   Hesterberg 2014 (arXiv:1411.5279) on few samples: the bootstrap's standard error is
-///           too small by √((S-1)/S), and an interval from it needs t instead of z.
-/// Accuracy: resamples come from a fixed stream, so the intervals are the same in every run. The
-///           interval has the scatter of seeds in it, not the parabola's misfit.
+/// Equation: optima o(size), curvature c and third order d as fit_rates() has them;
+///           drift: slope of o against log2(size) by least squares, every size counting alike;
+///           variance of Σ w o: Σ w² scatter(size)²/seeds(size) + what c and d do to it (delta
+///           method); interval: value ± t √variance, t Student's 97.5 % quantile at Welch's degrees of
+///           freedom, rounded down;
+///           regret: c v² + d v³, v = o(smallest) + expected × octaves of size - o(size); beyond the
+///           rates of the fit: losses measured at the rate next to it minus the fitted one at o
+/// Accuracy: the drift is that of the sizes given. That optima may bend between them is not in the
+///           interval. Optima of one seed at several sizes count as independent; where they move
+///           together the interval is too wide.
 /// Throws:   InvalidInput for runs that rate_curves() refuses.
 inline Transfer analyse_transfer(const std::vector<RateRun>& runs, double expected = 0) {
   const std::vector<RateCurve> curves = rate_curves(runs);
-  Transfer result;
-  result.expected = expected;
-  if (curves.empty()) return result;
-  const std::size_t seeds = curves.front().losses.front().size();
-  result.seeds = seeds;
-  std::vector<double> octaves;
-  std::vector<double> optima;
-  std::vector<std::size_t> all(seeds);
-  for (std::size_t s = 0; s < seeds; ++s) all[s] = s;
-  for (const RateCurve& curve : curves) {
-    octaves.push_back(std::log2(static_cast<double>(curve.size)));
-    const std::vector<double> means = mean_losses(curve, all);
-    const Optimum found = optimum(curve.first, means);
-    optima.push_back(found.octave);
-    SizeTransfer size{.size = curve.size,
-                      .trained = found.trained,
-                      .interior = found.interior,
-                      .optimum_loss = found.loss,
-                      .best = found.lowest};
-    size.loss = means[static_cast<std::size_t>(found.lowest - curve.first)];
-    const double proposed = optima.front() + expected * (octaves.back() - octaves.front());
-    detail::add_regret(curve, proposed, size);
-    result.sizes.push_back(size);
+  const RateFit fit = fit_rates(curves);
+  Transfer result{.expected = expected};
+  for (std::size_t k = 0; k < curves.size(); ++k) {
+    result.sizes.push_back(detail::tried(curves[k], fit.sizes[k]));
   }
-
-  constexpr int resamples = 1000;
-  detail::ResampleStream draws;
-  detail::SampleScatter drift;
-  std::vector<detail::SampleScatter> scatter(curves.size());
-  std::vector<std::size_t> drawn(seeds);
-  std::vector<double> resampled(curves.size());
-  for (int i = 0; i < resamples; ++i) {
-    for (std::size_t& s : drawn) s = draws.bits() % seeds;
-    for (std::size_t c = 0; c < curves.size(); ++c) {
-      const Optimum found = optimum(curves[c].first, mean_losses(curves[c], drawn));
-      // Where a neighbour diverged the optimum is known to half a step of the grid only.
-      const double unknown = found.fitted ? 0 : draws.uniform() - 0.5;
-      resampled[c] = found.octave + unknown;
-      scatter[c].add(resampled[c]);
-    }
-    drift.add(fit_line(octaves, resampled).slope);
+  if (!fit.fitted) return result;
+  result.curvature = fit.curvature;
+  result.curved = fit.curvature > t_quantile(fit.shape_degrees) * std::sqrt(fit.covariance[0]);
+  const std::vector<double> slope = detail::slope_weights(fit);
+  result.drift = detail::optima_sum(fit, slope);
+  for (std::size_t k = 0; k < curves.size(); ++k) {
+    SizeTransfer& size = result.sizes[k];
+    std::vector<double> weights(curves.size());
+    weights[k] = 1;
+    size.optimum = detail::optima_sum(fit, weights);
+    size.scatter = fit.sizes[k].scatter;
+    size.loss = fit.sizes[k].loss;
+    size.weight = slope[k];
+    const double octaves =
+        std::log2(static_cast<double>(size.size) / static_cast<double>(result.sizes.front().size));
+    size.transferred = result.sizes.front().optimum.value + expected * octaves;
+    size.regret = detail::regret(curves[k], fit, k, size.transferred);
   }
-  for (std::size_t c = 0; c < curves.size(); ++c) {
-    result.sizes[c].optimum = detail::with_interval(optima[c], scatter[c], seeds);
-  }
-  result.drift = detail::with_interval(fit_line(octaves, optima).slope, drift, seeds);
   return result;
 }
 

@@ -1,0 +1,252 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include "scalewise/check/rate_curve.hpp"
+
+namespace scalewise::check {
+
+/// How far from the lowest loss a rate may be to enter a fit, in octaves: two, and half a one because
+/// the lowest loss may be that far from the middle of the rates.
+inline constexpr double fit_reach = 2.5;
+
+/// One seed at one size, within reach of the lowest loss.
+struct SeedCurve {
+  long seed = 0;
+  std::vector<double> octaves = {};
+  std::vector<double> losses = {};
+  double offset = 0;   // of the fit: its loss at the size's optimum,
+  double tilt = 0;     // its slope there,
+  double optimum = 0;  // and its own optimum
+};
+
+/// What is known about one size.
+struct SizeFit {
+  long size = 0;
+  bool trained = false;   // some rate has finite losses
+  bool interior = false;  // the optimum lies between rates that were tried
+  double low = 0;         // the rates that entered, in octaves
+  double high = 0;
+  double optimum = 0;
+  double loss = 0;  // there, the mean over seeds
+  std::vector<SeedCurve> seeds = {};
+  double scatter = 0;                   // standard deviation of the seeds' optima; 0 for one seed
+  std::array<double, 2> leverage = {};  // how errors of the shared shape move the optimum
+};
+
+/// Everything that the losses near the optima say.
+struct RateFit {
+  std::vector<SizeFit> sizes = {};
+  double curvature = 0;                   // in nats per octave²
+  double third = 0;                       // in nats per octave³
+  std::array<double, 3> covariance = {};  // of the two: curvature, both, third
+  std::size_t shape_degrees = 0;          // of freedom behind it
+  bool fitted = false;
+};
+
+namespace detail {
+
+/// Sums over the curves that determine the shared shape.
+struct ShapeSums {
+  std::array<double, 3> matrix = {};
+  std::array<double, 2> vector = {};
+  double squares = 0;  // of the losses
+  std::size_t degrees = 0;
+};
+
+/// A function on the points of a curve without what offset and slope can say, and that slope.
+inline double remove_line(const std::vector<double>& v, std::vector<double>& f) {
+  const auto n = static_cast<double>(v.size());
+  double v_mean = 0;
+  double f_mean = 0;
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    v_mean += v[i] / n;
+    f_mean += f[i] / n;
+  }
+  double vv = 0;
+  double vf = 0;
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    vv += (v[i] - v_mean) * (v[i] - v_mean);
+    vf += (v[i] - v_mean) * (f[i] - f_mean);
+  }
+  for (std::size_t i = 0; i < v.size(); ++i) f[i] -= f_mean + vf / vv * (v[i] - v_mean);
+  return vf / vv;
+}
+
+inline double product(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+/// Squares and cubes of the distances from the optimum.
+struct Powers {
+  std::vector<double> first, second, third;
+  Powers(const SeedCurve& curve, double optimum) {
+    for (const double octave : curve.octaves) {
+      const double v = octave - optimum;
+      first.push_back(v);
+      second.push_back(v * v);
+      third.push_back(v * v * v);
+    }
+  }
+};
+
+inline void add(ShapeSums& sums, const SeedCurve& curve, double optimum) {
+  Powers powers(curve, optimum);
+  std::vector<double> losses = curve.losses;
+  remove_line(powers.first, powers.second);
+  remove_line(powers.first, powers.third);
+  remove_line(powers.first, losses);
+  sums.matrix[0] += product(powers.second, powers.second);
+  sums.matrix[1] += product(powers.second, powers.third);
+  sums.matrix[2] += product(powers.third, powers.third);
+  sums.vector[0] += product(powers.second, losses);
+  sums.vector[1] += product(powers.third, losses);
+  sums.squares += product(losses, losses);
+  sums.degrees += losses.size() - 2;
+}
+
+/// Solves for the shared shape; without a third-order term where rates cannot tell it, as with three.
+inline void solve(const ShapeSums& sums, RateFit& fit) {
+  const auto [qq, qt, tt] = sums.matrix;
+  const auto [q, t] = sums.vector;
+  const double determinant = qq * tt - qt * qt;
+  const bool both = determinant > 1e-9 * qq * tt;
+  fit.curvature = both ? (tt * q - qt * t) / determinant : q / qq;
+  fit.third = both ? (qq * t - qt * q) / determinant : 0;
+  const std::size_t parameters = both ? 2 : 1;
+  fit.shape_degrees = sums.degrees > parameters ? sums.degrees - parameters : 0;
+  const double rest = std::fmax(0, sums.squares - fit.curvature * q - fit.third * t);
+  const double variance =
+      rest / static_cast<double>(fit.shape_degrees);  // NaN or infinite: unknown
+  fit.covariance = {variance / qq, 0, 0};
+  if (both) {
+    fit.covariance = {variance * tt / determinant, -variance * qt / determinant,
+                      variance * qq / determinant};
+  }
+}
+
+/// Offset, tilt and optimum of every seed of a size, given the shape.
+inline void fit_seeds(const RateFit& fit, SizeFit& size) {
+  const auto n = static_cast<double>(size.seeds.size());
+  size.loss = 0;
+  size.leverage = {};
+  for (SeedCurve& seed : size.seeds) {
+    Powers powers(seed, size.optimum);
+    const auto points = static_cast<double>(seed.losses.size());
+    std::vector<double> rest = seed.losses;
+    double distance = 0;
+    double mean = 0;
+    for (std::size_t i = 0; i < rest.size(); ++i) {
+      rest[i] -= fit.curvature * powers.second[i] + fit.third * powers.third[i];
+      distance += powers.first[i] / points;
+      mean += rest[i] / points;
+    }
+    seed.tilt = remove_line(powers.first, rest);
+    seed.offset = mean - seed.tilt * distance;
+    seed.optimum = size.optimum - seed.tilt / (2 * fit.curvature);
+    size.loss += seed.offset / n;
+    size.leverage[0] += remove_line(powers.first, powers.second) / (2 * fit.curvature) / n;
+    size.leverage[1] += remove_line(powers.first, powers.third) / (2 * fit.curvature) / n;
+  }
+}
+
+/// Moves each size's optimum to the mean of its seeds'.
+/// Returns:  the longest way.
+inline double recentre(RateFit& fit) {
+  double longest = 0;
+  for (SizeFit& size : fit.sizes) {
+    double mean = 0;
+    for (const SeedCurve& seed : size.seeds) {
+      mean += (seed.optimum - size.optimum) / static_cast<double>(size.seeds.size());
+    }
+    if (!std::isfinite(mean)) return mean;
+    size.optimum += std::fmin(std::fmax(mean, -0.5), 0.5);
+    longest = std::fmax(longest, std::fabs(mean));
+  }
+  return longest;
+}
+
+/// The rates of a size within reach of its lowest loss, and its seeds there.
+inline SizeFit within_reach(const RateCurve& curve) {
+  const std::map<double, double> means = mean_losses(curve);
+  SizeFit fit{.size = curve.size, .optimum = lowest(means)};
+  fit.trained = std::isfinite(means.at(fit.optimum));
+  fit.low = fit.high = fit.optimum;
+  if (!fit.trained) return fit;
+  const auto enters = [&](double octave) {
+    return std::fabs(octave - fit.optimum) <= fit_reach && std::isfinite(means.at(octave));
+  };
+  for (const auto& [number, losses] : curve.losses) {
+    SeedCurve seed{.seed = number};
+    for (const auto& [octave, loss] : losses) {
+      if (!enters(octave)) continue;
+      seed.octaves.push_back(octave);
+      seed.losses.push_back(loss);
+    }
+    if (seed.octaves.size() < 3) continue;
+    fit.low = std::fmin(fit.low, seed.octaves.front());
+    fit.high = std::fmax(fit.high, seed.octaves.back());
+    fit.seeds.push_back(seed);
+  }
+  fit.interior = fit.low < fit.optimum && fit.optimum < fit.high;
+  return fit;
+}
+
+inline void add_scatter(SizeFit& size) {
+  if (size.seeds.size() < 2) return;
+  double squares = 0;
+  for (const SeedCurve& seed : size.seeds) {
+    squares += (seed.optimum - size.optimum) * (seed.optimum - size.optimum);
+  }
+  size.scatter = std::sqrt(squares / static_cast<double>(size.seeds.size() - 1));
+}
+
+}  // namespace detail
+
+/// Fits all losses near the optima at once, by least squares.
+/// Equation: loss(size, seed, octave) = a(size, seed) + c v² + d v³ + noise,
+///           v = octave - o(size, seed), |octave - lowest| ≤ 2.5; c and d are common to all, and
+///           o(size, seed) is normal about o(size), with a variance of each size. Linear about
+///           o(size), where the seeds' slopes have mean zero: found by Gauss and Newton's steps.
+/// Requires: curves that rate_curves() made.
+/// Accuracy: three rates per seed determine a parabola, four or more the third order as well. A rate
+///           at which a seed diverged is left out. fitted is false where a size has no seed with three
+///           rates or no rates on both sides of its optimum, and where the fit has no minimum there.
+inline RateFit fit_rates(const std::vector<RateCurve>& curves) {
+  RateFit fit;
+  for (const RateCurve& curve : curves) fit.sizes.push_back(detail::within_reach(curve));
+  if (!std::all_of(fit.sizes.begin(), fit.sizes.end(),
+                   [](const SizeFit& size) { return size.interior && !size.seeds.empty(); })) {
+    return fit;
+  }
+  bool converged = false;
+  for (int step = 0; step < 100 && !converged; ++step) {
+    detail::ShapeSums sums;
+    for (const SizeFit& size : fit.sizes) {
+      for (const SeedCurve& seed : size.seeds) detail::add(sums, seed, size.optimum);
+    }
+    detail::solve(sums, fit);
+    if (!(fit.curvature > 0) || !std::isfinite(fit.third)) return fit;
+    for (SizeFit& size : fit.sizes) detail::fit_seeds(fit, size);
+    const double longest = detail::recentre(fit);
+    if (!std::isfinite(longest)) return fit;
+    converged = longest < 1e-10;
+  }
+  fit.fitted = converged;
+  for (SizeFit& size : fit.sizes) {
+    size.interior = size.low < size.optimum && size.optimum < size.high;
+    fit.fitted = fit.fitted && size.interior;
+    detail::add_scatter(size);
+  }
+  return fit;
+}
+
+}  // namespace scalewise::check
