@@ -166,7 +166,7 @@ class Program {
       if (!report) return last ? with_forecast(*last) : too_short();
       last = report;
       const TransferReport strict = judged(report->runs, check::early_stop);
-      const long next = limited() ? next_seeds(seeds, strict.judged) : seeds;
+      const long next = limited() ? next_seeds(seeds, strict) : seeds;
       if (next == seeds) return with_forecast(*report);
       seeds = next;
     }
@@ -198,10 +198,14 @@ class Program {
   }
 
   /// More seeds, as many as would decide but at most twice as many, and as the time left allows; the
-  /// same if there is a verdict or no time.
-  long next_seeds(long seeds, const check::TransferVerdict& verdict) const {
-    if (verdict.verdict != check::Verdict::inconclusive) return seeds;
-    const double wanted = std::ceil(static_cast<double>(seeds) * std::min(verdict.factor, 2.0));
+  /// same if there is a verdict, no time, or an optimum that more seeds do not find.
+  long next_seeds(long seeds, const TransferReport& report) const {
+    if (report.judged.verdict != check::Verdict::inconclusive) return seeds;
+    for (const check::SizeTransfer& size : report.transfer.sizes) {
+      if (!size.interior) return seeds;
+    }
+    const double wanted =
+        std::ceil(static_cast<double>(seeds) * std::min(report.judged.factor, 2.0));
     long next = std::max(seeds + 1, static_cast<long>(wanted));
     const double left = budget_.seconds - runs_.times().elapsed();
     while (next > seeds && runs_.times().seconds(runs_.sweep(next).missing) > left) --next;
