@@ -172,7 +172,7 @@ TEST_CASE("The joint fit is that of a general least-squares solver", "[check]") 
 TEST_CASE("95 % intervals hold the truth in 95 of 100 sweeps", "[check]") {
   // Of 1000 sweeps an exact interval holds it in 950 ± 6.9: two points, 930 to 970, are 2.9 standard
   // deviations. Welch's with 3 and 15 degrees is not exact: over 4000 other draws it held the drift in
-  // 93.6 to 96.8 %, so 936 ± 7.7 to 968 ± 5.6: 913 to 985 in three standard deviations. Optima and
+  // 93.2 to 96.8 %, so 936 ± 7.7 to 968 ± 5.6: 913 to 985 in three standard deviations. Optima and
   // regrets also have the shape's error, at the few degrees of the seeds, and are held more often.
   // Seeds that scatter much, losses that do, both, and small or large sizes more.
   for (const Truth& truth : {Truth{.drift = 0}, Truth{.drift = 0.1, .narrowing = 0.8},
