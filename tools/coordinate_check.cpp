@@ -6,26 +6,30 @@
 //
 //   coordinate_check --rule maximal-update
 //   coordinate_check --rule maximal-update --fault missing:output-multiplier
+//   coordinate_check --rule maximal-update --fault off:hidden-rate:0.1
 
 #include "scalewise/check/coordinate_check.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <iostream>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "check/coordinate_output.hpp"
 #include "check/coordinate_run.hpp"
+#include "check/coordinate_runs.hpp"
 #include "check/experiment.hpp"
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
 #include "scalewise/check/optimizer_check.hpp"
 #include "scalewise/check/record_file.hpp"
+#include "scalewise/check/rounds.hpp"
+#include "scalewise/data/structure.hpp"
 #include "train/threads.hpp"
 
 namespace {
@@ -35,22 +39,36 @@ using namespace scalewise::experiment;
 
 struct Arguments {
   Experiment e;
+  double budget = 60;      // seconds
   std::string trained_as;  // another rule, to see the check fail
-  std::string fault;       // missing:INGREDIENT or twice:INGREDIENT
+  std::string fault;       // missing:INGREDIENT, twice:INGREDIENT or off:INGREDIENT:EXPONENT
   std::string record;
   std::vector<std::string> judge;
 };
 
 std::optional<check::Fault> fault_of(const std::string& text) {
   if (text.empty()) return {};
+  const auto refuse = [&] {
+    throw InvalidInput("--fault", printable(text),
+                       "missing:INGREDIENT, twice:INGREDIENT or off:INGREDIENT:EXPONENT",
+                       "for example missing:output-multiplier");
+  };
   const std::size_t colon = text.find(':');
   const std::string how = text.substr(0, colon);
-  if (colon == std::string::npos || (how != "missing" && how != "twice")) {
-    throw InvalidInput("--fault", printable(text), "missing:INGREDIENT or twice:INGREDIENT",
-                       "for example missing:output-multiplier");
+  if (colon == std::string::npos || (how != "missing" && how != "twice" && how != "off")) refuse();
+  std::string what = text.substr(colon + 1);
+  check::Fault fault;
+  fault.doubled = how == "twice";
+  if (how == "off") {
+    const std::size_t second = what.find(':');
+    if (second == std::string::npos) refuse();
+    fault.off =
+        train::number_of("--fault", what.substr(second + 1), -2.0, 2.0, "an exponent from -2 to 2");
+    what.resize(second);
+    if (fault.off == 0) refuse();
   }
-  return check::Fault{value_of(check::ingredient_words, "--fault", text.substr(colon + 1)),
-                      how == "twice"};
+  fault.ingredient = value_of(check::ingredient_words, "--fault", what);
+  return fault;
 }
 
 /// The plans of a rule for all sizes.
@@ -63,116 +81,106 @@ std::vector<check::Member> family_of(const Experiment& e, const train::Data& dat
   return family;
 }
 
-/// Without --rate: a step of Adam moves no matrix of the smallest model by more than 3 % of the size
-/// of its entries; SGD's rate is ten times as high.
-double usual_rate(const Experiment& e, const Plan& plan) {
-  const auto base = train::base_deviation(settings_at(e, e.sizes.front(), 1), plan);
-  double rate = 1e30;
-  for (const Entry& entry : plan.entries) {
-    const Role role = role_of(entry.group);
-    if (role != Role::input && role != Role::hidden && role != Role::output) continue;
-    double deviation = std::sqrt(entry.init_variance.value);
-    if (base) deviation *= base->values[static_cast<std::size_t>(entry.group)];
-    if (deviation == 0 || entry.learning_rate.value == 0) continue;
-    rate = std::min(rate, 0.03 * deviation / entry.learning_rate.value);
-  }
-  return plan.optimizer.normalization == Normalization::none ? 10 * rate : rate;
+check::Assumptions assumptions_of(const Experiment& e) {
+  check::Assumptions assumptions;
+  assumptions.norms = e.model.norm != "none";
+  assumptions.post_norm = e.model.placement == "post";
+  return assumptions;
 }
 
-/// Trains every size from every seed, the largest first, whole runs on each core. Runs that the file
-/// of --record has are not repeated. Ends early when the program is asked to stop.
-check::RecordFile run_all(const Arguments& a, const train::Data& data,
-                          const std::vector<check::Member>& family,
-                          const std::optional<check::Fault>& fault, const Inputs& inputs) {
-  const Experiment& e = a.e;
-  const auto wanted = [&](const check::Run& run) {
-    return run.seed <= static_cast<std::uint64_t>(e.seeds) &&
-           std::find(e.sizes.begin(), e.sizes.end(), run.size) != e.sizes.end();
-  };
-  check::RecordFile saved;
-  if (!a.record.empty()) saved = check::resume_records(a.record, inputs);
-  if (!saved.damage.empty()) std::cerr << saved.damage << '\n';
-  check::RecordFile all;
-  for (const check::Run& run : saved.runs) {
-    if (wanted(run)) all.runs.insert(run);
-  }
-  for (const auto& [quantity, steps] : saved.records.all()) {
-    for (const auto& [step, runs] : steps) {
-      for (const auto& [run, moments] : runs) {
-        if (wanted(run)) all.records.add(quantity, step, run, moments);
+/// A check in rounds: more seeds until the verdict is decided, or the budget is spent, or, with
+/// --seeds, one round.
+class Rounds {
+ public:
+  Rounds(const Arguments& a, const train::Data& data, const std::vector<check::Member>& family,
+         const std::vector<check::Member>& trained, const std::optional<check::Fault>& fault,
+         Inputs inputs)
+      : a_(a), family_(family), runs_(a.e, data, trained, fault, a.record, std::move(inputs)) {}
+
+  void run(Findings& found) {
+    const bool depth = a_.e.axis == "depth";
+    for (int round = 0;; ++round) {
+      const std::vector<long> seeds = a_.e.seeds > 0
+                                          ? std::vector<long>(family_.size(), a_.e.seeds)
+                                          : check::seeds_per_size(a_.e.sizes, round, depth);
+      if (!runs_.train(seeds)) return stopped(found, seeds);
+      found.runs = runs_.count(seeds);
+      check::Criteria criteria;
+      if (a_.e.seeds == 0) criteria.error_rate *= check::error_share(round);
+      found.records = runs_.records(seeds);
+      found.report =
+          check::coordinate_check(found.records, family_, assumptions_of(a_.e), criteria);
+      const bool open = found.report.verdict == check::Verdict::inconclusive;
+      if (!open || a_.e.seeds > 0 || !found.report.missing.empty()) return;
+      // The next round has as many runs again.
+      if (3 * seconds() > a_.budget) {
+        found.report.undecided.push_back(fmt::format(
+            "the next round takes about {:.0f} s; --budget is {:g} s", seconds(), a_.budget));
+        return;
       }
     }
   }
-  if (!all.runs.empty() && !frame::quiet()) {
-    std::cerr << "resumed with " << all.runs.size() << " finished runs\n";
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+  void stopped(Findings& found, const std::vector<long>& seeds) {
+    long wanted = 0;
+    for (const long count : seeds) wanted += count;
+    found.runs = runs_.count(seeds);
+    const std::string text = fmt::format("stopped after {} of {} runs", found.runs, wanted);
+    std::cerr << "coordinate_check: " << text << "; "
+              << (a_.record.empty() ? "they are not saved; use --record FILE"
+                                    : "the same command goes on with those in " + a_.record)
+              << '\n';
+    const std::vector<check::Member> present = runs_.present(family_);
+    if (present.size() < 2) throw frame::Interrupted{};
+    found.records = runs_.records(seeds);
+    found.report = check::coordinate_check(found.records, present, assumptions_of(a_.e));
+    found.report.verdict = check::Verdict::inconclusive;
+    found.report.diagnosis = text;
   }
-  struct Task {
-    long size;
-    long seed;
-    const Plan* plan;
-    double cost;
-  };
-  std::vector<Task> tasks;
-  double cost = 0;
-  for (const check::Member& member : family) {
-    for (long seed = 1; seed <= e.seeds; ++seed) {
-      if (all.runs.contains({member.size, static_cast<std::uint64_t>(seed)})) continue;
-      const auto parameters = static_cast<double>(member.plan.parameter_count());
-      tasks.push_back({member.size, seed, &member.plan, parameters});
-      cost += parameters;
+
+  const Arguments& a_;
+  const std::vector<check::Member>& family_;
+  CoordinateRuns runs_;
+  Clock::time_point start_ = Clock::now();
+};
+
+/// Reads rates, decays and epsilons back from the optimizer of the reference transformer.
+std::vector<std::string> read_back(const Experiment& trained,
+                                   const std::vector<check::Member>& family,
+                                   const std::vector<check::Member>& wrong) {
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < family.size(); ++i) {
+    const auto lines = check::check_optimizer(
+        family[i].plan, {"", trained.model.rate, 0.1, 1e-8},
+        live_settings(settings_at(trained, trained.sizes[i], 1), wrong[i].plan, 0.1));
+    for (const std::string& line : lines) {
+      all.push_back(trained.axis + " " + std::to_string(trained.sizes[i]) + ": " + line);
     }
   }
-  std::stable_sort(tasks.begin(), tasks.end(),
-                   [](const Task& x, const Task& y) { return x.cost > y.cost; });
-  frame::Progress progress("runs", static_cast<long>(tasks.size()), cost);
-  std::mutex mutex;
-  parallel_for(static_cast<Eigen::Index>(tasks.size()), [&](Eigen::Index i) {
-    if (frame::stop_requested() != 0) return;
-    const Task& task = tasks[static_cast<std::size_t>(i)];
-    const double scale =
-        fault ? check::scaled_gradient(*task.plan, family.front().plan, *fault) : 1;
-    const check::Records records =
-        record_run(settings_at(e, task.size, task.seed), data, *task.plan, task.size, scale);
-    progress.done(task.cost);
-    const std::lock_guard lock(mutex);
-    all.records.merge(records);
-    all.runs.insert({task.size, static_cast<std::uint64_t>(task.seed)});
-    if (!a.record.empty()) check::append_records(a.record, records, inputs);
-  });
   return all;
 }
 
-/// Of --judge or of training. `family`: the sizes that are there when training was stopped.
-check::Records records_of(const Arguments& a, const Experiment& trained, const train::Data& data,
-                          const std::vector<check::Member>& wrong,
-                          const std::optional<check::Fault>& fault, const frame::Options& options,
-                          std::vector<check::Member>& family, std::string& stopped) {
-  if (!a.judge.empty()) {
-    const check::RecordFile file = check::read_records(a.judge);
-    if (!file.damage.empty()) std::cerr << file.damage << '\n';
-    return file.records;
-  }
-  Arguments with = a;
-  with.e = trained;
-  Inputs inputs = options.inputs();
-  if (fault || !options.given("--rate")) {  // they depend on the smallest model
-    inputs.push_back({"smallest size", std::to_string(trained.sizes.front())});
-  }
-  const check::RecordFile done = run_all(with, data, wrong, fault, inputs);
-  const std::size_t wanted = family.size() * static_cast<std::size_t>(trained.seeds);
-  if (done.runs.size() == wanted) return done.records;
-  stopped = "stopped after " + std::to_string(done.runs.size()) + " of " + std::to_string(wanted) +
-            " runs";
-  std::cerr << "coordinate_check: " << stopped << "; "
-            << (a.record.empty() ? "they are not saved; use --record FILE"
-                                 : "the same command goes on with those in " + a.record)
-            << '\n';
-  std::erase_if(family, [&](const check::Member& member) {
-    return std::none_of(done.runs.begin(), done.runs.end(),
-                        [&](const check::Run& run) { return run.size == member.size; });
-  });
-  if (family.size() < 2) throw frame::Interrupted{};
-  return done.records;
+void judge_files(const Arguments& a, const std::vector<check::Member>& family, Findings& found) {
+  const check::RecordFile file = check::read_records(a.judge);
+  if (!file.damage.empty()) std::cerr << file.damage << '\n';
+  found.records = file.records;
+  found.runs = file.runs.size();
+  found.judged = file.inputs;
+  found.report = check::coordinate_check(found.records, family, assumptions_of(a.e));
+}
+
+/// A check of training says nothing of data from which nothing can be learned.
+void name_foreign_data(const train::Data& data, const std::string& file, Findings& found) {
+  if (!data.text) return;
+  const std::string why = data::without_structure(data::structure_of(data.tokens.train));
+  if (why.empty()) return;
+  found.report.missing.push_back("a text that can be learned; of " + file + ": " + why);
+  found.report.verdict = worse(found.report.verdict, check::Verdict::inconclusive);
 }
 
 int run(Arguments a, const frame::Options& options) {
@@ -185,43 +193,37 @@ int run(Arguments a, const frame::Options& options) {
   const std::optional<check::Fault> fault = fault_of(a.fault);
   train::use_threads(e.model.threads);
   const train::Data data = train::read_data(e.model);
-  std::vector<check::Member> family = family_of(e, data);
+  const std::vector<check::Member> family = family_of(e, data);
 
-  Experiment trained = e;
-  if (!a.trained_as.empty()) trained.model.rule = a.trained_as;
-  std::vector<check::Member> wrong = family_of(trained, data);
+  Arguments trained = a;
+  if (!a.trained_as.empty()) trained.e.model.rule = a.trained_as;
+  std::vector<check::Member> wrong = family_of(trained.e, data);
   if (fault) {
     if (!check::changes(wrong, *fault)) {
       throw InvalidInput("--fault", a.fault, "a part of the rule that differs between the sizes");
     }
-    const Plan first = wrong.front().plan;
-    for (check::Member& member : wrong) member.plan = with_fault(member.plan, first, *fault);
+    wrong = check::with_fault(std::move(wrong), *fault);
   }
-  if (usual) e.model.rate = usual_rate(e, wrong.front().plan);
-  trained.model.rate = e.model.rate;
+  if (usual) {
+    e.model.rate = usual_rate(settings_at(trained.e, e.sizes.front(), 1), data, wrong.front().plan);
+  }
+  trained.e.model.rate = e.model.rate;
 
   Findings found;
   if (fault) found.mistake = "with " + a.fault;
   if (!a.trained_as.empty()) found.mistake = "trained as " + a.trained_as;
-  for (std::size_t i = 0; i < family.size(); ++i) {
-    if (!a.judge.empty() || !a.trained_as.empty()) break;
-    const auto lines = check::check_optimizer(
-        family[i].plan, {"", e.model.rate, 0.1, 1e-8},
-        live_settings(settings_at(trained, e.sizes[i], 1), wrong[i].plan, 0.1));
-    for (const std::string& line : lines) {
-      found.optimizer.push_back(e.axis + " " + std::to_string(e.sizes[i]) + ": " + line);
+  if (!a.judge.empty()) {
+    judge_files(a, family, found);
+  } else {
+    Inputs inputs = options.inputs();
+    if (fault || !options.given("--rate")) {  // they depend on the smallest model
+      inputs.push_back({"smallest size", std::to_string(e.sizes.front())});
     }
+    if (a.trained_as.empty()) found.optimizer = read_back(trained.e, family, wrong);
+    Rounds(trained, data, family, wrong, fault, std::move(inputs)).run(found);
+    name_foreign_data(data, e.model.text, found);
   }
-  std::string stopped;
-  found.records =
-      check::pooled_layers(records_of(a, trained, data, wrong, fault, options, family, stopped));
-  found.report =
-      check::coordinate_check(found.records, family, {.post_norm = e.model.placement == "post"});
   if (!found.optimizer.empty()) found.report.verdict = check::Verdict::fail;
-  if (!stopped.empty()) {
-    found.report.verdict = check::Verdict::inconclusive;
-    found.report.diagnosis = stopped;
-  }
   print(e, found, options);
   if (!e.out.empty()) write(e, found, options);
   return check::exit_code(found.report.verdict);
@@ -238,6 +240,8 @@ scalewise::frame::Program scalewise::frame::program() {
   e.model.batch = 8;
   e.model.seq = 64;
   e.model.warmup = 0;
+  e.sizes = {32, 64, 128, 256, 512};
+  e.seeds = 0;
   Program program{"coordinate_check",
                   "Does training follow the rule? Widths or depths, a few steps each, with a "
                   "verdict."};
@@ -247,13 +251,19 @@ scalewise::frame::Program scalewise::frame::program() {
       "global learning rate, before the plan's factors (0: a step of Adam moves no matrix of the "
       "smallest model by more than 3 %; ten times as much under SGD)");
   o.at("--sizes").of_runs();
-  o.at("--seeds").of_runs();
+  o.at("--seeds").from(0).of_runs().help(
+      "runs per size (0: as many as the verdict needs, more of the small sizes)");
+  o.add("--budget", a->budget, "seconds after which no round of runs begins, if --seeds is 0")
+      .above(0)
+      .below(1e9)
+      .of_runs();
   add_output_options(o, e);
   o.add("--record", a->record, "append what is recorded to this file (JSON lines)").writes_file();
   o.add("--judge", a->judge, "judge these files of records; train nothing").reads().repeated();
   o.group("Mistakes, to see the check fail");
   o.add("--trained-as", a->trained_as, "train by another rule");
-  o.add("--fault", a->fault, "train with missing:INGREDIENT or twice:INGREDIENT");
+  o.add("--fault", a->fault,
+        "train with missing:INGREDIENT, twice:INGREDIENT or off:INGREDIENT:EXPONENT");
   program.check = [a] {
     if (a->e.base == 0) a->e.base = a->e.sizes.front();
     const train::Settings model = a->e.model;

@@ -16,11 +16,11 @@ import time
 import unittest
 
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
-COMMON = ["--head-dim", "8", "--seq", "16", "--batch", "4", "--steps", "3", "--seeds", "4", "--quiet"]
+COMMON = ["--head-dim", "8", "--seq", "16", "--batch", "4", "--steps", "3", "--quiet"]
 SIZES = ["--sizes", "16,32,64,128"]
 WIDTHS = [*COMMON, *SIZES]
 HEADS = [*WIDTHS, "--head-dim", "0", "--heads", "2"]
-DEPTHS = [*COMMON, "--axis", "depth", "--sizes", "4,8,16,32", "--width", "32", "--seeds", "8"]
+DEPTHS = [*COMMON, "--axis", "depth", "--sizes", "4,8,16,32", "--width", "32"]
 
 # What has to pass, each with its own options.
 RULES = [["maximal-update"], ["maximal-update", "--set", "table=3"], ["maximal-update", "--set", "table=9"],
@@ -39,6 +39,8 @@ MISTAKES = [
     ("twice:hidden-variance", WIDTHS, "hidden variance applied twice"),
     ("missing:backward-scale", WIDTHS, "backward scale missing"),
     ("twice:backward-scale", WIDTHS, "backward scale applied twice"),
+    ("off:hidden-rate:0.05", WIDTHS, "exponent of the hidden rate off by +0.05"),
+    ("off:head-variance:-0.1", WIDTHS, "exponent of the head variance off by -0.10"),
     ("missing:epsilon", WIDTHS, "epsilon ="),
     ("twice:epsilon", WIDTHS, "epsilon ="),
     ("missing:weight-decay", WIDTHS, "weight_decay ="),
@@ -51,7 +53,9 @@ MISTAKES = [
 
 BAD = [
     (["--rule", "maximal-updat"], "did you mean maximal-update?"),
-    (["--fault", "output-multiplier"], "missing:INGREDIENT or twice:INGREDIENT"),
+    (["--fault", "output-multiplier"], "missing:INGREDIENT, twice:INGREDIENT or off:INGREDIENT:EXPONENT"),
+    (["--fault", "off:hidden-rate:much"], "--fault = much: expected an exponent from -2 to 2"),
+    (["--budget", "0"], "--budget = 0"),
     (["--fault", "missing:output"], "did you mean output-multiplier?"),
     (["--fault", "missing:branch-multiplier"], "differs between the sizes"),
     (["--sizes", "64"], "at least two sizes"),
@@ -59,7 +63,7 @@ BAD = [
     (["--sizes", "12,24"], "a multiple of --head-dim = 8"),
     (["--axis", "length"], "width or depth"),
     (["--format", "xml"], "table or json"),
-    (["--seeds", "0"], "--seeds = 0"),
+    (["--seeds", "-1"], "--seeds = -1"),
     (["--judge", "none.jsonl"], "none.jsonl = (missing)"),
     (["--text", "none.txt"], "none.txt = (missing)"),
     (["--rate", "-1"], "--rate = -1"),
@@ -108,26 +112,62 @@ class CoordinateCheck(unittest.TestCase):
     def test_too_few_seeds_are_inconclusive(self):
         self.assertEqual(run(*WIDTHS, "--seeds", 1).returncode, 3)
 
+    def test_runs_are_added_until_the_verdict_is_decided_or_the_budget_is_spent(self):
+        # Mistakes of half a power are told from the rule by fewer runs than those of a quarter.
+        half = run(*WIDTHS, "--set", "table=9", "--format", "json")
+        self.assertEqual(half.returncode, 0, half.stderr)
+        self.assertIn(json.loads(half.stdout)["runs"], (28, 56, 112, 224))
+        poor = run(*WIDTHS, "--set", "table=9", "--format", "json", "--budget", "1e-3")
+        self.assertEqual(json.loads(poor.stdout)["runs"], 28)
+        if poor.returncode == 3:
+            self.assertIn("--budget is 0.001 s", json.loads(poor.stdout)["undecided"][-1])
+
+    def test_texts_that_cannot_be_learned_are_named(self):
+        random = self.folder / "random.bin"
+        random.write_bytes(bytes((i * i * 2654435761 >> 13) % 256 for i in range(20000)))
+        repeated = self.folder / "repeated.txt"
+        repeated.write_text("a" * 20000, encoding="ascii")
+        for text, words in ((random, "bytes do not depend"), (repeated, "one byte is almost all there is")):
+            result = run(*WIDTHS, "--text", text)
+            self.assertEqual(result.returncode, 3, result.stdout)
+            self.assertIn(words, result.stdout)
+
+    def test_records_of_other_sizes_or_depths_are_named(self):
+        records = self.folder / "records.jsonl"
+        self.assertEqual(run(*WIDTHS, "--seeds", 2, "--record", records).returncode % 3, 0)
+        other = run(*COMMON, "--sizes", "16,32,64", "--judge", records)
+        self.assertEqual(other.returncode, 2)
+        self.assertIn("= 128: expected one that has a plan: 16, 32, 64", other.stderr)
+        deeper = run(*WIDTHS, "--depth", 3, "--judge", records)
+        self.assertEqual(deeper.returncode, 0, deeper.stdout)  # two of three layers may be recorded
+        shallow = run(*WIDTHS, "--depth", 1, "--judge", records)
+        self.assertEqual(shallow.returncode, 3, shallow.stdout)
+        self.assertIn("missing: plans of the models that were recorded", shallow.stdout)
+
     def test_json_has_every_quantity(self):
         result = run(*WIDTHS, "--format", "json", "--out", self.folder / "new")
         self.assertEqual(result.returncode, 0, result.stderr)
         report = json.loads(result.stdout)
         self.assertEqual(report, json.loads((self.folder / "new/coordinate_check.json").read_text(encoding="utf-8")))
-        self.assertEqual((report["schema"], report["verdict"]), ("scalewise.coordinate_check/1", "pass"))
+        self.assertEqual((report["schema"], report["verdict"]), ("scalewise.coordinate_check/2", "pass"))
         logits = [q for q in report["quantities"] if (q["signal"], q["name"], q["step"]) == ("value", "logits", 0)][0]
         self.assertEqual(logits["expected"], [-0.5, -0.5])
         self.assertAlmostEqual(logits["slope"], -0.5, delta=0.2)
-        self.assertEqual(len(logits["rms"]), 16)
+        self.assertEqual([(point["size"], point["runs"]) for point in logits["points"]],
+                         [(16, 16), (32, 8), (64, 3), (128, 1)])
+        self.assertEqual(report["runs"], 28)
+        self.assertLess(report["error_rate"], 0.005)
+        self.assertEqual((report["cause"], report["fault"], report["missing"], report["undecided"]), ("none", "", [], []))
         self.assertTrue((self.folder / "new/coordinate_check.csv").exists())
 
     def test_processes_of_their_own_give_the_same_report(self):
-        whole = run(*WIDTHS, "--format", "json")
+        whole = run(*WIDTHS, "--seeds", 4, "--format", "json")
         records = self.folder / "records.jsonl"
         # Two processes, one of them with three of the sizes; then a judge that trains nothing.
         for sizes in ("16,32,64", "16,128"):
-            run(*COMMON, "--sizes", sizes, "--base", 16, "--record", records)
+            run(*COMMON, "--seeds", 4, "--sizes", sizes, "--base", 16, "--record", records)
         self.assertEqual(len(records.read_text(encoding="utf-8").splitlines()), 4 * 4)  # no run twice
-        other = run(*WIDTHS, "--record", records, "--activation", "relu")
+        other = run(*WIDTHS, "--seeds", 4, "--record", records, "--activation", "relu")
         self.assertEqual((other.returncode, other.stdout), (2, ""))
         self.assertIn("--activation = relu: expected gelu, as in", other.stderr)
         judged = run(*WIDTHS, "--judge", records, "--format", "json")

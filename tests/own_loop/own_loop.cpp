@@ -9,6 +9,7 @@
 #include <iostream>
 #include <random>
 #include <scalewise/check/coordinate_check.hpp>
+#include <scalewise/check/record_file.hpp>
 #include <scalewise/check/recorder.hpp>
 #include <scalewise/scalewise.hpp>
 #include <string>
@@ -143,7 +144,8 @@ void adam(Tensor& t, int step) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool forgotten = argc > 1 && std::string(argv[1]) == "--forget-rates";
+  const std::string option = argc > 1 ? argv[1] : "";
+  const bool forgotten = option == "--forget-rates";
   namespace check = scalewise::check;
   check::Records records;             // check
   std::vector<check::Member> family;  // check
@@ -199,6 +201,7 @@ int main(int argc, char** argv) {
     }
   }
 
+  if (option == "--record" && argc > 2) check::append_records(argv[2], records);      // check
   const check::Report report = check::coordinate_check(records, family);              // check
   std::cout << "verdict: " << to_string(report.verdict) << '\n' << report.diagnosis;  // check
   if (!report.diagnosis.empty()) std::cout << '\n';

@@ -9,11 +9,6 @@
 
 namespace scalewise::test {
 
-inline bool is_matrix(Group group) {
-  const Role role = role_of(group);
-  return role == Role::input || role == Role::hidden || role == Role::output;
-}
-
 /// What is wrong with the numbers of an entry; empty when nothing is.
 inline std::string problem(const Entry& e) {
   const auto finite = [](const auto&... numbers) { return (std::isfinite(numbers.value) && ...); };

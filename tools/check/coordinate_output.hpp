@@ -4,7 +4,7 @@
 // What a coordinate check has found, as a table, JSON and pictures.
 #pragma once
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -24,6 +24,7 @@
 #include "scalewise/check/coordinate_check.hpp"
 #include "scalewise/check/two_widths.hpp"
 #include "scalewise/files/file.hpp"
+#include "scalewise/io/line_file.hpp"
 #include "scalewise/io/table.hpp"
 #include "scalewise/plot/figure.hpp"
 
@@ -34,20 +35,22 @@ struct Findings {
   check::Report report;
   std::string mistake;                 // that was made to see the check fail
   std::vector<std::string> optimizer;  // what the read-back of rates, decay and epsilon found
+  std::size_t runs = 0;
+  Inputs judged;  // of files of records that were judged
 };
 
 inline std::string signed_text(double x) { return fmt::format("{:+.2f}", x == 0 ? 0 : x); }
 
 inline std::string measured_text(const check::Judgement& j) {
   if (!j.measured) return j.reason.empty() || j.expected ? "zero" : "-";
-  return fmt::format("{} ± {:.2f}", signed_text(j.measured->slope), j.measured->error);
+  return fmt::format("{} ± {:.2f}", signed_text(j.measured->slope), 2 * j.measured->error);
 }
 
 /// The judgement of a quantity at a step, or null.
 inline const check::Judgement* find(const check::Report& report, check::Signal signal,
                                     const std::string& name, long step) {
   for (const check::Judgement& j : report.judgements) {
-    if (j.quantity == check::Quantity{signal, name} && j.step == step) return &j;
+    if (j.curve.quantity == check::Quantity{signal, name} && j.curve.step == step) return &j;
   }
   return nullptr;
 }
@@ -67,14 +70,15 @@ inline Table slope_table(const check::Report& report, long steps) {
                        : j->verdict == check::Verdict::fail          ? "  FAIL"
                                                                      : "  ?";
     row.push_back(j == nullptr ? "-" : measured_text(*j) + mark);
-    row.push_back(judged ? check::band_text(*j->expected) : "-");
+    row.push_back(judged ? check::band_text(j->expected->band) : "-");
   };
   for (const check::Judgement& j : report.judgements) {
-    if (j.quantity.signal != check::Signal::value || j.step != 0 || !j.expected) continue;
-    std::vector<std::string> row{j.quantity.name};
+    if (j.curve.quantity.signal != check::Signal::value || j.curve.step != 0 || !j.expected)
+      continue;
+    std::vector<std::string> row{j.curve.quantity.name};
     add(row, &j);
     for (const long step : changes) {
-      add(row, find(report, check::Signal::change, j.quantity.name, step));
+      add(row, find(report, check::Signal::change, j.curve.quantity.name, step));
     }
     table.rows.push_back(std::move(row));
   }
@@ -88,7 +92,7 @@ inline std::string counts_text(const check::Report& report) {
     std::size_t judged = 0;
     std::size_t passed = 0;
     for (const check::Judgement& j : report.judgements) {
-      if (j.quantity.signal != signal || !j.expected) continue;
+      if (j.curve.quantity.signal != signal || !j.expected) continue;
       ++judged;
       if (j.verdict == check::Verdict::pass) ++passed;
     }
@@ -100,12 +104,12 @@ inline std::string counts_text(const check::Report& report) {
   constexpr std::size_t most = 5;
   std::size_t shown = 0;
   for (const check::Judgement& j : report.judgements) {
-    const bool parameter =
-        j.quantity.signal == check::Signal::gradient || j.quantity.signal == check::Signal::update;
+    const bool parameter = j.curve.quantity.signal == check::Signal::gradient ||
+                           j.curve.quantity.signal == check::Signal::update;
     if (!parameter || j.verdict != check::Verdict::fail || shown++ >= most) continue;
-    text += "  " + std::string(word(check::signal_words, j.quantity.signal)) + " of " +
-            j.quantity.name + " at step " + std::to_string(j.step) + ": " + measured_text(j) +
-            ", " + j.reason + "\n";
+    text += "  " + std::string(word(check::signal_words, j.curve.quantity.signal)) + " of " +
+            j.curve.quantity.name + " at step " + std::to_string(j.curve.step) + ": " +
+            measured_text(j) + ", " + j.reason + "\n";
   }
   if (shown > most)
     text += "  and " + std::to_string(shown - most) + " more gradients and updates\n";
@@ -126,7 +130,7 @@ inline std::string two_widths_text(const check::Records& records) {
 
 inline nlohmann::ordered_json to_json(const Experiment& e, const Findings& found,
                                       const frame::Options& options) {
-  nlohmann::ordered_json json{{"schema", "scalewise.coordinate_check/1"},
+  nlohmann::ordered_json json{{"schema", "scalewise.coordinate_check/2"},
                               {"settings", options.settings()},
                               {"rule", e.model.rule},
                               {"optimizer", e.model.optimizer},
@@ -146,26 +150,46 @@ inline nlohmann::ordered_json to_json(const Experiment& e, const Findings& found
                         {"worst", t.worst},
                         {"worst_step", t.worst_step},
                         {"worst_ratio", t.worst_ratio}};
-  if (!found.report.unknown.empty()) json["unknown"] = found.report.unknown;
+  const check::Report& r = found.report;
+  json["runs"] = found.runs;
+  if (!found.judged.empty()) json["judged"] = io::inputs_json(found.judged);
+  json["fault"] = found.mistake;
+  json["cause"] = word(check::cause_words, r.cause);
+  json["log10_odds"] = r.log10_odds;
+  json["error_rate"] = r.error_rate;
+  json["threshold"] = r.threshold;
+  json["unknown"] = r.unknown;
+  json["missing"] = r.missing;
+  json["unchecked"] = r.unchecked;
+  json["undecided"] = r.undecided;
   auto& all = json["quantities"] = nlohmann::ordered_json::array();
   for (const check::Judgement& j : found.report.judgements) {
-    nlohmann::ordered_json item{{"signal", word(check::signal_words, j.quantity.signal)},
-                                {"name", j.quantity.name},
-                                {"step", j.step}};
+    nlohmann::ordered_json item{{"signal", word(check::signal_words, j.curve.quantity.signal)},
+                                {"name", j.curve.quantity.name},
+                                {"step", j.curve.step}};
     item["slope"] = j.measured ? nlohmann::ordered_json(j.measured->slope) : nullptr;
     item["error"] = j.measured ? nlohmann::ordered_json(j.measured->error) : nullptr;
     // null: not predicted; "zero": exactly zero
     if (!j.expected) {
       item["expected"] = nullptr;
-    } else if (j.expected->is_zero()) {
+    } else if (j.expected->band.is_zero()) {
       item["expected"] = "zero";
     } else {
-      item["expected"] = {j.expected->low, j.expected->high};
+      item["expected"] = {j.expected->band.low, j.expected->band.high};
     }
+    item["regime"] = j.expected
+                         ? nlohmann::ordered_json(word(check::regime_words, j.expected->regime))
+                         : nullptr;
+    item["deviation"] = std::isfinite(j.deviation) ? nlohmann::ordered_json(j.deviation) : nullptr;
     item["verdict"] = j.expected ? nlohmann::ordered_json(to_string(j.verdict)) : nullptr;
     item["reason"] = j.reason;
-    item["sizes"] = j.sizes;
-    item["rms"] = j.values;
+    auto& points = item["points"] = nlohmann::ordered_json::array();
+    for (const check::SizePoint& point : j.curve.points) {
+      points.push_back({{"size", point.size},
+                        {"mean_log_rms", point.mean},
+                        {"deviation", point.deviation()},
+                        {"runs", point.runs}});
+    }
     all.push_back(std::move(item));
   }
   return json;
@@ -182,24 +206,30 @@ inline void print(const Experiment& e, const Findings& found, const frame::Optio
     fmt::print("the optimizer is not set as the plan says, in {} places; the first: {}\n",
                found.optimizer.size(), found.optimizer.front());
   }
-  for (const std::string& name : found.report.unknown) fmt::print("not judged: {}\n", name);
+  const auto list = [](const char* what, const std::vector<std::string>& lines) {
+    for (const std::string& line : lines) fmt::print("{}: {}\n", what, line);
+  };
+  list("not judged", found.report.unknown);
+  list("missing", found.report.missing);
+  list("open", found.report.undecided);
+  if (!found.report.unchecked.empty()) {
+    fmt::print("these records cannot show: {}\n", fmt::join(found.report.unchecked, ", "));
+  }
+  fmt::print("{} runs; a correct set-up fails by chance in less than {:.2g} % of such checks\n",
+             found.runs, 100 * found.report.error_rate);
   if (!found.report.diagnosis.empty()) fmt::print("{}\n", found.report.diagnosis);
   fmt::print("verdict: {}\n", to_string(found.report.verdict));
 }
 
-/// The curve of one judgement: means over seeds, with the range.
+/// The curve of one judgement: means over seeds of the logarithm, with two standard deviations.
 inline plot::Curve measured_curve(const check::Judgement& j) {
-  std::map<double, std::vector<double>> by_size;
-  for (std::size_t i = 0; i < j.sizes.size(); ++i) by_size[j.sizes[i]].push_back(j.values[i]);
   plot::Curve curve;
-  curve.label = "step " + std::to_string(j.step);
-  for (const auto& [size, values] : by_size) {
-    double log_sum = 0;
-    for (const double v : values) log_sum += std::log(v);
-    curve.x.push_back(size);
-    curve.y.push_back(std::exp(log_sum / static_cast<double>(values.size())));
-    curve.low.push_back(*std::min_element(values.begin(), values.end()));
-    curve.high.push_back(*std::max_element(values.begin(), values.end()));
+  curve.label = "step " + std::to_string(j.curve.step);
+  for (const check::SizePoint& point : j.curve.points) {
+    curve.x.push_back(static_cast<double>(point.size));
+    curve.y.push_back(std::exp(point.mean));
+    curve.low.push_back(std::exp(point.mean - 2 * point.deviation()));
+    curve.high.push_back(std::exp(point.mean + 2 * point.deviation()));
   }
   return curve;
 }
@@ -208,8 +238,9 @@ inline plot::Curve measured_curve(const check::Judgement& j) {
 inline std::vector<plot::Curve> expected_curves(const check::Judgement& j,
                                                 const plot::Curve& measured) {
   std::vector<plot::Curve> curves;
-  if (!j.expected || j.expected->is_zero() || measured.x.empty()) return curves;
-  for (const double slope : {j.expected->low, j.expected->high}) {
+  if (!j.expected || j.expected->band.is_zero() || measured.x.empty()) return curves;
+  const check::Band& band = j.expected->band;
+  for (const double slope : {band.low, band.high}) {
     plot::Curve line;
     line.points = false;
     line.dashed = true;
@@ -219,7 +250,7 @@ inline std::vector<plot::Curve> expected_curves(const check::Judgement& j,
       line.y.push_back(measured.y.front() * std::pow(x / measured.x.front(), slope));
     }
     curves.push_back(line);
-    if (j.expected->low == j.expected->high) break;
+    if (band.low == band.high) break;
   }
   return curves;
 }
@@ -243,11 +274,12 @@ inline plot::Figure figure_of(const Experiment& e, const Findings& found) {
     panel.y_label = "root mean square";
     panel.log_x = panel.log_y = true;
     for (const check::Judgement& j : found.report.judgements) {
-      if (j.quantity.signal != signal || j.quantity.name != name) continue;
-      if (j.step != 0 && j.step != 1 && j.step != e.model.steps) continue;
+      if (j.curve.quantity.signal != signal || j.curve.quantity.name != name) continue;
+      if (j.curve.step != 0 && j.curve.step != 1 && j.curve.step != e.model.steps) continue;
       const plot::Curve curve = measured_curve(j);
       panel.curves.push_back(curve);
-      if (j.step != e.model.steps && !(signal == Signal::value && j.step == 0)) continue;
+      if (j.curve.step != e.model.steps && !(signal == Signal::value && j.curve.step == 0))
+        continue;
       for (plot::Curve& line : expected_curves(j, curve)) panel.curves.push_back(line);
     }
     if (!panel.curves.empty()) figure.panels.push_back(panel);

@@ -40,6 +40,11 @@ check::Records record_run(const train::Settings& s, const train::Data& data, con
   nn::Parameters<Scalar>& parameters = model.parameters();
   nn::initialize(parameters, plan, s.seed, train::base_deviation(s, plan));
   nn::normalize_matrices(parameters, plan);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const auto values = parameters.value(i);
+    recorder.record_parameter(parameters.name(i), values.data(),
+                              static_cast<std::size_t>(values.size()), 0);
+  }
   const auto batch = train::training_batch<Scalar>(s, data, 0);
 
   long step = 0;
@@ -71,6 +76,29 @@ check::Records record_run(const train::Settings& s, const train::Data& data, con
   }
   model.loss(batch);
   return recorder.records();
+}
+
+double usual_rate(const train::Settings& s, const train::Data& data, const Plan& plan) {
+  constexpr double most = 0.03;
+  train::Settings one = s;
+  one.steps = 1;
+  one.rate = 1;
+  const check::Records records = record_run(one, data, plan, 1, 1);
+  const auto rms = [&](check::Signal signal, const std::string& name, long step) {
+    const check::Records::Runs* runs = records.find({signal, name}, step);
+    return runs == nullptr ? 0 : runs->begin()->second.rms();
+  };
+  double rate = 1e30;
+  for (const Entry& entry : plan.entries) {
+    if (!is_matrix(entry.group)) continue;
+    const double size = rms(check::Signal::parameter, entry.name, 0);
+    const double step =
+        entry.optimizer.normalization == Normalization::none
+            ? entry.learning_rate.value * rms(check::Signal::gradient, entry.name, 0)
+            : entry.learning_rate.value;
+    if (size > 0 && step > 0) rate = (std::min)(rate, most * size / step);
+  }
+  return rate;
 }
 
 std::vector<check::OptimizerSetting> live_settings(const train::Settings& s, const Plan& plan,

@@ -20,6 +20,11 @@ namespace scalewise::experiment {
 check::Records record_run(const train::Settings& s, const train::Data& data, const Plan& plan,
                           long size, double gradient_scale);
 
+/// The global learning rate that a short check trains with: the first step moves no matrix of a model
+/// by more than 3 % of its root mean square. Where the optimizer does not normalize gradients they
+/// are measured on one batch.
+double usual_rate(const train::Settings& s, const train::Data& data, const Plan& plan);
+
 /// What the optimizer of the reference transformer really uses, tensor by tensor, with a weight decay
 /// that the runs do without.
 std::vector<check::OptimizerSetting> live_settings(const train::Settings& s, const Plan& plan,

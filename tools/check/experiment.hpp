@@ -25,6 +25,7 @@ struct Experiment {
   long base = 0;       // the size that rates were tuned at; 0: the smallest
   long head_dim = 16;  // fixed while the width grows; 0: --heads is fixed and the heads grow
   long seeds = 5;
+  long before_seeds = 0;  // seeds begin after this one
   std::string format = "table";
   std::string out;
 };
@@ -41,7 +42,7 @@ inline void check(const Experiment& e) {
   }
 }
 
-/// The settings of one model: seeds are 1, 2, …
+/// The settings of one model: seeds are 1, 2, … after e.before_seeds.
 inline train::Settings settings_at(const Experiment& e, long size, long seed) {
   train::Settings s = e.model;
   const long base = e.base > 0 ? e.base : e.sizes.front();
@@ -63,7 +64,7 @@ inline train::Settings settings_at(const Experiment& e, long size, long seed) {
   }
   if (e.head_dim == 0 && e.axis == "width")
     s.set.push_back("base.heads=" + std::to_string(s.heads));
-  s.seed = static_cast<std::uint64_t>(seed);
+  s.seed = static_cast<std::uint64_t>(e.before_seeds + seed);
   return s;
 }
 

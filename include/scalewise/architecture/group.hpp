@@ -133,4 +133,16 @@ constexpr bool is_norm_gain(Group group) {
          group == Group::final_norm_gain;
 }
 
+/// True for embeddings, the matrices of the blocks and the head.
+constexpr bool is_matrix(Group group) {
+  const Role role = role_of(group);
+  return role == Role::input || role == Role::hidden || role == Role::output;
+}
+
+/// True for gains and biases of norms.
+constexpr bool is_norm(Group group) {
+  return is_norm_gain(group) || group == Group::norm_bias || group == Group::embedding_norm_bias ||
+         group == Group::final_norm_bias;
+}
+
 }  // namespace scalewise::inline architecture

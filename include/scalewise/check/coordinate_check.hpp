@@ -2,200 +2,354 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <optional>
+#include <cstdint>
+#include <initializer_list>
+#include <set>
 #include <string>
-#include <tuple>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "scalewise/architecture/observables.hpp"
-#include "scalewise/check/fault.hpp"
-#include "scalewise/check/judge.hpp"
+#include "scalewise/check/hypotheses.hpp"
 
 namespace scalewise::check {
+
+/// Why a check failed.
+enum class Cause {
+  none,
+  mistake,  // a part of the rule is missing, applied twice or off
+  growth,   // what training adds grows with the size because the rule says so
+  unknown,  // no single mistake explains what was measured
+};
+inline constexpr Spelling<Cause, 4> cause_words{{{Cause::none, "none"},
+                                                 {Cause::mistake, "mistake"},
+                                                 {Cause::growth, "growth"},
+                                                 {Cause::unknown, "unknown"}}};
 
 /// What a coordinate check has found.
 struct Report {
   Verdict verdict = Verdict::inconclusive;
+  Cause cause = Cause::none;
+  std::string diagnosis;  // of a failure: what shows it, and the likeliest cause with its odds
+  // By how much the likeliest cause is likelier than the next: a power of ten, at most 9.
+  double log10_odds = 0;
+
   std::vector<Judgement> judgements;  // quantities in the order of Records, steps in time
-  std::string diagnosis;              // the likeliest cause of a failure; empty when nothing failed
-  // Names that are no observable's and no tensor's, each with the nearest that is: recorded, not judged.
+  double error_rate = 0;              // of failing a correct set-up by chance, over all slopes
+  double threshold = 0;               // in standard normal deviates, for each slope
+
+  // Names that are no observable's and no tensor's, each with the nearest that is: not judged.
   std::vector<std::string> unknown;
+  std::vector<std::string> missing;    // what has to be recorded for a verdict, and is not
+  std::vector<std::string> unchecked;  // mistakes that these records cannot show
+  std::vector<std::string> undecided;  // what keeps a verdict open, and what would decide it
 };
 
 namespace detail {
 
-/// The failure that lies farthest from its prediction, of the earliest step that has one: what a
-/// reader should look at first.
-inline const Judgement* worst(const std::vector<Judgement>& all) {
-  const Judgement* found = nullptr;
-  double farthest = -1;
-  for (const Judgement& j : all) {
-    if (j.verdict != Verdict::fail) continue;
-    double distance = 0;
-    if (j.measured && j.expected && !j.expected->is_zero()) {
-      distance =
-          (std::max)(j.measured->slope - j.expected->high, j.expected->low - j.measured->slope);
-    }
-    if (found != nullptr && j.step > found->step) continue;
-    if (found == nullptr || j.step < found->step || distance > farthest) {
-      farthest = distance;
-      found = &j;
-    }
-  }
-  return found;
-}
-
-inline Prediction prediction_of(const std::vector<Member>& family, Assumptions assumptions,
-                                double backward = 0) {
-  assumptions.backward = backward;
-  return {scales_of(family), family.front().plan.shape, assumptions};
-}
-
-/// What fails although the rule says so itself: the fastest growth that the rule predicts.
-inline const Judgement* predicted_growth(const std::vector<Judgement>& all,
-                                         const Tolerance& tolerance) {
-  const Judgement* found = nullptr;
-  for (const Judgement& j : all) {
-    if (j.verdict != Verdict::fail || j.quantity.signal != Signal::change || !j.measured) continue;
-    if (!j.expected || !(j.expected->high > tolerance.growth)) continue;
-    if (found == nullptr || j.measured->slope > found->measured->slope) found = &j;
-  }
-  return found;
-}
-
-/// How much of what was measured a prediction explains: judgements whose slope lies in its band.
-/// What the rule's table says most directly counts first: activations at initialization and the
-/// first update. Later steps are full of consequences and do not count.
-struct Explained {
-  std::size_t direct = 0;
-  std::size_t others = 0;
-
-  friend bool operator==(const Explained&, const Explained&) = default;
-  friend bool operator<(const Explained& a, const Explained& b) {
-    return std::tie(a.direct, a.others) < std::tie(b.direct, b.others);
-  }
+/// A recorded name that stands for nothing.
+struct UnknownName {
+  std::string name;
+  std::string reason;   // empty: it stands for something
+  std::string nearest;  // that does; empty when none is near
 };
 
-inline Explained explained(const std::vector<Judgement>& all, const Prediction& prediction,
-                           const Plan& plan, const Tolerance& tolerance) {
-  Explained count;
-  for (const Judgement& j : all) {
-    const auto band = expected_slope(prediction, plan, j.quantity, j.step);
-    if (!band || j.step > 1) continue;
-    Judgement again = j;
-    again.reason.clear();
-    // Growth that is predicted is explained.
-    if (j.quantity.signal == Signal::change) again.quantity.signal = Signal::value;
-    judge(again, band, tolerance);
-    if (again.verdict == Verdict::fail) continue;
-    const bool direct =
-        j.quantity.signal == Signal::update || (j.quantity.signal == Signal::value && j.step == 0);
-    ++(direct ? count.direct : count.others);
+inline UnknownName unknown_name(const Quantity& quantity, const Plan& plan) {
+  const std::string role = role_name(quantity.name);
+  Nearest nearest(role);
+  if (is_activation(quantity.signal)) {
+    if (is_observable(role)) return {};
+    for (const Observable& known : observables) nearest.offer(known.name);
+    return {quantity.name, "no observable", nearest.word()};
+  }
+  if (group_of(plan, quantity.name)) return {};
+  for (const Entry& entry : plan.entries) nearest.offer(role_name(entry.name));
+  return {quantity.name, "no tensor of the plan", nearest.word()};
+}
+
+/// The member of a size, or null.
+inline const Member* member_of(const std::vector<Member>& family, long size) {
+  for (const Member& member : family) {
+    if (member.size == size) return &member;
+  }
+  return nullptr;
+}
+
+/// How many entries the tensors of a role have in a plan, all layers together.
+inline std::uint64_t entries_of(const Plan& plan, const std::string& role) {
+  std::uint64_t count = 0;
+  for (const Entry& entry : plan.entries) {
+    if (role_name(entry.name) == role)
+      count += static_cast<std::uint64_t>(entry.rows) * static_cast<std::uint64_t>(entry.columns);
   }
   return count;
 }
 
-/// The quantity, its slope, and what was expected.
-inline std::string finding(const Judgement& j) {
-  return j.quantity.name + " (" + std::string(word(signal_words, j.quantity.signal)) + ") " +
-         (j.measured ? slope_text(j.measured->slope) : j.reason) + " at step " +
-         std::to_string(j.step) + ", expected " +
-         (j.expected ? band_text(*j.expected) : "finite numbers") + ": ";
-}
-
-/// The mistake whose own prediction explains the most; none when none explains more than the rule.
-inline std::string diagnose(const std::vector<Judgement>& judgements,
-                            const std::vector<Member>& family, const Assumptions& assumptions,
-                            const Tolerance& tolerance) {
-  const Judgement* first = worst(judgements);
-  if (first == nullptr) return {};
-  if (const Judgement* growth = predicted_growth(judgements, tolerance)) {
-    return finding(*growth) + "the rule itself lets it grow";
+/// Turns records into a report, one question after the other.
+class CoordinateCheck {
+ public:
+  CoordinateCheck(const Records& records, const std::vector<Member>& family,
+                  const Assumptions& assumptions, const Criteria& criteria)
+      : records_(pooled_layers(records)),
+        family_(family),
+        plan_(family.front().plan),
+        assumptions_(assumptions),
+        criteria_(criteria),
+        prediction_(prediction_of(family, assumptions)) {
+    const bool depth = scales_of(family).layers > 0;
+    // Wide models average over themselves; deep ones do not.
+    const double power = depth ? 0 : 0.8;
+    report_.judgements = Measurements(records_, prediction_, plan_, power, criteria).take();
   }
-  const Plan& plan = family.front().plan;
-  const double log_ratio =
-      std::log(static_cast<double>(family.back().size) / static_cast<double>(family.front().size));
-  Explained most = explained(judgements, prediction_of(family, assumptions), plan, tolerance);
-  std::string cause;
-  for (const Fault& fault : possible_faults(family)) {
-    std::vector<Member> wrong = family;
-    for (Member& member : wrong) member.plan = with_fault(member.plan, plan, fault);
-    const double backward = std::log(scaled_gradient(family.back().plan, plan, fault)) / log_ratio;
-    const Explained count =
-        explained(judgements, prediction_of(wrong, assumptions, backward), plan, tolerance);
-    if (count < most || (count == most && cause.empty())) continue;
-    if (count == most) {
-      cause += " or " + to_string(fault);
-    } else {
-      cause = to_string(fault);
+
+  Report run() && {
+    names();
+    counts();
+    judge_all();
+    const bool failed = any_failed();
+    if (const Judgement* growth = growing()) {
+      report_.cause = Cause::growth;
+      report_.diagnosis = finding(*growth) + "the rule itself lets it grow";
+    } else if (failed) {
+      diagnose();
     }
-    most = count;
+    if (report_.cause != Cause::none || failed) {
+      report_.verdict = Verdict::fail;
+      return std::move(report_);
+    }
+    what_is_missing();
+    what_is_open();
+    const bool open = !report_.missing.empty() || !report_.undecided.empty();
+    report_.verdict = open ? Verdict::inconclusive : Verdict::pass;
+    return std::move(report_);
   }
-  return finding(*first) + (cause.empty() ? "no single part of the rule explains it" : cause);
-}
 
-}  // namespace detail
-
-namespace detail {
-
-/// What to say of a recorded name that stands for nothing; empty for one that does.
-inline std::string unknown_name(const Quantity& quantity, const Plan& plan) {
-  const std::string role = role_name(quantity.name);
-  const bool activation = quantity.signal == Signal::value || quantity.signal == Signal::change;
-  if (activation) {
-    return is_observable(role) ? ""
-                               : quantity.name + ": no observable; " + nearest_observable(role);
+ private:
+  void names() {
+    std::set<std::string> seen;
+    for (const auto& [quantity, steps] : records_.all()) {
+      const UnknownName unknown = unknown_name(quantity, plan_);
+      if (unknown.reason.empty() || !seen.insert(unknown.name).second) continue;
+      const bool near = !unknown.nearest.empty();
+      report_.unknown.push_back(unknown.name + ": " + unknown.reason + "; " +
+                                (near ? "did you mean " + unknown.nearest + "?" : ""));
+      if (near && records_.all().count({quantity.signal, unknown.nearest}) == 0) {
+        report_.missing.push_back(unknown.nearest + ", if " + unknown.name + " is it");
+      }
+    }
   }
-  if (group_of(plan, quantity.name)) return "";
-  Nearest nearest(role);
-  for (const Entry& entry : plan.entries) nearest.offer(role_name(entry.name));
-  return quantity.name + ": no tensor of the plan; " + nearest.hint();
-}
+
+  /// A model of another width or depth than the plan's has other numbers of entries. Parts of tensors
+  /// may be recorded, but the same part at all sizes.
+  void counts() {
+    for (const auto& [quantity, steps] : records_.all()) {
+      if (is_activation(quantity.signal)) continue;
+      double share = 0;
+      for (const auto& [run, moments] : steps.begin()->second) {
+        const std::uint64_t planned = entries_of(member_of(family_, run.size)->plan, quantity.name);
+        if (planned == 0 || moments.count <= 1) break;  // one stands for sums that were not counted
+        const double here = static_cast<double>(moments.count) / static_cast<double>(planned);
+        if (share == 0) share = here;
+        if (here == share && here <= 1) continue;
+        report_.missing.push_back(fmt::format(
+            "plans of the models that were recorded: {} has {} entries at size {}, the plan {}",
+            quantity.name, moments.count, run.size, planned));
+        return;
+      }
+    }
+  }
+
+  void judge_all() {
+    std::size_t count = 0;
+    for (const Judgement& j : report_.judgements) {
+      if (j.expected) ++count;
+    }
+    report_.error_rate = criteria_.error_rate;
+    report_.threshold = normal_upper_quantile(
+        criteria_.error_rate / 2 / static_cast<double>((std::max)(count, std::size_t{1})));
+    for (Judgement& j : report_.judgements) judge(j, criteria_, report_.threshold);
+  }
+
+  bool any_failed() const {
+    return std::any_of(report_.judgements.begin(), report_.judgements.end(),
+                       [](const Judgement& j) { return j.verdict == Verdict::fail; });
+  }
+
+  /// What training adds, and what grows because the rule says so; the fastest, or null. Where that
+  /// happens models train differently at each size, so that only what is exact can show a mistake.
+  const Judgement* growing() const {
+    const Judgement* found = nullptr;
+    for (const Judgement& j : report_.judgements) {
+      if (!j.expected) continue;
+      if (j.verdict == Verdict::fail && j.expected->regime == Regime::exact) return nullptr;
+      if (j.curve.quantity.signal != Signal::change || !j.measured) continue;
+      const Band& band = j.expected->band;
+      const bool certain = band.low > criteria_.growth;
+      // Scores of normalized queries and keys start small and may grow up to where they are bounded.
+      const bool open = band.high > criteria_.open_growth &&
+                        j.curve.quantity.name != observable("attention.scores");
+      if (!certain && !open) continue;
+      const double most = certain ? criteria_.growth : criteria_.open_growth;
+      if (j.measured->slope - report_.threshold * j.measured->error <= most) continue;
+      if (found == nullptr || j.measured->slope > found->measured->slope) found = &j;
+    }
+    return found;
+  }
+
+  /// The quantity, its slope, and what was expected.
+  static std::string finding(const Judgement& j) {
+    return fmt::format(
+        "{} ({}) {} at step {}, expected {}: ", j.curve.quantity.name,
+        word(signal_words, j.curve.quantity.signal),
+        j.measured ? slope_text(j.measured->slope)
+                   : (j.curve.finite ? (j.curve.is_zero() ? "zero" : j.reason) : "not finite"),
+        j.curve.step, j.expected ? band_text(j.expected->band) : "finite numbers");
+  }
+
+  /// The failure that deviates most, of the earliest step that has one.
+  const Judgement& first_failure() const {
+    const Judgement* found = nullptr;
+    for (const Judgement& j : report_.judgements) {
+      if (j.verdict != Verdict::fail) continue;
+      if (found == nullptr || j.curve.step < found->curve.step ||
+          (j.curve.step == found->curve.step && j.deviation > found->deviation)) {
+        found = &j;
+      }
+    }
+    return *found;
+  }
+
+  void diagnose() {
+    std::vector<Fault> faults = possible_faults(family_);
+    const std::vector<Fault> slips = possible_slips(family_);
+    faults.insert(faults.end(), slips.begin(), slips.end());
+    std::vector<Standing> all =
+        standings(family_, assumptions_, faults, report_.judgements, criteria_, report_.threshold);
+    std::stable_sort(all.begin(), all.end(),
+                     [](const Standing& a, const Standing& b) { return a.worse < b.worse; });
+    const std::string seen = finding(first_failure());
+    // The rule stands at 0: a cause has to explain more, by odds of a hundred.
+    const double certain = 2 * std::log(100.0);
+    if (all.empty() || all.front().worse > -certain) {
+      report_.cause = Cause::unknown;
+      report_.diagnosis = seen + "no single part of the rule explains it";
+      return;
+    }
+    report_.cause = Cause::mistake;
+    std::size_t alike = 1;
+    while (alike < all.size() && all[alike].worse - all.front().worse < 1e-6) ++alike;
+    std::string causes;
+    for (std::size_t i = 0; i < alike; ++i) {
+      causes += (i == 0 ? "" : " or ") + to_string(all[i].fault);
+    }
+    const double next = alike < all.size() ? (std::min)(all[alike].worse, 0.0) : 0;
+    report_.log10_odds = (std::min)(9.0, (next - all.front().worse) / 2 / std::log(10.0));
+    report_.diagnosis = seen + causes;
+  }
+
+  /// Whether some change that training made to one of these was judged.
+  bool judged_change(std::initializer_list<std::string_view> names) const {
+    return std::any_of(
+        report_.judgements.begin(), report_.judgements.end(), [&](const Judgement& j) {
+          return j.expected && j.curve.quantity.signal == Signal::change && j.curve.step > 0 &&
+                 std::find(names.begin(), names.end(), j.curve.quantity.name) != names.end();
+        });
+  }
+
+  /// Without the logits, the output of some block and their changes nothing was checked.
+  void what_is_missing() {
+    if (!prediction_.has_limit()) {
+      report_.missing.emplace_back(
+          "a limit: not judged are, along the depth, models without norms and models with norms "
+          "after "
+          "branches whose multiplier begins above 1.5, and SGD on a tied head whose logits grow");
+      return;
+    }
+    if (!judged_change({observable("logits")})) {
+      report_.missing.emplace_back("logits, at step 0 and after a step");
+    }
+    if (!judged_change({observable("attention.output"), observable("mlp.hidden"),
+                        observable("mlp.output"), observable("mlp.stream")})) {
+      report_.missing.emplace_back(
+          "layer.*.mlp.output or layer.*.attention.output, at step 0 and after a step");
+    }
+  }
+
+  void what_is_open() {
+    for (const Judgement& j : report_.judgements) {
+      if (!j.expected || j.verdict != Verdict::inconclusive) continue;
+      if (report_.undecided.size() >= 3) break;
+      report_.undecided.push_back(fmt::format("{} ({}) at step {}: {}", j.curve.quantity.name,
+                                              word(signal_words, j.curve.quantity.signal),
+                                              j.curve.step, j.reason));
+    }
+    for (const Standing& s : standings(family_, assumptions_, possible_faults(family_),
+                                       report_.judgements, criteria_, report_.threshold)) {
+      if (s.excluded) continue;
+      if (!s.excludable) {
+        report_.unchecked.push_back(to_string(s.fault));
+        continue;
+      }
+      const Judgement& j = *s.witness;
+      const double times = report_.threshold / s.separation;
+      std::string what = "one larger size";
+      if (j.measured && j.measured->scatter * times * 1.5 > j.measured->error) {
+        const std::size_t runs = j.curve.points.front().runs;
+        what = fmt::format("{} seeds instead of {} at the smallest size",
+                           static_cast<long>(std::ceil(static_cast<double>(runs) * times * times)),
+                           runs);
+      }
+      report_.undecided.push_back(fmt::format("{}: {} ({}) would tell with {}", to_string(s.fault),
+                                              j.curve.quantity.name,
+                                              word(signal_words, j.curve.quantity.signal), what));
+    }
+  }
+
+  Records records_;
+  const std::vector<Member>& family_;
+  const Plan& plan_;
+  Assumptions assumptions_;
+  Criteria criteria_;
+  Prediction prediction_;
+  Report report_;
+};
 
 }  // namespace detail
 
 /// Does training follow the rule? Fits every recorded quantity's growth with the size, step by step,
-/// and compares it with the prediction from the rule's plans.
+/// and compares it with the prediction from the rule's plans and with those of every mistake. Layers
+/// of one role are taken together.
 /// Source:   the check by eye is that of Yang et al. 2022 (arXiv:2203.03466v2), section D.1
 /// Requires: `family`, the plans of the recorded sizes, smallest first.
-/// Throws:   InvalidInput when nothing was recorded, or fewer than two sizes are given.
+/// Accuracy: error rates are measured, see docs/checks/coordinate_check.md.
+/// Throws:   InvalidInput when nothing was recorded, or fewer than two sizes are given, or records
+///           have a size that the family lacks.
 inline Report coordinate_check(const Records& records, const std::vector<Member>& family,
-                               const Assumptions& assumptions = {}, Tolerance tolerance = {}) {
+                               const Assumptions& assumptions = {}, const Criteria& criteria = {}) {
   if (records.empty()) throw InvalidInput("records", "none", "something recorded");
   if (family.size() < 2) {
     throw InvalidInput("family", std::to_string(family.size()) + " plans", "at least two sizes");
   }
-  const bool depth = scales_of(family).layers > 0;
-  if (depth) tolerance = along_depth(tolerance);
-  const Prediction prediction = detail::prediction_of(family, assumptions);
-  Report report;
   for (const auto& [quantity, steps] : records.all()) {
-    std::string unknown = detail::unknown_name(quantity, family.front().plan);
-    if (!unknown.empty() && quantity.signal != Signal::change) {
-      report.unknown.push_back(std::move(unknown));
-    }
     for (const auto& [step, runs] : steps) {
-      Judgement j = measure(quantity, step, runs);
-      // Along the depth, gradients of many layers add up more and more alike once training begins.
-      if (depth && quantity.signal == Signal::gradient && step > 0) continue;
-      judge(j, expected_slope(prediction, family.front().plan, quantity, step), tolerance);
-      report.judgements.push_back(std::move(j));
+      for (const auto& [run, moments] : runs) {
+        if (detail::member_of(family, run.size) != nullptr) continue;
+        std::string sizes;
+        for (const Member& member : family) {
+          sizes += (sizes.empty() ? "" : ", ") + std::to_string(member.size);
+        }
+        throw InvalidInput("size of " + printable(quantity.name), std::to_string(run.size),
+                           "one that has a plan: " + sizes);
+      }
     }
   }
-  report.verdict = Verdict::pass;
-  bool judged = false;
-  for (const Judgement& j : report.judgements) {
-    if (!j.expected && j.reason != "not finite") continue;
-    judged = true;
-    report.verdict = worse(report.verdict, j.verdict);
-  }
-  if (!judged) report.verdict = Verdict::inconclusive;
-  report.diagnosis = detail::diagnose(report.judgements, family, assumptions, tolerance);
-  return report;
+  return detail::CoordinateCheck(records, family, assumptions, criteria).run();
 }
 
 }  // namespace scalewise::check

@@ -2,9 +2,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <fmt/core.h>
+
 #include <array>
+#include <cmath>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "scalewise/check/scales.hpp"
@@ -21,6 +25,7 @@ enum class Ingredient {
   hidden_variance,
   hidden_rate,
   input_rate,
+  input_variance,
   branch_multiplier,
   all_rates,  // one global rate
   backward_scale,
@@ -28,7 +33,7 @@ enum class Ingredient {
   weight_decay,
 };
 
-inline constexpr Spelling<Ingredient, 12> ingredient_words{
+inline constexpr Spelling<Ingredient, 13> ingredient_words{
     {{Ingredient::output_multiplier, "output-multiplier"},
      {Ingredient::head_variance, "head-variance"},
      {Ingredient::head_rate, "head-rate"},
@@ -36,6 +41,7 @@ inline constexpr Spelling<Ingredient, 12> ingredient_words{
      {Ingredient::hidden_variance, "hidden-variance"},
      {Ingredient::hidden_rate, "hidden-rate"},
      {Ingredient::input_rate, "input-rate"},
+     {Ingredient::input_variance, "input-variance"},
      {Ingredient::branch_multiplier, "branch-multiplier"},
      {Ingredient::all_rates, "all-rates"},
      {Ingredient::backward_scale, "backward-scale"},
@@ -46,12 +52,14 @@ inline constexpr Spelling<Ingredient, 12> ingredient_words{
 struct Fault {
   Ingredient ingredient = Ingredient::output_multiplier;
   bool doubled = false;  // applied twice; otherwise missing
+  double off = 0;        // not 0: neither, but its exponent (of a standard deviation) is off
 };
 
-/// "output multiplier missing"
+/// "output multiplier missing", "exponent of the hidden rate off by +0.10".
 inline std::string to_string(const Fault& fault) {
   std::string text(word(ingredient_words, fault.ingredient));
   for (char& c : text) c = c == '-' ? ' ' : c;
+  if (fault.off != 0) return fmt::format("exponent of the {} off by {:+.2f}", text, fault.off);
   if (fault.ingredient == Ingredient::all_rates && !fault.doubled) return "one global rate";
   return text + (fault.doubled ? " applied twice" : " missing");
 }
@@ -60,6 +68,7 @@ namespace detail {
 
 /// A factor that is missing is as it was in the model that the family begins with.
 inline void spoil(double& value, double first, bool doubled) {
+  if (value == first) return;  // no factor; its square over itself would be one by rounding only
   value = doubled ? (first == 0 ? value : value * value / first) : first;
 }
 
@@ -77,19 +86,27 @@ inline const Entry* counterpart(const Plan& plan, const Entry& entry) {
 
 /// The plan that a mistake makes of another; `first` is that of the family's smallest model, which
 /// every mistake leaves as it is. A backward scale is in no plan: see scaled_gradient().
-inline Plan with_fault(Plan plan, const Plan& first, const Fault& fault) {
-  const auto spoil = [&](auto& number, const auto& other) {
-    detail::spoil(number.value, other.value, fault.doubled);
+/// `ratio`: of the sizes of the two.
+inline Plan with_fault(Plan plan, const Plan& first, const Fault& fault, double ratio) {
+  const double factor = std::pow(ratio, fault.off);
+  const auto spoil = [&](auto& number, const auto& other, double off) {
+    if (fault.off != 0) {
+      number.value *= off;
+    } else {
+      detail::spoil(number.value, other.value, fault.doubled);
+    }
   };
   using enum Ingredient;
   if (fault.ingredient == output_multiplier) {
-    spoil(plan.model.logit_multiplier, first.model.logit_multiplier);
+    spoil(plan.model.logit_multiplier, first.model.logit_multiplier, factor);
   }
   if (fault.ingredient == attention_scale) {
-    spoil(plan.model.attention_scale, first.model.attention_scale);
+    spoil(plan.model.attention_scale, first.model.attention_scale, factor);
   }
   if (fault.ingredient == branch_multiplier) {
-    for (Residual& r : plan.model.residuals) spoil(r.branch, first.model.residuals.front().branch);
+    for (Residual& r : plan.model.residuals) {
+      spoil(r.branch, first.model.residuals.front().branch, factor);
+    }
   }
   for (Entry& entry : plan.entries) {
     const Entry* other = detail::counterpart(first, entry);
@@ -100,11 +117,12 @@ inline Plan with_fault(Plan plan, const Plan& first, const Fault& fault) {
                       (fault.ingredient == head_rate && role == Role::output) ||
                       (fault.ingredient == input_rate && role == Role::input);
     const bool variance = (fault.ingredient == hidden_variance && role == Role::hidden) ||
-                          (fault.ingredient == head_variance && role == Role::output);
-    if (rate) spoil(entry.learning_rate, other->learning_rate);
-    if (variance) spoil(entry.init_variance, other->init_variance);
-    if (fault.ingredient == epsilon) spoil(entry.epsilon, other->epsilon);
-    if (fault.ingredient == weight_decay) spoil(entry.weight_decay, other->weight_decay);
+                          (fault.ingredient == head_variance && role == Role::output) ||
+                          (fault.ingredient == input_variance && role == Role::input);
+    if (rate) spoil(entry.learning_rate, other->learning_rate, factor);
+    if (variance) spoil(entry.init_variance, other->init_variance, factor * factor);
+    if (fault.ingredient == epsilon) spoil(entry.epsilon, other->epsilon, factor);
+    if (fault.ingredient == weight_decay) spoil(entry.weight_decay, other->weight_decay, factor);
   }
   return plan;
 }
@@ -117,15 +135,34 @@ inline double scaled_gradient(const Plan& plan, const Plan& first, const Fault& 
   return fault.doubled ? factor : 1 / factor;
 }
 
+/// The largest over the smallest size.
+inline double ratio_of(const std::vector<Member>& family) {
+  return static_cast<double>(family.back().size) / static_cast<double>(family.front().size);
+}
+
+/// The family that a mistake makes of another.
+inline std::vector<Member> with_fault(std::vector<Member> family, const Fault& fault) {
+  const Member first = family.front();
+  for (Member& member : family) {
+    member.plan = with_fault(std::move(member.plan), first.plan, fault,
+                             static_cast<double>(member.size) / static_cast<double>(first.size));
+  }
+  return family;
+}
+
 /// Whether a fault changes anything at all: a factor that is the same for all sizes cannot be
-/// missed.
+/// missed, and variances do nothing where matrices are normalized before they are used.
 inline bool changes(const std::vector<Member>& family, const Fault& fault) {
   const Plan& first = family.front().plan;
+  const bool variance = fault.ingredient == Ingredient::hidden_variance ||
+                        fault.ingredient == Ingredient::head_variance ||
+                        fault.ingredient == Ingredient::input_variance;
+  if (variance && first.shape.blocks == Blocks::normalized) return false;
   const Plan& last = family.back().plan;
   if (fault.ingredient == Ingredient::backward_scale) {
     return scaled_gradient(last, first, fault) != 1;
   }
-  return !(with_fault(last, first, fault) == last);
+  return !(with_fault(last, first, fault, ratio_of(family)) == last);
 }
 
 /// Every mistake that would change something in a family of models.
@@ -134,6 +171,20 @@ inline std::vector<Fault> possible_faults(const std::vector<Member>& family) {
   for (const auto& [ingredient, name] : ingredient_words) {
     for (const bool doubled : {false, true}) {
       if (changes(family, {ingredient, doubled})) all.push_back({ingredient, doubled});
+    }
+  }
+  return all;
+}
+
+/// Exponents of rates and standard deviations that are off by little, as far as they can be.
+inline std::vector<Fault> possible_slips(const std::vector<Member>& family) {
+  using enum Ingredient;
+  std::vector<Fault> all;
+  for (const Ingredient ingredient : {hidden_rate, head_rate, input_rate, all_rates,
+                                      hidden_variance, head_variance, input_variance}) {
+    for (const double off : {-0.25, -0.2, -0.15, -0.1, -0.05, 0.05, 0.1, 0.15, 0.2, 0.25}) {
+      const Fault fault{ingredient, false, off};
+      if (changes(family, fault)) all.push_back(fault);
     }
   }
   return all;

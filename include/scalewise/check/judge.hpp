@@ -5,66 +5,56 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
+#include <map>
 #include <optional>
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "scalewise/check/prediction.hpp"
-#include "scalewise/check/records.hpp"
+#include "scalewise/check/expectation.hpp"
+#include "scalewise/check/growth.hpp"
 #include "scalewise/check/verdict.hpp"
-#include "scalewise/messages/error.hpp"
-#include "scalewise/numeric/line.hpp"
+#include "scalewise/numeric/quantile.hpp"
 
 namespace scalewise::check {
+
+/// When a slope contradicts its prediction.
+struct Criteria {
+  // How often chance makes a correct set-up fail, over all its slopes together.
+  double error_rate = 0.005;
+
+  // By how much a limit of large sizes may be missed at finite ones, beyond what the bending below
+  // takes up: the largest seen in correct set-ups, see docs/checks/coordinate_check.md.
+  double exact = 0.02;
+  double first = 0.06;
+  double later = 0.25;
+
+  Bending bending{0.1, 0.35};
+
+  // What training adds may not surely grow faster, even where the rule says so: where it says so of
+  // large sizes, and where it leaves it open. Rules that count on an alignment of 3/4 let first steps,
+  // which are aligned almost fully, grow by a quarter.
+  double growth = 0.1;
+  double open_growth = 0.25;
+
+  double margin(Regime regime) const {
+    return regime == Regime::exact ? exact : regime == Regime::first ? first : later;
+  }
+};
 
 /// One quantity at one step, measured and judged.
 /// Units:    slopes of log(root mean square) against log(size)
 struct Judgement {
-  Quantity quantity;
-  long step = 0;
-  std::vector<double> sizes, values;  // one point per run; root mean squares over the tensor
-  std::optional<Band> expected;       // none: recorded, not judged
-  std::optional<Line> measured;       // none: zero, not finite, or too few sizes
+  SizeCurve curve;
+  std::optional<Expectation> expected;  // none: recorded, not judged
+  std::optional<Growth> measured;       // none: zero, not finite, or too few sizes
+  double deviation = 0;                 // from the prediction, as a standard normal deviate
   Verdict verdict = Verdict::inconclusive;
   std::string reason;  // of what did not pass
 };
-
-/// How far from its prediction a slope may lie, and how wide its interval may be.
-struct Tolerance {
-  // Corrections to the limit of large sizes bend curves by this much at sizes that train in minutes.
-  double slope = 0.1;
-  // Logits and gradients are sums over tokens too, whose correlation depends on the size.
-  double sums = 0.2;
-  // Mistakes move slopes by a half or more; an interval of half that length tells them apart.
-  double error = 0.25;
-  // What training adds may not grow faster, whatever the rule says. Rules that count on an alignment
-  // of 3/4 let first steps, which are aligned almost fully, grow by a quarter.
-  double growth = 0.25;
-
-  double of(const Quantity& quantity) const {
-    return quantity.name == "logits" || quantity.signal == Signal::gradient ? sums : slope;
-  }
-};
-
-/// Along the depth, what the layers add takes over from the embedding, or the embedding from it, at
-/// tens of layers, so that lengths and with them relative changes bend by up to half a power. A
-/// branch multiplier that is missing or applied twice moves the stream by a whole one.
-inline Tolerance along_depth(Tolerance tolerance) {
-  tolerance.slope = tolerance.sums = 0.3;
-  tolerance.growth = HUGE_VAL;
-  return tolerance;
-}
-
-/// By how much the slope of an activation may differ after several steps because their updates add
-/// up better at some sizes than at others.
-/// Equation: between √k and k for k updates: ½ log k / log(largest size / smallest size)
-inline double coherence(const Quantity& quantity, long step, double span) {
-  const bool activation = quantity.signal == Signal::value || quantity.signal == Signal::change;
-  return activation && step > 1 ? std::log(static_cast<double>(step)) / 2 / std::log(span) : 0;
-}
 
 /// "+0.50"; "zero" for what is exactly zero.
 inline std::string slope_text(double slope) {
@@ -80,114 +70,139 @@ inline std::string band_text(const Band& band) {
   return slope_text(band.low) + " to " + slope_text(band.high);
 }
 
+/// By how much a slope lies outside of a band: above is positive, below negative, inside is 0.
+inline double distance(double slope, const Band& band) {
+  return slope > band.high ? slope - band.high : slope < band.low ? slope - band.low : 0;
+}
+
+/// How unlikely a measured growth is under an expectation.
+/// Equation: the part of the distance beyond the margin over the standard error, as a deviate
+/// Units:    standard normal deviates; infinite where exactly zero was expected or measured
+inline double deviation_of(const Growth& growth, const Expectation& expected,
+                           const Criteria& criteria) {
+  if (expected.band.is_zero()) return HUGE_VAL;
+  const double beyond =
+      std::abs(distance(growth.slope, expected.band)) - criteria.margin(expected.regime);
+  return beyond <= 0 ? 0 : normal_deviate(beyond / growth.error, growth.degrees);
+}
+
 namespace detail {
 
-/// The group of a tensor by its name, with or without its layer.
-inline std::optional<Group> group_of(const Plan& plan, const std::string& name) {
-  for (const Entry& entry : plan.entries) {
-    if (entry.name == name || role_name(entry.name) == name) return entry.group;
-  }
-  return {};
+/// The largest size must be at least this many times the smallest: a slope over less is a guess.
+inline constexpr long least_span = 4;
+inline constexpr std::size_t least_sizes = 3;
+
+inline bool spans(const SizeCurve& curve) {
+  return curve.points.size() >= least_sizes &&
+         curve.points.back().size / least_span >= curve.points.front().size;
 }
 
 }  // namespace detail
 
-/// What the prediction says of a quantity; none for what is not predicted. The gradient of a key's
-/// bias is zero but for rounding, since softmax does not see it, and is passed over.
-inline std::optional<Band> expected_slope(const Prediction& prediction, const Plan& plan,
-                                          const Quantity& quantity, long step) {
-  const std::string role = role_name(quantity.name);
-  if (quantity.signal == Signal::value) return prediction.value(role, step);
-  if (quantity.signal == Signal::change) return prediction.change(role, step);
-  if (role.ends_with("key_bias")) return {};
-  const std::optional<Group> group = detail::group_of(plan, quantity.name);
-  if (!group) return {};
-  if (quantity.signal == Signal::gradient) return prediction.gradient(*group, step);
-  return prediction.update(*group, step);
-}
-
-/// Fits the slope of one quantity at one step.
-/// Throws:   InvalidInput for a size that is not positive.
-inline Judgement measure(const Quantity& quantity, long step, const Records::Runs& runs) {
-  Judgement j;
-  j.quantity = quantity;
-  j.step = step;
-  std::vector<double> x;
-  std::vector<double> y;
-  std::set<long> sizes;
-  std::set<std::uint64_t> seeds;
-  bool finite = true;
-  for (const auto& [run, moments] : runs) {
-    if (run.size < 1) {
-      throw InvalidInput("size of " + printable(quantity.name), std::to_string(run.size),
-                         "a positive size");
+/// Measures the growth of everything recorded that is predicted, or not.
+class Measurements {
+ public:
+  /// `power`: with which power of the size the variance between seeds falls.
+  Measurements(const Records& records, const Prediction& prediction, const Plan& plan, double power,
+               const Criteria& criteria) {
+    for (const auto& [quantity, steps] : records.all()) {
+      for (const auto& [step, runs] : steps) {
+        Judgement j;
+        j.expected = expected(prediction, plan, quantity, step);
+        const Measure measure = j.expected ? j.expected->measure : Measure::rms;
+        const Records::Runs* gradient = nullptr;
+        if (measure == Measure::per_gradient) {
+          gradient = records.find({Signal::gradient, quantity.name}, step - 1);
+          // Without it the update itself is compared, which the gradient bends.
+          if (gradient == nullptr) {
+            j.expected =
+                Expectation{prediction.update(*group_of(plan, quantity.name), step), Regime::later};
+          }
+        }
+        j.curve = curve_of(quantity, step, runs,
+                           measure == Measure::entry ? &Moments::entry : &Moments::rms, gradient);
+        all_.push_back(std::move(j));
+      }
     }
-    const double rms = moments.rms();
-    j.sizes.push_back(static_cast<double>(run.size));
-    j.values.push_back(rms);
-    sizes.insert(run.size);
-    seeds.insert(run.seed);
-    finite = finite && std::isfinite(rms);
-    if (rms == 0 || !std::isfinite(rms)) continue;
-    x.push_back(std::log(static_cast<double>(run.size)));
-    y.push_back(std::log(rms));
+    typical_scatter(power);
+    for (Judgement& j : all_) measure(j, power, criteria);
   }
-  if (!finite) {
-    j.verdict = Verdict::fail;
-    j.reason = "not finite";
-    return j;
-  }
-  constexpr std::size_t least_sizes = 3;
-  constexpr std::size_t least_seeds = 2;
-  constexpr long least_span = 8;
-  if (sizes.size() < least_sizes || seeds.size() < least_seeds ||
-      *sizes.rbegin() / least_span < *sizes.begin()) {
-    j.reason = "needs 3 sizes, the largest 8 times the smallest, and 2 seeds";
-    return j;
-  }
-  if (x.empty()) return j;  // zero everywhere
-  if (x.size() < runs.size()) {
-    j.verdict = Verdict::fail;
-    j.reason = "zero in some runs only";
-    return j;
-  }
-  j.measured = fit_line(x, y);
-  return j;
-}
 
-/// Compares what was measured with what is expected. It passes when the interval of the slope meets
-/// the band, widened by the tolerance, and is narrow enough; it fails when the interval is outside.
-/// What training adds fails as well when it surely grows with the size, even where the rule itself
-/// says so.
-inline void judge(Judgement& j, const std::optional<Band>& expected, const Tolerance& tolerance) {
-  j.expected = expected;
-  if (!j.reason.empty() || !expected) return;
-  const auto [smallest, largest] = std::minmax_element(j.sizes.begin(), j.sizes.end());
-  const double allowed =
-      tolerance.of(j.quantity) + coherence(j.quantity, j.step, *largest / *smallest);
-  const auto fail = [&](const std::string& reason) {
-    j.verdict = Verdict::fail;
-    j.reason = reason;
-  };
-  if (!j.measured || expected->is_zero()) {
-    if (!j.measured && expected->is_zero()) {
-      j.verdict = Verdict::pass;
+  std::vector<Judgement> take() && { return std::move(all_); }
+
+ private:
+  static bool exact(const Judgement& j) {
+    return j.expected && j.expected->regime == Regime::exact;
+  }
+
+  /// The median scatter of each signal, which stands for that many degrees of freedom of a curve's.
+  void typical_scatter(double power) {
+    constexpr double weight = 8;
+    std::map<Signal, std::vector<double>> variances;
+    for (const Judgement& j : all_) {
+      if (exact(j) || j.curve.degrees() == 0) continue;
+      variances[j.curve.quantity.signal].push_back(scatter_of(j.curve, power).variance);
+    }
+    for (auto& [signal, all] : variances) {
+      const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+      std::nth_element(all.begin(), middle, all.end());
+      typical_[signal] = {*middle, weight, power};
+    }
+  }
+
+  void measure(Judgement& j, double power, const Criteria& criteria) {
+    const SizeCurve& curve = j.curve;
+    if (!curve.finite) {
+      j.verdict = Verdict::fail;
+      j.reason = "not finite";
+    } else if (curve.is_zero()) {
+      return;
+    } else if (curve.zeros > 0) {
+      j.verdict = j.expected ? Verdict::fail : Verdict::inconclusive;
+      j.reason = "zero in some runs only";
+    } else if (!detail::spans(curve)) {
+      j.reason = fmt::format("needs {} sizes, the largest {} times the smallest",
+                             detail::least_sizes, detail::least_span);
+    } else if (curve.degrees() == 0) {
+      j.reason = "needs 2 seeds of one size";
+    } else if (exact(j)) {
+      j.measured = growth_within_seeds(curve);
+      if (!j.measured) j.measured = growth_of(curve, scatter_of(curve, 0), {});
     } else {
-      fail(expected->is_zero() ? "expected exactly zero" : "zero");
+      const Scatter& typical = typical_[curve.quantity.signal];
+      j.measured = growth_of(curve, scatter_of(curve, power, typical), criteria.bending);
     }
+  }
+
+  std::vector<Judgement> all_;
+  std::map<Signal, Scatter> typical_;
+};
+
+/// Compares what was measured with what is expected. It fails where it deviates by more than
+/// `threshold` and goes on doing so between the two largest sizes.
+inline void judge(Judgement& j, const Criteria& criteria, double threshold) {
+  if (!j.expected || !j.reason.empty()) return;
+  const Band& band = j.expected->band;
+  if (j.curve.is_zero() || band.is_zero()) {
+    const bool agree = j.curve.is_zero() == band.is_zero();
+    j.verdict = agree ? Verdict::pass : Verdict::fail;
+    j.deviation = agree ? 0 : HUGE_VAL;
+    if (!agree) j.reason = band.is_zero() ? "expected exactly zero" : "zero";
     return;
   }
-  const double low = j.measured->slope - j.measured->error;
-  const double high = j.measured->slope + j.measured->error;
-  if (j.quantity.signal == Signal::change && low > tolerance.growth) {
-    fail("grows with the size");
-  } else if (high < expected->low - allowed || low > expected->high + allowed) {
-    fail("expected " + band_text(*expected));
-  } else if (j.measured->error <= tolerance.error) {
+  j.deviation = deviation_of(*j.measured, *j.expected, criteria);
+  if (j.deviation <= threshold) {
     j.verdict = Verdict::pass;
-  } else {
-    j.reason = "the interval is too wide; more seeds or sizes would narrow it";
+    return;
   }
+  const double away = distance(j.measured->slope, band);
+  const double still = distance(j.measured->last, band);
+  if (j.expected->regime != Regime::exact && away * still <= 0) {
+    j.reason = "bends towards the prediction; a larger size would tell";
+    return;
+  }
+  j.verdict = Verdict::fail;
+  j.reason = "expected " + band_text(band);
 }
 
 }  // namespace scalewise::check

@@ -55,6 +55,11 @@ struct Moments {
     return count == 0 ? 0 : std::sqrt(sum_squares / static_cast<double>(count));
   }
 
+  /// The size of the entries that are not zero, where those are all of one size: the root mean square
+  /// does not tell fewer entries from smaller ones.
+  /// Equation: Σx²/Σ|x|
+  double entry() const { return sum_abs == 0 ? 0 : sum_squares / sum_abs; }
+
   friend bool operator==(const Moments&, const Moments&) = default;
 };
 

@@ -31,6 +31,7 @@ class NormalizedSlopes {
     const Moving raw = head.times(stream_);
     const Moving logits = product(raw, rescaler(Group::logit_scale));
     state.activations = {{std::string(observable("embedding")), shown},
+                         {std::string(observable("attention.scores")), scores_},
                          {std::string(observable("attention.output")), attention_},
                          {std::string(observable("mlp.hidden")), hidden_},
                          {std::string(observable("mlp.output")), mlp_},
@@ -59,11 +60,16 @@ class NormalizedSlopes {
 
   void blocks() {
     const Moving value = matrix(Group::value).times(stream_);
-    // Queries and keys are normalized, so scores are of order one and move by no more.
-    const Band turned =
-        sum(turn(matrix(Group::query).times(stream_)), turn(matrix(Group::key).times(stream_)),
-            rescaler(Group::qk_scale).change);
-    const Moving mixed{value.start, sum(value.change, value.start + bounded(turned))};
+    // Queries and keys of a head have unit length, so the dot product of two is 1/√C, and moves by no
+    // more than order one; it may not have got there yet.
+    const Moving qk = rescaler(Group::qk_scale);
+    const Band turned = sum(turn(matrix(Group::query).times(stream_)),
+                            turn(matrix(Group::key).times(stream_)), qk.change) +
+                        s_.head_dim * Band(0, 0.5);
+    const Band moved = mixture(bounded(turned), turned);
+    const Band start = s_.attention_scale + 2 * qk.start - s_.head_dim / 2;
+    scores_ = {start, start + moved};
+    const Moving mixed{value.start, sum(value.change, value.start + moved)};
     attention_ = matrix(Group::attention_output).times(mixed);
     const Moving up = product(matrix(Group::mlp_up).times(stream_), rescaler(Group::up_scale));
     Moving gate = product(matrix(Group::mlp_gate).times(stream_), rescaler(Group::gate_scale));
@@ -84,7 +90,7 @@ class NormalizedSlopes {
   const GroupSlopes& change_;
   Band alignment_;
   Band unit_;  // an entry of a vector of unit length along d_model
-  Moving embedding_, stream_, attention_, hidden_, mlp_;
+  Moving embedding_, stream_, scores_, attention_, hidden_, mlp_;
 };
 
 }  // namespace detail

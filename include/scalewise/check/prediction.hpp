@@ -27,14 +27,17 @@ namespace scalewise::check {
 ///           Epsilon, decay and clipping are taken as negligible.
 class Prediction {
  public:
-  Prediction(const Scales& scales, const Shape& shape, const Assumptions& assumptions) {
+  Prediction(const Scales& scales, const Shape& shape, const Assumptions& assumptions)
+      : scales_(scales),
+        normalized_(shape.blocks == Blocks::normalized),
+        near_limit_(scales.layers == 0 || normalized_ ||
+                    (assumptions.norms && !(assumptions.post_norm && scales.first_branch > 1.5))) {
     GroupSlopes change;
     change.fill(Band::zero());
     update_.fill(Band::zero());
     for (std::size_t step = 0; step < steps; ++step) {
-      State state = shape.blocks == Blocks::normalized
-                        ? normalized_slopes(scales, change, assumptions.alignment)
-                        : residual_slopes(scales, shape, change, assumptions);
+      State state = normalized_ ? normalized_slopes(scales, change, assumptions.alignment)
+                                : residual_slopes(scales, shape, change, assumptions);
       updates_.push_back(update_);
       for (std::size_t g = 0; g < group_count; ++g) {
         const GroupExponents& group = scales.groups[g];
@@ -44,7 +47,16 @@ class Prediction {
       }
       states_.push_back(std::move(state));
     }
+    for (const GroupExponents& group : scales.groups) {
+      const bool follows = group.present && group.normalization == Normalization::none;
+      if (follows && !states_.front().gradients_have_limit) near_limit_ = false;
+    }
   }
+
+  /// Whether sizes that train in minutes are near the limit of large ones. Along the depth they are
+  /// not where signals or gradients are multiplied from layer to layer: without norms, and behind
+  /// norms of a stream of which each layer adds more than one and a half times.
+  bool has_limit() const { return near_limit_; }
 
   /// Of a role such as "mlp.output" after that many updates; none where nothing is predicted.
   std::optional<Band> value(const std::string& role, long step) const {
@@ -57,8 +69,25 @@ class Prediction {
     return found == nullptr ? std::nullopt : std::optional(found->change);
   }
   std::optional<Band> gradient(Group group, long step) const {
+    if (!states_[at(step)].gradients_have_limit) return {};
     return states_[at(step)].gradients[static_cast<std::size_t>(group)];
   }
+  /// The plan's own numbers for a tensor, by its name without the layer; null for no tensor.
+  const GroupExponents* tensor(const std::string& role) const {
+    const auto found = scales_.tensors.find(role);
+    return found == scales_.tensors.end() ? nullptr : &found->second;
+  }
+
+  /// Of the entries of a tensor before the first step.
+  Band parameter(const std::string& role, Group group) const {
+    if (normalized_ && is_matrix(group)) return -scales_.width / 2;  // vectors of unit length
+    const GroupExponents& g = *tensor(role);
+    return sum(g.deviation, g.mean);
+  }
+
+  /// Of the updates of a tensor whose optimizer normalizes gradients.
+  Band normalized_update(const std::string& role) const { return normalized_update(*tensor(role)); }
+
   /// Of update number `step`, from 1.
   Band update(Group group, long step) const {
     return updates_[at(step)][static_cast<std::size_t>(group)];
@@ -75,15 +104,14 @@ class Prediction {
   /// What a step adds to a tensor. A gradient of which nothing is known is not zero.
   static Band update_of(const GroupExponents& group, const std::optional<Band>& gradient) {
     if (gradient && gradient->is_zero()) return Band::zero();
-    switch (group.normalization) {
-      case Normalization::none:
-        return gradient ? group.rate + *gradient : Band::zero();
-      case Normalization::by_entry:
-        return group.rate;
-      case Normalization::by_matrix:  // min(fi, fo) singular values of 1 in fi fo entries
-        return group.rate + Band(-(std::max)(group.fan_in, group.fan_out) / 2);
-    }
-    return Band::zero();
+    if (group.normalization != Normalization::none) return normalized_update(group);
+    return gradient ? group.rate + *gradient : Band::zero();
+  }
+
+  static Band normalized_update(const GroupExponents& group) {
+    if (group.normalization == Normalization::by_entry) return group.rate;
+    // min(fi, fo) singular values of 1 in fi fo entries
+    return group.rate + Band(-(std::max)(group.fan_in, group.fan_out) / 2);
   }
 
   const Moving* activation(const std::string& role, long step) const {
@@ -92,6 +120,9 @@ class Prediction {
     return found == all.end() ? nullptr : &found->second;
   }
 
+  Scales scales_;
+  bool normalized_;
+  bool near_limit_;
   GroupSlopes update_;
   std::vector<State> states_;
   std::vector<GroupSlopes> updates_;

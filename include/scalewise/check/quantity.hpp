@@ -10,13 +10,19 @@
 namespace scalewise::check {
 
 /// What is recorded: an activation's value, how far it has moved since step 0 on
-/// the same batch, the gradient of a parameter, or what a step added to a parameter.
-enum class Signal { value, change, gradient, update };
+/// the same batch, a parameter, its gradient, or what a step added to it.
+enum class Signal { value, change, parameter, gradient, update };
 
-inline constexpr Spelling<Signal, 4> signal_words{{{Signal::value, "value"},
+inline constexpr Spelling<Signal, 5> signal_words{{{Signal::value, "value"},
                                                    {Signal::change, "change"},
+                                                   {Signal::parameter, "parameter"},
                                                    {Signal::gradient, "gradient"},
                                                    {Signal::update, "update"}}};
+
+/// Of an activation, by its name in the list of observables; otherwise of a tensor of the plan.
+constexpr bool is_activation(Signal signal) {
+  return signal == Signal::value || signal == Signal::change;
+}
 
 /// What is measured, and of what: "layer.0.mlp.output", "logits", or a tensor of the plan for gradients and
 /// updates. Names do not contain the size.

@@ -37,6 +37,12 @@ class Recorder {
     add(Signal::change, name, change_.data(), count, step);
   }
 
+  /// A parameter, by its name in the plan, after `step` updates; only step 0 is judged.
+  template <class Scalar>
+  void record_parameter(const std::string& name, const Scalar* data, std::size_t count, long step) {
+    add(Signal::parameter, name, data, count, step);
+  }
+
   /// The gradient of a parameter, by its name in the plan, after `step` updates.
   template <class Scalar>
   void record_gradient(const std::string& name, const Scalar* data, std::size_t count, long step) {

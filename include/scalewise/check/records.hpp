@@ -41,11 +41,17 @@ class Records {
     }
   }
 
-  bool has(const Quantity& quantity, long step, const Run& run) const {
+  /// The runs of a quantity at a step, or null.
+  const Runs* find(const Quantity& quantity, long step) const {
     const auto steps = all_.find(quantity);
-    if (steps == all_.end()) return false;
+    if (steps == all_.end()) return nullptr;
     const auto runs = steps->second.find(step);
-    return runs != steps->second.end() && runs->second.contains(run);
+    return runs == steps->second.end() ? nullptr : &runs->second;
+  }
+
+  bool has(const Quantity& quantity, long step, const Run& run) const {
+    const Runs* runs = find(quantity, step);
+    return runs != nullptr && runs->contains(run);
   }
 
   const std::map<Quantity, Steps>& all() const { return all_; }

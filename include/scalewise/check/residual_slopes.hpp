@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include "scalewise/architecture/observables.hpp"
@@ -25,6 +26,7 @@ class ResidualSlopes {
         gated_(shape.gated_mlp),
         patches_(shape.input == Input::patch),
         tied_(shape.tied_head.value_or(false)),
+        norms_(assumptions.norms),
         post_norm_(assumptions.post_norm) {}
 
   State walk() && {
@@ -40,10 +42,16 @@ class ResidualSlopes {
 
   MovingMatrix matrix(Group group) const {
     const GroupExponents& g = s_.of(group);
-    return {g.multiplier, g.deviation, moved(group), g.fan_in, g.fan_out, alignment_, 0.5};
+    return {g.multiplier, g.deviation, moved(group),    g.fan_in,
+            g.fan_out,    alignment_,  omega(g.fan_out)};
   }
 
-  /// The head has a fixed number of outputs, so what moves its input may be aligned with it.
+  /// What moves the input of a matrix may be aligned with it, unless its outputs are as many as its
+  /// inputs.
+  Band omega(double fan_out) const {
+    return {0.5, (std::max)(0.5, 1 - (s_.width > 0 ? fan_out / s_.width : 1) / 2)};
+  }
+
   MovingMatrix head() const {
     const Group group = tied_ ? Group::token_embedding : Group::head;
     return {s_.logit_multiplier,
@@ -52,7 +60,7 @@ class ResidualSlopes {
             s_.width,
             0,
             alignment_,
-            {0.5, 1}};
+            omega(0)};
   }
 
   /// A look-up, or the projection of a patch.
@@ -75,6 +83,7 @@ class ResidualSlopes {
   }
 
   Moving normalized(const Moving& x, Group gain, Group bias) const {
+    if (!norms_) return x;
     const Moving unit{0, turn(x)};
     const Moving scaled = s_.of(gain).present ? product(unit, vector(gain)) : unit;
     return sum(scaled, vector(bias));
@@ -95,8 +104,10 @@ class ResidualSlopes {
     final_hidden_ =
         post_norm_ ? stream_ : normalized(stream_, Group::final_norm_gain, Group::final_norm_bias);
     logits_ = head().times(final_hidden_);
-    // A tied head reads its own rows: the logit of the token itself is a sum of squares.
+    // A tied head reads its own rows: the logit of the token itself is a sum of squares. Where it grows
+    // it predicts that token for sure, and gradients of neighbours cancel.
     if (tied_) logits_.start = logits_.start + s_.width * Band(0, 0.5);
+    state_.gradients_have_limit = !(tied_ && logits_.start.high > 0);
     // What would outgrow order one may not have got there yet.
     Moving shown_final = final_hidden_;
     shown_final.change =
@@ -164,12 +175,17 @@ class ResidualSlopes {
 
   void gradient(Group group, const Band& input, const Band& output) {
     const GroupExponents& g = s_.of(group);
+    if (!norms_ && is_norm(group)) {
+      if (g.present) state_.set_gradient(group, Band::zero());
+      return;
+    }
     if (g.present) state_.set_gradient(group, g.multiplier + input + output);
   }
 
   /// The gradient of a stream from that of what its norm has made of it. Along the depth, terms of
   /// the stream change places as the larger one.
   Band through_norm(const Band& d, Group gain) const {
+    if (!norms_) return d;
     const Band scaled = s_.of(gain).present ? vector(gain).now() + d : d;
     if (s_.layers == 0) return scaled - stream_.now();
     return scaled - mixture(shown_stream_.start, shown_stream_.change);
@@ -209,10 +225,15 @@ class ResidualSlopes {
 
     gradient(Group::attention_output, mixed_.now(), doutput);
     const Band dmixed = matrix(Group::attention_output).back(doutput);
-    const Band dscores = dmixed + value_.now() + s_.head_dim * Band(0.5, 1);
+    // Scores that outgrow order one make peaked probabilities, which pass on less.
+    const Band peaked{(std::min)(0.0, -scores_.start.high), 0};
+    const Band dscores = dmixed + value_.now() + s_.head_dim * Band(0.5, 1) + peaked;
     const Band dquery = s_.attention_scale + dscores + key_.now();
-    const Band dkey = s_.attention_scale + dscores + query_.now();
-    gradient(Group::value, input_.now(), dmixed);
+    // Keys and values hear from all heads that share them.
+    const Band shared = s_.queries_per_key * Band(0.5, 1);
+    const Band dkey = s_.attention_scale + dscores + query_.now() + shared;
+    const Band dvalue = dmixed + shared;
+    gradient(Group::value, input_.now(), dvalue);
     gradient(Group::query, input_.now(), dquery);
     gradient(Group::key, input_.now(), dkey);
 
@@ -224,11 +245,11 @@ class ResidualSlopes {
     gradient(Group::mlp_gate, input_.now(), dgate);
 
     const Band dinput = sum(matrix(Group::query).back(dquery), matrix(Group::key).back(dkey),
-                            matrix(Group::value).back(dmixed), matrix(Group::mlp_up).back(dup),
+                            matrix(Group::value).back(dvalue), matrix(Group::mlp_up).back(dup),
                             gated_ ? matrix(Group::mlp_gate).back(dgate) : Band::zero());
     // One group has the biases of all these.
     const Band biases =
-        mixture(mixture(mixture(doutput, dmixed), mixture(dquery, dkey)), mixture(dup, dgate));
+        mixture(mixture(mixture(doutput, dvalue), mixture(dquery, dkey)), mixture(dup, dgate));
     gradient(Group::hidden_bias, 0, biases);
     gradient(Group::norm_gain, 0, gain_gradient(post_norm_ ? stream : dinput));
     gradient(Group::norm_bias, 0, post_norm_ ? stream : dinput);
@@ -243,6 +264,7 @@ class ResidualSlopes {
   bool gated_;
   bool patches_;
   bool tied_;
+  bool norms_;
   bool post_norm_;
   Moving embedding_, stream_, shown_stream_, input_, query_, key_, value_, scores_, mixed_;
   Moving attention_, up_, gate_, hidden_, mlp_, final_hidden_, logits_;

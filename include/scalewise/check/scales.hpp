@@ -2,12 +2,16 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "scalewise/check/band.hpp"
+#include "scalewise/check/quantity.hpp"
 #include "scalewise/plan/check_plan.hpp"
 
 namespace scalewise::check {
@@ -25,9 +29,12 @@ struct GroupExponents {
 /// Units:    exponents
 struct Scales {
   std::array<GroupExponents, group_count> groups;
-  double width = 0;   // 1 along the width, 0 along the depth
-  double layers = 0;  // 1 along the depth, 0 along the width
+  std::map<std::string, GroupExponents> tensors;  // by their names without the layer
+  double width = 0;                               // 1 along the width, 0 along the depth
+  double layers = 0;                              // 1 along the depth, 0 along the width
   double head_dim = 0;
+  double queries_per_key = 0;  // heads that share keys and values
+  double first_branch = 1;     // multiplier of a branch of the smallest model
   Band attention_scale, skip, branch, logit_multiplier, embedding_multiplier;
 
   const GroupExponents& of(Group group) const { return groups[static_cast<std::size_t>(group)]; }
@@ -96,11 +103,13 @@ inline Scales scales_of(const std::vector<Member>& family) {
   scales.width = growth(&Shape::d_model);
   scales.layers = growth(&Shape::depth);
   scales.head_dim = growth(&Shape::head_dim);
-  for (std::size_t g = 0; g < group_count; ++g) {
+  scales.queries_per_key = growth(&Shape::heads) - growth(&Shape::kv_heads);
+  // Of the entries that are asked for, as one.
+  const auto exponents = [&](const auto& wanted) {
     const auto sums = [&](const Plan& plan) {
       std::array<detail::LogSum, 6> all;
       for (const Entry& entry : plan.entries) {
-        if (entry.group != static_cast<Group>(g)) continue;
+        if (!wanted(entry)) continue;
         all[0].add(entry.multiplier.value);
         all[1].add(std::sqrt(entry.init_variance.value));
         all[2].add(entry.init_mean.value);
@@ -112,15 +121,26 @@ inline Scales scales_of(const std::vector<Member>& family) {
     };
     const auto a = sums(smallest);
     const auto b = sums(largest);
-    if (a[0].count == 0 || b[0].count == 0) continue;
-    scales.groups[g] = {true,
-                        slope(a[0], b[0]),
-                        slope(a[1], b[1]),
-                        slope(a[2], b[2]),
-                        slope(a[3], b[3]),
-                        slope(a[4], b[4]).low,
-                        slope(a[5], b[5]).low,
-                        smallest.of(static_cast<Group>(g)).front()->optimizer.normalization};
+    if (a[0].count == 0 || b[0].count == 0) return GroupExponents{};
+    const auto first = std::find_if(smallest.entries.begin(), smallest.entries.end(), wanted);
+    return GroupExponents{true,
+                          slope(a[0], b[0]),
+                          slope(a[1], b[1]),
+                          slope(a[2], b[2]),
+                          slope(a[3], b[3]),
+                          slope(a[4], b[4]).low,
+                          slope(a[5], b[5]).low,
+                          first->optimizer.normalization};
+  };
+  for (std::size_t g = 0; g < group_count; ++g) {
+    scales.groups[g] =
+        exponents([&](const Entry& entry) { return entry.group == static_cast<Group>(g); });
+  }
+  for (const Entry& entry : smallest.entries) {
+    const std::string name = role_name(entry.name);
+    if (scales.tensors.contains(name)) continue;
+    scales.tensors[name] =
+        exponents([&](const Entry& other) { return role_name(other.name) == name; });
   }
   const auto residual = [&](const Number<Kind::multiplier> Residual::*member) {
     const auto sum = [&](const Plan& plan) {
@@ -132,6 +152,9 @@ inline Scales scales_of(const std::vector<Member>& family) {
   };
   scales.skip = residual(&Residual::skip);
   scales.branch = residual(&Residual::branch);
+  if (!smallest.model.residuals.empty()) {
+    scales.first_branch = smallest.model.residuals.front().branch.value;
+  }
   const auto of_model = [&](const Number<Kind::multiplier> Model::*member) {
     return power((smallest.model.*member).value, (largest.model.*member).value);
   };

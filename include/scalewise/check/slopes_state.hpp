@@ -15,6 +15,7 @@ namespace scalewise::check {
 /// What a prediction has to know beside the rule's table.
 struct Assumptions {
   Band alignment{0.5, 1};  // α and ν of a trained matrix: from none to full
+  bool norms = true;       // false: the model has none, and gains and biases of norms do nothing
   bool post_norm = false;
   double backward = 0;  // power by which gradients below the head are off
 };
@@ -26,6 +27,7 @@ using GroupSlopes = std::array<Band, group_count>;
 struct State {
   std::map<std::string, Moving> activations;               // by role
   std::array<std::optional<Band>, group_count> gradients;  // none: nothing is predicted
+  bool gradients_have_limit = true;                        // false: they are not to be judged
 
   void set_gradient(Group group, const Band& band) {
     gradients[static_cast<std::size_t>(group)] = band;

@@ -27,6 +27,7 @@ class Nearest {
   bool empty() const { return best_.empty(); }
 
   /// "did you mean …?", or nothing when there was no candidate.
+  const std::string& word() const { return best_; }
   std::string hint() const { return best_.empty() ? "" : "did you mean " + best_ + "?"; }
 
  private:

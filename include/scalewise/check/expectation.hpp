@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "scalewise/check/prediction.hpp"
+#include "scalewise/check/quantity.hpp"
+
+namespace scalewise::check {
+
+/// What a predicted slope is worth at finite sizes.
+enum class Regime {
+  exact,  // at every size: parameters before training, and what an optimizer makes of the plan's rate
+  first,  // to first order: before training, and what the first step changes
+  later,  // after more steps, where trajectories of different sizes part
+};
+
+inline constexpr Spelling<Regime, 3> regime_words{
+    {{Regime::exact, "exact"}, {Regime::first, "first"}, {Regime::later, "later"}}};
+
+/// What of a tensor's entries is judged.
+enum class Measure {
+  rms,           // their root mean square
+  entry,         // the size of those that are not zero, such as the steps of normalized gradients
+  per_gradient,  // their root mean square over that of the gradient they come from
+};
+
+/// What a rule says of a quantity at a step.
+struct Expectation {
+  Band band;
+  Regime regime = Regime::first;
+  Measure measure = Measure::rms;
+};
+
+/// The group of a tensor by its name, with or without its layer.
+inline std::optional<Group> group_of(const Plan& plan, const std::string& name) {
+  for (const Entry& entry : plan.entries) {
+    if (entry.name == name || role_name(entry.name) == name) return entry.group;
+  }
+  return {};
+}
+
+namespace detail {
+
+inline std::optional<Expectation> activation_expected(const Prediction& prediction,
+                                                      const Quantity& quantity, long step) {
+  if (!prediction.has_limit()) return {};
+  const std::string role = role_name(quantity.name);
+  if (quantity.signal == Signal::value) {
+    const std::optional<Band> band = prediction.value(role, step);
+    if (!band) return {};
+    return Expectation{*band, step == 0 ? Regime::first : Regime::later};
+  }
+  const std::optional<Band> band = prediction.change(role, step);
+  if (!band || step == 0) return {};
+  const bool first = band->is_zero() || prediction.change(role, step - 1)->is_zero();
+  return Expectation{*band, first ? Regime::first : Regime::later};
+}
+
+inline std::optional<Expectation> tensor_expected(const Prediction& prediction,
+                                                  const std::string& role, Group group,
+                                                  Signal signal, long step) {
+  if (signal == Signal::parameter) {
+    if (step > 0) return {};
+    return Expectation{prediction.parameter(role, group), Regime::exact};
+  }
+  if (!prediction.has_limit()) return {};
+  if (signal == Signal::gradient) {
+    const std::optional<Band> band = prediction.gradient(group, step);
+    // Once there was a gradient, later ones are the trajectory's and not the rule's.
+    if (!band || (step > 0 && !prediction.gradient(group, step - 1)->is_zero())) return {};
+    // Gradients of gains and biases are sums over tokens, which are alike by an unknown degree.
+    const bool matrix = is_matrix(group);
+    return Expectation{*band, matrix ? Regime::first : Regime::later};
+  }
+  const Band band = prediction.update(group, step);
+  if (band.is_zero()) return Expectation{band, Regime::exact};
+  const GroupExponents& tensor = *prediction.tensor(role);
+  if (tensor.normalization == Normalization::none) {
+    return Expectation{tensor.rate, Regime::exact, Measure::per_gradient};
+  }
+  const Band own = prediction.normalized_update(role);  // the group's may be of several tensors
+  const bool first = step == 1 || prediction.update(group, step - 1).is_zero();
+  if (!first) return Expectation{own, Regime::later};
+  // Averages of gradients begin at step 1; what moves later is exact but for their epsilon.
+  return Expectation{
+      own, step == 1 ? Regime::exact : Regime::first,
+      tensor.normalization == Normalization::by_entry ? Measure::entry : Measure::rms};
+}
+
+}  // namespace detail
+
+/// What the prediction says of a quantity; none for what is not predicted. The gradient of a key's
+/// bias is zero but for rounding, since softmax does not see it, and is passed over.
+inline std::optional<Expectation> expected(const Prediction& prediction, const Plan& plan,
+                                           const Quantity& quantity, long step) {
+  if (is_activation(quantity.signal)) {
+    return detail::activation_expected(prediction, quantity, step);
+  }
+  const std::optional<Group> group = group_of(plan, quantity.name);
+  const std::string role = role_name(quantity.name);
+  if (!group || prediction.tensor(role) == nullptr) return {};
+  if (role.ends_with("key_bias") && quantity.signal != Signal::parameter) return {};
+  return detail::tensor_expected(prediction, role, *group, quantity.signal, step);
+}
+
+}  // namespace scalewise::check

@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scalewise/check/fault.hpp"
+#include "scalewise/check/judge.hpp"
+
+namespace scalewise::check {
+
+/// A mistake with what it would make of training.
+struct Hypothesis {
+  Fault fault;
+  Prediction prediction;
+};
+
+inline Prediction prediction_of(const std::vector<Member>& family, Assumptions assumptions,
+                                double backward = 0) {
+  assumptions.backward = backward;
+  return {scales_of(family), family.front().plan.shape, assumptions};
+}
+
+inline Hypothesis hypothesis_of(const std::vector<Member>& family, const Fault& fault,
+                                const Assumptions& assumptions) {
+  const double backward =
+      std::log(scaled_gradient(family.back().plan, family.front().plan, fault)) /
+      std::log(ratio_of(family));
+  return {fault, prediction_of(with_fault(family, fault), assumptions, backward)};
+}
+
+/// How a mistake stands against what was measured.
+struct Standing {
+  Fault fault;
+  // Twice the logarithm of the likelihood that the rule has more than it; below 0 it explains more.
+  double worse = 0;
+  bool excluded = false;
+  // Whether records like these, precise enough, exclude it if the rule is followed.
+  bool excludable = false;
+  // Of the quantities that would: the one that tells most.
+  const Judgement* witness = nullptr;
+  double separation = 0;  // of the rule's and the mistake's predictions there, beyond the margin
+};
+
+namespace detail {
+
+/// By how much two bands are apart.
+inline double gap(const Band& a, const Band& b) {
+  if (a.is_zero() || b.is_zero()) return a.is_zero() == b.is_zero() ? 0 : HUGE_VAL;
+  return (std::max)({0.0, a.low - b.high, b.low - a.high});
+}
+
+/// Squared deviate, up to where a deviation is as good as certain. What is exact tells mistakes apart
+/// that are alike in direction.
+inline double misfit(double deviation, Regime regime) {
+  const double d = (std::min)(deviation, regime == Regime::exact ? 20.0 : 6.0);
+  return d * d;
+}
+
+inline double deviation_under(const Judgement& j, const Expectation& e, const Criteria& criteria) {
+  if (j.measured) return deviation_of(*j.measured, e, criteria);
+  return j.curve.is_zero() == e.band.is_zero() ? 0 : HUGE_VAL;
+}
+
+}  // namespace detail
+
+/// Whether a judgement can tell hypotheses apart: it was measured, or is zero in all runs.
+inline bool is_evidence(const Judgement& j) {
+  return j.expected && (j.measured || (j.curve.finite && j.curve.is_zero()));
+}
+
+/// Compares a mistake with the rule on everything that both predict.
+/// Equation: worse = Σ (misfit under the mistake - misfit under the rule) · weight. Quantities that
+///           are exact count 1 each, since each has its own tensor; n others depend on each other and
+///           count as 20
+inline Standing standing_of(const Hypothesis& h, const std::vector<Judgement>& all,
+                            const Plan& plan, const Criteria& criteria, double threshold) {
+  Standing standing{h.fault};
+  double dependent = 0;  // their part of the sum
+  double count = 0;
+  for (const Judgement& j : all) {
+    if (!is_evidence(j)) continue;
+    const Regime regime = j.expected->regime;
+    if (regime == Regime::first) ++count;
+    const auto wrong = expected(h.prediction, plan, j.curve.quantity, j.curve.step);
+    if (!wrong || wrong->band == j.expected->band) continue;
+    Expectation under = *wrong;
+    under.regime = j.expected->regime;
+    const double deviation = detail::deviation_under(j, under, criteria);
+    const double worse =
+        detail::misfit(deviation, under.regime) - detail::misfit(j.deviation, under.regime);
+    if (regime == Regime::exact) standing.worse += worse;
+    if (regime == Regime::first) dependent += worse;
+    if (deviation > threshold) standing.excluded = true;
+    const double separation =
+        detail::gap(j.expected->band, under.band) - criteria.margin(under.regime);
+    if (separation <= 0) continue;
+    const double error = j.measured ? j.measured->error : 1e-3;
+    standing.excludable = true;
+    if (separation / error > standing.separation) {
+      standing.separation = separation / error;
+      standing.witness = &j;
+    }
+  }
+  // Records of hundreds of quantities have 16 to 30 independent directions.
+  constexpr double effective = 20;
+  standing.worse += dependent * (std::min)(1.0, effective / (std::max)(count, 1.0));
+  return standing;
+}
+
+/// How all mistakes that a family of models allows stand.
+inline std::vector<Standing> standings(const std::vector<Member>& family,
+                                       const Assumptions& assumptions,
+                                       const std::vector<Fault>& faults,
+                                       const std::vector<Judgement>& all, const Criteria& criteria,
+                                       double threshold) {
+  std::vector<Standing> result;
+  for (const Fault& fault : faults) {
+    if (fault.ingredient == Ingredient::epsilon || fault.ingredient == Ingredient::weight_decay)
+      continue;  // no slope knows them
+    result.push_back(standing_of(hypothesis_of(family, fault, assumptions), all,
+                                 family.front().plan, criteria, threshold));
+  }
+  return result;
+}
+
+}  // namespace scalewise::check

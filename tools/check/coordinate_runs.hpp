@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// The runs of a coordinate check: which there are, and training those that are asked for.
+// Library check_reference.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "check/experiment.hpp"
+#include "scalewise/check/fault.hpp"
+#include "scalewise/check/record_file.hpp"
+
+namespace scalewise::experiment {
+
+/// Trains models of a family and keeps what was recorded, in memory and in a file if there is one.
+class CoordinateRuns {
+ public:
+  /// `family` is what is trained; `fault`, if any, is one of the backward pass.
+  /// Throws:   InvalidInput for a file of other inputs.
+  CoordinateRuns(const Experiment& e, const train::Data& data,
+                 const std::vector<check::Member>& family, const std::optional<check::Fault>& fault,
+                 const std::string& file, Inputs inputs);
+
+  /// Trains so many seeds of each size, the largest first, whole runs on each core; those that are
+  /// there are not repeated. Ends early when the program is asked to stop.
+  /// Returns:  whether all are there.
+  bool train(const std::vector<long>& seeds);
+
+  /// What was recorded of so many seeds of each size.
+  check::Records records(const std::vector<long>& seeds) const;
+  /// How many of these runs are there.
+  std::size_t count(const std::vector<long>& seeds) const;
+  /// The members of `of` of which there are runs.
+  std::vector<check::Member> present(const std::vector<check::Member>& of) const;
+
+ private:
+  check::Run run_at(long size, long seed) const;
+
+  const Experiment& e_;
+  const train::Data& data_;
+  const std::vector<check::Member>& family_;
+  std::optional<check::Fault> fault_;
+  std::string file_;
+  Inputs inputs_;
+  check::RecordFile all_;
+};
+
+}  // namespace scalewise::experiment
