@@ -87,7 +87,7 @@ def torch_seconds(seeds, threads, processes):
 
 def our_seconds(program, seeds):
     start = time.perf_counter()
-    result = subprocess.run([program, "--seeds", str(seeds), "--quiet", "--format", "json"], capture_output=True,
+    result = subprocess.run([program, "--sizes", "64,128,256,512,1024", "--seeds", str(seeds), "--quiet", "--format", "json"], capture_output=True,
                             text=True, check=False)
     seconds = time.perf_counter() - start
     return seconds, json.loads(result.stdout)["verdict"]

@@ -1,0 +1,186 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// verdict_errors: how often the coordinate check is wrong, on set-ups drawn at random from the space
+// of verdict_setups.hpp; docs/checks/coordinate_check.md has the table.
+//
+//   verdict_errors
+//   verdict_errors --correct 40 --gross 40 --slight 0 --text my.txt --first 1000
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "check/coordinate_run.hpp"
+#include "check/coordinate_runs.hpp"
+#include "frame/program.hpp"
+#include "frame/progress.hpp"
+#include "frame/signals.hpp"
+#include "scalewise/check/coordinate_check.hpp"
+#include "scalewise/check/rounds.hpp"
+#include "train/model.hpp"
+#include "verdict_setups.hpp"
+
+namespace {
+
+using namespace scalewise;
+using verdicts::Mistake;
+using verdicts::Setup;
+
+struct Arguments {
+  long correct = 150, gross = 150, slight = 60;
+  long first = 0;
+  long rounds = 3;
+  std::string text;
+  bool list = false;
+};
+
+/// Verdicts of one kind of set-up, and whether causes were named.
+struct Counts {
+  std::array<long, 3> verdicts{};
+  long named = 0;
+  std::size_t runs = 0;
+
+  long all() const { return verdicts[0] + verdicts[1] + verdicts[2]; }
+};
+
+/// How often intervals of 95 % hold the slope that is predicted.
+struct Held {
+  long all = 0;
+  long held = 0;
+};
+
+/// The interval of a share.
+/// Source:   Wilson 1927, Journal of the American Statistical Association 22, p. 209
+std::string share_text(long count, long all) {
+  if (all == 0) return "-";
+  const auto n = static_cast<double>(all);
+  const double p = static_cast<double>(count) / n;
+  const double z = 1.959964;
+  const double middle = (p + z * z / (2 * n)) / (1 + z * z / n);
+  const double half = z * std::sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n);
+  return fmt::format("{:.1f} ({:.1f} to {:.1f})", 100 * p, 100 * std::max(0.0, middle - half),
+                     100 * std::min(1.0, middle + half));
+}
+
+/// Rounds as the program makes them, without its clock.
+check::Report check_of(Setup setup, const Arguments& a, std::size_t& runs_made) {
+  train::Settings& s = setup.experiment.model;
+  if (!a.text.empty()) s.text = a.text;
+  const train::Data data = train::read_data(s);
+  const std::vector<check::Member> family = planned(setup, data);
+  const std::vector<check::Member> wrong = trained(setup, data);
+  s.rate *= experiment::usual_rate(settings_at(setup.experiment, family.front().size, 1), data,
+                                   wrong.front().plan);
+  check::Assumptions assumptions;
+  assumptions.norms = s.norm != "none";
+  assumptions.post_norm = s.placement == "post";
+  experiment::CoordinateRuns runs(setup.experiment, data, wrong, setup.fault, "", {});
+  for (int round = 0;; ++round) {
+    const std::vector<long> seeds =
+        check::seeds_per_size(setup.experiment.sizes, round, setup.experiment.axis == "depth");
+    runs.train(seeds);
+    check::Criteria criteria;
+    criteria.error_rate *= check::error_share(round);
+    check::Report report =
+        check::coordinate_check(runs.records(seeds), family, assumptions, criteria);
+    runs_made = runs.count(seeds);
+    const bool open = report.verdict == check::Verdict::inconclusive && report.missing.empty();
+    if (!open || round + 1 >= a.rounds) return report;
+  }
+}
+
+void count_intervals(const check::Report& report, std::map<check::Regime, Held>& held) {
+  for (const check::Judgement& j : report.judgements) {
+    if (!j.expected || !j.measured || j.expected->band.low != j.expected->band.high) continue;
+    Held& h = held[j.expected->regime];
+    const double away = (j.measured->slope - j.expected->band.low) / j.measured->error;
+    ++h.all;
+    if (std::abs(normal_deviate(away, j.measured->degrees)) <= 1.959964) ++h.held;
+  }
+}
+
+std::string key_of(const Setup& setup, Mistake mistake) {
+  if (mistake == Mistake::none) return "correct";
+  if (mistake == Mistake::gross) return "gross mistake";
+  return fmt::format("exponent off by {:.2f}", std::abs(setup.fault->off));
+}
+
+void run(const Arguments& a) {
+  std::map<std::string, Counts> counts;
+  std::map<check::Regime, Held> held;
+  const auto start = std::chrono::steady_clock::now();
+  for (const auto& [mistake, number] : {std::pair{Mistake::none, a.correct},
+                                        {Mistake::gross, a.gross},
+                                        {Mistake::slight, a.slight}}) {
+    for (long i = a.first; i < a.first + number; ++i) {
+      if (frame::stop_requested() != 0) throw frame::Interrupted{};
+      Setup setup = verdicts::draw(mistake, static_cast<std::uint64_t>(i));
+      setup.experiment.before_seeds = 1000 * i;
+      if (a.list) {
+        fmt::print("{}\n", setup.name);
+        continue;
+      }
+      std::size_t runs = 0;
+      const check::Report report = check_of(setup, a, runs);
+      if (mistake == Mistake::none) count_intervals(report, held);
+      Counts& c = counts[key_of(setup, mistake)];
+      ++c.verdicts[static_cast<std::size_t>(report.verdict)];
+      c.runs += runs;
+      const std::string cause = setup.fault ? to_string(*setup.fault) : "one global rate";
+      if (report.diagnosis.find(cause) != std::string::npos) ++c.named;
+      const check::Verdict right =
+          mistake == Mistake::none ? check::Verdict::pass : check::Verdict::fail;
+      if (report.verdict == right) continue;
+      fmt::print(stderr, "{}: {}; {} {}\n", setup.name, to_string(report.verdict), report.diagnosis,
+                 report.undecided.empty() ? "" : report.undecided.front());
+    }
+  }
+  if (a.list) return;
+  fmt::print("| set-ups | number | pass, % | inconclusive, % | fail, % | named | runs |\n");
+  fmt::print("|---|---|---|---|---|---|---|\n");
+  for (const auto& [key, c] : counts) {
+    fmt::print("| {} | {} | {} | {} | {} | {} | {:.0f} |\n", key, c.all(),
+               share_text(c.verdicts[0], c.all()), share_text(c.verdicts[1], c.all()),
+               share_text(c.verdicts[2], c.all()), key == "correct" ? "-" : std::to_string(c.named),
+               static_cast<double>(c.runs) / static_cast<double>(c.all()));
+  }
+  fmt::print("\n| intervals of 95 % | number | hold the prediction, % |\n|---|---|---|\n");
+  for (const auto& [regime, h] : held) {
+    fmt::print("| {} | {} | {:.1f} |\n", word(check::regime_words, regime), h.all,
+               100 * static_cast<double>(h.held) / static_cast<double>(h.all));
+  }
+  fmt::print(stderr, "{:.0f} s\n",
+             std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+}
+
+}  // namespace
+
+scalewise::frame::Program scalewise::frame::program() {
+  const auto a = std::make_shared<Arguments>();
+  Program program{"verdict_errors", "How often the coordinate check is wrong."};
+  Options& o = *program.options;
+  o.add("--correct", a->correct, "correct set-ups").from(0);
+  o.add("--gross", a->gross, "gross mistakes").from(0);
+  o.add("--slight", a->slight, "exponents that are off by little").from(0);
+  o.add("--first", a->first, "number of the first set-up").from(0);
+  o.add("--rounds", a->rounds, "of runs, at most").from(1).to(6);
+  o.add("--text", a->text, "file to learn instead of the shipped novel").reads();
+  o.add("--list", a->list, "print the set-ups, run nothing");
+  program.run = [a](const std::vector<std::string>&) {
+    quiet() = true;
+    ::run(*a);
+    return 0;
+  };
+  return program;
+}

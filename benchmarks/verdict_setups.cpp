@@ -1,0 +1,234 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include "verdict_setups.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "check/coordinate_run.hpp"
+#include "scalewise/numeric/random.hpp"
+#include "train/model.hpp"
+
+namespace scalewise::verdicts {
+
+namespace {
+
+using experiment::Experiment;
+
+/// Choices, one after the other from one stream, each noted in the name.
+class Draw {
+ public:
+  Draw(Mistake mistake, std::uint64_t number, int attempt)
+      : stream_(number, std::to_string(static_cast<int>(mistake)), std::to_string(attempt)) {}
+
+  bool happens(double probability) { return stream_.uniform() < probability; }
+  double between(double low, double high) { return low + (high - low) * stream_.uniform(); }
+
+  template <class T>
+  const T& one_of(const std::vector<T>& all) {
+    return all[static_cast<std::size_t>(stream_.bits() % all.size())];
+  }
+
+ private:
+  RandomStream stream_;
+};
+
+struct RuleChoice {
+  std::string rule;
+  std::vector<std::string> set;
+  std::string optimizer = "adamw";
+};
+
+std::vector<RuleChoice> width_rules() {
+  return {{"maximal-update", {}},
+          {"maximal-update", {"table=3"}},
+          {"maximal-update", {"table=9"}},
+          {"maximal-update", {}, "sgd"},
+          {"maximal-update", {"table=3"}, "sgd"},
+          {"maximal-update", {}, "sign-sgd"},
+          {"maximal-update", {"zero_head=true"}},
+          {"maximal-update", {"zero_query=true"}},
+          {"complete-p", {}},
+          {"depth-mup", {}},
+          {"neural-tangent", {}},
+          {"neural-tangent", {}, "sgd"},
+          {"meta-principled", {}},
+          {"meta-principled", {"s=0.75"}},
+          {"meta-principled", {"s=1"}},
+          {"nu-gpt", {}},
+          {"nu-gpt-full-align", {}},
+          {"ngpt-complete-p", {}}};
+}
+
+std::vector<RuleChoice> depth_rules() { return {{"complete-p", {}}, {"depth-mup", {}}}; }
+
+bool normalized(const std::string& rule) { return rule.find("gpt") != std::string::npos; }
+
+/// One model, drawn; it may be none that a rule takes.
+Setup try_draw(Mistake mistake, std::uint64_t number, int attempt) {
+  Draw draw(mistake, number, attempt);
+  Setup setup;
+  Experiment& e = setup.experiment;
+  train::Settings& s = e.model;
+  const auto choose = [&](const char* what, const std::string& value) {
+    setup.name += std::string(" ") + what + "=" + value;
+  };
+  const auto set = [&](const std::string& setting) {
+    s.set.push_back(setting);
+    setup.name += " " + setting;
+  };
+  const bool depth = draw.happens(0.2);
+  const RuleChoice rule = draw.one_of(depth ? depth_rules() : width_rules());
+  s.rule = rule.rule;
+  s.optimizer = rule.optimizer;
+  setup.name = rule.rule + " " + rule.optimizer;
+  for (const std::string& setting : rule.set) set(setting);
+  e.axis = depth ? "depth" : "width";
+  e.head_dim = draw.one_of<long>({8, 16});
+  if (depth) {
+    e.sizes = {4, 8, 16, 32};
+    s.width = 32;
+    e.head_dim = 8;
+  } else {
+    e.sizes = draw.one_of<std::vector<long>>(
+        {{16, 32, 64, 128}, {32, 64, 128, 256}, {32, 48, 96, 192, 256}});
+    if (e.sizes.front() < 32) e.head_dim = 8;
+    s.depth = draw.one_of<long>({1, 2, 2, 3, 4});
+    choose("depth", std::to_string(s.depth));
+    if (draw.happens(0.1)) {
+      e.head_dim = 0;
+      s.heads = 2;
+      choose("heads", "2");
+    }
+  }
+  choose("axis", e.axis);
+  choose("from", std::to_string(e.sizes.front()));
+  e.base = draw.happens(0.75) ? e.sizes.front() : draw.one_of(e.sizes);
+  choose("base", std::to_string(e.base));
+  s.seq = draw.one_of<long>({16, 32, 64});
+  s.batch = draw.one_of<long>({4, 8});
+  s.steps = draw.one_of<long>({3, 5, 8});
+  choose("seq", std::to_string(s.seq));
+  choose("batch", std::to_string(s.batch));
+  choose("steps", std::to_string(s.steps));
+  s.warmup = 0;
+  if (!normalized(s.rule)) {
+    s.norm = draw.one_of<std::string>({"layer", "layer", "layer", "rms", "rms", "none"});
+    if (depth && s.norm == "none") s.norm = "rms";  // signals multiply from layer to layer
+    s.placement = draw.happens(0.2) && s.norm != "none" ? "post" : "pre";
+    s.activation = draw.one_of<std::string>({"gelu", "gelu", "relu", "silu"});
+    choose("norm", s.norm);
+    choose("placement", s.placement);
+    choose("activation", s.activation);
+    if (draw.happens(0.25) && s.norm != "none") set("gated_mlp=true");
+    if (draw.happens(0.25)) set("biases=false");
+    if (draw.happens(0.25)) s.rotary = true;
+    if (s.rotary) choose("rotary", "true");
+  }
+  if (draw.happens(0.15) && !normalized(s.rule) && s.norm != "none") {
+    set("kv_heads=1");
+    if (e.base == e.sizes.front()) set("base.kv_heads=1");
+  }
+  set(draw.happens(0.1) && !normalized(s.rule) ? "tied_head=true" : "tied_head=false");
+  s.rate = std::exp(draw.between(-0.7, 0.7));  // times the usual
+  choose("rate", std::to_string(s.rate).substr(0, 4));
+  if (mistake == Mistake::slight) {
+    using enum check::Ingredient;
+    check::Fault slip;
+    // Matrices of the normalized transformer are normalized before they are used.
+    const bool rate = normalized(s.rule) || draw.happens(0.5);
+    slip.ingredient =
+        rate ? draw.one_of<check::Ingredient>({hidden_rate, head_rate, input_rate})
+             : draw.one_of<check::Ingredient>({hidden_variance, head_variance, input_variance});
+    static constexpr std::array offs{0.05, -0.05, 0.1, -0.1, 0.2, -0.2};
+    slip.off = offs[static_cast<std::size_t>(number) % offs.size()];
+    setup.fault = slip;
+    setup.name += " OFF " + check::to_string(slip);
+  }
+  return setup;
+}
+
+/// Whether a fault moves an exponent by a quarter or more.
+bool gross(const std::vector<check::Member>& family, const check::Fault& fault) {
+  using check::Ingredient;
+  if (fault.ingredient == Ingredient::epsilon || fault.ingredient == Ingredient::weight_decay)
+    return false;  // the read-back of the optimizer sees them
+  const Plan& first = family.front().plan;
+  const Plan& right = family.back().plan;
+  const double range =
+      std::log(static_cast<double>(family.back().size) / static_cast<double>(family.front().size));
+  double farthest = std::abs(std::log(check::scaled_gradient(right, first, fault)));
+  const Plan wrong = check::with_fault(right, first, fault, check::ratio_of(family));
+  const auto offer = [&](double a, double b) {
+    if (a > 0 && b > 0) farthest = std::max(farthest, std::abs(std::log(a / b)));
+  };
+  offer(wrong.model.logit_multiplier.value, right.model.logit_multiplier.value);
+  offer(wrong.model.attention_scale.value, right.model.attention_scale.value);
+  for (std::size_t i = 0; i < right.model.residuals.size(); ++i)
+    offer(wrong.model.residuals[i].branch.value, right.model.residuals[i].branch.value);
+  for (std::size_t i = 0; i < right.entries.size(); ++i) {
+    offer(wrong.entries[i].learning_rate.value, right.entries[i].learning_rate.value);
+    offer(std::sqrt(wrong.entries[i].init_variance.value),
+          std::sqrt(right.entries[i].init_variance.value));
+  }
+  return farthest >= 0.25 * range;
+}
+
+}  // namespace
+
+std::vector<check::Member> planned(const Setup& setup, const train::Data& data) {
+  std::vector<check::Member> family;
+  for (const long size : setup.experiment.sizes) {
+    const train::Settings s = settings_at(setup.experiment, size, 1);
+    family.push_back({size, train::plan_of(s, train::data_shape(s, data))});
+  }
+  return family;
+}
+
+std::vector<check::Member> trained(const Setup& setup, const train::Data& data) {
+  Setup wrong = setup;
+  if (!setup.trained_as.empty()) {
+    wrong.experiment.model.rule = setup.trained_as;
+    std::erase_if(wrong.experiment.model.set, [](const std::string& text) {
+      return text.starts_with("table=") || text.starts_with("s=") || text.starts_with("zero_");
+    });
+  }
+  std::vector<check::Member> family = planned(wrong, data);
+  return setup.fault ? with_fault(std::move(family), *setup.fault) : family;
+}
+
+Setup draw(Mistake mistake, std::uint64_t number) {
+  for (int attempt = 0;; ++attempt) {
+    Setup setup = try_draw(mistake, number, attempt);
+    setup.name = std::to_string(number) + " " + setup.name;
+    try {
+      const train::Data data;  // its kind is all that shapes need
+      const std::vector<check::Member> family = planned(setup, data);
+      if (mistake == Mistake::gross) {
+        Draw pick(mistake, number, 1000 + attempt);
+        if (pick.happens(0.15) && setup.experiment.axis == "width" &&
+            !normalized(setup.experiment.model.rule)) {
+          setup.trained_as = "standard";
+          setup.name += " TRAINED AS standard";
+        } else {
+          std::vector<check::Fault> faults;
+          for (const check::Fault& fault : check::possible_faults(family)) {
+            if (gross(family, fault)) faults.push_back(fault);
+          }
+          if (faults.empty()) continue;
+          setup.fault = pick.one_of(faults);
+          setup.name += " FAULT " + check::to_string(*setup.fault);
+        }
+      }
+      if (setup.fault && !check::changes(family, *setup.fault)) continue;
+      return setup;
+    } catch (const InvalidInput&) {
+      continue;  // a combination that the rule or the shape refuses
+    }
+  }
+}
+
+}  // namespace scalewise::verdicts

@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Set-ups of a coordinate check, drawn at random from a stated space, so that error rates are those
+// of a population and not of a list.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "check/experiment.hpp"
+#include "scalewise/check/fault.hpp"
+
+namespace scalewise::verdicts {
+
+/// What is done wrong.
+enum class Mistake {
+  none,
+  gross,   // an ingredient of the rule is missing or applied twice, or another rule was trained
+  slight,  // one exponent is off by 0.05, 0.1 or 0.2
+};
+
+/// One set-up: what is judged, and what was trained.
+struct Setup {
+  std::string name;  // all that was drawn
+  experiment::Experiment experiment;
+  std::optional<check::Fault> fault;
+  std::string trained_as;
+};
+
+/// A set-up by its number. The same number is the same set-up on every machine.
+/// The space: rules that claim to transfer over width (or, in a fifth, over depth), with their
+/// parameters; the optimizers they state; norm, placement, activation, gate, biases, tied head,
+/// grouped queries, rotary positions; heads that grow in number or in size; base the smallest or
+/// another; depth 1 to 4; sequences, batches and steps; a rate within a factor of 2 of the usual.
+/// Without norms only along the width, since along the depth such models are not judged, and only
+/// without gates, which square signals in each layer until they overflow, and without shared keys,
+/// whose changes then grow with the width.
+Setup draw(Mistake mistake, std::uint64_t number);
+
+/// The plans of all sizes as the rule has them.
+std::vector<check::Member> planned(const Setup& setup, const train::Data& data);
+
+/// The plans that are trained.
+std::vector<check::Member> trained(const Setup& setup, const train::Data& data);
+
+}  // namespace scalewise::verdicts
