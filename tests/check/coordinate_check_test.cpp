@@ -407,6 +407,17 @@ TEST_CASE("Along the depth, models without norms are not judged") {
   CHECK(without.missing.front().starts_with("a limit: "));
 }
 
+TEST_CASE("Without norms only what the first step changes is judged") {
+  const std::vector<Member> family = family_of("maximal-update");
+  Records records = follow(family);
+  add(records, Signal::change, "mlp.output", 2, 3);
+  add(records, Signal::value, "mlp.output", 2, 3);
+  CHECK(coordinate_check(records, family).verdict == Verdict::fail);
+  CHECK(coordinate_check(records, family, {.norms = false}).verdict == Verdict::pass);
+  const Records first = with(records, {Signal::change, "mlp.output"}, 1, 3);
+  CHECK(coordinate_check(first, family, {.norms = false}).verdict == Verdict::fail);
+}
+
 TEST_CASE("Too little, too noisy or not finite is not a pass") {
   const std::vector<Member> family = family_of("maximal-update");
   Records noisy = follow(family, 0, 1.5);
@@ -417,6 +428,12 @@ TEST_CASE("Too little, too noisy or not finite is not a pass") {
   Records infinite = follow(family);
   infinite.add({Signal::value, "mlp.output"}, 0, {512, 3}, {HUGE_VAL, HUGE_VAL, 1});
   CHECK(coordinate_check(infinite, family).verdict == Verdict::fail);
+  Records diverged = follow(family);
+  diverged.add({Signal::change, "mlp.output"}, 1, {512, 3}, {HUGE_VAL, HUGE_VAL, 1});
+  const Report too_fast = coordinate_check(diverged, family);
+  CHECK(too_fast.verdict == Verdict::inconclusive);
+  CHECK(too_fast.undecided.front() ==
+        "mlp.output (change) at step 1: not finite; a lower rate would tell");
 
   Records unknown;
   add(unknown, Signal::value, "router", 0, 3);

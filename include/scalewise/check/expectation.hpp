@@ -48,7 +48,9 @@ inline std::optional<Expectation> activation_expected(const Prediction& predicti
                                                       const Quantity& quantity, long step) {
   if (!prediction.has_limit()) return {};
   const std::string role = role_name(quantity.name);
+  const bool later = prediction.has_later_steps();
   if (quantity.signal == Signal::value) {
+    if (step > 0 && !later) return {};
     const std::optional<Band> band = prediction.value(role, step);
     if (!band) return {};
     return Expectation{*band, step == 0 ? Regime::first : Regime::later};
@@ -56,6 +58,7 @@ inline std::optional<Expectation> activation_expected(const Prediction& predicti
   const std::optional<Band> band = prediction.change(role, step);
   if (!band || step == 0) return {};
   const bool first = band->is_zero() || prediction.change(role, step - 1)->is_zero();
+  if (!first && !later) return {};
   return Expectation{*band, first ? Regime::first : Regime::later};
 }
 
@@ -83,6 +86,7 @@ inline std::optional<Expectation> tensor_expected(const Prediction& prediction,
   }
   const Band own = prediction.normalized_update(role);  // the group's may be of several tensors
   const bool first = step == 1 || prediction.update(group, step - 1).is_zero();
+  if (!first && !prediction.has_later_steps()) return {};
   if (!first) return Expectation{own, Regime::later};
   // Averages of gradients begin at step 1; what moves later is exact but for their epsilon.
   return Expectation{

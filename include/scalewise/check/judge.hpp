@@ -153,8 +153,10 @@ class Measurements {
   void measure(Judgement& j, double power, const Criteria& criteria) {
     const SizeCurve& curve = j.curve;
     if (!curve.finite) {
-      j.verdict = Verdict::fail;
-      j.reason = "not finite";
+      // A rate that is too high for the model says nothing of how the rule scales it.
+      const bool diverged = curve.step > 0;
+      j.verdict = diverged ? Verdict::inconclusive : Verdict::fail;
+      j.reason = diverged ? "not finite; a lower rate would tell" : "not finite";
     } else if (curve.is_zero()) {
       return;
     } else if (curve.zeros > 0) {

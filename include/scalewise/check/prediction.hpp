@@ -30,6 +30,7 @@ class Prediction {
   Prediction(const Scales& scales, const Shape& shape, const Assumptions& assumptions)
       : scales_(scales),
         normalized_(shape.blocks == Blocks::normalized),
+        bounded_(assumptions.norms || normalized_),
         near_limit_(scales.layers == 0 || normalized_ ||
                     (assumptions.norms && !(assumptions.post_norm && scales.first_branch > 1.5))) {
     GroupSlopes change;
@@ -57,6 +58,9 @@ class Prediction {
   /// not where signals or gradients are multiplied from layer to layer: without norms, and behind
   /// norms of a stream of which each layer adds more than one and a half times.
   bool has_limit() const { return near_limit_; }
+
+  /// Whether norms keep what later steps add in bounds; without, only the first is predicted.
+  bool has_later_steps() const { return bounded_; }
 
   /// Of a role such as "mlp.output" after that many updates; none where nothing is predicted.
   std::optional<Band> value(const std::string& role, long step) const {
@@ -122,6 +126,7 @@ class Prediction {
 
   Scales scales_;
   bool normalized_;
+  bool bounded_;
   bool near_limit_;
   GroupSlopes update_;
   std::vector<State> states_;
