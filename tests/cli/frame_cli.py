@@ -28,7 +28,7 @@ ENVIRONMENT = {**os.environ, "OMP_WAIT_POLICY": "passive"}
 NO_INPUTS = {"--help", "--version", "--dry-run", "--threads", "--quiet", "--format", "--out", "--store", "--record",
              "--layers", "--list-rules", "--list-presets", "--log", "--checkpoint", "--resume", "--overwrite"}
 # And which runs there are, where each stored run says that of itself.
-RUNS = {"coordinate_check": {"--sizes", "--seeds"}, "learning_rate_transfer": {"--sizes", "--seeds", "--budget"},
+RUNS = {"coordinate_check": {"--sizes", "--seeds", "--budget"}, "learning_rate_transfer": {"--sizes", "--seeds", "--budget"},
         "kernel_regression": {"--kernels"}}
 # How often a checkpoint or a row of the log is written, and the steps of a run that can be made longer.
 TRAIN_ONLY = {"--checkpoint-every"}

@@ -136,10 +136,10 @@ class CoordinateCheck {
     for (const auto& [quantity, steps] : records_.all()) {
       const UnknownName unknown = unknown_name(quantity, plan_);
       if (unknown.reason.empty() || !seen.insert(unknown.name).second) continue;
-      const bool near = !unknown.nearest.empty();
+      const bool known = !unknown.nearest.empty();
       report_.unknown.push_back(unknown.name + ": " + unknown.reason + "; " +
-                                (near ? "did you mean " + unknown.nearest + "?" : ""));
-      if (near && records_.all().count({quantity.signal, unknown.nearest}) == 0) {
+                                (known ? "did you mean " + unknown.nearest + "?" : ""));
+      if (known && records_.all().count({quantity.signal, unknown.nearest}) == 0) {
         report_.missing.push_back(unknown.nearest + ", if " + unknown.name + " is it");
       }
     }

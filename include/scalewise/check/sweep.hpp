@@ -81,12 +81,12 @@ class SizeSweep {
   std::vector<SweepTask> missing() const {
     std::vector<SweepTask> tasks = scouts_missing();
     if (!tasks.empty()) return tasks;
-    const std::vector<double> near = around(best());
-    for (const double octave : near) {
+    const std::vector<double> close_by = around(best());
+    for (const double octave : close_by) {
       for (long seed = 1; seed <= scouts_; ++seed) want(octave, seed, tasks);
     }
     if (!tasks.empty()) return tasks;
-    for (const double octave : near) {
+    for (const double octave : close_by) {
       if (!std::isfinite(mean(octave))) continue;
       for (long seed = scouts_ + 1; seed <= size_.seeds; ++seed) want(octave, seed, tasks);
     }
