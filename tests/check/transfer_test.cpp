@@ -169,7 +169,7 @@ TEST_CASE("The joint fit is that of a general least-squares solver", "[check]") 
   CHECK_THAT(found.sizes[2].loss, WithinRel(2.010103137228594, 1e-9));
 }
 
-TEST_CASE("95 % intervals hold the truth in 95 of 100 sweeps", "[check]") {
+TEST_CASE("95 % intervals hold the truth in 95 of 100 sweeps", "[check][long]") {
   // Of 1000 sweeps an exact interval holds it in 950 ± 6.9: two points, 930 to 970, are 2.9 standard
   // deviations. Welch's with 3 and 15 degrees is not exact: over 4000 other draws it held the drift in
   // 93.2 to 96.8 %, so 936 ± 7.7 to 968 ± 5.6: 913 to 985 in three standard deviations. Optima and
@@ -194,7 +194,7 @@ TEST_CASE("95 % intervals hold the truth in 95 of 100 sweeps", "[check]") {
 }
 
 TEST_CASE("Verdicts have power where the truth is clear, and err rarely where it is not",
-          "[check]") {
+          "[check][long]") {
   // Four seeds at the largest size; the scatter of maximal update, see the page of the check.
   const Truth transfers{.drift = 0, .scatter = 0.12, .narrowing = 0.8};
   const int passed = count(transfers, Verdict::pass);
