@@ -25,5 +25,5 @@ TEST_CASE("A misspelt observable is told from a known one", "[observables]") {
   CHECK(is_observable("mlp.output"));
   CHECK(is_observable("cross_attention.scores"));
   CHECK_FALSE(is_observable("mlp.ouput"));
-  CHECK(nearest_observable("mlp.ouput") == "did you mean mlp.output?");
+  CHECK(nearest_observable("mlp.ouput").hint() == "did you mean mlp.output?");
 }

@@ -169,7 +169,8 @@ TEST_CASE("Scales and the order of rows, inputs and outputs do not matter") {
   const MovingMatrix x0 = random_matrix(19, 9, source);
   const MovingMatrix dx = random_matrix(19, 9, source);
   // permutes rows, columns, and scales
-  const auto moved = [](const MovingMatrix& m, std::size_t row_step, std::size_t column_step, double by) {
+  const auto moved = [](const MovingMatrix& m, std::size_t row_step, std::size_t column_step,
+                        double by) {
     MovingMatrix out(m.rows, m.columns);
     for (std::size_t r = 0; r < m.rows; ++r) {
       for (std::size_t c = 0; c < m.columns; ++c) {

@@ -52,12 +52,12 @@ TEST_CASE("Bands add, and of a sum the fastest term counts") {
 TEST_CASE("A product with a matrix moves by the largest of its three terms") {
   // z = m x W at 2^k of every size, by hand: m ~ -1/4, W0 ~ -1/2, ΔW ~ -1 over a fan-in ~ 1.
   scalewise::check::MovingMatrix w{.multiplier = -0.25,
-                             .start = -0.5,
-                             .change = -1,
-                             .fan_in = 1,
-                             .fan_out = 2,
-                             .alignment = {0.75, 1},
-                             .omega = {0.5, 0.875}};
+                                   .start = -0.5,
+                                   .change = -1,
+                                   .fan_in = 1,
+                                   .fan_out = 2,
+                                   .alignment = {0.75, 1},
+                                   .omega = {0.5, 0.875}};
   // m w √f x0 = -1/4 - 1/2 + 1/2 + 2; the change is m Δw f^α x0 unless Δx is as large as x0.
   CHECK(w.times({2, Band::zero()}).start == Band(1.75));
   CHECK(w.times({2, Band::zero()}).change == Band(1.5, 1.75));

@@ -11,9 +11,6 @@
 #include <vector>
 
 #include "instances/registry.hpp"
-#include "scalewise/check/optimizer_check.hpp"
-#include "scalewise/check/recorder.hpp"
-#include "scalewise/check/two_widths.hpp"
 #include "scalewise/numeric/random.hpp"
 #include "support/catch.hpp"
 
@@ -146,7 +143,7 @@ Verdict judged(Regime regime, double slope, double last, const Band& band, doubl
   Judgement j;
   j.expected = Expectation{band, regime};
   j.curve.runs = 1;
-  j.measured = Growth{slope, error, error, last, error, 1000};
+  j.measured = Growth{slope, error, error, last, 1000};
   judge(j, {}, 4);
   return j.verdict;
 }
@@ -358,7 +355,7 @@ TEST_CASE("Records of other sizes, widths or depths than the plans' are named") 
   Records other = follow(family);
   other.add({Signal::value, "mlp.output"}, 0, {48, 1}, {1, 1, 1});
   CHECK_THROWS_WITH(coordinate_check(other, family),
-                    "size of mlp.output = 48: expected one that has a plan: 64, 128, 256, 512");
+                    "size of mlp.output = 48: expected one that has a plan: 64, 128, 256 or 512");
   // Entries of all layers' queries: 2 n², or those of a model twice as deep or half as wide.
   const auto missing = [&](double times, double at_512) {
     Records records = follow(family);
@@ -440,109 +437,4 @@ TEST_CASE("Too little, too noisy or not finite is not a pass") {
   CHECK(coordinate_check(unknown, family).verdict == Verdict::inconclusive);
   CHECK_THROWS_AS(coordinate_check(Records{}, family), InvalidInput);
   CHECK_THROWS_AS(coordinate_check(noisy, {family.front()}), InvalidInput);
-}
-
-TEST_CASE("A recorder measures sizes, and changes from step 0") {
-  Recorder recorder({64, 7});
-  const std::vector<double> first{3, -4};
-  const std::vector<double> later{3, -1};
-  recorder.record("h", first.data(), 2, 0);
-  recorder.record("h", later.data(), 2, 1);
-  recorder.record_gradient("w", first.data(), 2, 0);
-  recorder.record_update("w", later.data(), 2, 1);
-  const auto& all = recorder.records().all();
-  const Run run{64, 7};
-  CHECK(all.at({Signal::value, "h"}).at(0).at(run) == Moments{7, 25, 2});
-  CHECK(all.at({Signal::value, "h"}).at(1).at(run) == Moments{4, 10, 2});
-  CHECK(all.at({Signal::change, "h"}).at(1).at(run) == Moments{3, 9, 2});
-  CHECK_FALSE(all.at({Signal::change, "h"}).contains(0));
-  CHECK(all.at({Signal::gradient, "w"}).at(0).at(run) == Moments{7, 25, 2});
-  CHECK(all.at({Signal::update, "w"}).at(1).at(run) == Moments{4, 10, 2});
-}
-
-TEST_CASE("Layers of one role are pooled, whatever their number") {
-  CHECK(role_name("layer.3.mlp.output") == "mlp.output");
-  CHECK(role_name("encoder.12.attention.output") == "attention.output");
-  CHECK(role_name("decoder.0.query") == "query");
-  CHECK(role_name("logits") == "logits");
-  CHECK(role_name("layer.x.query") == "layer.x.query");
-  CHECK(role_name("layer.") == "layer.");
-  Records records;
-  records.add({Signal::value, "layer.0.mlp.output"}, 0, {8, 1}, {1, 1, 1});
-  records.add({Signal::value, "layer.1.mlp.output"}, 0, {8, 1}, {2, 4, 1});
-  CHECK(pooled_layers(records).all().at({Signal::value, "mlp.output"}).at(0).at({8, 1}) ==
-        Moments{3, 5, 2});
-}
-
-TEST_CASE("Of two widths the usual criterion asks for a factor of 1.2") {
-  Records records;
-  const auto one = [&](const char* name, long n, double mean) {
-    records.add({Signal::value, name}, 1, {n, 1}, {mean, mean * mean, 1});
-  };
-  one("even", 64, 1);
-  one("even", 1024, 1.19);
-  one("odd", 64, 1);
-  one("odd", 1024, 0.5);
-  const TwoWidths t = two_widths(records);
-  CHECK(t.modules == 2);
-  CHECK(t.met == 1);
-  CHECK(t.worst == "odd");
-  CHECK(t.worst_ratio == 0.5);
-  // Means over two seeds; the width between them does not count.
-  const auto met = [](double ratio) {
-    Records pair;
-    for (const std::uint64_t seed : {1U, 2U}) {
-      const double by = seed == 1 ? 0.5 : 1.5;
-      for (const auto& [n, mean] : {std::pair{64L, by}, {256L, 99.0}, {1024L, by * ratio}}) {
-        pair.add({Signal::value, "h"}, 1, {n, seed}, {mean, mean * mean, 1});
-      }
-    }
-    return two_widths(pair).met;
-  };
-  CHECK(met(1.199) == 1);
-  CHECK(met(1.201) == 0);
-  CHECK(met(1 / 1.199) == 1);
-  CHECK(met(1 / 1.201) == 0);
-}
-
-TEST_CASE("An optimizer is read back against the plan") {
-  const Plan plan = make_plan("maximal-update", adamw, shape_of(256), shape_of(64));
-  const OptimizerSetting global{"", 0.01, 0.1, 1e-8};
-  std::vector<OptimizerSetting> live;
-  for (const Entry& entry : plan.entries) {
-    // Table 8 retyped: hidden matrices have the rate over the ratio of fan-ins, here 4, and their
-    // coupled decay times it; epsilon is over the ratio of widths for all.
-    const bool hidden = role_of(entry.group) == Role::hidden;
-    live.push_back({entry.name, hidden ? 0.0025 : 0.01, hidden ? 0.4 : 0.1, 0.25e-8});
-  }
-  // What the rule says of decay of vectors is the plan's matter, not the table's.
-  for (std::size_t i = 0; i < live.size(); ++i) {
-    if (role_of(plan.entries[i].group) == Role::hidden) continue;
-    live[i].weight_decay = 0.1 * plan.entries[i].weight_decay.value;
-  }
-  CHECK(check_optimizer(plan, global, live).empty());
-
-  const auto broken = [&](auto&& change) {
-    std::vector<OptimizerSetting> copy = live;
-    change(copy);
-    return check_optimizer(plan, global, copy);
-  };
-  const std::string& name = live[3].name;
-  using Live = std::vector<OptimizerSetting>;
-  CHECK(broken([](Live& l) { l[3].rate *= 4; }).size() == 1);
-  CHECK(broken([](Live& l) { l[3].epsilon *= 4; }).front().starts_with(name + ": epsilon"));
-  CHECK(
-      broken([](Live& l) { l[3].weight_decay += 1; }).front().starts_with(name + ": weight_decay"));
-  // A relative 1e-5 is what rounding to float may do, and NaN is no rounding.
-  for (double OptimizerSetting::*what :
-       {&OptimizerSetting::rate, &OptimizerSetting::weight_decay, &OptimizerSetting::epsilon}) {
-    REQUIRE(live[3].*what > 0);
-    CHECK(broken([&](Live& l) { l[3].*what *= 1 + 0.9e-5; }).empty());
-    CHECK(broken([&](Live& l) { l[3].*what *= 1 + 1.1e-5; }).size() == 1);
-    CHECK(broken([&](Live& l) { l[3].*what *= 1 - 1.1e-5; }).size() == 1);
-    CHECK(broken([&](Live& l) { l[3].*what = std::nan(""); }).size() == 1);
-  }
-  CHECK(broken([](Live& l) { l.pop_back(); }).front().ends_with("not in the optimizer"));
-  CHECK(broken([](Live& l) { l[3].name = "w"; }).size() == 2);
-  CHECK(broken([](Live& l) { l.push_back(l[3]); }).front() == name + ": given twice");
 }

@@ -147,7 +147,6 @@ class Transfer(unittest.TestCase):
                           "--format", "json")
         self.assertRegex(spent.stderr, r"4 s allow about \d+ runs; the first verdict takes about \d+, [0-9.]+ s\n")
         report = json.loads(spent.stdout)
-        self.assertLess(report["used"]["seconds"], 8)
         if report["verdict"] == "inconclusive":
             self.assertGreater(report["sizes"][-1]["seeds"], 2)
             self.assertTrue(report["more_seeds"] or "wider range" in report["reason"])

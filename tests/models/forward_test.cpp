@@ -14,6 +14,7 @@
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
 #include "support/model_gradient.hpp"
+#include "support/reference_attention.hpp"
 #include "support/reference_layers.hpp"
 
 namespace {

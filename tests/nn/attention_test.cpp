@@ -13,6 +13,7 @@
 #include "scalewise/nn/rotary.hpp"
 #include "support/catch.hpp"
 #include "support/numeric_gradient.hpp"
+#include "support/reference_attention.hpp"
 #include "support/reference_layers.hpp"
 
 namespace {

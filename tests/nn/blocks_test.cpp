@@ -15,6 +15,7 @@
 #include "instances/registry.hpp"
 #include "support/catch.hpp"
 #include "support/numeric_gradient.hpp"
+#include "support/reference_attention.hpp"
 #include "support/reference_layers.hpp"
 #include "support/small_shapes.hpp"
 

@@ -56,11 +56,11 @@ constexpr bool is_observable(std::string_view role) {
   return false;
 }
 
-/// "did you mean …?" for a name that is no observable's.
-inline std::string nearest_observable(std::string_view role) {
+/// The observable that is nearest to a name that is none.
+inline Nearest nearest_observable(std::string_view role) {
   Nearest nearest(role);
   for (const Observable& known : observables) nearest.offer(known.name);
-  return nearest.hint();
+  return nearest;
 }
 
 }  // namespace scalewise::inline architecture

@@ -62,13 +62,12 @@ struct UnknownName {
 
 inline UnknownName unknown_name(const Quantity& quantity, const Plan& plan) {
   const std::string role = role_name(quantity.name);
-  Nearest nearest(role);
   if (is_activation(quantity.signal)) {
     if (is_observable(role)) return {};
-    for (const Observable& known : observables) nearest.offer(known.name);
-    return {quantity.name, "no observable", nearest.word()};
+    return {quantity.name, "no observable", nearest_observable(role).word()};
   }
   if (group_of(plan, quantity.name)) return {};
+  Nearest nearest(role);
   for (const Entry& entry : plan.entries) nearest.offer(role_name(entry.name));
   return {quantity.name, "no tensor of the plan", nearest.word()};
 }
@@ -102,9 +101,8 @@ class CoordinateCheck {
         assumptions_(assumptions),
         criteria_(criteria),
         prediction_(prediction_of(family, assumptions)) {
-    const bool depth = scales_of(family).layers > 0;
     // Wide models average over themselves; deep ones do not.
-    const double power = depth ? 0 : 0.8;
+    const double power = prediction_.along_depth() ? 0 : 0.8;
     report_.judgements = Measurements(records_, prediction_, plan_, power, criteria).take();
   }
 
@@ -267,8 +265,8 @@ class CoordinateCheck {
     if (!prediction_.has_limit()) {
       report_.missing.emplace_back(
           "a limit: not judged are, along the depth, models without norms and models with norms "
-          "after "
-          "branches whose multiplier begins above 1.5, and SGD on a tied head whose logits grow");
+          "after branches whose multiplier begins above 1.5, and SGD on a tied head whose logits "
+          "grow");
       return;
     }
     if (!judged_change({observable("logits")})) {
@@ -282,12 +280,16 @@ class CoordinateCheck {
   }
 
   void what_is_open() {
+    std::size_t open = 0;
+    constexpr std::size_t most = 3;
     for (const Judgement& j : report_.judgements) {
-      if (!j.expected || j.verdict != Verdict::inconclusive) continue;
-      if (report_.undecided.size() >= 3) break;
+      if (!j.expected || j.verdict != Verdict::inconclusive || ++open > most) continue;
       report_.undecided.push_back(fmt::format("{} ({}) at step {}: {}", j.curve.quantity.name,
                                               word(signal_words, j.curve.quantity.signal),
                                               j.curve.step, j.reason));
+    }
+    if (open > most) {
+      report_.undecided.push_back(fmt::format("{} more quantities at other steps", open - most));
     }
     for (const Standing& s : standings(family_, assumptions_, possible_faults(family_),
                                        report_.judgements, criteria_, report_.threshold)) {
@@ -340,12 +342,10 @@ inline Report coordinate_check(const Records& records, const std::vector<Member>
     for (const auto& [step, runs] : steps) {
       for (const auto& [run, moments] : runs) {
         if (detail::member_of(family, run.size) != nullptr) continue;
-        std::string sizes;
-        for (const Member& member : family) {
-          sizes += (sizes.empty() ? "" : ", ") + std::to_string(member.size);
-        }
+        std::vector<std::string> sizes;
+        for (const Member& member : family) sizes.push_back(std::to_string(member.size));
         throw InvalidInput("size of " + printable(quantity.name), std::to_string(run.size),
-                           "one that has a plan: " + sizes);
+                           "one that has a plan: " + listed(sizes));
       }
     }
   }

@@ -57,7 +57,7 @@ inline std::optional<Expectation> activation_expected(const Prediction& predicti
   }
   const std::optional<Band> band = prediction.change(role, step);
   if (!band || step == 0) return {};
-  const bool first = band->is_zero() || prediction.change(role, step - 1)->is_zero();
+  const bool first = band->is_zero() || prediction.change(role, step - 1) == Band::zero();
   if (!first && !later) return {};
   return Expectation{*band, first ? Regime::first : Regime::later};
 }
@@ -73,7 +73,7 @@ inline std::optional<Expectation> tensor_expected(const Prediction& prediction,
   if (signal == Signal::gradient) {
     const std::optional<Band> band = prediction.gradient(group, step);
     // Once there was a gradient, later ones are the trajectory's and not the rule's.
-    if (!band || (step > 0 && !prediction.gradient(group, step - 1)->is_zero())) return {};
+    if (!band || (step > 0 && prediction.gradient(group, step - 1) != Band::zero())) return {};
     // Gradients of gains and biases are sums over tokens, which are alike by an unknown degree.
     const bool matrix = is_matrix(group);
     return Expectation{*band, matrix ? Regime::first : Regime::later};

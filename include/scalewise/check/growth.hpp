@@ -39,7 +39,6 @@ struct Growth {
   double error = 0;    // from seeds and from bending
   double scatter = 0;  // from seeds alone
   double last = 0;     // between the two largest sizes
-  double last_error = 0;
   double degrees = 0;  // of the error
 };
 
@@ -62,9 +61,12 @@ inline Scatter scatter_of(const SizeCurve& curve, double power, const Scatter& t
 
 namespace detail {
 
-/// Solves A x = b for several b at once, A symmetric and positive definite: Gauss without pivots.
-template <std::size_t n>
-bool solve(std::array<std::array<double, n>, n> a, std::array<std::array<double, 2>, n>& b) {
+using Normal = std::array<std::array<double, 4>, 4>;  // the matrix of the normal equations
+using Sides = std::array<std::array<double, 2>, 4>;
+
+/// Solves A x = b for both b at once, A symmetric and positive definite: Gauss without pivots.
+inline bool solve(Normal a, Sides& b) {
+  constexpr std::size_t n = 4;
   for (std::size_t k = 0; k < n; ++k) {
     if (!(a[k][k] > 0)) return false;
     for (std::size_t i = 0; i < n; ++i) {
@@ -86,8 +88,8 @@ struct SlopeAndError {
 
 /// Weighted least squares with normal priors on the two terms of bending.
 inline SlopeAndError fit(const SizeCurve& curve, const Scatter& scatter, const Bending& bending) {
-  std::array<std::array<double, 4>, 4> a{};
-  std::array<std::array<double, 2>, 4> b{};  // for the mean, and for the variance of the slope
+  Normal a{};
+  Sides b{};  // for the mean, and for the variance of the slope
   const auto smallest = static_cast<double>(curve.points.front().size);
   for (const SizePoint& point : curve.points) {
     const double ratio = static_cast<double>(point.size) / smallest;
@@ -117,20 +119,12 @@ inline Growth growth_of(const SizeCurve& curve, const Scatter& scatter, const Be
   Scatter s = scatter;
   s.variance = (std::max)(s.variance, least_variance);
   const detail::SlopeAndError all = detail::fit(curve, s, bending);
-  Growth growth{all.slope, all.error, detail::fit(curve, s, {}).error, 0, 0, s.degrees};
+  Growth growth{all.slope, all.error, detail::fit(curve, s, {}).error, 0, s.degrees};
   const SizePoint& largest = curve.points.back();
   const SizePoint& before = curve.points[curve.points.size() - 2];
   const double distance =
       std::log(static_cast<double>(largest.size) / static_cast<double>(before.size));
   growth.last = (largest.mean - before.mean) / distance;
-  const auto variance = [&](const SizePoint& point) {
-    return s.variance *
-           std::pow(
-               static_cast<double>(point.size) / static_cast<double>(curve.points.front().size),
-               -s.power) /
-           static_cast<double>(point.runs);
-  };
-  growth.last_error = std::sqrt(variance(largest) + variance(before)) / distance;
   return growth;
 }
 

@@ -34,9 +34,9 @@ struct Criteria {
 
   Bending bending{0.1, 0.35};
 
-  // What training adds may not surely grow faster, even where the rule says so: where it says so of
-  // large sizes, and where it leaves it open. Rules that count on an alignment of 3/4 let first steps,
-  // which are aligned almost fully, grow by a quarter.
+  // Changes that grow faster than this fail, even if the rule predicts it: first where it surely
+  // predicts growth, then where its band leaves it open. Rules that count on an alignment of 3/4 let
+  // the first steps, which are aligned almost fully, grow by a quarter.
   double growth = 0.1;
   double open_growth = 0.25;
 

@@ -50,16 +50,20 @@ class Prediction {
     }
     for (const GroupExponents& group : scales.groups) {
       const bool follows = group.present && group.normalization == Normalization::none;
-      if (follows && !states_.front().gradients_have_limit) near_limit_ = false;
+      if (!follows) continue;
+      bounded_ = false;
+      if (!states_.front().gradients_have_limit) near_limit_ = false;
     }
   }
+
+  bool along_depth() const { return scales_.layers > 0; }
 
   /// Whether sizes that train in minutes are near the limit of large ones. Along the depth they are
   /// not where signals or gradients are multiplied from layer to layer: without norms, and behind
   /// norms of a stream of which each layer adds more than one and a half times.
   bool has_limit() const { return near_limit_; }
 
-  /// Whether norms keep what later steps add in bounds; without, only the first is predicted.
+  /// Whether later steps are predicted: where norms and a normalized gradient keep them in bounds.
   bool has_later_steps() const { return bounded_; }
 
   /// Of a role such as "mlp.output" after that many updates; none where nothing is predicted.

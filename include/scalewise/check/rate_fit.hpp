@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "scalewise/check/rate_curve.hpp"
+#include "scalewise/numeric/line.hpp"
 
 namespace scalewise::check {
 
@@ -62,21 +63,9 @@ struct ShapeSums {
 
 /// A function on the points of a curve without what offset and slope can say, and that slope.
 inline double remove_line(const std::vector<double>& v, std::vector<double>& f) {
-  const auto n = static_cast<double>(v.size());
-  double v_mean = 0;
-  double f_mean = 0;
-  for (std::size_t i = 0; i < v.size(); ++i) {
-    v_mean += v[i] / n;
-    f_mean += f[i] / n;
-  }
-  double vv = 0;
-  double vf = 0;
-  for (std::size_t i = 0; i < v.size(); ++i) {
-    vv += (v[i] - v_mean) * (v[i] - v_mean);
-    vf += (v[i] - v_mean) * (f[i] - f_mean);
-  }
-  for (std::size_t i = 0; i < v.size(); ++i) f[i] -= f_mean + vf / vv * (v[i] - v_mean);
-  return vf / vv;
+  const Line line = fit_line(v, f);
+  for (std::size_t i = 0; i < v.size(); ++i) f[i] -= line.intercept + line.slope * v[i];
+  return line.slope;
 }
 
 inline double product(const std::vector<double>& a, const std::vector<double>& b) {

@@ -140,7 +140,8 @@ class LayerStack {
     pass.show(layer.around_mlp.name, "stream", layer.after_mlp.read());
   }
 
-  /// Gradient of forward_layer: d is the one behind the layer, then the one before it; next is scratch.
+  /// The backward pass of forward_layer. Turns d from the gradient of the layer's output into that of
+  /// its input; next is scratch.
   void backward_layer(Pass<Scalar>& pass, std::size_t l, LayerStack* source, Buffer<Scalar>*& d,
                       Buffer<Scalar>*& next) {
     TransformerLayer<Scalar>& layer = *layers_[l];

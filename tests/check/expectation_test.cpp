@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Which quantities are exact, which hold to first order, and which are not judged.
+
+#include "scalewise/check/expectation.hpp"
+
+#include <string>
+#include <vector>
+
+#include "instances/registry.hpp"
+#include "support/catch.hpp"
+
+using namespace scalewise;
+using namespace scalewise::check;
+
+namespace {
+
+std::vector<Member> family_of(const std::string& rule, Optimizer optimizer = adamw,
+                              const std::vector<Parameter>& parameters = {}) {
+  std::vector<Member> family;
+  for (const long n : {64L, 256L}) {
+    Shape s;
+    s.d_model = n;
+    s.depth = 2;
+    s.heads = n / 16;
+    s.context = 32;
+    s.vocab = 256;
+    s.tied_head = false;
+    Shape base = s;
+    base.d_model = 64;
+    base.heads = 4;
+    family.push_back({n, make_plan(rule, optimizer, s, base, parameters)});
+  }
+  return family;
+}
+
+/// Regime and measure as words; "none" for what is not judged.
+std::string said(const std::vector<Member>& family, Signal signal, const std::string& name,
+                 long step, bool norms = true) {
+  Assumptions assumptions;
+  assumptions.norms = norms;
+  const Plan& plan = family.front().plan;
+  const Prediction prediction(scales_of(family), plan.shape, assumptions);
+  const auto e = expected(prediction, plan, {signal, name}, step);
+  if (!e) return "none";
+  const char* measure = e->measure == Measure::entry          ? " entry"
+                        : e->measure == Measure::per_gradient ? " per gradient"
+                                                              : "";
+  return std::string(word(regime_words, e->regime)) + measure;
+}
+
+}  // namespace
+
+TEST_CASE("Parameters and first updates are exact, later steps are not") {
+  const std::vector<Member> mup = family_of("maximal-update");
+  CHECK(said(mup, Signal::parameter, "layer.0.query", 0) == "exact");
+  CHECK(said(mup, Signal::parameter, "query", 1) == "none");
+  CHECK(said(mup, Signal::update, "query", 1) == "exact entry");
+  CHECK(said(mup, Signal::update, "query", 2) == "later");
+  CHECK(said(mup, Signal::value, "layer.1.mlp.output", 0) == "first");
+  CHECK(said(mup, Signal::value, "mlp.output", 1) == "later");
+  CHECK(said(mup, Signal::change, "mlp.output", 1) == "first");
+  CHECK(said(mup, Signal::change, "mlp.output", 2) == "later");
+  CHECK(said(mup, Signal::change, "mlp.output", 0) == "none");
+  CHECK(said(mup, Signal::gradient, "query", 0) == "first");
+  CHECK(said(mup, Signal::gradient, "query", 1) == "none");
+  CHECK(said(mup, Signal::gradient, "final_norm_gain", 0) == "later");
+  CHECK(said(mup, Signal::gradient, "key_bias", 0) == "none");
+  CHECK(said(mup, Signal::parameter, "key_bias", 0) == "exact");
+  CHECK(said(mup, Signal::value, "router", 0) == "none");
+  CHECK(said(mup, Signal::update, "router", 1) == "none");
+}
+
+TEST_CASE("What a zero head holds back begins a step later") {
+  const std::vector<Member> zero = family_of("maximal-update", adamw, {{"zero_head", 1}});
+  CHECK(said(zero, Signal::gradient, "query", 0) == "first");  // exactly zero
+  CHECK(said(zero, Signal::gradient, "query", 1) == "first");
+  CHECK(said(zero, Signal::gradient, "query", 2) == "none");
+  CHECK(said(zero, Signal::update, "query", 1) == "exact");  // exactly zero
+  CHECK(said(zero, Signal::update, "query", 2) == "first entry");
+  CHECK(said(zero, Signal::update, "query", 3) == "later");
+  CHECK(said(zero, Signal::change, "mlp.output", 2) == "first");
+  CHECK(said(zero, Signal::change, "mlp.output", 3) == "later");
+}
+
+TEST_CASE("SGD's updates are judged by their gradients, and its later steps are not") {
+  const std::vector<Member> sgd_family = family_of("maximal-update", sgd);
+  CHECK(said(sgd_family, Signal::update, "query", 1) == "exact per gradient");
+  CHECK(said(sgd_family, Signal::update, "query", 3) == "exact per gradient");
+  CHECK(said(sgd_family, Signal::change, "mlp.output", 1) == "first");
+  CHECK(said(sgd_family, Signal::change, "mlp.output", 2) == "none");
+  CHECK(said(sgd_family, Signal::value, "mlp.output", 2) == "none");
+}
+
+TEST_CASE("Without norms only the first step is judged") {
+  const std::vector<Member> mup = family_of("maximal-update");
+  CHECK(said(mup, Signal::change, "mlp.output", 1, false) == "first");
+  CHECK(said(mup, Signal::change, "mlp.output", 2, false) == "none");
+  CHECK(said(mup, Signal::value, "mlp.output", 1, false) == "none");
+  CHECK(said(mup, Signal::update, "query", 1, false) == "exact entry");
+  CHECK(said(mup, Signal::update, "query", 2, false) == "none");
+}

@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include "scalewise/check/optimizer_check.hpp"
+
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "instances/registry.hpp"
+#include "support/catch.hpp"
+
+using namespace scalewise;
+using namespace scalewise::check;
+
+namespace {
+
+Shape shape_at(long width) {
+  Shape s;
+  s.d_model = width;
+  s.depth = 2;
+  s.heads = width / 16;
+  s.context = 32;
+  s.vocab = 256;
+  s.tied_head = false;
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("An optimizer is read back against the plan") {
+  const Plan plan = make_plan("maximal-update", adamw, shape_at(256), shape_at(64));
+  const OptimizerSetting global{"", 0.01, 0.1, 1e-8};
+  std::vector<OptimizerSetting> live;
+  for (const Entry& entry : plan.entries) {
+    // Table 8 retyped: hidden matrices have the rate over the ratio of fan-ins, here 4, and their
+    // coupled decay times it; epsilon is over the ratio of widths for all.
+    const bool hidden = role_of(entry.group) == Role::hidden;
+    live.push_back({entry.name, hidden ? 0.0025 : 0.01, hidden ? 0.4 : 0.1, 0.25e-8});
+  }
+  // What the rule says of decay of vectors is the plan's matter, not the table's.
+  for (std::size_t i = 0; i < live.size(); ++i) {
+    if (role_of(plan.entries[i].group) == Role::hidden) continue;
+    live[i].weight_decay = 0.1 * plan.entries[i].weight_decay.value;
+  }
+  CHECK(check_optimizer(plan, global, live).empty());
+
+  const auto broken = [&](auto&& change) {
+    std::vector<OptimizerSetting> copy = live;
+    change(copy);
+    return check_optimizer(plan, global, copy);
+  };
+  const std::string& name = live[3].name;
+  using Live = std::vector<OptimizerSetting>;
+  CHECK(broken([](Live& l) { l[3].rate *= 4; }).size() == 1);
+  CHECK(broken([](Live& l) { l[3].epsilon *= 4; }).front().starts_with(name + ": epsilon"));
+  CHECK(
+      broken([](Live& l) { l[3].weight_decay += 1; }).front().starts_with(name + ": weight_decay"));
+  // A relative 1e-5 is what rounding to float may do, and NaN is no rounding.
+  for (double OptimizerSetting::*what :
+       {&OptimizerSetting::rate, &OptimizerSetting::weight_decay, &OptimizerSetting::epsilon}) {
+    REQUIRE(live[3].*what > 0);
+    CHECK(broken([&](Live& l) { l[3].*what *= 1 + 0.9e-5; }).empty());
+    CHECK(broken([&](Live& l) { l[3].*what *= 1 + 1.1e-5; }).size() == 1);
+    CHECK(broken([&](Live& l) { l[3].*what *= 1 - 1.1e-5; }).size() == 1);
+    CHECK(broken([&](Live& l) { l[3].*what = std::nan(""); }).size() == 1);
+  }
+  CHECK(broken([](Live& l) { l.pop_back(); }).front().ends_with("not in the optimizer"));
+  CHECK(broken([](Live& l) { l[3].name = "w"; }).size() == 2);
+  CHECK(broken([](Live& l) { l.push_back(l[3]); }).front() == name + ": given twice");
+}

@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include "scalewise/check/recorder.hpp"
+
+#include <vector>
+
+#include "support/catch.hpp"
+
+using namespace scalewise::check;
+
+TEST_CASE("A recorder measures sizes, and changes from step 0") {
+  Recorder recorder({64, 7});
+  const std::vector<double> first{3, -4};
+  const std::vector<double> later{3, -1};
+  recorder.record("h", first.data(), 2, 0);
+  recorder.record("h", later.data(), 2, 1);
+  recorder.record_parameter("w", later.data(), 2, 0);
+  recorder.record_gradient("w", first.data(), 2, 0);
+  recorder.record_update("w", later.data(), 2, 1);
+  const auto& all = recorder.records().all();
+  const Run run{64, 7};
+  CHECK(all.at({Signal::value, "h"}).at(0).at(run) == Moments{7, 25, 2});
+  CHECK(all.at({Signal::value, "h"}).at(1).at(run) == Moments{4, 10, 2});
+  CHECK(all.at({Signal::change, "h"}).at(1).at(run) == Moments{3, 9, 2});
+  CHECK_FALSE(all.at({Signal::change, "h"}).contains(0));
+  CHECK(all.at({Signal::parameter, "w"}).at(0).at(run) == Moments{4, 10, 2});
+  CHECK(all.at({Signal::gradient, "w"}).at(0).at(run) == Moments{7, 25, 2});
+  CHECK(all.at({Signal::update, "w"}).at(1).at(run) == Moments{4, 10, 2});
+}
+
+TEST_CASE("Layers of one role are pooled, whatever their number") {
+  CHECK(role_name("layer.3.mlp.output") == "mlp.output");
+  CHECK(role_name("encoder.12.attention.output") == "attention.output");
+  CHECK(role_name("decoder.0.query") == "query");
+  CHECK(role_name("logits") == "logits");
+  CHECK(role_name("layer.x.query") == "layer.x.query");
+  CHECK(role_name("layer.") == "layer.");
+  Records records;
+  records.add({Signal::value, "layer.0.mlp.output"}, 0, {8, 1}, {1, 1, 1});
+  records.add({Signal::value, "layer.1.mlp.output"}, 0, {8, 1}, {2, 4, 1});
+  CHECK(pooled_layers(records).all().at({Signal::value, "mlp.output"}).at(0).at({8, 1}) ==
+        Moments{3, 5, 2});
+}
