@@ -16,7 +16,7 @@ using namespace scalewise::check;
 
 namespace {
 
-std::vector<Member> family_of(const std::string& rule, Optimizer optimizer = adamw,
+std::vector<Member> two_members(const std::string& rule, Optimizer optimizer = adamw,
                               const std::vector<Parameter>& parameters = {}) {
   std::vector<Member> family;
   for (const long n : {64L, 256L}) {
@@ -53,7 +53,7 @@ std::string said(const std::vector<Member>& family, Signal signal, const std::st
 }  // namespace
 
 TEST_CASE("Parameters and first updates are exact, later steps are not") {
-  const std::vector<Member> mup = family_of("maximal-update");
+  const std::vector<Member> mup = two_members("maximal-update");
   CHECK(said(mup, Signal::parameter, "layer.0.query", 0) == "exact");
   CHECK(said(mup, Signal::parameter, "query", 1) == "none");
   CHECK(said(mup, Signal::update, "query", 1) == "exact entry");
@@ -73,7 +73,7 @@ TEST_CASE("Parameters and first updates are exact, later steps are not") {
 }
 
 TEST_CASE("What a zero head holds back begins a step later") {
-  const std::vector<Member> zero = family_of("maximal-update", adamw, {{"zero_head", 1}});
+  const std::vector<Member> zero = two_members("maximal-update", adamw, {{"zero_head", 1}});
   CHECK(said(zero, Signal::gradient, "query", 0) == "first");  // exactly zero
   CHECK(said(zero, Signal::gradient, "query", 1) == "first");
   CHECK(said(zero, Signal::gradient, "query", 2) == "none");
@@ -85,7 +85,7 @@ TEST_CASE("What a zero head holds back begins a step later") {
 }
 
 TEST_CASE("SGD's updates are judged by their gradients, and its later steps are not") {
-  const std::vector<Member> sgd_family = family_of("maximal-update", sgd);
+  const std::vector<Member> sgd_family = two_members("maximal-update", sgd);
   CHECK(said(sgd_family, Signal::update, "query", 1) == "exact per gradient");
   CHECK(said(sgd_family, Signal::update, "query", 3) == "exact per gradient");
   CHECK(said(sgd_family, Signal::change, "mlp.output", 1) == "first");
@@ -94,7 +94,7 @@ TEST_CASE("SGD's updates are judged by their gradients, and its later steps are 
 }
 
 TEST_CASE("Without norms only the first step is judged") {
-  const std::vector<Member> mup = family_of("maximal-update");
+  const std::vector<Member> mup = two_members("maximal-update");
   CHECK(said(mup, Signal::change, "mlp.output", 1, false) == "first");
   CHECK(said(mup, Signal::change, "mlp.output", 2, false) == "none");
   CHECK(said(mup, Signal::value, "mlp.output", 1, false) == "none");
