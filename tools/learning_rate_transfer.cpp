@@ -28,6 +28,7 @@
 #include "scalewise/files/file.hpp"
 #include "scalewise/numeric/parallel.hpp"
 #include "scalewise/plan/fingerprint.hpp"
+#include "train/options.hpp"
 #include "train/threads.hpp"
 
 namespace {
@@ -38,7 +39,7 @@ using namespace scalewise::experiment;
 train::Settings settings_of(const Experiment& e, const check::SweepTask& task) {
   train::Settings s = settings_at(e, task.size, task.seed);
   s.rate = check::RateRun{.octave = task.octave}.rate(e.model.rate);
-  s.warmup = s.steps / 20;
+  if (s.warmup < 0) s.warmup = s.steps / 20;
   return s;
 }
 
@@ -193,7 +194,8 @@ class Program {
     TransferReport report;
     report.runs = runs;
     report.transfer = check::analyse_transfer(runs);
-    report.judged = check::judge(check::widened(report.transfer, width), e_.axis, e_.model.rate);
+    report.judged =
+        check::judge(check::widened(report.transfer, width), size_name(e_), e_.model.rate);
     return report;
   }
 
@@ -312,11 +314,10 @@ int run(const Experiment& e, const Budget& budget, const frame::Options& options
 scalewise::frame::Program scalewise::frame::program() {
   const auto e = std::make_shared<Experiment>();
   const auto budget = std::make_shared<Budget>();
-  e->has_horizon = true;
+  e->axes = {"width", "depth", "horizon", "joint"};
   e->sizes = {32, 64, 128, 256};
   e->model.steps = 200;
   e->model.batch = 8;
-  e->model.warmup = 0;  // settings_of() sets it
   Program program{"learning_rate_transfer",
                   "Whether the best learning rate of a small model is the best of larger ones."};
   Options& o = *program.options;
@@ -328,6 +329,13 @@ scalewise::frame::Program scalewise::frame::program() {
       .from(0)
       .to(1e9)
       .of_runs();
+  o.add("--digits", e->model.digits, "CSV file of images whose class is learned")
+      .reads()
+      .excludes("--text");
+  o.add("--patch", e->model.patch, "side of an image's patches").from(1);
+  o.group("Training");
+  train::add_schedule_options(o, e->model);
+  train::add_decay_options(o, e->model);
   add_output_options(o, *e);
   program.check = [e] {
     experiment::check(*e);

@@ -17,6 +17,7 @@
 #include "scalewise/messages/error.hpp"
 #include "train/divergence.hpp"
 #include "train/model.hpp"
+#include "train/options.hpp"
 #include "train/output.hpp"
 #include "train/threads.hpp"
 #include "train/train_model.hpp"
@@ -35,7 +36,6 @@ void add_options(frame::Options& o, Settings& s) {
 
   o.group("Plan");
   o.add("--rule", s.rule, "rule id, see plan --list-rules");
-  o.add("--decay", s.decay, "form of weight decay").words(decay_words);
   o.add("--base-width", s.base_width, "width that the rate was tuned at, for a relative rule");
   o.add("--base-std", s.base_std,
         "the base model's initial standard deviation (0: 1/sqrt(base width))")
@@ -62,9 +62,8 @@ void add_options(frame::Options& o, Settings& s) {
   o.add("--batch", s.batch, "sequences or images per step").from(1);
   o.add("--optimizer", s.optimizer, "").words(names_of(known_optimizers));
   o.add("--rate", s.rate, "peak learning rate, before the plan's factors").above(0).below(1e30);
-  o.add("--warmup", s.warmup, "steps of linear warm-up (-1: a twentieth of --steps)").from(-1);
-  o.add("--schedule", s.schedule, "after the warm-up").words(schedule_words);
-  o.add("--weight-decay", s.weight_decay, "before the plan's factors").from(0).below(1e30);
+  add_schedule_options(o, s);
+  add_decay_options(o, s);
   o.add("--clip", s.clip, "largest norm of the gradient (0: off)").from(0).below(1e30);
   o.add("--seed", s.seed, "of initial values, batches and dropout");
   o.add("--precision", s.precision, "").words(precision_words);

@@ -4,6 +4,7 @@
 // What the programs that check a rule share: a family of models along one axis, and its options.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,11 +17,12 @@
 
 namespace scalewise::experiment {
 
-/// Models that differ in width, in depth or in how long they train, each from several seeds.
+/// Models that differ in width, in depth, in how long they train, or in all three, each from several
+/// seeds.
 struct Experiment {
   train::Settings model;  // what all have in common
   std::string axis = "width";
-  bool has_horizon = false;  // whether the program has the axis "horizon", the number of steps
+  std::vector<std::string> axes{"width", "depth"};  // that the program has
   std::vector<long> sizes{64, 128, 256, 512, 1024};
   long base = 0;       // the size that rates were tuned at; 0: the smallest
   long head_dim = 16;  // fixed while the width grows; 0: --heads is fixed and the heads grow
@@ -34,7 +36,16 @@ struct Experiment {
 /// Throws:   InvalidInput for what makes no experiment.
 inline void check(const Experiment& e) {
   train::check(e.model);
-  if (e.axis != "width" || e.head_dim == 0) return;
+  const long base = e.base > 0 ? e.base : e.sizes.front();
+  for (const long size : e.sizes) {
+    if (e.axis == "joint" && e.model.depth * size % base != 0) {
+      throw InvalidInput("--sizes", std::to_string(size),
+                         "--depth times size / " + std::to_string(base) + ", a number of layers",
+                         "sizes that are multiples of the base");
+    }
+  }
+  const bool widens = e.axis == "width" || e.axis == "joint";
+  if (!widens || e.head_dim == 0) return;
   for (const long size : e.sizes) {
     if (size % e.head_dim == 0) continue;
     throw InvalidInput("--sizes", std::to_string(size),
@@ -42,28 +53,39 @@ inline void check(const Experiment& e) {
   }
 }
 
+/// What a size is: joint sizes are widths.
+inline std::string size_name(const Experiment& e) { return e.axis == "joint" ? "width" : e.axis; }
+
+/// Gives a model its depth, and its plan the depth that rates were tuned at.
+inline void set_depth(train::Settings& s, long depth, long base) {
+  s.depth = depth;
+  s.set.push_back("base.depth=" + std::to_string(base));
+}
+
+inline void set_horizon(train::Settings& s, long steps, long base) {
+  s.steps = steps;
+  s.set.push_back("iterations=" + std::to_string(steps));
+  s.set.push_back("base.iterations=" + std::to_string(base));
+}
+
 /// The settings of one model: seeds are 1, 2, … after e.before_seeds.
+/// Equation: joint: width = size, depth = --depth r, steps = --steps r³, r = size/base, so that tokens
+///           grow as the parameters 12 d_model² depth of the layers.
 inline train::Settings settings_at(const Experiment& e, long size, long seed) {
   train::Settings s = e.model;
   const long base = e.base > 0 ? e.base : e.sizes.front();
-  if (e.axis == "width") {
-    s.width = size;
-    s.base_width = base;
-    if (e.head_dim > 0) s.heads = size / e.head_dim;
-  } else {
-    s.base_width = s.width;
-    if (e.axis == "depth") {
-      s.depth = size;
-      s.set.push_back("base.depth=" + std::to_string(base));
-    } else {
-      s.steps = size;
-      s.set.push_back("iterations=" + std::to_string(size));
-      s.set.push_back("base.iterations=" + std::to_string(base));
-    }
-    if (e.head_dim > 0) s.heads = s.width / e.head_dim;
+  const bool widens = e.axis == "width" || e.axis == "joint";
+  s.base_width = widens ? base : s.width;
+  if (widens) s.width = size;
+  if (e.axis == "depth") set_depth(s, size, base);
+  if (e.axis == "horizon") set_horizon(s, size, base);
+  if (e.axis == "joint") {
+    const double r = static_cast<double>(size) / static_cast<double>(base);
+    set_depth(s, std::lround(static_cast<double>(s.depth) * r), s.depth);
+    set_horizon(s, std::lround(static_cast<double>(s.steps) * r * r * r), s.steps);
   }
-  if (e.head_dim == 0 && e.axis == "width")
-    s.set.push_back("base.heads=" + std::to_string(s.heads));
+  if (e.head_dim > 0) s.heads = s.width / e.head_dim;
+  if (e.head_dim == 0 && widens) s.set.push_back("base.heads=" + std::to_string(s.heads));
   s.seed = static_cast<std::uint64_t>(e.before_seeds + seed);
   return s;
 }
@@ -84,9 +106,7 @@ inline void add_options(frame::Options& o, Experiment& e, bool training = true) 
       .repeated();
 
   o.group("Models");
-  o.add("--axis", e.axis, "what grows")
-      .words(e.has_horizon ? std::vector<std::string>{"width", "depth", "horizon"}
-                           : std::vector<std::string>{"width", "depth"});
+  o.add("--axis", e.axis, "what grows").words(e.axes);
   o.add("--sizes", e.sizes, "the sizes along the axis").from(1).increasing();
   o.add("--base", e.base, "size that the rate was tuned at (0: the smallest)");
   o.add("--width", e.model.width, "of models along the depth").from(1);

@@ -49,11 +49,11 @@ inline std::string more_text(const TransferReport& report) {
                                   : ", about " + digits(report.more_seconds, "{:.2g}") + " s more";
 }
 
-/// One row per size; `e.axis` heads the sizes.
+/// One row per size.
 inline Table transfer_table(const Experiment& e, const check::Transfer& transfer) {
   Table table;
-  table.header = {e.axis, "seeds",    "optimal rate", "95 % interval",
-                  "loss", "regret %", "95 % interval"};
+  table.header = {size_name(e), "seeds",    "optimal rate", "95 % interval",
+                  "loss",       "regret %", "95 % interval"};
   for (const check::SizeTransfer& size : transfer.sizes) {
     const check::IntervalEstimate& at = size.optimum;
     const std::string rates = digits(rate_of(e, at.low)) + " to " + digits(rate_of(e, at.high));
@@ -137,7 +137,7 @@ inline plot::Figure transfer_figure(const Experiment& e, const TransferReport& r
   std::vector<plot::Curve> losses;
   for (const check::RateCurve& curve : check::rate_curves(report.runs)) {
     plot::Curve line;
-    line.label = e.axis + " " + std::to_string(curve.size);
+    line.label = size_name(e) + " " + std::to_string(curve.size);
     for (const auto& [octave, loss] : check::mean_losses(curve)) {
       if (!std::isfinite(loss)) continue;
       line.x.push_back(rate_of(e, octave));
@@ -166,7 +166,7 @@ inline plot::Figure transfer_figure(const Experiment& e, const TransferReport& r
   losses.push_back(lowest);
   return {e.model.rule + ", " + e.model.optimizer,
           {{"final loss", "rate", "nats", true, false, losses},
-           {"optimal rate", e.axis, "rate", true, true, {measured, expected}}}};
+           {"optimal rate", size_name(e), "rate", true, true, {measured, expected}}}};
 }
 
 }  // namespace scalewise::experiment

@@ -99,7 +99,8 @@ inline nn::OptimizerConfig optimizer_of(const Settings& s) {
 inline nn::Schedule schedule_of(const Settings& s) {
   return {.steps = s.steps,
           .warmup = s.warmup,
-          .decline = value_of(schedule_words, "--schedule", s.schedule)};
+          .decline = value_of(schedule_words, "--schedule", s.schedule),
+          .floor = s.min_rate};
 }
 
 /// Deviations of the base model, for a relative rule: the same everywhere.

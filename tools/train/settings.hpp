@@ -44,6 +44,7 @@ struct Settings {
   double rate = 5e-3;
   long warmup = -1;  // a twentieth of the steps
   std::string schedule = "cosine";
+  double min_rate = 0;  // at the end of the schedule, over the peak
   double weight_decay = 0;
   double clip = 0;
   std::uint64_t seed = 1;

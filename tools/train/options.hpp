@@ -1,0 +1,24 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Options of training that several programs have.
+#pragma once
+
+#include "frame/options.hpp"
+#include "scalewise/plan/plan.hpp"
+#include "train/settings.hpp"
+
+namespace scalewise::train {
+
+inline void add_schedule_options(frame::Options& o, Settings& s) {
+  o.add("--warmup", s.warmup, "steps of linear warm-up (-1: a twentieth of --steps)").from(-1);
+  o.add("--schedule", s.schedule, "after the warm-up").words(schedule_words);
+  o.add("--min-rate", s.min_rate, "at the end of the schedule, over the peak").from(0).to(1);
+}
+
+inline void add_decay_options(frame::Options& o, Settings& s) {
+  o.add("--weight-decay", s.weight_decay, "before the plan's factors").from(0).below(1e30);
+  o.add("--decay", s.decay, "form of weight decay").words(decay_words);
+}
+
+}  // namespace scalewise::train
