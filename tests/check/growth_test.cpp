@@ -50,7 +50,7 @@ bool holds(const Growth& growth, double z) {
 
 }  // namespace
 
-TEST_CASE("Errors of slopes hold the slope as often as they say", "[check][long]") {
+TEST_CASE("Errors of slopes hold the slope as often as they say", "[check]") {
   // Of 4000 draws a right interval holds it in 3800 ± 14 at 95 %, and in 3989 ± 3.3 at 3 deviates;
   // Coverage accepts what happens but once in a million.
   const auto held = [](double bend, const Bending& prior, double z) {

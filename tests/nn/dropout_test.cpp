@@ -117,7 +117,7 @@ TEST_CASE("A mask is the same on every platform") {
   CHECK(kept == expected);
 }
 
-TEST_CASE("Masks of other draws, seeds and names are independent of each other", "[long]") {
+TEST_CASE("Masks of other draws, seeds and names are independent of each other") {
   std::vector<Matrix<double>> masks;
   for (const std::uint64_t draw : {0U, 1U, 2U, 3U, 1000U}) {
     masks.push_back(mask({0.3, 7, draw, "layer.0.mlp.output"}));

@@ -61,7 +61,7 @@ TEST_CASE("The normal quantile inverts the distribution function") {
   CHECK(RandomStream::normal_quantile(0.5) == 0);
 }
 
-TEST_CASE("Uniform and normal draws have the moments of their distributions", "[long]") {
+TEST_CASE("Uniform and normal draws have the moments of their distributions") {
   for (const std::string name : {"", "layer.0.query", "layer.1.query", "head"}) {
     INFO(name);
     RandomStream uniform(1, name);
@@ -105,7 +105,7 @@ TEST_CASE("Truncated draws lie within two deviations and have the variance of th
   CHECK(furthest > 1.999);
 }
 
-TEST_CASE("Streams of other names and seeds are uncorrelated, within and across", "[long]") {
+TEST_CASE("Streams of other names and seeds are uncorrelated, within and across") {
   const std::array<std::pair<std::uint64_t, std::string>, 6> all{{{1, "layer.0.query"},
                                                                   {1, "layer.1.query"},
                                                                   {2, "layer.0.query"},
@@ -201,7 +201,7 @@ Plan mup(const Shape& shape, const std::vector<Parameter>& parameters = {}) {
 
 }  // namespace
 
-TEST_CASE("Zeroing or adding tensors shifts no other tensor's draws", "[long]") {
+TEST_CASE("Zeroing or adding tensors shifts no other tensor's draws") {
   using Names = std::vector<std::string>;
   const auto plain = drawn(mup(target()));
   CHECK(changed(plain, drawn(mup(target()))).empty());
@@ -226,8 +226,7 @@ TEST_CASE("Zeroing or adding tensors shifts no other tensor's draws", "[long]") 
   CHECK(changed(plain, drawn(mup(target()), 8)).size() >= 15);  // every matrix
 }
 
-TEST_CASE("Every tensor has the mean and variance that its plan says, whatever its distribution",
-          "[long]") {
+TEST_CASE("Every tensor has the mean and variance that its plan says, whatever its distribution") {
   const double cut = 0.7737413035;
   Shape big = target();
   big.residual_gain = ResidualGain::none;

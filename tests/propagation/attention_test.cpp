@@ -103,7 +103,7 @@ TEST_CASE("The simulated network's gradient is that of its output") {
 
 // Formulas are first order in 1/d (d = 32: 3 %) and in S/n. A mask leaves few keys to the first
 // tokens, where the second order in S is missing: S²/2, at most 0.5 % for S = 0.1 and 3 % for 0.25.
-TEST_CASE("Causal attention against simulated networks, token by token", "[long]") {
+TEST_CASE("Causal attention against simulated networks, token by token") {
   constexpr std::size_t L = 12;
   struct Case {
     double scores, r, rg, p;
@@ -123,7 +123,7 @@ TEST_CASE("Causal attention against simulated networks, token by token", "[long]
   }
 }
 
-TEST_CASE("Cross attention against simulated networks", "[long]") {
+TEST_CASE("Cross attention against simulated networks") {
   constexpr std::size_t queries = 6;
   constexpr std::size_t keys = 24;
   for (const double p : {0.0, 0.2}) {
@@ -230,7 +230,7 @@ TEST_CASE("The second token of a causal block divides itself between two keys") 
   }
 }
 
-TEST_CASE("Causal attention of infinite width, where only scores are random", "[long]") {
+TEST_CASE("Causal attention of infinite width, where only scores are random") {
   // In the limit scores a_t of a query are normal and independent over keys, as are the products γ_t
   // of its gradient with what keys have of their own; over queries both are correlated, like x and
   // g. Given the probabilities, everything else is an average that is known.

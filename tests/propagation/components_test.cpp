@@ -356,7 +356,7 @@ TEST_CASE("LayerNorm's covariance in closed form for two and three features") {
   CHECK(layer_norm({2, 5, 1}, 7).variance == 1);
 }
 
-TEST_CASE("LayerNorm against simulation", "[long]") {
+TEST_CASE("LayerNorm against simulation") {
   constexpr int d = 12;
   constexpr int rounds = 40'000;
   const double s = 2.5;
@@ -418,7 +418,7 @@ TEST_CASE("LayerNorm against simulation", "[long]") {
       agrees(gradient, layer_norm_gradient(correlated(1, rg), x, d, Reading::paper_full).variance));
 }
 
-TEST_CASE("Softmax against simulation", "[long]") {
+TEST_CASE("Softmax against simulation") {
   constexpr int n = 100;
   constexpr int rounds = 20'000;
   const double s = 0.4;

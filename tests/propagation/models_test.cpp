@@ -69,7 +69,7 @@ TEST_CASE("What enters the first layer, against embeddings that are drawn") {
   CHECK_THAT(x.covariance, WithinRel(0.6 * 0.5 * 0.45, 1e-12));
 }
 
-TEST_CASE("The loss' gradient against heads that are drawn", "[long]") {
+TEST_CASE("The loss' gradient against heads that are drawn") {
   Shape shape = small_shape();
   shape.vocab = 7;
   const auto check = [](const SignalMoments& predicted, double scale, int outputs, double repeats,
