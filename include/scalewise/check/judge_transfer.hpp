@@ -106,7 +106,7 @@ inline std::string no_optimum(const SizeTransfer& size, const std::string& axis,
 inline std::string too_little(const Transfer& transfer, const std::string& axis, double centre) {
   if (transfer.sizes.size() < 2) return "a drift needs two sizes and two seeds at each";
   for (const SizeTransfer& size : transfer.sizes) {
-    const std::string why = no_optimum(size, axis, centre);
+    std::string why = no_optimum(size, axis, centre);
     if (!why.empty()) return why;
   }
   for (const SizeTransfer& size : transfer.sizes) {
@@ -172,8 +172,8 @@ inline TransferVerdict judge_regret(const Transfer& transfer, const std::string&
 inline TransferVerdict judge(const Transfer& transfer, const std::string& axis, double centre = 1) {
   const std::string little = detail::too_little(transfer, axis, centre);
   if (!little.empty()) return {Verdict::inconclusive, little};
-  const TransferVerdict drift = detail::judge_drift(transfer, axis);
-  const TransferVerdict regret = detail::judge_regret(transfer, axis);
+  TransferVerdict drift = detail::judge_drift(transfer, axis);
+  TransferVerdict regret = detail::judge_regret(transfer, axis);
   if (drift.verdict == Verdict::fail) return drift;
   if (regret.verdict == Verdict::fail) return regret;
   if (drift.verdict == Verdict::inconclusive) return drift;

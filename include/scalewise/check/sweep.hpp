@@ -211,6 +211,7 @@ inline Sweep sweep(const std::vector<SweepSize>& sizes, const std::vector<RateRu
 inline Sweep sweep(const std::vector<long>& sizes, long seeds,
                    const std::vector<RateRun>& finished) {
   std::vector<SweepSize> all;
+  all.reserve(sizes.size());
   for (const long size : sizes) all.push_back({size, seeds});
   return sweep(all, finished);
 }

@@ -43,6 +43,7 @@ inline constexpr std::array known_optimizers{adamw, sgd, sign_sgd};
 template <class Optimizers>
 std::vector<std::string> names_of(const Optimizers& optimizers) {
   std::vector<std::string> names;
+  names.reserve(optimizers.size());
   for (const auto& optimizer : optimizers) names.emplace_back(optimizer.name);
   return names;
 }

@@ -81,17 +81,17 @@ struct DepthStack {
   }
 };
 
-/// Adds layer l of N with the λ² and β² of a method that keeps the weights of the others.
-inline void add_layer(DepthStack& stack, DepthMethod method, double l, double N) {
+/// Adds layer l of `depth` with the λ² and β² of a method that keeps the weights of the others.
+inline void add_layer(DepthStack& stack, DepthMethod method, double l, double depth) {
   switch (method) {
     case DepthMethod::ds_init:
       return stack.add(1, 1 / (l * l));
     case DepthMethod::ds_init_total:
-      return stack.add(1, 1 / (N * N));
+      return stack.add(1, 1 / (depth * depth));
     case DepthMethod::layer_scale:
       return stack.add(1, 1e-4);
     case DepthMethod::deep_norm:
-      return stack.add(std::sqrt(2 * N), 1 / (8 * N));
+      return stack.add(std::sqrt(2 * depth), 1 / (8 * depth));
     case DepthMethod::skip_init:
       return stack.add(1, 0);
     default:
