@@ -78,6 +78,8 @@ check::Report check_of(Setup setup, const Arguments& a, std::size_t& runs_made) 
   train::Settings& s = setup.experiment.model;
   if (!a.text.empty()) s.text = a.text;
   const train::Data data = train::read_data(s);
+  check::Rounds rounds(setup.experiment.sizes, setup.experiment.axis == "depth");
+  setup.experiment.sizes = rounds.sizes();
   const std::vector<check::Member> family = planned(setup, data);
   const std::vector<check::Member> wrong = trained(setup, data);
   s.rate *= experiment::usual_rate(settings_at(setup.experiment, family.front().size, 1), data,
@@ -86,17 +88,16 @@ check::Report check_of(Setup setup, const Arguments& a, std::size_t& runs_made) 
   assumptions.norms = s.norm != "none";
   assumptions.post_norm = s.placement == "post";
   experiment::CoordinateRuns runs(setup.experiment, data, wrong, setup.fault, "", {});
-  for (int round = 0;; ++round) {
-    const std::vector<long> seeds =
-        check::seeds_per_size(setup.experiment.sizes, round, setup.experiment.axis == "depth");
-    runs.train(seeds);
+  for (long round = 1;; ++round) {
+    runs.train(rounds.seeds());
     check::Criteria criteria;
-    criteria.error_rate *= check::error_share(round);
-    check::Report report =
-        check::coordinate_check(runs.records(seeds), family, assumptions, criteria);
-    runs_made = runs.count(seeds);
+    criteria.error_rate *= rounds.share_of_errors();
+    check::Report report = check::coordinate_check(runs.records(rounds.seeds()),
+                                                   runs.present(family), assumptions, criteria);
+    runs_made = runs.count(rounds.seeds());
     const bool open = report.verdict == check::Verdict::inconclusive && report.missing.empty();
-    if (!open || round + 1 >= a.rounds) return report;
+    if (!open || round >= a.rounds) return report;
+    rounds.next(report.wants_larger_size);
   }
 }
 

@@ -81,6 +81,27 @@ std::vector<check::Member> family_of(const Experiment& e, const train::Data& dat
   return family;
 }
 
+/// What a rule says, and what is trained.
+struct Families {
+  std::vector<check::Member> planned;
+  std::vector<check::Member> trained;
+};
+
+Families families_of(const Arguments& a, const std::vector<long>& sizes,
+                     const std::optional<check::Fault>& fault, const train::Data& data) {
+  Experiment e = a.e;
+  e.sizes = sizes;
+  Families families{family_of(e, data), {}};
+  if (!a.trained_as.empty()) e.model.rule = a.trained_as;
+  families.trained = family_of(e, data);
+  if (!fault) return families;
+  if (!check::changes(families.trained, *fault)) {
+    throw InvalidInput("--fault", a.fault, "a part of the rule that differs between the sizes");
+  }
+  families.trained = check::with_fault(std::move(families.trained), *fault);
+  return families;
+}
+
 check::Assumptions assumptions_of(const Experiment& e) {
   check::Assumptions assumptions;
   assumptions.norms = e.model.norm != "none";
@@ -88,34 +109,30 @@ check::Assumptions assumptions_of(const Experiment& e) {
   return assumptions;
 }
 
-/// A check in rounds: more seeds until the verdict is decided, or the budget is spent, or, with
-/// --seeds, one round.
-class Rounds {
+/// Trains, and judges what was recorded.
+class Check {
  public:
-  Rounds(const Arguments& a, const train::Data& data, const std::vector<check::Member>& family,
-         const std::vector<check::Member>& trained, const std::optional<check::Fault>& fault,
-         Inputs inputs)
-      : a_(a), family_(family), runs_(a.e, data, trained, fault, a.record, std::move(inputs)) {}
+  Check(const Arguments& a, const train::Data& data, const Families& families,
+        const std::optional<check::Fault>& fault, Inputs inputs)
+      : a_(a),
+        family_(families.planned),
+        runs_(a.e, data, families.trained, fault, a.record, std::move(inputs)) {}
 
-  void run(Findings& found) {
-    const bool depth = a_.e.axis == "depth";
-    for (int round = 0;; ++round) {
-      const std::vector<long> seeds = a_.e.seeds > 0
-                                          ? std::vector<long>(family_.size(), a_.e.seeds)
-                                          : check::seeds_per_size(a_.e.sizes, round, depth);
-      if (!runs_.train(seeds)) return stopped(found, seeds);
-      found.runs = runs_.count(seeds);
-      check::Criteria criteria;
-      if (a_.e.seeds == 0) criteria.error_rate *= check::error_share(round);
-      found.records = runs_.records(seeds);
-      found.report =
-          check::coordinate_check(found.records, family_, assumptions_of(a_.e), criteria);
+  /// So many seeds of each size.
+  void run(Findings& found) { run(found, std::vector<long>(family_.size(), a_.e.seeds), 1); }
+
+  /// Rounds of runs until the verdict is decided or the budget spent.
+  void run(Findings& found, check::Rounds rounds) {
+    for (;;) {
+      if (!run(found, rounds.seeds(), rounds.share_of_errors())) return;
       const bool open = found.report.verdict == check::Verdict::inconclusive;
-      if (!open || a_.e.seeds > 0 || !found.report.missing.empty()) return;
-      // The next round has as many runs again.
-      if (3 * seconds() > a_.budget) {
+      if (!open || !found.report.missing.empty()) return;
+      const std::vector<long> before = rounds.seeds();
+      rounds.next(found.report.wants_larger_size);
+      const double next = seconds() * (work(rounds.seeds()) / work(before) - 1);
+      if (seconds() + next > a_.budget) {
         found.report.undecided.push_back(fmt::format(
-            "the next round takes about {:.0f} s; --budget is {:g} s", seconds(), a_.budget));
+            "the next round takes about {:.0f} s; --budget is {:g} s", next, a_.budget));
         return;
       }
     }
@@ -124,7 +141,31 @@ class Rounds {
  private:
   using Clock = std::chrono::steady_clock;
 
+  /// Returns:  whether all runs were made.
+  bool run(Findings& found, const std::vector<long>& seeds, double share_of_errors) {
+    if (!runs_.train(seeds)) {
+      stopped(found, seeds);
+      return false;
+    }
+    found.runs = runs_.count(seeds);
+    check::Criteria criteria;
+    criteria.error_rate *= share_of_errors;
+    found.records = runs_.records(seeds);
+    found.report = check::coordinate_check(found.records, runs_.present(family_),
+                                           assumptions_of(a_.e), criteria);
+    return true;
+  }
+
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+  /// In any unit: parameters of all runs.
+  double work(const std::vector<long>& seeds) const {
+    double all = 0;
+    for (std::size_t i = 0; i < seeds.size(); ++i) {
+      all += static_cast<double>(seeds[i]) * static_cast<double>(family_[i].plan.parameter_count());
+    }
+    return all;
+  }
 
   void stopped(Findings& found, const std::vector<long>& seeds) {
     long wanted = 0;
@@ -150,14 +191,12 @@ class Rounds {
 };
 
 /// Reads rates, decays and epsilons back from the optimizer of the reference transformer.
-std::vector<std::string> read_back(const Experiment& trained,
-                                   const std::vector<check::Member>& family,
-                                   const std::vector<check::Member>& wrong) {
+std::vector<std::string> read_back(const Experiment& trained, const Families& families) {
   std::vector<std::string> all;
-  for (std::size_t i = 0; i < family.size(); ++i) {
+  for (std::size_t i = 0; i < families.planned.size(); ++i) {
     const auto lines = check::check_optimizer(
-        family[i].plan, {"", trained.model.rate, 0.1, 1e-8},
-        live_settings(settings_at(trained, trained.sizes[i], 1), wrong[i].plan, 0.1));
+        families.planned[i].plan, {"", trained.model.rate, 0.1, 1e-8},
+        live_settings(settings_at(trained, trained.sizes[i], 1), families.trained[i].plan, 0.1));
     for (const std::string& line : lines) {
       all.push_back(trained.axis + " " + std::to_string(trained.sizes[i]) + ": " + line);
     }
@@ -193,19 +232,13 @@ int run(Arguments a, const frame::Options& options) {
   const std::optional<check::Fault> fault = fault_of(a.fault);
   train::use_threads(e.model.threads);
   const train::Data data = train::read_data(e.model);
-  const std::vector<check::Member> family = family_of(e, data);
+  const Families asked = families_of(a, e.sizes, fault, data);
 
   Arguments trained = a;
   if (!a.trained_as.empty()) trained.e.model.rule = a.trained_as;
-  std::vector<check::Member> wrong = family_of(trained.e, data);
-  if (fault) {
-    if (!check::changes(wrong, *fault)) {
-      throw InvalidInput("--fault", a.fault, "a part of the rule that differs between the sizes");
-    }
-    wrong = check::with_fault(std::move(wrong), *fault);
-  }
   if (usual) {
-    e.model.rate = usual_rate(settings_at(trained.e, e.sizes.front(), 1), data, wrong.front().plan);
+    e.model.rate =
+        usual_rate(settings_at(trained.e, e.sizes.front(), 1), data, asked.trained.front().plan);
   }
   trained.e.model.rate = e.model.rate;
 
@@ -213,14 +246,20 @@ int run(Arguments a, const frame::Options& options) {
   if (fault) found.mistake = "with " + a.fault;
   if (!a.trained_as.empty()) found.mistake = "trained as " + a.trained_as;
   if (!a.judge.empty()) {
-    judge_files(a, family, found);
+    judge_files(a, asked.planned, found);
   } else {
     Inputs inputs = options.inputs();
     if (fault || !options.given("--rate")) {  // they depend on the smallest model
       inputs.push_back({"smallest size", std::to_string(e.sizes.front())});
     }
-    if (a.trained_as.empty()) found.optimizer = read_back(trained.e, family, wrong);
-    Rounds(trained, data, family, wrong, fault, std::move(inputs)).run(found);
+    if (a.trained_as.empty()) found.optimizer = read_back(trained.e, asked);
+    if (e.seeds > 0) {
+      Check(trained, data, asked, fault, std::move(inputs)).run(found);
+    } else {
+      const check::Rounds rounds(e.sizes, e.axis == "depth");
+      const Families all = families_of(a, rounds.sizes(), fault, data);
+      Check(trained, data, all, fault, std::move(inputs)).run(found, rounds);
+    }
     name_foreign_data(data, e.model.text, found);
   }
   if (!found.optimizer.empty()) found.report.verdict = check::Verdict::fail;

@@ -268,6 +268,50 @@ TEST_CASE("A backward pass without the output multiplier, or with it twice, scal
   CHECK(scaled(Ingredient::output_multiplier, false) == 1);
 }
 
+TEST_CASE("Without norms, gradients behind a sharp softmax are judged as later steps are") {
+  // Sharp: exp(s²)/256 above a fifth, s above 1.984.
+  const std::vector<Member> family = family_of("maximal-update");
+  const auto regime = [&](double smallest, bool norms) {
+    Records records;
+    add(records, Signal::gradient, "query", 0, -1);
+    for (const long n : sizes) {
+      const double rms = smallest * std::sqrt(64 / static_cast<double>(n));
+      records.add({Signal::value, "logits"}, 0, {n, 1}, {50 * rms, 100 * rms * rms, 100});
+    }
+    const Report report = coordinate_check(records, family, Assumptions{.norms = norms});
+    return find(report, Signal::gradient, "query", 0).expected->regime;
+  };
+  CHECK(regime(1.9, false) == Regime::first);
+  CHECK(regime(2.1, false) == Regime::later);
+  CHECK(regime(2.1, true) == Regime::first);
+}
+
+TEST_CASE("A mistake that explains records better than the rule keeps the verdict open") {
+  std::vector<Member> family;
+  for (const long n : sizes) {
+    Shape s = shape_of(64);
+    s.depth = n / 32;
+    Shape base = s;
+    base.depth = 2;
+    family.push_back({n, make_plan("depth-mup", adamw, s, base)});
+  }
+  // With the branch multiplier twice the stream shrinks with the depth, by a half at most.
+  const auto report_of = [&](double slope) {
+    return coordinate_check(with(follow(family), {Signal::value, "mlp.stream"}, 0, slope), family);
+  };
+  const double error = find(report_of(0), Signal::value, "mlp.stream", 0).measured->error;
+  // Beyond the margin of 0.06, in standard errors: odds of a hundred are a deviation of 3.04.
+  const Report less = report_of(-0.06 - 2.5 * error);
+  CHECK(less.verdict == Verdict::pass);
+  const Report more = report_of(-0.06 - 3.5 * error);
+  const Judgement& stream = find(more, Signal::value, "mlp.stream", 0);
+  REQUIRE((stream.deviation > 3.04 && stream.deviation < more.threshold));
+  CHECK(more.verdict == Verdict::inconclusive);
+  CHECK(more.wants_larger_size);
+  REQUIRE_FALSE(more.undecided.empty());
+  CHECK(more.undecided.front().find("branch multiplier applied twice: it explains") == 0);
+}
+
 TEST_CASE("What the rule itself lets grow fails, and is told from a mistake") {
   const std::vector<Member> family = family_of("standard");
   const Report report = coordinate_check(follow(family), family);

@@ -22,3 +22,18 @@ TEST_CASE("Narrow models get more seeds, and every round twice as many") {
   CHECK(spent <= 1);
   CHECK(error_share(0) == 0.5);
 }
+
+TEST_CASE("A size twice as large is added where a verdict lacks one") {
+  using Seeds = std::vector<long>;
+  Rounds rounds({32, 64, 128, 256}, false);
+  CHECK(rounds.sizes() == Seeds{32, 64, 128, 256, 512});
+  CHECK(rounds.seeds() == Seeds{16, 8, 3, 1, 0});
+  CHECK(rounds.share_of_errors() == 0.5);
+  rounds.next(false);
+  CHECK(rounds.seeds() == Seeds{32, 16, 6, 2, 0});
+  rounds.next(true);  // 2^(3/2) = 2.83, of the fourth times
+  CHECK(rounds.seeds() == Seeds{64, 64, 32, 12, 4});
+  CHECK(rounds.share_of_errors() == 0.125);
+  rounds.next(false);
+  CHECK(rounds.seeds().back() == 8);
+}

@@ -49,6 +49,7 @@ struct Report {
   std::vector<std::string> missing;    // what has to be recorded for a verdict, and is not
   std::vector<std::string> unchecked;  // mistakes that these records cannot show
   std::vector<std::string> undecided;  // what keeps a verdict open, and what would decide it
+  bool wants_larger_size = false;      // whether one of these would be decided by a larger size
 };
 
 namespace detail {
@@ -90,6 +91,36 @@ inline std::uint64_t entries_of(const Plan& plan, const std::string& role) {
   return count;
 }
 
+/// From where a mistake is likelier than the rule, which stands at 0: odds of a hundred.
+inline const double likelier = 2 * std::log(100.0);
+
+/// Whether the logits of the smallest models begin so large that their softmax is far from flat. What
+/// it leaves of each gradient, p - y, then depends on the size of the logits.
+/// Equation: of V normal logits with the root mean square s, Σ p² = exp(s²)/V: above a fifth, which is
+///           no longer small beside Σ y² = 1
+inline bool begins_sharp(const Records& records, const Plan& smallest) {
+  const Records::Runs* runs = records.find({Signal::value, std::string(observable("logits"))}, 0);
+  if (runs == nullptr || runs->empty()) return false;
+  const Shape& shape = smallest.shape;
+  const auto classes =
+      static_cast<double>(shape.input == Input::token ? shape.vocab : shape.classes);
+  const long size = runs->begin()->first.size;
+  double squares = 0;
+  double count = 0;
+  for (const auto& [run, moments] : *runs) {
+    if (run.size != size) continue;
+    if (moments.count <= 1) return false;  // sums that were not counted
+    squares += moments.sum_squares;
+    count += static_cast<double>(moments.count);
+  }
+  return std::exp(squares / count) > classes / 5;
+}
+
+inline Assumptions as_recorded(Assumptions assumptions, const Records& records, const Plan& plan) {
+  assumptions.sharp_softmax = assumptions.sharp_softmax || begins_sharp(records, plan);
+  return assumptions;
+}
+
 /// Turns records into a report, one question after the other.
 class CoordinateCheck {
  public:
@@ -98,9 +129,9 @@ class CoordinateCheck {
       : records_(pooled_layers(records)),
         family_(family),
         plan_(family.front().plan),
-        assumptions_(assumptions),
+        assumptions_(as_recorded(assumptions, records_, plan_)),
         criteria_(criteria),
-        prediction_(prediction_of(family, assumptions)) {
+        prediction_(prediction_of(family, assumptions_)) {
     // Wide models average over themselves; deep ones do not.
     const double power = prediction_.along_depth() ? 0 : 0.8;
     report_.judgements = Measurements(records_, prediction_, plan_, power, criteria).take();
@@ -232,9 +263,7 @@ class CoordinateCheck {
     std::stable_sort(all.begin(), all.end(),
                      [](const Standing& a, const Standing& b) { return a.worse < b.worse; });
     const std::string seen = finding(first_failure());
-    // The rule stands at 0: a cause has to explain more, by odds of a hundred.
-    const double certain = 2 * std::log(100.0);
-    if (all.empty() || all.front().worse > -certain) {
+    if (all.empty() || all.front().worse > -likelier) {
       report_.cause = Cause::unknown;
       report_.diagnosis = seen + "no single part of the rule explains it";
       return;
@@ -284,6 +313,7 @@ class CoordinateCheck {
     constexpr std::size_t most = 3;
     for (const Judgement& j : report_.judgements) {
       if (!j.expected || j.verdict != Verdict::inconclusive || ++open > most) continue;
+      if (j.measured) report_.wants_larger_size = true;
       report_.undecided.push_back(fmt::format("{} ({}) at step {}: {}", j.curve.quantity.name,
                                               word(signal_words, j.curve.quantity.signal),
                                               j.curve.step, j.reason));
@@ -293,6 +323,14 @@ class CoordinateCheck {
     }
     for (const Standing& s : standings(family_, assumptions_, possible_faults(family_),
                                        report_.judgements, criteria_, report_.threshold)) {
+      if (s.worse < -likelier) {
+        report_.wants_larger_size = true;
+        report_.undecided.push_back(
+            fmt::format("{}: it explains the records better than the rule does; more seeds, or a "
+                        "larger size, would tell",
+                        to_string(s.fault)));
+        continue;
+      }
       if (s.excluded) continue;
       if (!s.excludable) {
         report_.unchecked.push_back(to_string(s.fault));
@@ -306,6 +344,8 @@ class CoordinateCheck {
         what = fmt::format("{} seeds instead of {} at the smallest size",
                            static_cast<long>(std::ceil(static_cast<double>(runs) * times * times)),
                            runs);
+      } else {
+        report_.wants_larger_size = true;
       }
       report_.undecided.push_back(fmt::format("{}: {} ({}) would tell with {}", to_string(s.fault),
                                               j.curve.quantity.name,
@@ -343,6 +383,7 @@ inline Report coordinate_check(const Records& records, const std::vector<Member>
       for (const auto& [run, moments] : runs) {
         if (detail::member_of(family, run.size) != nullptr) continue;
         std::vector<std::string> sizes;
+        sizes.reserve(family.size());
         for (const Member& member : family) sizes.push_back(std::to_string(member.size));
         throw InvalidInput("size of " + printable(quantity.name), std::to_string(run.size),
                            "one that has a plan: " + listed(sizes));

@@ -59,7 +59,8 @@ inline std::optional<Expectation> activation_expected(const Prediction& predicti
   if (!band || step == 0) return {};
   const bool first = band->is_zero() || prediction.change(role, step - 1) == Band::zero();
   if (!first && !later) return {};
-  return Expectation{*band, first ? Regime::first : Regime::later};
+  const bool near_limit = !prediction.moves_as_gradients() || prediction.has_first_gradients();
+  return Expectation{*band, first && near_limit ? Regime::first : Regime::later};
 }
 
 inline std::optional<Expectation> tensor_expected(const Prediction& prediction,
@@ -75,8 +76,8 @@ inline std::optional<Expectation> tensor_expected(const Prediction& prediction,
     // Once there was a gradient, later ones are the trajectory's and not the rule's.
     if (!band || (step > 0 && prediction.gradient(group, step - 1) != Band::zero())) return {};
     // Gradients of gains and biases are sums over tokens, which are alike by an unknown degree.
-    const bool matrix = is_matrix(group);
-    return Expectation{*band, matrix ? Regime::first : Regime::later};
+    const bool near_limit = is_matrix(group) && prediction.has_first_gradients();
+    return Expectation{*band, near_limit ? Regime::first : Regime::later};
   }
   const Band band = prediction.update(group, step);
   if (band.is_zero()) return Expectation{band, Regime::exact};

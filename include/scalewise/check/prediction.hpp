@@ -30,7 +30,9 @@ class Prediction {
   Prediction(const Scales& scales, const Shape& shape, const Assumptions& assumptions)
       : scales_(scales),
         normalized_(shape.blocks == Blocks::normalized),
-        bounded_(assumptions.norms || normalized_),
+        norms_(assumptions.norms || normalized_),
+        sharp_softmax_(assumptions.sharp_softmax),
+        bounded_(norms_),
         near_limit_(scales.layers == 0 || normalized_ ||
                     (assumptions.norms && !(assumptions.post_norm && scales.first_branch > 1.5))) {
     GroupSlopes change;
@@ -51,6 +53,7 @@ class Prediction {
     for (const GroupExponents& group : scales.groups) {
       const bool follows = group.present && group.normalization == Normalization::none;
       if (!follows) continue;
+      follows_ = true;
       bounded_ = false;
       if (!states_.front().gradients_have_limit) near_limit_ = false;
     }
@@ -65,6 +68,17 @@ class Prediction {
 
   /// Whether later steps are predicted: where norms and a normalized gradient keep them in bounds.
   bool has_later_steps() const { return bounded_; }
+
+  /// Whether the optimizer's steps are as large as gradients are.
+  bool moves_as_gradients() const { return follows_; }
+
+  /// Whether gradients, and what moves as they do, are near their limit at the sizes at hand. Without
+  /// norms the tokens of a deep model are alike, and so is what a sharp softmax makes of them: gradients
+  /// are larger than where smaller logits leave it flat.
+  bool has_first_gradients() const {
+    const std::optional<Band> logits = value("logits", 0);
+    return norms_ || !sharp_softmax_ || !logits || *logits == Band(0);
+  }
 
   /// Of a role such as "mlp.output" after that many updates; none where nothing is predicted.
   std::optional<Band> value(const std::string& role, long step) const {
@@ -130,6 +144,9 @@ class Prediction {
 
   Scales scales_;
   bool normalized_;
+  bool norms_;
+  bool sharp_softmax_;
+  bool follows_ = false;  // steps are multiples of gradients
   bool bounded_;
   bool near_limit_;
   GroupSlopes update_;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <utility>
 #include <vector>
 
 namespace scalewise::check {
@@ -28,5 +30,45 @@ inline std::vector<long> seeds_per_size(const std::vector<long>& sizes, int roun
 /// The share of the error rate that a round may spend, so that all rounds together keep it.
 /// Equation: 2^-(round + 1)
 inline double error_share(int round) { return std::ldexp(1.0, -(round + 1)); }
+
+/// The runs of a check that goes on until it is decided: each round more seeds and, where that is what
+/// a verdict lacks, one size more, twice as large as those that were asked for.
+class Rounds {
+ public:
+  Rounds(std::vector<long> sizes, bool depth)
+      : asked_(sizes.size()), sizes_(std::move(sizes)), depth_(depth) {
+    sizes_.push_back(2 * sizes_.back());
+    ask();
+  }
+
+  /// All sizes that there may be; the last is the one more.
+  const std::vector<long>& sizes() const { return sizes_; }
+  /// How many seeds of each; none of a size that is not needed.
+  const std::vector<long>& seeds() const { return seeds_; }
+  double share_of_errors() const { return error_share(round_); }
+
+  void next(bool larger) {
+    ++round_;
+    larger_ = larger_ || larger;
+    ask();
+  }
+
+ private:
+  void ask() {
+    std::vector<long> sizes = sizes_;
+    if (!larger_) sizes.resize(asked_);
+    std::vector<long> seeds = seeds_per_size(sizes, round_, depth_);
+    seeds.resize(sizes_.size());
+    for (std::size_t i = 0; i < seeds_.size(); ++i) seeds[i] = (std::max)(seeds[i], seeds_[i]);
+    seeds_ = std::move(seeds);
+  }
+
+  std::size_t asked_;
+  std::vector<long> sizes_;
+  bool depth_;
+  int round_ = 0;
+  bool larger_ = false;
+  std::vector<long> seeds_;
+};
 
 }  // namespace scalewise::check

@@ -17,7 +17,8 @@ struct Assumptions {
   Band alignment{0.5, 1};  // α and ν of a trained matrix: from none to full
   bool norms = true;       // false: the model has none, and gains and biases of norms do nothing
   bool post_norm = false;
-  double backward = 0;  // power by which gradients below the head are off
+  bool sharp_softmax = false;  // logits begin so large that those of larger sizes leave it flatter
+  double backward = 0;         // power by which gradients below the head are off
 };
 
 /// A slope per group: of the entries of its tensors, or of what moves them.
