@@ -168,7 +168,7 @@ class PlanCheck {
   }
 
   /// A symbol stands for an axis. Sizes follow from the shapes; a rule's own parameters do not.
-  void symbols(const std::string& path, const std::vector<Symbol>& all, const Values& at) {
+  void symbols(const std::string& path, const std::vector<SymbolValue>& all, const Values& at) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       path_ = path + "[" + std::to_string(i) + "]";
       number("value", all[i].value);
@@ -178,7 +178,7 @@ class PlanCheck {
   }
 
   /// The value that a symbol must have: its own where the shapes leave it open.
-  double implied(const Symbol& symbol, const Values& at) const {
+  double implied(const SymbolValue& symbol, const Values& at) const {
     for (std::size_t a = 1; a < axis_count; ++a) {
       const auto axis = static_cast<Axis>(a);
       const double size = at.at(axis);
