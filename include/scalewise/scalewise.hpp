@@ -22,8 +22,8 @@
 #include "scalewise/policy/all.hpp"
 #include "scalewise/policy/policy.hpp"
 #include "scalewise/policy/row.hpp"
-#include "scalewise/scaling/axis.hpp"
 #include "scalewise/scaling/formula.hpp"
 #include "scalewise/scaling/scaling.hpp"
+#include "scalewise/scaling/symbol.hpp"
 
 #endif

@@ -18,6 +18,7 @@
 #include "golden/files.hpp"
 #include "instances/registry.hpp"
 #include "scalewise/io/shape_json.hpp"
+#include "scalewise/policy/deep_scale_lm.hpp"
 #include "scalewise/scalewise.hpp"
 
 namespace scalewise::golden {
@@ -218,8 +219,8 @@ void check_case(const JsonReader& reader, const nlohmann::json& json, Tally& tal
   const Plan plan = make_plan(policy, optimizer, shape, base, parameters);
   std::vector<double> correlations;
   with_policy(policy, parameters, [&](const auto& p) {
-    for (const auto& [axis, by_layer] : PolicyView(p).own_values({plan.shape})) {
-      if (axis == Axis::token_correlation) correlations = by_layer;
+    for (const auto& [symbol, by_layer] : PolicyView(p).own_values({plan.shape})) {
+      if (symbol == &DeepScaleLM::token_correlation) correlations = by_layer;
     }
   });
   if (reader.has("tensors")) check_tensors(reader.at("tensors"), plan, tally);

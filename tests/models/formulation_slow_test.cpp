@@ -121,7 +121,7 @@ struct Folded : P {
     const Scaling moved = P::row(Group::token_embedding).multiplier.scaling;
     ModelRow row = P::model();
     row.tied_logit_multiplier =
-        row.tied_logit_multiplier.scaling / substitute(moved, Axis::fan_out, symbols::n);
+        row.tied_logit_multiplier.scaling / substitute(moved, symbols::fan_out, symbols::n);
     return row;
   }
 };

@@ -76,7 +76,7 @@ static_assert(complete_p_table(CompleteP{.alpha = 0.8}, {4, 5}));
 static_assert(complete_p_table(CompleteP{.alpha = 0.9}, {9, 10}));
 
 // At alpha = 1 no rate depends on depth.
-static_assert(CompleteP{}.row(Group::query).rate(adamw).scaling.exponent_of(Axis::depth) ==
+static_assert(CompleteP{}.row(Group::query).rate(adamw).scaling.exponent_of(symbols::depth) ==
               Exponent(0));
 static_assert(states(CompleteP{}, adamw) && !states(CompleteP{}, sgd));
 static_assert(CompleteP::reference == Reference::base);

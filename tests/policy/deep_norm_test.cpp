@@ -19,8 +19,8 @@ constexpr Context encoder_stack{.shape = {.depth = 6, .encoder_depth = 18},
                                 .stack = Stack::encoder};
 constexpr Context decoder_stack{.shape = {.depth = 6, .encoder_depth = 18},
                                 .stack = Stack::decoder};
-constexpr Scaling N_e{Axis::encoder_depth};
-constexpr Scaling N_d{Axis::decoder_depth};
+constexpr Scaling N_e{symbols::encoder_depth};
+constexpr Scaling N_d{symbols::decoder_depth};
 
 constexpr bool deep_norm(const Context& context, const Scaling& alpha, const Scaling& beta) {
   const Scaling small = beta * beta * 2 / fi_plus_fo;

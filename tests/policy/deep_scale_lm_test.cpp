@@ -13,13 +13,13 @@ using namespace scalewise::test;
 
 namespace {
 
-constexpr Scaling r_l{Axis::token_correlation};
+constexpr Scaling r_l{DeepScaleLM::token_correlation};
 static_assert(dslm_rows(DeepScaleLM{}));
 static_assert(drawn(fans(DeepScaleLM{}, Group::value), sqrt(keep / r_l) / symbols::n));
 static_assert(drawn(fans(DeepScaleLM{}, Group::attention_output), sqrt(keep / r_l) / symbols::n));
 
 // At F = 4n the MLP variance is the paper's (1/n) sqrt((1-p)/2).
-static_assert(substitute(dslm_mlp, Axis::d_ff, 4 * symbols::n) == sqrt(keep / 2) / symbols::n);
+static_assert(substitute(dslm_mlp, symbols::d_ff, 4 * symbols::n) == sqrt(keep / 2) / symbols::n);
 
 // (1-p) over the number of embedding tables: as told, or as many as the shape has.
 constexpr bool dslm_tables(const DeepScaleLM& p, bool positions, long segments,

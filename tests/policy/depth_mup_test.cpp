@@ -19,7 +19,7 @@ static_assert([] {
   return DepthMup{}.model().residual_branch == half.model().residual_branch &&
          DepthMup{}.model().attention_scale == half.model().attention_scale;
 }());
-static_assert(DepthMup{}.row(Group::query).rate(adamw).scaling.exponent_of(Axis::depth) ==
+static_assert(DepthMup{}.row(Group::query).rate(adamw).scaling.exponent_of(symbols::depth) ==
               Exponent(-1, 2));
 static_assert(states(DepthMup{}, adamw) && !states(DepthMup{}, sgd));
 static_assert(DepthMup::reference == Reference::base);

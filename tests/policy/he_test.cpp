@@ -20,7 +20,7 @@ static_assert(starts_at<He>(norm_biases, 0));
 static_assert(starts_at<He>(linear_biases, 0));
 static_assert(He{}.model().attention_scale == Multiplier(1 / sqrt(C)));
 static_assert(He{}.model().logit_multiplier == Multiplier(1));
-static_assert(He{}.model().tied_logit_multiplier.scaling.exponent_of(Axis::d_model) ==
+static_assert(He{}.model().tied_logit_multiplier.scaling.exponent_of(symbols::d_model) ==
               Exponent(-1, 2));
 
 TEST_CASE("He numbers") {

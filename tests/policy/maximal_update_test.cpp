@@ -290,7 +290,7 @@ TEST_CASE("Epsilon of shared heads that stay as many while the width grows") {
 TEST_CASE("the legend has the size or the ratio of every letter") {
   const Plan plan = make_plan<MaximalUpdate, adamw>(decoder(), decoder_base());
   std::map<std::string, double> values;
-  for (const Symbol& symbol : plan.symbols) values[symbol.text] = symbol.value;
+  for (const SymbolValue& symbol : plan.symbols) values[symbol.text] = symbol.value;
   // Sizes over those of the base: 96/32, 200/80, 6/4, 2/2 and 24/8.
   const std::map<std::string, double> expected{{"C", 24},    {"m_N", 3}, {"m_F", 2.5},
                                                {"m_H", 1.5}, {"m_K", 1}, {"m_C", 3}};

@@ -12,14 +12,15 @@
 
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/nearest.hpp"
+#include "scalewise/policy/deep_scale_lm.hpp"
 #include "support/catch.hpp"
 
 using namespace scalewise;
 using namespace scalewise::symbols;
 
 TEST_CASE("Scalings read as the papers print them", "[print]") {
-  const Scaling keep = Axis::keep_probability;
-  const Scaling r = Axis::token_correlation;
+  const Scaling keep = DeepScaleLM::keep_probability;
+  const Scaling r = DeepScaleLM::token_correlation;
   CHECK(to_text(Scaling(1)) == "1");
   CHECK(to_text(Scaling(0)) == "0");
   CHECK(to_text(1 / (n * sqrt(n))) == "1/(n√n)");
@@ -34,13 +35,14 @@ TEST_CASE("Scalings read as the papers print them", "[print]") {
   CHECK(to_text(pow(8 * L, {-1, 4})) == "(8L)^(-1/4)");
   CHECK(to_text(sqrt(2 / L)) == "√(2/L)");
   CHECK(to_text(sqrt(keep / r) / n) == "√(1-p)/(n√r)");
+  CHECK(to_text(r * keep * n) == "nr(1-p)");
   CHECK(to_text(sqrt(2 * keep / (F * n))) == "√(2(1-p)/(Fn))");
   CHECK(to_text(1 / (3 * fi)) == "1/(3fi)");
   CHECK(to_text(2 / fi_plus_fo) == "2/(fi+fo)");
   CHECK(to_text(1 / (2 * L * n)) == "1/(2nL)");
   CHECK(to_text(0.05 / m_L) == "0.05/m_L");
   CHECK(to_text(Scaling(0.05) / 0.03 / m_L) == "5/(3m_L)");
-  CHECK(to_text(1 / (Scaling(Axis::heads) * C)) == "1/(HC)");
+  CHECK(to_text(1 / (Scaling(heads) * C)) == "1/(HC)");
   CHECK(to_text(Scaling(0.0004) / (2 * L)) == "0.0002/L");
   CHECK(to_text(pow(n, 3)) == "n³");
   CHECK(to_text(1 / pow(n, 3)) == "1/n³");

@@ -104,18 +104,18 @@ static_assert(!n.is_relative() && !Scaling(3).is_relative() && !(1 / sqrt(C)).is
 static_assert(!(m_N / m_N).is_relative());
 
 // Substitution keeps ratios ratios.
-static_assert(substitute(1 / fi, Axis::fan_in, F) == 1 / F);
-static_assert(substitute(1 / m_fi, Axis::fan_in, F) == 1 / ratio(F));
-static_assert(substitute(1 / sqrt(m_fi), Axis::fan_in, n) == 1 / sqrt(m_N));
-static_assert(substitute(m_fi, Axis::fan_in, 1) == Scaling(1));
-static_assert(substitute(fo / fi, Axis::fan_in, fo) == Scaling(1));
-static_assert(substitute(n, Axis::fan_in, F) == n);
-static_assert(substitute(2 * fi * L, Axis::fan_in, M* n) == 2 * F * L);
-static_assert(substitute(sqrt(F), Axis::d_ff, 4 * n) == 2 * sqrt(n));
+static_assert(substitute(1 / fi, symbols::fan_in, F) == 1 / F);
+static_assert(substitute(1 / m_fi, symbols::fan_in, F) == 1 / ratio(F));
+static_assert(substitute(1 / sqrt(m_fi), symbols::fan_in, n) == 1 / sqrt(m_N));
+static_assert(substitute(m_fi, symbols::fan_in, 1) == Scaling(1));
+static_assert(substitute(fo / fi, symbols::fan_in, fo) == Scaling(1));
+static_assert(substitute(n, symbols::fan_in, F) == n);
+static_assert(substitute(2 * fi * L, symbols::fan_in, M* n) == 2 * F * L);
+static_assert(substitute(sqrt(F), symbols::d_ff, 4 * n) == 2 * sqrt(n));
 
-static_assert((n * sqrt(m_N)).exponent_of(Axis::d_model) == Exponent(3, 2));
-static_assert((n / L).exponent_of(Axis::depth) == Exponent(-1));
-static_assert(n.exponent_of(Axis::depth).is_zero());
+static_assert((n * sqrt(m_N)).exponent_of(symbols::d_model) == Exponent(3, 2));
+static_assert((n / L).exponent_of(symbols::depth) == Exponent(-1));
+static_assert(n.exponent_of(symbols::depth).is_zero());
 
 // Kinds: a number or a scaling makes a cell; a cell of one kind makes no cell of another.
 template <class From, class To>
@@ -182,7 +182,7 @@ static_assert(relative(pow(n, {-1, 3}) * pow(L, {-5, 7}), large, large) == 1);
 // Where target equals base, every relative cell of every relative policy is exactly its number: no
 // rounding, so that a base model is left as it is.
 constexpr bool exact_at_base(const Scaling& cell, const Shape& shape) {
-  const Scaling own = substitute(substitute(cell, Axis::fan_in, n), Axis::fan_out, F);
+  const Scaling own = substitute(substitute(cell, symbols::fan_in, n), symbols::fan_out, F);
   for (const Factor& factor : own.factors()) {
     if (!factor.ratio) return true;  // an absolute cell, or a number under a root
   }

@@ -8,12 +8,13 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "scalewise/policy/deep_scale_lm.hpp"
 #include "support/numbers.hpp"
 
 namespace scalewise::test {
 
-inline constexpr Scaling HC = Scaling(Axis::heads) * symbols::C;     // width of all heads
-inline constexpr Scaling KC = Scaling(Axis::kv_heads) * symbols::C;  // of keys and values
+inline constexpr Scaling HC = Scaling(symbols::heads) * symbols::C;     // width of all heads
+inline constexpr Scaling KC = Scaling(symbols::kv_heads) * symbols::C;  // of keys and values
 
 using Groups = std::initializer_list<Group>;
 inline constexpr Groups matrices{
@@ -30,7 +31,7 @@ inline constexpr Groups linear_biases{Group::hidden_bias, Group::head_bias, Grou
 /// The row with the fans of one matrix put in, so that 1/fi and 1/n are the same cell.
 constexpr Row bound(Row row, const Scaling& in, const Scaling& out) {
   const auto put = [&](const Scaling& cell) {
-    return substitute(substitute(cell, Axis::fan_in, in), Axis::fan_out, out);
+    return substitute(substitute(cell, symbols::fan_in, in), symbols::fan_out, out);
   };
   for (const Optimizer& optimizer : {sgd, adamw}) {
     if (row.rates.has(optimizer)) row.rates.set(optimizer, put(row.rate(optimizer).scaling));
@@ -112,7 +113,7 @@ constexpr bool cells(const Row& rule, const Scaling& variance, const Scaling& by
 }
 
 // DeepScaleLM, arXiv:2403.09635, cell by cell, retyped: all are variances.
-inline constexpr Scaling keep{Axis::keep_probability};  // 1 - p
+inline constexpr Scaling keep{DeepScaleLM::keep_probability};  // 1 - p
 inline constexpr Scaling dslm_mlp = sqrt(2 * keep / (symbols::F * symbols::n));
 
 /// What both of its forms share.
@@ -127,7 +128,7 @@ constexpr bool dslm_rows(const auto& p) {
 
 /// lambda² = 1 - k/N^a, beta² = k/N^a; logits 1/sqrt(n); scores 1/sqrt(C).
 constexpr bool dslm_model(const ModelRow& m, const Scaling& beta) {
-  constexpr Scaling lambda2{Axis::skip_power};  // 1 - beta²
+  constexpr Scaling lambda2{DeepScaleLM::skip_power};  // 1 - beta²
   return m.residual_skip == Multiplier(sqrt(lambda2)) && m.residual_branch == Multiplier(beta) &&
          m.attention_scale == Multiplier(1 / sqrt(symbols::C)) &&
          m.logit_multiplier.scaling * m.tied_logit_multiplier.scaling == 1 / sqrt(symbols::n);

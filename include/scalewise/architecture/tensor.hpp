@@ -47,8 +47,8 @@ class TensorWalk {
     using namespace symbols;
     const auto fills = [](const Shape& s) { return s.heads * s.head_dim == s.d_model; };
     const auto all = [](const Shape& s) { return s.kv_heads == s.heads; };
-    q_ = fills(shape) && fills(other) ? n : Scaling(Axis::heads) * C;
-    kv_ = all(shape) && all(other) ? q_ : Scaling(Axis::kv_heads) * C;
+    q_ = fills(shape) && fills(other) ? n : Scaling(symbols::heads) * C;
+    kv_ = all(shape) && all(other) ? q_ : Scaling(symbols::kv_heads) * C;
   }
 
   void stem() {
@@ -149,7 +149,7 @@ class TensorWalk {
     bias(kind + "value_bias", n, kv_, kv_width_);
     bias(kind + "attention_output_bias", q_, n, d);
     if (kind.empty() && s.relative_buckets > 0 && layer_ == 0) {
-      add("relative_position", Group::relative_position, 1, Axis::heads, s.relative_buckets,
+      add("relative_position", Group::relative_position, 1, symbols::heads, s.relative_buckets,
           s.heads);
     }
     residual_gain(kind + "attention_gain");

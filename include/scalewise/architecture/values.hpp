@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 
 #include "scalewise/architecture/shape.hpp"
 #include "scalewise/messages/error.hpp"
@@ -10,62 +11,80 @@
 
 namespace scalewise::inline architecture {
 
-/// A number for every axis, at the target and, for relative rules, at the base.
+/// A number for every symbol, at the target and, for relative rules, at the base: the sizes of the
+/// shapes, and what is set.
+/// Requires: at most 7 symbols of a rule's own; one more throws std::out_of_range.
 class Values {
  public:
-  constexpr explicit Values(const Shape& target, Stack stack = Stack::main)
-      : target_(sizes(target, stack)) {}
+  constexpr explicit Values(const Shape& target, Stack stack = Stack::main) {
+    read(target, stack, &Size::target);
+  }
   constexpr Values(const Shape& target, const Shape& base, Stack stack = Stack::main)
-      : target_(sizes(target, stack)), base_(sizes(base, stack)), has_base_(true) {
+      : has_base_(true) {
+    read(target, stack, &Size::target);
+    read(base, stack, &Size::base);
     // A horizon that nobody states is the same horizon.
     if (target.iterations == 0 && base.iterations == 0) {
-      set(Axis::iterations, 1);
-      base_[static_cast<std::size_t>(Axis::iterations)] = 1;
+      of(symbols::iterations) = {&symbols::iterations, 1, 1};
     }
   }
 
-  constexpr double at(Axis axis) const { return target_[static_cast<std::size_t>(axis)]; }
-  constexpr double ratio(Axis axis) const {
+  /// 0 where there is none.
+  constexpr double at(const Symbol& symbol) const { return sizes_[index_of(symbol)].target; }
+  constexpr double ratio(const Symbol& symbol) const {
     if (!has_base_) {
       throw InvalidInput("base", "none", "the shape of the model that was tuned",
                          "this rule is relative to a base; there is no default");
     }
-    return at(axis) / base_[static_cast<std::size_t>(axis)];
+    const Size& size = sizes_[index_of(symbol)];
+    return size.target / size.base;
   }
 
-  /// Sets an axis that is no size of the shape: a layer, a correlation, a fan of one matrix.
-  constexpr void set(Axis axis, double value) { target_[static_cast<std::size_t>(axis)] = value; }
+  /// Sets a symbol that is no size of the shape: a layer, a fan of one matrix, a rule's own.
+  constexpr void set(const Symbol& symbol, double value) { of(symbol).target = value; }
 
  private:
-  using Table = std::array<double, axis_count>;
+  struct Size {
+    const Symbol* symbol = nullptr;
+    double target = 0;
+    double base = 0;
+  };
 
-  static constexpr Table sizes(const Shape& s, Stack stack) {
-    Table table{};
-    const auto put = [&](Axis axis, long value) {
-      table[static_cast<std::size_t>(axis)] = static_cast<double>(value);
-    };
-    put(Axis::d_model, s.d_model);
-    put(Axis::d_ff, s.d_ff);
-    put(Axis::heads, s.heads);
-    put(Axis::kv_heads, s.kv_heads);
-    put(Axis::head_dim, s.head_dim);
-    put(Axis::depth, stack == Stack::encoder ? s.encoder_depth : s.depth);
-    put(Axis::encoder_depth, s.encoder_depth);
-    put(Axis::decoder_depth, s.depth);
-    put(Axis::vocab, s.vocab);
-    put(Axis::patch_dim, s.patch_dim);
-    put(Axis::classes, s.input == Input::token ? s.vocab : s.classes);
-    put(Axis::context, s.context);
-    put(Axis::iterations, s.iterations);
-    if (s.d_model > 0) {
-      table[static_cast<std::size_t>(Axis::mlp_ratio)] =
-          static_cast<double>(s.d_ff) / static_cast<double>(s.d_model);
-    }
-    return table;
+  /// Where a symbol stands, or would be the next.
+  constexpr std::size_t index_of(const Symbol& symbol) const {
+    std::size_t i = 0;
+    while (sizes_.at(i).symbol != nullptr && sizes_[i].symbol != &symbol) ++i;
+    return i;
+  }
+  constexpr Size& of(const Symbol& symbol) {
+    Size& size = sizes_[index_of(symbol)];
+    size.symbol = &symbol;
+    return size;
   }
 
-  Table target_;
-  Table base_{};
+  constexpr void read(const Shape& s, Stack stack, double Size::*where) {
+    const auto put = [&](const Symbol& symbol, long value) {
+      of(symbol).*where = static_cast<double>(value);
+    };
+    put(symbols::d_model, s.d_model);
+    put(symbols::d_ff, s.d_ff);
+    put(symbols::heads, s.heads);
+    put(symbols::kv_heads, s.kv_heads);
+    put(symbols::head_dim, s.head_dim);
+    put(symbols::depth, stack == Stack::encoder ? s.encoder_depth : s.depth);
+    put(symbols::encoder_depth, s.encoder_depth);
+    put(symbols::decoder_depth, s.depth);
+    put(symbols::vocab, s.vocab);
+    put(symbols::patch_dim, s.patch_dim);
+    put(symbols::classes, s.input == Input::token ? s.vocab : s.classes);
+    put(symbols::context, s.context);
+    put(symbols::iterations, s.iterations);
+    if (s.d_model > 0) {
+      of(symbols::mlp_ratio).*where = static_cast<double>(s.d_ff) / static_cast<double>(s.d_model);
+    }
+  }
+
+  std::array<Size, 24> sizes_{};  // 14 of the shape, the layer, a fan, a rule's own, one free
   bool has_base_ = false;
 };
 
@@ -77,11 +96,11 @@ class Values {
 constexpr double evaluate(const Scaling& scaling, const Values& values) {
   double product = scaling.number();
   for (const Factor& factor : scaling.factors()) {
-    const double size = factor.axis == Axis::number ? factor.number
-                        : factor.ratio              ? values.ratio(factor.axis)
-                                                    : values.at(factor.axis);
+    const double size = factor.is_integer() ? factor.integer
+                        : factor.ratio      ? values.ratio(*factor.symbol)
+                                            : values.at(*factor.symbol);
     if (!(size > 0 && size < 1e300)) {
-      throw InvalidInput(std::string(name_of(factor.axis).meaning), "missing",
+      throw InvalidInput(factor.symbol->meaning, "missing",
                          "a positive size, which this rule scales with",
                          factor.ratio ? "give it for the target and for the base" : "");
     }

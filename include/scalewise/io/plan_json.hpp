@@ -33,9 +33,9 @@ void read_number(const JsonReader& json, Number<kind>& number) {
   number = {json.at("value").number(), json.at("formula").string(), json.at("latex").string()};
 }
 
-inline Json symbols_json(const std::vector<Symbol>& symbols) {
+inline Json symbols_json(const std::vector<SymbolValue>& symbols) {
   Json array = Json::array();
-  for (const Symbol& symbol : symbols) {
+  for (const SymbolValue& symbol : symbols) {
     array.push_back({{"symbol", symbol.text},
                      {"latex", symbol.latex},
                      {"meaning", symbol.meaning},
@@ -44,8 +44,8 @@ inline Json symbols_json(const std::vector<Symbol>& symbols) {
   return array;
 }
 
-inline std::vector<Symbol> read_symbols(const JsonReader& json) {
-  std::vector<Symbol> symbols;
+inline std::vector<SymbolValue> read_symbols(const JsonReader& json) {
+  std::vector<SymbolValue> symbols;
   for (const JsonReader& item : json.items()) {
     item.only({"symbol", "latex", "meaning", "value"});
     symbols.push_back({item.at("symbol").string(), item.at("latex").string(),

@@ -358,7 +358,7 @@ inline std::string citation(const Plan& plan) {
 /// The symbols of plans with their values: "n = 1600 (d_model)".
 inline std::vector<std::string> legend(const std::vector<Plan>& plans) {
   std::vector<std::string> lines;
-  const auto add = [&](const Symbol& symbol) {
+  const auto add = [&](const SymbolValue& symbol) {
     const bool whole = symbol.value < 1e15 && symbol.value == std::floor(symbol.value);
     const std::string value = whole ? std::to_string(static_cast<long>(symbol.value))
                                     : detail::short_number(symbol.value);
@@ -366,9 +366,9 @@ inline std::vector<std::string> legend(const std::vector<Plan>& plans) {
     if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
   };
   for (const Plan& plan : plans) {
-    for (const Symbol& symbol : plan.symbols) add(symbol);
+    for (const SymbolValue& symbol : plan.symbols) add(symbol);
     for (const Residual& residual : plan.model.residuals) {
-      for (const Symbol& symbol : residual.where) add(symbol);
+      for (const SymbolValue& symbol : residual.where) add(symbol);
     }
   }
   return lines;

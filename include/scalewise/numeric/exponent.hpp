@@ -8,7 +8,7 @@
 
 namespace scalewise::inline numeric {
 
-/// Exponent of one axis in a scaling: an exact fraction, plus a real part for a parameter such as
+/// Exponent of one symbol in a scaling: an exact fraction, plus a real part for a parameter such as
 /// the meta-principled s that is no simple fraction.
 /// Units:    exponent (dimensionless); its value is num/den + real.
 /// Accuracy: num/den is exact and in lowest terms with den > 0; real is 0 unless it has to be.

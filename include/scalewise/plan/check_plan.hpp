@@ -135,8 +135,8 @@ class PlanCheck {
     });
     if (e.where.empty()) return;
     Values own = at_;
-    own.set(Axis::layer, tensor.layer + 1);
-    own.set(Axis::fan_total, e.fan_in + e.fan_out);
+    own.set(symbols::layer, tensor.layer + 1);
+    own.set(symbols::fan_total, e.fan_in + e.fan_out);
     symbols(path_ + ".where", e.where, own);
   }
 
@@ -158,7 +158,7 @@ class PlanCheck {
         same<long>("layer", all[index].layer, layer);
         number("skip.value", all[index].skip.value);
         number("branch.value", all[index].branch.value);
-        own.set(Axis::layer, static_cast<double>(layer + 1));
+        own.set(symbols::layer, static_cast<double>(layer + 1));
         symbols(path_ + ".where", all[index].where, own);
       }
     };
@@ -167,8 +167,8 @@ class PlanCheck {
     end("model.residuals", all.size(), index, "no further layer, as the shape implies");
   }
 
-  /// A symbol stands for an axis. Sizes follow from the shapes; a rule's own parameters do not.
-  void symbols(const std::string& path, const std::vector<Symbol>& all, const Values& at) {
+  /// Sizes follow from the shapes; the values of a rule's own symbols do not.
+  void symbols(const std::string& path, const std::vector<SymbolValue>& all, const Values& at) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       path_ = path + "[" + std::to_string(i) + "]";
       number("value", all[i].value);
@@ -178,16 +178,15 @@ class PlanCheck {
   }
 
   /// The value that a symbol must have: its own where the shapes leave it open.
-  double implied(const Symbol& symbol, const Values& at) const {
-    for (std::size_t a = 1; a < axis_count; ++a) {
-      const auto axis = static_cast<Axis>(a);
-      const double size = at.at(axis);
-      if (symbol.text == name_of(axis).text) return size > 0 ? size : symbol.value;
-      if (symbol.text != name_of(axis).ratio_text) continue;
-      if (!plan_.base) fail("symbol", symbol.text, "no ratio, as base is null");
-      return size > 0 ? at.ratio(axis) : symbol.value;
+  double implied(const SymbolValue& listed, const Values& at) const {
+    for (const Symbol* symbol : known_symbols) {
+      const double size = at.at(*symbol);
+      if (listed.text == symbol->text) return size > 0 ? size : listed.value;
+      if (listed.text != symbol->ratio_text) continue;
+      if (!plan_.base) fail("symbol", listed.text, "no ratio, as base is null");
+      return size > 0 ? at.ratio(*symbol) : listed.value;
     }
-    fail("symbol", printable(symbol.text), "the symbol of an axis");
+    return listed.value;
   }
 
   const P& plan_;

@@ -19,12 +19,6 @@ namespace scalewise::inline plan {
 
 namespace detail {
 
-/// Axes whose value differs from one entry to the next.
-constexpr bool varies_by_entry(Axis axis) {
-  return axis == Axis::layer || axis == Axis::token_correlation || axis == Axis::fan_total ||
-         axis == Axis::skip_power;
-}
-
 /// Walks one shape through one rule. A template, so that only who makes a plan compiles it; its
 /// arguments are always PolicyView and Plan, so that they compile it once.
 template <class View, class Result>
@@ -83,14 +77,18 @@ class Planner {
         plan_.base ? Values(plan_.shape, *plan_.base, stack) : Values(plan_.shape, stack);
     std::vector<OwnValues>& own = own_values_[static_cast<std::size_t>(stack)];
     if (own.empty()) own = policy_.own_values(Context{plan_.shape, stack});
-    for (const auto& [axis, by_layer] : own) {
+    for (const auto& [symbol, by_layer] : own) {
+      if (by_layer.size() > 1 && !symbol->varies) {
+        throw InvalidInput(symbol->text, "a value for each layer",
+                           "one value, or a symbol that varies");
+      }
       if (by_layer.size() == 1) {
-        result.set(axis, by_layer.front());
+        result.set(*symbol, by_layer.front());
       } else if (layer >= 0) {
-        result.set(axis, by_layer.at(static_cast<std::size_t>(layer)));
+        result.set(*symbol, by_layer.at(static_cast<std::size_t>(layer)));
       }
     }
-    if (layer >= 0) result.set(Axis::layer, layer + 1);
+    if (layer >= 0) result.set(symbols::layer, layer + 1);
     return result;
   }
 
@@ -101,27 +99,32 @@ class Planner {
                          plan_.rule + " is relative to a base, and there is no default");
     }
     for (const Factor& factor : scaling.factors()) {
-      if (factor.axis == Axis::number || varies_by_entry(factor.axis)) continue;
-      (factor.ratio ? ratios_ : sizes_)[static_cast<std::size_t>(factor.axis)] = true;
+      if (!factor.is_integer() && !factor.symbol->varies) list(factor);
     }
     planned = {evaluate(scaling, values), to_text(scaling), to_latex(scaling)};
+  }
+
+  /// Lists the symbol of a factor, once.
+  void list(const Factor& factor) {
+    auto place = listed_.begin();
+    while (place != listed_.end() && place->before(factor)) ++place;
+    if (place == listed_.end() || !place->same_symbol(factor)) listed_.insert(place, factor);
   }
 
   /// Of a model with two stacks, L is written N_e in the encoder and N_d elsewhere.
   Scaling in_stack(const Scaling& cell, Stack stack) const {
     if (plan_.shape.encoder_depth == 0) return cell;
-    return substitute(cell, Axis::depth,
-                      stack == Stack::encoder ? Axis::encoder_depth : Axis::decoder_depth);
+    return substitute(cell, symbols::depth,
+                      stack == Stack::encoder ? symbols::encoder_depth : symbols::decoder_depth);
   }
 
   /// Appends the symbols of a cell whose values are its own.
   template <class Symbols>
   static void list_own_symbols(const Scaling& cell, const Values& at, Symbols& where) {
     for (const Factor& factor : cell.factors()) {
-      if (factor.axis == Axis::number || !varies_by_entry(factor.axis)) continue;
-      const AxisName& name = name_of(factor.axis);
-      where.push_back({std::string(name.text), std::string(name.latex), std::string(name.meaning),
-                       at.at(factor.axis)});
+      if (!factor.symbol->varies) continue;
+      const Symbol& symbol = *factor.symbol;
+      where.push_back({symbol.text, symbol.latex, symbol.meaning, at.at(symbol)});
     }
   }
 
@@ -147,11 +150,11 @@ class Planner {
     entry.optimizer = plan_.optimizer;
     entry.distribution = row.distribution;
     entry.source = row.source;
-    at.set(Axis::fan_total, entry.fan_in + entry.fan_out);
+    at.set(symbols::fan_total, entry.fan_in + entry.fan_out);
 
     const auto bound = [&](const Scaling& cell) {
-      const Scaling fans =
-          substitute(substitute(cell, Axis::fan_in, tensor.fan_in), Axis::fan_out, tensor.fan_out);
+      const Scaling fans = substitute(substitute(cell, symbols::fan_in, tensor.fan_in),
+                                      symbols::fan_out, tensor.fan_out);
       return in_stack(fans, tensor.stack);
     };
     std::array<Scaling, 6> cells;
@@ -209,7 +212,7 @@ class Planner {
     const Values at = values(context.stack);
     const auto row_multiplier = [&](Group group, const Scaling& fan_in, const Scaling& fan_out) {
       const Scaling cell = policy_.row(group, context).multiplier.scaling;
-      return substitute(substitute(cell, Axis::fan_in, fan_in), Axis::fan_out, fan_out);
+      return substitute(substitute(cell, symbols::fan_in, fan_in), symbols::fan_out, fan_out);
     };
     using symbols::n;
     const bool tied = *plan_.shape.tied_head;
@@ -228,16 +231,14 @@ class Planner {
 
   void add_symbols() {
     const Values at = values(plan_.shape.encoder_depth > 0 ? Stack::decoder : Stack::main);
-    for (std::size_t i = 0; i < axis_count; ++i) {
-      const auto axis = static_cast<Axis>(i);
-      const AxisName& name = name_of(axis);
-      if (sizes_[i]) {
-        plan_.symbols.push_back({std::string(name.text), std::string(name.latex),
-                                 std::string(name.meaning), at.at(axis)});
-      }
-      if (ratios_[i]) {
-        plan_.symbols.push_back({std::string(name.ratio_text), std::string(name.ratio_latex),
-                                 std::string(name.meaning) + ", target over base", at.ratio(axis)});
+    for (const Factor& factor : listed_) {
+      const Symbol& symbol = *factor.symbol;
+      if (factor.ratio) {
+        plan_.symbols.push_back({symbol.ratio_text, symbol.ratio_latex,
+                                 std::string(symbol.meaning) + ", target over base",
+                                 at.ratio(symbol)});
+      } else {
+        plan_.symbols.push_back({symbol.text, symbol.latex, symbol.meaning, at.at(symbol)});
       }
     }
   }
@@ -245,8 +246,7 @@ class Planner {
   const View& policy_;
   Result plan_;
   std::array<std::vector<OwnValues>, 4> own_values_;  // by stack
-  std::array<bool, axis_count> sizes_{};
-  std::array<bool, axis_count> ratios_{};
+  std::vector<Factor> listed_;                        // one of each symbol, in their order
 };
 
 }  // namespace detail

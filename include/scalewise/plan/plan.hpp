@@ -29,14 +29,14 @@ struct Number {
 /// Standard deviation of a planned variance.
 inline double std_dev(const Number<Kind::variance>& variance) { return root(variance.value, 2); }
 
-/// The value of a symbol that formulas use.
-struct Symbol {
+/// A symbol that formulas use, with its value.
+struct SymbolValue {
   std::string text;
   std::string latex;
   std::string meaning;
   double value = 0;
 
-  friend bool operator==(const Symbol&, const Symbol&) = default;
+  friend bool operator==(const SymbolValue&, const SymbolValue&) = default;
 };
 
 /// What one tensor gets.
@@ -62,7 +62,7 @@ struct Entry {
   Number<Kind::decay> weight_decay;
   Number<Kind::epsilon> epsilon;
   std::string source;
-  std::vector<Symbol> where;  // symbols whose value is this entry's own: l, r, (fi+fo)
+  std::vector<SymbolValue> where;  // symbols whose value is this entry's own: l, r, (fi+fo)
 
   /// How many numbers the tensor has.
   std::int64_t size() const { return std::int64_t{rows} * columns; }
@@ -87,7 +87,7 @@ struct Residual {
   int layer = 0;
   Number<Kind::multiplier> skip;
   Number<Kind::multiplier> branch;
-  std::vector<Symbol> where;  // symbols whose value is this layer's own
+  std::vector<SymbolValue> where;  // symbols whose value is this layer's own
 
   friend bool operator==(const Residual&, const Residual&) = default;
 };
@@ -125,7 +125,7 @@ struct Plan {
 
   Model model;
   std::vector<Entry> entries;
-  std::vector<Symbol> symbols;
+  std::vector<SymbolValue> symbols;
 
   /// The entry of a tensor. Throws: InvalidInput for a name that is not in the plan.
   const Entry& at(std::string_view name) const {

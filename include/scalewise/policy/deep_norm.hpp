@@ -30,8 +30,8 @@ struct DeepNorm {
 
   static constexpr Gains gains(Stack stack) {
     using symbols::L;
-    constexpr Scaling N_e = Axis::encoder_depth;
-    constexpr Scaling N_d = Axis::decoder_depth;
+    constexpr Scaling N_e = symbols::encoder_depth;
+    constexpr Scaling N_d = symbols::decoder_depth;
     // clang-format off
     switch (stack) {
       case Stack::encoder: return {0.81 * pow(pow(N_e, Exponent(4)) * N_d, Exponent{1, 16}), 0.87 * pow(pow(N_e, Exponent(4)) * N_d, Exponent{-1, 16})};

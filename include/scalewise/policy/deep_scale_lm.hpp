@@ -32,6 +32,28 @@ struct DeepScaleLM {
   static constexpr Reference reference = Reference::absolute;
   static constexpr std::array optimizers{sgd, adamw};
 
+  static constexpr Symbol token_correlation{
+      .text = "r",
+      .latex = "r",
+      .ratio_text = "m_r",
+      .ratio_latex = "m_r",
+      .meaning = "token correlation at the layer's attention input",
+      .place = 101,
+      .varies = true};
+  static constexpr Symbol keep_probability{.text = "(1-p)",
+                                           .latex = "(1-p)",
+                                           .ratio_text = "m_1-p",
+                                           .ratio_latex = "m_{1-p}",
+                                           .meaning = "1 - dropout",
+                                           .place = 102};
+  static constexpr Symbol skip_power{.text = "(1-β²)",
+                                     .latex = "(1-\\beta^2)",
+                                     .ratio_text = "m_1-β²",
+                                     .ratio_latex = "m_{1-\\beta^2}",
+                                     .meaning = "1 - (residual branch multiplier)²",
+                                     .place = 103,
+                                     .varies = true};
+
   /// Of tokens, before dropout: what the source measured for BERT's three embeddings (section 3.5).
   static constexpr double text_correlation = 0.221;
 
@@ -42,13 +64,13 @@ struct DeepScaleLM {
   double a = 1;
 
   constexpr Row row(Group group, const Context& context) const {
-    constexpr Scaling r = Axis::token_correlation;
+    constexpr Scaling r = token_correlation;
     return row(group, sqrt(keep / r), context.shape);
   }
 
   constexpr ModelRow model() const {
     using namespace symbols;
-    return {.residual_skip = sqrt(Scaling(Axis::skip_power)),
+    return {.residual_skip = sqrt(Scaling(skip_power)),
             .residual_branch = sqrt(k / pow(L, exponent(a))),
             .logit_multiplier = 1 / sqrt(n),
             .source = "section 3.5"};
@@ -96,9 +118,9 @@ struct DeepScaleLM {
   }
 
   std::vector<OwnValues> own_values(const Context& context) const {
-    return {{Axis::keep_probability, {1 - dropout}},
-            {Axis::skip_power, {1 - branch_power(context.depth())}},
-            {Axis::token_correlation, token_correlations(context.depth())}};
+    return {{&keep_probability, {1 - dropout}},
+            {&skip_power, {1 - branch_power(context.depth())}},
+            {&token_correlation, token_correlations(context.depth())}};
   }
 
   /// β² = k/L^a.
@@ -155,7 +177,7 @@ struct DeepScaleLM {
   }
 
  private:
-  static constexpr Scaling keep = Axis::keep_probability;
+  static constexpr Scaling keep = keep_probability;
 };
 
 static_assert(Policy<DeepScaleLM>);

@@ -20,7 +20,8 @@ struct DeepScaleLMSimple {
   DeepScaleLM full{};
 
   constexpr Row row(Group group, const Context& context) const {
-    return full.row(group, sqrt(Scaling(Axis::keep_probability)) / sqrt(Scaling(2)), context.shape);
+    return full.row(group, sqrt(Scaling(DeepScaleLM::keep_probability)) / sqrt(Scaling(2)),
+                    context.shape);
   }
   constexpr ModelRow model() const { return full.model(); }
 

@@ -22,7 +22,7 @@ struct DsInit {
   constexpr Row row(Group group) const {
     Row row = Xavier{}.row(group);
     if (role_of(group) == Role::hidden) {
-      row.init_variance = row.init_variance.scaling / Scaling(Axis::layer);
+      row.init_variance = row.init_variance.scaling / Scaling(symbols::layer);
       row.source = "section 4.1";
     }
     return row;

@@ -71,7 +71,7 @@ constexpr bool equivalent(const A& a, const B& b, const Optimizer& optimizer) {
   const ModelRow model_b = model_of(b);
   const Scaling moved = substitute(row_of(b, Group::token_embedding).multiplier.scaling /
                                        row_of(a, Group::token_embedding).multiplier.scaling,
-                                   Axis::fan_out, symbols::n);
+                                   symbols::fan_out, symbols::n);
   return detail::for_all_groups([&](Group group) {
            return equivalent(row_of(a, group), row_of(b, group), optimizer);
          }) &&
@@ -89,12 +89,13 @@ constexpr Exponent width_exponent(const Scaling& cell, Group group) {
   const Role role = role_of(group);
   const bool reads_width = role == Role::hidden || role == Role::output;
   const bool writes_width = role != Role::output && role != Role::output_bias;
-  const Scaling width = Axis::d_model;
-  const Scaling bound = substitute(substitute(cell, Axis::fan_in, reads_width ? width : 1),
-                                   Axis::fan_out, writes_width ? width : 1);
+  const Scaling width = symbols::d_model;
+  const Scaling bound = substitute(substitute(cell, symbols::fan_in, reads_width ? width : 1),
+                                   symbols::fan_out, writes_width ? width : 1);
   Exponent sum;
-  for (const Axis axis : {Axis::d_model, Axis::d_ff, Axis::heads, Axis::kv_heads}) {
-    sum = sum + bound.exponent_of(axis);
+  for (const Symbol* size :
+       {&symbols::d_model, &symbols::d_ff, &symbols::heads, &symbols::kv_heads}) {
+    sum = sum + bound.exponent_of(*size);
   }
   return sum;
 }

@@ -68,7 +68,7 @@ struct NeuralTangent {
     row.epsilon = row.rate(adamw).scaling / row.rate(sgd).scaling;
     row.decay_form = DecayForm::independent;
     Scaling adamw_rate = row.rate(adamw).scaling;
-    if (!mlp_ratio_in_rates) adamw_rate = substitute(adamw_rate, Axis::mlp_ratio, 1);
+    if (!mlp_ratio_in_rates) adamw_rate = substitute(adamw_rate, symbols::mlp_ratio, 1);
     row.init_variance = init_constant[group] * row.init_variance.scaling;
     row.rates = {{sgd, rate_constant[group] * row.rate(sgd).scaling},
                  {adamw, rate_constant[group] * adamw_rate}};

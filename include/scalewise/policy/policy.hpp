@@ -35,7 +35,7 @@ struct Context {
 /// The values of a symbol that is no size of the shape: one for all layers of a stack, or one for
 /// each layer from the first on.
 struct OwnValues {
-  Axis axis;
+  const Symbol* symbol;
   std::vector<double> by_layer;
 };
 

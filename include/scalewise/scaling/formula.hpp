@@ -16,10 +16,10 @@ namespace detail {
 template <bool latex>
 struct Notation {
   static std::string symbol(const Factor& factor) {
-    if (factor.axis == Axis::number) return std::to_string(factor.number);
-    const AxisName& name = name_of(factor.axis);
-    if (factor.ratio) return std::string(latex ? name.ratio_latex : name.ratio_text);
-    return std::string(latex ? name.latex : name.text);
+    if (factor.is_integer()) return std::to_string(factor.integer);
+    const Symbol& letter = *factor.symbol;
+    if (factor.ratio) return latex ? letter.ratio_latex : letter.ratio_text;
+    return latex ? letter.latex : letter.text;
   }
   static std::string raised(const std::string& base, Exponent e) {
     if (e == Exponent(1)) return base;

@@ -4,22 +4,33 @@
 
 #include <array>
 #include <cstddef>
+#include <string_view>
 
 #include "scalewise/numeric/exponent.hpp"
 #include "scalewise/numeric/power.hpp"
-#include "scalewise/scaling/axis.hpp"
+#include "scalewise/scaling/symbol.hpp"
 
 namespace scalewise::inline scaling {
 
-/// One axis to a power; `ratio` means the target's size over the base's.
+/// One symbol to a power; `ratio` means the target's size over the base's.
 struct Factor {
-  Axis axis = Axis::number;
+  const Symbol* symbol = &symbols::integer;
   bool ratio = false;
-  int number = 0;  // the integer, for Axis::number only
+  int integer = 0;  // for symbols::integer only
   Exponent exponent;
 
+  constexpr bool is_integer() const { return symbol == &symbols::integer; }
   constexpr bool same_symbol(const Factor& other) const {
-    return axis == other.axis && ratio == other.ratio && number == other.number;
+    return symbol == other.symbol && ratio == other.ratio && integer == other.integer;
+  }
+  /// True where a product writes this factor left of another.
+  constexpr bool before(const Factor& other) const {
+    if (symbol != other.symbol) {
+      if (symbol->place != other.symbol->place) return symbol->place < other.symbol->place;
+      return std::string_view(symbol->text) < other.symbol->text;
+    }
+    if (ratio != other.ratio) return other.ratio;
+    return integer < other.integer;
   }
 };
 
@@ -33,8 +44,8 @@ struct Factors {
   constexpr bool empty() const { return first == last; }
 };
 
-/// An exact scaling: a number times powers of named axes, as one cell of a paper's table.
-/// Equation: number * prod axis^e * prod (axis_target/axis_base)^e
+/// An exact scaling: a number times powers of symbols, as one cell of a paper's table.
+/// Equation: number * prod symbol^e * prod (symbol_target/symbol_base)^e
 /// Accuracy: exponents are exact (see Exponent); the number is a double.
 /// Requires: at most 8 different symbols; one more does not compile in a constant expression and
 ///           throws std::out_of_range elsewhere.
@@ -46,8 +57,9 @@ class Scaling {
 
   constexpr Scaling() = default;
   constexpr Scaling(double number) : number_(number) {}
-  constexpr Scaling(Axis axis, bool ratio = false)
-      : factors_{Factor{axis, ratio, 0, 1}}, size_(1) {}
+  constexpr Scaling(const Symbol& symbol, bool ratio = false)
+      : factors_{Factor{&symbol, ratio, 0, 1}}, size_(1) {}
+  Scaling(const Symbol&& temporary, bool ratio = false) = delete;
 
   constexpr double number() const { return number_; }
   constexpr Factors factors() const { return {factors_.data(), factors_.data() + size_}; }
@@ -61,11 +73,11 @@ class Scaling {
     return false;
   }
 
-  /// Sum of the exponents with which an axis enters, absolute and as a ratio.
-  constexpr Exponent exponent_of(Axis axis) const {
+  /// Sum of the exponents with which a symbol enters, absolute and as a ratio.
+  constexpr Exponent exponent_of(const Symbol& symbol) const {
     Exponent sum;
     for (const Factor& factor : factors()) {
-      if (factor.axis == axis) sum = sum + factor.exponent;
+      if (factor.symbol == &symbol) sum = sum + factor.exponent;
     }
     return sum;
   }
@@ -89,7 +101,7 @@ class Scaling {
       if (e.is_whole() || whole != base.number_ || whole < 1) {
         result.number_ = base.number_ == 0 ? 0 : power(base.number_, e);
       } else {
-        result.multiply(Factor{Axis::number, false, whole, e});
+        result.multiply(Factor{&symbols::integer, false, whole, e});
       }
     }
     for (Factor factor : base.factors()) {
@@ -104,17 +116,18 @@ class Scaling {
   friend constexpr Scaling ratio(const Scaling& absolute) {
     Scaling result(absolute.number_);
     for (Factor factor : absolute.factors()) {
-      factor.ratio = factor.axis != Axis::number;
+      factor.ratio = !factor.is_integer();
       result.multiply(factor);
     }
     return result;
   }
 
-  /// Replaces an axis by a scaling, in ratios by its ratio.
-  friend constexpr Scaling substitute(const Scaling& scaling, Axis axis, const Scaling& value) {
+  /// Replaces a symbol by a scaling, in ratios by its ratio.
+  friend constexpr Scaling substitute(const Scaling& scaling, const Symbol& symbol,
+                                      const Scaling& value) {
     Scaling result(scaling.number_);
     for (const Factor& factor : scaling.factors()) {
-      if (factor.axis != axis) {
+      if (factor.symbol != &symbol) {
         result.multiply(factor);
       } else {
         result = result * pow(factor.ratio ? ratio(value) : value, factor.exponent);
@@ -143,15 +156,15 @@ class Scaling {
   /// Multiplies one factor in, keeping the factors sorted and free of zero exponents.
   constexpr void multiply(const Factor& factor) {
     std::size_t at = 0;
-    while (at < size_ && before(factors_[at], factor)) ++at;
+    while (at < size_ && factors_[at].before(factor)) ++at;
     Factor merged = factor;
     if (at < size_ && factors_[at].same_symbol(factor)) {
       merged.exponent = merged.exponent + factors_[at].exponent;
       remove(at);
     }
     if (merged.exponent.is_zero()) return;
-    if (merged.axis == Axis::number && merged.exponent.is_whole()) {
-      number_ *= power(merged.number, merged.exponent);
+    if (merged.is_integer() && merged.exponent.is_whole()) {
+      number_ *= power(merged.integer, merged.exponent);
       return;
     }
     for (std::size_t i = size_; i > at; --i) factors_.at(i) = factors_[i - 1];
@@ -164,21 +177,15 @@ class Scaling {
     for (std::size_t i = at; i < size_; ++i) factors_[i] = factors_[i + 1];
   }
 
-  static constexpr bool before(const Factor& a, const Factor& b) {
-    if (a.axis != b.axis) return a.axis < b.axis;
-    if (a.ratio != b.ratio) return b.ratio;
-    return a.number < b.number;
-  }
-
   /// M as F/n, and integers under roots as part of the number.
   constexpr Scaling canonical() const {
     Scaling result(number_);
     for (const Factor& factor : factors()) {
-      if (factor.axis == Axis::number) {
-        result.number_ *= power(factor.number, factor.exponent);
-      } else if (factor.axis == Axis::mlp_ratio) {
-        result.multiply({Axis::d_ff, factor.ratio, 0, factor.exponent});
-        result.multiply({Axis::d_model, factor.ratio, 0, -factor.exponent});
+      if (factor.is_integer()) {
+        result.number_ *= power(factor.integer, factor.exponent);
+      } else if (factor.symbol == &symbols::mlp_ratio) {
+        result.multiply({&symbols::d_ff, factor.ratio, 0, factor.exponent});
+        result.multiply({&symbols::d_model, factor.ratio, 0, -factor.exponent});
       } else {
         result.multiply(factor);
       }
@@ -193,22 +200,22 @@ class Scaling {
 
 /// The letters of the papers, so that a policy reads like its table.
 namespace symbols {
-inline constexpr Scaling n{Axis::d_model};
-inline constexpr Scaling F{Axis::d_ff};
-inline constexpr Scaling M{Axis::mlp_ratio};
-inline constexpr Scaling C{Axis::head_dim};
-inline constexpr Scaling L{Axis::depth};
-inline constexpr Scaling n_patch{Axis::patch_dim};
-inline constexpr Scaling n_out{Axis::classes};
-inline constexpr Scaling fi{Axis::fan_in};
-inline constexpr Scaling fo{Axis::fan_out};
-inline constexpr Scaling fi_plus_fo{Axis::fan_total};
-inline constexpr Scaling m_N{Axis::d_model, true};
-inline constexpr Scaling m_L{Axis::depth, true};
-inline constexpr Scaling m_C{Axis::head_dim, true};
-inline constexpr Scaling m_D{Axis::iterations, true};
-inline constexpr Scaling m_fi{Axis::fan_in, true};
-inline constexpr Scaling m_fo{Axis::fan_out, true};
+inline constexpr Scaling n{d_model};
+inline constexpr Scaling F{d_ff};
+inline constexpr Scaling M{mlp_ratio};
+inline constexpr Scaling C{head_dim};
+inline constexpr Scaling L{depth};
+inline constexpr Scaling n_patch{patch_dim};
+inline constexpr Scaling n_out{classes};
+inline constexpr Scaling fi{fan_in};
+inline constexpr Scaling fo{fan_out};
+inline constexpr Scaling fi_plus_fo{fan_total};
+inline constexpr Scaling m_N{d_model, true};
+inline constexpr Scaling m_L{depth, true};
+inline constexpr Scaling m_C{head_dim, true};
+inline constexpr Scaling m_D{iterations, true};
+inline constexpr Scaling m_fi{fan_in, true};
+inline constexpr Scaling m_fo{fan_out, true};
 }  // namespace symbols
 
 }  // namespace scalewise::inline scaling
