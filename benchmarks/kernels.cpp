@@ -13,6 +13,7 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iomanip>
 #include <iostream>
 #include <memory>
@@ -167,47 +168,70 @@ double largest_difference(const kernels::GramMatrices& gram, const std::vector<d
   return largest;
 }
 
-/// One kernel, all sides in turn, forwards and backwards: ours, numpy in one process and numpy in a
-/// process per core.
-ordered_json measure(const Settings& s, long stride, long depth, int threads, bool& agree) {
+/// Seconds that ours takes from the inputs to `gram`.
+double run_ours(const std::vector<Matrix<>>& raw, long depth, kernels::GramMatrices& gram) {
+  const auto side =
+      static_cast<kernels::Index>(std::lround(std::sqrt(static_cast<double>(raw[0].rows()))));
+  const auto start = std::chrono::steady_clock::now();
+  const kernels::Network network = network_of(depth, side);
+  const std::vector<kernels::PreparedInput> inputs = kernels::prepare(network, raw);
+  gram = kernels::gram(static_cast<kernels::Index>(raw.size()),
+                       kernels::NetworkPairs(network, inputs));
+  return seconds_since(start);
+}
+
+/// Seconds of each side, ours first, in each round after one that warms up. Sides take turns,
+/// forwards and backwards.
+std::vector<std::vector<double>> take_turns(const std::string& title, long rounds,
+                                            std::size_t sides,
+                                            const std::function<double(std::size_t)>& run) {
+  std::vector<std::vector<double>> seconds(sides);
+  for (long round = 0; round <= rounds; ++round) {
+    std::vector<double> now(sides);
+    for (std::size_t i = 0; i < sides; ++i) {
+      const std::size_t turn = round % 2 == 0 ? i : sides - 1 - i;
+      now[turn] = run(turn);
+    }
+    std::cerr << title << ", round " << round << " of " << rounds << ": " << now[0] << " s";
+    for (std::size_t i = 1; i < sides; ++i) std::cerr << ", numpy " << now[i] << " s";
+    std::cerr << "\n";
+    if (round == 0) continue;
+    for (std::size_t i = 0; i < sides; ++i) seconds[i].push_back(now[i]);
+  }
+  return seconds;
+}
+
+ordered_json report_of(Numpy& numpy, const std::vector<double>& theirs,
+                       const std::vector<double>& ours, const kernels::GramMatrices& gram) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < theirs.size(); ++i) ratios.push_back(theirs[i] / ours[i]);
+  ordered_json report = numpy.about();
+  report["seconds"] = summary(theirs);
+  report["times_as_fast"] = summary(ratios);
+  report["largest_relative_difference"] =
+      largest_difference(gram, numpy.matrices(static_cast<long>(gram.nngp.rows())));
+  return report;
+}
+
+/// One kernel: ours, numpy in one process and numpy in a process per core.
+ordered_json measure(const Settings& s, long stride, long depth, int threads) {
   const std::vector<Matrix<>> raw = inputs_of(s, stride);
-  const auto tokens = static_cast<double>(raw[0].rows());
-  const auto features = static_cast<double>(raw[0].cols());
-  const auto side = static_cast<kernels::Index>(std::lround(std::sqrt(tokens)));
   std::vector<std::unique_ptr<Numpy>> numpy;
   if (!s.no_numpy) {
     numpy.push_back(std::make_unique<Numpy>(s, stride, depth, 1));
     if (threads > 1) numpy.push_back(std::make_unique<Numpy>(s, stride, depth, threads));
   }
   kernels::GramMatrices gram;
-  const auto run = [&](std::size_t turn) {
-    if (turn > 0) return numpy[turn - 1]->run();
-    const auto start = std::chrono::steady_clock::now();
-    const kernels::Network network = network_of(depth, side);
-    const std::vector<kernels::PreparedInput> inputs = kernels::prepare(network, raw);
-    gram = kernels::gram(s.images, kernels::NetworkPairs(network, inputs));
-    return seconds_since(start);
-  };
-  std::vector<std::vector<double>> seconds(numpy.size() + 1), ratios(numpy.size());
-  for (long round = 0; round <= s.rounds; ++round) {
-    std::vector<double> now(seconds.size());
-    for (std::size_t i = 0; i < now.size(); ++i) {
-      const std::size_t turn = round % 2 == 0 ? i : now.size() - 1 - i;
-      now[turn] = run(turn);
-    }
-    std::cerr << tokens << " tokens, depth " << depth << ", round " << round << " of " << s.rounds
-              << ": " << now[0] << " s";
-    for (std::size_t i = 1; i < now.size(); ++i) std::cerr << ", numpy " << now[i] << " s";
-    std::cerr << "\n";
-    if (round == 0) continue;  // warms up
-    for (std::size_t i = 0; i < now.size(); ++i) {
-      seconds[i].push_back(now[i]);
-      if (i > 0) ratios[i - 1].push_back(now[i] / now[0]);
-    }
-  }
+  const std::string title =
+      std::to_string(raw[0].rows()) + " tokens, depth " + std::to_string(depth);
+  const auto seconds = take_turns(title, s.rounds, numpy.size() + 1, [&](std::size_t side) {
+    return side == 0 ? run_ours(raw, depth, gram) : numpy[side - 1]->run();
+  });
 
+  const auto tokens = static_cast<double>(raw[0].rows());
   const double pairs = static_cast<double>(s.images) * static_cast<double>(s.images + 1) / 2;
-  const double flop = flop_per_pair(tokens, features, static_cast<double>(depth));
+  const double flop =
+      flop_per_pair(tokens, static_cast<double>(raw[0].cols()), static_cast<double>(depth));
   const double microseconds = median(seconds[0]) / pairs * 1e6 * threads;
   ordered_json report{{"tokens", tokens},
                       {"depth", depth},
@@ -218,15 +242,17 @@ ordered_json measure(const Settings& s, long stride, long depth, int threads, bo
                         {"gflop_per_s_and_core", flop / microseconds / 1e3}}}};
   auto& others = report["numpy"] = ordered_json::array();
   for (std::size_t i = 0; i < numpy.size(); ++i) {
-    ordered_json other = numpy[i]->about();
-    other["seconds"] = summary(seconds[i + 1]);
-    other["times_as_fast"] = summary(ratios[i]);
-    const double difference = largest_difference(gram, numpy[i]->matrices(s.images));
-    other["largest_relative_difference"] = difference;
-    agree = agree && difference < 1e-7;  // of angles near zero, where arccos loses half its digits
-    others.push_back(other);
+    others.push_back(report_of(*numpy[i], seconds[i + 1], seconds[0], gram));
   }
   return report;
+}
+
+/// Whether the matrices are the same, but for angles near zero, where arccos loses half its digits.
+bool agrees(const ordered_json& result) {
+  for (const ordered_json& numpy : result["numpy"]) {
+    if (!(numpy["largest_relative_difference"] < 1e-7)) return false;
+  }
+  return true;
 }
 
 ordered_json build_report(int threads) {
@@ -238,12 +264,7 @@ ordered_json build_report(int threads) {
           {"thread_variables", thread_variables()}};
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);
-  Settings s;
-  CLI::App app{"Time of Gram matrices of infinite width beside numpy", "kernels"};
+void add_options(CLI::App& app, Settings& s) {
   app.add_option("--digits", s.digits, "file of images")->capture_default_str();
   app.add_option("--images", s.images)->capture_default_str()->check(CLI::Range(2, 100000));
   app.add_option("--stride", s.strides, "of windows of pixels: 1, 2 and 4 make 64, 16 and 4 tokens")
@@ -256,26 +277,42 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, 1024));
   app.add_option("--python", s.python, "interpreter with numpy (empty: the first found)");
   app.add_flag("--no-numpy", s.no_numpy, "ours alone");
+}
+
+/// Measures all kernels and prints the report.
+/// Returns:  the exit code.
+int run(Settings& s) {
+  train::use_threads(s.threads);
+  if (!s.no_numpy && s.python.empty()) s.python = find_numpy();
+#ifdef _OPENMP
+  const int threads = omp_get_max_threads();
+#else
+  const int threads = 1;
+#endif
+  ordered_json report = build_report(threads);
+  report["images"] = s.images;
+  auto& results = report["results"] = ordered_json::array();
+  bool agree = true;
+  for (const long stride : s.strides) {
+    for (const long depth : s.depths) {
+      results.push_back(measure(s, stride, depth, threads));
+      agree = agrees(results.back()) && agree;
+    }
+  }
+  std::cout << std::setw(1) << report << "\n";
+  return agree ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  Settings s;
+  CLI::App app{"Time of Gram matrices of infinite width beside numpy", "kernels"};
+  add_options(app, s);
   try {
     app.parse(argc, argv);
-    train::use_threads(s.threads);
-    if (!s.no_numpy && s.python.empty()) s.python = find_numpy();
-#ifdef _OPENMP
-    const int threads = omp_get_max_threads();
-#else
-    const int threads = 1;
-#endif
-    ordered_json report = build_report(threads);
-    report["images"] = s.images;
-    auto& results = report["results"] = ordered_json::array();
-    bool agree = true;
-    for (const long stride : s.strides) {
-      for (const long depth : s.depths) {
-        results.push_back(measure(s, stride, depth, threads, agree));
-      }
-    }
-    std::cout << std::setw(1) << report << "\n";
-    return agree ? 0 : 1;
+    return run(s);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   } catch (const std::exception& error) {

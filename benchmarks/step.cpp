@@ -117,6 +117,17 @@ ordered_json agreement(const StepSettings& s, long width, const ordered_json& ou
           {"first_losses_as_expected", near(ours) && near(theirs)}};
 }
 
+/// What the heap gave in the first step, and on average in each later one.
+ordered_json allocations_report(const StepSettings& s, long first, long later) {
+  const std::string counted = counted_allocations();
+  ordered_json report = {{"counted", counted}};
+  if (counted == "nothing") return report;
+  report["first_step"] = first;
+  report["per_later_step"] =
+      static_cast<double>(later) / static_cast<double>((s.rounds + 1) * (s.steps + 1));
+  return report;
+}
+
 /// One width, in this process.
 ordered_json measure(const StepSettings& s, long width) {
   std::optional<TorchWorker> torch;
@@ -138,15 +149,8 @@ ordered_json measure(const StepSettings& s, long width) {
   ours["first_loss"] = first_loss;
   ours["start_memory_mib"] = start_memory;
   ours["peak_memory_mib"] = peak_memory();
-  const std::string counted = counted_allocations();
-  ours["allocations"] = {{"counted", counted}};
-  if (counted != "nothing") {
-    ours["allocations"]["first_step"] = first_allocations;
-    ours["allocations"]["per_later_step"] =
-        static_cast<double>(allocations) / static_cast<double>((s.rounds + 1) * (s.steps + 1));
-  }
+  ours["allocations"] = allocations_report(s, first_allocations, allocations);
   ours["blas_libraries"] = blas_libraries();
-
   ordered_json report = {{"width", width},
                          {"heads", s.heads_at(width)},
                          {"matrix_gflop_per_step", gflop},
@@ -234,10 +238,8 @@ bool check(const ordered_json& result) {
   return false;
 }
 
-int run_program(int argc, char** argv) {
-  StepSettings s;
-  long apart = 0;
-  CLI::App app{"Time of one training step of the reference transformer, beside PyTorch"};
+/// `apart` is for a process of one width.
+void add_options(CLI::App& app, StepSettings& s, long& apart) {
   app.add_option("--width", s.widths, "d_model; several: a comma list")->delimiter(',');
   app.add_option("--depth", s.depth, "layers");
   app.add_option("--heads", s.heads, "width / 64 and at least 4, if not given");
@@ -264,11 +266,10 @@ int run_program(int argc, char** argv) {
   for (const char* last : {"--apart", "--torch"}) {
     app.get_option(last)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+}
+
+/// Replaces what means "as the machine has it".
+void complete(StepSettings& s) {
   for (const long width : s.widths) resolved(step_shape(s, width));  // throws if it makes no model
   if (s.threads == 0) s.threads = static_cast<long>(std::thread::hardware_concurrency());
   if (s.torch_blas_threads == 0) s.torch_blas_threads = s.threads;
@@ -281,13 +282,11 @@ int run_program(int argc, char** argv) {
       s.no_torch = true;
     }
   }
-  if (apart > 0) {
-    std::cout << measure(s, apart) << "\n";
-    return 0;
-  }
-  std::vector<std::string> command = {"/proc/self/exe"};
-  command.insert(command.end(), argv + 1, argv + argc);
-  if (s.no_torch) command.emplace_back("--no-torch");
+}
+
+/// Measures all widths, each by `command` and its own arguments, and prints the report.
+/// Returns:  the exit code.
+int measure_all(const StepSettings& s, const std::vector<std::string>& command) {
   ordered_json report = {{"benchmark", "training step"},
                          {"cpu", cpu_model()},
                          {"cores", std::thread::hardware_concurrency()},
@@ -302,6 +301,27 @@ int run_program(int argc, char** argv) {
   }
   std::cout << std::setw(2) << report << "\n";
   return agree ? 0 : 1;
+}
+
+int run_program(int argc, char** argv) {
+  StepSettings s;
+  long apart = 0;
+  CLI::App app{"Time of one training step of the reference transformer, beside PyTorch"};
+  add_options(app, s, apart);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  complete(s);
+  if (apart > 0) {
+    std::cout << measure(s, apart) << "\n";
+    return 0;
+  }
+  std::vector<std::string> command = {"/proc/self/exe"};
+  command.insert(command.end(), argv + 1, argv + argc);
+  if (s.no_torch) command.emplace_back("--no-torch");
+  return measure_all(s, command);
 }
 
 }  // namespace

@@ -129,13 +129,14 @@ struct Settings {
 
 long points_of(const Component& c, long points) { return c.costly ? (points + 2) / 3 : points; }
 
-Report run(const Settings& s) {
-  keep_to_one_thread();
-  Section text{"text", "Errors in percent, of 50, 90 and 99 % of the points", {}};
-  text.in_file = false;
-  Section numbers{"errors", "", {}};
-  numbers.in_text = false;
-  const auto add = [&](const char* component, const char* reading, const Percentiles& p) {
+/// The same percentiles for people, a row per reading, and for programs, a row per quantity.
+struct Sections {
+  Section text{.name = "text",
+               .caption = "Errors in percent, of 50, 90 and 99 % of the points",
+               .in_file = false};
+  Section numbers{.name = "errors", .caption = "", .in_text = false};
+
+  void add(const char* component, const char* reading, const Percentiles& p) {
     Cells row{{"component", component}, {"reading", reading}};
     for (std::size_t i = 0; i < p.size(); ++i) {
       row.emplace_back(quantity_names[i], three(p[i]));
@@ -148,34 +149,46 @@ Report run(const Settings& s) {
                               {"p99", p[i][2]}});
     }
     text.rows.push_back(row);
-  };
+  }
+};
+
+/// The errors of all readings at every point, or of some points after a request to stop.
+std::vector<std::vector<Errors>> measure(const Component& c, const Settings& s,
+                                         frame::Progress& progress) {
+  const long points = points_of(c, s.points);
+  std::vector<std::vector<Errors>> found(static_cast<std::size_t>(points));
+  parallel_for(points, [&](Eigen::Index i) {
+    if (frame::stop_requested() != 0) return;
+    RandomStream stream(s.seed, c.name, std::to_string(i));
+    found[static_cast<std::size_t>(i)] = c.point(stream);
+    progress.done(1, c.name);
+  });
+  return found;
+}
+
+Report run(const Settings& s) {
+  keep_to_one_thread();
   const std::vector<Component> all = components();
   long count = 0;
   for (const Component& c : all) count += points_of(c, s.points);
   frame::Progress progress("points", count);
+  Sections sections;
   std::size_t finished = 0;
   for (const Component& c : all) {
-    const long points = points_of(c, s.points);
-    std::vector<std::vector<Errors>> found(static_cast<std::size_t>(points));
-    parallel_for(points, [&](Eigen::Index i) {
-      if (frame::stop_requested() != 0) return;
-      RandomStream stream(s.seed, c.name, std::to_string(i));
-      found[static_cast<std::size_t>(i)] = c.point(stream);
-      progress.done(1, c.name);
-    });
+    const std::vector<std::vector<Errors>> found = measure(c, s, progress);
     if (frame::stop_requested() != 0) break;
     ++finished;
     for (std::size_t reading = 0; reading < c.readings.size(); ++reading) {
       std::vector<Errors> list;
       for (const std::vector<Errors>& point : found) list.push_back(point[reading]);
-      add(c.name, c.readings[reading], percentiles(list));
+      sections.add(c.name, c.readings[reading], percentiles(list));
     }
-    if (c.published != nullptr) add(c.name, "Table 21", *c.published);
+    if (c.published != nullptr) sections.add(c.name, "Table 21", *c.published);
   }
-  Report report;
-  report.sections = {text, numbers};
-  report.reason = "errors are listed, not judged";
   if (finished == 0) throw frame::Interrupted{};
+  Report report;
+  report.sections = {sections.text, sections.numbers};
+  report.reason = "errors are listed, not judged";
   if (finished < all.size()) {
     stopped_early(report, static_cast<long>(finished), static_cast<long>(all.size()), "components");
   }

@@ -128,55 +128,66 @@ void measure(const Experiment& e, const Outputs& outputs, const train::Settings&
   measure_movements(network, initial, m);
 }
 
-Report report_of(const Experiment& e, std::map<long, Measured>& measured) {
-  Report report;
-  Section groups{"groups", "Share of the kernel's trace at the start, and movement of weights", {}};
-  Section steps{"steps", "Change of the kernel and of all weights since the start", {}};
-  plot::Curve drift;
-  drift.label = "kernel";
-  plot::Curve movement;
-  movement.label = "weights";
-  std::vector<plot::Panel> panels(2);
-  panels[0].title = "in training";
-  panels[0].x_label = "step";
-  panels[0].y_label = "drift of the kernel";
-  panels[1].title = "after the last step";
-  panels[1].x_label = e.axis;
-  panels[1].y_label = "relative change";
-  panels[0].log_x = panels[0].log_y = panels[1].log_x = panels[1].log_y = true;
-  for (auto& [size, m] : measured) {
-    for (const auto& [group, shares] : m.shares) {
-      Cells row{{e.axis, size}, {"group", group}};
-      put(row, "share", check::estimate(shares));
-      put(row, "movement", check::estimate(m.movements[group]));
-      groups.rows.push_back(row);
-    }
-    plot::Curve curve;
-    curve.label = e.axis + " " + std::to_string(size);
-    for (const auto& [step, drifts] : m.drift) {
-      Cells row{{e.axis, size}, {"step", step}};
-      put(row, "loss", check::estimate(m.loss[step]));
-      put(row, "drift", check::estimate(drifts));
-      put(row, "distance", check::estimate(m.distance[step]));
-      put(row, "movement", check::estimate(m.movement[step]));
-      steps.rows.push_back(row);
-      add_point(curve, static_cast<double>(step), check::estimate(drifts), true);
-      for (const double x : drifts) {
-        if (!std::isfinite(x)) report.verdict = check::Verdict::fail;
-      }
-    }
-    panels[0].curves.push_back(curve);
+void add_groups(const Cells& size, const Measured& m, Section& groups) {
+  for (const auto& [group, shares] : m.shares) {
+    Cells row = size;
+    row.emplace_back("group", group);
+    put(row, "share", check::estimate(shares));
+    put(row, "movement", check::estimate(m.movements.at(group)));
+    groups.rows.push_back(row);
+  }
+}
+
+void add_steps(const Cells& size, const Measured& m, Section& steps) {
+  for (const auto& [step, drifts] : m.drift) {
+    Cells row = size;
+    row.emplace_back("step", step);
+    put(row, "loss", check::estimate(m.loss.at(step)));
+    put(row, "drift", check::estimate(drifts));
+    put(row, "distance", check::estimate(m.distance.at(step)));
+    put(row, "movement", check::estimate(m.movement.at(step)));
+    steps.rows.push_back(row);
+  }
+}
+
+plot::Curve drift_curve(const std::string& label, const Measured& m) {
+  plot::Curve curve{label};
+  for (const auto& [step, drifts] : m.drift) {
+    add_point(curve, static_cast<double>(step), check::estimate(drifts), true);
+  }
+  return curve;
+}
+
+bool finite(const Measured& m) {
+  return std::all_of(m.drift.begin(), m.drift.end(), [](const auto& at_step) {
+    return std::all_of(at_step.second.begin(), at_step.second.end(),
+                       [](double x) { return std::isfinite(x); });
+  });
+}
+
+Report report_of(const Experiment& e, const std::map<long, Measured>& measured) {
+  Section groups{"groups", "Share of the kernel's trace at the start, and movement of weights"};
+  Section steps{"steps", "Change of the kernel and of all weights since the start"};
+  plot::Panel training{"in training", "step", "drift of the kernel", true, true};
+  plot::Panel end{"after the last step", e.axis, "relative change", true, true};
+  plot::Curve drift{"kernel"};
+  plot::Curve movement{"weights"};
+  bool all_finite = true;
+  for (const auto& [size, m] : measured) {
+    add_groups({{e.axis, size}}, m, groups);
+    add_steps({{e.axis, size}}, m, steps);
+    training.curves.push_back(drift_curve(e.axis + " " + std::to_string(size), m));
     const auto at = static_cast<double>(size);
     add_point(drift, at, check::estimate(m.drift.rbegin()->second), true);
     add_point(movement, at, check::estimate(m.movement.rbegin()->second), true);
+    all_finite = all_finite && finite(m);
   }
-  panels[1].curves = {drift, movement};
-  report.sections = {groups, steps};
-  report.figure = {"Tangent kernel, " + e.model.rule, panels};
-  report.reason = report.verdict == check::Verdict::fail
-                      ? "a kernel is not finite"
-                      : "all kernels are finite; how far they should drift is not judged";
-  return report;
+  end.curves = {drift, movement};
+  return {{groups, steps},
+          {"Tangent kernel, " + e.model.rule, {training, end}},
+          all_finite ? check::Verdict::pass : check::Verdict::fail,
+          all_finite ? "all kernels are finite; how far they should drift is not judged"
+                     : "a kernel is not finite"};
 }
 
 Report run(const Experiment& e, const Outputs& outputs) {

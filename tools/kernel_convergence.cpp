@@ -109,87 +109,126 @@ struct Kernel {
   std::map<long, std::vector<MatrixXd>> networks;  // by width
 };
 
-plot::Curve curve(const std::string& label) {
-  plot::Curve c;
-  c.label = label;
-  return c;
+using DistancesByWidth = std::map<long, Distances>;
+
+void add_distances(const std::string& kernel, const DistancesByWidth& all, Section& section) {
+  for (const auto& [width, of_width] : all) {
+    for (const auto& [group, values] : of_width) {
+      Cells row{{"kernel", kernel}, {"width", width}, {"networks", group}};
+      put(row, "distance", check::estimate(values));
+      section.rows.push_back(row);
+    }
+  }
 }
 
-struct Slope {
-  std::vector<double> x, y;
-  void add(long at, double value) {
-    x.push_back(std::log(static_cast<double>(at)));
-    y.push_back(std::log(value));
+plot::Panel panel(const std::string& title, const std::string& x_label) {
+  return {title, x_label, "relative distance", true, true};
+}
+
+/// A curve for means of 1, 4 and 16 networks.
+plot::Panel over_widths(const std::string& kernel, const DistancesByWidth& all) {
+  plot::Panel result = panel(kernel + " over widths", "width");
+  for (const long group : {1, 4, 16}) {
+    plot::Curve curve{group == 1 ? "1 network" : std::to_string(group) + " networks"};
+    for (const auto& [width, of_width] : all) {
+      if (!of_width.contains(group)) continue;
+      add_point(curve, static_cast<double>(width), check::estimate(of_width.at(group)), true);
+    }
+    if (!curve.x.empty()) result.curves.push_back(curve);
   }
+  return result;
+}
+
+/// A curve for each width.
+plot::Panel over_networks(const std::string& kernel, const DistancesByWidth& all) {
+  plot::Panel result = panel(kernel + " over networks", "networks averaged");
+  for (const auto& [width, of_width] : all) {
+    plot::Curve curve{"width " + std::to_string(width)};
+    for (const auto& [group, values] : of_width) {
+      add_point(curve, static_cast<double>(group), check::estimate(values), true);
+    }
+    result.curves.push_back(curve);
+  }
+  return result;
+}
+
+/// A line through logarithms.
+class LogLine {
+ public:
+  void add(long at, const std::vector<double>& values) {
+    for (const double value : values) {
+      x_.push_back(std::log(static_cast<double>(at)));
+      y_.push_back(std::log(value));
+    }
+  }
+  Line fit() const { return fit_line(x_, y_); }
+
+ private:
+  std::vector<double> x_, y_;
 };
 
-void add_kernel(const Kernel& kernel, Report& report) {
-  Section& all = report.sections[0];
-  Section& slopes = report.sections[1];
-  Section& entries = report.sections[2];
-  plot::Panel widths, samples;
-  widths.title = kernel.name + " over widths";
-  widths.x_label = "width";
-  samples.title = kernel.name + " over networks";
-  samples.x_label = "networks averaged";
-  widths.y_label = samples.y_label = "relative distance";
-  for (plot::Panel* p : {&widths, &samples}) p->log_x = p->log_y = true;
-  Slope by_width, by_samples;
-  std::map<long, plot::Curve> of_group;
-  const long widest = kernel.networks.rbegin()->first;
-  for (const auto& [width, networks] : kernel.networks) {
-    plot::Curve along = curve("width " + std::to_string(width));
-    for (const auto& [group, values] : distances(kernel.limit, networks)) {
-      const check::Estimate e = check::estimate(values);
-      Cells row{{"kernel", kernel.name}, {"width", width}, {"networks", group}};
-      put(row, "distance", e);
-      all.rows.push_back(row);
-      add_point(along, static_cast<double>(group), e, true);
-      if (group == 1 || group == 4 || group == 16) {
-        plot::Curve& c = of_group[group];
-        c.label = group == 1 ? "1 network" : std::to_string(group) + " networks";
-        add_point(c, static_cast<double>(width), e, true);
-      }
-      for (const double d : values) {
-        if (group == 1) by_width.add(width, d);
-        if (width == widest && values.size() > 1) by_samples.add(group, d);
-      }
-    }
-    samples.curves.push_back(along);
+/// Of single networks against the width.
+Line slope_over_widths(const DistancesByWidth& all) {
+  LogLine line;
+  for (const auto& [width, of_width] : all) line.add(width, of_width.at(1));
+  return line.fit();
+}
+
+/// Of means of networks against their number, at the largest width, where there are two or more.
+Line slope_over_networks(const DistancesByWidth& all) {
+  LogLine line;
+  for (const auto& [group, values] : all.rbegin()->second) {
+    if (values.size() > 1) line.add(group, values);
   }
-  for (const auto& [group, c] : of_group) widths.curves.push_back(c);
-  const auto add = [&](const char* against, const Slope& s) {
-    const Line line = fit_line(s.x, s.y);
-    slopes.rows.push_back({{"kernel", kernel.name},
-                           {"against", against},
-                           {"slope", line.slope},
-                           {"interval", line.error},
-                           {"expected", -0.5}});
-    return line;
-  };
-  const Line line = add("width, single networks", by_width);
-  if (line.slope + line.error >= -0.25) {
-    report.verdict = check::worse(report.verdict, line.slope - line.error > -0.25
-                                                      ? check::Verdict::fail
-                                                      : check::Verdict::inconclusive);
-  }
-  add("networks, at the largest width", by_samples);
-  const std::vector<MatrixXd>& last = kernel.networks.rbegin()->second;
+  return line.fit();
+}
+
+Cells slope_row(const std::string& kernel, const std::string& against, const Line& line) {
+  return {{"kernel", kernel},
+          {"against", against},
+          {"slope", line.slope},
+          {"interval", line.error},
+          {"expected", -0.5}};
+}
+
+/// Whether distances fall with the width: half as fast as expected is enough.
+check::Verdict judge(const Line& line) {
+  if (line.slope - line.error > -0.25) return check::Verdict::fail;
+  if (line.slope + line.error >= -0.25) return check::Verdict::inconclusive;
+  return check::Verdict::pass;
+}
+
+/// The entries of the widest networks' kernels beside the limit's.
+void add_entries(const Kernel& kernel, Section& section) {
   for (Index i = 0; i < kernel.limit.rows(); ++i) {
     for (Index j = 0; j <= i; ++j) {
       std::vector<double> values;
-      for (const MatrixXd& k : last) values.push_back(k(i, j));
+      for (const MatrixXd& k : kernel.networks.rbegin()->second) values.push_back(k(i, j));
       Cells row{{"kernel", kernel.name}, {"i", i}, {"j", j}, {"limit", kernel.limit(i, j)}};
       put(row, "mean", check::estimate(values));
-      entries.rows.push_back(row);
+      section.rows.push_back(row);
     }
   }
-  report.figure.panels.push_back(widths);
-  report.figure.panels.push_back(samples);
 }
 
-Report run(const Settings& s) {
-  const std::vector<kernels::Layer> layers = layers_of(s);
+void add_kernel(const Kernel& kernel, Report& report) {
+  DistancesByWidth all;
+  for (const auto& [width, networks] : kernel.networks) {
+    all[width] = distances(kernel.limit, networks);
+  }
+  const Line line = slope_over_widths(all);
+  report.verdict = check::worse(report.verdict, judge(line));
+  add_distances(kernel.name, all, report.sections[0]);
+  Section& slopes = report.sections[1];
+  slopes.rows.push_back(slope_row(kernel.name, "width, single networks", line));
+  slopes.rows.push_back(
+      slope_row(kernel.name, "networks, at the largest width", slope_over_networks(all)));
+  add_entries(kernel, report.sections[2]);
+  report.figure.panels.push_back(over_widths(kernel.name, all));
+  report.figure.panels.push_back(over_networks(kernel.name, all));
+}
+
+std::vector<Matrix<>> random_inputs(const Settings& s) {
   std::vector<Matrix<>> inputs;
   RandomStream stream(1, "kernel_convergence inputs");
   for (long i = 0; i < s.inputs; ++i) {
@@ -197,40 +236,50 @@ Report run(const Settings& s) {
     for (double& entry : x.reshaped()) entry = stream.normal();
     inputs.push_back(x);
   }
-  const kernels::Network network(layers);
+  return inputs;
+}
+
+long cost(long width) { return width * width; }
+
+/// Kernels of the networks of one width. Each has a seed, whatever the width and the thread.
+std::vector<GramMatrices> draw_kernels(const Settings& s, const std::vector<Matrix<>>& inputs,
+                                       long width, frame::Progress& progress) {
+  const std::vector<kernels::Layer> layers = layers_of(s);
+  constexpr long at_once = 8;
+  std::vector<GramMatrices> found(static_cast<std::size_t>(s.samples));
+  for (long begin = 0; begin < s.samples; begin += at_once) {
+    const long count = std::min(at_once, s.samples - begin);
+    parallel_for(count, [&](Index i) {
+      const auto at = static_cast<std::size_t>(begin + i);
+      found[at] = kernels::finite_kernels(layers, inputs, sizes_at(width), at + 1);
+    });
+    if (!progress.at(progress.count() + count * cost(width))) throw frame::Interrupted{};
+  }
+  return found;
+}
+
+Report run(const Settings& s) {
+  const std::vector<Matrix<>> inputs = random_inputs(s);
+  const kernels::Network network(layers_of(s));
   const auto prepared = kernels::prepare(network, inputs);
   const GramMatrices limit = kernels::gram(s.inputs, kernels::NetworkPairs(network, prepared));
-
   Kernel nngp{"NNGP", limit.nngp, {}};
   Kernel ntk{"NTK", limit.ntk, {}};
-  const auto cost = [](long width) { return width * width; };
   long all = 0;
   for (const long width : s.sizes) all += s.samples * cost(width);
   frame::Progress progress("networks, by their size", all);
-  long done = 0;
   for (const long width : s.sizes) {
-    // One seed per network, whatever the width and the thread.
-    constexpr long at_once = 8;
-    std::vector<GramMatrices> found(static_cast<std::size_t>(s.samples));
-    for (long begin = 0; begin < s.samples; begin += at_once) {
-      const long count = std::min(at_once, s.samples - begin);
-      parallel_for(count, [&](Index i) {
-        const auto at = static_cast<std::size_t>(begin + i);
-        found[at] = kernels::finite_kernels(layers, inputs, sizes_at(width), at + 1);
-      });
-      if (!progress.at(done += count * cost(width))) throw frame::Interrupted{};
-    }
-    for (const GramMatrices& k : found) {
+    for (const GramMatrices& k : draw_kernels(s, inputs, width, progress)) {
       nngp.networks[width].push_back(k.nngp);
       ntk.networks[width].push_back(k.ntk);
     }
   }
+
   Report report;
-  report.sections = {{"distances",
-                      "Distance of the mean of some networks to the limit, relative Frobenius norm",
-                      {}},
-                     {"slopes", "Slope of log distance, with its 95 % interval", {}},
-                     {"entries", "Kernels of the widest networks", {}, false}};
+  report.sections = {
+      {"distances", "Distance of the mean of some networks to the limit, relative Frobenius norm"},
+      {"slopes", "Slope of log distance, with its 95 % interval"},
+      {"entries", "Kernels of the widest networks", {}, false}};
   report.figure.title = "Kernels of finite networks, " + s.attention;
   add_kernel(nngp, report);
   add_kernel(ntk, report);

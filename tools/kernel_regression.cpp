@@ -113,6 +113,7 @@ std::vector<kernels::Regularizer> candidates() {
 struct Result {
   kernels::ChosenRegularizer chosen;
   double test = 0;
+  double test_se = 0;
 };
 
 /// The regularizer from the validation inputs, the accuracy from the test inputs.
@@ -132,64 +133,64 @@ Result classify(const Eigen::MatrixXd& gram, const Samples& samples) {
   const kernels::RegularizedKernel factor(train, result.chosen.regularizer);
   result.test = kernels::accuracy(gram.block(0, n + v, n, m).transpose() * factor.solve(targets),
                                   labels.last(static_cast<std::size_t>(m)));
+  result.test_se = std::sqrt(result.test * (1 - result.test) / static_cast<double>(m));
   return result;
+}
+
+/// Both kernels of one name, NNGP and NTK.
+struct Results {
+  std::string kernel;
+  Result nngp, ntk;
+};
+
+Cells row_of(const std::string& kernel, const std::string& by, const Result& r) {
+  return {{"kernel", kernel},
+          {"by", by},
+          {"regularizer", r.chosen.regularizer.value},
+          {"validation", r.chosen.accuracy},
+          {"test", r.test},
+          {"test_se", r.test_se}};
+}
+
+/// The accuracies side by side, NNGP a little to the left and NTK to the right of a kernel's number.
+plot::Panel accuracy_panel(const std::vector<Results>& all) {
+  plot::Panel panel{"test accuracy"};
+  plot::Curve nngp{.label = "NNGP", .line = false};
+  plot::Curve ntk{.label = "NTK", .line = false};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto at = static_cast<double>(i + 1);
+    add_point(nngp, at - 0.1, {all[i].nngp.test, all[i].nngp.test_se});
+    add_point(ntk, at + 0.1, {all[i].ntk.test, all[i].ntk.test_se});
+    panel.x_label += (i > 0 ? ", " : "") + std::to_string(i + 1) + " " + all[i].kernel;
+  }
+  panel.curves = {nngp, ntk};
+  return panel;
 }
 
 Report run(const Settings& s, const Inputs& inputs) {
   const Samples samples = read_samples(s.samples);
-  const auto tests = static_cast<double>(static_cast<Index>(samples.inputs.size()) - samples.train -
-                                         samples.validation);
-  Report report;
-  Section results{"accuracies", samples.description};
-  plot::Panel panel;
-  panel.title = "test accuracy";
-  panel.x_label = "kernel";
-  plot::Curve nngp, ntk;
-  nngp.label = "NNGP";
-  ntk.label = "NTK";
-  nngp.line = ntk.line = false;
+  std::vector<Results> all;
   for (const std::string& name : s.kernels) {
     const kernels::GramMatrices gram = gram_of(s, name, samples, inputs);
-    for (const bool tangent : {false, true}) {
-      const Result r = classify(tangent ? gram.ntk : gram.nngp, samples);
-      const double error = std::sqrt(r.test * (1 - r.test) / tests);
-      results.rows.push_back({{"kernel", name},
-                              {"by", tangent ? "ntk" : "nngp"},
-                              {"regularizer", r.chosen.regularizer.value},
-                              {"validation", r.chosen.accuracy},
-                              {"test", r.test},
-                              {"test_se", error}});
-      plot::Curve& curve = tangent ? ntk : nngp;
-      curve.x.push_back(static_cast<double>(curve.x.size() + 1) + (tangent ? 0.1 : -0.1));
-      curve.y.push_back(r.test);
-      curve.low.push_back(r.test - error);
-      curve.high.push_back(r.test + error);
+    all.push_back({name, classify(gram.nngp, samples), classify(gram.ntk, samples)});
+  }
+  Report report;
+  Section accuracies{"accuracies", samples.description};
+  for (const Results& r : all) {
+    accuracies.rows.push_back(row_of(r.kernel, "nngp", r.nngp));
+    accuracies.rows.push_back(row_of(r.kernel, "ntk", r.ntk));
+    if (r.nngp.test <= samples.chance || r.ntk.test <= samples.chance) {
+      report.verdict = check::Verdict::fail;
     }
   }
-  panel.curves = {nngp, ntk};
-  panel.x_label = "";
-  for (std::size_t i = 0; i < s.kernels.size(); ++i) {
-    panel.x_label += (i > 0 ? ", " : "") + std::to_string(i + 1) + " " + s.kernels[i];
-  }
-  report.sections = {results};
-  report.figure = {"Regression with kernels, " + s.samples.data, {panel}};
+  report.sections = {accuracies};
+  report.figure = {"Regression with kernels, " + s.samples.data, {accuracy_panel(all)}};
   report.reason = "guessing is right for " + number_text(samples.chance) + " of the test inputs";
-  for (const Cells& row : results.rows) {
-    if (std::get<double>(row[4].second) <= samples.chance) report.verdict = check::Verdict::fail;
-  }
   return report;
 }
 
-}  // namespace
-
-scalewise::frame::Program scalewise::frame::program() {
-  const auto s = std::make_shared<::Settings>();
-  SampleSettings& samples = s->samples;
-  samples.digits = SCALEWISE_DATA_DIR "/digits.csv";
-  samples.novel = SCALEWISE_DATA_DIR "/austen_persuasion.txt";
-  Program program{"kernel_regression",
-                  "Classes by regression with kernels of infinitely wide networks."};
-  Options& o = *program.options;
+void add_options(frame::Options& o, Settings& s) {
+  SampleSettings& samples = s.samples;
   o.group("Data");
   o.add("--data", samples.data, "images, or passages of a novel").words({"digits", "chapters"});
   o.add("--digits", samples.digits, "table of the images").reads();
@@ -203,20 +204,31 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--split-seed", samples.seed, "of the split");
 
   o.group("Kernels");
-  o.add("--kernels", s->kernels, "which").words({"flatten", "gap", "struct", "residual"}).of_runs();
-  o.add("--depth", s->depth, "dense layers with ReLU before the kernel's own").to(1000);
-  o.add("--weight-variance", s->weight_variance, "of dense layers").from(0).to(1e6);
-  o.add("--bias-variance", s->bias_variance, "of dense layers").from(0).to(1e6);
-  o.add("--alpha", s->alpha, "share of the tokens beside encodings, or of the skip connection")
+  o.add("--kernels", s.kernels, "which").words({"flatten", "gap", "struct", "residual"}).of_runs();
+  o.add("--depth", s.depth, "dense layers with ReLU before the kernel's own").to(1000);
+  o.add("--weight-variance", s.weight_variance, "of dense layers").from(0).to(1e6);
+  o.add("--bias-variance", s.bias_variance, "of dense layers").from(0).to(1e6);
+  o.add("--alpha", s.alpha, "share of the tokens beside encodings, or of the skip connection")
       .from(0)
       .to(1);
-  o.add("--phi", s->phi, "decay of the encodings' covariance with the distance").from(0).to(1e6);
-  o.add("--rho", s->rho, "variance of the encodings").from(0).to(1e6);
-  o.add("--sigma-qk", s->sigma_qk, "deviation of queries times that of keys").from(0).to(1e6);
+  o.add("--phi", s.phi, "decay of the encodings' covariance with the distance").from(0).to(1e6);
+  o.add("--rho", s.rho, "variance of the encodings").from(0).to(1e6);
+  o.add("--sigma-qk", s.sigma_qk, "deviation of queries times that of keys").from(0).to(1e6);
 
   o.group("Run");
-  o.add("--store", s->store, "folder for Gram matrices: an interrupted run goes on with them")
+  o.add("--store", s.store, "folder for Gram matrices: an interrupted run goes on with them")
       .writes_folder();
+}
+
+}  // namespace
+
+scalewise::frame::Program scalewise::frame::program() {
+  const auto s = std::make_shared<::Settings>();
+  s->samples.digits = SCALEWISE_DATA_DIR "/digits.csv";
+  s->samples.novel = SCALEWISE_DATA_DIR "/austen_persuasion.txt";
+  Program program{"kernel_regression",
+                  "Classes by regression with kernels of infinitely wide networks."};
+  add_options(*program.options, *s);
   program.check = [s] {
     SampleSettings& d = s->samples;
     (d.data == "digits" ? d.novel : d.digits).clear();

@@ -128,14 +128,6 @@ void measure(const Settings& s, const Data& data, long width, long seed, Measure
   }
 }
 
-plot::Panel panel(const std::string& title, const std::string& x_label) {
-  plot::Panel p;
-  p.title = title;
-  p.x_label = x_label;
-  p.log_x = p.log_y = true;
-  return p;
-}
-
 /// The slope of log values against log width, every network a point.
 Line slope(const std::map<long, Measured>& measured, const std::string& name, bool end) {
   std::vector<double> x, y;
@@ -149,72 +141,109 @@ Line slope(const std::map<long, Measured>& measured, const std::string& name, bo
   return measured.size() < 2 ? Line{NAN, NAN, NAN} : fit_line(x, y);
 }
 
+Cells start_row(long width, const Measured& m) {
+  Cells row{{"width", width}};
+  for (const auto& [name, values] : m.at_start) put(row, name, check::estimate(values));
+  return row;
+}
+
+void add_training(long width, const Measured& m, Section& training) {
+  for (const auto& [step, quantities] : m.in_training) {
+    Cells row{{"width", width}, {"step", step}};
+    for (const auto& [name, values] : quantities) put(row, name, check::estimate(values));
+    training.rows.push_back(row);
+  }
+}
+
+/// A quantity in training, one curve for each width.
+plot::Panel over_steps(const std::map<long, Measured>& measured, const std::string& title,
+                       const std::string& name) {
+  plot::Panel panel{title, "step", "", true, true};
+  for (const auto& [width, m] : measured) {
+    plot::Curve curve{"width " + std::to_string(width)};
+    for (const auto& [step, quantities] : m.in_training) {
+      add_point(curve, static_cast<double>(step), check::estimate(quantities.at(name)), true);
+    }
+    panel.curves.push_back(curve);
+  }
+  return panel;
+}
+
+plot::Panel over_widths(const std::map<long, Measured>& measured) {
+  plot::Curve distance{"distance to the limit"};
+  plot::Curve drift{"drift after training"};
+  plot::Curve movement{"movement after training"};
+  for (const auto& [width, m] : measured) {
+    const auto at = static_cast<double>(width);
+    add_point(distance, at, check::estimate(m.at_start.at("distance")), true);
+    add_point(drift, at, check::estimate(m.at_end.at("drift")), true);
+    add_point(movement, at, check::estimate(m.at_end.at("movement")), true);
+  }
+  return {"over widths", "width", "", true, true, {distance, drift, movement}};
+}
+
+bool finite(const Measured& m) {
+  for (const auto& [step, quantities] : m.in_training) {
+    for (const auto& [name, values] : quantities) {
+      for (const double x : values) {
+        if (!std::isfinite(x)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+struct Judged {
+  check::Verdict verdict;
+  std::string reason;
+};
+
+/// Whether kernels come closer to their limit, by the slope of the distance: half as fast as
+/// expected is enough.
+Judged judge(const Line& distance) {
+  if (!std::isfinite(distance.error)) {
+    return {check::Verdict::inconclusive, "too few networks for a slope"};
+  }
+  if (distance.slope + distance.error < -0.25) {
+    return {check::Verdict::pass,
+            "kernels of head and values converge to their limit as the width grows"};
+  }
+  if (distance.slope - distance.error > -0.25) {
+    return {check::Verdict::fail, "kernels of head and values do not converge"};
+  }
+  return {check::Verdict::inconclusive,
+          "the slope of the distance is too uncertain: more --seeds or --sizes"};
+}
+
 Report report_of(const Settings& s, const std::map<long, Measured>& measured) {
-  Report report;
   Section start{"start",
                 "At the start: distances to the limit, smallest eigenvalues/(tau_1^2 d_m)"};
   Section training{"training", "In training: loss, drift of the kernel, movement of the weights"};
   Section slopes{"slopes", "Slope of log quantity against log width, with its 95 % interval"};
-  std::vector<plot::Panel> panels{panel("loss", "step"), panel("weight movement", "step"),
-                                  panel("drift of the kernel", "step")};
-  plot::Panel widths = panel("over widths", "width");
-  plot::Curve distance, drift, movement;
-  distance.label = "distance to the limit";
-  drift.label = "drift after training";
-  movement.label = "movement after training";
-  bool finite = true;
+  bool all_finite = true;
   for (const auto& [width, m] : measured) {
-    Cells row{{"width", width}};
-    for (const auto& [name, values] : m.at_start) put(row, name, check::estimate(values));
-    start.rows.push_back(row);
-    add_point(distance, static_cast<double>(width), check::estimate(m.at_start.at("distance")),
-              true);
-    add_point(drift, static_cast<double>(width), check::estimate(m.at_end.at("drift")), true);
-    add_point(movement, static_cast<double>(width), check::estimate(m.at_end.at("movement")), true);
-    std::map<std::string, plot::Curve> curves;
-    for (const auto& [step, quantities] : m.in_training) {
-      Cells line{{"width", width}, {"step", step}};
-      for (const auto& [name, values] : quantities) {
-        put(line, name, check::estimate(values));
-        for (const double x : values) finite = finite && std::isfinite(x);
-        add_point(curves[name], static_cast<double>(step), check::estimate(values), true);
-      }
-      training.rows.push_back(line);
-    }
-    for (auto& [name, curve] : curves) curve.label = "width " + std::to_string(width);
-    panels[0].curves.push_back(curves["loss"]);
-    panels[1].curves.push_back(curves["movement"]);
-    panels[2].curves.push_back(curves["drift"]);
+    start.rows.push_back(start_row(width, m));
+    add_training(width, m, training);
+    all_finite = all_finite && finite(m);
   }
   const auto add_slope = [&](const char* name, bool end) {
     const Line line = slope(measured, name, end);
     slopes.rows.push_back({{"quantity", name}, {"slope", line.slope}, {"interval", line.error}});
     return line;
   };
-  const Line convergence = add_slope("distance", false);
+  const Line distance = add_slope("distance", false);
   add_slope("distance_scores", false);
   add_slope("drift", true);
   add_slope("movement", true);
-  widths.curves = {distance, drift, movement};
-  panels.push_back(widths);
-  report.sections = {start, training, slopes};
-  report.figure = {s.rule + ", tau_0 = d_m^-" + number_text(s.tau0), panels};
-  if (!finite) {
-    report.verdict = check::Verdict::fail;
-    report.reason = "training diverges";
-  } else if (!std::isfinite(convergence.error)) {
-    report.verdict = check::Verdict::inconclusive;
-    report.reason = "too few networks for a slope";
-  } else if (convergence.slope + convergence.error < -0.25) {
-    report.reason = "kernels of head and values converge to their limit as the width grows";
-  } else if (convergence.slope - convergence.error > -0.25) {
-    report.verdict = check::Verdict::fail;
-    report.reason = "kernels of head and values do not converge";
-  } else {
-    report.verdict = check::Verdict::inconclusive;
-    report.reason = "the slope of the distance is too uncertain: more --seeds or --sizes";
-  }
-  return report;
+  const auto [verdict, reason] =
+      all_finite ? judge(distance) : Judged{check::Verdict::fail, "training diverges"};
+  const std::vector<plot::Panel> panels{
+      over_steps(measured, "loss", "loss"), over_steps(measured, "weight movement", "movement"),
+      over_steps(measured, "drift of the kernel", "drift"), over_widths(measured)};
+  return {{start, training, slopes},
+          {s.rule + ", tau_0 = d_m^-" + number_text(s.tau0), panels},
+          verdict,
+          reason};
 }
 
 Report run(const Settings& s) {

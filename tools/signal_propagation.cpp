@@ -21,6 +21,7 @@ namespace {
 
 using namespace scalewise;
 using namespace scalewise::experiment;
+using Moments = check::MeasuredProfile::Estimates;
 
 /// Models of one size that differ in their initial values.
 struct Measured {
@@ -75,14 +76,55 @@ check::Estimate growth(const check::MeasuredProfile& profile,
 }
 
 plot::Curve curve(const std::string& label, const check::MeasuredProfile& profile,
-                  const std::vector<std::string>& along,
-                  check::Estimate check::MeasuredProfile::Estimates::*quantity) {
-  plot::Curve c;
-  c.label = label;
+                  const std::vector<std::string>& along, check::Estimate Moments::*quantity) {
+  plot::Curve c{label};
   for (std::size_t i = 0; i < along.size(); ++i) {
     add_point(c, static_cast<double>(i) / 2, profile.at(along[i]).*quantity);
   }
   return c;
+}
+
+/// A row per place, forward and backward beside each other.
+void add_places(const Cells& size, const Measured& m, Section& places) {
+  for (const std::string& place : m.forward.places()) {
+    const Moments forward = m.forward.at(place);
+    const Moments backward = m.backward.at(place);
+    Cells row = size;
+    row.emplace_back("place", place);
+    row.emplace_back("mean", forward.mean.mean);
+    put(row, "variance", forward.variance);
+    put(row, "correlation", forward.correlation);
+    put(row, "gradient_variance", backward.variance);
+    put(row, "gradient_correlation", backward.correlation);
+    places.rows.push_back(row);
+  }
+}
+
+Report report_of(const Experiment& e, const std::map<long, Measured>& measured) {
+  Section places{"places", "Variance and token correlation, mean over seeds"};
+  Section growths{"growth", "Growth of the stream's variance per layer"};
+  plot::Panel variance{.title = "variance of the stream", .x_label = "layer", .log_y = true};
+  plot::Panel gradient{.title = "variance of its gradient", .x_label = "layer", .log_y = true};
+  plot::Panel correlation{.title = "correlation of tokens", .x_label = "layer"};
+  bool finite = true;
+  for (const auto& [size, m] : measured) {
+    add_places({{e.axis, size}}, m, places);
+    const std::vector<std::string> along = stream(m.forward);
+    Cells row{{e.axis, size}};
+    put(row, "forward", growth(m.forward, along));
+    put(row, "backward", growth(m.backward, {along.rbegin(), along.rend()}));
+    growths.rows.push_back(row);
+    const std::string label = e.axis + " " + std::to_string(size);
+    variance.curves.push_back(curve(label, m.forward, along, &Moments::variance));
+    gradient.curves.push_back(curve(label, m.backward, along, &Moments::variance));
+    correlation.curves.push_back(curve(label, m.forward, along, &Moments::correlation));
+    finite = finite && m.finite;
+  }
+  return {{places, growths},
+          {"Signal propagation, " + e.model.rule, {variance, gradient, correlation}},
+          finite ? check::Verdict::pass : check::Verdict::fail,
+          finite ? "all variances are finite; what they should be is not judged"
+                 : "a variance is not finite"};
 }
 
 Report run(const Experiment& e) {
@@ -97,44 +139,7 @@ Report run(const Experiment& e) {
       progress.done();
     });
   }
-
-  Section places{"places", "Variance and token correlation, mean over seeds", {}};
-  Section growths{"growth", "Growth of the stream's variance per layer", {}};
-  Report report;
-  using Moment = check::MeasuredProfile::Estimates;
-  std::vector<plot::Panel> panels(3);
-  for (plot::Panel& panel : panels) panel.x_label = "layer";
-  panels[0].title = "variance of the stream";
-  panels[1].title = "variance of its gradient";
-  panels[2].title = "correlation of tokens";
-  panels[0].log_y = panels[1].log_y = true;
-  for (const auto& [size, m] : measured) {
-    for (const std::string& place : m.forward.places()) {
-      const Moment forward = m.forward.at(place);
-      const Moment backward = m.backward.at(place);
-      Cells row{{e.axis, size}, {"place", place}, {"mean", forward.mean.mean}};
-      put(row, "variance", forward.variance);
-      put(row, "correlation", forward.correlation);
-      put(row, "gradient_variance", backward.variance);
-      put(row, "gradient_correlation", backward.correlation);
-      places.rows.push_back(row);
-    }
-    const std::vector<std::string> along = stream(m.forward);
-    Cells row{{e.axis, size}};
-    put(row, "forward", growth(m.forward, along));
-    put(row, "backward", growth(m.backward, {along.rbegin(), along.rend()}));
-    growths.rows.push_back(row);
-    const std::string label = e.axis + " " + std::to_string(size);
-    panels[0].curves.push_back(curve(label, m.forward, along, &Moment::variance));
-    panels[1].curves.push_back(curve(label, m.backward, along, &Moment::variance));
-    panels[2].curves.push_back(curve(label, m.forward, along, &Moment::correlation));
-    if (!m.finite) report.verdict = check::Verdict::fail;
-  }
-  report.sections = {places, growths};
-  report.figure = {"Signal propagation, " + e.model.rule, panels};
-  report.reason = report.verdict == check::Verdict::fail
-                      ? "a variance is not finite"
-                      : "all variances are finite; what they should be is not judged";
+  Report report = report_of(e, measured);
   if (runs < networks) stopped_early(report, runs, networks);
   return report;
 }

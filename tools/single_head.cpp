@@ -125,11 +125,8 @@ plot::Panel histogram(const std::vector<double>& sample, const Moments& m, long 
     const double at = std::floor(x / deviation * 5) + half;
     if (at >= 0 && at < 2 * half) counts[static_cast<std::size_t>(at)] += 1;
   }
-  plot::Curve measured, normal;
-  measured.label = "attention";
-  normal.label = "normal";
-  measured.line = normal.points = false;
-  normal.dashed = true;
+  plot::Curve measured{.label = "attention", .line = false};
+  plot::Curve normal{.label = "normal", .points = false, .dashed = true};
   for (int bin = 0; bin < 2 * half; ++bin) {
     const double x = (bin - half + 0.5) / 5;
     const double density =
@@ -140,52 +137,67 @@ plot::Panel histogram(const std::vector<double>& sample, const Moments& m, long 
     measured.x.push_back(x);
     measured.y.push_back(density);
   }
-  plot::Panel panel;
-  panel.title = heads == 1 ? "1 head" : std::to_string(heads) + " heads";
-  panel.x_label = "output in standard deviations";
-  panel.y_label = "density";
-  panel.log_y = true;
-  panel.curves = {measured, normal};
-  return panel;
+  return {.title = heads == 1 ? "1 head" : std::to_string(heads) + " heads",
+          .x_label = "output in standard deviations",
+          .y_label = "density",
+          .log_y = true,
+          .curves = {measured, normal}};
 }
 
-Report run(const Settings& s) {
+Matrix<> random_input(const Settings& s) {
   Matrix<> x(s.tokens, s.features);
-  RandomStream inputs(1, "single_head inputs");
-  for (double& entry : x.reshaped()) entry = inputs.normal();
-  const Matrix<> kernel = x * x.transpose() / static_cast<double>(s.features);
+  RandomStream stream(1, "single_head inputs");
+  for (double& entry : x.reshaped()) entry = stream.normal();
+  return x;
+}
 
+/// The variance of the first token's output with infinitely many heads.
+double limit_of(const Settings& s, const Matrix<>& x) {
   kernels::SelfAttention attention;
   attention.scores = kernels::SelfAttention::ScoreScale::over_root_d;
   attention.sigma_q = s.sigma_qk;
-  const double limit = kernels::Network({attention}).prepare(x).last.nngp.read()(0, 0);
+  return kernels::Network({attention}).prepare(x).last.nngp.read()(0, 0);
+}
 
-  const Layer layer(s, kernel);
-  Report report;
-  Section section{"heads", "Output of attention: is it normal?"};
+/// Progress counts each hundredth of a sample as its heads and one.
+std::vector<double> sample_of(const Layer& layer, long heads, long samples,
+                              frame::Progress& progress) {
+  RandomStream stream(1, "single_head, heads ", std::to_string(heads));
+  std::vector<double> sample;
+  for (long i = 0; i < samples; ++i) {
+    sample.push_back(layer.draw(stream, heads));
+    if (i % (samples / 100) != 0 || i >= samples / 100 * 100) continue;
+    if (!progress.at(progress.count() + heads + 1)) throw frame::Interrupted{};
+  }
+  return sample;
+}
+
+Cells row_of(long heads, const Moments& m, double limit) {
+  return {{"heads", heads},
+          {"variance", m.variance},
+          {"variance_se", m.variance_se},
+          {"limit", limit},
+          {"excess_kurtosis", m.kurtosis},
+          {"skewness", m.skewness},
+          {"jarque_bera", m.jarque_bera},
+          {"p", m.p}};
+}
+
+Report run(const Settings& s) {
+  const Matrix<> x = random_input(s);
+  const double limit = limit_of(s, x);
+  const Layer layer(s, x * x.transpose() / static_cast<double>(s.features));
   double all = 0;
   for (const long heads : s.heads) all += static_cast<double>(heads) + 1;
   frame::Progress progress("draws, by heads", static_cast<long>(all) * 100);
-  long done = 0;
   const long most = *std::max_element(s.heads.begin(), s.heads.end());
+  Report report;
+  Section section{"heads", "Output of attention: is it normal?"};
   bool as_expected = true;
   for (const long heads : s.heads) {
-    RandomStream stream(1, "single_head, heads ", std::to_string(heads));
-    std::vector<double> sample;
-    for (long i = 0; i < s.samples; ++i) {
-      sample.push_back(layer.draw(stream, heads));
-      if (i % (s.samples / 100) != 0 || i >= s.samples / 100 * 100) continue;
-      if (!progress.at(done += heads + 1)) throw frame::Interrupted{};
-    }
+    const std::vector<double> sample = sample_of(layer, heads, s.samples, progress);
     const Moments m = moments(sample);
-    section.rows.push_back({{"heads", heads},
-                            {"variance", m.variance},
-                            {"variance_se", m.variance_se},
-                            {"limit", limit},
-                            {"excess_kurtosis", m.kurtosis},
-                            {"skewness", m.skewness},
-                            {"jarque_bera", m.jarque_bera},
-                            {"p", m.p}});
+    section.rows.push_back(row_of(heads, m, limit));
     report.figure.panels.push_back(histogram(sample, m, heads));
     const bool normal = m.p > 1e-3;
     as_expected = as_expected && (heads > 1 || !normal) && (heads < most || heads < 100 || normal);

@@ -53,6 +53,35 @@ std::vector<Errors> activation_point(RandomStream& stream, const auto& f, const 
   return {errors(p, moments(seen), gradient_moments(p.g.gradient(), seen))};
 }
 
+/// Draws one head, what it reads (x) and the gradient of what it returns (g), and adds both passes.
+void add_head(RandomStream& stream, const Attention& a, Eigen::Index head_dim,
+              const SignalMoments& in, const SignalMoments& out, Passes& p) {
+  const Eigen::Index tokens = whole(a.length);
+  const Eigen::Index width = whole(a.width);
+  const Matrix x = draw(stream, tokens, width, in);
+  const Matrix g = draw(stream, tokens, width, out);
+  const Matrix wq = draw(stream, width, head_dim, correlated(a.query, 0));
+  const Matrix wk = draw(stream, width, head_dim, correlated(a.key, 0));
+  const Matrix kept = mask(stream, tokens, tokens, a.probability_dropout);
+  const float scale = 1 / std::sqrt(static_cast<float>(head_dim));
+  const Matrix q = scale * (x * wq);
+  const Matrix k = x * wk;
+  Matrix probability = q * k.transpose();
+  probability.colwise() -= probability.rowwise().maxCoeff().eval();
+  probability = probability.array().exp();
+  probability.array().colwise() /= probability.rowwise().sum().array().eval();
+  const Matrix used = probability.cwiseProduct(kept);
+  Matrix back = used.transpose() * g;
+  Matrix score = (g * x.transpose()).cwiseProduct(kept);
+  score.colwise() -= score.cwiseProduct(probability).rowwise().sum().eval();
+  score = score.cwiseProduct(probability);
+  back += scale * (score * k) * wq.transpose() + score.transpose() * q * wk.transpose();
+  p.x.add(x);
+  p.g.add(g);
+  p.y.add(used * x);
+  p.back.add(back);
+}
+
 }  // namespace
 
 std::vector<Errors> linear_point(RandomStream& stream) {
@@ -179,44 +208,21 @@ std::vector<Errors> softmax_point(RandomStream& stream, double largest,
 std::vector<Errors> attention_point(RandomStream& stream, double scores, double correlation) {
   const SignalMoments in = correlated(1, stream.uniform());
   const SignalMoments out = correlated(log_uniform(stream, 0.1, 10), correlation);
-  const Eigen::Index width = whole(log_uniform(stream, 100, 1000));
+  const auto width = static_cast<double>(whole(log_uniform(stream, 100, 1000)));
   const Eigen::Index head_dim = Eigen::Index{32} << (stream.bits() % 4);
-  const Eigen::Index tokens = whole(log_uniform(stream, 300, 1000));
-  const double drop = uniform(stream, 0, largest_dropout);
-  const auto d = static_cast<double>(width);
-  const double weight = std::sqrt(scores) / d;
-  Passes p;
-  for (double done = 0; done < features; done += d) {
-    const Matrix x = draw(stream, tokens, width, in);
-    const Matrix g = draw(stream, tokens, width, out);
-    const Matrix wq = draw(stream, width, head_dim, correlated(weight, 0));
-    const Matrix wk = draw(stream, width, head_dim, correlated(weight, 0));
-    const Matrix kept = mask(stream, tokens, tokens, drop);
-    const float scale = 1 / std::sqrt(static_cast<float>(head_dim));
-    const Matrix q = scale * (x * wq);
-    const Matrix k = x * wk;
-    Matrix probability = q * k.transpose();
-    probability.colwise() -= probability.rowwise().maxCoeff().eval();
-    probability = probability.array().exp();
-    probability.array().colwise() /= probability.rowwise().sum().array().eval();
-    const Matrix used = probability.cwiseProduct(kept);
-    Matrix back = used.transpose() * g;
-    Matrix score = (g * x.transpose()).cwiseProduct(kept);
-    score.colwise() -= score.cwiseProduct(probability).rowwise().sum().eval();
-    score = score.cwiseProduct(probability);
-    back += scale * (score * k) * wq.transpose() + score.transpose() * q * wk.transpose();
-    p.x.add(x);
-    p.g.add(g);
-    p.y.add(used * x);
-    p.back.add(back);
-  }
-  const Attention a{.width = d,
-                    .heads = d,  // values of power one, of all features
-                    .length = static_cast<double>(tokens),
+  const auto tokens = static_cast<double>(whole(log_uniform(stream, 300, 1000)));
+  const double weight = std::sqrt(scores) / width;
+  const Attention a{.width = width,
+                    .heads = width,  // values of power one, of all features
+                    .length = tokens,
                     .query = weight,
                     .key = weight,
-                    .value = 1 / d,
-                    .probability_dropout = drop};
+                    .value = 1 / width,
+                    .probability_dropout = uniform(stream, 0, largest_dropout)};
+  Passes p;
+  for (double done = 0; done < features; done += width) {
+    add_head(stream, a, head_dim, in, out, p);
+  }
   std::vector<Errors> all;
   for (const Reading reading : {Reading::paper_full, Reading::corrected}) {
     const SignalMoments x = p.x.gradient();

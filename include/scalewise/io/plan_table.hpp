@@ -189,6 +189,35 @@ inline void fill(Table& table, const std::vector<TableRow>& rows, TableFormat fo
   }
 }
 
+/// What flat_table() says of an entry: columns and their texts.
+inline std::vector<std::pair<std::string, std::string>> flat_row(const std::string& rule,
+                                                                 const Entry& e) {
+  return {{"rule", rule},
+          {"name", e.name},
+          {"group", std::string(to_string(e.group))},
+          {"stack", std::string(word(stack_words, e.stack))},
+          {"layer", e.layer < 0 ? "" : std::to_string(e.layer)},
+          {"rows", std::to_string(e.rows)},
+          {"columns", std::to_string(e.columns)},
+          {"fan_in", exact_text(e.fan_in)},
+          {"fan_out", exact_text(e.fan_out)},
+          {"distribution", std::string(word(distribution_words, e.distribution))},
+          {"init_variance", exact_text(e.init_variance.value)},
+          {"init_std", exact_text(std_dev(e.init_variance))},
+          {"init_mean", exact_text(e.init_mean.value)},
+          {"multiplier", exact_text(e.multiplier.value)},
+          {"learning_rate", exact_text(e.learning_rate.value)},
+          {"weight_decay", exact_text(e.weight_decay.value)},
+          {"epsilon", exact_text(e.epsilon.value)},
+          {"init_variance_formula", e.init_variance.formula},
+          {"init_mean_formula", e.init_mean.formula},
+          {"multiplier_formula", e.multiplier.formula},
+          {"learning_rate_formula", e.learning_rate.formula},
+          {"weight_decay_formula", e.weight_decay.formula},
+          {"epsilon_formula", e.epsilon.formula},
+          {"source", e.source}};
+}
+
 }  // namespace detail
 
 /// One plan as a table: a row per tensor, or per kind of tensor when `layers` is false.
@@ -220,58 +249,12 @@ inline Table plan_table(const Plan& plan, TableFormat format, bool layers) {
 
 /// Plans as one flat table for CSV: a row per tensor, numbers with all their digits.
 inline Table flat_table(const std::vector<Plan>& plans) {
-  Table table{{},
-              {"rule",
-               "name",
-               "group",
-               "stack",
-               "layer",
-               "rows",
-               "columns",
-               "fan_in",
-               "fan_out",
-               "distribution",
-               "init_variance",
-               "init_std",
-               "init_mean",
-               "multiplier",
-               "learning_rate",
-               "weight_decay",
-               "epsilon",
-               "init_variance_formula",
-               "init_mean_formula",
-               "multiplier_formula",
-               "learning_rate_formula",
-               "weight_decay_formula",
-               "epsilon_formula",
-               "source"},
-              {}};
+  Table table;
+  for (const auto& [column, text] : detail::flat_row("", {})) table.header.push_back(column);
   for (const Plan& plan : plans) {
-    for (const Entry& e : plan.entries) {
-      table.rows.push_back({plan.rule,
-                            e.name,
-                            std::string(to_string(e.group)),
-                            std::string(word(stack_words, e.stack)),
-                            e.layer < 0 ? "" : std::to_string(e.layer),
-                            std::to_string(e.rows),
-                            std::to_string(e.columns),
-                            exact_text(e.fan_in),
-                            exact_text(e.fan_out),
-                            std::string(word(distribution_words, e.distribution)),
-                            exact_text(e.init_variance.value),
-                            exact_text(std_dev(e.init_variance)),
-                            exact_text(e.init_mean.value),
-                            exact_text(e.multiplier.value),
-                            exact_text(e.learning_rate.value),
-                            exact_text(e.weight_decay.value),
-                            exact_text(e.epsilon.value),
-                            e.init_variance.formula,
-                            e.init_mean.formula,
-                            e.multiplier.formula,
-                            e.learning_rate.formula,
-                            e.weight_decay.formula,
-                            e.epsilon.formula,
-                            e.source});
+    for (const Entry& entry : plan.entries) {
+      auto& row = table.rows.emplace_back();
+      for (const auto& [column, text] : detail::flat_row(plan.rule, entry)) row.push_back(text);
     }
   }
   return table;

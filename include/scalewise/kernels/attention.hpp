@@ -10,6 +10,27 @@
 
 namespace scalewise::kernels {
 
+namespace detail {
+
+/// A mean of matrices, entry by entry, and its standard error; zero of one matrix.
+struct MatrixEstimate {
+  Matrix<> mean, error;
+};
+
+inline MatrixEstimate mean_of(const std::vector<Matrix<>>& samples) {
+  const Matrix<> zero = Matrix<>::Zero(samples[0].rows(), samples[0].cols());
+  const auto n = static_cast<double>(samples.size());
+  MatrixEstimate result{zero, zero};
+  for (const Matrix<>& sample : samples) result.mean += sample;
+  result.mean /= n;
+  if (samples.size() == 1) return result;
+  for (const Matrix<>& sample : samples) result.error += (sample - result.mean).cwiseAbs2();
+  result.error = (result.error / (n * (n - 1))).cwiseSqrt();
+  return result;
+}
+
+}  // namespace detail
+
 /// Self-attention with infinitely many heads of infinite width.
 /// Equation: per head Q = g W_Q, K = g W_K, V = g W_V, scores G = Q Kᵀ/d^τ, output ζ(G) V, all heads
 ///           side by side times W_O, plus a bias.
@@ -113,34 +134,16 @@ struct SelfAttention {
     const ScoreKernels kernels{
         left.weights, right.weights, a, a_ntk, in_values ? a : k, in_values ? a_ntk : theta,
         qk,           causal};
-    Sampled sum{Matrix<>::Zero(k.rows(), k.cols()), Matrix<>::Zero(k.rows(), k.cols()),
-                 Matrix<>::Zero(k.rows(), k.cols()), Matrix<>::Zero(k.rows(), k.cols())};
-    const std::vector<ScoreMoments> replicates = moments(kernels);
-    for (int pass = 0; pass < 2; ++pass) {  // means, then squared differences from them
-      for (const ScoreMoments& m : replicates) {
-        const Matrix<> nngp = (ov * m.value).array() + sigma_b * sigma_b;
-        const Matrix<> ntk =
-            nngp +
-            ov * (m.value + m.value_ntk +
-                  qk * ((2 * a + a_ntk).cwiseProduct(m.slope) + a.cwiseProduct(m.slope_ntk)));
-        if (pass == 0) {
-          sum.nngp += nngp;
-          sum.ntk += ntk;
-        } else {
-          sum.nngp_error += (nngp - sum.nngp).cwiseAbs2();
-          sum.ntk_error += (ntk - sum.ntk).cwiseAbs2();
-        }
-      }
-      const auto n = static_cast<double>(replicates.size());
-      if (pass == 0) {
-        sum.nngp /= n;
-        sum.ntk /= n;
-      } else if (n > 1) {
-        sum.nngp_error = (sum.nngp_error / (n * (n - 1))).cwiseSqrt();
-        sum.ntk_error = (sum.ntk_error / (n * (n - 1))).cwiseSqrt();
-      }
+    std::vector<Matrix<>> nngp, ntk;
+    for (const ScoreMoments& m : moments(kernels)) {
+      nngp.emplace_back((ov * m.value).array() + sigma_b * sigma_b);
+      ntk.emplace_back(nngp.back() + ov * (m.value + m.value_ntk +
+                                           qk * ((2 * a + a_ntk).cwiseProduct(m.slope) +
+                                                 a.cwiseProduct(m.slope_ntk))));
     }
-    return sum;
+    const auto [nngp_mean, nngp_error] = detail::mean_of(nngp);
+    const auto [ntk_mean, ntk_error] = detail::mean_of(ntk);
+    return {nngp_mean, ntk_mean, nngp_error, ntk_error};
   }
 
  private:

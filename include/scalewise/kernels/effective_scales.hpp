@@ -73,6 +73,26 @@ inline void check_covered(const Plan& plan) {
   }
 }
 
+/// C_G and Λ_G of a group; nothing where the plan has no such tensor.
+inline std::optional<GroupScale> group_scale(const Plan& plan, Group group, double s) {
+  const bool normalized = plan.optimizer.normalization == Normalization::by_entry;
+  const auto width = static_cast<double>(plan.shape.d_model);
+  const auto differs = [](double a, double b) { return std::abs(a - b) > 1e-12 * std::abs(b); };
+  std::optional<GroupScale> found;
+  for (const Entry* entry : plan.of(group)) {
+    const GroupScale unit = unit_scale(*entry, normalized, width, s);
+    const double m = entry->multiplier.value;
+    const GroupScale now{m * m * entry->init_variance.value / unit.variance,
+                         (normalized ? m : m * m) * entry->learning_rate.value / unit.rate};
+    if (found && (differs(now.variance, found->variance) || differs(now.rate, found->rate))) {
+      throw InvalidInput("plan", std::string(to_string(group)) + " that differs between layers",
+                         "the same in every layer", "take the blocks one by one");
+    }
+    found = now;
+  }
+  return found;
+}
+
 }  // namespace detail
 
 /// The order-one constants C_G and Λ_G of a plan under any rule, for its optimizer.
@@ -98,25 +118,10 @@ inline EffectiveScales effective_scales(const Plan& plan, double s = 0, double e
     throw InvalidInput("optimizer", std::string(plan.optimizer.name),
                        "one that divides no gradient, or each entry by itself");
   }
-  const bool normalized = plan.optimizer.normalization == Normalization::by_entry;
   EffectiveScales scales;
   scales.epsilon = epsilon;
   const auto take = [&](Group group, GroupScale& scale) {
-    std::optional<GroupScale> found;
-    for (const Entry* entry : plan.of(group)) {
-      const GroupScale unit =
-          detail::unit_scale(*entry, normalized, static_cast<double>(plan.shape.d_model), s);
-      const double m = entry->multiplier.value;
-      const GroupScale now{m * m * entry->init_variance.value / unit.variance,
-                           (normalized ? m : m * m) * entry->learning_rate.value / unit.rate};
-      const auto differs = [](double a, double b) { return std::abs(a - b) > 1e-12 * std::abs(b); };
-      if (found && (differs(now.variance, found->variance) || differs(now.rate, found->rate))) {
-        throw InvalidInput("plan", std::string(to_string(group)) + " that differs between layers",
-                           "the same in every layer", "take the blocks one by one");
-      }
-      found = now;
-    }
-    if (found) scale = *found;
+    scale = detail::group_scale(plan, group, s).value_or(scale);
   };
   take(Group::patch_embedding, scales.patch_embedding);
   take(Group::token_embedding, scales.token_embedding);

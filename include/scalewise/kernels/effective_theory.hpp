@@ -92,6 +92,35 @@ inline Kernel language_stem(const std::vector<std::vector<long>>& texts,
   return detail::stem(std::move(raw), scales.token_embedding, scales.position_embedding);
 }
 
+namespace detail {
+
+/// The moments of softmax over scores of covariance variance F_12 F_1'2', for every pair of inputs.
+/// Shapes:   (S, S)
+inline ScoreMoments stacked_moments(const Kernel& norm, double variance, bool causal,
+                                    const QuasiMonteCarlo& sample) {
+  const Tokens& tokens = norm.tokens;
+  ScoreMoments all(tokens.total(), tokens.total());
+  for (Index i = 0; i < tokens.inputs(); ++i) {
+    for (Index j = i; j < tokens.inputs(); ++j) {
+      const Matrix<> left = tokens.block(norm.nngp, i, i);
+      const Matrix<> other = tokens.block(norm.nngp, j, j);
+      const Matrix<>& right = i == j ? left : other;
+      const Matrix<> f = tokens.block(norm.nngp, i, j);
+      const Matrix<> theta = tokens.block(norm.ntk, i, j);
+      const ScoreMoments m =
+          mean(softmax_moments({left, right, f, theta, f, theta, variance, causal}, sample));
+      for (const auto member : {&ScoreMoments::value, &ScoreMoments::value_ntk,
+                                &ScoreMoments::slope, &ScoreMoments::slope_ntk}) {
+        tokens.block(all.*member, i, j) = m.*member;
+        tokens.block(all.*member, j, i) = (m.*member).transpose();
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace detail
+
 /// A block of LayerNorm and multi-head self-attention with a skip connection.
 /// Equation: F = G/√((G_11+ε)(G_22+ε)), Θˢ likewise; scores with covariance C_Q C_K F_12 F_1'2';
 ///           with the ScoreMoments S (value), P (slope) of A = B = F, and S[Θˢ], P[Θˢ]:
@@ -104,44 +133,22 @@ inline Kernel language_stem(const std::vector<std::vector<long>>& texts,
 inline EffectiveBlock attention_block(const Kernel& input, const EffectiveScales& scales,
                                       bool causal, const QuasiMonteCarlo& sample = {}) {
   const Kernel norm = propagate(LayerNorm{scales.epsilon}, input);
-  const Tokens& tokens = input.tokens;
-  const Index size = tokens.total();
   const double c_q = scales.query.variance;
   const double c_k = scales.key.variance;
   const double c_v = scales.value.variance;
   const double c_u = scales.attention_output.variance;
-  Matrix<> value(size, size);
-  Matrix<> value_ntk(size, size);
-  Matrix<> slope(size, size);
-  Matrix<> slope_ntk(size, size);
-  for (Index i = 0; i < tokens.inputs(); ++i) {
-    for (Index j = i; j < tokens.inputs(); ++j) {
-      const Matrix<> left = tokens.block(norm.nngp, i, i);
-      const Matrix<> other = tokens.block(norm.nngp, j, j);
-      const Matrix<>& right = i == j ? left : other;
-      const Matrix<> f = tokens.block(norm.nngp, i, j);
-      const Matrix<> theta = tokens.block(norm.ntk, i, j);
-      const ScoreMoments m =
-          mean(softmax_moments({left, right, f, theta, f, theta, c_q * c_k, causal}, sample));
-      for (auto [to, from] : {std::pair{&value, &m.value},
-                              {&value_ntk, &m.value_ntk},
-                              {&slope, &m.slope},
-                              {&slope_ntk, &m.slope_ntk}}) {
-        tokens.block(*to, i, j) = *from;
-        tokens.block(*to, j, i) = from->transpose();
-      }
-    }
-  }
+  const ScoreMoments m = detail::stacked_moments(norm, c_q * c_k, causal, sample);
   const Matrix<>& f = norm.nngp;
   const Matrix<>& theta = norm.ntk;
   const Matrix<> additive =
-      (scales.attention_output.rate * c_v + scales.value.rate * c_u) * value +
-      c_u * c_v * (scales.key.rate * c_q + scales.query.rate * c_k) * f.cwiseProduct(slope);
+      (scales.attention_output.rate * c_v + scales.value.rate * c_u) * m.value +
+      c_u * c_v * (scales.key.rate * c_q + scales.query.rate * c_k) * f.cwiseProduct(m.slope);
   const Matrix<> cumulative =
-      c_u * c_v * (value_ntk + c_q * c_k * (theta.cwiseProduct(slope) + f.cwiseProduct(slope_ntk)));
-  return {f,          value,
-          slope,      additive,
-          cumulative, {tokens, input.nngp + c_u * c_v * value, input.ntk + additive + cumulative}};
+      c_u * c_v *
+      (m.value_ntk + c_q * c_k * (theta.cwiseProduct(m.slope) + f.cwiseProduct(m.slope_ntk)));
+  const Kernel after{input.tokens, input.nngp + c_u * c_v * m.value,
+                     input.ntk + additive + cumulative};
+  return {f, m.value, m.slope, additive, cumulative, after};
 }
 
 /// A block of LayerNorm and an MLP with a skip connection.

@@ -50,6 +50,41 @@ inline std::unique_ptr<FiniteLayer> make_finite(const Layer& layer, const Finite
   return std::make_unique<FiniteReadout>(flatten);
 }
 
+inline void check_inputs(const std::vector<Matrix<>>& inputs) {
+  if (inputs.empty()) throw InvalidInput("inputs", "(empty)", "at least one");
+  for (const Matrix<>& x : inputs) {
+    if (x.rows() != inputs[0].rows() || x.cols() != inputs[0].cols() || x.size() == 0) {
+      throw InvalidInput("inputs", std::to_string(x.rows()) + " x " + std::to_string(x.cols()),
+                         "the shape of the first, and not empty");
+    }
+    require_finite(x, "input");
+  }
+}
+
+using FiniteStack = std::vector<std::unique_ptr<FiniteLayer>>;
+
+/// What leaves the last layer, a row for each input.
+inline std::vector<Matrix<>> run_forward(const FiniteStack& stack,
+                                         const std::vector<Matrix<>>& inputs) {
+  std::vector<Matrix<>> outputs;
+  for (const Matrix<>& x : inputs) {
+    Matrix<> g = x;
+    for (const auto& layer : stack) g = layer->forward(std::move(g));
+    if (g.rows() != 1) throw InvalidInput("layers", "(no readout)", "one vector per input");
+    outputs.push_back(std::move(g));
+  }
+  return outputs;
+}
+
+/// Leaves in the layers the gradients of the first feature of each output.
+inline void run_backward(const FiniteStack& stack, const std::vector<Matrix<>>& outputs) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    Matrix<> delta = Matrix<>::Zero(1, outputs[i].cols());
+    delta(0, 0) = 1;
+    for (std::size_t l = stack.size(); l-- > 0;) delta = stack[l]->backward(i, delta);
+  }
+}
+
 }  // namespace detail
 
 /// The empirical kernels of one random network of finite size: what gram() of the same layers is
@@ -64,43 +99,26 @@ inline std::unique_ptr<FiniteLayer> make_finite(const Layer& layer, const Finite
 inline GramMatrices finite_kernels(const std::vector<Layer>& layers,
                                    const std::vector<Matrix<>>& inputs, const FiniteSizes& sizes,
                                    std::uint64_t seed) {
-  if (inputs.empty()) throw InvalidInput("inputs", "(empty)", "at least one");
-  for (const Matrix<>& x : inputs) {
-    if (x.rows() != inputs[0].rows() || x.cols() != inputs[0].cols() || x.size() == 0) {
-      throw InvalidInput("inputs", std::to_string(x.rows()) + " x " + std::to_string(x.cols()),
-                         "the shape of the first, and not empty");
-    }
-    detail::require_finite(x, "input");
-  }
+  detail::check_inputs(inputs);
   if (sizes.width < 1 || sizes.heads < 1 || sizes.head_dim < 1) {
     throw InvalidInput("sizes", "below 1", "a positive width, heads and head_dim");
   }
   Index features = inputs[0].cols();
-  std::vector<std::unique_ptr<detail::FiniteLayer>> network;
+  detail::FiniteStack stack;
   for (std::size_t l = 0; l < layers.size(); ++l) {
-    network.push_back(detail::make_finite(layers[l], sizes, inputs[0].rows(), features, seed,
-                                          "layer." + std::to_string(l)));
+    stack.push_back(detail::make_finite(layers[l], sizes, inputs[0].rows(), features, seed,
+                                        "layer." + std::to_string(l)));
   }
+  const std::vector<Matrix<>> outputs = detail::run_forward(stack, inputs);
+  detail::run_backward(stack, outputs);
   const auto n = static_cast<Index>(inputs.size());
-  std::vector<Matrix<>> outputs;
-  for (const Matrix<>& x : inputs) {
-    Matrix<> g = x;
-    for (const auto& layer : network) g = layer->forward(std::move(g));
-    if (g.rows() != 1) throw InvalidInput("layers", "(no readout)", "one vector per input");
-    outputs.push_back(std::move(g));
-  }
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    Matrix<> delta = Matrix<>::Zero(1, outputs[i].cols());
-    delta(0, 0) = 1;
-    for (std::size_t l = network.size(); l-- > 0;) delta = network[l]->backward(i, delta);
-  }
   GramMatrices gram{Eigen::MatrixXd(n, n), Eigen::MatrixXd(n, n)};
   for (Index i = 0; i < n; ++i) {
     for (Index j = 0; j <= i; ++j) {
       const auto a = static_cast<std::size_t>(i);
       const auto b = static_cast<std::size_t>(j);
       double theta = 0;
-      for (const auto& layer : network) theta += layer->tangent(a, b);
+      for (const auto& layer : stack) theta += layer->tangent(a, b);
       gram.ntk(i, j) = gram.ntk(j, i) = theta;
       gram.nngp(i, j) = gram.nngp(j, i) =
           outputs[a].row(0).dot(outputs[b].row(0)) / static_cast<double>(outputs[a].cols());

@@ -44,6 +44,14 @@ struct ScoreMoments {
         value_ntk(rows, columns),
         slope(rows, columns),
         slope_ntk(rows, columns) {}
+
+  /// All four of a pair of tokens, in this order.
+  void set(Index a, Index b, const Eigen::Array4d& moments) {
+    value(a, b) = moments(0);
+    value_ntk(a, b) = moments(1);
+    slope(a, b) = moments(2);
+    slope_ntk(a, b) = moments(3);
+  }
 };
 
 /// The moments of ζ(G) = G.
@@ -84,7 +92,7 @@ inline ScoreMoments elementwise_moments(Function f, const ScoreKernels& s) {
       const Index seen = s.keys(b, columns);
       const double root = s.variance * left.root(a) * right.root(b);
       const double correlation = s.a(a, b) * left.inverse(a) * right.inverse(b);
-      double sum[4] = {};
+      Eigen::Array4d sum = Eigen::Array4d::Zero();
       for (Index d = 0; d < seen; d += detail::piece) {
         const Index size = (std::min)(detail::piece, seen - d);
         const detail::Piece roots = right.root.segment(d, size);
@@ -96,17 +104,14 @@ inline ScoreMoments elementwise_moments(Function f, const ScoreKernels& s) {
           // Scores' deviations and correlations are products of the tokens'.
           detail::dual_piece(f, {root * left.root(c), correlation * left.inverse(c)}, roots,
                              inverses, piece_of(s.a), value, derivative);
-          sum[0] += (piece_of(s.b) * value).sum();
-          sum[1] += (piece_of(s.b_ntk) * value).sum();
+          sum(0) += (piece_of(s.b) * value).sum();
+          sum(1) += (piece_of(s.b_ntk) * value).sum();
           derivative *= piece_of(s.b);
-          sum[2] += (piece_of(s.a) * derivative).sum();
-          sum[3] += (piece_of(s.a_ntk) * derivative).sum();
+          sum(2) += (piece_of(s.a) * derivative).sum();
+          sum(3) += (piece_of(s.a_ntk) * derivative).sum();
         }
       }
-      m.value(a, b) = sum[0];
-      m.value_ntk(a, b) = sum[1];
-      m.slope(a, b) = sum[2];
-      m.slope_ntk(a, b) = sum[3];
+      m.set(a, b, sum);
     }
   }
   return m;

@@ -47,6 +47,35 @@ inline Matrix<> principal_factor(const ScoreKernels& s, const ScoreBasis& basis,
       .leftCols(std::max<Index>(rows + columns - 2, 1));
 }
 
+/// What the moments are expectations of, at given probabilities.
+class SoftmaxIntegrand {
+ public:
+  explicit SoftmaxIntegrand(const ScoreKernels& s)
+      : s_(s), b_and_a_(s.b.cwiseProduct(s.a)), b_and_ntk_(s.b.cwiseProduct(s.a_ntk)) {}
+
+  /// Sums over points, a row each.
+  /// Shapes:   p (points, T), q (points, T') -> value, value_ntk, slope, slope_ntk
+  Eigen::Array4d sums(const Matrix<>& p, const Matrix<>& q) const {
+    const Matrix<> p_b = p * s_.b;
+    const Matrix<> q_b = q * s_.b.transpose();
+    const Eigen::ArrayXd value = p_b.cwiseProduct(q).rowwise().sum();
+    // ⟨B, J_p Y J_q⟩, multiplied out.
+    const auto slope = [&](const Matrix<>& y, const Matrix<>& b_and_y) {
+      const Matrix<> p_y = p * y;
+      const Matrix<> q_y = q * y.transpose();
+      const Eigen::ArrayXd both = p_y.cwiseProduct(q).rowwise().sum();
+      return (p * b_and_y).cwiseProduct(q).sum() - p.cwiseProduct(q_b).cwiseProduct(q_y).sum() -
+             q.cwiseProduct(p_b).cwiseProduct(p_y).sum() + (value * both).sum();
+    };
+    return {value.sum(), (p * s_.b_ntk).cwiseProduct(q).sum(), slope(s_.a, b_and_a_),
+            slope(s_.a_ntk, b_and_ntk_)};
+  }
+
+ private:
+  const ScoreKernels& s_;
+  Matrix<> b_and_a_, b_and_ntk_;
+};
+
 }  // namespace detail
 
 /// The moments of softmax over keys, by randomized quasi-Monte Carlo: one estimate per random shift.
@@ -63,8 +92,7 @@ inline std::vector<ScoreMoments> softmax_monte_carlo(const ScoreKernels& s,
   const Index columns = s.a.cols();
   const detail::ScoreBasis basis = detail::score_basis(s.own_left, s.own_right, s.a);
   const Matrix<> normals = sample.normals(std::max<Index>(rows + columns - 2, 1));
-  const Matrix<> b_and_a = s.b.cwiseProduct(s.a);
-  const Matrix<> b_and_ntk = s.b.cwiseProduct(s.a_ntk);
+  const detail::SoftmaxIntegrand integrand(s);
   std::vector<ScoreMoments> result(static_cast<std::size_t>(sample.shifts),
                                    ScoreMoments(rows, columns));
   parallel_for(rows * columns, [&](Index task) {
@@ -83,26 +111,9 @@ inline std::vector<ScoreMoments> softmax_monte_carlo(const ScoreKernels& s,
         q.noalias() = z * factor.bottomRows(columns).transpose();
         detail::softmax_rows(p, s.keys(a, rows));
         detail::softmax_rows(q, s.keys(b, columns));
-        const Matrix<> p_b = p * s.b;
-        const Matrix<> q_b = q * s.b.transpose();
-        const Eigen::ArrayXd value = p_b.cwiseProduct(q).rowwise().sum();
-        // ⟨B, J_p Y J_q⟩, multiplied out.
-        const auto slope = [&](const Matrix<>& y, const Matrix<>& b_and_y) {
-          const Matrix<> p_y = p * y;
-          const Matrix<> q_y = q * y.transpose();
-          const Eigen::ArrayXd both = p_y.cwiseProduct(q).rowwise().sum();
-          return (p * b_and_y).cwiseProduct(q).sum() - p.cwiseProduct(q_b).cwiseProduct(q_y).sum() -
-                 q.cwiseProduct(p_b).cwiseProduct(p_y).sum() + (value * both).sum();
-        };
-        sum += Eigen::Array4d(value.sum(), (p * s.b_ntk).cwiseProduct(q).sum(), slope(s.a, b_and_a),
-                              slope(s.a_ntk, b_and_ntk));
+        sum += integrand.sums(p, q);
       }
-      sum /= static_cast<double>(sample.points);
-      ScoreMoments& m = result[static_cast<std::size_t>(shift)];
-      m.value(a, b) = sum(0);
-      m.value_ntk(a, b) = sum(1);
-      m.slope(a, b) = sum(2);
-      m.slope_ntk(a, b) = sum(3);
+      result[static_cast<std::size_t>(shift)].set(a, b, sum / static_cast<double>(sample.points));
     }
   });
   return result;

@@ -98,10 +98,8 @@ CheckpointContent<Scalar> read_body(ByteReader& reader) {
   return content;
 }
 
-/// A file that is whole and undamaged, taken apart.
-template <class Scalar>
-CheckpointContent<Scalar> read_checkpoint(const std::string& path) {
-  const std::string bytes = read_file(path, (std::numeric_limits<std::size_t>::max)());
+/// What the checksum of a file covers; refuses a file that is cut off or damaged.
+inline std::string_view undamaged(const std::string& path, const std::string& bytes) {
   if (!std::string_view(bytes).starts_with(checkpoint_magic)) {
     refuse_checkpoint(path, bytes.empty() ? "(empty)" : "(another kind of file)", "a checkpoint");
   }
@@ -122,7 +120,14 @@ CheckpointContent<Scalar> read_checkpoint(const std::string& path) {
   if (bytes.size() != length || !covered) {
     refuse_checkpoint(path, "(damaged)", "a file that matches its checksum");
   }
-  reader = ByteReader(*covered);
+  return *covered;
+}
+
+/// A file that is whole and undamaged, taken apart.
+template <class Scalar>
+CheckpointContent<Scalar> read_checkpoint(const std::string& path) {
+  const std::string bytes = read_file(path, (std::numeric_limits<std::size_t>::max)());
+  ByteReader reader(undamaged(path, bytes));
   reader.raw(checkpoint_start);
   const auto scalar = reader.number<std::uint32_t>();
   if (scalar != sizeof(Scalar)) {

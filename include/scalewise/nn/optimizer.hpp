@@ -267,6 +267,34 @@ inline bool unit_rows(const Entry& entry) {
   }
 }
 
+namespace detail {
+
+/// Scales every row to unit length.
+template <class Scalar>
+void normalize_rows(View<Scalar> w) {
+  parallel_tiles(w.rows(), 64, [&](Eigen::Index begin, Eigen::Index count) {
+    for (Eigen::Index r = begin; r < begin + count; ++r) w.row(r).normalize();
+  });
+}
+
+/// Scales every column to unit length; one of zeros stays.
+template <class Scalar>
+void normalize_columns(View<Scalar> w) {
+  parallel_tiles(w.cols(), 64, [&](Eigen::Index begin, Eigen::Index count) {
+    Eigen::Array<Scalar, 1, 64> square;
+    square.head(count).setZero();
+    for (Eigen::Index r = 0; r < w.rows(); ++r) {
+      square.head(count) += w.row(r).segment(begin, count).array().square();
+    }
+    square.head(count) = (square.head(count) > 0).select(1 / square.head(count).sqrt(), Scalar(1));
+    for (Eigen::Index r = 0; r < w.rows(); ++r) {
+      w.row(r).segment(begin, count).array() *= square.head(count);
+    }
+  });
+}
+
+}  // namespace detail
+
 /// Scales the matrices of a normalized transformer to unit length along d_model: rows of the
 /// embedding, of attention output and of MLP down, columns of the others. Before every step.
 /// Source:   Shigida, Hanin, Gromov 2026 (arXiv:2604.27077v2), section 2.
@@ -279,24 +307,10 @@ void normalize_matrices(Parameters<Scalar>& parameters, const Plan& plan) {
   for (std::size_t i = 0; i < plan.entries.size(); ++i) {
     const Role role = role_of(plan.entries[i].group);
     if (role != Role::input && role != Role::hidden && role != Role::output) continue;
-    View<Scalar> w = parameters.value(i);
     if (unit_rows(plan.entries[i])) {
-      parallel_tiles(w.rows(), 64, [&](Eigen::Index begin, Eigen::Index count) {
-        for (Eigen::Index r = begin; r < begin + count; ++r) w.row(r).normalize();
-      });
+      detail::normalize_rows<Scalar>(parameters.value(i));
     } else {
-      parallel_tiles(w.cols(), 64, [&](Eigen::Index begin, Eigen::Index count) {
-        Eigen::Array<Scalar, 1, 64> square;
-        square.head(count).setZero();
-        for (Eigen::Index r = 0; r < w.rows(); ++r) {
-          square.head(count) += w.row(r).segment(begin, count).array().square();
-        }
-        square.head(count) = (square.head(count) > 0)  // zero stays zero
-                                 .select(1 / square.head(count).sqrt(), Scalar(1));
-        for (Eigen::Index r = 0; r < w.rows(); ++r) {
-          w.row(r).segment(begin, count).array() *= square.head(count);
-        }
-      });
+      detail::normalize_columns<Scalar>(parameters.value(i));
     }
   }
 }

@@ -187,25 +187,26 @@ class Planner {
     return want_coupled == is_coupled ? stated : want_coupled ? stated / rate : stated * rate;
   }
 
+  void add_residuals(Stack stack) {
+    const Context context{plan_.shape, stack};
+    const ModelRow row = policy_.model(context);
+    for (int layer = 0; layer < context.depth(); ++layer) {
+      const Values at = values(stack, layer);
+      const Scaling skip = in_stack(row.residual_skip.scaling, stack);
+      const Scaling branch = in_stack(row.residual_branch.scaling, stack);
+      auto& residual = plan_.model.residuals.emplace_back();
+      residual.stack = stack;
+      residual.layer = layer;
+      number(residual.skip, skip, at);
+      number(residual.branch, branch, at);
+      list_own_symbols(skip * branch, at, residual.where);
+    }
+  }
+
   void add_model() {
     const bool both = plan_.shape.encoder_depth > 0;
-    const auto residuals = [&](Stack stack) {
-      const Context context{plan_.shape, stack};
-      const ModelRow row = policy_.model(context);
-      for (int layer = 0; layer < context.depth(); ++layer) {
-        const Values at = values(stack, layer);
-        const Scaling skip = in_stack(row.residual_skip.scaling, stack);
-        const Scaling branch = in_stack(row.residual_branch.scaling, stack);
-        auto& residual = plan_.model.residuals.emplace_back();
-        residual.stack = stack;
-        residual.layer = layer;
-        number(residual.skip, skip, at);
-        number(residual.branch, branch, at);
-        list_own_symbols(skip * branch, at, residual.where);
-      }
-    };
-    if (both) residuals(Stack::encoder);
-    residuals(both ? Stack::decoder : Stack::main);
+    if (both) add_residuals(Stack::encoder);
+    add_residuals(both ? Stack::decoder : Stack::main);
 
     const Context context{plan_.shape, both ? Stack::decoder : Stack::main};
     const ModelRow row = policy_.model(context);

@@ -10,8 +10,8 @@ namespace scalewise::plot {
 /// One curve of a panel; `low` and `high`, when given, are error bars.
 /// Shapes:   x, y and, unless empty, low and high have one length.
 struct Curve {
-  std::string label;  // empty: not in the legend, and grey
-  std::vector<double> x, y;
+  std::string label = {};  // empty: not in the legend, and grey
+  std::vector<double> x = {}, y = {};
   std::vector<double> low = {}, high = {};
   bool line = true;
   bool points = true;
@@ -20,12 +20,12 @@ struct Curve {
 
 /// One coordinate system.
 struct Panel {
-  std::string title;
-  std::string x_label;
-  std::string y_label;
+  std::string title = {};
+  std::string x_label = {};
+  std::string y_label = {};
   bool log_x = false;  // base 2
   bool log_y = false;  // base 10
-  std::vector<Curve> curves;
+  std::vector<Curve> curves = {};
 };
 
 /// Panels beside each other, at most three in a row, over one legend: curves of the same label

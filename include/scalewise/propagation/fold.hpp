@@ -43,6 +43,22 @@ inline std::vector<std::pair<std::string, const Residual*>> residual_blocks(cons
   return blocks;
 }
 
+/// Takes the scale Λ that a pre-norm stack ends with into what reads it.
+inline void fold_end(Folded& folded, Stack stack, double scale) {
+  if (scale == 1) return;
+  if (folded.plan.shape.final_norm) {
+    const std::string top = stack == Stack::encoder   ? "encoder."
+                            : stack == Stack::decoder ? "decoder."
+                                                      : "";
+    folded.epsilons.push_back({top + "final_norm", 1 / (scale * scale)});
+  } else if (stack == Stack::encoder) {
+    throw InvalidInput("final_norm", "false", "true",
+                       "a decoder reads the stream that the encoder leaves");
+  } else {
+    folded.plan.model.logit_multiplier.value *= scale;
+  }
+}
+
 }  // namespace detail
 
 /// Takes the residual weights λ and β into output matrices, for inference with code that has none.
@@ -61,6 +77,7 @@ inline Folded fold_residuals(const Plan& plan, NormPlacement placement) {
     throw InvalidInput("placement", std::string(word(norm_placement_words, placement)),
                        "pre or post", "only what a norm follows can be rescaled");
   }
+  const bool pre = placement == NormPlacement::pre;
   Folded folded;
   folded.plan = plan;
   for (const Stack stack : {Stack::main, Stack::encoder, Stack::decoder}) {
@@ -68,7 +85,6 @@ inline Folded fold_residuals(const Plan& plan, NormPlacement placement) {
     for (const auto& [name, residual] : detail::residual_blocks(plan, stack)) {
       const double skip = residual->skip.value;
       if (!(skip > 0)) throw InvalidInput("residual skip", number_text(skip), "a positive number");
-      const bool pre = placement == NormPlacement::pre;
       const double before = pre ? scale : 1 / skip;
       folded.epsilons.push_back({name + "_norm", pre ? 1 / (before * before) : before * before});
       scale *= skip;
@@ -77,18 +93,7 @@ inline Folded fold_residuals(const Plan& plan, NormPlacement placement) {
       folded.tensors.push_back({matrix, factor});
       if (plan.shape.biases) folded.tensors.push_back({matrix + "_bias", factor});
     }
-    if (placement == NormPlacement::post || scale == 1) continue;
-    if (plan.shape.final_norm) {
-      const std::string top = stack == Stack::encoder   ? "encoder."
-                              : stack == Stack::decoder ? "decoder."
-                                                        : "";
-      folded.epsilons.push_back({top + "final_norm", 1 / (scale * scale)});
-    } else if (stack == Stack::encoder) {
-      throw InvalidInput("final_norm", "false", "true",
-                         "a decoder reads the stream that the encoder leaves");
-    } else {
-      folded.plan.model.logit_multiplier.value *= scale;
-    }
+    if (pre) detail::fold_end(folded, stack, scale);
   }
   for (Residual& r : folded.plan.model.residuals) {
     r.skip = {1, "1", "1"};

@@ -112,6 +112,25 @@ inline double spread_of_weights(const Query& t, const Query& u) {
   return t.left * u.left * std::sqrt(t.W * u.W) * t.D * u.D;
 }
 
+/// Of two queries of the covariance x.
+inline double covariance_of_scores(const Query& t, const Query& u, double x) {
+  return x / std::sqrt(t.variance * u.variance) * std::sqrt(t.S * u.S);
+}
+
+/// Shares of the flat gradient of two queries t and u: what a key that both read gets, and what two
+/// such keys get less than all of it.
+struct KeyShares {
+  double one, lost;
+};
+
+/// Equation: one = m (kept + (1 - 1/n_u) slope), m = e^(covariance of the scores) for n_u keys; kept
+///           is what dropout makes of 1, slope what the gradient of the scores adds to it
+inline KeyShares key_shares(const Query& u, double covariance, double slope, double kept) {
+  const double m = std::exp(covariance);
+  return {u.spread(m) * (kept + u.left * slope),
+          1 - u.apart(m) + (1 - u.left) * u.spread(m) * slope};
+}
+
 }  // namespace detail
 
 /// Self-attention block, token by token: attention_block for queries that read different keys.
@@ -174,39 +193,29 @@ inline TokenCovariance attention_block_gradient(const TokenCovariance& gradient,
   const TokenCovariance flat = detail::by_pairs(L, [&](std::size_t t, std::size_t u) {
     return dropped(t, u) / (queries[t].n * queries[u].n);
   });
-  // What one key gets of a pair of queries, and what two keys that both read get less than flat.
-  const auto shared = [&](std::size_t t, std::size_t u, bool same) {
-    const detail::Query& q = queries[t];
-    const detail::Query& v = queries[u];
-    if (t == u) {
-      const double scores = (q.S + p * a.width * q.W * keys.moments[t].covariance) / (1 - p);
-      const double e = std::exp(q.S);
-      return flat.at(t, t) * (same ? q.spread(e) * (1 / (1 - p) + q.left * scores)
-                                   : 1 - q.apart(e) + (1 - q.left) * q.spread(e) * scores);
-    }
-    const double S = x.at(t, u) / std::sqrt(q.variance * v.variance) * std::sqrt(q.S * v.S);
-    const double e = std::exp(S);
-    return flat.at(t, u) * (same ? v.spread(e) * (1 + v.left * S)
-                                 : 1 - v.apart(e) + (1 - v.left) * v.spread(e) * S);
+  const auto scores = [&](std::size_t t, std::size_t u) {
+    if (t == u) return queries[t].S;
+    return detail::covariance_of_scores(queries[t], queries[u], x.at(t, u));
   };
-  const TokenCovariance variances = keys.readers_sums(
-      detail::by_pairs(L, [&](std::size_t t, std::size_t u) { return shared(t, u, true); }));
+  const auto shares = [&](std::size_t t, std::size_t u) {
+    const double S = scores(t, u);
+    if (t != u) return detail::key_shares(queries[u], S, S, 1);
+    const double slope = (S + p * a.width * queries[t].W * keys.moments[t].covariance) / (1 - p);
+    return detail::key_shares(queries[t], S, slope, 1 / (1 - p));
+  };
+  const TokenCovariance variances = keys.readers_sums(detail::by_pairs(
+      L, [&](std::size_t t, std::size_t u) { return flat.at(t, u) * shares(t, u).one; }));
   const TokenCovariance values = keys.readers_sums(flat);
-  const TokenCovariance losses = keys.readers_sums(
-      detail::by_pairs(L, [&](std::size_t t, std::size_t u) { return shared(t, u, false); }));
+  const TokenCovariance losses = keys.readers_sums(detail::by_pairs(
+      L, [&](std::size_t t, std::size_t u) { return flat.at(t, u) * shares(t, u).lost; }));
   return detail::by_pairs(L, [&](std::size_t t, std::size_t u) {
     const detail::Query& q = queries[t];
     const detail::Query& v = queries[u];
     const double w = detail::spread_of_weights(q, v);
-    double sampled = 0;
-    if (t == u) {
-      const double c = keys.moments[t].covariance;
-      sampled = q.spread(std::exp(q.S)) / q.n * q.left * q.S * (q.D + p * c) / (1 - p);
-    } else {
-      const double S = std::sqrt(q.S * v.S);
-      const double r = x.at(t, u) / std::sqrt(q.variance * v.variance);
-      sampled = v.spread(std::exp(r * S)) * (1 - q.left) * v.left * S * std::sqrt(q.D * v.D);
-    }
+    const double m = v.spread(std::exp(scores(t, u)));
+    const double sampled =
+        t == u ? m / q.n * q.left * q.S * (q.D + p * keys.moments[t].covariance) / (1 - p)
+               : m * (1 - q.left) * v.left * std::sqrt(q.S * v.S) * std::sqrt(q.D * v.D);
     const double query = dropped(t, u) * (w + sampled) / std::sqrt(q.variance * v.variance);
     const double read = t == u ? variances.at(t, t) : values.at(t, u) - losses.at(t, t);
     return power * (read + query);

@@ -117,6 +117,15 @@ class TokenBlock {
   const Block& block_;
 };
 
+/// The stream before each of the blocks from `first` to before `end`; x is the first of them.
+inline std::vector<TokenCovariance> streams(const std::vector<TokenBlock>& blocks,
+                                            std::size_t first, std::size_t end,
+                                            const TokenCovariance& x) {
+  std::vector<TokenCovariance> all{x};
+  for (std::size_t i = first; i + 1 < end; ++i) all.push_back(blocks[i].forward(all.back()));
+  return all;
+}
+
 }  // namespace detail
 
 /// The moments of a stack token by token: what propagate() gives for tokens that are all alike, and
@@ -159,10 +168,7 @@ Profile propagate_tokens(const Layers& layers, const TokenCovariance& input, con
   for (std::size_t segment = kept.size(); segment-- > 0;) {
     const std::size_t first = segment * stride;
     const std::size_t end = (std::min)(first + stride, n);
-    std::vector<TokenCovariance> streams{kept[segment]};
-    for (std::size_t i = first; i + 1 < end; ++i) {
-      streams.push_back(blocks[i].forward(streams.back()));
-    }
+    const auto streams = detail::streams(blocks, first, end, kept[segment]);
     for (std::size_t i = end; i-- > first;) {
       g = blocks[i].gradient(std::move(g), streams[i - first], profile.memory_gradient);
       profile.gradient[i] = g.mean();

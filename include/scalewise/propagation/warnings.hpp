@@ -28,22 +28,22 @@ struct WarningLimits {
   double probabilities = 0.02;  // e^S/L, up to which the formulas of attention hold
 };
 
-/// Source:   rank collapse and large queries and keys: Kedia et al. 2024 (arXiv:2403.09635), 3.3, 3.4.
-/// Requires: a profile of both passes.
-inline std::vector<Warning> warnings(const Layers& layers, const Profile& p,
-                                     const WarningLimits& limits = {}) {
-  std::vector<Warning> list;
-  const auto digits = [](double x) {
-    char text[32];
-    std::snprintf(text, sizeof(text), "%.3g", x);
-    return std::string(text);
-  };
+namespace detail {
+
+inline std::string three_digits(double x) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.3g", x);
+  return text;
+}
+
+inline void warn_of_correlation(const Profile& p, double limit, std::vector<Warning>& list) {
   const double last = p.forward_at(p.depth()).correlation();
-  if (last > limits.correlation) {
-    list.push_back(
-        {true, "rank collapse: tokens have the correlation " + digits(last) +
-                   " behind the last layer; dropout or smaller branches keep them apart"});
-  }
+  if (!(last > limit)) return;
+  list.push_back({true, "rank collapse: tokens have the correlation " + three_digits(last) +
+                            " behind the last layer; dropout or smaller branches keep them apart"});
+}
+
+inline void warn_of_gradients(const Profile& p, double limit, std::vector<Warning>& list) {
   std::size_t least = 0;
   std::size_t most = 0;
   for (std::size_t l = 0; l <= p.depth(); ++l) {
@@ -52,27 +52,43 @@ inline std::vector<Warning> warnings(const Layers& layers, const Profile& p,
     if (variance > p.gradient_at(most).variance) most = l;
   }
   const double ratio = p.gradient_at(most).variance / p.gradient_at(least).variance;
-  if (!(ratio < limits.gradient)) {
-    list.push_back({true, std::string("gradients ") + (most < least ? "explode" : "vanish") +
-                              ": their variance in front of layer " + std::to_string(most) +
-                              " is " + digits(ratio) + " times that in front of layer " +
-                              std::to_string(least)});
-  }
-  const auto largest = std::max_element(p.scores.begin(), p.scores.end());
-  if (largest == p.scores.end()) return list;
-  if (*largest > limits.scores) {
+  if (ratio < limit) return;
+  list.push_back({true, std::string("gradients ") + (most < least ? "explode" : "vanish") +
+                            ": their variance in front of layer " + std::to_string(most) + " is " +
+                            three_digits(ratio) + " times that in front of layer " +
+                            std::to_string(least)});
+}
+
+inline void warn_of_scores(double largest, double length, const WarningLimits& limits,
+                           std::vector<Warning>& list) {
+  if (largest > limits.scores) {
     list.push_back({true, "queries and keys are too large: scores of one query have the variance " +
-                              digits(*largest) + ", and gradients grow exponentially with it"});
+                              three_digits(largest) +
+                              ", and gradients grow exponentially with it"});
   }
+  const double probabilities = std::exp(largest) / length;
+  if (probabilities > limits.probabilities) {
+    list.push_back({false, "the profile is less sure: e^S/L = " + three_digits(probabilities) +
+                               " where its formulas hold up to " +
+                               three_digits(limits.probabilities)});
+  }
+}
+
+}  // namespace detail
+
+/// Source:   rank collapse and large queries and keys: Kedia et al. 2024 (arXiv:2403.09635), 3.3, 3.4.
+/// Requires: a profile of both passes.
+inline std::vector<Warning> warnings(const Layers& layers, const Profile& p,
+                                     const WarningLimits& limits = {}) {
+  std::vector<Warning> list;
+  detail::warn_of_correlation(p, limits.correlation, list);
+  detail::warn_of_gradients(p, limits.gradient, list);
+  if (p.scores.empty()) return list;
   double length = 0;
   for (const Block& block : layers.blocks) {
     if (const auto* a = std::get_if<Attention>(&block.inner)) length = a->length;
   }
-  const double probabilities = std::exp(*largest) / length;
-  if (probabilities > limits.probabilities) {
-    list.push_back({false, "the profile is less sure: e^S/L = " + digits(probabilities) +
-                               " where its formulas hold up to " + digits(limits.probabilities)});
-  }
+  detail::warn_of_scores(*std::max_element(p.scores.begin(), p.scores.end()), length, limits, list);
   return list;
 }
 
