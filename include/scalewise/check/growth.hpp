@@ -128,16 +128,17 @@ inline Growth growth_of(const SizeCurve& curve, const Scatter& scatter, const Be
   return growth;
 }
 
-namespace detail {
+/// What keeps even exact slopes from being so: a step of Adam is short by epsilon over the gradient,
+/// and sums of floats are rounded.
+/// Measured: the slopes of first updates miss by up to 0.005, mostly by less than 0.002.
+inline constexpr double exact_error = 0.002;
 
-/// A run seen from the mean of its seed.
-struct CentredRun {
-  double x = 0;  // log size
-  double y = 0;
-  double share = 0;  // of the seed in which it is one of several: 1 over their number
-};
-
-inline std::vector<CentredRun> centred(const SizeCurve& curve) {
+/// The growth of what has no bending, within seeds: what runs of one seed have in common, such as
+/// their batch, cancels.
+/// Equation: slope = Σ (x - x̄)(y - ȳ) / Σ (x - x̄)², means over the sizes of each seed;
+///           error² = that of least squares + exact_error²
+/// None without two seeds that have several sizes.
+inline std::optional<Growth> growth_within_seeds(const SizeCurve& curve) {
   struct Sums {
     double n = 0, x = 0, y = 0;
   };
@@ -148,45 +149,26 @@ inline std::vector<CentredRun> centred(const SizeCurve& curve) {
     s.x += std::log(static_cast<double>(run.size));
     s.y += run.log;
   }
-  std::vector<CentredRun> runs;
+  double xx = 0;
+  double xy = 0;
+  double yy = 0;
+  double degrees = -1;
+  for (const auto& [seed, s] : seeds) degrees += s.n - 1;
   for (const SizeRun& run : curve.logs) {
     const Sums& s = seeds.at(run.seed);
     const double x = std::log(static_cast<double>(run.size)) - s.x / s.n;
-    if (s.n > 1) runs.push_back({x, run.log - s.y / s.n, 1 / s.n});
+    const double y = run.log - s.y / s.n;
+    xx += x * x;
+    xy += x * y;
+    yy += y * y;
   }
-  return runs;
-}
-
-}  // namespace detail
-
-/// The growth of what has no bending, within seeds: what runs of one seed have in common, such as
-/// their batch, cancels.
-/// Equation: slope = Σ x y / Σ x², x and y from the means of their seed; with residuals e and leverages
-///           h, error² = Σ (x e/(1 - h))² / (Σ x²)², since sizes scatter differently
-/// Source:   MacKinnon and White 1985, doi:10.1016/0304-4076(85)90158-7, estimator HC3
-/// None without two seeds that have several sizes.
-inline std::optional<Growth> growth_within_seeds(const SizeCurve& curve) {
-  const std::vector<detail::CentredRun> runs = detail::centred(curve);
-  double xx = 0;
-  double xy = 0;
-  double degrees = -1;
-  for (const detail::CentredRun& run : runs) {
-    xx += run.x * run.x;
-    xy += run.x * run.y;
-    degrees += 1 - run.share;
-  }
-  if (!(xx > 0) || degrees < 2 - 1e-9) return {};
+  if (!(xx > 0) || degrees < 2) return {};
   Growth growth;
   growth.slope = xy / xx;
-  growth.degrees = std::round(degrees);
-  double squares = 0;
-  for (const detail::CentredRun& run : runs) {
-    const double free = 1 - run.share - run.x * run.x / xx;
-    const double residual = run.y - growth.slope * run.x;
-    if (free > 1e-9) squares += std::pow(run.x * residual / free, 2);
-  }
-  growth.error = std::sqrt((std::max)(squares / (xx * xx), least_variance / xx));
-  growth.scatter = growth.error;
+  growth.degrees = degrees;
+  const double residual = (std::max)(0.0, yy - xy * xy / xx) / degrees;
+  growth.scatter = std::sqrt((std::max)(residual, least_variance) / xx);
+  growth.error = std::hypot(growth.scatter, exact_error);
   growth.last = growth.slope;
   return growth;
 }

@@ -32,7 +32,7 @@ struct Criteria {
   double first = 0.06;
   double later = 0.25;
 
-  Bending bending{0.1, 0.35};
+  Bending bending{0.1, 0.3};
 
   // Changes that grow faster than this fail, even if the rule predicts it: first where it surely
   // predicts growth, then where its band leaves it open. Rules that count on an alignment of 3/4 let
