@@ -130,7 +130,7 @@ Setup try_draw(Mistake mistake, std::uint64_t number, int attempt) {
   }
   if (draw.happens(0.15) && !normalized(s.rule) && s.norm != "none") {
     set("kv_heads=1");
-    if (e.base == e.sizes.front()) set("base.kv_heads=1");
+    set("base.kv_heads=1");
   }
   set(draw.happens(0.1) && !normalized(s.rule) ? "tied_head=true" : "tied_head=false");
   s.rate = std::exp(draw.between(-0.7, 0.7));  // times the usual

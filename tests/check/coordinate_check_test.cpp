@@ -286,6 +286,26 @@ TEST_CASE("Without norms, gradients behind a sharp softmax are judged as later s
   CHECK(regime(2.1, true) == Regime::first);
 }
 
+TEST_CASE("Steps that are large are alike at all sizes where there are norms") {
+  // Predicted is -1/2; two unit vectors differ by √2 at most where they are unrelated.
+  const std::vector<Member> family = family_of("neural-tangent");
+  const auto band = [&](double change, bool norms) {
+    Records records;
+    for (const long n : sizes) {
+      for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+        records.add({Signal::value, "final_hidden"}, 0, {n, seed}, {100, 100, 100});
+        records.add({Signal::change, "final_hidden"}, 1, {n, seed},
+                    {100 * change, 100 * change * change, 100});
+      }
+    }
+    const Report report = coordinate_check(records, family, Assumptions{.norms = norms});
+    return find(report, Signal::change, "final_hidden", 1).expected->band;
+  };
+  CHECK(band(0.9, true) == Band(-0.5));
+  CHECK(band(1.1, true) == Band(-0.5, 0));
+  CHECK(band(1.1, false) == Band(-0.5));
+}
+
 TEST_CASE("A mistake that explains records better than the rule keeps the verdict open") {
   std::vector<Member> family;
   for (const long n : sizes) {

@@ -60,7 +60,7 @@ inline std::optional<Expectation> activation_expected(const Prediction& predicti
   const bool first = band->is_zero() || prediction.change(role, step - 1) == Band::zero();
   if (!first && !later) return {};
   const bool near_limit = !prediction.moves_as_gradients() || prediction.has_first_gradients();
-  return Expectation{*band, first && near_limit ? Regime::first : Regime::later};
+  return Expectation{prediction.shown(*band), first && near_limit ? Regime::first : Regime::later};
 }
 
 inline std::optional<Expectation> tensor_expected(const Prediction& prediction,

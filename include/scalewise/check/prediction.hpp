@@ -32,6 +32,7 @@ class Prediction {
         normalized_(shape.blocks == Blocks::normalized),
         norms_(assumptions.norms || normalized_),
         sharp_softmax_(assumptions.sharp_softmax),
+        large_steps_(assumptions.large_steps),
         bounded_(norms_),
         near_limit_(scales.layers == 0 || normalized_ ||
                     (assumptions.norms && !(assumptions.post_norm && scales.first_branch > 1.5))) {
@@ -68,6 +69,13 @@ class Prediction {
 
   /// Whether later steps are predicted: where norms and a normalized gradient keep them in bounds.
   bool has_later_steps() const { return bounded_; }
+
+  /// What a change shows of its slope: vectors of norms cannot move by more than twice their length, so
+  /// that large steps look alike at all sizes.
+  Band shown(const Band& change) const {
+    if (!norms_ || !large_steps_ || change.is_zero()) return change;
+    return {(std::min)(change.low, 0.0), (std::max)(change.high, 0.0)};
+  }
 
   /// Whether the optimizer's steps are as large as gradients are.
   bool moves_as_gradients() const { return follows_; }
@@ -146,6 +154,7 @@ class Prediction {
   bool normalized_;
   bool norms_;
   bool sharp_softmax_;
+  bool large_steps_;
   bool follows_ = false;  // steps are multiples of gradients
   bool bounded_;
   bool near_limit_;

@@ -18,7 +18,8 @@ struct Assumptions {
   bool norms = true;       // false: the model has none, and gains and biases of norms do nothing
   bool post_norm = false;
   bool sharp_softmax = false;  // logits begin so large that those of larger sizes leave it flatter
-  double backward = 0;         // power by which gradients below the head are off
+  bool large_steps = false;  // the first step changes the final hidden state by more than its size
+  double backward = 0;       // power by which gradients below the head are off
 };
 
 /// A slope per group: of the entries of its tensors, or of what moves them.
