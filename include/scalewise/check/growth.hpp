@@ -130,8 +130,9 @@ inline Growth growth_of(const SizeCurve& curve, const Scatter& scatter, const Be
 
 /// What keeps even exact slopes from being so: a step of Adam is short by epsilon over the gradient,
 /// and sums of floats are rounded.
-/// Measured: the slopes of first updates miss by up to 0.005, mostly by less than 0.002.
-inline constexpr double exact_error = 0.002;
+/// Measured: in 73 correct set-ups the 95 % intervals of 2207 such slopes hold the prediction in 94.8 %
+///           with it, and in 93.8 % without.
+inline constexpr double exact_error = 2e-4;
 
 /// The growth of what has no bending, within seeds: what runs of one seed have in common, such as
 /// their batch, cancels.
