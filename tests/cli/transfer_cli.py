@@ -29,7 +29,11 @@ BAD = [
     (["--text", "short.txt"], ["--text = short.txt of 9 bytes", "--seq = 8"]),
     (["--rule", "gpt3"], ["rule = gpt3", "did you mean"]),
     (["--optimizer", "adam"], ["--optimizer = adam", "did you mean adamw?"]),
-    (["--axis", "breadth"], ["--axis = breadth", "width, depth or horizon"]),
+    (["--axis", "breadth"], ["--axis = breadth", "width, depth, horizon or joint"]),
+    (["--axis", "joint", "--sizes", "8,12"], ["--sizes = 12", "a number of layers"]),
+    (["--digits", "text.txt"], ["--digits", "without --text"]),
+    (["--min-rate", "2"], ["--min-rate = 2"]),
+    (["--warmup", "20"], ["--warmup = 20", "fewer than --steps"]),
     (["--sizes", "16,8"], ["--sizes = 8", "each one larger"]),
     (["--sizes", "0"], ["--sizes = 0"]),
     (["--sizes", "8,10"], ["--sizes = 10", "--head-dim = 4"]),
@@ -102,6 +106,36 @@ class Transfer(unittest.TestCase):
         self.fail("no lines")
 
     # ---- results ---------------------------------------------------------------------------------
+
+    def runs_of(self, size, *arguments):
+        """The losses of a size by rate and seed."""
+        report = json.loads(self.done(self.folder, *TINY, "--format", "json", *arguments).stdout)
+        return {(run["rate"], run["seed"]): run["loss"] for run in report["runs"] if run["size"] == size}
+
+    def test_joint_sizes_grow_in_width_depth_and_steps(self):
+        rule = ["--rule", "ngpt-complete-p", "--steps"]
+        joint = self.runs_of(16, *rule, 4, "--axis", "joint", "--sizes", "8,16")
+        alone = self.runs_of(16, *rule, 32, "--sizes", "16,24", "--base", 8, "--depth", 2, "--set", "base.depth=1",
+                             "--set", "iterations=32", "--set", "base.iterations=4")
+        common = joint.keys() & alone.keys()
+        self.assertGreater(len(common), 4)
+        self.assertEqual({run: joint[run] for run in common}, {run: alone[run] for run in common})
+
+    def test_schedules_and_decay_reach_the_runs(self):
+        usual = self.runs_of(8)
+        for change in (["--warmup", 0], ["--schedule", "linear"], ["--min-rate", 0.5], ["--weight-decay", 0.5]):
+            with self.subTest(change=change):
+                changed = self.runs_of(8, *change)
+                common = usual.keys() & changed.keys()
+                self.assertTrue(common)
+                self.assertTrue(all(usual[run] != changed[run] for run in common))
+        self.assertEqual(usual, self.runs_of(8, "--warmup", 1, "--min-rate", 0))  # a twentieth of 20 steps
+
+    def test_digits(self):
+        digits = pathlib.Path(__file__).resolve().parents[2] / "tools" / "data" / "digits.csv"
+        arguments = [*TINY[2:], "--digits", digits, "--patch", 4, "--format", "json"]
+        losses = [run["loss"] for run in json.loads(self.done(self.folder, *arguments).stdout)["runs"]]
+        self.assertLess(min(losses), 2.31)  # of ten classes: log 10 = 2.303
 
     def test_the_files_and_the_output_agree(self):
         finished = self.done(self.folder, *TINY, *OUT, "--format", "json")
