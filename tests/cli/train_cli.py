@@ -301,6 +301,15 @@ class Train(unittest.TestCase):
         other = run(killed, *large, "--seed", 2, "--resume")
         self.assertEqual(other.returncode, 2)
         self.assertIn("--log = run.csv: expected a file that is not there yet (hint: there is no", other.stderr)
+        # Killed again, it has not said again whose files these are: there is no moment at which nobody has.
+        begun, log = (killed / "run.csv.lock").stat().st_mtime_ns, (killed / "run.csv").stat().st_mtime_ns
+        process = self.start(killed, *large, "--resume")
+        while process.poll() is None and (killed / "run.csv").stat().st_mtime_ns == log:
+            time.sleep(0.0005)
+        process.kill()
+        process.communicate()
+        if not (killed / "run.ckpt").exists():
+            self.assertEqual((killed / "run.csv.lock").stat().st_mtime_ns, begun)
         self.good(killed, *large, "--resume")
         self.assert_same_run(self.folder, killed)
         self.assertEqual(set(contents(killed)), {"text.txt", "run.csv", "run.ckpt"})

@@ -53,8 +53,11 @@ class OutputLock {
   /// Whether a run, given by a fingerprint, was killed between begin() and done().
   bool begun_by(const std::string& run) const { return !run_.empty() && run_ == run; }
 
-  /// Says that a run is about to write the file.
-  void begin(const std::string& run) { write(run); }
+  /// Says that a run is about to write the file. What a killed run has said is not written again:
+  /// killed once more in between, it would be forgotten.
+  void begin(const std::string& run) {
+    if (run_ != run) write(run);
+  }
 
   /// Says that the file belongs to what the checkpoint holds.
   void done() {
