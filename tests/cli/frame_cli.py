@@ -290,8 +290,8 @@ class Frame(unittest.TestCase):
 
     @unittest.skipUnless(pathlib.Path("/proc/self/status").exists(), "no /proc here")
     def test_finished_runs_are_reported(self):
-        process = self.start("signal_propagation", "--text", "text.txt", "--head-dim", 4, "--depth", 1, "--seq", 8,
-                             "--batch", 4, "--seeds", 1000, "--sizes", "8,16", "--threads", 1)
+        process = self.start("signal_propagation", "--text", "text.txt", "--head-dim", 16, "--depth", 2, "--seq", 8,
+                             "--batch", 4, "--seeds", 1000, "--sizes", "64,128", "--threads", 1)
         time.sleep(1)
         self.interrupt(process, signal.SIGINT)
         out, message = process.communicate(timeout=60)
