@@ -43,6 +43,8 @@ constexpr bool zero(const Row& rule) {
   return rule.init_variance == Variance(0) && rule.init_mean == Mean(0);
 }
 
+// fans(p, group) is the rule's row of a group with its usual fan-in and fan-out put in, n and n for
+// matrices of the stream; bound(row, in, out) puts in others.
 constexpr Row head(const auto& p) { return fans(p, Group::head); }
 
 /// The hidden column is the same in all three tables; under SGD fo/fi where they grow apart.
@@ -114,10 +116,9 @@ static_assert(model(t8.model()));
 static_assert(model(t9.model()));
 
 // A bias of the head is an input-column vector whose fan-in is constant: its gradient is the
-// logits' own, so nothing scales as long as the number of outputs stays.
+// logits' own, so nothing scales as long as the number of outputs n_out (the vocabulary) stays.
 static_assert(fans(t8, Group::head_bias).rate(adamw) == Rate(1));
-static_assert(fans(t8, Group::head_bias).rate(sgd).scaling / ratio(n_out) == Scaling(1) ||
-              fans(t8, Group::head_bias).rate(sgd) == Rate(1));
+static_assert(fans(t8, Group::head_bias).rate(sgd) == Rate(ratio(n_out)));
 static_assert(fans(t8, Group::head_bias).epsilon == Epsilon(1));
 
 /// Symmetry: with t the ratio of multipliers, std/t, Adam rate/t, SGD rate/t², epsilon·t.
@@ -291,7 +292,8 @@ TEST_CASE("the legend has the size or the ratio of every letter") {
   const Plan plan = make_plan<MaximalUpdate, adamw>(decoder(), decoder_base());
   std::map<std::string, double> values;
   for (const SymbolValue& symbol : plan.symbols) values[symbol.text] = symbol.value;
-  // Sizes over those of the base: 96/32, 200/80, 6/4, 2/2 and 24/8.
+  // Of the symbols in some formula of the plan: n, F (d_ff), H (heads), K (kv_heads), C (head_dim), over
+  // those of the base: 96/32, 200/80, 6/4, 2/2 and 24/8.
   const std::map<std::string, double> expected{{"C", 24},    {"m_N", 3}, {"m_F", 2.5},
                                                {"m_H", 1.5}, {"m_K", 1}, {"m_C", 3}};
   CHECK(values == expected);

@@ -23,7 +23,8 @@ constexpr MupColumn mup_column(Group group) {
 }
 
 /// What the tables share: gains and biases start so that they act as 1 and 0, and decay is
-/// independent of width in the independent form (section B.3).
+/// independent of width in the independent form (section B.3): a row's weight decay stays 1, and a plan
+/// of the coupled form divides it by the rate.
 constexpr Row mup_row(Group group, Row row) {
   const Role role = role_of(group);
   row.decay_form = DecayForm::independent;
@@ -34,7 +35,7 @@ constexpr Row mup_row(Group group, Row row) {
   return row;
 }
 
-/// Equation: attention scale √C0/C, which is 1/√C at the base. Source: TP-V, section B.1.
+/// Equation: attention scale √C0/C, which is 1/√C at the base; C is head_dim, C0 the base's. Source: TP-V, section B.1.
 constexpr ModelRow mup_model(const Multiplier& tied_logits) {
   using namespace symbols;
   return {.attention_scale = 1 / (sqrt(C) * sqrt(m_C)),
@@ -180,7 +181,7 @@ struct MaximalUpdate {
               : table == 8 ? MaximalUpdateTable8{}.row(group)
                            : MaximalUpdateTable9{}.row(group);
     const bool zero = (zero_head && group == Group::head) || (zero_query && group == Group::query);
-    return zero ? vector_row(group, row) : row;
+    return zero ? vector_row(group, row) : row;  // no variance, a mean of 0
   }
 
   constexpr ModelRow model() const {
