@@ -35,7 +35,8 @@ constexpr Row mup_row(Group group, Row row) {
   return row;
 }
 
-/// Equation: attention scale √C0/C, which is 1/√C at the base; C is head_dim, C0 the base's. Source: TP-V, section B.1.
+/// Equation: attention scale √C0/C, which is 1/√C at the base; C is head_dim, C0 the base's.
+/// Source:   TP-V, section B.1.
 constexpr ModelRow mup_model(const Multiplier& tied_logits) {
   using namespace symbols;
   return {.attention_scale = 1 / (sqrt(C) * sqrt(m_C)),
