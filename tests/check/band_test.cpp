@@ -62,7 +62,7 @@ TEST_CASE("A product with a matrix moves by the largest of its three terms") {
   CHECK(w.times({2, Band::zero()}).start == Band(1.75));
   CHECK(w.times({2, Band::zero()}).change == Band(1.5, 1.75));
   CHECK(w.times({2, 1}).change == Band(1.5, 1.75));
-  // A matrix that does not move hands on what moves in front of it: m w f^ω Δx.
+  // A matrix that does not move hands on what moves before it: m w f^ω Δx.
   w.change = Band::zero();
   CHECK(w.times({2, 1}).change == Band(0.75, 1.125));
   // One that starts at zero: m Δw f^α x0 or m Δw f^ν Δx, whichever is larger.

@@ -8,29 +8,19 @@
 #include <string>
 #include <vector>
 
-#include "instances/registry.hpp"
 #include "support/catch.hpp"
+#include "support/made_up_records.hpp"
 
 using namespace scalewise;
-using namespace scalewise::check;
+using namespace scalewise::test;
 
 namespace {
 
 std::vector<Member> two_members(const std::string& rule, Optimizer optimizer = adamw,
-                              const std::vector<Parameter>& parameters = {}) {
+                                const std::vector<Parameter>& parameters = {}) {
   std::vector<Member> family;
   for (const long n : {64L, 256L}) {
-    Shape s;
-    s.d_model = n;
-    s.depth = 2;
-    s.heads = n / 16;
-    s.context = 32;
-    s.vocab = 256;
-    s.tied_head = false;
-    Shape base = s;
-    base.d_model = 64;
-    base.heads = 4;
-    family.push_back({n, make_plan(rule, optimizer, s, base, parameters)});
+    family.push_back({n, make_plan(rule, optimizer, shape_of(n), shape_of(64), parameters)});
   }
   return family;
 }

@@ -8,29 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "instances/registry.hpp"
 #include "support/catch.hpp"
+#include "support/made_up_records.hpp"
 
 using namespace scalewise;
-using namespace scalewise::check;
-
-namespace {
-
-Shape shape_at(long width) {
-  Shape s;
-  s.d_model = width;
-  s.depth = 2;
-  s.heads = width / 16;
-  s.context = 32;
-  s.vocab = 256;
-  s.tied_head = false;
-  return s;
-}
-
-}  // namespace
+using namespace scalewise::test;
 
 TEST_CASE("An optimizer is read back against the plan") {
-  const Plan plan = make_plan("maximal-update", adamw, shape_at(256), shape_at(64));
+  const Plan plan = make_plan("maximal-update", adamw, shape_of(256), shape_of(64));
   const OptimizerSetting global{"", 0.01, 0.1, 1e-8};
   std::vector<OptimizerSetting> live;
   for (const Entry& entry : plan.entries) {

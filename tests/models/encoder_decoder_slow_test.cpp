@@ -173,7 +173,7 @@ void compare(NormPlacement placement, const P& policy = {}) {
     const propagation::EncoderDecoderProfile both = propagation::predict_encoder_decoder(
         plan, conditions, m.forward.at("encoder.embedding"), m.forward.at("decoder.embedding"),
         m.gradient.at("decoder.final_hidden"));
-    // Behind each block forward, in front of each block backward: the ends are what was fed.
+    // After each block forward, before each block backward: the ends are what was fed.
     const auto add = [&](const std::vector<std::string>& names, const Profile& profile) {
       for (std::size_t i = 0; i + 1 < names.size(); ++i) {
         forward.add(names[i + 1], m.forward.at(names[i + 1]), profile.forward.at(i + 1));

@@ -165,7 +165,7 @@ TEST_CASE("Each token of a causal stack has its own final norm") {
   c.norm_epsilon = 0.01;
   const SignalMoments input = correlated(1, 0.2);
   const SignalMoments gradient = correlated(0.5, 0.3);
-  double variance = 0;  // of the gradient in front of the norm, by hand
+  double variance = 0;  // of the gradient before the norm, by hand
   double covariance = 0;
   propagate_tokens(plan_layers(plan, c), {16, input}, [&](const TokenCovariance& stream) {
     CHECK(stream.at(0, 0) > 1.2 * stream.at(15, 15));  // one key is all that the first token reads

@@ -312,11 +312,11 @@ TEST_CASE("Warnings come where they should, and only there") {
 
   const std::string explodes = warnings_of(DepthMethod::vanilla, pre, 192);
   CHECK_THAT(explodes, ContainsSubstring("! gradients explode"));
-  CHECK_THAT(explodes, ContainsSubstring("in front of layer 0 is"));
+  CHECK_THAT(explodes, ContainsSubstring("before layer 0 is"));
   const std::string vanishes =
       warnings_of(DepthMethod::vanilla, model(NormPlacement::post, 0.1), 192);
   CHECK_THAT(vanishes, ContainsSubstring("! gradients vanish"));
-  CHECK_THAT(vanishes, ContainsSubstring("in front of layer 192 is"));
+  CHECK_THAT(vanishes, ContainsSubstring("before layer 192 is"));
 
   const auto with_scores = [&](double power, double length) {
     DepthModel m = pre;
@@ -358,7 +358,7 @@ TEST_CASE("ADMIN weighs each block's input by what the blocks before it have add
 }
 
 TEST_CASE("Orders of growth are those of powers and exponentials") {
-  // Two layers of one block: forward 3, 5, 7 and gradients 0.2, 4, 0.5 in front of them.
+  // Two layers of one block: forward 3, 5, 7 and gradients 0.2, 4, 0.5 before them.
   Profile p;
   p.blocks_per_layer = 1;
   for (const double variance : {3.0, 5.0, 7.0}) p.forward.push_back(correlated(variance, 0.5));

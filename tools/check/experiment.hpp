@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -38,10 +39,17 @@ inline void check(const Experiment& e) {
   train::check(e.model);
   const long base = e.base > 0 ? e.base : e.sizes.front();
   for (const long size : e.sizes) {
-    if (e.axis == "joint" && e.model.depth * size % base != 0) {
+    if (e.axis != "joint") break;
+    if (size % (base / std::gcd(e.model.depth, base)) != 0) {
       throw InvalidInput("--sizes", std::to_string(size),
                          "--depth times size / " + std::to_string(base) + ", a number of layers",
                          "sizes that are multiples of the base");
+    }
+    const double r = static_cast<double>(size) / static_cast<double>(base);
+    if (static_cast<double>(e.model.steps) * r * r * r > 1e9) {
+      throw InvalidInput(
+          "--sizes", std::to_string(size),
+          "at most 1e9 steps, which are --steps (size / " + std::to_string(base) + ")³");
     }
   }
   const bool widens = e.axis == "width" || e.axis == "joint";

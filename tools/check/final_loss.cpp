@@ -24,7 +24,7 @@ std::optional<double> final_loss(const train::Settings& s, const train::Data& da
   const nn::Schedule schedule = train::schedule_of(s);
   const double infinite = std::numeric_limits<double>::infinity();
   const long measured = s.steps < 10 ? 1 : s.steps / 10;
-  train::DivergenceWatch watch(s, std::log(data.text ? 256.0 : 10.0));
+  train::DivergenceWatch watch(s, data.guess());
   double sum = 0;
   try {
     for (long step = 0; step < s.steps; ++step) {

@@ -28,6 +28,9 @@ struct Data {
   data::TokenSplit tokens;
   data::ImageSplit images;
   std::string description;
+
+  /// The loss of a model that knows nothing, in nats.
+  double guess() const { return std::log(text ? 256.0 : 10.0); }
 };
 
 /// How well a model does on the validation part.

@@ -41,7 +41,7 @@ class Run {
         model_(plan, config_of(settings)),
         optimizer_(plan, optimizer_of(settings)),
         schedule_(schedule_of(settings)),
-        watch_(settings, std::log(data.text ? 256.0 : 10.0)),
+        watch_(settings, data.guess()),
         log_(settings.log, score_name(data)) {
     info_.plan = plan_fingerprint(plan);
     info_.inputs = inputs;

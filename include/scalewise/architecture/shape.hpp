@@ -79,6 +79,11 @@ struct Shape {
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
+/// How many logits a model has for each prediction.
+constexpr long outputs(const Shape& shape) {
+  return shape.input == Input::token ? shape.vocab : shape.classes;
+}
+
 /// Calls visit(name, field) for every size of a shape, in a fixed order.
 template <class AnyShape, class Visitor>
 constexpr void for_each_size(AnyShape& shape, Visitor&& visit) {

@@ -95,13 +95,13 @@ class TensorWalk {
   void head() {
     using namespace symbols;
     const bool shallow = shape_.blocks == Blocks::shallow_encoder;
-    const long outputs = shallow ? 1 : shape_.input == Input::token ? shape_.vocab : shape_.classes;
+    const long width = shallow ? 1 : outputs(shape_);
     if (!shape_.tied_head.value_or(false)) {
-      add("head", Group::head, n, shallow ? Scaling(1) : n_out, shape_.d_model, outputs);
+      add("head", Group::head, n, shallow ? Scaling(1) : n_out, shape_.d_model, width);
     }
-    if (*shape_.head_bias && !shallow) add("head_bias", Group::head_bias, n, n_out, outputs);
+    if (*shape_.head_bias && !shallow) add("head_bias", Group::head_bias, n, n_out, width);
     if (shape_.blocks == Blocks::normalized) {
-      add("logit_scale", Group::logit_scale, 1, n_out, outputs);
+      add("logit_scale", Group::logit_scale, 1, n_out, width);
     }
   }
 

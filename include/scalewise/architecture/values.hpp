@@ -76,7 +76,7 @@ class Values {
     put(symbols::decoder_depth, s.depth);
     put(symbols::vocab, s.vocab);
     put(symbols::patch_dim, s.patch_dim);
-    put(symbols::classes, s.input == Input::token ? s.vocab : s.classes);
+    put(symbols::classes, outputs(s));
     put(symbols::context, s.context);
     put(symbols::iterations, s.iterations);
     if (s.d_model > 0) {

@@ -92,8 +92,24 @@ inline std::uint64_t entries_of(const Plan& plan, const std::string& role) {
   return count;
 }
 
-/// From where a mistake is likelier than the rule, which stands at 0: odds of a hundred.
-inline const double likelier = 2 * std::log(100.0);
+/// From where a mistake is likelier than the rule, which stands at 0: odds of a hundred, 2 log(100).
+inline constexpr double likelier = 9.21034;
+
+/// Throws:   InvalidInput for records of a size that has no plan.
+inline void require_plans(const Records& records, const std::vector<Member>& family) {
+  std::vector<std::string> sizes;
+  sizes.reserve(family.size());
+  for (const Member& member : family) sizes.push_back(std::to_string(member.size));
+  for (const auto& [quantity, steps] : records.all()) {
+    for (const auto& [step, runs] : steps) {
+      for (const auto& [run, moments] : runs) {
+        if (member_of(family, run.size) != nullptr) continue;
+        throw InvalidInput("size of " + printable(quantity.name), std::to_string(run.size),
+                           "one that has a plan: " + listed(sizes));
+      }
+    }
+  }
+}
 
 /// Turns records into a report, one question after the other.
 class CoordinateCheck {
@@ -352,18 +368,7 @@ inline Report coordinate_check(const Records& records, const std::vector<Member>
   if (family.size() < 2) {
     throw InvalidInput("family", std::to_string(family.size()) + " plans", "at least two sizes");
   }
-  for (const auto& [quantity, steps] : records.all()) {
-    for (const auto& [step, runs] : steps) {
-      for (const auto& [run, moments] : runs) {
-        if (detail::member_of(family, run.size) != nullptr) continue;
-        std::vector<std::string> sizes;
-        sizes.reserve(family.size());
-        for (const Member& member : family) sizes.push_back(std::to_string(member.size));
-        throw InvalidInput("size of " + printable(quantity.name), std::to_string(run.size),
-                           "one that has a plan: " + listed(sizes));
-      }
-    }
-  }
+  detail::require_plans(records, family);
   return detail::CoordinateCheck(records, family, assumptions, criteria).run();
 }
 

@@ -29,11 +29,8 @@ class Prediction {
  public:
   Prediction(const Scales& scales, const Shape& shape, const Assumptions& assumptions)
       : scales_(scales),
+        assumptions_(assumptions),
         normalized_(shape.blocks == Blocks::normalized),
-        norms_(assumptions.norms || normalized_),
-        sharp_softmax_(assumptions.sharp_softmax),
-        large_steps_(assumptions.large_steps),
-        bounded_(norms_),
         near_limit_(scales.layers == 0 || normalized_ ||
                     (assumptions.norms && !(assumptions.post_norm && scales.first_branch > 1.5))) {
     GroupSlopes change;
@@ -52,28 +49,25 @@ class Prediction {
       states_.push_back(std::move(state));
     }
     for (const GroupExponents& group : scales.groups) {
-      const bool follows = group.present && group.normalization == Normalization::none;
-      if (!follows) continue;
-      follows_ = true;
-      bounded_ = false;
-      if (!states_.front().gradients_have_limit) near_limit_ = false;
+      if (group.present && group.normalization == Normalization::none) follows_ = true;
     }
+    if (follows_ && !states_.front().gradients_have_limit) near_limit_ = false;
   }
 
   bool along_depth() const { return scales_.layers > 0; }
 
   /// Whether sizes that train in minutes are near the limit of large ones. Along the depth they are
-  /// not where signals or gradients are multiplied from layer to layer: without norms, and behind
+  /// not where signals or gradients are multiplied from layer to layer: without norms, and after
   /// norms of a stream of which each layer adds more than one and a half times.
   bool has_limit() const { return near_limit_; }
 
   /// Whether later steps are predicted: where norms and a normalized gradient keep them in bounds.
-  bool has_later_steps() const { return bounded_; }
+  bool has_later_steps() const { return has_norms() && !follows_; }
 
   /// What a change shows of its slope: vectors of norms cannot move by more than twice their length, so
   /// that large steps look alike at all sizes.
   Band shown(const Band& change) const {
-    if (!norms_ || !large_steps_ || change.is_zero()) return change;
+    if (!has_norms() || !assumptions_.large_steps || change.is_zero()) return change;
     return {(std::min)(change.low, 0.0), (std::max)(change.high, 0.0)};
   }
 
@@ -85,7 +79,7 @@ class Prediction {
   /// are larger than where smaller logits leave it flat.
   bool has_first_gradients() const {
     const std::optional<Band> logits = value("logits", 0);
-    return norms_ || !sharp_softmax_ || !logits || *logits == Band(0);
+    return has_norms() || !assumptions_.sharp_softmax || !logits || *logits == Band(0);
   }
 
   /// Of a role such as "mlp.output" after that many updates; none where nothing is predicted.
@@ -150,13 +144,12 @@ class Prediction {
     return found == all.end() ? nullptr : &found->second;
   }
 
+  bool has_norms() const { return assumptions_.norms || normalized_; }
+
   Scales scales_;
+  Assumptions assumptions_;
   bool normalized_;
-  bool norms_;
-  bool sharp_softmax_;
-  bool large_steps_;
   bool follows_ = false;  // steps are multiples of gradients
-  bool bounded_;
   bool near_limit_;
   GroupSlopes update_;
   std::vector<State> states_;

@@ -46,10 +46,7 @@ inline bool begins_with_large_steps(const Records& records) {
 ///           no longer small beside Σ y² = 1
 inline bool begins_sharp(const Records& records, const Plan& smallest) {
   const auto rms = smallest_rms(records, Signal::value, observable("logits"), 0);
-  const Shape& shape = smallest.shape;
-  const auto classes =
-      static_cast<double>(shape.input == Input::token ? shape.vocab : shape.classes);
-  return rms && std::exp(*rms * *rms) > classes / 5;
+  return rms && std::exp(*rms * *rms) > static_cast<double>(outputs(smallest.shape)) / 5;
 }
 
 }  // namespace detail

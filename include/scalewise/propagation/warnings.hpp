@@ -54,8 +54,8 @@ inline void warn_of_gradients(const Profile& p, double limit, std::vector<Warnin
   const double ratio = p.gradient_at(most).variance / p.gradient_at(least).variance;
   if (ratio < limit) return;
   list.push_back({true, std::string("gradients ") + (most < least ? "explode" : "vanish") +
-                            ": their variance in front of layer " + std::to_string(most) + " is " +
-                            three_digits(ratio) + " times that in front of layer " +
+                            ": their variance before layer " + std::to_string(most) + " is " +
+                            three_digits(ratio) + " times that before layer " +
                             std::to_string(least)});
 }
 

@@ -1,0 +1,170 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// What a verdict needs of its records, and what the report says of what they lack.
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/made_up_records.hpp"
+
+using namespace scalewise;
+using namespace scalewise::test;
+
+TEST_CASE("A slope needs three sizes, two octaves and two seeds") {
+  const auto curve = [](const std::vector<long>& at) {
+    Records::Runs runs;
+    for (const long n : at) runs[{n, 1}] = {1, 1, 1};
+    return curve_of({Signal::value, "mlp.output"}, 0, runs);
+  };
+  CHECK(check::detail::spans(curve({64, 128, 256})));
+  CHECK(check::detail::spans(curve({3, 5, 12})));
+  CHECK_FALSE(check::detail::spans(curve({64, 128, 255})));
+  CHECK_FALSE(check::detail::spans(curve({64, 512})));
+  // Four times the smallest is out of range.
+  CHECK_FALSE(check::detail::spans(curve({1L << 61U, (1L << 61U) + 1, (1L << 62U) + 1})));
+  CHECK_THROWS_WITH(curve({-64, 128, 512}), "size of mlp.output = -64: expected a positive size");
+
+  const auto reason = [&](std::uint64_t seeds) {
+    Records records;
+    for (const long n : sizes) {
+      for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+        records.add({Signal::value, "mlp.output"}, 0, {n, seed}, {1, 1, 1});
+      }
+    }
+    return coordinate_check(records, family_of("maximal-update")).judgements.front().reason;
+  };
+  CHECK(reason(1) == "needs 2 seeds of one size");
+  CHECK(reason(2).empty());
+}
+
+TEST_CASE("Without training, logits or the outputs of blocks there is no verdict") {
+  const std::vector<Member> family = family_of("maximal-update");
+  const Records all = follow(family);
+  const auto only = [&](const auto& wanted) {
+    Records some;
+    for (const auto& [quantity, steps] : all.all()) {
+      for (const auto& [step, runs] : steps) {
+        if (!wanted(quantity, step)) continue;
+        for (const auto& [run, moments] : runs) some.add(quantity, step, run, moments);
+      }
+    }
+    return coordinate_check(some, family);
+  };
+  const Report start = only([](const Quantity&, long step) { return step == 0; });
+  CHECK(start.verdict == Verdict::inconclusive);
+  CHECK(start.missing ==
+        std::vector<std::string>{
+            "logits, at step 0 and after a step",
+            "layer.*.mlp.output or layer.*.attention.output, at step 0 and after a step"});
+  const Report embedding =
+      only([](const Quantity& quantity, long) { return quantity.name == "embedding"; });
+  CHECK(embedding.verdict == Verdict::inconclusive);
+  CHECK(embedding.missing == start.missing);
+  const Report activations =
+      only([](const Quantity& quantity, long) { return is_activation(quantity.signal); });
+  CHECK(activations.verdict == Verdict::pass);
+  // Under Adam the scale of the backward pass is in gradients only; biases move what hidden rates that
+  // are too low do not.
+  CHECK(activations.unchecked ==
+        std::vector<std::string>{"hidden rate missing", "hidden rate applied twice",
+                                 "one global rate", "all rates applied twice",
+                                 "backward scale missing", "backward scale applied twice"});
+}
+
+TEST_CASE("Zero is told from small") {
+  std::vector<Member> family;
+  for (const long n : sizes) {
+    family.push_back(
+        {n, make_plan("maximal-update", adamw, shape_of(n), shape_of(64), {{"zero_head", 1}})});
+  }
+  Records records;
+  add(records, Signal::value, "logits", 0, -HUGE_VAL);
+  CHECK(find(coordinate_check(records, family), Signal::value, "logits", 0).verdict ==
+        Verdict::pass);
+  Records small;
+  add(small, Signal::value, "logits", 0, -3);
+  CHECK(coordinate_check(small, family).verdict == Verdict::fail);
+  Records nothing;
+  add(nothing, Signal::update, "query", 1, -HUGE_VAL);
+  CHECK(coordinate_check(nothing, family_of("maximal-update")).verdict == Verdict::fail);
+}
+
+TEST_CASE("A name that stands for nothing is reported with the nearest that does") {
+  Records records;
+  add(records, Signal::value, "mlp.output", 0, 0);
+  add(records, Signal::value, "mlp.ouput", 0, 0);
+  add(records, Signal::change, "mlp.ouput", 1, 0);  // the same name once more
+  add(records, Signal::gradient, "layer.0.qerry", 0, 0);
+  add(records, Signal::update, "layer.0.query", 1, -1);
+  const Report report = coordinate_check(records, family_of("maximal-update"));
+  CHECK(report.unknown ==
+        std::vector<std::string>{"mlp.ouput: no observable; did you mean mlp.output?",
+                                 "qerry: no tensor of the plan; did you mean query?"});
+  CHECK(report.verdict == Verdict::inconclusive);
+  // mlp.output and the updates of query are there, its gradients are not.
+  CHECK(report.missing.front() == "query, if qerry is it");
+}
+
+TEST_CASE("Records of other sizes, widths or depths than the plans' are named") {
+  const std::vector<Member> family = family_of("maximal-update");
+  Records other = follow(family);
+  other.add({Signal::value, "mlp.output"}, 0, {48, 1}, {1, 1, 1});
+  CHECK_THROWS_WITH(coordinate_check(other, family),
+                    "size of mlp.output = 48: expected one that has a plan: 64, 128, 256 or 512");
+  // Entries of all layers' queries: 2 n², or those of a model twice as deep or half as wide.
+  const auto missing = [&](double times, double at_512) {
+    Records records = follow(family);
+    for (const Member& member : family) {
+      const double n = static_cast<double>(member.size);
+      const double count = times * 2 * n * n * (member.size == 512 ? at_512 : 1);
+      for (const std::uint64_t seed : {1U, 2U, 3U}) {
+        const double square = count / n;  // of weights with the variance 1/n
+        records.add({Signal::parameter, "layer.0.query"}, 0, {member.size, seed},
+                    {count / std::sqrt(n), square, static_cast<std::uint64_t>(count) - 1});
+      }
+    }
+    return coordinate_check(records, family).missing;
+  };
+  CHECK(missing(1, 1).empty());
+  CHECK(missing(0.5, 1).empty());  // one of two layers
+  CHECK(missing(2, 1) ==
+        std::vector<std::string>{"plans of the models that were recorded: query has 16384 entries "
+                                 "at size 64, the plan 8192"});
+  CHECK(missing(1, 0.25).size() == 1);
+}
+
+TEST_CASE("Zero in some runs only fails") {
+  Records records;
+  add(records, Signal::value, "mlp.output", 0, 0);
+  records.add({Signal::value, "mlp.output"}, 0, {512, 4}, {0, 0, 1});
+  const Report report = coordinate_check(records, family_of("maximal-update"));
+  CHECK(find(report, Signal::value, "mlp.output", 0).reason == "zero in some runs only");
+  CHECK(report.verdict == Verdict::fail);
+}
+
+TEST_CASE("Too little, too noisy or not finite is not a pass") {
+  const std::vector<Member> family = family_of("maximal-update");
+  Records noisy = follow(family, 0, 1.5);
+  const Report open = coordinate_check(noisy, family);
+  CHECK(open.verdict == Verdict::inconclusive);
+  CHECK_FALSE(open.undecided.empty());
+
+  Records infinite = follow(family);
+  infinite.add({Signal::value, "mlp.output"}, 0, {512, 3}, {HUGE_VAL, HUGE_VAL, 1});
+  CHECK(coordinate_check(infinite, family).verdict == Verdict::fail);
+  Records diverged = follow(family);
+  diverged.add({Signal::change, "mlp.output"}, 1, {512, 3}, {HUGE_VAL, HUGE_VAL, 1});
+  const Report too_fast = coordinate_check(diverged, family);
+  CHECK(too_fast.verdict == Verdict::inconclusive);
+  CHECK(too_fast.undecided.front() ==
+        "mlp.output (change) at step 1: not finite; a lower rate would tell");
+
+  Records unknown;
+  add(unknown, Signal::value, "router", 0, 3);
+  CHECK(coordinate_check(unknown, family).verdict == Verdict::inconclusive);
+  CHECK_THROWS_AS(coordinate_check(Records{}, family), InvalidInput);
+  CHECK_THROWS_AS(coordinate_check(noisy, {family.front()}), InvalidInput);
+}
