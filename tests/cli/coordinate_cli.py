@@ -117,7 +117,11 @@ class CoordinateCheck(unittest.TestCase):
         half = run(*WIDTHS, "--set", "table=9", "--format", "json")
         self.assertEqual(half.returncode, 0, half.stderr)
         # 16, 8, 3 and 1 seeds; twice as many; or also those of a size twice as large.
-        self.assertIn(json.loads(half.stdout)["runs"], (28, 56, 88))
+        report = json.loads(half.stdout)
+        self.assertIn(report["runs"], (28, 56, 88))
+        seeds = {28: [16, 8, 3, 1], 56: [32, 16, 6, 2], 88: [32, 32, 16, 6, 2]}[report["runs"]]
+        sizes = [16 * 2**i for i in range(len(seeds))]
+        self.assertEqual(report["sizes"], [{"size": size, "seeds": n} for size, n in zip(sizes, seeds)])
         poor = run(*WIDTHS, "--set", "table=9", "--format", "json", "--budget", "1e-3")
         self.assertEqual(json.loads(poor.stdout)["runs"], 28)
         if poor.returncode == 3:

@@ -14,6 +14,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -128,6 +129,19 @@ inline std::string two_widths_text(const check::Records& records) {
   return line;
 }
 
+/// How many runs there are of each size; a check may have added a size to those that were asked for.
+inline std::map<long, long> seeds_by_size(const check::Records& records) {
+  std::set<check::Run> runs;
+  for (const auto& [quantity, steps] : records.all()) {
+    for (const auto& [step, of_step] : steps) {
+      for (const auto& [run, moments] : of_step) runs.insert(run);
+    }
+  }
+  std::map<long, long> seeds;
+  for (const check::Run& run : runs) ++seeds[run.size];
+  return seeds;
+}
+
 inline nlohmann::ordered_json to_json(const Experiment& e, const Findings& found,
                                       const frame::Options& options) {
   nlohmann::ordered_json json{{"schema", "scalewise.coordinate_check/2"},
@@ -135,13 +149,15 @@ inline nlohmann::ordered_json to_json(const Experiment& e, const Findings& found
                               {"rule", e.model.rule},
                               {"optimizer", e.model.optimizer},
                               {"axis", e.axis},
-                              {"sizes", e.sizes},
-                              {"seeds", e.seeds},
+                              {"sizes", nlohmann::ordered_json::array()},
                               {"steps", e.model.steps},
                               {"rate", e.model.rate},
                               {"verdict", to_string(found.report.verdict)},
                               {"diagnosis", found.report.diagnosis},
                               {"optimizer_differences", found.optimizer}};
+  for (const auto& [size, seeds] : seeds_by_size(found.records)) {
+    json["sizes"].push_back({{"size", size}, {"seeds", seeds}});
+  }
   const check::TwoWidths t = check::two_widths(found.records);
   json["two_widths"] = {{"small", t.smaller},
                         {"large", t.larger},
@@ -215,8 +231,13 @@ inline void print(const Experiment& e, const Findings& found, const frame::Optio
   if (!found.report.unchecked.empty()) {
     fmt::print("these records cannot show: {}\n", fmt::join(found.report.unchecked, ", "));
   }
-  fmt::print("{} runs; a correct set-up fails by chance in less than {:.2g} % of such checks\n",
-             found.runs, 100 * found.report.error_rate);
+  std::vector<std::string> sizes;
+  for (const auto& [size, seeds] : seeds_by_size(found.records)) {
+    sizes.push_back(fmt::format("{} of {} {}", seeds, e.axis, size));
+  }
+  fmt::print(
+      "{} runs ({}); a correct set-up fails by chance in less than {:.2g} % of such checks\n",
+      found.runs, fmt::join(sizes, ", "), 100 * found.report.error_rate);
   if (!found.report.diagnosis.empty()) fmt::print("{}\n", found.report.diagnosis);
   fmt::print("verdict: {}\n", to_string(found.report.verdict));
 }

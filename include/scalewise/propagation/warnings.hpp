@@ -40,7 +40,7 @@ inline void warn_of_correlation(const Profile& p, double limit, std::vector<Warn
   const double last = p.forward_at(p.depth()).correlation();
   if (!(last > limit)) return;
   list.push_back({true, "rank collapse: tokens have the correlation " + three_digits(last) +
-                            " behind the last layer; dropout or smaller branches keep them apart"});
+                            " after the last layer; dropout or smaller branches keep them apart"});
 }
 
 inline void warn_of_gradients(const Profile& p, double limit, std::vector<Warning>& list) {
