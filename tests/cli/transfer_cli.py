@@ -31,7 +31,7 @@ BAD = [
     (["--optimizer", "adam"], ["--optimizer = adam", "did you mean adamw?"]),
     (["--axis", "breadth"], ["--axis = breadth", "width, depth, horizon or joint"]),
     (["--axis", "joint", "--sizes", "8,12"], ["--sizes = 12", "a number of layers"]),
-    (["--axis", "joint", "--sizes", "8,8000000000"], ["--sizes = 8000000000", "at most 1e9 steps"]),
+    (["--axis", "joint", "--sizes", "8,800000000"], ["--sizes = 800000000", "at most 1e9 steps"]),
     (["--digits", "text.txt"], ["--digits", "without --text"]),
     (["--min-rate", "2"], ["--min-rate = 2"]),
     (["--warmup", "20"], ["--warmup = 20", "fewer than --steps"]),
