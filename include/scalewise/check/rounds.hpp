@@ -57,10 +57,8 @@ class Rounds {
   void ask() {
     std::vector<long> sizes = sizes_;
     if (!larger_) sizes.resize(asked_);
-    std::vector<long> seeds = seeds_per_size(sizes, round_, depth_);
-    seeds.resize(sizes_.size());
-    for (std::size_t i = 0; i < seeds_.size(); ++i) seeds[i] = (std::max)(seeds[i], seeds_[i]);
-    seeds_ = std::move(seeds);
+    seeds_ = seeds_per_size(sizes, round_, depth_);
+    seeds_.resize(sizes_.size());
   }
 
   std::size_t asked_;
