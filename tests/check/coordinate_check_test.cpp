@@ -5,6 +5,7 @@
 
 #include "scalewise/check/coordinate_check.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -62,7 +63,7 @@ Verdict judged(Regime regime, double slope, double last, const Band& band, doubl
   j.expected = Expectation{band, regime};
   j.curve.runs = 1;
   j.measured = Growth{slope, error, error, last, 1000};
-  judge(j, {}, 4);
+  judge(j, {}, {3, 4});
   return j.verdict;
 }
 
@@ -79,9 +80,48 @@ TEST_CASE("A slope may miss its limit by the margin of its regime") {
       CHECK(verdict(margin + 1e-3) == Verdict::fail);
     }
   }
-  // An error of 0.1 is four of a deviate of 0.4 beyond the margin.
-  CHECK(judged(Regime::first, 0.45, 0.45, 0, 0.1) == Verdict::pass);
+}
+
+TEST_CASE("A slope passes up to the threshold of doubt, and fails beyond that of failure") {
+  // Errors of 0.1 beyond the margin of 0.06; the thresholds are 3 and 4.
+  CHECK(judged(Regime::first, 0.35, 0.35, 0, 0.1) == Verdict::pass);
+  CHECK(judged(Regime::first, 0.37, 0.37, 0, 0.1) == Verdict::inconclusive);
+  CHECK(judged(Regime::first, 0.45, 0.45, 0, 0.1) == Verdict::inconclusive);
   CHECK(judged(Regime::first, 0.47, 0.47, 0, 0.1) == Verdict::fail);
+}
+
+TEST_CASE("Thresholds are the deviates that chance exceeds with the stated probabilities") {
+  // Of one slope: 2.5 % above and as many below, and half a percent each.
+  Criteria criteria;
+  criteria.doubts = 0.05;
+  criteria.error_rate = 0.01;
+  const Thresholds one = thresholds_of(criteria, 1);
+  CHECK(std::abs(one.doubt - 1.959963984540054) < 1e-9);
+  CHECK(std::abs(one.failure - 2.575829303548901) < 1e-9);
+  // Of a hundred: a hundredth of that.
+  criteria.doubts = 5;
+  CHECK(std::abs(thresholds_of(criteria, 100).doubt - 1.959963984540054) < 1e-9);
+  CHECK(std::abs(thresholds_of(criteria, 0).failure - 2.575829303548901) < 1e-9);
+}
+
+TEST_CASE("A slope in doubt keeps a check from passing") {
+  const std::vector<Member> family = family_of("maximal-update");
+  const auto report_of = [&](double slope) {
+    return coordinate_check(with(follow(family), {Signal::value, "mlp.output"}, 0, slope), family);
+  };
+  const Growth growth = *find(report_of(0), Signal::value, "mlp.output", 0).measured;
+  const Thresholds thresholds = report_of(0).thresholds;
+  // As if measured so many standard errors beyond the margin of 0.06.
+  const auto beyond = [&](double deviates) {
+    return report_of(0.06 + deviates * growth.error - growth.slope);
+  };
+  CHECK(beyond(thresholds.doubt - 0.3).verdict == Verdict::pass);
+  const Report doubtful = beyond((thresholds.doubt + thresholds.failure) / 2);
+  CHECK(doubtful.verdict == Verdict::inconclusive);
+  CHECK(doubtful.wants_larger_size);
+  REQUIRE(doubtful.undecided.size() == 1);
+  CHECK(doubtful.undecided.front().find("mlp.output (value) at step 0: deviates by ") == 0);
+  CHECK(beyond(thresholds.failure + 2).verdict == Verdict::fail);
 }
 
 TEST_CASE("A slope that bends towards its limit does not fail, one that is exact does") {
@@ -212,15 +252,21 @@ TEST_CASE("A mistake that explains records better than the rule keeps the verdic
   };
   const double error = find(report_of(0), Signal::value, "mlp.stream", 0).measured->error;
   // Beyond the margin of 0.06, in standard errors: odds of a hundred are a deviation of 3.04.
-  const Report less = report_of(-0.06 - 2.5 * error);
+  const auto explains = [](const Report& report) {
+    return std::any_of(report.undecided.begin(), report.undecided.end(),
+                       [](const std::string& why) {
+                         return why.find("branch multiplier applied twice: it explains") == 0;
+                       });
+  };
+  const Report less = report_of(-0.06 - 2 * error);
   CHECK(less.verdict == Verdict::pass);
+  CHECK_FALSE(explains(less));
   const Report more = report_of(-0.06 - 3.5 * error);
   const Judgement& stream = find(more, Signal::value, "mlp.stream", 0);
-  REQUIRE((stream.deviation > 3.04 && stream.deviation < more.threshold));
+  REQUIRE((stream.deviation > 3.04 && stream.deviation < more.thresholds.failure));
   CHECK(more.verdict == Verdict::inconclusive);
   CHECK(more.wants_larger_size);
-  REQUIRE_FALSE(more.undecided.empty());
-  CHECK(more.undecided.front().find("branch multiplier applied twice: it explains") == 0);
+  CHECK(explains(more));
 }
 
 TEST_CASE("What the rule itself lets grow fails, and is told from a mistake") {

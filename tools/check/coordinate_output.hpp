@@ -173,7 +173,8 @@ inline nlohmann::ordered_json to_json(const Experiment& e, const Findings& found
   json["cause"] = word(check::cause_words, r.cause);
   json["log10_odds"] = r.log10_odds;
   json["error_rate"] = r.error_rate;
-  json["threshold"] = r.threshold;
+  json["threshold"] = r.thresholds.failure;
+  json["doubt_threshold"] = r.thresholds.doubt;
   json["unknown"] = r.unknown;
   json["missing"] = r.missing;
   json["unchecked"] = r.unchecked;

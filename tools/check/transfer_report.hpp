@@ -109,6 +109,7 @@ inline nlohmann::ordered_json transfer_json(const Experiment& e, const TransferR
             {"used", used},
             {"verdict", check::to_string(report.judged.verdict)},
             {"reason", report.judged.reason},
+            {"error_rate", check::transfer_error_rate},
             {"drift", drift},
             {"curvature", number(report.transfer.curvature)},
             {"more_seeds", Json::array()},
@@ -164,7 +165,8 @@ inline plot::Figure transfer_figure(const Experiment& e, const TransferReport& r
     measured.high.push_back(rate_of(e, size.optimum.high));
   }
   losses.push_back(lowest);
-  return {e.model.rule + ", " + e.model.optimizer,
+  const std::string verdict(check::to_string(report.judged.verdict));
+  return {e.model.rule + ", " + e.model.optimizer + ": " + verdict,
           {{"final loss", "rate", "nats", true, false, losses},
            {"optimal rate", size_name(e), "rate", true, true, {measured, expected}}}};
 }

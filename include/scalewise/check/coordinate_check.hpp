@@ -43,7 +43,7 @@ struct Report {
 
   std::vector<Judgement> judgements;  // quantities in the order of Records, steps in time
   double error_rate = 0;              // of failing a correct set-up by chance, over all slopes
-  double threshold = 0;               // in standard normal deviates, for each slope
+  Thresholds thresholds;              // of each slope
 
   // Names that are no observable's and no tensor's, each with the nearest that is: not judged.
   std::vector<std::string> unknown;
@@ -190,9 +190,8 @@ class CoordinateCheck {
       if (j.expected) ++count;
     }
     report_.error_rate = criteria_.error_rate;
-    report_.threshold = normal_upper_quantile(
-        criteria_.error_rate / 2 / static_cast<double>((std::max)(count, std::size_t{1})));
-    for (Judgement& j : report_.judgements) judge(j, criteria_, report_.threshold);
+    report_.thresholds = thresholds_of(criteria_, count);
+    for (Judgement& j : report_.judgements) judge(j, criteria_, report_.thresholds);
   }
 
   bool any_failed() const {
@@ -215,7 +214,7 @@ class CoordinateCheck {
                         j.curve.quantity.name != observable("attention.scores");
       if (!certain && !open) continue;
       const double most = certain ? criteria_.growth : criteria_.open_growth;
-      if (j.measured->slope - report_.threshold * j.measured->error <= most) continue;
+      if (j.measured->slope - report_.thresholds.failure * j.measured->error <= most) continue;
       if (found == nullptr || j.measured->slope > found->measured->slope) found = &j;
     }
     return found;
@@ -248,8 +247,8 @@ class CoordinateCheck {
     std::vector<Fault> faults = possible_faults(family_);
     const std::vector<Fault> slips = possible_slips(family_);
     faults.insert(faults.end(), slips.begin(), slips.end());
-    std::vector<Standing> all =
-        standings(family_, assumptions_, faults, report_.judgements, criteria_, report_.threshold);
+    std::vector<Standing> all = standings(family_, assumptions_, faults, report_.judgements,
+                                          criteria_, report_.thresholds.failure);
     std::stable_sort(all.begin(), all.end(),
                      [](const Standing& a, const Standing& b) { return a.worse < b.worse; });
     const std::string seen = finding(first_failure());
@@ -312,7 +311,7 @@ class CoordinateCheck {
       report_.undecided.push_back(fmt::format("{} more quantities at other steps", open - most));
     }
     for (const Standing& s : standings(family_, assumptions_, possible_faults(family_),
-                                       report_.judgements, criteria_, report_.threshold)) {
+                                       report_.judgements, criteria_, report_.thresholds.failure)) {
       if (s.worse < -likelier) {
         report_.wants_larger_size = true;
         report_.undecided.push_back(
@@ -327,7 +326,7 @@ class CoordinateCheck {
         continue;
       }
       const Judgement& j = *s.witness;
-      const double times = report_.threshold / s.separation;
+      const double times = report_.thresholds.failure / s.separation;
       std::string what = "one larger size";
       if (j.measured && j.measured->scatter * times * 1.5 > j.measured->error) {
         const std::size_t runs = j.curve.points.front().runs;

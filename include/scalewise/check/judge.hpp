@@ -25,6 +25,9 @@ namespace scalewise::check {
 struct Criteria {
   // How often chance makes a correct set-up fail, over all its slopes together.
   double error_rate = 0.005;
+  // How many slopes of a correct set-up chance puts in doubt if they do not depend on each other. While
+  // one is in doubt a check does not pass; more runs make it pass or fail.
+  double doubts = 0.2;
 
   // By how much a limit of large sizes may be missed at finite ones, beyond what the bending below
   // takes up: the largest seen in correct set-ups, see docs/checks/coordinate_check.md.
@@ -180,9 +183,24 @@ class Measurements {
   std::map<Signal, Scatter> typical_;
 };
 
-/// Compares what was measured with what is expected. It fails where it deviates by more than
-/// `threshold` and goes on doing so between the two largest sizes.
-inline void judge(Judgement& j, const Criteria& criteria, double threshold) {
+/// Deviations from which a slope is in doubt, and from which it is wrong.
+/// Units:    standard normal deviates
+struct Thresholds {
+  double doubt = 0;
+  double failure = 0;
+};
+
+/// Equation: of n slopes, chance puts one beyond doubt with the probability doubts/n, and beyond failure
+///           with error_rate/n, both sides together
+inline Thresholds thresholds_of(const Criteria& criteria, std::size_t slopes) {
+  const auto n = static_cast<double>((std::max)(slopes, std::size_t{1}));
+  return {normal_upper_quantile(criteria.doubts / n / 2),
+          normal_upper_quantile(criteria.error_rate / n / 2)};
+}
+
+/// Compares what was measured with what is expected. It fails where it deviates by more than the
+/// threshold of failure and goes on doing so between the two largest sizes.
+inline void judge(Judgement& j, const Criteria& criteria, const Thresholds& thresholds) {
   if (!j.expected || !j.reason.empty()) return;
   const Band& band = j.expected->band;
   if (j.curve.is_zero() || band.is_zero()) {
@@ -193,8 +211,13 @@ inline void judge(Judgement& j, const Criteria& criteria, double threshold) {
     return;
   }
   j.deviation = deviation_of(*j.measured, *j.expected, criteria);
-  if (j.deviation <= threshold) {
+  if (j.deviation <= thresholds.doubt) {
     j.verdict = Verdict::pass;
+    return;
+  }
+  if (j.deviation <= thresholds.failure) {
+    j.reason = fmt::format(
+        "deviates by {:.1f} standard errors; more seeds and a larger size would tell", j.deviation);
     return;
   }
   const double away = distance(j.measured->slope, band);

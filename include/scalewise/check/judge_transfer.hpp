@@ -36,6 +36,10 @@ inline constexpr double drift_tolerance = 0.15;
 ///           docs/checks/learning_rate_transfer.md.
 inline constexpr double regret_tolerance = 0.02;
 
+/// How often a sweep passes, and how often it fails, where the drift is at its tolerance: the part of a
+/// 95 % interval's errors on one side.
+inline constexpr double transfer_error_rate = 0.025;
+
 namespace detail {
 
 inline std::string transfer_number(double value) {
