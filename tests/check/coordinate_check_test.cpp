@@ -199,22 +199,45 @@ TEST_CASE("A backward pass without the output multiplier, or with it twice, scal
   CHECK(scaled(Ingredient::output_multiplier, false) == 1);
 }
 
-TEST_CASE("Without norms, gradients through a sharp softmax are judged as later steps are") {
+TEST_CASE("Without norms gradients through a sharp softmax are judged as later steps are") {
   // Sharp: exp(s²)/256 above a fifth, s above 1.984.
   const std::vector<Member> family = family_of("maximal-update");
   const auto regime = [&](double smallest, bool norms) {
     Records records;
     add(records, Signal::gradient, "query", 0, -1);
+    add(records, Signal::change, "mlp.output", 1, 0);
     for (const long n : sizes) {
       const double rms = smallest * std::sqrt(64 / static_cast<double>(n));
       records.add({Signal::value, "logits"}, 0, {n, 1}, {50 * rms, 100 * rms * rms, 100});
     }
     const Report report = coordinate_check(records, family, Assumptions{.norms = norms});
-    return find(report, Signal::gradient, "query", 0).expected->regime;
+    const Regime regime = find(report, Signal::gradient, "query", 0).expected->regime;
+    // A step has the direction of the gradients.
+    CHECK(find(report, Signal::change, "mlp.output", 1).expected->regime == regime);
+    return regime;
   };
   CHECK(regime(1.9, false) == Regime::first);
   CHECK(regime(2.1, false) == Regime::later);
   CHECK(regime(2.1, true) == Regime::first);
+}
+
+TEST_CASE("Changes are judged as later ones where more and more heads share keys") {
+  const auto regime = [](bool shared, Signal signal, const std::string& name, long step) {
+    std::vector<Member> family;
+    for (const long n : sizes) {
+      Shape shape = shape_of(n);
+      Shape base = shape_of(64);
+      if (shared) shape.kv_heads = base.kv_heads = 1;
+      family.push_back({n, make_plan("maximal-update", adamw, shape, base)});
+    }
+    Records records;
+    add(records, signal, name, step, 0);
+    return find(coordinate_check(records, family), signal, name, step).expected->regime;
+  };
+  CHECK(regime(false, Signal::change, "mlp.output", 1) == Regime::first);
+  CHECK(regime(true, Signal::change, "mlp.output", 1) == Regime::later);
+  CHECK(regime(true, Signal::value, "mlp.output", 0) == Regime::first);
+  CHECK(regime(true, Signal::gradient, "query", 0) == Regime::first);
 }
 
 TEST_CASE("Steps that are large are alike at all sizes where there are norms") {

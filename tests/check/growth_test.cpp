@@ -131,3 +131,27 @@ TEST_CASE("Deviates of Student's t are as rare as the normal ones they become") 
   CHECK(std::isnan(normal_upper_quantile(0)));
   CHECK(std::isnan(normal_upper_quantile(0.6)));
 }
+
+TEST_CASE("A curve that is not of the form that is fitted has a larger error") {
+  // Three and more degrees of freedom beyond three standard deviations of their sum of squares.
+  CHECK(check::detail::misfit_factor(0, 4) == 1);
+  CHECK(check::detail::misfit_factor(2 + 3 * 2, 4) == 1);
+  CHECK(std::abs(check::detail::misfit_factor(4 * (2 + 3 * 2), 4) - 2) < 1e-12);
+  CHECK(check::detail::misfit_factor(1e9, 2) == 1);
+  // Flat from 32 to 64 and then falling by a half per octave, with a scatter of a hundredth: no slope
+  // with bending of this size is near. The control has the slope of a half throughout.
+  const auto growth = [](double first) {
+    Records::Runs runs;
+    const double logs[] = {first, -std::log(2.0) / 2, -std::log(4.0) / 2, -std::log(8.0) / 2};
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      for (int i = 0; i < 4; ++i) {
+        const double log = logs[i] + (seed % 2 == 0 ? 0.01 : -0.01);
+        runs[{32L << i, seed}] = {std::exp(log), std::exp(2 * log), 1};
+      }
+    }
+    const SizeCurve curve = curve_of({Signal::gradient, "query"}, 0, runs);
+    return growth_of(curve, scatter_of(curve, 0), {0.01, 0.03});
+  };
+  CHECK(growth(-std::log(2.0) / 2).error > 5 * growth(0).error);
+  CHECK(std::abs(growth(0).slope + 0.5) < 1e-9);
+}

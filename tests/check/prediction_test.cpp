@@ -297,6 +297,35 @@ TEST_CASE("A tied head whose own logit grows predicts that token: gradients have
   CHECK_FALSE(predict(tied("neural-tangent", sgd)).has_limit());  // its steps are gradients
 }
 
+TEST_CASE("Behind norms gradients fall with what all branches add together") {
+  // L branches of 1/L add L (1/L)², of 1/√L they add 1: the root of it, at finite depths.
+  check::Assumptions post;
+  post.post_norm = true;
+  const auto head = [](const std::vector<check::Member>& family, const check::Assumptions& a) {
+    return *predict(family, a).gradient(Group::head, 0);
+  };
+  CHECK(head(depths("complete-p"), post) == Band(-0.5, 0));
+  CHECK(head(depths("depth-mup"), post) == Band(0));
+  CHECK(head(depths("complete-p"), {}) == Band(0));
+  CHECK(head(widths("complete-p"), post) == head(widths("complete-p"), {}));
+  CHECK(predict(depths("complete-p"), post).gradient(Group::token_embedding, 0)->low == -0.5);
+}
+
+TEST_CASE("Without norms gradients through a sharp softmax fall as its logits do") {
+  check::Assumptions sharp;
+  sharp.norms = false;
+  check::Assumptions flat = sharp;
+  sharp.sharp_softmax = true;
+  const auto query = [](const char* rule, const check::Assumptions& a) {
+    return *predict(widths(rule), a).gradient(Group::query, 0);
+  };
+  CHECK(query("maximal-update", flat) == Band(-1));
+  CHECK(query("maximal-update", sharp) == Band(-1.5, -1));                 // logits start as n^-½
+  CHECK(query("neural-tangent", sharp) == query("neural-tangent", flat));  // of order one
+  sharp.norms = true;
+  CHECK(query("maximal-update", sharp) == Band(-1));
+}
+
 TEST_CASE("Along the depth models have a limit where norms hold the stream together") {
   check::Assumptions none;
   none.norms = false;

@@ -43,13 +43,14 @@ constexpr bool zero(const Row& rule) {
   return rule.init_variance == Variance(0) && rule.init_mean == Mean(0);
 }
 
-// fans(p, group) is the rule's row of a group with its usual fan-in and fan-out put in, n and n for
-// matrices of the stream; bound(row, in, out) puts in others.
+// fans(p, group) is the rule's row of a group with its usual fan-in and fan-out put in, such as n and F
+// for mlp_up; bound(row, in, out) puts in others.
 constexpr Row head(const auto& p) { return fans(p, Group::head); }
 
 /// The hidden column is the same in all three tables; under SGD fo/fi where they grow apart.
-/// Epsilon: the outputs' gradient comes from the stream's, with entries of 1/n, through weights of
-/// variance 1/fo; a sum of n incoherent terms is √n/(n√fo), the 1/n of the text where fo is n.
+/// Epsilon: the outputs' gradient comes from the stream's, n entries of 1/n each, through weights of
+/// variance 1/fo: a sum of n incoherent terms, √n/(n√fo), which is the text's 1/n where fo is n. Keys and
+/// values that n/fo query heads share get that many such sums of weights of variance 1/n: the same.
 constexpr bool hidden_column(const auto& p) {
   return hidden_matrices([&](Group g, const Scaling& in, const Scaling& out) {
     return row(bound(p.row(g), in, out), 1 / ratio(in), 1, ratio(out) / ratio(in), 1 / ratio(in),
@@ -57,6 +58,7 @@ constexpr bool hidden_column(const auto& p) {
   });
 }
 
+// Each table is typed as "variance | multiplier | SGD rate | Adam rate", each for input; output; hidden.
 // Table 3: 1/fi; 1/fi²; 1/fi | 1; 1; 1 | fo; 1/fi; 1 | 1; 1/fi; 1/fi.
 // Gradients: embedding and hidden 1/n, head 1.
 constexpr MaximalUpdateTable3 t3{};
@@ -250,7 +252,8 @@ TEST_CASE("maximal update numbers") {
 }
 
 TEST_CASE("the three tables of maximal update are one rule") {
-  // With t the ratio of multipliers: std/t, Adam rate/t, SGD rate/t², epsilon t, shrink per step.
+  // With t the ratio of multipliers: std/t, Adam rate/t, SGD rate/t², epsilon t. What decay takes off per
+  // step, rate times decay, is the same.
   const int other = GENERATE(3, 9);
   const bool adam = GENERATE(true, false);
   Shape target = decoder();
@@ -278,7 +281,8 @@ TEST_CASE("the three tables of maximal update are one rule") {
 }
 
 TEST_CASE("Epsilon of shared heads that stay as many while the width grows") {
-  // llama-3-70b over llama-3-8b: n 8192/4096, kv_heads * head_dim 1024/1024, d_ff 2 as well.
+  // llama-3-70b over llama-3-8b: n and d_ff double, and so do the query heads that share each of 8 key
+  // heads, while fo, kv_heads * head_dim, stays 1024: 1/√(fo·m_N) is 1/√2.
   const Plan plan =
       make_plan<MaximalUpdate, adamw>(preset_shape("llama-3-70b"), preset_shape("llama-3-8b"));
   for (const char* name : {"key", "value"}) {

@@ -59,8 +59,8 @@ inline std::optional<Expectation> activation_expected(const Prediction& predicti
   if (!band || step == 0) return {};
   const bool first = band->is_zero() || prediction.change(role, step - 1) == Band::zero();
   if (!first && !later) return {};
-  const bool near_limit = !prediction.moves_as_gradients() || prediction.has_first_gradients();
-  return Expectation{prediction.shown(*band), first && near_limit ? Regime::first : Regime::later};
+  const bool near_limit = first && prediction.has_first_changes();
+  return Expectation{prediction.shown(*band), near_limit ? Regime::first : Regime::later};
 }
 
 inline std::optional<Expectation> tensor_expected(const Prediction& prediction,

@@ -84,7 +84,18 @@ inline bool solve(Normal a, Sides& b) {
 struct SlopeAndError {
   double slope = 0;
   double error = HUGE_VAL;
+  double misfit = 0;  // of the curve and its bending, as a sum of squared deviates
 };
+
+/// By how much the error of a slope grows where its curve is not of the form that is fitted.
+/// Equation: √(misfit/(ν + 3√(2ν))), at least 1: what lies beyond three standard deviations of χ² with
+///           ν = sizes - 2 degrees of freedom is the form's, and adds to the scatter
+/// Source:   after Birge 1932, Physical Review 40, p. 207, who scales by √(misfit/ν)
+inline double misfit_factor(double misfit, std::size_t sizes) {
+  if (sizes < 3) return 1;
+  const auto degrees = static_cast<double>(sizes - 2);
+  return std::sqrt((std::max)(1.0, misfit / (degrees + 3 * std::sqrt(2 * degrees))));
+}
 
 /// Weighted least squares with normal priors on the two terms of bending.
 inline SlopeAndError fit(const SizeCurve& curve, const Scatter& scatter, const Bending& bending) {
@@ -107,19 +118,30 @@ inline SlopeAndError fit(const SizeCurve& curve, const Scatter& scatter, const B
   prior(2, bending.root);
   prior(3, bending.first);
   if (!solve(a, b)) return {};
-  return {b[1][0], std::sqrt(scatter.variance * b[1][1])};
+  double misfit = 0;
+  for (const SizePoint& point : curve.points) {
+    const double ratio = static_cast<double>(point.size) / smallest;
+    const double away = point.mean - b[0][0] - b[1][0] * std::log(ratio) -
+                        b[2][0] / std::sqrt(ratio) - b[3][0] / ratio;
+    misfit += static_cast<double>(point.runs) * std::pow(ratio, scatter.power) * away * away /
+              scatter.variance;
+  }
+  if (bending.root > 0) misfit += std::pow(b[2][0] / bending.root, 2);
+  if (bending.first > 0) misfit += std::pow(b[3][0] / bending.first, 2);
+  return {b[1][0], std::sqrt(scatter.variance * b[1][1]), misfit};
 }
 
 }  // namespace detail
 
 /// Fits a curve of at least two sizes.
 /// Accuracy: the mean and standard deviation of the slope given the scatter and the priors of the
-///           bending; exact but for rounding.
+///           bending; exact but for rounding where the curve is of that form.
 inline Growth growth_of(const SizeCurve& curve, const Scatter& scatter, const Bending& bending) {
   Scatter s = scatter;
   s.variance = (std::max)(s.variance, least_variance);
   const detail::SlopeAndError all = detail::fit(curve, s, bending);
-  Growth growth{all.slope, all.error, detail::fit(curve, s, {}).error, 0, s.degrees};
+  const double error = all.error * detail::misfit_factor(all.misfit, curve.points.size());
+  Growth growth{all.slope, error, detail::fit(curve, s, {}).error, 0, s.degrees};
   const SizePoint& largest = curve.points.back();
   const SizePoint& before = curve.points[curve.points.size() - 2];
   const double distance =

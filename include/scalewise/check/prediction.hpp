@@ -71,16 +71,18 @@ class Prediction {
     return {(std::min)(change.low, 0.0), (std::max)(change.high, 0.0)};
   }
 
-  /// Whether the optimizer's steps are as large as gradients are.
-  bool moves_as_gradients() const { return follows_; }
-
-  /// Whether gradients, and what moves as they do, are near their limit at the sizes at hand. Without
-  /// norms the tokens of a deep model are alike, and so is what a sharp softmax makes of them: gradients
-  /// are larger than where smaller logits leave it flat.
+  /// Whether gradients are near their limit at the sizes at hand. Without norms the tokens of a deep model
+  /// are alike, and so is what a sharp softmax makes of them: gradients are larger than where smaller
+  /// logits leave it flat.
   bool has_first_gradients() const {
     const std::optional<Band> logits = value("logits", 0);
     return has_norms() || !assumptions_.sharp_softmax || !logits || *logits == Band(0);
   }
+
+  /// Whether what the first step changes is near its limit at the sizes at hand: not where gradients are
+  /// not, whose direction it has, nor where more and more heads share keys and values. Changes of those
+  /// add up over heads, which at small sizes is little beside what is random.
+  bool has_first_changes() const { return has_first_gradients() && scales_.queries_per_key == 0; }
 
   /// Of a role such as "mlp.output" after that many updates; none where nothing is predicted.
   std::optional<Band> value(const std::string& role, long step) const {

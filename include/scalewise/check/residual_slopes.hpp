@@ -27,6 +27,7 @@ class ResidualSlopes {
         patches_(shape.input == Input::patch),
         tied_(shape.tied_head.value_or(false)),
         norms_(assumptions.norms),
+        sharp_softmax_(assumptions.sharp_softmax),
         post_norm_(assumptions.post_norm) {}
 
   State walk() && {
@@ -191,8 +192,17 @@ class ResidualSlopes {
     return scaled - mixture(shown_stream_.start, shown_stream_.change);
   }
 
+  /// The gradient of the logits, p - y, is of order one at large sizes. Until then it falls in two cases.
+  Band of_logits() const {
+    // All tokens of a model without norms are predicted to be the same one, for as long as logits are large.
+    if (!norms_ && sharp_softmax_) return {(std::min)(0.0, logits_.start.low), 0};
+    // Branches before norms make gradients larger, by a power of L b², what L branches times b add.
+    if (post_norm_) return {(std::min)(0.0, (s_.layers + 2 * s_.branch).low / 2), 0};
+    return 0;
+  }
+
   void backward() {
-    const Band dlogits = 0;
+    const Band dlogits = of_logits();
     const Band left_gradient = s_.logit_multiplier + final_hidden_.now() + dlogits;
     if (!tied_) {
       state_.set_gradient(Group::head, left_gradient);
@@ -265,6 +275,7 @@ class ResidualSlopes {
   bool patches_;
   bool tied_;
   bool norms_;
+  bool sharp_softmax_;
   bool post_norm_;
   Moving embedding_, stream_, shown_stream_, input_, query_, key_, value_, scores_, mixed_;
   Moving attention_, up_, gate_, hidden_, mlp_, final_hidden_, logits_;

@@ -31,11 +31,14 @@ constexpr Row mup_row(Group group, Row row) {
   if (role != Role::input && role != Role::hidden && role != Role::output) {
     row = vector_row(group, row);
   }
-  if (role == Role::output_bias) row.epsilon = row.multiplier.scaling;  // a gradient of order one
+  // The gradient of logits is of order one; the multiplier is between them and the bias.
+  if (role == Role::output_bias) row.epsilon = row.multiplier.scaling;
   return row;
 }
 
-/// Equation: attention scale √C0/C, which is 1/√C at the base; C is head_dim, C0 the base's.
+/// Equation: attention scale √C0/C, which is 1/√C at the base; C is head_dim, C0 the base's. Logits of a
+///           tied head get a factor on top, 1/m_N where embeddings have entries of order one: the head's
+///           own table does not hold for a matrix that is the embedding's.
 /// Source:   TP-V, section B.1.
 constexpr ModelRow mup_model(const Multiplier& tied_logits) {
   using namespace symbols;
@@ -51,16 +54,16 @@ inline constexpr Source tensor_programs_v{
 
 }  // namespace detail
 
-/// Maximal update parametrization, Table 3: no multipliers.
+/// Maximal update parametrization, Table 3: no tensor has a multiplier.
 /// Equation: the table below; fi and fo are ratios to the base, of this matrix's own fans
 /// Source:   Yang et al. 2022 (arXiv:2203.03466v2), Table 3; attention and per-matrix fans section
 ///           B.1; decay and epsilon section B.3.
 /// Units:    init_variance is a factor on the base model's variance; rates are factors on the
 ///           global rate.
 /// Differs:  the fan-in of input weights, gains and biases does not grow and is written 1. The
-///           hidden SGD rate is fo/fi, which is the table's 1 when both grow alike. Epsilon follows
-///           the gradient per entry, 1/√(fo·m_N): derived, the paper's 1/m_N where all widths grow
-///           alike, and the same in all three tables after conversion.
+///           hidden SGD rate is fo/fi, which is the table's 1 when both grow alike. Epsilon is derived:
+///           the size of a gradient's entries, 1/√(fo·m_N) of input and hidden weights and 1 of output
+///           weights, times the multiplier; the paper's 1/m_N where all widths grow alike.
 struct MaximalUpdateTable3 {
   static constexpr std::string_view id = "maximal-update";
   static constexpr Source source = detail::tensor_programs_v;
@@ -128,12 +131,12 @@ struct MaximalUpdateTable8 {
   constexpr ModelRow model() const { return detail::mup_model(1 / symbols::m_N); }
 };
 
-/// Maximal update parametrization, Table 9: the rates of SGD are all 1.
+/// Maximal update parametrization, Table 9: the rates of SGD are all 1 where widths grow alike.
 /// Equation: the table below; fi and fo are ratios to the base, of this matrix's own fans
 /// Source:   Yang et al. 2022 (arXiv:2203.03466v2), Table 9.
 /// Units:    as MaximalUpdateTable3.
 /// Differs:  as MaximalUpdateTable3; a gain starts at 1/√fo, so that with its multiplier it acts
-///           as 1.
+///           as 1. Embeddings have entries of 1/√n, so that logits of a tied head get 1/√m_N.
 struct MaximalUpdateTable9 {
   static constexpr std::string_view id = "maximal-update";
   static constexpr Source source = detail::tensor_programs_v;
