@@ -142,7 +142,8 @@ void run(const Arguments& a) {
       const std::string cause = setup.fault ? to_string(*setup.fault) : "one global rate";
       if (report.diagnosis.find(cause) != std::string::npos) ++c.named;
       const auto& unchecked = report.unchecked;
-      const bool listed = std::find(unchecked.begin(), unchecked.end(), cause) != unchecked.end();
+      const bool listed = mistake != Mistake::none &&
+                          std::find(unchecked.begin(), unchecked.end(), cause) != unchecked.end();
       if (listed && report.verdict == check::Verdict::pass) ++c.listed;
       const check::Verdict right =
           mistake == Mistake::none ? check::Verdict::pass : check::Verdict::fail;

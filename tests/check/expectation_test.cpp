@@ -62,6 +62,22 @@ TEST_CASE("Parameters and first updates are exact, later steps are not") {
   CHECK(said(mup, Signal::update, "router", 1) == "none");
 }
 
+TEST_CASE("Without a limit what is exact is judged all the same") {
+  // Under the neural tangent's scaling a tied head's own logits grow, and SGD's steps are gradients.
+  std::vector<Member> tied;
+  for (const long n : {64L, 256L}) {
+    Shape shape = shape_of(n);
+    Shape base = shape_of(64);
+    shape.tied_head = base.tied_head = true;
+    tied.push_back({n, make_plan("neural-tangent", sgd, shape, base)});
+  }
+  CHECK(said(tied, Signal::parameter, "query", 0) == "exact");
+  CHECK(said(tied, Signal::update, "query", 1) == "exact per gradient");
+  CHECK(said(tied, Signal::gradient, "query", 0) == "none");
+  CHECK(said(tied, Signal::value, "mlp.output", 0) == "none");
+  CHECK(said(tied, Signal::change, "mlp.output", 1) == "none");
+}
+
 TEST_CASE("What a zero head holds back begins a step later") {
   const std::vector<Member> zero = two_members("maximal-update", adamw, {{"zero_head", 1}});
   CHECK(said(zero, Signal::gradient, "query", 0) == "first");  // exactly zero

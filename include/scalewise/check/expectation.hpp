@@ -70,8 +70,8 @@ inline std::optional<Expectation> tensor_expected(const Prediction& prediction,
     if (step > 0) return {};
     return Expectation{prediction.parameter(role, group), Regime::exact};
   }
-  if (!prediction.has_limit()) return {};
   if (signal == Signal::gradient) {
+    if (!prediction.has_limit()) return {};
     const std::optional<Band> band = prediction.gradient(group, step);
     // Once there was a gradient, later ones are the trajectory's and not the rule's.
     if (!band || (step > 0 && prediction.gradient(group, step - 1) != Band::zero())) return {};
@@ -87,6 +87,7 @@ inline std::optional<Expectation> tensor_expected(const Prediction& prediction,
   }
   const Band own = prediction.normalized_update(role);  // the group's may be of several tensors
   const bool first = step == 1 || prediction.update(group, step - 1).is_zero();
+  if (step > 1 && !prediction.has_limit()) return {};
   if (!first && !prediction.has_later_steps()) return {};
   if (!first) return Expectation{own, Regime::later};
   // Averages of gradients begin at step 1; what moves later is exact but for their epsilon.
