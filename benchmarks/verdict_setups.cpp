@@ -231,4 +231,49 @@ Setup draw(Mistake mistake, std::uint64_t number) {
   }
 }
 
+std::vector<Setup> tested() {
+  Experiment widths;
+  widths.sizes = {16, 32, 64, 128};
+  widths.base = 16;
+  widths.head_dim = 8;
+  widths.model.seq = 16;
+  widths.model.batch = 4;
+  widths.model.steps = 3;
+  widths.model.warmup = 0;
+  widths.model.rate = 1;  // times the usual
+  widths.model.set = {"tied_head=false"};
+  Experiment heads = widths;
+  heads.head_dim = 0;
+  heads.model.heads = 2;
+  Experiment depths = widths;
+  depths.axis = "depth";
+  depths.sizes = {4, 8, 16, 32};
+  depths.base = 4;
+  depths.model.width = 32;
+
+  std::vector<Setup> all;
+  const auto add = [&](const Experiment& e, const RuleChoice& rule, const std::string& name) {
+    Setup setup{name.empty() ? rule.rule : rule.rule + ", " + name, e, {}, ""};
+    setup.experiment.model.rule = rule.rule;
+    setup.experiment.model.optimizer = rule.optimizer;
+    auto& set = setup.experiment.model.set;
+    set.insert(set.end(), rule.set.begin(), rule.set.end());
+    all.push_back(std::move(setup));
+  };
+  add(widths, {"maximal-update", {}}, "");
+  for (const char* set : {"table=3", "table=9", "zero_head=true"})
+    add(widths, {"maximal-update", {set}}, set);
+  add(widths, {"maximal-update", {}, "sgd"}, "sgd");
+  for (const char* rule : {"complete-p", "depth-mup", "neural-tangent", "meta-principled", "nu-gpt",
+                           "nu-gpt-full-align"}) {
+    add(widths, {rule, {}}, "");
+  }
+  Experiment post = widths;
+  post.model.placement = "post";
+  add(post, {"complete-p", {}}, "post-norm");
+  add(heads, {"maximal-update", {}}, "larger heads");
+  add(depths, {"complete-p", {}}, "depth");
+  return all;
+}
+
 }  // namespace scalewise::verdicts

@@ -39,6 +39,9 @@ struct Setup {
 /// whose changes then grow with the width.
 Setup draw(Mistake mistake, std::uint64_t number);
 
+/// The correct set-ups that tests/cli/coordinate_cli.py runs with one group of seeds.
+std::vector<Setup> tested();
+
 /// The plans of all sizes as the rule has them.
 std::vector<check::Member> planned(const Setup& setup, const train::Data& data);
 

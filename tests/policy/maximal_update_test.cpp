@@ -172,7 +172,8 @@ static_assert(MaximalUpdateTable9::reference == Reference::base);
 }  // namespace
 
 TEST_CASE("maximal update numbers") {
-  const double N = 3;  // ratio of target to base
+  // check() compares every field of Numbers; what is not given is 1, of variances 0.
+  const double N = 3;  // ratio of the widths, 96 to 32
   const double root = std::sqrt(N);
   const Numbers ninth{
       .variance = 1 / N, .multiplier = root, .rate = 1 / root, .decay = root, .epsilon = 1 / root};

@@ -37,8 +37,8 @@ constexpr Row mup_row(Group group, Row row) {
 }
 
 /// Equation: attention scale √C0/C, which is 1/√C at the base; C is head_dim, C0 the base's. Logits of a
-///           tied head get a factor on top, 1/m_N where embeddings have entries of order one: the head's
-///           own table does not hold for a matrix that is the embedding's.
+///           tied head get a factor in place of the head's multiplier, 1/m_N where embeddings have entries
+///           of order one.
 /// Source:   TP-V, section B.1.
 constexpr ModelRow mup_model(const Multiplier& tied_logits) {
   using namespace symbols;
@@ -62,8 +62,8 @@ inline constexpr Source tensor_programs_v{
 ///           global rate.
 /// Differs:  the fan-in of input weights, gains and biases does not grow and is written 1. The
 ///           hidden SGD rate is fo/fi, which is the table's 1 when both grow alike. Epsilon is derived:
-///           the size of a gradient's entries, 1/√(fo·m_N) of input and hidden weights and 1 of output
-///           weights, times the multiplier; the paper's 1/m_N where all widths grow alike.
+///           the size of a gradient's entries, 1/√(fo·m_N) of input and hidden weights (the paper's 1/m_N
+///           where all widths grow alike) and 1 of output weights, times the multiplier.
 struct MaximalUpdateTable3 {
   static constexpr std::string_view id = "maximal-update";
   static constexpr Source source = detail::tensor_programs_v;
