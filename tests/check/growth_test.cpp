@@ -133,7 +133,7 @@ TEST_CASE("Deviates of Student's t are as rare as the normal ones they become") 
 }
 
 TEST_CASE("A curve that is not of the form that is fitted has a larger error") {
-  // Three and more degrees of freedom beyond three standard deviations of their sum of squares.
+  // Four sizes have 2 degrees of freedom: χ² is 2 ± 2, and up to 2 + 3·2 nothing happens.
   CHECK(check::detail::misfit_factor(0, 4) == 1);
   CHECK(check::detail::misfit_factor(2 + 3 * 2, 4) == 1);
   CHECK(std::abs(check::detail::misfit_factor(4 * (2 + 3 * 2), 4) - 2) < 1e-12);

@@ -190,6 +190,7 @@ struct Thresholds {
   double failure = 0;
 };
 
+/// The thresholds of so many slopes.
 /// Equation: of n slopes, chance puts one beyond doubt with the probability doubts/n, and beyond failure
 ///           with error_rate/n, both sides together
 inline Thresholds thresholds_of(const Criteria& criteria, std::size_t slopes) {

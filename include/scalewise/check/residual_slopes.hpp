@@ -196,7 +196,7 @@ class ResidualSlopes {
   Band of_logits() const {
     // All tokens of a model without norms are predicted to be the same one, for as long as logits are large.
     if (!norms_ && sharp_softmax_) return {(std::min)(0.0, logits_.start.low), 0};
-    // Branches before norms make gradients larger, by a power of L b², what L branches times b add.
+    // Branches before norms make gradients larger, by a power of L b² (measured), what all add.
     if (post_norm_) return {(std::min)(0.0, (s_.layers + 2 * s_.branch).low / 2), 0};
     return 0;
   }
