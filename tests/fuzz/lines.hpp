@@ -31,7 +31,8 @@ inline std::string sealed(std::string_view text) {
 
 /// The opposite.
 inline std::string unsealed(std::string text) {
-  for (std::size_t at = 0; (at = text.find(scalewise::io::detail::sum_begin)) != std::string::npos;) {
+  for (std::size_t at = 0;
+       (at = text.find(scalewise::io::detail::sum_begin)) != std::string::npos;) {
     text.replace(at, text.find('}', at) - at, "");
   }
   return text;

@@ -52,12 +52,12 @@ static_assert(LayerScale{}.model().residual_branch == Multiplier(1));
 }  // namespace
 
 TEST_CASE("LayerScale numbers") {
-  for (const auto& [depth, gain] : std::map<long, double>{
+  for (const auto& [layers, gain] : std::map<long, double>{
            {1, 0.1}, {18, 0.1}, {19, 1e-5}, {24, 1e-5}, {25, 1e-6}, {40, 1e-6}}) {
     Shape shape = decoder();
-    shape.depth = depth;
+    shape.depth = layers;
     const Plan plan = make_plan<LayerScale, adamw>(shape);
-    check_gains(plan, 2 * static_cast<std::size_t>(depth), gain, 96);
+    check_gains(plan, 2 * static_cast<std::size_t>(layers), gain, 96);
     check_variance(plan, "layer.0.query", 0.0004);
   }
 }

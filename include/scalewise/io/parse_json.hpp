@@ -66,8 +66,7 @@ class JsonBuilder final : public nlohmann::json_sax<nlohmann::json> {
     if (error.id == out_of_range) {
       throw InvalidInput(field(), printable(token), "a number that a double can hold");
     }
-    const std::size_t end =
-        (std::min)(position, text_.size());  // just after what was not expected
+    const std::size_t end = (std::min)(position, text_.size());  // just after what was not expected
     const std::string_view before = text_.substr(0, end);
     const auto line = std::count(before.begin(), before.end(), '\n') + 1;
     const std::string_view last = before.substr(end > 30 ? end - 30 : 0);

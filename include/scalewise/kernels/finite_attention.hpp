@@ -61,8 +61,9 @@ class FiniteAttention : public FiniteLayer {
     k_scale_ = l.sigma_k / root(in);
     v_scale_ = l.sigma_v / root(in);
     o_scale_ = l.sigma_o / root(all);
-    score_scale_ =
-        l.scores == SelfAttention::ScoreScale::over_root_d ? 1 / root(dim_) : 1 / static_cast<double>(dim_);
+    score_scale_ = l.scores == SelfAttention::ScoreScale::over_root_d
+                       ? 1 / root(dim_)
+                       : 1 / static_cast<double>(dim_);
     if (form.read > 0) {
       covariance_ = l.encodings.covariance(tokens, tokens);
       const auto [values, vectors] = symmetric_eigen(covariance_);

@@ -16,8 +16,8 @@ namespace scalewise::kernels {
 /// Any layer. Each has a type Own of what it needs to know of an input by itself, a function
 /// prepare(own kernel) that computes it, once per input, and a function map(pair, Own of x, Own of
 /// x') that turns the kernels of a pair that enter the layer into those that leave it.
-using Layer = std::variant<Dense, Nonlinearity, DenseRelu, LayerNorm, SelfAttention, ResidualAttention,
-                           Flatten, GlobalAveragePool>;
+using Layer = std::variant<Dense, Nonlinearity, DenseRelu, LayerNorm, SelfAttention,
+                           ResidualAttention, Flatten, GlobalAveragePool>;
 
 namespace detail {
 

@@ -26,8 +26,8 @@ inline double normal_upper_quantile(double p) {
 /// Source:   Wallace 1959, Annals of Mathematical Statistics 30, p. 1121
 /// Accuracy: of z up to 3.3: 0.07 for 3 degrees, 0.03 for 5 and 0.01 from 10 on, too large throughout.
 inline double normal_deviate(double t, double degrees) {
-  const double z = (8 * degrees + 1) / (8 * degrees + 3) *
-                   std::sqrt(degrees * std::log1p(t * t / degrees));
+  const double z =
+      (8 * degrees + 1) / (8 * degrees + 3) * std::sqrt(degrees * std::log1p(t * t / degrees));
   return t < 0 ? -z : z;
 }
 
