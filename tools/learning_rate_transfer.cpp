@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// learning_rate_transfer: whether the best learning rate of a small model is that of a large one.
+// learning_rate_transfer: whether the best learning rate of a small model is that of a large one, or
+// its best weight decay.
 //
 //   learning_rate_transfer --rule maximal-update --sizes 32,64,128 --out transfer
 //
@@ -38,12 +39,13 @@ using namespace scalewise::experiment;
 
 train::Settings settings_of(const Experiment& e, const check::SweepTask& task) {
   train::Settings s = settings_at(e, task.size, task.seed);
-  s.rate = check::RateRun{.octave = task.octave}.rate(e.model.rate);
+  (tunes_decay(e) ? s.weight_decay : s.rate) =
+      check::RateRun{.octave = task.octave}.rate(centre(e));
   if (s.warmup < 0) s.warmup = s.steps / 20;
   return s;
 }
 
-/// All that a run depends on beside size, rate and seed; sizes and seeds can be added later.
+/// All that a run depends on beside size, what is tuned and seed; sizes and seeds can be added later.
 Inputs journal_inputs(const Experiment& e, const train::Data& data, const frame::Options& options) {
   const train::Settings s = settings_of(e, {.size = e.base, .octave = 0, .seed = 1});
   Inputs inputs = options.inputs();
@@ -194,8 +196,8 @@ class Program {
     TransferReport report;
     report.runs = runs;
     report.transfer = check::analyse_transfer(runs);
-    report.judged =
-        check::judge(check::widened(report.transfer, width), size_name(e_), e_.model.rate);
+    report.judged = check::judge(check::widened(report.transfer, width), size_name(e_), centre(e_),
+                                 tuned_words(e_));
     return report;
   }
 
@@ -336,9 +338,15 @@ scalewise::frame::Program scalewise::frame::program() {
   o.group("Training");
   train::add_schedule_options(o, e->model);
   train::add_decay_options(o, e->model);
+  o.add("--tune", e->tuned, "what each size is tuned in, around --rate or --weight-decay")
+      .words({"rate", "weight-decay"});
   add_output_options(o, *e);
   program.check = [e] {
     experiment::check(*e);
+    if (tunes_decay(*e) && e->model.weight_decay == 0) {
+      throw InvalidInput("--weight-decay", "0", "above 0 with --tune weight-decay",
+                         "the sweep begins there");
+    }
     if (e->base == 0) e->base = e->sizes.front();
   };
   program.run = [e, budget, options = program.options](const std::vector<std::string>&) {

@@ -235,6 +235,18 @@ TEST_CASE("Too little to judge is inconclusive, and says which runs would tell")
   says([](long, double, long) { return 2.0; }, "would tell");
 }
 
+TEST_CASE("Messages name what was tuned") {
+  const auto reason = [](const LossOf& loss) {
+    return judge(analyse_transfer(runs_of({16, 32}, -2, 2, 3, loss)), "depth", 0.01, "weight decay")
+        .reason;
+  };
+  CHECK_THAT(reason([](long, double o, long) { return bowl(o, 0.1); }),
+             ContainsSubstring("the optimal weight decay drifts by 0.00") &&
+                 ContainsSubstring("at depth 32 the transferred weight decay costs"));
+  CHECK_THAT(reason([](long, double o, long) { return bowl(o, 4); }),
+             ContainsSubstring("edge of the weight decays tried: weight decays above 0.04"));
+}
+
 TEST_CASE("A transferred rate that diverges with one seed is a failure") {
   // Over eight octaves of size the optimum moves from 1.52 to 0.4: -0.14 octaves per octave.
   const TransferVerdict verdict =

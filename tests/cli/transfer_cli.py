@@ -34,6 +34,8 @@ BAD = [
     (["--axis", "joint", "--sizes", "8,800000000"], ["--sizes = 800000000", "at most 1e9 steps"]),
     (["--digits", "text.txt"], ["--digits", "without --text"]),
     (["--min-rate", "2"], ["--min-rate = 2"]),
+    (["--tune", "weight-decay"], ["--weight-decay = 0", "above 0 with --tune weight-decay"]),
+    (["--tune", "decay"], ["--tune = decay", "rate or weight-decay"]),
     (["--warmup", "20"], ["--warmup = 20", "fewer than --steps"]),
     (["--sizes", "16,8"], ["--sizes = 8", "each one larger"]),
     (["--sizes", "0"], ["--sizes = 0"]),
@@ -131,6 +133,22 @@ class Transfer(unittest.TestCase):
                 self.assertTrue(common)
                 self.assertTrue(all(usual[run] != changed[run] for run in common))
         self.assertEqual(usual, self.runs_of(8, "--warmup", 1, "--min-rate", 0))  # a twentieth of 20 steps
+
+    def test_weight_decay_is_tuned_at_a_fixed_rate(self):
+        decay = ["--weight-decay", 0.5, "--rate", 0.01]
+        report = json.loads(self.done(self.folder, *TINY, *OUT, *decay, "--tune", "weight-decay", "--format",
+                                      "json").stdout)
+        self.assertEqual(report["tuned"], "weight-decay")
+        tuned = {(run["weight_decay"], run["size"], run["seed"]): run["loss"] for run in report["runs"]}
+        self.assertTrue({0.25, 0.5, 1} <= {decay for decay, _, _ in tuned})
+        self.assertEqual(len(set(tuned.values())), len(tuned))  # each has another loss
+        for size in (8, 16):  # a sweep over rates has the same run in its middle
+            rates = self.runs_of(size, *decay)
+            self.assertEqual(rates[0.01, 1], tuned[0.5, size, 1])
+        self.assertIn("transferred_weight_decay", report["sizes"][0])
+        self.assertIn("weight decay", report["reason"])
+        refused = run(self.folder, *TINY, *OUT, *decay)
+        self.assertIn("--tune = rate: expected weight-decay", refused.stderr)
 
     def test_digits(self):
         digits = pathlib.Path(__file__).resolve().parents[2] / "tools" / "data" / "digits.csv"

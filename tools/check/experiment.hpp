@@ -28,7 +28,8 @@ struct Experiment {
   long base = 0;       // the size that rates were tuned at; 0: the smallest
   long head_dim = 16;  // fixed while the width grows; 0: --heads is fixed and the heads grow
   long seeds = 5;
-  long before_seeds = 0;  // seeds begin after this one
+  std::string tuned = "rate";  // or "weight-decay"
+  long before_seeds = 0;       // seeds begin after this one
   std::string format = "table";
   std::string out;
 };

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What a sweep over learning rates has shown, as text, JSON and a picture.
+// What a sweep over learning rates or weight decays has shown, as text, JSON and a picture.
 #pragma once
 
 #include <fmt/core.h>
@@ -34,9 +34,22 @@ inline std::string digits(double value, const char* format = "{:.3g}") {
   return fmt::format(fmt::runtime(format), value);
 }
 
-inline double rate_of(const Experiment& e, double octave) {
-  return e.model.rate * std::exp2(octave);
+inline bool tunes_decay(const Experiment& e) { return e.tuned == "weight-decay"; }
+
+/// What is tuned, in words, and as a key of JSON.
+inline std::string tuned_words(const Experiment& e) {
+  return tunes_decay(e) ? "weight decay" : "rate";
 }
+inline std::string tuned_key(const Experiment& e) {
+  return tunes_decay(e) ? "weight_decay" : "rate";
+}
+
+/// What is tuned where its octave is 0.
+inline double centre(const Experiment& e) {
+  return tunes_decay(e) ? e.model.weight_decay : e.model.rate;
+}
+
+inline double tuned_at(const Experiment& e, double octave) { return centre(e) * std::exp2(octave); }
 
 inline std::string used_text(const TransferReport& report) {
   const std::string runs = std::to_string(report.runs.size()) + " runs";
@@ -52,18 +65,19 @@ inline std::string more_text(const TransferReport& report) {
 /// One row per size.
 inline Table transfer_table(const Experiment& e, const check::Transfer& transfer) {
   Table table;
-  table.header = {size_name(e), "seeds",    "optimal rate", "95 % interval",
-                  "loss",       "regret %", "95 % interval"};
+  table.header = {size_name(e),    "seeds", "optimal " + tuned_words(e),
+                  "95 % interval", "loss",  "regret %",
+                  "95 % interval"};
   for (const check::SizeTransfer& size : transfer.sizes) {
     const check::IntervalEstimate& at = size.optimum;
-    const std::string rates = digits(rate_of(e, at.low)) + " to " + digits(rate_of(e, at.high));
+    const std::string rates = digits(tuned_at(e, at.low)) + " to " + digits(tuned_at(e, at.high));
     const auto percent = [&](double regret) { return digits(100 * regret / size.loss, "{:.2f}"); };
     const bool diverged = !std::isfinite(size.regret.value);
     const bool first = size.size == transfer.sizes.front().size;
     const bool known = std::isfinite(size.regret.low) && !first;
     table.rows.push_back(
         {std::to_string(size.size), std::to_string(size.seeds),
-         size.interior ? digits(rate_of(e, at.value)) : "at the edge",
+         size.interior ? digits(tuned_at(e, at.value)) : "at the edge",
          std::isfinite(at.low) && size.interior ? rates : "-", digits(size.loss, "{:.4f}"),
          diverged ? "diverged" : percent(size.regret.value),
          known ? percent(size.regret.low) + " to " + percent(size.regret.high) : "-"});
@@ -83,12 +97,12 @@ inline nlohmann::ordered_json size_json(const Experiment& e, const check::SizeTr
   return {{"size", size.size},
           {"seeds", size.seeds},
           {"interior", size.interior},
-          {"rate", number(rate_of(e, size.optimum.value))},
-          {"low", number(rate_of(e, size.optimum.low))},
-          {"high", number(rate_of(e, size.optimum.high))},
+          {tuned_key(e), number(tuned_at(e, size.optimum.value))},
+          {"low", number(tuned_at(e, size.optimum.low))},
+          {"high", number(tuned_at(e, size.optimum.high))},
           {"scatter", number(size.scatter)},
           {"loss", number(size.loss)},
-          {"transferred_rate", rate_of(e, size.transferred)},
+          {"transferred_" + tuned_key(e), tuned_at(e, size.transferred)},
           {"regret", interval(size.regret)}};
 }
 
@@ -106,6 +120,7 @@ inline nlohmann::ordered_json transfer_json(const Experiment& e, const TransferR
             {"rule", e.model.rule},
             {"optimizer", e.model.optimizer},
             {"axis", e.axis},
+            {"tuned", e.tuned},
             {"used", used},
             {"verdict", check::to_string(report.judged.verdict)},
             {"reason", report.judged.reason},
@@ -123,7 +138,7 @@ inline nlohmann::ordered_json transfer_json(const Experiment& e, const TransferR
   }
   for (const check::RateRun& run : report.runs) {
     json["runs"].push_back({{"size", run.size},
-                            {"rate", run.rate(e.model.rate)},
+                            {tuned_key(e), run.rate(centre(e))},
                             {"seed", run.seed},
                             {"loss", number(run.loss)}});
   }
@@ -141,7 +156,7 @@ inline plot::Figure transfer_figure(const Experiment& e, const TransferReport& r
     line.label = size_name(e) + " " + std::to_string(curve.size);
     for (const auto& [octave, loss] : check::mean_losses(curve)) {
       if (!std::isfinite(loss)) continue;
-      line.x.push_back(rate_of(e, octave));
+      line.x.push_back(tuned_at(e, octave));
       line.y.push_back(loss);
     }
     losses.push_back(line);
@@ -154,21 +169,26 @@ inline plot::Figure transfer_figure(const Experiment& e, const TransferReport& r
   expected.dashed = true;
   for (const check::SizeTransfer& size : report.transfer.sizes) {
     if (!size.interior) continue;
-    lowest.x.push_back(rate_of(e, size.optimum.value));
+    lowest.x.push_back(tuned_at(e, size.optimum.value));
     lowest.y.push_back(size.loss);
     measured.x.push_back(static_cast<double>(size.size));
-    measured.y.push_back(rate_of(e, size.optimum.value));
+    measured.y.push_back(tuned_at(e, size.optimum.value));
     expected.x.push_back(measured.x.back());
     expected.y.push_back(measured.y.front());
     if (!std::isfinite(size.optimum.low)) continue;
-    measured.low.push_back(rate_of(e, size.optimum.low));
-    measured.high.push_back(rate_of(e, size.optimum.high));
+    measured.low.push_back(tuned_at(e, size.optimum.low));
+    measured.high.push_back(tuned_at(e, size.optimum.high));
   }
   losses.push_back(lowest);
   const std::string verdict(check::to_string(report.judged.verdict));
   return {e.model.rule + ", " + e.model.optimizer + ": " + verdict,
-          {{"final loss", "rate", "nats", true, false, losses},
-           {"optimal rate", size_name(e), "rate", true, true, {measured, expected}}}};
+          {{"final loss", tuned_words(e), "nats", true, false, losses},
+           {"optimal " + tuned_words(e),
+            size_name(e),
+            tuned_words(e),
+            true,
+            true,
+            {measured, expected}}}};
 }
 
 }  // namespace scalewise::experiment

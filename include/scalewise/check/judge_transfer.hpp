@@ -51,6 +51,17 @@ inline std::string interval_text(const IntervalEstimate& e, double unit, const s
          transfer_number(e.low / unit) + " to " + transfer_number(e.high / unit) + ")";
 }
 
+/// What messages call the axis, and what was tuned; its value at octave 0.
+struct SweepWords {
+  std::string axis;
+  double centre = 1;
+  std::string tuned;
+
+  std::string at(const SizeTransfer& size) const {
+    return "at " + axis + " " + std::to_string(size.size) + " ";
+  }
+};
+
 /// Where an interval lies against a range: pass inside, fail outside.
 inline Verdict place(const IntervalEstimate& e, double least, double most) {
   if (e.low >= least && e.high <= most) return Verdict::pass;
@@ -68,7 +79,7 @@ inline double seeds_factor(const IntervalEstimate& e, double least, double most)
 inline constexpr double most_seeds_factor = 100;
 
 /// An inconclusive verdict that says what would end it.
-inline TransferVerdict undecided(const Transfer& transfer, const std::string& axis,
+inline TransferVerdict undecided(const Transfer& transfer, const SweepWords& words,
                                  const std::string& why, double factor) {
   TransferVerdict result{Verdict::inconclusive, why, factor};
   if (!(factor < most_seeds_factor)) {
@@ -81,72 +92,70 @@ inline TransferVerdict undecided(const Transfer& transfer, const std::string& ax
     const auto more =
         static_cast<long>(std::ceil((factor - 1) * static_cast<double>(size.seeds) - 1e-9));
     result.more.push_back({size.size, more < 1 ? 1 : more});
-    list += (list.empty() ? "" : ", ") + std::to_string(result.more.back().seeds) + " at " + axis +
-            " " + std::to_string(size.size);
+    list += (list.empty() ? "" : ", ") + std::to_string(result.more.back().seeds) + " at " +
+            words.axis + " " + std::to_string(size.size);
   }
   result.reason += ": more seeds would tell, about " + list;
   return result;
 }
 
 /// Why a size says nothing, and which runs would; empty if it does.
-inline std::string no_optimum(const SizeTransfer& size, const std::string& axis, double centre) {
-  const std::string where = "at " + axis + " " + std::to_string(size.size) + " ";
-  const std::string rate = fmt::format("{:.3g}", RateRun{.octave = size.best}.rate(centre));
-  if (!size.trained) return where + "every rate diverged with some seed: lower rates would tell";
+inline std::string no_optimum(const SizeTransfer& size, const SweepWords& words) {
+  const std::string where = words.at(size);
+  const std::string& tuned = words.tuned;
+  const double best = RateRun{.octave = size.best}.rate(words.centre);
+  if (!size.trained) {
+    return fmt::format("{}every {} diverged with some seed: lower {}s would tell", where, tuned,
+                       tuned);
+  }
   if (size.interior) return "";
-  if (size.best <= size.low) {
-    return where + "the lowest loss lies at the edge of the rates tried: rates below " + rate +
-           " would tell";
+  if (size.cliff && size.best > size.low) {
+    return fmt::format(
+        "{}the {} above the lowest loss diverges: finer steps above {:.3g} would tell", where,
+        tuned, best);
   }
-  if (size.cliff) {
-    return where + "the rate above the lowest loss diverges: finer steps above " + rate +
-           " would tell";
-  }
-  return where + "the lowest loss lies at the edge of the rates tried: rates above " + rate +
-         " would tell";
+  return fmt::format(
+      "{0}the lowest loss lies at the edge of the {1}s tried: {1}s {2} {3:.3g} would tell", where,
+      tuned, size.best <= size.low ? "below" : "above", best);
 }
 
 /// Why there is nothing to judge, and which runs would change that; empty if there is.
-inline std::string too_little(const Transfer& transfer, const std::string& axis, double centre) {
+inline std::string too_little(const Transfer& transfer, const SweepWords& words) {
   if (transfer.sizes.size() < 2) return "a drift needs two sizes and two seeds at each";
   for (const SizeTransfer& size : transfer.sizes) {
-    std::string why = no_optimum(size, axis, centre);
+    std::string why = no_optimum(size, words);
     if (!why.empty()) return why;
   }
   for (const SizeTransfer& size : transfer.sizes) {
     if (size.seeds < 2) return "a drift needs two sizes and two seeds at each";
   }
   if (transfer.curved) return "";
-  return "the losses have no minimum beyond their noise: more seeds, or rates further away, would "
-         "tell";
+  return "the losses have no minimum beyond their noise: more seeds, or " + words.tuned +
+         "s further away, would tell";
 }
-
-}  // namespace detail
-
-namespace detail {
 
 inline std::string tolerated(const Transfer& transfer) {
   return transfer_number(transfer.expected - drift_tolerance) + " to " +
          transfer_number(transfer.expected + drift_tolerance);
 }
 
-inline TransferVerdict judge_drift(const Transfer& transfer, const std::string& axis) {
+inline TransferVerdict judge_drift(const Transfer& transfer, const SweepWords& words) {
   const double least = transfer.expected - drift_tolerance;
   const double most = transfer.expected + drift_tolerance;
-  const std::string drifts =
-      "the optimal rate drifts by " + interval_text(transfer.drift, 1, " octaves per octave");
+  const std::string drifts = "the optimal " + words.tuned + " drifts by " +
+                             interval_text(transfer.drift, 1, " octaves per octave");
   const Verdict verdict = place(transfer.drift, least, most);
   if (verdict == Verdict::inconclusive) {
-    return undecided(transfer, axis, drifts + ", partly outside of " + tolerated(transfer),
+    return undecided(transfer, words, drifts + ", partly outside of " + tolerated(transfer),
                      seeds_factor(transfer.drift, least, most));
   }
   const std::string where = verdict == Verdict::pass ? ", within " : ", outside of ";
   return {verdict, drifts + where + tolerated(transfer)};
 }
 
-inline TransferVerdict judge_regret(const Transfer& transfer, const std::string& axis) {
+inline TransferVerdict judge_regret(const Transfer& transfer, const SweepWords& words) {
   const auto at = [&](const SizeTransfer& size) {
-    return "at " + axis + " " + std::to_string(size.size) + " the transferred rate ";
+    return words.at(size) + "the transferred " + words.tuned + " ";
   };
   for (const SizeTransfer& size : transfer.sizes) {
     if (!std::isfinite(size.regret.value)) return {Verdict::fail, at(size) + "diverges"};
@@ -157,7 +166,7 @@ inline TransferVerdict judge_regret(const Transfer& transfer, const std::string&
   const std::string costs =
       at(last) + "costs " + interval_text(last.regret, last.loss / 100, " % of the loss");
   if (verdict == Verdict::inconclusive) {
-    return undecided(transfer, axis, costs + ", partly above 2 %",
+    return undecided(transfer, words, costs + ", partly above 2 %",
                      seeds_factor(last.regret, -HUGE_VAL, allowed));
   }
   return {verdict, costs + (verdict == Verdict::fail ? ", more than 2 %" : "")};
@@ -165,19 +174,21 @@ inline TransferVerdict judge_regret(const Transfer& transfer, const std::string&
 
 }  // namespace detail
 
-/// Whether the rate transfers along an axis ("width", "depth", "horizon").
+/// Whether the rate, or what else was `tuned`, transfers along an axis ("width", "depth", "horizon").
 /// Equation: pass: the 95 % intervals of the drift, and of the regret at the largest size, lie within
 ///           expected ± 0.15 octaves per octave and below 2 % of the re-tuned loss. fail: one of them
 ///           lies wholly outside, or a transferred rate diverges. Else inconclusive, as are fewer than
 ///           two sizes or seeds, an optimum at the edge of the rates, and curves without a minimum.
-/// Requires: losses are positive. `centre` is the rate of octave 0.
+/// Requires: losses are positive. `centre` is what octave 0 stands for.
 /// Accuracy: where the drift is at the tolerance, 2.5 % of sweeps pass and as many fail; up to 3.5 % with
 ///           four seeds at one of the sizes (measured, 4000 synthetic sweeps).
-inline TransferVerdict judge(const Transfer& transfer, const std::string& axis, double centre = 1) {
-  const std::string little = detail::too_little(transfer, axis, centre);
+inline TransferVerdict judge(const Transfer& transfer, const std::string& axis, double centre = 1,
+                             const std::string& tuned = "rate") {
+  const detail::SweepWords words{axis, centre, tuned};
+  const std::string little = detail::too_little(transfer, words);
   if (!little.empty()) return {Verdict::inconclusive, little};
-  TransferVerdict drift = detail::judge_drift(transfer, axis);
-  TransferVerdict regret = detail::judge_regret(transfer, axis);
+  TransferVerdict drift = detail::judge_drift(transfer, words);
+  TransferVerdict regret = detail::judge_regret(transfer, words);
   if (drift.verdict == Verdict::fail) return drift;
   if (regret.verdict == Verdict::fail) return regret;
   if (drift.verdict == Verdict::inconclusive) return drift;
