@@ -215,7 +215,8 @@ Setup draw(Mistake mistake, std::uint64_t number) {
           setup.name += " TRAINED AS standard";
         } else {
           std::vector<check::Fault> faults;
-          for (const check::Fault& fault : check::possible_faults(family)) {
+          for (const check::Fault& fault :
+               check::possible_faults(check::scales_of(family), family.front().plan.shape.blocks)) {
             if (gross(family, fault)) faults.push_back(fault);
           }
           if (faults.empty()) continue;

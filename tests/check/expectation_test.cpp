@@ -32,7 +32,7 @@ std::string said(const std::vector<Member>& family, Signal signal, const std::st
   assumptions.norms = norms;
   const Plan& plan = family.front().plan;
   const Prediction prediction(scales_of(family), plan.shape, assumptions);
-  const auto e = expected(prediction, plan, {signal, name}, step);
+  const auto e = expected(prediction, subject_of(plan, {signal, name}), signal, step);
   if (!e) return "none";
   const char* measure = e->measure == Measure::entry          ? " entry"
                         : e->measure == Measure::per_gradient ? " per gradient"

@@ -69,6 +69,21 @@ TEST_CASE("Errors of slopes hold the slope as often as they say", "[check]") {
   CHECK_FALSE(Coverage(4000, 0.95).accepts(held(0.3, {}, 1.959964)));
 }
 
+TEST_CASE("Tails of bending widen the error of rare deviations and leave that of seeds alone") {
+  const SizeCurve curve = drawn(1, 0.1, 0.3);
+  const Scatter scatter = scatter_of(curve, 0.8);
+  const Growth normal = growth_of(curve, scatter, {0.1, 0.3});
+  const Growth heavy = growth_of(curve, scatter, {0.1, 0.3, 1.5});
+  CHECK(heavy.slope == normal.slope);
+  CHECK(heavy.error == normal.error);
+  CHECK(std::abs(normal.tail_error - normal.error) < 1e-12);
+  const double seeds = std::pow(heavy.scatter, 2);
+  CHECK(std::abs(std::pow(heavy.tail_error, 2) - seeds -
+                 2.25 * (std::pow(heavy.error, 2) - seeds)) < 1e-12);
+  const Growth straight = growth_of(curve, scatter, {0, 0, 1.5});
+  CHECK(std::abs(straight.tail_error - straight.error) < 1e-12);
+}
+
 TEST_CASE("Two sizes have the slope between them, with the error of a difference") {
   Records::Runs runs;
   for (const std::uint64_t seed : {1U, 2U, 3U}) {

@@ -64,7 +64,7 @@ inline const Judgement& find(const Report& report, Signal signal, const std::str
 /// of each band.
 inline Records follow(const std::vector<Member>& family, double backward = 0,
                       double scatter = 0.02) {
-  const Prediction p = prediction_of(family, {}, backward);
+  const Prediction p(scales_of(family), family.front().plan.shape, {.backward = backward});
   Records records;
   const auto slope = [](const Band& band) {
     return band.is_zero() ? -HUGE_VAL : (band.low + band.high) / 2;

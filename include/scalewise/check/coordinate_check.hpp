@@ -121,7 +121,8 @@ class CoordinateCheck {
         plan_(family.front().plan),
         assumptions_(as_recorded(assumptions, records_, plan_)),
         criteria_(criteria),
-        prediction_(prediction_of(family, assumptions_)) {
+        scales_(scales_of(family)),
+        prediction_(scales_, plan_.shape, assumptions_) {
     // Wide models average over themselves; deep ones do not.
     const double power = prediction_.along_depth() ? 0 : 0.8;
     report_.judgements = Measurements(records_, prediction_, plan_, power, criteria).take();
@@ -214,7 +215,7 @@ class CoordinateCheck {
                         j.curve.quantity.name != observable("attention.scores");
       if (!certain && !open) continue;
       const double most = certain ? criteria_.growth : criteria_.open_growth;
-      if (j.measured->slope - report_.thresholds.failure * j.measured->error <= most) continue;
+      if (j.measured->slope - report_.thresholds.failure * j.measured->tail_error <= most) continue;
       if (found == nullptr || j.measured->slope > found->measured->slope) found = &j;
     }
     return found;
@@ -243,12 +244,16 @@ class CoordinateCheck {
     return *found;
   }
 
+  std::vector<Standing> standings_of(const std::vector<Fault>& faults) const {
+    return standings(scales_, plan_.shape, assumptions_, faults, report_.judgements, criteria_,
+                     report_.thresholds.failure);
+  }
+
   void diagnose() {
-    std::vector<Fault> faults = possible_faults(family_);
-    const std::vector<Fault> slips = possible_slips(family_);
+    std::vector<Fault> faults = possible_faults(scales_, plan_.shape.blocks);
+    const std::vector<Fault> slips = possible_slips(scales_, plan_.shape.blocks);
     faults.insert(faults.end(), slips.begin(), slips.end());
-    std::vector<Standing> all = standings(family_, assumptions_, faults, report_.judgements,
-                                          criteria_, report_.thresholds.failure);
+    std::vector<Standing> all = standings_of(faults);
     std::stable_sort(all.begin(), all.end(),
                      [](const Standing& a, const Standing& b) { return a.worse < b.worse; });
     const std::string seen = finding(first_failure());
@@ -310,8 +315,7 @@ class CoordinateCheck {
     if (open > most) {
       report_.undecided.push_back(fmt::format("{} more quantities at other steps", open - most));
     }
-    for (const Standing& s : standings(family_, assumptions_, possible_faults(family_),
-                                       report_.judgements, criteria_, report_.thresholds.failure)) {
+    for (const Standing& s : standings_of(possible_faults(scales_, plan_.shape.blocks))) {
       if (s.worse < -likelier) {
         report_.wants_larger_size = true;
         report_.undecided.push_back(
@@ -328,7 +332,7 @@ class CoordinateCheck {
       const Judgement& j = *s.witness;
       const double times = report_.thresholds.failure / s.separation;
       std::string what = "one larger size";
-      if (j.measured && j.measured->scatter * times * 1.5 > j.measured->error) {
+      if (j.measured && j.measured->scatter * times * 1.5 > j.measured->tail_error) {
         const std::size_t runs = j.curve.points.front().runs;
         what = fmt::format("{} seeds instead of {} at the smallest size",
                            static_cast<long>(std::ceil(static_cast<double>(runs) * times * times)),
@@ -347,6 +351,7 @@ class CoordinateCheck {
   const Plan& plan_;
   Assumptions assumptions_;
   Criteria criteria_;
+  Scales scales_;
   Prediction prediction_;
   Report report_;
 };

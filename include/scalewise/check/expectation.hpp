@@ -34,6 +34,12 @@ struct Expectation {
   Measure measure = Measure::rms;
 };
 
+/// What a recorded name stands for.
+struct Subject {
+  std::string role;
+  std::optional<Group> group;  // of a tensor of the plan
+};
+
 /// The group of a tensor by its name, with or without its layer.
 inline std::optional<Group> group_of(const Plan& plan, const std::string& name) {
   for (const Entry& entry : plan.entries) {
@@ -45,11 +51,11 @@ inline std::optional<Group> group_of(const Plan& plan, const std::string& name) 
 namespace detail {
 
 inline std::optional<Expectation> activation_expected(const Prediction& prediction,
-                                                      const Quantity& quantity, long step) {
+                                                      const std::string& role, Signal signal,
+                                                      long step) {
   if (!prediction.has_limit()) return {};
-  const std::string role = role_name(quantity.name);
   const bool later = prediction.has_later_steps();
-  if (quantity.signal == Signal::value) {
+  if (signal == Signal::value) {
     if (step > 0 && !later) return {};
     const std::optional<Band> band = prediction.value(role, step);
     if (!band) return {};
@@ -98,18 +104,21 @@ inline std::optional<Expectation> tensor_expected(const Prediction& prediction,
 
 }  // namespace detail
 
+inline Subject subject_of(const Plan& plan, const Quantity& quantity) {
+  Subject subject{role_name(quantity.name), {}};
+  if (!is_activation(quantity.signal)) subject.group = group_of(plan, quantity.name);
+  return subject;
+}
+
 /// What the prediction says of a quantity; none for what is not predicted. The gradient of a key's
 /// bias is zero but for rounding, since softmax does not see it, and is passed over.
-inline std::optional<Expectation> expected(const Prediction& prediction, const Plan& plan,
-                                           const Quantity& quantity, long step) {
-  if (is_activation(quantity.signal)) {
-    return detail::activation_expected(prediction, quantity, step);
-  }
-  const std::optional<Group> group = group_of(plan, quantity.name);
-  const std::string role = role_name(quantity.name);
+inline std::optional<Expectation> expected(const Prediction& prediction, const Subject& subject,
+                                           Signal signal, long step) {
+  const auto& [role, group] = subject;
+  if (is_activation(signal)) return detail::activation_expected(prediction, role, signal, step);
   if (!group || prediction.tensor(role) == nullptr) return {};
-  if (role.ends_with("key_bias") && quantity.signal != Signal::parameter) return {};
-  return detail::tensor_expected(prediction, role, *group, quantity.signal, step);
+  if (role.ends_with("key_bias") && signal != Signal::parameter) return {};
+  return detail::tensor_expected(prediction, role, *group, signal, step);
 }
 
 }  // namespace scalewise::check

@@ -66,18 +66,33 @@ inline std::string to_string(const Fault& fault) {
 
 namespace detail {
 
+inline bool spoils_rate(Ingredient ingredient, Role role) {
+  using enum Ingredient;
+  return ingredient == all_rates || (ingredient == hidden_rate && role == Role::hidden) ||
+         (ingredient == head_rate && role == Role::output) ||
+         (ingredient == input_rate && role == Role::input);
+}
+
+inline bool spoils_variance(Ingredient ingredient, Role role) {
+  using enum Ingredient;
+  return (ingredient == hidden_variance && role == Role::hidden) ||
+         (ingredient == head_variance && role == Role::output) ||
+         (ingredient == input_variance && role == Role::input);
+}
+
 /// A factor that is missing is as it was in the model that the family begins with.
 inline void spoil(double& value, double first, bool doubled) {
   if (value == first) return;  // no factor; its square over itself would be one by rounding only
   value = doubled ? (first == 0 ? value : value * value / first) : first;
 }
 
-/// The entry of another plan that has the same name, or else the first of the same group.
+/// The entry of another plan that has the same name, or else that of its first layer.
 inline const Entry* counterpart(const Plan& plan, const Entry& entry) {
+  const std::string role = role_name(entry.name);
   const Entry* found = nullptr;
   for (const Entry& other : plan.entries) {
     if (other.name == entry.name) return &other;
-    if (found == nullptr && other.group == entry.group) found = &other;
+    if (found == nullptr && role_name(other.name) == role) found = &other;
   }
   return found;
 }
@@ -112,15 +127,12 @@ inline Plan with_fault(Plan plan, const Plan& first, const Fault& fault, double 
     const Entry* other = detail::counterpart(first, entry);
     if (other == nullptr) continue;
     const Role role = role_of(entry.group);
-    const bool rate = fault.ingredient == all_rates ||
-                      (fault.ingredient == hidden_rate && role == Role::hidden) ||
-                      (fault.ingredient == head_rate && role == Role::output) ||
-                      (fault.ingredient == input_rate && role == Role::input);
-    const bool variance = (fault.ingredient == hidden_variance && role == Role::hidden) ||
-                          (fault.ingredient == head_variance && role == Role::output) ||
-                          (fault.ingredient == input_variance && role == Role::input);
-    if (rate) spoil(entry.learning_rate, other->learning_rate, factor);
-    if (variance) spoil(entry.init_variance, other->init_variance, factor * factor);
+    if (detail::spoils_rate(fault.ingredient, role)) {
+      spoil(entry.learning_rate, other->learning_rate, factor);
+    }
+    if (detail::spoils_variance(fault.ingredient, role)) {
+      spoil(entry.init_variance, other->init_variance, factor * factor);
+    }
     if (fault.ingredient == epsilon) spoil(entry.epsilon, other->epsilon, factor);
     if (fault.ingredient == weight_decay) spoil(entry.weight_decay, other->weight_decay, factor);
   }
@@ -163,31 +175,6 @@ inline bool changes(const std::vector<Member>& family, const Fault& fault) {
     return scaled_gradient(last, first, fault) != 1;
   }
   return !(with_fault(last, first, fault, ratio_of(family)) == last);
-}
-
-/// Every mistake that would change something in a family of models.
-inline std::vector<Fault> possible_faults(const std::vector<Member>& family) {
-  std::vector<Fault> all;
-  for (const auto& [ingredient, name] : ingredient_words) {
-    for (const bool doubled : {false, true}) {
-      if (changes(family, {ingredient, doubled})) all.push_back({ingredient, doubled});
-    }
-  }
-  return all;
-}
-
-/// Exponents of rates and standard deviations that are off by little, as far as they can be.
-inline std::vector<Fault> possible_slips(const std::vector<Member>& family) {
-  using enum Ingredient;
-  std::vector<Fault> all;
-  for (const Ingredient ingredient : {hidden_rate, head_rate, input_rate, all_rates,
-                                      hidden_variance, head_variance, input_variance}) {
-    for (const double off : {-0.25, -0.2, -0.15, -0.1, -0.05, 0.05, 0.1, 0.15, 0.2, 0.25}) {
-      const Fault fault{ingredient, false, off};
-      if (changes(family, fault)) all.push_back(fault);
-    }
-  }
-  return all;
 }
 
 }  // namespace scalewise::check

@@ -27,19 +27,23 @@ struct Scatter {
 /// What bends a curve before its limit, the same for all seeds.
 /// Equation: log(root mean square) = a + slope log(size) + c₁ (smallest/size)^½ + c₂ smallest/size,
 ///           c₁ and c₂ normal about 0 with these standard deviations
+/// Few curves bend much more: beyond three standard deviations about as many as if these were `tails`
+/// times as large.
 struct Bending {
   double root = 0;
   double first = 0;
+  double tails = 1;
 };
 
 /// The growth of one quantity at large sizes, as far as the curve tells it.
 /// Units:    slopes of log(root mean square) against log(size); errors are standard errors
 struct Growth {
   double slope = 0;
-  double error = 0;    // from seeds and from bending
-  double scatter = 0;  // from seeds alone
-  double last = 0;     // between the two largest sizes
-  double degrees = 0;  // of the error
+  double error = 0;       // from seeds and from bending: of intervals of 95 %
+  double tail_error = 0;  // the same where deviations are rare, with the tails of bending
+  double scatter = 0;     // from seeds alone
+  double last = 0;        // between the two largest sizes
+  double degrees = 0;     // of the errors
 };
 
 /// Rounding of floats and of their sums: a smaller scatter tells nothing.
@@ -134,14 +138,20 @@ inline SlopeAndError fit(const SizeCurve& curve, const Scatter& scatter, const B
 }  // namespace detail
 
 /// Fits a curve of at least two sizes.
+/// Equation: error of the tails² = scatter² + tails² (error² - scatter²)
 /// Accuracy: the mean and standard deviation of the slope given the scatter and the priors of the
 ///           bending; exact but for rounding where the curve is of that form.
 inline Growth growth_of(const SizeCurve& curve, const Scatter& scatter, const Bending& bending) {
   Scatter s = scatter;
   s.variance = (std::max)(s.variance, least_variance);
   const detail::SlopeAndError all = detail::fit(curve, s, bending);
-  const double error = all.error * detail::misfit_factor(all.misfit, curve.points.size());
-  Growth growth{all.slope, error, detail::fit(curve, s, {}).error, 0, s.degrees};
+  Growth growth;
+  growth.slope = all.slope;
+  growth.error = all.error * detail::misfit_factor(all.misfit, curve.points.size());
+  growth.scatter = detail::fit(curve, s, {}).error;
+  growth.degrees = s.degrees;
+  const double bent = growth.error * growth.error - growth.scatter * growth.scatter;
+  growth.tail_error = std::hypot(growth.scatter, bending.tails * std::sqrt((std::max)(0.0, bent)));
   const SizePoint& largest = curve.points.back();
   const SizePoint& before = curve.points[curve.points.size() - 2];
   const double distance =
@@ -191,7 +201,7 @@ inline std::optional<Growth> growth_within_seeds(const SizeCurve& curve) {
   growth.degrees = degrees;
   const double residual = (std::max)(0.0, yy - xy * xy / xx) / degrees;
   growth.scatter = std::sqrt((std::max)(residual, least_variance) / xx);
-  growth.error = std::hypot(growth.scatter, exact_error);
+  growth.error = growth.tail_error = std::hypot(growth.scatter, exact_error);
   growth.last = growth.slope;
   return growth;
 }

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "scalewise/check/fault.hpp"
+#include "scalewise/check/fault_scales.hpp"
 #include "scalewise/check/judge.hpp"
 
 namespace scalewise::check {
@@ -20,18 +20,10 @@ struct Hypothesis {
   Prediction prediction;
 };
 
-inline Prediction prediction_of(const std::vector<Member>& family, Assumptions assumptions,
-                                double backward = 0) {
-  assumptions.backward = backward;
-  return {scales_of(family), family.front().plan.shape, assumptions};
-}
-
-inline Hypothesis hypothesis_of(const std::vector<Member>& family, const Fault& fault,
-                                const Assumptions& assumptions) {
-  const double backward =
-      std::log(scaled_gradient(family.back().plan, family.front().plan, fault)) /
-      std::log(ratio_of(family));
-  return {fault, prediction_of(with_fault(family, fault), assumptions, backward)};
+inline Hypothesis hypothesis_of(const Scales& scales, const Shape& shape, const Fault& fault,
+                                Assumptions assumptions) {
+  assumptions.backward = backward_power(scales, fault);
+  return {fault, Prediction(with_fault(scales, fault), shape, assumptions)};
 }
 
 /// How a mistake stands against what was measured.
@@ -79,7 +71,7 @@ inline bool is_evidence(const Judgement& j) {
 ///           are exact count 1 each, since each has its own tensor; n others depend on each other and
 ///           count as 20
 inline Standing standing_of(const Hypothesis& h, const std::vector<Judgement>& all,
-                            const Plan& plan, const Criteria& criteria, double threshold) {
+                            const Criteria& criteria, double threshold) {
   Standing standing{h.fault};
   double dependent = 0;  // their part of the sum
   double count = 0;
@@ -87,7 +79,7 @@ inline Standing standing_of(const Hypothesis& h, const std::vector<Judgement>& a
     if (!is_evidence(j)) continue;
     const Regime regime = j.expected->regime;
     if (regime == Regime::first) ++count;
-    const auto wrong = expected(h.prediction, plan, j.curve.quantity, j.curve.step);
+    const auto wrong = expected(h.prediction, j.subject, j.curve.quantity.signal, j.curve.step);
     if (!wrong || wrong->band == j.expected->band) continue;
     Expectation under = *wrong;
     under.regime = j.expected->regime;
@@ -100,7 +92,7 @@ inline Standing standing_of(const Hypothesis& h, const std::vector<Judgement>& a
     const double separation =
         detail::gap(j.expected->band, under.band) - criteria.margin(under.regime);
     if (separation <= 0) continue;
-    const double error = j.measured ? j.measured->error : 1e-3;
+    const double error = j.measured ? j.measured->tail_error : 1e-3;
     standing.excludable = true;
     if (separation / error > standing.separation) {
       standing.separation = separation / error;
@@ -113,18 +105,17 @@ inline Standing standing_of(const Hypothesis& h, const std::vector<Judgement>& a
   return standing;
 }
 
-/// How all mistakes that a family of models allows stand.
-inline std::vector<Standing> standings(const std::vector<Member>& family,
+/// How some mistakes stand in a family of models whose smallest has this shape.
+inline std::vector<Standing> standings(const Scales& scales, const Shape& shape,
                                        const Assumptions& assumptions,
                                        const std::vector<Fault>& faults,
                                        const std::vector<Judgement>& all, const Criteria& criteria,
                                        double threshold) {
   std::vector<Standing> result;
+  result.reserve(faults.size());
   for (const Fault& fault : faults) {
-    if (fault.ingredient == Ingredient::epsilon || fault.ingredient == Ingredient::weight_decay)
-      continue;  // no slope knows them
-    result.push_back(standing_of(hypothesis_of(family, fault, assumptions), all,
-                                 family.front().plan, criteria, threshold));
+    result.push_back(
+        standing_of(hypothesis_of(scales, shape, fault, assumptions), all, criteria, threshold));
   }
   return result;
 }

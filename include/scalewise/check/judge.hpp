@@ -35,7 +35,7 @@ struct Criteria {
   double first = 0.06;
   double later = 0.25;
 
-  Bending bending{0.1, 0.3};
+  Bending bending{0.05, 0.15, 1.5};
 
   // Changes that grow faster than this fail, even if the rule predicts it: first where it surely
   // predicts growth, then where its band leaves it open. Rules that count on an alignment of 3/4 let
@@ -52,6 +52,7 @@ struct Criteria {
 /// Units:    slopes of log(root mean square) against log(size)
 struct Judgement {
   SizeCurve curve;
+  Subject subject;
   std::optional<Expectation> expected;  // none: recorded, not judged
   std::optional<Growth> measured;       // none: zero, not finite, or too few sizes
   double deviation = 0;                 // from the prediction, as a standard normal deviate
@@ -79,14 +80,14 @@ inline double distance(double slope, const Band& band) {
 }
 
 /// How unlikely a measured growth is under an expectation.
-/// Equation: the part of the distance beyond the margin over the standard error, as a deviate
+/// Equation: the part of the distance beyond the margin over the error of the tails, as a deviate
 /// Units:    standard normal deviates; infinite where exactly zero was expected or measured
 inline double deviation_of(const Growth& growth, const Expectation& expected,
                            const Criteria& criteria) {
   if (expected.band.is_zero()) return HUGE_VAL;
   const double beyond =
       std::abs(distance(growth.slope, expected.band)) - criteria.margin(expected.regime);
-  return beyond <= 0 ? 0 : normal_deviate(beyond / growth.error, growth.degrees);
+  return beyond <= 0 ? 0 : normal_deviate(beyond / growth.tail_error, growth.degrees);
 }
 
 namespace detail {
@@ -109,17 +110,18 @@ class Measurements {
   Measurements(const Records& records, const Prediction& prediction, const Plan& plan, double power,
                const Criteria& criteria) {
     for (const auto& [quantity, steps] : records.all()) {
+      const Subject subject = subject_of(plan, quantity);
       for (const auto& [step, runs] : steps) {
         Judgement j;
-        j.expected = expected(prediction, plan, quantity, step);
+        j.subject = subject;
+        j.expected = expected(prediction, subject, quantity.signal, step);
         const Measure measure = j.expected ? j.expected->measure : Measure::rms;
         const Records::Runs* gradient = nullptr;
         if (measure == Measure::per_gradient) {
           gradient = records.find({Signal::gradient, quantity.name}, step - 1);
           // Without it the update itself is compared, which the gradient bends.
           if (gradient == nullptr) {
-            j.expected =
-                Expectation{prediction.update(*group_of(plan, quantity.name), step), Regime::later};
+            j.expected = Expectation{prediction.update(*subject.group, step), Regime::later};
           }
         }
         j.curve = curve_of(quantity, step, runs,

@@ -30,13 +30,13 @@ class NormalizedSlopes {
     head.omega = {0.5, 1};
     const Moving raw = head.times(stream_);
     const Moving logits = product(raw, rescaler(Group::logit_scale));
-    state.activations = {{std::string(observable("embedding")), shown},
-                         {std::string(observable("attention.scores")), scores_},
-                         {std::string(observable("attention.output")), attention_},
-                         {std::string(observable("mlp.hidden")), hidden_},
-                         {std::string(observable("mlp.output")), mlp_},
-                         {std::string(observable("final_hidden")), stream_},
-                         {std::string(observable("logits")), logits}};
+    state.activations = {{observable("embedding"), shown},
+                         {observable("attention.scores"), scores_},
+                         {observable("attention.output"), attention_},
+                         {observable("mlp.hidden"), hidden_},
+                         {observable("mlp.output"), mlp_},
+                         {observable("final_hidden"), stream_},
+                         {observable("logits"), logits}};
     return state;
   }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -143,7 +142,8 @@ class Prediction {
 
   const Moving* activation(const std::string& role, long step) const {
     const auto& all = states_[at(step)].activations;
-    const auto found = all.find(role);
+    const auto found = std::find_if(all.begin(), all.end(),
+                                    [&](const auto& named) { return named.first == role; });
     return found == all.end() ? nullptr : &found->second;
   }
 

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <tuple>
 
 #include "scalewise/messages/words.hpp"
@@ -38,9 +40,9 @@ struct Quantity {
 
 /// The name without the layer: "layer.3.mlp.output" -> "mlp.output".
 inline std::string role_name(const std::string& name) {
-  for (const char* stack : {"layer.", "encoder.", "decoder."}) {
+  for (const std::string_view stack : {"layer.", "encoder.", "decoder."}) {
     if (!name.starts_with(stack)) continue;
-    const std::size_t digits = std::string(stack).size();
+    const std::size_t digits = stack.size();
     const std::size_t end = name.find('.', digits);
     if (end == std::string::npos || end == digits) return name;
     if (name.find_first_not_of("0123456789", digits) != end) return name;

@@ -113,14 +113,14 @@ class ResidualSlopes {
     Moving shown_final = final_hidden_;
     shown_final.change =
         mixture(final_hidden_.change, sum(final_hidden_.change, relative_change(stream_)));
-    state_.activations = {{std::string(observable("embedding")), embedding_},
-                          {std::string(observable("attention.scores")), scores_},
-                          {std::string(observable("attention.output")), attention_},
-                          {std::string(observable("mlp.hidden")), hidden_},
-                          {std::string(observable("mlp.output")), mlp_},
-                          {std::string(observable("mlp.stream")), shown_stream_},
-                          {std::string(observable("final_hidden")), shown_final},
-                          {std::string(observable("logits")), logits_}};
+    state_.activations = {{observable("embedding"), embedding_},
+                          {observable("attention.scores"), scores_},
+                          {observable("attention.output"), attention_},
+                          {observable("mlp.hidden"), hidden_},
+                          {observable("mlp.output"), mlp_},
+                          {observable("mlp.stream"), shown_stream_},
+                          {observable("final_hidden"), shown_final},
+                          {observable("logits"), logits_}};
   }
 
   void blocks() {

@@ -20,9 +20,12 @@ namespace scalewise::check {
 /// Units:    exponents
 struct GroupExponents {
   bool present = false;
+  Role role = Role::hidden;
   Band multiplier, deviation, mean, rate;
   double fan_in = 0, fan_out = 0;
   Normalization normalization = Normalization::none;  // of its optimizer
+
+  friend bool operator==(const GroupExponents&, const GroupExponents&) = default;
 };
 
 /// The rule's table as powers of one size, read from the plans of a family of models.
@@ -39,6 +42,8 @@ struct Scales {
 
   const GroupExponents& of(Group group) const { return groups[static_cast<std::size_t>(group)]; }
   GroupExponents& of(Group group) { return groups[static_cast<std::size_t>(group)]; }
+
+  friend bool operator==(const Scales&, const Scales&) = default;
 };
 
 /// A model of a family, with the size that it is known by.
@@ -63,6 +68,75 @@ struct LogSum {
   double mean() const { return sum / static_cast<double>(count); }
 };
 
+/// Entries of a plan that count as one.
+struct EntrySums {
+  const Entry* first = nullptr;
+  LogSum multiplier, deviation, mean, rate, fan_in, fan_out;
+
+  void add(const Entry& entry) {
+    if (first == nullptr) first = &entry;
+    multiplier.add(entry.multiplier.value);
+    deviation.add(std::sqrt(entry.init_variance.value));
+    mean.add(entry.init_mean.value);
+    rate.add(entry.learning_rate.value);
+    fan_in.add(entry.fan_in);
+    fan_out.add(entry.fan_out);
+  }
+};
+
+/// The entries of a plan, by group and by name without the layer.
+struct PlanSums {
+  std::array<EntrySums, group_count> groups;
+  std::map<std::string, EntrySums> tensors;
+
+  explicit PlanSums(const Plan& plan) {
+    for (const Entry& entry : plan.entries) {
+      groups[static_cast<std::size_t>(entry.group)].add(entry);
+      tensors[role_name(entry.name)].add(entry);
+    }
+  }
+};
+
+/// The power with which a number goes from one model to another.
+class PowerBetween {
+ public:
+  PowerBetween(const Member& smallest, const Member& largest)
+      : log_ratio_(
+            std::log(static_cast<double>(largest.size) / static_cast<double>(smallest.size))) {}
+
+  Band operator()(const LogSum& a, const LogSum& b) const {
+    if (a.zero || b.zero) return Band::zero();
+    const double power = (b.mean() - a.mean()) / log_ratio_;
+    return {std::round(power * 1e9) / 1e9};  // rounding errors are no growth
+  }
+
+  Band operator()(double a, double b) const {
+    LogSum x;
+    LogSum y;
+    x.add(a);
+    y.add(b);
+    return (*this)(x, y);
+  }
+
+  /// Of the entries that count as one in both; not present where one plan has none.
+  GroupExponents operator()(const EntrySums& a, const EntrySums& b) const {
+    const PowerBetween& power = *this;
+    if (a.first == nullptr || b.first == nullptr) return {};
+    return {true,
+            role_of(a.first->group),
+            power(a.multiplier, b.multiplier),
+            power(a.deviation, b.deviation),
+            power(a.mean, b.mean),
+            power(a.rate, b.rate),
+            power(a.fan_in, b.fan_in).low,
+            power(a.fan_out, b.fan_out).low,
+            a.first->optimizer.normalization};
+  }
+
+ private:
+  double log_ratio_;
+};
+
 }  // namespace detail
 
 /// The powers between the smallest and the largest of a family. What differs between layers counts
@@ -79,20 +153,7 @@ inline Scales scales_of(const std::vector<Member>& family) {
     check_plan(member.plan, "plan of " + std::to_string(member.size));
   const Plan& smallest = family.front().plan;
   const Plan& largest = family.back().plan;
-  const double log_ratio =
-      std::log(static_cast<double>(family.back().size) / static_cast<double>(family.front().size));
-  const auto slope = [&](const detail::LogSum& a, const detail::LogSum& b) {
-    if (a.zero || b.zero) return Band::zero();
-    const double power = (b.mean() - a.mean()) / log_ratio;
-    return Band(std::round(power * 1e9) / 1e9);  // rounding errors are no growth
-  };
-  const auto power = [&](double a, double b) {
-    detail::LogSum x;
-    detail::LogSum y;
-    x.add(a);
-    y.add(b);
-    return slope(x, y);
-  };
+  const detail::PowerBetween power(family.front(), family.back());
 
   Scales scales;
   const auto growth = [&](long Shape::*field) {
@@ -104,43 +165,13 @@ inline Scales scales_of(const std::vector<Member>& family) {
   scales.layers = growth(&Shape::depth);
   scales.head_dim = growth(&Shape::head_dim);
   scales.queries_per_key = growth(&Shape::heads) - growth(&Shape::kv_heads);
-  // Of the entries that are asked for, as one.
-  const auto exponents = [&](const auto& wanted) {
-    const auto sums = [&](const Plan& plan) {
-      std::array<detail::LogSum, 6> all;
-      for (const Entry& entry : plan.entries) {
-        if (!wanted(entry)) continue;
-        all[0].add(entry.multiplier.value);
-        all[1].add(std::sqrt(entry.init_variance.value));
-        all[2].add(entry.init_mean.value);
-        all[3].add(entry.learning_rate.value);
-        all[4].add(entry.fan_in);
-        all[5].add(entry.fan_out);
-      }
-      return all;
-    };
-    const auto a = sums(smallest);
-    const auto b = sums(largest);
-    if (a[0].count == 0 || b[0].count == 0) return GroupExponents{};
-    const auto first = std::find_if(smallest.entries.begin(), smallest.entries.end(), wanted);
-    return GroupExponents{true,
-                          slope(a[0], b[0]),
-                          slope(a[1], b[1]),
-                          slope(a[2], b[2]),
-                          slope(a[3], b[3]),
-                          slope(a[4], b[4]).low,
-                          slope(a[5], b[5]).low,
-                          first->optimizer.normalization};
-  };
+  const detail::PlanSums first(smallest);
+  detail::PlanSums last(largest);
   for (std::size_t g = 0; g < group_count; ++g) {
-    scales.groups[g] =
-        exponents([&](const Entry& entry) { return entry.group == static_cast<Group>(g); });
+    scales.groups[g] = power(first.groups[g], last.groups[g]);
   }
-  for (const Entry& entry : smallest.entries) {
-    const std::string name = role_name(entry.name);
-    if (scales.tensors.contains(name)) continue;
-    scales.tensors[name] =
-        exponents([&](const Entry& other) { return role_name(other.name) == name; });
+  for (const auto& [name, sums] : first.tensors) {
+    scales.tensors[name] = power(sums, last.tensors[name]);
   }
   const auto residual = [&](const Number<Kind::multiplier> Residual::*member) {
     const auto sum = [&](const Plan& plan) {
@@ -148,7 +179,7 @@ inline Scales scales_of(const std::vector<Member>& family) {
       for (const Residual& r : plan.model.residuals) all.add((r.*member).value);
       return all;
     };
-    return slope(sum(smallest), sum(largest));
+    return power(sum(smallest), sum(largest));
   };
   scales.skip = residual(&Residual::skip);
   scales.branch = residual(&Residual::branch);

@@ -3,9 +3,10 @@
 #pragma once
 
 #include <array>
-#include <map>
 #include <optional>
-#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "scalewise/architecture/group.hpp"
 #include "scalewise/check/moving.hpp"
@@ -27,9 +28,9 @@ using GroupSlopes = std::array<Band, group_count>;
 
 /// Slopes of a model at one moment of training.
 struct State {
-  std::map<std::string, Moving> activations;               // by role
-  std::array<std::optional<Band>, group_count> gradients;  // none: nothing is predicted
-  bool gradients_have_limit = true;                        // false: they are not to be judged
+  std::vector<std::pair<std::string_view, Moving>> activations;  // by role
+  std::array<std::optional<Band>, group_count> gradients;        // none: nothing is predicted
+  bool gradients_have_limit = true;                              // false: they are not to be judged
 
   void set_gradient(Group group, const Band& band) {
     gradients[static_cast<std::size_t>(group)] = band;

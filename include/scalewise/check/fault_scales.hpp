@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <vector>
+
+#include "scalewise/check/fault.hpp"
+
+namespace scalewise::check {
+
+/// What a mistake makes of a table's powers.
+/// Equation: a power p becomes 0 where the factor is missing, 2 p where it is applied twice, p + off where
+///           its exponent is off; what is zero stays zero
+/// Accuracy: equal to scales_of() a family with_fault() where factors are powers of the size. A backward
+///           scale, an epsilon and a decay are not among the powers.
+inline Scales with_fault(Scales scales, const Fault& fault) {
+  const auto spoil = [&](Band& power) {
+    if (power.is_zero()) return;
+    power = fault.off != 0 ? power + fault.off : fault.doubled ? 2 * power : Band(0);
+  };
+  const auto spoil_row = [&](GroupExponents& row) {
+    if (!row.present) return;
+    if (detail::spoils_rate(fault.ingredient, row.role)) spoil(row.rate);
+    if (detail::spoils_variance(fault.ingredient, row.role)) spoil(row.deviation);
+  };
+  if (fault.ingredient == Ingredient::output_multiplier) spoil(scales.logit_multiplier);
+  if (fault.ingredient == Ingredient::attention_scale) spoil(scales.attention_scale);
+  if (fault.ingredient == Ingredient::branch_multiplier) spoil(scales.branch);
+  for (GroupExponents& row : scales.groups) spoil_row(row);
+  for (auto& [name, row] : scales.tensors) spoil_row(row);
+  return scales;
+}
+
+/// The power by which a mistake's gradients below the head are off: see scaled_gradient().
+inline double backward_power(const Scales& scales, const Fault& fault) {
+  if (fault.ingredient != Ingredient::backward_scale) return 0;
+  return fault.doubled ? scales.logit_multiplier.low : -scales.logit_multiplier.low;
+}
+
+/// Whether a mistake changes a power. Variances do nothing where matrices are normalized before they
+/// are used.
+inline bool changes(const Scales& scales, Blocks blocks, const Fault& fault) {
+  using enum Ingredient;
+  const bool variance = fault.ingredient == hidden_variance || fault.ingredient == head_variance ||
+                        fault.ingredient == input_variance;
+  if (variance && blocks == Blocks::normalized) return false;
+  return backward_power(scales, fault) != 0 || !(with_fault(scales, fault) == scales);
+}
+
+/// Every part of the table that slopes would show to be missing, or to be applied twice.
+inline std::vector<Fault> possible_faults(const Scales& scales, Blocks blocks) {
+  std::vector<Fault> all;
+  for (const auto& [ingredient, name] : ingredient_words) {
+    for (const bool doubled : {false, true}) {
+      const Fault fault{ingredient, doubled};
+      if (changes(scales, blocks, fault)) all.push_back(fault);
+    }
+  }
+  return all;
+}
+
+/// Exponents of rates and standard deviations that are off by little, as far as they can be.
+inline std::vector<Fault> possible_slips(const Scales& scales, Blocks blocks) {
+  using enum Ingredient;
+  std::vector<Fault> all;
+  for (const Ingredient ingredient : {hidden_rate, head_rate, input_rate, all_rates,
+                                      hidden_variance, head_variance, input_variance}) {
+    for (const double off : {-0.25, -0.2, -0.15, -0.1, -0.05, 0.05, 0.1, 0.15, 0.2, 0.25}) {
+      const Fault fault{ingredient, false, off};
+      if (changes(scales, blocks, fault)) all.push_back(fault);
+    }
+  }
+  return all;
+}
+
+}  // namespace scalewise::check

@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Mistakes in powers of the size, against the same mistakes in the numbers of the plans.
+
+#include "scalewise/check/fault_scales.hpp"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "instances/registry.hpp"
+#include "support/catch.hpp"
+
+using namespace scalewise;
+using namespace scalewise::check;
+
+namespace {
+
+/// Plans of a rule at three sizes; none where it refuses such models.
+std::vector<Member> family_of(const std::string& rule, const Optimizer& optimizer, bool depth) {
+  Shape shape;
+  shape.d_model = 64;
+  shape.depth = 2;
+  shape.heads = 4;
+  shape.context = 8;
+  shape.vocab = 16;
+  shape.activation = Activation::relu;  // which every rule knows
+  shape.tied_head = false;
+  std::vector<Member> family;
+  const Shape base = shape;
+  try {
+    for (const long size : depth ? std::vector<long>{2, 8, 32} : std::vector<long>{64, 128, 512}) {
+      (depth ? shape.depth : shape.d_model) = size;
+      family.push_back({size, make_plan(rule, optimizer, shape, base)});
+    }
+  } catch (const InvalidInput&) {
+    return {};
+  }
+  return family;
+}
+
+/// Powers are rounded to 1e-9 before they are doubled, or after.
+bool alike(const Band& a, const Band& b) {
+  return a == b || (std::abs(a.low - b.low) < 2e-9 && std::abs(a.high - b.high) < 2e-9);
+}
+
+bool alike(const GroupExponents& a, const GroupExponents& b) {
+  return a.present == b.present && a.role == b.role && alike(a.multiplier, b.multiplier) &&
+         alike(a.deviation, b.deviation) && alike(a.mean, b.mean) && alike(a.rate, b.rate) &&
+         a.fan_in == b.fan_in && a.fan_out == b.fan_out && a.normalization == b.normalization;
+}
+
+bool alike(const Scales& a, const Scales& b) {
+  bool all = alike(a.attention_scale, b.attention_scale) && alike(a.skip, b.skip) &&
+             alike(a.branch, b.branch) && alike(a.logit_multiplier, b.logit_multiplier) &&
+             alike(a.embedding_multiplier, b.embedding_multiplier);
+  for (std::size_t g = 0; g < group_count; ++g) all = all && alike(a.groups[g], b.groups[g]);
+  for (const auto& [name, row] : a.tensors) all = all && alike(row, b.tensors.at(name));
+  return all && a.tensors.size() == b.tensors.size();
+}
+
+bool is_visible(const Fault& fault) {
+  return fault.ingredient != Ingredient::epsilon && fault.ingredient != Ingredient::weight_decay;
+}
+
+}  // namespace
+
+TEST_CASE("A mistake in the powers is that in the plans, for every rule") {
+  int families = 0;
+  int mistakes = 0;
+  for (const RuleInfo& rule : rules()) {
+    for (const Optimizer& optimizer : {adamw, sgd}) {
+      for (const bool depth : {false, true}) {
+        const std::vector<Member> family = family_of(std::string(rule.id), optimizer, depth);
+        // What differs from layer to layer is no power of the depth.
+        if (family.empty() || (depth && rule.id == "ds-init")) continue;
+        ++families;
+        const Scales scales = scales_of(family);
+        const Blocks blocks = family.front().plan.shape.blocks;
+        for (const auto& [ingredient, name] : ingredient_words) {
+          for (const Fault& fault :
+               {Fault{ingredient, false}, Fault{ingredient, true}, Fault{ingredient, false, 0.1}}) {
+            if (!is_visible(fault)) continue;
+            INFO(rule.id << ' ' << optimizer.name << (depth ? " depth " : " width ")
+                         << to_string(fault));
+            CHECK(alike(with_fault(scales, fault), scales_of(with_fault(family, fault))));
+            // Not the other way round: rates of two sizes may differ by rounding.
+            if (changes(scales, blocks, fault)) CHECK(changes(family, fault));
+            const double backward =
+                std::log(scaled_gradient(family.back().plan, family.front().plan, fault)) /
+                std::log(ratio_of(family));
+            CHECK(std::abs(backward_power(scales, fault) - backward) < 1e-9);
+            if (changes(scales, blocks, fault)) ++mistakes;
+          }
+        }
+      }
+    }
+  }
+  CHECK(families >= 40);
+  CHECK(mistakes >= 200);
+}
+
+TEST_CASE("Possible are mistakes that change a power") {
+  const std::vector<Member> family = family_of("maximal-update", adamw, false);
+  const Scales scales = scales_of(family);
+  std::string faults;
+  for (const Fault& fault : possible_faults(scales, Blocks::residual)) {
+    faults += to_string(fault) + "; ";
+  }
+  CHECK(faults ==
+        "output multiplier missing; output multiplier applied twice; attention scale missing; "
+        "attention scale applied twice; hidden variance missing; hidden variance applied twice; "
+        "hidden rate missing; hidden rate applied twice; "
+        "one global rate; all rates applied twice; backward scale missing; "
+        "backward scale applied twice; ");
+  CHECK(possible_slips(scales, Blocks::residual).size() == 70);
+  for (const Fault& fault : possible_faults(scales, Blocks::normalized)) {
+    CHECK(fault.ingredient != Ingredient::hidden_variance);
+  }
+}
