@@ -21,7 +21,7 @@ fi
 mkdir -p $build/logs $build/failures $build/corpus
 printf 'Building the fuzz targets\n'
 if ! {
-  cmake --preset clang-asan-ubsan -B $build -D CMAKE_CXX_FLAGS_DEBUG='-O1 -g1' \
+  cmake --preset clang-asan-ubsan -B $build -D CMAKE_CXX_FLAGS_DEBUG='-O2 -g1' \
     -D SCALEWISE_BUILD_FUZZERS=ON -D SCALEWISE_BUILD_TESTS=OFF -D SCALEWISE_BUILD_EXAMPLES=OFF &&
     cmake --build $build --target "${@/#/fuzz_}"
 } >$build/logs/build.log 2>&1; then

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scalewise/io/parse_json.hpp"
@@ -45,7 +47,9 @@ class JsonReader {
   }
 
   /// Complains of a key that is not among the known ones.
-  void only(const std::vector<std::string>& known) const {
+  void only(std::initializer_list<std::string_view> known) const { only<>(known); }
+  template <class Names = std::initializer_list<std::string_view>>
+  void only(const Names& known) const {
     if (!json_.is_object()) fail("an object");
     for (auto item = json_.begin(); item != json_.end(); ++item) {
       if (std::find(known.begin(), known.end(), item.key()) != known.end()) continue;
