@@ -100,7 +100,8 @@ TEST_CASE("A plan that is not one is refused with one message", "[json]") {
   CHECK(complaint([](OrderedJson& j) { j["optimiser"] = 1; }) ==
         "plan.optimiser = 1: expected a known key (hint: did you mean optimizer?)");
   CHECK(complaint([](OrderedJson& j) { j["optimizer"] = "adam"; }) ==
-        "plan.optimizer = adam: expected adamw, sgd or sign-sgd (hint: did you mean adamw?)");
+        "plan.optimizer = adam: expected " + listed(names_of(known_optimizers)) +
+            " (hint: did you mean adamw?)");
   CHECK(complaint([](OrderedJson& j) { j["entries"][3].erase("name"); }) ==
         "plan.entries[3].name = (missing): expected a value");
   CHECK(complaint([](OrderedJson& j) { j["entries"][3]["rows"] = 1.5; }) ==
