@@ -208,10 +208,10 @@ TEST_CASE("Without norms gradients through a sharp softmax are judged as later s
       records.add({Signal::value, "logits"}, 0, {n, 1}, {50 * rms, 100 * rms * rms, 100});
     }
     const Report report = coordinate_check(records, family, Assumptions{.norms = norms});
-    const Regime regime = find(report, Signal::gradient, "query", 0).expected->regime;
+    const Regime gradient = find(report, Signal::gradient, "query", 0).expected->regime;
     // A step has the direction of the gradients.
-    CHECK(find(report, Signal::change, "mlp.output", 1).expected->regime == regime);
-    return regime;
+    CHECK(find(report, Signal::change, "mlp.output", 1).expected->regime == gradient);
+    return gradient;
   };
   CHECK(regime(1.9, false) == Regime::first);
   CHECK(regime(2.1, false) == Regime::later);
@@ -287,6 +287,29 @@ TEST_CASE("A mistake that explains records better than the rule keeps the verdic
   CHECK(more.verdict == Verdict::inconclusive);
   CHECK(more.wants_larger_size);
   CHECK(explains(more));
+}
+
+TEST_CASE("Evidence that is not precise at all excludes no mistake") {
+  const std::vector<Member> family = family_of("maximal-update");
+  const Scales scales = scales_of(family);
+  const Shape& shape = family.front().plan.shape;
+  const Fault fault{Ingredient::output_multiplier};
+  const Hypothesis mistake = hypothesis_of(scales, shape, fault, {});
+  Judgement logits;
+  logits.curve.quantity = {Signal::value, "logits"};
+  logits.curve.runs = 1;
+  logits.subject = subject_of(family.front().plan, logits.curve.quantity);
+  logits.expected = expected(Prediction(scales, shape, {}), logits.subject, Signal::value, 0);
+  const auto standing = [&](double error) {
+    logits.measured = Growth{-0.5, error, error, error, -0.5, 10};
+    return standing_of(mistake, {logits}, {}, 4);
+  };
+  CHECK(standing(0.1).excludable);
+  CHECK(standing(0.1).witness != nullptr);
+  for (const double error : {HUGE_VAL, std::nan("")}) {
+    CHECK_FALSE(standing(error).excludable);
+    CHECK(standing(error).witness == nullptr);
+  }
 }
 
 TEST_CASE("What the rule itself lets grow fails, and is told from a mistake") {

@@ -91,11 +91,11 @@ inline Standing standing_of(const Hypothesis& h, const std::vector<Judgement>& a
     if (deviation > threshold) standing.excluded = true;
     const double separation =
         detail::gap(j.expected->band, under.band) - criteria.margin(under.regime);
-    if (separation <= 0) continue;
-    const double error = j.measured ? j.measured->tail_error : 1e-3;
+    const double tells = separation / (j.measured ? j.measured->tail_error : 1e-3);
+    if (!(tells > 0)) continue;  // nothing between the two, or an infinite error
     standing.excludable = true;
-    if (separation / error > standing.separation) {
-      standing.separation = separation / error;
+    if (tells > standing.separation) {
+      standing.separation = tells;
       standing.witness = &j;
     }
   }
