@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "scalewise/messages/error.hpp"
+#include "scalewise/messages/words.hpp"
 #include "scalewise/nn/parameters.hpp"
 #include "scalewise/numeric/parallel.hpp"
 #include "scalewise/scaling/formula.hpp"
@@ -201,12 +202,14 @@ class PlannedOptimizer {
   };
 
   static Method method_of(const Optimizer& optimizer) {
+    std::vector<std::string> known;
     for (const Method& method : {Method{adamw, true, &PlannedOptimizer::adamw_step},
                                  Method{sgd, false, &PlannedOptimizer::sgd_step},
                                  Method{sign_sgd, false, &PlannedOptimizer::sign_step}}) {
       if (method.optimizer == optimizer) return method;
+      known.emplace_back(method.optimizer.name);
     }
-    throw InvalidInput("optimizer", std::string(optimizer.name), "adamw, sgd or sign-sgd",
+    throw InvalidInput("optimizer", std::string(optimizer.name), listed(known),
                        "the reference transformer has no other");
   }
 
