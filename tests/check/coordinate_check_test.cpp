@@ -289,6 +289,28 @@ TEST_CASE("A mistake that explains records better than the rule keeps the verdic
   CHECK(explains(more));
 }
 
+TEST_CASE("Growth fails alone where it is sure, and is the cause of a failure where it is likely") {
+  const std::vector<Member> family = family_of("ngpt");
+  const Quantity branch{Signal::change, "mlp.output"};  // expected between -1/2 and 1
+  const auto report_of = [&](double slope, bool failed) {
+    Records records = with(follow(family), branch, 1, slope);
+    if (failed) records = with(records, {Signal::change, "final_hidden"}, 1, 0.5);
+    return coordinate_check(records, family);
+  };
+  const Report plain = report_of(0.25, false);
+  const Growth growth = *find(plain, branch.signal, branch.name, 1).measured;
+  // Growth of an open band counts from 1/4.
+  const auto beyond = [&](double deviates, bool failed) {
+    return report_of(0.25 + deviates * growth.tail_error - (growth.slope - 0.25), failed);
+  };
+  const double likely = (plain.thresholds.doubt + plain.thresholds.failure) / 2;
+  CHECK(beyond(likely, false).verdict != Verdict::fail);
+  CHECK(beyond(plain.thresholds.failure + 0.3, false).cause == Cause::growth);
+  CHECK(beyond(plain.thresholds.doubt - 0.3, true).verdict == Verdict::fail);
+  CHECK(beyond(plain.thresholds.doubt - 0.3, true).cause != Cause::growth);
+  CHECK(beyond(likely, true).cause == Cause::growth);
+}
+
 TEST_CASE("Evidence that is not precise at all excludes no mistake") {
   const std::vector<Member> family = family_of("maximal-update");
   const Scales scales = scales_of(family);

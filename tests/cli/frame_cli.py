@@ -33,7 +33,8 @@ RUNS = {"coordinate_check": {"--sizes", "--seeds", "--budget"}, "learning_rate_t
 # How often a checkpoint or a row of the log is written, and the steps of a run that can be made longer.
 TRAIN_ONLY = {"--checkpoint-every"}
 # What an option needs next to it.
-CONTEXT = {"--novel": ["--data", "chapters"], "--resume": ["--checkpoint", "run.ckpt"]}
+CONTEXT = {"--novel": ["--data", "chapters"], "--resume": ["--checkpoint", "run.ckpt"],
+           "--tune": ["--weight-decay", "0.1"]}
 
 
 def run(name, *arguments, **options):

@@ -133,7 +133,9 @@ class CoordinateCheck {
     counts();
     judge_all();
     const bool failed = any_failed();
-    if (const Judgement* growth = growing()) {
+    // A cause of what has failed need not be as sure as a failure.
+    const Thresholds& sure = report_.thresholds;
+    if (const Judgement* growth = growing(failed ? sure.doubt : sure.failure)) {
       report_.cause = Cause::growth;
       report_.diagnosis = finding(*growth) + "the rule itself lets it grow";
     } else if (failed) {
@@ -200,9 +202,10 @@ class CoordinateCheck {
                        [](const Judgement& j) { return j.verdict == Verdict::fail; });
   }
 
-  /// What training adds, and what grows because the rule says so; the fastest, or null. Where that
-  /// happens models train differently at each size, so that only what is exact can show a mistake.
-  const Judgement* growing() const {
+  /// What training adds, and what grows because the rule says so, by so many errors; the fastest, or
+  /// null. Where that happens models train differently at each size, so that only what is exact can show
+  /// a mistake.
+  const Judgement* growing(double threshold) const {
     const Judgement* found = nullptr;
     for (const Judgement& j : report_.judgements) {
       if (!j.expected) continue;
@@ -215,7 +218,7 @@ class CoordinateCheck {
                         j.curve.quantity.name != observable("attention.scores");
       if (!certain && !open) continue;
       const double most = certain ? criteria_.growth : criteria_.open_growth;
-      if (j.measured->slope - report_.thresholds.failure * j.measured->tail_error <= most) continue;
+      if (j.measured->slope - threshold * j.measured->tail_error <= most) continue;
       if (found == nullptr || j.measured->slope > found->measured->slope) found = &j;
     }
     return found;
