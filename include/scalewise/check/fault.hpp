@@ -80,6 +80,14 @@ inline bool spoils_variance(Ingredient ingredient, Role role) {
          (ingredient == input_variance && role == Role::input);
 }
 
+/// Whether a mistake does nothing: variances where matrices are normalized before they are used.
+inline bool is_harmless(Ingredient ingredient, Blocks blocks) {
+  using enum Ingredient;
+  return blocks == Blocks::normalized &&
+         (ingredient == hidden_variance || ingredient == head_variance ||
+          ingredient == input_variance);
+}
+
 /// A factor that is missing is as it was in the model that the family begins with.
 inline void spoil(double& value, double first, bool doubled) {
   if (value == first) return;  // no factor; its square over itself would be one by rounding only
@@ -163,13 +171,10 @@ inline std::vector<Member> with_fault(std::vector<Member> family, const Fault& f
 }
 
 /// Whether a fault changes anything at all: a factor that is the same for all sizes cannot be
-/// missed, and variances do nothing where matrices are normalized before they are used.
+/// missed.
 inline bool changes(const std::vector<Member>& family, const Fault& fault) {
   const Plan& first = family.front().plan;
-  const bool variance = fault.ingredient == Ingredient::hidden_variance ||
-                        fault.ingredient == Ingredient::head_variance ||
-                        fault.ingredient == Ingredient::input_variance;
-  if (variance && first.shape.blocks == Blocks::normalized) return false;
+  if (detail::is_harmless(fault.ingredient, first.shape.blocks)) return false;
   const Plan& last = family.back().plan;
   if (fault.ingredient == Ingredient::backward_scale) {
     return scaled_gradient(last, first, fault) != 1;

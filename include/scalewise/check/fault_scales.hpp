@@ -37,13 +37,9 @@ inline double backward_power(const Scales& scales, const Fault& fault) {
   return fault.doubled ? scales.logit_multiplier.low : -scales.logit_multiplier.low;
 }
 
-/// Whether a mistake changes a power. Variances do nothing where matrices are normalized before they
-/// are used.
+/// Whether a mistake changes a power that something follows.
 inline bool changes(const Scales& scales, Blocks blocks, const Fault& fault) {
-  using enum Ingredient;
-  const bool variance = fault.ingredient == hidden_variance || fault.ingredient == head_variance ||
-                        fault.ingredient == input_variance;
-  if (variance && blocks == Blocks::normalized) return false;
+  if (detail::is_harmless(fault.ingredient, blocks)) return false;
   return backward_power(scales, fault) != 0 || !(with_fault(scales, fault) == scales);
 }
 

@@ -47,7 +47,6 @@ class JsonReader {
   }
 
   /// Complains of a key that is not among the known ones.
-  void only(std::initializer_list<std::string_view> known) const { only<>(known); }
   template <class Names = std::initializer_list<std::string_view>>
   void only(const Names& known) const {
     if (!json_.is_object()) fail("an object");
