@@ -3,15 +3,18 @@
 # SPDX-License-Identifier: MIT
 """How often learning_rate_transfer is wrong or undecided, on set-ups drawn at random.
 
-    transfer_errors.py build/release/tools/learning_rate_transfer --number 20 --budget 120
+    transfer_errors.py build/release/tools/learning_rate_transfer --number 20 --out sweeps
 
 Half of the set-ups have a rule that claims transfer over the width, half one that keeps one rate. A
-set-up is drawn by its number, so the same number is the same set-up everywhere.
+set-up is drawn by its number, so the same number is the same set-up everywhere. With --out the reports
+are kept, and the same command goes on where it was stopped.
 """
 
 import argparse
 import collections
 import json
+import os
+import pathlib
 import random
 import subprocess
 import sys
@@ -43,12 +46,18 @@ def draw(number: int, holds: bool) -> str:
     return " ".join(options + ["--set tied_head=false"])
 
 
-def run(program: str, options: str, extra: list[str]) -> dict:
-    """The report of one sweep."""
+def run(program: str, options: str, extra: list[str], kept: pathlib.Path | None) -> dict:
+    """The report of one sweep, made or kept."""
+    if kept and kept.exists():
+        return json.loads(kept.read_text())
     done = subprocess.run([program, *options.split(), *extra, "--quiet", "--format", "json"],
                           capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1, 3):
         sys.exit(f"{program} {options}: {done.stderr}")
+    if kept:
+        part = kept.with_suffix(".part")
+        part.write_text(done.stdout)
+        os.replace(part, kept)
     return json.loads(done.stdout)
 
 
@@ -59,8 +68,11 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="number of the first")
     parser.add_argument("--budget", default="600", help="seconds for a sweep")
     parser.add_argument("--seeds", default="3", help="at the largest size, to begin with")
+    parser.add_argument("--out", type=pathlib.Path, help="folder for the reports")
     parser.add_argument("--list", action="store_true", help="print the set-ups, run nothing")
     a = parser.parse_args()
+    if a.out:
+        a.out.mkdir(parents=True, exist_ok=True)
     counts: dict[bool, collections.Counter] = {True: collections.Counter(), False: collections.Counter()}
     seconds = {True: 0.0, False: 0.0}
     for number in range(a.first, a.first + a.number):
@@ -69,10 +81,12 @@ def main() -> None:
             if a.list:
                 print(options)
                 continue
-            report = run(a.program, options, ["--budget", a.budget, "--seeds", a.seeds])
+            name = f"{number}_{'transfer' if holds else 'one_rate'}.json"
+            report = run(a.program, options, ["--budget", a.budget, "--seeds", a.seeds],
+                         a.out and a.out / name)
             counts[holds][report["verdict"]] += 1
             seconds[holds] += report["used"]["seconds"]
-            print(f"{number} {options}: {report['reason']} ({report['seconds']:.0f} s)", flush=True)
+            print(f"{number} {options}: {report['reason']} ({report['used']['seconds']:.0f} s)", flush=True)
     if a.list:
         return
     print("\n| rules that | sweeps | pass | inconclusive | fail | seconds, mean |\n|---|---|---|---|---|---|")
