@@ -48,17 +48,22 @@ def draw(number: int, holds: bool) -> str:
 
 def run(program: str, options: str, extra: list[str], kept: pathlib.Path | None) -> dict:
     """The report of one sweep, made or kept."""
+    arguments = [*options.split(), *extra, "--quiet", "--format", "json"]
     if kept and kept.exists():
-        return json.loads(kept.read_text())
-    done = subprocess.run([program, *options.split(), *extra, "--quiet", "--format", "json"],
-                          capture_output=True, text=True, check=False)
+        sweep = json.loads(kept.read_text(encoding="utf-8"))
+        if sweep["arguments"] != arguments:
+            sys.exit(f"{kept} = {' '.join(sweep['arguments'])}: expected {' '.join(arguments)} "
+                     "(hint: use another --out)")
+        return sweep["report"]
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1, 3):
         sys.exit(f"{program} {options}: {done.stderr}")
+    report = json.loads(done.stdout)
     if kept:
         part = kept.with_suffix(".part")
-        part.write_text(done.stdout)
+        part.write_text(json.dumps({"arguments": arguments, "report": report}), encoding="utf-8")
         os.replace(part, kept)
-    return json.loads(done.stdout)
+    return report
 
 
 def main() -> None:
