@@ -25,17 +25,27 @@ std::vector<Member> two_members(const std::string& rule, Optimizer optimizer = a
   return family;
 }
 
+std::vector<Member> two_tied_members(Optimizer optimizer) {
+  std::vector<Member> family;
+  for (const long n : {64L, 256L}) {
+    Shape shape = shape_of(n);
+    Shape base = shape_of(64);
+    shape.tied_head = base.tied_head = true;
+    family.push_back({n, make_plan("neural-tangent", optimizer, shape, base)});
+  }
+  return family;
+}
+
 /// Regime and measure as words; "none" for what is not judged.
 std::string said(const std::vector<Member>& family, Signal signal, const std::string& name,
-                 long step, bool norms = true) {
-  Assumptions assumptions;
-  assumptions.norms = norms;
+                 long step, const Assumptions& assumptions = {}) {
   const Plan& plan = family.front().plan;
   const Prediction prediction(scales_of(family), plan.shape, assumptions);
   const auto e = expected(prediction, subject_of(plan, {signal, name}), signal, step);
   if (!e) return "none";
   const char* measure = e->measure == Measure::entry          ? " entry"
                         : e->measure == Measure::per_gradient ? " per gradient"
+                        : e->measure == Measure::per_logits   ? " per logits"
                                                               : "";
   return std::string(word(regime_words, e->regime)) + measure;
 }
@@ -64,18 +74,27 @@ TEST_CASE("Parameters and first updates are exact, later steps are not") {
 
 TEST_CASE("Without a limit what is exact is judged all the same") {
   // Under the neural tangent's scaling a tied head's own logits grow, and SGD's steps are gradients.
-  std::vector<Member> tied;
-  for (const long n : {64L, 256L}) {
-    Shape shape = shape_of(n);
-    Shape base = shape_of(64);
-    shape.tied_head = base.tied_head = true;
-    tied.push_back({n, make_plan("neural-tangent", sgd, shape, base)});
-  }
+  const std::vector<Member> tied = two_tied_members(sgd);
   CHECK(said(tied, Signal::parameter, "query", 0) == "exact");
   CHECK(said(tied, Signal::update, "query", 1) == "exact per gradient");
   CHECK(said(tied, Signal::gradient, "query", 0) == "none");
   CHECK(said(tied, Signal::value, "mlp.output", 0) == "none");
   CHECK(said(tied, Signal::change, "mlp.output", 1) == "none");
+}
+
+TEST_CASE("Gradients are over that of the logits where that was recorded") {
+  Assumptions recorded;
+  recorded.per_logits = true;
+  const std::vector<Member> mup = two_members("maximal-update");
+  CHECK(said(mup, Signal::gradient, "query", 0, recorded) == "first per logits");
+  CHECK(said(mup, Signal::gradient, "final_norm_gain", 0, recorded) == "later per logits");
+  CHECK(said(mup, Signal::update, "query", 1, recorded) == "exact entry");
+  CHECK(said(two_members("maximal-update", sgd), Signal::update, "query", 1, recorded) ==
+        "exact per gradient");
+  // Where the head's own logits grow, the gradient of the logits is not known.
+  const std::vector<Member> tied = two_tied_members(adamw);
+  CHECK(said(tied, Signal::gradient, "query", 0) == "none");
+  CHECK(said(tied, Signal::gradient, "query", 0, recorded) == "first per logits");
 }
 
 TEST_CASE("What a zero head holds back begins a step later") {
@@ -101,9 +120,11 @@ TEST_CASE("SGD's updates are judged by their gradients, and its later steps are 
 
 TEST_CASE("Without norms only the first step is judged") {
   const std::vector<Member> mup = two_members("maximal-update");
-  CHECK(said(mup, Signal::change, "mlp.output", 1, false) == "first");
-  CHECK(said(mup, Signal::change, "mlp.output", 2, false) == "none");
-  CHECK(said(mup, Signal::value, "mlp.output", 1, false) == "none");
-  CHECK(said(mup, Signal::update, "query", 1, false) == "exact entry");
-  CHECK(said(mup, Signal::update, "query", 2, false) == "none");
+  Assumptions none;
+  none.norms = false;
+  CHECK(said(mup, Signal::change, "mlp.output", 1, none) == "first");
+  CHECK(said(mup, Signal::change, "mlp.output", 2, none) == "none");
+  CHECK(said(mup, Signal::value, "mlp.output", 1, none) == "none");
+  CHECK(said(mup, Signal::update, "query", 1, none) == "exact entry");
+  CHECK(said(mup, Signal::update, "query", 2, none) == "none");
 }

@@ -326,6 +326,37 @@ TEST_CASE("Without norms gradients through a sharp softmax fall as its logits do
   CHECK(query("maximal-update", sharp) == Band(-1));
 }
 
+TEST_CASE("Over the gradient of the logits it does not matter what a softmax leaves of it") {
+  check::Assumptions usual;
+  usual.per_logits = true;
+  for (const Group group : {Group::query, Group::mlp_down, Group::token_embedding, Group::head}) {
+    INFO(to_string(group));
+    const auto gradient = [&](const std::vector<check::Member>& family, check::Assumptions a,
+                              bool per_logits) {
+      a.per_logits = per_logits;
+      return *predict(family, a).gradient(group, 0);
+    };
+    const std::vector<check::Member> mup = widths("maximal-update");
+    CHECK(gradient(mup, {}, true) == gradient(mup, {}, false));
+    check::Assumptions flat;
+    flat.norms = false;
+    check::Assumptions sharp = flat;
+    sharp.sharp_softmax = true;
+    CHECK(gradient(mup, sharp, true) == gradient(mup, flat, false));
+  }
+  check::Assumptions post = usual;
+  post.post_norm = true;
+  CHECK(*predict(depths("complete-p"), post).gradient(Group::head, 0) == Band(0));
+  // The head: n^0 of the final norm, times the logit multiplier 1/√n of the neural tangent.
+  CHECK(*predict(tied("neural-tangent", adamw), usual).gradient(Group::query, 0) ==
+        *predict(widths("neural-tangent"), {}).gradient(Group::query, 0));
+  check::Assumptions none = usual;
+  none.norms = false;
+  CHECK_FALSE(predict(tied("neural-tangent", adamw), none).gradient(Group::query, 0).has_value());
+  // SGD's steps are gradients, not ratios of them.
+  CHECK_FALSE(predict(tied("neural-tangent", sgd), usual).has_limit());
+}
+
 TEST_CASE("Along the depth models have a limit where norms hold the stream together") {
   check::Assumptions none;
   none.norms = false;

@@ -49,6 +49,10 @@ check::Records record_run(const train::Settings& s, const train::Data& data, con
 
   long step = 0;
   model.observe([&](std::string_view name, nn::Observed quantity, const auto& values) {
+    if (quantity == nn::Observed::gradient && name == "logits" && parameters_recorded(step)) {
+      recorder.record_gradient("logits", values.data(), static_cast<std::size_t>(values.size()),
+                               step);
+    }
     if (quantity != nn::Observed::value || !recorded(name)) return;
     recorder.record(std::string(name), values.data(), static_cast<std::size_t>(values.size()),
                     step);

@@ -69,6 +69,7 @@ inline UnknownName unknown_name(const Quantity& quantity, const Plan& plan) {
     return {quantity.name, "no observable", nearest_observable(role).word()};
   }
   if (group_of(plan, quantity.name)) return {};
+  if (quantity.signal == Signal::gradient && role == observable("logits")) return {};
   Nearest nearest(role);
   for (const Entry& entry : plan.entries) nearest.offer(role_name(entry.name));
   return {quantity.name, "no tensor of the plan", nearest.word()};

@@ -25,6 +25,7 @@ enum class Measure {
   rms,           // their root mean square
   entry,         // the size of those that are not zero, such as the steps of normalized gradients
   per_gradient,  // their root mean square over that of the gradient they come from
+  per_logits,    // over that of the gradient of the logits
 };
 
 /// What a rule says of a quantity at a step.
@@ -83,7 +84,8 @@ inline std::optional<Expectation> tensor_expected(const Prediction& prediction,
     if (!band || (step > 0 && prediction.gradient(group, step - 1) != Band::zero())) return {};
     // Gradients of gains and biases are sums over tokens, which are alike by an unknown degree.
     const bool near_limit = is_matrix(group) && prediction.has_first_gradients();
-    return Expectation{*band, near_limit ? Regime::first : Regime::later};
+    return Expectation{*band, near_limit ? Regime::first : Regime::later,
+                       prediction.per_logits() ? Measure::per_logits : Measure::rms};
   }
   const Band band = prediction.update(group, step);
   if (band.is_zero()) return Expectation{band, Regime::exact};

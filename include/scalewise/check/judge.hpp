@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "scalewise/architecture/observables.hpp"
 #include "scalewise/check/expectation.hpp"
 #include "scalewise/check/growth.hpp"
 #include "scalewise/check/verdict.hpp"
@@ -117,6 +118,10 @@ class Measurements {
         j.expected = expected(prediction, subject, quantity.signal, step);
         const Measure measure = j.expected ? j.expected->measure : Measure::rms;
         const Records::Runs* gradient = nullptr;
+        if (measure == Measure::per_logits) {
+          gradient = records.find({Signal::gradient, std::string(observable("logits"))}, step);
+          if (gradient == nullptr) j.expected.reset();
+        }
         if (measure == Measure::per_gradient) {
           gradient = records.find({Signal::gradient, quantity.name}, step - 1);
           // Without it the update itself is compared, which the gradient bends.

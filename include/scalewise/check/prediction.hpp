@@ -94,9 +94,20 @@ class Prediction {
     const Moving* found = activation(role, step);
     return found == nullptr ? std::nullopt : std::optional(found->change);
   }
+  /// Whether gradients are those of tensors over that of the logits. What the softmax leaves of a gradient
+  /// depends on the size of the logits, and not on the rest of the model.
+  bool per_logits() const { return assumptions_.per_logits; }
+
   std::optional<Band> gradient(Group group, long step) const {
-    if (!states_[at(step)].gradients_have_limit) return {};
-    return states_[at(step)].gradients[static_cast<std::size_t>(group)];
+    const State& state = states_[at(step)];
+    const std::optional<Band>& absolute = state.gradients[static_cast<std::size_t>(group)];
+    // Without norms tokens are alike as well, and their gradients cancel.
+    const bool judged = state.gradients_have_limit || (per_logits() && has_norms());
+    if (!judged) return {};
+    if (!per_logits()) return absolute;
+    if (!absolute || absolute->is_zero()) return absolute;
+    const Band& logits = state.logit_gradient;  // a factor of both ends
+    return Band(absolute->low - logits.low, absolute->high - logits.high);
   }
   /// The plan's own numbers for a tensor, by its name without the layer; null for no tensor.
   const GroupExponents* tensor(const std::string& role) const {

@@ -54,6 +54,8 @@ inline bool begins_sharp(const Records& records, const Plan& smallest) {
 /// The assumptions with what records say of the size of logits and of the first step.
 inline Assumptions as_recorded(Assumptions assumptions, const Records& records, const Plan& plan) {
   assumptions.sharp_softmax = assumptions.sharp_softmax || detail::begins_sharp(records, plan);
+  assumptions.per_logits =
+      records.find({Signal::gradient, std::string(observable("logits"))}, 0) != nullptr;
   assumptions.large_steps = assumptions.large_steps || detail::begins_with_large_steps(records);
   return assumptions;
 }

@@ -202,7 +202,7 @@ class ResidualSlopes {
   }
 
   void backward() {
-    const Band dlogits = of_logits();
+    const Band dlogits = state_.logit_gradient = of_logits();
     const Band left_gradient = s_.logit_multiplier + final_hidden_.now() + dlogits;
     if (!tied_) {
       state_.set_gradient(Group::head, left_gradient);

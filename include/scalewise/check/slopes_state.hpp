@@ -20,6 +20,7 @@ struct Assumptions {
   bool post_norm = false;
   bool sharp_softmax = false;  // logits begin so large that those of larger sizes leave it flatter
   bool large_steps = false;  // the first step changes the final hidden state by more than its size
+  bool per_logits = false;   // gradients are over that of the logits, which was recorded
   double backward = 0;       // power by which gradients below the head are off
 };
 
@@ -30,7 +31,8 @@ using GroupSlopes = std::array<Band, group_count>;
 struct State {
   std::vector<std::pair<std::string_view, Moving>> activations;  // by role
   std::array<std::optional<Band>, group_count> gradients;        // none: nothing is predicted
-  bool gradients_have_limit = true;                              // false: they are not to be judged
+  Band logit_gradient = 0;
+  bool gradients_have_limit = true;  // false: they are not to be judged
 
   void set_gradient(Group group, const Band& band) {
     gradients[static_cast<std::size_t>(group)] = band;
