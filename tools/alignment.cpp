@@ -17,6 +17,7 @@
 
 #include "check/alignment_probe.hpp"
 #include "check/program.hpp"
+#include "train/options.hpp"
 
 namespace {
 
@@ -63,6 +64,14 @@ check::Estimate by_loss(const Runs& runs, const std::string& matrix, Exponent ex
   return check::estimate(means);
 }
 
+/// Over seeds, of the mean over steps of one layer.
+check::Estimate of_layer(const Runs& runs, const std::string& matrix, std::size_t layer,
+                         Exponent exponent) {
+  std::vector<double> means;
+  for (const auto& run : runs) means.push_back(run.by_layer(matrix, exponent)[layer]);
+  return check::estimate(means);
+}
+
 /// A row with the three exponents; average(exponent) says how they are averaged.
 template <class Average>
 Cells row_of(Cells row, const Average& average) {
@@ -90,6 +99,7 @@ plot::Panel panel(const char* name, const Runs& runs, Exponent exponent) {
 /// What the report is made of.
 struct Sections {
   Section averages{"averages", "Alignment exponents, mean over layers and seeds"};
+  Section layers{.name = "layers", .caption = "", .in_text = false};
   Section steps{.name = "steps", .caption = "", .in_text = false};
   Section losses{.name = "losses", .caption = "", .in_text = false};
 };
@@ -111,6 +121,12 @@ void add_matrix(const Cells& begin, const Runs& runs, const std::string& matrix,
   averages.push_back(row_of(row("average", "last step"), at(steps)));
   averages.push_back(
       row_of(row("average", "by loss"), [&](Exponent x) { return by_loss(runs, matrix, x); }));
+  const std::size_t layers = runs[0].by_layer(matrix, &check::Alignment::alpha).size();
+  for (std::size_t l = 0; l < layers && matrix != AlignmentProbe::all_hidden; ++l) {
+    sections.layers.rows.push_back(row_of(row("layer", static_cast<long>(l)), [&](Exponent x) {
+      return of_layer(runs, matrix, l, x);
+    }));
+  }
   for (std::size_t t = 1; t <= steps; ++t) {
     sections.steps.rows.push_back(row_of(row("step", static_cast<long>(t)), at(t)));
   }
@@ -157,7 +173,7 @@ Report run(const Experiment& e) {
     report.reason = "a loss is not finite";
   }
   if (finished < all) stopped_early(report, finished, all);
-  report.sections = {sections.averages, sections.steps, sections.losses};
+  report.sections = {sections.averages, sections.layers, sections.steps, sections.losses};
   const long largest = e.sizes.back();
   report.figure.title = e.model.rule + ", " + e.axis + " " + std::to_string(largest);
   for (const auto& [name, exponent] : exponents) {
@@ -177,6 +193,12 @@ scalewise::frame::Program scalewise::frame::program() {
   Program program{"alignment",
                   "Alignment exponents alpha, omega and nu of every kind of matrix in training."};
   add_options(*program.options, *e);
+  e->model.warmup = 0;
+  e->model.schedule = "constant";
+  train::add_schedule_options(*program.options, e->model);
+  program.check = [e] {
+    if (e->model.warmup < 0) e->model.warmup = e->model.steps / 20;
+  };
   experiment_program(program, e, [e] { return ::run(*e); });
   return program;
 }

@@ -107,14 +107,19 @@ void show_result(const Settings& s, const Data& data, const Plan& plan, const Re
     std::cout << (frame::quiet() ? "" : "validation  ") << describe(data, result.score) << '\n';
     return;
   }
-  const nlohmann::ordered_json json{{"schema", "scalewise.train/1"},
-                                    {"rule", plan.rule},
-                                    {"optimizer", s.optimizer},
-                                    {"parameters", plan.parameter_count()},
-                                    {"steps", result.step},
-                                    {"validation_nats", result.score.nats},
-                                    {score_name(data), result.score.score},
-                                    {"seconds", result.seconds}};
+  nlohmann::ordered_json json{{"schema", "scalewise.train/1"},
+                              {"rule", plan.rule},
+                              {"optimizer", s.optimizer},
+                              {"parameters", plan.parameter_count()},
+                              {"steps", result.step},
+                              {"validation_nats", result.score.nats},
+                              {score_name(data), result.score.score},
+                              {"seconds", result.seconds},
+                              {"tensors", nlohmann::ordered_json::array()}};
+  for (const TensorSize& tensor : result.tensors) {
+    json["tensors"].push_back(
+        {{"name", tensor.name}, {"rms", tensor.rms}, {"mean_absolute", tensor.mean_absolute}});
+  }
   std::cout << json.dump(1) << '\n';
 }
 

@@ -224,6 +224,12 @@ TEST_CASE("Steps weigh as much as they lower the loss") {
   CHECK_THAT(run.over_layers("query", 3, &Alignment::alpha).standard_error, WithinRel(0.25, 1e-15));
   CHECK_THAT(run.weighted("query", &Alignment::alpha).value(), WithinRel(0.9, 1e-15));
   CHECK_FALSE(run.weighted("query", &Alignment::nu).has_value());
+  // Means over the four steps: (1 + 9 + 0.5 + 9)/4 without and with a quarter.
+  const std::vector<double> layers = run.by_layer("query", &Alignment::alpha);
+  REQUIRE(layers.size() == 2);
+  CHECK_THAT(layers[0], WithinRel(4.625, 1e-15));
+  CHECK_THAT(layers[1], WithinRel(5.125, 1e-15));
+  CHECK(run.by_layer("key", &Alignment::alpha).empty());
 }
 
 TEST_CASE("Alignment refuses sizes that do not fit") {

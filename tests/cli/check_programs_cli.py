@@ -21,7 +21,7 @@ TEXT = "It is a truth universally acknowledged, that a tested program may be tru
 TINY = ["--text", "text.txt", "--head-dim", "4", "--depth", "1", "--seq", "8",
         "--batch", "4", "--seeds", "2", "--quiet"]
 STEPS = {"signal_propagation": [], "alignment": ["--steps", "3"], "empirical_ntk": ["--steps", "3", "--inputs", "2"]}
-SECTIONS = {"signal_propagation": ["places", "growth"], "alignment": ["averages", "steps", "losses"],
+SECTIONS = {"signal_propagation": ["places", "growth"], "alignment": ["averages", "layers", "steps", "losses"],
             "empirical_ntk": ["groups", "steps"]}
 
 # Arguments beside TINY, and what stderr has to contain.

@@ -168,6 +168,22 @@ class Train(unittest.TestCase):
 
     # ---- learning --------------------------------------------------------------------------------
 
+    def test_sizes_of_tensors_at_the_end(self):
+        def sizes(*options):
+            result = self.good(self.folder, *TINY, "--steps", 1, "--warmup", 0, "--width", 16, "--format", "json",
+                               *options)
+            return {tensor["name"]: (tensor["rms"], tensor["mean_absolute"])
+                    for tensor in json.loads(result.stdout)["tensors"]}
+
+        still = sizes("--rate", 1e-20, "--rule", "standard")
+        self.assertEqual(still["layer.0.attention_norm_gain"], (1, 1))
+        self.assertLess(max(still["layer.0.mlp_up_bias"]), 1e-19)  # a step of AdamW
+        # Normal entries: the mean absolute is sqrt(2/pi) of the root mean square; 256 of them, 4 standard errors.
+        rms, mean = still["layer.0.query"]
+        self.assertAlmostEqual(mean / rms, math.sqrt(2 / math.pi), delta=4 * 0.6 / 16)
+        # The normalized transformer's matrices have rows of unit length.
+        self.assertAlmostEqual(sizes("--rule", "ngpt", "--rotary")["layer.0.query"][0], 1 / 4, places=6)
+
     def test_it_learns_a_repeating_text(self):
         result = self.good(self.folder, *TINY, "--steps", 200, "--seq", 16, "--width", 16, *FILES, "--format", "json",
                            "--validate-every", 70)

@@ -113,7 +113,7 @@ void AlignmentProbe::measure(Network& network, check::Alignments& alignments) co
                                                  .dx_w0 = product_norms(dx_view, w0),
                                                  .dx_dw = product_norms(dx_view, dw_view)});
     alignments.add(matrix.group, a);
-    if (matrix.hidden) alignments.add("hidden", a);
+    if (matrix.hidden) alignments.add(all_hidden, a);
   }
 }
 

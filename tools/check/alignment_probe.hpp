@@ -21,8 +21,10 @@ class AlignmentProbe {
  public:
   explicit AlignmentProbe(Network& network);
 
-  /// Adds every matrix, by the name of its group, and all matrices inside of the blocks together as
-  /// "hidden".
+  /// The name for all matrices inside of the blocks together.
+  static constexpr const char* all_hidden = "hidden";
+
+  /// Adds every matrix, by the name of its group, and those inside of the blocks once more, together.
   /// Requires: alignments.begin_step() has been called.
   void measure(Network& network, check::Alignments& alignments) const;
 

@@ -16,6 +16,7 @@
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
 #include "instances/transformer.hpp"
+#include "scalewise/check/moments.hpp"
 #include "scalewise/nn/checkpoint.hpp"
 #include "scalewise/nn/initialize.hpp"
 #include "scalewise/nn/optimizer.hpp"
@@ -111,7 +112,19 @@ class Run {
       watch_.check_end(info_.step, judged(score_.nats));
     }
     if (saved_ != info_.step) save_if_good();
-    return {info_.step, saved_, score_, seconds(), early};
+    return {info_.step, saved_, score_, seconds(), early, tensor_sizes()};
+  }
+
+  std::vector<TensorSize> tensor_sizes() {
+    std::vector<TensorSize> sizes;
+    nn::Parameters<Scalar>& parameters = model_.parameters();
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      check::Moments moments;
+      const View<Scalar> values = parameters.value(i);
+      moments.add(values.data(), static_cast<std::size_t>(values.size()));
+      sizes.push_back({parameters.name(i), moments.rms(), moments.mean_abs()});
+    }
+    return sizes;
   }
 
   /// Stands for all that the run depends on.

@@ -8,12 +8,20 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "scalewise/plan/plan.hpp"
 #include "train/data.hpp"
 #include "train/settings.hpp"
 
 namespace scalewise::train {
+
+/// The entries of a tensor, as they are stored.
+struct TensorSize {
+  std::string name;
+  double rms = 0;
+  double mean_absolute = 0;
+};
 
 /// Where a run ended.
 struct Result {
@@ -22,6 +30,7 @@ struct Result {
   Score score;
   double seconds = 0;
   bool stopped = false;  // before its last step
+  std::vector<TensorSize> tensors;
 };
 
 inline std::string score_name(const Data& data) { return data.text ? "bits_per_byte" : "accuracy"; }

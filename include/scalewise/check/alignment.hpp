@@ -229,7 +229,22 @@ class Alignments {
     return estimate(layers);
   }
 
-  /// That mean, averaged over steps by loss_weighted_mean.
+  /// Means over steps, layer by layer; a step without a finite exponent counts for none.
+  std::vector<double> by_layer(const std::string& matrix, Estimate Alignment::*exponent) const {
+    std::vector<std::vector<double>> layers;
+    const auto found = matrices_.find(matrix);
+    if (found == matrices_.end()) return {};
+    for (const std::vector<Alignment>& step : found->second) {
+      layers.resize((std::max)(layers.size(), step.size()));
+      for (std::size_t l = 0; l < step.size(); ++l) layers[l].push_back((step[l].*exponent).mean);
+    }
+    std::vector<double> means(layers.size());
+    std::transform(layers.begin(), layers.end(), means.begin(),
+                   [](const std::vector<double>& of_layer) { return estimate(of_layer).mean; });
+    return means;
+  }
+
+  /// The mean over layers, averaged over steps by loss_weighted_mean.
   std::optional<double> weighted(const std::string& matrix, Estimate Alignment::*exponent) const {
     std::vector<double> of_steps;
     for (std::size_t t = 1; t <= steps(); ++t) {
