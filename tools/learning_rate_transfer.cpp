@@ -25,6 +25,7 @@
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
 #include "scalewise/check/sweep_journal.hpp"
+#include "scalewise/check/transfer_chance.hpp"
 #include "scalewise/dense/blas.hpp"
 #include "scalewise/files/file.hpp"
 #include "scalewise/numeric/parallel.hpp"
@@ -80,6 +81,13 @@ class Runs {
   const std::vector<check::RateRun>& finished() const { return journal_.runs(); }
   const RunTimes& times() const { return times_; }
 
+  /// The seeds of each size where the largest has so many.
+  std::vector<check::SweepSize> seeds_of(long seeds) const {
+    std::vector<double> costs;
+    for (const long size : e_.sizes) costs.push_back(costs_.at(size));
+    return check::allocate(e_.sizes, costs, seeds);
+  }
+
   /// The sweep whose largest size has so many seeds.
   check::Sweep sweep(long seeds) const { return check::sweep(seeds_of(seeds), finished()); }
 
@@ -117,12 +125,6 @@ class Runs {
 
  private:
   using Costs = std::map<long, double>;
-
-  std::vector<check::SweepSize> seeds_of(long seeds) const {
-    std::vector<double> costs;
-    for (const long size : e_.sizes) costs.push_back(costs_.at(size));
-    return check::allocate(e_.sizes, costs, seeds);
-  }
 
   /// The time of a run, in any unit; makes every plan once, so that none is refused later.
   static Costs costs(const Experiment& e, const train::Data& data) {
@@ -236,9 +238,14 @@ class Program {
     const std::vector<check::SweepTask> usual = runs_.usual(e_.seeds);
     const double seconds = runs_.times().seconds(usual);
     const auto count = static_cast<double>(usual.size());
-    return fmt::format(
-        "{} s allow about {:.0f} runs; the first verdict takes about {:.0f}, {:.1f} s",
-        digits(budget_.seconds), count * budget_.seconds / seconds, count, seconds);
+    const double times = budget_.seconds / seconds;  // the budget in sweeps of the fewest seeds
+    const std::string text =
+        fmt::format("{} s allow about {:.0f} runs; the first verdict takes about {:.0f}, {:.1f} s",
+                    digits(budget_.seconds), count * times, count, seconds);
+    if (times < 1) return text;
+    const long most = std::lround(std::fmin(static_cast<double>(e_.seeds) * times, 1e6));
+    return text + fmt::format("; the chance of a verdict is about {:.0f} %",
+                              100 * check::chance_of_verdict(runs_.seeds_of(most)));
   }
 
   /// The report with the time of the runs that it asks for, where it is known.

@@ -61,15 +61,15 @@ TEST_CASE("Verdicts have power where the truth is clear, and err rarely where it
   CAPTURE(passed);
   CHECK(passed >= 900);
   CHECK(count(transfers, Verdict::fail) == 0);
-  for (const double drift : {-0.5, -0.9}) {
-    CHECK(count({.drift = drift}, Verdict::fail) >= 999);
-    CHECK(count({.drift = drift}, Verdict::pass) == 0);
-  }
-  // At the tolerance itself 2.5 % would pass and 2.5 % fail if intervals were exact; 3.4 and 3.5 % did
-  // of 4000 other draws. Of 1000: 34 ± 5.7, so 17 to 51 in three standard deviations.
+  // Of 4000 other draws 99.28 % fail at -0.5. Of 1000: 993 ± 2.7, so 985 in three standard deviations.
+  CHECK(count({.drift = -0.5}, Verdict::fail) >= 985);
+  CHECK(count({.drift = -0.9}, Verdict::fail) >= 999);
+  for (const double drift : {-0.5, -0.9}) CHECK(count({.drift = drift}, Verdict::pass) == 0);
+  // At the tolerance itself 2.5 % would pass and 2.5 % fail if intervals were exact; 1.8 and 2.3 % did
+  // of 4000 other draws. Of 1000: 18 ± 4.2 and 23 ± 4.7, so 5 to 37 in three standard deviations.
   for (const Verdict verdict : {Verdict::pass, Verdict::fail}) {
     const int found = count({.drift = drift_tolerance}, verdict);
     INFO(found);
-    CHECK((17 <= found && found <= 51));
+    CHECK((5 <= found && found <= 37));
   }
 }
