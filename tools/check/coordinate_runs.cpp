@@ -12,7 +12,7 @@
 #include "check/coordinate_run.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
-#include "scalewise/numeric/parallel.hpp"
+#include "scalewise/numeric/jobs.hpp"
 
 namespace scalewise::experiment {
 
@@ -23,6 +23,12 @@ struct Task {
   long seed;
   double cost;
 };
+
+/// Parameters of the smallest model whose runs gain by a second thread: those of width 64 and depth 2, at 256
+/// tokens.
+double least_to_share(const Experiment& e) {
+  return 100000 * 256.0 / static_cast<double>(e.model.batch * e.model.seq);
+}
 
 }  // namespace
 
@@ -63,9 +69,11 @@ bool CoordinateRuns::train(const std::vector<long>& seeds) {
   frame::Progress progress("runs", static_cast<long>(tasks.size()), cost);
   std::mutex mutex;
   const check::Member& first = family_.front();
-  parallel_for(static_cast<Eigen::Index>(tasks.size()), [&](Eigen::Index i) {
+  std::vector<double> costs;
+  for (const Task& task : tasks) costs.push_back(task.cost);
+  parallel_jobs(costs, least_to_share(e_), [&](std::size_t i) {
     if (frame::stop_requested() != 0) return;
-    const Task& task = tasks[static_cast<std::size_t>(i)];
+    const Task& task = tasks[i];
     const long size = task.member->size;
     const double scale =
         fault_ ? check::scaled_gradient(task.member->plan, first.plan, *fault_) : 1;

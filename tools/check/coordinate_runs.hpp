@@ -25,8 +25,8 @@ class CoordinateRuns {
                  const std::vector<check::Member>& family, const std::optional<check::Fault>& fault,
                  const std::string& file, Inputs inputs);
 
-  /// Trains so many seeds of each size, the largest first, whole runs on each core; those that are
-  /// there are not repeated. Ends early when the program is asked to stop.
+  /// Trains so many seeds of each size, the largest first, whole runs on each core or, where one would keep
+  /// the others waiting, on all; those that are there are not repeated. Ends early when the program is asked to stop.
   /// Returns:  whether all are there.
   bool train(const std::vector<long>& seeds);
 

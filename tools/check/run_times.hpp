@@ -4,26 +4,15 @@
 // How long runs take, and how many of them a budget of time allows.
 #pragma once
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 #include <chrono>
 #include <map>
 #include <mutex>
 #include <vector>
 
 #include "scalewise/check/sweep.hpp"
+#include "scalewise/numeric/jobs.hpp"
 
 namespace scalewise::experiment {
-
-inline int thread_count() {
-#ifdef _OPENMP
-  return omp_get_max_threads();
-#else
-  return 1;
-#endif
-}
 
 /// The time since it was made and the mean time of a run of each size, measured by this process.
 class RunTimes {
