@@ -109,7 +109,7 @@ TEST_CASE("A linear map's gradients replace the last ones, and its input's add u
   linear_backward(l.w, l.b, read(l.x), read(probe.weights), view(dx));
   CHECK(l.parameters.gradients() == once);
   CHECK(dx == dx_once);
-  linear_backward(l.w, l.b, read(l.x), read(probe.weights), view(dx), true);
+  linear_backward(l.w, l.b, read(l.x), read(probe.weights), view(dx), Into::sum);
   CHECK(largest(dx - 2 * dx_once) <= forward_relative * largest(dx_once));
 }
 
@@ -120,16 +120,16 @@ TEST_CASE("Products of more rows than a tile, and of a single row, are whole") {
     const Matrix<double> wide = normal_matrix(5, n, "wide");
     const Matrix<double> tall = normal_matrix(7, 5, "tall");
     const Matrix<double> start = normal_matrix(n, 7, "start");
-    for (const bool add : {false, true}) {
-      const Matrix<double> base = add ? start : Matrix<double>::Zero(n, 7);
+    for (const Into into : {Into::fresh, Into::sum}) {
+      const Matrix<double> base = into == Into::sum ? start : Matrix<double>::Zero(n, 7);
       Matrix<double> c = start;
-      multiply(1.3, read(a), read(b), view(c), add);
+      multiply(1.3, read(a), read(b), view(c), into);
       CHECK(largest(c - base - 1.3 * a * b) <= forward_relative * 10);
       c = start;
-      multiply_transposed_a(1.3, read(wide), read(b), view(c), add);
+      multiply(1.3, transposed(read(wide)), read(b), view(c), into);
       CHECK(largest(c - base - 1.3 * wide.transpose() * b) <= forward_relative * 10);
       c = start;
-      multiply_transposed_b(1.3, read(a), read(tall), view(c), add);
+      multiply(1.3, read(a), transposed(read(tall)), view(c), into);
       CHECK(largest(c - base - 1.3 * a * tall.transpose()) <= forward_relative * 10);
     }
   }
@@ -142,10 +142,10 @@ TEST_CASE("Products with more columns than a tile are whole, and so are sums ove
   multiply(1.0, read(a), read(b), view(c));
   CHECK(largest(c - a * b) <= forward_relative * 10);
   const Matrix<double> bt = b.transpose();
-  multiply_transposed_b(1.0, read(a), read(bt), view(c));
+  multiply(1.0, read(a), transposed(read(bt)), view(c));
   CHECK(largest(c - a * b) <= forward_relative * 10);
   const Matrix<double> at = a.transpose();
-  multiply_transposed_a(1.0, read(at), read(b), view(c));
+  multiply(1.0, transposed(read(at)), read(b), view(c));
   CHECK(largest(c - a * b) <= forward_relative * 10);
   const Matrix<double> other = normal_matrix(19, 1100, "other");
   Matrix<double> sums = Matrix<double>::Constant(1, 1100, 2);

@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
+
 #include "scalewise/dense/matrix.hpp"
+#include "scalewise/dense/product.hpp"
 #include "scalewise/nn/dropout.hpp"
 #include "scalewise/numeric/parallel.hpp"
 
@@ -37,10 +40,13 @@ template <class Scalar>
 void softmax_rows(bool causal, View<Scalar> p) {
   for (Eigen::Index t = 0; t < p.rows(); ++t) {
     const Eigen::Index seen = causal ? t + 1 : p.cols();
-    auto row = p.row(t).head(seen).array();
-    row = (row - row.maxCoeff()).exp();
-    row *= 1 / row.sum();
-    p.row(t).tail(p.cols() - seen).setZero();
+    // Whole vectors: what is left over of a row would be computed number by number.
+    constexpr Eigen::Index vector = 16;
+    const Eigen::Index computed = (std::min)((seen + vector - 1) / vector * vector, p.cols());
+    auto row = p.row(t).array();
+    row.head(computed) = (row.head(computed) - row.head(seen).maxCoeff()).exp();
+    row.head(computed) *= 1 / row.head(seen).sum();
+    row.tail(p.cols() - seen).setZero();
   }
 }
 
@@ -66,8 +72,9 @@ void attention_scores(const AttentionSizes& n, Scalar scale, const ConstView<Sca
     const Eigen::Index b = task / n.heads;
     const Eigen::Index h = task % n.heads;
     auto s_h = block(s, task * n.query_tokens, 0, n.query_tokens, n.key_tokens);
-    s_h.noalias() = scale * detail::head_block(q, b, h, n.query_tokens, n.head_dim) *
-                    detail::head_block(k, b, n.kv_head(h), n.key_tokens, n.head_dim).transpose();
+    product<Scalar>(Into::fresh, scale, detail::head_block(q, b, h, n.query_tokens, n.head_dim),
+                    transposed(detail::head_block(k, b, n.kv_head(h), n.key_tokens, n.head_dim)),
+                    s_h);
   });
 }
 
@@ -91,9 +98,9 @@ void attention_mix(const AttentionSizes& n, const Dropout& dropout, const ConstV
       auto kept_h = block(kept, first, 0, n.query_tokens, n.key_tokens);
       kept_h = p_h;
       dropout.apply(first * n.key_tokens, kept_h.size(), kept_h.data());
-      o_h.noalias() = kept_h * v_h;
+      product<Scalar>(Into::fresh, 1, read(kept_h), v_h, o_h);
     } else {
-      o_h.noalias() = p_h * v_h;
+      product<Scalar>(Into::fresh, 1, read(p_h), v_h, o_h);
     }
   });
 }
@@ -117,28 +124,28 @@ void attention_backward(const AttentionSizes& n, Scalar scale, const Dropout& dr
     const auto v_g = detail::head_block(v, b, g, n.key_tokens, n.head_dim);
     auto dk_g = detail::head_block(dk, b, g, n.key_tokens, n.head_dim);
     auto dv_g = detail::head_block(dv, b, g, n.key_tokens, n.head_dim);
-    dk_g.setZero();
-    dv_g.setZero();
     const Eigen::Index group = n.heads / n.kv_heads;
     for (Eigen::Index h = g * group; h < (g + 1) * group; ++h) {
+      const Into into = h == g * group ? Into::fresh : Into::sum;
       const Eigen::Index first = (b * n.heads + h) * n.query_tokens;
       const auto q_h = detail::head_block(q, b, h, n.query_tokens, n.head_dim);
       const auto do_h = detail::head_block(dout, b, h, n.query_tokens, n.head_dim);
       const auto p_h = block(p, first, 0, n.query_tokens, n.key_tokens);
       auto ds_h = block(ds, first, 0, n.query_tokens, n.key_tokens);
-      ds_h.noalias() = do_h * v_g.transpose();
+      product<Scalar>(Into::fresh, 1, do_h, transposed(v_g), ds_h);
       if (dropout.active()) {
         auto kept_h = block(kept, first, 0, n.query_tokens, n.key_tokens);
         kept_h = p_h;
         dropout.apply(first * n.key_tokens, kept_h.size(), kept_h.data());
         dropout.apply(first * n.key_tokens, ds_h.size(), ds_h.data());
-        dv_g.noalias() += kept_h.transpose() * do_h;
+        product<Scalar>(into, 1, transposed(read(kept_h)), do_h, dv_g);
       } else {
-        dv_g.noalias() += p_h.transpose() * do_h;
+        product<Scalar>(into, 1, transposed(p_h), do_h, dv_g);
       }
       detail::softmax_rows_backward(p_h, ds_h);
-      detail::head_block(dq, b, h, n.query_tokens, n.head_dim).noalias() = scale * ds_h * k_g;
-      dk_g.noalias() += scale * ds_h.transpose() * q_h;
+      product<Scalar>(Into::fresh, scale, read(ds_h), k_g,
+                      detail::head_block(dq, b, h, n.query_tokens, n.head_dim));
+      product<Scalar>(into, scale, transposed(read(ds_h)), q_h, dk_g);
     }
   });
 }

@@ -136,8 +136,8 @@ struct AttentionLayer {
       pass.rotary.rotate(dk, sizes.key_tokens, -1);
     }
     linear_backward(query, query_bias, x, pass.dquery.read(), dx);
-    linear_backward(key, key_bias, source, pass.dkey.read(), dsource, true);
-    linear_backward(value, value_bias, source, pass.dvalue.read(), dsource, true);
+    linear_backward(key, key_bias, source, pass.dkey.read(), dsource, Into::sum);
+    linear_backward(value, value_bias, source, pass.dvalue.read(), dsource, Into::sum);
   }
 
  private:
@@ -229,9 +229,9 @@ struct MlpLayer {
           active.middleRows(begin, rows).cwiseProduct(linear.middleRows(begin, rows));
     });
     // The gradient of hidden takes its place once that of down is known.
-    multiply_transposed_a(down.multiplier, pass.hidden.read(), dy, down.gradient());
+    multiply(down.multiplier, transposed(pass.hidden.read()), dy, down.gradient());
     if (down_bias.present()) sum_rows(down_bias.multiplier, dy, down_bias.gradient());
-    multiply_transposed_b(down.multiplier, dy, down.value(), hidden);
+    multiply(down.multiplier, dy, transposed(down.value()), hidden);
     pass.show_gradient(name, "hidden", pass.hidden.read());
     View<Scalar> up_gradient = gate.present() ? active : hidden;
     parallel_tiles(u.rows(), 32, [&](Eigen::Index begin, Eigen::Index rows) {
@@ -246,7 +246,7 @@ struct MlpLayer {
     linear_backward(up, up_bias, x, read(up_gradient), dx);
     if (!gate.present()) return;
     rescaled_backward(gate_scale, gate_factor(x), g_raw, hidden);
-    linear_backward(gate, gate_bias, x, pass.hidden.read(), dx, true);
+    linear_backward(gate, gate_bias, x, pass.hidden.read(), dx, Into::sum);
   }
 
  private:

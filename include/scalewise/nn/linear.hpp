@@ -3,8 +3,10 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include "scalewise/dense/matrix.hpp"
+#include "scalewise/dense/product.hpp"
 #include "scalewise/numeric/parallel.hpp"
 
 namespace scalewise::nn {
@@ -28,38 +30,15 @@ void product_tiles(View<Scalar> c, const Task& task) {
   });
 }
 
-/// c (+)= factor * a b
+/// c (+)= factor a b, on all cores.
 /// Shapes:   a (N, K), b (K, M) -> c (N, M)
 template <class Scalar>
-void multiply(Scalar factor, const ConstView<Scalar>& a, const ConstView<Scalar>& b, View<Scalar> c,
-              bool accumulate = false) {
+void multiply(Scalar factor, const std::type_identity_t<Operand<Scalar>>& a,
+              const std::type_identity_t<Operand<Scalar>>& b, View<Scalar> c,
+              Into into = Into::fresh) {
   product_tiles(c, [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
-    if (!accumulate) tile.setZero();
-    tile.noalias() += factor * a.middleRows(row, tile.rows()) * b.middleCols(column, tile.cols());
-  });
-}
-
-/// c (+)= factor * aᵀ b
-/// Shapes:   a (N, K), b (N, M) -> c (K, M)
-template <class Scalar>
-void multiply_transposed_a(Scalar factor, const ConstView<Scalar>& a, const ConstView<Scalar>& b,
-                           View<Scalar> c, bool accumulate = false) {
-  product_tiles(c, [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
-    if (!accumulate) tile.setZero();
-    tile.noalias() +=
-        factor * a.middleCols(row, tile.rows()).transpose() * b.middleCols(column, tile.cols());
-  });
-}
-
-/// c (+)= factor * a bᵀ
-/// Shapes:   a (N, K), b (M, K) -> c (N, M)
-template <class Scalar>
-void multiply_transposed_b(Scalar factor, const ConstView<Scalar>& a, const ConstView<Scalar>& b,
-                           View<Scalar> c, bool accumulate = false) {
-  product_tiles(c, [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
-    if (!accumulate) tile.setZero();
-    tile.noalias() +=
-        factor * a.middleRows(row, tile.rows()) * b.middleRows(column, tile.cols()).transpose();
+    product(into, factor, a.middle_rows(row, tile.rows()), b.middle_cols(column, tile.cols()),
+            tile);
   });
 }
 

@@ -169,7 +169,7 @@ class Transformer {
     if (head_.present()) {
       multiply(logit_multiplier_, h, head_.value(), z);
     } else {
-      multiply_transposed_b(logit_multiplier_, h, embedding_.value(), z);
+      multiply(logit_multiplier_, h, transposed(embedding_.value()), z);
     }
     if (logit_scale_.present()) {
       raw_logits_.shape(z.rows(), z.cols()) = z;
@@ -207,10 +207,10 @@ class Transformer {
     View<Scalar> dh = patches ? dpooled_.shape(h.rows(), h.cols()) : dfinal_hidden;
     if (head_.present()) {
       if (!patches) embedding_.gradient().setZero();
-      multiply_transposed_a(logit_multiplier_, h, d, head_.gradient());
-      multiply_transposed_b(logit_multiplier_, d, head_.value(), dh);
+      multiply(logit_multiplier_, transposed(h), d, head_.gradient());
+      multiply(logit_multiplier_, d, transposed(head_.value()), dh);
     } else {
-      multiply_transposed_a(logit_multiplier_, d, h, embedding_.gradient());
+      multiply(logit_multiplier_, transposed(d), h, embedding_.gradient());
       multiply(logit_multiplier_, d, embedding_.value(), dh);
     }
     if (!patches) return;
@@ -316,8 +316,8 @@ void Transformer<Scalar>::backward(const Batch<Scalar>& batch) {
   if (shape_.input == Input::token) {
     embed_tokens_backward(batch.tokens, decoder_);
   } else {
-    multiply_transposed_a(embedding_.multiplier, read(batch.patches), decoder_.dembedded(),
-                          embedding_.gradient());
+    multiply(embedding_.multiplier, transposed(read(batch.patches)), decoder_.dembedded(),
+             embedding_.gradient());
     if (embedding_bias_.present()) {
       sum_rows(embedding_bias_.multiplier, decoder_.dembedded(), embedding_bias_.gradient());
     }

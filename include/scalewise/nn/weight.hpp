@@ -53,11 +53,10 @@ void linear_forward(const Weight<Scalar>& w, const Weight<Scalar>& b, const Cons
       for (Eigen::Index i = 0; i < tile.rows(); ++i) {
         tile.row(i) = b.multiplier * b.value().row(0).segment(column, tile.cols());
       }
-    } else {
-      tile.setZero();
     }
-    tile.noalias() +=
-        w.multiplier * x.middleRows(row, tile.rows()) * w.value().middleCols(column, tile.cols());
+    product<Scalar>(b.present() ? Into::sum : Into::fresh, w.multiplier,
+                    block(x, row, 0, tile.rows(), x.cols()),
+                    block(w.value(), 0, column, x.cols(), tile.cols()), tile);
     finish(row, column, tile);
   });
 }
@@ -74,10 +73,10 @@ void linear_forward(const Weight<Scalar>& w, const Weight<Scalar>& b, const Cons
 /// Writes:   overwrites the gradients of W and b, and dx, or adds to dx.
 template <class Scalar>
 void linear_backward(const Weight<Scalar>& w, const Weight<Scalar>& b, const ConstView<Scalar>& x,
-                     const ConstView<Scalar>& dy, View<Scalar> dx, bool accumulate = false) {
-  multiply_transposed_a(w.multiplier, x, dy, w.gradient());
+                     const ConstView<Scalar>& dy, View<Scalar> dx, Into into = Into::fresh) {
+  multiply(w.multiplier, transposed(x), dy, w.gradient());
   if (b.present()) sum_rows(b.multiplier, dy, b.gradient());
-  multiply_transposed_b(w.multiplier, dy, w.value(), dx, accumulate);
+  multiply(w.multiplier, dy, transposed(w.value()), dx, into);
 }
 
 }  // namespace scalewise::nn
