@@ -77,7 +77,7 @@ class ChildProcess {
         return line;
       }
       char buffer[4096];
-      const ssize_t size = read(output_, buffer, sizeof buffer);
+      const ssize_t size = ::read(output_, buffer, sizeof buffer);
       if (size < 0 && errno == EINTR) continue;
       if (size < 0) fail("read from", errno);
       if (size == 0) return std::nullopt;

@@ -18,7 +18,7 @@ if [ -z "${SCALEWISE_TOOLS:-}" ]; then
   log=build/demo.log
   first=no
   if [ ! -e build/release/build.ninja ]; then
-    install_build_packages
+    install_build_packages --fast
     have_command gnuplot || try_install_packages gnuplot-nox ||
       say "gnuplot could not be installed: there will be no pictures"
     first=yes

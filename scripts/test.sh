@@ -145,7 +145,7 @@ run_tidy() {
   cmake --preset tidy -D SCALEWISE_TEST_MODELS=OFF && run-clang-tidy -p build/tidy -j $jobs -quiet "$linted"
 }
 
-install_build_packages
+install_build_packages --fast
 install_test_packages
 mkdir -p "$logs"
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "frame/begin_report.hpp"
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
 #include "scalewise/messages/error.hpp"
@@ -102,20 +103,21 @@ void show_heading(const Settings& s, const Data& data, const Plan& plan) {
             << data.description << std::endl;
 }
 
-void show_result(const Settings& s, const Data& data, const Plan& plan, const Result& result) {
+void show_result(const Settings& s, const frame::Options& options, const Data& data,
+                 const Plan& plan, const Result& result) {
   if (s.format == "text") {
     std::cout << (frame::quiet() ? "" : "validation  ") << describe(data, result.score) << '\n';
     return;
   }
-  nlohmann::ordered_json json{{"schema", "scalewise.train/1"},
-                              {"rule", plan.rule},
-                              {"optimizer", s.optimizer},
-                              {"parameters", plan.parameter_count()},
-                              {"steps", result.step},
-                              {"validation_nats", result.score.nats},
-                              {score_name(data), result.score.score},
-                              {"seconds", result.seconds},
-                              {"tensors", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json json = frame::begin_report("train", 1, options);
+  json.update({{"rule", plan.rule},
+               {"optimizer", s.optimizer},
+               {"parameters", plan.parameter_count()},
+               {"steps", result.step},
+               {"validation_nats", result.score.nats},
+               {score_name(data), result.score.score},
+               {"seconds", result.seconds},
+               {"tensors", nlohmann::ordered_json::array()}});
   for (const TensorSize& tensor : result.tensors) {
     json["tensors"].push_back(
         {{"name", tensor.name}, {"rms", tensor.rms}, {"mean_absolute", tensor.mean_absolute}});
@@ -123,9 +125,10 @@ void show_result(const Settings& s, const Data& data, const Plan& plan, const Re
   std::cout << json.dump(1) << '\n';
 }
 
-int end(const Settings& s, const Data& data, const Plan& plan, const Result& result) {
+int end(const Settings& s, const frame::Options& options, const Data& data, const Plan& plan,
+        const Result& result) {
   if (!result.stopped) {
-    show_result(s, data, plan, result);
+    show_result(s, options, data, plan, result);
     return 0;
   }
   std::cerr << "train: stopped after step " << result.step;
@@ -166,7 +169,7 @@ int run(const Settings& s, const frame::Options& options) {
   };
   try {
     const bool twice = s.precision == "double";
-    return end(s, data, plan,
+    return end(s, options, data, plan,
                twice ? train_model<double>(s, data, plan, inputs, outputs, when_ready)
                      : train_model<float>(s, data, plan, inputs, outputs, when_ready));
   } catch (const Diverged& error) {

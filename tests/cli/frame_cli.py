@@ -86,7 +86,7 @@ class Frame(unittest.TestCase):
                 self.assertIn("--dry-run", options_of(name))
                 version = run(name, "--version")
                 self.assertEqual(version.returncode, 0)
-                self.assertRegex(version.stdout, rf"^{name} of scalewise \d+\.\d+\.\d+\n$")
+                self.assertRegex(version.stdout, rf"^{name} of scalewise \d+\.\d+\.\d+\nproducts .+, vectors .+, threads \d+\n$")
 
     def test_unknown_options_and_missing_values(self):
         for name in NAMES:

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "check/experiment.hpp"
+#include "frame/begin_report.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
 #include "scalewise/check/coordinate_check.hpp"
@@ -144,17 +145,16 @@ inline std::map<long, long> seeds_by_size(const check::Records& records) {
 
 inline nlohmann::ordered_json to_json(const Experiment& e, const Findings& found,
                                       const frame::Options& options) {
-  nlohmann::ordered_json json{{"schema", "scalewise.coordinate_check/2"},
-                              {"settings", options.settings()},
-                              {"rule", e.model.rule},
-                              {"optimizer", e.model.optimizer},
-                              {"axis", e.axis},
-                              {"sizes", nlohmann::ordered_json::array()},
-                              {"steps", e.model.steps},
-                              {"rate", e.model.rate},
-                              {"verdict", to_string(found.report.verdict)},
-                              {"diagnosis", found.report.diagnosis},
-                              {"optimizer_differences", found.optimizer}};
+  nlohmann::ordered_json json = frame::begin_report("coordinate_check", 2, options);
+  json.update({{"rule", e.model.rule},
+               {"optimizer", e.model.optimizer},
+               {"axis", e.axis},
+               {"sizes", nlohmann::ordered_json::array()},
+               {"steps", e.model.steps},
+               {"rate", e.model.rate},
+               {"verdict", to_string(found.report.verdict)},
+               {"diagnosis", found.report.diagnosis},
+               {"optimizer_differences", found.optimizer}});
   for (const auto& [size, seeds] : seeds_by_size(found.records)) {
     json["sizes"].push_back({{"size", size}, {"seeds", seeds}});
   }

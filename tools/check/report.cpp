@@ -11,6 +11,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "frame/begin_report.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
 #include "scalewise/files/exact_text.hpp"
@@ -56,8 +57,7 @@ nlohmann::ordered_json json_of(const Cells& row) {
 
 /// What is not finite becomes null.
 nlohmann::ordered_json json_of(const Report& report, const frame::Program& program) {
-  nlohmann::ordered_json json{{"schema", "scalewise." + program.name + "/1"},
-                              {"settings", program.options->settings()}};
+  nlohmann::ordered_json json = frame::begin_report(program.name, 1, *program.options);
   for (const Section& section : report.sections) {
     if (!section.in_file) continue;
     auto& rows = json[section.name] = nlohmann::ordered_json::array();

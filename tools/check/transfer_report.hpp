@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "check/experiment.hpp"
+#include "frame/begin_report.hpp"
 #include "scalewise/check/judge_transfer.hpp"
 #include "scalewise/check/sweep.hpp"
 #include "scalewise/io/table.hpp"
@@ -115,21 +116,20 @@ inline nlohmann::ordered_json transfer_json(const Experiment& e, const TransferR
   drift["tolerance"] = check::drift_tolerance;
   Json used{{"runs", report.runs.size()}};
   if (report.budget > 0) used["seconds"] = report.seconds;
-  Json json{{"schema", "scalewise.learning_rate_transfer/2"},
-            {"settings", options.settings()},
-            {"rule", e.model.rule},
-            {"optimizer", e.model.optimizer},
-            {"axis", e.axis},
-            {"tuned", e.tuned},
-            {"used", used},
-            {"verdict", check::to_string(report.judged.verdict)},
-            {"reason", report.judged.reason},
-            {"error_rate", check::transfer_error_rate},
-            {"drift", drift},
-            {"curvature", number(report.transfer.curvature)},
-            {"more_seeds", Json::array()},
-            {"sizes", Json::array()},
-            {"runs", Json::array()}};
+  Json json = frame::begin_report("learning_rate_transfer", 2, options);
+  json.update({{"rule", e.model.rule},
+               {"optimizer", e.model.optimizer},
+               {"axis", e.axis},
+               {"tuned", e.tuned},
+               {"used", used},
+               {"verdict", check::to_string(report.judged.verdict)},
+               {"reason", report.judged.reason},
+               {"error_rate", check::transfer_error_rate},
+               {"drift", drift},
+               {"curvature", number(report.transfer.curvature)},
+               {"more_seeds", Json::array()},
+               {"sizes", Json::array()},
+               {"runs", Json::array()}});
   for (const check::MoreSeeds& more : report.judged.more) {
     json["more_seeds"].push_back({{"size", more.size}, {"seeds", more.seeds}});
   }

@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 
+#include "frame/machine.hpp"
 #include "frame/program.hpp"
 
 int main(int argc, char** argv) {
   using namespace scalewise;
+  frame::choose_openblas_kernels(argv);
   return frame::run(frame::program(), {argv + (argc > 0 ? 1 : 0), argv + argc});
 }

@@ -11,6 +11,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "frame/machine.hpp"
 #include "frame/signals.hpp"
 #include "scalewise/messages/error.hpp"
 
@@ -54,7 +55,8 @@ int answer(const Program& program, const std::vector<std::string>& arguments) {
       std::cout << program.options->help(program.name, program.about);
       return 0;
     case Request::version:
-      std::cout << program.name << " of scalewise " SCALEWISE_VERSION "\n";
+      std::cout << program.name << " of scalewise " SCALEWISE_VERSION "\nproducts " << products()
+                << ", vectors " << vectors() << ", threads " << threads() << '\n';
       return 0;
     case Request::dry_run:
       print_inputs(*program.options);

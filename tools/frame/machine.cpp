@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include "frame/machine.hpp"
+
+#include <cstdlib>
+#include <string_view>
+
+#if defined(__linux__)
+#include <unistd.h>
+#endif
+
+#if defined(__GNUC__)
+// Null where the program is not linked with the library.
+extern "C" __attribute__((weak)) int omp_get_max_threads();
+extern "C" __attribute__((weak)) const int* dnnl_version();  // major, minor and patch come first
+extern "C" __attribute__((weak)) void dgemm_();  // NOLINT(readability-identifier-naming): its name
+extern "C" __attribute__((weak)) char* openblas_get_corename();
+extern "C" __attribute__((weak)) char* openblas_get_config();
+#endif
+
+namespace scalewise::frame {
+
+namespace {
+
+/// OpenBLAS's name for kernels with the widest vectors that the processor has; empty: none wider than its own.
+std::string_view widest_kernels() {
+#if defined(__GNUC__) && defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+    return "SkylakeX";
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "Haswell";
+#endif
+  return {};
+}
+
+/// Whether these kernels of OpenBLAS have no vectors of 256 bits.
+bool is_old(std::string_view kernels) {
+  for (const std::string_view old :
+       {"Katmai", "Coppermine", "Northwood", "Prescott", "Banias", "Core2", "Penryn", "Dunnington",
+        "Atom", "Nehalem", "Athlon", "Opteron", "Opteron_SSE3", "Barcelona", "Bobcat", "Nano"}) {
+    if (kernels == old) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string products() {
+  std::string found;
+#if defined(__GNUC__)
+  if (&openblas_get_config != nullptr) {
+    const std::string config = openblas_get_config();  // "OpenBLAS 0.3.21 DYNAMIC_ARCH …"
+    const std::size_t end = config.find(' ', config.find(' ') + 1);
+    found = config.substr(0, end) + " (" + openblas_get_corename() + ")";
+  } else if (&dgemm_ != nullptr) {
+    found = "a BLAS";
+  }
+  if (&dnnl_version != nullptr) {
+    const int* v = dnnl_version();
+    found = "oneDNN " + std::to_string(v[0]) + "." + std::to_string(v[1]) + "." +
+            std::to_string(v[2]) + (found.empty() ? "" : ", " + found);
+  }
+#endif
+  return found.empty() ? "Eigen" : found;
+}
+
+std::string vectors() {
+#if defined(__AVX512F__)
+  return "AVX-512";
+#elif defined(__AVX2__)
+  return "AVX2";
+#elif defined(__AVX__)
+  return "AVX";
+#elif defined(__SSE2__)
+  return "SSE2";
+#elif defined(__ARM_NEON)
+  return "NEON";
+#else
+  return "none";
+#endif
+}
+
+int threads() {
+#if defined(__GNUC__)
+  if (&omp_get_max_threads != nullptr) return omp_get_max_threads();
+#endif
+  return 1;
+}
+
+void choose_openblas_kernels([[maybe_unused]] char** arguments) {
+#if defined(__linux__) && defined(__GNUC__)
+  if (&openblas_get_corename == nullptr || std::getenv("OPENBLAS_CORETYPE") != nullptr) return;
+  const std::string_view better = widest_kernels();
+  if (better.empty() || !is_old(openblas_get_corename())) return;
+  ::setenv("OPENBLAS_CORETYPE", std::string(better).c_str(), 0);
+  ::execv("/proc/self/exe", arguments);  // where that fails, the program goes on as it is
+#endif
+}
+
+}  // namespace scalewise::frame

@@ -1,0 +1,26 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// What of the machine a program uses.
+#pragma once
+
+#include <string>
+
+namespace scalewise::frame {
+
+/// The libraries that matrices are multiplied with, such as "oneDNN 2.6.0, OpenBLAS 0.3.21 (SkylakeX)": the
+/// first for float, the second for the rest. "Eigen" where there is none.
+std::string products();
+
+/// The widest vector instructions that the program was compiled for: "AVX-512", "AVX2", "SSE2", ….
+std::string vectors();
+
+/// How many threads a program uses.
+int threads();
+
+/// Starts the program anew where OpenBLAS took the processor for an older one, as a version that is
+/// older than the processor does: its kernels for that one are several times slower. OPENBLAS_CORETYPE
+/// in the environment is left alone.
+void choose_openblas_kernels(char** arguments);
+
+}  // namespace scalewise::frame
