@@ -55,30 +55,6 @@ TEST_CASE("Layers of one role are one quantity, whether they were pooled before 
   }
 }
 
-TEST_CASE("Gradients that fall as that of the logits does follow the rule") {
-  const std::vector<Member> family = family_of("maximal-update");
-  const auto slope_of = [&](Group group) {
-    return Prediction(scales_of(family), family.front().plan.shape, {}).gradient(group, 0)->low;
-  };
-  Records falling = follow(family);
-  for (const Group group : {Group::token_embedding, Group::query, Group::mlp_down, Group::head}) {
-    const Quantity gradient{Signal::gradient, std::string(to_string(group))};
-    falling = with(falling, gradient, 0, slope_of(group) - 0.3);
-  }
-  CHECK(coordinate_check(falling, family).verdict == Verdict::fail);
-  add(falling, Signal::gradient, "logits", 0, -0.3);
-  const Report report = coordinate_check(falling, family);
-  CHECK(report.verdict == Verdict::pass);
-  CHECK(report.unknown.empty());
-  CHECK(find(report, Signal::gradient, "query", 0).expected->measure == Measure::per_logits);
-  CHECK_FALSE(find(report, Signal::gradient, "logits", 0).expected);
-  // Records of other runs, or of other steps, are no divisor.
-  Records other = follow(family);
-  add(other, Signal::gradient, "logits", 1, -0.3);
-  CHECK(find(coordinate_check(other, family), Signal::gradient, "query", 0).expected->measure ==
-        Measure::rms);
-}
-
 namespace {
 
 /// The verdict on a slope that is known well, judged against a band; `error` is that of the tails.

@@ -9,51 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "instances/registry.hpp"
 #include "support/catch.hpp"
+#include "support/rule_families.hpp"
 
 using namespace scalewise;
+using namespace scalewise::test;
 using check::Band;
 using check::Prediction;
 
 namespace {
-
-Shape shape_of(long width, long depth, long heads) {
-  Shape s;
-  s.d_model = width;
-  s.depth = depth;
-  s.heads = heads;
-  s.context = 32;
-  s.vocab = 256;
-  s.tied_head = false;
-  return s;
-}
-
-std::vector<check::Member> widths(const std::string& rule, Optimizer optimizer = adamw,
-                                  const std::vector<Parameter>& parameters = {},
-                                  long head_dim = 16) {
-  std::vector<check::Member> family;
-  const auto shape = [&](long n) { return shape_of(n, 2, head_dim > 0 ? n / head_dim : 4); };
-  for (const long n : {64L, 256L, 1024L}) {
-    family.push_back({n, make_plan(rule, optimizer, shape(n), shape(64), parameters)});
-  }
-  return family;
-}
-
-std::vector<check::Member> depths(const std::string& rule,
-                                  const std::vector<Parameter>& parameters = {}) {
-  std::vector<check::Member> family;
-  for (const long depth : {2L, 8L, 32L}) {
-    family.push_back(
-        {depth, make_plan(rule, adamw, shape_of(64, depth, 4), shape_of(64, 2, 4), parameters)});
-  }
-  return family;
-}
-
-Prediction predict(const std::vector<check::Member>& family,
-                   const check::Assumptions& assumptions = {}) {
-  return {check::scales_of(family), family.front().plan.shape, assumptions};
-}
 
 constexpr Band full{1, 1};
 
@@ -244,17 +208,6 @@ std::vector<check::Member> sharing(const std::string& rule) {
   return family;
 }
 
-std::vector<check::Member> tied(const std::string& rule, Optimizer optimizer) {
-  std::vector<check::Member> family;
-  for (const long n : {64L, 256L, 1024L}) {
-    Shape shape = shape_of(n, 2, n / 16);
-    Shape base = shape_of(64, 2, 4);
-    shape.tied_head = base.tied_head = true;
-    family.push_back({n, make_plan(rule, optimizer, shape, base)});
-  }
-  return family;
-}
-
 }  // namespace
 
 TEST_CASE("Keys and values that more and more heads share are driven by all of them") {
@@ -287,74 +240,6 @@ TEST_CASE("Without norms nothing is brought to order one, and gains do nothing")
   CHECK_FALSE(p.has_later_steps());
   CHECK(predict(widths("gpt2")).has_later_steps());
   CHECK_FALSE(predict(widths("maximal-update", sgd)).has_later_steps());
-}
-
-TEST_CASE("A tied head whose own logit grows predicts that token: gradients have no limit") {
-  // Own logits are √n under the neural tangent's scaling, of order one under maximal update.
-  CHECK_FALSE(predict(tied("neural-tangent", adamw)).gradient(Group::query, 0).has_value());
-  CHECK(predict(tied("maximal-update", adamw)).gradient(Group::query, 0).has_value());
-  CHECK(predict(tied("neural-tangent", adamw)).has_limit());
-  CHECK_FALSE(predict(tied("neural-tangent", sgd)).has_limit());  // its steps are gradients
-}
-
-TEST_CASE("Behind norms gradients fall with what all branches add together") {
-  // L branches of 1/L add L (1/L)², of 1/√L they add 1: the root of it, at finite depths.
-  check::Assumptions post;
-  post.post_norm = true;
-  const auto head = [](const std::vector<check::Member>& family, const check::Assumptions& a) {
-    return *predict(family, a).gradient(Group::head, 0);
-  };
-  CHECK(head(depths("complete-p"), post) == Band(-0.5, 0));
-  CHECK(head(depths("depth-mup"), post) == Band(0));
-  CHECK(head(depths("complete-p"), {}) == Band(0));
-  CHECK(head(widths("complete-p"), post) == head(widths("complete-p"), {}));
-  CHECK(predict(depths("complete-p"), post).gradient(Group::token_embedding, 0)->low == -0.5);
-}
-
-TEST_CASE("Without norms gradients through a sharp softmax fall as its logits do") {
-  check::Assumptions sharp;
-  sharp.norms = false;
-  check::Assumptions flat = sharp;
-  sharp.sharp_softmax = true;
-  const auto query = [](const char* rule, const check::Assumptions& a) {
-    return *predict(widths(rule), a).gradient(Group::query, 0);
-  };
-  CHECK(query("maximal-update", flat) == Band(-1));
-  CHECK(query("maximal-update", sharp) == Band(-1.5, -1));                 // logits start as n^-½
-  CHECK(query("neural-tangent", sharp) == query("neural-tangent", flat));  // of order one
-  sharp.norms = true;
-  CHECK(query("maximal-update", sharp) == Band(-1));
-}
-
-TEST_CASE("Over the gradient of the logits it does not matter what a softmax leaves of it") {
-  check::Assumptions usual;
-  usual.per_logits = true;
-  for (const Group group : {Group::query, Group::mlp_down, Group::token_embedding, Group::head}) {
-    INFO(to_string(group));
-    const auto gradient = [&](const std::vector<check::Member>& family, check::Assumptions a,
-                              bool per_logits) {
-      a.per_logits = per_logits;
-      return *predict(family, a).gradient(group, 0);
-    };
-    const std::vector<check::Member> mup = widths("maximal-update");
-    CHECK(gradient(mup, {}, true) == gradient(mup, {}, false));
-    check::Assumptions flat;
-    flat.norms = false;
-    check::Assumptions sharp = flat;
-    sharp.sharp_softmax = true;
-    CHECK(gradient(mup, sharp, true) == gradient(mup, flat, false));
-  }
-  check::Assumptions post = usual;
-  post.post_norm = true;
-  CHECK(*predict(depths("complete-p"), post).gradient(Group::head, 0) == Band(0));
-  // The head: n^0 of the final norm, times the logit multiplier 1/√n of the neural tangent.
-  CHECK(*predict(tied("neural-tangent", adamw), usual).gradient(Group::query, 0) ==
-        *predict(widths("neural-tangent"), {}).gradient(Group::query, 0));
-  check::Assumptions none = usual;
-  none.norms = false;
-  CHECK_FALSE(predict(tied("neural-tangent", adamw), none).gradient(Group::query, 0).has_value());
-  // SGD's steps are gradients, not ratios of them.
-  CHECK_FALSE(predict(tied("neural-tangent", sgd), usual).has_limit());
 }
 
 TEST_CASE("Along the depth models have a limit where norms hold the stream together") {
