@@ -121,6 +121,8 @@ def main():
     runs = [(size["size"], seed) for size in report["sizes"] for seed in range(1, size["seeds"] + 1)]
     cores = os.cpu_count()
     _, threads, processes = min((torch_seconds(runs, t, p), t, p) for t, p in ((cores, 1), (1, cores)))
+    if not arguments.json:
+        print(f"PyTorch is fastest with {threads} threads in each of {processes} processes", flush=True)
     result = {"runs": len(runs), "sizes": report["sizes"], "verdict": report["verdict"],
               "pytorch_threads": threads, "pytorch_processes": processes, "ours": [], "pytorch": []}
     for _ in range(arguments.rounds):

@@ -7,9 +7,7 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <fstream>
-#include <initializer_list>
 #include <map>
 #include <set>
 #include <sstream>
@@ -38,20 +36,6 @@ inline double load_average() {
   double load = 0;
   std::ifstream("/proc/loadavg") >> load;
   return load;
-}
-
-/// The kernels that OpenBLAS is told to use: those for the processor's vector instructions, since a
-/// processor that is newer than OpenBLAS is taken for an old one. Empty: as it chooses.
-inline std::string blas_core() {
-  const std::string flags = line_value("/proc/cpuinfo", "flags") + " ";
-  const auto all = [&](std::initializer_list<const char*> names) {
-    return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-      return flags.find(" " + name + " ") != std::string::npos;
-    });
-  };
-  if (all({"avx512f", "avx512bw", "avx512dq", "avx512vl"})) return "SkylakeX";
-  if (all({"avx2", "fma"})) return "Haswell";
-  return "";
 }
 
 /// Variables of the environment that threads obey.

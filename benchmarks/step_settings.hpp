@@ -23,7 +23,7 @@ struct StepSettings {
   long rounds = 9;
   long threads = 0;                // of ours: all cores
   long blas_threads = 1;           // of ours, where OpenBLAS does the products
-  std::string blas_core = "auto";  // kernels of OpenBLAS, of both sides; see machine.hpp
+  std::string blas_core = "auto";  // kernels of OpenBLAS, of both sides: auto, none or a name
   std::string torch;               // the interpreter; empty: the first that has PyTorch
   bool no_torch = false;
   long torch_threads = 1;

@@ -22,7 +22,8 @@ endif()
 target_link_libraries(scalewise_fast INTERFACE scalewise_threads)
 
 # Libraries behind products, see dense/product.hpp. The library cuts every product into tiles for its own
-# threads, so that these have to run on one: dense/blas.hpp tells them so.
+# threads, so that these have to run on one: dense/blas.hpp tells OpenBLAS so, and oneDNN sees that it is in a
+# parallel region of OpenMP.
 string(TOUPPER "${SCALEWISE_BLAS}" blas)
 if(blas STREQUAL "AUTO")
   foreach(BLA_VENDOR IN ITEMS OpenBLAS FLAME Intel10_64lp_seq)
@@ -44,7 +45,7 @@ if(blas)
   find_library(SCALEWISE_ONEDNN_LIBRARY dnnl)
   mark_as_advanced(SCALEWISE_ONEDNN_INCLUDE_DIR SCALEWISE_ONEDNN_LIBRARY)
 endif()
-if(blas AND SCALEWISE_ONEDNN_INCLUDE_DIR AND SCALEWISE_ONEDNN_LIBRARY)
+if(blas AND OpenMP_CXX_FOUND AND SCALEWISE_ONEDNN_INCLUDE_DIR AND SCALEWISE_ONEDNN_LIBRARY)
   target_compile_definitions(scalewise_fast INTERFACE SCALEWISE_ONEDNN)
   target_include_directories(scalewise_fast SYSTEM INTERFACE ${SCALEWISE_ONEDNN_INCLUDE_DIR})
   target_link_libraries(scalewise_fast INTERFACE ${SCALEWISE_ONEDNN_LIBRARY})

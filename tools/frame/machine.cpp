@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "frame/openblas_kernels.hpp"
+
 #if defined(__linux__)
 #include <unistd.h>
 #endif
@@ -22,18 +24,6 @@ extern "C" __attribute__((weak)) char* openblas_get_config();
 namespace scalewise::frame {
 
 namespace {
-
-/// OpenBLAS's name for kernels with the widest vectors that the processor has; empty: none wider than its own.
-std::string_view widest_kernels() {
-#if defined(__GNUC__) && defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
-    return "SkylakeX";
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "Haswell";
-#endif
-  return {};
-}
 
 /// Whether these kernels of OpenBLAS have no vectors of 256 bits.
 bool is_old(std::string_view kernels) {
@@ -92,9 +82,9 @@ int threads() {
 void choose_openblas_kernels([[maybe_unused]] char** arguments) {
 #if defined(__linux__) && defined(__GNUC__)
   if (&openblas_get_corename == nullptr || std::getenv("OPENBLAS_CORETYPE") != nullptr) return;
-  const std::string_view better = widest_kernels();
+  const std::string better = widest_openblas_kernels();
   if (better.empty() || !is_old(openblas_get_corename())) return;
-  ::setenv("OPENBLAS_CORETYPE", std::string(better).c_str(), 0);
+  ::setenv("OPENBLAS_CORETYPE", better.c_str(), 0);
   ::execv("/proc/self/exe", arguments);  // where that fails, the program goes on as it is
 #endif
 }

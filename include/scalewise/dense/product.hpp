@@ -5,6 +5,10 @@
 #include "scalewise/dense/matrix.hpp"
 
 #ifdef SCALEWISE_ONEDNN
+#ifndef _OPENMP
+#error \
+    "SCALEWISE_ONEDNN needs OpenMP: oneDNN keeps to one thread where it is called from a parallel region"
+#endif
 #include <dnnl.h>
 
 #include <new>
@@ -91,7 +95,8 @@ void blas_product(const Gemm& gemm, Into into, Scalar factor, const Operand<Scal
 /// BLAS where EIGEN_USE_BLAS is; else by Eigen's own kernels.
 /// Shapes:   a (N, K), b (K, M) -> c (N, M)
 /// Accuracy: sums of K terms in the order of the kernels, which differs between libraries and
-///           processors; the same bits for the same operands.
+///           processors; the same bits for the same operands, if the BLAS has been told to
+///           keep_to_one_thread() and oneDNN is called from a task of parallel_for().
 /// Throws:   std::bad_alloc.
 template <class Scalar>
 void product(Into into, Scalar factor, const Operand<Scalar>& a, const Operand<Scalar>& b,
@@ -125,7 +130,7 @@ template <>
 inline void product(Into into, float factor, const Operand<float>& a, const Operand<float>& b,
                     View<float> c) {
 #if defined(SCALEWISE_ONEDNN) && defined(EIGEN_USE_BLAS)
-  // Where OpenBLAS is faster, by up to a half (measured).
+  // Where OpenBLAS is faster, by up to a half (docs/benchmarks.md).
   constexpr Eigen::Index few = 64 * 64 * 64;
   if (c.size() * a.cols() <= few) return detail::blas_product(sgemm_, into, factor, a, b, c);
 #endif
