@@ -24,10 +24,11 @@ scalewise_add_folder(scaling NEEDS scalewise_numeric)
 scalewise_add_folder(architecture NEEDS scalewise_scaling)
 scalewise_add_folder(policy NEEDS scalewise_architecture)
 scalewise_add_folder(plan NEEDS scalewise_policy scalewise_files)
+scalewise_add_folder(dialect NEEDS scalewise_plan)
 scalewise_add_folder(propagation NEEDS scalewise_plan)
 
 # JSON and fmt as well.
-scalewise_add_folder(io NEEDS scalewise_plan nlohmann_json::nlohmann_json fmt::fmt)
+scalewise_add_folder(io NEEDS scalewise_dialect nlohmann_json::nlohmann_json fmt::fmt)
 scalewise_add_folder(plot NEEDS scalewise_io)
 scalewise_add_folder(check NEEDS scalewise_io)
 

@@ -24,8 +24,13 @@
 #include "scalewise/architecture/shape_fields.hpp"
 #include "scalewise/files/file.hpp"
 #include "scalewise/io/config_json.hpp"
+#include "scalewise/io/dialect_json.hpp"
+#include "scalewise/io/named_plan_json.hpp"
+#include "scalewise/io/named_table.hpp"
 #include "scalewise/io/plan_json.hpp"
 #include "scalewise/io/plan_table.hpp"
+#include "scalewise/io/tensor_rows.hpp"
+#include "scalewise/io/training_code.hpp"
 #include "scalewise/scalewise.hpp"
 #include "set_option.hpp"
 
@@ -47,12 +52,31 @@ struct Arguments {
   std::string base_preset;
   std::string base_config;
   std::vector<std::string> set;
+  std::string names;
   bool layers = false;
   std::string format = "table";
   std::string out;
   bool list_rules = false;
   bool list_presets = false;
+  bool list_names = false;
 };
+
+/// Formats of the tensors of a code base.
+using Writer = std::string (*)(const scalewise::dialect::NamedPlan&);
+constexpr std::pair<std::string_view, Writer> named_formats[] = {
+    {"tsv", &scalewise::tensor_tsv},
+    {"c-header", &scalewise::c_header},
+    {"torch-groups", &scalewise::torch_groups},
+    {"torchtitan", &scalewise::torchtitan_groups},
+    {"megatron", &scalewise::megatron_overrides},
+    {"fairseq", &scalewise::fairseq_groups},
+    {"neox", &scalewise::neox_groups}};
+
+std::vector<std::string> formats() {
+  std::vector<std::string> all{"table", "json", "csv", "latex", "markdown"};
+  for (const auto& [name, writer] : named_formats) all.emplace_back(name);
+  return all;
+}
 
 TableFormat table_format(const std::string& name) {
   return name == "csv"        ? TableFormat::csv
@@ -102,6 +126,14 @@ Table preset_list() {
                           std::to_string(s.heads), std::to_string(s.kv_heads),
                           std::to_string(s.d_ff), s.vocab > 0 ? std::to_string(s.vocab) : "-",
                           s.context > 0 ? std::to_string(s.context) : "-"});
+  }
+  return table;
+}
+
+Table name_list() {
+  Table table{{}, {"names", "code base"}, {}};
+  for (const scalewise::dialect::Dialect* dialect : scalewise::dialect::all_dialects) {
+    table.rows.push_back({std::string(dialect->id), std::string(dialect->title)});
   }
   return table;
 }
@@ -184,8 +216,39 @@ std::string as_tables(const std::vector<Plan>& plans, bool compare, bool layers,
   return out + (prose ? footing(plans) : "");
 }
 
+/// All problems at once: each line names its tensor.
+void require_complete(const scalewise::dialect::Assignment& assignment) {
+  if (assignment.problems.empty()) return;
+  throw std::invalid_argument(fmt::format("cannot name the tensors as {} does:\n  {}",
+                                          assignment.dialect,
+                                          fmt::join(assignment.problems, "\n  ")));
+}
+
+std::string write_named(const Plan& plan, const Arguments& arguments) {
+  std::unique_ptr<scalewise::OwnDialect> own;
+  if (arguments.names.ends_with(".json")) own = scalewise::read_dialect_file(arguments.names);
+  const auto named = name_plan(
+      plan, own ? own->get() : scalewise::dialect::dialect_named("--names", arguments.names));
+  require_complete(named.assignment);
+  for (const auto& [name, writer] : named_formats) {
+    if (arguments.format == name) return writer(named);
+  }
+  if (arguments.format == "json") return scalewise::to_json(named).dump(1) + "\n";
+  const TableFormat format = table_format(arguments.format);
+  const std::string table = render(named_table(named, format, arguments.layers), format);
+  if (format != TableFormat::text) return table;
+  return heading(plan) + "\n" + render(model_table({plan}, format), format) + "\n" + table + "\n" +
+         footing({plan});
+}
+
 std::string write_plans(const std::vector<Plan>& plans, const Arguments& arguments) {
   const bool compare = !arguments.compare.empty();
+  if (!arguments.names.empty()) return write_named(plans.front(), arguments);
+  for (const auto& [name, writer] : named_formats) {
+    if (arguments.format != name) continue;
+    throw InvalidInput("--format", arguments.format, "--names as well",
+                       "whose tensors? see --list-names");
+  }
   if (arguments.format == "json") {
     if (!compare) return to_json(plans.front()).dump(1) + "\n";
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
@@ -202,6 +265,7 @@ std::string run(const Arguments& arguments) {
   const TableFormat format = table_format(arguments.format);
   if (arguments.list_rules) return list(rule_list(), format, json);
   if (arguments.list_presets) return list(preset_list(), format, json);
+  if (arguments.list_names) return list(name_list(), format, json);
   if (arguments.rule.empty() && arguments.compare.empty()) {
     throw InvalidInput("--rule", "none", "the id of a rule", "see --list-rules, or use --compare");
   }
@@ -243,13 +307,15 @@ scalewise::frame::Program scalewise::frame::program() {
         "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
       .repeated();
   o.group("Output");
+  o.add("--names", a->names,
+        "name tensors as a code base does, see --list-names, or as a file says (.json)")
+      .excludes("--compare");
   o.add("--layers", a->layers, "one row per tensor instead of one per kind").not_an_input();
-  o.add("--format", a->format, "")
-      .words({"table", "json", "csv", "latex", "markdown"})
-      .not_an_input();
+  o.add("--format", a->format, "").words(formats()).not_an_input();
   o.add("--out", a->out, "file to write instead of the terminal").writes_file();
   o.add("--list-rules", a->list_rules, "print the rules").not_an_input();
   o.add("--list-presets", a->list_presets, "print the presets").not_an_input();
+  o.add("--list-names", a->list_names, "print the code bases that --names knows").not_an_input();
   program.run = [a](const std::vector<std::string>&) {
     const std::string text = ::run(*a);
     if (a->out.empty()) {

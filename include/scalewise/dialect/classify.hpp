@@ -1,0 +1,306 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "scalewise/dialect/candidates.hpp"
+#include "scalewise/dialect/dialect.hpp"
+#include "scalewise/dialect/owner_tensor.hpp"
+#include "scalewise/dialect/shape_fit.hpp"
+#include "scalewise/messages/nearest.hpp"
+
+namespace scalewise::dialect {
+
+/// A tensor of somebody's model. Tensors that share memory have the same storage; null: not known.
+struct ModelTensor {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  const void* storage = nullptr;
+};
+
+/// Another name of a tensor: absent, or the same storage.
+struct TensorAlias {
+  std::string name;
+  std::string of;
+};
+
+/// What every tensor of a model is. Nothing is left out: each name is in one of the lists, and where
+/// something is wrong there is a line in `problems`.
+struct Assignment {
+  std::string dialect;
+  std::vector<OwnerTensor> tensors;
+  std::vector<TensorAlias> aliases;
+  std::vector<std::string> buffers;
+  std::vector<std::string> unplanned;  // known to the code base, but in no plan
+  std::vector<std::string> problems;
+};
+
+namespace detail {
+
+/// "module." of DistributedDataParallel, "_orig_mod." of torch.compile: as long as all names have one.
+inline std::size_t wrapper_size(const std::vector<ModelTensor>& model) {
+  std::size_t size = 0;
+  for (bool found = !model.empty(); found;) {
+    found = false;
+    for (const std::string_view wrapper : {"module.", "_orig_mod."}) {
+      bool all = true;
+      for (const ModelTensor& tensor : model) {
+        all = all && std::string_view(tensor.name).substr(size).starts_with(wrapper);
+      }
+      if (!all) continue;
+      size += wrapper.size();
+      found = true;
+      break;
+    }
+  }
+  return size;
+}
+
+/// Finds what each tensor of a model is.
+class Classifier {
+ public:
+  Classifier(const Dialect& dialect, const Shape& shape)
+      : dialect_(dialect), shape_(shape), candidates_(dialect, shape) {
+    const std::vector<Candidate>& all = candidates_.all();
+    for (std::size_t c = 0; c < all.size(); ++c) by_name_.emplace(all[c].tensor.name, c);
+    found_.assign(all.size(), nullptr);
+  }
+
+  Assignment run(const std::vector<ModelTensor>& model) {
+    result_.dialect = dialect_.id;
+    const std::size_t wrapper = wrapper_size(model);
+    std::set<std::string_view> names;
+    std::vector<std::pair<std::string, const ModelTensor*>> rest;
+    for (const ModelTensor& tensor : model) {
+      if (!names.insert(tensor.name).second) {
+        problem(tensor.name, "given twice");
+        continue;
+      }
+      const std::string name = tensor.name.substr(wrapper);
+      if (!find(name, tensor)) rest.emplace_back(name, &tensor);
+    }
+    owners();
+    aliases();
+    storages();
+    missing();
+    for (const auto& [name, tensor] : rest) leftover(name, *tensor);
+    return std::move(result_);
+  }
+
+ private:
+  void problem(std::string_view name, const std::string& text) {
+    result_.problems.push_back(printable(name) + ": " + text);
+  }
+
+  bool find(const std::string& name, const ModelTensor& tensor) {
+    auto at = by_name_.find(name);
+    if (at == by_name_.end()) at = by_name_.find(std::string(dialect_.prefix) + name);
+    if (at == by_name_.end()) return false;
+    if (found_[at->second] != nullptr) {
+      problem(tensor.name, "the same tensor as " + printable(found_[at->second]->name));
+    } else {
+      found_[at->second] = &tensor;
+    }
+    return true;
+  }
+
+  void owners() {
+    const std::vector<Candidate>& all = candidates_.all();
+    for (std::size_t c = 0; c < all.size(); ++c) {
+      if (found_[c] == nullptr || !all[c].alias_of.empty()) continue;
+      for (const OwnedPart& part : all[c].tensor.parts) {
+        const auto [at, first] = owner_of_.emplace(part.entry, found_[c]);
+        if (first) continue;
+        problem(found_[c]->name,
+                "is " + part.entry + ", as " + printable(at->second->name) + " is already");
+        break;
+      }
+      OwnerTensor tensor = all[c].tensor;
+      const std::string wrong = fit(all[c], found_[c]->shape, tensor);
+      if (!wrong.empty()) problem(found_[c]->name, wrong);
+      tensor.name = found_[c]->name;
+      tensor.shape = found_[c]->shape;
+      result_.tensors.push_back(std::move(tensor));
+    }
+  }
+
+  void aliases() {
+    const std::vector<Candidate>& all = candidates_.all();
+    for (std::size_t c = 0; c < all.size(); ++c) {
+      if (found_[c] == nullptr || all[c].alias_of.empty()) continue;
+      const ModelTensor& alias = *found_[c];
+      const auto owner = owner_of_.find(all[c].alias_of);
+      if (owner == owner_of_.end()) continue;  // missing() says so
+      const ModelTensor& of = *owner->second;
+      result_.aliases.push_back({alias.name, of.name});
+      if (alias.shape != of.shape) {
+        problem(alias.name, shape_text(alias.shape) + ", but it is another name of " +
+                                printable(of.name) + ", which is " + shape_text(of.shape));
+      } else if (alias.storage != nullptr && of.storage != nullptr && alias.storage != of.storage) {
+        const bool head = all[c].group == Group::token_embedding &&
+                          dialect_.patterns[all[c].pattern].packing != Packing::alias;
+        problem(alias.name, "not the same storage as " + printable(of.name) +
+                                ", whose other name it is" +
+                                (head ? " (hint: tie them, or plan with tied_head=false)" : ""));
+      }
+    }
+  }
+
+  /// One storage is one tensor.
+  void storages() {
+    std::map<const void*, const OwnerTensor*> first;
+    std::map<std::string_view, const void*> storage;
+    for (const ModelTensor* tensor : found_) {
+      if (tensor != nullptr) storage.emplace(tensor->name, tensor->storage);
+    }
+    for (const OwnerTensor& tensor : result_.tensors) {
+      const void* own = storage.at(tensor.name);
+      if (own == nullptr) continue;
+      const auto [at, is_first] = first.emplace(own, &tensor);
+      if (is_first) continue;
+      const std::string other = at->second->parts.front().entry;
+      problem(
+          tensor.name,
+          "the same storage as " + printable(at->second->name) + ", but one is " +
+              tensor.parts.front().entry + " and the other " + other +
+              (tensor.parts.front().entry == "head" ? " (hint: plan with tied_head=true)" : ""));
+    }
+  }
+
+  /// One line for each line of the dialect, or for a layer that is missing as a whole.
+  void missing() {
+    const std::vector<Candidate>& all = candidates_.all();
+    std::set<long> layers;
+    for (std::size_t c = 0; c < all.size(); ++c) {
+      if (found_[c] != nullptr) layers.insert(all[c].layer);
+    }
+    std::map<std::size_t, std::vector<const Candidate*>> lines;
+    std::set<long> gone;
+    for (const Candidate& candidate : all) {
+      if (!candidate.alias_of.empty()) continue;
+      bool none = true;
+      for (const OwnedPart& part : candidate.tensor.parts) {
+        none = none && !owner_of_.contains(part.entry);
+      }
+      if (!none) continue;
+      for (const OwnedPart& part : candidate.tensor.parts) owner_of_.emplace(part.entry, nullptr);
+      if (candidate.layer >= 0 && !layers.contains(candidate.layer)) {
+        gone.insert(candidate.layer);
+      } else {
+        lines[candidate.pattern].push_back(&candidate);
+      }
+      missing_.push_back(candidate.tensor.name);
+    }
+    for (const long layer : gone) {
+      result_.problems.push_back("layer " + std::to_string(layer) +
+                                 ": no tensor found, but depth = " + std::to_string(shape_.depth));
+    }
+    for (const auto& [line, list] : lines) {
+      const Candidate& first = *list.front();
+      std::string text = first.tensor.parts.front().entry;
+      for (std::size_t i = 1; i < first.tensor.parts.size() && i < 3; ++i) {
+        text += ", " + first.tensor.parts[i].entry;
+      }
+      const std::string more =
+          list.size() > 1 ? " and " + std::to_string(list.size() - 1) + " more layers" : "";
+      problem(first.tensor.name,
+              "missing" + more + ": expected " + shape_text(first.tensor.shape) + " for " + text);
+    }
+  }
+
+  void leftover(const std::string& name, const ModelTensor& tensor) {
+    for (const TensorPattern& pattern : dialect_.patterns) {
+      auto layer = layer_of(pattern.name, name);
+      if (!layer) layer = layer_of(pattern.name, std::string(dialect_.prefix) + name);
+      if (!layer) continue;
+      if (pattern.entries.empty()) return result_.buffers.push_back(tensor.name);
+      if (pattern.entries == "-") return result_.unplanned.push_back(tensor.name);
+      const std::vector<std::string_view> words = words_of(pattern.entries);
+      if (placeholder(pattern.entries) && *layer >= depth_of(words.front())) {
+        return problem(tensor.name, "of layer " + std::to_string(*layer) +
+                                        ", but depth = " + std::to_string(depth_of(words.front())));
+      }
+      return problem(tensor.name, "is " + filled(words.front(), *layer) +
+                                      ", which a model of this shape does not have");
+    }
+    problem(tensor.name, "is none of the tensors of " + std::string(dialect_.id) + nearest(name));
+  }
+
+  long depth_of(std::string_view entry) const {
+    return entry.starts_with("encoder.") ? shape_.encoder_depth : shape_.depth;
+  }
+
+  /// A missing tensor of almost the same name, or else any. Not for thousands of names: they take long.
+  std::string nearest(std::string_view name) {
+    constexpr int most = 50;
+    if (++searched_ > most) return "";
+    Nearest known(name);
+    for (const std::string& candidate : missing_) known.offer(candidate);
+    if (known.empty()) {
+      for (const Candidate& candidate : candidates_.all()) known.offer(candidate.tensor.name);
+    }
+    return " (hint: " + known.hint() + ")";
+  }
+
+  const Dialect& dialect_;
+  const Shape& shape_;
+  Candidates candidates_;
+  std::map<std::string, std::size_t> by_name_;
+  std::vector<const ModelTensor*> found_;               // by candidate
+  std::map<std::string, const ModelTensor*> owner_of_;  // by entry
+  std::vector<std::string> missing_;
+  int searched_ = 0;
+  Assignment result_;
+};
+
+}  // namespace detail
+
+/// What each tensor of a model is, under a dialect: the entries of the plan in it, where they lie, and
+/// all that is wrong at once: tensors that are no entry, with the nearest name; entries and layers that
+/// no tensor has; other sizes, transposed matrices; one storage in two roles, tied heads that are not.
+/// Shapes:   the shape resolved, as it is in a plan. A vocabulary may be padded, to a multiple of 64 and
+///           by less than 1024 rows.
+/// Time:     linear in the number of tensors.
+/// Differs:  From shapes alone it cannot see the parts of a fused tensor in another order, or a square
+///           matrix that is transposed.
+inline Assignment classify(const Dialect& dialect, const Shape& shape,
+                           const std::vector<ModelTensor>& model) {
+  return detail::Classifier(dialect, shape).run(model);
+}
+
+/// The tensors that a model of a shape has under a dialect, by their usual names.
+inline Assignment usual_tensors(const Dialect& dialect, const Shape& shape) {
+  const detail::Candidates candidates(dialect, shape);
+  Assignment usual;
+  usual.dialect = dialect.id;
+  std::map<std::string, std::string> owner_of;
+  for (const detail::Candidate& candidate : candidates.all()) {
+    const std::string first = candidate.tensor.parts.front().entry;
+    if (!candidate.alias_of.empty()) {
+      usual.aliases.push_back({candidate.tensor.name, owner_of[candidate.alias_of]});
+    } else if (!owner_of.contains(first)) {
+      usual.tensors.push_back(candidate.tensor);
+      for (const OwnedPart& part : candidate.tensor.parts)
+        owner_of[part.entry] = usual.tensors.back().name;
+    }
+  }
+  for (const auto& [entry, tensor] : candidates.entries()) {
+    if (!owner_of.contains(entry)) {
+      usual.problems.push_back(entry + ": " + std::string(dialect.id) + " has no tensor for it");
+    }
+  }
+  for (const TensorPattern& pattern : dialect.patterns) {
+    if (pattern.entries.empty()) usual.buffers.emplace_back(pattern.name);
+  }
+  return usual;
+}
+
+}  // namespace scalewise::dialect

@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "scalewise/dialect/all.hpp"
+#include "scalewise/dialect/pattern.hpp"
+#include "scalewise/files/read_file.hpp"
+#include "scalewise/io/json_reader.hpp"
+#include "scalewise/io/parse_json.hpp"
+#include "scalewise/messages/words.hpp"
+
+namespace scalewise::inline io {
+
+/// Name and major version of a dialect's JSON; docs/dialects.md writes it down.
+inline constexpr std::string_view dialect_schema = "scalewise.dialect/1";
+
+inline constexpr Spelling<dialect::MatrixLayout, 2> layout_words{
+    {{dialect::MatrixLayout::out_in, "out_in"}, {dialect::MatrixLayout::in_out, "in_out"}}};
+inline constexpr Spelling<dialect::Packing, 4> packing_words{
+    {{dialect::Packing::blocks, "blocks"},
+     {dialect::Packing::key_groups, "key_groups"},
+     {dialect::Packing::after_two, "after_two"},
+     {dialect::Packing::alias, "alias"}}};
+
+/// A dialect with the memory of its texts: those of a library's dialect are constants.
+class OwnDialect {
+ public:
+  /// Reads {"schema", "id", "title", "extends", "prefix", "layout", "patterns"}, each pattern an array
+  /// of its name, its entries and, where it is not "blocks", its packing. Patterns of the dialect that it
+  /// extends follow its own, but for those of the same name.
+  /// Throws:   InvalidInput for JSON of another form, and for a name or entries with more than one {}.
+  explicit OwnDialect(const JsonReader& json) {
+    json.only({"schema", "id", "title", "extends", "prefix", "layout", "patterns"});
+    const std::string schema = json.at("schema").string();
+    if (schema != dialect_schema) {
+      throw InvalidInput(json.path() + ".schema", printable(schema), std::string(dialect_schema));
+    }
+    if (json.has("extends")) {
+      const JsonReader extends = json.at("extends");
+      dialect_ = dialect::dialect_named(extends.path(), extends.string());
+    }
+    dialect_.id = keep(json.at("id").string());
+    if (json.has("title")) dialect_.title = keep(json.at("title").string());
+    if (json.has("prefix")) dialect_.prefix = keep(json.at("prefix").string());
+    if (json.has("layout")) dialect_.layout = json.at("layout").word(layout_words);
+    for (const JsonReader& item : json.at("patterns").items()) patterns_.push_back(pattern(item));
+    for (const dialect::TensorPattern& inherited : dialect_.patterns) {
+      const auto same = [&](const auto& own) { return own.name == inherited.name; };
+      if (std::none_of(patterns_.begin(), patterns_.end(), same)) patterns_.push_back(inherited);
+    }
+    dialect_.patterns = patterns_;
+  }
+  OwnDialect(const OwnDialect&) = delete;
+  OwnDialect& operator=(const OwnDialect&) = delete;
+
+  const dialect::Dialect& get() const { return dialect_; }
+
+ private:
+  std::string_view keep(std::string text) { return texts_.emplace_back(std::move(text)); }
+
+  dialect::TensorPattern pattern(const JsonReader& json) {
+    const std::vector<JsonReader> items = json.items();
+    if (items.size() < 2 || items.size() > 3) {
+      throw InvalidInput(json.path(), std::to_string(items.size()) + " items",
+                         "a name, its entries and perhaps a packing");
+    }
+    dialect::TensorPattern pattern{keep(items[0].string()), keep(items[1].string())};
+    if (items.size() == 3) pattern.packing = items[2].word(packing_words);
+    one_layer(items[0].path(), pattern.name);
+    for (std::string_view entry : dialect::detail::words_of(pattern.entries)) {
+      one_layer(items[1].path(), entry);
+    }
+    if (pattern.name.empty()) throw InvalidInput(items[0].path(), "\"\"", "the name of a tensor");
+    return pattern;
+  }
+
+  static void one_layer(const std::string& field, std::string_view text) {
+    if (std::count(text.begin(), text.end(), '{') <= 1) return;
+    throw InvalidInput(field, printable(text), "one {} or {1} at most, for the layer");
+  }
+
+  std::deque<std::string> texts_;
+  std::vector<dialect::TensorPattern> patterns_;
+  dialect::Dialect dialect_;
+};
+
+/// Reads a dialect from a file.
+/// Throws:   InvalidInput as OwnDialect, read_file and parse_json; at most 1 MiB.
+inline std::unique_ptr<OwnDialect> read_dialect_file(const std::string& path) {
+  constexpr std::size_t limit = std::size_t{1} << 20;
+  const nlohmann::json json = parse_json(read_file(path, limit), path);
+  return std::make_unique<OwnDialect>(JsonReader(json, path));
+}
+
+}  // namespace scalewise::inline io

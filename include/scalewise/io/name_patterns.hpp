@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "scalewise/dialect/named_plan.hpp"
+
+namespace scalewise::inline io {
+
+/// Tensors that an optimizer treats alike, by patterns of their names.
+struct PatternGroup {
+  dialect::TensorFactors factors;
+  std::vector<std::string> patterns;
+  std::size_t tensors = 0;
+};
+
+/// How a configuration writes patterns.
+enum class PatternStyle {
+  regex,  // of the whole name: "^h\.\d+\.ln_1\.weight$"
+  glob,   // of fnmatch: "h.*.ln_1.weight"
+};
+
+namespace detail {
+
+/// A name as a pattern, that of any layer where asked for.
+inline std::string name_pattern(std::string_view name, PatternStyle style, bool any_number) {
+  const bool regex = style == PatternStyle::regex;
+  std::string text = regex ? "^" : "";
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const char c = name[i];
+    const bool digit = c >= '0' && c <= '9';
+    // A number that is a part of the name by itself, not "ln_1" or "fc2".
+    const bool begins = digit && (i == 0 || name[i - 1] == '.' || name[i - 1] == '/');
+    std::size_t end = i;
+    while (end < name.size() && name[end] >= '0' && name[end] <= '9') ++end;
+    if (any_number && begins && (end == name.size() || name[end] == '.' || name[end] == '/')) {
+      text += regex ? "\\d+" : "*";
+      i = end - 1;
+      continue;
+    }
+    const bool plain = digit || c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (!plain && regex && c != '/') text += '\\';
+    text += c;
+  }
+  return text + (regex ? "$" : "");
+}
+
+}  // namespace detail
+
+/// The groups of an optimizer, in the order of their first tensor. Names that differ in the layer share
+/// a pattern where all of them are in one group.
+inline std::vector<PatternGroup> pattern_groups(const dialect::NamedPlan& named,
+                                                PatternStyle style) {
+  const auto& tensors = named.assignment.tensors;
+  const auto any = [&](std::size_t i) {
+    return detail::name_pattern(tensors[i].name, style, true);
+  };
+  std::map<std::string, bool> shared;  // whether all tensors of a pattern have the same factors
+  std::map<std::string, std::size_t> first;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const auto [at, is_first] = first.emplace(any(i), i);
+    const bool same = named.factors[at->second].same(named.factors[i]);
+    shared[at->first] = (is_first || shared[at->first]) && same;
+  }
+  std::vector<PatternGroup> groups;
+  std::map<std::string, bool> written;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    PatternGroup* group = nullptr;
+    for (PatternGroup& known : groups) {
+      if (known.factors.same(named.factors[i])) group = &known;
+    }
+    if (group == nullptr) group = &groups.emplace_back(PatternGroup{named.factors[i], {}, 0});
+    ++group->tensors;
+    const std::string pattern =
+        shared[any(i)] ? any(i) : detail::name_pattern(tensors[i].name, style, false);
+    if (!std::exchange(written[pattern], true)) group->patterns.push_back(pattern);
+  }
+  return groups;
+}
+
+}  // namespace scalewise::inline io

@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scalewise/dialect/named_plan.hpp"
+#include "scalewise/dialect/shape_fit.hpp"
+#include "scalewise/io/name_patterns.hpp"
+#include "scalewise/io/plan_table.hpp"
+#include "scalewise/io/table.hpp"
+
+namespace scalewise::inline io {
+
+/// A plan by the tensors of a code base: one row per part of each, or per part of all tensors whose names
+/// differ in the layer, with the range of their numbers.
+inline Table named_table(const dialect::NamedPlan& named, TableFormat format, bool layers) {
+  struct Rows {
+    const dialect::OwnerTensor* tensor;
+    std::string name;
+    std::vector<std::vector<const Entry*>> parts;
+  };
+  std::map<std::string, const Entry*> entries;
+  for (const Entry& entry : named.plan.entries) entries.emplace(entry.name, &entry);
+  std::vector<Rows> all;
+  std::map<std::string, std::size_t> first;
+  for (const dialect::OwnerTensor& tensor : named.assignment.tensors) {
+    const std::string name =
+        layers ? tensor.name : detail::name_pattern(tensor.name, PatternStyle::glob, true);
+    const auto [at, is_first] = first.emplace(name, all.size());
+    if (is_first) all.push_back({&tensor, name, {}});
+    Rows& rows = all[at->second];
+    std::map<std::string, std::size_t> kinds;  // of a slab: all its layers
+    for (const dialect::OwnedPart& part : tensor.parts) {
+      const Entry* entry = entries.at(part.entry);
+      const std::size_t kind =
+          kinds.emplace(detail::without_layer(*entry), kinds.size()).first->second;
+      if (kind >= rows.parts.size()) rows.parts.emplace_back();
+      rows.parts[kind].push_back(entry);
+    }
+  }
+  Table table{named.assignment.dialect + ": every tensor with the entries of the plan in it",
+              {"tensor", "stored as", "entry", "init variance", "init mean", "multiplier",
+               "learning rate", "weight decay", "epsilon"},
+              {}};
+  for (const Rows& rows : all) {
+    std::string name = rows.name;
+    std::string shape = dialect::detail::shape_text(rows.tensor->shape);
+    for (const std::vector<const Entry*>& part : rows.parts) {
+      table.rows.push_back({std::exchange(name, ""), std::exchange(shape, ""),
+                            detail::without_layer(*part.front()),
+                            detail::cell(part, &Entry::init_variance, format),
+                            detail::cell(part, &Entry::init_mean, format),
+                            detail::cell(part, &Entry::multiplier, format),
+                            detail::cell(part, &Entry::learning_rate, format),
+                            detail::cell(part, &Entry::weight_decay, format),
+                            detail::cell(part, &Entry::epsilon, format)});
+    }
+  }
+  return table;
+}
+
+}  // namespace scalewise::inline io

@@ -1,0 +1,115 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "scalewise/dialect/flat_blocks.hpp"
+#include "scalewise/dialect/named_plan.hpp"
+#include "scalewise/io/training_code.hpp"
+#include "scalewise/messages/words.hpp"
+
+namespace scalewise::inline io {
+
+namespace detail {
+
+/// A part of a tensor that lies in one block, with its entry.
+struct TensorRow {
+  const dialect::OwnerTensor* tensor;
+  std::size_t index;  // of the tensor
+  const Entry* entry;
+  dialect::FlatBlock block;
+};
+
+inline std::vector<TensorRow> tensor_rows(const dialect::NamedPlan& named) {
+  std::map<std::string, const Entry*> entries;
+  for (const Entry& entry : named.plan.entries) entries.emplace(entry.name, &entry);
+  std::vector<TensorRow> rows;
+  for (std::size_t i = 0; i < named.assignment.tensors.size(); ++i) {
+    const dialect::OwnerTensor& tensor = named.assignment.tensors[i];
+    for (const dialect::OwnedPart& part : tensor.parts) {
+      for (const dialect::FlatBlock& block : dialect::flat_blocks(tensor, part)) {
+        rows.push_back({&tensor, i, entries.at(part.entry), block});
+      }
+    }
+  }
+  return rows;
+}
+
+}  // namespace detail
+
+/// One line per block of an entry, with tabs between columns: for languages without JSON.
+/// Units:    std is a standard deviation, a factor on the base model's under a relative rule; the
+///           rates, decays and epsilons are factors; offsets and sizes count numbers
+inline std::string tensor_tsv(const dialect::NamedPlan& named) {
+  std::string text =
+      "tensor\tshape\tentry\toffset\tcount\tstride\trepeats\tdistribution\tmean\tstd\tmultiplier\t"
+      "learning_rate\tweight_decay\tepsilon\n";
+  for (const detail::TensorRow& row : detail::tensor_rows(named)) {
+    const Entry& e = *row.entry;
+    text +=
+        fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", row.tensor->name,
+                    fmt::join(row.tensor->shape, "x"), e.name, row.block.offset, row.block.count,
+                    row.block.stride, row.block.repeats, word(distribution_words, e.distribution),
+                    e.init_mean.value, std_dev(e.init_variance), e.multiplier.value,
+                    e.learning_rate.value, e.weight_decay.value, e.epsilon.value);
+  }
+  return text;
+}
+
+/// Arrays for C: one row per tensor with its factors, in the dialect's order, and one per block of an
+/// entry with its distribution.
+/// Units:    as tensor_tsv(); weight_decay for an optimizer that multiplies it by the tensor's rate
+inline std::string c_header(const dialect::NamedPlan& named) {
+  const auto rows = detail::tensor_rows(named);
+  const Plan& plan = named.plan;
+  std::string text = fmt::format(
+      "/* Rule {}, optimizer {}, names {}; {} parameters. */\n"
+      "#ifndef SCALEWISE_PLAN_H\n#define SCALEWISE_PLAN_H\n\n"
+      "/* Factors on the global learning rate, weight decay and epsilon. */\n"
+      "typedef struct {{\n  const char* name;\n  float lr, wd, eps;\n}} scalewise_tensor;\n\n"
+      "/* How `count` numbers from `offset` start, `repeats` times, each `stride` further. A "
+      "normal\n"
+      "   of std, or as `distribution` says; 'c': constant, 'u': uniform, 't': cut at two std. */\n"
+      "typedef struct {{\n  int tensor;\n  const char* entry;\n"
+      "  long long offset, count, stride, repeats;\n  char distribution;\n"
+      "  float mean, std, multiplier;\n}} scalewise_block;\n\n"
+      "enum {{ scalewise_tensors = {}, scalewise_blocks = {} }};\n\n",
+      plan.rule, plan.optimizer.name, named.assignment.dialect, plan.parameter_count(),
+      named.assignment.tensors.size(), rows.size());
+  text += fmt::format("static const double scalewise_attention_scale = {};\n",
+                      plan.model.attention_scale.value);
+  text += fmt::format("static const double scalewise_embedding_multiplier = {};\n",
+                      plan.model.embedding_multiplier.value);
+  text += fmt::format("static const double scalewise_logit_multiplier = {};\n\n",
+                      plan.model.logit_multiplier.value);
+  text += "/* x = skip * x + branch * f(x), by layer. */\nstatic const double scalewise_skip[] = {";
+  for (const Residual& r : plan.model.residuals) text += fmt::format("{}, ", r.skip.value);
+  text += "};\nstatic const double scalewise_branch[] = {";
+  for (const Residual& r : plan.model.residuals) text += fmt::format("{}, ", r.branch.value);
+  text += "};\n\nstatic const scalewise_tensor scalewise_tensor_rows[] = {\n";
+  for (std::size_t i = 0; i < named.factors.size(); ++i) {
+    const dialect::TensorFactors& f = named.factors[i];
+    text += fmt::format("  {{\"{}\", {}, {}, {}}},\n", named.assignment.tensors[i].name,
+                        f.learning_rate, factor_of_coupled_decay(plan, f), f.epsilon);
+  }
+  text += "};\n\nstatic const scalewise_block scalewise_block_rows[] = {\n";
+  for (const detail::TensorRow& row : rows) {
+    const std::string_view kind = word(distribution_words, row.entry->distribution);
+    text += fmt::format("  {{{}, \"{}\", {}, {}, {}, {}, '{}', {}, {}, {}}},\n", row.index,
+                        row.entry->name, row.block.offset, row.block.count, row.block.stride,
+                        row.block.repeats, kind.front(), row.entry->init_mean.value,
+                        std_dev(row.entry->init_variance), row.entry->multiplier.value);
+  }
+  return text + "};\n\n#endif\n";
+}
+
+}  // namespace scalewise::inline io

@@ -1,0 +1,280 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include "scalewise/dialect/classify.hpp"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "scalewise/dialect/detect.hpp"
+#include "scalewise/dialect/flat_blocks.hpp"
+#include "scalewise/dialect/named_plan.hpp"
+#include "scalewise/plan/make_plan.hpp"
+#include "scalewise/policy/maximal_update.hpp"
+#include "support/catch.hpp"
+
+using namespace scalewise;
+using namespace scalewise::dialect;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+Shape gpt(long width = 24, long depth = 2) {
+  Shape s;
+  s.d_model = width;
+  s.depth = depth;
+  s.heads = 4;
+  s.d_ff = 40;
+  s.context = 16;
+  s.vocab = 50;
+  s.tied_head = true;
+  s.biases = false;
+  s.norm_bias = false;
+  return resolved(s);
+}
+
+/// nanoGPT with bias=False, as named_parameters() and the tied head give it.
+std::vector<ModelTensor> nano(long depth = 2) {
+  std::vector<ModelTensor> model{{"transformer.wte.weight", {50, 24}},
+                                 {"transformer.wpe.weight", {16, 24}}};
+  for (long l = 0; l < depth; ++l) {
+    const std::string h = "transformer.h." + std::to_string(l) + ".";
+    model.push_back({h + "ln_1.weight", {24}});
+    model.push_back({h + "attn.c_attn.weight", {72, 24}});
+    model.push_back({h + "attn.c_proj.weight", {24, 24}});
+    model.push_back({h + "ln_2.weight", {24}});
+    model.push_back({h + "mlp.c_fc.weight", {40, 24}});
+    model.push_back({h + "mlp.c_proj.weight", {24, 40}});
+  }
+  model.push_back({"transformer.ln_f.weight", {24}});
+  model.push_back({"lm_head.weight", {50, 24}});
+  return model;
+}
+
+ModelTensor& at(std::vector<ModelTensor>& model, const std::string& name) {
+  return *std::find_if(model.begin(), model.end(),
+                       [&](const ModelTensor& tensor) { return tensor.name == name; });
+}
+
+std::string only_problem(const Assignment& assignment) {
+  REQUIRE(assignment.problems.size() == 1);
+  return assignment.problems.front();
+}
+
+}  // namespace
+
+TEST_CASE("The tensors of a nanoGPT are found, and a fused matrix is cut along its outputs") {
+  const Assignment found = classify(nanogpt, gpt(), nano());
+  CHECK(found.problems.empty());
+  CHECK(found.tensors.size() == 15);
+  REQUIRE(found.aliases.size() == 1);
+  CHECK(found.aliases[0].name == "lm_head.weight");
+  CHECK(found.aliases[0].of == "transformer.wte.weight");
+  const OwnerTensor& fused = *std::find_if(
+      found.tensors.begin(), found.tensors.end(),
+      [](const OwnerTensor& t) { return t.name == "transformer.h.1.attn.c_attn.weight"; });
+  CHECK(fused.transposed);
+  REQUIRE(fused.parts.size() == 3);
+  CHECK(fused.parts[0] == OwnedPart{"layer.1.query", {{0, {{0, 24}}}}});
+  CHECK(fused.parts[1] == OwnedPart{"layer.1.key", {{0, {{24, 24}}}}});
+  CHECK(fused.parts[2] == OwnedPart{"layer.1.value", {{0, {{48, 24}}}}});
+  CHECK(detect(gpt(), nano()).dialect == "nanogpt");
+}
+
+TEST_CASE("Wrappers before all names and an optional prefix do not matter") {
+  std::vector<ModelTensor> wrapped = nano();
+  for (ModelTensor& tensor : wrapped) tensor.name.insert(0, "_orig_mod.module.");
+  CHECK(classify(nanogpt, gpt(), wrapped).problems.empty());
+  std::vector<ModelTensor> bare = nano();
+  for (ModelTensor& tensor : bare) {
+    if (tensor.name.starts_with("transformer.")) tensor.name.erase(0, 12);
+  }
+  CHECK(classify(nanogpt, gpt(), bare).problems.empty());
+  wrapped.back().name = "lm_head.weight";  // one without
+  CHECK_FALSE(classify(nanogpt, gpt(), wrapped).problems.empty());
+}
+
+TEST_CASE("Each mistake in a list of tensors is one line that names the tensor") {
+  std::vector<ModelTensor> model = nano();
+  const auto problem = [&] { return only_problem(classify(nanogpt, gpt(), model)); };
+  SECTION("transposed") {
+    at(model, "transformer.h.0.mlp.c_fc.weight").shape = {24, 40};
+    CHECK_THAT(problem(), ContainsSubstring("transformer.h.0.mlp.c_fc.weight: [24, 40]: expected "
+                                            "[40, 24] (hint: it is transposed)"));
+  }
+  SECTION("of another size") {
+    at(model, "transformer.wpe.weight").shape = {17, 24};
+    CHECK_THAT(problem(), ContainsSubstring("transformer.wpe.weight: [17, 24]: expected [16, 24]"));
+  }
+  SECTION("dropped") {
+    model.erase(model.begin() + 3);
+    CHECK_THAT(problem(), ContainsSubstring("transformer.h.0.attn.c_attn.weight: missing: expected "
+                                            "[72, 24] for layer.0.query, layer.0.key"));
+  }
+  SECTION("a whole layer dropped") {
+    std::erase_if(model, [](const ModelTensor& t) { return t.name.find(".h.1.") < 20; });
+    CHECK(problem() == "layer 1: no tensor found, but depth = 2");
+  }
+  SECTION("a layer too many") {
+    model.push_back({"transformer.h.2.ln_1.weight", {24}});
+    CHECK(problem() == "transformer.h.2.ln_1.weight: of layer 2, but depth = 2");
+  }
+  SECTION("given twice") {
+    model.push_back(model[4]);
+    CHECK(problem() == model[4].name + ": given twice");
+  }
+  SECTION("with and without the prefix") {
+    model.push_back({"wte.weight", {50, 24}});
+    CHECK_THAT(problem(),
+               ContainsSubstring("wte.weight: the same tensor as transformer.wte.weight"));
+  }
+  SECTION("unknown") {
+    model.push_back({"transformer.h.0.attn.rope", {24}});
+    CHECK_THAT(problem(), ContainsSubstring("transformer.h.0.attn.rope: is none of the tensors"));
+  }
+  SECTION("a bias that the shape does not have") {
+    model.push_back({"transformer.ln_f.bias", {24}});
+    CHECK(problem() ==
+          "transformer.ln_f.bias: is final_norm_bias, which a model of this shape does "
+          "not have");
+  }
+  SECTION("renamed, which is missing too") {
+    at(model, "transformer.h.1.ln_2.weight").name = "transformer.h.1.ln2.weight";
+    const Assignment found = classify(nanogpt, gpt(), model);
+    REQUIRE(found.problems.size() == 2);
+    CHECK_THAT(found.problems[0], ContainsSubstring("transformer.h.1.ln_2.weight: missing"));
+    CHECK_THAT(found.problems[1], ContainsSubstring("did you mean transformer.h.1.ln_2.weight?"));
+  }
+}
+
+TEST_CASE("One storage in two roles, and two storages in one, are told") {
+  std::vector<ModelTensor> model = nano();
+  std::vector<char> memory(model.size());
+  for (std::size_t i = 0; i < model.size(); ++i) model[i].storage = &memory[i];
+  CHECK_THAT(only_problem(classify(nanogpt, gpt(), model)),
+             ContainsSubstring("lm_head.weight: not the same storage as transformer.wte.weight") &&
+                 ContainsSubstring("tied_head=false"));
+  model.back().storage = model.front().storage;
+  CHECK(classify(nanogpt, gpt(), model).problems.empty());
+  Shape untied = gpt();
+  untied.tied_head = false;
+  CHECK_THAT(only_problem(classify(nanogpt, untied, model)),
+             ContainsSubstring("lm_head.weight: the same storage as transformer.wte.weight") &&
+                 ContainsSubstring("tied_head=true"));
+  at(model, "transformer.h.0.ln_2.weight").storage =
+      at(model, "transformer.h.0.ln_1.weight").storage;
+  CHECK_THAT(only_problem(classify(nanogpt, gpt(), model)),
+             ContainsSubstring("transformer.h.0.ln_2.weight: the same storage as "
+                               "transformer.h.0.ln_1.weight"));
+}
+
+TEST_CASE("A vocabulary may be padded to a multiple of 64, and only it") {
+  std::vector<ModelTensor> model = nano();
+  model.front().shape = model.back().shape = {64, 24};
+  const Assignment padded = classify(nanogpt, gpt(), model);
+  CHECK(padded.problems.empty());
+  REQUIRE(padded.tensors.front().padding.size() == 1);
+  CHECK(padded.tensors.front().padding[0] == AxisRuns{0, {{50, 14}}});
+  CHECK(padded.tensors.front().parts[0].select == std::vector<AxisRuns>{{0, {{0, 50}}}});
+  model.front().shape = model.back().shape = {51, 24};
+  CHECK_THAT(only_problem(classify(nanogpt, gpt(), model)), ContainsSubstring("[51, 24]"));
+  model.front().shape = model.back().shape = {50 + 1024 + 14, 24};
+  CHECK_THAT(only_problem(classify(nanogpt, gpt(), model)), ContainsSubstring("[1088, 24]"));
+}
+
+TEST_CASE("The same names with inputs first are another dialect") {
+  std::vector<ModelTensor> model = nano();
+  for (ModelTensor& tensor : model) {
+    if (tensor.name.find(".c_") < 40) std::swap(tensor.shape[0], tensor.shape[1]);
+  }
+  CHECK(detect(gpt(), model).dialect == "hf-gpt2");
+  const Assignment found = classify(hf_gpt2, gpt(), model);
+  for (const OwnerTensor& tensor : found.tensors) {
+    if (tensor.parts.size() < 3) continue;
+    CHECK_FALSE(tensor.transposed);
+    CHECK(tensor.parts[2].select == std::vector<AxisRuns>{{1, {{48, 24}}}});
+  }
+  model[3].shape = {1, 1};
+  CHECK_THROWS_WITH(detect(gpt(), model), ContainsSubstring("the nearest is hf-gpt2"));
+}
+
+TEST_CASE("Groups of a key head and its query heads lie side by side") {
+  Shape s = gpt();
+  s.kv_heads = 2;  // of four query heads, six wide
+  s.biases = true;
+  const Assignment usual = usual_tensors(megatron, resolved(s));
+  const auto fused = std::find_if(usual.tensors.begin(), usual.tensors.end(), [](const auto& t) {
+    return t.name == "decoder.layers.0.self_attention.linear_qkv.weight";
+  });
+  // Rows q0 q1 k0 v0 | q2 q3 k1 v1, six each.
+  CHECK(fused->shape == std::vector<std::int64_t>{48, 24});
+  CHECK(fused->parts[0].select == std::vector<AxisRuns>{{0, {{0, 12}, {24, 12}}}});
+  CHECK(fused->parts[1].select == std::vector<AxisRuns>{{0, {{12, 6}, {36, 6}}}});
+  CHECK(fused->parts[2].select == std::vector<AxisRuns>{{0, {{18, 6}, {42, 6}}}});
+}
+
+TEST_CASE("Flat blocks cover each number of a tensor once, and those of its part") {
+  const auto visit = [](const OwnerTensor& tensor) {
+    std::int64_t size = 1;
+    for (const std::int64_t n : tensor.shape) size *= n;
+    std::vector<int> owner(static_cast<std::size_t>(size), -1);
+    for (std::size_t p = 0; p < tensor.parts.size(); ++p) {
+      for (const FlatBlock& block : flat_blocks(tensor, tensor.parts[p])) {
+        for (std::int64_t r = 0; r < block.repeats; ++r) {
+          for (std::int64_t i = 0; i < block.count; ++i) {
+            int& at = owner.at(static_cast<std::size_t>(block.offset + r * block.stride + i));
+            REQUIRE(at == -1);
+            at = static_cast<int>(p);
+          }
+        }
+      }
+    }
+    // The same by index.
+    for (std::int64_t flat = 0; flat < size; ++flat) {
+      std::vector<std::int64_t> index(tensor.shape.size());
+      std::int64_t rest = flat;
+      for (std::size_t axis = tensor.shape.size(); axis-- > 0;) {
+        index[axis] = rest % tensor.shape[axis];
+        rest /= tensor.shape[axis];
+      }
+      int expected = -1;
+      for (std::size_t p = 0; p < tensor.parts.size(); ++p) {
+        bool inside = true;
+        for (const AxisRuns& select : tensor.parts[p].select) {
+          const std::int64_t i = index[static_cast<std::size_t>(select.axis)];
+          bool found = false;
+          for (const IndexRun& run : select.runs)
+            found = found || (i >= run.begin && i < run.begin + run.count);
+          inside = inside && found;
+        }
+        if (inside) expected = static_cast<int>(p);
+      }
+      REQUIRE(owner[static_cast<std::size_t>(flat)] == expected);
+    }
+  };
+  Shape s = gpt();
+  s.kv_heads = 2;
+  s.biases = s.norm_bias = true;
+  for (const Dialect* dialect : {&hf_gpt2, &nanogpt, &llm_c, &megatron, &opt}) {
+    INFO(dialect->id);
+    const Assignment usual = usual_tensors(*dialect, resolved(s));
+    CHECK(usual.problems.empty());
+    for (const OwnerTensor& tensor : usual.tensors) visit(tensor);
+  }
+}
+
+TEST_CASE("Parts of one tensor that want different rates are refused by name") {
+  Plan plan = make_plan<MaximalUpdate, adamw>(gpt(48), gpt());
+  CHECK(name_plan(plan, nanogpt).assignment.problems.empty());
+  for (Entry& entry : plan.entries) {
+    if (entry.name == "layer.1.key") entry.learning_rate.value *= 2;
+  }
+  const NamedPlan named = name_plan(plan, nanogpt);
+  REQUIRE(named.assignment.problems.size() == 1);
+  CHECK_THAT(named.assignment.problems[0],
+             ContainsSubstring("transformer.h.1.attn.c_attn.weight: layer.1.query and layer.1.key "
+                               "are parts of it, but want different learning rates"));
+  CHECK(name_plan(plan, gguf_llama).assignment.problems.size() > 0);  // has no position table
+}
