@@ -33,3 +33,7 @@ install(
     ${PROJECT_BINARY_DIR}/scalewise-config.cmake
     ${PROJECT_BINARY_DIR}/scalewise-config-version.cmake
   DESTINATION ${scalewise_config_dir} COMPONENT scalewise)
+
+# The module for PyTorch; `pip install ./python` is the other way to it.
+install(FILES ${PROJECT_SOURCE_DIR}/python/scalewise.py
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/scalewise/python COMPONENT scalewise)

@@ -243,27 +243,6 @@ class Plan(unittest.TestCase):
                     self.assertIn(result.returncode, (0, 2), text)
                     self.assertEqual(result.returncode == 0, result.stderr == b"", result.stderr)
 
-    def test_torch_groups_follow_the_plan(self):
-        script = SOURCE / "scripts" / "plan_to_torch.py"
-        with tempfile.TemporaryDirectory() as folder:
-            out = pathlib.Path(folder, "plan.json")
-            run("--rule", "complete-p", "--preset", "gpt2", "--base-preset", "gpt2", "--set",
-                "base.d_model=192", "--set", "base.heads=3", "--set", "base.d_ff=768", "--set",
-                "base.depth=3", "--format", "json", "--out", out)
-            result = subprocess.run([sys.executable, script, out, "--lr", "0.001"],
-                                    capture_output=True, text=True, check=False)
-            self.assertEqual(result.returncode, 0, result.stderr)
-            groups = json.loads(result.stdout)
-            by_name = {name: group for group in groups for name in group["params"]}
-            self.assertEqual(by_name["layer.3.mlp_up"]["lr"], 0.001 / 4)
-            self.assertEqual(by_name["layer.3.mlp_up"]["weight_decay"], 4)
-            self.assertEqual(by_name["layer.3.mlp_up"]["eps"], 1 / 16)
-            self.assertEqual(by_name["token_embedding"]["lr"], 0.001)
-            out.write_text("{}", encoding="utf-8")
-            result = subprocess.run([sys.executable, script, out], capture_output=True, text=True, check=False)
-            self.assertEqual(result.returncode, 2)
-            self.assertIn("schema", result.stderr)
-
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

@@ -7,7 +7,8 @@ The word after the fence says what a block is; any other word is an error.
 
 cpp               A full program: it is compiled with -std=c++20 -Wall -Werror and run.
 cpp fragment=NAME A part of a program: its lines stand, in this order and without a gap, in some
-                  source file below examples/, tests/ or tools/ (indentation aside).
+                  source file below examples/, tests/ or tools/ (indentation aside). The same of
+                  python fragment=NAME.
 sh                Run with `bash -euo pipefail`. The built programs are in PATH and below
                   build/release, the README's build; sources that a block names by path
                   (tests/..., tools/..., scripts/...) are there too, and SCALEWISE_SOURCE_DIR
@@ -86,7 +87,7 @@ def parse_info(line, info):
         name, _, value = word.partition("=")
         options[name] = value
     language = words[0]
-    allowed = {"cpp": {"fragment", "exit"}, "sh": {"norun", "exit"}, "python": {"exit"}}
+    allowed = {"cpp": {"fragment", "exit"}, "sh": {"norun", "exit"}, "python": {"exit", "fragment"}}
     if language not in ("cmake", "json", *RUNNABLE, *UNTESTED):
         raise BlockError(f"{line}: unknown kind of block: {language}")
     unknown = set(options) - allowed.get(language, set())
@@ -160,6 +161,7 @@ class Page:
         self.environment["PATH"] = os.pathsep.join(
             [*(str(path) for path in arguments.bin), os.environ["PATH"]])
         self.environment["SCALEWISE_SOURCE_DIR"] = str(arguments.source)
+        self.environment["PYTHONPATH"] = str(arguments.source / "python")
 
     def lay_out_clone(self):
         """Makes the scratch folder look like a clone with the README's build."""
@@ -191,8 +193,7 @@ class Page:
 
     def run_cpp(self, block, _expected):
         if "fragment" in block.options:
-            self.find_fragment(block)
-            return None
+            return self.find_fragment(block)
         if not re.search(r"\bint\s+main\b", block.text):
             raise BlockError("not a full program; write ```cpp fragment=NAME for a part of one")
         source = self.scratch / f"block_{block.line}.cpp"
@@ -204,13 +205,14 @@ class Page:
         return self.run([program], int(block.options.get("exit", 0)))
 
     def find_fragment(self, block):
+        sources = "*.py" if block.language == "python" else "*.[ch]pp"
         wanted = [line.strip() for line in clean(block.text)]
         for folder in ("examples", "tests", "tools"):
-            for path in sorted((self.arguments.source / folder).rglob("*.[ch]pp")):
+            for path in sorted((self.arguments.source / folder).rglob(sources)):
                 lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
                 for start in range(len(lines) - len(wanted) + 1):
                     if lines[start:start + len(wanted)] == wanted:
-                        return
+                        return None
         raise BlockError(f"the fragment {block.options['fragment']!r} is in no source file below "
                          "examples/, tests/ or tools/")
 
@@ -247,6 +249,8 @@ class Page:
                         SCALEWISE_TOOLS=pathlib.Path(plan).parent)
 
     def run_python(self, block, _expected):
+        if "fragment" in block.options:
+            return self.find_fragment(block)
         interpreter = "python3"
         if re.search(r"^\s*(import|from) torch\b", block.text, re.MULTILINE):
             interpreter = python_with_torch()

@@ -36,6 +36,7 @@ struct TensorAlias {
 /// something is wrong there is a line in `problems`.
 struct Assignment {
   std::string dialect;
+  std::string prefix;  // that names may lack
   std::vector<OwnerTensor> tensors;
   std::vector<TensorAlias> aliases;
   std::vector<std::string> buffers;
@@ -76,6 +77,7 @@ class Classifier {
 
   Assignment run(const std::vector<ModelTensor>& model) {
     result_.dialect = dialect_.id;
+    result_.prefix = dialect_.prefix;
     const std::size_t wrapper = wrapper_size(model);
     std::set<std::string_view> names;
     std::vector<std::pair<std::string, const ModelTensor*>> rest;
@@ -281,6 +283,7 @@ inline Assignment usual_tensors(const Dialect& dialect, const Shape& shape) {
   const detail::Candidates candidates(dialect, shape);
   Assignment usual;
   usual.dialect = dialect.id;
+  usual.prefix = dialect.prefix;
   std::map<std::string, std::string> owner_of;
   for (const detail::Candidate& candidate : candidates.all()) {
     const std::string first = candidate.tensor.parts.front().entry;

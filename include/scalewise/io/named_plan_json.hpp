@@ -57,6 +57,7 @@ inline nlohmann::ordered_json to_json(const dialect::NamedPlan& named) {
   return {{"schema", named_plan_schema},
           {"plan", to_json(named.plan)},
           {"dialect", named.assignment.dialect},
+          {"prefix", named.assignment.prefix},
           {"tensors", tensors},
           {"aliases", aliases},
           {"ignored", named.assignment.buffers}};

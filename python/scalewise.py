@@ -1,0 +1,362 @@
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+"""Applies a plan to a PyTorch model, and records its training for the coordinate check.
+
+    plan --rule maximal-update --config target.json --base-config base.json \\
+      --names nanogpt --format json --out plan.json
+
+    plan = scalewise.load("plan.json")
+    scalewise.apply(model, plan, base_std=0.02)
+    optimizer = torch.optim.AdamW(scalewise.param_groups(model, plan, lr=1e-3, weight_decay=0.1))
+    ...
+    scalewise.check_optimizer(optimizer, model, plan, lr=1e-3, weight_decay=0.1)
+
+All numbers come from the plan. Every function names all tensors that are wrong at once, in a ValueError.
+"""
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
+
+import torch
+
+__version__ = "0.1.0"
+__all__ = ["Plan", "Recorder", "apply", "check_optimizer", "load", "param_groups", "set_lr"]
+
+Model = Union[torch.nn.Module, Mapping[str, torch.Tensor]]
+_WRAPPERS = ("module.", "_orig_mod.")  # DistributedDataParallel, torch.compile
+
+
+class Plan:
+    """A plan, and the tensors of a code base that it is for.
+
+    `data` is what `plan --names DIALECT --format json` writes, or, without --names, a plan whose tensors
+    have the names that it gives them and any layout.
+    """
+
+    def __init__(self, data: Dict[str, Any], path: str = "plan"):
+        schema = data.get("schema") if isinstance(data, dict) else type(data).__name__
+        if schema == "scalewise.named_plan/1":
+            self.plan: Dict[str, Any] = data["plan"]
+            self.tensors: List[Dict[str, Any]] = data["tensors"]
+            self.aliases = {alias["name"]: alias["of"] for alias in data["aliases"]}
+            self.prefix: str = data["prefix"]
+        elif schema == "scalewise.plan/1":
+            self.plan = data
+            self.tensors = [{"name": e["name"], "shape": None, "transposed": False,
+                             "parts": [{"entry": e["name"], "select": []}],
+                             **{k: e[k]["value"] for k in ("learning_rate", "weight_decay", "epsilon")}}
+                            for e in data["entries"]]
+            self.aliases, self.prefix = {}, ""
+        else:
+            raise ValueError(f"{path}: schema = {schema}: expected scalewise.named_plan/1 or scalewise.plan/1")
+        self.entries: Dict[str, Dict[str, Any]] = {e["name"]: e for e in self.plan["entries"]}
+
+    def multipliers(self) -> Dict[str, Any]:
+        """What the forward pass needs: attention_scale, embedding_multiplier, logit_multiplier, and a list
+        of (skip, branch) by layer: x = skip * x + branch * f(x)."""
+        model = self.plan["model"]
+        numbers = {k: model[k]["value"] for k in ("attention_scale", "embedding_multiplier", "logit_multiplier")}
+        return {**numbers, "residuals": [(r["skip"]["value"], r["branch"]["value"]) for r in model["residuals"]]}
+
+
+def load(path: Union[str, "os.PathLike[str]"]) -> Plan:
+    """Reads a plan from a file."""
+    with open(path, encoding="utf-8") as file:
+        return Plan(json.load(file), str(path))
+
+
+def _fail(problems: Iterable[str]) -> None:
+    lines = list(problems)
+    if lines:
+        raise ValueError("\n".join(lines))
+
+
+def _named(model: Model) -> Dict[str, torch.Tensor]:
+    """Every name of every parameter, tied ones as often as they have names, without wrappers."""
+    if isinstance(model, torch.nn.Module):
+        named = {f"{prefix}.{name}" if prefix else name: parameter
+                 for prefix, module in model.named_modules(remove_duplicate=False)
+                 for name, parameter in module._parameters.items() if parameter is not None}
+    else:
+        named = dict(model)
+    while True:
+        wrapper = next((w for w in _WRAPPERS if named and all(name.startswith(w) for name in named)), None)
+        if wrapper is None:
+            return named
+        named = {name[len(wrapper):]: parameter for name, parameter in named.items()}
+
+
+def _match(model: Model, plan: Plan) -> List[Tuple[Dict[str, Any], torch.Tensor]]:
+    """The plan's tensors with the model's, in the order of the plan."""
+    named, problems = _named(model), []
+    known = {t["name"] for t in plan.tensors} | set(plan.aliases)
+
+    def full(name: str) -> str:
+        return plan.prefix + name if name not in known and plan.prefix + name in known else name
+
+    found = {full(name): parameter for name, parameter in named.items()}
+    owner: Dict[int, str] = {}
+    pairs = []
+    for tensor in plan.tensors:
+        name, shape = tensor["name"], tensor["shape"]
+        parameter = found.pop(name, None)
+        if parameter is None:
+            problems.append(f"{name}: missing in the model")
+            continue
+        size = sum(plan.entries[p["entry"]]["rows"] * plan.entries[p["entry"]]["columns"] for p in tensor["parts"])
+        got = list(parameter.shape)
+        if shape is None and parameter.numel() != size:
+            problems.append(f"{name}: {parameter.numel()} numbers: expected {size}")
+        elif shape is not None and got != shape:
+            turned = shape[:-2] + shape[:-3:-1]
+            problems.append(f"{name}: {got}: expected {shape}" + (" (hint: it is transposed)" if got == turned else ""))
+        if owner.setdefault(id(parameter), name) != name:
+            problems.append(f"{name}: the same parameter as {owner[id(parameter)]}")
+        pairs.append((tensor, parameter))
+    for alias, of in plan.aliases.items():
+        parameter = found.pop(alias, None)
+        if parameter is not None and owner.get(id(parameter)) != of:
+            problems.append(f"{alias}: not the same parameter as {of}, though the plan ties them")
+    problems += [f"{name}: not in the plan" for name in found]
+    _fail(problems)
+    return pairs
+
+
+def _part(tensor: torch.Tensor, part: Dict[str, Any]) -> Tuple[List[torch.Tensor], int]:
+    """The views that belong to an entry, and the axis along which they follow each other."""
+    views, cut = [tensor], 0
+    for axis in part["select"]:
+        if len(axis["runs"]) > 1:
+            cut = axis["axis"]
+        views = [view.narrow(axis["axis"], begin, count) for view in views for begin, count in axis["runs"]]
+    return views, cut
+
+
+def _gather(tensor: torch.Tensor, part: Dict[str, Any]) -> torch.Tensor:
+    views, cut = _part(tensor, part)
+    return views[0] if len(views) == 1 else torch.cat(views, cut)
+
+
+def _draw(entry: Dict[str, Any], std: float, seed: int) -> torch.Tensor:
+    """An entry's numbers as float, (rows, columns), from a stream of its own."""
+    shape, mean = (entry["rows"], entry["columns"]), entry["init_mean"]["value"]
+    if entry["distribution"] == "constant" or std == 0:
+        return torch.full(shape, mean, dtype=torch.float32)
+    stream = hashlib.sha256(f"{seed} {entry['name']}".encode()).digest()
+    generator = torch.Generator().manual_seed(int.from_bytes(stream[:8], "little") >> 1)
+    if entry["distribution"] == "uniform":
+        return torch.rand(shape, generator=generator).mul_(2).sub_(1).mul_(math.sqrt(3) * std).add_(mean)
+    values = torch.randn(shape, generator=generator)
+    while entry["distribution"] == "truncated_normal" and bool((outside := values.abs() > 2).any()):
+        values[outside] = torch.randn(int(outside.sum()), generator=generator)
+    return values.mul_(std).add_(mean)
+
+
+def apply(model: Model, plan: Plan, base_std: Union[None, float, Mapping[str, float]] = None, seed: int = 0) -> None:
+    """Draws every tensor from its planned distribution, in place; rows of padding become zero.
+
+    Under a relative rule, variances are factors on those of the base model: `base_std` is its standard
+    deviation, one for all or by group. An entry's numbers depend on the seed and its name alone, whatever
+    the layout. They are drawn as float on the CPU and then converted.
+    """
+    pairs = _match(model, plan)
+    relative = plan.plan["rule"]["reference"] == "base"
+    if relative and base_std is None:
+        raise ValueError(f"base_std = none: {plan.plan['rule']['id']} is relative: expected the base model's "
+                         "standard deviation, one or by group")
+    with torch.no_grad():
+        for tensor, parameter in pairs:
+            for axis in tensor.get("padding", []):
+                for begin, count in axis["runs"]:
+                    parameter.narrow(axis["axis"], begin, count).zero_()
+            for part in tensor["parts"]:
+                entry = plan.entries[part["entry"]]
+                std = math.sqrt(entry["init_variance"]["value"])
+                if relative and std > 0:
+                    std *= base_std if isinstance(base_std, (int, float)) else base_std[entry["group"]]
+                values = _draw(entry, std, seed)
+                values = values.t() if tensor["transposed"] else values
+                views, cut = _part(parameter, part)
+                shape = list(views[0].shape)
+                shape[cut] = sum(view.shape[cut] for view in views) if len(views) > 1 else shape[cut]
+                values = values.reshape(shape)
+                for view, piece in zip(views, values.split([v.shape[cut] for v in views], cut) if shape else [values]):
+                    view.copy_(piece)
+
+
+def _settings(plan: Plan, tensor: Dict[str, Any], lr: float, weight_decay: float, eps: float) -> Dict[str, float]:
+    rate = tensor["learning_rate"]
+    # PyTorch shrinks by lr * weight_decay, so an independent decay is divided by the factor of the rate.
+    coupling = rate if plan.plan["decay"] == "independent" and rate > 0 else 1
+    settings = {"lr": lr * rate, "weight_decay": weight_decay * tensor["weight_decay"] / coupling}
+    if plan.plan["optimizer"] == "adamw":
+        settings["eps"] = eps * tensor["epsilon"]
+    return settings
+
+
+def param_groups(model: Model, plan: Plan, lr: float, weight_decay: float = 0.0, eps: float = 1e-8) -> List[Dict[str, Any]]:
+    """Groups for torch.optim, one for all tensors of the same rate, decay and epsilon.
+
+    Every field of every group is set, so that no default of the optimizer applies. Schedulers such as
+    LambdaLR keep the ratios; a loop that sets `lr` itself calls set_lr().
+    """
+    groups: Dict[Tuple[str, ...], Dict[str, Any]] = {}
+    problems = []
+    for tensor, parameter in _match(model, plan):
+        if not parameter.requires_grad:
+            problems.append(f"{tensor['name']}: frozen (requires_grad is False), but the plan trains it")
+        settings = _settings(plan, tensor, lr, weight_decay, eps)
+        # Formulas that mean the same differ in the last digit.
+        key = tuple(f"{tensor[name]:.12g}" for name in ("learning_rate", "weight_decay", "epsilon"))
+        group = groups.setdefault(key, {"params": [], **settings, "lr_scale": tensor["learning_rate"]})
+        group["params"].append(parameter)
+    _fail(problems)
+    return list(groups.values())
+
+
+def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
+    """Sets the global learning rate: that of each group is its factor times it."""
+    for group in optimizer.param_groups:
+        group["lr"] = lr * group["lr_scale"]
+
+
+def check_optimizer(optimizer: torch.optim.Optimizer, model: Model, plan: Plan, lr: Optional[float] = None,
+                    weight_decay: float = 0.0, eps: float = 1e-8) -> None:
+    """Compares what the optimizer uses with the plan; call it once more after the scheduler's first step.
+
+    Without `lr` the global rate is that of a tensor whose factor is 1, or nearest to it: ratios alone count.
+    Numbers agree within 1e-5, as optimizers may keep floats.
+    Raises: ValueError naming each tensor with another rate, decay or epsilon, each that is frozen, in no
+    group or in two, and each parameter of the optimizer that is not in the plan.
+    """
+    problems, held = [], {}
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            held.setdefault(id(parameter), []).append(group)
+    pairs = _match(model, plan)
+    if lr is None:
+        trained = [(abs(math.log(t["learning_rate"])), held[id(p)][0]["lr"] / t["learning_rate"]) for t, p in pairs
+                   if id(p) in held and t["learning_rate"] > 0]
+        lr = min(trained)[1] if trained else 0.0
+    for tensor, parameter in pairs:
+        name, groups = tensor["name"], held.pop(id(parameter), [])
+        if not parameter.requires_grad:
+            problems.append(f"{name}: frozen (requires_grad is False)")
+        if len(groups) != 1:
+            problems.append(f"{name}: in {len(groups)} places of the optimizer: expected one")
+            continue
+        for key, expected in _settings(plan, tensor, lr, weight_decay, eps).items():
+            if not math.isclose(groups[0][key], expected, rel_tol=1e-5, abs_tol=0):
+                problems.append(f"{name}: {key} = {groups[0][key]:.6g}: expected {expected:.6g}")
+    problems += [f"a parameter of shape {list(p.shape)}: in the optimizer, but not in the plan"
+                 for group in optimizer.param_groups for p in group["params"] if id(p) in held]
+    _fail(problems)
+
+
+class Recorder:
+    """Records a training run for `coordinate_check --judge`.
+
+    Make it before the first step; then train a few steps on the same batch, and save(). It watches the
+    modules that own the plan's tensors, the model's output, and optimizer.step(): step k is what the first
+    forward pass after k updates gives. Sizes of the record: `size` is the width, or what the check compares.
+    """
+
+    def __init__(self, model: torch.nn.Module, plan: Plan, optimizer: torch.optim.Optimizer, size: Optional[int] = None,
+                 seed: int = 0):
+        self._plan, self._pairs = plan, _match(model, plan)
+        self._size = plan.plan["shape"]["d_model"] if size is None else size
+        self._seed, self._step, self._forward = seed, 0, False
+        self._first: Dict[str, torch.Tensor] = {}
+        self._records: Dict[Tuple[int, str, str], List[Any]] = {}
+        self._entered = False
+        for tensor, parameter in self._pairs:
+            for part in tensor["parts"]:
+                self._add("parameter", part["entry"], _gather(parameter, part))
+        modules = {id(p): module for module in model.modules() for p in module._parameters.values() if p is not None}
+        self._hooks = [model.register_forward_pre_hook(self._begin), model.register_forward_hook(self._end)]
+        for tensor, parameter in self._pairs:
+            self._watch(modules[id(parameter)], plan.entries[tensor["parts"][0]["entry"]])
+        self._optimizer, self._take_step = optimizer, optimizer.step
+        optimizer.step = self._record_step  # type: ignore[method-assign]
+
+    def _watch(self, module: torch.nn.Module, entry: Dict[str, Any]) -> None:
+        block = entry["name"].rpartition(".")[0]
+        observed = {"attention_output": ("attention.heads", "attention.output"),
+                    "mlp_down": ("mlp.hidden", "mlp.output")}.get(entry["name"].rpartition(".")[2])
+        if observed and block:
+            self._hooks.append(module.register_forward_hook(
+                lambda _, inputs, output, names=observed: self._seen(
+                    (f"{block}.{names[0]}", inputs[0]), (f"{block}.{names[1]}", output))))
+        elif entry["layer"] == 0 and entry["stack"] != "decoder":  # the first of them to run sees the embedding
+            self._hooks.append(module.register_forward_pre_hook(
+                lambda _, inputs: None if self._entered else self._enter(inputs[0])))
+        elif entry["group"] == "final_norm_gain" and entry["stack"] != "encoder":
+            self._hooks.append(module.register_forward_hook(
+                lambda _, inputs, output: self._seen(("final_hidden", output))))
+
+    def _begin(self, *_: Any) -> None:
+        self._entered = False
+
+    def _enter(self, stream: torch.Tensor) -> None:
+        self._entered = True
+        self._seen(("embedding", stream))
+
+    def _end(self, _: Any, inputs: Any, output: Any) -> None:
+        logits = getattr(output, "logits", output)
+        while isinstance(logits, (tuple, list)):
+            logits = logits[0]
+        if not torch.is_tensor(logits):
+            raise ValueError("the model's output has no logits: expected a tensor, a tuple that begins with it, or "
+                             ".logits")
+        if not self._forward and logits.requires_grad:
+            step = self._step
+            logits.register_hook(lambda gradient: self._add("gradient", "logits", gradient, step))
+        self._seen(("logits", logits))
+        self._forward = True
+
+    def _seen(self, *named: Tuple[str, torch.Tensor]) -> None:
+        for name, value in named if not self._forward else ():
+            value = value.detach().float()
+            self._add("value", name, value)
+            if self._step == 0:
+                self._first[name] = value.clone()
+            elif name in self._first and self._first[name].shape == value.shape:
+                self._add("change", name, value - self._first[name])
+
+    def _add(self, signal: str, name: str, value: torch.Tensor, step: Optional[int] = None) -> None:
+        value = value.detach().double()
+        sums = [float(value.abs().sum()), float(value.square().sum())]
+        self._records[(self._step if step is None else step, signal, name)] = [
+            *(x if math.isfinite(x) else None for x in sums), value.numel()]
+
+    def _record_step(self, *arguments: Any, **options: Any) -> Any:
+        before = [parameter.detach().clone() for _, parameter in self._pairs]
+        for tensor, parameter in self._pairs:
+            for part in tensor["parts"] if parameter.grad is not None else ():
+                self._add("gradient", part["entry"], _gather(parameter.grad, part))
+        result = self._take_step(*arguments, **options)
+        self._step, self._forward = self._step + 1, False
+        for (tensor, parameter), old in zip(self._pairs, before):
+            for part in tensor["parts"]:
+                self._add("update", part["entry"], _gather(parameter.detach() - old, part))
+        return result
+
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Appends the run to a file, as one line, and stops recording."""
+        for hook in self._hooks:
+            hook.remove()
+        with contextlib.suppress(AttributeError):
+            del self._optimizer.step
+        records = [{"step": step, "signal": signal, "name": name, "sum_abs": a, "sum_squares": b, "count": count}
+                   for (step, signal, name), (a, b, count) in sorted(self._records.items())]
+        body = json.dumps({"schema": "scalewise.coordinates/2", "inputs": [], "size": self._size, "seed": self._seed,
+                           "records": records}, separators=(",", ":"))[:-1].encode()
+        checksum = 0xCBF29CE484222325
+        for byte in body:
+            checksum = (checksum ^ byte) * 0x100000001B3 % (1 << 64)
+        with open(path, "ab") as file:
+            file.write(body + f',"sum":"{checksum:016x}"}}\n'.encode())

@@ -1,0 +1,316 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+"""Plans applied to PyTorch models, optimizers read back, and runs judged by the coordinate check.
+
+    python_torch.py PLAN_PROGRAM COORDINATE_CHECK_PROGRAM SOURCE_FOLDER
+
+Exit code 77, with a message, where PyTorch is not installed.
+"""
+
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PLAN, CHECK, SOURCE = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
+
+try:
+    import torch
+except ImportError:
+    print("skipped: PyTorch is not installed for", sys.executable)
+    sys.exit(77)
+
+sys.path[:0] = [str(SOURCE / "python"), str(SOURCE / "examples" / "pytorch")]
+import scalewise  # noqa: E402
+from small_gpt import InOut, SmallGpt  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+
+torch.set_num_threads(1)
+VOCAB, CONTEXT, DEPTH, HEAD = 256, 32, 2, 16
+LINEAR = {"nanogpt": nn.Linear, "hf-gpt2": InOut}
+
+
+def plan_of(rule, *arguments, names="nanogpt"):
+    options = ["--rule", rule, "--preset", "gpt2", *arguments, "--format", "json"]
+    if names:
+        options += ["--names", names]
+    done = subprocess.run([PLAN, *options], capture_output=True, encoding="utf-8", check=True)
+    return scalewise.Plan(json.loads(done.stdout))
+
+
+def small(width, prefix="", **more):
+    sizes = {"d_model": width, "d_ff": 4 * width, "heads": width // HEAD, "depth": DEPTH, "vocab": VOCAB,
+             "context": CONTEXT, "tied_head": "false", **more}
+    return [word for key, value in sizes.items() for word in ("--set", f"{prefix}{key}={value}")]
+
+
+def relative(rule, width, names="nanogpt", base=32, **more):
+    return plan_of(rule, "--base-preset", "gpt2", *small(width, **more), *small(base, "base.", **more), names=names)
+
+
+def model_of(plan, width, names="nanogpt", tied=False):
+    return SmallGpt(plan.multipliers(), VOCAB, CONTEXT, width, width // HEAD, LINEAR[names], tied)
+
+
+def tokens(seed):
+    """Sequences of the shipped text."""
+    text = (SOURCE / "tools" / "data" / "austen_persuasion.txt").read_bytes()
+    generator = torch.Generator().manual_seed(seed)
+    starts = torch.randint(0, len(text) - CONTEXT - 1, (8,), generator=generator).tolist()
+    return torch.tensor([list(text[i:i + CONTEXT + 1]) for i in starts])
+
+
+def train(model, optimizer, batch, steps=4):
+    losses = []
+    for _ in range(steps):
+        loss = F.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
+        losses.append(loss.item())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    model(batch[:, :-1])  # after the last step
+    return losses
+
+
+class Start(unittest.TestCase):
+    def test_draws_have_the_planned_mean_and_variance(self):
+        for rule in ("gpt2", "pytorch", "bert", "layer-scale", "neural-tangent"):
+            plan = plan_of(rule, *small(256, heads=4), names=None)
+            tensors = {name: nn.Parameter(torch.full((e["rows"], e["columns"]), math.nan))
+                       for name, e in plan.entries.items()}
+            scalewise.apply(tensors, plan, seed=1)
+            for name, entry in plan.entries.items():
+                with self.subTest(rule=rule, name=name):
+                    values = tensors[name].detach().double().flatten()
+                    mean, variance = entry["init_mean"]["value"], entry["init_variance"]["value"]
+                    if variance == 0:
+                        self.assertTrue(torch.all(values == torch.tensor(mean).float().double()))
+                        continue
+                    if entry["distribution"] == "truncated_normal":
+                        # Var of a normal cut at two: 1 - 4 phi(2) / (2 Phi(2) - 1)
+                        variance *= 1 - 4 * 0.05399096651318806 / 0.9544997361036416
+                        self.assertLess(values.abs().max().item(), 2.0001 * math.sqrt(entry["init_variance"]["value"]))
+                    n = values.numel()
+                    # 5 standard errors; a normal's squares have variance 2, and no distribution here has more
+                    self.assertLess(abs(values.mean().item() - mean), 5 * math.sqrt(variance / n))
+                    self.assertLess(abs(values.pow(2).mean().item() / variance - 1), 5 * math.sqrt(2 / n))
+
+    def test_the_same_plan_starts_the_same_model_in_every_layout(self):
+        outputs, batch = [], tokens(1)[:, :-1]
+        for names in LINEAR:
+            plan = relative("complete-p", 64, names)
+            model = model_of(plan, 64, names)
+            parameters = dict(model.named_parameters())
+            scalewise.apply(model, plan, base_std=0.1, seed=3)
+            self.assertTrue(all(parameters[name] is p for name, p in model.named_parameters()))
+            self.assertTrue(all(p.is_leaf and p.requires_grad for p in model.parameters()))
+            outputs.append(model(batch))
+        # Sums of 64 floats in another order.
+        self.assertLess((outputs[0] - outputs[1]).abs().max().item(), 1e-5 * outputs[0].abs().max().item())
+        fused = model.transformer.h[0].attn.c_attn.weight.detach()
+        self.assertFalse(torch.equal(fused[:, :64], fused[:, 64:128]))
+
+    def test_a_relative_rule_scales_the_base(self):
+        plan = relative("maximal-update", 128)
+        model = model_of(plan, 128)
+        with self.assertRaisesRegex(ValueError, "base_std = none: maximal-update is relative"):
+            scalewise.apply(model, plan)
+        scalewise.apply(model, plan, base_std={e["group"]: 0.02 for e in plan.entries.values()})
+        query = model.transformer.h[0].attn.c_attn.weight[:128].detach()
+        self.assertLess(abs(query.pow(2).mean().item() / (0.0004 / 4) - 1), 5 * math.sqrt(2 / query.numel()))
+
+    def test_padding_is_zero_and_one_tensor_does_not_shift_another(self):
+        plan = plan_of("gpt2", *small(32, vocab=250))
+        padded = dict(model_of(plan, 32).named_parameters())  # 256 rows: the plan has to know
+        with self.assertRaisesRegex(ValueError, r"wte.weight: \[256, 32\]: expected \[250, 32\]"):
+            scalewise.apply(padded, plan)
+        for tensor in plan.tensors:
+            if tensor["shape"][0] == 250:
+                tensor.update(shape=[256, 32], padding=[{"axis": 0, "runs": [[250, 6]]}])
+                tensor["parts"][0]["select"] = [{"axis": 0, "runs": [[0, 250]]}]
+        scalewise.apply(padded, plan)
+        self.assertTrue(torch.all(padded["transformer.wte.weight"][250:] == 0))
+        other = plan_of("gpt2", *small(32))
+        model = model_of(other, 32)
+        scalewise.apply(model, other)
+        self.assertTrue(torch.equal(model.transformer.wpe.weight, padded["transformer.wpe.weight"]))
+        self.assertFalse(torch.equal(model.transformer.wpe.weight[:, 0], model.transformer.wpe.weight[:, 1]))
+
+    def test_key_groups_go_to_their_rows(self):
+        """Rows q0 q1 k0 v0 | q2 q3 k1 v1 of Megatron-LM, and its names by hand."""
+        plan = plan_of("gpt2", *small(64, kv_heads=2), names="megatron")
+        tensors = {t["name"]: torch.full(t["shape"], math.nan) for t in plan.tensors}
+        scalewise.apply(tensors, plan, seed=5)
+        other = plan_of("gpt2", *small(64, kv_heads=2), names=None)
+        single = {n: torch.zeros(e["rows"], e["columns"]) for n, e in other.entries.items()}
+        scalewise.apply(single, other, seed=5)
+        q, k, v = (single[f"layer.0.{name}"].t() for name in ("query", "key", "value"))
+        expected = torch.cat([q[:32], k[:16], v[:16], q[32:], k[16:], v[16:]])
+        self.assertTrue(torch.equal(tensors["decoder.layers.0.self_attention.linear_qkv.weight"], expected))
+
+
+class Optimizers(unittest.TestCase):
+    def setUp(self):
+        self.plan = relative("maximal-update", 64)
+        self.model = model_of(self.plan, 64)
+        self.numbers = {"lr": 0.01, "weight_decay": 0.1, "eps": 1e-9}
+        self.groups = scalewise.param_groups(self.model, self.plan, **self.numbers)
+
+    def check(self, optimizer, **numbers):
+        scalewise.check_optimizer(optimizer, self.model, self.plan, **{**self.numbers, **numbers})
+
+    def test_every_factor_of_both_rules_and_layouts(self):
+        for rule in ("maximal-update", "complete-p"):
+            for names in LINEAR:
+                plan = relative(rule, 64, names)
+                model = model_of(plan, 64, names)
+                optimizer = torch.optim.AdamW(scalewise.param_groups(model, plan, **self.numbers))
+                held = {id(p): g for g in optimizer.param_groups for p in g["params"]}
+                named = dict(model.named_parameters())
+                self.assertEqual(len(held), len(named))
+                for tensor in plan.tensors:
+                    group = held[id(named[tensor["name"]])]
+                    for part in tensor["parts"]:
+                        entry = plan.entries[part["entry"]]
+                        for key, field in (("lr", "learning_rate"), ("weight_decay", "weight_decay"), ("eps", "epsilon")):
+                            expected = self.numbers[key] * entry[field]["value"]
+                            self.assertTrue(math.isclose(group[key], expected, rel_tol=1e-11), (part, key))
+                scalewise.check_optimizer(optimizer, model, plan, **self.numbers)
+
+    def test_an_independent_decay_does_not_scale_with_the_rate(self):
+        plan = relative("maximal-update", 64)
+        plan.plan["decay"] = "independent"
+        for group in scalewise.param_groups(self.model, plan, **self.numbers):
+            for tensor in plan.tensors:
+                parameter = dict(self.model.named_parameters())[tensor["name"]]
+                if any(p is parameter for p in group["params"]):
+                    self.assertAlmostEqual(group["lr"] * group["weight_decay"], 0.01 * 0.1 * tensor["weight_decay"],
+                                           delta=1e-12)
+
+    def test_schedules(self):
+        optimizer = torch.optim.AdamW(self.groups)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + step))
+        optimizer.step()
+        schedule.step()
+        self.check(optimizer, lr=0.005)
+        self.check(optimizer, lr=None)
+        scalewise.set_lr(optimizer, 0.002)
+        self.check(optimizer, lr=0.002)
+        for group in optimizer.param_groups:  # as many loops do
+            group["lr"] = 0.002
+        for lr in (0.002, None):
+            with self.assertRaisesRegex(ValueError, r"transformer\.h\.0\.\S+: lr = 0.002: expected 0.001"):
+                self.check(optimizer, lr=lr)
+
+    def test_each_mistake_is_named(self):
+        one_rate = torch.optim.AdamW(self.model.parameters(), lr=0.01, weight_decay=0.1, eps=1e-9)
+        with self.assertRaisesRegex(ValueError, r"transformer.h.0.attn.c_attn.weight: lr = 0.01: expected 0.005"):
+            self.check(one_rate)
+        fused = self.model.transformer.h[1].attn.c_attn.weight
+        name = "transformer.h.1.attn.c_attn.weight"
+        optimizer = torch.optim.AdamW(self.groups)
+        fused.requires_grad_(False)
+        with self.assertRaisesRegex(ValueError, name + ": frozen"):
+            scalewise.param_groups(self.model, self.plan, **self.numbers)
+        with self.assertRaisesRegex(ValueError, name + ": frozen"):
+            self.check(optimizer)
+        fused.requires_grad_(True)
+        self.check(optimizer)
+        optimizer.param_groups[0]["params"].append(fused)
+        with self.assertRaisesRegex(ValueError, name + ": in 2 places"):
+            self.check(optimizer)
+        for group in optimizer.param_groups:
+            group["params"] = [p for p in group["params"] if p is not fused]
+        with self.assertRaisesRegex(ValueError, name + ": in 0 places"):
+            self.check(optimizer)
+        stray = torch.optim.AdamW(self.groups + [{"params": [nn.Parameter(torch.zeros(3))], "lr": 1.0}])
+        with self.assertRaisesRegex(ValueError, r"shape \[3\]: in the optimizer, but not in the plan"):
+            self.check(stray)
+
+    def test_names_and_shapes_all_at_once(self):
+        named = dict(self.model.named_parameters())
+        good = dict(named)
+        named["transformer.wpe.weights"] = named.pop("transformer.wpe.weight")
+        up = named["transformer.h.0.mlp.c_fc.weight"]
+        named["transformer.h.0.mlp.c_fc.weight"] = nn.Parameter(up.detach().t().clone())
+        named["transformer.h.1.ln_1.weight"] = named["transformer.h.1.ln_2.weight"]
+        with self.assertRaises(ValueError) as caught:
+            scalewise.param_groups(named, self.plan, lr=1.0)
+        self.assertEqual(set(str(caught.exception).splitlines()), {
+            "transformer.wpe.weight: missing in the model",
+            "transformer.wpe.weights: not in the plan",
+            "transformer.h.0.mlp.c_fc.weight: [64, 256]: expected [256, 64] (hint: it is transposed)",
+            "transformer.h.1.ln_2.weight: the same parameter as transformer.h.1.ln_1.weight"})
+        wrapped = {f"_orig_mod.module.{name}": p for name, p in good.items()}
+        self.assertEqual(len(scalewise.param_groups(wrapped, self.plan, lr=1.0)), len(self.groups))
+        bare = {name.replace("transformer.", ""): p for name, p in good.items()}
+        self.assertEqual(len(scalewise.param_groups(bare, self.plan, lr=1.0)), len(self.groups))
+
+    def test_tied_heads(self):
+        tied = relative("maximal-update", 64, tied_head="true")
+        scalewise.param_groups(model_of(tied, 64, tied=True), tied, lr=1.0)
+        with self.assertRaisesRegex(ValueError, "lm_head.weight: not the same parameter as transformer.wte.weight"):
+            scalewise.param_groups(self.model, tied, lr=1.0)
+        with self.assertRaisesRegex(ValueError, "lm_head.weight: the same parameter as transformer.wte.weight"):
+            scalewise.param_groups(model_of(self.plan, 64, tied=True), self.plan, lr=1.0)
+
+    def test_schemas(self):
+        for data in ({"schema": "scalewise.plan/9"}, [], {}):
+            with self.assertRaisesRegex(ValueError, "schema = .*: expected scalewise.named_plan/1"):
+                scalewise.Plan(data, "x.json")
+
+
+class Verdicts(unittest.TestCase):
+    """Three widths, three seeds. The coordinate check fails fewer than 1 of 100 correct set-ups."""
+
+    def verdict(self, rule, names="nanogpt", change=lambda model, groups: None):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "records.jsonl"
+            for width in (32, 64, 128):
+                plan = relative(rule, width, names)
+                for seed in (1, 2, 3):
+                    model = model_of(plan, width, names)
+                    scalewise.apply(model, plan, base_std=0.1, seed=seed)
+                    groups = scalewise.param_groups(model, plan, lr=0.005)
+                    change(model, groups)
+                    optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.95))
+                    recorder = scalewise.Recorder(model, plan, optimizer, seed=seed)
+                    train(model, optimizer, tokens(seed))
+                    recorder.save(path)
+                    self.assertFalse(any(m._forward_hooks or m._forward_pre_hooks for m in model.modules()))
+            done = subprocess.run([CHECK, "--rule", rule, "--sizes", "32,64,128", "--head-dim", str(HEAD), "--depth",
+                                   str(DEPTH), "--seq", str(CONTEXT), "--judge", path, "--format", "json"],
+                                  capture_output=True, encoding="utf-8", check=False)
+            self.assertIn(done.returncode, (0, 1, 3), done.stderr)
+            report = json.loads(done.stdout)
+            return report["verdict"], report["diagnosis"]
+
+    def test_right_set_ups_pass(self):
+        self.assertEqual(self.verdict("maximal-update")[0], "pass")
+        self.assertEqual(self.verdict("complete-p", "hf-gpt2")[0], "pass")
+
+    def test_one_rate_for_all_is_named(self):
+        def one_rate(_, groups):
+            for group in groups:
+                group["lr"] = 0.005
+        for rule, names in (("maximal-update", "hf-gpt2"), ("complete-p", "nanogpt")):
+            verdict, diagnosis = self.verdict(rule, names, one_rate)
+            self.assertEqual(verdict, "fail")
+            self.assertIn("one global rate", diagnosis)
+
+    def test_a_missing_logit_multiplier_is_named(self):
+        def no_multiplier(model, _):
+            model.logit = 1.0
+        for rule, names in (("maximal-update", "nanogpt"), ("complete-p", "hf-gpt2")):
+            verdict, diagnosis = self.verdict(rule, names, no_multiplier)
+            self.assertEqual(verdict, "fail")
+            self.assertIn("output multiplier missing", diagnosis)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
