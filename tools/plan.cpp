@@ -31,6 +31,8 @@
 #include "scalewise/io/plan_table.hpp"
 #include "scalewise/io/tensor_rows.hpp"
 #include "scalewise/io/training_code.hpp"
+#include "scalewise/plan/fold.hpp"
+#include "scalewise/plan/single_rate.hpp"
 #include "scalewise/scalewise.hpp"
 #include "set_option.hpp"
 
@@ -53,6 +55,8 @@ struct Arguments {
   std::string base_config;
   std::vector<std::string> set;
   std::string names;
+  bool fold = false;
+  bool single_rate = false;
   bool layers = false;
   std::string format = "table";
   std::string out;
@@ -144,6 +148,18 @@ std::optional<Shape> shape_of(const std::string& preset, const std::string& conf
   return {};
 }
 
+/// As --single-rate and --fold ask for; what cannot be moved is said.
+Plan rewritten(const Plan& plan, const Arguments& arguments) {
+  if (!arguments.single_rate && !arguments.fold) return plan;
+  const char* option = arguments.fold ? "--fold" : "--single-rate";
+  const scalewise::RewrittenPlan result =
+      arguments.fold ? scalewise::fold(plan) : scalewise::single_rate(plan);
+  for (const std::string& line : result.left) {
+    std::cerr << fmt::format("plan: {} of {} leaves {}\n", option, plan.rule, line);
+  }
+  return result.plan;
+}
+
 /// Each parameter goes to the rules that have it; one that no rule has is an error.
 std::vector<Plan> make_plans(const Arguments& arguments, const Shape& target,
                              const std::optional<Shape>& base,
@@ -167,6 +183,7 @@ std::vector<Plan> make_plans(const Arguments& arguments, const Shape& target,
     }
     plans.push_back(scalewise::make_plan(id, optimizer, target, base, own, decay));
   }
+  for (Plan& plan : plans) plan = rewritten(plan, arguments);
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     if (used[i]) continue;
     throw InvalidInput("--set", parameters[i].name,
@@ -306,6 +323,9 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--set", a->set,
         "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
       .repeated();
+  o.add("--fold", a->fold, "put the multipliers of the forward pass into the weights");
+  o.add("--single-rate", a->single_rate, "one learning rate for all, as multipliers instead")
+      .excludes("--fold");
   o.group("Output");
   o.add("--names", a->names,
         "name tensors as a code base does, see --list-names, or as a file says (.json)")

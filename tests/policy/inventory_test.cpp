@@ -61,8 +61,19 @@ std::map<Group, Counted> inventory(const Shape& s) {
   add(Group::mlp_up, layers, d * s.d_ff);
   add(Group::mlp_gate, s.gated_mlp ? layers : 0, d * s.d_ff);
   add(Group::mlp_down, layers, s.d_ff * d);
-  add(Group::norm_gain, norms && s.norm_gain ? attentions + layers : 0, d);
-  add(Group::norm_bias, norms && s.norm_bias ? attentions + layers : 0, d);
+  // One before each branch; of queries and keys, one for all heads or one for each.
+  const bool qk = norms && s.qk_norm != QkNorm::none;
+  const bool shared = s.qk_norm == QkNorm::head;
+  const Counted norm{
+      attentions + layers + (qk ? 2 * attentions : 0),
+      (attentions + layers) * d + (qk ? attentions * (shared ? 2 * s.head_dim : q + kv) : 0)};
+  if (norms && s.norm_gain) all[Group::norm_gain] = norm;
+  if (norms && s.norm_bias) all[Group::norm_bias] = norm;
+  if (!s.biases && s.attention_biases != AttentionBiases::none) {
+    const bool output = s.attention_biases == AttentionBiases::all;
+    all[Group::hidden_bias] = {attentions * (output ? 4 : 3),
+                               attentions * (q + 2 * kv + (output ? d : 0))};
+  }
   if (s.biases) {
     const long gates = s.gated_mlp ? 1 : 0;
     all[Group::hidden_bias] = {attentions * 4 + layers * (2 + gates),

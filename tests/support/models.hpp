@@ -55,6 +55,15 @@ inline std::vector<Variant> variants() {
   add("wide heads", tokens(), [](Shape& s) { s.head_dim = 9; });
   add("narrow mlp", tokens(), [](Shape& s) { s.d_ff = 31; });
   add("no bias", tokens(), [](Shape& s) { s.biases = false; });
+  add("biases of query, key and value", tokens(), [](Shape& s) {
+    s.biases = false, s.kv_heads = 2, s.attention_biases = AttentionBiases::qkv;
+  });
+  add("biases of the attention", tokens(),
+      [](Shape& s) { s.biases = false, s.attention_biases = AttentionBiases::all; });
+  add("norms of heads", tokens(), [](Shape& s) { s.kv_heads = 2, s.qk_norm = QkNorm::head; });
+  add("norms of all heads", tokens(), [](Shape& s) {
+    s.kv_heads = 3, s.head_dim = 9, s.norm_bias = false, s.qk_norm = QkNorm::full;
+  });
   add("no norm bias", tokens(), [](Shape& s) { s.norm_bias = false; });
   add("no norm gain", tokens(), [](Shape& s) { s.norm_gain = s.norm_bias = false; });
   add("no final norm", tokens(), [](Shape& s) { s.final_norm = false; });

@@ -42,6 +42,18 @@ inline constexpr Spelling<ResidualGain, 3> residual_gain_words{{{ResidualGain::n
                                                                 {ResidualGain::channel, "channel"},
                                                                 {ResidualGain::scalar, "scalar"}}};
 
+/// Which projections of the attention have biases where the rest of the blocks has none.
+enum class AttentionBiases { none, qkv, all };
+inline constexpr Spelling<AttentionBiases, 3> attention_biases_words{
+    {{AttentionBiases::none, "none"},
+     {AttentionBiases::qkv, "qkv"},
+     {AttentionBiases::all, "all"}}};
+
+/// Norms of queries and keys: one gain for all heads, or one over the whole projection.
+enum class QkNorm { none, head, full };
+inline constexpr Spelling<QkNorm, 3> qk_norm_words{
+    {{QkNorm::none, "none"}, {QkNorm::head, "head"}, {QkNorm::full, "full"}}};
+
 /// A transformer's shape: the sizes that rules scale with and the choices that decide which tensors
 /// there are. Sizes left at 0 and flags left unset take the usual value, see resolved().
 struct Shape {
@@ -74,7 +86,9 @@ struct Shape {
 
   Blocks blocks = Blocks::residual;
   ResidualGain residual_gain = ResidualGain::none;
-  std::optional<Activation> activation = {};  // as the rule's own paper has it
+  std::optional<Activation> activation = {};                 // as the rule's own paper has it
+  AttentionBiases attention_biases = AttentionBiases::none;  // where `biases` is false
+  QkNorm qk_norm = QkNorm::none;
 
   friend bool operator==(const Shape&, const Shape&) = default;
 };
@@ -169,6 +183,11 @@ constexpr void resolve_heads(Shape& shape) {
 
 }  // namespace detail
 
+/// True for models whose output projection of the attention has a bias.
+constexpr bool has_attention_output_bias(const Shape& shape) {
+  return shape.biases || shape.attention_biases == AttentionBiases::all;
+}
+
 /// Fills in what was left open: kv_heads = heads, head_dim = d_model / heads, d_ff = 4 d_model,
 /// a bias on the head of a patch model.
 /// Throws:   InvalidInput when a size is missing, not positive, too large, or does not divide.
@@ -190,6 +209,7 @@ constexpr Shape resolved(Shape shape) {
     require_positive("context", shape.context);
   }
   if (!shape.head_bias) shape.head_bias = shape.input == Input::patch;
+  if (shape.biases) shape.attention_biases = AttentionBiases::none;  // said by `biases`
   if (shape.input == Input::patch) {
     if (shape.tied_head.value_or(false)) {
       throw InvalidInput("tied_head", "true", "false with patch input",

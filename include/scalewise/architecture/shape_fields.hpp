@@ -18,9 +18,13 @@ namespace scalewise::inline architecture {
 /// Throws:   InvalidInput for a value of the wrong kind.
 inline bool set_field(Shape& shape, std::string_view key, std::string_view value) {
   const std::string field(key);
-  bool found = key == "input" || key == "activation";
+  bool found =
+      key == "input" || key == "activation" || key == "attention_biases" || key == "qk_norm";
   if (key == "input") shape.input = value_of(input_words, field, value);
   if (key == "activation") shape.activation = value_of(activation_words, field, value);
+  if (key == "attention_biases")
+    shape.attention_biases = value_of(attention_biases_words, field, value);
+  if (key == "qk_norm") shape.qk_norm = value_of(qk_norm_words, field, value);
   for_each_size(shape, [&](std::string_view name, long& size) {
     if (name != key) return;
     found = true;
@@ -50,7 +54,7 @@ inline bool set_field(Shape& shape, std::string_view key, std::string_view value
 /// The names that set_field knows.
 inline std::vector<std::string> shape_fields() {
   Shape shape;
-  std::vector<std::string> names{"input", "activation"};
+  std::vector<std::string> names{"input", "activation", "attention_biases", "qk_norm"};
   for_each_size(shape, [&](const char* name, long) { names.emplace_back(name); });
   for_each_flag(shape, [&](const char* name, const auto&) { names.emplace_back(name); });
   return names;

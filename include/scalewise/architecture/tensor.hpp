@@ -144,10 +144,19 @@ class TensorWalk {
     add(kind + "key", Group::key, n, kv_, d, kv_width_);
     add(kind + "value", Group::value, n, kv_, d, kv_width_);
     add(kind + "attention_output", Group::attention_output, q_, n, q_width_, d);
-    bias(kind + "query_bias", n, q_, q_width_);
-    bias(kind + "key_bias", n, kv_, kv_width_);
-    bias(kind + "value_bias", n, kv_, kv_width_);
-    bias(kind + "attention_output_bias", q_, n, d);
+    if (s.biases || s.attention_biases != AttentionBiases::none) {
+      add(kind + "query_bias", Group::hidden_bias, n, q_, q_width_);
+      add(kind + "key_bias", Group::hidden_bias, n, kv_, kv_width_);
+      add(kind + "value_bias", Group::hidden_bias, n, kv_, kv_width_);
+    }
+    if (has_attention_output_bias(s)) {
+      add(kind + "attention_output_bias", Group::hidden_bias, q_, n, d);
+    }
+    if (s.qk_norm != QkNorm::none && s.blocks == Blocks::residual) {
+      const bool head = s.qk_norm == QkNorm::head;
+      vectors(kind + "query_norm", head ? C : q_, head ? s.head_dim : q_width_);
+      vectors(kind + "key_norm", head ? C : kv_, head ? s.head_dim : kv_width_);
+    }
     if (kind.empty() && s.relative_buckets > 0 && layer_ == 0) {
       add("relative_position", Group::relative_position, 1, symbols::heads, s.relative_buckets,
           s.heads);
@@ -182,6 +191,12 @@ class TensorWalk {
     if (shape_.blocks != Blocks::residual) return;
     if (shape_.norm_gain) add(name + "_gain", gain, 1, n, shape_.d_model);
     if (shape_.norm_bias) add(name + "_bias", bias, 1, n, shape_.d_model);
+  }
+
+  /// The gain and the bias of a norm within the attention.
+  void vectors(const std::string& name, const Scaling& fan_out, long size) {
+    if (shape_.norm_gain) add(name + "_gain", Group::norm_gain, 1, fan_out, size);
+    if (shape_.norm_bias) add(name + "_bias", Group::norm_bias, 1, fan_out, size);
   }
 
   void bias(const std::string& name, const Scaling& fan_in, const Scaling& fan_out, long size) {

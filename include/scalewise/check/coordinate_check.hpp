@@ -96,8 +96,15 @@ inline std::uint64_t entries_of(const Plan& plan, const std::string& role) {
 /// From where a mistake is likelier than the rule, which stands at 0: odds of a hundred, 2 log(100).
 inline constexpr double likelier = 9.21034;
 
-/// Throws:   InvalidInput for records of a size that has no plan.
+/// Throws:   InvalidInput for records of a size that has no plan, and for a plan whose growth is not
+///           predicted.
 inline void require_plans(const Records& records, const std::vector<Member>& family) {
+  for (const Member& member : family) {
+    const QkNorm norm = member.plan.shape.qk_norm;
+    if (norm == QkNorm::none) continue;
+    throw InvalidInput("qk_norm", std::string(word(qk_norm_words, norm)), "none",
+                       "the growth of normalized queries and keys is not predicted");
+  }
   std::vector<std::string> sizes;
   sizes.reserve(family.size());
   for (const Member& member : family) sizes.push_back(std::to_string(member.size));

@@ -30,10 +30,15 @@ inline nlohmann::ordered_json to_json(const Shape& shape) {
   json["activation"] = shape.activation
                            ? nlohmann::ordered_json(word(activation_words, *shape.activation))
                            : nlohmann::ordered_json(nullptr);
+  if (shape.attention_biases != AttentionBiases::none) {
+    json["attention_biases"] = word(attention_biases_words, shape.attention_biases);
+  }
+  if (shape.qk_norm != QkNorm::none) json["qk_norm"] = word(qk_norm_words, shape.qk_norm);
   return json;
 }
 
-/// Every key of a shape.
+/// Every key that a shape has always had. Later ones are left out where they have their default, so
+/// that a version that does not know them reads all other shapes.
 inline std::vector<std::string> shape_json_keys() {
   const Shape shape;
   std::vector<std::string> keys{"input", "blocks", "residual_gain", "activation"};
@@ -62,7 +67,13 @@ inline Shape shape_from_json(const JsonReader& json) {
     constexpr bool may_be_unset = !std::is_same_v<std::remove_reference_t<decltype(flag)>, bool>;
     if (!may_be_unset || !json.at(name).is_null()) flag = json.at(name).boolean();
   });
-  json.only(shape_json_keys());
+  if (json.has("attention_biases")) {
+    shape.attention_biases = json.at("attention_biases").word(attention_biases_words);
+  }
+  if (json.has("qk_norm")) shape.qk_norm = json.at("qk_norm").word(qk_norm_words);
+  std::vector<std::string> keys = shape_json_keys();
+  keys.insert(keys.end(), {"attention_biases", "qk_norm"});
+  json.only(keys);
   return shape;
 }
 

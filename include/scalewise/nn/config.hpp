@@ -54,6 +54,15 @@ inline void check(const Config& config, const Shape& shape) {
     throw InvalidInput("relative_buckets", std::to_string(shape.relative_buckets), "0",
                        "the reference transformer has learned, rotary or no positions");
   }
+  if (shape.qk_norm != QkNorm::none) {
+    throw InvalidInput("qk_norm", std::string(word(qk_norm_words, shape.qk_norm)), "none",
+                       "the reference transformer does not normalize queries and keys");
+  }
+  if (shape.attention_biases != AttentionBiases::none) {
+    throw InvalidInput("attention_biases",
+                       std::string(word(attention_biases_words, shape.attention_biases)), "none",
+                       "the blocks of the reference transformer have all biases or none");
+  }
   if (shape.class_token) {
     throw InvalidInput("class_token", "true", "false",
                        "the reference transformer pools patches by their mean");

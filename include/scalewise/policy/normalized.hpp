@@ -93,6 +93,8 @@ constexpr Shape normalized_shape(Shape shape) {
   shape.segments = 0;
   shape.relative_buckets = 0;
   shape.residual_gain = ResidualGain::none;
+  shape.attention_biases = AttentionBiases::none;
+  shape.qk_norm = QkNorm::none;
   return shape;
 }
 

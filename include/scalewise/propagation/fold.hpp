@@ -89,9 +89,11 @@ inline Folded fold_residuals(const Plan& plan, NormPlacement placement) {
       folded.epsilons.push_back({name + "_norm", pre ? 1 / (before * before) : before * before});
       scale *= skip;
       const double factor = residual->branch.value / (pre ? scale : skip);
-      const std::string matrix = name.ends_with("mlp") ? name + "_down" : name + "_output";
+      const bool mlp = name.ends_with("mlp");
+      const std::string matrix = name + (mlp ? "_down" : "_output");
       folded.tensors.push_back({matrix, factor});
-      if (plan.shape.biases) folded.tensors.push_back({matrix + "_bias", factor});
+      if (mlp ? plan.shape.biases : has_attention_output_bias(plan.shape))
+        folded.tensors.push_back({matrix + "_bias", factor});
     }
     if (pre) detail::fold_end(folded, stack, scale);
   }

@@ -76,6 +76,9 @@ inline void check_covered(const Plan& plan) {
   if (plan.shape.relative_buckets > 0) {
     refuse("relative_buckets", std::to_string(plan.shape.relative_buckets), "0");
   }
+  if (plan.shape.qk_norm != QkNorm::none) {
+    refuse("qk_norm", std::string(word(qk_norm_words, plan.shape.qk_norm)), "none");
+  }
   for (const Entry& e : plan.entries) {
     if (!is_covered(e.group)) refuse(e.name, std::string(to_string(e.group)), "no such tensor");
     const bool bias = e.group == Group::patch_bias || e.group == Group::hidden_bias ||

@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <string>
+
+#include "scalewise/architecture/shape.hpp"
+#include "scalewise/io/config_reader.hpp"
+
+namespace scalewise::inline io::detail {
+
+// Each model with the defaults that transformers has. A size is required when its default is the size
+// of some model.
+
+inline Shape gpt2_shape(const ConfigReader& c) {
+  Shape shape;
+  shape.d_model = c.size("n_embd");
+  shape.depth = c.layers("n_layer");
+  shape.heads = c.heads("n_head", "n_embd");
+  shape.d_ff = c.size_or("n_inner", 0);  // 4 n_embd
+  shape.context = c.size("n_positions");
+  shape.vocab = c.size("vocab_size");
+  shape.tied_head = c.flag("tie_word_embeddings", true);
+  shape.activation = c.activation("activation_function", "gelu_new");
+  c.only("add_cross_attention", false);
+  return shape;
+}
+
+/// Both branches read the same stream at once; a plan treats them as one after the other.
+inline Shape gpt_neox_shape(const ConfigReader& c) {
+  Shape shape;
+  shape.d_model = c.size("hidden_size");
+  shape.depth = c.layers("num_hidden_layers");
+  shape.heads = c.heads("num_attention_heads", "hidden_size");
+  shape.d_ff = c.size("intermediate_size");
+  shape.context = c.size_or("max_position_embeddings", 2048);
+  shape.vocab = c.size("vocab_size");
+  shape.tied_head = c.flag("tie_word_embeddings", false);
+  shape.activation = c.activation("hidden_act", "gelu");
+  shape.learned_positions = false;
+  c.only("attention_bias", true);
+  return shape;
+}
+
+inline Shape opt_shape(const ConfigReader& c) {
+  Shape shape;
+  shape.d_model = c.size("hidden_size");
+  shape.depth = c.layers("num_hidden_layers");
+  shape.heads = c.heads("num_attention_heads", "hidden_size");
+  shape.d_ff = c.size("ffn_dim");
+  shape.context = c.size("max_position_embeddings");
+  shape.vocab = c.size("vocab_size");
+  shape.tied_head = c.flag("tie_word_embeddings", true);
+  shape.activation = c.activation("activation_function", "relu");
+  c.only("do_layer_norm_before", true);
+  c.only("_remove_final_layer_norm", false);
+  c.only("enable_bias", true);
+  c.only("layer_norm_elementwise_affine", true);
+  if (c.has("word_embed_proj_dim")) {
+    c.same("word_embed_proj_dim", "hidden_size", shape.d_model, "a shape has one width");
+  }
+  return shape;
+}
+
+}  // namespace scalewise::inline io::detail

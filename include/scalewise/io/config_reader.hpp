@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "scalewise/architecture/shape.hpp"
+#include "scalewise/io/parse_json.hpp"
+#include "scalewise/messages/error.hpp"
+
+namespace scalewise::inline io::detail {
+
+/// Reads the keys of one `config.json`. A key that is null counts as absent.
+class ConfigReader {
+ public:
+  using Json = nlohmann::json;
+
+  ConfigReader(const Json& config, std::string name) : config_(config), name_(std::move(name)) {
+    if (!config_.is_object()) {
+      throw InvalidInput(name_, value_text(config_), "a JSON object");
+    }
+  }
+
+  InvalidInput error(const char* key, const std::string& expectation,
+                     const std::string& hint = {}) const {
+    const auto found = config_.find(key);
+    return InvalidInput(name_ + ": " + key,
+                        found == config_.end() ? "(missing)" : value_text(*found), expectation,
+                        hint);
+  }
+
+  const Json* find(const char* key) const {
+    const auto found = config_.find(key);
+    return found == config_.end() || found->is_null() ? nullptr : &*found;
+  }
+
+  /// A required size, or one whose default is given; a default of 0 leaves it open.
+  long size(const char* key, std::optional<long> otherwise = {}) const {
+    constexpr const char* expectation = "a whole number from 1 to 2^30";
+    const Json* value = find(key);
+    if (value == nullptr) {
+      if (!otherwise) throw error(key, expectation);
+      return *otherwise;
+    }
+    if (!value->is_number_integer()) throw error(key, expectation);
+    const auto number = value->get<std::int64_t>();  // negative when it does not fit
+    if (number < 1 || number > largest_size) throw error(key, expectation);
+    return static_cast<long>(number);
+  }
+
+  long size_or(const char* key, long otherwise) const { return size(key, otherwise); }
+
+  long layers(const char* key, std::optional<long> otherwise = {}) const {
+    const long count = size(key, otherwise);
+    if (count > most_layers) throw error(key, "at most " + std::to_string(most_layers));
+    return count;
+  }
+
+  /// The number of heads, when together they are as wide as the model.
+  long heads(const char* key, const char* width_key) const {
+    const long count = size(key);
+    const long width = size(width_key);
+    if (width % count != 0) {
+      throw error(key, "a divisor of " + std::string(width_key) + " = " + std::to_string(width));
+    }
+    return count;
+  }
+
+  void read_kv_heads(Shape& shape, long otherwise) const {
+    shape.kv_heads = size("num_key_value_heads", otherwise);
+    if (shape.heads % shape.kv_heads == 0) return;
+    throw error("num_key_value_heads",
+                "a divisor of num_attention_heads = " + std::to_string(shape.heads),
+                find("num_key_value_heads") == nullptr
+                    ? "it is " + std::to_string(shape.kv_heads) + " when it is missing"
+                    : "");
+  }
+
+  void same(const char* key, const char* other_key, long value, const char* hint) const {
+    if (size(key) == value) return;
+    throw error(key, std::string(other_key) + " = " + std::to_string(value), hint);
+  }
+
+  long product(const char* key, long a, long b) const {
+    if (b > (largest_size - 1) / a) {
+      throw error(key, "a smaller number", "a size that follows from it would reach 2^30");
+    }
+    return a * b;
+  }
+
+  bool flag(const char* key, bool otherwise) const {
+    const Json* value = find(key);
+    if (value == nullptr) return otherwise;
+    if (!value->is_boolean()) throw error(key, "true or false");
+    return value->get<bool>();
+  }
+
+  /// A flag that the shape has no place for, so that its default is the one value possible.
+  void only(const char* key, bool value) const {
+    if (flag(key, value) == value) return;
+    throw error(key, value ? "true" : "false", "a shape cannot tell such a model");
+  }
+
+  std::string text(const char* key, const std::string& otherwise) const {
+    const Json* value = find(key);
+    if (value == nullptr) return otherwise;
+    if (!value->is_string()) throw error(key, "a string");
+    return value->get<std::string>();
+  }
+
+  /// The name of an activation, in T5 perhaps after "gated-"; the forms of GELU count as one.
+  Activation activation(const char* key, const std::string& otherwise) const {
+    std::string name = text(key, otherwise);
+    if (name.starts_with("gated-")) name.erase(0, 6);
+    if (name == "relu") return Activation::relu;
+    if (name == "silu" || name == "swish") return Activation::silu;
+    if (name == "gelu" || name.starts_with("gelu_")) return Activation::gelu;
+    throw error(key, "relu, gelu or silu", "a shape knows no other activation");
+  }
+
+  long classes() const {
+    const Json* labels = find("id2label");
+    if (labels == nullptr) return size_or("num_labels", 2);
+    if (!labels->is_object() || labels->empty()) {
+      throw error("id2label", "an object with one key for each class");
+    }
+    return static_cast<long>(labels->size());
+  }
+
+  /// Empty where it is missing or no string.
+  std::string model_type() const {
+    const Json* value = find("model_type");
+    return value != nullptr && value->is_string() ? value->get<std::string>() : "";
+  }
+
+  bool has(const char* key) const { return config_.contains(key); }
+
+ private:
+  const Json& config_;
+  std::string name_;
+};
+
+}  // namespace scalewise::inline io::detail

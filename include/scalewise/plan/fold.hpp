@@ -1,0 +1,166 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "scalewise/numeric/power.hpp"
+#include "scalewise/plan/check_plan.hpp"
+#include "scalewise/plan/move_multiplier.hpp"
+#include "scalewise/plan/plan.hpp"
+
+namespace scalewise::inline plan {
+
+/// A plan for the same training with other weights, and what could not be moved: one line each.
+struct RewrittenPlan {
+  Plan plan;
+  std::vector<std::string> left;
+};
+
+namespace detail {
+
+/// Moves every forward multiplier of a plan into the weights.
+class PlanFold {
+ public:
+  explicit PlanFold(const Plan& plan) : result_{plan, {}} {}
+
+  RewrittenPlan run() && {
+    Plan& plan = result_.plan;
+    if (plan.shape.blocks == Blocks::normalized) {
+      leave(
+          "all multipliers: the normalized transformer sets the size of its matrices after each "
+          "step");
+      return std::move(result_);
+    }
+    if (!is_one(plan.model.logit_multiplier) || !is_one(plan.model.embedding_multiplier)) ends();
+    for (Entry& entry : plan.entries) {
+      if (is_end(entry.group)) continue;
+      into(entry, {entry.multiplier, entry.where});
+      entry.multiplier = one();
+    }
+    residuals();
+    attention();
+    return std::move(result_);
+  }
+
+ private:
+  static Number<Kind::multiplier> one() { return {1, "1", "1"}; }
+  static bool is_end(Group group) {
+    return group == Group::token_embedding || group == Group::patch_embedding ||
+           group == Group::head;
+  }
+
+  void leave(std::string text) { result_.left.push_back(std::move(text)); }
+  void into(Entry& entry, const MovedFactor& factor) { store_times(result_.plan, entry, factor); }
+
+  bool has(Group group) const {
+    for (const Entry& entry : result_.plan.entries) {
+      if (entry.group == group) return true;
+    }
+    return false;
+  }
+
+  /// The embedding's multiplier into the embedding, the logits' into the head. A tied table takes
+  /// the first; what the logits then lack goes into the final norm, whose output they read.
+  void ends() {
+    Plan& plan = result_.plan;
+    Model& model = plan.model;
+    const bool tied = !has(Group::head);
+    MovedFactor logits{model.logit_multiplier};
+    if (tied && !is_one(model.embedding_multiplier)) {
+      times_power(logits.number, model.embedding_multiplier, -1);
+    }
+    if (tied && !is_one(logits.number) && !has(Group::final_norm_gain)) {
+      leave(
+          "embedding_multiplier, logit_multiplier: the head is tied to the embedding, and there is "
+          "no "
+          "final norm with a gain between them");
+      return;
+    }
+    const MovedFactor embedding{model.embedding_multiplier};
+    for (Entry& entry : plan.entries) {
+      const bool stem =
+          entry.group == Group::token_embedding || entry.group == Group::patch_embedding;
+      const bool end = entry.stack != Stack::encoder && (entry.group == Group::final_norm_gain ||
+                                                         entry.group == Group::final_norm_bias);
+      if (stem) into(entry, embedding);
+      if (tied ? end : entry.group == Group::head) into(entry, logits);
+      if (is_end(entry.group)) entry.multiplier = one();
+    }
+    model.embedding_multiplier = model.logit_multiplier = one();
+  }
+
+  /// Branch multipliers into the matrix that ends the branch, and its bias.
+  void residuals() {
+    Plan& plan = result_.plan;
+    bool skips = false;
+    for (Residual& residual : plan.model.residuals) {
+      skips = skips || residual.skip.value != 1;
+      if (is_one(residual.branch)) continue;
+      const MovedFactor branch{residual.branch, residual.where};
+      for (Entry& entry : plan.entries) {
+        if (entry.stack != residual.stack || entry.layer != residual.layer) continue;
+        const std::string_view name =
+            std::string_view(entry.name).substr(entry.name.rfind('.') + 1);
+        if (name.ends_with("attention_output") || name.ends_with("attention_output_bias") ||
+            name == "mlp_down" || name == "mlp_down_bias") {
+          into(entry, branch);
+        }
+      }
+      residual.branch = one();
+    }
+    if (skips) {
+      leave("skip multipliers of the residual connections: no weight acts on the stream alone");
+    }
+  }
+
+  /// What the attention scale is more than 1/√(head size), into the queries, or into their norm.
+  void attention() {
+    Plan& plan = result_.plan;
+    const double usual = 1 / root(static_cast<double>(plan.shape.head_dim), 2);
+    MovedFactor factor{plan.model.attention_scale};
+    factor.number.value /= usual;
+    if (factor.number.value > 1 - 1e-15 && factor.number.value < 1 + 1e-15) return;
+    factor.number.formula = "√C·(" + plan.model.attention_scale.formula + ")";
+    factor.number.latex = "\\sqrt{C}\\left(" + plan.model.attention_scale.latex + "\\right)";
+    const bool norm = plan.shape.qk_norm != QkNorm::none && plan.shape.norm_gain;
+    if (plan.shape.qk_norm != QkNorm::none && !norm) {
+      leave("attention_scale: queries are normalized, and their norm has no gain");
+      return;
+    }
+    for (Entry& entry : plan.entries) {
+      const std::string_view name = std::string_view(entry.name).substr(entry.name.rfind('.') + 1);
+      const bool query =
+          norm ? name.ends_with("query_norm_gain") || name.ends_with("query_norm_bias")
+               : entry.group == Group::query || name.ends_with("query_bias");
+      if (query) into(entry, factor);
+    }
+    plan.model.attention_scale = {usual, "1/√C", "\\frac{1}{\\sqrt{C}}"};
+  }
+
+  RewrittenPlan result_;
+};
+
+}  // namespace detail
+
+/// The same training without multipliers in the forward pass: they are in the weights, in their start,
+/// rate, decay and epsilon. A checkpoint is then one of a plain transformer, whose scores are divided by
+/// √(head size).
+/// Equation: W = t W' trains as W' with the multiplier t: std t, rate t (t² where gradients are not
+///           normalized), epsilon 1/t, and decay so that rate · decay stays
+/// Source:   Yang, Hu et al. 2022 (arXiv:2203.03466v2), Lemma J.1
+/// Accuracy: exact: trajectories agree to rounding. Clipping by the norm of all gradients is not the same,
+///           as gradients become 1/t of what they were.
+/// Throws:   InvalidInput for a plan that check_plan() refuses.
+/// Differs:  `left` names what stays: skip multipliers, everything of the normalized transformer, and a tied
+///           head without a final norm. The factor of the scores goes into the queries, whose rate and
+///           epsilon may then differ from those of keys in one matrix; name_plan() says so.
+inline RewrittenPlan fold(const Plan& plan) {
+  check_plan(plan);
+  return detail::PlanFold(plan).run();
+}
+
+}  // namespace scalewise::inline plan
