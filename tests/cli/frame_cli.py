@@ -26,7 +26,7 @@ ENVIRONMENT = {**os.environ, "OMP_WAIT_POLICY": "passive"}
 # Options that are no inputs of a result, each for a reason: how a program runs, what it shows, where
 # it writes.
 NO_INPUTS = {"--help", "--version", "--dry-run", "--threads", "--quiet", "--format", "--out", "--store", "--record",
-             "--layers", "--list-rules", "--list-presets", "--log", "--checkpoint", "--resume", "--overwrite"}
+             "--layers", "--list-rules", "--list-presets", "--list-names", "--log", "--checkpoint", "--resume", "--overwrite"}
 # And which runs there are, where each stored run says that of itself.
 RUNS = {"coordinate_check": {"--sizes", "--seeds", "--budget"}, "learning_rate_transfer": {"--sizes", "--seeds", "--budget"},
         "kernel_regression": {"--kernels"}}
