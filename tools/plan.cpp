@@ -32,6 +32,7 @@
 #include "scalewise/io/tensor_rows.hpp"
 #include "scalewise/io/training_code.hpp"
 #include "scalewise/plan/fold.hpp"
+#include "scalewise/plan/set_up_warnings.hpp"
 #include "scalewise/plan/single_rate.hpp"
 #include "scalewise/scalewise.hpp"
 #include "set_option.hpp"
@@ -55,6 +56,7 @@ struct Arguments {
   std::string base_config;
   std::vector<std::string> set;
   std::string names;
+  bool strict = false;
   bool fold = false;
   bool single_rate = false;
   bool layers = false;
@@ -148,6 +150,16 @@ std::optional<Shape> shape_of(const std::string& preset, const std::string& conf
   return {};
 }
 
+/// Says what a plan was hardly meant to be; with --strict that is an error.
+void warn(const Plan& plan, bool strict) {
+  const std::vector<std::string> warnings = set_up_warnings(plan);
+  if (strict && !warnings.empty()) {
+    throw std::invalid_argument(
+        fmt::format("{} in a strict plan:\n  {}", plan.rule, fmt::join(warnings, "\n  ")));
+  }
+  for (const std::string& text : warnings) std::cerr << "plan: warning: " << text << '\n';
+}
+
 /// As --single-rate and --fold ask for; what cannot be moved is said.
 Plan rewritten(const Plan& plan, const Arguments& arguments) {
   if (!arguments.single_rate && !arguments.fold) return plan;
@@ -183,7 +195,10 @@ std::vector<Plan> make_plans(const Arguments& arguments, const Shape& target,
     }
     plans.push_back(scalewise::make_plan(id, optimizer, target, base, own, decay));
   }
-  for (Plan& plan : plans) plan = rewritten(plan, arguments);
+  for (Plan& plan : plans) {
+    warn(plan, arguments.strict);
+    plan = rewritten(plan, arguments);
+  }
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     if (used[i]) continue;
     throw InvalidInput("--set", parameters[i].name,
@@ -323,6 +338,7 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--set", a->set,
         "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
       .repeated();
+  o.add("--strict", a->strict, "make warnings errors");
   o.add("--fold", a->fold, "put the multipliers of the forward pass into the weights");
   o.add("--single-rate", a->single_rate, "one learning rate for all, as multipliers instead")
       .excludes("--fold");

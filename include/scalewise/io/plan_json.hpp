@@ -12,6 +12,7 @@
 #include "scalewise/io/shape_json.hpp"
 #include "scalewise/plan/check_plan.hpp"
 #include "scalewise/plan/plan.hpp"
+#include "scalewise/plan/set_up_warnings.hpp"
 
 namespace scalewise::inline io {
 
@@ -155,23 +156,26 @@ inline nlohmann::ordered_json to_json(const Plan& plan) {
   detail::Json entries = detail::Json::array();
   for (const Entry& entry : plan.entries)
     entries.push_back(detail::entry_json(entry, plan.optimizer));
-  return {{"schema", plan_schema},
-          {"rule",
-           {{"id", plan.rule},
-            {"title", plan.title},
-            {"authors", plan.authors},
-            {"year", plan.year},
-            {"paper", plan.paper},
-            {"where", plan.where},
-            {"reference", word(reference_words, plan.reference)},
-            {"parameters", parameters}}},
-          {"optimizer", plan.optimizer.name},
-          {"decay", word(decay_words, plan.decay)},
-          {"shape", to_json(plan.shape)},
-          {"base", plan.base ? to_json(*plan.base) : detail::Json(nullptr)},
-          {"model", detail::model_json(plan.model)},
-          {"symbols", detail::symbols_json(plan.symbols)},
-          {"entries", entries}};
+  detail::Json json = {{"schema", plan_schema},
+                       {"rule",
+                        {{"id", plan.rule},
+                         {"title", plan.title},
+                         {"authors", plan.authors},
+                         {"year", plan.year},
+                         {"paper", plan.paper},
+                         {"where", plan.where},
+                         {"reference", word(reference_words, plan.reference)},
+                         {"parameters", parameters}}},
+                       {"optimizer", plan.optimizer.name},
+                       {"decay", word(decay_words, plan.decay)},
+                       {"shape", to_json(plan.shape)},
+                       {"base", plan.base ? to_json(*plan.base) : detail::Json(nullptr)},
+                       {"model", detail::model_json(plan.model)},
+                       {"symbols", detail::symbols_json(plan.symbols)},
+                       {"entries", entries}};
+  const std::vector<std::string> warnings = set_up_warnings(plan);
+  if (!warnings.empty()) json["warnings"] = warnings;
+  return json;
 }
 
 /// Reads back what to_json(plan) wrote: an equal plan.
@@ -184,8 +188,8 @@ inline Plan plan_from_json(const nlohmann::json& json, const std::string& name =
     throw InvalidInput(name + ".schema", printable(schema), std::string(plan_schema),
                        "this version reads no other");
   }
-  root.only(
-      {"schema", "rule", "optimizer", "decay", "shape", "base", "model", "symbols", "entries"});
+  root.only({"schema", "rule", "optimizer", "decay", "shape", "base", "model", "symbols", "entries",
+             "warnings"});  // they follow from the rest
   Plan plan;
   const JsonReader rule = root.at("rule");
   rule.only({"id", "title", "authors", "year", "paper", "where", "reference", "parameters"});

@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include "scalewise/plan/set_up_warnings.hpp"
+
+#include <string>
+#include <vector>
+
+#include "scalewise/plan/make_plan.hpp"
+#include "scalewise/policy/complete_p.hpp"
+#include "scalewise/policy/gpt2.hpp"
+#include "scalewise/policy/maximal_update.hpp"
+#include "support/catch.hpp"
+
+using namespace scalewise;
+using Catch::Matchers::StartsWith;
+
+namespace {
+
+Shape warned_shape(long width) {
+  Shape s;
+  s.d_model = width;
+  s.depth = 2;
+  s.heads = width / 32;
+  s.context = 16;
+  s.vocab = 50;
+  s.tied_head = true;
+  return s;
+}
+
+std::vector<std::string> warnings_of(const Shape& target, const Shape& base) {
+  return set_up_warnings(make_plan<CompleteP, adamw>(target, base));
+}
+
+}  // namespace
+
+TEST_CASE("A plan that was meant so has no warnings") {
+  CHECK(warnings_of(warned_shape(256), warned_shape(64)).empty());
+  Shape deep = warned_shape(256);
+  deep.depth = 8;
+  CHECK(warnings_of(deep, warned_shape(64)).empty());
+}
+
+TEST_CASE("Each doubtful choice is one line") {
+  Shape target = warned_shape(256), base = warned_shape(64);
+  const auto only = [&](const std::string& start) {
+    const std::vector<std::string> found = warnings_of(target, base);
+    REQUIRE(found.size() == 1);
+    CHECK_THAT(found[0], StartsWith(start));
+  };
+  SECTION("swapped") {
+    std::swap(target, base);
+    only("d_model = 64 is less than the base's 256");
+  }
+  SECTION("tied head") {
+    base.tied_head = false;
+    only("tied_head differs from the base's");
+  }
+  SECTION("biases") {
+    base.biases = false;
+    only("biases differs from the base's");
+  }
+  SECTION("gates") {
+    target.gated_mlp = true;
+    only("gated_mlp differs from the base's");
+  }
+  SECTION("norms of queries") {
+    target.qk_norm = QkNorm::head;
+    only("qk_norm differs from the base's");
+  }
+  SECTION("activation") {
+    target.activation = Activation::relu;
+    only("activation differs from the base's");
+  }
+  SECTION("several at once") {
+    base.biases = false;
+    base.activation = Activation::silu;
+    only("biases, activation differ from the base's");
+  }
+  SECTION("narrow heads") {
+    base.heads = 4;
+    only("base.head_dim = 16");
+  }
+}
+
+TEST_CASE("Depth matters to rules that have none, and decayed gains are said once") {
+  Shape deep = warned_shape(256);
+  deep.depth = 8;
+  const auto found = set_up_warnings(make_plan<MaximalUpdate, adamw>(deep, warned_shape(64)));
+  REQUIRE(found.size() == 2);
+  CHECK_THAT(found[0], StartsWith("depth = 8, but the base's is 2: maximal-update has no rule"));
+  CHECK_THAT(found[1], StartsWith("weight decay of layer.0.attention_norm_gain"));
+  CHECK(set_up_warnings(make_plan<Gpt2, adamw>(warned_shape(256))).size() <= 1);
+}
