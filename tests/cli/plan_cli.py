@@ -72,6 +72,10 @@ def run(*arguments, cwd=None):
                           timeout=120, check=False)
 
 
+def only_warnings(text):
+    return all(line.startswith("plan: warning: ") for line in text.splitlines())
+
+
 class Plan(unittest.TestCase):
     def test_bad_input_gets_one_message_and_leaves_no_file(self):
         for arguments, fragments in BAD:
@@ -98,7 +102,7 @@ class Plan(unittest.TestCase):
                                  "--format", form, *relu)
                     self.assertEqual(result.returncode, 0, result.stderr)
                     self.assertIn("query", result.stdout)
-                    self.assertEqual(result.stderr, "")
+                    self.assertTrue(only_warnings(result.stderr), result.stderr)
 
     def test_every_preset_plans(self):
         presets = [line.split()[0] for line in run("--list-presets").stdout.splitlines()[1:]]
@@ -241,7 +245,7 @@ class Plan(unittest.TestCase):
                     result = subprocess.run([PLAN, "--rule", "pytorch", "--config", path],
                                             capture_output=True, check=False, timeout=120)
                     self.assertIn(result.returncode, (0, 2), text)
-                    self.assertEqual(result.returncode == 0, result.stderr == b"", result.stderr)
+                    self.assertEqual(result.returncode == 0, only_warnings(result.stderr.decode()), result.stderr)
 
 
 if __name__ == "__main__":

@@ -99,7 +99,8 @@ void for_each_change(Json& json, const std::string& path,
 
 /// Whether a place holds what the rule, not the shape, decides: planned numbers, texts, the rule.
 bool is_free(const std::string& path) {
-  for (const char* start : {"plan.rule.", "plan.optimizer", "plan.decay", "plan.base"}) {
+  for (const char* start : {"plan.rule.", "plan.optimizer", "plan.decay", "plan.base",
+                            "plan.warnings", "plan without warnings"}) {
     if (path.starts_with(start)) return true;
   }
   for (const char* end : {".formula",           ".latex",           ".source",

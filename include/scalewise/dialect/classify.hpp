@@ -209,12 +209,16 @@ class Classifier {
       const Candidate& first = *list.front();
       std::string text = first.tensor.parts.front().entry;
       for (std::size_t i = 1; i < first.tensor.parts.size() && i < 3; ++i) {
-        text += ", " + first.tensor.parts[i].entry;
+        text.append(", ").append(first.tensor.parts[i].entry);
       }
-      const std::string more =
-          list.size() > 1 ? " and " + std::to_string(list.size() - 1) + " more layers" : "";
-      problem(first.tensor.name,
-              "missing" + more + ": expected " + shape_text(first.tensor.shape) + " for " + text);
+      std::string missing = "missing";
+      if (list.size() > 1)
+        missing.append(" and ").append(std::to_string(list.size() - 1)).append(" more layers");
+      missing.append(": expected ")
+          .append(shape_text(first.tensor.shape))
+          .append(" for ")
+          .append(text);
+      problem(first.tensor.name, missing);
     }
   }
 

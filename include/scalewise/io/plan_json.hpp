@@ -189,7 +189,7 @@ inline Plan plan_from_json(const nlohmann::json& json, const std::string& name =
                        "this version reads no other");
   }
   root.only({"schema", "rule", "optimizer", "decay", "shape", "base", "model", "symbols", "entries",
-             "warnings"});  // they follow from the rest
+             "warnings"});  // for people: set_up_warnings(plan) has them
   Plan plan;
   const JsonReader rule = root.at("rule");
   rule.only({"id", "title", "authors", "year", "paper", "where", "reference", "parameters"});
