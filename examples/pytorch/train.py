@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
-"""A training loop in PyTorch that follows a plan; the lines that do so end with "# scalewise".
+"""A training loop in PyTorch that follows a plan. Lines that do so are marked, and those that record.
 
     train.py PLAN TEXT [--steps N] [--lr LR] [--seed N] [--record FILE] [--one-rate]
 
@@ -34,11 +34,11 @@ def main():
 
     plan = scalewise.load(a.plan)  # scalewise
     shape = plan.plan["shape"]
-    model = SmallGpt(plan.multipliers(), shape["vocab"], shape["context"], shape["d_model"], shape["heads"])
+    model = SmallGpt(plan.multipliers(), shape["vocab"], shape["context"], shape["d_model"], shape["heads"])  # scalewise
     scalewise.apply(model, plan, base_std=0.1, seed=a.seed)  # scalewise
     groups = scalewise.param_groups(model, plan, lr=a.lr, weight_decay=0.1)  # scalewise
     optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.95))
-    recorder = scalewise.Recorder(model, plan, optimizer, seed=a.seed) if a.record else None  # scalewise
+    recorder = scalewise.Recorder(model, plan, optimizer, seed=a.seed) if a.record else None  # records
 
     text = torch.frombuffer(bytearray(a.text.read_bytes()), dtype=torch.uint8).long()
     starts = torch.randint(0, len(text) - shape["context"] - 1, (a.steps, 8))
@@ -58,7 +58,7 @@ def main():
         print(f"step {step + 1}  loss {loss.item():.3f}")
     if recorder:
         model(batch[:, :-1])  # after the last step
-        recorder.save(a.record)  # scalewise
+        recorder.save(a.record)  # records
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ The word after the fence says what a block is; any other word is an error.
 cpp               A full program: it is compiled with -std=c++20 -Wall -Werror and run.
 cpp fragment=NAME A part of a program: its lines stand, in this order and without a gap, in some
                   source file below examples/, tests/ or tools/ (indentation aside). The same of
-                  python fragment=NAME.
+                  python fragment=NAME and c fragment=NAME.
 sh                Run with `bash -euo pipefail`. The built programs are in PATH and below
                   build/release, the README's build; sources that a block names by path
                   (tests/..., tools/..., scripts/...) are there too, and SCALEWISE_SOURCE_DIR
@@ -87,8 +87,8 @@ def parse_info(line, info):
         name, _, value = word.partition("=")
         options[name] = value
     language = words[0]
-    allowed = {"cpp": {"fragment", "exit"}, "sh": {"norun", "exit"}, "python": {"exit", "fragment"}}
-    if language not in ("cmake", "json", *RUNNABLE, *UNTESTED):
+    allowed = {"cpp": {"fragment", "exit"}, "sh": {"norun", "exit"}, "python": {"exit", "fragment"}, "c": {"fragment"}}
+    if language not in ("cmake", "json", "c", *RUNNABLE, *UNTESTED):
         raise BlockError(f"{line}: unknown kind of block: {language}")
     unknown = set(options) - allowed.get(language, set())
     if unknown:
@@ -205,7 +205,7 @@ class Page:
         return self.run([program], int(block.options.get("exit", 0)))
 
     def find_fragment(self, block):
-        sources = "*.py" if block.language == "python" else "*.[ch]pp"
+        sources = {"python": "*.py", "c": "*.c"}.get(block.language, "*.[ch]pp")
         wanted = [line.strip() for line in clean(block.text)]
         for folder in ("examples", "tests", "tools"):
             for path in sorted((self.arguments.source / folder).rglob(sources)):
@@ -259,6 +259,11 @@ class Page:
         script = self.scratch / f"block_{block.line}.py"
         script.write_text(block.text, encoding="utf-8")
         return self.run([interpreter, script], int(block.options.get("exit", 0)))
+
+    def run_c(self, block, _expected):
+        if "fragment" not in block.options:
+            raise BlockError("write ```c fragment=NAME for a part of a program in examples/")
+        return self.find_fragment(block)
 
     def run_json(self, block, _expected):
         try:
