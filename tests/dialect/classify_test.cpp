@@ -149,6 +149,16 @@ TEST_CASE("Each mistake in a list of tensors is one line that names the tensor")
   }
 }
 
+TEST_CASE("Buffers, and tensors that no plan has, are listed") {
+  std::vector<ModelTensor> model = nano();
+  model.push_back({"transformer.h.1.attn.bias", {1, 1, 16, 16}});
+  const Assignment found = classify(nanogpt, gpt(), model);
+  CHECK(found.problems.empty());
+  CHECK(found.buffers == std::vector<std::string>{"transformer.h.1.attn.bias"});
+  const Assignment pooled = classify(hf_bert, gpt(), {{"bert.pooler.dense.weight", {24, 24}}});
+  CHECK(pooled.unplanned == std::vector<std::string>{"bert.pooler.dense.weight"});
+}
+
 TEST_CASE("One storage in two roles, and two storages in one, are told") {
   std::vector<ModelTensor> model = nano();
   std::vector<char> memory(model.size());
