@@ -107,6 +107,24 @@ TEST_CASE("The scale of queries and keys goes out to all heads") {
   CHECK(wide.rows == 54);
 }
 
+TEST_CASE("A norm of queries or keys goes out to a head, or to all of them") {
+  Shape shape = tokens();
+  shape.kv_heads = 3;
+  shape.qk_norm = QkNorm::head;
+  for (const char* name : {"layer.1.query_norm_gain", "layer.1.key_norm_bias"}) {
+    CHECK(to_text(find(shape, name).fan_in) == "1");
+    CHECK(to_text(find(shape, name).fan_out) == "C");
+    CHECK(find(shape, name).rows == 4);
+  }
+  shape.qk_norm = QkNorm::full;
+  CHECK(to_text(find(shape, "layer.0.query_norm_gain").fan_out) == "n");
+  CHECK(find(shape, "layer.0.query_norm_gain").rows == 24);
+  CHECK(to_text(find(shape, "layer.0.key_norm_gain").fan_out) == "KC");
+  CHECK(find(shape, "layer.0.key_norm_gain").rows == 12);
+  CHECK(find(shape, "layer.0.key_norm_gain").group == Group::norm_gain);
+  CHECK(find(shape, "layer.0.key_norm_bias").group == Group::norm_bias);
+}
+
 TEST_CASE("Fans are named by heads where they do not fill the width in either shape") {
   const auto fan_out = [](const Shape& shape, const Shape& base, const std::string& name) {
     for (const Tensor& tensor : tensors(resolved(shape), resolved(base))) {

@@ -115,7 +115,7 @@ TEST_CASE("Each mistake in a list of tensors is one line that names the tensor")
   }
   SECTION("a whole layer dropped") {
     std::erase_if(model, [](const ModelTensor& t) { return t.name.find(".h.1.") < 20; });
-    CHECK(problem() == "layer 1: no tensor found, but depth = 2");
+    CHECK(problem() == "layer.1: no tensor found, but depth = 2");
   }
   SECTION("a layer too many") {
     model.push_back({"transformer.h.2.ln_1.weight", {24}});
@@ -137,8 +137,8 @@ TEST_CASE("Each mistake in a list of tensors is one line that names the tensor")
   SECTION("a bias that the shape does not have") {
     model.push_back({"transformer.ln_f.bias", {24}});
     CHECK(problem() ==
-          "transformer.ln_f.bias: is final_norm_bias, which a model of this shape does "
-          "not have");
+          "transformer.ln_f.bias: is final_norm_bias, which a model of this shape does not have "
+          "under this name");
   }
   SECTION("renamed, which is missing too") {
     at(model, "transformer.h.1.ln_2.weight").name = "transformer.h.1.ln2.weight";
@@ -147,6 +147,19 @@ TEST_CASE("Each mistake in a list of tensors is one line that names the tensor")
     CHECK_THAT(found.problems[0], ContainsSubstring("transformer.h.1.ln_2.weight: missing"));
     CHECK_THAT(found.problems[1], ContainsSubstring("did you mean transformer.h.1.ln_2.weight?"));
   }
+}
+
+TEST_CASE("A layer too many is counted in its own stack") {
+  Shape both = gpt();
+  both.encoder_depth = 4;
+  std::vector<ModelTensor> model{{"transformer.encoder.layers.4.norm1.weight", {24}},
+                                 {"transformer.decoder.layers.2.norm1.weight", {24}}};
+  const std::vector<std::string> problems = classify(torch_nn, resolved(both), model).problems;
+  const auto has = [&](const std::string& text) {
+    return std::find(problems.begin(), problems.end(), text) != problems.end();
+  };
+  CHECK(has("transformer.encoder.layers.4.norm1.weight: of layer 4, but depth = 4"));
+  CHECK(has("transformer.decoder.layers.2.norm1.weight: of layer 2, but depth = 2"));
 }
 
 TEST_CASE("Buffers, and tensors that no plan has, are listed") {

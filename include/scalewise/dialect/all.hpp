@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "scalewise/dialect/decoder_dialects.hpp"
 #include "scalewise/dialect/dialect.hpp"
@@ -23,12 +24,24 @@ inline constexpr const Dialect* all_dialects[] = {
     &olmo2,    &phi3,    &gpt_neox, &opt,       &megatron,  &ngpt,     &hf_bert,    &hf_vit,
     &timm_vit, &hf_t5,   &hf_bart,  &fairseq,   &marian,    &torch_nn};
 
+/// Models that have the names of others.
+inline constexpr std::pair<std::string_view, const Dialect*> other_ids[] = {
+    {"mistral", &hf_llama},
+    {"qwen2", &hf_llama},
+    {"qwen3", &hf_llama},
+    {"gemma", &hf_llama},
+    {"torchtitan", &meta_llama}};
+
 /// The dialect of an id. Throws: InvalidInput naming the field and the closest id.
 inline const Dialect& dialect_named(const std::string& field, std::string_view id) {
   Nearest known(id);
   for (const Dialect* dialect : all_dialects) {
     if (dialect->id == id) return *dialect;
     known.offer(dialect->id);
+  }
+  for (const auto& [other, dialect] : other_ids) {
+    if (other == id) return *dialect;
+    known.offer(other);
   }
   throw InvalidInput(field, printable(id), "the id of a dialect", known.hint());
 }

@@ -23,7 +23,7 @@ struct Candidate {
   OwnerTensor tensor;
   std::string alias_of;     // entry; empty: an owner
   std::size_t pattern = 0;  // line of the dialect
-  long layer = -1;          // -1 outside the blocks, and of slabs
+  std::string layer;        // "decoder.1"; empty outside the blocks, and of slabs
   Group group = Group::query;
   int padded_axis = -1;  // may be longer than the vocabulary
 };
@@ -36,6 +36,11 @@ inline bool is_table(Group group) {
 
 inline bool is_vector(Group group) {
   return group == Group::class_token || (!is_matrix(group) && group != Group::relative_position);
+}
+
+/// "decoder.1" of "decoder.1.cross_query".
+inline std::string layer_of_entry(const std::string& entry) {
+  return entry.substr(0, entry.rfind('.'));
 }
 
 /// All that a model of a shape may have under a dialect, line by line.
@@ -67,7 +72,7 @@ class Candidates {
       if (found.empty()) continue;
       Candidate candidate = whole(line, found);
       candidate.tensor.name = filled(pattern.name, layer);
-      if (layered) candidate.layer = layer;
+      if (layered) candidate.layer = layer_of_entry(found.front()->name);
       all_.push_back(std::move(candidate));
     }
   }

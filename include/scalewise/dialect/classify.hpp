@@ -180,12 +180,12 @@ class Classifier {
   /// One line for each line of the dialect, or for a layer that is missing as a whole.
   void missing() {
     const std::vector<Candidate>& all = candidates_.all();
-    std::set<long> layers;
+    std::set<std::string> layers;
     for (std::size_t c = 0; c < all.size(); ++c) {
       if (found_[c] != nullptr) layers.insert(all[c].layer);
     }
     std::map<std::size_t, std::vector<const Candidate*>> lines;
-    std::set<long> gone;
+    std::set<std::string> gone;
     for (const Candidate& candidate : all) {
       if (!candidate.alias_of.empty()) continue;
       bool none = true;
@@ -194,16 +194,15 @@ class Classifier {
       }
       if (!none) continue;
       for (const OwnedPart& part : candidate.tensor.parts) owner_of_.emplace(part.entry, nullptr);
-      if (candidate.layer >= 0 && !layers.contains(candidate.layer)) {
+      if (!candidate.layer.empty() && !layers.contains(candidate.layer)) {
         gone.insert(candidate.layer);
       } else {
         lines[candidate.pattern].push_back(&candidate);
       }
       missing_.push_back(candidate.tensor.name);
     }
-    for (const long layer : gone) {
-      result_.problems.push_back("layer " + std::to_string(layer) +
-                                 ": no tensor found, but depth = " + std::to_string(shape_.depth));
+    for (const std::string& layer : gone) {
+      problem(layer, "no tensor found, but depth = " + std::to_string(depth_of(layer)));
     }
     for (const auto& [line, list] : lines) {
       const Candidate& first = *list.front();
@@ -222,22 +221,43 @@ class Classifier {
     }
   }
 
-  void leftover(const std::string& name, const ModelTensor& tensor) {
+  /// The line of the dialect that a name is of, in a stack that the model has if there is such a line.
+  const TensorPattern* line_of(const std::string& name, long& layer) const {
+    const TensorPattern* found = nullptr;
     for (const TensorPattern& pattern : dialect_.patterns) {
-      auto layer = layer_of(pattern.name, name);
-      if (!layer) layer = layer_of(pattern.name, std::string(dialect_.prefix) + name);
-      if (!layer) continue;
-      if (pattern.entries.empty()) return result_.buffers.push_back(tensor.name);
-      if (pattern.entries == "-") return result_.unplanned.push_back(tensor.name);
-      const std::vector<std::string_view> words = words_of(pattern.entries);
-      if (placeholder(pattern.entries) && *layer >= depth_of(words.front())) {
-        return problem(tensor.name, "of layer " + std::to_string(*layer) +
-                                        ", but depth = " + std::to_string(depth_of(words.front())));
-      }
-      return problem(tensor.name, "is " + filled(words.front(), *layer) +
-                                      ", which a model of this shape does not have");
+      auto at = layer_of(pattern.name, name);
+      if (!at) at = layer_of(pattern.name, std::string(dialect_.prefix) + name);
+      if (!at || (found != nullptr && !has_stack_of(pattern.entries))) continue;
+      found = &pattern;
+      layer = *at;
+      if (has_stack_of(pattern.entries)) break;
     }
-    problem(tensor.name, "is none of the tensors of " + std::string(dialect_.id) + nearest(name));
+    return found;
+  }
+
+  void leftover(const std::string& name, const ModelTensor& tensor) {
+    long layer = 0;
+    const TensorPattern* pattern = line_of(name, layer);
+    if (pattern == nullptr) {
+      return problem(tensor.name,
+                     "is none of the tensors of " + std::string(dialect_.id) + nearest(name));
+    }
+    if (pattern->entries.empty()) return result_.buffers.push_back(tensor.name);
+    if (pattern->entries == "-") return result_.unplanned.push_back(tensor.name);
+    const std::string_view entry = words_of(pattern->entries).front();
+    if (placeholder(entry) && has_stack_of(entry) && layer >= depth_of(entry)) {
+      return problem(tensor.name, "of layer " + std::to_string(layer) +
+                                      ", but depth = " + std::to_string(depth_of(entry)));
+    }
+    problem(tensor.name, "is " + filled(entry, layer) +
+                             ", which a model of this shape does not have under this name");
+  }
+
+  /// Entries of two stacks begin with the stack, those of one with "layer.", others with neither.
+  bool has_stack_of(std::string_view entries) const {
+    const bool two = entries.starts_with("encoder.") || entries.starts_with("decoder.");
+    const bool one = entries.starts_with("layer.");
+    return shape_.encoder_depth > 0 ? !one : !two;
   }
 
   long depth_of(std::string_view entry) const {

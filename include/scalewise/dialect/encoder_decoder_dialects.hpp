@@ -44,6 +44,7 @@ inline constexpr TensorPattern hf_t5_patterns[] = {
     {"decoder.block.{}.layer.2.DenseReluDense.wo.weight", "decoder.{}.mlp_down"},
     {"decoder.final_layer_norm.weight", "decoder.final_norm_gain"},
     {"lm_head.weight", "head"},
+    {"decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight", ""},
 };
 
 inline constexpr TensorPattern hf_bart_patterns[] = {
@@ -110,8 +111,9 @@ inline constexpr TensorPattern hf_bart_patterns[] = {
 };
 
 inline constexpr TensorPattern fairseq_patterns[] = {
-    {"encoder.embed_tokens.weight", "token_embedding"},
-    {"decoder.embed_tokens.weight", "token_embedding", Packing::alias},
+    {"encoder.embed_tokens.weight", "token_embedding !layer.0.query"},
+    {"decoder.embed_tokens.weight", "token_embedding !encoder.0.query"},
+    {"decoder.embed_tokens.weight", "token_embedding !layer.0.query", Packing::alias},
     {"encoder.embed_positions.weight", "encoder.position_embedding", Packing::after_two},
     {"encoder.layernorm_embedding.weight", "encoder.embedding_norm_gain"},
     {"encoder.layernorm_embedding.bias", "encoder.embedding_norm_bias"},
@@ -169,6 +171,28 @@ inline constexpr TensorPattern fairseq_patterns[] = {
     {"decoder.version", ""},
     {"encoder.embed_positions._float_tensor", ""},
     {"decoder.embed_positions._float_tensor", ""},
+    // Language models: the decoder alone.
+    {"decoder.embed_positions.weight", "position_embedding", Packing::after_two},
+    {"decoder.layernorm_embedding.weight", "embedding_norm_gain"},
+    {"decoder.layernorm_embedding.bias", "embedding_norm_bias"},
+    {"decoder.layers.{}.self_attn.q_proj.weight", "layer.{}.query"},
+    {"decoder.layers.{}.self_attn.q_proj.bias", "layer.{}.query_bias"},
+    {"decoder.layers.{}.self_attn.k_proj.weight", "layer.{}.key"},
+    {"decoder.layers.{}.self_attn.k_proj.bias", "layer.{}.key_bias"},
+    {"decoder.layers.{}.self_attn.v_proj.weight", "layer.{}.value"},
+    {"decoder.layers.{}.self_attn.v_proj.bias", "layer.{}.value_bias"},
+    {"decoder.layers.{}.self_attn.out_proj.weight", "layer.{}.attention_output"},
+    {"decoder.layers.{}.self_attn.out_proj.bias", "layer.{}.attention_output_bias"},
+    {"decoder.layers.{}.self_attn_layer_norm.weight", "layer.{}.attention_norm_gain"},
+    {"decoder.layers.{}.self_attn_layer_norm.bias", "layer.{}.attention_norm_bias"},
+    {"decoder.layers.{}.fc1.weight", "layer.{}.mlp_up"},
+    {"decoder.layers.{}.fc1.bias", "layer.{}.mlp_up_bias"},
+    {"decoder.layers.{}.fc2.weight", "layer.{}.mlp_down"},
+    {"decoder.layers.{}.fc2.bias", "layer.{}.mlp_down_bias"},
+    {"decoder.layers.{}.final_layer_norm.weight", "layer.{}.mlp_norm_gain"},
+    {"decoder.layers.{}.final_layer_norm.bias", "layer.{}.mlp_norm_bias"},
+    {"decoder.layer_norm.weight", "final_norm_gain"},
+    {"decoder.layer_norm.bias", "final_norm_bias"},
 };
 
 inline constexpr TensorPattern marian_patterns[] = {
@@ -219,6 +243,25 @@ inline constexpr TensorPattern marian_patterns[] = {
     {"decoder_l{1}_ffn_ffn_ln_bias", "decoder.{}.mlp_norm_bias"},
     {"decoder_ff_logit_out_Wt", "head"},
     {"decoder_ff_logit_out_b", "head_bias"},
+    {"encoder_emb_ln_scale_pre", "encoder.embedding_norm_gain"},
+    {"encoder_l{1}_self_Wo_ln_scale_pre", "encoder.{}.attention_norm_gain"},
+    {"encoder_l{1}_ffn_ffn_ln_scale_pre", "encoder.{}.mlp_norm_gain"},
+    {"encoder_top_ln_scale", "encoder.final_norm_gain"},
+    {"encoder_emb_ln_bias_pre", "encoder.embedding_norm_bias"},
+    {"encoder_l{1}_self_Wo_ln_bias_pre", "encoder.{}.attention_norm_bias"},
+    {"encoder_l{1}_ffn_ffn_ln_bias_pre", "encoder.{}.mlp_norm_bias"},
+    {"encoder_top_ln_bias", "encoder.final_norm_bias"},
+    {"decoder_emb_ln_scale_pre", "decoder.embedding_norm_gain"},
+    {"decoder_l{1}_self_Wo_ln_scale_pre", "decoder.{}.attention_norm_gain"},
+    {"decoder_l{1}_context_Wo_ln_scale_pre", "decoder.{}.cross_attention_norm_gain"},
+    {"decoder_l{1}_ffn_ffn_ln_scale_pre", "decoder.{}.mlp_norm_gain"},
+    {"decoder_top_ln_scale", "decoder.final_norm_gain"},
+    {"decoder_emb_ln_bias_pre", "decoder.embedding_norm_bias"},
+    {"decoder_l{1}_self_Wo_ln_bias_pre", "decoder.{}.attention_norm_bias"},
+    {"decoder_l{1}_context_Wo_ln_bias_pre", "decoder.{}.cross_attention_norm_bias"},
+    {"decoder_l{1}_ffn_ffn_ln_bias_pre", "decoder.{}.mlp_norm_bias"},
+    {"decoder_top_ln_bias", "decoder.final_norm_bias"},
+    {"special:model.yml", ""},
 };
 
 }  // namespace detail

@@ -43,6 +43,14 @@ inline constexpr TensorPattern hf_bert_patterns[] = {
     {"cls.seq_relationship.bias", "-"},
     {"bert.embeddings.position_ids", ""},
     {"bert.embeddings.token_type_ids", ""},
+    {"bert.embeddings.LayerNorm.gamma", "embedding_norm_gain"},
+    {"bert.embeddings.LayerNorm.beta", "embedding_norm_bias"},
+    {"bert.encoder.layer.{}.attention.output.LayerNorm.gamma", "layer.{}.attention_norm_gain"},
+    {"bert.encoder.layer.{}.attention.output.LayerNorm.beta", "layer.{}.attention_norm_bias"},
+    {"bert.encoder.layer.{}.output.LayerNorm.gamma", "layer.{}.mlp_norm_gain"},
+    {"bert.encoder.layer.{}.output.LayerNorm.beta", "layer.{}.mlp_norm_bias"},
+    {"cls.predictions.transform.LayerNorm.gamma", "-"},
+    {"cls.predictions.transform.LayerNorm.beta", "-"},
 };
 
 inline constexpr TensorPattern hf_vit_patterns[] = {

@@ -49,6 +49,10 @@ inline constexpr TensorPattern meta_llama_patterns[] = {
     {"output.weight", "head"},
     {"rope.freqs", ""},
     {"freqs_cis", ""},
+    {"layers.{}.attention.qkv_linear.wq.weight", "layer.{}.query"},
+    {"layers.{}.attention.qkv_linear.wk.weight", "layer.{}.key"},
+    {"layers.{}.attention.qkv_linear.wv.weight", "layer.{}.value"},
+    {"lm_head.weight", "head"},
 };
 
 inline constexpr TensorPattern gguf_llama_patterns[] = {

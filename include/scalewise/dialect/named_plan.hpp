@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -38,6 +40,13 @@ struct NamedPlan {
   std::vector<TensorFactors> factors;  // one per tensor of the assignment
 };
 
+/// The entries of a plan by their names.
+inline std::map<std::string_view, const Entry*> entries_by_name(const Plan& plan) {
+  std::map<std::string_view, const Entry*> entries;
+  for (const Entry& entry : plan.entries) entries.emplace(entry.name, &entry);
+  return entries;
+}
+
 namespace detail {
 
 inline TensorFactors factors_of(const Entry& entry) {
@@ -68,8 +77,7 @@ inline std::string disagreement(const Entry& a, const Entry& b) {
 /// Requires: an assignment of the plan's shape.
 inline NamedPlan name_plan(Plan plan, Assignment assignment) {
   NamedPlan named{std::move(plan), std::move(assignment), {}};
-  std::map<std::string, const Entry*> entries;
-  for (const Entry& entry : named.plan.entries) entries.emplace(entry.name, &entry);
+  const auto entries = entries_by_name(named.plan);
   named.factors.reserve(named.assignment.tensors.size());
   for (const OwnerTensor& tensor : named.assignment.tensors) {
     const Entry& first = *entries.at(tensor.parts.front().entry);

@@ -27,7 +27,7 @@ inline std::vector<std::int64_t> of_rank(std::vector<std::int64_t> shape, std::s
   while (shape.size() > rank && group == Group::patch_embedding) {
     const std::int64_t last = shape.back();
     shape.pop_back();
-    if (last > 0 && shape.back() > largest_size / last) return {};
+    if (last < 1 || shape.back() < 1 || shape.back() > largest_size / last) return {};
     shape.back() *= last;
   }
   if (shape.empty() && rank == 1) shape = {1};

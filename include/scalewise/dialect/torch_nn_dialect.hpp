@@ -12,6 +12,8 @@ namespace detail {
 inline constexpr TensorPattern torch_nn_patterns[] = {
     {"embedding.weight", "token_embedding"},
     {"positions.weight", "position_embedding"},
+    {"encoder_positions.weight", "encoder.position_embedding"},
+    {"decoder_positions.weight", "decoder.position_embedding"},
     {"transformer.encoder.layers.{}.self_attn.in_proj_weight",
      "layer.{}.query layer.{}.key layer.{}.value"},
     {"transformer.encoder.layers.{}.self_attn.in_proj_bias",

@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Every dialect against lists of tensors that were typed from the code bases themselves, and against the same
+// lists with one mistake each.
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "scalewise/dialect/all.hpp"
+#include "scalewise/dialect/classify.hpp"
+#include "scalewise/dialect/detect.hpp"
+#include "support/catch.hpp"
+#include "support/published/all.hpp"
+#include "support/published/mutations.hpp"
+#include "support/published/qk_norm.hpp"
+
+namespace {
+
+namespace published = scalewise::test::published;
+using namespace scalewise;
+using namespace scalewise::dialect;
+
+std::vector<published::Model> published_models() {
+  std::vector<published::Model> all;
+  for (const published::Model& model : published::small_models()) {
+    // One table of positions for two entries of a plan, which no dialect has.
+    if (model.dialect != "marian" || !model.shape.learned_positions) all.push_back(model);
+  }
+  Shape pre_norm_marian = published::small_marian();
+  pre_norm_marian.final_norm = pre_norm_marian.embedding_norm = true;
+  all.push_back(
+      published::marian(pre_norm_marian, "pre-norm", published::MarianNorms::before_blocks));
+  for (const auto& counted : published::big_models()) all.push_back(counted.model);
+  all.push_back(published::qwen2(published::small_llama()));
+  all.push_back(published::qwen3(published::small_llama()));
+  all.push_back(published::olmo2(published::small_llama()));
+  all.push_back(published::hf_llama_with_attention_biases(published::small_llama()));
+  return all;
+}
+
+std::vector<ModelTensor> as_model(const std::vector<published::NamedShape>& list) {
+  std::vector<ModelTensor> model;
+  model.reserve(list.size());
+  for (const published::NamedShape& tensor : list) model.push_back({tensor.name, tensor.shape});
+  return model;
+}
+
+/// "layer.0.query: axis 0 [0, 4] [8, 4]" for each part, and whether it is transposed.
+std::string text_of(const published::Owner& owner) {
+  std::string text = owner.transposed ? "transposed\n" : "";
+  for (const published::Part& part : owner.parts) {
+    text += part.entry;
+    for (const published::Selection& select : part.select) {
+      text += ", axis " + std::to_string(select.axis);
+      for (const auto& [begin, count] : select.runs)
+        text += " [" + std::to_string(begin) + ", " + std::to_string(count) + "]";
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::string text_of(const OwnerTensor& tensor) {
+  std::string text = tensor.transposed ? "transposed\n" : "";
+  for (const OwnedPart& part : tensor.parts) {
+    text += part.entry;
+    for (const AxisRuns& select : part.select) {
+      text += ", axis " + std::to_string(select.axis);
+      for (const auto& [begin, count] : select.runs)
+        text += " [" + std::to_string(begin) + ", " + std::to_string(count) + "]";
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("Each tensor of a published list is what the list says") {
+  for (const published::Model& model : published_models()) {
+    INFO(model.dialect << ", " << model.title);
+    const Assignment found =
+        classify(dialect_named("dialect", model.dialect), resolved(model.shape),
+                 as_model(published::listed_in_full(model)));
+    for (const std::string& problem : found.problems) UNSCOPED_INFO(problem);
+    CHECK(found.problems.empty());
+    std::map<std::string, std::string> texts;
+    for (const OwnerTensor& tensor : found.tensors) texts[tensor.name] = text_of(tensor);
+    CHECK(texts.size() == model.owners.size());
+    for (const published::Owner& owner : model.owners) {
+      INFO(owner.tensor.name);
+      CHECK(texts[owner.tensor.name] == text_of(owner));
+    }
+    CHECK(found.buffers.size() == model.buffers.size());
+    CHECK(found.aliases.size() == model.aliases.size());
+    CHECK(found.unplanned.size() == model.extra.size());
+  }
+}
+
+TEST_CASE("A published list is detected as its dialect") {
+  for (const published::Model& model : published_models()) {
+    if (model.owners.size() > 200) continue;  // the same names as a small one
+    INFO(model.dialect << ", " << model.title);
+    const Dialect& expected = dialect_named("dialect", model.dialect);
+    std::string found;
+    try {
+      found = detect(resolved(model.shape), as_model(published::listed(model))).dialect;
+    } catch (const InvalidInput& error) {
+      found = error.what();
+    }
+    CHECK(found == expected.id);
+  }
+}
+
+TEST_CASE("Every mistake at every tensor of a published list is told by name") {
+  std::map<published::Mistake, int> told;
+  for (const published::Model& model : published_models()) {
+    if (model.owners.size() > 120) continue;
+    INFO(model.dialect << ", " << model.title);
+    const Dialect& dialect = dialect_named("dialect", model.dialect);
+    const Shape shape = resolved(model.shape);
+    for (const published::Mutation& mutation : published::mutations(model)) {
+      const Assignment found = classify(dialect, shape, as_model(mutation.list));
+      const auto names_it = [&](const std::string& problem) {
+        return std::any_of(mutation.one_of.begin(), mutation.one_of.end(),
+                           [&](const std::string& name) {
+                             return problem.find(printable(name)) != std::string::npos;
+                           });
+      };
+      INFO("mistake " << static_cast<int>(mutation.mistake) << " at " << mutation.one_of.front());
+      for (const std::string& problem : found.problems) UNSCOPED_INFO(problem);
+      const bool is_told = std::any_of(found.problems.begin(), found.problems.end(), names_it);
+      CHECK(is_told);
+      told[mutation.mistake] += is_told ? 1 : 0;
+    }
+  }
+  CHECK(told.size() == 13);
+}
