@@ -13,11 +13,7 @@ namespace scalewise::inline io::detail {
 // of some model.
 
 inline Shape bert_shape(const ConfigReader& c) {
-  Shape shape;
-  shape.d_model = c.size("hidden_size");
-  shape.depth = c.layers("num_hidden_layers");
-  shape.heads = c.heads("num_attention_heads", "hidden_size");
-  shape.d_ff = c.size("intermediate_size");
+  Shape shape = c.hidden_sizes("intermediate_size");
   shape.context = c.size("max_position_embeddings");
   shape.vocab = c.size("vocab_size");
   shape.segments = c.size_or("type_vocab_size", 2);
@@ -39,12 +35,8 @@ inline Shape vit_shape(const ConfigReader& c) {
   if (side == 0) {
     throw c.error("patch_size", "at most image_size = " + std::to_string(image));
   }
-  Shape shape;
+  Shape shape = c.hidden_sizes("intermediate_size");
   shape.input = Input::patch;
-  shape.d_model = c.size("hidden_size");
-  shape.depth = c.layers("num_hidden_layers");
-  shape.heads = c.heads("num_attention_heads", "hidden_size");
-  shape.d_ff = c.size("intermediate_size");
   shape.context = c.product("image_size", side, side) + 1;
   shape.patch_dim = c.product("num_channels", c.size_or("num_channels", 3),
                               c.product("patch_size", patch, patch));

@@ -28,11 +28,7 @@ inline Shape gpt2_shape(const ConfigReader& c) {
 
 /// Both branches read the same stream at once; a plan treats them as one after the other.
 inline Shape gpt_neox_shape(const ConfigReader& c) {
-  Shape shape;
-  shape.d_model = c.size("hidden_size");
-  shape.depth = c.layers("num_hidden_layers");
-  shape.heads = c.heads("num_attention_heads", "hidden_size");
-  shape.d_ff = c.size("intermediate_size");
+  Shape shape = c.hidden_sizes("intermediate_size");
   shape.context = c.size_or("max_position_embeddings", 2048);
   shape.vocab = c.size("vocab_size");
   shape.tied_head = c.flag("tie_word_embeddings", false);
@@ -43,11 +39,7 @@ inline Shape gpt_neox_shape(const ConfigReader& c) {
 }
 
 inline Shape opt_shape(const ConfigReader& c) {
-  Shape shape;
-  shape.d_model = c.size("hidden_size");
-  shape.depth = c.layers("num_hidden_layers");
-  shape.heads = c.heads("num_attention_heads", "hidden_size");
-  shape.d_ff = c.size("ffn_dim");
+  Shape shape = c.hidden_sizes("ffn_dim");
   shape.context = c.size("max_position_embeddings");
   shape.vocab = c.size("vocab_size");
   shape.tied_head = c.flag("tie_word_embeddings", true);

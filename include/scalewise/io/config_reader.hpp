@@ -131,6 +131,16 @@ class ConfigReader {
     return static_cast<long>(labels->size());
   }
 
+  /// What most encoders and some decoders have in common, by the same keys.
+  Shape hidden_sizes(const char* d_ff) const {
+    Shape shape;
+    shape.d_model = size("hidden_size");
+    shape.depth = layers("num_hidden_layers");
+    shape.heads = heads("num_attention_heads", "hidden_size");
+    shape.d_ff = size(d_ff);
+    return shape;
+  }
+
   /// Empty where it is missing or no string.
   std::string model_type() const {
     const Json* value = find("model_type");

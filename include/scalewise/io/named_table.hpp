@@ -24,8 +24,7 @@ inline Table named_table(const dialect::NamedPlan& named, TableFormat format, bo
     std::string name;
     std::vector<std::vector<const Entry*>> parts;
   };
-  std::map<std::string, const Entry*> entries;
-  for (const Entry& entry : named.plan.entries) entries.emplace(entry.name, &entry);
+  const auto entries = dialect::entries_by_name(named.plan);
   std::vector<Rows> all;
   std::map<std::string, std::size_t> first;
   for (const dialect::OwnerTensor& tensor : named.assignment.tensors) {

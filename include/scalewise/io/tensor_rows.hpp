@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <cstddef>
-#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,8 +29,7 @@ struct TensorRow {
 };
 
 inline std::vector<TensorRow> tensor_rows(const dialect::NamedPlan& named) {
-  std::map<std::string, const Entry*> entries;
-  for (const Entry& entry : named.plan.entries) entries.emplace(entry.name, &entry);
+  const auto entries = dialect::entries_by_name(named.plan);
   std::vector<TensorRow> rows;
   for (std::size_t i = 0; i < named.assignment.tensors.size(); ++i) {
     const dialect::OwnerTensor& tensor = named.assignment.tensors[i];

@@ -30,9 +30,7 @@ class PlanFold {
   RewrittenPlan run() && {
     Plan& plan = result_.plan;
     if (plan.shape.blocks == Blocks::normalized) {
-      leave(
-          "all multipliers: the normalized transformer sets the size of its matrices after each "
-          "step");
+      leave("all multipliers: the normalized transformer sets the size of its matrices");
       return std::move(result_);
     }
     if (!is_one(plan.model.logit_multiplier) || !is_one(plan.model.embedding_multiplier)) ends();
@@ -48,6 +46,10 @@ class PlanFold {
 
  private:
   static Number<Kind::multiplier> one() { return {1, "1", "1"}; }
+  /// "query" of "layer.0.query".
+  static std::string_view own_name(const Entry& entry) {
+    return std::string_view(entry.name).substr(entry.name.rfind('.') + 1);
+  }
   static bool is_end(Group group) {
     return group == Group::token_embedding || group == Group::patch_embedding ||
            group == Group::head;
@@ -74,10 +76,7 @@ class PlanFold {
       times_power(logits.number, model.embedding_multiplier, -1);
     }
     if (tied && !is_one(logits.number) && !has(Group::final_norm_gain)) {
-      leave(
-          "embedding_multiplier, logit_multiplier: the head is tied to the embedding, and there is "
-          "no "
-          "final norm with a gain between them");
+      leave("embedding_multiplier, logit_multiplier: the head is tied, without a final gain");
       return;
     }
     const MovedFactor embedding{model.embedding_multiplier};
@@ -103,8 +102,7 @@ class PlanFold {
       const MovedFactor branch{residual.branch, residual.where};
       for (Entry& entry : plan.entries) {
         if (entry.stack != residual.stack || entry.layer != residual.layer) continue;
-        const std::string_view name =
-            std::string_view(entry.name).substr(entry.name.rfind('.') + 1);
+        const std::string_view name = own_name(entry);
         if (name.ends_with("attention_output") || name.ends_with("attention_output_bias") ||
             name == "mlp_down" || name == "mlp_down_bias") {
           into(entry, branch);
@@ -132,7 +130,7 @@ class PlanFold {
       return;
     }
     for (Entry& entry : plan.entries) {
-      const std::string_view name = std::string_view(entry.name).substr(entry.name.rfind('.') + 1);
+      const std::string_view name = own_name(entry);
       const bool query =
           norm ? name.ends_with("query_norm_gain") || name.ends_with("query_norm_bias")
                : entry.group == Group::query || name.ends_with("query_bias");

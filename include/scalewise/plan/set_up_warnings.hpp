@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
-#include <type_traits>
+#include <utility>
 #include <vector>
 
-#include "scalewise/numeric/number_text.hpp"
 #include "scalewise/plan/plan.hpp"
 
 namespace scalewise::inline plan {
@@ -58,27 +58,21 @@ class SetUp {
     }
   }
 
+  /// Unset is as false.
+  static std::vector<std::pair<std::string, bool>> flags_of(const Shape& shape) {
+    std::vector<std::pair<std::string, bool>> flags;
+    for_each_flag(
+        shape, [&](const char* name, const auto& flag) { flags.emplace_back(name, flag == true); });
+    return flags;
+  }
+
   /// Tensors that one of the two models has and the other lacks.
   void kinds(const Shape& base) {
     std::vector<std::string> differ;
-    std::vector<bool> flags;
-    for_each_flag(base, [&](const char*, const auto& flag) {
-      if constexpr (std::is_same_v<std::decay_t<decltype(flag)>, bool>) {
-        flags.push_back(flag);
-      } else {
-        flags.push_back(flag.value_or(false));
-      }
-    });
-    std::size_t i = 0;
-    for_each_flag(plan_.shape, [&](const char* name, const auto& flag) {
-      bool value = false;
-      if constexpr (std::is_same_v<std::decay_t<decltype(flag)>, bool>) {
-        value = flag;
-      } else {
-        value = flag.value_or(false);
-      }
-      if (value != flags[i++]) differ.emplace_back(name);
-    });
+    const auto own = flags_of(plan_.shape), other = flags_of(base);
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      if (own[i] != other[i]) differ.push_back(own[i].first);
+    }
     if (plan_.shape.attention_biases != base.attention_biases)
       differ.emplace_back("attention_biases");
     if (plan_.shape.qk_norm != base.qk_norm) differ.emplace_back("qk_norm");
@@ -87,9 +81,7 @@ class SetUp {
     std::string names = differ.front();
     for (std::size_t n = 1; n < differ.size(); ++n) names += ", " + differ[n];
     warn(names + (differ.size() > 1 ? " differ" : " differs") +
-         " from the base's: the two are not models of one family, so that what was tuned on one "
-         "need not "
-         "hold for the other");
+         " from the base's: what was tuned on one family of models need not hold for another");
   }
 
   /// Source:   Yang, Hu et al. 2022 (arXiv:2203.03466v2), section D.4: keep heads at least 32 wide.
