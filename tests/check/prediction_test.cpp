@@ -6,6 +6,9 @@
 
 #include "scalewise/check/prediction.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -131,6 +134,39 @@ TEST_CASE("A tied head reads its own row: that logit is a sum of squares") {
   CHECK(logits("gpt2", true) == Band(0.5, 1));
   CHECK(logits("maximal-update", false) == Band(-0.5));
   CHECK(logits("maximal-update", true) == Band(-0.5, 0));
+}
+
+TEST_CASE("Nothing is left of what a tied head that predicts its own token says to the last bias") {
+  // Logit of the token itself a, all others 0: p - y summed over a text is, for large a, the first
+  // token less the last, however long the text; each of its terms is of order one.
+  constexpr std::size_t vocab = 5;
+  const std::vector<std::size_t> text{0, 3, 1, 1, 4, 2, 0, 3, 3, 1, 2, 4, 0, 1, 2, 3};
+  const auto largest_sum = [&](double a) {
+    std::vector<double> sum(vocab, 0);
+    for (std::size_t t = 0; t + 1 < text.size(); ++t) {
+      for (std::size_t v = 0; v < vocab; ++v) {
+        const double other = 1 / (std::exp(a) + vocab - 1);
+        sum[v] += (v == text[t] ? std::exp(a) * other : other) - (v == text[t + 1] ? 1 : 0);
+      }
+    }
+    double largest = 0;
+    for (const double entry : sum) largest = (std::max)(largest, std::abs(entry));
+    return largest;
+  };
+  CHECK_THAT(largest_sum(40), Catch::Matchers::WithinAbs(1, 1e-12));
+
+  std::vector<check::Member> family;
+  for (const long n : {64L, 256L, 1024L}) {
+    Shape shape = shape_of(n, 2, n / 16);
+    Shape base = shape_of(64, 2, 4);
+    shape.tied_head = base.tied_head = true;
+    family.push_back({n, make_plan("neural-tangent", adamw, shape, base)});
+  }
+  check::Assumptions recorded;
+  recorded.per_logits = true;
+  CHECK_FALSE(predict(family, recorded).gradient(Group::final_norm_bias, 0).has_value());
+  CHECK(predict(family, recorded).gradient(Group::final_norm_gain, 0).has_value());
+  CHECK_FALSE(predict(family).gradient(Group::final_norm_gain, 0).has_value());
 }
 
 TEST_CASE("Slopes along the depth are those of the published figures") {

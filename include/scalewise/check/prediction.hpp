@@ -101,8 +101,10 @@ class Prediction {
   std::optional<Band> gradient(Group group, long step) const {
     const State& state = states_[at(step)];
     const std::optional<Band>& absolute = state.gradients[static_cast<std::size_t>(group)];
-    // Without norms tokens are alike as well, and their gradients cancel.
-    const bool judged = state.gradients_have_limit || (per_logits() && has_norms());
+    // Where a tied head predicts the token itself, p - y sums to the first token less the last: nothing is
+    // left for the bias of the final norm. Without norms tokens are alike as well, and all gradients cancel.
+    const bool cancels = group == Group::final_norm_bias || !has_norms();
+    const bool judged = state.gradients_have_limit || (per_logits() && !cancels);
     if (!judged) return {};
     if (!per_logits()) return absolute;
     if (!absolute || absolute->is_zero()) return absolute;
