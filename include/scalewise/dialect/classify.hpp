@@ -16,6 +16,7 @@
 #include "scalewise/dialect/owner_tensor.hpp"
 #include "scalewise/dialect/shape_fit.hpp"
 #include "scalewise/messages/nearest.hpp"
+#include "scalewise/messages/sizes_text.hpp"
 
 namespace scalewise::dialect {
 
@@ -144,8 +145,8 @@ class Classifier {
       const ModelTensor& of = *owner->second;
       result_.aliases.push_back({alias.name, of.name});
       if (alias.shape != of.shape) {
-        problem(alias.name, shape_text(alias.shape) + ", but it is another name of " +
-                                printable(of.name) + ", which is " + shape_text(of.shape));
+        problem(alias.name, sizes_text(alias.shape) + ", but it is another name of " +
+                                printable(of.name) + ", which is " + sizes_text(of.shape));
       } else if (alias.storage != nullptr && of.storage != nullptr && alias.storage != of.storage) {
         const bool head = all[c].group == Group::token_embedding &&
                           dialect_.patterns[all[c].pattern].packing != Packing::alias;
@@ -214,7 +215,7 @@ class Classifier {
       if (list.size() > 1)
         missing.append(" and ").append(std::to_string(list.size() - 1)).append(" more layers");
       missing.append(": expected ")
-          .append(shape_text(first.tensor.shape))
+          .append(sizes_text(first.tensor.shape))
           .append(" for ")
           .append(text);
       problem(first.tensor.name, missing);

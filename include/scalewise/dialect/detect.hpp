@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scalewise/dialect/all.hpp"
@@ -10,32 +11,45 @@
 
 namespace scalewise::dialect {
 
+/// The dialect with the fewest problems, the first of several.
+struct Detection {
+  Assignment assignment;
+  std::vector<std::string> exact;  // ids of those that leave nothing over
+};
+
+/// Tries all dialects.
+inline Detection nearest_dialect(const Shape& shape, const std::vector<ModelTensor>& model) {
+  Detection found;
+  for (const Dialect* dialect : all_dialects) {
+    Assignment assignment = classify(*dialect, shape, model);
+    if (assignment.problems.empty()) found.exact.push_back(assignment.dialect);
+    if (found.assignment.dialect.empty() ||
+        assignment.problems.size() < found.assignment.problems.size()) {
+      found.assignment = std::move(assignment);
+    }
+  }
+  return found;
+}
+
 /// The one dialect that leaves nothing over.
 /// Throws:   InvalidInput where several leave nothing over, naming them, or none does, naming the one
 ///           with the fewest problems and the first of them.
 inline Assignment detect(const Shape& shape, const std::vector<ModelTensor>& model) {
-  std::vector<Assignment> exact;
-  Assignment best;
-  for (const Dialect* dialect : all_dialects) {
-    Assignment assignment = classify(*dialect, shape, model);
-    if (assignment.problems.empty()) {
-      exact.push_back(std::move(assignment));
-    } else if (best.dialect.empty() || assignment.problems.size() < best.problems.size()) {
-      best = std::move(assignment);
-    }
-  }
-  if (exact.size() == 1) return std::move(exact.front());
-  if (exact.empty()) {
-    throw InvalidInput("tensors", std::to_string(model.size()) + " names",
+  Detection found = nearest_dialect(shape, model);
+  const Assignment& best = found.assignment;
+  if (found.exact.size() == 1) return std::move(found.assignment);
+  const std::string names = std::to_string(model.size()) + " names";
+  if (found.exact.empty()) {
+    throw InvalidInput("tensors", names,
                        "those of one dialect; the nearest is " + best.dialect + ", but for " +
                            std::to_string(best.problems.size()) +
                            " problems, the first: " + best.problems.front(),
                        "name the dialect to see all");
   }
-  std::string names = exact.front().dialect;
-  for (std::size_t i = 1; i < exact.size(); ++i) names += ", " + exact[i].dialect;
-  throw InvalidInput("tensors", std::to_string(model.size()) + " names",
-                     "those of one dialect, but they fit " + names, "name the dialect");
+  std::string several;
+  for (const std::string& id : found.exact) several += (several.empty() ? "" : ", ") + id;
+  throw InvalidInput("tensors", names, "those of one dialect, but they fit " + several,
+                     "name the dialect");
 }
 
 }  // namespace scalewise::dialect

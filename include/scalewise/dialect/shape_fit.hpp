@@ -9,16 +9,9 @@
 #include <vector>
 
 #include "scalewise/dialect/candidates.hpp"
+#include "scalewise/messages/sizes_text.hpp"
 
 namespace scalewise::dialect::detail {
-
-inline std::string shape_text(const std::vector<std::int64_t>& shape) {
-  std::string text = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
-  }
-  return text + "]";
-}
 
 /// A shape with as many axes as expected, where the others are of size 1, or those of a patch.
 inline std::vector<std::int64_t> of_rank(std::vector<std::int64_t> shape, std::size_t rank,
@@ -56,7 +49,7 @@ inline std::string fit(const Candidate& candidate, const std::vector<std::int64_
   }
   std::vector<std::int64_t> turned = expected;
   if (turned.size() >= 2) std::swap(turned[turned.size() - 1], turned[turned.size() - 2]);
-  return shape_text(actual) + ": expected " + shape_text(expected) +
+  return sizes_text(actual) + ": expected " + sizes_text(expected) +
          (got == turned ? " (hint: it is transposed)" : "");
 }
 

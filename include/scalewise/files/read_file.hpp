@@ -18,12 +18,9 @@ namespace scalewise::inline files {
 /// The most that is read from a pipe or a device, of which some never end.
 inline constexpr std::size_t largest_stream = std::size_t{1} << 28;
 
-/// What a file contains.
-/// Requires: `limit`, the largest size in bytes that is accepted; of what is no regular file, at
-///           most largest_stream.
-/// Throws:   InvalidInput, naming the file, when there is none, when it is a directory, when it
-///           cannot be read, or when it is larger than `limit`.
-inline std::string read_file(const std::string& path, std::size_t limit) {
+namespace detail {
+
+inline void require_file(const std::string& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
     throw InvalidInput(path, "(a directory)", "a file");
@@ -32,6 +29,22 @@ inline std::string read_file(const std::string& path, std::size_t limit) {
     throw InvalidInput(path.empty() ? "file name" : path, path.empty() ? "(empty)" : "(missing)",
                        "a file");
   }
+}
+
+[[noreturn]] inline void refuse_unreadable(const std::string& path) {
+  throw InvalidInput(path, "(cannot be read)", "a file that can be read");
+}
+
+}  // namespace detail
+
+/// What a file contains.
+/// Requires: `limit`, the largest size in bytes that is accepted; of what is no regular file, at
+///           most largest_stream.
+/// Throws:   InvalidInput, naming the file, when there is none, when it is a directory, when it
+///           cannot be read, or when it is larger than `limit`.
+inline std::string read_file(const std::string& path, std::size_t limit) {
+  detail::require_file(path);
+  std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) limit = (std::min)(limit, largest_stream);
   std::ifstream file(path, std::ios::binary);
   std::string text;
@@ -44,7 +57,7 @@ inline std::string read_file(const std::string& path, std::size_t limit) {
     }
   }
   if (!file.eof() || file.bad()) {
-    throw InvalidInput(path, "(cannot be read)", "a file that can be read");
+    detail::refuse_unreadable(path);
   }
   return text;
 }

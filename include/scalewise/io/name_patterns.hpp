@@ -26,8 +26,6 @@ enum class PatternStyle {
   glob,   // of fnmatch: "h.*.ln_1.weight"
 };
 
-namespace detail {
-
 /// A name as a pattern, that of any layer where asked for.
 inline std::string name_pattern(std::string_view name, PatternStyle style, bool any_number) {
   const bool regex = style == PatternStyle::regex;
@@ -51,15 +49,13 @@ inline std::string name_pattern(std::string_view name, PatternStyle style, bool 
   return text + (regex ? "$" : "");
 }
 
-}  // namespace detail
-
 /// The groups of an optimizer, in the order of their first tensor. Names that differ in the layer share
 /// a pattern where all of them are in one group.
 inline std::vector<PatternGroup> pattern_groups(const dialect::NamedPlan& named,
                                                 PatternStyle style) {
   const auto& tensors = named.assignment.tensors;
   const auto any = [&](std::size_t i) {
-    return detail::name_pattern(tensors[i].name, style, true);
+    return name_pattern(tensors[i].name, style, true);
   };
   std::map<std::string, bool> shared;  // whether all tensors of a pattern have the same factors
   std::map<std::string, std::size_t> first;
@@ -78,7 +74,7 @@ inline std::vector<PatternGroup> pattern_groups(const dialect::NamedPlan& named,
     if (group == nullptr) group = &groups.emplace_back(PatternGroup{named.factors[i], {}, 0});
     ++group->tensors;
     const std::string pattern =
-        shared[any(i)] ? any(i) : detail::name_pattern(tensors[i].name, style, false);
+        shared[any(i)] ? any(i) : name_pattern(tensors[i].name, style, false);
     if (!std::exchange(written[pattern], true)) group->patterns.push_back(pattern);
   }
   return groups;

@@ -13,6 +13,7 @@
 #include "scalewise/io/name_patterns.hpp"
 #include "scalewise/io/plan_table.hpp"
 #include "scalewise/io/table.hpp"
+#include "scalewise/messages/sizes_text.hpp"
 
 namespace scalewise::inline io {
 
@@ -29,7 +30,7 @@ inline Table named_table(const dialect::NamedPlan& named, TableFormat format, bo
   std::map<std::string, std::size_t> first;
   for (const dialect::OwnerTensor& tensor : named.assignment.tensors) {
     const std::string name =
-        layers ? tensor.name : detail::name_pattern(tensor.name, PatternStyle::glob, true);
+        layers ? tensor.name : name_pattern(tensor.name, PatternStyle::glob, true);
     const auto [at, is_first] = first.emplace(name, all.size());
     if (is_first) all.push_back({&tensor, name, {}});
     Rows& rows = all[at->second];
@@ -48,7 +49,7 @@ inline Table named_table(const dialect::NamedPlan& named, TableFormat format, bo
               {}};
   for (const Rows& rows : all) {
     std::string name = rows.name;
-    std::string shape = dialect::detail::shape_text(rows.tensor->shape);
+    std::string shape = sizes_text(rows.tensor->shape);
     for (const std::vector<const Entry*>& part : rows.parts) {
       table.rows.push_back({std::exchange(name, ""), std::exchange(shape, ""),
                             detail::without_layer(*part.front()),

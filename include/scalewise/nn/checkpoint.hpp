@@ -50,7 +50,7 @@ inline std::string scalar_name(std::uint32_t bytes) { return bytes == 4 ? "float
 /// A checkpoint in memory.
 template <class Scalar>
 struct CheckpointContent {
-  struct StoredTensor {
+  struct SavedTensor {
     std::string name;
     std::int64_t rows = 0;
     std::int64_t columns = 0;
@@ -59,7 +59,7 @@ struct CheckpointContent {
   CheckpointInfo info;
   std::int64_t step = 0;
   std::int64_t optimizer_steps = 0;
-  std::vector<StoredTensor> tensors;
+  std::vector<SavedTensor> tensors;
   std::vector<Scalar> values, first, second;
 };
 
