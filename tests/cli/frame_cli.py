@@ -30,6 +30,8 @@ NO_INPUTS = {"--help", "--version", "--dry-run", "--threads", "--quiet", "--form
 # And which runs there are, where each stored run says that of itself.
 RUNS = {"coordinate_check": {"--sizes", "--seeds", "--budget"}, "learning_rate_transfer": {"--sizes", "--seeds", "--budget"},
         "kernel_regression": {"--kernels"}}
+# Programs that take names of files without an option.
+FILES = {"inspect"}
 # How often a checkpoint or a row of the log is written, and the steps of a run that can be made longer.
 TRAIN_ONLY = {"--checkpoint-every"}
 # What an option needs next to it.
@@ -94,7 +96,8 @@ class Frame(unittest.TestCase):
                 option = next(option for option, kind in options_of(name).items() if kind not in ("flag", "PATH"))
                 self.refused(run(name, option + "x", "1"), name, f"{option}x = (unknown): expected")
                 self.assertIn(f"did you mean {option}?", run(name, option + "x").stderr)
-                self.refused(run(name, "word"), name, "word = (unknown): expected")
+                words = "word = (missing): expected a file" if name in FILES else "word = (unknown): expected"
+                self.refused(run(name, "word"), name, words)
                 self.refused(run(name, option), name, f"{option} = (missing): expected")
 
     def test_numbers_that_no_option_takes(self):

@@ -335,7 +335,8 @@ nlohmann::ordered_json Options::settings() const {
   Json settings = Json::object();
   for (const Option& option : list_) {
     if (option.is_input() || option.role_ == Option::Role::runs) {
-      settings[option.name_.substr(2)] = option.value();
+      settings[option.name_.starts_with("--") ? option.name_.substr(2) : option.name_] =
+          option.value();
     }
   }
   return settings;

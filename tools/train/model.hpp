@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "instances/registry.hpp"
+#include "planning/set_option.hpp"
 #include "scalewise/nn/initialize.hpp"
 #include "scalewise/nn/optimizer.hpp"
 #include "scalewise/nn/schedule.hpp"
-#include "set_option.hpp"
 #include "train/settings.hpp"
 
 namespace scalewise::train {

@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+"""What `inspect` says about files of models, which are written here byte by byte.
+
+    inspect_cli.py INSPECT_PROGRAM PLAN_PROGRAM
+"""
+
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+INSPECT, PLAN = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
+
+WIDTH, DEPTH, HEADS, VOCAB, CONTEXT = 48, 3, 4, 50, 16
+GPT2 = {"model_type": "gpt2", "n_embd": WIDTH, "n_layer": DEPTH, "n_head": HEADS, "n_positions": CONTEXT,
+        "vocab_size": VOCAB}
+GPT2_PARAMETERS = (VOCAB + CONTEXT) * WIDTH + DEPTH * (12 * WIDTH**2 + 13 * WIDTH) + 2 * WIDTH
+
+
+def gpt2_tensors():
+    n = WIDTH
+    tensors = {"wte.weight": [VOCAB, n], "wpe.weight": [CONTEXT, n], "ln_f.weight": [n], "ln_f.bias": [n]}
+    for layer in range(DEPTH):
+        block = {"ln_1.weight": [n], "ln_1.bias": [n], "attn.bias": [1, 1, CONTEXT, CONTEXT],
+                 "attn.c_attn.weight": [n, 3 * n], "attn.c_attn.bias": [3 * n], "attn.c_proj.weight": [n, n],
+                 "attn.c_proj.bias": [n], "ln_2.weight": [n], "ln_2.bias": [n], "mlp.c_fc.weight": [n, 4 * n],
+                 "mlp.c_fc.bias": [4 * n], "mlp.c_proj.weight": [4 * n, n], "mlp.c_proj.bias": [n]}
+        tensors.update({f"h.{layer}.{name}": shape for name, shape in block.items()})
+    return tensors
+
+
+def entries(shape):
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+def safetensors(tensors):
+    header, end = {}, 0
+    for name, shape in tensors.items():
+        size = 4 * entries(shape)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [end, end + size]}
+        end += size
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + bytes(end)
+
+
+def gguf_text(text):
+    return struct.pack("<Q", len(text)) + text.encode()
+
+
+def gguf(architecture, sizes, tensors):
+    values = gguf_text("general.architecture") + struct.pack("<I", 8) + gguf_text(architecture)
+    for key, value in sizes.items():
+        values += gguf_text(f"{architecture}.{key}") + struct.pack("<II", 4, value)
+    infos, end = b"", 0
+    for name, shape in tensors.items():
+        infos += gguf_text(name) + struct.pack("<I", len(shape))
+        infos += b"".join(struct.pack("<Q", size) for size in reversed(shape)) + struct.pack("<IQ", 0, end)
+        end += -(-4 * entries(shape) // 32) * 32
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(sizes) + 1) + values + infos
+    return head + bytes(-len(head) % 32) + bytes(end)
+
+
+def llm_c():
+    padded = 64
+    head = struct.pack("<8i", 20240326, 3, CONTEXT, VOCAB, DEPTH, HEADS, WIDTH, padded)
+    n = WIDTH
+    size = (padded + CONTEXT) * n + DEPTH * (12 * n * n + 13 * n) + 2 * n
+    return head + bytes(1024 - len(head)) + bytes(4 * size)
+
+
+class Inspect(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def write(self, name, content):
+        path = self.folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+        return path
+
+    def run_program(self, program, *arguments, code=0):
+        done = subprocess.run([program, *arguments], capture_output=True, encoding="utf-8", check=False)
+        self.assertEqual(done.returncode, code, (arguments, done.stderr))
+        return done.stderr if code == 2 else done.stdout
+
+    def inspect(self, *arguments, code=0):
+        return self.run_program(INSPECT, *arguments, code=code)
+
+    def inspected(self, *arguments, code=0):
+        return json.loads(self.inspect(*arguments, "--format", "json", code=code))
+
+    def meanings(self, found):
+        return {tensor["name"]: tensor["is"] for tensor in found["tensors"]}
+
+    def test_the_shape_is_in_the_config_next_to_the_file(self):
+        model = self.write("gpt2/model.safetensors", safetensors(gpt2_tensors()))
+        config = self.write("gpt2/config.json", GPT2)
+        found = self.inspected(model)
+        self.assertEqual(found["schema"], "scalewise.inspection/1")
+        self.assertEqual(found["dialect"], "hf-gpt2")
+        self.assertEqual(found["problems"], [])
+        self.assertEqual(found["shape_from"], str(config))
+        self.assertEqual(found["parameters"], GPT2_PARAMETERS)
+        self.assertEqual(found["numbers"], GPT2_PARAMETERS + DEPTH * CONTEXT**2)
+        self.assertEqual([t["shape"] for t in found["tensors"]], list(gpt2_tensors().values()))
+        meaning = self.meanings(found)
+        self.assertEqual(meaning["h.1.attn.c_attn.weight"], "layer.*.query + layer.*.key + layer.*.value")
+        self.assertEqual(meaning["h.1.attn.bias"], "(not trained)")
+        table = self.inspect(model)
+        self.assertIn(f"names    hf-gpt2, {GPT2_PARAMETERS} parameters of a plan, 0 problems", table)
+        self.assertRegex(table, r"\nh\.\*\.mlp\.c_fc\.weight +3 +F32 +\[48, 192\] +layer\.\*\.mlp_up\n")
+        layers = self.inspect(model, "--layers")
+        self.assertRegex(layers, r"\nh\.2\.mlp\.c_fc\.weight +1 +F32 +\[48, 192\] +layer\.\*\.mlp_up\n")
+
+    def test_without_a_shape_tensors_are_listed_and_that_is_said(self):
+        model = self.write("model.safetensors", safetensors(gpt2_tensors()))
+        table = self.inspect(model)
+        self.assertIn("shape    not known: give --config or --preset", table)
+        self.assertIn("h.*.mlp.c_fc.weight", table)
+        self.assertEqual(set(self.meanings(self.inspected(model)).values()), {None})
+        self.assertIn("--config = none: expected the model's shape", self.inspect(model, "--rule", "gpt2", code=2))
+        config = self.write("elsewhere/config.json", GPT2)
+        self.assertEqual(self.inspected(model, "--config", config)["problems"], [])
+
+    def test_all_problems_are_printed(self):
+        tensors = gpt2_tensors()
+        del tensors["h.1.mlp.c_fc.weight"]
+        tensors["h.0.attn.c_proj.weight"] = [WIDTH, WIDTH + 1]
+        tensors["h.0.adapter"] = [3]
+        model = self.write("model.safetensors", safetensors(tensors))
+        self.write("config.json", GPT2)
+        found = self.inspected(model, code=1)
+        problems = "\n".join(found["problems"])
+        self.assertEqual(len(found["problems"]), 3, problems)
+        for name in ("h.1.mlp.c_fc.weight: missing", "h.0.attn.c_proj.weight: [48, 49]: expected [48, 48]",
+                     "h.0.adapter: is none of the tensors of hf-gpt2"):
+            self.assertIn(name, problems)
+        self.assertIsNone(self.meanings(found)["h.0.adapter"])
+        self.assertIn("3 problems", self.inspect(model, code=1))
+        refusal = self.inspect(model, "--rule", "gpt2", code=2)
+        self.assertIn("h.0.adapter", refusal)
+        self.assertIn("h.1.mlp.c_fc.weight", refusal)
+
+    def test_the_plan_is_that_of_the_same_config(self):
+        model = self.write("model.safetensors", safetensors(gpt2_tensors()))
+        config = self.write("config.json", GPT2)
+        base = self.write("base.json", {**GPT2, "n_embd": 24})
+        rule = ["--rule", "complete-p", "--base-config", base, "--format", "json"]
+        by_inspect = json.loads(self.inspect(model, *rule))
+        by_plan = json.loads(self.run_program(PLAN, "--config", config, "--names", "hf-gpt2", *rule))
+        self.assertEqual(by_inspect["plan"], by_plan["plan"])
+        # The file has no prefix, and an order of its own.
+        named = {"transformer." + tensor["name"]: {**tensor, "name": ""} for tensor in by_inspect["tensors"]}
+        self.assertEqual(named, {tensor["name"]: {**tensor, "name": ""} for tensor in by_plan["tensors"]})
+        groups = self.inspect(model, *rule[:-1], "torch-groups")
+        self.assertIn("h", groups)
+        self.assertIn("--format = tsv: expected --rule as well", self.inspect(model, "--format", "tsv", code=2))
+
+    def test_parts_of_one_model(self):
+        tensors = list(gpt2_tensors().items())
+        self.write("config.json", GPT2)
+        parts = [self.write("a.safetensors", safetensors(dict(tensors[:20]))),
+                 self.write("b.safetensors", safetensors(dict(tensors[20:])))]
+        index = self.write("model.safetensors.index.json", {
+            "weight_map": {**{name: "a.safetensors" for name, _ in tensors[:20]},
+                           **{name: "b.safetensors" for name, _ in tensors[20:]}}})
+        for arguments in (parts, [index]):
+            found = self.inspected(*arguments)
+            self.assertEqual(found["problems"], [])
+            self.assertEqual(found["files"], [str(part) for part in parts])
+            self.assertEqual(found["tensors"][20]["file"], str(parts[1]))
+        self.assertGreater(len(self.inspected(parts[0], code=1)["problems"]), 5)
+        self.assertIn("a tensor that no other file has", self.inspect(parts[0], parts[0], code=2))
+        checkpoint = self.write("model.bin", llm_c())
+        self.assertIn("expected parts of one model", self.inspect(parts[0], checkpoint, code=2))
+
+    def test_files_that_say_their_shape(self):
+        checkpoint = self.inspected(self.write("model.bin", llm_c()))
+        self.assertEqual((checkpoint["dialect"], checkpoint["problems"]), ("llm-c", []))
+        self.assertEqual(checkpoint["notes"], ["14 rows of wte are padding"])
+        self.assertEqual(len(checkpoint["tensors"]), 16)
+
+        n, f, kv = 32, 64, 16
+        sizes = {"context_length": 16, "embedding_length": n, "block_count": 2, "feed_forward_length": f,
+                 "attention.head_count": 4, "attention.head_count_kv": 2}
+        tensors = {"token_embd.weight": [50, n], "output_norm.weight": [n], "output.weight": [50, n]}
+        for layer in range(2):
+            block = {"attn_norm.weight": [n], "attn_q.weight": [n, n], "attn_k.weight": [kv, n],
+                     "attn_v.weight": [kv, n], "attn_output.weight": [n, n], "ffn_norm.weight": [n],
+                     "ffn_gate.weight": [f, n], "ffn_up.weight": [f, n], "ffn_down.weight": [n, f]}
+            tensors.update({f"blk.{layer}.{name}": shape for name, shape in block.items()})
+        llama = self.inspected(self.write("llama.gguf", gguf("llama", sizes, tensors)))
+        self.assertEqual((llama["dialect"], llama["problems"]), ("gguf-llama", []))
+        self.assertEqual(llama["parameters"], sum(entries(shape) for shape in tensors.values()))
+
+        biased = {**tensors, **{f"blk.{layer}.attn_{kind}.bias": [n if kind == "q" else kv]
+                                for layer in range(2) for kind in "qkv"}}
+        qwen2 = self.inspected(self.write("qwen2.gguf", gguf("qwen2", sizes, biased)))
+        self.assertEqual((qwen2["dialect"], qwen2["problems"]), ("gguf-llama", []))
+        normed = {**tensors, **{f"blk.{layer}.attn_{kind}_norm.weight": [8] for layer in range(2) for kind in "qk"}}
+        qwen3 = self.inspected(self.write("qwen3.gguf", gguf("qwen3", sizes, normed)))
+        self.assertEqual((qwen3["dialect"], qwen3["problems"]), ("gguf-llama", []))
+
+    def test_a_tied_head_that_nothing_says(self):
+        """A preset of a shape, and a file that decides."""
+        model = self.write("model.safetensors", safetensors(gpt2_tensors()))
+        sizes = [word for key, value in {"d_model": WIDTH, "depth": DEPTH, "heads": HEADS, "d_ff": 4 * WIDTH,
+                                         "vocab": VOCAB, "context": CONTEXT}.items()
+                 for word in ("--set", f"{key}={value}")]
+        self.assertEqual(self.inspected(model, "--preset", "gpt2", *sizes)["problems"], [])
+        self.assertIn("--set = base.d_model=3: expected a base",
+                      self.inspect(model, "--preset", "gpt2", "--set", "base.d_model=3", code=2))
+        self.assertIn("a field of the shape", self.inspect(model, "--preset", "gpt2", "--set", "d_modl=3", code=2))
+
+    def test_names_by_choice(self):
+        model = self.write("model.safetensors", safetensors(gpt2_tensors()))
+        self.write("config.json", GPT2)
+        transposed = self.inspected(model, "--names", "nanogpt", code=1)
+        self.assertIn("transposed", "\n".join(transposed["problems"]))
+        own = self.write("own.json", {"schema": "scalewise.dialect/1", "id": "mine", "title": "Mine",
+                                      "extends": "hf-gpt2", "patterns": []})
+        self.assertEqual(self.inspected(model, "--names", own)["dialect"], "mine")
+
+    def test_bad_files(self):
+        good = safetensors(gpt2_tensors())
+        for content, message in ((good[:200], "expected"), (b"", "empty"), (b"PK\x03\x04" + bytes(90), "zip archive"),
+                                 (good + b"x", "size"), (struct.pack("<Q", 2**63) + b"{}" + bytes(30), "header length")):
+            text = self.inspect(self.write("bad.safetensors", content), code=2)
+            self.assertTrue(text.startswith("inspect: "), text)
+            self.assertIn(message, text)
+            self.assertEqual(text.count("\n"), 1, text)
+
+    def test_names_of_any_bytes_are_printed(self):
+        model = self.write("model.safetensors", safetensors({"\x1b[31m\u00e9\n": [2]}))
+        self.assertNotIn("\x1b", self.inspect(model))
+        self.assertEqual(len(self.inspected(model)["tensors"]), 1)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

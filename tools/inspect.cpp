@@ -1,0 +1,334 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// inspect: what each tensor of a model's files is, and its plan.
+//
+//   inspect model.safetensors
+//   inspect model.gguf --rule complete-p --base-preset gpt2
+//   inspect model-*.safetensors --config config.json --format json
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "frame/program.hpp"
+#include "planning/arguments.hpp"
+#include "planning/set_option.hpp"
+#include "planning/writing.hpp"
+#include "scalewise/architecture/shape_fields.hpp"
+#include "scalewise/dialect/detect.hpp"
+#include "scalewise/files/file.hpp"
+#include "scalewise/io/config_json.hpp"
+#include "scalewise/io/dialect_json.hpp"
+#include "scalewise/io/name_patterns.hpp"
+#include "scalewise/io/named_plan_json.hpp"
+#include "scalewise/io/tensor_file.hpp"
+#include "scalewise/messages/nearest.hpp"
+#include "scalewise/messages/sizes_text.hpp"
+
+namespace {
+
+using scalewise::InvalidInput;
+using scalewise::Plan;
+using scalewise::printable;
+using scalewise::Shape;
+using scalewise::StoredTensor;
+using scalewise::Table;
+using scalewise::TensorFile;
+using scalewise::dialect::Assignment;
+using scalewise::dialect::ModelTensor;
+using Json = nlohmann::ordered_json;
+
+struct Arguments : scalewise::tools::PlanArguments {
+  std::vector<std::string> files;
+  std::string names;
+  bool layers = false;
+  std::string format = "table";
+  std::string out;
+};
+
+/// One model: its tensors in all files, and where its shape is from.
+struct Model {
+  TensorFile content;
+  std::optional<Shape> shape;
+  std::string shape_from;
+};
+
+/// Several files are the parts of one model.
+TensorFile read_all(const std::vector<std::string>& files) {
+  if (files.empty()) throw InvalidInput("FILE", "none", "a file of a model");
+  TensorFile all = scalewise::read_tensor_file(files.front());
+  std::set<std::string> names;
+  for (const StoredTensor& tensor : all.tensors) names.insert(tensor.name);
+  for (std::size_t i = 1; i < files.size(); ++i) {
+    TensorFile next = scalewise::read_tensor_file(files[i]);
+    if (next.format != all.format) {
+      throw InvalidInput("FILE", files[i] + " (" + next.format + ")", "parts of one model",
+                         files.front() + " is " + all.format);
+    }
+    for (StoredTensor& tensor : next.tensors) {
+      if (!names.insert(tensor.name).second) {
+        throw InvalidInput(files[i], printable(tensor.name), "a tensor that no other file has",
+                           "several files are read as parts of one model");
+      }
+      tensor.file += all.files.size();
+      all.tensors.push_back(std::move(tensor));
+    }
+    all.files.insert(all.files.end(), next.files.begin(), next.files.end());
+    all.notes.insert(all.notes.end(), next.notes.begin(), next.notes.end());
+  }
+  return all;
+}
+
+/// From the options, else from the file itself, else from the config.json next to it.
+Model read_model(const Arguments& a) {
+  Model model{read_all(a.files), given_shape(a), a.preset.empty() ? a.config : a.preset};
+  if (model.shape) return model;
+  if (model.content.shape) {
+    model.shape = model.content.shape;
+    model.shape_from = a.files.front();
+    return model;
+  }
+  const std::filesystem::path beside =
+      std::filesystem::path(a.files.front()).parent_path() / "config.json";
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(beside, none)) return model;
+  model.shape = scalewise::shape_from_config_file(beside.string());
+  model.shape_from = beside.string();
+  return model;
+}
+
+std::vector<ModelTensor> tensors_of(const TensorFile& content) {
+  std::vector<ModelTensor> tensors;
+  for (const StoredTensor& tensor : content.tensors) tensors.push_back({tensor.name, tensor.shape});
+  return tensors;
+}
+
+/// By the dialect that is named, or the nearest one.
+Assignment assignment_of(const Arguments& a, const Shape& shape,
+                         const std::vector<ModelTensor>& tensors) {
+  if (a.names.ends_with(".json")) {
+    return classify(scalewise::read_dialect_file(a.names)->get(), shape, tensors);
+  }
+  if (!a.names.empty()) {
+    return classify(scalewise::dialect::dialect_named("--names", a.names), shape, tensors);
+  }
+  scalewise::dialect::Detection found = scalewise::dialect::nearest_dialect(shape, tensors);
+  if (found.exact.size() < 2) return std::move(found.assignment);
+  throw InvalidInput("--names", "none",
+                     fmt::format("one of {}, which all fit", fmt::join(found.exact, ", ")));
+}
+
+/// Whether the head is tied is what the files have, where nothing says it.
+Assignment classified(const Arguments& a, Shape shape, const std::vector<ModelTensor>& tensors) {
+  shape = resolved(shape);
+  if (shape.tied_head) return assignment_of(a, shape, tensors);
+  shape.tied_head = false;
+  Assignment untied = assignment_of(a, shape, tensors);
+  shape.tied_head = true;
+  Assignment tied = assignment_of(a, shape, tensors);
+  return tied.problems.size() < untied.problems.size() ? std::move(tied) : std::move(untied);
+}
+
+/// What each name is: its entries, or why it has none.
+std::map<std::string, std::string> meanings(const Assignment& assignment) {
+  std::map<std::string, std::string> all;
+  for (const auto& tensor : assignment.tensors) {
+    std::vector<std::string> entries;
+    std::set<std::string> seen;  // a slab has each kind once per layer
+    for (const auto& part : tensor.parts) {
+      std::string entry = scalewise::name_pattern(part.entry, scalewise::PatternStyle::glob, true);
+      if (seen.insert(entry).second) entries.push_back(std::move(entry));
+    }
+    all[tensor.name] = fmt::format("{}", fmt::join(entries, " + "));
+  }
+  for (const auto& alias : assignment.aliases) all[alias.name] = "the same as " + alias.of;
+  for (const std::string& name : assignment.buffers) all[name] = "(not trained)";
+  for (const std::string& name : assignment.unplanned) all[name] = "(in no plan)";
+  return all;
+}
+
+/// Readers refuse sizes whose product does not fit.
+std::int64_t product(const std::vector<std::int64_t>& sizes) {
+  std::int64_t count = 1;
+  for (const std::int64_t size : sizes) count *= size;
+  return count;
+}
+
+/// Padded rows of a table are among them.
+std::int64_t planned_parameters(const Assignment& assignment) {
+  std::int64_t count = 0;
+  for (const auto& tensor : assignment.tensors) count += product(tensor.shape);
+  return count;
+}
+
+/// One row per tensor, or per tensors that differ in the layer alone.
+Table tensor_table(const TensorFile& content, const std::map<std::string, std::string>& meaning,
+                   bool layers) {
+  Table table{"", {"tensor", "times", "type", "shape", "is"}, {}};
+  std::map<std::vector<std::string>, std::size_t> rows;
+  std::vector<long> times;
+  for (const StoredTensor& tensor : content.tensors) {
+    const auto found = meaning.find(tensor.name);
+    const std::string name =
+        layers ? tensor.name
+               : scalewise::name_pattern(tensor.name, scalewise::PatternStyle::glob, true);
+    std::vector<std::string> row{printable(name), "", tensor.type,
+                                 scalewise::sizes_text(tensor.shape),
+                                 found == meaning.end() ? "?" : found->second};
+    const auto [at, is_first] = rows.emplace(row, table.rows.size());
+    if (is_first) {
+      table.rows.push_back(std::move(row));
+      times.push_back(0);
+    }
+    ++times[at->second];
+  }
+  for (std::size_t i = 0; i < times.size(); ++i) table.rows[i][1] = std::to_string(times[i]);
+  return table;
+}
+
+std::int64_t numbers_of(const TensorFile& content) {
+  std::int64_t count = 0;
+  for (const StoredTensor& tensor : content.tensors) count += product(tensor.shape);
+  return count;
+}
+
+std::string as_text(const Model& model, const std::optional<Assignment>& assignment, bool layers,
+                    scalewise::TableFormat format) {
+  const TensorFile& content = model.content;
+  const auto meaning = assignment ? meanings(*assignment) : std::map<std::string, std::string>();
+  const std::string table = render(tensor_table(content, meaning, layers), format);
+  if (format != scalewise::TableFormat::text) return table;
+  std::int64_t bytes = 0;
+  for (const StoredTensor& tensor : content.tensors) bytes += tensor.bytes;
+  std::string text =
+      fmt::format("format   {}, {} {}, {} tensors, {} numbers, {} bytes\n", content.format,
+                  content.files.size(), content.files.size() == 1 ? "file" : "files",
+                  content.tensors.size(), numbers_of(content), bytes);
+  text += fmt::format("shape    {}\n", model.shape ? "from " + printable(model.shape_from)
+                                                   : "not known: give --config or --preset");
+  if (assignment) {
+    text += fmt::format("names    {}, {} parameters of a plan, {} {}\n", assignment->dialect,
+                        planned_parameters(*assignment), assignment->problems.size(),
+                        assignment->problems.size() == 1 ? "problem" : "problems");
+  }
+  for (const std::string& note : content.notes) text += "note     " + note + "\n";
+  text += "\n" + table;
+  if (assignment && !assignment->problems.empty()) {
+    text += fmt::format("\nproblems\n  {}\n", fmt::join(assignment->problems, "\n  "));
+  }
+  return text;
+}
+
+Json as_json(const Model& model, const std::optional<Assignment>& assignment) {
+  const TensorFile& content = model.content;
+  const auto meaning = assignment ? meanings(*assignment) : std::map<std::string, std::string>();
+  Json tensors = Json::array();
+  for (const StoredTensor& tensor : content.tensors) {
+    const auto found = meaning.find(tensor.name);
+    tensors.push_back({{"name", tensor.name},
+                       {"type", tensor.type},
+                       {"shape", tensor.shape},
+                       {"file", content.files[tensor.file]},
+                       {"offset", tensor.offset},
+                       {"bytes", tensor.bytes},
+                       {"is", found == meaning.end() ? Json(nullptr) : Json(found->second)}});
+  }
+  Json json{{"schema", "scalewise.inspection/1"},
+            {"format", content.format},
+            {"files", content.files},
+            {"numbers", numbers_of(content)},
+            {"shape_from", model.shape ? Json(model.shape_from) : Json(nullptr)},
+            {"dialect", assignment ? Json(assignment->dialect) : Json(nullptr)},
+            {"parameters", assignment ? Json(planned_parameters(*assignment)) : Json(nullptr)},
+            {"problems", assignment ? Json(assignment->problems) : Json::array()},
+            {"notes", content.notes},
+            {"tensors", std::move(tensors)}};
+  return json;
+}
+
+/// Names are bytes from a file, which need not be UTF-8.
+std::string dumped(const Json& json) {
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+/// What is printed, and the exit code.
+std::pair<std::string, int> run(const Arguments& a) {
+  const Model model = read_model(a);
+  const std::vector<ModelTensor> tensors = tensors_of(model.content);
+  if (!a.rule.empty()) {
+    if (!model.shape) {
+      throw InvalidInput("--config", "none", "the model's shape",
+                         "give --config or --preset: the files do not say it");
+    }
+    const Plan plan = make_plans(a, *model.shape).front();
+    return {scalewise::tools::write_named(name_plan(plan, assignment_of(a, plan.shape, tensors)),
+                                          a.format, a.layers),
+            0};
+  }
+  if (scalewise::tools::is_named_format(a.format)) {
+    throw InvalidInput("--format", a.format, "--rule as well", "see --list-rules of plan");
+  }
+  std::optional<Assignment> assignment;
+  if (model.shape) {
+    Shape shape = *model.shape;
+    std::optional<Shape> none;
+    const auto parameters =
+        scalewise::tools::apply_settings(a.set, shape, none, "there is none without --rule");
+    if (!parameters.empty()) {
+      throw InvalidInput(
+          "--set", parameters.front().name, "a field of the shape",
+          scalewise::did_you_mean(parameters.front().name, scalewise::shape_fields()));
+    }
+    assignment = classified(a, shape, tensors);
+  }
+  const int code = assignment && !assignment->problems.empty() ? 1 : 0;
+  if (a.format == "json") return {dumped(as_json(model, assignment)), code};
+  return {as_text(model, assignment, a.layers, scalewise::tools::table_format(a.format)), code};
+}
+
+}  // namespace
+
+scalewise::frame::Program scalewise::frame::program() {
+  const auto a = std::make_shared<Arguments>();
+  Program program{"inspect", "What each tensor of a model's files is, and its plan."};
+  a->program = program.name;
+  Options& o = *program.options;
+  o.add("FILE", a->files,
+        "safetensors, model.safetensors.index.json, GGUF or a checkpoint of llm.c; several are the "
+        "parts of one model")
+      .repeated()
+      .not_an_input();
+  o.add("--rule", a->rule, "print the plan of a rule, see --list-rules of plan");
+  add_shape_options(o, *a);
+  o.at("--config").help("config.json, where the one next to FILE is not meant");
+  add_plan_options(o, *a);
+  o.group("Output");
+  o.add(
+      "--names", a->names,
+      "code base that named the tensors, see --list-names of plan, or a file that says it (.json)");
+  o.add("--layers", a->layers, "one row per tensor instead of one per kind").not_an_input();
+  o.add("--format", a->format, "").words(scalewise::tools::plan_formats()).not_an_input();
+  o.add("--out", a->out, "file to write instead of the terminal").writes_file();
+  program.run = [a](const std::vector<std::string>&) {
+    const auto [text, code] = ::run(*a);
+    if (a->out.empty()) {
+      std::cout << text;
+    } else {
+      write_file(a->out, text);
+    }
+    return code;
+  };
+  return program;
+}

@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include "planning/writing.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "scalewise/io/named_plan_json.hpp"
+#include "scalewise/io/named_table.hpp"
+#include "scalewise/io/plan_table.hpp"
+#include "scalewise/io/tensor_rows.hpp"
+#include "scalewise/io/training_code.hpp"
+
+namespace scalewise::tools {
+
+namespace {
+
+/// Formats of the tensors of a code base.
+using Writer = std::string (*)(const dialect::NamedPlan&);
+constexpr std::pair<std::string_view, Writer> named_formats[] = {{"tsv", &tensor_tsv},
+                                                                 {"c-header", &c_header},
+                                                                 {"torch-groups", &torch_groups},
+                                                                 {"torchtitan", &torchtitan_groups},
+                                                                 {"megatron", &megatron_overrides},
+                                                                 {"fairseq", &fairseq_groups},
+                                                                 {"neox", &neox_groups}};
+
+/// All problems at once: each line names its tensor.
+void require_complete(const dialect::Assignment& assignment) {
+  if (assignment.problems.empty()) return;
+  throw std::invalid_argument(fmt::format("cannot name the tensors as {} does:\n  {}",
+                                          assignment.dialect,
+                                          fmt::join(assignment.problems, "\n  ")));
+}
+
+}  // namespace
+
+std::vector<std::string> plan_formats() {
+  std::vector<std::string> all{"table", "json", "csv", "latex", "markdown"};
+  for (const auto& [name, writer] : named_formats) all.emplace_back(name);
+  return all;
+}
+
+bool is_named_format(const std::string& format) {
+  for (const auto& [name, writer] : named_formats) {
+    if (format == name) return true;
+  }
+  return false;
+}
+
+TableFormat table_format(const std::string& format) {
+  return format == "csv"        ? TableFormat::csv
+         : format == "latex"    ? TableFormat::latex
+         : format == "markdown" ? TableFormat::markdown
+                                : TableFormat::text;
+}
+
+std::string heading(const Plan& plan) {
+  std::string text = "rule       " + plan.rule;
+  for (const Parameter& p : plan.parameters) text += " " + p.name + "=" + number_text(p.value);
+  text += "\nsource     " + citation(plan) + "\noptimizer  " + std::string(plan.optimizer.name) +
+          ", " + std::string(word(decay_words, plan.decay)) + " weight decay\nparameters " +
+          std::to_string(plan.parameter_count()) + "\n";
+  return text;
+}
+
+std::string footing(const std::vector<Plan>& plans) {
+  std::string text;
+  for (const std::string& line : legend(plans)) {
+    text += (text.empty() ? "where " : "      ") + line + "\n";
+  }
+  return text;
+}
+
+std::string write_named(const dialect::NamedPlan& named, const std::string& format, bool layers) {
+  require_complete(named.assignment);
+  for (const auto& [name, writer] : named_formats) {
+    if (format == name) return writer(named);
+  }
+  if (format == "json") return to_json(named).dump(1) + "\n";
+  const TableFormat style = table_format(format);
+  const std::string table = render(named_table(named, style, layers), style);
+  if (style != TableFormat::text) return table;
+  return heading(named.plan) + "\n" + render(model_table({named.plan}, style), style) + "\n" +
+         table + "\n" + footing({named.plan});
+}
+
+}  // namespace scalewise::tools

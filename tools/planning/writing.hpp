@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Plans as text: tables with what a reader needs around them, and what the tensors of a code base take.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scalewise/dialect/named_plan.hpp"
+#include "scalewise/io/table.hpp"
+#include "scalewise/plan/plan.hpp"
+
+namespace scalewise::tools {
+
+/// What --format takes: those of any table, then those of the tensors of a code base.
+std::vector<std::string> plan_formats();
+
+/// True for what only write_named() writes.
+bool is_named_format(const std::string& format);
+
+/// Of "json" and named formats: text.
+TableFormat table_format(const std::string& format);
+
+/// Which rule, from where, and for how many parameters.
+std::string heading(const Plan& plan);
+
+/// What the letters of the tables are.
+std::string footing(const std::vector<Plan>& plans);
+
+/// A plan by the tensors of a code base, in any format. `layers`: a row per tensor.
+/// Throws:   std::invalid_argument with all problems of the assignment.
+std::string write_named(const dialect::NamedPlan& named, const std::string& format, bool layers);
+
+}  // namespace scalewise::tools
