@@ -45,11 +45,11 @@ inline constexpr std::size_t most_dimensions = 8;
 
 namespace detail {
 
-inline constexpr std::uint64_t largest_int64 = std::numeric_limits<std::int64_t>::max();
+inline constexpr std::uint64_t largest_int64 = (std::numeric_limits<std::int64_t>::max)();
 
 /// a b, empty where it does not fit.
 inline std::optional<std::int64_t> checked_product(std::int64_t a, std::int64_t b) {
-  if (b != 0 && a > std::numeric_limits<std::int64_t>::max() / b) return {};
+  if (b != 0 && a > (std::numeric_limits<std::int64_t>::max)() / b) return {};
   return a * b;
 }
 
