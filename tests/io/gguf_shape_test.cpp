@@ -28,7 +28,7 @@ using scalewise::test::ModelBytes;
 using scalewise::test::TemporaryFile;
 
 /// What a file's metadata are put together from; a size of 0 is left out.
-struct Model {
+struct GgufModel {
   std::string architecture = "llama";
   std::uint64_t width = 64;
   std::uint64_t layers = 2;
@@ -65,16 +65,16 @@ struct Model {
   }
 };
 
-scalewise::TensorFile read_model(const Model& model) {
+scalewise::TensorFile read_model(const GgufModel& model) {
   return read_gguf(TemporaryFile(model.file().bytes()).path());
 }
 
-std::string refusal(const Model& model) {
+std::string refusal(const GgufModel& model) {
   return scalewise::test::refusal_of(model.file().bytes(), read_gguf);
 }
 
 /// Why there is no shape.
-std::string no_shape(const Model& model) {
+std::string no_shape(const GgufModel& model) {
   const scalewise::TensorFile read = read_model(model);
   CHECK_FALSE(read.shape.has_value());
   return read.notes.empty() ? "" : read.notes.back();
@@ -180,7 +180,7 @@ TEST_CASE("GGUF tells the shape of qwen2, qwen3, gemma and gpt2", "[gguf]") {
 }
 
 TEST_CASE("GPT-2 in GGUF need not say the width of its MLP", "[gguf]") {
-  Model gpt2{.architecture = "gpt2", .d_ff = 0};
+  GgufModel gpt2{.architecture = "gpt2", .d_ff = 0};
   const auto shape = read_model(gpt2).shape;
   REQUIRE(shape.has_value());
   CHECK(shape->d_ff == 256);
@@ -193,9 +193,9 @@ TEST_CASE("Numbers of GGUF's metadata may have any width", "[gguf]") {
     // u8, i8, u16, i16, u32, i32, u64, i64
     const int width = type < 2 ? 1 : type < 4 ? 2 : type < 6 ? 4 : 8;
     const auto with = [&](std::uint64_t layers) {
-      return Model{.layers = 0, .more = [type, width, layers](auto& gguf) {
-                     gguf.value("llama.block_count", type, ModelBytes().number(layers, width));
-                   }};
+      return GgufModel{.layers = 0, .more = [type, width, layers](auto& gguf) {
+                         gguf.value("llama.block_count", type, ModelBytes().number(layers, width));
+                       }};
     };
     const auto shape = read_model(with(7)).shape;
     REQUIRE(shape.has_value());
@@ -240,10 +240,10 @@ TEST_CASE("What a shape cannot describe in GGUF is said", "[gguf]") {
 
 TEST_CASE("Sizes in GGUF that no model has are refused", "[gguf]") {
   const auto with = [](const std::string& key, std::uint32_t value) {
-    return refusal(Model{.kv_heads = 0, .context = 0, .more = [=](auto& gguf) {
-                           gguf.u32("llama." + key, value);
-                           if (key != "context_length") gguf.u32("llama.context_length", 9);
-                         }});
+    return refusal(GgufModel{.kv_heads = 0, .context = 0, .more = [=](auto& gguf) {
+                               gguf.u32("llama." + key, value);
+                               if (key != "context_length") gguf.u32("llama.context_length", 9);
+                             }});
   };
   const std::string whole = ": expected a whole number from 1 to 1073741824";
   CHECK(with("context_length", 1U << 30U) == "no error");
