@@ -65,17 +65,17 @@ struct GgufModel {
   }
 };
 
-scalewise::TensorFile read_model(const GgufModel& model) {
+scalewise::TensorFile read_shape(const GgufModel& model) {
   return read_gguf(TemporaryFile(model.file().bytes()).path());
 }
 
-std::string refusal(const GgufModel& model) {
+std::string shape_refusal(const GgufModel& model) {
   return scalewise::test::refusal_of(model.file().bytes(), read_gguf);
 }
 
 /// Why there is no shape.
 std::string no_shape(const GgufModel& model) {
-  const scalewise::TensorFile read = read_model(model);
+  const scalewise::TensorFile read = read_shape(model);
   CHECK_FALSE(read.shape.has_value());
   return read.notes.empty() ? "" : read.notes.back();
 }
@@ -83,7 +83,7 @@ std::string no_shape(const GgufModel& model) {
 }  // namespace
 
 TEST_CASE("GGUF tells the shape of a llama", "[gguf]") {
-  const scalewise::TensorFile read = read_model({});
+  const scalewise::TensorFile read = read_shape({});
   CHECK(read.notes.empty());
   Shape expected;
   expected.d_model = 64;
@@ -103,14 +103,14 @@ TEST_CASE("GGUF tells the shape of a llama", "[gguf]") {
   CHECK(*read.shape == expected);
 
   // Without head_count_kv: as many as heads; without output.weight: the embedding.
-  const auto plain = read_model({.kv_heads = 0, .output = false}).shape;
+  const auto plain = read_shape({.kv_heads = 0, .output = false}).shape;
   REQUIRE(plain.has_value());
   CHECK(plain->kv_heads == 4);
   CHECK(plain->tied_head == true);
 }
 
 TEST_CASE("GGUF's shape of a published llama is that of the preset", "[gguf]") {
-  const auto shape = read_model({.width = 4096,
+  const auto shape = read_shape({.width = 4096,
                                  .layers = 32,
                                  .heads = 32,
                                  .kv_heads = 8,
@@ -127,26 +127,26 @@ TEST_CASE("GGUF's shape of a published llama is that of the preset", "[gguf]") {
 TEST_CASE("GGUF tells the shape of qwen2, qwen3, gemma and gpt2", "[gguf]") {
   const std::string block = "blk.0.";
   const auto qwen =
-      read_model({.architecture = "qwen2", .biases = {block + "attn_q.bias", "blk.1.ffn_up.bias"}});
+      read_shape({.architecture = "qwen2", .biases = {block + "attn_q.bias", "blk.1.ffn_up.bias"}});
   REQUIRE(qwen.shape.has_value());
   CHECK(qwen.shape->gated_mlp);
   CHECK(qwen.shape->activation == Activation::silu);
   CHECK_FALSE(qwen.shape->biases);
   CHECK(qwen.shape->attention_biases == AttentionBiases::qkv);
   CHECK(qwen.shape->qk_norm == QkNorm::none);
-  const auto both = read_model(
+  const auto both = read_shape(
       {.architecture = "llama", .biases = {block + "attn_q.bias", block + "attn_output.bias"}});
   REQUIRE(both.shape.has_value());
   CHECK(both.shape->attention_biases == AttentionBiases::all);
 
-  const auto qwen3 = read_model({.architecture = "qwen3", .more = [](auto& gguf) {
+  const auto qwen3 = read_shape({.architecture = "qwen3", .more = [](auto& gguf) {
                                    gguf.next("blk.0.attn_q_norm.weight", {16}, 24, 16);
                                  }});
   REQUIRE(qwen3.shape.has_value());
   CHECK(qwen3.shape->attention_biases == AttentionBiases::none);
   CHECK(qwen3.shape->qk_norm == QkNorm::head);
 
-  const auto gemma = read_model({.architecture = "gemma", .output = false, .more = [](auto& gguf) {
+  const auto gemma = read_shape({.architecture = "gemma", .output = false, .more = [](auto& gguf) {
                                    gguf.u32("gemma.attention.key_length", 32);
                                    gguf.u32("gemma.attention.value_length", 32);
                                  }});
@@ -157,7 +157,7 @@ TEST_CASE("GGUF tells the shape of qwen2, qwen3, gemma and gpt2", "[gguf]") {
   CHECK(gemma.shape->activation == Activation::gelu);
   CHECK(gemma.notes.empty());
 
-  const auto gpt2 = read_model({.architecture = "gpt2",
+  const auto gpt2 = read_shape({.architecture = "gpt2",
                                 .kv_heads = 0,
                                 .output = false,
                                 .biases = {block + "attn_qkv.bias", block + "attn_output.bias",
@@ -171,7 +171,7 @@ TEST_CASE("GGUF tells the shape of qwen2, qwen3, gemma and gpt2", "[gguf]") {
   CHECK(gpt2.shape->activation == Activation::gelu);
   CHECK(gpt2.notes.empty());
 
-  const auto copied = read_model({.architecture = "gpt2"});
+  const auto copied = read_shape({.architecture = "gpt2"});
   REQUIRE(copied.shape.has_value());
   CHECK_FALSE(copied.shape->tied_head.has_value());
   CHECK(copied.notes ==
@@ -181,7 +181,7 @@ TEST_CASE("GGUF tells the shape of qwen2, qwen3, gemma and gpt2", "[gguf]") {
 
 TEST_CASE("GPT-2 in GGUF need not say the width of its MLP", "[gguf]") {
   GgufModel gpt2{.architecture = "gpt2", .d_ff = 0};
-  const auto shape = read_model(gpt2).shape;
+  const auto shape = read_shape(gpt2).shape;
   REQUIRE(shape.has_value());
   CHECK(shape->d_ff == 256);
   gpt2.architecture = "llama";
@@ -197,11 +197,11 @@ TEST_CASE("Numbers of GGUF's metadata may have any width", "[gguf]") {
                          gguf.value("llama.block_count", type, ModelBytes().number(layers, width));
                        }};
     };
-    const auto shape = read_model(with(7)).shape;
+    const auto shape = read_shape(with(7)).shape;
     REQUIRE(shape.has_value());
     CHECK(shape->depth == 7);
     const bool is_signed = type % 2 == 1;
-    const std::string negative = refusal(with(~std::uint64_t{0}));
+    const std::string negative = shape_refusal(with(~std::uint64_t{0}));
     CHECK_THAT(negative,
                ContainsSubstring("FILE: llama.block_count = ") || ContainsSubstring("no error"));
     CHECK((negative == "FILE: llama.block_count = (negative): expected a whole number from 1 to "
@@ -221,7 +221,7 @@ TEST_CASE("What a shape cannot describe in GGUF is said", "[gguf]") {
   CHECK(no_shape({.vocab = 0, .output = false}) == "no shape: token_embd.weight is missing");
   CHECK(no_shape({.more = [](auto& gguf) { gguf.u32("llama.expert_count", 8); }}) ==
         "no shape: llama.expert_count = 8, and a shape knows no experts");
-  CHECK(read_model({.more = [](auto& gguf) {
+  CHECK(read_shape({.more = [](auto& gguf) {
           gguf.u32("llama.expert_count", 0);
         }}).shape.has_value());
   CHECK(no_shape({.kv_heads = 0,
@@ -240,10 +240,11 @@ TEST_CASE("What a shape cannot describe in GGUF is said", "[gguf]") {
 
 TEST_CASE("Sizes in GGUF that no model has are refused", "[gguf]") {
   const auto with = [](const std::string& key, std::uint32_t value) {
-    return refusal(GgufModel{.kv_heads = 0, .context = 0, .more = [=](auto& gguf) {
-                               gguf.u32("llama." + key, value);
-                               if (key != "context_length") gguf.u32("llama.context_length", 9);
-                             }});
+    return shape_refusal(GgufModel{.kv_heads = 0, .context = 0, .more = [=](auto& gguf) {
+                                     gguf.u32("llama." + key, value);
+                                     if (key != "context_length")
+                                       gguf.u32("llama.context_length", 9);
+                                   }});
   };
   const std::string whole = ": expected a whole number from 1 to 1073741824";
   CHECK(with("context_length", 1U << 30U) == "no error");
@@ -254,22 +255,22 @@ TEST_CASE("Sizes in GGUF that no model has are refused", "[gguf]") {
         "FILE: llama.attention.head_count_kv = 3: expected a divisor of head_count = 4");
   CHECK(with("attention.key_length", 1U << 29U) ==
         "FILE: llama.attention.key_length = 536870912: expected at most 2^30 in all heads");
-  CHECK(refusal({.layers = 5001}) ==
+  CHECK(shape_refusal({.layers = 5001}) ==
         "FILE: llama.block_count = 5001: expected a whole number from 1 to 5000");
-  CHECK(refusal({.heads = 6}) ==
+  CHECK(shape_refusal({.heads = 6}) ==
         "FILE: llama.attention.head_count = 6: expected a divisor of embedding_length = 64");
-  CHECK(refusal({.context = 0, .more = [](auto& gguf) {
-                   gguf.text("llama.context_length", "many");
-                 }}) == "FILE: llama.context_length = \"many\"" + whole);
-  CHECK(refusal({.context = 0, .more = [](auto& gguf) {
-                   gguf.value("llama.context_length", 6, ModelBytes().f32(128));
-                 }}) == "FILE: llama.context_length = (a floating-point number)" + whole);
-  CHECK(refusal({.vocab = 0,
-                 .output = false,
-                 .more =
-                     [](auto& gguf) {
-                       gguf.next("token_embd.weight", {32, 5}, 24, 160);
-                     }}) ==
+  CHECK(shape_refusal({.context = 0, .more = [](auto& gguf) {
+                         gguf.text("llama.context_length", "many");
+                       }}) == "FILE: llama.context_length = \"many\"" + whole);
+  CHECK(shape_refusal({.context = 0, .more = [](auto& gguf) {
+                         gguf.value("llama.context_length", 6, ModelBytes().f32(128));
+                       }}) == "FILE: llama.context_length = (a floating-point number)" + whole);
+  CHECK(shape_refusal({.vocab = 0,
+                       .output = false,
+                       .more =
+                           [](auto& gguf) {
+                             gguf.next("token_embd.weight", {32, 5}, 24, 160);
+                           }}) ==
         "FILE: token_embd.weight: dims = [5, 32]: expected [vocabulary, llama.embedding_length = "
         "64]");
 }

@@ -28,14 +28,14 @@ scalewise::TensorFile gguf_of(const GgufBytes& gguf) {
   return read_gguf(TemporaryFile(gguf.bytes()).path());
 }
 
-std::string refusal(const std::string& bytes) {
+std::string gguf_refusal(const std::string& bytes) {
   return scalewise::test::refusal_of(bytes, read_gguf);
 }
 
-std::string refusal(const GgufBytes& gguf) { return refusal(gguf.bytes()); }
+std::string gguf_refusal(const GgufBytes& gguf) { return gguf_refusal(gguf.bytes()); }
 
 /// The head of a file with these counts, and what comes after it.
-std::string head(std::uint32_t version, std::uint64_t tensors, std::uint64_t values) {
+std::string gguf_head(std::uint32_t version, std::uint64_t tensors, std::uint64_t values) {
   return ModelBytes().raw("GGUF").u32(version).u64(tensors).u64(values).text();
 }
 
@@ -109,11 +109,11 @@ TEST_CASE("Every type of ggml has its number, its blocks and their size", "[gguf
   }
   CHECK(types.size() == scalewise::ggml_types.size());
   for (const std::uint32_t none : {4U, 5U, 31U, 38U, 43U, 1000000U}) {
-    CHECK(refusal(GgufBytes().tensor("blk.0.attn_q.weight", {32}, none, 0)) ==
+    CHECK(gguf_refusal(GgufBytes().tensor("blk.0.attn_q.weight", {32}, none, 0)) ==
           "FILE: blk.0.attn_q.weight: type = " + std::to_string(none) +
               ": expected the number of a type of ggml");
   }
-  CHECK(refusal(GgufBytes().next("w", {48, 2}, 2, 54)) ==
+  CHECK(gguf_refusal(GgufBytes().next("w", {48, 2}, 2, 54)) ==
         "FILE: w: dims = [2, 48]: expected rows of whole blocks of 32, as Q4_0 has them");
 }
 
@@ -156,11 +156,11 @@ TEST_CASE("GGUF's alignment is that of its metadata", "[gguf]") {
     CHECK(tensors[1].offset == tensors[0].offset + static_cast<std::int64_t>(alignment));
   }
   for (const std::uint64_t bad : {0U, 4U, 33U, 1U << 31U}) {
-    CHECK(refusal(GgufBytes().u32("general.alignment", bad)) ==
+    CHECK(gguf_refusal(GgufBytes().u32("general.alignment", bad)) ==
           "FILE: general.alignment = " + std::to_string(bad) +
               ": expected a multiple of 8, at most 2^30");
   }
-  CHECK(refusal(GgufBytes().text("general.alignment", "32")) ==
+  CHECK(gguf_refusal(GgufBytes().text("general.alignment", "32")) ==
         "FILE: general.alignment = \"32\": expected a multiple of 8, at most 2^30");
 }
 
@@ -179,26 +179,28 @@ TEST_CASE("A GGUF file that is cut short is refused by name", "[gguf]") {
   GgufBytes gguf;
   gguf.u32("a", 1).text("general.architecture", "mamba");
   gguf.value("c", 9, ModelBytes().u32(8).u64(1).gguf_text("tok")).next("w", {2, 2}, f32, 16);
-  REQUIRE(refusal(gguf) == "no error");
+  REQUIRE(gguf_refusal(gguf) == "no error");
   scalewise::test::for_each_cut(gguf.bytes(), [](const std::string& bad) {
-    CHECK_THAT(refusal(bad), ContainsSubstring("FILE: "));
+    CHECK_THAT(gguf_refusal(bad), ContainsSubstring("FILE: "));
   });
   scalewise::test::for_each_flip(gguf.bytes().substr(0, gguf.begin()), [](const std::string& bad) {
-    const std::string message = refusal(bad + std::string(16, '\0'));
+    const std::string message = gguf_refusal(bad + std::string(16, '\0'));
     if (message != "no error") CHECK_THAT(message, ContainsSubstring("FILE: "));
   });
-  CHECK(refusal("GGU") == "FILE: magic = (cut short): expected 4 bytes, where 3 are left");
-  CHECK(refusal("GGUF") == "FILE: version = (cut short): expected 4 bytes, where 0 are left");
+  CHECK(gguf_refusal("GGU") == "FILE: magic = (cut short): expected 4 bytes, where 3 are left");
+  CHECK(gguf_refusal("GGUF") == "FILE: version = (cut short): expected 4 bytes, where 0 are left");
 }
 
 TEST_CASE("GGUF's magic and version are checked", "[gguf]") {
-  CHECK(refusal("GGUE" + head(3, 0, 0).substr(4)) == "FILE: magic = (another): expected GGUF");
-  CHECK(refusal(head(3, 0, 0)) == "no error");
-  CHECK(refusal(head(0, 0, 0)) == "FILE: version = 0: expected 2 or 3");
-  CHECK(refusal(head(4, 0, 0)) == "FILE: version = 4: expected 2 or 3");
-  CHECK_THAT(refusal(head(1, 0, 0)), ContainsSubstring("FILE: version = 1: expected 2 or 3 (hint: "
-                                                       "convert the model again"));
-  CHECK_THAT(refusal(head(0x03000000, 0, 0)),
+  CHECK(gguf_refusal("GGUE" + gguf_head(3, 0, 0).substr(4)) ==
+        "FILE: magic = (another): expected GGUF");
+  CHECK(gguf_refusal(gguf_head(3, 0, 0)) == "no error");
+  CHECK(gguf_refusal(gguf_head(0, 0, 0)) == "FILE: version = 0: expected 2 or 3");
+  CHECK(gguf_refusal(gguf_head(4, 0, 0)) == "FILE: version = 4: expected 2 or 3");
+  CHECK_THAT(gguf_refusal(gguf_head(1, 0, 0)),
+             ContainsSubstring("FILE: version = 1: expected 2 or 3 (hint: "
+                               "convert the model again"));
+  CHECK_THAT(gguf_refusal(gguf_head(0x03000000, 0, 0)),
              ContainsSubstring("FILE: version = 50331648: expected 2 or 3 (hint: it is a file for "
                                "machines with the highest byte first"));
 }
@@ -206,41 +208,43 @@ TEST_CASE("GGUF's magic and version are checked", "[gguf]") {
 TEST_CASE("Counts and lengths of GGUF are those of the file", "[gguf]") {
   const std::string zeros(4096, '\0');
   const std::string most_tensors = ": expected at most 262144 that fit in the file";
-  CHECK(refusal(head(3, 171, 0) + zeros) == "FILE: n_tensors = 171" + most_tensors);
-  CHECK(refusal(head(3, ~std::uint64_t{0}, 0) + zeros) ==
+  CHECK(gguf_refusal(gguf_head(3, 171, 0) + zeros) == "FILE: n_tensors = 171" + most_tensors);
+  CHECK(gguf_refusal(gguf_head(3, ~std::uint64_t{0}, 0) + zeros) ==
         "FILE: n_tensors = 18446744073709551615" + most_tensors);
   const std::string most_values = ": expected at most 16384 that fit in the file";
-  CHECK(refusal(head(3, 0, 293) + zeros) == "FILE: n_kv = 293" + most_values);
-  CHECK(refusal(head(3, 0, ~std::uint64_t{0}) + zeros) ==
+  CHECK(gguf_refusal(gguf_head(3, 0, 293) + zeros) == "FILE: n_kv = 293" + most_values);
+  CHECK(gguf_refusal(gguf_head(3, 0, ~std::uint64_t{0}) + zeros) ==
         "FILE: n_kv = 18446744073709551615" + most_values);
-  CHECK(refusal(head(3, 0, 16385) + std::string(300000, '\0')) ==
+  CHECK(gguf_refusal(gguf_head(3, 0, 16385) + std::string(300000, '\0')) ==
         "FILE: n_kv = 16385" + most_values);
 
-  CHECK(refusal(head(3, 0, 1) + zeros) ==
+  CHECK(gguf_refusal(gguf_head(3, 0, 1) + zeros) ==
         "FILE: length of a key = 0: expected 1 to 65535, and at most 1048576 bytes in all");
-  CHECK_THAT(refusal(head(3, 0, 1) + ModelBytes().u64(65536).zeros(70000).text()),
+  CHECK_THAT(gguf_refusal(gguf_head(3, 0, 1) + ModelBytes().u64(65536).zeros(70000).text()),
              ContainsSubstring("FILE: length of a key = 65536: expected 1 to 65535"));
-  CHECK(refusal(head(3, 0, 1) + ModelBytes().u64(5).raw("abcde").u32(4).zeros(2).text()) ==
-        "FILE: abcde = (cut short): expected 4 bytes, where 2 are left");
-  CHECK(refusal(GgufBytes().value("k", 13, ModelBytes().zeros(64))) ==
+  CHECK(
+      gguf_refusal(gguf_head(3, 0, 1) + ModelBytes().u64(5).raw("abcde").u32(4).zeros(2).text()) ==
+      "FILE: abcde = (cut short): expected 4 bytes, where 2 are left");
+  CHECK(gguf_refusal(GgufBytes().value("k", 13, ModelBytes().zeros(64))) ==
         "FILE: k: type = 13: expected a type from 0 to 12");
-  CHECK(refusal(GgufBytes().value("k", 9, ModelBytes().u32(77).u64(1).zeros(64))) ==
+  CHECK(gguf_refusal(GgufBytes().value("k", 9, ModelBytes().u32(77).u64(1).zeros(64))) ==
         "FILE: k: type = 77: expected a type from 0 to 12");
   for (const std::uint32_t type : {0U, 6U, 8U, 9U, 12U}) {
     CHECK_THAT(
-        refusal(GgufBytes().value("k", 9, ModelBytes().u32(type).u64(std::uint64_t{1} << 61U))),
+        gguf_refusal(
+            GgufBytes().value("k", 9, ModelBytes().u32(type).u64(std::uint64_t{1} << 61U))),
         ContainsSubstring("FILE: k = (an array of 2305843009213693952): expected as many as the "
                           "file can hold"));
   }
-  CHECK_THAT(refusal(GgufBytes().value("k", 8, ModelBytes().u64(~std::uint64_t{0}))),
+  CHECK_THAT(gguf_refusal(GgufBytes().value("k", 8, ModelBytes().u64(~std::uint64_t{0}))),
              ContainsSubstring("FILE: k = (cut short): expected 18446744073709551615 bytes"));
-  CHECK(refusal(GgufBytes().value("k", 7, ModelBytes().number(2, 1))) ==
+  CHECK(gguf_refusal(GgufBytes().value("k", 7, ModelBytes().number(2, 1))) ==
         "FILE: k = 2: expected 0 or 1, a boolean");
   ModelBytes deep;
   for (int depth = 0; depth < 5; ++depth) deep.u32(9).u64(1);
-  CHECK(refusal(GgufBytes().value("k", 9, deep.u32(0).u64(0))) ==
+  CHECK(gguf_refusal(GgufBytes().value("k", 9, deep.u32(0).u64(0))) ==
         "FILE: k = (nested deeper): expected at most 4 arrays in each other");
-  CHECK(refusal(GgufBytes().u32("k", 1).u32("k", 1)) ==
+  CHECK(gguf_refusal(GgufBytes().u32("k", 1).u32("k", 1)) ==
         "FILE: k = (given twice): expected one value for each key");
 
   // Files that seem large: what they say is in them would take long to read.
@@ -255,18 +259,20 @@ TEST_CASE("Counts and lengths of GGUF are those of the file", "[gguf]") {
 TEST_CASE("Descriptions of tensors in GGUF are checked", "[gguf]") {
   const std::string name(64, 'n');
   CHECK(gguf_of(GgufBytes().next(name, {1}, i8, 1)).tensors.at(0).name == name);
-  CHECK(refusal(GgufBytes().next(name + "n", {1}, i8, 1)) ==
+  CHECK(gguf_refusal(GgufBytes().next(name + "n", {1}, i8, 1)) ==
         "FILE: length of a tensor's name = 65: expected at most 64");
-  CHECK(refusal(GgufBytes().next("w", {1, 1, 1, 1, 1}, i8, 1)) ==
+  CHECK(gguf_refusal(GgufBytes().next("w", {1, 1, 1, 1, 1}, i8, 1)) ==
         "FILE: w: n_dims = 5: expected at most 4");
-  CHECK(refusal(GgufBytes().next("w", {std::uint64_t{1} << 63U}, i8, 1)) ==
+  CHECK(gguf_refusal(GgufBytes().next("w", {std::uint64_t{1} << 63U}, i8, 1)) ==
         "FILE: w: dims = 9223372036854775808: expected sizes below 2^63");
-  CHECK(refusal(GgufBytes().next("w", {std::uint64_t{1} << 32U, std::uint64_t{1} << 31U}, i8, 1)) ==
+  CHECK(gguf_refusal(
+            GgufBytes().next("w", {std::uint64_t{1} << 32U, std::uint64_t{1} << 31U}, i8, 1)) ==
         "FILE: w: dims = [2147483648, 4294967296]: expected fewer than 2^63 bytes");
-  CHECK(refusal(GgufBytes().next("w", {(std::uint64_t{1} << 63U) - 1}, f32, 1)) ==
+  CHECK(gguf_refusal(GgufBytes().next("w", {(std::uint64_t{1} << 63U) - 1}, f32, 1)) ==
         "FILE: w: dims = [9223372036854775807]: expected fewer than 2^63 bytes");
-  CHECK(refusal(GgufBytes().next("w", {1}, i8, 1).next("v", {1}, i8, 1).next("w", {1}, i8, 1)) ==
-        "FILE: w = (given twice): expected one tensor of each name");
+  CHECK(
+      gguf_refusal(GgufBytes().next("w", {1}, i8, 1).next("v", {1}, i8, 1).next("w", {1}, i8, 1)) ==
+      "FILE: w = (given twice): expected one tensor of each name");
 }
 
 TEST_CASE("Tensors of GGUF follow each other", "[gguf]") {
@@ -276,21 +282,21 @@ TEST_CASE("Tensors of GGUF follow each other", "[gguf]") {
     gguf.data = data;
     return gguf;
   };
-  CHECK(refusal(two(0, 32, 48)) == "no error");
-  CHECK(refusal(two(32, 0, 64)) == "no error");  // in another order than their descriptions
-  CHECK(refusal(two(0, 16, 48)) ==
+  CHECK(gguf_refusal(two(0, 32, 48)) == "no error");
+  CHECK(gguf_refusal(two(32, 0, 64)) == "no error");  // in another order than their descriptions
+  CHECK(gguf_refusal(two(0, 16, 48)) ==
         "FILE: b: offset = 16: expected 32 (hint: it overlaps the tensor before it)");
-  CHECK(refusal(two(0, 0, 48)) ==
+  CHECK(gguf_refusal(two(0, 0, 48)) ==
         "FILE: a: offset = 0: expected 32 (hint: it overlaps the tensor before it)");
-  CHECK(refusal(two(0, 64, 80)) ==
+  CHECK(gguf_refusal(two(0, 64, 80)) ==
         "FILE: b: offset = 64: expected 32 (hint: no tensor has the bytes before it)");
-  CHECK(refusal(two(32, 64, 80)) ==
+  CHECK(gguf_refusal(two(32, 64, 80)) ==
         "FILE: a: offset = 32: expected 0 (hint: no tensor has the bytes before it)");
-  CHECK(refusal(two(0, 40, 80)) ==
+  CHECK(gguf_refusal(two(0, 40, 80)) ==
         "FILE: b: offset = 40: expected 32 (hint: no tensor has the bytes before it)");
-  CHECK(refusal(two(0, 32, 47)) ==
+  CHECK(gguf_refusal(two(0, 32, 47)) ==
         "FILE: b: offset = 32: expected 16 bytes from there on, where the data has 47");
-  CHECK(refusal(two(0, ~std::uint64_t{0}, 48)) ==
+  CHECK(gguf_refusal(two(0, ~std::uint64_t{0}, 48)) ==
         "FILE: b: offset = 18446744073709551615: expected a place in the file");
   CHECK(gguf_of(two(0, 32, 64)).notes.back().starts_with("no shape: "));
   // A 65th byte is not the last tensor's padding.
@@ -299,7 +305,7 @@ TEST_CASE("Tensors of GGUF follow each other", "[gguf]") {
 
 TEST_CASE("One file of several is no model in GGUF", "[gguf]") {
   const auto split = [](std::uint64_t count) {
-    return refusal(GgufBytes().value("split.count", 2, ModelBytes().number(count, 2)));
+    return gguf_refusal(GgufBytes().value("split.count", 2, ModelBytes().number(count, 2)));
   };
   CHECK(split(0) == "no error");
   CHECK(split(1) == "no error");
@@ -312,16 +318,17 @@ TEST_CASE("Hostile GGUF headers take little memory", "[gguf]") {
   // More than 32 MiB: 64 bytes of name, 32 of sizes, and what holds them.
   ModelBytes many;
   constexpr std::size_t count = 160000;
-  many.raw(head(3, count, 0));
+  many.raw(gguf_head(3, count, 0));
   for (std::size_t i = 0; i < count; ++i) {
     std::string name = std::to_string(i);
     name.resize(64, 'x');
     many.gguf_text(name).u32(4).u64(1).u64(1).u64(1).u64(1).u32(i8).u64(i * 32);
   }
-  CHECK_THAT(refusal(many.text()), ContainsSubstring("FILE: tensors = (more than ") &&
-                                       ContainsSubstring("at most 32 MiB of memory"));
+  CHECK_THAT(gguf_refusal(many.text()), ContainsSubstring("FILE: tensors = (more than ") &&
+                                            ContainsSubstring("at most 32 MiB of memory"));
   GgufBytes keys;
   for (int i = 0; i < 17; ++i) keys.u32(std::to_string(100 + i) + std::string(65000, 'k'), 1);
-  CHECK_THAT(refusal(keys), ContainsSubstring("FILE: length of a key = 65003: expected 1 to 65535, "
-                                              "and at most 1048576 bytes in all"));
+  CHECK_THAT(gguf_refusal(keys),
+             ContainsSubstring("FILE: length of a key = 65003: expected 1 to 65535, "
+                               "and at most 1048576 bytes in all"));
 }

@@ -43,7 +43,7 @@ Numbers gpt2_numbers() { return {20240326, 3, 6, 10, 2, 3, 12, 16}; }
 Numbers llama_numbers() { return {20240803, 5, 6, 10, 2, 4, 2, 16, 8, 1, 3, 1}; }
 
 /// A file of a size, of which only the header is written.
-std::string refusal(const std::string& head, std::uintmax_t size) {
+std::string llm_c_refusal(const std::string& head, std::uintmax_t size) {
   const TemporaryFile file(head);
   std::filesystem::resize_file(file.path(), size);
   const std::string text =
@@ -51,7 +51,7 @@ std::string refusal(const std::string& head, std::uintmax_t size) {
   return text.starts_with(file.path()) ? "FILE" + text.substr(file.path().size()) : text;
 }
 
-std::string refusal(const std::string& head) { return refusal(head, head.size()); }
+std::string llm_c_refusal(const std::string& head) { return llm_c_refusal(head, head.size()); }
 
 scalewise::TensorFile read_checkpoint(const std::string& head, std::uintmax_t size) {
   const TemporaryFile file(head);
@@ -202,19 +202,20 @@ TEST_CASE("llm.c's Llamas are those of the presets", "[llm.c]") {
 TEST_CASE("A checkpoint of llm.c that is cut short or longer is refused", "[llm.c]") {
   const std::string head = header(gpt2_numbers());
   const std::uintmax_t size = 1024 + 4 * 4056;
-  REQUIRE(refusal(head, size) == "no error");
-  CHECK(refusal(head, size - 1) ==
+  REQUIRE(llm_c_refusal(head, size) == "no error");
+  CHECK(llm_c_refusal(head, size - 1) ==
         "FILE: size = 17247: expected 17248, by the numbers in the header");
-  CHECK(refusal(head, size + 1) ==
+  CHECK(llm_c_refusal(head, size + 1) ==
         "FILE: size = 17249: expected 17248, by the numbers in the header");
   for (const auto& numbers : {gpt2_numbers(), llama_numbers()}) {
     const bool llama = numbers[0] == 20240803;
     const std::string whole = llama ? header(numbers, {1.3F}) : header(numbers);
     scalewise::test::for_each_cut(whole, [](const std::string& bad) {
-      CHECK_THAT(refusal(bad), ContainsSubstring("FILE: ") && ContainsSubstring("(cut short)"));
+      CHECK_THAT(llm_c_refusal(bad),
+                 ContainsSubstring("FILE: ") && ContainsSubstring("(cut short)"));
     });
     scalewise::test::for_each_flip(whole.substr(0, 48), [&](const std::string& bad) {
-      const std::string message = refusal(bad + whole.substr(48), 17248);
+      const std::string message = llm_c_refusal(bad + whole.substr(48), 17248);
       if (message != "no error") CHECK_THAT(message, ContainsSubstring("FILE: "));
     });
   }
@@ -224,7 +225,7 @@ TEST_CASE("Every number in the header of a GPT-2 of llm.c is checked", "[llm.c]"
   const auto with = [](std::size_t place, std::int64_t value) {
     Numbers numbers = gpt2_numbers();
     numbers[place] = value;
-    return refusal(header(numbers), 17248);
+    return llm_c_refusal(header(numbers), 17248);
   };
   CHECK(with(0, 20240327) == "FILE: magic = 20240327: expected 20240326 or 20240803");
   CHECK(with(1, 1) == "FILE: version = 1: expected 3 (float) or 5 (bfloat16)");
@@ -248,7 +249,7 @@ TEST_CASE("Every number in the header of a Llama of llm.c is checked", "[llm.c]"
   const auto with = [](std::size_t place, std::int64_t value, float factor = 1.3F) {
     Numbers numbers = llama_numbers();
     numbers[place] = value;
-    return refusal(header(numbers, {factor}), 3000);
+    return llm_c_refusal(header(numbers, {factor}), 3000);
   };
   CHECK(with(6, 3) == "FILE: num_kv_heads = 3: expected a divisor of num_heads = 4");
   CHECK(with(6, 0) == "FILE: num_kv_heads = 0: expected a whole number from 1 to 1073741824");
@@ -269,6 +270,6 @@ TEST_CASE("Every number in the header of a Llama of llm.c is checked", "[llm.c]"
 
 TEST_CASE("Sizes of llm.c whose products overflow are refused", "[llm.c]") {
   // qkvw has 5000 * 3 * 2^28 * 2^28 numbers, which is 2^69.9.
-  CHECK(refusal(header({20240326, 3, 1, 1, 5000, 1, 268435456, 1}), 4096) ==
+  CHECK(llm_c_refusal(header({20240326, 3, 1, 1, 5000, 1, 268435456, 1}), 4096) ==
         "FILE: qkvw = [5000, 805306368, 268435456]: expected fewer than 2^63 bytes");
 }

@@ -28,7 +28,7 @@ scalewise::TensorFile safetensors_of(const std::string& header, std::size_t data
   return read_safetensors(TemporaryFile(safetensors_bytes(header, data)).path());
 }
 
-std::string refusal(const std::string& header, std::size_t data) {
+std::string safetensors_refusal(const std::string& header, std::size_t data) {
   return scalewise::test::refusal_of(safetensors_bytes(header, data), read_safetensors);
 }
 
@@ -107,7 +107,7 @@ TEST_CASE("Every type of safetensors has its size", "[safetensors]") {
     CHECK(tensors[0].bytes == static_cast<std::int64_t>(bytes));
   }
   CHECK(types.size() == scalewise::io::detail::safetensors_types.size());
-  CHECK(refusal(one("\"F4\"", "[3]", "[0,2]"), 2) ==
+  CHECK(safetensors_refusal(one("\"F4\"", "[3]", "[0,2]"), 2) ==
         "FILE: w: shape = [3]: expected a whole number of bytes");
 }
 
@@ -164,19 +164,21 @@ TEST_CASE("The length of a safetensors header is checked", "[safetensors]") {
 }
 
 TEST_CASE("A safetensors header is one JSON object and nothing after it", "[safetensors]") {
-  CHECK(refusal(" {}", 0) == "FILE: header = (something else): expected a JSON object");
-  CHECK(refusal("[]", 0) == "FILE: header = (something else): expected a JSON object");
-  CHECK_THAT(refusal("{}{}", 0), ContainsSubstring("FILE: JSON = {}{: expected valid JSON"));
-  CHECK(refusal(std::string("{}\0{}", 5), 0) ==
+  CHECK(safetensors_refusal(" {}", 0) == "FILE: header = (something else): expected a JSON object");
+  CHECK(safetensors_refusal("[]", 0) == "FILE: header = (something else): expected a JSON object");
+  CHECK_THAT(safetensors_refusal("{}{}", 0),
+             ContainsSubstring("FILE: JSON = {}{: expected valid JSON"));
+  CHECK(safetensors_refusal(std::string("{}\0{}", 5), 0) ==
         "FILE: JSON = (a control character): expected valid JSON");
-  CHECK_THAT(refusal("{\"\xff\":{}}", 0), ContainsSubstring("FILE: JSON = "));
-  CHECK_THAT(refusal(R"({"a":{},})", 0), ContainsSubstring("FILE: a: dtype = (missing)"));
-  CHECK(refusal("{}   \n\t\r ", 0) == "no error");
+  CHECK_THAT(safetensors_refusal("{\"\xff\":{}}", 0), ContainsSubstring("FILE: JSON = "));
+  CHECK_THAT(safetensors_refusal(R"({"a":{},})", 0),
+             ContainsSubstring("FILE: a: dtype = (missing)"));
+  CHECK(safetensors_refusal("{}   \n\t\r ", 0) == "no error");
 }
 
 TEST_CASE("Keys and values of a safetensors header have their form", "[safetensors]") {
   const auto expect = [](const std::string& header, const std::string& message) {
-    CHECK(refusal(header, 4) == "FILE: " + message);
+    CHECK(safetensors_refusal(header, 4) == "FILE: " + message);
   };
   expect(R"({"w":3})", "w = 3: expected an object");
   expect(R"({"w":[]})", "w = (an array): expected an object");
@@ -203,7 +205,7 @@ TEST_CASE("Keys and values of a safetensors header have their form", "[safetenso
   expect(one("\"F32\"", "[9223372036854775808]", "[0,4]"),
          "w: shape = 9223372036854775808" + sizes);
   expect(one("\"F32\"", "[1,1,1,1,1,1,1,1,1]", "[0,4]"), "w: shape = (more)" + sizes);
-  CHECK(refusal(one("\"F32\"", "[1,1,1,1,1,1,1,1]", "[0,4]"), 4) == "no error");
+  CHECK(safetensors_refusal(one("\"F32\"", "[1,1,1,1,1,1,1,1]", "[0,4]"), 4) == "no error");
 
   const std::string two = ": expected two whole numbers from 0 to 2^63 - 1";
   expect(one("\"F32\"", "[1]", "[0]"), "w: data_offsets = (1 numbers)" + two);
@@ -214,7 +216,7 @@ TEST_CASE("Keys and values of a safetensors header have their form", "[safetenso
 
 TEST_CASE("Metadata of safetensors are strings", "[safetensors]") {
   const auto with = [](const std::string& value) {
-    return refusal(R"({"__metadata__":)" + value + "}", 0);
+    return safetensors_refusal(R"({"__metadata__":)" + value + "}", 0);
   };
   CHECK(with(R"({"a":"b"})") == "no error");
   CHECK(with(R"({"a":1})") == "FILE: __metadata__ = 1: expected strings only");
@@ -229,9 +231,9 @@ TEST_CASE("Metadata of safetensors are strings", "[safetensors]") {
 
 TEST_CASE("Tensors of safetensors fill the data without a gap or an overlap", "[safetensors]") {
   const auto two = [](const std::string& a, const std::string& b, std::size_t data) {
-    return refusal(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":)" + a +
-                       R"(},"b":{"dtype":"U8","shape":[4],"data_offsets":)" + b + "}}",
-                   data);
+    return safetensors_refusal(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":)" + a +
+                                   R"(},"b":{"dtype":"U8","shape":[4],"data_offsets":)" + b + "}}",
+                               data);
   };
   CHECK(two("[0,4]", "[4,8]", 8) == "no error");
   CHECK(two("[4,8]", "[0,4]", 8) == "no error");
@@ -258,36 +260,38 @@ TEST_CASE("Tensors of safetensors fill the data without a gap or an overlap", "[
 }
 
 TEST_CASE("Sizes of safetensors that no file can have are refused", "[safetensors]") {
-  CHECK(refusal(one("\"U8\"", "[4294967296,4294967296]", "[0,0]"), 0) ==
+  CHECK(safetensors_refusal(one("\"U8\"", "[4294967296,4294967296]", "[0,0]"), 0) ==
         "FILE: w: shape = [4294967296, 4294967296]: expected fewer than 2^63 bits");
   // 2^63 entries times 8 bits.
-  CHECK(refusal(one("\"F64\"", "[9223372036854775807]", "[0,0]"), 0) ==
+  CHECK(safetensors_refusal(one("\"F64\"", "[9223372036854775807]", "[0,0]"), 0) ==
         "FILE: w: shape = [9223372036854775807]: expected fewer than 2^63 bits");
-  CHECK(refusal(one("\"U8\"", "[9223372036854775807,0]", "[0,0]"), 0) == "no error");
+  CHECK(safetensors_refusal(one("\"U8\"", "[9223372036854775807,0]", "[0,0]"), 0) == "no error");
 }
 
 TEST_CASE("A name of safetensors is given once", "[safetensors]") {
-  CHECK(refusal(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
-                R"("b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]},)"
-                R"("a":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}})",
-                3) == "FILE: a = (given twice): expected one tensor of each name");
+  CHECK(safetensors_refusal(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
+                            R"("b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]},)"
+                            R"("a":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}})",
+                            3) == "FILE: a = (given twice): expected one tensor of each name");
 }
 
 TEST_CASE("Hostile safetensors headers take little memory", "[safetensors]") {
-  CHECK(refusal(R"({"__metadata__":{"a":")" + std::string(1100000, 'x') + "\"}}", 0) ==
+  CHECK(safetensors_refusal(R"({"__metadata__":{"a":")" + std::string(1100000, 'x') + "\"}}", 0) ==
         "FILE: JSON = (a longer string): expected strings of at most 1 MiB");
-  CHECK(refusal(R"({"__metadata__":{"a":")" + std::string(1000000, 'x') + "\"}}", 0) == "no error");
-  CHECK(refusal("{" + std::string(1100000, ' ') + "}", 0) == "no error");
-  CHECK_THAT(refusal(R"({"a":)" + std::string(70000, '1') + "}", 0),
+  CHECK(safetensors_refusal(R"({"__metadata__":{"a":")" + std::string(1000000, 'x') + "\"}}", 0) ==
+        "no error");
+  CHECK(safetensors_refusal("{" + std::string(1100000, ' ') + "}", 0) == "no error");
+  CHECK_THAT(safetensors_refusal(R"({"a":)" + std::string(70000, '1') + "}", 0),
              ContainsSubstring("(a longer run)"));
   std::string many = "{";
   for (int i = 0; i < 250000; ++i) {
     many += (i == 0 ? "\"" : ",\"") + std::to_string(i) +
             R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]})";
   }
-  CHECK_THAT(refusal(many + "}", 0), ContainsSubstring("FILE: tensors = (more than ") &&
-                                         ContainsSubstring("at most 32 MiB of memory"));
+  CHECK_THAT(safetensors_refusal(many + "}", 0), ContainsSubstring("FILE: tensors = (more than ") &&
+                                                     ContainsSubstring("at most 32 MiB of memory"));
   std::string keys = R"({"__metadata__":{)";
   for (int i = 0; i < 65537; ++i) keys += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":\"\"";
-  CHECK(refusal(keys + "}}", 0) == "FILE: __metadata__ = (larger): expected at most 65536 keys");
+  CHECK(safetensors_refusal(keys + "}}", 0) ==
+        "FILE: __metadata__ = (larger): expected at most 65536 keys");
 }

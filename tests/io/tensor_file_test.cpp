@@ -27,7 +27,7 @@ using scalewise::test::ModelBytes;
 using scalewise::test::safetensors_bytes;
 using scalewise::test::TemporaryFile;
 
-std::string refusal(const std::string& bytes) {
+std::string file_refusal(const std::string& bytes) {
   return scalewise::test::refusal_of(bytes, read_tensor_file);
 }
 
@@ -93,17 +93,19 @@ TEST_CASE("Formats that are not read are named", "[tensor_file]") {
       {"{\"weight_map\":{}}", {"another format", save}},
       {"something else", {"another format", save}}};
   for (const auto& [bytes, said] : formats) {
-    CHECK_THAT(refusal(bytes), ContainsSubstring("FILE = (" + said.first) &&
-                                   ContainsSubstring(expected) && ContainsSubstring(said.second));
+    CHECK_THAT(file_refusal(bytes), ContainsSubstring("FILE = (" + said.first) &&
+                                        ContainsSubstring(expected) &&
+                                        ContainsSubstring(said.second));
   }
 }
 
 TEST_CASE("Every beginning of a model's file is refused by name", "[tensor_file]") {
   for (const std::string& good :
        {safetensors_bytes(padded_header(60), 1), GgufBytes().next("w", {1}, 24, 1).bytes()}) {
-    REQUIRE(refusal(good) == "no error");
-    scalewise::test::for_each_cut(
-        good, [](const std::string& bad) { CHECK_THAT(refusal(bad), ContainsSubstring("FILE")); });
+    REQUIRE(file_refusal(good) == "no error");
+    scalewise::test::for_each_cut(good, [](const std::string& bad) {
+      CHECK_THAT(file_refusal(bad), ContainsSubstring("FILE"));
+    });
   }
 }
 
