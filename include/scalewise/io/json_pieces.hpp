@@ -90,11 +90,13 @@ class JsonText {
 /// An iterator over a JsonText; one without a text is the end.
 class JsonTextIterator {
  public:
+  // NOLINTBEGIN(readability-identifier-naming): the standard's own names
   using iterator_category = std::input_iterator_tag;
   using value_type = char;
   using difference_type = std::ptrdiff_t;
   using pointer = const char*;
   using reference = const char&;
+  // NOLINTEND(readability-identifier-naming)
 
   explicit JsonTextIterator(JsonText* text = nullptr) : text_(text) {}
 
