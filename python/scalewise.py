@@ -263,6 +263,8 @@ class Recorder:
     Make it before the first step; then train a few steps on the same batch, and save(). It watches the
     modules that own the plan's tensors, the model's output, and optimizer.step(): step k is what the first
     forward pass after k updates gives. Sizes of the record: `size` is the width, or what the check compares.
+    The first forward pass raises ValueError where attention whose output is (batch, tokens, width) uses query,
+    key and value otherwise than the plan says.
     """
 
     def __init__(self, model: torch.nn.Module, plan: Plan, optimizer: torch.optim.Optimizer, size: Optional[int] = None,
@@ -285,6 +287,9 @@ class Recorder:
 
     def _watch(self, module: torch.nn.Module, entry: Dict[str, Any]) -> None:
         block = entry["name"].rpartition(".")[0]
+        if block and entry["group"] == "attention_output" and not entry["name"].endswith("cross_attention_output"):
+            self._hooks.append(module.register_forward_hook(
+                lambda _, inputs, output: None if self._step or self._forward else self._check_layout(block, output)))
         observed = {"attention_output": ("attention.heads", "attention.output"),
                     "mlp_down": ("mlp.hidden", "mlp.output")}.get(entry["name"].rpartition(".")[2])
         if observed and block:
@@ -297,6 +302,51 @@ class Recorder:
         elif entry["group"] == "final_norm_gain" and entry["stack"] != "encoder":
             self._hooks.append(module.register_forward_hook(
                 lambda _, inputs, output: self._seen(("final_hidden", output))))
+
+    def _check_layout(self, block: str, output: torch.Tensor) -> None:
+        """Whether query, key and value are used as such. With r any vector, the gradient of r·y by the query's
+        matrix, y being the attention's output at the last token, is an outer product with that token's input:
+        it has rank one, and those of key and value have not. At the first token of a causal model it is zero by
+        query and key. One head cannot be told from its key, and matrices that begin at zero cannot be told.
+        """
+        if output.dim() != 3 or output.shape[1] < 3 or not output.requires_grad or self._plan.plan["shape"]["heads"] < 2:
+            return
+        direction = torch.linspace(1, 2, output.shape[2], dtype=output.dtype, device=output.device)
+        roles = {f"{block}.{role}": role for role in ("query", "key", "value")}
+        found = {}
+        for tensor, parameter in self._pairs:
+            wanted = [part for part in tensor["parts"] if part["entry"] in roles]
+            if not wanted or not parameter.requires_grad:
+                continue
+            first, last = (torch.autograd.grad((output[0, t] * direction).sum(), parameter, retain_graph=True,
+                                               allow_unused=True)[0] for t in (0, -1))
+            for part in wanted if first is not None and last is not None else ():
+                parts = [_gather(gradient, part).double() for gradient in (first, last)]
+                found[roles[part["entry"]]] = (tensor["name"], part["entry"],
+                                               *(p if tensor["transposed"] else p.t() for p in parts))
+        if len(found) < 3:
+            return
+        sizes = {role: float(part[2].abs().max()) for role, part in found.items()}
+        most, rows = max(sizes.values()), found["query"][3]
+        problems = []
+
+        def blame(role: str, text: str) -> None:
+            problems.append(f"{found[role][0]}: its rows of {found[role][1]} {text}")
+
+        if min(sizes.values()) <= 1e-3 * most and most > 0:  # causal
+            for role in ("query", "key"):
+                if sizes[role] > 1e-3 * most:
+                    blame(role, "are used as values")
+            if sizes["value"] <= 1e-3 * most:
+                blame("value", "are not used as values")
+        total = float(rows.square().sum())
+        if total > 0:
+            largest = rows[rows.square().sum(1).argmax()]
+            beyond = 1 - float((rows @ largest / largest.norm()).square().sum()) / total
+            # Rounding leaves 2e-15 of floats, another order at least 1e-4.
+            if beyond > (1e-10 if output.element_size() >= 4 else 0.01):
+                blame("query", "are not used as queries alone")
+        _fail(problems)
 
     def _begin(self, *_: Any) -> None:
         self._entered = False

@@ -23,14 +23,17 @@ class InOut(nn.Module):
 
 
 class Attention(nn.Module):
-    def __init__(self, linear, width, heads, scale):
+    def __init__(self, linear, width, heads, kv_heads, scale):
         super().__init__()
         self.heads, self.scale = heads, scale
-        self.c_attn, self.c_proj = linear(width, 3 * width), linear(width, width)
+        self.parts = [width, width // heads * kv_heads, width // heads * kv_heads]
+        self.c_attn, self.c_proj = linear(width, sum(self.parts)), linear(width, width)
 
     def forward(self, x):
         batch, time, width = x.shape
-        q, k, v = (part.view(batch, time, self.heads, -1).transpose(1, 2) for part in self.c_attn(x).split(width, 2))
+        q, k, v = (part.view(batch, time, -1, width // self.heads).transpose(1, 2)
+                   for part in self.c_attn(x).split(self.parts, 2))
+        k, v = (part.repeat_interleave(self.heads // part.shape[1], 1) for part in (k, v))
         scores = self.scale * (q @ k.transpose(2, 3))
         mask = torch.ones(time, time, dtype=torch.bool).tril()
         mixed = scores.masked_fill(~mask, -math.inf).softmax(-1) @ v
@@ -47,9 +50,9 @@ class Mlp(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, linear, width, heads, scale, residual):
+    def __init__(self, linear, width, heads, kv_heads, scale, residual):
         super().__init__()
-        self.ln_1, self.attn = nn.LayerNorm(width), Attention(linear, width, heads, scale)
+        self.ln_1, self.attn = nn.LayerNorm(width), Attention(linear, width, heads, kv_heads, scale)
         self.ln_2, self.mlp = nn.LayerNorm(width), Mlp(linear, width, 4 * width)
         self.skip, self.branch = residual
 
@@ -61,9 +64,9 @@ class Block(nn.Module):
 class SmallGpt(nn.Module):
     """`multipliers` are those of a plan: scalewise.Plan.multipliers()."""
 
-    def __init__(self, multipliers, vocab, context, width, heads, linear=nn.Linear, tied=False):
+    def __init__(self, multipliers, vocab, context, width, heads, linear=nn.Linear, tied=False, kv_heads=None):
         super().__init__()
-        blocks = [Block(linear, width, heads, multipliers["attention_scale"], residual)
+        blocks = [Block(linear, width, heads, kv_heads or heads, multipliers["attention_scale"], residual)
                   for residual in multipliers["residuals"]]
         self.transformer = nn.ModuleDict({"wte": nn.Embedding(vocab, width), "wpe": nn.Embedding(context, width),
                                           "h": nn.ModuleList(blocks), "ln_f": nn.LayerNorm(width)})

@@ -8,6 +8,7 @@
 Exit code 77, with a message, where PyTorch is not installed.
 """
 
+import itertools
 import json
 import math
 import pathlib
@@ -310,6 +311,33 @@ class Verdicts(unittest.TestCase):
             verdict, diagnosis = self.verdict(rule, names, no_multiplier)
             self.assertEqual(verdict, "fail")
             self.assertIn("output multiplier missing", diagnosis)
+
+    def test_another_order_of_query_key_and_value_is_named(self):
+        """The model cuts [query, key, value], whatever the plan says."""
+        name, width = "transformer.h.0.attn.c_attn.weight", 64
+        for names, linear in LINEAR.items():
+            for order in itertools.permutations(("query", "key", "value")):
+                with tempfile.TemporaryDirectory() as folder:
+                    entries = " ".join("layer.{}." + part for part in order)
+                    dialect = pathlib.Path(folder) / "own.json"
+                    dialect.write_text(json.dumps({"schema": "scalewise.dialect/1", "id": "own", "extends": names,
+                                                   "patterns": [[name.replace("0", "{}"), entries]]}), encoding="utf-8")
+                    shape = small(width, kv_heads=2) + small(32, "base.", kv_heads=1)
+                    plan = plan_of("maximal-update", "--base-preset", "gpt2", *shape, names=str(dialect))
+                for seed in range(5):
+                    model = SmallGpt(plan.multipliers(), VOCAB, CONTEXT, width, width // HEAD, linear, kv_heads=2)
+                    scalewise.apply(model, plan, base_std=0.1, seed=seed)
+                    optimizer = torch.optim.AdamW(scalewise.param_groups(model, plan, lr=0.005))
+                    scalewise.Recorder(model, plan, optimizer)
+                    with self.subTest(names=names, order=order, seed=seed):
+                        if order == ("query", "key", "value"):
+                            model(tokens(seed)[:, :-1])
+                            continue
+                        with self.assertRaises(ValueError) as caught:
+                            model(tokens(seed)[:, :-1])
+                        self.assertIn(f"{name}: its rows of layer.0.", str(caught.exception))
+                        if order == ("key", "query", "value"):
+                            self.assertIn("layer.0.query are not used as queries alone", str(caught.exception))
 
 
 if __name__ == "__main__":
