@@ -3,12 +3,12 @@
 #pragma once
 
 #include <array>
-#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
 #include "scalewise/nn/parameters.hpp"
-#include "scalewise/numeric/random.hpp"
+#include "scalewise/plan/initial_values.hpp"
 
 namespace scalewise::nn {
 
@@ -39,27 +39,12 @@ void initialize(Parameters<Scalar>& parameters, const Plan& plan, std::uint64_t 
   }
   for (std::size_t i = 0; i < plan.entries.size(); ++i) {
     const Entry& entry = plan.entries[i];
-    RandomStream stream(seed, entry.name);
-    double deviation = std::sqrt(entry.init_variance.value);
-    if (relative) deviation *= base->values[static_cast<std::size_t>(entry.group)];
+    const double deviation = relative ? base->values[static_cast<std::size_t>(entry.group)] : 1;
+    InitialValues values(entry, seed, deviation);
     View<Scalar> value = parameters.value(i);
     for (Eigen::Index r = 0; r < value.rows(); ++r) {
       for (Eigen::Index c = 0; c < value.cols(); ++c) {
-        double draw = 0;
-        switch (deviation > 0 ? entry.distribution : Distribution::constant) {
-          case Distribution::normal:
-            draw = stream.normal();
-            break;
-          case Distribution::truncated_normal:
-            draw = stream.truncated_normal();
-            break;
-          case Distribution::uniform:
-            draw = (2 * stream.uniform() - 1) * 1.7320508075688772;
-            break;
-          case Distribution::constant:
-            break;
-        }
-        value(r, c) = static_cast<Scalar>(entry.init_mean.value + deviation * draw);
+        value(r, c) = static_cast<Scalar>(values.next());
       }
     }
   }
