@@ -69,3 +69,12 @@ if(SCALEWISE_BUILD_TESTS)
   # Where Catch.cmake lies: in an installed Catch2 beside its config, in the sources in extras/.
   list(APPEND CMAKE_MODULE_PATH "${Catch2_DIR}" "${catch2_SOURCE_DIR}/extras")
 endif()
+
+# For the adapter's test and example; nothing else needs it.
+if(SCALEWISE_TEST_MODELS AND (SCALEWISE_BUILD_TESTS OR SCALEWISE_BUILD_EXAMPLES))
+  set(FPHSA_NAME_MISMATCHED ON)  # Torch's own packages are warned of otherwise
+  find_package(Torch QUIET)
+  if(NOT Torch_FOUND)
+    message(STATUS "LibTorch (libtorch-dev) was not found: its adapter is not tested, torch_gpt not built")
+  endif()
+endif()

@@ -38,6 +38,17 @@ scalewise_add_folder(nn NEEDS scalewise_plan scalewise_dense)
 scalewise_add_folder(data NEEDS scalewise_nn)
 scalewise_add_folder(kernels NEEDS scalewise_plan scalewise_dense)
 
+# LibTorch as well. It is linked where a project has found it by find_package(Torch).
+scalewise_add_folder(libtorch NEEDS scalewise_check)
+set_target_properties(scalewise_libtorch PROPERTIES VERIFY_INTERFACE_HEADER_SETS OFF)
+add_library(scalewise_torch INTERFACE)
+add_library(scalewise::torch ALIAS scalewise_torch)
+set_target_properties(scalewise_torch PROPERTIES EXPORT_NAME torch VERIFY_INTERFACE_HEADER_SETS OFF)
+target_link_libraries(scalewise_torch INTERFACE
+  scalewise_libtorch $<TARGET_NAME_IF_EXISTS:torch> $<TARGET_NAME_IF_EXISTS:torch_library>)
+target_sources(scalewise_torch INTERFACE
+  FILE_SET HEADERS BASE_DIRS include FILES include/scalewise/torch.hpp)
+
 # All that needs the standard library only.
 add_library(scalewise INTERFACE)
 add_library(scalewise::scalewise ALIAS scalewise)

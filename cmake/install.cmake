@@ -6,10 +6,11 @@ set(scalewise_config_dir ${CMAKE_INSTALL_DATADIR}/cmake/scalewise)
 
 # One export set for each set of needs: scalewise::scalewise must not drag in nlohmann-json or Eigen.
 set(scalewise_with_io io plot check format)
+set(scalewise_with_torch libtorch torch)
 set(scalewise_with_nn dense nn data kernels)
 get_property(scalewise_with_std GLOBAL PROPERTY scalewise_folders)
-list(REMOVE_ITEM scalewise_with_std ${scalewise_with_io} ${scalewise_with_nn})
-foreach(needs IN ITEMS std io nn)
+list(REMOVE_ITEM scalewise_with_std ${scalewise_with_io} ${scalewise_with_nn} ${scalewise_with_torch})
+foreach(needs IN ITEMS std io nn torch)
   list(TRANSFORM scalewise_with_${needs} PREPEND scalewise_ OUTPUT_VARIABLE targets)
   if(needs STREQUAL "std")
     list(APPEND targets scalewise)

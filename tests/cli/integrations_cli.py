@@ -29,6 +29,9 @@ class Integrations(unittest.TestCase):
         self.assertEqual(self.marked("pytorch/train.py", "# scalewise"), 7)
         self.assertEqual(self.marked("pytorch/train.py", "# records"), 2)
         self.assertEqual(self.marked("c/slots.c", r"scalewise( \*/|:)"), 11)
+        for mark, lines in (("scalewise", 13), ("records", 12)):
+            self.assertEqual(sum(self.marked(f"torch_gpt/{name}", f"// {mark}(:|$)")
+                                 for name in ("gpt.hpp", "torch_gpt.cpp")), lines)
 
     def test_slots_start_and_step_as_planned(self):
         options = ["--rule", "complete-p", "--preset", "gpt2", "--base-preset", "gpt2", "--fold", "--names", "llm-c"]

@@ -30,7 +30,8 @@ MACROS = """
 
 def public_headers(root):
     include = root / "include"
-    return sorted(str(header.relative_to(include)) for header in include.rglob("*.hpp"))
+    names = sorted(str(header.relative_to(include)) for header in include.rglob("*.hpp"))
+    return [name for name in names if "torch" not in name]  # those need LibTorch, which has its own macros
 
 
 # Clang for a target whose headers are not here: libc++'s and this system's own stand in, so that

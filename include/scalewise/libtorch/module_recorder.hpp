@@ -1,0 +1,107 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "scalewise/architecture/observables.hpp"
+#include "scalewise/check/recorder.hpp"
+#include "scalewise/libtorch/attention_layout.hpp"
+#include "scalewise/libtorch/planned_module.hpp"
+
+namespace scalewise::libtorch {
+
+/// Records a training run for the coordinate check: forward passes give it activations, and step() takes
+/// the optimizer's step. Train on the same batch in every step. Of the passes between two steps the first
+/// counts; it ends with the logits.
+/// Units:    the size of a run is the width, or what the check compares
+class ModuleRecorder {
+ public:
+  ModuleRecorder(PlannedModule planned, check::Run run)
+      : planned_(std::move(planned)), recorder_(run) {
+    for_each_part([&](const std::string& entry, std::size_t i, const dialect::OwnedPart& part) {
+      const at::Tensor values = flat(detail::part_of(planned_.parameters[i], part));
+      recorder_.record_parameter(entry, values.data_ptr<double>(),
+                                 static_cast<std::size_t>(values.numel()), 0);
+    });
+  }
+
+  /// An activation, by the name of an observable: "embedding", "layer.0.attention.output",
+  /// "layer.0.mlp.output", "final_hidden", "logits".
+  /// Shapes:   of an attention's output (batch, tokens, width)
+  /// Throws:   std::invalid_argument, before the first step, where the attention uses query, key and value
+  ///           otherwise than the plan says.
+  void activation(const std::string& name, const at::Tensor& value) {
+    if (done_) return;
+    if (step_ == 0 && name.ends_with("attention.output")) check_layout(name, value);
+    const at::Tensor values = flat(value);
+    recorder_.record(name, values.data_ptr<double>(), static_cast<std::size_t>(values.numel()),
+                     step_);
+    if (name != "logits") return;
+    done_ = true;
+    if (!value.requires_grad()) return;
+    value.register_hook([this, step = step_](const at::Tensor& gradient) {
+      const at::Tensor entries = flat(gradient);
+      recorder_.record_gradient("logits", entries.data_ptr<double>(),
+                                static_cast<std::size_t>(entries.numel()), step);
+    });
+  }
+
+  /// Records gradients, takes the optimizer's step, and records what it has added.
+  void step(torch::optim::Optimizer& optimizer) {
+    std::vector<at::Tensor> before;
+    for (const at::Tensor& parameter : planned_.parameters) {
+      before.push_back(parameter.detach().clone());
+    }
+    for_each_part([&](const std::string& entry, std::size_t i, const dialect::OwnedPart& part) {
+      const at::Tensor& gradient = planned_.parameters[i].grad();
+      if (!gradient.defined()) return;
+      const at::Tensor values = flat(detail::part_of(gradient, part));
+      recorder_.record_gradient(entry, values.data_ptr<double>(),
+                                static_cast<std::size_t>(values.numel()), step_);
+    });
+    optimizer.step();
+    ++step_;
+    done_ = false;
+    for_each_part([&](const std::string& entry, std::size_t i, const dialect::OwnedPart& part) {
+      const at::Tensor added = planned_.parameters[i].detach() - before[i];
+      const at::Tensor values = flat(detail::part_of(added, part));
+      recorder_.record_update(entry, values.data_ptr<double>(),
+                              static_cast<std::size_t>(values.numel()), step_);
+    });
+  }
+
+  const check::Records& records() const { return recorder_.records(); }
+
+ private:
+  static at::Tensor flat(const at::Tensor& tensor) {
+    return tensor.detach().to(at::kCPU, at::kDouble).contiguous().view({-1});
+  }
+
+  template <class Visitor>
+  void for_each_part(Visitor&& visit) const {
+    for (std::size_t i = 0; i < planned_.parameters.size(); ++i) {
+      for (const dialect::OwnedPart& part : planned_.tensor(i).parts) visit(part.entry, i, part);
+    }
+  }
+
+  void check_layout(const std::string& name, const at::Tensor& output) const {
+    const std::string layer = name.substr(0, name.rfind("attention.output"));
+    detail::refuse("the attention is not laid out as the plan says:",
+                   detail::layout_problems(planned_, layer, output));
+  }
+
+  PlannedModule planned_;
+  check::Recorder recorder_;
+  long step_ = 0;
+  bool done_ = false;
+};
+
+}  // namespace scalewise::libtorch

@@ -1,0 +1,301 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// The adapter for LibTorch on the GPT of examples/torch_gpt: it starts and trains as the reference
+// transformer does, a right set-up passes, and each mistake is told by the tensor's name.
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "examples/torch_gpt/gpt.hpp"
+#include "instances/registry.hpp"
+#include "instances/transformer.hpp"
+#include "scalewise/check/coordinate_check.hpp"
+#include "support/catch.hpp"
+#include "support/numeric_gradient.hpp"
+
+namespace {
+
+using namespace scalewise;
+using Catch::Matchers::ContainsSubstring;
+using torch::optim::AdamWOptions;
+using torch_gpt::Gpt;
+
+constexpr std::int64_t sequences = 4, tokens = 9, vocab = 31;
+
+/// `shared`: how many queries share a key.
+Shape torch_shape(long width, long shared = 1) {
+  Shape s;
+  s.d_model = width;
+  s.depth = 2;
+  s.heads = width / 8;
+  s.kv_heads = s.heads / shared;
+  s.context = tokens;
+  s.vocab = vocab;
+  s.tied_head = false;
+  return s;
+}
+
+Plan torch_plan(const std::string& rule, long width, long shared = 1,
+                DecayForm decay = DecayForm::coupled, const Optimizer& optimizer = adamw) {
+  return make_plan(rule, optimizer, torch_shape(width, shared), torch_shape(16, shared), {}, decay);
+}
+
+at::Tensor ids(const std::string& name) {
+  const auto list = test::random_ids(sequences * tokens, vocab, name);
+  at::Tensor tensor = at::empty({sequences, tokens}, at::kLong);
+  for (std::int64_t i = 0; i < tensor.numel(); ++i) {
+    tensor.view({-1})[i] = std::int64_t{list[static_cast<std::size_t>(i)]};
+  }
+  return tensor;
+}
+
+at::Tensor loss_of(Gpt& model, const at::Tensor& inputs, const at::Tensor& targets) {
+  return at::cross_entropy_loss(model->forward(inputs).flatten(0, 1), targets.flatten());
+}
+
+/// A model with its plan, started.
+struct Trained {
+  explicit Trained(const Plan& plan, std::uint64_t seed = 7,
+                   const dialect::Dialect& names = dialect::nanogpt)
+      : model(torch_gpt::config_of(plan)), planned(libtorch::plan_module(*model, plan, names)) {
+    libtorch::initialize(planned, seed, 0.3);
+  }
+
+  Gpt model;
+  libtorch::PlannedModule planned;
+};
+
+AdamWOptions settings(double rate = 0.01) {
+  return AdamWOptions(rate).weight_decay(0.1).eps(1e-9).betas({0.9, 0.95});
+}
+
+/// What a record of six steps says, with a mistake that `change` makes before them.
+check::Report verdict(const std::string& rule,
+                      const std::function<void(Trained&, torch::optim::AdamW&)>& change) {
+  check::Records records;
+  std::vector<check::Member> family;
+  for (const long width : {16L, 32L, 64L, 128L}) {
+    const Plan plan = torch_plan(rule, width);
+    family.push_back({width, plan});
+    for (std::uint64_t seed = 0; seed < (width < 64 ? 6U : 3U); ++seed) {
+      Trained t(plan, seed);
+      torch::optim::AdamW optimizer(libtorch::param_groups(t.planned, settings()));
+      change(t, optimizer);
+      libtorch::ModuleRecorder recorder(t.planned, {width, seed});
+      t.model->recorder = &recorder;
+      const at::Tensor inputs = ids("inputs" + std::to_string(seed)),
+                       targets = ids("targets" + std::to_string(seed));
+      for (int step = 0; step < 6; ++step) {
+        optimizer.zero_grad();
+        loss_of(t.model, inputs, targets).backward();
+        recorder.step(optimizer);
+      }
+      records.merge(recorder.records());
+    }
+  }
+  return check::coordinate_check(records, family);
+}
+
+void no_mistake(Trained&, torch::optim::AdamW&) {}
+
+void one_rate(Trained&, torch::optim::AdamW& optimizer) {
+  for (auto& group : optimizer.param_groups()) group.options().set_lr(0.01);
+}
+
+template <class F>
+std::string complaint(F&& f) {
+  try {
+    f();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string refusal_of_plan(const torch::nn::Module& module, const Plan& plan) {
+  return complaint(
+      [&] { static_cast<void>(libtorch::plan_module(module, plan, dialect::nanogpt)); });
+}
+
+template <class Options>
+std::string refusal_of_optimizer(torch::optim::Optimizer& optimizer, const Trained& t,
+                                 const Options& global) {
+  return complaint([&] { libtorch::check_optimizer(optimizer, t.planned, global); });
+}
+
+}  // namespace
+
+TEST_CASE("A module starts with the reference transformer's numbers and trains as it does") {
+  torch::set_num_threads(1);
+  for (const char* rule : {"maximal-update", "complete-p", "neural-tangent"}) {
+    for (const long shared : {1L, 2L}) {
+      // Its rates of a fused query and key differ where keys are shared.
+      if (shared > 1 && std::string(rule) == "neural-tangent") continue;
+      for (const DecayForm decay : {DecayForm::coupled, DecayForm::independent}) {
+        const Plan plan = torch_plan(rule, 32, shared, decay);
+        INFO(rule << ", keys shared by " << shared << ", " << word(decay_words, decay));
+        Trained t(plan);
+        t.model->to(at::kDouble);
+        t.planned = libtorch::plan_module(*t.model, plan, dialect::nanogpt);
+        libtorch::initialize(t.planned, 7, 0.3);
+        const double decay_rate = decay == DecayForm::independent ? 0.001 : 0.1;
+        const auto global = settings().eps(1e-3);
+        torch::optim::AdamW optimizer(libtorch::param_groups(t.planned, global));
+        CHECK_NOTHROW(libtorch::check_optimizer(optimizer, t.planned, global));
+
+        nn::Transformer<double> reference(plan, {});
+        nn::initialize(reference.parameters(), plan, 7, nn::BaseDeviation::uniform(0.3));
+        nn::PlannedOptimizer<double> own(
+            plan, {.rate = 0.01, .weight_decay = decay_rate, .epsilon = 1e-3});
+        for (int step = 0; step < 20; ++step) {
+          const std::string suffix = std::to_string(step % 4);
+          nn::Batch<double> batch;
+          batch.size = sequences;
+          batch.tokens = test::random_ids(sequences * tokens, vocab, "tokens" + suffix);
+          batch.targets = test::random_ids(sequences * tokens, vocab, "targets" + suffix);
+          const double expected = reference.loss_and_gradient(batch);
+          own.step(reference.parameters());
+          optimizer.zero_grad();
+          const at::Tensor loss = loss_of(t.model, ids("tokens" + suffix), ids("targets" + suffix));
+          loss.backward();
+          optimizer.step();
+          // Both round some 10³ times between a weight and a loss; see support/training_losses.hpp.
+          CHECK(std::abs(loss.item<double>() / expected - 1) < 1e-11);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("Right set-ups of LibTorch pass the coordinate check") {
+  torch::set_num_threads(1);
+  for (const char* rule : {"maximal-update", "complete-p"}) {
+    const check::Report report = verdict(rule, no_mistake);
+    INFO(rule << ": " << report.diagnosis);
+    CHECK(report.missing.empty());
+    CHECK(report.unknown.empty());
+    CHECK(report.verdict == check::Verdict::pass);
+  }
+}
+
+TEST_CASE("One rate and a missing logit multiplier fail in LibTorch, with their names") {
+  torch::set_num_threads(1);
+  for (const char* rule : {"maximal-update", "complete-p"}) {
+    const check::Report rates = verdict(rule, one_rate);
+    CHECK(rates.verdict == check::Verdict::fail);
+    CHECK_THAT(rates.diagnosis, ContainsSubstring("one global rate"));
+    const check::Report logits = verdict(rule, [](Trained& t, torch::optim::AdamW&) {
+      t.model->config.rule.logit_multiplier.value = 1;
+    });
+    CHECK(logits.verdict == check::Verdict::fail);
+    CHECK_THAT(logits.diagnosis, ContainsSubstring("output multiplier missing"));
+  }
+}
+
+TEST_CASE("A module that is not the plan's is refused, tensor by tensor") {
+  const Plan plan = torch_plan("maximal-update", 32);
+  Gpt model{torch_gpt::config_of(plan)};
+  model->transformer->register_parameter("extra", model->lm_head->weight);
+  CHECK_THAT(refusal_of_plan(*model, plan), ContainsSubstring("transformer.extra"));
+
+  Gpt narrow{torch_gpt::config_of(torch_plan("maximal-update", 16))};
+  const std::string text = refusal_of_plan(*narrow, plan);
+  CHECK_THAT(text,
+             ContainsSubstring("transformer.h.0.attn.c_attn.weight: [48, 16]: expected [96, 32]"));
+  CHECK_THAT(text, ContainsSubstring("lm_head.weight"));
+}
+
+TEST_CASE("An optimizer that does not follow the plan is told by tensor") {
+  const Plan plan = torch_plan("maximal-update", 32);
+  const std::string fused = "transformer.h.1.attn.c_attn.weight";
+  Trained t(plan);
+  auto parameter = [&](const std::string& name) {
+    for (std::size_t i = 0; i < t.planned.parameters.size(); ++i) {
+      if (t.planned.tensor(i).name == name) return t.planned.parameters[i];
+    }
+    return at::Tensor();
+  };
+
+  parameter(fused).set_requires_grad(false);
+  CHECK_THAT(complaint([&] { static_cast<void>(libtorch::param_groups(t.planned, settings())); }),
+             ContainsSubstring(fused + ": frozen"));
+  parameter(fused).set_requires_grad(true);
+
+  torch::optim::AdamW optimizer(libtorch::param_groups(t.planned, settings()));
+  CHECK(refusal_of_optimizer(optimizer, t, settings()) == "no error");
+  // A schedule that multiplies keeps the ratios, one that overwrites does not.
+  for (auto& group : optimizer.param_groups()) group.options().set_lr(group.options().get_lr() / 2);
+  CHECK(refusal_of_optimizer(optimizer, t, settings(0.005)) == "no error");
+  one_rate(t, optimizer);
+  CHECK_THAT(refusal_of_optimizer(optimizer, t, settings()),
+             ContainsSubstring(fused + ": lr = 0.01: expected 0.005"));
+  libtorch::set_lr(optimizer, t.planned, 0.02);
+  CHECK(refusal_of_optimizer(optimizer, t, settings(0.02)) == "no error");
+
+  torch::optim::AdamW twice(libtorch::param_groups(t.planned, settings()));
+  twice.param_groups().back().params().push_back(parameter(fused));
+  CHECK_THAT(refusal_of_optimizer(twice, t, settings()),
+             ContainsSubstring(fused + ": in 2 places"));
+  auto groups = libtorch::param_groups(t.planned, settings());
+  groups.front().params().erase(groups.front().params().begin());
+  groups.front().params().push_back(at::ones({3, 5}).requires_grad_());
+  torch::optim::AdamW fewer(groups);
+  const std::string text = refusal_of_optimizer(fewer, t, settings());
+  CHECK_THAT(text, ContainsSubstring("in 0 places"));
+  CHECK_THAT(text, ContainsSubstring(
+                       "a parameter of shape [3, 5]: in the optimizer, but not in the plan"));
+
+  CHECK_THAT(complaint([&] {
+               static_cast<void>(libtorch::param_groups(t.planned, torch::optim::SGDOptions(0.1)));
+             }),
+             ContainsSubstring("options = SGDOptions: expected AdamWOptions"));
+  const Trained l2(torch_plan("standard", 32, 1, DecayForm::l2));
+  CHECK_NOTHROW(libtorch::param_groups(l2.planned, torch::optim::AdamOptions(0.1)));
+  const Trained plain(torch_plan("maximal-update", 32, 1, DecayForm::coupled, sgd));
+  torch::optim::SGD descent(libtorch::param_groups(plain.planned, torch::optim::SGDOptions(0.1)),
+                            torch::optim::SGDOptions(0.1));
+  CHECK(refusal_of_optimizer(descent, plain, torch::optim::SGDOptions(0.1)) == "no error");
+}
+
+TEST_CASE(
+    "Query, key and value in another order than the plan's are told by the model's own gradients") {
+  // The model cuts [query, key, value]; these tables say otherwise.
+  const Plan plan = torch_plan("maximal-update", 32, 2);
+  const auto message = [&](const char* order) {
+    std::vector<dialect::TensorPattern> patterns(dialect::nanogpt.patterns.begin(),
+                                                 dialect::nanogpt.patterns.end());
+    for (dialect::TensorPattern& pattern : patterns) {
+      if (pattern.name == "transformer.h.{}.attn.c_attn.weight") pattern.entries = order;
+    }
+    dialect::Dialect other = dialect::nanogpt;
+    other.patterns = patterns;
+    std::string all;
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      Trained t(plan, seed, other);
+      libtorch::ModuleRecorder recorder(t.planned, {32, seed});
+      t.model->recorder = &recorder;
+      const std::string text = complaint(
+          [&] { static_cast<void>(loss_of(t.model, ids("a" + std::to_string(seed)), ids("b"))); });
+      CHECK((text == "no error") ==
+            (std::string(order) == "layer.{}.query layer.{}.key layer.{}.value"));
+      all += text;
+    }
+    return all;
+  };
+  CHECK_THAT(message("layer.{}.query layer.{}.key layer.{}.value"), ContainsSubstring("no error"));
+  const std::string swapped = message("layer.{}.key layer.{}.query layer.{}.value");
+  CHECK_THAT(swapped,
+             ContainsSubstring("transformer.h.0.attn.c_attn.weight: its rows of layer.0.query "
+                               "are not used as queries alone"));
+  CHECK_THAT(message("layer.{}.query layer.{}.value layer.{}.key"),
+             ContainsSubstring("its rows of layer.0.key are used as values"));
+  message("layer.{}.value layer.{}.key layer.{}.query");
+  message("layer.{}.key layer.{}.value layer.{}.query");
+}
