@@ -32,6 +32,11 @@ scalewise_add_folder(io NEEDS scalewise_dialect nlohmann_json::nlohmann_json fmt
 scalewise_add_folder(plot NEEDS scalewise_io)
 scalewise_add_folder(check NEEDS scalewise_io)
 
+# Matchers for users' unit tests.
+scalewise_add_folder(testing NEEDS scalewise_check)
+target_sources(scalewise_testing INTERFACE
+  FILE_SET HEADERS FILES include/scalewise/testing.hpp)
+
 # Eigen as well. Link OpenMP::OpenMP_CXX next to them to use all cores.
 scalewise_add_folder(dense NEEDS Eigen3::Eigen)
 scalewise_add_folder(nn NEEDS scalewise_plan scalewise_dense)

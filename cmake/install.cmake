@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 set(scalewise_config_dir ${CMAKE_INSTALL_DATADIR}/cmake/scalewise)
 
 # One export set for each set of needs: scalewise::scalewise must not drag in nlohmann-json or Eigen.
-set(scalewise_with_io io plot check format)
+set(scalewise_with_io io plot check format testing)
 set(scalewise_with_torch libtorch torch)
 set(scalewise_with_nn dense nn data kernels)
 get_property(scalewise_with_std GLOBAL PROPERTY scalewise_folders)

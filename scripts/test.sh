@@ -57,6 +57,7 @@ try_install_optional_packages() {
   have_command gnuplot || try_install_packages gnuplot-nox || true
   have_torch || try_install_packages python3-torch || true
   have_header torch/csrc/api/include/torch/torch.h || try_install_packages libtorch-dev || true
+  have_header gmock/gmock.h || try_install_packages libgmock-dev || true
   have_libcxx || try_install_packages libc++-dev libc++abi-dev || true
   # The sanitizers of Clang are a package of their own, and its name differs between releases.
   local major package
@@ -160,7 +161,7 @@ mkdir -p "$logs"
 sanitizers=(-D CMAKE_CXX_FLAGS_DEBUG=-g1 -D SCALEWISE_TEST_MODELS=OFF
   -D SCALEWISE_TEST_KERNELS=OFF -D SCALEWISE_BUILD_EXAMPLES=OFF)
 if [ -n "$leave_out" ]; then
-  users="scalewise_tools scalewise_examples own_loop scalewise_static_tests models_test allocation_test torch_agreement torch_tests"
+  users="scalewise_tools scalewise_examples own_loop scalewise_static_tests models_test allocation_test torch_agreement torch_tests unit_tests"
   users_tests="not core_test policy_test dialect_test io_test check_test propagation_test data_test nn_test"
   numbers="kernels_test golden"
   quickest="core_test data_test"

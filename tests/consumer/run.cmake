@@ -47,7 +47,7 @@ foreach(i RANGE ${last})
     list(POP_FRONT words word)
     if(word MATCHES "^(-o|-c|-isystem)$")
       list(POP_FRONT words)
-    elseif(NOT word MATCHES "^(-I.*|-std=(c|gnu)[+][+]20|-DFMT_SHARED)$" OR (mode MATCHES "torch" AND word MATCHES "^-D"))
+    elseif(NOT word MATCHES "^(-I.*|-std=(c|gnu)[+][+]20|-DFMT_SHARED)$" AND NOT (mode MATCHES "torch" AND word MATCHES "^-D"))
       # fmt and Torch have their own
       message(FATAL_ERROR "The target leaks ${word} into: ${command}")
     endif()

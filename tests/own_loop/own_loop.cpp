@@ -1,206 +1,29 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// A training loop that knows nothing of this library, and the lines that add the coordinate check to
-// it. They are marked with "check".
+// Does a training loop of one's own follow its plans?
+//
+//   own_loop [--forget-rates | --record FILE]
 
-#include <cmath>
-#include <cstddef>
 #include <iostream>
-#include <random>
 #include <scalewise/check/coordinate_check.hpp>
 #include <scalewise/check/record_file.hpp>
-#include <scalewise/check/recorder.hpp>
-#include <scalewise/scalewise.hpp>
 #include <string>
 #include <vector>
 
-namespace {
-
-using Size = std::size_t;
-
-constexpr Size vocab = 32, examples = 64;
-
-using Floats = std::vector<float>;
-using Symbols = std::vector<Size>;
-
-/// A tensor with its gradient and Adam's two moments.
-struct Tensor {
-  Floats w, g, m, v;
-  double rate = 0;
-};
-
-/// Next symbol from the current one: x = E[s] + relu(norm(E[s]) U) D, logits = norm(x) H / multiplier.
-struct Model {
-  Size n = 0;
-  float logit_multiplier = 1;
-  Tensor embedding, up, down, head;
-
-  // of one pass, example by example
-  Floats x, unit, hidden, branch, final_hidden, logits;
-};
-
-void init(Tensor& t, Size size, double deviation, double rate, std::mt19937& random) {
-  std::normal_distribution<float> normal(0, static_cast<float>(deviation));
-  t.w.resize(size);
-  for (float& w : t.w) w = normal(random);
-  t.g.assign(size, 0);
-  t.m.assign(size, 0);
-  t.v.assign(size, 0);
-  t.rate = rate;
-}
-
-// y (rows, to) += x (rows, from) w (from, to)
-void multiply(const Floats& x, const Floats& w, Floats& y, Size rows, Size from, Size to) {
-  for (Size r = 0; r < rows; ++r)
-    for (Size i = 0; i < from; ++i)
-      for (Size o = 0; o < to; ++o) y[r * to + o] += x[r * from + i] * w[i * to + o];
-}
-
-// The gradients of multiply.
-void multiply_back(const Floats& x, const Floats& w, const Floats& dy, Floats& dx, Floats& dw,
-                   Size rows, Size from, Size to) {
-  for (Size r = 0; r < rows; ++r)
-    for (Size i = 0; i < from; ++i)
-      for (Size o = 0; o < to; ++o) {
-        dx[r * from + i] += dy[r * to + o] * w[i * to + o];
-        dw[i * to + o] += dy[r * to + o] * x[r * from + i];
-      }
-}
-
-void normalize(const Floats& x, Floats& y, Size rows, Size n) {
-  for (Size r = 0; r < rows; ++r) {
-    float square = 1e-6F;
-    for (Size i = 0; i < n; ++i) square += x[r * n + i] * x[r * n + i];
-    const float over = std::sqrt(static_cast<float>(n) / square);
-    for (Size i = 0; i < n; ++i) y[r * n + i] = over * x[r * n + i];
-  }
-}
-
-void normalize_back(const Floats& x, const Floats& y, const Floats& dy, Floats& dx, Size rows,
-                    Size n) {
-  for (Size r = 0; r < rows; ++r) {
-    float square = 1e-6F, dot = 0;
-    for (Size i = 0; i < n; ++i) square += x[r * n + i] * x[r * n + i];
-    for (Size i = 0; i < n; ++i) dot += dy[r * n + i] * y[r * n + i] / static_cast<float>(n);
-    const float over = std::sqrt(static_cast<float>(n) / square);
-    for (Size i = 0; i < n; ++i) dx[r * n + i] += over * (dy[r * n + i] - dot * y[r * n + i]);
-  }
-}
-
-float forward_backward(Model& m, const Symbols& symbols, const Symbols& next) {
-  const Size n = m.n, f = 4 * n;
-  m.x.assign(examples * n, 0);
-  for (Size r = 0; r < examples; ++r)
-    for (Size i = 0; i < n; ++i) m.x[r * n + i] = m.embedding.w[symbols[r] * n + i];
-  m.unit.assign(examples * n, 0);
-  m.hidden.assign(examples * f, 0);
-  m.branch.assign(examples * n, 0);
-  m.final_hidden.assign(examples * n, 0);
-  m.logits.assign(examples * vocab, 0);
-  normalize(m.x, m.unit, examples, n);
-  multiply(m.unit, m.up.w, m.hidden, examples, n, f);
-  for (float& h : m.hidden) h = h > 0 ? h : 0;
-  multiply(m.hidden, m.down.w, m.branch, examples, f, n);
-  Floats stream = m.x;
-  for (std::size_t i = 0; i < stream.size(); ++i) stream[i] += m.branch[i];
-  normalize(stream, m.final_hidden, examples, n);
-  multiply(m.final_hidden, m.head.w, m.logits, examples, n, vocab);
-  for (float& z : m.logits) z *= m.logit_multiplier;
-
-  float loss = 0;
-  Floats dlogits = m.logits;
-  for (Size r = 0; r < examples; ++r) {
-    float sum = 0;
-    for (Size k = 0; k < vocab; ++k) sum += std::exp(m.logits[r * vocab + k]);
-    loss += (std::log(sum) - m.logits[r * vocab + next[r]]) / examples;
-    for (Size k = 0; k < vocab; ++k) {
-      const float p = std::exp(m.logits[r * vocab + k]) / sum;
-      dlogits[r * vocab + k] = m.logit_multiplier * (p - (k == next[r] ? 1.F : 0.F)) / examples;
-    }
-  }
-  for (Tensor* t : {&m.embedding, &m.up, &m.down, &m.head}) t->g.assign(t->w.size(), 0);
-  Floats dfinal(examples * n), dstream(examples * n), dhidden(examples * f), dunit(examples * n);
-  multiply_back(m.final_hidden, m.head.w, dlogits, dfinal, m.head.g, examples, n, vocab);
-  normalize_back(stream, m.final_hidden, dfinal, dstream, examples, n);
-  multiply_back(m.hidden, m.down.w, dstream, dhidden, m.down.g, examples, f, n);
-  for (std::size_t i = 0; i < dhidden.size(); ++i) dhidden[i] *= m.hidden[i] > 0 ? 1.F : 0.F;
-  multiply_back(m.unit, m.up.w, dhidden, dunit, m.up.g, examples, n, f);
-  normalize_back(m.x, m.unit, dunit, dstream, examples, n);
-  for (Size r = 0; r < examples; ++r)
-    for (Size i = 0; i < n; ++i) m.embedding.g[symbols[r] * n + i] += dstream[r * n + i];
-  return loss;
-}
-
-void adam(Tensor& t, int step) {
-  const double first = 1 - std::pow(0.9, step), second = 1 - std::pow(0.95, step);
-  for (std::size_t i = 0; i < t.w.size(); ++i) {
-    t.m[i] = 0.9F * t.m[i] + 0.1F * t.g[i];
-    t.v[i] = 0.95F * t.v[i] + 0.05F * t.g[i] * t.g[i];
-    t.w[i] -= static_cast<float>(t.rate * (t.m[i] / first) / (std::sqrt(t.v[i] / second) + 1e-12));
-  }
-}
-
-}  // namespace
+#include "training.hpp"
 
 int main(int argc, char** argv) {
   const std::string option = argc > 1 ? argv[1] : "";
-  const bool forgotten = option == "--forget-rates";
   namespace check = scalewise::check;
   check::Records records;             // check
   std::vector<check::Member> family;  // check
-
-  for (const long n : {16, 32, 64, 128}) {
-    scalewise::Shape shape;
-    shape.d_model = n;
-    shape.depth = 1;
-    shape.heads = n / 16;
-    shape.vocab = long{vocab};
-    shape.context = 1;
-    scalewise::Shape base = shape;
-    base.d_model = 16;
-    base.heads = 1;
-    const auto plan = scalewise::make_plan<scalewise::MaximalUpdate, scalewise::adamw>(shape, base);
-    family.push_back({n, plan});  // check
-
+  for (const long width : {16, 32, 64, 128}) {
+    family.push_back({width, own::plan_of(width)});  // check
     for (unsigned seed = 1; seed <= 3; ++seed) {
-      check::Recorder recorder({n, seed});  // check
-      std::mt19937 random(seed);
-      Symbols symbols(examples), next(examples);
-      for (Size r = 0; r < examples; ++r) {
-        symbols[r] = random() % vocab;
-        next[r] = (7 * symbols[r] + 3) % vocab;
-      }
-      Model m;
-      m.n = static_cast<Size>(n);
-      m.logit_multiplier = static_cast<float>(plan.model.logit_multiplier.value);
-      const auto set_up = [&](Tensor& t, const char* name) {
-        const scalewise::Entry& e = plan.at(name);
-        const double factor = forgotten ? 1 : e.learning_rate.value;
-        init(t, static_cast<Size>(e.rows * e.columns), 0.25 * std_dev(e.init_variance),
-             0.01 * factor, random);
-      };
-      set_up(m.embedding, "token_embedding");
-      set_up(m.up, "layer.0.mlp_up");
-      set_up(m.down, "layer.0.mlp_down");
-      set_up(m.head, "head");
-
-      for (int step = 0; step <= 3; ++step) {
-        forward_backward(m, symbols, next);
-        recorder.record("embedding", m.x.data(), m.x.size(), step);                     // check
-        recorder.record("layer.0.mlp.hidden", m.hidden.data(), m.hidden.size(), step);  // check
-        recorder.record("layer.0.mlp.output", m.branch.data(), m.branch.size(), step);  // check
-        recorder.record("final_hidden", m.final_hidden.data(), m.final_hidden.size(),
-                        step);                                                           // check
-        recorder.record("logits", m.logits.data(), m.logits.size(), step);               // check
-        recorder.record_gradient("head", m.head.g.data(), m.head.g.size(), step);        // check
-        recorder.record_gradient("layer.0.mlp_up", m.up.g.data(), m.up.g.size(), step);  // check
-        for (Tensor* t : {&m.embedding, &m.up, &m.down, &m.head}) adam(*t, step + 1);
-      }
-      records.merge(recorder.records());  // check
+      records.merge(own::trained(family.back().plan, seed, option == "--forget-rates"));  // check
     }
   }
-
   if (option == "--record" && argc > 2) check::append_records(argv[2], records);      // check
   const check::Report report = check::coordinate_check(records, family);              // check
   std::cout << "verdict: " << to_string(report.verdict) << '\n' << report.diagnosis;  // check

@@ -60,4 +60,11 @@ inline std::vector<std::string> check_optimizer(const Plan& plan, const Optimize
   return wrong;
 }
 
+/// The same in the order of a matcher: what is asked, the plan, the global values.
+inline std::vector<std::string> optimizer_problems(const std::vector<OptimizerSetting>& live,
+                                                   const Plan& plan,
+                                                   const OptimizerSetting& global) {
+  return check_optimizer(plan, global, live);
+}
+
 }  // namespace scalewise::check

@@ -239,17 +239,16 @@ inline void set_lr(torch::optim::Optimizer& optimizer, const PlannedModule& plan
   }
 }
 
-/// Compares what the optimizer uses with the plan; call it once more after the scheduler's first step.
+/// A line for each tensor that the optimizer uses with another rate, decay or epsilon than the plan's, each that
+/// is frozen, in no group or in two, and each parameter of the optimizer that is not in the plan.
 /// Accuracy: compares to 1e-5 relative, since optimizers may keep floats.
-/// Throws:   std::invalid_argument naming each tensor with another rate, decay or epsilon, each that is
-///           frozen, in no group or in two, and each parameter of the optimizer that is not in the plan.
 template <class Options>
-void check_optimizer(torch::optim::Optimizer& optimizer, const PlannedModule& planned,
-                     const Options& global) {
+std::vector<std::string> optimizer_problems(const torch::optim::Optimizer& optimizer,
+                                            const PlannedModule& planned, const Options& global) {
   detail::require_options<Options>(planned.named.plan);
   std::map<const void*, std::vector<const Options*>> held;
   std::map<const void*, std::string> sizes;
-  for (torch::optim::OptimizerParamGroup& group : optimizer.param_groups()) {
+  for (const torch::optim::OptimizerParamGroup& group : optimizer.param_groups()) {
     const auto* options = dynamic_cast<const Options*>(&group.options());
     if (options == nullptr) {
       throw InvalidInput("options", "those of another optimizer",
@@ -290,7 +289,16 @@ void check_optimizer(torch::optim::Optimizer& optimizer, const PlannedModule& pl
     problems.push_back("a parameter of shape " + sizes[parameter] +
                        ": in the optimizer, but not in the plan");
   }
-  detail::refuse("the optimizer does not follow the plan:", problems);
+  return problems;
+}
+
+/// Compares what the optimizer uses with the plan; call it once more after the scheduler's first step.
+/// Throws:   std::invalid_argument with all of optimizer_problems().
+template <class Options>
+void check_optimizer(const torch::optim::Optimizer& optimizer, const PlannedModule& planned,
+                     const Options& global) {
+  detail::refuse("the optimizer does not follow the plan:",
+                 optimizer_problems(optimizer, planned, global));
 }
 
 }  // namespace scalewise::libtorch

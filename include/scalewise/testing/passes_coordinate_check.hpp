@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scalewise/check/coordinate_check.hpp"
+#include "scalewise/testing/matcher.hpp"
+
+namespace scalewise::testing {
+
+/// Matches records of training runs that pass check::coordinate_check(). An inconclusive verdict is no match:
+/// the message says what would decide it.
+/// Accuracy: how often it is wrong is measured in docs/checks/coordinate_check.md; with fixed seeds a test is
+///           always right or always wrong
+class PassesCoordinateCheck : public Matcher<PassesCoordinateCheck> {
+ public:
+  explicit PassesCoordinateCheck(std::vector<check::Member> plans) : plans_(std::move(plans)) {}
+
+  std::string problem(const check::Records& records) const {
+    const check::Report report = check::coordinate_check(records, plans_);
+    if (report.verdict == check::Verdict::pass) return "";
+    std::string text = "verdict: " + std::string(to_string(report.verdict));
+    if (!report.diagnosis.empty()) text += "\n" + report.diagnosis;
+    for (const auto* lines : {&report.missing, &report.unknown, &report.undecided}) {
+      for (const std::string& line : *lines) {
+        text += "\n";
+        text += line;
+      }
+    }
+    return text;
+  }
+
+  std::string expectation() const { return "passes the coordinate check"; }
+
+ private:
+  std::vector<check::Member> plans_;
+};
+
+}  // namespace scalewise::testing
