@@ -10,5 +10,6 @@ template std::vector<std::string> parameter_names<void>(std::string_view);
 template Plan make_plan<void>(std::string_view, const Optimizer&, const Shape&,
                               const std::optional<Shape>&, const std::vector<Parameter>&,
                               DecayForm);
+template Plan with_start<void>(const Plan&, std::string_view);
 
 }  // namespace scalewise

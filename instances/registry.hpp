@@ -13,5 +13,6 @@ extern template std::vector<std::string> parameter_names<void>(std::string_view)
 extern template Plan make_plan<void>(std::string_view, const Optimizer&, const Shape&,
                                      const std::optional<Shape>&, const std::vector<Parameter>&,
                                      DecayForm);
+extern template Plan with_start<void>(const Plan&, std::string_view);
 
 }  // namespace scalewise

@@ -9,6 +9,7 @@
 import csv
 import io
 import json
+import math
 import pathlib
 import random
 import subprocess
@@ -152,6 +153,23 @@ class Plan(unittest.TestCase):
             self.assertEqual(run(*arguments, "--out", out).returncode, 0)
             self.assertEqual(out.read_text(encoding="utf-8"), run(*arguments).stdout)
             self.assertEqual([path.name for path in pathlib.Path(folder).iterdir()], ["plan.json"])
+
+    def test_a_start_makes_a_relative_rule_absolute(self):
+        arguments = ["--preset", "gpt2-xl", "--base-preset", "gpt2", "--format", "json"]
+        factors = json.loads(run("--rule", "maximal-update", *arguments).stdout)
+        base = json.loads(run("--rule", "gpt2", "--preset", "gpt2", "--format", "json").stdout)
+        plan = json.loads(run("--rule", "maximal-update", *arguments, "--start", "gpt2").stdout)
+        self.assertEqual((plan["rule"]["reference"], plan["rule"]["start"]), ("absolute", "gpt2"))
+        start = {e["name"]: e["init_variance"]["value"] for e in base["entries"]}
+        for entry, factor in zip(plan["entries"], factors["entries"]):
+            layer = entry["name"].replace(f"layer.{entry['layer']}.", "layer.0.")
+            expected = factor["init_variance"]["value"] * start[layer]
+            self.assertTrue(math.isclose(entry["init_variance"]["value"], expected, rel_tol=1e-14), entry["name"])
+        refused = run("--rule", "complete-p", *arguments, "--start", "gpt2")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("scaled twice by the depth", refused.stderr)
+        refused = run("--rule", "gpt2", "--preset", "gpt2", "--start", "standard")
+        self.assertIn("start = standard: expected a rule with a base", refused.stderr)
 
     def test_out_follows_links_keeps_other_files_and_writes_to_devices(self):
         arguments = ["--rule", "gpt2", "--preset", "gpt2"]

@@ -78,6 +78,7 @@ std::vector<Plan> plans_of(const PlanArguments& arguments, const Shape& target,
     plans.push_back(make_plan(id, optimizer, target, base, own, decay));
   }
   for (Plan& plan : plans) {
+    if (!arguments.start.empty()) plan = with_start(plan, arguments.start);
     warn(plan, arguments);
     plan = rewritten(plan, arguments);
   }
@@ -108,6 +109,7 @@ void add_shape_options(frame::Options& options, PlanArguments& a) {
 void add_plan_options(frame::Options& options, PlanArguments& a) {
   options.add("--optimizer", a.optimizer, "").words(names_of(known_optimizers));
   options.add("--decay", a.decay, "form of weight decay").words(decay_words);
+  options.add("--start", a.start, "rule by which the base model of a relative rule starts");
   options.add("--strict", a.strict, "make warnings errors");
   options.add("--fold", a.fold, "put the multipliers of the forward pass into the weights");
   options.add("--single-rate", a.single_rate, "one learning rate for all, as multipliers instead")

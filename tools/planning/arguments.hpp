@@ -25,6 +25,7 @@ struct PlanArguments {
   std::string base_preset;
   std::string base_config;
   std::vector<std::string> set;
+  std::string start;
   bool strict = false;
   bool fold = false;
   bool single_rate = false;

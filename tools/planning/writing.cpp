@@ -63,6 +63,7 @@ TableFormat table_format(const std::string& format) {
 std::string heading(const Plan& plan) {
   std::string text = "rule       " + plan.rule;
   for (const Parameter& p : plan.parameters) text += " " + p.name + "=" + number_text(p.value);
+  if (!plan.start.empty()) text += ", from a base that starts by " + plan.start;
   text += "\nsource     " + citation(plan) + "\noptimizer  " + std::string(plan.optimizer.name) +
           ", " + std::string(word(decay_words, plan.decay)) + " weight decay\nparameters " +
           std::to_string(plan.parameter_count()) + "\n";

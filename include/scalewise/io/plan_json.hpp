@@ -173,6 +173,7 @@ inline nlohmann::ordered_json to_json(const Plan& plan) {
                        {"model", detail::model_json(plan.model)},
                        {"symbols", detail::symbols_json(plan.symbols)},
                        {"entries", entries}};
+  if (!plan.start.empty()) json["rule"]["start"] = plan.start;
   const std::vector<std::string> warnings = set_up_warnings(plan);
   if (!warnings.empty()) json["warnings"] = warnings;
   return json;
@@ -192,7 +193,8 @@ inline Plan plan_from_json(const nlohmann::json& json, const std::string& name =
              "warnings"});  // for people: set_up_warnings(plan) has them
   Plan plan;
   const JsonReader rule = root.at("rule");
-  rule.only({"id", "title", "authors", "year", "paper", "where", "reference", "parameters"});
+  rule.only({"id", "title", "authors", "year", "paper", "where", "reference", "parameters",
+             "start"});
   plan.rule = rule.at("id").string();
   plan.title = rule.at("title").string();
   plan.authors = rule.at("authors").string();
@@ -200,6 +202,7 @@ inline Plan plan_from_json(const nlohmann::json& json, const std::string& name =
   plan.paper = rule.at("paper").string();
   plan.where = rule.at("where").string();
   plan.reference = rule.at("reference").word(reference_words);
+  if (rule.has("start")) plan.start = rule.at("start").string();
   for (const JsonReader& item : rule.at("parameters").items()) {
     item.only({"name", "value"});
     plan.parameters.push_back({item.at("name").string(), item.at("value").number()});

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scalewise/plan/make_plan.hpp"
+#include "scalewise/plan/start.hpp"
 #include "scalewise/policy/registry.hpp"
 
 namespace scalewise::inline plan {
@@ -23,6 +24,24 @@ Plan make_plan(std::string_view rule, const Optimizer& optimizer, const Shape& t
     plan = detail::Planner<PolicyView, Plan>(view, optimizer, decay, target, base).make();
   });
   return plan;
+}
+
+/// with_start() with the start's rule named at run time.
+/// Throws:   InvalidInput as with_start(), and for an unknown rule.
+template <class = void>
+Plan with_start(const Plan& plan, std::string_view start) {
+  if (!plan.base) {
+    throw InvalidInput("start", std::string(start), "a rule with a base",
+                       plan.rule + " says itself how a model starts");
+  }
+  Plan begin;
+  with_policy(start, {}, [&](const auto& policy) {
+    const PolicyView view(policy);
+    begin = detail::Planner<PolicyView, Plan>(view, view.optimizers.front(), DecayForm::coupled,
+                                              *plan.base, plan.base)
+                .make();
+  });
+  return with_start(plan, begin);
 }
 
 }  // namespace scalewise::inline plan

@@ -117,6 +117,7 @@ struct Plan {
   std::string paper;  // arXiv number or venue
   std::string where;
   Reference reference = Reference::absolute;
+  std::string start = {};  // the rule by which the base starts, where with_start() put it in
   Optimizer optimizer = adamw;
   DecayForm decay = DecayForm::coupled;
   std::vector<Parameter> parameters;

@@ -1,0 +1,168 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include "scalewise/messages/error.hpp"
+#include "scalewise/plan/check_plan.hpp"
+#include "scalewise/plan/make_plan.hpp"
+#include "scalewise/plan/move_multiplier.hpp"
+#include "scalewise/plan/plan.hpp"
+
+namespace scalewise::inline plan {
+
+/// How the base model of a relative rule starts: an absolute rule.
+template <class P>
+struct Start {
+  P policy{};
+};
+
+namespace detail {
+
+/// Combines a relative plan with the plan of its base's start.
+class PlanStart {
+ public:
+  PlanStart(const Plan& plan, const Plan& start) : plan_(plan), start_(start) {}
+
+  Plan run() && {
+    check();
+    for (const Entry& entry : start_.entries) {
+      by_name_.emplace(entry.name, &entry);
+      const auto [at, is_first] = by_role_.emplace(role_of(entry), &entry);
+      if (is_first || plan_.base->depth == plan_.shape.depth) continue;
+      if (at->second->init_variance.value != entry.init_variance.value) {
+        refuse(entry.name +
+                   " starts otherwise than layer 0, so that there is no start for other depths",
+               "give both models the same depth");
+      }
+    }
+    for (Entry& entry : plan_.entries) apply(entry);
+    plan_.start = start_.rule;
+    plan_.reference = Reference::absolute;
+    check_plan(plan_);
+    return std::move(plan_);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& why, const std::string& hint = {}) const {
+    throw InvalidInput("start", start_.rule, "the start of a base model of " + plan_.rule,
+                       why + (hint.empty() ? "" : ": " + hint));
+  }
+
+  void check() const {
+    if (plan_.reference != Reference::base) refuse(plan_.rule + " says itself how a model starts");
+    if (start_.reference != Reference::absolute)
+      refuse(start_.rule + " does not say how a model starts");
+    for (const Entry& entry : start_.entries) {
+      if (entry.multiplier.value != 1) refuse("its " + entry.name + " has a multiplier");
+    }
+    bool branches =
+        start_.model.embedding_multiplier.value != 1 || start_.model.logit_multiplier.value != 1;
+    for (const Residual& residual : start_.model.residuals) {
+      branches = branches || residual.skip.value != 1 || residual.branch.value != 1;
+    }
+    if (branches) refuse("it has multipliers in the forward pass");
+    if (has_branch_multipliers() && by_depth()) {
+      refuse("branches would be scaled twice by the depth",
+             "take a start without it, such as standard");
+    }
+  }
+
+  /// Those that are 1 at this depth too.
+  bool has_branch_multipliers() const {
+    for (const Residual& residual : plan_.model.residuals) {
+      if (residual.branch.formula != "1") return true;
+    }
+    return false;
+  }
+
+  /// Whether a variance of the start has the depth, or the number of a layer, in its formula.
+  bool by_depth() const {
+    const auto is_depth = [](const SymbolValue& symbol) {
+      for (const Symbol& depth :
+           {symbols::depth, symbols::encoder_depth, symbols::decoder_depth, symbols::layer}) {
+        if (symbol.text == depth.text) return true;
+      }
+      return false;
+    };
+    for (const SymbolValue& symbol : start_.symbols) {
+      if (is_depth(symbol)) return true;
+    }
+    for (const Entry& entry : start_.entries) {
+      for (const SymbolValue& symbol : entry.where) {
+        if (is_depth(symbol)) return true;
+      }
+    }
+    return false;
+  }
+
+  /// "decoder.cross_query" of "decoder.3.cross_query".
+  static std::string role_of(const Entry& entry) {
+    std::string name = entry.name;
+    const std::string layer = "." + std::to_string(entry.layer) + ".";
+    if (entry.layer >= 0) name.replace(name.find(layer), layer.size(), ".");
+    return name;
+  }
+
+  void apply(Entry& entry) {
+    const bool named = by_name_.contains(entry.name);
+    const auto found = named ? by_name_.find(entry.name) : by_role_.find(role_of(entry));
+    if (!named && found == by_role_.end()) {
+      refuse("the base has no " + entry.name, "give both models the same tensors");
+    }
+    const Entry& base = *found->second;
+    if (entry.init_variance.value > 0) {
+      std::array<char, 32> number{};
+      std::snprintf(number.data(), number.size(), "%.6g", base.init_variance.value);
+      times_power(entry.init_variance,
+                  Number<Kind::variance>{base.init_variance.value, number.data(), number.data()},
+                  1);
+      entry.distribution = base.distribution;
+    }
+    if (entry.init_variance.value == 0 && base.init_mean.value != entry.init_mean.value) {
+      entry.init_mean = base.init_mean;
+    }
+    entry.source += "; start: " + start_.rule;
+    if (!base.source.empty()) entry.source += ", " + base.source;
+  }
+
+  Plan plan_;
+  const Plan& start_;
+  std::map<std::string, const Entry*> by_name_;
+  std::map<std::string, const Entry*> by_role_;  // of the first layer
+};
+
+}  // namespace detail
+
+/// A relative plan with the start of its base model put in: absolute numbers, so that nobody multiplies two
+/// plans.
+/// Equation: variance = the relative plan's factor · the variance that `start` gives the base's tensor, which
+///           is zero where the factor is
+/// Units:    variances of the result are variances; its reference is Reference::absolute. Learning rates,
+///           decays and multipliers are those of `plan`
+/// Requires: `start`, an absolute plan for plan.base.
+/// Throws:   InvalidInput for a plan that is not relative, a start that is, one with multipliers in the forward
+///           pass, one that has the depth in its variances where `plan` has multipliers on its branches, as
+///           these would be scaled twice, and one that starts layers differently where the depths differ.
+inline Plan with_start(const Plan& plan, const Plan& start) {
+  return detail::PlanStart(plan, start).run();
+}
+
+/// The plan of a model under a relative rule whose base model starts by an absolute one.
+/// Throws:   InvalidInput as make_plan() and with_start().
+template <class P, const Optimizer& optimizer, class S>
+Plan make_plan(const Shape& target, const Shape& base, const Start<S>& start, const P& policy = {},
+               DecayForm decay = DecayForm::coupled) {
+  const Plan plan = make_plan<P, optimizer>(target, base, policy, decay);
+  const PolicyView view(start.policy);
+  const Optimizer& any = view.optimizers.front();  // the start is the same for all
+  return with_start(
+      plan, detail::Planner<PolicyView, Plan>(view, any, DecayForm::coupled, *plan.base, plan.base)
+                .make());
+}
+
+}  // namespace scalewise::inline plan

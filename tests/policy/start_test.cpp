@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include "scalewise/plan/start.hpp"
+
+#include <cmath>
+#include <string>
+
+#include "instances/registry.hpp"
+#include "scalewise/io/plan_json.hpp"
+#include "scalewise/policy/gpt2.hpp"
+#include "scalewise/policy/maximal_update.hpp"
+#include "support/catch.hpp"
+#include "support/error_message.hpp"
+
+namespace {
+
+using namespace scalewise;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::WithinRel;
+
+Shape started_shape(long width, long depth = 4) {
+  Shape s;
+  s.d_model = width;
+  s.depth = depth;
+  s.heads = width / 32;
+  s.context = 16;
+  s.vocab = 50;
+  s.tied_head = false;
+  return s;
+}
+
+Plan relative(const std::string& rule, long width, long depth = 4) {
+  return make_plan(rule, adamw, started_shape(width, depth), started_shape(128));
+}
+
+std::string refusal(const Plan& plan, const std::string& start) {
+  return test::error_message([&] { static_cast<void>(with_start(plan, start)); });
+}
+
+}  // namespace
+
+TEST_CASE("A relative rule on GPT-2's start gives the numbers that one multiplies by hand") {
+  // GPT-2 at width 128 and depth 4: 0.02 everywhere, 0.02/√8 for what writes to the stream. Maximal
+  // update at four times the width: variances of hidden matrices by 1/4, of the table and the head by 1.
+  const Plan plan =
+      make_plan<MaximalUpdate, adamw>(started_shape(512), started_shape(128), Start<Gpt2>{});
+  CHECK(plan.reference == Reference::absolute);
+  CHECK(plan.start == "gpt2");
+  CHECK(plan.rule == "maximal-update");
+  const Plan factors = relative("maximal-update", 512);
+  for (const Entry& entry : plan.entries) {
+    INFO(entry.name);
+    const bool gain = entry.group == Group::norm_gain || entry.group == Group::final_norm_gain;
+    const bool hidden = is_matrix(entry.group) && entry.group != Group::token_embedding &&
+                        entry.group != Group::position_embedding && entry.group != Group::head;
+    const bool writes = entry.group == Group::attention_output || entry.group == Group::mlp_down;
+    const double variance =
+        is_matrix(entry.group) ? 0.0004 / (writes ? 8 : 1) * (hidden ? 0.25 : 1) : 0;
+    CHECK_THAT(entry.init_variance.value, WithinRel(variance, 1e-14));
+    CHECK(entry.init_mean.value == (gain ? 1 : 0));
+    const Entry& factor = factors.at(entry.name);
+    CHECK(entry.learning_rate == factor.learning_rate);
+    CHECK(entry.weight_decay == factor.weight_decay);
+    CHECK(entry.epsilon == factor.epsilon);
+    CHECK(entry.multiplier == factor.multiplier);
+  }
+  CHECK(plan.model == factors.model);
+  CHECK(plan.at("layer.3.query").init_variance.formula == "(1/m_N)·(0.0004)");
+  CHECK_THAT(plan.at("layer.3.query").source, ContainsSubstring("; start: gpt2"));
+}
+
+TEST_CASE("The base itself starts as its start says, whatever the distribution") {
+  for (const char* start : {"standard", "gpt2", "he", "pytorch", "bert"}) {
+    const Plan alone =
+        make_plan(start, make_plan(start, sgd, started_shape(128)).optimizer, started_shape(128));
+    const Plan plan = with_start(relative("maximal-update", 128), start);
+    for (const Entry& entry : plan.entries) {
+      INFO(start << ": " << entry.name);
+      const Entry& own = alone.at(entry.name);
+      if (entry.init_variance.value == 0)
+        continue;  // biases, which the relative rule starts at zero
+      CHECK_THAT(entry.init_variance.value, WithinRel(own.init_variance.value, 1e-14));
+      CHECK(entry.distribution == own.distribution);
+    }
+  }
+  // Deeper than the base: every layer starts as those of the base.
+  const Plan deep = with_start(relative("maximal-update", 128, 9), "gpt2");
+  CHECK_THAT(deep.at("layer.8.mlp_down").init_variance.value, WithinRel(0.0004 / 8, 1e-14));
+}
+
+TEST_CASE("A start that is scaled twice, relative, or no start is refused") {
+  CHECK_THAT(refusal(relative("complete-p", 512), "gpt2"),
+             ContainsSubstring("scaled twice by the depth"));
+  CHECK_THAT(refusal(relative("depth-mup", 128), "gpt2"),
+             ContainsSubstring("scaled twice by the depth"));
+  CHECK(refusal(relative("complete-p", 512), "standard") == "no error");
+  CHECK(refusal(relative("maximal-update", 512, 8), "gpt2") == "no error");
+  CHECK_THAT(refusal(relative("maximal-update", 512), "complete-p"),
+             ContainsSubstring(
+                 "start = complete-p: expected the start of a base model of maximal-update"));
+  CHECK_THAT(refusal(relative("maximal-update", 512), "deep-scale-lm"),
+             ContainsSubstring("multiplier"));
+  CHECK_THAT(refusal(make_plan("gpt2", adamw, started_shape(128)), "standard"),
+             ContainsSubstring("gpt2 says itself how a model starts"));
+  CHECK_THAT(refusal(with_start(relative("maximal-update", 512), "gpt2"), "gpt2"),
+             ContainsSubstring("maximal-update says itself how a model starts"));
+  CHECK_THAT(refusal(relative("maximal-update", 512), "gtp2"), ContainsSubstring("gpt2"));
+  CHECK_THAT(refusal(relative("maximal-update", 512), "xavier"),
+             ContainsSubstring("its token_embedding has a multiplier"));
+  // Layers that differ have no start for other depths.
+  Plan layered = make_plan("standard", adamw, started_shape(128));
+  for (Entry& entry : layered.entries) {
+    if (entry.name == "layer.2.mlp_up") entry.init_variance.value *= 2;
+  }
+  CHECK(with_start(relative("maximal-update", 128), layered)
+            .at("layer.2.mlp_up")
+            .init_variance.value == 2 * with_start(relative("maximal-update", 128), layered)
+                                            .at("layer.1.mlp_up")
+                                            .init_variance.value);
+  CHECK_THAT(test::error_message([&] {
+               static_cast<void>(with_start(relative("maximal-update", 128, 8), layered));
+             }),
+             ContainsSubstring("layer.2.mlp_up starts otherwise than layer 0"));
+}
+
+TEST_CASE("A plan keeps its start in a file") {
+  const Plan plan = with_start(relative("maximal-update", 512), "gpt2");
+  CHECK(plan_from_json(to_json(plan)) == plan);
+  CHECK(to_json(plan)["rule"]["start"] == "gpt2");
+  CHECK_FALSE(to_json(relative("maximal-update", 512))["rule"].contains("start"));
+}
