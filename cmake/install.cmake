@@ -38,3 +38,8 @@ install(
 # The module for PyTorch; `pip install ./python` is the other way to it.
 install(FILES ${PROJECT_SOURCE_DIR}/python/scalewise.py
   DESTINATION ${CMAKE_INSTALL_DATADIR}/scalewise/python COMPONENT scalewise)
+
+# For builds without CMake.
+configure_file(${CMAKE_CURRENT_LIST_DIR}/scalewise.pc.in ${PROJECT_BINARY_DIR}/scalewise.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/scalewise.pc
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/pkgconfig COMPONENT scalewise)

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "check/report.hpp"
+#include "frame/data_file.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
 #include "kernel/samples.hpp"
@@ -224,8 +225,8 @@ void add_options(frame::Options& o, Settings& s) {
 
 scalewise::frame::Program scalewise::frame::program() {
   const auto s = std::make_shared<::Settings>();
-  s->samples.digits = SCALEWISE_DATA_DIR "/digits.csv";
-  s->samples.novel = SCALEWISE_DATA_DIR "/austen_persuasion.txt";
+  s->samples.digits = frame::data_file("digits.csv");
+  s->samples.novel = frame::data_file("austen_persuasion.txt");
   Program program{"kernel_regression",
                   "Classes by regression with kernels of infinitely wide networks."};
   add_options(*program.options, *s);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "frame/data_file.hpp"
 #include "scalewise/messages/words.hpp"
 #include "scalewise/nn/checkpoint.hpp"
 #include "scalewise/nn/config.hpp"
@@ -17,7 +18,7 @@
 namespace scalewise::train {
 
 struct Settings {
-  std::string text = SCALEWISE_DATA_DIR "/austen_persuasion.txt";
+  std::string text = frame::data_file("austen_persuasion.txt");
   std::string digits;
 
   std::string rule = "standard";

@@ -1,0 +1,33 @@
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+#
+# What `cpack` makes: an archive, and Debian packages where dpkg is. The headers are one package; the programs are
+# another, in a build that is not for this processor alone.
+set(CPACK_PACKAGE_NAME scalewise)
+set(CPACK_PACKAGE_VENDOR "The scalewise authors")
+set(CPACK_PACKAGE_CONTACT "The scalewise authors <maintainers@scalewise.invalid>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_VERBATIM_VARIABLES ON)
+set(CPACK_COMPONENTS_ALL scalewise)
+if(SCALEWISE_BUILD_EXAMPLES AND NOT SCALEWISE_NATIVE)
+  list(APPEND CPACK_COMPONENTS_ALL programs)
+endif()
+set(CPACK_GENERATOR TGZ)
+find_program(dpkg_deb dpkg-deb)
+mark_as_advanced(dpkg_deb)
+if(dpkg_deb)
+  list(APPEND CPACK_GENERATOR DEB)
+endif()
+set(CPACK_ARCHIVE_COMPONENT_INSTALL ON)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_SCALEWISE_PACKAGE_NAME libscalewise-dev)
+set(CPACK_DEBIAN_SCALEWISE_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_SCALEWISE_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_SCALEWISE_PACKAGE_SUGGESTS "nlohmann-json3-dev, libfmt-dev, libeigen3-dev")
+set(CPACK_DEBIAN_PROGRAMS_PACKAGE_NAME scalewise)
+set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SHLIBDEPS ON)
+include(CPack)

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+"""What other tools than CMake take: each builds a consumer where the tool is installed.
+
+    packaging.py CXX PREFIX BUILD
+
+PREFIX is an installed copy, BUILD the build folder that cpack packs.
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+CXX, PREFIX, BUILD = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "01_first_plan.cpp"
+
+
+def run(*command, **options):
+    done = subprocess.run([str(word) for word in command], capture_output=True, encoding="utf-8", check=False, **options)
+    assert done.returncode == 0, (command, done.stdout[-2000:], done.stderr[-2000:])
+    return done.stdout
+
+
+class Packaging(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def expected(self):
+        program = self.folder / "expected"
+        run(CXX, "-std=c++20", "-I", ROOT / "include", EXAMPLE, "-o", program)
+        return run(program)
+
+    def test_one_version_everywhere(self):
+        version = re.search(r"VERSION (\d+\.\d+\.\d+)", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
+        for name, pattern in {"meson.build": r"version: '([\d.]+)', license", "MODULE.bazel": r'"scalewise", version = "([\d.]+)"',
+                              "packaging/vcpkg/vcpkg.json": r'"version": "([\d.]+)"',
+                              "packaging/conan/conanfile.py": r'version = "([\d.]+)"',
+                              "python/scalewise.py": r'__version__ = "([\d.]+)"'}.items():
+            found = re.search(pattern, (ROOT / name).read_text(encoding="utf-8"))
+            self.assertIsNotNone(found, name)
+            self.assertEqual(found[1], version, name)
+
+    def test_pkg_config(self):
+        if not shutil.which("pkg-config"):
+            self.skipTest("pkg-config was not found")
+        flags = run("pkg-config", "--cflags", "scalewise", env={"PKG_CONFIG_PATH": str(PREFIX / "share" / "pkgconfig"),
+                                                               "PATH": "/usr/bin:/bin"}).split()
+        program = self.folder / "consumer"
+        run(CXX, "-std=c++20", *flags, EXAMPLE, "-o", program)
+        self.assertEqual(run(program), self.expected())
+
+    def test_meson(self):
+        if not shutil.which("meson") or not shutil.which("ninja"):
+            self.skipTest("meson or ninja was not found")
+        (self.folder / "subprojects").mkdir()
+        (self.folder / "subprojects" / "scalewise").symlink_to(ROOT)
+        shutil.copy(EXAMPLE, self.folder / "main.cpp")
+        (self.folder / "meson.build").write_text(
+            "project('consumer', 'cpp', default_options: ['cpp_std=c++20'])\n"
+            "executable('consumer', 'main.cpp', dependencies: dependency('scalewise', fallback: 'scalewise'))\n",
+            encoding="utf-8")
+        run("meson", "setup", "--wrap-mode=nodownload", self.folder / "build", self.folder)
+        run("ninja", "-C", self.folder / "build")
+        self.assertEqual(run(self.folder / "build" / "consumer"), self.expected())
+
+    def test_one_header(self):
+        header = self.folder / "scalewise_rules.hpp"
+        run(sys.executable, ROOT / "scripts" / "amalgamate.py", header)
+        text = header.read_text(encoding="utf-8")
+        self.assertNotIn('#include "scalewise', text)
+        main = re.sub(r"#include <scalewise/[^>]*>\n", "", EXAMPLE.read_text(encoding="utf-8"))
+        source = self.folder / "main.cpp"
+        source.write_text('#include "scalewise_rules.hpp"\n' + main, encoding="utf-8")
+        program = self.folder / "one"
+        run(CXX, "-std=c++20", "-Wall", "-Wextra", "-Werror", source, "-o", program)
+        self.assertEqual(run(program), self.expected())
+
+    def test_installed_programs_find_their_data(self):
+        if not (BUILD / "tools" / "train").exists():
+            self.skipTest("the programs were not built")
+        prefix = self.folder / "prefix"
+        run("cmake", "--install", BUILD, "--component", "programs", "--prefix", prefix)
+        names = {path.name for path in (prefix / "bin").iterdir()}
+        self.assertLessEqual({"plan", "inspect", "train", "coordinate_check", "learning_rate_transfer"}, names)
+        text = prefix.resolve() / "share" / "scalewise" / "data" / "austen_persuasion.txt"
+        self.assertIn(str(text), run(prefix / "bin" / "coordinate_check", "--help"))
+        self.assertTrue(text.is_file())
+
+    def test_debian_package(self):
+        if not shutil.which("dpkg-deb") or not shutil.which("cpack"):
+            self.skipTest("dpkg-deb or cpack was not found")
+        run("cpack", "--config", BUILD / "CPackConfig.cmake", "-G", "DEB", "-B", self.folder, "-D",
+            "CPACK_COMPONENTS_ALL=scalewise", cwd=BUILD)
+        packages = list(self.folder.glob("libscalewise-dev_*_all.deb"))
+        self.assertEqual(len(packages), 1)
+        names = run("dpkg-deb", "-c", packages[0])
+        for name in ("/usr/include/scalewise/scalewise.hpp", "/usr/share/cmake/scalewise/scalewise-config.cmake",
+                     "/usr/share/pkgconfig/scalewise.pc", "/usr/share/scalewise/python/scalewise.py"):
+            self.assertIn("." + name + "\n", names)
+        unpacked = self.folder / "unpacked"
+        run("dpkg-deb", "-x", packages[0], unpacked)
+        program = self.folder / "consumer"
+        run(CXX, "-std=c++20", "-I", unpacked / "usr" / "include", EXAMPLE, "-o", program)
+        self.assertEqual(run(program), self.expected())
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

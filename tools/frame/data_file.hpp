@@ -1,0 +1,13 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <string>
+
+namespace scalewise::frame {
+
+/// The path of a file that ships with the programs: beside an installed program, in
+/// ../share/scalewise/data, or else in the sources that it was built from.
+std::string data_file(const std::string& name);
+
+}  // namespace scalewise::frame
