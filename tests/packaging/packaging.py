@@ -57,6 +57,15 @@ class Packaging(unittest.TestCase):
         run(CXX, "-std=c++20", *flags, EXAMPLE, "-o", program)
         self.assertEqual(run(program), self.expected())
 
+    def test_pip_without_a_network(self):
+        if subprocess.run([sys.executable, "-m", "pip", "--version"], capture_output=True, check=False).returncode:
+            self.skipTest("pip was not found")
+        shutil.copytree(ROOT / "python", self.folder / "python")
+        target = self.folder / "target"
+        run(sys.executable, "-m", "pip", "install", "--no-index", "--target", target, self.folder / "python")
+        self.assertEqual((target / "scalewise.py").read_bytes(), (ROOT / "python" / "scalewise.py").read_bytes())
+        self.assertTrue(list(target.glob("scalewise-*.dist-info/RECORD")))
+
     def test_meson(self):
         if not shutil.which("meson") or not shutil.which("ninja"):
             self.skipTest("meson or ninja was not found")
