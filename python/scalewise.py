@@ -264,7 +264,7 @@ class Recorder:
     modules that own the plan's tensors, the model's output, and optimizer.step(): step k is what the first
     forward pass after k updates gives. Sizes of the record: `size` is the width, or what the check compares.
     The first forward pass raises ValueError where attention whose output is (batch, tokens, width) uses query,
-    key and value otherwise than the plan says.
+    key and value otherwise than the plan says; `unchecked` lists what could not be found out.
     """
 
     def __init__(self, model: torch.nn.Module, plan: Plan, optimizer: torch.optim.Optimizer, size: Optional[int] = None,
@@ -272,6 +272,7 @@ class Recorder:
         self._plan, self._pairs = plan, _match(model, plan)
         self._size = plan.plan["shape"]["d_model"] if size is None else size
         self._seed, self._step, self._forward = seed, 0, False
+        self.unchecked: List[str] = []
         self._first: Dict[str, torch.Tensor] = {}
         self._records: Dict[Tuple[int, str, str], List[Any]] = {}
         self._entered = False
@@ -309,8 +310,43 @@ class Recorder:
         it has rank one, and those of key and value have not. At the first token of a causal model it is zero by
         query and key. One head cannot be told from its key, and matrices that begin at zero cannot be told.
         """
-        if output.dim() != 3 or output.shape[1] < 3 or not output.requires_grad or self._plan.plan["shape"]["heads"] < 2:
-            return
+        if not torch.is_tensor(output) or output.dim() != 3 or output.shape[1] < 3:
+            return self._skip_layout(block, "the attention's output is not (batch, three or more tokens, width)")
+        if self._plan.plan["shape"]["heads"] < 2:
+            return self._skip_layout(block, "one head cannot be told from its key")
+        if not output.requires_grad:
+            return self._skip_layout(block, "the forward pass keeps no gradients")
+        found = self._attention_gradients(block, output)
+        if len(found) < 3:
+            return self._skip_layout(block, "the attention's output does not depend on all of them")
+        sizes = {role: float(part[2].abs().max()) for role, part in found.items()}
+        least = 1e-3 * max(sizes.values())
+        if not least > 0:
+            return self._skip_layout(block, "their gradients are zero")
+        problems = []
+
+        def blame(role: str, text: str) -> None:
+            problems.append(f"{found[role][0]}: its rows of {found[role][1]} {text}")
+
+        if min(sizes.values()) > least:
+            self._skip_layout(block, "not causal, so that key and value cannot be told apart")
+        else:
+            for role in ("query", "key"):
+                if sizes[role] > least:
+                    blame(role, "are used as values")
+            if sizes["value"] <= least:
+                blame("value", "are not used as values")
+        rows = found["query"][3]
+        largest = rows[rows.square().sum(1).argmax()]
+        total = float(rows.square().sum())
+        beyond = 1 - float((rows @ largest / largest.norm()).square().sum()) / total if total > 0 else 0.0
+        # Rounding leaves 2e-15 of floats, another order at least 1e-4.
+        if beyond > (1e-10 if output.element_size() >= 4 else 0.01):
+            blame("query", "are not used as queries alone")
+        _fail(problems)
+
+    def _attention_gradients(self, block: str, output: torch.Tensor) -> Dict[str, Tuple[Any, ...]]:
+        """By role: tensor, entry, and its gradients at the first and the last token, a row per direction."""
         direction = torch.linspace(1, 2, output.shape[2], dtype=output.dtype, device=output.device)
         roles = {f"{block}.{role}": role for role in ("query", "key", "value")}
         found = {}
@@ -318,35 +354,16 @@ class Recorder:
             wanted = [part for part in tensor["parts"] if part["entry"] in roles]
             if not wanted or not parameter.requires_grad:
                 continue
-            first, last = (torch.autograd.grad((output[0, t] * direction).sum(), parameter, retain_graph=True,
-                                               allow_unused=True)[0] for t in (0, -1))
-            for part in wanted if first is not None and last is not None else ():
-                parts = [_gather(gradient, part).double() for gradient in (first, last)]
+            gradients = [torch.autograd.grad((output[0, t] * direction).sum(), parameter, retain_graph=True,
+                                             allow_unused=True)[0] for t in (0, -1)]
+            for part in wanted if all(gradient is not None for gradient in gradients) else ():
+                parts = [_gather(gradient, part).double() for gradient in gradients]
                 found[roles[part["entry"]]] = (tensor["name"], part["entry"],
                                                *(p if tensor["transposed"] else p.t() for p in parts))
-        if len(found) < 3:
-            return
-        sizes = {role: float(part[2].abs().max()) for role, part in found.items()}
-        most, rows = max(sizes.values()), found["query"][3]
-        problems = []
+        return found
 
-        def blame(role: str, text: str) -> None:
-            problems.append(f"{found[role][0]}: its rows of {found[role][1]} {text}")
-
-        if min(sizes.values()) <= 1e-3 * most and most > 0:  # causal
-            for role in ("query", "key"):
-                if sizes[role] > 1e-3 * most:
-                    blame(role, "are used as values")
-            if sizes["value"] <= 1e-3 * most:
-                blame("value", "are not used as values")
-        total = float(rows.square().sum())
-        if total > 0:
-            largest = rows[rows.square().sum(1).argmax()]
-            beyond = 1 - float((rows @ largest / largest.norm()).square().sum()) / total
-            # Rounding leaves 2e-15 of floats, another order at least 1e-4.
-            if beyond > (1e-10 if output.element_size() >= 4 else 0.01):
-                blame("query", "are not used as queries alone")
-        _fail(problems)
+    def _skip_layout(self, block: str, why: str) -> None:
+        self.unchecked.append(f"{block}.query, key, value: {why}")
 
     def _begin(self, *_: Any) -> None:
         self._entered = False

@@ -30,7 +30,6 @@
 #include "scalewise/dialect/detect.hpp"
 #include "scalewise/files/file.hpp"
 #include "scalewise/io/config_json.hpp"
-#include "scalewise/io/dialect_json.hpp"
 #include "scalewise/io/name_patterns.hpp"
 #include "scalewise/io/named_plan_json.hpp"
 #include "scalewise/io/tensor_file.hpp"
@@ -118,11 +117,12 @@ std::vector<ModelTensor> tensors_of(const TensorFile& content) {
 /// By the dialect that is named, or the nearest one.
 Assignment assignment_of(const Arguments& a, const Shape& shape,
                          const std::vector<ModelTensor>& tensors) {
-  if (a.names.ends_with(".json")) {
-    return classify(scalewise::read_dialect_file(a.names)->get(), shape, tensors);
-  }
   if (!a.names.empty()) {
-    return classify(scalewise::dialect::dialect_named("--names", a.names), shape, tensors);
+    Assignment named;
+    scalewise::tools::with_names(a.names, [&](const scalewise::dialect::Dialect& dialect) {
+      named = classify(dialect, shape, tensors);
+    });
+    return named;
   }
   scalewise::dialect::Detection found = scalewise::dialect::nearest_dialect(shape, tensors);
   if (found.exact.size() < 2) return std::move(found.assignment);
@@ -277,9 +277,16 @@ std::pair<std::string, int> run(const Arguments& a) {
                                           a.format, a.layers),
             0};
   }
-  if (scalewise::tools::is_named_format(a.format)) {
-    throw InvalidInput("--format", a.format, "--rule as well", "see --list-rules of plan");
-  }
+  const auto need_rule = [](bool given, const char* option) {
+    if (given) throw InvalidInput(option, "(given)", "--rule as well", "see --list-rules of plan");
+  };
+  need_rule(scalewise::tools::is_named_format(a.format), "--format");
+  need_rule(!a.base_preset.empty(), "--base-preset");
+  need_rule(!a.base_config.empty(), "--base-config");
+  need_rule(!a.start.empty(), "--start");
+  need_rule(a.fold, "--fold");
+  need_rule(a.single_rate, "--single-rate");
+  need_rule(a.strict, "--strict");
   std::optional<Assignment> assignment;
   if (model.shape) {
     Shape shape = *model.shape;

@@ -21,8 +21,8 @@
 #include "planning/arguments.hpp"
 #include "planning/writing.hpp"
 #include "scalewise/architecture/presets.hpp"
+#include "scalewise/dialect/all.hpp"
 #include "scalewise/files/file.hpp"
-#include "scalewise/io/dialect_json.hpp"
 #include "scalewise/io/plan_json.hpp"
 #include "scalewise/io/plan_table.hpp"
 #include "scalewise/scalewise.hpp"
@@ -121,12 +121,12 @@ std::string as_tables(const std::vector<Plan>& plans, bool compare, bool layers,
   return out + (prose ? footing(plans) : "");
 }
 
-std::string write_with_names(const Plan& plan, const Arguments& arguments) {
-  std::unique_ptr<scalewise::OwnDialect> own;
-  if (arguments.names.ends_with(".json")) own = scalewise::read_dialect_file(arguments.names);
-  const auto named = name_plan(
-      plan, own ? own->get() : scalewise::dialect::dialect_named("--names", arguments.names));
-  return scalewise::tools::write_named(named, arguments.format, arguments.layers);
+std::string write_with_names(const Plan& plan, const Arguments& a) {
+  std::string text;
+  scalewise::tools::with_names(a.names, [&](const scalewise::dialect::Dialect& dialect) {
+    text = scalewise::tools::write_named(name_plan(plan, dialect), a.format, a.layers);
+  });
+  return text;
 }
 
 std::string write_plans(const std::vector<Plan>& plans, const Arguments& arguments) {

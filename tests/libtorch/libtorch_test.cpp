@@ -299,3 +299,35 @@ TEST_CASE(
   message("layer.{}.value layer.{}.key layer.{}.query");
   message("layer.{}.key layer.{}.value layer.{}.query");
 }
+
+TEST_CASE("What cannot be found out about query, key and value is listed") {
+  const Plan plan = torch_plan("maximal-update", 32);
+  const auto unchecked = [&](const Plan& of, const std::function<void(Trained&)>& change) {
+    Trained t(of);
+    change(t);
+    libtorch::ModuleRecorder recorder(t.planned, {of.shape.d_model, 0});
+    t.model->recorder = &recorder;
+    static_cast<void>(t.model->forward(ids("a")));
+    return recorder.unchecked();
+  };
+  CHECK(unchecked(plan, [](Trained&) {}).empty());
+  Shape one_head = torch_shape(32);
+  one_head.heads = one_head.kv_heads = 1;
+  const auto single =
+      unchecked(make_plan("maximal-update", adamw, one_head, one_head), [](Trained&) {});
+  REQUIRE(single.size() == 2);  // layers
+  CHECK(single[0] == "layer.0.query, key, value: one head cannot be told from its key");
+  const auto zero = unchecked(plan, [](Trained& t) {
+    const torch::NoGradGuard no_grad;
+    t.model->transformer->h->ptr<torch_gpt::BlockImpl>(1)->attn->c_proj->weight.zero_();
+  });
+  REQUIRE(zero.size() == 1);
+  CHECK(zero[0] == "layer.1.query, key, value: their gradients are zero");
+
+  Trained t(plan);
+  libtorch::ModuleRecorder recorder(t.planned, {32, 0});
+  recorder.activation("layer.0.attention.output", at::ones({6, 32}).requires_grad_());
+  CHECK(recorder.unchecked().at(0) ==
+        "layer.0.query, key, value: the attention's output is [6, 32], not (batch, three or more "
+        "tokens, width)");
+}

@@ -328,16 +328,31 @@ class Verdicts(unittest.TestCase):
                     model = SmallGpt(plan.multipliers(), VOCAB, CONTEXT, width, width // HEAD, linear, kv_heads=2)
                     scalewise.apply(model, plan, base_std=0.1, seed=seed)
                     optimizer = torch.optim.AdamW(scalewise.param_groups(model, plan, lr=0.005))
-                    scalewise.Recorder(model, plan, optimizer)
+                    recorder = scalewise.Recorder(model, plan, optimizer)
                     with self.subTest(names=names, order=order, seed=seed):
                         if order == ("query", "key", "value"):
                             model(tokens(seed)[:, :-1])
+                            self.assertEqual(recorder.unchecked, [])
                             continue
                         with self.assertRaises(ValueError) as caught:
                             model(tokens(seed)[:, :-1])
                         self.assertIn(f"{name}: its rows of layer.0.", str(caught.exception))
                         if order == ("key", "query", "value"):
                             self.assertIn("layer.0.query are not used as queries alone", str(caught.exception))
+
+    def test_what_cannot_be_found_out_about_the_order_is_listed(self):
+        plan = relative("maximal-update", 64)
+        model = model_of(plan, 64)
+        scalewise.apply(model, plan, base_std=0.1)
+        with torch.no_grad():
+            model.transformer.h[1].attn.c_proj.weight.zero_()
+        recorder = scalewise.Recorder(model, plan, torch.optim.AdamW(model.parameters()))
+        model(tokens(1)[:, :-1])
+        self.assertEqual(recorder.unchecked, ["layer.1.query, key, value: their gradients are zero"])
+        recorder = scalewise.Recorder(model, plan, torch.optim.AdamW(model.parameters()))
+        model(tokens(1)[:, :2])
+        self.assertEqual(len(recorder.unchecked), 2)
+        self.assertIn("three or more tokens", recorder.unchecked[0])
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@
 #include "planning/arguments.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -15,6 +14,8 @@
 #include "planning/set_option.hpp"
 #include "scalewise/architecture/presets.hpp"
 #include "scalewise/io/config_json.hpp"
+#include "scalewise/io/dialect_json.hpp"
+#include "scalewise/messages/problems.hpp"
 #include "scalewise/plan/fold.hpp"
 #include "scalewise/plan/set_up_warnings.hpp"
 #include "scalewise/plan/single_rate.hpp"
@@ -34,10 +35,7 @@ std::optional<Shape> shape_of(const std::string& preset, const std::string& conf
 /// Says what a plan was hardly meant to be; with --strict that is an error.
 void warn(const Plan& plan, const PlanArguments& arguments) {
   const std::vector<std::string> warnings = set_up_warnings(plan);
-  if (arguments.strict && !warnings.empty()) {
-    throw std::invalid_argument(
-        fmt::format("{} in a strict plan:\n  {}", plan.rule, fmt::join(warnings, "\n  ")));
-  }
+  if (arguments.strict) require_none(plan.rule + " in a strict plan:", warnings);
   for (const std::string& text : warnings)
     std::cerr << arguments.program << ": warning: " << text << '\n';
 }
@@ -114,6 +112,11 @@ void add_plan_options(frame::Options& options, PlanArguments& a) {
   options.add("--fold", a.fold, "put the multipliers of the forward pass into the weights");
   options.add("--single-rate", a.single_rate, "one learning rate for all, as multipliers instead")
       .excludes("--fold");
+}
+
+void with_names(const std::string& names, const std::function<void(const dialect::Dialect&)>& use) {
+  if (names.ends_with(".json")) return use(read_dialect_file(names)->get());
+  use(dialect::dialect_named("--names", names));
 }
 
 std::optional<Shape> given_shape(const PlanArguments& arguments) {

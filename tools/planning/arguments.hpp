@@ -4,12 +4,14 @@
 // What the programs that make plans for a model have in common: its shape, the rule, and the base.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "frame/options.hpp"
 #include "scalewise/architecture/shape.hpp"
+#include "scalewise/dialect/dialect.hpp"
 #include "scalewise/plan/make_plan.hpp"
 
 namespace scalewise::tools {
@@ -36,6 +38,9 @@ void add_shape_options(frame::Options& options, PlanArguments& arguments);
 
 /// Options of how a plan is made.
 void add_plan_options(frame::Options& options, PlanArguments& arguments);
+
+/// Calls use() with the dialect of --names: an id, or a file that describes one (.json).
+void with_names(const std::string& names, const std::function<void(const dialect::Dialect&)>& use);
 
 /// The shape of --preset or --config; empty where neither is given.
 std::optional<Shape> given_shape(const PlanArguments& arguments);

@@ -4,9 +4,7 @@
 #include "planning/writing.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <stdexcept>
 #include <string_view>
 #include <utility>
 
@@ -15,6 +13,7 @@
 #include "scalewise/io/plan_table.hpp"
 #include "scalewise/io/tensor_rows.hpp"
 #include "scalewise/io/training_code.hpp"
+#include "scalewise/messages/problems.hpp"
 
 namespace scalewise::tools {
 
@@ -29,14 +28,6 @@ constexpr std::pair<std::string_view, Writer> named_formats[] = {{"tsv", &tensor
                                                                  {"megatron", &megatron_overrides},
                                                                  {"fairseq", &fairseq_groups},
                                                                  {"neox", &neox_groups}};
-
-/// All problems at once: each line names its tensor.
-void require_complete(const dialect::Assignment& assignment) {
-  if (assignment.problems.empty()) return;
-  throw std::invalid_argument(fmt::format("cannot name the tensors as {} does:\n  {}",
-                                          assignment.dialect,
-                                          fmt::join(assignment.problems, "\n  ")));
-}
 
 }  // namespace
 
@@ -79,7 +70,8 @@ std::string footing(const std::vector<Plan>& plans) {
 }
 
 std::string write_named(const dialect::NamedPlan& named, const std::string& format, bool layers) {
-  require_complete(named.assignment);
+  require_none("cannot name the tensors as " + named.assignment.dialect + " does:",
+               named.assignment.problems);
   for (const auto& [name, writer] : named_formats) {
     if (format == name) return writer(named);
   }

@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "scalewise/libtorch/planned_module.hpp"
@@ -31,8 +32,50 @@ inline double beyond_rank_one(const at::Tensor& matrix) {
   return 1 - along.square().sum().item<double>() / all;
 }
 
-/// What the matrices that the plan takes for query, key and value of a layer are not, in the model's own
-/// forward pass.
+/// What was found out about a layer.
+struct AttentionLayout {
+  std::vector<std::string> problems;
+  std::vector<std::string> unchecked;  // what could not be found out, and why
+};
+
+/// One of query, key and value, with its gradients at the first and at the last token.
+struct AttentionPart {
+  std::string tensor;
+  std::string entry;
+  at::Tensor first, last;
+
+  /// Of the largest number at the first token.
+  double size() const { return first.abs().max().item<double>(); }
+};
+
+/// By role; those without a gradient are missing.
+inline std::map<std::string_view, AttentionPart> attention_parts(const PlannedModule& planned,
+                                                                 const std::string& layer,
+                                                                 const at::Tensor& output) {
+  std::map<std::string_view, AttentionPart> parts;
+  const at::Tensor direction = at::linspace(1, 2, output.size(2), output.options());
+  for (std::size_t i = 0; i < planned.parameters.size(); ++i) {
+    const dialect::OwnerTensor& tensor = planned.tensor(i);
+    for (const dialect::OwnedPart& part : tensor.parts) {
+      for (const std::string_view role : {"query", "key", "value"}) {
+        if (part.entry != layer + std::string(role) || !planned.parameters[i].requires_grad())
+          continue;
+        const auto gradient = [&](std::int64_t token) {
+          const at::Tensor seen = (output[0][token] * direction).sum();
+          const at::Tensor found =
+              torch::autograd::grad({seen}, {planned.parameters[i]}, {}, true, false, true)[0];
+          return found.defined() ? rows_by_inputs(part_of(found, part), tensor.transposed) : found;
+        };
+        AttentionPart found{tensor.name, part.entry, gradient(0), gradient(output.size(1) - 1)};
+        if (found.first.defined() && found.last.defined()) parts[role] = std::move(found);
+      }
+    }
+  }
+  return parts;
+}
+
+/// Whether the matrices that the plan takes for query, key and value of a layer are used as such, in the
+/// model's own forward pass.
 /// Equation: let y be the attention's output at a token and r any vector. The gradient of r·y by the query's
 ///           matrix is an outer product with that token's input: it has rank one, and those of key and value
 ///           have not, as they hear from all tokens. At the first token of a causal model it is zero by query
@@ -41,61 +84,43 @@ inline double beyond_rank_one(const at::Tensor& matrix) {
 /// Accuracy: of the squares of a float matrix of rank one, rounding leaves 2e-15 beside its largest row; of
 ///           those in a wrong order at least 1e-4 (1600 layers of 2 to 8 heads); 1e-10 is judged, more where
 ///           numbers are shorter than float.
-/// Differs:  one head cannot be told from its key, and tensors that begin at zero cannot be told at all.
-inline std::vector<std::string> layout_problems(const PlannedModule& planned,
-                                                const std::string& layer,
-                                                const at::Tensor& output) {
+/// Differs:  one head cannot be told from its key, nor key from value where attention is not causal.
+inline AttentionLayout attention_layout(const PlannedModule& planned, const std::string& layer,
+                                        const at::Tensor& output) {
   constexpr double negligible = 1e-3;  // beside the largest gradient, which is zero else
-  std::vector<std::string> problems;
-  if (output.dim() != 3 || output.size(1) < 3 || !output.requires_grad()) return problems;
-  struct AttentionPart {
-    std::string name;  // of its tensor
-    std::string entry;
-    at::Tensor first, last;  // gradients, at the first and at the last token
+  AttentionLayout found;
+  const auto skip = [&](const std::string& why) {
+    found.unchecked.push_back(layer + "query, key, value: " + why);
+    return found;
   };
-  std::map<std::string_view, AttentionPart> parts;
-  const at::Tensor direction = at::linspace(1, 2, output.size(2), output.options());
-  for (std::size_t i = 0; i < planned.parameters.size(); ++i) {
-    const dialect::OwnerTensor& tensor = planned.tensor(i);
-    for (const dialect::OwnedPart& part : tensor.parts) {
-      for (const std::string_view role : {"query", "key", "value"}) {
-        if (part.entry != layer + std::string(role)) continue;
-        const auto gradient = [&](std::int64_t token) {
-          const at::Tensor seen = (output[0][token] * direction).sum();
-          const at::Tensor found =
-              torch::autograd::grad({seen}, {planned.parameters[i]}, {}, true, false, true)[0];
-          if (!found.defined()) return at::Tensor();
-          return rows_by_inputs(part_of(found, part), tensor.transposed);
-        };
-        parts[role] = {tensor.name, part.entry, gradient(0), gradient(output.size(1) - 1)};
-      }
-    }
+  if (output.dim() != 3 || output.size(1) < 3) {
+    return skip("the attention's output is " + sizes_text(output.sizes().vec()) +
+                ", not (batch, three or more tokens, width)");
   }
-  if (parts.size() < 3 || planned.named.plan.shape.heads < 2) return problems;
-  for (const auto& [role, part] : parts) {
-    if (!part.first.defined() || !part.last.defined()) return problems;
-  }
-  const auto size = [](const at::Tensor& t) { return t.abs().max().item<double>(); };
-  const double most = (std::max)(
-      {size(parts["query"].first), size(parts["key"].first), size(parts["value"].first)});
-  const bool causal = (std::min)({size(parts["query"].first), size(parts["key"].first),
-                                  size(parts["value"].first)}) <= negligible * most;
+  if (planned.named.plan.shape.heads < 2) return skip("one head cannot be told from its key");
+  if (!output.requires_grad()) return skip("the forward pass keeps no gradients");
+  auto parts = attention_parts(planned, layer, output);
+  if (parts.size() < 3) return skip("the attention's output does not depend on all of them");
+  const AttentionPart &query = parts["query"], &key = parts["key"], &value = parts["value"];
+  const double most = (std::max)({query.size(), key.size(), value.size()});
+  if (!(most > 0)) return skip("their gradients are zero");
   const auto blame = [&](const AttentionPart& part, const std::string& text) {
-    problems.push_back(part.name + ": its rows of " + part.entry + " " + text);
+    found.problems.push_back(part.tensor + ": its rows of " + part.entry + " " + text);
   };
-  if (causal && most > 0) {
-    for (const char* role : {"query", "key"}) {
-      if (size(parts[role].first) > negligible * most) blame(parts[role], "are used as values");
+  const double least = negligible * most;
+  if (query.size() > least && key.size() > least && value.size() > least) {
+    static_cast<void>(skip("not causal, so that key and value cannot be told apart"));
+  } else {
+    for (const AttentionPart* part : {&query, &key}) {
+      if (part->size() > least) blame(*part, "are used as values");
     }
-    if (size(parts["value"].first) <= negligible * most) {
-      blame(parts["value"], "are not used as values");
-    }
+    if (value.size() <= least) blame(value, "are not used as values");
   }
   const bool is_short = at::elementSize(output.scalar_type()) < 4;
-  if (beyond_rank_one(parts["query"].last) > (is_short ? 0.01 : 1e-10)) {
-    blame(parts["query"], "are not used as queries alone");
+  if (beyond_rank_one(query.last) > (is_short ? 0.01 : 1e-10)) {
+    blame(query, "are not used as queries alone");
   }
-  return problems;
+  return found;
 }
 
 }  // namespace scalewise::libtorch::detail

@@ -2,16 +2,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <torch/csrc/autograd/autograd.h>
-
 #include <cstddef>
-#include <map>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "scalewise/architecture/observables.hpp"
 #include "scalewise/check/recorder.hpp"
 #include "scalewise/libtorch/attention_layout.hpp"
 #include "scalewise/libtorch/planned_module.hpp"
@@ -32,6 +27,10 @@ class ModuleRecorder {
                                  static_cast<std::size_t>(values.numel()), 0);
     });
   }
+
+  // Hooks of the logits know where it is.
+  ModuleRecorder(const ModuleRecorder&) = delete;
+  ModuleRecorder& operator=(const ModuleRecorder&) = delete;
 
   /// An activation, by the name of an observable: "embedding", "layer.0.attention.output",
   /// "layer.0.mlp.output", "final_hidden", "logits".
@@ -80,6 +79,9 @@ class ModuleRecorder {
 
   const check::Records& records() const { return recorder_.records(); }
 
+  /// What could not be found out about the order of query, key and value, layer by layer.
+  const std::vector<std::string>& unchecked() const { return unchecked_; }
+
  private:
   static at::Tensor flat(const at::Tensor& tensor) {
     return tensor.detach().to(at::kCPU, at::kDouble).contiguous().view({-1});
@@ -92,14 +94,16 @@ class ModuleRecorder {
     }
   }
 
-  void check_layout(const std::string& name, const at::Tensor& output) const {
+  void check_layout(const std::string& name, const at::Tensor& output) {
     const std::string layer = name.substr(0, name.rfind("attention.output"));
-    detail::refuse("the attention is not laid out as the plan says:",
-                   detail::layout_problems(planned_, layer, output));
+    const detail::AttentionLayout found = detail::attention_layout(planned_, layer, output);
+    unchecked_.insert(unchecked_.end(), found.unchecked.begin(), found.unchecked.end());
+    require_none("the attention is not laid out as the plan says:", found.problems);
   }
 
   PlannedModule planned_;
   check::Recorder recorder_;
+  std::vector<std::string> unchecked_;
   long step_ = 0;
   bool done_ = false;
 };

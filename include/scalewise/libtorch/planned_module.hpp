@@ -13,7 +13,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -22,6 +21,7 @@
 
 #include "scalewise/dialect/all.hpp"
 #include "scalewise/dialect/named_plan.hpp"
+#include "scalewise/messages/problems.hpp"
 #include "scalewise/plan/initial_values.hpp"
 
 /// Plans for modules of LibTorch. The names below are those of python/scalewise.py.
@@ -36,16 +36,6 @@ struct PlannedModule {
 };
 
 namespace detail {
-
-inline void refuse(const std::string& what, const std::vector<std::string>& problems) {
-  if (problems.empty()) return;
-  std::string text = what;
-  for (const std::string& problem : problems) {
-    text += "\n  ";
-    text += problem;
-  }
-  throw std::invalid_argument(text);
-}
 
 /// The views of an entry in its tensor, and the axis along which they follow each other.
 inline std::pair<std::vector<at::Tensor>, std::int64_t> views_of(const at::Tensor& tensor,
@@ -89,8 +79,8 @@ inline PlannedModule plan_module(const torch::nn::Module& module, Plan plan,
   }
   dialect::Assignment assignment = classify(names, plan.shape, model);
   PlannedModule planned{name_plan(std::move(plan), std::move(assignment)), {}};
-  detail::refuse("the module is not as the plan and " + planned.named.assignment.dialect + " say:",
-                 planned.named.assignment.problems);
+  require_none("the module is not as the plan and " + planned.named.assignment.dialect + " say:",
+               planned.named.assignment.problems);
   for (const dialect::OwnerTensor& tensor : planned.named.assignment.tensors) {
     planned.parameters.push_back(by_name.at(tensor.name));
   }
@@ -218,7 +208,7 @@ std::vector<torch::optim::OptimizerParamGroup> param_groups(const PlannedModule&
     }
     groups[g].params().push_back(planned.parameters[i]);
   }
-  detail::refuse("the module cannot be trained by the plan:", frozen);
+  require_none("the module cannot be trained by the plan:", frozen);
   return groups;
 }
 
@@ -297,8 +287,8 @@ std::vector<std::string> optimizer_problems(const torch::optim::Optimizer& optim
 template <class Options>
 void check_optimizer(const torch::optim::Optimizer& optimizer, const PlannedModule& planned,
                      const Options& global) {
-  detail::refuse("the optimizer does not follow the plan:",
-                 optimizer_problems(optimizer, planned, global));
+  require_none("the optimizer does not follow the plan:",
+               optimizer_problems(optimizer, planned, global));
 }
 
 }  // namespace scalewise::libtorch

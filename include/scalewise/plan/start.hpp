@@ -123,9 +123,7 @@ class PlanStart {
                   1);
       entry.distribution = base.distribution;
     }
-    if (entry.init_variance.value == 0 && base.init_mean.value != entry.init_mean.value) {
-      entry.init_mean = base.init_mean;
-    }
+    entry.init_mean = base.init_mean;
     entry.source += "; start: " + start_.rule;
     if (!base.source.empty()) entry.source += ", " + base.source;
   }
