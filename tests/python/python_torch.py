@@ -337,6 +337,9 @@ class Verdicts(unittest.TestCase):
                         with self.assertRaises(ValueError) as caught:
                             model(tokens(seed)[:, :-1])
                         self.assertIn(f"{name}: its rows of layer.0.", str(caught.exception))
+                        if order == ("query", "value", "key"):
+                            self.assertIn("layer.0.key are used as values", str(caught.exception))
+                            self.assertIn("layer.0.value are not used as values", str(caught.exception))
                         if order == ("key", "query", "value"):
                             self.assertIn("layer.0.query are not used as queries alone", str(caught.exception))
 
