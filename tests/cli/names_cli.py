@@ -244,7 +244,8 @@ int main(void) {
             folder = pathlib.Path(folder)
             (folder / "plan.h").write_text(plan(*arguments, "--format", "c-header"), encoding="utf-8")
             (folder / "main.c").write_text(program, encoding="utf-8")
-            subprocess.run([COMPILER, "-x", "c", "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-o", folder / "main",
+            subprocess.run([COMPILER, "-x", "c", "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion",
+                            "-Werror", "-o", folder / "main",
                             folder / "main.c"], check=True)
             lines = subprocess.run([folder / "main"], capture_output=True, encoding="ascii",
                                    check=True).stdout.splitlines()

@@ -42,6 +42,11 @@ inline std::vector<TensorRow> tensor_rows(const dialect::NamedPlan& named) {
   return rows;
 }
 
+/// A constant of the type float, so that compilers have no conversion to warn of.
+inline std::string float_constant(double value) {
+  return fmt::format("{:#}f", static_cast<float>(value));
+}
+
 }  // namespace detail
 
 /// One line per block of an entry, with tabs between columns: for languages without JSON.
@@ -67,6 +72,7 @@ inline std::string tensor_tsv(const dialect::NamedPlan& named) {
 /// entry with its distribution.
 /// Units:    as tensor_tsv(); weight_decay for an optimizer that multiplies it by the tensor's rate
 inline std::string c_header(const dialect::NamedPlan& named) {
+  using detail::float_constant;
   const auto rows = detail::tensor_rows(named);
   const Plan& plan = named.plan;
   std::string text = fmt::format(
@@ -96,16 +102,19 @@ inline std::string c_header(const dialect::NamedPlan& named) {
   text += "};\n\nstatic const scalewise_tensor scalewise_tensor_rows[] = {\n";
   for (std::size_t i = 0; i < named.factors.size(); ++i) {
     const dialect::TensorFactors& f = named.factors[i];
-    text += fmt::format("  {{\"{}\", {}, {}, {}}},\n", named.assignment.tensors[i].name,
-                        f.learning_rate, factor_of_coupled_decay(plan, f), f.epsilon);
+    text +=
+        fmt::format("  {{\"{}\", {}, {}, {}}},\n", named.assignment.tensors[i].name,
+                    float_constant(f.learning_rate),
+                    float_constant(factor_of_coupled_decay(plan, f)), float_constant(f.epsilon));
   }
   text += "};\n\nstatic const scalewise_block scalewise_block_rows[] = {\n";
   for (const detail::TensorRow& row : rows) {
     const std::string_view kind = word(distribution_words, row.entry->distribution);
     text += fmt::format("  {{{}, \"{}\", {}, {}, {}, {}, '{}', {}, {}, {}}},\n", row.index,
                         row.entry->name, row.block.offset, row.block.count, row.block.stride,
-                        row.block.repeats, kind.front(), row.entry->init_mean.value,
-                        std_dev(row.entry->init_variance), row.entry->multiplier.value);
+                        row.block.repeats, kind.front(), float_constant(row.entry->init_mean.value),
+                        float_constant(std_dev(row.entry->init_variance)),
+                        float_constant(row.entry->multiplier.value));
   }
   return text + "};\n\n#endif\n";
 }
