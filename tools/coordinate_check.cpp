@@ -298,7 +298,9 @@ scalewise::frame::Program scalewise::frame::program() {
       .of_runs();
   add_output_options(o, e);
   o.add("--record", a->record, "append what is recorded to this file (JSON lines)").writes_file();
-  o.add("--judge", a->judge, "judge these files of records; train nothing").reads().repeated();
+  o.add("--judge", a->judge, "judge these files of records (JSON lines or .csv); train nothing")
+      .reads()
+      .repeated();
   o.group("Mistakes, to see the check fail");
   o.add("--trained-as", a->trained_as, "train by another rule");
   o.add("--fault", a->fault,

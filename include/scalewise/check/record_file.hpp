@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "scalewise/check/record_csv.hpp"
 #include "scalewise/check/records.hpp"
 #include "scalewise/files/inputs.hpp"
 #include "scalewise/files/lock.hpp"
@@ -75,6 +76,11 @@ class RecordReader {
     const OpenFile file(std::fopen(path.c_str(), "rb"));
     if (file != nullptr) lock_file(file.get(), IfLocked::wait);
     const std::string text = read_file(path, (std::numeric_limits<std::size_t>::max)());
+    if (path.ends_with(".csv")) {
+      const RecordCsv csv(path, text);
+      for (const auto& [run, found] : csv.runs()) add(run, found, {});
+      return;
+    }
     const CheckedLines lines = checked_lines(text);
     require_schema(path, text, lines, record_schema);
     read(path, lines);
@@ -89,11 +95,6 @@ class RecordReader {
   RecordFile take() && { return std::move(file_); }
 
  private:
-  struct NamedRecords {
-    std::string name;
-    Records records;
-  };
-
   void add(const CheckedLine& line, const std::string& path) {
     const std::string name = path + " line " + std::to_string(line.number);
     const nlohmann::json json = parse_json(line.json, name);
@@ -102,25 +103,27 @@ class RecordReader {
       throw InvalidInput(name + ".schema", printable(schema), std::string(record_schema));
     }
     reader.only({"schema", "inputs", "size", "seed", "records"});
-    Inputs inputs = inputs_of(reader.at("inputs"));
+    constexpr long most = (std::numeric_limits<long>::max)();
+    const Run run{reader.at("size").integer(1, most), reader.at("seed").natural()};
+    add(run, {name, records_of(reader.at("records"), run)}, inputs_of(reader.at("inputs")));
+  }
+
+  void add(const Run& run, const PlacedRecords& found, Inputs inputs) {
     if (sources_.empty()) {
       file_.inputs = std::move(inputs);
-      first_ = name;
+      first_ = found.place;
     } else {
       require_same_inputs(inputs, file_.inputs, first_);
     }
-    constexpr long most = (std::numeric_limits<long>::max)();
-    const Run run{reader.at("size").integer(1, most), reader.at("seed").natural()};
-    Records records = records_of(reader.at("records"), run);
-    const auto [source, is_new] = sources_.try_emplace(run, NamedRecords{name, records});
+    const auto [source, is_new] = sources_.try_emplace(run, found);
     if (is_new) {
-      file_.records.merge(records);
+      file_.records.merge(found.records);
       file_.runs.insert(run);
-    } else if (!(source->second.records == records)) {
-      throw InvalidInput(name,
+    } else if (!(source->second.records == found.records)) {
+      throw InvalidInput(found.place,
                          "(other records of size " + std::to_string(run.size) + ", seed " +
                              std::to_string(run.seed) + ")",
-                         "those of " + source->second.name,
+                         "those of " + source->second.place,
                          "delete the wrong line; parts of one run are added up before one process "
                          "appends them");
     }
@@ -151,7 +154,7 @@ class RecordReader {
 
   RecordFile file_;
   std::string first_;
-  std::map<Run, NamedRecords> sources_;
+  std::map<Run, PlacedRecords> sources_;
 };
 
 }  // namespace detail
@@ -173,11 +176,12 @@ inline void append_records(const std::string& path, const Records& records,
   file.append(text);
 }
 
-/// Reads what append_records() has written. Damaged lines, and a last one without its end, are left
+/// Reads what append_records() has written, and files whose names end in ".csv", which have a record
+/// per line and no inputs. Damaged lines of the first, and a last one without its end, are left
 /// out and told of in RecordFile::damage. Records that are there twice and agree count once.
 /// Throws:   InvalidInput naming file and line: for another kind of file or another version; for
 ///           records of other inputs, naming the first; for two runs of one size and seed that
-///           differ.
+///           differ; for any damage of a CSV file, which has no checksums.
 inline RecordFile read_records(const std::vector<std::string>& paths) {
   detail::RecordReader reader;
   for (const std::string& path : paths) reader.read(path);

@@ -1,0 +1,136 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include "scalewise/check/record_csv.hpp"
+
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "scalewise/check/record_file.hpp"
+#include "support/catch.hpp"
+#include "support/error_message.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace scalewise;
+using namespace scalewise::check;
+
+namespace {
+
+const std::string header = "size,seed,step,signal,name,sum_abs,sum_squares,count\n";
+
+/// What a file says.
+RecordFile read_csv(const std::string& text) {
+  const test::TemporaryFolder folder;
+  const std::string path = (folder.path() / "run.csv").string();
+  write_file(path, text);
+  return read_records(path);
+}
+
+std::string refusal(const std::string& text) {
+  return test::error_message([&] { static_cast<void>(check::detail::RecordCsv("run.csv", text)); });
+}
+
+}  // namespace
+
+TEST_CASE("Records with commas are those with braces, to the last bit") {
+  Records expected;
+  const Run small{64, 1};
+  const Run large{128, 18446744073709551615U};
+  expected.add({Signal::value, "logits"}, 0, small, {0.1, 1.0 / 3, 7});
+  expected.add({Signal::update, "layer.0.mlp_up"}, 2, large, {1e-300, 0, 4096});
+  expected.add({Signal::gradient, "a \"b\", c"}, 0, large, {HUGE_VAL, HUGE_VAL, 1});
+  const RecordFile file =
+      read_csv(header +
+               "64,1,0,value,logits,0.1,0.33333333333333331,7\n"
+               "128,18446744073709551615,2,update,layer.0.mlp_up,1e-300,0,4096\n"
+               "128,18446744073709551615,0,gradient,\"a \"\"b\"\", c\",inf,nan,1\n");
+  CHECK(file.records == expected);
+  CHECK(file.runs == std::set<Run>{small, large});
+  CHECK(file.inputs.empty());
+  CHECK(file.damage.empty());
+
+  const test::TemporaryFolder folder;
+  const std::string path = (folder.path() / "run.jsonl").string();
+  append_records(path, expected);
+  CHECK(read_records(path).records == file.records);
+}
+
+TEST_CASE("Columns come in any order, and lines end as on any system") {
+  const RecordFile file = read_csv(
+      "\xEF\xBB\xBF"
+      "count,name,signal,step,seed,size,sum_squares,sum_abs\r\n3,x,change,1,4,32,2.5,1.5\r\n");
+  Records expected;
+  expected.add({Signal::change, "x"}, 1, {32, 4}, {1.5, 2.5, 3});
+  CHECK(file.records == expected);
+}
+
+TEST_CASE("A run in two files counts once, and must be the same") {
+  const test::TemporaryFolder folder;
+  const auto in = [&](const char* name, const std::string& text) {
+    const std::string path = (folder.path() / name).string();
+    write_file(path, header + text);
+    return path;
+  };
+  const std::string a = in("a.csv", "64,1,0,value,x,1,1,1\n");
+  const std::string same = in("same.csv", "64,1,0,value,x,1.0,1e0,1\n");
+  const std::string other = in("other.csv", "32,1,0,value,x,1,1,1\n64,1,0,value,x,1,2,1\n");
+  CHECK(read_records(std::vector{a, same}).records == read_records(a).records);
+  CHECK_THAT(
+      test::error_message([&] {
+        static_cast<void>(read_records(std::vector{a, other}));
+      }),
+      Catch::Matchers::ContainsSubstring("other.csv line 3 = (other records of size 64, seed "
+                                         "1): expected those of " +
+                                         a + " line 2"));
+}
+
+TEST_CASE("What is wrong in records with commas is named with line and column") {
+  const std::string line = "64,1,0,value,x,1,2,3\n";
+  const std::string all =
+      " (hint: the columns are size,seed,step,signal,name,sum_abs,sum_squares,count, in "
+      "any order)";
+  struct Case {
+    std::string text;
+    std::string message;
+  };
+  const std::vector<Case> cases = {
+      {"", "run.csv line 1 = (empty): expected a line with the names of the columns" + all},
+      {"size,seed\n", "run.csv line 1 = (no step): expected a column of this name" + all},
+      {"size,width\n", "run.csv line 1 = width: expected the name of a column" + all},
+      {"size,size\n", "run.csv line 1 = size (given twice): expected each column once"},
+      {header + "64,1,0,value,x,1,2",
+       "run.csv line 2 = (no newline at its end): expected whole lines (hint: was the program "
+       "stopped "
+       "while it wrote?)"},
+      {header + line + "64,1\n", "run.csv line 3 = 2 cells: expected 8 of them, as in line 1"},
+      {header + "\n", "run.csv line 2 = 1 cell: expected 8 of them, as in line 1"},
+      {header + "64,1,0,value,\"x,1,2,3\n",
+       "run.csv line 2 = (a quote that does not end): expected a quote at the end of the cell"},
+      {header + line + line,
+       "run.csv line 3 = (given twice): expected one record of each quantity, step, size and seed "
+       "(hint: add up the parts that several ranks have)"},
+      {header + "64,1,0,value,x,-1,2,3\n",
+       "run.csv line 2, sum_abs = -1: expected a sum of absolute values"},
+      {header + "64,1,0,value,x,1,,3\n",
+       "run.csv line 2, sum_squares = (empty): expected a number"},
+      {header + "64,1,0,value,x,1,[2],3\n", "run.csv line 2, sum_squares = [2]: expected a number"},
+      {header + "64,1,0,value,x,1,1e999,3\n",
+       "run.csv line 2, sum_squares = 1e999: expected a number"},
+  };
+  for (const Case& c : cases) CHECK(refusal(c.text) == c.message);
+
+  // Those that JSON has as well, in its words.
+  using Catch::Matchers::StartsWith;
+  CHECK_THAT(refusal(header + "0,1,0,value,x,1,2,3\n"),
+             StartsWith("run.csv line 2, size = 0: expected"));
+  CHECK_THAT(refusal(header + "64,-1,0,value,x,1,2,3\n"),
+             StartsWith("run.csv line 2, seed = -1: expected"));
+  CHECK_THAT(refusal(header + "64,1,0.5,value,x,1,2,3\n"),
+             StartsWith("run.csv line 2, step = 0.5: expected"));
+  CHECK_THAT(refusal(header + "64,1,0,values,x,1,2,3\n"),
+             StartsWith("run.csv line 2, signal = values: expected"));
+  CHECK_THAT(refusal(header + "64,1,0,value,x,1,2,1.5\n"),
+             StartsWith("run.csv line 2, count = 1.5: expected"));
+}
