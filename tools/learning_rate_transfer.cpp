@@ -9,7 +9,6 @@
 // Exit code: 0 pass, 1 fail, 3 inconclusive, 2 bad input.
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <iostream>
 #include <map>
@@ -18,18 +17,16 @@
 #include <vector>
 
 #include "check/experiment.hpp"
-#include "check/final_loss.hpp"
-#include "check/run_times.hpp"
 #include "check/transfer_report.hpp"
+#include "check/transfer_runs.hpp"
+#include "check/transfer_tasks.hpp"
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
-#include "scalewise/check/sweep_journal.hpp"
+#include "frame/tasks.hpp"
 #include "scalewise/check/transfer_chance.hpp"
 #include "scalewise/dense/blas.hpp"
 #include "scalewise/files/file.hpp"
-#include "scalewise/numeric/parallel.hpp"
-#include "scalewise/plan/fingerprint.hpp"
 #include "train/options.hpp"
 #include "train/threads.hpp"
 
@@ -38,20 +35,19 @@ namespace {
 using namespace scalewise;
 using namespace scalewise::experiment;
 
-train::Settings settings_of(const Experiment& e, const check::SweepTask& task) {
-  train::Settings s = settings_at(e, task.size, task.seed);
-  (tunes_decay(e) ? s.weight_decay : s.rate) =
-      check::RateRun{.octave = task.octave}.rate(centre(e));
-  if (s.warmup < 0) s.warmup = s.steps / 20;
-  return s;
-}
+/// How long to look for a verdict; 0: for a fixed number of seeds.
+struct Budget {
+  double seconds = 0;
+};
 
-/// All that a run depends on beside size, what is tuned and seed; sizes and seeds can be added later.
-Inputs journal_inputs(const Experiment& e, const train::Data& data, const frame::Options& options) {
-  const train::Settings s = settings_of(e, {.size = e.base, .octave = 0, .seed = 1});
-  Inputs inputs = options.inputs();
-  inputs.push_back({"plan", plan_fingerprint(train::plan_of(s, train::data_shape(s, data)))});
-  return inputs;
+TransferReport judged_report(const Experiment& e, const std::vector<check::RateRun>& runs,
+                             double width = 1) {
+  TransferReport report;
+  report.runs = runs;
+  report.transfer = check::analyse_transfer(runs);
+  report.judged =
+      check::judge(check::widened(report.transfer, width), size_name(e), centre(e), tuned_words(e));
+  return report;
 }
 
 /// Where the runs go; empty without --out.
@@ -59,106 +55,11 @@ std::string journal_path(const Experiment& e) {
   return e.out.empty() ? std::string() : e.out + "/runs.jsonl";
 }
 
-/// How long to look for a verdict; 0: for a fixed number of seeds.
-struct Budget {
-  double seconds = 0;
-};
-
-/// Makes the runs of a sweep.
-class Runs {
- public:
-  Runs(const Experiment& e, const frame::Options& options)
-      : e_(e),
-        data_(train::read_data(e.model)),
-        costs_(costs(e, data_)),
-        journal_(journal_path(e), journal_inputs(e, data_, options)) {
-    if (!journal_.damage().empty()) std::cerr << journal_.damage() << '\n';
-    if (!finished().empty() && !frame::quiet()) {
-      std::cerr << "resumed with " << finished().size() << " finished runs\n";
-    }
-  }
-
-  const std::vector<check::RateRun>& finished() const { return journal_.runs(); }
-  const RunTimes& times() const { return times_; }
-
-  /// The seeds of each size where the largest has so many.
-  std::vector<check::SweepSize> seeds_of(long seeds) const {
-    std::vector<double> costs;
-    for (const long size : e_.sizes) costs.push_back(costs_.at(size));
-    return check::allocate(e_.sizes, costs, seeds);
-  }
-
-  /// The sweep whose largest size has so many seeds.
-  check::Sweep sweep(long seeds) const { return check::sweep(seeds_of(seeds), finished()); }
-
-  /// The runs that such a sweep has if all optima lie at the centre.
-  std::vector<check::SweepTask> usual(long seeds) const {
-    std::vector<check::SweepTask> tasks;
-    for (const check::SweepSize& size : seeds_of(seeds)) {
-      tasks.insert(tasks.end(), static_cast<std::size_t>(size.seeds * check::rates_per_seed),
-                   {.size = size.size});
-    }
-    return tasks;
-  }
-
-  /// One thread per run. The longest come first, so that no core waits long for the last one. None
-  /// begins that would end beyond `deadline`, in seconds since the start.
-  void make(std::vector<check::SweepTask> tasks, double deadline = HUGE_VAL) {
-    std::stable_sort(tasks.begin(), tasks.end(), [&](const auto& a, const auto& b) {
-      return costs_.at(a.size) > costs_.at(b.size);
-    });
-    double cost = 0;
-    for (const check::SweepTask& task : tasks) cost += costs_.at(task.size);
-    frame::Progress progress("runs", static_cast<long>(tasks.size()), cost);
-    std::atomic<bool> failed = false;
-    parallel_for(static_cast<Eigen::Index>(tasks.size()), [&](Eigen::Index i) {
-      const check::SweepTask& task = tasks[static_cast<std::size_t>(i)];
-      if (failed || times_.elapsed() + times_.seconds(task.size) > deadline) return;
-      try {
-        if (make_one(task)) progress.done(costs_.at(task.size));
-      } catch (...) {
-        failed = true;
-        throw;
-      }
-    });
-  }
-
- private:
-  using Costs = std::map<long, double>;
-
-  /// The time of a run, in any unit; makes every plan once, so that none is refused later.
-  static Costs costs(const Experiment& e, const train::Data& data) {
-    Costs costs;
-    for (const long size : e.sizes) {
-      const train::Settings s = settings_of(e, {.size = size, .octave = 0, .seed = 1});
-      train::check(s);
-      const Plan plan = train::plan_of(s, train::data_shape(s, data));
-      costs[size] = static_cast<double>(plan.parameter_count()) * static_cast<double>(s.steps);
-    }
-    return costs;
-  }
-
-  bool make_one(const check::SweepTask& task) {
-    const auto start = RunTimes::Clock::now();
-    const std::optional<double> loss = final_loss(settings_of(e_, task), data_);
-    if (!loss) return false;
-    times_.add(task.size, RunTimes::seconds_since(start));
-    journal_.append({task.size, task.octave, task.seed, *loss});
-    return true;
-  }
-
-  const Experiment& e_;
-  train::Data data_;
-  Costs costs_;
-  RunTimes times_;
-  check::SweepJournal journal_;
-};
-
 /// Decides what to run until there is a verdict.
 class Program {
  public:
   Program(const Experiment& e, const Budget& budget, const frame::Options& options)
-      : e_(e), budget_(budget), runs_(e, options) {}
+      : e_(e), budget_(budget), runs_(e, options, journal_path(e)) {}
 
   /// No result if it was stopped.
   std::optional<TransferReport> run() {
@@ -170,7 +71,7 @@ class Program {
       if (frame::stop_requested() != 0) return {};
       if (!report) return last ? with_forecast(*last) : too_short();
       last = report;
-      const TransferReport strict = judged(report->runs, check::early_stop);
+      const TransferReport strict = judged_report(e_, report->runs, check::early_stop);
       const long next = limited() ? next_seeds(seeds, strict) : seeds;
       if (next == seeds) return with_forecast(*report);
       seeds = next;
@@ -187,20 +88,11 @@ class Program {
   std::optional<TransferReport> sweep(long seeds) {
     for (;;) {
       const check::Sweep sweep = runs_.sweep(seeds);
-      if (sweep.missing.empty()) return judged(sweep.runs);
+      if (sweep.missing.empty()) return judged_report(e_, sweep.runs);
       const std::size_t before = finished();
       runs_.make(sweep.missing, deadline());
       if (frame::stop_requested() != 0 || finished() - before < sweep.missing.size()) return {};
     }
-  }
-
-  TransferReport judged(const std::vector<check::RateRun>& runs, double width = 1) const {
-    TransferReport report;
-    report.runs = runs;
-    report.transfer = check::analyse_transfer(runs);
-    report.judged = check::judge(check::widened(report.transfer, width), size_name(e_), centre(e_),
-                                 tuned_words(e_));
-    return report;
   }
 
   /// More seeds, as many as would decide but at most twice as many, and as the time left allows; the
@@ -272,7 +164,7 @@ class Program {
 
   const Experiment& e_;
   const Budget& budget_;
-  Runs runs_;
+  TransferRuns runs_;
 };
 
 void write_files(const Experiment& e, const TransferReport& report,
@@ -300,22 +192,45 @@ void show(const Experiment& e, const TransferReport& report, const nlohmann::ord
   }
 }
 
+int finish(const Experiment& e, const TransferReport& report, const frame::Options& options) {
+  const nlohmann::ordered_json json = transfer_json(e, report, options);
+  show(e, report, json);
+  write_files(e, report, json);
+  return check::exit_code(report.judged.verdict);
+}
+
+int run_tasks(const Experiment& e, const frame::TaskOptions& asked, const frame::Options& options) {
+  TransferRuns runs(e, options, "");
+  const frame::TaskFolder folder(asked.results, "learning_rate_transfer", runs.inputs());
+  if (options.given("--run-one")) {
+    const check::SweepTask task = task_named(folder.run_of(asked.one));
+    return folder.make(asked.one, [&]() -> std::optional<nlohmann::ordered_json> {
+      const std::optional<double> loss = runs.loss(task);
+      if (!loss) return {};
+      return result_json(e, {task.size, task.octave, task.seed, *loss});
+    });
+  }
+  for (const auto& [name, result] : folder.results()) runs.add(run_of_result(name, result));
+  const check::Sweep sweep = runs.sweep(e.seeds);
+  if (asked.collect && sweep.missing.empty()) {
+    return finish(e, judged_report(e, sweep.runs), options);
+  }
+  std::vector<std::string> names;
+  for (const check::SweepTask& task : runs.longest_first(sweep.missing)) {
+    names.push_back(task_name(e, task));
+  }
+  folder.print(names, options);
+  return asked.collect ? frame::tasks_missing : 0;
+}
+
 int run(const Experiment& e, const Budget& budget, const frame::Options& options) {
-  train::use_threads(e.model.threads);
-  keep_to_one_thread();
   Program program(e, budget, options);
   const std::optional<TransferReport> report = program.run();
-  if (!report) {
-    std::cerr << "learning_rate_transfer: stopped after " << program.finished()
-              << " finished runs; "
-              << (e.out.empty() ? "nothing is saved without --out\n"
-                                : "the same command goes on with them\n");
-    return 128 + frame::stop_requested();
-  }
-  const nlohmann::ordered_json json = transfer_json(e, *report, options);
-  show(e, *report, json);
-  write_files(e, *report, json);
-  return check::exit_code(report->judged.verdict);
+  if (report) return finish(e, *report, options);
+  std::cerr << "learning_rate_transfer: stopped after " << program.finished() << " finished runs; "
+            << (e.out.empty() ? "nothing is saved without --out\n"
+                              : "the same command goes on with them\n");
+  return 128 + frame::stop_requested();
 }
 
 }  // namespace
@@ -323,6 +238,7 @@ int run(const Experiment& e, const Budget& budget, const frame::Options& options
 scalewise::frame::Program scalewise::frame::program() {
   const auto e = std::make_shared<Experiment>();
   const auto budget = std::make_shared<Budget>();
+  const auto tasks = std::make_shared<frame::TaskOptions>();
   e->axes = {"width", "depth", "horizon", "joint"};
   e->sizes = {32, 64, 128, 256};
   e->model.steps = 200;
@@ -334,7 +250,8 @@ scalewise::frame::Program scalewise::frame::program() {
   o.at("--sizes").of_runs();
   o.at("--seeds").of_runs();
   o.add("--budget", budget->seconds,
-        "seconds: more seeds are run until it is spent or the verdict clear")
+        "seconds: more seeds are run until it is spent or the verdict clear; not with --results, "
+        "where --seeds alone says how many")
       .from(0)
       .to(1e9)
       .of_runs();
@@ -348,7 +265,13 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--tune", e->tuned, "what each size is tuned in, around --rate or --weight-decay")
       .words({"rate", "weight-decay"});
   add_output_options(o, *e);
-  program.check = [e] {
+  frame::add_task_options(o, *tasks);
+  program.check = [e, budget, tasks, &o] {
+    frame::check(*tasks, o);
+    if (tasks->asked() && budget->seconds > 0) {
+      throw InvalidInput("--budget", digits(budget->seconds), "none with --results",
+                         "which runs there are must not depend on time; use --seeds");
+    }
     experiment::check(*e);
     if (tunes_decay(*e) && e->model.weight_decay == 0) {
       throw InvalidInput("--weight-decay", "0", "above 0 with --tune weight-decay",
@@ -356,8 +279,12 @@ scalewise::frame::Program scalewise::frame::program() {
     }
     if (e->base == 0) e->base = e->sizes.front();
   };
-  program.run = [e, budget, options = program.options](const std::vector<std::string>&) {
-    return ::run(*e, *budget, *options);
+  program.run = [e, budget, tasks, options = program.options](const std::vector<std::string>&) {
+    // Engines spread tasks over the cores.
+    const bool one_core = options->given("--run-one") && !options->given("--threads");
+    train::use_threads(one_core ? 1 : e->model.threads);
+    keep_to_one_thread();
+    return tasks->asked() ? run_tasks(*e, *tasks, *options) : ::run(*e, *budget, *options);
   };
   return program;
 }

@@ -21,8 +21,11 @@ cmake             Configured as part of a user's project. find_package finds an 
                   FetchContent and add_subdirectory(.../scalewise) find the sources. What the
                   block leaves out (cmake_minimum_required, project, the executable that it
                   links) is added.
+sh needs=PROGRAM  Skipped where there is no such program.
+sh slurm          Run next to a Slurm of this machine alone; skipped where that does not start.
 python            Run with the first of python3 and /usr/bin/python3 that has PyTorch, if the block
                   imports torch, and else with python3. Skipped when no interpreter has PyTorch.
+                  stand_ins/ has the few functions that pages call of modules that are not here.
 json              Must parse.
 text              The expected output of the cpp, sh or python block before it, if no heading stands
                   between the two. Trailing white space does not count. A line `…` stands for any
@@ -87,7 +90,7 @@ def parse_info(line, info):
         name, _, value = word.partition("=")
         options[name] = value
     language = words[0]
-    allowed = {"cpp": {"fragment", "exit"}, "sh": {"norun", "exit"}, "python": {"exit", "fragment"}, "c": {"fragment"}}
+    allowed = {"cpp": {"fragment", "exit"}, "sh": {"norun", "exit", "needs", "slurm"}, "python": {"exit", "fragment"}, "c": {"fragment"}}
     if language not in ("cmake", "json", "c", *RUNNABLE, *UNTESTED):
         raise BlockError(f"{line}: unknown kind of block: {language}")
     unknown = set(options) - allowed.get(language, set())
@@ -161,7 +164,8 @@ class Page:
         self.environment["PATH"] = os.pathsep.join(
             [*(str(path) for path in arguments.bin), os.environ["PATH"]])
         self.environment["SCALEWISE_SOURCE_DIR"] = str(arguments.source)
-        self.environment["PYTHONPATH"] = str(arguments.source / "python")
+        self.environment["PYTHONPATH"] = os.pathsep.join(
+            [str(arguments.source / "python"), str(pathlib.Path(__file__).resolve().parent / "stand_ins")])
 
     def lay_out_clone(self):
         """Makes the scratch folder look like a clone with the README's build."""
@@ -219,9 +223,18 @@ class Page:
     def run_sh(self, block, expected):
         if "norun" in block.options:
             return self.check_norun(block, expected)
+        needed = block.options.get("needs", "bash")
+        if shutil.which(needed, path=self.environment["PATH"]) is None:
+            raise BlockSkipped(f"there is no {needed} here")
         script = self.scratch / f"block_{block.line}.sh"
         script.write_text(block.text, encoding="utf-8")
-        return self.run(["bash", "-euo", "pipefail", script], int(block.options.get("exit", 0)))
+        command = ["bash", "-euo", "pipefail", script]
+        if "slurm" not in block.options:
+            return self.run(command, int(block.options.get("exit", 0)))
+        slurm = self.arguments.source / "tests/cli/one_node_slurm.py"
+        if subprocess.run([sys.executable, slurm, "true"], check=False).returncode == SKIPPED:
+            raise BlockSkipped("Slurm does not start here")
+        return self.run([sys.executable, slurm, *command], int(block.options.get("exit", 0)))
 
     def check_norun(self, block, expected):
         commands = []

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "check/experiment.hpp"
+#include "check/transfer_runs.hpp"
 #include "frame/begin_report.hpp"
 #include "scalewise/check/judge_transfer.hpp"
 #include "scalewise/check/sweep.hpp"
@@ -35,19 +36,12 @@ inline std::string digits(double value, const char* format = "{:.3g}") {
   return fmt::format(fmt::runtime(format), value);
 }
 
-inline bool tunes_decay(const Experiment& e) { return e.tuned == "weight-decay"; }
-
 /// What is tuned, in words, and as a key of JSON.
 inline std::string tuned_words(const Experiment& e) {
   return tunes_decay(e) ? "weight decay" : "rate";
 }
 inline std::string tuned_key(const Experiment& e) {
   return tunes_decay(e) ? "weight_decay" : "rate";
-}
-
-/// What is tuned where its octave is 0.
-inline double centre(const Experiment& e) {
-  return tunes_decay(e) ? e.model.weight_decay : e.model.rate;
 }
 
 inline double tuned_at(const Experiment& e, double octave) { return centre(e) * std::exp2(octave); }

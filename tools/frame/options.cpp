@@ -307,7 +307,8 @@ Request Options::parse(const std::vector<std::string>& arguments) {
       if (!words.flag) throw InvalidInput(option.name_, "false", "no value");
       words.all = {"true"};
     }
-    option.read(option.repeated_ ? words.all : std::vector<std::string>{words.last});
+    option.given_words_ = option.repeated_ ? words.all : std::vector<std::string>{words.last};
+    option.read(option.given_words_);
   }
   for (const Option& option : list_) {
     if (!option.given_ || option.excludes_.empty() || !given(option.excludes_)) continue;
@@ -340,6 +341,21 @@ nlohmann::ordered_json Options::settings() const {
     }
   }
   return settings;
+}
+
+std::vector<std::string> Options::again() const {
+  std::vector<std::string> words;
+  for (const Option& option : list_) {
+    const bool counts = option.is_input() || option.role_ == Option::Role::runs;
+    if (!option.given_ || !(counts || option.name_ == "--threads")) continue;
+    for (const std::string& word : option.given_words_) {
+      words.push_back(option.name_);
+      if (std::holds_alternative<bool*>(option.variable_)) break;
+      const bool path = option.role_ == Option::Role::reads;
+      words.push_back(path ? std::filesystem::absolute(word).string() : word);
+    }
+  }
+  return words;
 }
 
 void Options::try_outputs(const std::string& program) const {

@@ -99,6 +99,7 @@ class Option {
   std::string excludes_;
   Role role_ = Role::input;
   bool given_ = false;
+  std::vector<std::string> given_words_;
 };
 
 /// What the command line asks for.
@@ -136,6 +137,10 @@ class Options {
 
   /// The same and which runs are made, as JSON, without the dashes of the names.
   nlohmann::ordered_json settings() const;
+
+  /// The words of a command line from which any folder has these inputs and runs, on as many threads:
+  /// the options that were given, with absolute paths.
+  std::vector<std::string> again() const;
 
   /// Makes the folders that results go to, and tries to write there.
   /// Throws:   InvalidInput when one cannot be made or written, and for a folder that has the file

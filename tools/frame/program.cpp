@@ -96,6 +96,11 @@ Request read(const Program& program, const std::vector<std::string>& arguments) 
   return request;
 }
 
+std::string& called_as() {
+  static std::string path;
+  return path;
+}
+
 int run(const Program& program, const std::vector<std::string>& arguments) {
   fill_closed_streams();
   ignore_write_signals();

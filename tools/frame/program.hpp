@@ -9,6 +9,7 @@
 //   1          the verdict is fail, or training diverged
 //   2          bad input, not enough memory, or output that cannot be written: one message on stderr
 //   3          the verdict is inconclusive
+//   4          --collect: runs are missing; their command lines are on stdout
 //   130, 143   stopped by Ctrl-C or SIGTERM; what was finished is kept where stderr says so
 #pragma once
 
@@ -39,6 +40,9 @@ Program program();
 /// Parses and checks the arguments after the program's name; touches no file.
 /// Throws:   InvalidInput.
 Request read(const Program& program, const std::vector<std::string>& arguments);
+
+/// The program's path or name on the command line; set by main().
+std::string& called_as();
 
 /// All that main() does.
 int run(const Program& program, const std::vector<std::string>& arguments);

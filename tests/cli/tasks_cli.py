@@ -1,0 +1,371 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+"""Sweeps whose runs are made by other engines: a shell, GNU parallel, Slurm, workers that are killed.
+
+    tasks_cli.py LEARNING_RATE_TRANSFER_PROGRAM [--many]
+
+Whatever made the runs, the report has the bytes of the program that makes them itself.
+"""
+
+import json
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import one_node_slurm
+
+MANY = "--many" in sys.argv
+PROGRAM = pathlib.Path(sys.argv[1]).resolve()
+TEXT = ("It is a truth universally acknowledged, that a tested program may be trusted. " * 40).encode()
+TINY = ["--text", "a text.txt", "--head-dim", "4", "--depth", "1", "--seq", "8", "--batch", "2", "--steps", "20",
+        "--seeds", "2", "--sizes", "8,16"]
+VERDICTS = (0, 1, 3)
+MISSING = 4
+ENVIRONMENT = {**os.environ, "OMP_WAIT_POLICY": "passive"}
+BAD = [
+    (["--results", "r"], "--results = r: expected it with --emit-tasks, --run-one or --collect"),
+    (["--emit-tasks"], "--emit-tasks = (given): expected it with --results"),
+    (["--collect"], "--collect = (given): expected it with --results"),
+    (["--run-one", "x"], "--run-one = (given): expected it with --results"),
+    (["--run-one", "", "--results", "r"], "--run-one = (empty): expected an id"),
+    (["--run-one", "x", "--results", "r"], "--run-one = x: expected an id that --emit-tasks prints"),
+    (["--run-one", "w8-o0-s1-0123456789abcdef", "--results", "r"], "--run-one = w8-o0-s1-0123456789abcdef: expected an id"),
+    (["--run-one", "../r/w8-o0-s1-0123456789abcdef", "--results", "r"], "--run-one = ../r/w8"),
+    (["--emit-tasks", "--collect", "--results", "r"], "--collect = (given): expected it without --emit-tasks"),
+    (["--run-one", "x", "--collect", "--results", "r"], "--collect = (given): expected it without --run-one"),
+    (["--collect", "--results", "r", "--budget", "3"], "--budget = 3: expected none with --results"),
+    (["--collect", "--results", "a text.txt"], "--results = a text.txt: expected a folder"),
+    (["--emit-tasks", "--results", "a\nb"], "--emit-tasks = (a line break in an option)"),
+]
+
+
+def run(folder, *arguments):
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, cwd=folder, timeout=300,
+                          check=False, env=ENVIRONMENT)
+
+
+def shell(script, folder, **environment):
+    return subprocess.run(["bash", "-euo", "pipefail", "-c", script], capture_output=True, text=True, cwd=folder,
+                          timeout=300, check=False, env={**ENVIRONMENT, **environment})
+
+
+def id_of(task):
+    return task.split(" --run-one ")[1].split()[0]
+
+
+class Tasks(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.scratch = pathlib.Path(scratch.name)
+        self.folder = self.make_folder("it's a folder")
+        self.results = self.folder / "results"
+
+    def make_folder(self, name):
+        folder = self.scratch / name
+        folder.mkdir()
+        (folder / "a text.txt").write_bytes(TEXT)
+        return folder
+
+    def report(self, folder, out, *arguments):
+        """What is printed and written."""
+        done = run(folder, *TINY, "--out", out, *arguments)
+        self.assertIn(done.returncode, VERDICTS, done.stderr)
+        files = {name: (folder / out / name).read_bytes()
+                 for name in ("learning_rate_transfer.json", "sizes.csv", "learning_rate_transfer.csv")}
+        return done.returncode, done.stdout, files
+
+    def itself(self, *arguments):
+        """The report of the program that makes its runs itself."""
+        return self.report(self.make_folder("itself"), "out", *arguments)
+
+    def collected(self, *arguments):
+        return self.report(self.folder, "out", "--collect", "--results", "results", *arguments)
+
+    def emit(self, *arguments):
+        done = run(self.folder, *TINY, "--emit-tasks", "--results", "results", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.splitlines(), done.stderr
+
+    def in_waves(self, make, *arguments):
+        """Calls make(tasks) until no run is missing. Returns how many tasks there were."""
+        tasks, _ = self.emit(*arguments)
+        count = waves = 0
+        while tasks:
+            count += len(tasks)
+            waves += 1
+            self.assertLess(waves, 50)
+            self.assertEqual(len(set(tasks)), len(tasks))
+            make(tasks)
+            done = run(self.folder, *TINY, "--collect", "--results", "results", *arguments)
+            self.assertIn(done.returncode, (*VERDICTS, MISSING), done.stderr)
+            tasks = done.stdout.splitlines() if done.returncode == MISSING else []
+        return count
+
+    def by_shell(self, tasks):
+        done = shell("\n".join(tasks), "/")  # from any folder
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([json.loads(line)["id"] for line in done.stdout.splitlines()], [id_of(task) for task in tasks])
+
+    # ---- engines ---------------------------------------------------------------------------------
+
+    def test_a_shell_in_any_order(self):
+        whole = self.itself()
+        runs = len(json.loads(whole[2]["learning_rate_transfer.json"])["runs"])
+        self.assertEqual(self.in_waves(self.by_shell), runs)  # none in vain
+        self.assertEqual(self.collected(), whole)
+        self.assertEqual(self.emit(), ([], ""))
+        self.assertEqual(len(list(self.results.iterdir())), runs)  # and nothing else is left
+        shutil.rmtree(self.results)
+        self.in_waves(lambda tasks: self.by_shell(tasks[::-1]))
+        self.assertEqual(self.collected(), whole)
+        self.assertFalse((self.folder / "out" / "runs.jsonl").exists())
+
+    def test_options_reach_the_runs(self):
+        other = ["--rule", "maximal-update", "--set", "d_ff=24", "--set", "base.d_ff=12", "--rotary", "--rate", "0.02",
+                 "--threads", "1", "--format", "json", "--quiet"]
+        whole = self.itself(*other)
+        self.in_waves(self.by_shell, *other)
+        self.assertEqual(self.collected(*other), whole)
+
+    def test_sizes_and_seeds_can_be_added(self):
+        self.in_waves(self.by_shell)
+        before = {path.name: path.read_bytes() for path in self.results.iterdir()}
+        more = ["--seeds", "3", "--sizes", "8,16,24"]
+        self.in_waves(self.by_shell, *more)
+        self.assertEqual({name: (self.results / name).read_bytes() for name in before}, before)
+        self.assertEqual(self.collected(*more), self.itself(*more))
+
+    def test_divergence_is_a_result(self):
+        wild = ["--optimizer", "sgd", "--rate", "1e6"]
+        whole = self.itself(*wild)
+        self.in_waves(self.by_shell, *wild)
+        self.assertEqual(self.collected(*wild), whole)
+        self.assertTrue(any(b'"loss":null' in path.read_bytes() for path in self.results.iterdir()))
+
+    def test_gnu_parallel_repeats_what_failed(self):
+        if shutil.which("parallel") is None:
+            self.skipTest("parallel was not found")
+        whole = self.itself()
+        first = True
+
+        def make(tasks):
+            nonlocal first
+            (self.folder / "tasks").write_text("\n".join(tasks) + "\n", encoding="utf-8")
+            (self.folder / "log").unlink(missing_ok=True)
+            command = "parallel --no-notice -j 2 --joblog log --resume-failed < tasks"
+            if first:  # each fails at first where its folder cannot be made
+                shutil.rmtree(self.results)
+                self.results.write_text("in the way", encoding="utf-8")
+                failed = shell(command, self.folder)
+                self.assertEqual(failed.returncode, len(tasks), failed.stderr)
+                self.results.unlink()
+                first = False
+            done = shell(command, self.folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual({json.loads(line)["id"] for line in done.stdout.splitlines()},
+                             {id_of(task) for task in tasks})
+            again = shell(command, self.folder)
+            self.assertEqual((again.returncode, again.stdout), (0, ""))
+
+        self.in_waves(make)
+        self.assertEqual(self.collected(), whole)
+
+    def test_slurm_array(self):
+        whole = self.itself()
+        try:
+            with one_node_slurm.one_node_slurm() as environment:
+                def make(tasks):
+                    (self.folder / "tasks").write_text("\n".join(tasks) + "\n", encoding="utf-8")
+                    (self.folder / "job").write_text('#!/bin/sh\nsed -n "${SLURM_ARRAY_TASK_ID}p" tasks | sh\n',
+                                                     encoding="utf-8")
+                    done = shell(f"sbatch --wait --array=1-{len(tasks)}%12 --output=job-%a.out job", self.folder,
+                                 **environment)
+                    self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                    for place, task in enumerate(tasks, 1):
+                        last = (self.folder / f"job-{place}.out").read_text(encoding="utf-8").splitlines()[-1]
+                        self.assertEqual(json.loads(last)["id"], id_of(task))
+
+                self.in_waves(make)
+        except one_node_slurm.NoSlurm as reason:
+            self.skipTest(str(reason))
+        self.assertEqual(self.collected(), whole)
+
+    # ---- killed, torn, repeated ------------------------------------------------------------------
+
+    def test_a_killed_worker_loses_its_task_only(self):
+        longer = ["--steps", "1500"]
+        tasks, _ = self.emit(*longer)
+        draw = random.Random(20261124)
+        killed = set()
+        for task in tasks:
+            process = subprocess.Popen(["sh", "-c", "exec " + task], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       env=ENVIRONMENT)
+            if draw.random() < 0.5:
+                time.sleep(draw.uniform(0, 0.1))
+                process.kill()  # kill -9
+            out, _ = process.communicate(timeout=60)
+            if process.returncode != 0:
+                self.assertEqual((process.returncode, out), (-9, b""))
+                killed.add(id_of(task))
+        self.assertTrue(killed)
+        self.assertLess(len(killed), len(tasks))
+        self.assertEqual({path.stem for path in self.results.glob("*.json")}, {id_of(task) for task in tasks} - killed)
+        again, message = self.emit(*longer)
+        self.assertEqual(again, [task for task in tasks if id_of(task) in killed])
+        self.assertEqual(message, "")
+        self.in_waves(self.by_shell, *longer)
+        self.assertEqual(self.collected(*longer), self.itself(*longer))
+
+    def test_a_stopped_worker_writes_nothing(self):
+        tasks, _ = self.emit("--steps", 10**8)  # too long to end by itself
+        process = subprocess.Popen(["sh", "-c", "exec " + tasks[0]], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True, env=ENVIRONMENT)
+        self.addCleanup(process.kill)
+        time.sleep(1)
+        process.terminate()
+        out, message = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, out), (143, ""))
+        self.assertIn("stopped before the run was finished; nothing is written", message)
+        self.assertEqual(list(self.results.iterdir()), [])
+
+    def test_damaged_results_are_named_and_repeated(self):
+        whole = self.itself()
+        self.in_waves(self.by_shell)
+        files = sorted(self.results.iterdir())
+        bytes_of = {path: path.read_bytes() for path in files}
+        text = bytes_of[files[0]]
+        damages = [b"", text[:1], text[:-1], text[:-20], text[:len(text) // 2], b"{}\n", text + text, b"\0" * len(text),
+                   text.replace(b'"loss":', b'"loss":1', 1), bytes_of[files[1]]]  # the last is of another run
+        for damage in damages:
+            with self.subTest(damage=damage):
+                files[0].write_bytes(damage)
+                tasks, message = self.emit()
+                self.assertEqual([id_of(task) for task in tasks], [files[0].stem])
+                self.assertIn(f"left out damaged results, whose runs are missing: results/{files[0].name}\n", message)
+                done = run(self.folder, *TINY, "--collect", "--results", "results")
+                self.assertEqual((done.returncode, done.stdout.splitlines()), (MISSING, tasks))
+                self.by_shell(tasks)
+                self.assertEqual(files[0].read_bytes(), text)
+        self.assertEqual(self.collected(), whole)
+
+    def test_what_is_there_is_not_run_again(self):
+        tasks, _ = self.emit()
+        first = shell(tasks[0], "/")
+        path = self.results / f"{id_of(tasks[0])}.json"
+        before = path.stat().st_mtime_ns
+        again = shell(tasks[0], "/")
+        self.assertEqual((again.returncode, again.stdout), (0, first.stdout))
+        self.assertEqual(again.stderr, f"learning_rate_transfer: {path} is there; nothing is run\n")
+        self.assertEqual(path.stat().st_mtime_ns, before)
+        result = json.loads(first.stdout.splitlines()[-1])
+        self.assertEqual(list(result), ["id", "size", "octave", "rate", "seed", "loss"])
+        self.assertEqual(result["rate"], 0.005 * 2**result["octave"])
+
+    def test_two_workers_may_make_one_run(self):
+        whole = self.itself()
+
+        def make(tasks):
+            done = shell("\n".join(f"{task} &" for task in tasks * 2) + "\nwait", "/")
+            self.assertEqual((done.returncode, done.stderr.count("cannot")), (0, 0), done.stderr)
+
+        self.in_waves(make, "--quiet")
+        self.assertEqual(self.collected(), whole)
+        self.assertEqual([path for path in self.results.iterdir() if path.suffix != ".json"], [])
+
+    def test_files_of_others_are_left_alone(self):
+        whole = self.itself()
+        self.in_waves(self.by_shell)
+        one = next(self.results.iterdir())
+        for name in ("notes.txt", "other.json", f"{one.stem} copy.json", f".{one.stem}.0123456789abcdef.tmp"):
+            (self.results / name).write_bytes(one.read_bytes()[:50])
+        self.assertEqual(self.collected(), whole)
+        self.assertEqual(self.emit(), ([], ""))
+
+    # ---- refusals --------------------------------------------------------------------------------
+
+    def test_bad_input_gets_one_message(self):
+        for arguments, message in BAD:
+            with self.subTest(arguments=arguments):
+                refused = run(self.folder, *TINY, *arguments)
+                self.assertEqual((refused.returncode, refused.stdout), (2, ""), refused.stderr)
+                self.assertTrue(refused.stderr.startswith(f"learning_rate_transfer: {message}"), refused.stderr)
+                self.assertEqual(len(refused.stderr.splitlines()), 1)
+
+    def test_results_of_other_inputs_are_refused_by_name(self):
+        tasks, _ = self.emit()
+        self.by_shell(tasks[:1])
+        name = f"results/{id_of(tasks[0])}.json"
+        for change in (["--rule", "he"], ["--steps", 21], ["--rate", 0.1], ["--base", 16]):
+            for verb in ("--collect", "--emit-tasks"):
+                with self.subTest(change=change, verb=verb):
+                    refused = run(self.folder, *TINY, *change, verb, "--results", "results")
+                    self.assertEqual((refused.returncode, refused.stdout), (2, ""))
+                    self.assertIn(f"{change[0]} = {change[1]}: expected ", refused.stderr)
+                    self.assertIn(f"as in {name}", refused.stderr)
+        (self.folder / "a text.txt").write_bytes(TEXT[::-1])  # other data: the id is no longer one of them
+        refused = shell(tasks[0], "/")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn(f"--run-one = {id_of(tasks[0])}: expected an id", refused.stderr)
+
+    # ---- many ------------------------------------------------------------------------------------
+
+    @unittest.skipUnless(MANY, "--many is not given")
+    def test_a_hundred_workers_and_two_thousand_tasks(self):
+        """Workers take tasks at random, some are killed, some take what others have; files get torn."""
+        long = ["--seeds", "50", "--sizes", "8,12,16,24"]
+        whole = self.itself(*long)
+        draw = random.Random(20261124)
+        counts = {"made": 0, "killed": 0, "torn": 0}
+        lock = threading.Lock()
+
+        def work(queue, seed):
+            mine = random.Random(seed)
+            while True:
+                with lock:
+                    if not queue:
+                        return
+                    task = queue.pop()
+                process = subprocess.Popen(["sh", "-c", "exec " + task], stdout=subprocess.DEVNULL,
+                                           stderr=subprocess.DEVNULL, env=ENVIRONMENT)
+                if mine.random() < 0.1:
+                    time.sleep(mine.expovariate(4))
+                    process.kill()
+                process.wait()
+                with lock:
+                    counts["made" if process.returncode == 0 else "killed"] += 1
+                path = self.results / f"{id_of(task)}.json"
+                if mine.random() < 0.03 and path.exists():
+                    text = path.read_bytes()
+                    path.write_bytes(text[:mine.randrange(len(text))])
+                    with lock:
+                        counts["torn"] += 1
+
+        def make(tasks):
+            queue = tasks + draw.sample(tasks, len(tasks) // 10)
+            draw.shuffle(queue)
+            workers = [threading.Thread(target=work, args=(queue, draw.random())) for _ in range(100)]
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join()
+
+        self.in_waves(make, *long)
+        print(counts)
+        self.assertGreaterEqual(counts["made"], 2000)
+        self.assertGreater(min(counts["killed"], counts["torn"]), 20)
+        self.assertEqual(self.collected(*long), whole)
+
+
+if __name__ == "__main__":
+    names = [f"Tasks.{name}" for name in dir(Tasks) if name.startswith("test_")]
+    many = [name for name in names if name.endswith("_hundred_workers_and_two_thousand_tasks")]
+    unittest.main(argv=[sys.argv[0], *(many if MANY else [name for name in names if name not in many])], verbosity=1)

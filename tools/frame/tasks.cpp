@@ -1,0 +1,247 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include "frame/tasks.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <random>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "frame/machine.hpp"
+#include "frame/program.hpp"
+#include "frame/progress.hpp"
+#include "frame/signals.hpp"
+#include "scalewise/files/bytes.hpp"
+#include "scalewise/files/file.hpp"
+#include "scalewise/files/read_file.hpp"
+#include "scalewise/io/json_reader.hpp"
+#include "scalewise/io/line_file.hpp"
+#include "scalewise/messages/error.hpp"
+
+namespace scalewise::frame {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view schema = "scalewise.task/1";
+constexpr std::string_view suffix = ".json";
+constexpr std::size_t fingerprint_size = 16;
+
+/// Whether a text ends as ids do: other files in the folder are left alone.
+bool looks_like_id(std::string_view text) {
+  if (text.size() < fingerprint_size + 2) return false;
+  const std::string_view end = text.substr(text.size() - fingerprint_size);
+  return text[text.size() - fingerprint_size - 1] == '-' &&
+         end.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+/// An id without its fingerprint.
+std::string name_in(const std::string& id) {
+  return id.substr(0, id.size() - fingerprint_size - 1);
+}
+
+/// As the shell finds the program from any folder.
+std::string program_path() {
+  const std::string& path = called_as();
+  return path.find('/') == std::string::npos ? path : fs::absolute(path).string();
+}
+
+/// A name that no other process chooses, on any machine.
+std::string own_name() {
+  std::random_device random;
+  std::string seed;
+  for (int i = 0; i < 4; ++i) seed += std::to_string(random()) + " ";
+  return fingerprint(seed);
+}
+
+std::string listed_paths(const std::vector<std::string>& paths) {
+  constexpr std::size_t most = 20;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(paths.size(), most); ++i) {
+    text += (i == 0 ? "" : ", ") + paths[i];
+  }
+  if (paths.size() > most) text += " and " + std::to_string(paths.size() - most) + " more";
+  return text;
+}
+
+}  // namespace
+
+void add_task_options(Options& o, TaskOptions& tasks) {
+  o.group("Tasks, for any engine that runs command lines");
+  o.add("--emit-tasks", tasks.emit, "print a command line for each run that is missing")
+      .not_an_input();
+  o.add("--run-one", tasks.one, "ID: make this run, write its result, and print it as JSON")
+      .not_an_input();
+  o.add("--collect", tasks.collect,
+        "read the results: print the verdict, or the next command lines (exit code 4)")
+      .not_an_input();
+  o.add("--results", tasks.results, "folder of the results, one file per run").writes_folder();
+}
+
+void check(const TaskOptions& tasks, const Options& options) {
+  std::string verb;
+  for (const char* name : {"--emit-tasks", "--run-one", "--collect"}) {
+    if (!options.given(name)) continue;
+    if (!verb.empty()) throw InvalidInput(name, "(given)", "it without " + verb);
+    verb = name;
+  }
+  if (verb.empty() && tasks.asked()) {
+    throw InvalidInput("--results", printable(tasks.results),
+                       "it with --emit-tasks, --run-one or --collect");
+  }
+  if (!verb.empty() && !tasks.asked()) {
+    throw InvalidInput(verb, "(given)", "it with --results, the folder of the results");
+  }
+}
+
+std::string shell_quoted(const std::string& word) {
+  constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
+TaskFolder::TaskFolder(std::string folder, std::string program, Inputs inputs)
+    : folder_(std::move(folder)), program_(std::move(program)), inputs_(std::move(inputs)) {}
+
+std::string TaskFolder::id(const std::string& run) const {
+  Inputs all = inputs_;
+  all.push_back({"program", program_});
+  all.push_back({"run", run});
+  return run + "-" + fingerprint(all);
+}
+
+std::string TaskFolder::run_of(const std::string& id) const {
+  if (looks_like_id(id)) {
+    std::string run = name_in(id);
+    if (this->id(run) == id) return run;
+  }
+  throw InvalidInput("--run-one", id.empty() ? "(empty)" : printable(id),
+                     "an id that --emit-tasks prints with the same options and data");
+}
+
+std::string TaskFolder::path_of(const std::string& id) const {
+  return (fs::path(folder_) / (id + std::string(suffix))).string();
+}
+
+std::optional<TaskFolder::Json> TaskFolder::read(const std::string& id) const {
+  const std::string path = path_of(id);
+  const CheckedLines lines = checked_lines(read_file(path, std::size_t{1} << 30U));
+  if (lines.good.size() != 1 || !lines.damaged.empty()) return {};
+  const nlohmann::json json = parse_json(lines.good[0].json, path);
+  const JsonReader file(json, path);
+  if (const std::string saved = file.at("schema").string(); saved != schema) {
+    throw InvalidInput(path, printable(saved), std::string(schema));
+  }
+  if (const std::string saved = file.at("program").string(); saved != program_) {
+    throw InvalidInput(path, "(a result of " + printable(saved) + ")", "one of " + program_,
+                       "use another folder for another experiment");
+  }
+  require_same_inputs(inputs_, inputs_of(file.at("inputs")), path);
+  file.only({"schema", "program", "id", "inputs", "machine", "result"});
+  if (file.at("id").string() != id || this->id(name_in(id)) != id) return {};
+  static_cast<void>(file.at("result"));
+  return Json::parse(lines.good[0].json);
+}
+
+void TaskFolder::write(const std::string& id, const Json& result) const {
+  const std::string line = checked_line({{"schema", schema},
+                                         {"program", program_},
+                                         {"id", id},
+                                         {"inputs", inputs_json(inputs_)},
+                                         {"machine", products() + ", " + vectors()},
+                                         {"result", result}});
+  const std::string path = path_of(id);
+  const std::string temporary =
+      (fs::path(folder_) / ("." + id + "." + own_name() + ".tmp")).string();
+  const Uninterrupted now;
+  std::error_code error;
+  OpenFile file(std::fopen(temporary.c_str(), "wbx"));
+  bool written = file != nullptr &&
+                 std::fwrite(line.data(), 1, line.size(), file.get()) == line.size() &&
+                 flush_to_disk(file.get());
+  // A network file system may report at the end only that it has no room.
+  written = file != nullptr && std::fclose(file.release()) == 0 && written;
+  if (written) fs::rename(temporary, path, error);
+  if (!written || error) {
+    const std::string why = error ? error.message() : "is there room?";
+    fs::remove(temporary, error);
+    throw InvalidInput(path, "(cannot be written)", "a file that can be written", why);
+  }
+  flush_folder(folder_);
+}
+
+std::map<std::string, TaskFolder::Json> TaskFolder::results() const {
+  std::map<std::string, Json> all;
+  std::vector<std::string> damaged;
+  std::set<std::string> machines;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.ends_with(suffix) || !looks_like_id(name.substr(0, name.size() - suffix.size()))) {
+      continue;
+    }
+    const std::string id = name.substr(0, name.size() - suffix.size());
+    if (const std::optional<Json> file = read(id)) {
+      all[name_in(id)] = (*file)["result"];
+      machines.insert((*file)["machine"].dump());
+    } else {
+      damaged.push_back(path_of(id));
+    }
+  }
+  std::sort(damaged.begin(), damaged.end());
+  if (!damaged.empty()) {
+    std::cerr << program_
+              << ": left out damaged results, whose runs are missing: " << listed_paths(damaged)
+              << '\n';
+  }
+  if (machines.size() > 1) {
+    std::cerr << program_ << ": results of several kinds of machines: "
+              << listed_paths({machines.begin(), machines.end()})
+              << "; on one kind alone they may differ in the last digits\n";
+  }
+  return all;
+}
+
+int TaskFolder::make(const std::string& id, const std::function<std::optional<Json>()>& run) const {
+  const std::string path = path_of(id);
+  std::error_code error;
+  std::optional<Json> result;
+  if (fs::exists(path, error)) result = read(id);
+  if (result) {
+    if (!quiet()) std::cerr << program_ << ": " << path << " is there; nothing is run\n";
+    result = (*result)["result"];
+  } else {
+    result = run();
+    if (!result) {
+      std::cerr << program_ << ": stopped before the run was finished; nothing is written\n";
+      return 128 + stop_requested();
+    }
+    write(id, *result);
+  }
+  Json line{{"id", id}};
+  line.update(*result);
+  std::cout << line.dump() << '\n';
+  return 0;
+}
+
+void TaskFolder::print(const std::vector<std::string>& runs, const Options& options) const {
+  std::string command = shell_quoted(program_path());
+  for (const std::string& word : options.again()) command += " " + shell_quoted(word);
+  const std::string end = " --results " + shell_quoted(fs::absolute(folder_).string()) + "\n";
+  if (command.find('\n') != std::string::npos || std::count(end.begin(), end.end(), '\n') > 1) {
+    throw InvalidInput("--emit-tasks", "(a line break in an option)", "one line per task",
+                       "use names of files without line breaks");
+  }
+  for (const std::string& run : runs) std::cout << command << " --run-one " << id(run) << end;
+}
+
+}  // namespace scalewise::frame
