@@ -22,6 +22,7 @@
 #include "check/coordinate_output.hpp"
 #include "check/coordinate_run.hpp"
 #include "check/coordinate_runs.hpp"
+#include "check/coordinate_tasks.hpp"
 #include "check/experiment.hpp"
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
@@ -44,6 +45,7 @@ struct Arguments {
   std::string fault;       // missing:INGREDIENT, twice:INGREDIENT or off:INGREDIENT:EXPONENT
   std::string record;
   std::vector<std::string> judge;
+  frame::TaskOptions tasks;
 };
 
 std::optional<check::Fault> fault_of(const std::string& text) {
@@ -124,9 +126,7 @@ class Check {
   /// Rounds of runs until the verdict is decided or the budget spent.
   void run(Findings& found, check::Rounds rounds) {
     for (;;) {
-      if (!run(found, rounds.seeds(), rounds.share_of_errors())) return;
-      const bool open = found.report.verdict == check::Verdict::inconclusive;
-      if (!open || !found.report.missing.empty()) return;
+      if (!run(found, rounds.seeds(), rounds.share_of_errors()) || decided(found)) return;
       const std::vector<long> before = rounds.seeds();
       rounds.next(found.report.wants_larger_size);
       const double next = seconds() * (work(rounds.seeds()) / work(before) - 1);
@@ -135,6 +135,35 @@ class Check {
             "the next round takes about {:.0f} s; --budget is {:g} s", next, a_.budget));
         return;
       }
+    }
+  }
+
+  CoordinateRuns& runs() { return runs_; }
+
+  /// Judges so many seeds of each size.
+  /// Returns:  the runs that are missing; none if there is a verdict.
+  std::vector<CoordinateTask> judge_results(Findings& found) {
+    const std::vector<long> seeds(family_.size(), a_.e.seeds);
+    std::vector<CoordinateTask> missing = runs_.missing(seeds);
+    if (missing.empty()) judge(found, seeds, 1);
+    return missing;
+  }
+
+  /// Judges rounds until the verdict is decided.
+  /// Returns:  the runs that are missing; none if there is a verdict.
+  std::vector<CoordinateTask> judge_results(Findings& found, check::Rounds rounds) {
+    constexpr int most = 4;
+    for (int round = 1;; ++round) {
+      const std::vector<CoordinateTask> missing = runs_.missing(rounds.seeds());
+      if (!missing.empty()) return missing;
+      judge(found, rounds.seeds(), rounds.share_of_errors());
+      if (decided(found)) return {};
+      if (round == most) {
+        found.report.undecided.push_back(
+            fmt::format("{} rounds of tasks are made; --seeds asks for more", most));
+        return {};
+      }
+      rounds.next(found.report.wants_larger_size);
     }
   }
 
@@ -147,13 +176,22 @@ class Check {
       stopped(found, seeds);
       return false;
     }
+    judge(found, seeds, share_of_errors);
+    return true;
+  }
+
+  void judge(Findings& found, const std::vector<long>& seeds, double share_of_errors) const {
     found.runs = runs_.count(seeds);
     check::Criteria criteria;
     criteria.error_rate *= share_of_errors;
     found.records = runs_.records(seeds);
     found.report = check::coordinate_check(found.records, runs_.present(family_),
                                            assumptions_of(a_.e), criteria);
-    return true;
+  }
+
+  /// More runs would change nothing.
+  static bool decided(const Findings& found) {
+    return found.report.verdict != check::Verdict::inconclusive || !found.report.missing.empty();
   }
 
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
@@ -222,6 +260,32 @@ void name_foreign_data(const train::Data& data, const std::string& file, Finding
   found.report.verdict = worse(found.report.verdict, check::Verdict::inconclusive);
 }
 
+/// Trains what is asked for and judges it, or makes or judges tasks.
+/// Returns:  an exit code of tasks if there is nothing to report yet.
+std::optional<int> train_and_judge(const Arguments& a, Check& check, const check::Rounds& rounds,
+                                   const frame::TaskFolder& folder, Findings& found,
+                                   const frame::Options& options) {
+  const Experiment& e = a.e;
+  if (!a.tasks.asked()) {
+    if (e.seeds > 0) {
+      check.run(found);
+    } else {
+      check.run(found, rounds);
+    }
+    return {};
+  }
+  if (options.given("--run-one")) {
+    const CoordinateTask task = coordinate_task_named(folder.run_of(a.tasks.one));
+    return folder.make(a.tasks.one, [&] { return result_json(task, check.runs().make(task)); });
+  }
+  add_results(folder, check.runs());
+  const std::vector<CoordinateTask> missing =
+      e.seeds > 0 ? check.judge_results(found) : check.judge_results(found, rounds);
+  if (a.tasks.collect && missing.empty()) return {};
+  print_tasks(e, folder, missing, options);
+  return a.tasks.collect ? frame::tasks_missing : 0;
+}
+
 int run(Arguments a, const frame::Options& options) {
   Experiment& e = a.e;
   const bool usual = e.model.rate == 0;
@@ -230,7 +294,7 @@ int run(Arguments a, const frame::Options& options) {
   // for one nevertheless.
   e.model.set.insert(e.model.set.begin(), "tied_head=false");
   const std::optional<check::Fault> fault = fault_of(a.fault);
-  train::use_threads(e.model.threads);
+  train::use_threads(frame::threads_of(e.model.threads, options));
   const train::Data data = train::read_data(e.model);
   const Families asked = families_of(a, e.sizes, fault, data);
 
@@ -253,13 +317,11 @@ int run(Arguments a, const frame::Options& options) {
       inputs.push_back({"smallest size", std::to_string(e.sizes.front())});
     }
     if (a.trained_as.empty()) found.optimizer = read_back(trained.e, asked);
-    if (e.seeds > 0) {
-      Check(trained, data, asked, fault, std::move(inputs)).run(found);
-    } else {
-      const check::Rounds rounds(e.sizes, e.axis == "depth");
-      const Families all = families_of(a, rounds.sizes(), fault, data);
-      Check(trained, data, all, fault, std::move(inputs)).run(found, rounds);
-    }
+    const check::Rounds rounds(e.sizes, e.axis == "depth");
+    const Families all = e.seeds > 0 ? asked : families_of(a, rounds.sizes(), fault, data);
+    const frame::TaskFolder folder(a.tasks.results, "coordinate_check", inputs);
+    Check check(trained, data, all, fault, std::move(inputs));
+    if (const auto code = train_and_judge(a, check, rounds, folder, found, options)) return *code;
     name_foreign_data(data, e.model.text, found);
   }
   if (!found.optimizer.empty()) found.report.verdict = check::Verdict::fail;
@@ -301,11 +363,17 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--judge", a->judge, "judge these files of records (JSON lines or .csv); train nothing")
       .reads()
       .repeated();
+  frame::add_task_options(o, a->tasks);
   o.group("Mistakes, to see the check fail");
   o.add("--trained-as", a->trained_as, "train by another rule");
   o.add("--fault", a->fault,
         "train with missing:INGREDIENT, twice:INGREDIENT or off:INGREDIENT:EXPONENT");
-  program.check = [a] {
+  program.check = [a, &o] {
+    frame::check(a->tasks, o);
+    for (const char* option : {"--budget", "--record", "--judge"}) {
+      if (!a->tasks.asked() || !o.given(option)) continue;
+      throw InvalidInput(option, "(given)", "none with --results");
+    }
     if (a->e.base == 0) a->e.base = a->e.sizes.front();
     const train::Settings model = a->e.model;
     if (a->e.model.rate == 0) a->e.model.rate = 1;  // run() finds it

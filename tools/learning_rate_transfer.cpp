@@ -280,9 +280,7 @@ scalewise::frame::Program scalewise::frame::program() {
     if (e->base == 0) e->base = e->sizes.front();
   };
   program.run = [e, budget, tasks, options = program.options](const std::vector<std::string>&) {
-    // Engines spread tasks over the cores.
-    const bool one_core = options->given("--run-one") && !options->given("--threads");
-    train::use_threads(one_core ? 1 : e->model.threads);
+    train::use_threads(frame::threads_of(e->model.threads, *options));
     keep_to_one_thread();
     return tasks->asked() ? run_tasks(*e, *tasks, *options) : ::run(*e, *budget, *options);
   };

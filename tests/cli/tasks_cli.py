@@ -9,27 +9,22 @@ Whatever made the runs, the report has the bytes of the program that makes them 
 """
 
 import json
-import os
 import pathlib
 import random
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import unittest
 
 import one_node_slurm
+from task_test import ENVIRONMENT, MISSING, TEXT, TaskTest, id_of, shell
 
 MANY = "--many" in sys.argv
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
-TEXT = ("It is a truth universally acknowledged, that a tested program may be trusted. " * 40).encode()
 TINY = ["--text", "a text.txt", "--head-dim", "4", "--depth", "1", "--seq", "8", "--batch", "2", "--steps", "20",
         "--seeds", "2", "--sizes", "8,16"]
-VERDICTS = (0, 1, 3)
-MISSING = 4
-ENVIRONMENT = {**os.environ, "OMP_WAIT_POLICY": "passive"}
 BAD = [
     (["--results", "r"], "--results = r: expected it with --emit-tasks, --run-one or --collect"),
     (["--emit-tasks"], "--emit-tasks = (given): expected it with --results"),
@@ -47,73 +42,10 @@ BAD = [
 ]
 
 
-def run(folder, *arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, cwd=folder, timeout=300,
-                          check=False, env=ENVIRONMENT)
-
-
-def shell(script, folder, **environment):
-    return subprocess.run(["bash", "-euo", "pipefail", "-c", script], capture_output=True, text=True, cwd=folder,
-                          timeout=300, check=False, env={**ENVIRONMENT, **environment})
-
-
-def id_of(task):
-    return task.split(" --run-one ")[1].split()[0]
-
-
-class Tasks(unittest.TestCase):
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.scratch = pathlib.Path(scratch.name)
-        self.folder = self.make_folder("it's a folder")
-        self.results = self.folder / "results"
-
-    def make_folder(self, name):
-        folder = self.scratch / name
-        folder.mkdir()
-        (folder / "a text.txt").write_bytes(TEXT)
-        return folder
-
-    def report(self, folder, out, *arguments):
-        """What is printed and written."""
-        done = run(folder, *TINY, "--out", out, *arguments)
-        self.assertIn(done.returncode, VERDICTS, done.stderr)
-        files = {name: (folder / out / name).read_bytes()
-                 for name in ("learning_rate_transfer.json", "sizes.csv", "learning_rate_transfer.csv")}
-        return done.returncode, done.stdout, files
-
-    def itself(self, *arguments):
-        """The report of the program that makes its runs itself."""
-        return self.report(self.make_folder("itself"), "out", *arguments)
-
-    def collected(self, *arguments):
-        return self.report(self.folder, "out", "--collect", "--results", "results", *arguments)
-
-    def emit(self, *arguments):
-        done = run(self.folder, *TINY, "--emit-tasks", "--results", "results", *arguments)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout.splitlines(), done.stderr
-
-    def in_waves(self, make, *arguments):
-        """Calls make(tasks) until no run is missing. Returns how many tasks there were."""
-        tasks, _ = self.emit(*arguments)
-        count = waves = 0
-        while tasks:
-            count += len(tasks)
-            waves += 1
-            self.assertLess(waves, 50)
-            self.assertEqual(len(set(tasks)), len(tasks))
-            make(tasks)
-            done = run(self.folder, *TINY, "--collect", "--results", "results", *arguments)
-            self.assertIn(done.returncode, (*VERDICTS, MISSING), done.stderr)
-            tasks = done.stdout.splitlines() if done.returncode == MISSING else []
-        return count
-
-    def by_shell(self, tasks):
-        done = shell("\n".join(tasks), "/")  # from any folder
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual([json.loads(line)["id"] for line in done.stdout.splitlines()], [id_of(task) for task in tasks])
+class Tasks(TaskTest):
+    program = PROGRAM
+    options = TINY
+    files = ("learning_rate_transfer.json", "sizes.csv", "learning_rate_transfer.csv")
 
     # ---- engines ---------------------------------------------------------------------------------
 
@@ -251,7 +183,7 @@ class Tasks(unittest.TestCase):
                 tasks, message = self.emit()
                 self.assertEqual([id_of(task) for task in tasks], [files[0].stem])
                 self.assertIn(f"left out damaged results, whose runs are missing: results/{files[0].name}\n", message)
-                done = run(self.folder, *TINY, "--collect", "--results", "results")
+                done = self.run_program(self.folder, *TINY, "--collect", "--results", "results")
                 self.assertEqual((done.returncode, done.stdout.splitlines()), (MISSING, tasks))
                 self.by_shell(tasks)
                 self.assertEqual(files[0].read_bytes(), text)
@@ -295,7 +227,7 @@ class Tasks(unittest.TestCase):
     def test_bad_input_gets_one_message(self):
         for arguments, message in BAD:
             with self.subTest(arguments=arguments):
-                refused = run(self.folder, *TINY, *arguments)
+                refused = self.run_program(self.folder, *TINY, *arguments)
                 self.assertEqual((refused.returncode, refused.stdout), (2, ""), refused.stderr)
                 self.assertTrue(refused.stderr.startswith(f"learning_rate_transfer: {message}"), refused.stderr)
                 self.assertEqual(len(refused.stderr.splitlines()), 1)
@@ -307,7 +239,7 @@ class Tasks(unittest.TestCase):
         for change in (["--rule", "he"], ["--steps", 21], ["--rate", 0.1], ["--base", 16]):
             for verb in ("--collect", "--emit-tasks"):
                 with self.subTest(change=change, verb=verb):
-                    refused = run(self.folder, *TINY, *change, verb, "--results", "results")
+                    refused = self.run_program(self.folder, *TINY, *change, verb, "--results", "results")
                     self.assertEqual((refused.returncode, refused.stdout), (2, ""))
                     self.assertIn(f"{change[0]} = {change[1]}: expected ", refused.stderr)
                     self.assertIn(f"as in {name}", refused.stderr)

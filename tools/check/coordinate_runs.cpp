@@ -18,12 +18,6 @@ namespace scalewise::experiment {
 
 namespace {
 
-struct Task {
-  const check::Member* member;
-  long seed;
-  double cost;
-};
-
 /// Parameters of the smallest model whose runs gain as much by a second thread as parallel_jobs() assumes.
 /// Measured: a step of two threads is 2.0 times as fast as one at width 32 and 512 tokens and 1.9 times at 64 and
 ///           256, 1.5 and 1.35 times at 64 and 32 with 128 tokens (`step --depth 2 --no-torch --threads 2`)
@@ -44,47 +38,57 @@ CoordinateRuns::CoordinateRuns(const Experiment& e, const train::Data& data,
   if (!all_.damage.empty()) std::cerr << all_.damage << '\n';
 }
 
-check::Run CoordinateRuns::run_at(long size, long seed) const {
-  return {size, static_cast<std::uint64_t>(e_.before_seeds + seed)};
+check::Run CoordinateRuns::run_of(const CoordinateTask& task) const {
+  return {task.size, static_cast<std::uint64_t>(e_.before_seeds + task.seed)};
+}
+
+const check::Member& CoordinateRuns::member(long size) const {
+  return *std::find_if(family_.begin(), family_.end(),
+                       [&](const check::Member& one) { return one.size == size; });
+}
+
+std::vector<CoordinateTask> CoordinateRuns::missing(const std::vector<long>& seeds) const {
+  std::vector<CoordinateTask> tasks;
+  for (std::size_t i = family_.size(); i-- > 0;) {
+    for (long seed = 1; seed <= seeds[i]; ++seed) {
+      const CoordinateTask task{family_[i].size, seed};
+      if (!all_.runs.contains(run_of(task))) tasks.push_back(task);
+    }
+  }
+  return tasks;
+}
+
+check::Records CoordinateRuns::make(const CoordinateTask& task) const {
+  const Plan& plan = member(task.size).plan;
+  const double scale = fault_ ? check::scaled_gradient(plan, family_.front().plan, *fault_) : 1;
+  return record_run(settings_at(e_, task.size, task.seed), data_, plan, task.size, scale);
+}
+
+void CoordinateRuns::add(const CoordinateTask& task, const check::Records& records) {
+  all_.records.merge(records);
+  all_.runs.insert(run_of(task));
 }
 
 bool CoordinateRuns::train(const std::vector<long>& seeds) {
-  std::vector<Task> tasks;
-  double cost = 0;
-  long resumed = 0;
-  for (std::size_t i = 0; i < family_.size(); ++i) {
-    for (long seed = 1; seed <= seeds[i]; ++seed) {
-      if (all_.runs.contains(run_at(family_[i].size, seed))) {
-        ++resumed;
-        continue;
-      }
-      const auto parameters = static_cast<double>(family_[i].plan.parameter_count());
-      tasks.push_back({&family_[i], seed, parameters});
-      cost += parameters;
-    }
-  }
+  const std::vector<CoordinateTask> tasks = missing(seeds);
+  const std::size_t resumed = count(seeds);
   if (!file_.empty() && resumed > 0 && !frame::quiet()) {
     std::cerr << "resumed with " << resumed << " finished runs\n";
   }
-  std::stable_sort(tasks.begin(), tasks.end(),
-                   [](const Task& x, const Task& y) { return x.cost > y.cost; });
+  std::vector<double> costs;
+  double cost = 0;
+  for (const CoordinateTask& task : tasks) {
+    costs.push_back(static_cast<double>(member(task.size).plan.parameter_count()));
+    cost += costs.back();
+  }
   frame::Progress progress("runs", static_cast<long>(tasks.size()), cost);
   std::mutex mutex;
-  const check::Member& first = family_.front();
-  std::vector<double> costs;
-  for (const Task& task : tasks) costs.push_back(task.cost);
   parallel_jobs(costs, least_to_share(e_), [&](std::size_t i) {
     if (frame::stop_requested() != 0) return;
-    const Task& task = tasks[i];
-    const long size = task.member->size;
-    const double scale =
-        fault_ ? check::scaled_gradient(task.member->plan, first.plan, *fault_) : 1;
-    const check::Records records =
-        record_run(settings_at(e_, size, task.seed), data_, task.member->plan, size, scale);
-    progress.done(task.cost);
+    const check::Records records = make(tasks[i]);
+    progress.done(costs[i]);
     const std::lock_guard lock(mutex);
-    all_.records.merge(records);
-    all_.runs.insert(run_at(size, task.seed));
+    add(tasks[i], records);
     if (!file_.empty()) check::append_records(file_, records, inputs_);
   });
   return frame::stop_requested() == 0;
@@ -95,7 +99,7 @@ check::Records CoordinateRuns::records(const std::vector<long>& seeds) const {
   const auto is_wanted = [&](const check::Run& run) {
     for (std::size_t i = 0; i < family_.size(); ++i) {
       if (family_[i].size != run.size) continue;
-      return !(run_at(run.size, seeds[i]) < run) && run_at(run.size, 0) < run;
+      return !(run_of({run.size, seeds[i]}) < run) && run_of({run.size, 0}) < run;
     }
     return false;
   };
@@ -113,7 +117,7 @@ std::size_t CoordinateRuns::count(const std::vector<long>& seeds) const {
   std::size_t count = 0;
   for (std::size_t i = 0; i < family_.size(); ++i) {
     for (long seed = 1; seed <= seeds[i]; ++seed) {
-      if (all_.runs.contains(run_at(family_[i].size, seed))) ++count;
+      if (all_.runs.contains(run_of({family_[i].size, seed}))) ++count;
     }
   }
   return count;

@@ -16,6 +16,12 @@
 
 namespace scalewise::experiment {
 
+/// A run that can be made.
+struct CoordinateTask {
+  long size;
+  long seed;  // from 1
+};
+
 /// Trains models of a family and keeps what was recorded, in memory and in a file if there is one.
 class CoordinateRuns {
  public:
@@ -30,6 +36,15 @@ class CoordinateRuns {
   /// Returns:  whether all are there.
   bool train(const std::vector<long>& seeds);
 
+  /// The runs that are not there, the largest first.
+  std::vector<CoordinateTask> missing(const std::vector<long>& seeds) const;
+  /// Makes one run, and keeps it nowhere.
+  check::Records make(const CoordinateTask& task) const;
+  /// Keeps what was recorded of a run.
+  void add(const CoordinateTask& task, const check::Records& records);
+
+  check::Run run_of(const CoordinateTask& task) const;
+
   /// What was recorded of so many seeds of each size.
   check::Records records(const std::vector<long>& seeds) const;
   /// How many of these runs are there.
@@ -38,7 +53,7 @@ class CoordinateRuns {
   std::vector<check::Member> present(const std::vector<check::Member>& of) const;
 
  private:
-  check::Run run_at(long size, long seed) const;
+  const check::Member& member(long size) const;
 
   const Experiment& e_;
   const train::Data& data_;

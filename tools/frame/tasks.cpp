@@ -101,6 +101,10 @@ void check(const TaskOptions& tasks, const Options& options) {
   }
 }
 
+int threads_of(int threads, const Options& options) {
+  return options.given("--run-one") && !options.given("--threads") ? 1 : threads;
+}
+
 std::string shell_quoted(const std::string& word) {
   constexpr std::string_view plain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
@@ -228,7 +232,9 @@ int TaskFolder::make(const std::string& id, const std::function<std::optional<Js
     write(id, *result);
   }
   Json line{{"id", id}};
-  line.update(*result);
+  for (const auto& [key, value] : result->items()) {
+    if (!value.is_array()) line[key] = value;
+  }
   std::cout << line.dump() << '\n';
   return 0;
 }

@@ -39,6 +39,9 @@ void add_task_options(Options& options, TaskOptions& tasks);
 ///           --run-one "".
 void check(const TaskOptions& tasks, const Options& options);
 
+/// The threads to use: one for --run-one without --threads, since engines spread tasks over the cores.
+int threads_of(int threads, const Options& options);
+
 /// A word as a POSIX shell reads it: in single quotes where that is needed.
 std::string shell_quoted(const std::string& word);
 
@@ -64,7 +67,8 @@ class TaskFolder {
   /// Throws:   InvalidInput for a result of another program, another version or other inputs.
   std::map<std::string, Json> results() const;
 
-  /// Makes a run, unless its result is there, writes the result, and prints it as a line of JSON.
+  /// Makes a run, unless its result is there, writes the result, and prints it, but for its lists, as
+  /// a line of JSON.
   /// `make` returns no result when it was asked to stop.
   /// Returns:  the exit code.
   int make(const std::string& id, const std::function<std::optional<Json>()>& make) const;

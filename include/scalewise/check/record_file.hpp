@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "scalewise/check/record_csv.hpp"
+#include "scalewise/check/record_json.hpp"
 #include "scalewise/check/records.hpp"
 #include "scalewise/files/inputs.hpp"
 #include "scalewise/files/lock.hpp"
@@ -37,33 +38,15 @@ struct RecordFile {
 
 namespace detail {
 
-inline nlohmann::ordered_json record_json(const Quantity& quantity, long step,
-                                          const Moments& moments) {
-  return {{"step", step},
-          {"signal", word(signal_words, quantity.signal)},
-          {"name", text_json(quantity.name)},
-          {"sum_abs", moments.sum_abs},  // null if not finite
-          {"sum_squares", moments.sum_squares},
-          {"count", moments.count}};
-}
-
 /// The lines of records, one per run.
 inline std::string record_lines(const Records& records, const Inputs& inputs) {
-  std::map<Run, nlohmann::ordered_json> by_run;
-  for (const auto& [quantity, steps] : records.all()) {
-    for (const auto& [step, runs] : steps) {
-      for (const auto& [run, moments] : runs) {
-        by_run[run].push_back(record_json(quantity, step, moments));
-      }
-    }
-  }
   std::string text;
-  for (auto& [run, list] : by_run) {
+  for (auto& [run, list] : records_json(records)) {
     text += checked_line({{"schema", record_schema},
                           {"inputs", inputs_json(inputs)},
                           {"size", run.size},
                           {"seed", run.seed},
-                          {"records", std::move(list)}});
+                          {"records", list}});
   }
   return text;
 }
@@ -127,29 +110,6 @@ class RecordReader {
                          "delete the wrong line; parts of one run are added up before one process "
                          "appends them");
     }
-  }
-
-  static Records records_of(const JsonReader& list, const Run& run) {
-    Records records;
-    for (const JsonReader& item : list.items()) {
-      item.only({"step", "signal", "name", "sum_abs", "sum_squares", "count"});
-      const auto sum = [&](const char* key) {
-        const JsonReader value = item.at(key);
-        if (value.is_null()) return HUGE_VAL;
-        if (!(value.number() >= 0)) {
-          throw InvalidInput(value.path(), "(negative)", "a sum of absolute values");
-        }
-        return value.number();
-      };
-      const Quantity quantity{item.at("signal").word(signal_words), text_of(item.at("name"))};
-      const long step = item.at("step").integer(0, (std::numeric_limits<long>::max)());
-      if (records.has(quantity, step, run)) {
-        throw InvalidInput(item.path(), "(given twice)", "one record of each quantity and step");
-      }
-      records.add(quantity, step, run,
-                  {sum("sum_abs"), sum("sum_squares"), item.at("count").natural()});
-    }
-    return records;
   }
 
   RecordFile file_;

@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "scalewise/check/records.hpp"
+#include "scalewise/io/json_reader.hpp"
+#include "scalewise/io/line_file.hpp"
+#include "scalewise/messages/error.hpp"
+
+namespace scalewise::check {
+
+namespace detail {
+
+inline nlohmann::ordered_json record_json(const Quantity& quantity, long step,
+                                          const Moments& moments) {
+  return {{"step", step},
+          {"signal", word(signal_words, quantity.signal)},
+          {"name", text_json(quantity.name)},
+          {"sum_abs", moments.sum_abs},  // null if not finite
+          {"sum_squares", moments.sum_squares},
+          {"count", moments.count}};
+}
+
+}  // namespace detail
+
+/// What was recorded of each run, as a list for files; sums that are not finite are null.
+inline std::map<Run, nlohmann::ordered_json> records_json(const Records& records) {
+  std::map<Run, nlohmann::ordered_json> lists;
+  for (const auto& [quantity, steps] : records.all()) {
+    for (const auto& [step, runs] : steps) {
+      for (const auto& [run, moments] : runs) {
+        lists[run].push_back(detail::record_json(quantity, step, moments));
+      }
+    }
+  }
+  return lists;
+}
+
+/// The other way round, of one run.
+/// Throws:   InvalidInput naming the member: for one that is unknown or missing, a sum that is negative
+///           or no number, and a record that is there twice.
+inline Records records_of(const JsonReader& list, const Run& run) {
+  Records records;
+  for (const JsonReader& item : list.items()) {
+    item.only({"step", "signal", "name", "sum_abs", "sum_squares", "count"});
+    const auto sum = [&](const char* key) {
+      const JsonReader value = item.at(key);
+      if (value.is_null()) return HUGE_VAL;
+      if (!(value.number() >= 0)) {
+        throw InvalidInput(value.path(), "(negative)", "a sum of absolute values");
+      }
+      return value.number();
+    };
+    const Quantity quantity{item.at("signal").word(signal_words), text_of(item.at("name"))};
+    const long step = item.at("step").integer(0, (std::numeric_limits<long>::max)());
+    if (records.has(quantity, step, run)) {
+      throw InvalidInput(item.path(), "(given twice)", "one record of each quantity and step");
+    }
+    records.add(quantity, step, run,
+                {sum("sum_abs"), sum("sum_squares"), item.at("count").natural()});
+  }
+  return records;
+}
+
+}  // namespace scalewise::check

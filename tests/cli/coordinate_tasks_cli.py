@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+"""Coordinate checks whose runs a shell makes; tasks_cli.py has the engines.
+
+    coordinate_tasks_cli.py COORDINATE_CHECK_PROGRAM
+"""
+
+import json
+import pathlib
+import shutil
+import sys
+import unittest
+
+from task_test import MISSING, VERDICTS, TaskTest, id_of, shell
+
+PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve()
+BAD = [
+    (["--results", "r"], "--results = r: expected it with --emit-tasks, --run-one or --collect"),
+    (["--run-one", "w8-s1-0123456789abcdef", "--results", "r"], "--run-one = w8-s1-0123456789abcdef: expected an id"),
+    (["--collect", "--results", "r", "--budget", "3"], "--budget = (given): expected none with --results"),
+    (["--collect", "--results", "r", "--record", "f"], "--record = (given): expected none with --results"),
+    (["--collect", "--results", "r", "--judge", "a text.txt"], "--judge = (given): expected none with --results"),
+]
+
+
+class CoordinateTasks(TaskTest):
+    program = PROGRAM
+    options = ["--text", "a text.txt", "--head-dim", "8", "--depth", "1", "--seq", "16", "--batch", "2", "--steps", "3",
+               "--sizes", "16,32,64", "--quiet"]
+    files = ("coordinate_check.json", "coordinate_check.csv")
+
+    def test_the_report_is_that_of_the_program_itself(self):
+        for arguments in (["--seeds", 3], ["--seeds", 3, "--fault", "missing:all-rates"],
+                          ["--seeds", 2, "--trained-as", "standard", "--rate", 0.02]):
+            with self.subTest(arguments=arguments):
+                self.assertEqual(self.in_waves(lambda tasks: self.by_shell(tasks[::-1]), *arguments),
+                                 3 * arguments[1])
+                self.assertEqual(self.collected(*arguments), self.itself(*arguments))
+                for folder in (self.folder, self.scratch / "itself"):
+                    shutil.rmtree(folder)
+                self.make_folder(self.folder.name)
+
+    def test_rounds_go_on_until_there_is_a_verdict(self):
+        count = self.in_waves(self.by_shell)
+        code, text, _ = self.collected()
+        self.assertIn(code, VERDICTS)
+        if code == 3:
+            self.assertIn("4 rounds of tasks are made; --seeds asks for more", text)
+        self.assertIn(f"{count} runs (", text)
+        self.assertEqual(self.emit(), ([], ""))
+
+    def test_a_mistake_fails_in_the_first_round(self):
+        wrong = ["--fault", "missing:all-rates", "--sizes", "16,32,64,128"]
+        self.in_waves(self.by_shell, *wrong)
+        code, text, _ = self.collected(*wrong)
+        self.assertEqual(code, 1, text)
+        self.assertIn("one global rate", text)
+
+    def test_a_damaged_result_is_made_again(self):
+        self.in_waves(self.by_shell, "--seeds", 2)
+        path = sorted(self.results.iterdir())[0]
+        text = path.read_bytes()
+        for damage in (text[:-9], text.replace(b'"count":', b'"count":1', 1)):
+            path.write_bytes(damage)
+            done = self.run_program(self.folder, *self.options, "--seeds", 2, "--collect", "--results", "results")
+            self.assertEqual((done.returncode, len(done.stdout.splitlines())), (MISSING, 1), done.stderr)
+            self.assertEqual(id_of(done.stdout), path.stem)
+            again = shell(done.stdout, "/")
+            self.assertEqual(set(json.loads(again.stdout)), {"id", "size", "seed"})
+            self.assertEqual(path.read_bytes(), text)
+
+    def test_bad_input_gets_one_message(self):
+        for arguments, message in BAD:
+            with self.subTest(arguments=arguments):
+                refused = self.run_program(self.folder, *self.options, *arguments)
+                self.assertEqual((refused.returncode, refused.stdout), (2, ""), refused.stderr)
+                self.assertTrue(refused.stderr.startswith(f"coordinate_check: {message}"), refused.stderr)
+                self.assertEqual(len(refused.stderr.splitlines()), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

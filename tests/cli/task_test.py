@@ -1,0 +1,88 @@
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+"""Tests of programs whose runs are tasks have this in common."""
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+TEXT = ("It is a truth universally acknowledged, that a tested program may be trusted. " * 40).encode()
+VERDICTS = (0, 1, 3)
+MISSING = 4
+ENVIRONMENT = {**os.environ, "OMP_WAIT_POLICY": "passive"}
+
+
+def shell(script, folder, **environment):
+    return subprocess.run(["bash", "-euo", "pipefail", "-c", script], capture_output=True, text=True, cwd=folder,
+                          timeout=300, check=False, env={**ENVIRONMENT, **environment})
+
+
+def id_of(task):
+    return task.split(" --run-one ")[1].split()[0]
+
+
+class TaskTest(unittest.TestCase):
+    """What tests of a program's tasks need. A test says which program, options and files there are."""
+
+    program = None
+    options = []
+    files = []
+
+    def run_program(self, folder, *arguments):
+        return subprocess.run([self.program, *map(str, arguments)], capture_output=True, text=True, cwd=folder,
+                              timeout=300, check=False, env=ENVIRONMENT)
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.scratch = pathlib.Path(scratch.name)
+        self.folder = self.make_folder("it's a folder")
+        self.results = self.folder / "results"
+
+    def make_folder(self, name):
+        folder = self.scratch / name
+        folder.mkdir()
+        (folder / "a text.txt").write_bytes(TEXT)
+        return folder
+
+    def report(self, folder, out, *arguments):
+        """What is printed and written."""
+        done = self.run_program(folder, *self.options, "--out", out, *arguments)
+        self.assertIn(done.returncode, VERDICTS, done.stderr)
+        files = {name: (folder / out / name).read_bytes() for name in self.files}
+        return done.returncode, done.stdout, files
+
+    def itself(self, *arguments):
+        """The report of the program that makes its runs itself."""
+        return self.report(self.make_folder("itself"), "out", *arguments)
+
+    def collected(self, *arguments):
+        return self.report(self.folder, "out", "--collect", "--results", "results", *arguments)
+
+    def emit(self, *arguments):
+        done = self.run_program(self.folder, *self.options, "--emit-tasks", "--results", "results", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.splitlines(), done.stderr
+
+    def in_waves(self, make, *arguments):
+        """Calls make(tasks) until no run is missing. Returns how many tasks there were."""
+        tasks, _ = self.emit(*arguments)
+        count = waves = 0
+        while tasks:
+            count += len(tasks)
+            waves += 1
+            self.assertLess(waves, 50)
+            self.assertEqual(len(set(tasks)), len(tasks))
+            make(tasks)
+            done = self.run_program(self.folder, *self.options, "--collect", "--results", "results", *arguments)
+            self.assertIn(done.returncode, (*VERDICTS, MISSING), done.stderr)
+            tasks = done.stdout.splitlines() if done.returncode == MISSING else []
+        return count
+
+    def by_shell(self, tasks):
+        done = shell("\n".join(tasks), "/")  # from any folder
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([json.loads(line)["id"] for line in done.stdout.splitlines()], [id_of(task) for task in tasks])
