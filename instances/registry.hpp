@@ -12,7 +12,7 @@ extern template std::vector<RuleInfo> rules<void>();
 extern template std::vector<std::string> parameter_names<void>(std::string_view);
 extern template Plan make_plan<void>(std::string_view, const Optimizer&, const Shape&,
                                      const std::optional<Shape>&, const std::vector<Parameter>&,
-                                     DecayForm);
+                                     DecayForm, const std::vector<Extra>&);
 extern template Plan with_start<void>(const Plan&, std::string_view);
 
 }  // namespace scalewise

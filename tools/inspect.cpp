@@ -120,11 +120,12 @@ Assignment assignment_of(const Arguments& a, const Shape& shape,
   if (!a.names.empty()) {
     Assignment named;
     scalewise::tools::with_names(a.names, [&](const scalewise::dialect::Dialect& dialect) {
-      named = classify(dialect, shape, tensors);
+      named = classify(dialect, shape, scalewise::tools::extras_of(a), tensors);
     });
     return named;
   }
-  scalewise::dialect::Detection found = scalewise::dialect::nearest_dialect(shape, tensors);
+  scalewise::dialect::Detection found =
+      scalewise::dialect::nearest_dialect(shape, tensors, scalewise::tools::extras_of(a));
   if (found.exact.size() < 2) return std::move(found.assignment);
   throw InvalidInput("--names", "none",
                      fmt::format("one of {}, which all fit", fmt::join(found.exact, ", ")));

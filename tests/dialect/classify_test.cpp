@@ -301,3 +301,37 @@ TEST_CASE("Parts of one tensor that want different rates are refused by name") {
                                "are parts of it, but want different learning rates"));
   CHECK(name_plan(plan, gguf_llama).assignment.problems.size() > 0);  // has no position table
 }
+
+TEST_CASE("Tensors that the shape does not say are found by the names of the extras") {
+  const std::vector<Extra> extras{
+      {"transformer.h.*.attn.q_gain", Group::norm_gain, "head_dim"},
+      {"transformer.h.*.adapter.weight", Group::mlp_up, "d_model", "7"}};
+  std::vector<ModelTensor> model = nano();
+  CHECK(classify(nanogpt, gpt(), extras, model).problems.size() == 4);  // they are missing
+  for (const char* layer : {"0", "1"}) {
+    const std::string h = std::string("transformer.h.") + layer;
+    model.push_back({h + ".attn.q_gain", {6}});
+    model.push_back({h + ".adapter.weight", {7, 24}});  // outputs first, as nanoGPT has it
+  }
+  CHECK_FALSE(classify(nanogpt, gpt(), model).problems.empty());
+  const Assignment found = classify(nanogpt, gpt(), extras, model);
+  CHECK(found.problems.empty());
+  CHECK(found.tensors.size() == classify(nanogpt, gpt(), nano()).tensors.size() + 4);
+  CHECK(detect(gpt(), model, extras).dialect == "nanogpt");
+
+  const Plan plan = make_plan<MaximalUpdate, adamw>(gpt(48), gpt(), {}, DecayForm::coupled, extras);
+  const NamedPlan named = name_plan(plan, nanogpt);
+  CHECK(named.assignment.problems.empty());
+  const OwnerTensor& last = named.assignment.tensors.back();
+  CHECK(last.name == "transformer.h.1.adapter.weight");
+  CHECK(last.transposed);
+  CHECK(last.shape == std::vector<std::int64_t>{7, 48});
+  CHECK(named.factors.back().learning_rate == 0.5);  // of a hidden matrix, 1/m_N
+
+  std::vector<ModelTensor> wrapped = model;
+  for (ModelTensor& tensor : wrapped) tensor.name = "module." + tensor.name;
+  CHECK(classify(nanogpt, gpt(), extras, wrapped).problems.empty());
+  at(model, "transformer.h.1.adapter.weight").shape = {24, 7};
+  CHECK(only_problem(classify(nanogpt, gpt(), extras, model)) ==
+        "transformer.h.1.adapter.weight: it is 24 x 7, expected 7 x 24");
+}

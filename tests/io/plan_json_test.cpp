@@ -90,6 +90,31 @@ TEST_CASE("An entry that has another optimizer than its plan says so", "[json]")
   CHECK(read_plan(json.dump()) == plan);
 }
 
+TEST_CASE("Extra tensors read back, and must be those of the entries", "[json]") {
+  const Plan plan = make_plan<MaximalUpdate, adamw>(
+      small_shape(false), small_shape(false), {}, DecayForm::coupled,
+      {{"layer.*.q_gain", Group::norm_gain, "head_dim"},
+       {"adapter_bias", Group::hidden_bias, "64", "1", "d_model"}});
+  const OrderedJson json = to_json(plan);
+  CHECK(read_plan(json.dump()) == plan);
+  CHECK_FALSE(to_json(small_plan()).contains("extra"));
+  const auto complaint_of = [&](auto&& change) {
+    OrderedJson changed = json;
+    change(changed);
+    return scalewise::test::error_message([&] { read_plan(changed.dump()); });
+  };
+  CHECK(complaint_of([](OrderedJson& j) { j.erase("extra"); }).find("no further entry") !=
+        std::string::npos);
+  CHECK(complaint_of([](OrderedJson& j) { j["extra"][0]["rows"] = "d_model"; }).find("rows") !=
+        std::string::npos);
+  CHECK(complaint_of([](OrderedJson& j) {
+          j["extra"][0]["group"] = "gain";
+        }).find("extra[0].group") != std::string::npos);
+  CHECK(complaint_of([](OrderedJson& j) {
+          j["extra"][0]["role"] = "gain";
+        }).find("extra[0].role") != std::string::npos);
+}
+
 TEST_CASE("A plan that is not one is refused with one message", "[json]") {
   CHECK(complaint([](OrderedJson&) {}) == "no error");
   CHECK(complaint([](OrderedJson& j) { j["schema"] = "scalewise.plan/2"; }) ==

@@ -73,7 +73,7 @@ std::vector<Plan> plans_of(const PlanArguments& arguments, const Shape& target,
       own.push_back(parameters[i]);
       used[i] = true;
     }
-    plans.push_back(make_plan(id, optimizer, target, base, own, decay));
+    plans.push_back(make_plan(id, optimizer, target, base, own, decay, extras_of(arguments)));
   }
   for (Plan& plan : plans) {
     if (!arguments.start.empty()) plan = with_start(plan, arguments.start);
@@ -102,6 +102,10 @@ void add_shape_options(frame::Options& options, PlanArguments& a) {
       .add("--set", a.set,
            "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
       .repeated();
+  options
+      .add("--extra", a.extra,
+           "NAME:GROUP:ROWS[,COLUMNS]: a tensor of your own, * for the layer in its name")
+      .repeated();
 }
 
 void add_plan_options(frame::Options& options, PlanArguments& a) {
@@ -117,6 +121,12 @@ void add_plan_options(frame::Options& options, PlanArguments& a) {
 void with_names(const std::string& names, const std::function<void(const dialect::Dialect&)>& use) {
   if (names.ends_with(".json")) return use(read_dialect_file(names)->get());
   use(dialect::dialect_named("--names", names));
+}
+
+std::vector<Extra> extras_of(const PlanArguments& arguments) {
+  std::vector<Extra> extras;
+  for (const std::string& text : arguments.extra) extras.push_back(extra_from_text(text));
+  return extras;
 }
 
 std::optional<Shape> given_shape(const PlanArguments& arguments) {

@@ -27,6 +27,7 @@ struct PlanArguments {
   std::string base_preset;
   std::string base_config;
   std::vector<std::string> set;
+  std::vector<std::string> extra;
   std::string start;
   bool strict = false;
   bool fold = false;
@@ -44,6 +45,9 @@ void with_names(const std::string& names, const std::function<void(const dialect
 
 /// The shape of --preset or --config; empty where neither is given.
 std::optional<Shape> given_shape(const PlanArguments& arguments);
+
+/// The tensors of --extra.
+std::vector<Extra> extras_of(const PlanArguments& arguments);
 
 /// The plans of --rule or --compare for a target, which --set changes first. Warnings, and what
 /// --fold or --single-rate leaves, go to standard error.

@@ -39,6 +39,7 @@ struct Expectation {
 struct Subject {
   std::string role;
   std::optional<Group> group;  // of a tensor of the plan
+  bool extra = false;          // the shape does not say where its gradient comes from
 };
 
 /// The group of a tensor by its name, with or without its layer.
@@ -108,16 +109,24 @@ inline std::optional<Expectation> tensor_expected(const Prediction& prediction,
 
 inline Subject subject_of(const Plan& plan, const Quantity& quantity) {
   Subject subject{role_name(quantity.name), {}};
-  if (!is_activation(quantity.signal)) subject.group = group_of(plan, quantity.name);
+  if (is_activation(quantity.signal)) return subject;
+  for (const Entry& entry : plan.entries) {
+    if (entry.name != quantity.name && role_name(entry.name) != quantity.name) continue;
+    subject.group = entry.group;
+    subject.extra = is_extra(plan, entry);
+    break;
+  }
   return subject;
 }
 
 /// What the prediction says of a quantity; none for what is not predicted. The gradient of a key's
-/// bias is zero but for rounding, since softmax does not see it, and is passed over.
+/// bias is zero but for rounding, since softmax does not see it, and is passed over; so are gradients
+/// and updates of tensors that the shape does not say.
 inline std::optional<Expectation> expected(const Prediction& prediction, const Subject& subject,
                                            Signal signal, long step) {
-  const auto& [role, group] = subject;
+  const auto& [role, group, extra] = subject;
   if (is_activation(signal)) return detail::activation_expected(prediction, role, signal, step);
+  if (extra && signal != Signal::parameter) return {};
   if (!group || prediction.tensor(role) == nullptr) return {};
   if (role.ends_with("key_bias") && signal != Signal::parameter) return {};
   return detail::tensor_expected(prediction, role, *group, signal, step);

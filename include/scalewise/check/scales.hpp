@@ -91,7 +91,7 @@ struct PlanSums {
 
   explicit PlanSums(const Plan& plan) {
     for (const Entry& entry : plan.entries) {
-      groups[static_cast<std::size_t>(entry.group)].add(entry);
+      if (!is_extra(plan, entry)) groups[static_cast<std::size_t>(entry.group)].add(entry);
       tensors[role_name(entry.name)].add(entry);
     }
   }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "scalewise/dialect/all.hpp"
-#include "scalewise/dialect/classify.hpp"
+#include "scalewise/dialect/classify_extras.hpp"
 
 namespace scalewise::dialect {
 
@@ -18,10 +18,11 @@ struct Detection {
 };
 
 /// Tries all dialects.
-inline Detection nearest_dialect(const Shape& shape, const std::vector<ModelTensor>& model) {
+inline Detection nearest_dialect(const Shape& shape, const std::vector<ModelTensor>& model,
+                                 const std::vector<Extra>& extras = {}) {
   Detection found;
   for (const Dialect* dialect : all_dialects) {
-    Assignment assignment = classify(*dialect, shape, model);
+    Assignment assignment = classify(*dialect, shape, extras, model);
     if (assignment.problems.empty()) found.exact.push_back(assignment.dialect);
     if (found.assignment.dialect.empty() ||
         assignment.problems.size() < found.assignment.problems.size()) {
@@ -34,8 +35,9 @@ inline Detection nearest_dialect(const Shape& shape, const std::vector<ModelTens
 /// The one dialect that leaves nothing over.
 /// Throws:   InvalidInput where several leave nothing over, naming them, or none does, naming the one
 ///           with the fewest problems and the first of them.
-inline Assignment detect(const Shape& shape, const std::vector<ModelTensor>& model) {
-  Detection found = nearest_dialect(shape, model);
+inline Assignment detect(const Shape& shape, const std::vector<ModelTensor>& model,
+                         const std::vector<Extra>& extras = {}) {
+  Detection found = nearest_dialect(shape, model, extras);
   const Assignment& best = found.assignment;
   if (found.exact.size() == 1) return std::move(found.assignment);
   const std::string names = std::to_string(model.size()) + " names";

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "scalewise/dialect/classify.hpp"
+#include "scalewise/dialect/classify_extras.hpp"
 #include "scalewise/numeric/number_text.hpp"
 #include "scalewise/plan/plan.hpp"
 
@@ -94,7 +94,7 @@ inline NamedPlan name_plan(Plan plan, Assignment assignment) {
 
 /// A plan for a code base's usual names.
 inline NamedPlan name_plan(Plan plan, const Dialect& dialect) {
-  Assignment usual = usual_tensors(dialect, plan.shape);
+  Assignment usual = usual_tensors(dialect, plan.shape, plan.extras);
   return name_plan(std::move(plan), std::move(usual));
 }
 

@@ -102,6 +102,31 @@ inline Entry read_entry(const JsonReader& json, const Optimizer& optimizer) {
   return entry;
 }
 
+inline Json extras_json(const std::vector<Extra>& extras) {
+  Json array = Json::array();
+  for (const Extra& extra : extras) {
+    Json json = {{"name", extra.name},
+                 {"group", to_string(extra.group)},
+                 {"rows", extra.rows},
+                 {"columns", extra.columns}};
+    if (!extra.fan_in.empty()) json["fan_in"] = extra.fan_in;
+    array.push_back(std::move(json));
+  }
+  return array;
+}
+
+inline std::vector<Extra> read_extras(const JsonReader& json) {
+  std::vector<Extra> extras;
+  for (const JsonReader& item : json.items()) {
+    item.only({"name", "group", "rows", "columns", "fan_in"});
+    extras.push_back({item.at("name").string(),
+                      group_named(item.path() + ".group", item.at("group").string()),
+                      item.at("rows").string(), item.at("columns").string(),
+                      item.has("fan_in") ? item.at("fan_in").string() : ""});
+  }
+  return extras;
+}
+
 /// A shape of a plan, with every key.
 inline Shape read_shape(const JsonReader& json) {
   for (const std::string& key : shape_json_keys()) json.at(key);
@@ -174,6 +199,7 @@ inline nlohmann::ordered_json to_json(const Plan& plan) {
                        {"symbols", detail::symbols_json(plan.symbols)},
                        {"entries", entries}};
   if (!plan.start.empty()) json["rule"]["start"] = plan.start;
+  if (!plan.extras.empty()) json["extra"] = detail::extras_json(plan.extras);
   const std::vector<std::string> warnings = set_up_warnings(plan);
   if (!warnings.empty()) json["warnings"] = warnings;
   return json;
@@ -190,11 +216,11 @@ inline Plan plan_from_json(const nlohmann::json& json, const std::string& name =
                        "this version reads no other");
   }
   root.only({"schema", "rule", "optimizer", "decay", "shape", "base", "model", "symbols", "entries",
-             "warnings"});  // for people: set_up_warnings(plan) has them
+             "extra", "warnings"});  // for people: set_up_warnings(plan) has them
   Plan plan;
   const JsonReader rule = root.at("rule");
-  rule.only({"id", "title", "authors", "year", "paper", "where", "reference", "parameters",
-             "start"});
+  rule.only(
+      {"id", "title", "authors", "year", "paper", "where", "reference", "parameters", "start"});
   plan.rule = rule.at("id").string();
   plan.title = rule.at("title").string();
   plan.authors = rule.at("authors").string();
@@ -207,6 +233,7 @@ inline Plan plan_from_json(const nlohmann::json& json, const std::string& name =
     item.only({"name", "value"});
     plan.parameters.push_back({item.at("name").string(), item.at("value").number()});
   }
+  if (root.has("extra")) plan.extras = detail::read_extras(root.at("extra"));
   plan.optimizer = detail::read_optimizer(root.at("optimizer"));
   plan.decay = root.at("decay").word(decay_words);
   plan.shape = detail::read_shape(root.at("shape"));

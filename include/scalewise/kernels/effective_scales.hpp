@@ -112,6 +112,7 @@ inline std::optional<GroupScale> group_scale(const Plan& plan, Group group, doub
 /// Differs:  The multiplier of tied logits is not part of it: see EffectiveHead::shrinkage.
 inline EffectiveScales effective_scales(const Plan& plan, double s = 0, double epsilon = 0) {
   check_plan(plan);
+  require_no_extras(plan, "the theory does not know where it is");
   detail::check_covered(plan);
   if (plan.reference == Reference::base) {
     throw InvalidInput("plan", plan.rule, "a rule with variances of its own",

@@ -28,6 +28,7 @@ struct ShallowScales {
 /// Throws:   InvalidInput for a plan of another model.
 inline ShallowScales shallow_scales(const Plan& plan) {
   check_plan(plan);
+  require_no_extras(plan, "the theory does not know where it is");
   if (plan.shape.blocks != Blocks::shallow_encoder) {
     throw InvalidInput("rule", plan.rule, "a rule of the shallow encoder",
                        "shallow-lecun, shallow-he or shallow-ntk");

@@ -265,6 +265,7 @@ template <class Scalar>
 Transformer<Scalar>::Transformer(const Plan& plan, const Config& config)
     : shape_(checked(plan).shape), parameters_(plan), dropout_(config.dropout) {
   check(config, shape_);
+  require_no_extras(plan, "the reference transformer would not use it");
   keep_to_one_thread();
   pass_.dropout_seed = config.dropout_seed;
   const auto weight = [&](const std::string& name) {

@@ -4,9 +4,11 @@
 
 #include <array>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "scalewise/architecture/extra.hpp"
 #include "scalewise/architecture/tensor.hpp"
 #include "scalewise/architecture/values.hpp"
 #include "scalewise/plan/check_plan.hpp"
@@ -25,7 +27,7 @@ template <class View, class Result>
 class Planner {
  public:
   Planner(const View& policy, const Optimizer& optimizer, DecayForm decay, const Shape& target,
-          const std::optional<Shape>& base)
+          const std::optional<Shape>& base, const std::vector<Extra>& extras = {})
       : policy_(policy) {
     plan_.rule = policy.id;
     plan_.title = policy.source.title;
@@ -39,12 +41,14 @@ class Planner {
     plan_.parameters = policy.parameters;
     plan_.shape = policy.adapt(resolved(target));
     if (base) plan_.base = policy.adapt(resolved(*base));
+    plan_.extras = extras;
     check();
   }
 
   Result make() && {
     for_each_tensor(plan_.shape, plan_.base.value_or(plan_.shape),
                     [&](const Tensor& tensor) { add(tensor); });
+    add_extras();
     add_model();
     add_symbols();
     check_plan(plan_);
@@ -167,6 +171,37 @@ class Planner {
     list_own_symbols(bound(row.init_variance.scaling), at, entry.where);
   }
 
+  /// Whether a row has other numbers in each layer.
+  bool varies(const Row& row) const {
+    bool found = false;
+    for_each_cell(row, plan_.optimizer, [&](const auto& cell) {
+      for (const Factor& factor : cell.scaling.factors()) {
+        found = found || (factor.symbol->varies && factor.symbol != &symbols::fan_total);
+      }
+    });
+    return found;
+  }
+
+  void add_extras() {
+    if (plan_.extras.empty()) return;
+    std::set<std::string> names;
+    for (const Entry& entry : plan_.entries) names.insert(entry.name);
+    for (const Tensor& tensor : extra_tensors(plan_.extras, plan_.shape)) {
+      if (!names.insert(tensor.name).second) {
+        throw InvalidInput("extra", printable(tensor.name), "a name that no other tensor has");
+      }
+      if (tensor.layer < 0 &&
+          varies(policy_.row(tensor.group, Context{plan_.shape, tensor.stack}))) {
+        throw InvalidInput("extra", printable(tensor.name), "a name with * for the layer",
+                           "in " + plan_.rule + " the row of " +
+                               std::string(to_string(tensor.group)) +
+                               " differs from layer to layer");
+      }
+      add(tensor);
+    }
+    if (plan_.base) static_cast<void>(extra_tensors(plan_.extras, *plan_.base));  // has its sizes
+  }
+
   /// The rule's decay in the form that the plan is asked for: shrink per step is the same.
   Scaling decay(const Row& row) const {
     const Scaling& stated = row.weight_decay.scaling;
@@ -253,18 +288,20 @@ class Planner {
 }  // namespace detail
 
 /// The plan of a model under a rule.
-/// Shapes:   one entry per tensor of `target`, in the order stem, blocks, head.
+/// Shapes:   one entry per tensor of `target`, in the order stem, blocks, head, and then per tensor of
+///           `extras`.
 /// Requires: `base`, the shape on which rates were tuned, when the rule is relative; an absolute rule
 ///           ignores it. `decay` says which form of weight decay the optimizer at hand has.
 /// Throws:   InvalidInput, naming the field, for a shape that cannot be, a missing base, an
-///           optimizer that the rule does not state, L2 decay inside Adam under a rule that scales
+///           optimizer that the rule does not state, an extra that extra_tensors() refuses or that
+///           has the name of another tensor, L2 decay inside Adam under a rule that scales
 ///           rates, or a number that check_plan() refuses.
 template <class P, const Optimizer& optimizer>
 Plan make_plan(const Shape& target, const std::optional<Shape>& base = {}, const P& policy = {},
-               DecayForm decay = DecayForm::coupled) {
+               DecayForm decay = DecayForm::coupled, const std::vector<Extra>& extras = {}) {
   if constexpr (require_policy<P>()) {
     const PolicyView view(policy);
-    return detail::Planner<PolicyView, Plan>(view, optimizer, decay, target, base).make();
+    return detail::Planner<PolicyView, Plan>(view, optimizer, decay, target, base, extras).make();
   }
 }
 

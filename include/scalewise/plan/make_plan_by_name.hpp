@@ -17,11 +17,11 @@ namespace scalewise::inline plan {
 template <class = void>  // so that only who calls it compiles all policies
 Plan make_plan(std::string_view rule, const Optimizer& optimizer, const Shape& target,
                const std::optional<Shape>& base = {}, const std::vector<Parameter>& parameters = {},
-               DecayForm decay = DecayForm::coupled) {
+               DecayForm decay = DecayForm::coupled, const std::vector<Extra>& extras = {}) {
   Plan plan;
   with_policy(rule, parameters, [&](const auto& policy) {
     const PolicyView view(policy);
-    plan = detail::Planner<PolicyView, Plan>(view, optimizer, decay, target, base).make();
+    plan = detail::Planner<PolicyView, Plan>(view, optimizer, decay, target, base, extras).make();
   });
   return plan;
 }
@@ -38,7 +38,7 @@ Plan with_start(const Plan& plan, std::string_view start) {
   with_policy(start, {}, [&](const auto& policy) {
     const PolicyView view(policy);
     begin = detail::Planner<PolicyView, Plan>(view, view.optimizers.front(), DecayForm::coupled,
-                                              *plan.base, plan.base)
+                                              *plan.base, plan.base, plan.extras)
                 .make();
   });
   return with_start(plan, begin);

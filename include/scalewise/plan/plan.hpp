@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "scalewise/architecture/extra.hpp"
 #include "scalewise/architecture/group.hpp"
 #include "scalewise/architecture/shape.hpp"
 #include "scalewise/policy/policy_view.hpp"
@@ -123,6 +125,7 @@ struct Plan {
   std::vector<Parameter> parameters;
   Shape shape;
   std::optional<Shape> base;
+  std::vector<Extra> extras = {};  // tensors that the shape does not say
 
   Model model;
   std::vector<Entry> entries;
@@ -160,5 +163,22 @@ struct Plan {
 
   friend bool operator==(const Plan&, const Plan&) = default;
 };
+
+/// True for a tensor that the shape does not say.
+inline bool is_extra(const Plan& plan, const Entry& entry) {
+  for (const Extra& extra : plan.extras) {
+    std::string name = extra.name;
+    const std::size_t star = name.find('*');
+    if (star != std::string::npos) name.replace(star, 1, std::to_string(entry.layer));
+    if (name == entry.name) return true;
+  }
+  return false;
+}
+
+/// Throws:   InvalidInput for a plan that has such tensors, where `why` they are not known.
+inline void require_no_extras(const Plan& plan, const char* why) {
+  if (plan.extras.empty()) return;
+  throw InvalidInput("extra", printable(plan.extras.front().name), "no tensor of one's own", why);
+}
 
 }  // namespace scalewise::inline plan

@@ -68,6 +68,7 @@ inline bool is_covered(Group group) {
 
 inline void check_covered(const Plan& plan) {
   check_plan(plan);
+  require_no_extras(plan, "the theory does not know where it is");
   if (plan.reference != Reference::absolute) {
     refuse("rule", plan.rule, "a rule whose variances are absolute");
   }

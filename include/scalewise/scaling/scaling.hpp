@@ -130,7 +130,9 @@ class Scaling {
       if (factor.symbol != &symbol) {
         result.multiply(factor);
       } else {
-        result = result * pow(factor.ratio ? ratio(value) : value, factor.exponent);
+        Scaling is = factor.ratio ? ratio(value) : value;
+        if (factor.ratio) is.number_ = 1;  // the same in both models
+        result = result * pow(is, factor.exponent);
       }
     }
     return result;
