@@ -369,11 +369,7 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--fault", a->fault,
         "train with missing:INGREDIENT, twice:INGREDIENT or off:INGREDIENT:EXPONENT");
   program.check = [a, &o] {
-    frame::check(a->tasks, o);
-    for (const char* option : {"--budget", "--record", "--judge"}) {
-      if (!a->tasks.asked() || !o.given(option)) continue;
-      throw InvalidInput(option, "(given)", "none with --results");
-    }
+    frame::check(a->tasks, o, {"--budget", "--record", "--judge"});
     if (a->e.base == 0) a->e.base = a->e.sizes.front();
     const train::Settings model = a->e.model;
     if (a->e.model.rate == 0) a->e.model.rate = 1;  // run() finds it

@@ -120,7 +120,7 @@ Assignment assignment_of(const Arguments& a, const Shape& shape,
   if (!a.names.empty()) {
     Assignment named;
     scalewise::tools::with_names(a.names, [&](const scalewise::dialect::Dialect& dialect) {
-      named = classify(dialect, shape, scalewise::tools::extras_of(a), tensors);
+      named = classify(dialect, shape, tensors, scalewise::tools::extras_of(a));
     });
     return named;
   }

@@ -266,12 +266,8 @@ scalewise::frame::Program scalewise::frame::program() {
       .words({"rate", "weight-decay"});
   add_output_options(o, *e);
   frame::add_task_options(o, *tasks);
-  program.check = [e, budget, tasks, &o] {
-    frame::check(*tasks, o);
-    if (tasks->asked() && budget->seconds > 0) {
-      throw InvalidInput("--budget", digits(budget->seconds), "none with --results",
-                         "which runs there are must not depend on time; use --seeds");
-    }
+  program.check = [e, tasks, &o] {
+    frame::check(*tasks, o, {"--budget"});
     experiment::check(*e);
     if (tunes_decay(*e) && e->model.weight_decay == 0) {
       throw InvalidInput("--weight-decay", "0", "above 0 with --tune weight-decay",

@@ -128,3 +128,23 @@ TEST_CASE("Without norms only the first step is judged") {
   CHECK(said(mup, Signal::update, "query", 1, none) == "exact entry");
   CHECK(said(mup, Signal::update, "query", 2, none) == "none");
 }
+
+TEST_CASE(
+    "Of tensors that the shape does not say only the start is judged, and others do not see them") {
+  std::vector<Member> plain;
+  std::vector<Member> more;
+  const std::vector<Extra> extras{{"layer.*.adapter", Group::mlp_up, "d_model", "64"},
+                                  {"layer.*.gain", Group::norm_gain, "head_dim"}};
+  for (const long n : {64L, 256L}) {
+    plain.push_back({n, make_plan("maximal-update", adamw, shape_of(n), shape_of(64))});
+    more.push_back({n, make_plan("maximal-update", adamw, shape_of(n), shape_of(64), {},
+                                 DecayForm::coupled, extras)});
+  }
+  CHECK(said(more, Signal::parameter, "layer.0.adapter", 0) == "exact");
+  CHECK(said(more, Signal::parameter, "gain", 0) == "exact");
+  for (const char* name : {"layer.0.adapter", "adapter", "gain"}) {
+    CHECK(said(more, Signal::gradient, name, 0) == "none");
+    CHECK(said(more, Signal::update, name, 1) == "none");
+  }
+  CHECK(scales_of(more).groups == scales_of(plain).groups);
+}

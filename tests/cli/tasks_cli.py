@@ -36,7 +36,7 @@ BAD = [
     (["--run-one", "../r/w8-o0-s1-0123456789abcdef", "--results", "r"], "--run-one = ../r/w8"),
     (["--emit-tasks", "--collect", "--results", "r"], "--collect = (given): expected it without --emit-tasks"),
     (["--run-one", "x", "--collect", "--results", "r"], "--collect = (given): expected it without --run-one"),
-    (["--collect", "--results", "r", "--budget", "3"], "--budget = 3: expected none with --results"),
+    (["--collect", "--results", "r", "--budget", "3"], "--budget = (given): expected none with --results"),
     (["--collect", "--results", "a text.txt"], "--results = a text.txt: expected a folder"),
     (["--emit-tasks", "--results", "a\nb"], "--emit-tasks = (a line break in an option)"),
 ]
@@ -188,6 +188,16 @@ class Tasks(TaskTest):
                 self.by_shell(tasks)
                 self.assertEqual(files[0].read_bytes(), text)
         self.assertEqual(self.collected(), whole)
+
+    def test_a_result_takes_the_place_of_a_damaged_one(self):
+        """By renaming: what stood under the name is not written into."""
+        tasks, _ = self.emit()
+        path = self.results / f"{id_of(tasks[0])}.json"
+        (self.folder / "torn").write_bytes(b"{")
+        path.symlink_to(self.folder / "torn")
+        self.by_shell(tasks[:1])
+        self.assertEqual((self.folder / "torn").read_bytes(), b"{")
+        self.assertFalse(path.is_symlink())
 
     def test_what_is_there_is_not_run_again(self):
         tasks, _ = self.emit()

@@ -359,6 +359,13 @@ TEST_CASE("A patch model computes its equations") {
   check_forward("rezero", s, {.placement = NormPlacement::post, .norm = Norm::rms});
 }
 
+TEST_CASE("A plan with tensors that the shape does not say is refused") {
+  const Plan plan = make_plan("gpt2", adamw, uneven_shape(), {}, {}, DecayForm::coupled,
+                              {{"layer.*.gain", Group::norm_gain}});
+  const std::string refused = "extra = layer.*.gain: expected no tensor of one's own";
+  CHECK(test::error_message([&] { nn::Transformer<double>(plan, {}); }).starts_with(refused));
+}
+
 TEST_CASE("A plan that contradicts its shape, or is another model's, is refused") {
   const Plan good = make_plan("standard", adamw, uneven_shape());
   const OptimizerConfig settings;

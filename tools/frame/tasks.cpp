@@ -85,7 +85,8 @@ void add_task_options(Options& o, TaskOptions& tasks) {
   o.add("--results", tasks.results, "folder of the results, one file per run").writes_folder();
 }
 
-void check(const TaskOptions& tasks, const Options& options) {
+void check(const TaskOptions& tasks, const Options& options,
+           std::initializer_list<const char*> others) {
   std::string verb;
   for (const char* name : {"--emit-tasks", "--run-one", "--collect"}) {
     if (!options.given(name)) continue;
@@ -98,6 +99,11 @@ void check(const TaskOptions& tasks, const Options& options) {
   }
   if (!verb.empty() && !tasks.asked()) {
     throw InvalidInput(verb, "(given)", "it with --results, the folder of the results");
+  }
+  for (const char* other : others) {
+    if (!tasks.asked() || !options.given(other)) continue;
+    throw InvalidInput(other, "(given)", "none with --results",
+                       "a task is one run, and which runs there are must not depend on time");
   }
 }
 

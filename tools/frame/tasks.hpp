@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -35,9 +36,11 @@ struct TaskOptions {
 /// Adds the three verbs and --results.
 void add_task_options(Options& options, TaskOptions& tasks);
 
-/// Throws:   InvalidInput for two verbs, a verb without --results, --results without a verb, and for
-///           --run-one "".
-void check(const TaskOptions& tasks, const Options& options);
+/// `others` are options that are not for tasks.
+/// Throws:   InvalidInput for two verbs, a verb without --results, --results without a verb, and for one of
+///           the others next to them.
+void check(const TaskOptions& tasks, const Options& options,
+           std::initializer_list<const char*> others);
 
 /// The threads to use: one for --run-one without --threads, since engines spread tasks over the cores.
 int threads_of(int threads, const Options& options);

@@ -68,7 +68,7 @@ inline UnknownName unknown_name(const Quantity& quantity, const Plan& plan) {
     if (is_observable(role)) return {};
     return {quantity.name, "no observable", nearest_observable(role).word()};
   }
-  if (group_of(plan, quantity.name)) return {};
+  if (entry_of(plan, quantity.name) != nullptr) return {};
   if (quantity.signal == Signal::gradient && role == observable("logits")) return {};
   Nearest nearest(role);
   for (const Entry& entry : plan.entries) nearest.offer(role_name(entry.name));

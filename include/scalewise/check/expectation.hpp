@@ -42,12 +42,12 @@ struct Subject {
   bool extra = false;          // the shape does not say where its gradient comes from
 };
 
-/// The group of a tensor by its name, with or without its layer.
-inline std::optional<Group> group_of(const Plan& plan, const std::string& name) {
+/// The entry of a tensor by its name, with or without its layer; null where the plan has none.
+inline const Entry* entry_of(const Plan& plan, const std::string& name) {
   for (const Entry& entry : plan.entries) {
-    if (entry.name == name || role_name(entry.name) == name) return entry.group;
+    if (entry.name == name || role_name(entry.name) == name) return &entry;
   }
-  return {};
+  return nullptr;
 }
 
 namespace detail {
@@ -110,11 +110,9 @@ inline std::optional<Expectation> tensor_expected(const Prediction& prediction,
 inline Subject subject_of(const Plan& plan, const Quantity& quantity) {
   Subject subject{role_name(quantity.name), {}};
   if (is_activation(quantity.signal)) return subject;
-  for (const Entry& entry : plan.entries) {
-    if (entry.name != quantity.name && role_name(entry.name) != quantity.name) continue;
-    subject.group = entry.group;
-    subject.extra = is_extra(plan, entry);
-    break;
+  if (const Entry* entry = entry_of(plan, quantity.name)) {
+    subject.group = entry->group;
+    subject.extra = is_extra(plan, *entry);
   }
   return subject;
 }

@@ -90,10 +90,10 @@ struct PlanSums {
   std::map<std::string, EntrySums> tensors;
 
   explicit PlanSums(const Plan& plan) {
-    for (const Entry& entry : plan.entries) {
-      if (!is_extra(plan, entry)) groups[static_cast<std::size_t>(entry.group)].add(entry);
-      tensors[role_name(entry.name)].add(entry);
+    for (const Entry& entry : entries_of_shape(plan)) {
+      groups[static_cast<std::size_t>(entry.group)].add(entry);
     }
+    for (const Entry& entry : plan.entries) tensors[role_name(entry.name)].add(entry);
   }
 };
 

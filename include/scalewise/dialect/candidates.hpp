@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "scalewise/architecture/extra.hpp"
 #include "scalewise/architecture/tensor.hpp"
 #include "scalewise/dialect/dialect.hpp"
 #include "scalewise/dialect/owner_tensor.hpp"
@@ -22,7 +23,7 @@ namespace scalewise::dialect::detail {
 struct Candidate {
   OwnerTensor tensor;
   std::string alias_of;     // entry; empty: an owner
-  std::size_t pattern = 0;  // line of the dialect
+  std::size_t pattern = 0;  // line of the dialect; those of extras follow them
   std::string layer;        // "decoder.1"; empty outside the blocks, and of slabs
   Group group = Group::query;
   int padded_axis = -1;  // may be longer than the vocabulary
@@ -46,12 +47,21 @@ inline std::string layer_of_entry(const std::string& entry) {
 /// All that a model of a shape may have under a dialect, line by line.
 class Candidates {
  public:
-  Candidates(const Dialect& dialect, const Shape& shape) : dialect_(dialect), shape_(shape) {
-    for (Tensor& tensor : tensors(shape)) {
-      const std::string name = tensor.name;
-      entries_.emplace(name, std::move(tensor));
-    }
+  Candidates(const Dialect& dialect, const Shape& shape, const std::vector<Extra>& extras)
+      : dialect_(dialect), shape_(shape) {
+    for (Tensor& tensor : tensors(shape)) add_entry(std::move(tensor));
     for (std::size_t line = 0; line < dialect.patterns.size(); ++line) add(line);
+    for (std::size_t i = 0; i < extras.size(); ++i) {
+      for (Tensor& tensor : extra_tensors({extras[i]}, shape)) {
+        const Tensor& entry = add_entry(std::move(tensor));
+        Candidate candidate = whole({entry.name, entry.name}, {&entry});
+        candidate.pattern = dialect.patterns.size() + i;
+        candidate.tensor.name = entry.name;
+        candidate.alias_of.clear();
+        candidate.padded_axis = -1;
+        all_.push_back(std::move(candidate));
+      }
+    }
   }
 
   const std::vector<Candidate>& all() const { return all_; }
@@ -59,6 +69,11 @@ class Candidates {
 
  private:
   using Tensors = std::vector<const Tensor*>;
+
+  const Tensor& add_entry(Tensor tensor) {
+    const std::string name = tensor.name;
+    return entries_.emplace(name, std::move(tensor)).first->second;
+  }
 
   void add(std::size_t line) {
     const TensorPattern& pattern = dialect_.patterns[line];
@@ -70,7 +85,8 @@ class Candidates {
     for (long layer = 0; layer < layers; ++layer) {
       const Tensors found = entries_of(words, layer);
       if (found.empty()) continue;
-      Candidate candidate = whole(line, found);
+      Candidate candidate = whole(pattern, found);
+      candidate.pattern = line;
       candidate.tensor.name = filled(pattern.name, layer);
       if (layered) candidate.layer = layer_of_entry(found.front()->name);
       all_.push_back(std::move(candidate));
@@ -83,7 +99,7 @@ class Candidates {
     for (long layer = 0; layer < shape_.depth; ++layer) {
       const Tensors found = entries_of(words, layer);
       if (found.empty()) return;
-      Candidate one = whole(line, found);
+      Candidate one = whole(dialect_.patterns[line], found);
       for (OwnedPart& part : one.tensor.parts) {
         for (AxisRuns& axis : part.select) ++axis.axis;
         part.select.insert(part.select.begin(), {0, {{layer, 1}}});
@@ -114,11 +130,9 @@ class Candidates {
     return found;
   }
 
-  Candidate whole(std::size_t line, const Tensors& found) const {
-    const TensorPattern& pattern = dialect_.patterns[line];
+  Candidate whole(const TensorPattern& pattern, const Tensors& found) const {
     const Tensor& first = *found.front();
     Candidate candidate;
-    candidate.pattern = line;
     candidate.group = first.group;
     OwnerTensor& tensor = candidate.tensor;
     const bool vector = is_vector(first.group);

@@ -69,8 +69,8 @@ inline std::size_t wrapper_size(const std::vector<ModelTensor>& model) {
 /// Finds what each tensor of a model is.
 class Classifier {
  public:
-  Classifier(const Dialect& dialect, const Shape& shape)
-      : dialect_(dialect), shape_(shape), candidates_(dialect, shape) {
+  Classifier(const Dialect& dialect, const Shape& shape, const std::vector<Extra>& extras)
+      : dialect_(dialect), shape_(shape), candidates_(dialect, shape, extras) {
     const std::vector<Candidate>& all = candidates_.all();
     for (std::size_t c = 0; c < all.size(); ++c) by_name_.emplace(all[c].tensor.name, c);
     found_.assign(all.size(), nullptr);
@@ -294,18 +294,20 @@ class Classifier {
 /// all that is wrong at once: tensors that are no entry, with the nearest name; entries and layers that
 /// no tensor has; other sizes, transposed matrices; one storage in two roles, tied heads that are not.
 /// Shapes:   the shape resolved, as it is in a plan. A vocabulary may be padded, to a multiple of 64 and
-///           by less than 1024 rows.
+///           by less than 1024 rows. Tensors of `extras` have their own names.
 /// Time:     linear in the number of tensors.
 /// Differs:  From shapes alone it cannot see the parts of a fused tensor in another order, or a square
 ///           matrix that is transposed.
 inline Assignment classify(const Dialect& dialect, const Shape& shape,
-                           const std::vector<ModelTensor>& model) {
-  return detail::Classifier(dialect, shape).run(model);
+                           const std::vector<ModelTensor>& model,
+                           const std::vector<Extra>& extras = {}) {
+  return detail::Classifier(dialect, shape, extras).run(model);
 }
 
 /// The tensors that a model of a shape has under a dialect, by their usual names.
-inline Assignment usual_tensors(const Dialect& dialect, const Shape& shape) {
-  const detail::Candidates candidates(dialect, shape);
+inline Assignment usual_tensors(const Dialect& dialect, const Shape& shape,
+                                const std::vector<Extra>& extras = {}) {
+  const detail::Candidates candidates(dialect, shape, extras);
   Assignment usual;
   usual.dialect = dialect.id;
   usual.prefix = dialect.prefix;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "scalewise/dialect/all.hpp"
-#include "scalewise/dialect/classify_extras.hpp"
+#include "scalewise/dialect/classify.hpp"
 
 namespace scalewise::dialect {
 
@@ -22,7 +22,7 @@ inline Detection nearest_dialect(const Shape& shape, const std::vector<ModelTens
                                  const std::vector<Extra>& extras = {}) {
   Detection found;
   for (const Dialect* dialect : all_dialects) {
-    Assignment assignment = classify(*dialect, shape, extras, model);
+    Assignment assignment = classify(*dialect, shape, model, extras);
     if (assignment.problems.empty()) found.exact.push_back(assignment.dialect);
     if (found.assignment.dialect.empty() ||
         assignment.problems.size() < found.assignment.problems.size()) {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "scalewise/dialect/classify_extras.hpp"
+#include "scalewise/dialect/classify.hpp"
 #include "scalewise/numeric/number_text.hpp"
 #include "scalewise/plan/plan.hpp"
 

@@ -77,7 +77,7 @@ inline PlannedModule plan_module(const torch::nn::Module& module, Plan plan,
   for (const auto& item : module.named_buffers()) {
     model.push_back({item.key(), item.value().sizes().vec(), item.value().unsafeGetTensorImpl()});
   }
-  dialect::Assignment assignment = classify(names, plan.shape, plan.extras, model);
+  dialect::Assignment assignment = classify(names, plan.shape, model, plan.extras);
   PlannedModule planned{name_plan(std::move(plan), std::move(assignment)), {}};
   require_none("the module is not as the plan and " + planned.named.assignment.dialect + " say:",
                planned.named.assignment.problems);

@@ -30,9 +30,7 @@ class PlanCheck {
     if (plan_.base) check_base();
     std::size_t next = 0;
     for_each_tensor(plan_.shape, plan_.shape, [&](const Tensor& tensor) { entry(next++, tensor); });
-    if (!plan_.extras.empty()) {
-      for (const Tensor& tensor : extra_tensors(plan_.extras, plan_.shape)) entry(next++, tensor);
-    }
+    for (const Tensor& tensor : extra_tensors(plan_.extras, plan_.shape)) entry(next++, tensor);
     end("entries", plan_.entries.size(), next, "no further entry, as the shape implies");
     residuals();
     number("model.attention_scale", plan_.model.attention_scale.value);

@@ -35,7 +35,7 @@ class PlanFold {
     }
     if (!is_one(plan.model.logit_multiplier) || !is_one(plan.model.embedding_multiplier)) ends();
     for (Entry& entry : plan.entries) {
-      if (is_end(entry.group)) continue;
+      if (is_end(entry.group) && !is_extra(plan, entry)) continue;
       into(entry, {entry.multiplier, entry.where});
       entry.multiplier = one();
     }
@@ -59,7 +59,7 @@ class PlanFold {
   void into(Entry& entry, const MovedFactor& factor) { store_times(result_.plan, entry, factor); }
 
   bool has(Group group) const {
-    for (const Entry& entry : result_.plan.entries) {
+    for (const Entry& entry : entries_of_shape(result_.plan)) {
       if (entry.group == group) return true;
     }
     return false;
@@ -80,7 +80,7 @@ class PlanFold {
       return;
     }
     const MovedFactor embedding{model.embedding_multiplier};
-    for (Entry& entry : plan.entries) {
+    for (Entry& entry : entries_of_shape(plan)) {
       const bool stem =
           entry.group == Group::token_embedding || entry.group == Group::patch_embedding;
       const bool end = entry.stack != Stack::encoder && (entry.group == Group::final_norm_gain ||
@@ -100,7 +100,7 @@ class PlanFold {
       skips = skips || residual.skip.value != 1;
       if (is_one(residual.branch)) continue;
       const MovedFactor branch{residual.branch, residual.where};
-      for (Entry& entry : plan.entries) {
+      for (Entry& entry : entries_of_shape(plan)) {
         if (entry.stack != residual.stack || entry.layer != residual.layer) continue;
         const std::string_view name = own_name(entry);
         if (name.ends_with("attention_output") || name.ends_with("attention_output_bias") ||
@@ -129,7 +129,7 @@ class PlanFold {
       leave("attention_scale: queries are normalized, and their norm has no gain");
       return;
     }
-    for (Entry& entry : plan.entries) {
+    for (Entry& entry : entries_of_shape(plan)) {
       const std::string_view name = own_name(entry);
       const bool query =
           norm ? name.ends_with("query_norm_gain") || name.ends_with("query_norm_bias")

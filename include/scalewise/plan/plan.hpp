@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -173,6 +174,14 @@ inline bool is_extra(const Plan& plan, const Entry& entry) {
     if (name == entry.name) return true;
   }
   return false;
+}
+
+/// The entries that the shape says; those of extras follow them.
+template <class AnyPlan>
+auto entries_of_shape(AnyPlan& plan) {
+  std::size_t size = plan.entries.size();
+  while (size > 0 && is_extra(plan, plan.entries[size - 1])) --size;
+  return std::span(plan.entries).first(size);
 }
 
 /// Throws:   InvalidInput for a plan that has such tensors, where `why` they are not known.

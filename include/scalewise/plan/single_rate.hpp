@@ -65,6 +65,7 @@ inline RewrittenPlan single_rate(const Plan& plan) {
     store_times(result.plan, entry, factor, -1);
     entry.learning_rate = {1, "1", "1"};
     detail::times_power(entry.multiplier, factor.number, 1);
+    if (is_extra(plan, entry)) continue;
     Model& model = result.plan.model;
     const bool stem =
         entry.group == Group::token_embedding || entry.group == Group::patch_embedding;
