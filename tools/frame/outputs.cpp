@@ -6,7 +6,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <system_error>
+
+#if __has_include(<fcntl.h>) && __has_include(<unistd.h>)
+#include <fcntl.h>
+#include <unistd.h>
+#endif
 
 #include "frame/signals.hpp"
 #include "scalewise/messages/error.hpp"
@@ -17,9 +23,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Writes and removes a file of a new name. Returns: whether both went well.
+/// Writes a file that never has a name, so that a killed program leaves nothing behind.
+/// Returns:  whether that went well; none where there are no such files.
+std::optional<bool> takes_nameless_files([[maybe_unused]] const fs::path& folder) {
+#ifdef O_TMPFILE
+  const int file = open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+  if (file >= 0) {
+    const bool written = write(file, "\n", 1) == 1;
+    return close(file) == 0 && written;
+  }
+#endif
+  return {};
+}
+
+/// Writes a file, of a new name if it needs one, and removes it. Returns: whether both went well.
 bool takes_files(const fs::path& folder) {
   const Uninterrupted now;
+  if (const std::optional<bool> takes = takes_nameless_files(folder)) return *takes;
   std::error_code error;
   for (int i = 0; i < 1000; ++i) {
     const std::string path = (folder / (".scalewise-try" + std::to_string(i))).string();
