@@ -19,6 +19,7 @@ import unittest
 
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
 TEXT = ("It is a truth universally acknowledged, that a tested program may be trusted. " * 40).encode()
+DIGITS = pathlib.Path(__file__).parents[2] / "tools/data/digits.csv"
 TINY = ["--text", "text.txt", "--head-dim", "4", "--depth", "1", "--seq", "8", "--batch", "2",
         "--steps", "20", "--seeds", "2", "--threads", "1", "--quiet"]
 OUT = ["--out", "out"]
@@ -29,7 +30,7 @@ BAD = [
     (["--text", "short.txt"], ["--text = short.txt of 9 bytes", "--seq = 8"]),
     (["--rule", "gpt3"], ["rule = gpt3", "did you mean"]),
     (["--optimizer", "adam"], ["--optimizer = adam", "did you mean adamw?"]),
-    (["--axis", "breadth"], ["--axis = breadth", "width, depth, horizon or joint"]),
+    (["--axis", "breadth"], ["--axis = breadth", "width, depth, horizon, batch, length or joint"]),
     (["--axis", "joint", "--sizes", "8,12"], ["--sizes = 12", "a number of layers"]),
     (["--axis", "joint", "--sizes", "8,800000000"], ["--sizes = 800000000", "at most 1e9 steps"]),
     (["--digits", "text.txt"], ["--digits", "without --text"]),
@@ -235,12 +236,26 @@ class Transfer(unittest.TestCase):
         self.assertEqual((one["machine"].pop("threads"), two["machine"].pop("threads")), (1, 2))
         self.assertEqual(one, two)
 
-    def test_depth_and_horizon_are_axes_too(self):
-        for axis, sizes in (("depth", "1,2"), ("horizon", "10,20")):
+    def test_other_axes_than_the_width(self):
+        for axis, sizes in (("depth", "1,2"), ("horizon", "10,20"), ("batch", "1,4"), ("length", "4,16")):
             with self.subTest(axis):
                 finished = self.done(self.folder, *TINY, "--axis", axis, "--sizes", sizes, "--width", 8,
                                      "--format", "json")
                 self.assertEqual(json.loads(finished.stdout)["axis"], axis)
+
+    def test_batches_and_sequences_really_grow(self):
+        for axis, option in (("batch", "--batch"), ("length", "--seq")):
+            with self.subTest(axis):
+                grown = self.runs_of(6, "--axis", axis, "--sizes", "2,6", "--width", 8)
+                same = self.runs_of(8, option, 6)
+                common = grown.keys() & same.keys()
+                self.assertGreater(len(common), 5)
+                self.assertEqual({key: grown[key] for key in common}, {key: same[key] for key in common})
+
+    def test_images_have_no_length_to_sweep(self):
+        finished = run(self.folder, *TINY[2:], "--axis", "length", "--digits", DIGITS)
+        self.assertEqual(finished.returncode, 2)
+        self.assertIn("--axis = length: expected no --digits", finished.stderr)
 
     # ---- killed, stopped, resumed ----------------------------------------------------------------
 

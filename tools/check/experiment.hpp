@@ -18,8 +18,8 @@
 
 namespace scalewise::experiment {
 
-/// Models that differ in width, in depth, in how long they train, or in all three, each from several
-/// seeds.
+/// Models that differ in width, in depth, in how they train (steps, batch, length of a sequence), or in
+/// width, depth and steps together, each from several seeds.
 struct Experiment {
   train::Settings model;  // what all have in common
   std::string axis = "width";
@@ -38,6 +38,10 @@ struct Experiment {
 /// Throws:   InvalidInput for what makes no experiment.
 inline void check(const Experiment& e) {
   train::check(e.model);
+  if (e.axis == "length" && !e.model.digits.empty()) {
+    throw InvalidInput("--axis", "length", "no --digits",
+                       "an image has as many patches as --patch leaves");
+  }
   const long base = e.base > 0 ? e.base : e.sizes.front();
   for (const long size : e.sizes) {
     if (e.axis != "joint") break;
@@ -88,6 +92,8 @@ inline train::Settings settings_at(const Experiment& e, long size, long seed) {
   if (widens) s.width = size;
   if (e.axis == "depth") set_depth(s, size, base);
   if (e.axis == "horizon") set_horizon(s, size, base);
+  if (e.axis == "batch") s.batch = size;
+  if (e.axis == "length") s.seq = size;
   if (e.axis == "joint") {
     const double r = static_cast<double>(size) / static_cast<double>(base);
     set_depth(s, std::lround(static_cast<double>(s.depth) * r), s.depth);

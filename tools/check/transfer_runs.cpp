@@ -39,7 +39,8 @@ std::map<long, double> costs_of(const Experiment& e, const train::Data& data) {
     const train::Settings s = settings_of(e, {.size = size, .octave = 0, .seed = 1});
     train::check(s);
     const Plan plan = train::plan_of(s, train::data_shape(s, data));
-    costs[size] = static_cast<double>(plan.parameter_count()) * static_cast<double>(s.steps);
+    costs[size] = static_cast<double>(plan.parameter_count()) * static_cast<double>(s.steps) *
+                  static_cast<double>(s.batch) * static_cast<double>(s.seq);
   }
   return costs;
 }
