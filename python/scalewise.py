@@ -15,11 +15,12 @@ All numbers come from the plan. Every function names all tensors that are wrong 
 """
 
 import contextlib
+import functools
 import hashlib
 import json
 import math
 import os
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 import torch
 
@@ -188,25 +189,38 @@ def apply(model: Model, plan: Plan, base_std: Union[None, float, Mapping[str, fl
                     view.copy_(piece)
 
 
+def _optimizer_of(plan: Plan, tensor: Dict[str, Any]) -> str:
+    return plan.entries[tensor["parts"][0]["entry"]].get("optimizer", plan.plan["optimizer"])
+
+
 def _settings(plan: Plan, tensor: Dict[str, Any], lr: float, weight_decay: float, eps: float) -> Dict[str, float]:
     rate = tensor["learning_rate"]
     # PyTorch shrinks by lr * weight_decay, so an independent decay is divided by the factor of the rate.
     coupling = rate if plan.plan["decay"] == "independent" and rate > 0 else 1
     settings = {"lr": lr * rate, "weight_decay": weight_decay * tensor["weight_decay"] / coupling}
-    if plan.plan["optimizer"] == "adamw":
+    if _optimizer_of(plan, tensor) == "adamw":
         settings["eps"] = eps * tensor["epsilon"]
     return settings
 
 
-def param_groups(model: Model, plan: Plan, lr: float, weight_decay: float = 0.0, eps: float = 1e-8) -> List[Dict[str, Any]]:
+def param_groups(model: Model, plan: Plan, lr: float, weight_decay: float = 0.0, eps: float = 1e-8,
+                 optimizer: Optional[str] = None) -> List[Dict[str, Any]]:
     """Groups for torch.optim, one for all tensors of the same rate, decay and epsilon.
+
+    Under Muon the plan has two optimizers, and `optimizer` names the one whose tensors are wanted: the plan's
+    own ("muon-original") or "adamw".
 
     Every field of every group is set, so that no default of the optimizer applies. Schedulers such as
     LambdaLR keep the ratios; a loop that sets `lr` itself calls set_lr().
     """
     groups: Dict[Tuple[str, ...], Dict[str, Any]] = {}
-    problems = []
-    for tensor, parameter in _match(model, plan):
+    problems, pairs = [], _match(model, plan)
+    known = sorted({_optimizer_of(plan, tensor) for tensor, _ in pairs})
+    if optimizer not in known and (optimizer is not None or len(known) > 1):
+        raise ValueError(f"optimizer = {optimizer}: expected {' or '.join(known)}: the plan says which tensor has which")
+    for tensor, parameter in pairs:
+        if optimizer not in (None, _optimizer_of(plan, tensor)):
+            continue
         if not parameter.requires_grad:
             problems.append(f"{tensor['name']}: frozen (requires_grad is False), but the plan trains it")
         settings = _settings(plan, tensor, lr, weight_decay, eps)
@@ -224,19 +238,26 @@ def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
         group["lr"] = lr * group["lr_scale"]
 
 
-def check_optimizer(optimizer: torch.optim.Optimizer, model: Model, plan: Plan, lr: Optional[float] = None,
+Optimizers = Union[torch.optim.Optimizer, Mapping[str, torch.optim.Optimizer]]
+
+
+def check_optimizer(optimizer: Optimizers, model: Model, plan: Plan, lr: Optional[float] = None,
                     weight_decay: float = 0.0, eps: float = 1e-8) -> None:
     """Compares what the optimizer uses with the plan; call it once more after the scheduler's first step.
 
+    Under Muon give both: {"muon-original": muon, "adamw": adamw}.
     Without `lr` the global rate is that of a tensor whose factor is 1, or nearest to it: ratios alone count.
     Numbers agree within 1e-5, as optimizers may keep floats.
     Raises: ValueError naming each tensor with another rate, decay or epsilon, each that is frozen, in no
     group or in two, and each parameter of the optimizer that is not in the plan.
     """
-    problems, held = [], {}
-    for group in optimizer.param_groups:
+    problems, held, holder = [], {}, {}
+    optimizers = optimizer if isinstance(optimizer, Mapping) else {"": optimizer}
+    every_group = [(name, group) for name, one in optimizers.items() for group in one.param_groups]
+    for of, group in every_group:
         for parameter in group["params"]:
             held.setdefault(id(parameter), []).append(group)
+            holder[id(parameter)] = of
     pairs = _match(model, plan)
     if lr is None:
         trained = [(abs(math.log(t["learning_rate"])), held[id(p)][0]["lr"] / t["learning_rate"]) for t, p in pairs
@@ -249,25 +270,29 @@ def check_optimizer(optimizer: torch.optim.Optimizer, model: Model, plan: Plan, 
         if len(groups) != 1:
             problems.append(f"{name}: in {len(groups)} places of the optimizer: expected one")
             continue
+        if holder[id(parameter)] not in ("", _optimizer_of(plan, tensor)):
+            problems.append(f"{name}: in {holder[id(parameter)]}: expected {_optimizer_of(plan, tensor)}")
+            continue
         for key, expected in _settings(plan, tensor, lr, weight_decay, eps).items():
             if not math.isclose(groups[0][key], expected, rel_tol=1e-5, abs_tol=0):
                 problems.append(f"{name}: {key} = {groups[0][key]:.6g}: expected {expected:.6g}")
     problems += [f"a parameter of shape {list(p.shape)}: in the optimizer, but not in the plan"
-                 for group in optimizer.param_groups for p in group["params"] if id(p) in held]
+                 for _, group in every_group for p in group["params"] if id(p) in held]
     _fail(problems)
 
 
 class Recorder:
     """Records a training run for `coordinate_check --judge`.
 
-    Make it before the first step; then train a few steps on the same batch, and save(). It watches the
+    Make it before the first step; `optimizer` is one, or a list of those that step in turn. Then train a few steps on the same batch, and save(). It watches the
     modules that own the plan's tensors, the model's output, and optimizer.step(): step k is what the first
     forward pass after k updates gives. Sizes of the record: `size` is the width, or what the check compares.
     The first forward pass raises ValueError where attention whose output is (batch, tokens, width) uses query,
     key and value otherwise than the plan says; `unchecked` lists what could not be found out.
     """
 
-    def __init__(self, model: torch.nn.Module, plan: Plan, optimizer: torch.optim.Optimizer, size: Optional[int] = None,
+    def __init__(self, model: torch.nn.Module, plan: Plan, optimizer: Union[torch.optim.Optimizer, Sequence[torch.optim.Optimizer]],
+                 size: Optional[int] = None,
                  seed: int = 0):
         self._plan, self._pairs = plan, _match(model, plan)
         self._size = plan.plan["shape"]["d_model"] if size is None else size
@@ -283,8 +308,10 @@ class Recorder:
         self._hooks = [model.register_forward_pre_hook(self._begin), model.register_forward_hook(self._end)]
         for tensor, parameter in self._pairs:
             self._watch(modules[id(parameter)], plan.entries[tensor["parts"][0]["entry"]])
-        self._optimizer, self._take_step = optimizer, optimizer.step
-        optimizer.step = self._record_step  # type: ignore[method-assign]
+        self._optimizers = [optimizer] if isinstance(optimizer, torch.optim.Optimizer) else list(optimizer)
+        self._before: List[torch.Tensor] = []
+        for one in self._optimizers:
+            one.step = functools.partial(self._record_step, one, one.step)  # type: ignore[method-assign]
 
     def _watch(self, module: torch.nn.Module, entry: Dict[str, Any]) -> None:
         block = entry["name"].rpartition(".")[0]
@@ -400,14 +427,17 @@ class Recorder:
         self._records[(self._step if step is None else step, signal, name)] = [
             *(x if math.isfinite(x) else None for x in sums), value.numel()]
 
-    def _record_step(self, *arguments: Any, **options: Any) -> Any:
-        before = [parameter.detach().clone() for _, parameter in self._pairs]
-        for tensor, parameter in self._pairs:
-            for part in tensor["parts"] if parameter.grad is not None else ():
-                self._add("gradient", part["entry"], _gather(parameter.grad, part))
-        result = self._take_step(*arguments, **options)
+    def _record_step(self, optimizer: torch.optim.Optimizer, take_step: Any, *arguments: Any, **options: Any) -> Any:
+        if optimizer is self._optimizers[0]:
+            self._before = [parameter.detach().clone() for _, parameter in self._pairs]
+            for tensor, parameter in self._pairs:
+                for part in tensor["parts"] if parameter.grad is not None else ():
+                    self._add("gradient", part["entry"], _gather(parameter.grad, part))
+        result = take_step(*arguments, **options)
+        if optimizer is not self._optimizers[-1]:
+            return result
         self._step, self._forward = self._step + 1, False
-        for (tensor, parameter), old in zip(self._pairs, before):
+        for (tensor, parameter), old in zip(self._pairs, self._before):
             for part in tensor["parts"]:
                 self._add("update", part["entry"], _gather(parameter.detach() - old, part))
         return result
@@ -416,8 +446,9 @@ class Recorder:
         """Appends the run to a file, as one line, and stops recording."""
         for hook in self._hooks:
             hook.remove()
-        with contextlib.suppress(AttributeError):
-            del self._optimizer.step
+        for optimizer in self._optimizers:
+            with contextlib.suppress(AttributeError):
+                del optimizer.step  # type: ignore[method-assign]
         records = [{"step": step, "signal": signal, "name": name, "sum_abs": a, "sum_squares": b, "count": count}
                    for (step, signal, name), (a, b, count) in sorted(self._records.items())]
         body = json.dumps({"schema": "scalewise.coordinates/2", "inputs": [], "size": self._size, "seed": self._seed,

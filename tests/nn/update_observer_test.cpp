@@ -15,6 +15,7 @@
 #include "scalewise/numeric/random.hpp"
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
+#include "support/orthogonal_by_svd.hpp"
 #include "support/small_shapes.hpp"
 #include "support/tolerances.hpp"
 
@@ -47,6 +48,15 @@ void fill(View<double> row, const std::string& name) {
   for (Index i = 0; i < row.size(); ++i) row(0, i) = stream.normal();
 }
 
+void set_optimizer(Plan& plan, const Optimizer& method) {
+  plan.optimizer = method;
+  for (Entry& entry : plan.entries) entry.optimizer = optimizer_of(method, entry.group);
+}
+
+bool is_whole(const Entry& entry) {
+  return entry.optimizer.normalization == Normalization::by_matrix;
+}
+
 /// What the first step adds to one number, from the update's definition.
 double first_change(const Optimizer& optimizer, double rate, double shrink, double epsilon,
                     double w, double g) {
@@ -61,7 +71,7 @@ double first_change(const Optimizer& optimizer, double rate, double shrink, doub
 void check(const Optimizer& method) {
   INFO(method.name);
   Plan plan = small_plan();
-  plan.optimizer = method;
+  set_optimizer(plan, method);
   const OptimizerConfig config{.rate = 0.01, .weight_decay = 0.1, .momentum = 0.9, .epsilon = 0.05};
   Parameters<double> parameters(plan);
   Parameters<double> unobserved(plan);
@@ -93,16 +103,17 @@ void check(const Optimizer& method) {
       const ConstView<double> old(before.data() + offset, after.rows(), after.cols(),
                                   Eigen::OuterStride<>(after.cols()));
       CHECK(changes[i] == Matrix<double>(after - old));
-      if (step > 0) continue;
+      CHECK(changes[i].cwiseAbs().minCoeff() > 0);
+      if (step > 0 || is_whole(plan.entries[i])) continue;
       double worst = 0;
       for (Index j = 0; j < after.size(); ++j) {
         const double w = old.data()[j];
-        const double expected = first_change(plan.optimizer, optimizer.rate(i), optimizer.shrink(i),
-                                             optimizer.epsilon(i), w, gradient.data()[j]);
+        const double expected =
+            first_change(plan.entries[i].optimizer, optimizer.rate(i), optimizer.shrink(i),
+                         optimizer.epsilon(i), w, gradient.data()[j]);
         worst = std::max(worst, std::abs(changes[i].data()[j] - expected));
       }
       CHECK(worst <= 32 * epsilon);
-      CHECK(changes[i].cwiseAbs().minCoeff() > 0);
     }
     other.step(unobserved, schedule);
     CHECK(unobserved.values() == parameters.values());  // observed or not
@@ -114,7 +125,7 @@ void check(const Optimizer& method) {
 void check_steps(const Optimizer& method, DecayForm decay) {
   INFO(method.name);
   Plan plan = small_plan(decay);
-  plan.optimizer = method;
+  set_optimizer(plan, method);
   const OptimizerConfig config{.rate = 0.01,
                                .weight_decay = 0.1,
                                .momentum = 0.8,
@@ -138,12 +149,30 @@ void check_steps(const Optimizer& method, DecayForm decay) {
       const double rate = 0.01 * schedule * entry.learning_rate.value;
       const double shrink =
           0.1 * entry.weight_decay.value * (decay == DecayForm::independent ? schedule : rate);
+      if (is_whole(entry)) {
+        const double shape = double(entry.fan_out) / double(entry.fan_in);
+        const double longer = std::max(entry.fan_in, entry.fan_out);
+        const double own = method == muon_fan_ratio     ? std::sqrt(shape)
+                           : method == muon_original    ? std::sqrt(std::max(1.0, shape))
+                           : method == muon_match_adamw ? 0.2 * std::sqrt(longer)
+                                                        : 1;
+        Matrix<double> gradients = parameters.gradients();
+        const auto part = [&](Matrix<double>& of) {
+          return View<double>(of.data() + i, entry.rows, entry.columns,
+                              Eigen::OuterStride<>(entry.columns));
+        };
+        part(first) = 0.8 * part(first) + part(gradients) * 3 / norm;
+        part(expected) = (1 - shrink) * part(expected) -
+                         rate * own * orthogonal_by_svd(Matrix<double>(part(first)));
+        i += entry.rows * entry.columns;
+        continue;
+      }
       for (const Index end = i + entry.rows * entry.columns; i < end; ++i) {
         const double g = parameters.gradients()(0, i) * 3 / norm;
         double& m = first(0, i);
         double& v = second(0, i);
         double along = 0;
-        if (method == adamw) {
+        if (entry.optimizer == adamw) {
           m = 0.7 * m + 0.3 * g;
           v = 0.6 * v + 0.4 * g * g;
           along = m / (1 - std::pow(0.7, t)) /

@@ -33,7 +33,7 @@ constexpr Row bound(Row row, const Scaling& in, const Scaling& out) {
   const auto put = [&](const Scaling& cell) {
     return substitute(substitute(cell, symbols::fan_in, in), symbols::fan_out, out);
   };
-  for (const Optimizer& optimizer : {sgd, adamw}) {
+  for (const Optimizer& optimizer : {sgd, adamw, muon}) {
     if (row.rates.has(optimizer)) row.rates.set(optimizer, put(row.rate(optimizer).scaling));
   }
   row.init_variance = put(row.init_variance.scaling);

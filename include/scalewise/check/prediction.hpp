@@ -19,7 +19,8 @@ namespace scalewise::check {
 /// from the rule's table alone: a model's training is walked through once with exponents in place
 /// of numbers.
 /// Equation: exponents of a product add; of a sum the largest counts; Δw ~ rate · gradient, rate,
-///           or rate/√max(fi, fo), as the optimizer normalizes nothing, entries or matrices; products with a moved matrix as in MovingMatrix
+///           or rate √r/√(fi fo), as the optimizer normalizes nothing, entries or matrices, r the rank of the
+///           gradient, from that of a fixed number of tokens to min(fi, fo); products with a moved matrix as in MovingMatrix
 /// Units:    exponents of the size, of root mean squares over entries
 /// Accuracy: of large sizes. Bands come from the alignment, which is assumed, and for values from
 ///           the two terms, start and change, of which either may be the larger at finite sizes.
@@ -43,7 +44,7 @@ class Prediction {
         const GroupExponents& group = scales.groups[g];
         if (!group.present) continue;
         update_[g] = update_of(group, state.gradients[g]);
-        change[g] = sum(change[g], update_[g]);
+        change[g] = sum(change[g], moves_by(group, update_[g]));
       }
       states_.push_back(std::move(state));
     }
@@ -149,8 +150,15 @@ class Prediction {
 
   static Band normalized_update(const GroupExponents& group) {
     if (group.normalization == Normalization::by_entry) return group.rate;
-    // min(fi, fo) singular values of 1 in fi fo entries
-    return group.rate + Band(-(std::max)(group.fan_in, group.fan_out) / 2);
+    return group.rate +
+           Band(-(group.fan_in + group.fan_out) / 2, -(std::max)(group.fan_in, group.fan_out) / 2);
+  }
+
+  /// What counts in products. Whatever its rank, a step of singular values 1 makes r x of a vector of its own
+  /// tokens, as does one of rank one that is aligned with it.
+  static Band moves_by(const GroupExponents& group, const Band& update) {
+    if (group.normalization != Normalization::by_matrix || update.is_zero()) return update;
+    return group.rate + Band(-(group.fan_in + group.fan_out) / 2);
   }
 
   const Moving* activation(const std::string& role, long step) const {

@@ -43,8 +43,11 @@ class ResidualSlopes {
 
   MovingMatrix matrix(Group group) const {
     const GroupExponents& g = s_.of(group);
-    return {g.multiplier, g.deviation, moved(group),    g.fan_in,
-            g.fan_out,    alignment_,  omega(g.fan_out)};
+    // Steps with singular values of one size are aligned with what made them.
+    const bool by_matrix = g.normalization == Normalization::by_matrix;
+    return {g.multiplier,    g.deviation, moved(group),
+            g.fan_in,        g.fan_out,   by_matrix ? Band(1) : alignment_,
+            omega(g.fan_out)};
   }
 
   /// What moves the input of a matrix may be aligned with it, unless its outputs are as many as its

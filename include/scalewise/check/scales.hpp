@@ -78,7 +78,7 @@ struct EntrySums {
     multiplier.add(entry.multiplier.value);
     deviation.add(std::sqrt(entry.init_variance.value));
     mean.add(entry.init_mean.value);
-    rate.add(entry.learning_rate.value);
+    rate.add(entry.learning_rate.value * own_factor(entry.optimizer, entry.fan_in, entry.fan_out));
     fan_in.add(entry.fan_in);
     fan_out.add(entry.fan_out);
   }

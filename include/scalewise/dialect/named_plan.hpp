@@ -21,6 +21,7 @@ struct TensorFactors {
   double learning_rate = 1;
   double weight_decay = 1;
   double epsilon = 1;
+  Optimizer optimizer = adamw;
 
   /// True where two formulas give the same number, up to rounding.
   static bool same(double a, double b) {
@@ -29,7 +30,7 @@ struct TensorFactors {
   }
   bool same(const TensorFactors& other) const {
     return same(learning_rate, other.learning_rate) && same(weight_decay, other.weight_decay) &&
-           same(epsilon, other.epsilon);
+           same(epsilon, other.epsilon) && optimizer == other.optimizer;
   }
 };
 
@@ -50,7 +51,8 @@ inline std::map<std::string_view, const Entry*> entries_by_name(const Plan& plan
 namespace detail {
 
 inline TensorFactors factors_of(const Entry& entry) {
-  return {entry.learning_rate.value, entry.weight_decay.value, entry.epsilon.value};
+  return {entry.learning_rate.value, entry.weight_decay.value, entry.epsilon.value,
+          entry.optimizer};
 }
 
 /// Why two entries cannot be parts of one tensor; nothing where they can.
@@ -60,6 +62,10 @@ inline std::string disagreement(const Entry& a, const Entry& b) {
            number_text(of_a) + " and " + number_text(of_b) +
            " times the global one; hint: split the tensor, as an optimizer has one for each)";
   };
+  if (a.optimizer.normalization == Normalization::by_matrix) {
+    return a.name + " and " + b.name + " are parts of it, but " + std::string(a.optimizer.name) +
+           " normalizes whole matrices (hint: split the tensor)";
+  }
   const TensorFactors of_a = factors_of(a), of_b = factors_of(b);
   if (!TensorFactors::same(of_a.learning_rate, of_b.learning_rate))
     return differ("learning rates", of_a.learning_rate, of_b.learning_rate);
@@ -83,6 +89,7 @@ inline NamedPlan name_plan(Plan plan, Assignment assignment) {
     const Entry& first = *entries.at(tensor.parts.front().entry);
     named.factors.push_back(detail::factors_of(first));
     for (const OwnedPart& part : tensor.parts) {
+      if (part.entry == first.name) continue;
       const std::string text = detail::disagreement(first, *entries.at(part.entry));
       if (text.empty()) continue;
       named.assignment.problems.push_back(tensor.name + ": " + text);

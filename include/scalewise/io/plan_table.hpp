@@ -224,7 +224,7 @@ inline std::vector<std::pair<std::string, std::string>> flat_row(const std::stri
 inline Table plan_table(const Plan& plan, TableFormat format, bool layers) {
   const std::string variance =
       plan.reference == Reference::base ? "init variance / base" : "init variance";
-  const bool has_epsilon = plan.optimizer.has_epsilon;
+  const bool has_epsilon = uses_epsilon(plan);
   Table table{
       {}, {"tensor", variance, "init mean", "multiplier", "learning rate", "weight decay"}, {}};
   if (has_epsilon) table.header.push_back("epsilon");
@@ -324,7 +324,7 @@ inline std::vector<Table> comparison_tables(const std::vector<Plan>& plans, Tabl
                &Entry::learning_rate, ""),
       table_of("Weight decay, " + decay + " (factor on the global decay)", &Entry::weight_decay,
                "")};
-  if (plans.front().optimizer.has_epsilon) {
+  if (uses_epsilon(plans.front())) {
     tables.push_back(table_of("Epsilon (factor on Adam's epsilon)", &Entry::epsilon, ""));
   }
   tables.push_back(model_table(plans, format));

@@ -52,7 +52,9 @@ inline std::string float_constant(double value) {
 /// One line per block of an entry, with tabs between columns: for languages without JSON.
 /// Units:    std is a standard deviation, a factor on the base model's under a relative rule; the
 ///           rates, decays and epsilons are factors; offsets and sizes count numbers
+/// Throws:   InvalidInput for a plan with several optimizers.
 inline std::string tensor_tsv(const dialect::NamedPlan& named) {
+  detail::require_one_optimizer(named, "tsv");
   std::string text =
       "tensor\tshape\tentry\toffset\tcount\tstride\trepeats\tdistribution\tmean\tstd\tmultiplier\t"
       "learning_rate\tweight_decay\tepsilon\n";
@@ -71,8 +73,10 @@ inline std::string tensor_tsv(const dialect::NamedPlan& named) {
 /// Arrays for C: one row per tensor with its factors, in the dialect's order, and one per block of an
 /// entry with its distribution.
 /// Units:    as tensor_tsv(); weight_decay for an optimizer that multiplies it by the tensor's rate
+/// Throws:   InvalidInput for a plan with several optimizers.
 inline std::string c_header(const dialect::NamedPlan& named) {
   using detail::float_constant;
+  detail::require_one_optimizer(named, "c-header");
   const auto rows = detail::tensor_rows(named);
   const Plan& plan = named.plan;
   std::string text = fmt::format(

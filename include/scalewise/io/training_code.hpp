@@ -34,9 +34,17 @@ inline std::string times(std::string_view symbol, double factor) {
   return factor == 1 ? std::string(symbol) : fmt::format("{} * {}", symbol, factor);
 }
 
+/// Throws:   InvalidInput for a plan whose tensors have different optimizers.
+inline void require_one_optimizer(const dialect::NamedPlan& named, std::string_view format) {
+  if (named.plan.optimizer.normalization != Normalization::by_matrix) return;
+  throw InvalidInput("optimizer", std::string(named.plan.optimizer.name),
+                     "one optimizer for all tensors, as " + std::string(format) + " has",
+                     "--format torch-groups, torchtitan and json say which tensor has which");
+}
+
 inline void require_no_epsilons(const dialect::NamedPlan& named, std::string_view format) {
   for (std::size_t i = 0; i < named.factors.size(); ++i) {
-    if (named.factors[i].epsilon == 1 || !named.plan.optimizer.has_epsilon) continue;
+    if (named.factors[i].epsilon == 1 || !named.factors[i].optimizer.has_epsilon) continue;
     throw InvalidInput("epsilon of " + named.assignment.tensors[i].name,
                        fmt::format("{} times the global one", named.factors[i].epsilon),
                        "1: groups of " + std::string(format) + " have one epsilon in common",
@@ -47,7 +55,7 @@ inline void require_no_epsilons(const dialect::NamedPlan& named, std::string_vie
 }  // namespace detail
 
 /// Groups for any optimizer of PyTorch, as JSON: regular expressions of names, with factors on the
-/// global learning rate, weight decay and epsilon.
+/// global learning rate, weight decay and epsilon, and the optimizer where it is another than the plan's.
 inline std::string torch_groups(const dialect::NamedPlan& named) {
   nlohmann::ordered_json groups = nlohmann::ordered_json::array();
   for (const PatternGroup& group : pattern_groups(named, PatternStyle::regex)) {
@@ -56,6 +64,8 @@ inline std::string torch_groups(const dialect::NamedPlan& named) {
                       {"lr", group.factors.learning_rate},
                       {"weight_decay", factor_of_coupled_decay(named.plan, group.factors)},
                       {"eps", group.factors.epsilon}});
+    if (group.factors.optimizer == named.plan.optimizer) continue;
+    groups.back()["optimizer"] = group.factors.optimizer.name;
   }
   return nlohmann::ordered_json{{"schema", "scalewise.torch_groups/1"},
                                 {"rule", named.plan.rule},
@@ -72,13 +82,19 @@ inline std::string torchtitan_groups(const dialect::NamedPlan& named) {
   std::string text = detail::python_heading(
       named, "Set LR, WEIGHT_DECAY and EPS to the values of the base model.");
   text += "PARAM_GROUPS = [\n";
-  const bool adam = named.plan.optimizer.has_epsilon;
   for (const PatternGroup& group : pattern_groups(named, PatternStyle::regex)) {
+    const Optimizer& optimizer = group.factors.optimizer;
+    const bool adam = optimizer.has_epsilon;
+    const bool by_matrix = optimizer.normalization == Normalization::by_matrix;
     for (const std::string& pattern : group.patterns) {
       text += fmt::format(
           "    ParamGroupConfig(\n        pattern=r\"{}\",\n        optimizer_name=\"{}\",\n"
           "        optimizer_kwargs={{\"lr\": {}, \"weight_decay\": {}{}}},\n    ),\n",
-          pattern, adam ? "AdamW" : "SGD", detail::times("LR", group.factors.learning_rate),
+          pattern,
+          adam        ? "AdamW"
+          : by_matrix ? "Muon"
+                      : "SGD",
+          detail::times("LR", group.factors.learning_rate),
           detail::times("WEIGHT_DECAY", factor_of_coupled_decay(named.plan, group.factors)),
           adam ? ", \"eps\": " + detail::times("EPS", group.factors.epsilon) : "");
     }
@@ -88,7 +104,9 @@ inline std::string torchtitan_groups(const dialect::NamedPlan& named) {
 
 /// Source:   Megatron-LM's config_overrides: names are patterns of fnmatch, the smallest rate has to
 ///           scale as well, and keys that match the same tensor must not differ.
+/// Throws:   InvalidInput for a plan with several optimizers.
 inline std::string megatron_overrides(const dialect::NamedPlan& named) {
+  detail::require_one_optimizer(named, "Megatron-LM");
   std::string text = detail::python_heading(
       named, "Set LR, MIN_LR and EPS to the values of the base model; no other overrides beside.");
   text += "CONFIG_OVERRIDES = {\n";
@@ -107,8 +125,9 @@ inline std::string megatron_overrides(const dialect::NamedPlan& named) {
 }
 
 /// Source:   fairseq's composite optimizer: param_group names the group, optim_overrides its scales.
-/// Throws:   InvalidInput for a plan with several epsilons.
+/// Throws:   InvalidInput for a plan with several optimizers or epsilons.
 inline std::string fairseq_groups(const dialect::NamedPlan& named) {
+  detail::require_one_optimizer(named, "fairseq");
   detail::require_no_epsilons(named, "fairseq");
   std::string text = "import re\n\n" +
                      detail::python_heading(
@@ -132,8 +151,9 @@ inline std::string fairseq_groups(const dialect::NamedPlan& named) {
 }
 
 /// Source:   gpt-neox's learning_rates.py divides a group's rate by its "width_mult".
-/// Throws:   InvalidInput for a plan with several epsilons, or a rate of 0.
+/// Throws:   InvalidInput for a plan with several optimizers or epsilons, or a rate of 0.
 inline std::string neox_groups(const dialect::NamedPlan& named) {
+  detail::require_one_optimizer(named, "gpt-neox");
   detail::require_no_epsilons(named, "gpt-neox");
   std::string text =
       "import re\n\n" +

@@ -11,6 +11,7 @@
 
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/words.hpp"
+#include "scalewise/nn/orthogonal.hpp"
 #include "scalewise/nn/parameters.hpp"
 #include "scalewise/numeric/parallel.hpp"
 #include "scalewise/scaling/formula.hpp"
@@ -21,7 +22,7 @@ namespace scalewise::nn {
 struct OptimizerConfig {
   double rate = 1e-3;
   double weight_decay = 0;
-  double momentum = 0;  // sgd and sign-sgd
+  double momentum = 0;  // sgd, sign-sgd and muon
   double beta1 = 0.9;   // adamw
   double beta2 = 0.95;
   double epsilon = 1e-8;
@@ -81,7 +82,8 @@ struct OptimizerState {
 /// The optimizer is the plan's.
 /// Equation: adamw: m = β1 m + (1-β1) g, v = β2 v + (1-β2) g²,
 ///           w -= s w + r (m/(1-β1^t)) / (√(v/(1-β2^t)) + ε); sgd: m = μ m + g, w -= s w + r m;
-///           sign-sgd: w -= s w + r sign(m); r the scheduled rate times the plan's factor; the shrink
+///           sign-sgd: w -= s w + r sign(m); muon, on hidden matrices: w -= s w + r f orthogonal(m), f the
+///           optimizer's own factor, and adamw elsewhere; r the scheduled rate times the plan's factor; the shrink
 ///           s is r times decay where decay is coupled, schedule times decay where independent
 /// Accuracy: bit-identical for any number of threads: the work is cut at fixed places.
 /// Throws:   InvalidInput for a config that check() refuses, an optimizer of the plan that is none of
@@ -91,13 +93,20 @@ template <class Scalar>
 class PlannedOptimizer {
  public:
   PlannedOptimizer(const Plan& plan, const OptimizerConfig& config)
-      : config_(config), decay_(plan.decay), method_(method_of(plan.optimizer)) {
+      : config_(config),
+        decay_(plan.decay),
+        method_(method_of(optimizer_of(plan.optimizer, Group::token_embedding))) {
     check(config);
     constexpr Eigen::Index tile = 1 << 14;
     Eigen::Index offset = 0;
     for (const Entry& entry : plan.entries) {
       const Eigen::Index size = entry.rows * entry.columns;
-      for (Eigen::Index i = 0; i < size; i += tile) {
+      const bool whole = entry.optimizer.normalization == Normalization::by_matrix;
+      if (whole) {
+        whole_.push_back({factors_.size(), offset, entry.rows, entry.columns,
+                          own_factor(entry.optimizer, entry.fan_in, entry.fan_out)});
+      }
+      for (Eigen::Index i = 0; i < size && !whole; i += tile) {
         tiles_.push_back({factors_.size(), offset + i, (std::min)(tile, size - i)});
       }
       offset += size;
@@ -142,6 +151,13 @@ class PlannedOptimizer {
     Eigen::Index size;
   };
 
+  /// A matrix that is normalized as a whole.
+  struct WholeMatrix {
+    std::size_t tensor;
+    Eigen::Index begin, rows, columns;
+    double own_factor;
+  };
+
   double shrink_of(const StepFactors& factors, double schedule) const {
     const double coupled = decay_ == DecayForm::independent ? 1 : config_.rate * factors.rate;
     return schedule * coupled * config_.weight_decay * factors.decay;
@@ -162,6 +178,22 @@ class PlannedOptimizer {
              method_.has_second_moment ? n : 0);
       (this->*method_.step)(factors, {rate, keep, factor}, w, g, m, v);
     }
+  }
+
+  void update(Parameters<Scalar>& parameters, const WholeMatrix& whole, double schedule,
+              double clip) {
+    const StepFactors& factors = factors_[whole.tensor];
+    const Eigen::Index size = whole.rows * whole.columns;
+    Span w(parameters.values().data() + whole.begin, size);
+    const Span g(parameters.gradients().data() + whole.begin, size);
+    Span m(state_.first.data() + whole.begin, size);
+    m = static_cast<Scalar>(config_.momentum) * m + static_cast<Scalar>(clip) * g;
+    const Matrix<Scalar> along = orthogonal<Scalar>(
+        {m.data(), whole.rows, whole.columns, Eigen::OuterStride<>(whole.columns)});
+    const auto rate =
+        static_cast<Scalar>(config_.rate * schedule * factors.rate * whole.own_factor);
+    const auto keep = static_cast<Scalar>(1 - shrink_of(factors, schedule));
+    w = keep * w - rate * Span(const_cast<Scalar*>(along.data()), size);
   }
 
   using Span = Eigen::Map<Eigen::Array<Scalar, 1, Eigen::Dynamic>>;
@@ -202,7 +234,7 @@ class PlannedOptimizer {
   };
 
   static Method method_of(const Optimizer& optimizer) {
-    std::vector<std::string> known;
+    std::vector<std::string> known{"muon"};
     for (const Method& method : {Method{adamw, true, &PlannedOptimizer::adamw_step},
                                  Method{sgd, false, &PlannedOptimizer::sgd_step},
                                  Method{sign_sgd, false, &PlannedOptimizer::sign_step}}) {
@@ -219,6 +251,7 @@ class PlannedOptimizer {
   std::vector<StepFactors> factors_;
   OptimizerState<Scalar> state_;
   std::vector<Tile> tiles_;
+  std::vector<WholeMatrix> whole_;
 };
 
 template <class Scalar>
@@ -238,6 +271,9 @@ void PlannedOptimizer<Scalar>::step(Parameters<Scalar>& parameters, double sched
   if (observer) before = parameters.values();
   parallel_for(static_cast<Eigen::Index>(tiles_.size()), [&](Eigen::Index i) {
     update(parameters, tiles_[static_cast<std::size_t>(i)], schedule, clip);
+  });
+  parallel_for(static_cast<Eigen::Index>(whole_.size()), [&](Eigen::Index i) {
+    update(parameters, whole_[static_cast<std::size_t>(i)], schedule, clip);
   });
   if (!observer) return;
   before = parameters.values() - before;

@@ -140,8 +140,12 @@ class Planner {
                          "a tensor of the group " + std::string(to_string(tensor.group)),
                          "one of those that " + plan_.rule + " states");
     }
-    row.weight_decay = decay(row);
+    const Optimizer optimizer = optimizer_of(plan_.optimizer, tensor.group);
     Values at = values(tensor.stack, tensor.layer);
+    row.rates.set(optimizer, row.rate(optimizer).scaling / own_factor(optimizer, tensor, at));
+    row.weight_decay = decay(row, optimizer);
+    if (optimizer.normalization == Normalization::by_matrix)
+      row.epsilon = 1;  // a row states Adam's
     auto& entry = plan_.entries.emplace_back();
     entry.name = tensor.name;
     entry.group = tensor.group;
@@ -151,7 +155,7 @@ class Planner {
     entry.columns = tensor.columns;
     entry.fan_in = evaluate(tensor.fan_in, at);
     entry.fan_out = evaluate(tensor.fan_out, at);
-    entry.optimizer = plan_.optimizer;
+    entry.optimizer = optimizer;
     entry.distribution = row.distribution;
     entry.source = row.source;
     at.set(symbols::fan_total, entry.fan_in + entry.fan_out);
@@ -171,10 +175,40 @@ class Planner {
     list_own_symbols(bound(row.init_variance.scaling), at, entry.where);
   }
 
+  /// What the optimizer multiplies its steps by of its own accord, over the base's where the rule is relative.
+  Scaling own_factor(const Optimizer& optimizer, const Tensor& tensor, const Values& at) const {
+    using symbols::fan_in, symbols::fan_out;
+    Scaling factor = 1;
+    if (optimizer.own_factor == OwnFactor::one) return factor;
+    if (optimizer.own_factor == OwnFactor::fan_ratio) factor = sqrt(Scaling(fan_out) / fan_in);
+    if (optimizer.own_factor == OwnFactor::original) {
+      factor = sqrt(larger_fan(tensor, at) / fan_in);
+    }
+    if (optimizer.own_factor == OwnFactor::match_adamw) factor = sqrt(larger_fan(tensor, at));
+    if (plan_.reference == Reference::base) return ratio(factor);
+    return optimizer.own_factor == OwnFactor::match_adamw ? 0.2 * factor : factor;
+  }
+
+  /// The fan that is the larger, of the target and of the base.
+  Scaling larger_fan(const Tensor& tensor, const Values& at) const {
+    const double in = evaluate(tensor.fan_in, at), out = evaluate(tensor.fan_out, at);
+    double base_in = in, base_out = out;
+    if (plan_.base) {
+      base_in /= evaluate(ratio(tensor.fan_in), at);
+      base_out /= evaluate(ratio(tensor.fan_out), at);
+    }
+    if ((in < out && base_in > base_out) || (in > out && base_in < base_out)) {
+      throw InvalidInput(
+          "optimizer", std::string(plan_.optimizer.name), "another Muon",
+          tensor.name + " has more inputs than outputs in one of target and base alone");
+    }
+    return in < out || base_in < base_out ? symbols::fan_out : symbols::fan_in;
+  }
+
   /// Whether a row has other numbers in each layer.
-  bool varies(const Row& row) const {
+  bool varies(const Row& row, Group group) const {
     bool found = false;
-    for_each_cell(row, plan_.optimizer, [&](const auto& cell) {
+    for_each_cell(row, optimizer_of(plan_.optimizer, group), [&](const auto& cell) {
       for (const Factor& factor : cell.scaling.factors()) {
         found = found || (factor.symbol->varies && factor.symbol != &symbols::fan_total);
       }
@@ -191,7 +225,7 @@ class Planner {
         throw InvalidInput("extra", printable(tensor.name), "a name that no other tensor has");
       }
       if (tensor.layer < 0 &&
-          varies(policy_.row(tensor.group, Context{plan_.shape, tensor.stack}))) {
+          varies(policy_.row(tensor.group, Context{plan_.shape, tensor.stack}), tensor.group)) {
         throw InvalidInput("extra", printable(tensor.name), "a name with * for the layer",
                            "in " + plan_.rule + " the row of " +
                                std::string(to_string(tensor.group)) +
@@ -203,13 +237,13 @@ class Planner {
   }
 
   /// The rule's decay in the form that the plan is asked for: shrink per step is the same.
-  Scaling decay(const Row& row) const {
+  Scaling decay(const Row& row, const Optimizer& optimizer) const {
     const Scaling& stated = row.weight_decay.scaling;
-    const Scaling& rate = row.rate(plan_.optimizer).scaling;
+    const Scaling& rate = row.rate(optimizer).scaling;
     if (stated.is_zero()) return 0;
     // Where gradients are not normalized, L2 and coupled decay are the same.
-    if (plan_.decay == DecayForm::l2 && plan_.optimizer.normalization != Normalization::none) {
-      if (rate != Scaling(1)) {
+    if (plan_.decay == DecayForm::l2 && optimizer.normalization != Normalization::none) {
+      if (rate != Scaling(1) || optimizer.normalization == Normalization::by_matrix) {
         throw InvalidInput(
             "decay", "l2", "coupled or independent",
             "a penalty inside Adam's gradient is normalized away and cannot follow " + plan_.rule +

@@ -165,6 +165,14 @@ struct Plan {
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
+/// Whether the optimizer of any tensor adds an epsilon.
+inline bool uses_epsilon(const Plan& plan) {
+  for (const Entry& entry : plan.entries) {
+    if (entry.optimizer.has_epsilon) return true;
+  }
+  return false;
+}
+
 /// True for a tensor that the shape does not say.
 inline bool is_extra(const Plan& plan, const Entry& entry) {
   for (const Extra& extra : plan.extras) {

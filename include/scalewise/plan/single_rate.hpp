@@ -76,7 +76,7 @@ inline RewrittenPlan single_rate(const Plan& plan) {
     }
   }
   detail::leave_others(result, "weight decay", &Entry::weight_decay);
-  if (plan.optimizer.has_epsilon) detail::leave_others(result, "epsilon", &Entry::epsilon);
+  if (uses_epsilon(plan)) detail::leave_others(result, "epsilon", &Entry::epsilon);
   return result;
 }
 

@@ -22,6 +22,11 @@ constexpr MupColumn mup_column(Group group) {
   }
 }
 
+/// The rate of hidden matrices under Muon, in all tables: a step whose singular values are the rate changes
+/// features by order one where these are √(fo/fi).
+/// Source:   Yang, Simon, Bernstein 2023 (arXiv:2310.17813), spectral condition; arXiv:2512.05620, Muon.
+inline constexpr RateOf mup_muon{muon, sqrt(symbols::m_fo / symbols::m_fi)};
+
 /// What the tables share: gains and biases start so that they act as 1 and 0, and decay is
 /// independent of width in the independent form (section B.3): a row's weight decay stays 1, and a plan
 /// of the coupled form divides it by the rate.
@@ -68,7 +73,7 @@ struct MaximalUpdateTable3 {
   static constexpr std::string_view id = "maximal-update";
   static constexpr Source source = detail::tensor_programs_v;
   static constexpr Reference reference = Reference::base;
-  static constexpr std::array optimizers{sgd, adamw};
+  static constexpr std::array optimizers{sgd, adamw, muon};
 
   constexpr Row row(Group group) const {
     return detail::mup_row(group, column(detail::mup_column(group)));
@@ -85,7 +90,7 @@ struct MaximalUpdateTable3 {
                            .source = "Table 3, input weights and biases"};
       case output: return {.init_variance = 1 / (fi * fi), .rates = {{sgd, 1 / fi},  {adamw, 1 / fi}}, .epsilon = 1,
                            .source = "Table 3, output weights"};
-      case hidden: return {.init_variance = 1 / fi,        .rates = {{sgd, fo / fi}, {adamw, 1 / fi}}, .epsilon = 1 / sqrt(fo * n),
+      case hidden: return {.init_variance = 1 / fi,        .rates = {{sgd, fo / fi}, {adamw, 1 / fi}, detail::mup_muon}, .epsilon = 1 / sqrt(fo * n),
                            .source = "Table 3, hidden weights"};
     }
     // clang-format on
@@ -104,7 +109,7 @@ struct MaximalUpdateTable8 {
   static constexpr std::string_view id = "maximal-update";
   static constexpr Source source = detail::tensor_programs_v;
   static constexpr Reference reference = Reference::base;
-  static constexpr std::array optimizers{sgd, adamw};
+  static constexpr std::array optimizers{sgd, adamw, muon};
 
   constexpr Row row(Group group) const {
     return detail::mup_row(group, column(detail::mup_column(group)));
@@ -121,7 +126,7 @@ struct MaximalUpdateTable8 {
                            .source = "Table 8, input weights and biases"};
       case output: return {.init_variance = 1,      .multiplier = 1 / fi, .rates = {{sgd, fi},      {adamw, 1}},      .epsilon = 1 / fi,
                            .source = "Table 8, output weights"};
-      case hidden: return {.init_variance = 1 / fi, .multiplier = 1,      .rates = {{sgd, fo / fi}, {adamw, 1 / fi}}, .epsilon = 1 / sqrt(fo * n),
+      case hidden: return {.init_variance = 1 / fi, .multiplier = 1,      .rates = {{sgd, fo / fi}, {adamw, 1 / fi}, detail::mup_muon}, .epsilon = 1 / sqrt(fo * n),
                            .source = "Table 8, hidden weights"};
     }
     // clang-format on
@@ -141,7 +146,7 @@ struct MaximalUpdateTable9 {
   static constexpr std::string_view id = "maximal-update";
   static constexpr Source source = detail::tensor_programs_v;
   static constexpr Reference reference = Reference::base;
-  static constexpr std::array optimizers{sgd, adamw};
+  static constexpr std::array optimizers{sgd, adamw, muon};
 
   constexpr Row row(Group group) const {
     return detail::mup_row(group, column(detail::mup_column(group)));
@@ -158,7 +163,7 @@ struct MaximalUpdateTable9 {
                            .source = "Table 9, input weights and biases"};
       case output: return {.init_variance = 1 / fi, .multiplier = 1 / sqrt(fi), .rates = {{sgd, 1},       {adamw, 1 / sqrt(fi)}}, .epsilon = 1 / sqrt(fi),
                            .source = "Table 9, output weights"};
-      case hidden: return {.init_variance = 1 / fi, .multiplier = 1,            .rates = {{sgd, fo / fi}, {adamw, 1 / fi}},       .epsilon = 1 / sqrt(fo * n),
+      case hidden: return {.init_variance = 1 / fi, .multiplier = 1,            .rates = {{sgd, fo / fi}, {adamw, 1 / fi}, detail::mup_muon}, .epsilon = 1 / sqrt(fo * n),
                            .source = "Table 9, hidden weights"};
     }
     // clang-format on
@@ -174,7 +179,7 @@ struct MaximalUpdate {
   static constexpr std::string_view id = "maximal-update";
   static constexpr Source source = detail::tensor_programs_v;
   static constexpr Reference reference = Reference::base;
-  static constexpr std::array optimizers{sgd, adamw};
+  static constexpr std::array optimizers{sgd, adamw, muon};
 
   int table = 8;
   bool zero_head = false;   // recommended by the authors, section D.2

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "scalewise/architecture/group.hpp"
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/nearest.hpp"
 #include "scalewise/messages/words.hpp"
@@ -18,12 +20,18 @@ namespace scalewise::inline policy {
 ///           g = U S Vᵀ, so that every singular value of a step is r
 enum class Normalization { none, by_entry, by_matrix };
 
+/// What an optimizer that normalizes matrices multiplies its steps by, of its own accord.
+/// Equation: one: 1; fan_ratio: √(fan_out/fan_in); original: √max(1, fan_out/fan_in);
+///           match_adamw: 0.2 √max(fan_in, fan_out)
+enum class OwnFactor { one, fan_ratio, original, match_adamw };
+
 /// An optimizer, as far as a rule can tell it from others.
 struct Optimizer {
   std::string_view name;
   Normalization normalization = Normalization::none;
   bool has_epsilon = false;       // added to the root that the gradient is divided by
   std::string_view case_of = {};  // the optimizer whose rates it has, being a case of it
+  OwnFactor own_factor = OwnFactor::one;
 
   friend constexpr bool operator==(const Optimizer& a, const Optimizer& b) {
     return a.name == b.name;
@@ -37,8 +45,52 @@ inline constexpr Optimizer adamw{
 inline constexpr Optimizer sign_sgd{
     .name = "sign-sgd", .normalization = Normalization::by_entry, .case_of = "adamw"};
 
+/// Muon: every hidden matrix moves by its momentum with all singular values made 1; all other tensors
+/// have AdamW. A rule states its rate for such steps; a plan divides that by what the optimizer
+/// multiplies by of its own accord, so that nothing is scaled twice.
+/// Source:   the factors as users' optimizers have them: "original" and "match_rms_adamw" of PyTorch's
+///           Muon, the latter from Liu et al. 2025 (arXiv:2502.16982); unit_rms_norm of others is the fan
+///           ratio, the spectral condition of Yang, Simon, Bernstein 2023 (arXiv:2310.17813)
+inline constexpr Optimizer muon{.name = "muon-plain", .normalization = Normalization::by_matrix};
+inline constexpr Optimizer muon_fan_ratio{.name = "muon-fan-ratio",
+                                          .normalization = Normalization::by_matrix,
+                                          .case_of = "muon-plain",
+                                          .own_factor = OwnFactor::fan_ratio};
+inline constexpr Optimizer muon_original{.name = "muon-original",
+                                         .normalization = Normalization::by_matrix,
+                                         .case_of = "muon-plain",
+                                         .own_factor = OwnFactor::original};
+inline constexpr Optimizer muon_match_adamw{.name = "muon-match-adamw",
+                                            .normalization = Normalization::by_matrix,
+                                            .case_of = "muon-plain",
+                                            .own_factor = OwnFactor::match_adamw};
+
+/// What an optimizer multiplies the step of a matrix by, of its own accord.
+/// Equation: OwnFactor
+inline double own_factor(const Optimizer& optimizer, double fan_in, double fan_out) {
+  switch (optimizer.own_factor) {
+    case OwnFactor::one:
+      return 1;
+    case OwnFactor::fan_ratio:
+      return std::sqrt(fan_out / fan_in);
+    case OwnFactor::original:
+      return std::sqrt(fan_out > fan_in ? fan_out / fan_in : 1);
+    case OwnFactor::match_adamw:
+      return 0.2 * std::sqrt(fan_out > fan_in ? fan_out : fan_in);
+  }
+  return 1;
+}
+
 /// The optimizers that files and command lines can name.
-inline constexpr std::array known_optimizers{adamw, sgd, sign_sgd};
+inline constexpr std::array known_optimizers{adamw,          sgd,           sign_sgd,        muon,
+                                             muon_fan_ratio, muon_original, muon_match_adamw};
+
+/// The optimizer of one group's tensors: one that normalizes matrices leaves all but hidden ones to AdamW.
+constexpr Optimizer optimizer_of(const Optimizer& optimizer, Group group) {
+  const bool has_it =
+      optimizer.normalization != Normalization::by_matrix || role_of(group) == Role::hidden;
+  return has_it ? optimizer : adamw;
+}
 
 template <class Optimizers>
 std::vector<std::string> names_of(const Optimizers& optimizers) {

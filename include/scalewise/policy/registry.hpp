@@ -31,7 +31,8 @@ constexpr bool needs_base(const P& policy) {
   for_each_cell(model_of(policy), look);
   for (const Optimizer& optimizer : P::optimizers) {
     for (std::size_t g = 0; g < group_count; ++g) {
-      for_each_cell(row_of(policy, static_cast<Group>(g)), optimizer, look);
+      const auto group = static_cast<Group>(g);
+      for_each_cell(row_of(policy, group), optimizer_of(optimizer, group), look);
     }
   }
   return relative;
