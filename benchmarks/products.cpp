@@ -2,37 +2,34 @@
 // SPDX-License-Identifier: MIT
 //
 // products: rates of the products of a training step at some widths, by each library that was compiled in, on
-// one thread, as a table in Markdown; docs/benchmarks.md explains it.
+// one thread, in GFLOP/s, as JSON; docs/benchmarks.md explains it.
 
-#include <fmt/core.h>
-
-#include <string>
+#include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "product_rates.hpp"
 
 int main() {
   using namespace scalewise::benchmark;
+  nlohmann::ordered_json result = nlohmann::ordered_json::array();
   const auto libraries = product_libraries();
-  std::string header = "| rows, k, columns |", line = "|---|";
-  for (const auto& [name, product] : libraries) {
-    header += " " + name + " |";
-    line += "---|";
-  }
-  fmt::print("{}\n{}\n", header, line);
-  const auto print = [&](const ProductShape& s) {
-    fmt::print("| {}{}, {}, {}{} |", s.rows, s.transposed_a ? " (transposed)" : "", s.k, s.columns,
-               s.transposed_b ? " (transposed)" : "");
-    for (const auto& [name, product] : libraries) {
-      fmt::print(" {:.0f} |", product_rate(product, s, s.rows));
-    }
-    fmt::print("\n");
+  const auto measure = [&](const ProductShape& s) {
+    nlohmann::ordered_json row{{"rows", s.rows},
+                               {"k", s.k},
+                               {"columns", s.columns},
+                               {"transposed", s.transposed_a   ? "left"
+                                              : s.transposed_b ? "right"
+                                                               : ""}};
+    for (const auto& [name, product] : libraries) row[name] = product_rate(product, s, s.rows);
+    result.push_back(row);
   };
-  print({64, 16, 64, false, true});  // attention of one head: scores, and their mix of values
-  print({64, 64, 16});
-  print({64, 64, 64});
+  measure({64, 16, 64, false, true});  // attention of one head: scores, and their mix of values
+  measure({64, 64, 16});
+  measure({64, 64, 64});
   for (const Eigen::Index width : {64, 128, 256, 512, 1024}) {
-    print({256, width, 4 * width});               // forward
-    print({256, 4 * width, width, false, true});  // gradient of the input
-    print({width / 2, 512, 4 * width, true});     // gradient of the weights
+    measure({256, width, 4 * width});               // forward
+    measure({256, 4 * width, width, false, true});  // gradient of the input
+    measure({width / 2, 512, 4 * width, true});     // gradient of the weights
   }
+  std::cout << nlohmann::ordered_json{{"gflop_per_s", result}}.dump() << '\n';
 }
