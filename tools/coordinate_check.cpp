@@ -330,6 +330,21 @@ int run(Arguments a, const frame::Options& options) {
   return check::exit_code(found.report.verdict);
 }
 
+/// Of the first round of runs, which decides as a rule, or of --seeds of each size.
+std::string expected(Arguments a, const frame::Options& options) {
+  Experiment& e = a.e;
+  if (!a.judge.empty()) return "no runs";
+  if (e.model.rate == 0) e.model.rate = 1e-6;  // steps take as long at any rate
+  train::use_threads(frame::threads_of(e.model.threads, options));
+  const train::Data data = train::read_data(e.model);
+  const std::vector<check::Member> family = family_of(e, data);
+  const CoordinateRuns runs(e, data, family, {}, "", {});
+  const check::Rounds first(e.sizes, e.axis == "depth");
+  std::vector<long> seeds = e.seeds > 0 ? std::vector<long>(family.size(), e.seeds) : first.seeds();
+  seeds.resize(family.size());
+  return cost_text(runs.expected(seeds));
+}
+
 }  // namespace
 
 scalewise::frame::Program scalewise::frame::program() {
@@ -377,6 +392,7 @@ scalewise::frame::Program scalewise::frame::program() {
     a->e.model.rate = model.rate;
     static_cast<void>(fault_of(a->fault));
   };
+  program.expected = [a, options = program.options] { return ::expected(*a, *options); };
   program.run = [a, options = program.options](const std::vector<std::string>&) {
     return ::run(*a, *options);
   };

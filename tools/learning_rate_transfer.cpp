@@ -64,6 +64,7 @@ class Program {
   /// No result if it was stopped.
   std::optional<TransferReport> run() {
     if (limited()) begin();
+    if (!limited() && !frame::quiet()) expected_ = runs_.expected(e_.seeds).seconds;
     std::optional<TransferReport> last;
     long seeds = e_.seeds;
     for (;;) {
@@ -144,6 +145,7 @@ class Program {
   TransferReport with_forecast(TransferReport report) const {
     report.budget = budget_.seconds;
     report.seconds = runs_.times().elapsed();
+    report.expected_seconds = expected_;
     double more = 0;
     for (const check::MoreSeeds& size : report.judged.more) {
       more += static_cast<double>(size.seeds) * check::rates_per_seed *
@@ -165,6 +167,7 @@ class Program {
   const Experiment& e_;
   const Budget& budget_;
   TransferRuns runs_;
+  double expected_ = 0;
 };
 
 void write_files(const Experiment& e, const TransferReport& report,
@@ -188,6 +191,9 @@ void show(const Experiment& e, const TransferReport& report, const nlohmann::ord
   }
   if (report.budget == 0 && !frame::quiet() && report.seconds > 0) {
     std::cerr << report.runs.size() << " runs, " << digits(report.seconds) << " s"
+              << (report.expected_seconds > 0
+                      ? " (expected " + digits(report.expected_seconds, "{:.2g}") + ")"
+                      : "")
               << more_text(report) << '\n';
   }
 }
@@ -274,6 +280,11 @@ scalewise::frame::Program scalewise::frame::program() {
                          "the sweep begins there");
     }
     if (e->base == 0) e->base = e->sizes.front();
+  };
+  program.expected = [e, options = program.options] {
+    train::use_threads(frame::threads_of(e->model.threads, *options));
+    keep_to_one_thread();
+    return cost_text(TransferRuns(*e, *options, "").expected(e->seeds));
   };
   program.run = [e, budget, tasks, options = program.options](const std::vector<std::string>&) {
     train::use_threads(frame::threads_of(e->model.threads, *options));

@@ -414,6 +414,20 @@ def meta_principled(c, t):
     return neural_tangent(c, t, c.get("s", 0.5))
 
 
+def of_both(of, c, t):
+    """A number of a matrix's fans, over that of the base's matrix."""
+    (fi, fo), (m_fi, m_fo) = c.fans(t), c.fan_ratios(t)
+    return of(fi, fo) / of(fi / m_fi, fo / m_fo)
+
+
+# What users' optimizers multiply the step of a matrix by. Hidden matrices alone have Muon, the rest AdamW;
+# arXiv:2512.05620: steps with singular values of 1 have the rate √(fo/fi).
+MUON = {"muon-plain": lambda c, t: 1,
+        "muon-fan-ratio": lambda c, t: of_both(lambda fi, fo: sqrt(fo / fi), c, t),
+        "muon-original": lambda c, t: of_both(lambda fi, fo: sqrt(max(1, fo / fi)), c, t),
+        "muon-match-adamw": lambda c, t: of_both(lambda fi, fo: 0.2 * sqrt(max(fi, fo)), c, t)}
+
+
 def maximal_update(c, t):
     """Yang et al. 2022, Tables 3, 8, 9 and section B.3, as ratios; decay independent of the width.
     Epsilon follows the gradient's entries. Outputs of a matrix lead through weights of size 1/√fo,
@@ -431,6 +445,8 @@ def maximal_update(c, t):
     elif t.group in MATRICES:
         zero = t.group == "query" and c.get("zero_query", 0)
         row = Row(0 if zero else 1 / fi, sgd=fo / fi, adamw=1 / fi, epsilon=1 / sqrt(fo * m_n))
+        if c.optimizer in MUON:
+            row = row.but(adamw=sqrt(fo / fi) / MUON[c.optimizer](c, t), epsilon=1)
     else:  # input weights, all gains and biases
         row = Row(1) if t.group in EMBEDDINGS + ("patch_embedding",) else vector(t.group)
         gradient = 1 if t.group == "head_bias" else 1 / sqrt(fo * m_n)
@@ -651,6 +667,8 @@ def cases():
         for table in (3, 8, 9):
             for optimizer in ("sgd", "adamw"):
                 yield Case("maximal-update", optimizer, target, base, table=table)
+        for optimizer in MUON:
+            yield Case("maximal-update", optimizer, target, base)
         for alpha in (0.5, 0.75, 1):
             yield Case("complete-p", "adamw", target, base, alpha=alpha)
         yield Case("depth-mup", "adamw", target, base)

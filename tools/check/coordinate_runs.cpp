@@ -47,6 +47,19 @@ const check::Member& CoordinateRuns::member(long size) const {
                        [&](const check::Member& one) { return one.size == size; });
 }
 
+Cost CoordinateRuns::expected(const std::vector<long>& seeds) const {
+  std::vector<RunsOfSize> sizes;
+  for (std::size_t i = 0; i < family_.size(); ++i) {
+    const train::Settings s = settings_at(e_, family_[i].size, 1);
+    sizes.push_back({family_[i].size, seeds[i], s.steps, operations_of_step(s, family_[i].plan)});
+  }
+  return cost_of(sizes, [&](long size, long steps) {
+    train::Settings s = settings_at(e_, size, 1);
+    s.steps = steps;
+    static_cast<void>(record_run(s, data_, member(size).plan, size, 1));
+  });
+}
+
 std::vector<CoordinateTask> CoordinateRuns::missing(const std::vector<long>& seeds) const {
   std::vector<CoordinateTask> tasks;
   for (std::size_t i = family_.size(); i-- > 0;) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "check/cost.hpp"
 #include "check/experiment.hpp"
 #include "scalewise/check/fault.hpp"
 #include "scalewise/check/record_file.hpp"
@@ -35,6 +36,9 @@ class CoordinateRuns {
   /// the others waiting, on all; those that are there are not repeated. Ends early when the program is asked to stop.
   /// Returns:  whether all are there.
   bool train(const std::vector<long>& seeds);
+
+  /// What so many seeds of each size cost here.
+  Cost expected(const std::vector<long>& seeds) const;
 
   /// The runs that are not there, the largest first.
   std::vector<CoordinateTask> missing(const std::vector<long>& seeds) const;

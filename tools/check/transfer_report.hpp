@@ -26,9 +26,10 @@ struct TransferReport {
   std::vector<check::RateRun> runs = {};
   check::Transfer transfer = {};
   check::TransferVerdict judged = {};
-  double budget = 0;        // in seconds; 0: none
-  double seconds = 0;       // that this process took
-  double more_seconds = 0;  // that the runs would take which the verdict asks for; 0: not known
+  double budget = 0;            // in seconds; 0: none
+  double seconds = 0;           // that this process took
+  double expected_seconds = 0;  // before the first run; 0: not asked for
+  double more_seconds = 0;      // that the runs would take which the verdict asks for; 0: not known
 };
 
 inline std::string digits(double value, const char* format = "{:.3g}") {

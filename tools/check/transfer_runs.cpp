@@ -75,6 +75,23 @@ std::vector<check::SweepTask> TransferRuns::usual(long seeds) const {
   return tasks;
 }
 
+Cost TransferRuns::expected(long seeds) const {
+  std::vector<RunsOfSize> sizes;
+  for (const check::SweepSize& size : seeds_of(seeds)) {
+    const train::Settings s = settings_of(e_, {.size = size.size, .octave = 0, .seed = 1});
+    const Plan plan = train::plan_of(s, train::data_shape(s, data_));
+    long count = size.seeds * check::rates_per_seed;
+    for (const check::RateRun& run : finished()) count -= run.size == size.size ? 1 : 0;
+    sizes.push_back({size.size, std::max(count, 0L), s.steps, operations_of_step(s, plan)});
+  }
+  return cost_of(sizes, [&](long size, long steps) {
+    train::Settings s = settings_of(e_, {.size = size, .octave = 0, .seed = 1});
+    s.steps = steps;
+    s.warmup = 0;
+    static_cast<void>(final_loss(s, data_));
+  });
+}
+
 std::vector<check::SweepTask> TransferRuns::longest_first(
     std::vector<check::SweepTask> tasks) const {
   std::stable_sort(tasks.begin(), tasks.end(), [&](const auto& a, const auto& b) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "check/cost.hpp"
 #include "check/experiment.hpp"
 #include "check/run_times.hpp"
 #include "scalewise/check/sweep.hpp"
@@ -47,6 +48,9 @@ class TransferRuns {
 
   /// The runs that such a sweep has if all optima lie at the centre.
   std::vector<check::SweepTask> usual(long seeds) const;
+
+  /// What such a sweep costs here, but for what is there already.
+  Cost expected(long seeds) const;
 
   /// The longest first, so that no core waits long for the last one.
   std::vector<check::SweepTask> longest_first(std::vector<check::SweepTask> tasks) const;

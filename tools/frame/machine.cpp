@@ -11,6 +11,9 @@
 #if defined(__linux__)
 #include <unistd.h>
 #endif
+#if !defined(_WIN32)
+#include <sys/resource.h>
+#endif
 
 #if defined(__GNUC__)
 // Null where the program is not linked with the library.
@@ -77,6 +80,20 @@ int threads() {
   if (&omp_get_max_threads != nullptr) return omp_get_max_threads();
 #endif
   return 1;
+}
+
+double peak_mebibytes() {
+#if defined(_WIN32)
+  return 0;
+#else
+  struct rusage usage {};
+  if (::getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+#if defined(__APPLE__)
+  return static_cast<double>(usage.ru_maxrss) / (1024.0 * 1024.0);  // bytes there
+#else
+  return static_cast<double>(usage.ru_maxrss) / 1024.0;
+#endif
+#endif
 }
 
 void choose_openblas_kernels([[maybe_unused]] char** arguments) {

@@ -18,6 +18,9 @@ std::string vectors();
 /// How many threads a program uses.
 int threads();
 
+/// The most memory that this process has held so far; 0 where the system does not say.
+double peak_mebibytes();
+
 /// Starts the program anew where OpenBLAS took the processor for an older one, as a version that is
 /// older than the processor does: its kernels for that one are several times slower. OPENBLAS_CORETYPE
 /// in the environment is left alone.

@@ -60,6 +60,7 @@ int answer(const Program& program, const std::vector<std::string>& arguments) {
       return 0;
     case Request::dry_run:
       print_inputs(*program.options);
+      if (program.expected) std::cout << "expected " << program.expected() << '\n';
       return 0;
     case Request::run:
       break;

@@ -30,6 +30,9 @@ struct Program {
   /// Checks what no option can check alone, and may settle defaults that depend on others.
   std::function<void()> check = {};
 
+  /// What the run would cost, in a line for --dry-run; programs that run for seconds have none.
+  std::function<std::string()> expected = {};
+
   /// Returns: the exit code. It prints to std::cout and throws what it cannot do.
   std::function<int(const std::vector<std::string>& arguments)> run = {};
 };

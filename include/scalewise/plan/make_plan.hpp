@@ -144,8 +144,7 @@ class Planner {
     Values at = values(tensor.stack, tensor.layer);
     row.rates.set(optimizer, row.rate(optimizer).scaling / own_factor(optimizer, tensor, at));
     row.weight_decay = decay(row, optimizer);
-    if (optimizer.normalization == Normalization::by_matrix)
-      row.epsilon = 1;  // a row states Adam's
+    if (optimizer.normalization == Normalization::by_matrix) row.epsilon = 1;  // not Adam's
     auto& entry = plan_.entries.emplace_back();
     entry.name = tensor.name;
     entry.group = tensor.group;
@@ -177,32 +176,30 @@ class Planner {
 
   /// What the optimizer multiplies its steps by of its own accord, over the base's where the rule is relative.
   Scaling own_factor(const Optimizer& optimizer, const Tensor& tensor, const Values& at) const {
-    using symbols::fan_in, symbols::fan_out;
-    Scaling factor = 1;
-    if (optimizer.own_factor == OwnFactor::one) return factor;
-    if (optimizer.own_factor == OwnFactor::fan_ratio) factor = sqrt(Scaling(fan_out) / fan_in);
-    if (optimizer.own_factor == OwnFactor::original) {
-      factor = sqrt(larger_fan(tensor, at) / fan_in);
+    const bool relative = plan_.reference == Reference::base;
+    const auto fan = [&](const Symbol& symbol) { return Scaling(symbol, relative); };
+    switch (optimizer.own_factor) {
+      case OwnFactor::one:
+        return 1;
+      case OwnFactor::fan_ratio:
+        return sqrt(fan(symbols::fan_out) / fan(symbols::fan_in));
+      case OwnFactor::original:
+        return sqrt(larger_fan(tensor, at) / fan(symbols::fan_in));
+      case OwnFactor::match_adamw:
+        return (relative ? 1 : 0.2) * sqrt(larger_fan(tensor, at));
     }
-    if (optimizer.own_factor == OwnFactor::match_adamw) factor = sqrt(larger_fan(tensor, at));
-    if (plan_.reference == Reference::base) return ratio(factor);
-    return optimizer.own_factor == OwnFactor::match_adamw ? 0.2 * factor : factor;
+    return 1;
   }
 
-  /// The fan that is the larger, of the target and of the base.
+  /// The larger fan, over the base's where the rule is relative: a number if it is another one there.
   Scaling larger_fan(const Tensor& tensor, const Values& at) const {
     const double in = evaluate(tensor.fan_in, at), out = evaluate(tensor.fan_out, at);
-    double base_in = in, base_out = out;
-    if (plan_.base) {
-      base_in /= evaluate(ratio(tensor.fan_in), at);
-      base_out /= evaluate(ratio(tensor.fan_out), at);
-    }
-    if ((in < out && base_in > base_out) || (in > out && base_in < base_out)) {
-      throw InvalidInput(
-          "optimizer", std::string(plan_.optimizer.name), "another Muon",
-          tensor.name + " has more inputs than outputs in one of target and base alone");
-    }
-    return in < out || base_in < base_out ? symbols::fan_out : symbols::fan_in;
+    const bool relative = plan_.reference == Reference::base;
+    const double base_in = relative ? in / evaluate(ratio(tensor.fan_in), at) : in;
+    const double base_out = relative ? out / evaluate(ratio(tensor.fan_out), at) : out;
+    if (in >= out && base_in >= base_out) return Scaling(symbols::fan_in, relative);
+    if (in <= out && base_in <= base_out) return Scaling(symbols::fan_out, relative);
+    return (std::max)(in, out) / (std::max)(base_in, base_out);
   }
 
   /// Whether a row has other numbers in each layer.

@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// What runs will cost on this machine: for --dry-run, and to compare with what they did. Library
+// check_reference.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "scalewise/plan/plan.hpp"
+#include "train/settings.hpp"
+
+namespace scalewise::experiment {
+
+/// Runs of one size that are to be made.
+struct RunsOfSize {
+  long size;
+  long count;
+  long steps;
+  double operations;  // of a step
+};
+
+struct Cost {
+  long runs = 0;
+  double operations = 0;
+  double mebibytes = 0;
+  double seconds = 0;
+};
+
+/// Floating-point operations of the products of a training step.
+/// Equation: 6 per token and weight of a hidden or output matrix, and 12 seq head_dim per token, head and layer:
+///           2 forward and 4 backward
+double operations_of_step(const train::Settings& s, const Plan& plan);
+
+/// Times some steps of each size, as many at once as there are threads.
+/// Equation: seconds = Σ count · seconds of a run / threads; of a run: those of 2 steps, and for the others the
+///           difference to a run of more
+/// Units:    memory: the most that this process held meanwhile
+/// Accuracy: 30 % on a machine that does nothing else (docs/benchmarks.md)
+Cost cost_of(const std::vector<RunsOfSize>& sizes,
+             const std::function<void(long size, long steps)>& train);
+
+/// One line, such as "152 runs, 3.1e+12 operations, 40 MiB, 14 s on 2 threads".
+std::string cost_text(const Cost& cost);
+
+}  // namespace scalewise::experiment
