@@ -36,7 +36,11 @@ struct Dense {
     theta = k + weight() * theta;
   }
 
+  /// The variance of weights, times the fan-in.
+  /// Units:    a variance
   double weight() const { return sigma_w * sigma_w; }
+  /// The variance of biases.
+  /// Units:    a variance
   double bias() const { return sigma_b * sigma_b; }
 };
 
