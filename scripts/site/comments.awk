@@ -8,7 +8,8 @@ match($0, /^ *\/\/\/ ?/) {
   text = substr($0, RLENGTH + 1)
   gsub(/[\\@#%<>&$]/, "\\\\&", text)
   while (match(text, /`[^`]+`/)) {
-    text = substr(text, 1, RSTART - 1) "<code>" substr(text, RSTART + 1, RLENGTH - 2) "</code>" substr(text, RSTART + RLENGTH)
+    code = substr(text, RSTART + 1, RLENGTH - 2)
+    text = substr(text, 1, RSTART - 1) "<code>" code "</code>" substr(text, RSTART + RLENGTH)
   }
   if (match(text, /^[A-Z][a-z]+: +/)) {
     name = substr(text, 1, index(text, ":") - 1)
