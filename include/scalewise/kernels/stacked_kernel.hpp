@@ -80,6 +80,7 @@ inline void check(const Kernel& kernel) {
 /// The kernel of raw inputs, see input_kernel().
 /// Source:   as input_kernel().
 /// Shapes:   inputs (T_i, n₀) each
+/// Throws:   InvalidInput as input_kernel().
 inline Kernel stacked_input_kernel(const std::vector<Matrix<>>& inputs) {
   std::vector<Index> lengths;
   lengths.reserve(inputs.size());

@@ -48,6 +48,7 @@ inline std::size_t jobs_that_share(const std::vector<double>& costs, int threads
 /// Shapes:   costs (jobs)
 /// Units:    of costs and `least` any, the same for all
 /// Requires: costs fall. As for parallel_for(); results of a job do not depend on how many threads it has.
+/// Throws:   as parallel_for().
 template <class Job>
 void parallel_jobs(const std::vector<double>& costs, double least, const Job& job) {
   const std::size_t alone = jobs_that_share(costs, thread_count(), least);

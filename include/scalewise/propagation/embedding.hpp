@@ -106,6 +106,8 @@ inline double embedding_correlation(const Embeddings& e, Repeats reading = Repea
 /// The moments of what enters the first layer.
 /// Equation: var = k sw/(1-p), k tables with entries of variance sw
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), A.1, A.3.
+/// Units:    variance: of a table's entries
+/// Throws:   InvalidInput as embedding_correlation().
 inline SignalMoments embedding(const Embeddings& e, double variance,
                                Repeats reading = Repeats::exact) {
   return correlated(e.tables() * variance / (1 - e.dropout), embedding_correlation(e, reading));
