@@ -23,6 +23,12 @@ have_header() {
 
 have_library() { ldconfig -p 2>/dev/null | grep "lib$1\.so " >/dev/null; }
 
+have_mkdocs_material() {
+  [ -e /usr/share/mkdocs/themes/material ] || python3 -c 'import material' 2>/dev/null
+}
+
+have_site_programs() { have_command mkdocs && have_command doxygen && have_mkdocs_material; }
+
 have_catch2() { have_header catch2/catch.hpp || have_header catch2/catch_test_macros.hpp; }
 
 have_cmake() {

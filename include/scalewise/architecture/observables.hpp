@@ -37,6 +37,7 @@ inline constexpr std::array observables{
 };
 
 /// The name of an observable, for expressions that must not misspell it: observable("mlp.output").
+/// Throws:   a name that is none does not compile.
 consteval std::string_view observable(std::string_view name) {
   for (const Observable& known : observables) {
     if (known.name == name) return known.name;

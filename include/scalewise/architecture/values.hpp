@@ -30,7 +30,12 @@ class Values {
   }
 
   /// 0 where there is none.
+  /// Units:    the symbol's: a number of features, heads, layers, …, or a probability or
+  ///           correlation
   constexpr double at(const Symbol& symbol) const { return sizes_[index_of(symbol)].target; }
+  /// Target over base.
+  /// Units:    a ratio; not finite where the base has 0
+  /// Throws:   InvalidInput without a base.
   constexpr double ratio(const Symbol& symbol) const {
     if (!has_base_) {
       throw InvalidInput("base", "none", "the shape of the model that was tuned",
@@ -89,6 +94,7 @@ class Values {
 };
 
 /// The one place where a scaling becomes a number.
+/// Units:    those of the cell that the scaling stands in, such as a variance or a factor
 /// Accuracy: relative 1e-14; exactly the scaling's number when target equals base and every
 ///           factor is a ratio.
 /// Throws:   InvalidInput when the scaling needs a base and there is none, or needs a size that the
@@ -110,11 +116,15 @@ constexpr double evaluate(const Scaling& scaling, const Values& values) {
 }
 
 /// Absolute value at a shape.
+/// Units:    those of the cell that the scaling stands in
+/// Throws:   InvalidInput as evaluate() and resolved().
 constexpr double at(const Scaling& scaling, const Shape& shape) {
   return evaluate(scaling, Values(resolved(shape)));
 }
 
 /// The same scaling as target over base; 1 when the two are equal and the number is 1.
+/// Units:    a ratio of two values of the cell that the scaling stands in
+/// Throws:   InvalidInput as evaluate() and resolved().
 constexpr double relative(const Scaling& scaling, const Shape& target, const Shape& base) {
   return evaluate(ratio(scaling), Values(resolved(target), resolved(base)));
 }

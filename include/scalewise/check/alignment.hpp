@@ -31,6 +31,7 @@ struct Alignment {
 /// Equation: ‖x W‖/√fan_out = fan_in^e · ‖W‖_F/√(fan_out fan_in) · ‖x‖/√fan_in, solved for e
 /// Source:   Shigida, Hanin, Gromov 2026 (arXiv:2604.27077v2), Definition 3.1, after Everett et al.
 ///           2024 (arXiv:2407.05872); all norms are Euclidean, ‖W‖_F over all entries.
+/// Units:    an exponent of fan_in; norms are lengths √Σx², fan_in a number of features
 /// Accuracy: at most 1, reached where W has rank one and x lies along it; 1/2 on average where x
 ///           and W are independent; a product that is c times longer than that has log c/log(fan_in)
 ///           more. Not a number where a norm is 0.
@@ -45,6 +46,7 @@ inline double alignment_exponent(double product_norm, double matrix_norm, double
 
 /// The same of all tokens together, from what a Recorder keeps of the product, the matrix and the
 /// input: their lengths are √Σx².
+/// Units:    an exponent of fan_in
 inline double alignment_exponent(const Moments& product, const Moments& matrix,
                                  const Moments& input, double fan_in) {
   return alignment_exponent(std::sqrt(product.sum_squares), std::sqrt(matrix.sum_squares),
@@ -88,6 +90,8 @@ inline Alignment alignment(const AlignmentNorms& norms) {
 }
 
 /// Length of every row.
+/// Shapes:   x (rows, columns) -> (rows)
+/// Units:    those of the entries; √Σx², not the root mean square
 template <class Scalar>
 std::vector<double> row_norms(const MatrixView<Scalar>& x) {
   std::vector<double> norms(x.rows);
@@ -103,6 +107,7 @@ std::vector<double> row_norms(const MatrixView<Scalar>& x) {
 }
 
 /// Length of all entries together.
+/// Units:    those of the entries; √Σx², not the root mean square
 template <class Scalar>
 double frobenius_norm(const MatrixView<Scalar>& x) {
   double sum = 0;
@@ -171,6 +176,7 @@ Alignment alignment(const MatrixView<Scalar>& w0, const MatrixView<Scalar>& dw,
 ///           decrease".
 /// Shapes:   exponents (steps), losses (steps + 1): the first is from before the first step
 /// Returns:  nothing where no step with a finite exponent lowers the loss.
+/// Throws:   InvalidInput unless losses are one more than exponents.
 /// Differs:  the paper does not say what a step counts that raises the loss: here 0, and the next
 ///           counts from the lowest loss so far, so that weights add up to the whole decrease.
 inline std::optional<double> loss_weighted_mean(std::span<const double> exponents,
@@ -210,6 +216,9 @@ class Alignments {
   }
 
   std::size_t steps() const { return losses_.size() - 1; }
+  /// The losses, the initial one first.
+  /// Shapes:   (steps() + 1)
+  /// Units:    as given
   const std::vector<double>& losses() const { return losses_; }
 
   std::vector<std::string> matrices() const {
@@ -230,6 +239,8 @@ class Alignments {
   }
 
   /// Means over steps, layer by layer; a step without a finite exponent counts for none.
+  /// Shapes:   (layers)
+  /// Units:    exponents of the fan-in
   std::vector<double> by_layer(const std::string& matrix, Estimate Alignment::*exponent) const {
     std::vector<std::vector<double>> layers;
     const auto found = matrices_.find(matrix);
@@ -245,6 +256,7 @@ class Alignments {
   }
 
   /// The mean over layers, averaged over steps by loss_weighted_mean.
+  /// Units:    an exponent of the fan-in
   std::optional<double> weighted(const std::string& matrix, Estimate Alignment::*exponent) const {
     std::vector<double> of_steps;
     for (std::size_t t = 1; t <= steps(); ++t) {

@@ -18,6 +18,8 @@ struct Estimate {
 
 /// Mean and its standard error.
 /// Equation: se = √(Σ (x - mean)²/(n - 1)/n)
+/// Shapes:   samples of any number, also none
+/// Units:    mean and standard error in those of the samples
 /// Numbers that are not finite count as not measured.
 inline Estimate estimate(std::span<const double> samples) {
   Estimate e;

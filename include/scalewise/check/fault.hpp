@@ -149,6 +149,7 @@ inline Plan with_fault(Plan plan, const Plan& first, const Fault& fault, double 
 
 /// By how much the fault scales the gradient of every tensor but the head's: as if the output
 /// multiplier were left out, or applied twice, in the backward pass alone.
+/// Units:    a factor on the gradient
 inline double scaled_gradient(const Plan& plan, const Plan& first, const Fault& fault) {
   if (fault.ingredient != Ingredient::backward_scale) return 1;
   const double factor = plan.model.logit_multiplier.value / first.model.logit_multiplier.value;
@@ -156,6 +157,8 @@ inline double scaled_gradient(const Plan& plan, const Plan& first, const Fault& 
 }
 
 /// The largest over the smallest size.
+/// Units:    a ratio of sizes
+/// Requires: members, by growing size.
 inline double ratio_of(const std::vector<Member>& family) {
   return static_cast<double>(family.back().size) / static_cast<double>(family.front().size);
 }

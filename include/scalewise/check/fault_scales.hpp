@@ -32,6 +32,7 @@ inline Scales with_fault(Scales scales, const Fault& fault) {
 }
 
 /// The power by which a mistake's gradients below the head are off: see scaled_gradient().
+/// Units:    an exponent of the size
 inline double backward_power(const Scales& scales, const Fault& fault) {
   if (fault.ingredient != Ingredient::backward_scale) return 0;
   return fault.doubled ? scales.logit_multiplier.low : -scales.logit_multiplier.low;

@@ -44,6 +44,8 @@ struct Criteria {
   double growth = 0.1;
   double open_growth = 0.25;
 
+  /// How far a slope may be from its limit in this regime.
+  /// Units:    an exponent of the size
   double margin(Regime regime) const {
     return regime == Regime::exact ? exact : regime == Regime::first ? first : later;
   }
@@ -76,6 +78,7 @@ inline std::string band_text(const Band& band) {
 }
 
 /// By how much a slope lies outside of a band: above is positive, below negative, inside is 0.
+/// Units:    an exponent, as the slope
 inline double distance(double slope, const Band& band) {
   return slope > band.high ? slope - band.high : slope < band.low ? slope - band.low : 0;
 }

@@ -12,6 +12,7 @@ namespace scalewise::check {
 /// The sums from which the size of a tensor's entries is read. Those of parts add up, so ranks,
 /// batches and layers can each keep their own.
 /// Equation: Σ|x|, Σx², and how many entries
+/// Units:    mean_abs(), rms() and entry() are in those of the entries, and 0 without entries
 /// Accuracy: sums in double, in an order that depends on nothing but the number of entries.
 struct Moments {
   double sum_abs = 0;

@@ -61,6 +61,7 @@ inline std::vector<std::string> check_optimizer(const Plan& plan, const Optimize
 }
 
 /// The same in the order of a matcher: what is asked, the plan, the global values.
+/// Throws:   nothing: problems are returned.
 inline std::vector<std::string> optimizer_problems(const std::vector<OptimizerSetting>& live,
                                                    const Plan& plan,
                                                    const OptimizerSetting& global) {

@@ -105,6 +105,9 @@ class MeasuredProfile {
   }
 
   /// The variances of every network, in the order in which they were added.
+  /// Shapes:   (networks)
+  /// Units:    variances of entries
+  /// Throws:   InvalidInput for a place that was not measured.
   const std::vector<double>& variances(const std::string& place) const {
     return samples(place).variance;
   }
@@ -126,6 +129,8 @@ class MeasuredProfile {
 
 /// The factor by which a variance grows per layer.
 /// Equation: exp of the least-squares slope of log variance against the layer
+/// Shapes:   variances (layers)
+/// Units:    a factor on a variance, per layer
 /// Not a number for fewer than two layers or a variance that is not positive.
 inline double growth_per_layer(std::span<const double> variances) {
   const auto n = static_cast<double>(variances.size());

@@ -21,6 +21,8 @@ struct RateRun {
   long seed = 0;
   double loss = 0;  // not finite: diverged
 
+  /// The learning rate of the run.
+  /// Units:    absolute, as the centre
   double rate(double centre) const {
     const double whole = std::floor(octave);
     return std::ldexp(centre * std::exp2(octave - whole), static_cast<int>(whole));
@@ -104,6 +106,7 @@ inline std::map<double, double> mean_losses(const RateCurve& curve) {
 }
 
 /// The octave of the lowest loss, the first of equals.
+/// Units:    octaves of the rate: log2(rate / centre)
 /// Requires: losses.
 inline double lowest(const std::map<double, double>& losses) {
   return std::min_element(losses.begin(), losses.end(),

@@ -29,6 +29,7 @@ inline std::vector<long> seeds_per_size(const std::vector<long>& sizes, int roun
 
 /// The share of the error rate that a round may spend, so that all rounds together keep it.
 /// Equation: 2^-(round + 1)
+/// Units:    a share, at most 1/2
 inline double error_share(int round) { return std::ldexp(1.0, -(round + 1)); }
 
 /// The runs of a check that goes on until it is decided: each round more seeds and, where that is what
@@ -45,6 +46,8 @@ class Rounds {
   const std::vector<long>& sizes() const { return sizes_; }
   /// How many seeds of each; none of a size that is not needed.
   const std::vector<long>& seeds() const { return seeds_; }
+  /// The share of the error rate that this round may spend.
+  /// Units:    as error_share()
   double share_of_errors() const { return error_share(round_); }
 
   void next(bool larger) {

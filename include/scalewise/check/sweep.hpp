@@ -222,6 +222,8 @@ inline Sweep sweep(const std::vector<long>& sizes, long seeds,
 ///           w(k) = log2 size(k) minus its mean, at least min(seeds, 3) and at most 8 seeds
 /// Source:   Neyman 1934, optimal allocation. For four widths that double, at costs as width², it
 ///           takes 17 % more time than five seeds everywhere, and gives a quarter of the variance.
+/// Shapes:   costs (sizes)
+/// Units:    of costs any, the same for all
 /// Measured: scatter of 0.17 and 0.06 octaves at widths 32 and 128 under maximal update, see
 ///           docs/checks/learning_rate_transfer.md.
 /// Requires: sizes grow; costs are positive, as many as sizes.

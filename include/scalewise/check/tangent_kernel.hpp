@@ -35,6 +35,7 @@ struct TangentKernel {
   /// Σ_g weight_g K_g; without weights the plain sum.
   /// Units:    the rates of SGD as weights make it the kernel of that optimizer, df/dt = -K dL/df,
   ///           which does not depend on the formulation of a rule.
+  /// Throws:   InvalidInput unless there is a weight per part, or none.
   std::vector<double> total(std::span<const double> weights = {}) const {
     if (!weights.empty() && weights.size() != parts.size()) {
       throw InvalidInput("weights", std::to_string(weights.size()) + " numbers",
@@ -137,6 +138,8 @@ TangentKernel tangent_kernel(std::size_t outputs, std::size_t parameters,
   return kernel;
 }
 
+/// The sum of the diagonal of a kernel.
+/// Shapes:   kernel (outputs, outputs), row-major
 inline double trace(std::span<const double> kernel, std::size_t outputs) {
   double sum = 0;
   for (std::size_t i = 0; i < outputs; ++i) sum += kernel[i * outputs + i];
@@ -155,6 +158,9 @@ inline void require_same_size(std::size_t a, std::size_t b) {
 /// How far numbers have moved, relative to where they began; of a kernel its drift, of weights
 /// their movement.
 /// Equation: ‖b - a‖/‖a‖, Euclidean (for matrices: Frobenius) norms
+/// Shapes:   a and b of one length
+/// Units:    a ratio of lengths
+/// Throws:   InvalidInput for different lengths.
 template <class Scalar>
 double relative_change(std::span<const Scalar> a, std::span<const Scalar> b) {
   detail::require_same_size(a.size(), b.size());
@@ -172,6 +178,9 @@ double relative_change(std::span<const Scalar> a, std::span<const Scalar> b) {
 /// How far two kernels point apart, whatever their sizes: 0 for the same direction.
 /// Equation: 1 - Σ a b/(‖a‖ ‖b‖)
 /// Source:   Fort et al. 2020 (arXiv:2010.15110), kernel distance S.
+/// Shapes:   a and b of one length
+/// Units:    1 minus a cosine
+/// Throws:   InvalidInput for different lengths.
 inline double kernel_distance(std::span<const double> a, std::span<const double> b) {
   detail::require_same_size(a.size(), b.size());
   const double along = detail::dot(a.data(), b.data(), a.size());

@@ -30,6 +30,7 @@ inline double clear_of_tolerance(double mean, double deviation, double margin) {
 /// Equation: the drift d is N(0, 0.09²) or N(-0.9, 0.3²), at even odds; its interval reaches h to either
 ///           side, log h ~ N(log(2.9 h₀), 0.5²), h₀² = Σ w² 0.16² (smallest/size)/seeds, w the weight of a size
 ///           in the slope; the chance is that of ||d| - tolerance| > h
+/// Units:    a probability
 /// Measured: drifts, scatter and widths of intervals of the sweeps of docs/checks/learning_rate_transfer.md
 /// Requires: sizes grow, two at least; else 0.
 /// Accuracy: a guess for other sizes, axes and data. Nothing is known yet of optima at the edge of the

@@ -41,17 +41,20 @@ class ZipfSource {
   int vocab() const { return static_cast<int>(cumulative_.size()); }
 
   /// P(token).
+  /// Units:    a probability
   /// Requires: 0 <= token < vocab().
   double probability(int token) const { return real_power(token + 1, -exponent_) / total_; }
 
   /// Probability that two tokens are the same.
   /// Equation: Σ p²
+  /// Units:    a probability
   double repeat_probability() const {
     return sum_over_tokens([](double p) { return p * p; });
   }
 
   /// The least loss that a model can reach, in nats per token.
   /// Equation: -Σ p log p
+  /// Units:    nats per token
   double entropy() const {
     return sum_over_tokens([](double p) { return p > 0 ? -p * std::log(p) : 0; });
   }

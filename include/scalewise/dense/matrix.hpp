@@ -17,19 +17,25 @@ template <class Scalar>
 using ConstView = Eigen::Map<const Matrix<Scalar>, 0, Eigen::OuterStride<>>;
 
 /// A whole matrix, to write or to read.
+/// Shapes:   m and the view (rows, columns)
 template <class Scalar>
 View<Scalar> view(Matrix<Scalar>& m) {
   return {m.data(), m.rows(), m.cols(), Eigen::OuterStride<>(m.cols())};
 }
+/// The same matrix, to read.
+/// Shapes:   m and the view (rows, columns)
 template <class Scalar>
 ConstView<Scalar> read(const Matrix<Scalar>& m) {
   return {m.data(), m.rows(), m.cols(), Eigen::OuterStride<>(m.cols())};
 }
+/// A view, to read.
+/// Shapes:   v and the result (rows, columns)
 template <class Scalar>
 ConstView<Scalar> read(const View<Scalar>& v) {
   return {v.data(), v.rows(), v.cols(), Eigen::OuterStride<>(v.outerStride())};
 }
 /// All entries of a matrix in a row, for what treats them alike.
+/// Shapes:   m (rows, columns) -> (1, rows * columns), row after row
 template <class Scalar>
 auto entries(const Matrix<Scalar>& m) {
   return Eigen::Map<const Eigen::Array<Scalar, 1, Eigen::Dynamic>>(m.data(), m.size());
@@ -43,6 +49,7 @@ V block(V v, Eigen::Index row, Eigen::Index column, Eigen::Index rows, Eigen::In
 
 /// A matrix for results that are computed anew in every pass. Its memory only grows, so that a second
 /// pass of the same sizes allocates nothing. Entries of a new shape are not initialized.
+/// Shapes:   (rows, columns) as shape() was last called, (0, 0) before
 template <class Scalar>
 class Buffer {
  public:

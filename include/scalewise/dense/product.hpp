@@ -20,6 +20,8 @@
 namespace scalewise::inline dense {
 
 /// A matrix as a product reads it: as it lies in memory, or transposed.
+/// Shapes:   of the operand: that of what is stored, with rows and columns exchanged where it is
+///           transposed
 template <class Scalar>
 class Operand {
  public:
@@ -44,6 +46,8 @@ class Operand {
   bool transposed_;
 };
 
+/// The transpose of a matrix, without a copy.
+/// Shapes:   m (r, c) -> (c, r)
 template <class Scalar>
 Operand<Scalar> transposed(const ConstView<Scalar>& m) {
   return {m, true};

@@ -75,6 +75,8 @@ class JsonReader {
     if (value < (Limits::min)() || value > (Limits::max)()) fail("a smaller whole number");
     return static_cast<long>(value);
   }
+  /// A number below 1e308 in size.
+  /// Units:    as in the file: no conversion
   double number() const {
     if (!json_.is_number()) fail("a number");
     const double value = json_.get<double>();

@@ -248,6 +248,7 @@ inline Plan plan_from_json(const nlohmann::json& json, const std::string& name =
 }
 
 /// Reads a plan from text, such as the content of a file called `name`.
+/// Throws:   InvalidInput for text that is no JSON, and as plan_from_json().
 inline Plan read_plan(std::string_view text, const std::string& name = "plan") {
   return plan_from_json(parse_json(text, name), name);
 }

@@ -16,6 +16,7 @@
 namespace scalewise::inline io {
 
 /// The factor on a weight decay that an optimizer multiplies by the tensor's own rate, as PyTorch's do.
+/// Units:    a factor on the global weight decay
 inline double factor_of_coupled_decay(const Plan& plan, const dialect::TensorFactors& factors) {
   const bool independent = plan.decay == DecayForm::independent && factors.learning_rate > 0;
   return factors.weight_decay / (independent ? factors.learning_rate : 1);

@@ -199,6 +199,9 @@ struct ResidualAttention {
     Matrix<> weights;
   };
 
+  /// The weights of one input.
+  /// Throws:   InvalidInput for a deviation that is negative or not finite, encodings that check()
+  ///           refuses, and a kernel whose diagonal holds no variances.
   Own prepare(const PairKernel& own) const {
     detail::require_nonnegative(sigma_qk, "sigma_qk");
     detail::require_nonnegative(sigma_ov, "sigma_ov");

@@ -46,6 +46,7 @@ struct Encodings {
   }
 
   /// R between inputs of `rows` and `columns` tokens.
+  /// Shapes:   r (rows, columns)
   void covariance(Index rows, Index columns, View<double> r) const {
     switch (geometry) {
       case Geometry::none:
@@ -78,6 +79,9 @@ struct Encodings {
     }
   }
 
+  /// The same as a matrix of its own.
+  /// Shapes:   (rows, columns)
+  /// Throws:   InvalidInput as check().
   Matrix<> covariance(Index rows, Index columns) const {
     check(rows);
     check(columns);
@@ -105,6 +109,8 @@ struct Encodings {
 /// The share α of the tokens' own n features beside n_E appended ones.
 /// Equation: α = n/(n + n_E)
 /// Source:   Hron et al. 2020, Section 4.1.
+/// Units:    a share from 0 to 1; features are counted
+/// Throws:   InvalidInput for a number that is negative or not finite, and for no feature at all.
 inline double appended_alpha(double features, double encoding_features) {
   detail::require_nonnegative(features, "features");
   detail::require_nonnegative(encoding_features, "encoding_features");

@@ -61,6 +61,7 @@ inline void require_inputs_and_block(Eigen::Index n, Eigen::Index m, Eigen::Inde
 }  // namespace detail
 
 /// The blocks on and above the diagonal of a symmetric matrix, row of blocks after row of blocks.
+/// Throws:   InvalidInput for no input, and blocks smaller than 1.
 inline std::vector<GramBlock> symmetric_blocks(Eigen::Index n, Eigen::Index block) {
   detail::require_inputs_and_block(n, n, block);
   std::vector<GramBlock> blocks;
@@ -73,6 +74,7 @@ inline std::vector<GramBlock> symmetric_blocks(Eigen::Index n, Eigen::Index bloc
 }
 
 /// The blocks of a matrix between two sets of inputs.
+/// Throws:   InvalidInput for no input on either side, and blocks smaller than 1.
 inline std::vector<GramBlock> cross_blocks(Eigen::Index n, Eigen::Index m, Eigen::Index block) {
   detail::require_inputs_and_block(n, m, block);
   std::vector<GramBlock> blocks;

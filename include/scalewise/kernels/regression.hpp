@@ -20,6 +20,8 @@ struct Regularizer {
   double value = 0;
   bool relative = true;
 
+  /// The number that is added to the diagonal of this kernel.
+  /// Source:   definition.
   double times(const Eigen::MatrixXd& kernel) const {
     return relative ? value * kernel.diagonal().mean() : value;
   }
@@ -46,7 +48,9 @@ inline Eigen::MatrixXd class_targets(std::span<const int> labels, int classes) {
 }
 
 /// The part of the rows whose largest entry stands at the label.
+/// Source:   definition.
 /// Shapes:   scores (labels, classes)
+/// Throws:   InvalidInput for no label, and for other than one per row.
 inline double accuracy(const Eigen::MatrixXd& scores, std::span<const int> labels) {
   if (labels.empty() || scores.rows() != static_cast<Eigen::Index>(labels.size())) {
     throw InvalidInput("labels", std::to_string(labels.size()),
@@ -79,6 +83,7 @@ inline void require_kernel(const char* name, const Eigen::MatrixXd& kernel, Eige
 
 /// A kernel of the training inputs with its regularizer, ready to be solved with.
 /// Equation: K + r I = L Lᵀ
+/// Shapes:   kernel (n, n); solve() takes (n, k) and returns (n, k)
 class RegularizedKernel {
  public:
   /// Throws:   InvalidInput for a kernel that is empty, not square, not finite, not symmetric to a
@@ -125,6 +130,7 @@ struct KernelBlocks {
 };
 
 /// Cuts a kernel of n training inputs followed by test inputs.
+/// Shapes:   kernel (n + m, n + m)
 /// Throws:   InvalidInput for a kernel that is not square, and n outside of it.
 inline KernelBlocks split_kernel(const Eigen::MatrixXd& kernel, Eigen::Index train) {
   detail::require_kernel("kernel", kernel, kernel.rows(), kernel.rows());

@@ -57,6 +57,8 @@ struct ScoreMoments {
 /// The moments of ζ(G) = G.
 /// Equation: value_ab = variance A_ab Σ_cd B_cd A_cd, slope_ab = Σ_cd B_cd A_cd, and alike, over the
 ///           keys that a and b see
+/// Source:   the definition of ScoreMoments with J_{a;cd} = [c = d].
+/// Shapes:   as ScoreKernels and ScoreMoments
 inline ScoreMoments identity_moments(const ScoreKernels& s) {
   const Index rows = s.a.rows();
   const Index columns = s.a.cols();
@@ -78,6 +80,8 @@ inline ScoreMoments identity_moments(const ScoreKernels& s) {
 
 /// The moments of relu or abs on every score.
 /// Equation: E ζ_ac ζ'_bd and E J_{a;cc} J_{b;dd} are dual() at the scores' variances
+/// Source:   as dual().
+/// Shapes:   as ScoreKernels and ScoreMoments
 /// Accuracy: that of dual(), times the number of pairs of keys.
 inline ScoreMoments elementwise_moments(Function f, const ScoreKernels& s) {
   const Index rows = s.a.rows();

@@ -19,6 +19,9 @@ namespace scalewise::kernels {
 /// Source:   Wu, Liu, Chrysos, Cevher 2023 (arXiv:2311.01575), problem setting and algorithm 2.
 /// Shapes:   an input is (T, features), T its own; parameters are W_Q, W_K, W_V (width, features),
 ///           column after column, and w_O (width)
+/// Throws:   InvalidInput for scales that are not positive and finite, no features, no inputs,
+///           inputs that are empty, not finite or of other features, and targets that are not one
+///           per input.
 /// Differs:  none; W_H is the identity, as in the source.
 class ShallowEncoder {
  public:

@@ -27,6 +27,8 @@ struct ShallowKernel {
   Eigen::MatrixXd query;   // of W_Q
   Eigen::MatrixXd key;     // of W_K
 
+  /// The whole tangent kernel.
+  /// Source:   definition: the kernel is a sum over parameters.
   Eigen::MatrixXd total() const { return output + value + query + key; }
 };
 
@@ -117,6 +119,7 @@ inline TokenSums token_sums(const Eigen::MatrixXd& x, const Attended& left,
 ///           τ₀ = d_m^-1/2 entries keep a variance of order one, with τ₀ = d_m^-1 they vanish.
 /// Shapes:   (features, features)
 /// Accuracy: the variances hold at every width, the distribution in the limit.
+/// Throws:   InvalidInput for scales that are not positive and finite.
 inline Eigen::MatrixXd draw_scores(const ShallowScales& s, Eigen::Index features,
                                    std::uint64_t seed) {
   detail::require_shallow(s);
@@ -179,7 +182,10 @@ inline ShallowKernel shallow_kernel(std::span<const Eigen::MatrixXd> inputs, con
 }
 
 /// The smallest eigenvalue of a symmetric matrix. Of the output part it bounds the rate at which
-/// gradient descent takes the loss to zero (Wu, Liu, Chrysos, Cevher 2023, proof framework).
+/// gradient descent takes the loss to zero.
+/// Source:   Wu, Liu, Chrysos, Cevher 2023 (arXiv:2311.01575), proof framework.
+/// Shapes:   kernel (n, n)
+/// Units:    those of the kernel
 /// Throws:   InvalidInput for a matrix that is empty, not square or not finite.
 inline double smallest_eigenvalue(const Eigen::MatrixXd& kernel) {
   if (kernel.rows() == 0 || kernel.rows() != kernel.cols() || !kernel.allFinite()) {

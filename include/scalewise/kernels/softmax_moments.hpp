@@ -35,6 +35,8 @@ std::vector<ScoreMoments> softmax_moments(const ScoreKernels& s, const QuasiMont
 #endif
 
 /// The average of estimates.
+/// Source:   definition.
+/// Requires: at least one estimate.
 inline ScoreMoments mean(const std::vector<ScoreMoments>& estimates) {
   ScoreMoments sum = estimates.front();
   for (std::size_t i = 1; i < estimates.size(); ++i) {

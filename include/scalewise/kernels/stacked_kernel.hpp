@@ -78,7 +78,9 @@ inline void check(const Kernel& kernel) {
 }
 
 /// The kernel of raw inputs, see input_kernel().
+/// Source:   as input_kernel().
 /// Shapes:   inputs (T_i, n₀) each
+/// Throws:   InvalidInput as input_kernel().
 inline Kernel stacked_input_kernel(const std::vector<Matrix<>>& inputs) {
   std::vector<Index> lengths;
   lengths.reserve(inputs.size());
@@ -98,6 +100,7 @@ inline Kernel stacked_input_kernel(const std::vector<Matrix<>>& inputs) {
 }
 
 /// The kernels after a layer, pair by pair.
+/// Source:   the layer's.
 /// Throws:   InvalidInput as check() and the layer do.
 inline Kernel propagate(const Layer& layer, const Kernel& kernel) {
   check(kernel);

@@ -21,7 +21,8 @@ struct Dense {
 
   struct Own {};
 
-  /// Throws:   InvalidInput for a deviation that is negative or not finite.
+  /// Throws:   InvalidInput for a deviation that is negative or not finite, and for a kernel whose
+  ///           diagonal holds no variances.
   Own prepare(const PairKernel& own) const {
     detail::require_nonnegative(sigma_w, "sigma_w");
     detail::require_nonnegative(sigma_b, "sigma_b");
@@ -36,7 +37,11 @@ struct Dense {
     theta = k + weight() * theta;
   }
 
+  /// The variance of weights, times the fan-in.
+  /// Units:    a variance
   double weight() const { return sigma_w * sigma_w; }
+  /// The variance of biases.
+  /// Units:    a variance
   double bias() const { return sigma_b * sigma_b; }
 };
 
@@ -48,6 +53,8 @@ struct Nonlinearity {
 
   using Own = detail::Spreads;
 
+  /// The deviations of the tokens of one input.
+  /// Throws:   InvalidInput for a kernel whose diagonal holds no variances.
   Own prepare(const PairKernel& own) const {
     return detail::spreads(function, detail::variances(own));
   }
@@ -83,6 +90,8 @@ struct DenseRelu {
 
   using Own = detail::Spreads;
 
+  /// The deviations of the tokens of one input, after the dense layer.
+  /// Throws:   InvalidInput as Dense::prepare().
   Own prepare(const PairKernel& own) const {
     dense.prepare(own);
     return detail::spreads(Function::relu, dense.weight() * detail::variances(own) + dense.bias());

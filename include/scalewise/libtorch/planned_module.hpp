@@ -235,6 +235,8 @@ inline void set_lr(torch::optim::Optimizer& optimizer, const PlannedModule& plan
 /// A line for each tensor that the optimizer uses with another rate, decay or epsilon than the plan's, each that
 /// is frozen, in no group or in two, and each parameter of the optimizer that is not in the plan.
 /// Accuracy: compares to 1e-5 relative, since optimizers may keep floats.
+/// Throws:   InvalidInput where the plan is for another optimizer than Options are of, and for
+///           groups with options of another.
 template <class Options>
 std::vector<std::string> optimizer_problems(const torch::optim::Optimizer& optimizer,
                                             const PlannedModule& planned, const Options& global) {

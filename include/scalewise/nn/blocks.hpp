@@ -42,6 +42,7 @@ struct NormLayer {
   }
 
   /// Computes y of the last forward again.
+  /// Shapes:   x (N, C) -> y (N, C)
   void again(const ConstView<Scalar>& x, View<Scalar> y) const {
     const ConstView<Scalar> g = scaled_gain.read();
     const ConstView<Scalar> b = scaled_bias.read();

@@ -13,6 +13,7 @@ namespace scalewise::nn {
 
 /// Runs task(row, column, tile of c) over the tiles of a product. The tiles depend on the size of c
 /// only: at most 256 x 1024, and at least two unless c is small.
+/// Shapes:   c (rows, columns); a tile has at most (256, 1024)
 template <class Scalar, class Task>
 void product_tiles(View<Scalar> c, const Task& task) {
   const auto cut = [](Eigen::Index size, Eigen::Index parts) {

@@ -75,6 +75,7 @@ void norm_forward(Norm kind, const ConstView<Scalar>& x, const ConstView<Scalar>
 }
 
 /// Computes y of norm_forward again, from what that left in the cache.
+/// Shapes:   as norm_forward
 template <class Scalar>
 void norm_again(const ConstView<Scalar>& x, const ConstView<Scalar>* gain,
                 const ConstView<Scalar>* bias, const NormCache<Scalar>& cache, View<Scalar> y) {
@@ -155,6 +156,7 @@ void unit_forward(const ConstView<Scalar>& x, View<Scalar> y, View<Scalar> inver
 
 /// Gradient of unit_forward.
 /// Equation: dx = (dy - y (y·dy)) / ‖x‖
+/// Shapes:   dy and y (N, C), inverse_length (N, 1) -> dx (N, C)
 /// Writes:   overwrites dx, which may be dy.
 template <class Scalar>
 void unit_backward(const ConstView<Scalar>& dy, const ConstView<Scalar>& y,

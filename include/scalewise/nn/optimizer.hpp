@@ -50,6 +50,7 @@ inline void check(const OptimizerConfig& config) {
 }
 
 /// Length of the gradient of all parameters together.
+/// Units:    those of the gradient; √Σg², not the root mean square
 /// Accuracy: the same bits for any number of threads: sums of tiles are added in order.
 template <class Scalar>
 double gradient_norm(const Parameters<Scalar>& parameters) {
@@ -129,10 +130,15 @@ class PlannedOptimizer {
   const OptimizerState<Scalar>& state() const { return state_; }
 
   /// What the optimizer really uses for a tensor, to be checked against the plan.
+  /// Units:    absolute, of a step at `schedule` times the peak rate
   double rate(std::size_t i, double schedule = 1) const {
     return config_.rate * schedule * factors_[i].rate;
   }
+  /// The epsilon that is added after the square root.
+  /// Units:    absolute, as the gradient
   double epsilon(std::size_t i) const { return config_.epsilon * factors_[i].epsilon; }
+  /// The part of the weights that decay takes off in a step.
+  /// Units:    a share of the weights
   double shrink(std::size_t i, double schedule = 1) const {
     return shrink_of(factors_[i], schedule);
   }

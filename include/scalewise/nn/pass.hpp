@@ -27,10 +27,14 @@ struct Pass {
   Buffer<Scalar> dquery, dkey, dvalue, dscores;    // of attention
   Buffer<Scalar> hidden, active;                   // of an MLP
 
+  /// Hands values to the observer, if there is one.
+  /// Shapes:   values of any
   void show(const std::string& owner, std::string_view name, const ConstView<Scalar>& values,
             Observed quantity = Observed::value) const {
     if (observer) observer(owner + std::string(name), quantity, values);
   }
+  /// The same of a gradient.
+  /// Shapes:   values of any
   void show_gradient(const std::string& owner, std::string_view name,
                      const ConstView<Scalar>& values) const {
     show(owner, name, values, Observed::gradient);

@@ -19,6 +19,8 @@ struct Schedule {
   Decline decline = Decline::constant;
   double floor = 0;  // last factor, over the peak's
 
+  /// The factor of a step, the first of which is 0.
+  /// Units:    a factor on the peak rate
   double factor(long step) const {
     if (step < warmup) return static_cast<double>(step + 1) / static_cast<double>(warmup);
     const long last = steps > warmup ? steps - warmup : 1;

@@ -11,6 +11,7 @@ namespace scalewise::nn {
 
 /// One tensor as a layer sees it: its values, where its gradient goes, and the plan's multiplier.
 /// Acts as multiplier * value. An absent tensor (a bias that the shape lacks) acts as nothing.
+/// Shapes:   value() and gradient() (rows, columns) as in the plan; (0, 0) where it is absent
 template <class Scalar>
 class Weight {
  public:
@@ -62,6 +63,7 @@ void linear_forward(const Weight<Scalar>& w, const Weight<Scalar>& b, const Cons
 }
 
 /// The same without finish.
+/// Shapes:   x (N, K), W (K, M), b (1, M) or absent -> y (N, M)
 template <class Scalar>
 void linear_forward(const Weight<Scalar>& w, const Weight<Scalar>& b, const ConstView<Scalar>& x,
                     View<Scalar> y) {
@@ -70,6 +72,7 @@ void linear_forward(const Weight<Scalar>& w, const Weight<Scalar>& b, const Cons
 
 /// Gradient of linear_forward.
 /// Equation: dW = m xᵀ dy; db = m Σ dy; dx (+)= m dy Wᵀ
+/// Shapes:   x (N, K), W (K, M), b (1, M) or absent, dy (N, M) -> dx (N, K)
 /// Writes:   overwrites the gradients of W and b, and dx, or adds to dx.
 template <class Scalar>
 void linear_backward(const Weight<Scalar>& w, const Weight<Scalar>& b, const ConstView<Scalar>& x,

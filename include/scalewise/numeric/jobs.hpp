@@ -29,6 +29,8 @@ inline int thread_count() {
 /// Equation: a job of cost c goes alone where c - rest/threads > c/(4 threads), rest the cost of it and of those
 ///           behind it: what waits then is more than what its own threads lose, taken as a fifth of their time;
 ///           and c is at least `least`: smaller jobs are no faster on more threads
+/// Shapes:   costs (jobs)
+/// Units:    of costs and `least` any, the same for all
 inline std::size_t jobs_that_share(const std::vector<double>& costs, int threads,
                                    double least = 0) {
   double rest = std::accumulate(costs.begin(), costs.end(), 0.0);
@@ -43,7 +45,10 @@ inline std::size_t jobs_that_share(const std::vector<double>& costs, int threads
 
 /// Runs job(0) … job(costs.size() - 1): whole jobs on each core, but the first ones, where they take
 /// longer than others can fill, one after the other with all cores in their own parallel_for().
+/// Shapes:   costs (jobs)
+/// Units:    of costs and `least` any, the same for all
 /// Requires: costs fall. As for parallel_for(); results of a job do not depend on how many threads it has.
+/// Throws:   as parallel_for().
 template <class Job>
 void parallel_jobs(const std::vector<double>& costs, double least, const Job& job) {
   const std::size_t alone = jobs_that_share(costs, thread_count(), least);

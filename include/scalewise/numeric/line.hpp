@@ -21,6 +21,7 @@ struct Line {
 
 /// Quantile of Student's t with which a two-sided interval covers 95 %.
 /// Source:   Abramowitz and Stegun 1972, 26.7.5: expansion about the normal quantile
+/// Units:    standard errors; degrees of freedom
 /// Accuracy: 0.02 for 3 degrees of freedom and 2e-3 from 5 on; exact for 1 and 2.
 constexpr double t_quantile(std::size_t degrees) {
   if (degrees == 0) return HUGE_VAL;

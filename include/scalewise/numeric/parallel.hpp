@@ -32,6 +32,7 @@ void parallel_for(std::ptrdiff_t count, const Task& task) {
 }
 
 /// Runs task(begin, size) over tiles of at most `tile` of `total` rows.
+/// Throws:   as parallel_for().
 template <class Task>
 void parallel_tiles(std::ptrdiff_t total, std::ptrdiff_t tile, const Task& task) {
   parallel_for((total + tile - 1) / tile, [&](std::ptrdiff_t i) {

@@ -15,6 +15,7 @@ inline constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 /// Positive q-th root, usable in constant expressions (std::pow is not in C++20).
 /// Equation: y^q = x, Newton's iteration from above.
+/// Units:    those of x to the power 1/q
 /// Accuracy: 2 ulp for 1e-300 < x < 1e300, 1 <= q <= 64; roots of 0, 1 and infinity are exact. NaN for
 ///           x < 0 and for q outside [1, 1024].
 constexpr double root(double x, int q) {
@@ -39,6 +40,7 @@ constexpr double root(double x, int q) {
 
 /// Natural logarithm, usable in constant expressions and the same on every platform.
 /// Equation: x = m 2^k with m in [1/√2, √2); ln x = k ln 2 + 2 artanh((m-1)/(m+1)) by its series
+/// Units:    none
 /// Accuracy: 2e-16 (1 + |ln x|). Minus infinity for 0, NaN below.
 constexpr double natural_log(double x) {
   if (!(x > 0)) return x == 0 ? -detail::infinity : detail::nan;
@@ -63,6 +65,7 @@ constexpr double natural_log(double x) {
 
 /// Exponential, usable in constant expressions.
 /// Equation: e^y = (e^(y/1024))^1024, the inner one by Taylor's series
+/// Units:    none
 /// Accuracy: relative 2e-15 (1 + |y|) for |y| < 700; 0 or infinity further out.
 constexpr double exponential(double y) {
   if (y < 0) return 1 / exponential(-y);
@@ -75,10 +78,12 @@ constexpr double exponential(double y) {
 }
 
 /// x to the power of a real number, usable in constant expressions.
+/// Units:    those of x to the power e
 /// Accuracy: relative 2e-15 (1 + |e ln x|) for |e ln x| < 700. NaN for x < 0.
 constexpr double real_power(double x, double e) { return exponential(e * natural_log(x)); }
 
 /// x to the power of an exact exponent.
+/// Units:    those of x to the power e
 /// Accuracy: relative 1e-14 for the fractions that rules use; x = 1 gives exactly 1. NaN for x < 0 but
 ///           for whole exponents.
 constexpr double power(double x, Exponent e) {

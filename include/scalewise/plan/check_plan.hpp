@@ -213,6 +213,7 @@ void check_plan(const P& plan, std::string_view name = "plan") {
 }
 
 /// The plan itself, after check_plan().
+/// Throws:   InvalidInput as check_plan().
 template <std::same_as<Plan> P>
 const P& checked(const P& plan) {
   check_plan(plan);

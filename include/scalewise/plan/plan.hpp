@@ -30,6 +30,7 @@ struct Number {
 };
 
 /// Standard deviation of a planned variance.
+/// Units:    a standard deviation, from a variance
 inline double std_dev(const Number<Kind::variance>& variance) { return root(variance.value, 2); }
 
 /// A symbol that formulas use, with its value.

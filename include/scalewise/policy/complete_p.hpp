@@ -75,6 +75,8 @@ struct CompleteP {
             .source = "Table 1"};
   }
 
+  /// Checks the parameters.
+  /// Throws:   InvalidInput for an α outside [1/2, 1].
   constexpr void validate(const Shape&) const {
     if (!(alpha >= 0.5 && alpha <= 1)) {
       throw InvalidInput("alpha", number_text(alpha), "a number between 1/2 and 1");

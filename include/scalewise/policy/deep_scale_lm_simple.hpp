@@ -29,6 +29,8 @@ struct DeepScaleLMSimple {
     return full.own_values(context);
   }
   constexpr Shape adapt(Shape shape) const { return full.adapt(shape); }
+  /// Checks the parameters.
+  /// Throws:   InvalidInput as DeepScaleLM::validate_parameters().
   constexpr void validate(const Shape& shape) const { full.validate_parameters(shape); }
   static void parameters(auto& self, auto&& visit) { DeepScaleLM::parameters(self.full, visit); }
 };

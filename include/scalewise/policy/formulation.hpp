@@ -28,11 +28,13 @@ constexpr Row reformulate(Row row, const Scaling& t, const Optimizer& optimizer)
 
 /// The row with all of its forward multiplier in the weights, so that forward and backward code
 /// need not know of it.
+/// Source:   as reformulate().
 constexpr Row folded(const Row& row, const Optimizer& optimizer) {
   return reformulate(row, 1 / row.multiplier.scaling, optimizer);
 }
 
 /// Decay per step as a factor on the global rate times the global decay, whatever form it is in.
+/// Source:   the forms of decay, see docs/formulations.md.
 constexpr Scaling shrink_per_step(const Row& row, const Optimizer& optimizer) {
   const Scaling& decay = row.weight_decay.scaling;
   if (decay.is_zero()) return 0;

@@ -197,6 +197,8 @@ struct MaximalUpdate {
     return table == 9 ? MaximalUpdateTable9{}.model() : MaximalUpdateTable8{}.model();
   }
 
+  /// Checks the parameters.
+  /// Throws:   InvalidInput for a table other than 3, 8 and 9.
   constexpr void validate(const Shape&) const {
     if (table != 3 && table != 8 && table != 9) {
       throw InvalidInput("table", std::to_string(table), "3, 8 or 9");

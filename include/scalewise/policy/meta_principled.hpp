@@ -47,6 +47,8 @@ struct MetaPrincipled {
 
   constexpr Shape adapt(Shape shape) const { return neural_tangent.adapt(shape); }
 
+  /// Checks the parameters.
+  /// Throws:   InvalidInput for an s outside [0, 1], and constants that NeuralTangent refuses.
   constexpr void validate(const Shape& shape) const {
     neural_tangent.validate(shape);
     if (!(s >= 0 && s <= 1)) {

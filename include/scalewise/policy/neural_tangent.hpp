@@ -88,6 +88,8 @@ struct NeuralTangent {
     return shape;
   }
 
+  /// Checks the parameters.
+  /// Throws:   InvalidInput for a negative C of a group, and a Λ that is not positive.
   constexpr void validate(const Shape&) const {
     for (std::size_t g = 0; g < group_count; ++g) {
       const std::string_view group = group_table[g].id;

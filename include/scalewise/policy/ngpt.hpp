@@ -35,6 +35,8 @@ struct NGpt {
 
   constexpr Row row(Group group) const { return normalized_row(group, column()); }
   constexpr ModelRow model() const { return normalized_model(); }
+  /// The shape as a normalized transformer.
+  /// Throws:   InvalidInput as normalized_shape().
   constexpr Shape adapt(Shape shape) const { return normalized_shape(shape); }
 };
 

@@ -21,6 +21,7 @@ struct NormalizedColumn {
 };
 
 /// The rows that all columns share.
+/// Source:   as NormalizedColumn; the source of a row names its line of the tables.
 /// Units:    a rescaler's stored value starts at init_mean; times the multiplier it acts as init.
 /// Differs:  the variance of matrices is arbitrary in the source, since they are normalized before
 ///           the first step; 1/n is nGPT's. Every rescaler has the global rate. The √n on the gate
@@ -72,11 +73,13 @@ constexpr Row normalized_row(Group group, const NormalizedColumn& column) {
 }
 
 /// Queries and keys have unit norm, hence the scale √C.
+/// Source:   as NormalizedColumn, eqs. (2), (4) and section 2.
 constexpr ModelRow normalized_model() {
   return {.attention_scale = sqrt(symbols::C), .source = "eqs. (2), (4) and section 2"};
 }
 
 /// Token input, gated MLP, rotary positions, untied head, no norms, no biases.
+/// Throws:   InvalidInput for patch input, and for a model with an encoder.
 constexpr Shape normalized_shape(Shape shape) {
   if (shape.input != Input::token || shape.encoder_depth > 0) {
     throw InvalidInput(shape.input != Input::token ? "input" : "encoder_depth",

@@ -40,7 +40,11 @@ struct NuGpt {
 
   constexpr Row row(Group group) const { return normalized_row(group, column()); }
   constexpr ModelRow model() const { return normalized_model(); }
+  /// The shape as a normalized transformer.
+  /// Throws:   InvalidInput as normalized_shape().
   constexpr Shape adapt(Shape shape) const { return normalized_shape(shape); }
+  /// Checks the parameters.
+  /// Throws:   InvalidInput for an alignment outside [1/2, 1], and a rate that is not positive.
   constexpr void validate(const Shape&) const {
     if (!(alignment >= 0.5 && alignment <= 1)) {
       throw InvalidInput("alignment", number_text(alignment), "a number between 1/2 and 1");

@@ -128,6 +128,7 @@ constexpr bool require_policy() {
 
 /// A gain or bias: every entry starts at one over the multiplier, or at zero, so that the gain acts
 /// as 1 and the bias as 0.
+/// Source:   convention, unless the row names another.
 constexpr Row vector_row(Group group, Row row = {}) {
   row.init_variance = 0;
   row.init_mean = is_norm_gain(group) ? 1 / row.multiplier.scaling : 0;

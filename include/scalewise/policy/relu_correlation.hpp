@@ -10,6 +10,8 @@ namespace scalewise::inline policy {
 
 /// Arc sine, usable in constant expressions.
 /// Equation: Taylor's series up to 1/2, asin r = π/2 - 2 asin √((1-r)/2) above
+/// Source:   Taylor's series, and half angles.
+/// Units:    radians
 /// Accuracy: absolute 2e-15; NaN outside [-1, 1].
 constexpr double arcsin(double r) {
   constexpr double half_pi = 1.57079632679489661923;

@@ -27,6 +27,7 @@ inline double relu_product(double r, Reading reading = Reading::corrected) {
 /// Twice the mean product of two ReLUs' slopes.
 /// Equation: H(r) = 2 P(x > 0, y > 0) = 1/2 + asin(r)/π
 /// Source:   as relu_product.
+/// Shapes:   x, y standard normal with correlation r
 inline double relu_slope_product(double r) {
   return 0.5 + std::numbers::inv_pi * std::asin(std::clamp(r, -1.0, 1.0));
 }
@@ -49,6 +50,7 @@ inline double gelu_product(double v, double w, double c) {
 /// Mean product of two GELUs' slopes.
 /// Equation: Q + c P (1/a + 1/b + 1/D)
 /// Source:   as gelu_product.
+/// Shapes:   two normal numbers of variances v and w with covariance c
 inline double gelu_slope_product(double v, double w, double c) {
   const double a = 1 + v;
   const double b = 1 + w;

@@ -64,6 +64,7 @@ inline double squared_probabilities(long n, double variance) {
 /// Source:   derived: the gradient is softmax minus one-hot.
 /// Shapes:   logits of variance v over networks, with correlation r between two predictions;
 ///           `same`: the chance that two predictions have the same target
+/// Throws:   InvalidInput as squared_probabilities().
 inline SignalMoments cross_entropy_gradient(long outputs, const SignalMoments& logits,
                                             double same) {
   const double chance = 1 / static_cast<double>(outputs);

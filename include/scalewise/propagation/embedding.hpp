@@ -61,6 +61,7 @@ inline double token_repeats(long vocab, double length, Repeats reading = Repeats
 /// Token correlation of a segment embedding: of two sentences in one sequence.
 /// Equation: 2/3, the first length being uniform on 0 … L; (2L/3 - 1)/(L-1) for plug_in and series
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), A.1, before and after its last simplification.
+/// Units:    a correlation; length in tokens
 /// Accuracy: exact is exact.
 /// Differs:  the paper's unsimplified form belongs to a length that is a real number.
 constexpr double segment_repeats(double length, Repeats reading = Repeats::exact) {
@@ -71,6 +72,7 @@ constexpr double segment_repeats(double length, Repeats reading = Repeats::exact
 /// The same when neither sentence is empty: uniform on 1 … L-1.
 /// Equation: (2L-4)/(3(L-1))
 /// Source:   derived.
+/// Units:    a correlation; length in tokens
 /// Accuracy: exact.
 constexpr double segment_repeats_of_two(double length) {
   return (2 * length - 4) / (3 * (length - 1));
@@ -90,6 +92,7 @@ struct Embeddings {
 /// Token correlation of what enters the first layer.
 /// Equation: (1-p) times the mean over tables: token_repeats, segment_repeats, 0 of positions
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), A.1, with the dropout that its code applies.
+/// Units:    a correlation
 /// Accuracy: exact for independent tokens; a measured correlation may take its place anywhere.
 /// Throws:   InvalidInput for a size that makes no sequence of tokens.
 inline double embedding_correlation(const Embeddings& e, Repeats reading = Repeats::exact) {
@@ -103,6 +106,8 @@ inline double embedding_correlation(const Embeddings& e, Repeats reading = Repea
 /// The moments of what enters the first layer.
 /// Equation: var = k sw/(1-p), k tables with entries of variance sw
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), A.1, A.3.
+/// Units:    variance: of a table's entries
+/// Throws:   InvalidInput as embedding_correlation().
 inline SignalMoments embedding(const Embeddings& e, double variance,
                                Repeats reading = Repeats::exact) {
   return correlated(e.tables() * variance / (1 - e.dropout), embedding_correlation(e, reading));

@@ -27,6 +27,8 @@ struct DepthPoint {
   double median_sensitivity = 0;
 };
 
+/// The numbers of a profile that growth with depth is read from.
+/// Throws:   InvalidInput for a profile of no layer, or of one pass only.
 inline DepthPoint depth_point(const Profile& p) {
   if (p.gradient.size() <= p.blocks_per_layer || p.forward.size() != p.gradient.size()) {
     throw InvalidInput("profile", std::to_string(p.gradient.size()) + " gradients",

@@ -36,6 +36,7 @@ inline SignalMoments layer_norm(const SignalMoments& x, double features,
 /// Covariance of two features of one token after a LayerNorm.
 /// Equation: -1/(d-1)
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), A.6.
+/// Units:    a covariance of features of variance 1
 /// Accuracy: exact.
 constexpr double layer_norm_feature_covariance(double features) { return -1 / (features - 1); }
 

@@ -62,6 +62,7 @@ inline long output_count(const Plan& plan) {
 /// Accuracy: exact over weights. Pairs of tokens are averaged, while equal tokens have correlation
 ///           one: the first layers see a mixture, which the form token by token below follows. A
 ///           class token counts as one more patch.
+/// Throws:   InvalidInput for conditions out of their ranges.
 inline SignalMoments embedding(const Plan& plan, const Conditions& c, const Data& data,
                                Stack stack = Stack::main) {
   detail::check_conditions(c);
@@ -76,8 +77,10 @@ inline SignalMoments embedding(const Plan& plan, const Conditions& c, const Data
 }
 
 /// The same of one sequence, token by token.
+/// Source:   as above.
 /// Shapes:   content (L, L): whether two tokens are the same, 0 or 1, or the mean product of two
 ///           patches' entries; all tokens of one segment
+/// Throws:   InvalidInput as above.
 inline TokenCovariance embedding(const Plan& plan, const Conditions& c,
                                  const TokenCovariance& content) {
   detail::check_conditions(c);
@@ -111,6 +114,7 @@ inline SignalMoments loss_gradient(const Plan& plan, const Conditions& c, const 
 }
 
 /// The same of one sequence, token by token.
+/// Source:   as above.
 /// Shapes:   left (L, L); same_target (L, L): whether two tokens have the same target, 0 or 1
 inline TokenCovariance loss_gradient(const Plan& plan, const Conditions& c,
                                      const TokenCovariance& same_target,
@@ -179,6 +183,7 @@ inline Profile predict(const Plan& plan, const Conditions& c, const SignalMoment
 /// The profile of an untrained model of one stack, gradients those of its own loss.
 /// Source:   as above, with loss_gradient.
 /// Shapes:   input: what enters the first layer, as embedding() has it or measured
+/// Throws:   InvalidInput as plan_layers, and for a plan of two stacks.
 inline Profile predict(const Plan& plan, const Conditions& c, const Data& data,
                        const SignalMoments& input) {
   detail::require_one_stack(plan);
@@ -191,6 +196,7 @@ inline Profile predict(const Plan& plan, const Conditions& c, const Data& data) 
 }
 
 /// The same on one sequence, token by token.
+/// Source:   as above.
 /// Shapes:   content and same_target (L, L), as embedding() and loss_gradient() take them
 /// Accuracy: as propagate_tokens().
 /// Throws:   InvalidInput as above, and for another length than the conditions'.

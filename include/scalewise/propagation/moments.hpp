@@ -17,16 +17,19 @@ struct SignalMoments {
 };
 
 /// Moments with mean zero.
+/// Source:   definition.
 constexpr SignalMoments correlated(double variance, double correlation) {
   return {.variance = variance, .covariance = variance * correlation};
 }
 
 /// The moments of a times the activation, given a².
+/// Source:   definition.
 constexpr SignalMoments scaled(double power, const SignalMoments& x) {
   return {.variance = power * x.variance, .covariance = power * x.covariance};
 }
 
 /// Those of the sum of two uncorrelated activations of mean zero.
+/// Source:   definition.
 constexpr SignalMoments sum(const SignalMoments& x, const SignalMoments& y) {
   return {.variance = x.variance + y.variance, .covariance = x.covariance + y.covariance};
 }

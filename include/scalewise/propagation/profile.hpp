@@ -30,6 +30,7 @@ struct Profile {
 /// How much the output moves with the parameters, as the mean over blocks has it.
 /// Equation: Σ β² var f/(λ² var x) over blocks
 /// Source:   Davis et al. 2021, as quoted by Kedia et al. 2024 (arXiv:2403.09635), section 4.6.
+/// Units:    a sum of ratios of variances
 inline double mean_sensitivity(const Profile& profile) {
   double sum = 0;
   for (const double relative : profile.relative) sum += relative;
@@ -39,6 +40,7 @@ inline double mean_sensitivity(const Profile& profile) {
 /// The same with the median in place of the mean, which a few large blocks cannot move.
 /// Equation: (number of blocks) * median of β² var f/(λ² var x)
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), section 4.6.
+/// Units:    ratios of variances
 inline double median_sensitivity(const Profile& profile) {
   std::vector<double> sorted = profile.relative;
   if (sorted.empty()) return 0;

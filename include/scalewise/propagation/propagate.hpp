@@ -133,6 +133,9 @@ inline void propagate_backward(const Layers& layers, const SignalMoments& gradie
 }
 
 /// Both passes.
+/// Source:   as propagate_forward.
+/// Shapes:   input: what enters the first block, gradient: of what leaves the last
+/// Throws:   InvalidInput for layers without blocks.
 inline Profile propagate(const Layers& layers, const SignalMoments& input,
                          const SignalMoments& gradient, Reading reading = Reading::corrected) {
   Profile profile = propagate_forward(layers, input, reading);

@@ -54,6 +54,7 @@ inline double into_attention(const LayerGains& g, double slope, double rg) {
 /// The correlation that an MLP with dropout alone settles at.
 /// Equation: r = (1-p) F(r)
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), 3.4 and Figure 7.
+/// Units:    a correlation
 inline double mlp_stable_correlation(double dropout, Reading reading = Reading::corrected) {
   return detail::fixed_point([&](double r) { return (1 - dropout) * relu_product(r, reading); });
 }
@@ -78,6 +79,7 @@ inline StableCorrelations paper_stable_correlations(const LayerGains& g, Reading
 /// The correlation of a deep pre-norm stack.
 /// Equation: r = (C1 r (1-p) + C2 (1-p) F(r))/(C1 r + C2)
 /// Source:   derived; Kedia et al. 2024 (arXiv:2403.09635), appendix F, with the right weights.
+/// Units:    a correlation
 /// Accuracy: reached like 1/n, n the layer.
 inline double pre_norm_correlation(const LayerGains& g) {
   const double keep = 1 - g.dropout;
@@ -126,6 +128,7 @@ inline PostNormCorrelations post_norm_correlations(const LayerGains& g,
 /// Source:   derived, from the covariance, so that it depends on no rg; Kedia et al. 2024
 ///           (arXiv:2403.09635), E.2, has (1 + C1 rg)/(1 + C1 rx), which is the same for the rg
 ///           after the attention block.
+/// Units:    a factor on a variance, per layer
 inline double post_norm_rate(const LayerGains& g) {
   const double keep = 1 - g.dropout;
   const PostNormCorrelations stable = post_norm_correlations(g);
@@ -137,6 +140,7 @@ inline double post_norm_rate(const LayerGains& g) {
 /// pre-norm stack of N.
 /// Equation: a = (C1 (1-p) + C2 (1-p) H(r))/(C1 r + C2)
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), E.1, from the covariance.
+/// Units:    an exponent of the depth
 /// Accuracy: of the variance too where the loss' gradient is correlated; otherwise it grows like
 ///           (N/n)^(C2/(C1 r + C2)) until the covariance takes over.
 inline double pre_norm_exponent(const LayerGains& g) {

@@ -234,6 +234,7 @@ inline TokenCovariance cross_attention_block(const TokenCovariance& x, const Cro
 }
 
 /// The gradient that it hands to the decoder's stream.
+/// Source:   derived, as cross_attention_block.
 inline TokenCovariance cross_attention_gradient(const TokenCovariance& gradient,
                                                 const TokenCovariance& x, const CrossAttention& c) {
   return detail::by_pairs(x.tokens(), [&](std::size_t t, std::size_t u) {
@@ -246,6 +247,7 @@ inline TokenCovariance cross_attention_gradient(const TokenCovariance& gradient,
 
 /// The gradient that it hands to the memory.
 /// Equation: memory_gradient of one query, summed, and of two, summed over pairs
+/// Source:   derived, as cross_attention_block.
 inline SignalMoments memory_gradient(const TokenCovariance& gradient, const TokenCovariance& x,
                                      CrossAttention c) {
   SignalMoments total{0, 0, 0};

@@ -61,6 +61,8 @@ class Scaling {
       : factors_{Factor{&symbol, ratio, 0, 1}}, size_(1) {}
   Scaling(const Symbol&& temporary, bool ratio = false) = delete;
 
+  /// The number that the powers of symbols multiply.
+  /// Units:    none, or those of the cell that the scaling stands in
   constexpr double number() const { return number_; }
   constexpr Factors factors() const { return {factors_.data(), factors_.data() + size_}; }
   constexpr bool is_zero() const { return number_ == 0; }

@@ -19,6 +19,8 @@ class FollowsPlan : public Matcher<FollowsPlan<AnyPlan, Settings>> {
  public:
   FollowsPlan(AnyPlan plan, Settings global) : plan_(std::move(plan)), global_(std::move(global)) {}
 
+  /// A line per problem; empty when there is none.
+  /// Throws:   as optimizer_problems().
   template <class Optimizer>
   std::string problem(const Optimizer& optimizer) const {
     std::string text;

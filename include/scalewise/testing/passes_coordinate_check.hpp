@@ -19,6 +19,8 @@ class PassesCoordinateCheck : public Matcher<PassesCoordinateCheck> {
  public:
   explicit PassesCoordinateCheck(std::vector<check::Member> plans) : plans_(std::move(plans)) {}
 
+  /// The report of a check that does not pass; empty when it passes.
+  /// Throws:   InvalidInput as check::coordinate_check().
   std::string problem(const check::Records& records) const {
     const check::Report report = check::coordinate_check(records, plans_);
     if (report.verdict == check::Verdict::pass) return "";
