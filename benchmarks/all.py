@@ -50,6 +50,7 @@ PARTS = {
     "check": ("release", "runs_torch.py check {build}/tools/coordinate_check --rounds 5 --json"),
     "check_one_seed": ("release", "runs_torch.py check {build}/tools/coordinate_check --seeds 1 --rounds 5 --json"),
     "sweep": ("release", "runs_torch.py sweep {build}/tools/learning_rate_transfer --rounds 3 --json"),
+    "expected": ("release", "expected_times.py {build}/tools"),
     "kernels": ("release", "benchmarks/kernels --images 1000"),
     "kernels_growth": ("release", "benchmarks/kernels --images 200 --stride 1,2,4 --depth 2,4,8,16 --no-numpy"),
     "profile": ("release", "benchmarks/deep_profile --rounds 201"),

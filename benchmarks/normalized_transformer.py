@@ -33,6 +33,13 @@ AXES = {
     "horizon": "--axis horizon --sizes 200,400,800,1600 --width 64 --heads 4 --depth 2 --budget 270",
     "joint": "--axis joint --sizes 32,48,64 --head-dim 16 --depth 2 --steps 200 --budget 600",
 }
+QUICK = ROOT / "build/results_quick"
+QUICK_AXES = {
+    "width": "--axis width --sizes 16,32 --head-dim 8 --depth 1 --steps 60 --budget 20",
+    "depth": "--axis depth --sizes 1,2 --width 32 --heads 2 --steps 60 --budget 20",
+    "horizon": "--axis horizon --sizes 30,60 --width 32 --heads 2 --depth 1 --budget 20",
+    "joint": "--axis joint --sizes 16,24 --head-dim 8 --depth 2 --steps 40 --budget 20",
+}
 # name: figure, rule, axis, what the paper says of the drift
 SWEEPS = {
     "width_ngpt": ("2a", "ngpt", "width", "falls"),
@@ -285,17 +292,31 @@ def draw_steps(result: dict) -> None:
 # ---- the page ---------------------------------------------------------------------------------------
 
 
+def use_quick() -> None:
+    global PAGE, RESULTS
+    text = PAGE.read_text(encoding="utf-8")
+    PAGE, RESULTS = QUICK / PAGE.name, QUICK / RESULTS.name
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    page.write(PAGE, text)
+    AXES.update(QUICK_AXES)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tools", type=pathlib.Path, nargs="?", help="folder of the programs")
     parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build/normalized_transformer",
                         help="folder for unfinished sweeps")
     parser.add_argument("--only", help="one experiment")
+    parser.add_argument("--quick", action="store_true", help="sweeps alone, small, below build/results_quick")
     parser.add_argument("--tables", action="store_true", help="run nothing")
     parser.add_argument("--check", action="store_true", help="run and write nothing")
     a = parser.parse_args()
+    if a.quick:
+        use_quick()
+        a.work = QUICK / "work"
     makers = {name: lambda name=name: sweep(a.tools, name, a.work) for name in SWEEPS}
-    makers |= {"alignment": lambda: alignment(a.tools), "step_vectors": lambda: step_vectors(a.tools)}
+    if not a.quick:
+        makers |= {"alignment": lambda: alignment(a.tools), "step_vectors": lambda: step_vectors(a.tools)}
     if a.only:
         makers = {a.only: makers[a.only]}
     if not (a.tables or a.check):

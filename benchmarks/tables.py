@@ -108,6 +108,14 @@ def checks(results: dict) -> str:
         page.table(["runs of", "runs", "verdict", "ours, s", "PyTorch, s", "ours over PyTorch's (quartiles)", "goal"], rows)
 
 
+def expected(results: dict) -> str:
+    rows = [[f"`{one['command']}`", f"{one['expected_runs']}", f"{one['runs']}", f"{one['expected']:.1f}",
+             f"{one['seconds']:.1f}", against(one["seconds"] / one["expected"], 1.3, ".2f", more_is_better=False)]
+            for one in results["expected"]["rows"]]
+    return command(results["expected"]) + \
+        page.table(["command", "runs expected", "made", "s expected", "taken", "taken over expected"], rows)
+
+
 def kernels(results: dict) -> str:
     result = results["kernels"]["results"][0]
     rows = [[f"ours, {results['kernels']['threads']} threads", spread(result["scalewise"]["seconds"]), ""]]
@@ -144,7 +152,7 @@ def include(results: dict) -> str:
 
 
 TABLES = {"machine": machine, "step": step, "no_avx512": no_avx512, "other_builds": other_builds, "products": products,
-          "runs": checks, "kernels": kernels, "growth": growth, "profile": profile, "include": include}
+          "runs": checks, "expected": expected, "kernels": kernels, "growth": growth, "profile": profile, "include": include}
 
 
 def of(results: dict) -> dict[str, str]:

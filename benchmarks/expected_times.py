@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+"""What --dry-run says that a program will take, and what it takes, as JSON.
+
+  python3 benchmarks/expected_times.py build/release/tools
+"""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+COMMANDS = [
+    "coordinate_check",
+    "coordinate_check --sizes 64,128,256,512,1024 --seeds 1",
+    "coordinate_check --axis depth --sizes 2,4,8,16 --rule complete-p --seeds 4",
+    "learning_rate_transfer --rule maximal-update --sizes 32,64 --depth 1 --steps 100 --seeds 2",
+    "learning_rate_transfer --rule standard --sizes 16,32,64 --depth 1 --seq 32 --steps 150 --seeds 2",
+    "learning_rate_transfer --rule maximal-update --axis batch --sizes 2,4,8 --width 32 --depth 1 --steps 100 --seeds 2",
+]
+LINE = re.compile(r"expected (\d+) runs, .*, ([0-9.e+-]+) s on \d+ threads")
+
+
+def main() -> None:
+    tools, rows = pathlib.Path(sys.argv[1]).resolve(), []
+    for command in COMMANDS:
+        program, *options = command.split()
+        dry = subprocess.run([tools / program, *options, "--dry-run"], stdout=subprocess.PIPE, text=True, check=True)
+        runs, seconds = LINE.search(dry.stdout).groups()
+        start = time.perf_counter()
+        done = subprocess.run([tools / program, *options, "--quiet", "--format", "json"], stdout=subprocess.PIPE,
+                              text=True, check=False)
+        taken = time.perf_counter() - start
+        report = json.loads(done.stdout)
+        made = report["runs"] if isinstance(report["runs"], int) else len(report["runs"])
+        rows.append({"command": command, "expected_runs": int(runs), "runs": made, "expected": float(seconds),
+                     "seconds": round(taken, 3), "verdict": report["verdict"]})
+    print(json.dumps({"rows": rows}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+#
+# scripts/results.sh [--quick]
+# Makes what is missing of docs/results and writes its pages anew. The whole takes about two hours of two cores; what is
+# stopped or killed goes on with the same command. --quick makes it all at small size below build/results_quick, in a
+# quarter of an hour, and leaves docs/ alone. SCALEWISE_TOOLS=<folder> says where the programs are already built.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+quick=()
+case "${1:-}" in
+  "") ;;
+  --quick) quick=(--quick) ;;
+  *)
+    echo "usage: scripts/results.sh [--quick]" >&2
+    exit 2
+    ;;
+esac
+tools=${SCALEWISE_TOOLS:-build/release/tools}
+if [ -z "${SCALEWISE_TOOLS:-}" ]; then
+  . scripts/lib.sh
+  [ -e build/release/build.ninja ] || { install_build_packages --fast && cmake --preset release >/dev/null; }
+  cmake --build build/release --target scalewise_tools >/dev/null
+fi
+for page in rules_compared normalized_transformer; do
+  python3 "benchmarks/$page.py" "$tools" "${quick[@]}"
+done
