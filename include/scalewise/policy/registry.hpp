@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "scalewise/messages/nearest.hpp"
+#include "scalewise/messages/words.hpp"
 #include "scalewise/policy/all.hpp"
 #include "scalewise/policy/policy_view.hpp"
 
@@ -80,15 +81,19 @@ template <class P>
 void set_parameter(P& policy, const Parameter& parameter) {
   bool found = false;
   Nearest known(parameter.name);
+  std::vector<std::string> names;
   for_each_parameter(policy, [&](const auto& name, auto& field) {
     known.offer(name);
+    names.emplace_back(name);
     if (parameter.name != name) return;
     found = true;
     assign(field, parameter);
   });
   if (found) return;
   throw InvalidInput("parameter", parameter.name, "a parameter of " + std::string(P::id),
-                     known.empty() ? "it has none" : known.hint());
+                     names.empty()   ? "it has none"
+                     : known.empty() ? "it has " + listed(names)
+                                     : known.hint());
 }
 
 }  // namespace detail
@@ -108,7 +113,8 @@ void with_policy(std::string_view id, const std::vector<Parameter>& parameters, 
   if (found) return;
   Nearest known(id);
   for_each_policy([&]<class P>() { known.offer(P::id); });
-  throw InvalidInput("rule", printable(id), "the id of a rule", known.hint());
+  throw InvalidInput("rule", printable(id), "the id of a rule",
+                     known.empty() ? "plan --list-rules prints them" : known.hint());
 }
 
 /// The names of a rule's parameters, in the order of its page.
