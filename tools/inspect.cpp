@@ -35,6 +35,7 @@
 #include "scalewise/io/tensor_file.hpp"
 #include "scalewise/messages/nearest.hpp"
 #include "scalewise/messages/sizes_text.hpp"
+#include "scalewise/policy/rule_id.hpp"
 
 namespace {
 
@@ -318,7 +319,8 @@ scalewise::frame::Program scalewise::frame::program() {
         "parts of one model")
       .repeated()
       .not_an_input();
-  o.add("--rule", a->rule, "print the plan of a rule, see --list-rules of plan");
+  o.add("--rule", a->rule, "print the plan of a rule, see --list-rules of plan")
+      .names(rule_ids(), rule_id);
   add_shape_options(o, *a);
   o.at("--config").help("config.json, where the one next to FILE is not meant");
   add_plan_options(o, *a);

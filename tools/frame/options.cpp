@@ -155,7 +155,8 @@ Number Option::number(const std::string& text) const {
   return x;
 }
 
-const std::string& Option::text(const std::string& word) const {
+std::string Option::text(const std::string& word) const {
+  if (id_) return id_(word, name_);
   if (!words_.empty()) {
     if (std::find(words_.begin(), words_.end(), word) == words_.end()) {
       refuse(word, did_you_mean(word, words_));

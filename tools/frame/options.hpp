@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -38,6 +39,13 @@ class Option {
     words_.clear();
     for (const auto& entry : spelling) words_.emplace_back(entry.text);
     return *this;
+  }
+
+  /// Names of things that have ids. `id` returns the id of any of their names, and throws for what is
+  /// none; its second argument is the option.
+  using Id = std::function<std::string(const std::string& name, const std::string& option)>;
+  Option& names(std::vector<std::string> ids, Id id) {
+    return ids_ = std::move(ids), id_ = std::move(id), *this;
   }
 
   /// Of lists: each number is larger than the one before; so many at least.
@@ -80,7 +88,7 @@ class Option {
   [[noreturn]] void refuse(const std::string& value, const std::string& hint = {}) const;
   template <class Number>
   Number number(const std::string& text) const;
-  const std::string& text(const std::string& word) const;
+  std::string text(const std::string& word) const;
   void read(const std::vector<std::string>& words);
   nlohmann::ordered_json value() const;
 
@@ -93,6 +101,8 @@ class Option {
   bool above_ = true;
   bool below_ = true;
   std::vector<std::string> words_;
+  std::vector<std::string> ids_;
+  Id id_;
   bool increasing_ = false;
   std::size_t count_ = 1;
   bool repeated_ = false;

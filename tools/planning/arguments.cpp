@@ -19,6 +19,7 @@
 #include "scalewise/plan/fold.hpp"
 #include "scalewise/plan/set_up_warnings.hpp"
 #include "scalewise/plan/single_rate.hpp"
+#include "scalewise/policy/rule_id.hpp"
 
 namespace scalewise::tools {
 
@@ -111,7 +112,8 @@ void add_shape_options(frame::Options& options, PlanArguments& a) {
 void add_plan_options(frame::Options& options, PlanArguments& a) {
   options.add("--optimizer", a.optimizer, "").words(names_of(known_optimizers));
   options.add("--decay", a.decay, "form of weight decay").words(decay_words);
-  options.add("--start", a.start, "rule by which the base model of a relative rule starts");
+  options.add("--start", a.start, "rule by which the base model of a relative rule starts")
+      .names(rule_ids(), rule_id);
   options.add("--strict", a.strict, "make warnings errors");
   options.add("--fold", a.fold, "put the multipliers of the forward pass into the weights");
   options.add("--single-rate", a.single_rate, "one learning rate for all, as multipliers instead")
