@@ -60,6 +60,8 @@ try_install_optional_packages() {
   have_header gmock/gmock.h || try_install_packages libgmock-dev || true
   have_command meson || try_install_packages meson || true
   have_command pkg-config || try_install_packages pkg-config || true
+  have_command zsh || try_install_packages zsh || true
+  have_command fish || try_install_packages fish || true
   have_command parallel || try_install_packages parallel || true
   have_command sbatch || try_install_packages slurm-wlm munge || true
   have_libcxx || try_install_packages libc++-dev libc++abi-dev || true

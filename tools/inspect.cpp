@@ -326,8 +326,10 @@ scalewise::frame::Program scalewise::frame::program() {
   add_plan_options(o, *a);
   o.group("Output");
   o.add(
-      "--names", a->names,
-      "code base that named the tensors, see --list-names of plan, or a file that says it (.json)");
+       "--names", a->names,
+       "code base that named the tensors, see --list-names of plan, or a file that says it (.json)")
+      .names(scalewise::tools::dialect_ids())
+      .or_file();
   o.add("--layers", a->layers, "one row per tensor instead of one per kind").not_an_input();
   o.add("--format", a->format, "").words(scalewise::tools::plan_formats()).not_an_input();
   o.add("--out", a->out, "file to write instead of the terminal").writes_file();

@@ -181,6 +181,8 @@ scalewise::frame::Program scalewise::frame::program() {
   o.group("Output");
   o.add("--names", a->names,
         "name tensors as a code base does, see --list-names, or as a file says (.json)")
+      .names(scalewise::tools::dialect_ids())
+      .or_file()
       .excludes("--compare");
   o.add("--layers", a->layers, "one row per tensor instead of one per kind").not_an_input();
   o.add("--format", a->format, "").words(scalewise::tools::plan_formats()).not_an_input();

@@ -25,7 +25,7 @@ ENVIRONMENT = {**os.environ, "OMP_WAIT_POLICY": "passive"}
 
 # Options that are no inputs of a result, each for a reason: how a program runs, what it shows, where
 # it writes.
-NO_INPUTS = {"--help", "--version", "--dry-run", "--threads", "--quiet", "--format", "--out", "--store", "--record",
+NO_INPUTS = {"--help", "--version", "--dry-run", "--completion", "--threads", "--quiet", "--format", "--out", "--store", "--record",
              "--layers", "--list-rules", "--list-presets", "--list-names", "--log", "--checkpoint", "--resume", "--overwrite",
              "--emit-tasks", "--run-one", "--collect", "--results"}
 # And which runs there are, where each stored run says that of itself.
@@ -148,7 +148,7 @@ class Frame(unittest.TestCase):
                 return done.stdout.splitlines()[-1] if done.returncode == 0 else None
 
             for option, kind in kinds.items():
-                if option in ("--help", "--version", "--dry-run"):
+                if option in ("--help", "--version", "--dry-run", "--completion"):
                     continue
                 context = CONTEXT.get(option, [])
                 plain = fingerprint(*context) or fingerprint()  # some come in pairs alone
