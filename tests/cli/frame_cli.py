@@ -240,7 +240,7 @@ class Frame(unittest.TestCase):
         small = ["--samples", 200, "--heads", "1,2", "--out", "out", "--quiet"]
         self.assertIn(run("single_head", *small, cwd=self.folder).returncode, (0, 1))
         first = (self.folder / "out" / "single_head.json").read_bytes()
-        self.refused(run("single_head", *small, "--dim", 500, cwd=self.folder), "single_head", "--dim = 500: expected 1000")
+        self.refused(run("single_head", *small, "--head-dim", 500, cwd=self.folder), "single_head", "--head-dim = 500: expected 1000")
         self.assertIn(run("single_head", *small, cwd=self.folder).returncode, (0, 1))
         self.assertEqual((self.folder / "out" / "single_head.json").read_bytes(), first)
         self.assertEqual(run("depth_methods", *few, cwd=self.folder).returncode, 0)  # a folder for several
