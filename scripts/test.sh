@@ -60,6 +60,10 @@ try_install_optional_packages() {
   have_header gmock/gmock.h || try_install_packages libgmock-dev || true
   have_command meson || try_install_packages meson || true
   have_command pkg-config || try_install_packages pkg-config || true
+  have_command help2man || try_install_packages help2man || true
+  have_command groff || try_install_packages groff-base || true
+  have_command zsh || try_install_packages zsh || true
+  have_command fish || try_install_packages fish || true
   have_command parallel || try_install_packages parallel || true
   have_command sbatch || try_install_packages slurm-wlm munge || true
   have_site_programs || try_install_packages mkdocs mkdocs-material doxygen || true

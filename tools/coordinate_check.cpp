@@ -31,6 +31,7 @@
 #include "scalewise/check/record_file.hpp"
 #include "scalewise/check/rounds.hpp"
 #include "scalewise/data/structure.hpp"
+#include "scalewise/policy/rule_id.hpp"
 #include "train/threads.hpp"
 
 namespace {
@@ -380,7 +381,7 @@ scalewise::frame::Program scalewise::frame::program() {
       .repeated();
   frame::add_task_options(o, a->tasks);
   o.group("Mistakes, to see the check fail");
-  o.add("--trained-as", a->trained_as, "train by another rule");
+  o.add("--trained-as", a->trained_as, "train by another rule").names(rule_ids(), rule_id);
   o.add("--fault", a->fault,
         "train with missing:INGREDIENT, twice:INGREDIENT or off:INGREDIENT:EXPONENT");
   program.check = [a, &o] {

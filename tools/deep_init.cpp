@@ -21,6 +21,7 @@
 #include "check/report.hpp"
 #include "frame/progress.hpp"
 #include "instances/registry.hpp"
+#include "scalewise/policy/rule_id.hpp"
 #include "scalewise/propagation/model.hpp"
 #include "scalewise/propagation/warnings.hpp"
 #include "train/settings.hpp"
@@ -41,7 +42,7 @@ struct Settings {
 void add_deep_options(frame::Options& o, Settings& s) {
   train::Settings& m = s.model;
   o.group("Model");
-  o.add("--rule", m.rule, "rule id, see plan --list-rules");
+  o.add("--rule", m.rule, "name of a rule, see plan --list-rules").names(rule_ids(), rule_id);
   o.add("--set", m.set, "key=value: a field of the shape or a parameter of the rule").repeated();
   o.add("--depth", m.depth, "layers").from(1);
   o.add("--width", m.width, "features of a token").from(1);

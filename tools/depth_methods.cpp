@@ -169,7 +169,7 @@ scalewise::frame::Program scalewise::frame::program() {
       .increasing()
       .at_least(2);
   o.add("--width", m.width, "features of a token").from(1).to(1e9);
-  o.add("--length", m.length, "tokens per sequence").from(1).to(1e9);
+  o.add("--seq", m.length, "tokens per sequence").from(1).to(1e9);
   o.add("--dropout", m.dropout, "probability of a dropped entry").from(0).below(1);
   o.add("--input-correlation", m.input_correlation, "of tokens, before dropout").from(0).to(1);
   o.add("--gradient-correlation", s->gradient_correlation, "of the loss' gradient").from(0).to(1);

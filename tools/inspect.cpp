@@ -35,6 +35,7 @@
 #include "scalewise/io/tensor_file.hpp"
 #include "scalewise/messages/nearest.hpp"
 #include "scalewise/messages/sizes_text.hpp"
+#include "scalewise/policy/rule_id.hpp"
 
 namespace {
 
@@ -318,14 +319,17 @@ scalewise::frame::Program scalewise::frame::program() {
         "parts of one model")
       .repeated()
       .not_an_input();
-  o.add("--rule", a->rule, "print the plan of a rule, see --list-rules of plan");
+  o.add("--rule", a->rule, "print the plan of a rule, see --list-rules of plan")
+      .names(rule_ids(), rule_id);
   add_shape_options(o, *a);
   o.at("--config").help("config.json, where the one next to FILE is not meant");
   add_plan_options(o, *a);
   o.group("Output");
   o.add(
-      "--names", a->names,
-      "code base that named the tensors, see --list-names of plan, or a file that says it (.json)");
+       "--names", a->names,
+       "code base that named the tensors, see --list-names of plan, or a file that says it (.json)")
+      .names(scalewise::tools::dialect_ids())
+      .or_file();
   o.add("--layers", a->layers, "one row per tensor instead of one per kind").not_an_input();
   o.add("--format", a->format, "").words(scalewise::tools::plan_formats()).not_an_input();
   o.add("--out", a->out, "file to write instead of the terminal").writes_file();

@@ -4,7 +4,7 @@
 // kernel_convergence: how kernels of finite attention networks come to their limit as networks grow
 // wider and more of them are averaged (Hron et al. 2020, arXiv:2006.10540, Figure 2).
 //
-//   kernel_convergence --attention softmax --sizes 16,32,64,128 --samples 32 --out results
+//   kernel_convergence --attention softmax --sizes 16,32,64,128 --seeds 32 --out results
 
 #include <algorithm>
 #include <cmath>
@@ -31,7 +31,7 @@ using kernels::Index;
 struct Settings {
   std::string attention = "softmax";
   std::vector<long> sizes{16, 32, 64, 128, 256};
-  long samples = 32;
+  long seeds = 32;
   long inputs = 4;
   long tokens = 3;
   long features = 8;
@@ -246,9 +246,9 @@ std::vector<GramMatrices> draw_kernels(const Settings& s, const std::vector<Matr
                                        long width, frame::Progress& progress) {
   const std::vector<kernels::Layer> layers = layers_of(s);
   constexpr long at_once = 8;
-  std::vector<GramMatrices> found(static_cast<std::size_t>(s.samples));
-  for (long begin = 0; begin < s.samples; begin += at_once) {
-    const long count = std::min(at_once, s.samples - begin);
+  std::vector<GramMatrices> found(static_cast<std::size_t>(s.seeds));
+  for (long begin = 0; begin < s.seeds; begin += at_once) {
+    const long count = std::min(at_once, s.seeds - begin);
     parallel_for(count, [&](Index i) {
       const auto at = static_cast<std::size_t>(begin + i);
       found[at] = kernels::finite_kernels(layers, inputs, sizes_at(width), at + 1);
@@ -266,7 +266,7 @@ Report run(const Settings& s) {
   Kernel nngp{"NNGP", limit.nngp, {}};
   Kernel ntk{"NTK", limit.ntk, {}};
   long all = 0;
-  for (const long width : s.sizes) all += s.samples * cost(width);
+  for (const long width : s.sizes) all += s.seeds * cost(width);
   frame::Progress progress("networks, by their size", all);
   for (const long width : s.sizes) {
     for (const GramMatrices& k : draw_kernels(s, inputs, width, progress)) {
@@ -287,7 +287,7 @@ Report run(const Settings& s) {
                       ? "kernels come to their limit as networks grow and more are averaged"
                   : report.verdict == check::Verdict::fail
                       ? "kernels do not come to their limit"
-                      : "a slope is too uncertain: more --samples or --sizes";
+                      : "a slope is too uncertain: more --seeds or --sizes";
   return report;
 }
 
@@ -306,7 +306,7 @@ scalewise::frame::Program scalewise::frame::program() {
       .to(100'000)
       .increasing()
       .at_least(2);
-  o.add("--samples", s->samples, "networks per width").from(2).to(1'000'000);
+  o.add("--seeds", s->seeds, "networks per width").from(2).to(1'000'000);
   o.add("--inputs", s->inputs, "random inputs").from(1).to(1000);
   o.add("--tokens", s->tokens, "of an input").from(1).to(64);
   o.add("--features", s->features, "of a token").from(1).to(10'000);

@@ -25,6 +25,7 @@
 #include "scalewise/files/file.hpp"
 #include "scalewise/io/plan_json.hpp"
 #include "scalewise/io/plan_table.hpp"
+#include "scalewise/policy/rule_id.hpp"
 #include "scalewise/scalewise.hpp"
 
 namespace {
@@ -171,13 +172,17 @@ scalewise::frame::Program scalewise::frame::program() {
                   "Every tensor's initial variance, learning rate, decay and multiplier under a "
                   "published rule."};
   Options& o = *program.options;
-  o.add("--rule", a->rule, "rule id, see --list-rules");
-  o.add("--compare", a->compare, "several rule ids side by side").excludes("--rule");
+  o.add("--rule", a->rule, "name of a rule, see --list-rules").names(rule_ids(), rule_id);
+  o.add("--compare", a->compare, "several rules side by side")
+      .names(rule_ids(), rule_id)
+      .excludes("--rule");
   add_shape_options(o, *a);
   add_plan_options(o, *a);
   o.group("Output");
   o.add("--names", a->names,
         "name tensors as a code base does, see --list-names, or as a file says (.json)")
+      .names(scalewise::tools::dialect_ids())
+      .or_file()
       .excludes("--compare");
   o.add("--layers", a->layers, "one row per tensor instead of one per kind").not_an_input();
   o.add("--format", a->format, "").words(scalewise::tools::plan_formats()).not_an_input();

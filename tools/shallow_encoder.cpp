@@ -9,6 +9,7 @@
 
 #include "scalewise/policy/shallow_encoder.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -20,8 +21,10 @@
 #include "frame/progress.hpp"
 #include "scalewise/check/tangent_kernel.hpp"
 #include "scalewise/kernels/shallow_encoder.hpp"
+#include "scalewise/messages/words.hpp"
 #include "scalewise/numeric/line.hpp"
 #include "scalewise/plan/make_plan.hpp"
+#include "scalewise/policy/rule_id.hpp"
 #include "scalewise/scaling/formula.hpp"
 
 namespace {
@@ -272,8 +275,14 @@ scalewise::frame::Program scalewise::frame::program() {
   const auto s = std::make_shared<::Settings>();
   Program program{"shallow_encoder",
                   "How wide a shallow encoder has to be to train as its limiting kernel says."};
+  const std::vector<std::string> rules{"shallow-lecun", "shallow-he", "shallow-ntk"};
+  const auto rule_of = [rules](const std::string& name, const std::string& option) {
+    std::string id = rule_id(name, option);
+    if (std::find(rules.begin(), rules.end(), id) != rules.end()) return id;
+    throw InvalidInput(option, printable(name), listed(rules));
+  };
   Options& o = *program.options;
-  o.add("--rule", s->rule, "").words({"shallow-lecun", "shallow-he", "shallow-ntk"});
+  o.add("--rule", s->rule, listed(rules)).names(rules, rule_of);
   o.add("--tau0", s->tau0, "0.5 or 1: scores are times width^-tau0").from(0.5).to(1);
   o.add("--sizes", s->sizes, "widths").from(1).to(1'000'000).increasing();
   o.add("--seeds", s->seeds, "networks per width").from(1).to(1000);

@@ -218,7 +218,7 @@ scalewise::frame::Program scalewise::frame::program() {
                   "Whether outputs of attention with one and with many heads are normal."};
   Options& o = *program.options;
   o.add("--heads", s->heads, "numbers of heads").from(1).to(1'000'000);
-  o.add("--dim", s->dim, "d, of queries, keys and values of a head").from(1);
+  o.add("--head-dim", s->dim, "size of a head: of its queries, keys and values").from(1);
   o.add("--samples", s->samples, "random layers").from(100).to(100'000'000);
   o.add("--tokens", s->tokens, "of the input").from(1).to(64);
   o.add("--features", s->features, "of a token").from(1).to(10'000);

@@ -16,6 +16,7 @@
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
 #include "scalewise/messages/error.hpp"
+#include "scalewise/policy/rule_id.hpp"
 #include "train/divergence.hpp"
 #include "train/model.hpp"
 #include "train/options.hpp"
@@ -36,7 +37,7 @@ void add_options(frame::Options& o, Settings& s) {
       .excludes("--text");
 
   o.group("Plan");
-  o.add("--rule", s.rule, "rule id, see plan --list-rules");
+  o.add("--rule", s.rule, "name of a rule, see plan --list-rules").names(rule_ids(), rule_id);
   o.add("--base-width", s.base_width, "width that the rate was tuned at, for a relative rule");
   o.add("--base-std", s.base_std,
         "the base model's initial standard deviation (0: 1/sqrt(base width))")

@@ -263,6 +263,10 @@ TEST_CASE("preset_shape names the nearest preset when there is none", "[presets]
         "preset = gpt-2: expected the id of a preset (hint: did you mean gpt2?)");
   CHECK(message("llama3-8b") ==
         "preset = llama3-8b: expected the id of a preset (hint: did you mean llama-3-8b?)");
-  CHECK(message("") == "preset = : expected the id of a preset (hint: did you mean gpt2?)");
+  CHECK(message("LLAMA-3-8b") ==
+        "preset = LLAMA-3-8b: expected the id of a preset (hint: did you mean llama-3-8b?)");
+  const std::string all = "expected the id of a preset (hint: plan --list-presets prints them)";
+  CHECK(message("") == "preset = : " + all);
+  CHECK(message("chinchilla") == "preset = chinchilla: " + all);
   CHECK_THROWS_AS(scalewise::preset_shape("GPT2"), InvalidInput);
 }

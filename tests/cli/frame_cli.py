@@ -25,12 +25,14 @@ ENVIRONMENT = {**os.environ, "OMP_WAIT_POLICY": "passive"}
 
 # Options that are no inputs of a result, each for a reason: how a program runs, what it shows, where
 # it writes.
-NO_INPUTS = {"--help", "--version", "--dry-run", "--threads", "--quiet", "--format", "--out", "--store", "--record",
+NO_INPUTS = {"--help", "--version", "--dry-run", "--completion", "--threads", "--quiet", "--format", "--out", "--store", "--record",
              "--layers", "--list-rules", "--list-presets", "--list-names", "--log", "--checkpoint", "--resume", "--overwrite",
              "--emit-tasks", "--run-one", "--collect", "--results"}
 # And which runs there are, where each stored run says that of itself.
 RUNS = {"coordinate_check": {"--sizes", "--seeds", "--budget"}, "learning_rate_transfer": {"--sizes", "--seeds", "--budget"},
         "kernel_regression": {"--kernels"}}
+# Options that take names of rules.
+RULES = {"--rule", "--compare", "--start", "--trained-as"}
 # Programs that take names of files without an option.
 FILES = {"inspect"}
 # How often a checkpoint or a row of the log is written, and the steps of a run that can be made longer.
@@ -62,7 +64,9 @@ def options_of(name):
 
 
 def words_of(name, option):
-    """The words that the message of a wrong one lists."""
+    """The words that the message of a wrong one lists, or some names of rules."""
+    if option in RULES:
+        return ["HE", "gpt-2", "shallowHe", "mup"]
     message = run(name, option, "no-such-word").stderr
     match = re.search(r"expected ([a-z0-9-]+(?:, [a-z0-9-]+)* or [a-z0-9-]+)(?: \(|$)", message.strip())
     return re.split(", | or ", match[1]) if match else []
@@ -112,6 +116,23 @@ class Frame(unittest.TestCase):
                         shown = value.removeprefix("8,")
                         self.refused(run(name, option, value), name, f"{option} = {shown}: expected")
 
+    def test_rules_have_several_names_and_one_id(self):
+        found = set()
+        for name in NAMES:
+            shallow = name == "shallow_encoder"
+            typed, rule = ("Shallow NTK", "shallow-ntk") if shallow else ("\u03bcP", "maximal-update")
+            for option in RULES & set(options_of(name)):
+                found.add(option)
+                with self.subTest(name=name, option=option):
+                    for word in (typed, rule):
+                        base = ["--base-width", 64] if name == "train" else []
+                        done = run(name, "--dry-run", *base, option, word)
+                        self.assertEqual(done.returncode, 0, done.stderr)
+                        shown = f'["{rule}"]' if option == "--compare" else rule
+                        self.assertIn(f"\n{option} = {shown}\n", "\n" + done.stdout)
+                    self.refused(run(name, "--dry-run", option, "gpt99x"), name, f"{option} = gpt99x: expected the id")
+        self.assertEqual(found, RULES)
+
     def test_the_last_of_several_values_counts(self):
         once = run("depth_methods", "--dry-run", "--k", "3").stdout
         self.assertEqual(run("depth_methods", "--dry-run", "--k", "1", "--k", "3").stdout, once)
@@ -127,7 +148,7 @@ class Frame(unittest.TestCase):
                 return done.stdout.splitlines()[-1] if done.returncode == 0 else None
 
             for option, kind in kinds.items():
-                if option in ("--help", "--version", "--dry-run"):
+                if option in ("--help", "--version", "--dry-run", "--completion"):
                     continue
                 context = CONTEXT.get(option, [])
                 plain = fingerprint(*context) or fingerprint()  # some come in pairs alone
@@ -219,7 +240,7 @@ class Frame(unittest.TestCase):
         small = ["--samples", 200, "--heads", "1,2", "--out", "out", "--quiet"]
         self.assertIn(run("single_head", *small, cwd=self.folder).returncode, (0, 1))
         first = (self.folder / "out" / "single_head.json").read_bytes()
-        self.refused(run("single_head", *small, "--dim", 500, cwd=self.folder), "single_head", "--dim = 500: expected 1000")
+        self.refused(run("single_head", *small, "--head-dim", 500, cwd=self.folder), "single_head", "--head-dim = 500: expected 1000")
         self.assertIn(run("single_head", *small, cwd=self.folder).returncode, (0, 1))
         self.assertEqual((self.folder / "out" / "single_head.json").read_bytes(), first)
         self.assertEqual(run("depth_methods", *few, cwd=self.folder).returncode, 0)  # a folder for several

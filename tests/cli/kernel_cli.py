@@ -20,7 +20,7 @@ import unittest
 PROGRAMS = pathlib.Path(sys.argv[1]).resolve()
 FEW = ["--train", "40", "--validation", "20", "--test", "20"]
 TINY = {
-    "kernel_convergence": ["--sizes", "4,8", "--samples", "4", "--inputs", "2"],
+    "kernel_convergence": ["--sizes", "4,8", "--seeds", "4", "--inputs", "2"],
     "kernel_regression": ["--kernels", "flatten,gap,struct,residual", *FEW],
     "shallow_encoder": ["--sizes", "8,16", "--steps", "3", "--inputs", "4", "--seeds", "2"],
     "single_head": ["--samples", "1000", "--heads", "1,3"],

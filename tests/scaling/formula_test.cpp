@@ -99,18 +99,39 @@ TEST_CASE("Decimals of up to 14 digits read back", "[print]") {
   }
 }
 
-TEST_CASE("The nearest word is that of the fewest edits, or what a word begins") {
+TEST_CASE("The nearest word is that of the fewest edits, or what a word begins", "[nearest]") {
   const std::array<std::string_view, 4> words{"coupled", "independent", "l2", "xavier"};
   CHECK(did_you_mean("copled", words) == "did you mean coupled?");     // one letter is missing
   CHECK(did_you_mean("xaviar", words) == "did you mean xavier?");      // another
   CHECK(did_you_mean("lr2", words) == "did you mean l2?");             // one too many
   CHECK(did_you_mean("indep", words) == "did you mean independent?");  // 6 edits, but its beginning
   // kitten and sitting are three edits apart: two letters changed and one added.
-  CHECK(did_you_mean("kitten", std::array<std::string_view, 2>{"fitter-on", "sitting"}) ==
-        "did you mean sitting?");
-  CHECK(did_you_mean("kitten", std::array<std::string_view, 2>{"sitting", "mitt"}) ==
-        "did you mean sitting?");
+  const auto among = [](std::string_view word, std::string_view one, std::string_view other) {
+    return did_you_mean(word, std::array{one, other});
+  };
+  CHECK(among("kitten-heels", "fitter-weals", "sitting-heels") == "did you mean sitting-heels?");
+  CHECK(among("kitten-heels", "sitting-heels", "kitter-weels") == "did you mean kitter-weels?");
   CHECK(did_you_mean("x", std::array<std::string_view, 0>{}).empty());
+}
+
+TEST_CASE("Words that are not near are not offered", "[nearest]") {
+  const auto offered = [](std::string_view word, std::string_view candidate) {
+    return !did_you_mean(word, std::array{candidate}).empty();
+  };
+  // One edit for words of up to three letters, two from four, three from eight on.
+  CHECK(offered("abc", "abx"));
+  CHECK_FALSE(offered("abc", "axx"));
+  CHECK(offered("abcd", "abxx"));
+  CHECK_FALSE(offered("abcd", "axxx"));
+  CHECK_FALSE(offered("abcdefg", "abcdxxx"));
+  CHECK(offered("abcdefgh", "abcdexxx"));
+  CHECK_FALSE(offered("abcdefgh", "abcdxxxx"));
+  CHECK_FALSE(offered("x", "k"));  // no letter is the same
+  CHECK_FALSE(offered("", "k"));
+  CHECK(offered("AdamW", "adamw"));
+  CHECK(offered("ADA", "adamw"));
+  CHECK(offered("XAVIAR", "xavier"));
+  CHECK_FALSE(offered("@", "`"));  // 32 apart, as letters of two cases are
 }
 
 TEST_CASE("A message is one line without control characters, and keeps every letter") {

@@ -12,6 +12,7 @@
 
 #include "frame/options.hpp"
 #include "frame/progress.hpp"
+#include "scalewise/policy/rule_id.hpp"
 #include "train/data.hpp"
 #include "train/model.hpp"
 #include "train/settings.hpp"
@@ -109,7 +110,7 @@ inline train::Settings settings_at(const Experiment& e, long size, long seed) {
 /// for programs that look at untrained models.
 inline void add_options(frame::Options& o, Experiment& e, bool training = true) {
   o.group("Rule");
-  o.add("--rule", e.model.rule, "rule id, see plan --list-rules");
+  o.add("--rule", e.model.rule, "name of a rule, see plan --list-rules").names(rule_ids(), rule_id);
   if (training) {
     o.add("--optimizer", e.model.optimizer, "").words(names_of(known_optimizers));
     o.add("--rate", e.model.rate, "global learning rate, before the plan's factors")

@@ -7,15 +7,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <system_error>
 #include <type_traits>
 
-#include "frame/outputs.hpp"
-#include "scalewise/files/bytes.hpp"
 #include "scalewise/files/exact_text.hpp"
-#include "scalewise/files/read_file.hpp"
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/nearest.hpp"
 #include "scalewise/messages/words.hpp"
@@ -43,21 +38,6 @@ bool is_utf8(const std::string& text) {
   } catch (const nlohmann::json::exception&) {
     return false;
   }
-}
-
-/// Of the bytes of a file. A pipe could not be read again by the program.
-std::string file_fingerprint(const std::string& option, const std::string& path) {
-  if (path.empty()) return {};
-  std::error_code error;
-  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)) {
-    throw InvalidInput(option, printable(path), "a regular file");
-  }
-  return fingerprint(read_file(path, std::size_t{1} << 30U));
-}
-
-/// A value of settings() as Inputs hold it.
-std::string input_text(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
 /// What CLI11 has read of one option.
@@ -155,7 +135,8 @@ Number Option::number(const std::string& text) const {
   return x;
 }
 
-const std::string& Option::text(const std::string& word) const {
+std::string Option::text(const std::string& word) const {
+  if (id_) return id_(word, name_);
   if (!words_.empty()) {
     if (std::find(words_.begin(), words_.end(), word) == words_.end()) {
       refuse(word, did_you_mean(word, words_));
@@ -204,24 +185,10 @@ void Option::read(const std::vector<std::string>& words) {
       variable_);
 }
 
-nlohmann::ordered_json Option::value() const {
-  return std::visit(
-      [&](const auto* variable) -> Json {
-        using Value = std::remove_cv_t<std::remove_pointer_t<decltype(variable)>>;
-        if constexpr (std::is_same_v<Value, std::optional<double>>) {
-          return *variable ? Json(**variable) : Json(nullptr);
-        } else if constexpr (std::is_same_v<Value, std::string>) {
-          return role_ == Role::reads ? file_fingerprint(name_, *variable) : *variable;
-        } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
-          if (role_ != Role::reads) return *variable;
-          Json files = Json::array();
-          for (const std::string& path : *variable) files.push_back(file_fingerprint(name_, path));
-          return files;
-        } else {
-          return *variable;
-        }
-      },
-      variable_);
+Options::Options() {
+  add("--completion", shell_, "print a script that completes options in a shell")
+      .words({"bash", "zsh", "fish"})
+      .not_an_input();
 }
 
 Option& Options::at(const std::string& name) {
@@ -237,10 +204,10 @@ bool Options::given(const std::string& name) const {
 /// The options as CLI11 knows them: it cuts the command line into words and writes the help.
 struct Options::CommandLine {
   explicit CommandLine(const Options& options) {
-    app.set_help_flag("-h,--help", "print this help and stop");
-    app.set_version_flag("--version", "", "print the version and stop");
-    app.add_flag("--dry-run", dry_run,
-                 "check the options, print what the result depends on, and stop");
+    const auto& [help, version, dry] = common_options;
+    app.set_help_flag(std::string("-h,") + help.name, help.help);
+    app.set_version_flag(version.name, "", version.help);
+    app.add_flag(dry.name, dry_run, dry.help);
     app.allow_extras();
     for (const Option& option : options.list_) add(option, words.emplace_back());
   }
@@ -292,7 +259,9 @@ Request Options::parse(const std::vector<std::string>& arguments) {
   }
   if (const std::vector<std::string> rest = line.app.remaining(); !rest.empty()) {
     const std::string word = rest[0].substr(0, rest[0].find('='));
-    std::vector<std::string> names{"--help", "--version", "--dry-run"};
+    std::vector<std::string> names;
+    names.reserve(common_options.size() + list_.size());
+    for (const CommonOption& common : common_options) names.emplace_back(common.name);
     for (const Option& option : list_) names.push_back(option.name_);
     throw InvalidInput(
         printable(word), "(unknown)", "an option of --help",
@@ -314,6 +283,7 @@ Request Options::parse(const std::vector<std::string>& arguments) {
     if (!option.given_ || option.excludes_.empty() || !given(option.excludes_)) continue;
     throw InvalidInput(option.name_, "(given)", "it without " + option.excludes_);
   }
+  if (!shell_.empty()) return Request::completion;
   return line.dry_run ? Request::dry_run : Request::run;
 }
 
@@ -322,68 +292,6 @@ std::string Options::help(const std::string& program, const std::string& about) 
   line.app.name(program);
   line.app.description(about);
   return line.app.help();
-}
-
-Inputs Options::inputs() const {
-  Inputs inputs;
-  for (const Option& option : list_) {
-    if (option.is_input()) inputs.push_back({option.name_, input_text(option.value())});
-  }
-  return inputs;
-}
-
-nlohmann::ordered_json Options::settings() const {
-  Json settings = Json::object();
-  for (const Option& option : list_) {
-    if (option.is_input() || option.role_ == Option::Role::runs) {
-      settings[option.name_.starts_with("--") ? option.name_.substr(2) : option.name_] =
-          option.value();
-    }
-  }
-  return settings;
-}
-
-std::vector<std::string> Options::again() const {
-  std::vector<std::string> words;
-  for (const Option& option : list_) {
-    const bool counts = option.is_input() || option.role_ == Option::Role::runs;
-    if (!option.given_ || !(counts || option.name_ == "--threads")) continue;
-    for (const std::string& word : option.given_words_) {
-      words.push_back(option.name_);
-      if (std::holds_alternative<bool*>(option.variable_)) break;
-      const bool path = option.role_ == Option::Role::reads;
-      words.push_back(path ? std::filesystem::absolute(word).string() : word);
-    }
-  }
-  return words;
-}
-
-void Options::try_outputs(const std::string& program) const {
-  for (const Option& option : list_) {
-    const auto* path = std::get_if<std::string*>(&option.variable_);
-    if (path == nullptr || (*path)->empty()) continue;
-    if (option.role_ == Option::Role::writes_file) try_file(option.name_, **path);
-    if (option.role_ != Option::Role::writes_folder) continue;
-    try_folder(option.name_, **path);
-    const std::string file = (std::filesystem::path(**path) / (program + ".json")).string();
-    std::error_code error;
-    if (!std::filesystem::exists(file, error)) continue;
-    const Json saved = Json::parse(read_file(file, std::size_t{1} << 30U), nullptr, false);
-    if (!saved.is_object() || !saved.contains("settings") || !saved["settings"].is_object()) {
-      throw InvalidInput(option.name_, printable(**path), "a folder without another " + file,
-                         "use another folder, or delete that file");
-    }
-    Inputs there;
-    for (const auto& [name, value] : saved["settings"].items()) {
-      const std::string option_name = "--" + name;
-      const auto runs = [&](const Option& o) {
-        return o.name_ == option_name && o.role_ == Option::Role::runs;
-      };
-      if (std::any_of(list_.begin(), list_.end(), runs)) continue;
-      there.push_back({option_name, input_text(value)});
-    }
-    require_same_inputs(inputs(), there, file);
-  }
 }
 
 }  // namespace scalewise::frame

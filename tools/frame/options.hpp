@@ -5,9 +5,11 @@
 // takes; parsing, messages, --help and the inputs that a result depends on come from there.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -39,6 +41,16 @@ class Option {
     for (const auto& entry : spelling) words_.emplace_back(entry.text);
     return *this;
   }
+
+  /// Names of things that have ids, which completion offers. `id` returns the id of any of their names,
+  /// and throws for what is none; its second argument is the option. Without it the program does so.
+  using Id = std::function<std::string(const std::string& name, const std::string& option)>;
+  Option& names(std::vector<std::string> ids, Id id = {}) {
+    return ids_ = std::move(ids), id_ = std::move(id), *this;
+  }
+
+  /// A file may be given instead of such a name.
+  Option& or_file() { return or_file_ = true, *this; }
 
   /// Of lists: each number is larger than the one before; so many at least.
   Option& increasing() { return increasing_ = true, *this; }
@@ -80,7 +92,7 @@ class Option {
   [[noreturn]] void refuse(const std::string& value, const std::string& hint = {}) const;
   template <class Number>
   Number number(const std::string& text) const;
-  const std::string& text(const std::string& word) const;
+  std::string text(const std::string& word) const;
   void read(const std::vector<std::string>& words);
   nlohmann::ordered_json value() const;
 
@@ -93,6 +105,9 @@ class Option {
   bool above_ = true;
   bool below_ = true;
   std::vector<std::string> words_;
+  std::vector<std::string> ids_;
+  Id id_;
+  bool or_file_ = false;
   bool increasing_ = false;
   std::size_t count_ = 1;
   bool repeated_ = false;
@@ -103,10 +118,25 @@ class Option {
 };
 
 /// What the command line asks for.
-enum class Request { run, dry_run, help, version };
+enum class Request { run, dry_run, help, version, completion };
+
+/// A flag of all programs.
+struct CommonOption {
+  const char* name;
+  const char* help;
+};
+inline constexpr std::array common_options{
+    CommonOption{"--help", "print this help and stop"},
+    CommonOption{"--version", "print the version and stop"},
+    CommonOption{"--dry-run", "check the options, print what the result depends on, and stop"},
+};
 
 class Options {
  public:
+  Options();
+  Options(const Options&) = delete;
+  Options& operator=(const Options&) = delete;
+
   /// The heading in --help of the options that follow.
   void group(std::string heading) { group_ = std::move(heading); }
 
@@ -130,6 +160,9 @@ class Options {
 
   std::string help(const std::string& program, const std::string& about) const;
 
+  /// A script that completes the options in the shell of --completion.
+  std::string completion(const std::string& program) const;
+
   /// What a result depends on: names and values of the variables as they are now, which may be
   /// later than parse(), and the fingerprints of data.
   /// Throws:   InvalidInput for data that cannot be read.
@@ -151,6 +184,7 @@ class Options {
   struct CommandLine;
 
   std::deque<Option> list_;
+  std::string shell_;
   std::string group_ = "Options";
 };
 

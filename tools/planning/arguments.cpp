@@ -13,12 +13,14 @@
 #include "instances/registry.hpp"
 #include "planning/set_option.hpp"
 #include "scalewise/architecture/presets.hpp"
+#include "scalewise/dialect/all.hpp"
 #include "scalewise/io/config_json.hpp"
 #include "scalewise/io/dialect_json.hpp"
 #include "scalewise/messages/problems.hpp"
 #include "scalewise/plan/fold.hpp"
 #include "scalewise/plan/set_up_warnings.hpp"
 #include "scalewise/plan/single_rate.hpp"
+#include "scalewise/policy/rule_id.hpp"
 
 namespace scalewise::tools {
 
@@ -30,6 +32,12 @@ std::optional<Shape> shape_of(const std::string& preset, const std::string& conf
   if (!preset.empty()) return preset_shape(preset);
   if (!config.empty()) return shape_from_config_file(config);
   return {};
+}
+
+std::vector<std::string> preset_ids() {
+  std::vector<std::string> ids;
+  for (const Preset& preset : presets()) ids.emplace_back(preset.id);
+  return ids;
 }
 
 /// Says what a plan was hardly meant to be; with --strict that is an error.
@@ -92,9 +100,10 @@ std::vector<Plan> plans_of(const PlanArguments& arguments, const Shape& target,
 }  // namespace
 
 void add_shape_options(frame::Options& options, PlanArguments& a) {
-  options.add("--preset", a.preset, "published shape, see --list-presets of plan");
+  options.add("--preset", a.preset, "published shape, see --list-presets of plan")
+      .names(preset_ids());
   options.add("--config", a.config, "Hugging Face config.json").reads().excludes("--preset");
-  options.add("--base-preset", a.base_preset, "shape that rates were tuned on");
+  options.add("--base-preset", a.base_preset, "shape that rates were tuned on").names(preset_ids());
   options.add("--base-config", a.base_config, "the same from a config.json")
       .reads()
       .excludes("--base-preset");
@@ -111,11 +120,18 @@ void add_shape_options(frame::Options& options, PlanArguments& a) {
 void add_plan_options(frame::Options& options, PlanArguments& a) {
   options.add("--optimizer", a.optimizer, "").words(names_of(known_optimizers));
   options.add("--decay", a.decay, "form of weight decay").words(decay_words);
-  options.add("--start", a.start, "rule by which the base model of a relative rule starts");
+  options.add("--start", a.start, "rule by which the base model of a relative rule starts")
+      .names(rule_ids(), rule_id);
   options.add("--strict", a.strict, "make warnings errors");
   options.add("--fold", a.fold, "put the multipliers of the forward pass into the weights");
   options.add("--single-rate", a.single_rate, "one learning rate for all, as multipliers instead")
       .excludes("--fold");
+}
+
+std::vector<std::string> dialect_ids() {
+  std::vector<std::string> ids;
+  for (const dialect::Dialect* known : dialect::all_dialects) ids.emplace_back(known->id);
+  return ids;
 }
 
 void with_names(const std::string& names, const std::function<void(const dialect::Dialect&)>& use) {

@@ -40,6 +40,9 @@ void add_shape_options(frame::Options& options, PlanArguments& arguments);
 /// Options of how a plan is made.
 void add_plan_options(frame::Options& options, PlanArguments& arguments);
 
+/// What --names knows by itself.
+std::vector<std::string> dialect_ids();
+
 /// Calls use() with the dialect of --names: an id, or a file that describes one (.json).
 void with_names(const std::string& names, const std::function<void(const dialect::Dialect&)>& use);
 

@@ -247,7 +247,8 @@ Shape preset_shape(std::string_view id) {
   }
   Nearest known(id);
   for (const Preset& preset : presets()) known.offer(preset.id);
-  throw InvalidInput("preset", printable(id), "the id of a preset", known.hint());
+  throw InvalidInput("preset", printable(id), "the id of a preset",
+                     known.empty() ? "plan --list-presets prints them" : known.hint());
 }
 
 }  // namespace scalewise::inline architecture

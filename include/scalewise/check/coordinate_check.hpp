@@ -167,8 +167,8 @@ class CoordinateCheck {
       const UnknownName unknown = unknown_name(quantity, plan_);
       if (unknown.reason.empty() || !seen.insert(unknown.name).second) continue;
       const bool known = !unknown.nearest.empty();
-      report_.unknown.push_back(unknown.name + ": " + unknown.reason + "; " +
-                                (known ? "did you mean " + unknown.nearest + "?" : ""));
+      report_.unknown.push_back(unknown.name + ": " + unknown.reason +
+                                (known ? "; did you mean " + unknown.nearest + "?" : ""));
       if (known && records_.all().count({quantity.signal, unknown.nearest}) == 0) {
         report_.missing.push_back(unknown.nearest + ", if " + unknown.name + " is it");
       }

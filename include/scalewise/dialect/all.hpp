@@ -43,7 +43,8 @@ inline const Dialect& dialect_named(const std::string& field, std::string_view i
     if (other == id) return *dialect;
     known.offer(other);
   }
-  throw InvalidInput(field, printable(id), "the id of a dialect", known.hint());
+  throw InvalidInput(field, printable(id), "the id of a dialect",
+                     known.empty() ? "plan --list-names prints them" : known.hint());
 }
 
 }  // namespace scalewise::dialect

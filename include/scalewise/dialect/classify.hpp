@@ -265,7 +265,7 @@ class Classifier {
     return entry.starts_with("encoder.") ? shape_.encoder_depth : shape_.depth;
   }
 
-  /// A missing tensor of almost the same name, or else any. Not for thousands of names: they take long.
+  /// A missing tensor of almost the same name, or else any such. Not for thousands of names: they take long.
   std::string nearest(std::string_view name) {
     constexpr int most = 50;
     if (++searched_ > most) return "";
@@ -274,7 +274,7 @@ class Classifier {
     if (known.empty()) {
       for (const Candidate& candidate : candidates_.all()) known.offer(candidate.tensor.name);
     }
-    return " (hint: " + known.hint() + ")";
+    return known.empty() ? "" : " (hint: " + known.hint() + ")";
   }
 
   const Dialect& dialect_;

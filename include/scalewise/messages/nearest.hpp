@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string>
@@ -10,15 +11,16 @@
 namespace scalewise::inline messages {
 
 /// Finds the closest of several candidates to a word, for "did you mean": the first that starts with
-/// it, or else the one that takes the fewest single-letter edits to reach.
+/// it, or else the one that takes the fewest single-letter edits to reach, of a quarter of the word and
+/// one more at most: a wrong guess is worse than none. Upper and lower case (ASCII) are the same.
 class Nearest {
  public:
   explicit Nearest(std::string_view word) : word_(word.substr(0, longest)) {}
 
   void offer(std::string_view candidate) {
-    const std::size_t distance =
-        word_.size() > 1 && candidate.starts_with(word_) ? 0 : edits(candidate);
-    if (best_.empty() || distance < distance_) {
+    const std::size_t distance = word_.size() > 1 && begins(candidate) ? 0 : edits(candidate);
+    const bool near = distance <= 1 + word_.size() / 4 && distance < candidate.size();
+    if (near && (best_.empty() || distance < distance_)) {
       best_ = candidate;
       distance_ = distance;
     }
@@ -26,12 +28,22 @@ class Nearest {
 
   bool empty() const { return best_.empty(); }
 
-  /// "did you mean …?", or nothing when there was no candidate.
+  /// "did you mean …?", or nothing when no candidate was near.
   const std::string& word() const { return best_; }
   std::string hint() const { return best_.empty() ? "" : "did you mean " + best_ + "?"; }
 
  private:
   static constexpr std::size_t longest = 64;
+
+  static constexpr bool same(char a, char b) {
+    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+    return lower(a) == lower(b);
+  }
+
+  bool begins(std::string_view candidate) const {
+    return candidate.size() >= word_.size() &&
+           std::equal(word_.begin(), word_.end(), candidate.begin(), same);
+  }
 
   std::size_t edits(std::string_view candidate) const {
     candidate = candidate.substr(0, longest);
@@ -41,7 +53,7 @@ class Nearest {
       std::size_t diagonal = row[0];
       row[0] = i;
       for (std::size_t j = 1; j <= candidate.size(); ++j) {
-        const std::size_t replace = diagonal + (word_[i - 1] == candidate[j - 1] ? 0 : 1);
+        const std::size_t replace = diagonal + (same(word_[i - 1], candidate[j - 1]) ? 0 : 1);
         diagonal = row[j];
         const std::size_t edit = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
         row[j] = replace < edit ? replace : edit;

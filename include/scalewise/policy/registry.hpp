@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "scalewise/messages/nearest.hpp"
+#include "scalewise/messages/words.hpp"
 #include "scalewise/policy/all.hpp"
 #include "scalewise/policy/policy_view.hpp"
+#include "scalewise/policy/rule_id.hpp"
 
 namespace scalewise::inline policy {
 
@@ -81,43 +83,42 @@ template <class P>
 void set_parameter(P& policy, const Parameter& parameter) {
   bool found = false;
   Nearest known(parameter.name);
+  std::vector<std::string> names;
   for_each_parameter(policy, [&](const auto& name, auto& field) {
     known.offer(name);
+    names.emplace_back(name);
     if (parameter.name != name) return;
     found = true;
     assign(field, parameter);
   });
   if (found) return;
   throw InvalidInput("parameter", parameter.name, "a parameter of " + std::string(P::id),
-                     known.empty() ? "it has none" : known.hint());
+                     names.empty()   ? "it has none"
+                     : known.empty() ? "it has " + listed(names)
+                                     : known.hint());
 }
 
 }  // namespace detail
 
-/// Calls visit(policy) with the policy of an id, its parameters set.
-/// Throws:   InvalidInput for an unknown id or parameter.
+/// Calls visit(policy) with the policy of an id or an alias, its parameters set.
+/// Throws:   InvalidInput for an unknown rule or parameter.
 template <class Visitor>
-void with_policy(std::string_view id, const std::vector<Parameter>& parameters, Visitor&& visit) {
-  bool found = false;
+void with_policy(std::string_view rule, const std::vector<Parameter>& parameters, Visitor&& visit) {
+  const std::string id = rule_id(rule);
   for_each_policy([&]<class P>() {
-    if (found || P::id != id) return;
-    found = true;
+    if (P::id != id) return;
     P policy{};
     for (const Parameter& parameter : parameters) detail::set_parameter(policy, parameter);
     visit(policy);
   });
-  if (found) return;
-  Nearest known(id);
-  for_each_policy([&]<class P>() { known.offer(P::id); });
-  throw InvalidInput("rule", printable(id), "the id of a rule", known.hint());
 }
 
 /// The names of a rule's parameters, in the order of its page.
-/// Throws:   InvalidInput for an unknown id.
+/// Throws:   InvalidInput for an unknown rule.
 template <class = void>  // so that only who calls it compiles all policies
-std::vector<std::string> parameter_names(std::string_view id) {
+std::vector<std::string> parameter_names(std::string_view rule) {
   std::vector<std::string> names;
-  with_policy(id, {}, [&](auto& policy) {
+  with_policy(rule, {}, [&](auto& policy) {
     detail::for_each_parameter(policy,
                                [&](const auto& name, const auto&) { names.emplace_back(name); });
   });

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+"""Installed man pages and completion scripts.
+
+    man_cli.py BUILD
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD = pathlib.Path(sys.argv[1]).resolve()
+
+
+def run(*command):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+
+
+class Pages(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(scratch.cleanup)
+        cls.prefix = pathlib.Path(scratch.name)
+        done = run("cmake", "--install", BUILD, "--component", "programs", "--prefix", cls.prefix)
+        assert done.returncode == 0, done.stdout + done.stderr
+        cls.share = cls.prefix / "share"
+        cls.names = sorted(path.name for path in (cls.prefix / "bin").iterdir())
+
+    def test_completion_scripts(self):
+        for name in self.names:
+            for shell, file in (("bash", f"bash-completion/completions/{name}"), ("zsh", f"zsh/site-functions/_{name}"),
+                                ("fish", f"fish/vendor_completions.d/{name}.fish")):
+                with self.subTest(name=name, shell=shell):
+                    script = run(self.prefix / "bin" / name, "--completion", shell).stdout
+                    self.assertEqual((self.share / file).read_text(encoding="utf-8"), script)
+
+    def pages(self):
+        cache = (BUILD / "CMakeCache.txt").read_text(encoding="utf-8")
+        if re.search(r"^help2man:.*NOTFOUND$", cache, re.MULTILINE):
+            self.skipTest("help2man was not found")
+        pages = {path.stem: path for path in (self.share / "man" / "man1").glob("*.1")}
+        self.assertEqual(sorted(pages), self.names)
+        return pages
+
+    def test_man_pages_have_no_warnings(self):
+        pages = self.pages()
+        if not shutil.which("groff"):
+            self.skipTest("no groff here")
+        for name, page in pages.items():
+            with self.subTest(name):
+                done = run("groff", "-man", "-ww", "-z", page)
+                self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
+
+    def test_man_pages_have_all_of_the_help(self):
+        pages = self.pages()
+        if not shutil.which("groff"):
+            self.skipTest("no groff here")
+        for name, page in pages.items():
+            with self.subTest(name):
+                text = run("groff", "-man", "-Tascii", "-P-cbou", "-rLL=200n", "-rHY=0", page).stdout
+                words = set(text.split())
+                help_text = run(self.prefix / "bin" / name, "--help").stdout
+                about = help_text.splitlines()[0]
+                self.assertIn(f"{name} - {about.removesuffix('.')}", text)
+                for option in re.findall(r"^  (?:-h,)?(--[a-z0-9-]+)", help_text, re.MULTILINE):
+                    self.assertTrue(option in words or f"-h,{option}" in words, option)
+                for part in ("EXIT STATUS", "SYNOPSIS", "FILES"):
+                    self.assertIn(part, text)
+                self.assertNotIn("/tools/data", text)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=1)
