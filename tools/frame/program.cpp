@@ -55,7 +55,7 @@ int answer(const Program& program, const std::vector<std::string>& arguments) {
       std::cout << program.options->help(program.name, program.about);
       return 0;
     case Request::version:
-      std::cout << program.name << " of scalewise " SCALEWISE_VERSION "\nproducts " << products()
+      std::cout << program.name << " of scalewise " << version() << "\nproducts " << products()
                 << ", vectors " << vectors() << ", threads " << threads() << '\n';
       return 0;
     case Request::dry_run:
