@@ -322,7 +322,7 @@ inline void write(const Experiment& e, const Findings& found, const Shown& show,
   const plot::Drawing drawing = plot::draw_figure(figure);
   const std::string message = plot::write_figure(figure, stem, drawing);
   write_file(stem + ".html", html(coordinate_page(e, found, show, drawing, options)));
-  if (!frame::quiet()) std::cerr << message << "; " << stem << ".html has all of it\n";
+  if (!frame::quiet()) std::cerr << message << "\nread " << stem << ".html\n";
 }
 
 }  // namespace scalewise::experiment

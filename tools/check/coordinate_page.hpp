@@ -73,9 +73,8 @@ inline std::string coordinate_reason(const Findings& found) {
   if (!r.diagnosis.empty()) return r.diagnosis;
   if (!r.missing.empty()) return "missing: " + r.missing[0];
   if (!r.undecided.empty()) return "open: " + r.undecided[0];
-  return "Every slope agrees with what the rule predicts, and every mistake that these records can "
-         "show "
-         "is ruled out";
+  return "Every slope agrees with what the rule predicts, and every mistake that these records "
+         "can show is ruled out.";
 }
 
 /// How sure the named cause is.
@@ -83,7 +82,8 @@ inline std::string cause_text(const check::Report& report) {
   switch (report.cause) {
     case check::Cause::mistake:
       return fmt::format(
-          "Most likely a mistake: the one named above, {}10^{:.2g} times as likely as the next.",
+          "Most likely it is the mistake that is named above, at odds of {}10^{:.2g} over the next "
+          "explanation.",
           report.log10_odds == 9 ? "at least " : "", report.log10_odds);
     case check::Cause::growth:
       return "The rule itself lets it grow; this is no mistake in applying it.";
@@ -117,16 +117,14 @@ inline frame::PageSection coordinate_next(const Experiment& e, const Findings& f
     say("Set the optimizer as the plan says; each difference is listed below. Then check again.");
   } else if (r.cause == check::Cause::mistake) {
     say("Look for the part that is named above where the plan is applied: in the initialization, "
-        "the "
-        "optimizer's groups, or the forward and backward pass. Then check again.");
+        "the optimizer's groups, or the forward and backward pass. Then check again.");
   } else if (r.cause == check::Cause::growth) {
     say("Choose a rule whose updates do not grow with the " + e.axis + ":");
     next.command = "plan --list-rules";
   } else {
     say("Compare the rows that fail with the plan, those of the earliest step first: later ones "
-        "may be "
-        "their consequence. Several mistakes at once have no name here; mend one, and check "
-        "again.");
+        "may be their consequence. Several mistakes at once have no name here; mend one, and "
+        "check again.");
   }
   return next;
 }
@@ -162,8 +160,8 @@ inline frame::Page coordinate_page(const Experiment& e, const Findings& found, c
       fmt::format("Coordinate check of {}, {}", e.model.rule, e.model.optimizer),
       fmt::format(
           "Does training follow the rule? Growth of activations, gradients and updates with "
-          "the {}{}{}.",
-          e.axis, found.mistake.empty() ? "" : ", ", found.mistake),
+          "the {}.{}{}",
+          e.axis, found.mistake.empty() ? "" : " A mistake was made on purpose: ", found.mistake),
       verdict, detail::coordinate_reason(found)};
   auto& sections = page.sections;
 
@@ -171,7 +169,7 @@ inline frame::Page coordinate_page(const Experiment& e, const Findings& found, c
   for (const std::string& line :
        {detail::cause_text(found.report), show.counts.substr(0, show.counts.find('\n')),
         show.two_widths, show.runs}) {
-    if (!line.empty()) diagnosis.lines.push_back(line);
+    if (!line.empty()) diagnosis.lines.push_back(frame::sentence(line));
   }
   diagnosis.lines.emplace_back(
       "Slopes of log(root mean square) against log(size), with two standard errors:");
@@ -190,8 +188,8 @@ inline frame::Page coordinate_page(const Experiment& e, const Findings& found, c
       {.title = "Rows in doubt", .table = detail::quantity_table(json, "inconclusive")});
   sections.push_back(
       {.title = "All rows",
-       .lines = {"Click on a heading to sort. Deviations are standard normal deviates from what is "
-                 "expected; hovering shows all digits."},
+       .lines = {"Deviations are standard normal deviates from what is expected. Hovering over a "
+                 "number shows all its digits."},
        .table = detail::quantity_table(json)});
   sections.push_back(detail::not_judged(found, json));
   sections.push_back({.title = "Numbers of the verdict",

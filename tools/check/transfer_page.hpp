@@ -54,8 +54,6 @@ inline frame::PageTable run_table(const nlohmann::ordered_json& runs) {
 inline frame::PageSection transfer_next(const Experiment& e, const TransferReport& report) {
   frame::PageSection next{"What to try next"};
   const std::string tuned = tuned_words(e);
-  std::vector<std::string> sizes;
-  for (const long size : e.sizes) sizes.push_back(std::to_string(size));
   switch (report.judged.verdict) {
     case check::Verdict::pass:
       next.lines = {
@@ -78,8 +76,7 @@ inline frame::PageSection transfer_next(const Experiment& e, const TransferRepor
       }
       next.lines.emplace_back(
           "The verdict's sentence says what would tell. With a higher --seeds, a longer --budget "
-          "or more "
-          "--sizes the same command goes on with the runs in its folder.");
+          "or more --sizes, the same command goes on with the runs in its folder.");
       break;
   }
   return next;
@@ -94,8 +91,7 @@ inline frame::PageSection transfer_not_judged(const Experiment& e, const Transfe
   }
   section.lines.push_back(
       "Sizes beyond these, and other numbers of steps: that optima may bend from size to size is "
-      "not "
-      "in the interval of the drift.");
+      "not in the interval of the drift.");
   return section;
 }
 
@@ -110,7 +106,7 @@ inline frame::Page transfer_page(const Experiment& e, const TransferReport& repo
       fmt::format("Transfer of the {} under {}, {}", tuned, e.model.rule, e.model.optimizer),
       fmt::format("Is the best {} of the smallest {} the best of larger ones?", tuned,
                   e.axis == "joint" ? "size" : size_name(e)),
-      std::string(check::to_string(report.judged.verdict)), report.judged.reason};
+      std::string(check::to_string(report.judged.verdict)), frame::sentence(report.judged.reason)};
   auto& sections = page.sections;
   sections.push_back({.title = "Optimum of each " + size_name(e),
                       .lines = {used_text(report)},
@@ -128,10 +124,9 @@ inline frame::Page transfer_page(const Experiment& e, const TransferReport& repo
   sections.push_back({.title = "Runs that diverged",
                       .table = detail::run_table(detail::rows_without(json.at("runs"), "/loss"))});
   sections.push_back({.title = "All sizes", .table = detail::size_table(json.at("sizes"))});
-  sections.push_back(
-      {.title = "All runs",
-       .lines = {"Click on a heading to sort; hovering shows all digits. –: diverged"},
-       .table = detail::run_table(json.at("runs"))});
+  sections.push_back({.title = "All runs",
+                      .lines = {"–: diverged. Hovering over a number shows all its digits."},
+                      .table = detail::run_table(json.at("runs"))});
   sections.push_back(detail::transfer_not_judged(e, report));
   sections.push_back(
       {.title = "Numbers of the verdict",

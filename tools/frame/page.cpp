@@ -32,6 +32,13 @@ void add_value(PageTable& table, const std::string& name, const Json& value) {
 
 }  // namespace
 
+std::string sentence(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') {
+    text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  }
+  return text;
+}
+
 Cell cell_of(const Json& value) {
   if (value.is_null()) return {nothing};
   if (value.is_boolean()) return {value.get<bool>() ? "yes" : "no"};
@@ -100,8 +107,9 @@ void add_origin(Page& page, const Json& report, const std::string& program,
   page.sections.push_back(
       {.title = "How to reproduce",
        .lines =
-           {"The same numbers on any number of threads, from the folder in which this was run; "
-            "with --out FOLDER also this page:"},
+           {"The same numbers on such a machine, on any number of threads, unless --budget ends it "
+            "earlier. Paths are those of the folder in which it was run. With --out FOLDER it "
+            "writes this page again:"},
        .command = command_line(program, options.given_words())});
   PageTable machine{{"name", "value"}, {{{"program"}, {program}}, {{"scalewise"}, {version()}}}};
   for (const auto& [name, value] : report.at("machine").items()) {

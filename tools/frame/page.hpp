@@ -42,6 +42,9 @@ struct Page {
   std::vector<PageSection> sections = {};
 };
 
+/// A text with a capital letter first, if it begins with one of ASCII.
+std::string sentence(std::string text);
+
 /// Four digits of a number, its exact value on demand; "–" for null.
 Cell cell_of(const nlohmann::ordered_json& value);
 
