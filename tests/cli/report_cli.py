@@ -141,7 +141,7 @@ class Reports(unittest.TestCase):
                 self.assertNotRegex(self.page[name], r"url\(|@import|https?://")
 
     def test_the_verdict_comes_first_with_its_reason(self):
-        reasons = {"pass": "Every slope agrees", "fail": "output multiplier missing", "judged": "missing: ",
+        reasons = {"pass": "Every slope agrees", "fail": "output multiplier missing", "judged": "Missing: ",
                    "sweep": self.json["sweep"]["reason"][1:]}
         for name, page in self.parsed.items():
             with self.subTest(page=name):

@@ -69,10 +69,11 @@ inline std::string list_of(const std::vector<long>& sizes) {
 
 inline std::string coordinate_reason(const Findings& found) {
   const check::Report& r = found.report;
-  if (!found.optimizer.empty()) return optimizer_text(found) + "; the first: " + found.optimizer[0];
+  if (!found.optimizer.empty())
+    return frame::sentence(optimizer_text(found)) + "; the first: " + found.optimizer[0];
   if (!r.diagnosis.empty()) return r.diagnosis;
-  if (!r.missing.empty()) return "missing: " + r.missing[0];
-  if (!r.undecided.empty()) return "open: " + r.undecided[0];
+  if (!r.missing.empty()) return "Missing: " + r.missing[0];
+  if (!r.undecided.empty()) return "Open: " + r.undecided[0];
   return "Every slope agrees with what the rule predicts, and every mistake that these records "
          "can show is ruled out.";
 }
@@ -144,7 +145,7 @@ inline frame::PageSection not_judged(const Findings& found, const Json& json) {
   }
   for (const std::string& line : found.report.unknown) section.lines.push_back(line);
   if (!found.report.unchecked.empty()) {
-    section.lines.push_back(unchecked_text(found.report));
+    section.lines.push_back(frame::sentence(unchecked_text(found.report)));
   }
   if (section.lines.empty()) section.lines.emplace_back("All that was recorded was judged.");
   return section;
