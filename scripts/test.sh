@@ -55,6 +55,7 @@ have_libcxx() { clang++ -stdlib=libc++ -x c++ -fsyntax-only - <<<'#include <stri
 # Whatever of these cannot be installed, the tests that need it are skipped, and counted.
 try_install_optional_packages() {
   have_command gnuplot || try_install_packages gnuplot-nox || true
+  have_command chromium || try_install_packages chromium || true
   have_torch || try_install_packages python3-torch || true
   have_header torch/csrc/api/include/torch/torch.h || try_install_packages libtorch-dev || true
   have_header gmock/gmock.h || try_install_packages libgmock-dev || true

@@ -326,8 +326,9 @@ int run(Arguments a, const frame::Options& options) {
     name_foreign_data(data, e.model.text, found);
   }
   if (!found.optimizer.empty()) found.report.verdict = check::Verdict::fail;
-  print(e, found, options);
-  if (!e.out.empty()) write(e, found, options);
+  const Shown show = shown(e, found, options);
+  print(e, found, show);
+  if (!e.out.empty()) write(e, found, show, options);
   return check::exit_code(found.report.verdict);
 }
 

@@ -17,9 +17,11 @@
 #include <vector>
 
 #include "check/experiment.hpp"
+#include "check/transfer_page.hpp"
 #include "check/transfer_report.hpp"
 #include "check/transfer_runs.hpp"
 #include "check/transfer_tasks.hpp"
+#include "frame/html.hpp"
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
@@ -170,22 +172,26 @@ class Program {
   double expected_ = 0;
 };
 
-void write_files(const Experiment& e, const TransferReport& report,
-                 const nlohmann::ordered_json& json) {
+void write_files(const Experiment& e, const TransferReport& report, const Table& sizes,
+                 const nlohmann::ordered_json& json, const frame::Options& options) {
   if (e.out.empty()) return;
   const std::string stem = e.out + "/learning_rate_transfer";
   write_file(stem + ".json", json.dump(1) + "\n");
-  write_file(e.out + "/sizes.csv", render(transfer_table(e, report.transfer), TableFormat::csv));
-  const std::string told = plot::write_figure(transfer_figure(e, report), stem);
-  if (!frame::quiet()) std::cerr << told << '\n';
+  write_file(e.out + "/sizes.csv", render(sizes, TableFormat::csv));
+  const plot::Figure figure = transfer_figure(e, report);
+  const plot::Drawing drawing = plot::draw_figure(figure);
+  const std::string told = plot::write_figure(figure, stem, drawing);
+  write_file(stem + ".html", html(transfer_page(e, report, sizes, json, drawing, options)));
+  if (!frame::quiet()) std::cerr << told << "\nread " << stem << ".html\n";
 }
 
-void show(const Experiment& e, const TransferReport& report, const nlohmann::ordered_json& json) {
+void show(const Experiment& e, const TransferReport& report, const Table& sizes,
+          const nlohmann::ordered_json& json) {
   if (e.format == "json") {
     std::cout << json.dump(1) << '\n';
   } else {
     std::cout << e.model.rule << ", " << e.model.optimizer << ", " << used_text(report) << "\n\n"
-              << render(transfer_table(e, report.transfer), TableFormat::text) << '\n'
+              << render(sizes, TableFormat::text) << '\n'
               << check::to_string(report.judged.verdict) << ": " << report.judged.reason
               << (report.budget > 0 ? more_text(report) : "") << '\n';
   }
@@ -200,8 +206,9 @@ void show(const Experiment& e, const TransferReport& report, const nlohmann::ord
 
 int finish(const Experiment& e, const TransferReport& report, const frame::Options& options) {
   const nlohmann::ordered_json json = transfer_json(e, report, options);
-  show(e, report, json);
-  write_files(e, report, json);
+  const Table sizes = transfer_table(e, report.transfer);
+  show(e, report, sizes, json);
+  write_files(e, report, sizes, json, options);
   return check::exit_code(report.judged.verdict);
 }
 

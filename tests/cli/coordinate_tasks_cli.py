@@ -28,7 +28,7 @@ class CoordinateTasks(TaskTest):
     program = PROGRAM
     options = ["--text", "a text.txt", "--head-dim", "8", "--depth", "1", "--seq", "16", "--batch", "2", "--steps", "3",
                "--sizes", "16,32,64", "--quiet"]
-    files = ("coordinate_check.json", "coordinate_check.csv")
+    files = ("coordinate_check.json", "coordinate_check.csv", "coordinate_check.html")
 
     def test_the_report_is_that_of_the_program_itself(self):
         for arguments in (["--seeds", 3], ["--seeds", 3, "--fault", "missing:all-rates"],

@@ -45,7 +45,8 @@ BAD = [
 class Tasks(TaskTest):
     program = PROGRAM
     options = TINY
-    files = ("learning_rate_transfer.json", "sizes.csv", "learning_rate_transfer.csv")
+    files = ("learning_rate_transfer.json", "sizes.csv", "learning_rate_transfer.csv",
+             "learning_rate_transfer.html")
 
     # ---- engines ---------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@
 namespace fs = std::filesystem;
 using Catch::Matchers::ContainsSubstring;
 using scalewise::plot::Curve;
+using scalewise::plot::draw_figure;
 using scalewise::plot::Figure;
 using scalewise::plot::figure_csv;
 using scalewise::plot::log_axis;
@@ -181,6 +182,24 @@ TEST_CASE("What gnuplot complains about is told, and nothing is left behind", "[
   }
   CHECK(scratch.files() == std::vector<std::string>{"figure.csv"});
   CHECK(scratch.nothing_left_behind());
+}
+
+TEST_CASE("A drawing is made once, for a file and for what else shows it", "[figure]") {
+  const Scratch scratch;
+  const Environment path("PATH", scratch.programs.path().string() + ":" + std::getenv("PATH"));
+  make_gnuplot(scratch.programs.path(), "printf drawn > figure.svg; printf dots > figure.png\n");
+  const Figure figure{"", {one_panel("", {{"a", {1, 2}, {1, 2}}})}};
+  const auto drawing = draw_figure(figure);
+  CHECK((drawing.svg == "drawn" && drawing.png == "dots" && drawing.problem.empty()));
+  make_gnuplot(scratch.programs.path(), "exit 1\n");
+  CHECK(write_figure(figure, scratch.stem(), drawing) ==
+        "wrote " + scratch.stem() + ".csv, .svg and .png");
+  CHECK(content(scratch.stem() + ".svg") == "drawn");
+  CHECK(content(scratch.stem() + ".png") == "dots");
+  CHECK_THAT(error_message([] {
+               draw_figure({"", {one_panel("", {{"a", {1, 2}, {1}}})}});
+             }),
+             ContainsSubstring("1 values: expected 2"));
 }
 
 TEST_CASE("A path is a path, whatever is in its name", "[figure]") {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What a coordinate check has found, as a table, JSON and pictures.
+// What a coordinate check has found, as text, JSON, pictures and a page.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,8 +19,11 @@
 #include <utility>
 #include <vector>
 
+#include "check/coordinate_findings.hpp"
+#include "check/coordinate_page.hpp"
 #include "check/experiment.hpp"
 #include "frame/begin_report.hpp"
+#include "frame/html.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
 #include "scalewise/check/coordinate_check.hpp"
@@ -31,15 +34,6 @@
 #include "scalewise/plot/figure.hpp"
 
 namespace scalewise::experiment {
-
-struct Findings {
-  check::Records records;
-  check::Report report;
-  std::string mistake;                 // that was made to see the check fail
-  std::vector<std::string> optimizer;  // what the read-back of rates, decay and epsilon found
-  std::size_t runs = 0;
-  Inputs judged;  // of files of records that were judged
-};
 
 inline std::string signed_text(double x) { return fmt::format("{:+.2f}", x == 0 ? 0 : x); }
 
@@ -118,8 +112,7 @@ inline std::string counts_text(const check::Report& report) {
   return text;
 }
 
-inline std::string two_widths_text(const check::Records& records) {
-  const check::TwoWidths t = check::two_widths(records);
+inline std::string two_widths_text(const check::TwoWidths& t) {
   if (t.modules == 0) return {};
   std::string line = fmt::format(
       "by the criterion of microsoft/mup (mean |x| at {} and {} within a factor of 1.2): {} of {}",
@@ -143,7 +136,20 @@ inline std::map<long, long> seeds_by_size(const check::Records& records) {
   return seeds;
 }
 
+inline std::string runs_text(const Experiment& e, const Findings& found,
+                             const std::map<long, long>& seeds) {
+  std::vector<std::string> sizes;
+  for (const auto& [size, count] : seeds) {
+    sizes.push_back(fmt::format("{} of {} {}", count, e.axis, size));
+  }
+  return fmt::format(
+      "{} runs ({}); a correct set-up fails by chance in less than {:.2g} % of such checks",
+      found.runs, fmt::join(sizes, ", "), 100 * found.report.error_rate);
+}
+
 inline nlohmann::ordered_json to_json(const Experiment& e, const Findings& found,
+                                      const std::map<long, long>& all_seeds,
+                                      const check::TwoWidths& widths,
                                       const frame::Options& options) {
   nlohmann::ordered_json json = frame::begin_report("coordinate_check", 2, options);
   json.update({{"rule", e.model.rule},
@@ -155,17 +161,16 @@ inline nlohmann::ordered_json to_json(const Experiment& e, const Findings& found
                {"verdict", to_string(found.report.verdict)},
                {"diagnosis", found.report.diagnosis},
                {"optimizer_differences", found.optimizer}});
-  for (const auto& [size, seeds] : seeds_by_size(found.records)) {
+  for (const auto& [size, seeds] : all_seeds) {
     json["sizes"].push_back({{"size", size}, {"seeds", seeds}});
   }
-  const check::TwoWidths t = check::two_widths(found.records);
-  json["two_widths"] = {{"small", t.smaller},
-                        {"large", t.larger},
-                        {"modules", t.modules},
-                        {"met", t.met},
-                        {"worst", t.worst},
-                        {"worst_step", t.worst_step},
-                        {"worst_ratio", t.worst_ratio}};
+  json["two_widths"] = {{"small", widths.smaller},
+                        {"large", widths.larger},
+                        {"modules", widths.modules},
+                        {"met", widths.met},
+                        {"worst", widths.worst},
+                        {"worst_step", widths.worst_step},
+                        {"worst_ratio", widths.worst_ratio}};
   const check::Report& r = found.report;
   json["runs"] = found.runs;
   if (!found.judged.empty()) json["judged"] = io::inputs_json(found.judged);
@@ -212,33 +217,31 @@ inline nlohmann::ordered_json to_json(const Experiment& e, const Findings& found
   return json;
 }
 
-inline void print(const Experiment& e, const Findings& found, const frame::Options& options) {
+/// The same findings for all that shows them.
+inline Shown shown(const Experiment& e, const Findings& found, const frame::Options& options) {
+  const std::map<long, long> seeds = seeds_by_size(found.records);
+  const check::TwoWidths widths = check::two_widths(found.records);
+  return {slope_table(found.report, e.model.steps), counts_text(found.report),
+          two_widths_text(widths), runs_text(e, found, seeds),
+          to_json(e, found, seeds, widths, options)};
+}
+
+inline void print(const Experiment& e, const Findings& found, const Shown& show) {
   if (e.format == "json") {
-    fmt::print("{}\n", to_json(e, found, options).dump(1));
+    fmt::print("{}\n", show.json.dump(1));
     return;
   }
-  fmt::print("{}\n{}{}\n", render(slope_table(found.report, e.model.steps), TableFormat::text),
-             counts_text(found.report), two_widths_text(found.records));
-  if (!found.optimizer.empty()) {
-    fmt::print("the optimizer is not set as the plan says, in {} places; the first: {}\n",
-               found.optimizer.size(), found.optimizer.front());
-  }
+  fmt::print("{}\n{}{}\n", render(show.slopes, TableFormat::text), show.counts, show.two_widths);
+  if (!found.optimizer.empty())
+    fmt::print("{}; the first: {}\n", optimizer_text(found), found.optimizer.front());
   const auto list = [](const char* what, const std::vector<std::string>& lines) {
     for (const std::string& line : lines) fmt::print("{}: {}\n", what, line);
   };
   list("not judged", found.report.unknown);
   list("missing", found.report.missing);
   list("open", found.report.undecided);
-  if (!found.report.unchecked.empty()) {
-    fmt::print("these records cannot show: {}\n", fmt::join(found.report.unchecked, ", "));
-  }
-  std::vector<std::string> sizes;
-  for (const auto& [size, seeds] : seeds_by_size(found.records)) {
-    sizes.push_back(fmt::format("{} of {} {}", seeds, e.axis, size));
-  }
-  fmt::print(
-      "{} runs ({}); a correct set-up fails by chance in less than {:.2g} % of such checks\n",
-      found.runs, fmt::join(sizes, ", "), 100 * found.report.error_rate);
+  if (!found.report.unchecked.empty()) fmt::print("{}\n", unchecked_text(found.report));
+  fmt::print("{}\n", show.runs);
   if (!found.report.diagnosis.empty()) fmt::print("{}\n", found.report.diagnosis);
   fmt::print("verdict: {}\n", to_string(found.report.verdict));
 }
@@ -309,13 +312,17 @@ inline plot::Figure figure_of(const Experiment& e, const Findings& found) {
   return figure;
 }
 
-/// coordinate_check.json, .csv, .svg and .png in a folder.
-inline void write(const Experiment& e, const Findings& found, const frame::Options& options) {
+/// coordinate_check.json, .csv, .svg, .png and .html in a folder.
+inline void write(const Experiment& e, const Findings& found, const Shown& show,
+                  const frame::Options& options) {
   const frame::Uninterrupted now;
   const std::string stem = e.out + "/coordinate_check";
-  write_file(stem + ".json", to_json(e, found, options).dump(1) + "\n");
-  const std::string message = plot::write_figure(figure_of(e, found), stem);
-  if (!frame::quiet()) std::cerr << message << '\n';
+  write_file(stem + ".json", show.json.dump(1) + "\n");
+  const plot::Figure figure = figure_of(e, found);
+  const plot::Drawing drawing = plot::draw_figure(figure);
+  const std::string message = plot::write_figure(figure, stem, drawing);
+  write_file(stem + ".html", html(coordinate_page(e, found, show, drawing, options)));
+  if (!frame::quiet()) std::cerr << message << "\nread " << stem << ".html\n";
 }
 
 }  // namespace scalewise::experiment

@@ -149,7 +149,7 @@ inline void add_output_options(frame::Options& o, Experiment& e) {
       .not_an_input();
   o.group("Output");
   o.add("--format", e.format, "").words({"table", "json"}).not_an_input();
-  o.add("--out", e.out, "folder for CSV, JSON and pictures").writes_folder();
+  o.add("--out", e.out, "folder for CSV, JSON, pictures and a page in HTML").writes_folder();
   o.add("--quiet", frame::quiet(), "no progress").not_an_input();
 }
 

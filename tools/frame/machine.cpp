@@ -75,6 +75,8 @@ std::string vectors() {
 #endif
 }
 
+std::string version() { return SCALEWISE_VERSION; }
+
 int threads() {
 #if defined(__GNUC__)
   if (&omp_get_max_threads != nullptr) return omp_get_max_threads();

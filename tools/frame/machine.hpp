@@ -15,6 +15,9 @@ std::string products();
 /// The widest vector instructions that the program was compiled for: "AVX-512", "AVX2", "SSE2", ….
 std::string vectors();
 
+/// The version of scalewise.
+std::string version();
+
 /// How many threads a program uses.
 int threads();
 

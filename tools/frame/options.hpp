@@ -171,9 +171,12 @@ class Options {
   /// The same and which runs are made, as JSON, without the dashes of the names.
   nlohmann::ordered_json settings() const;
 
-  /// The words of a command line from which any folder has these inputs and runs, on as many threads:
-  /// the options that were given, with absolute paths.
-  std::vector<std::string> again() const;
+  /// The words of a command line that has these inputs and runs: the options that were given, as they
+  /// were given.
+  std::vector<std::string> given_words() const { return words(false); }
+
+  /// The same from any folder, on as many threads: with absolute paths.
+  std::vector<std::string> again() const { return words(true); }
 
   /// Makes the folders that results go to, and tries to write there.
   /// Throws:   InvalidInput when one cannot be made or written, and for a folder that has the file
@@ -182,6 +185,8 @@ class Options {
 
  private:
   struct CommandLine;
+
+  std::vector<std::string> words(bool from_anywhere) const;
 
   std::deque<Option> list_;
   std::string shell_;

@@ -77,15 +77,15 @@ nlohmann::ordered_json Options::settings() const {
   return settings;
 }
 
-std::vector<std::string> Options::again() const {
+std::vector<std::string> Options::words(bool from_anywhere) const {
   std::vector<std::string> words;
   for (const Option& option : list_) {
     const bool counts = option.is_input() || option.role_ == Option::Role::runs;
-    if (!option.given_ || !(counts || option.name_ == "--threads")) continue;
+    if (!option.given_ || !(counts || (from_anywhere && option.name_ == "--threads"))) continue;
     for (const std::string& word : option.given_words_) {
       words.push_back(option.name_);
       if (std::holds_alternative<bool*>(option.variable_)) break;
-      const bool path = option.role_ == Option::Role::reads;
+      const bool path = from_anywhere && option.role_ == Option::Role::reads;
       words.push_back(path ? std::filesystem::absolute(word).string() : word);
     }
   }

@@ -58,7 +58,7 @@ int answer(const Program& program, const std::vector<std::string>& arguments) {
       std::cout << program.options->completion(program.name);
       return 0;
     case Request::version:
-      std::cout << program.name << " of scalewise " SCALEWISE_VERSION "\nproducts " << products()
+      std::cout << program.name << " of scalewise " << version() << "\nproducts " << products()
                 << ", vectors " << vectors() << ", threads " << threads() << '\n';
       return 0;
     case Request::dry_run:

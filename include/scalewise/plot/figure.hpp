@@ -103,15 +103,22 @@ inline std::string figure_csv(const Figure& figure) {
   return render(table, TableFormat::csv);
 }
 
-/// Draws stem.svg and stem.png; needs gnuplot and a POSIX shell.
-/// Returns:  why there are no pictures; empty: there are.
-/// Throws:   InvalidInput when a file cannot be written.
-inline std::string draw_figure(const Figure& figure, const std::string& stem) {
+/// The pictures of a figure, as the contents of files.
+struct Drawing {
+  std::string svg = {};
+  std::string png = {};
+  std::string problem = {};  // why there are none; empty: there are
+};
+
+/// Draws a figure; needs gnuplot and a POSIX shell.
+/// Throws:   InvalidInput without a panel, and for ragged curves.
+inline Drawing draw_figure(const Figure& figure) {
+  detail::check_lengths(figure);
   if (std::system("command -v gnuplot >/dev/null 2>&1") != 0) {
-    return "gnuplot was not found; install gnuplot to get them";
+    return {.problem = "gnuplot was not found; install gnuplot to get them"};
   }
   const detail::TemporaryFolder folder;
-  if (!folder.exists()) return "there is no folder for temporary files";
+  if (!folder.exists()) return {.problem = "there is no folder for temporary files"};
   write_file(folder.file("commands"), gnuplot_commands(figure));
   // gnuplot sees no path, and reads no start-up file of the user's.
   const std::string command = "cd " + detail::shell_word(folder.file("")) +
@@ -123,23 +130,29 @@ inline std::string draw_figure(const Figure& figure, const std::string& stem) {
     const auto size =
         std::filesystem::file_size(folder.file(std::string("figure.") + kind), missing);
     if (drawn && !missing && size > 0) continue;
-    return "gnuplot failed: " + detail::first_error(read_file(folder.file("errors"), limit));
+    return {.problem =
+                "gnuplot failed: " + detail::first_error(read_file(folder.file("errors"), limit))};
   }
-  write_file(stem + ".svg", read_file(folder.file("figure.svg"), limit));
-  write_file(stem + ".png", read_file(folder.file("figure.png"), limit));
-  return "";
+  return {read_file(folder.file("figure.svg"), limit), read_file(folder.file("figure.png"), limit)};
 }
 
-/// Writes stem.csv, and draws stem.svg and stem.png where gnuplot is installed.
+/// Writes stem.csv, and stem.svg and stem.png where they were drawn.
 /// Shapes:   one row of the CSV per point: panel, curve, x, y, low, high
 /// Returns:  what to tell the user: the files written, or what to install to get pictures.
 /// Throws:   InvalidInput when a file cannot be written, without a panel, and for ragged curves.
-inline std::string write_figure(const Figure& figure, const std::string& stem) {
+inline std::string write_figure(const Figure& figure, const std::string& stem,
+                                const Drawing& drawing) {
   detail::check_lengths(figure);
   write_file(stem + ".csv", figure_csv(figure));
-  const std::string problem = draw_figure(figure, stem);
-  if (problem.empty()) return "wrote " + stem + ".csv, .svg and .png";
-  return "wrote " + stem + ".csv; no pictures: " + problem;
+  if (!drawing.problem.empty()) return "wrote " + stem + ".csv; no pictures: " + drawing.problem;
+  write_file(stem + ".svg", drawing.svg);
+  write_file(stem + ".png", drawing.png);
+  return "wrote " + stem + ".csv, .svg and .png";
+}
+
+/// The same, drawn here where gnuplot is installed.
+inline std::string write_figure(const Figure& figure, const std::string& stem) {
+  return write_figure(figure, stem, draw_figure(figure));
 }
 
 }  // namespace scalewise::plot

@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// What a coordinate check has found, and what of it is shown.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "scalewise/check/coordinate_check.hpp"
+#include "scalewise/files/inputs.hpp"
+#include "scalewise/io/table.hpp"
+
+namespace scalewise::experiment {
+
+struct Findings {
+  check::Records records;
+  check::Report report;
+  std::string mistake;                 // that was made to see the check fail
+  std::vector<std::string> optimizer;  // what the read-back of rates, decay and epsilon found
+  std::size_t runs = 0;
+  Inputs judged;  // of files of records that were judged
+};
+
+/// The same as numbers and lines, which text, JSON and the page have in common.
+struct Shown {
+  Table slopes;            // of activations
+  std::string counts;      // how many quantities passed
+  std::string two_widths;  // by another criterion; empty without activations
+  std::string runs;
+  nlohmann::ordered_json json;
+};
+
+inline std::string optimizer_text(const Findings& found) {
+  return fmt::format("the optimizer is not set as the plan says, in {} places",
+                     found.optimizer.size());
+}
+
+inline std::string unchecked_text(const check::Report& report) {
+  return fmt::format("these records cannot show: {}", fmt::join(report.unchecked, ", "));
+}
+
+}  // namespace scalewise::experiment
