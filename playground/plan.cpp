@@ -138,10 +138,24 @@ Json fields() {
   return json;
 }
 
+/// Of every rule, in the order of rules(), the optimizers that it can be planned for.
+std::vector<Json> optimizers_of_rules() {
+  std::vector<Json> all;
+  for_each_policy([&]<class P>() {
+    Json names = Json::array();
+    for (const Optimizer& optimizer : known_optimizers) {
+      if (states(P{}, optimizer)) names.push_back(optimizer.name);
+    }
+    all.push_back(std::move(names));
+  });
+  return all;
+}
+
 Json lists() {
   Json json = {{"rules", Json::array()},         {"presets", Json::array()},
                {"names", Json::array()},         {"optimizers", names_of(known_optimizers)},
                {"decay", words_of(decay_words)}, {"fields", fields()}};
+  const std::vector<Json> optimizers = optimizers_of_rules();
   for (const RuleInfo& rule : rules()) {
     Json parameters = Json::array();
     for (const Parameter& p : rule.parameters) {
@@ -151,7 +165,7 @@ Json lists() {
                              {"title", rule.source.title},
                              {"needs_base", rule.needs_base},
                              {"relative", rule.reference == Reference::base},
-                             {"optimizers", names_of(rule.optimizers)},
+                             {"optimizers", optimizers[json["rules"].size()]},
                              {"parameters", parameters}});
   }
   for (const Preset& preset : presets()) json["presets"].push_back(preset.id);

@@ -2,27 +2,34 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
 namespace scalewise::inline files {
 
 namespace detail {
 
-/// The same as exact_text() where the standard library's std::to_chars has whole numbers only:
-/// libc++ 13, and the libc++ of Emscripten 3.1.
-template <class Number>
-std::string exact_text_by_printf(Number x) {
-  char text[40];
-  for (int digits = 1; digits <= 17; ++digits) {
-    std::snprintf(text, sizeof(text), "%.*g", digits, static_cast<double>(x));
-    if (static_cast<Number>(std::strtod(text, nullptr)) == x) break;
+/// The same text where std::to_chars has no doubles: libc++ 13, and the libc++ of Emscripten 3.1.
+inline std::string exact_text_by_printf(double x) {
+  char scientific[40];
+  int digits = 1;
+  for (; digits <= 17; ++digits) {
+    std::snprintf(scientific, sizeof(scientific), "%.*e", digits - 1, x);
+    if (std::strtod(scientific, nullptr) == x) break;
   }
-  for (char& c : text) {
-    if (c == ',') c = '.';  // of the locale
+  std::string text = scientific;
+  if (const std::size_t e = text.find('e'); e != std::string::npos) {  // else inf or nan
+    const int exponent = std::atoi(scientific + e + 1);
+    char fixed[400];
+    std::snprintf(fixed, sizeof(fixed), "%.*f", (std::max)(digits - 1 - exponent, 0), x);
+    if (std::strlen(fixed) <= text.size()) text = fixed;
   }
+  std::replace(text.begin(), text.end(), ',', '.');  // of the locale
   return text;
 }
 
@@ -35,7 +42,7 @@ std::string exact_text(Number x) {
   if constexpr (requires { std::to_chars(digits, digits, x).ptr; }) {
     return {digits, std::to_chars(digits, digits + sizeof(digits), x).ptr};
   } else {
-    return detail::exact_text_by_printf(x);
+    return detail::exact_text_by_printf(static_cast<double>(x));
   }
 }
 
