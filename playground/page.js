@@ -123,7 +123,7 @@ function buildForm() {
   fillSelect($("start"), [["", "its own standard deviations"], ...rules]);
   fillSelect($("decay"), lists.decay.map((word) => [word]));
   fillSelect($("language"), languages.map((one) => [one.id, one.title]));
-  fillSelect($("names"), [["", "those of the plan"], ...lists.names.map((one) => [one.id, one.title])]);
+  fillSelect($("names"), [["", "default"], ...lists.names.map((one) => [one.id, one.title])]);
 }
 
 const option = (of, key) => of ? `base-${key}` : key;
@@ -181,7 +181,7 @@ function showDefaults() {
     const value = (of ? shown.base : shown.shape)?.[input.dataset.set.slice(of.length)];
     const text = value === null || value === undefined ? "" : String(value);
     if (input.tagName === "INPUT") input.placeholder = text;
-    else input.options[0].textContent = text && !(input.dataset.set in state.set) ? `${text} (unchanged)` : "unchanged";
+    else input.options[0].textContent = text && !(input.dataset.set in state.set) ? `(${text})` : "(as it was)";
   }
 }
 
