@@ -11,6 +11,7 @@
 
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,8 +24,7 @@
 #include "scalewise/architecture/presets.hpp"
 #include "scalewise/dialect/all.hpp"
 #include "scalewise/files/file.hpp"
-#include "scalewise/io/plan_json.hpp"
-#include "scalewise/io/plan_table.hpp"
+#include "scalewise/io/table.hpp"
 #include "scalewise/policy/rule_id.hpp"
 #include "scalewise/scalewise.hpp"
 
@@ -35,8 +35,6 @@ using scalewise::Plan;
 using scalewise::Shape;
 using scalewise::Table;
 using scalewise::TableFormat;
-using scalewise::tools::footing;
-using scalewise::tools::heading;
 using scalewise::tools::table_format;
 
 struct Arguments : scalewise::tools::PlanArguments {
@@ -102,26 +100,6 @@ Table name_list() {
   return table;
 }
 
-std::string as_tables(const std::vector<Plan>& plans, bool compare, bool layers,
-                      TableFormat format) {
-  std::string out;
-  const bool prose = format == TableFormat::text;
-  if (compare) {
-    for (const Table& table : comparison_tables(plans, format, layers)) {
-      out += render(table, format) + "\n";
-    }
-    if (prose) {
-      for (const Plan& plan : plans) out += plan.rule + ": " + citation(plan) + "\n";
-      out += "\n";
-    }
-  } else {
-    if (prose) out += heading(plans.front()) + "\n";
-    out += render(model_table(plans, format), format) + "\n";
-    out += render(plan_table(plans.front(), format, layers), format) + "\n";
-  }
-  return out + (prose ? footing(plans) : "");
-}
-
 std::string write_with_names(const Plan& plan, const Arguments& a) {
   std::string text;
   scalewise::tools::with_names(a.names, [&](const scalewise::dialect::Dialect& dialect) {
@@ -130,22 +108,9 @@ std::string write_with_names(const Plan& plan, const Arguments& a) {
   return text;
 }
 
-std::string write_plans(const std::vector<Plan>& plans, const Arguments& arguments) {
-  const bool compare = !arguments.compare.empty();
-  if (!arguments.names.empty()) return write_with_names(plans.front(), arguments);
-  if (scalewise::tools::is_named_format(arguments.format)) {
-    throw InvalidInput("--format", arguments.format, "--names as well",
-                       "whose tensors? see --list-names");
-  }
-  if (arguments.format == "json") {
-    if (!compare) return to_json(plans.front()).dump(1) + "\n";
-    nlohmann::ordered_json all = nlohmann::ordered_json::array();
-    for (const Plan& plan : plans) all.push_back(to_json(plan));
-    return nlohmann::ordered_json{{"schema", "scalewise.plans/1"}, {"plans", all}}.dump(1) + "\n";
-  }
-  const TableFormat format = table_format(arguments.format);
-  if (format == TableFormat::csv) return render(flat_table(plans), format);
-  return as_tables(plans, compare, arguments.layers, format);
+std::string write_plans(const std::vector<Plan>& plans, const Arguments& a) {
+  if (!a.names.empty()) return write_with_names(plans.front(), a);
+  return scalewise::tools::write_plans(plans, !a.compare.empty(), a.format, a.layers);
 }
 
 std::string run(const Arguments& arguments) {

@@ -13,7 +13,7 @@ sh                Run with `bash -euo pipefail`. The built programs are in PATH 
                   build/release, the README's build; sources that a block names by path
                   (tests/..., tools/..., scripts/...) are there too, and SCALEWISE_SOURCE_DIR
                   names their folder.
-sh norun          Not run. Only for lines that call scripts/demo.sh, scripts/test.sh, git clone,
+sh norun          Not run. Only for lines that call scripts/demo.sh, scripts/playground.sh, scripts/test.sh, git clone,
                   cd or apt-get; the scripts must exist and be executable. When a text block
                   follows, the block must be scripts/demo.sh alone, which then does run, with
                   the programs that are already built.
@@ -243,7 +243,7 @@ class Page:
         commands = [command for command in commands if command]
         for command in commands:
             allowed = re.match(
-                r"((\w+=\S+ )*(bash )?(\./)?(?P<script>scripts/(demo|test)\.sh)|git clone"
+                r"((\w+=\S+ )*(bash )?(\./)?(?P<script>scripts/(demo|playground|test)\.sh)|git clone"
                 r"|(sudo )?apt-get|cd)(?![^ ])", command)
             if not allowed:
                 raise BlockError(f"norun is not allowed for: {command}")

@@ -4,10 +4,9 @@
 // The option --set key=value of the programs.
 #pragma once
 
-#include <charconv>
+#include <cstdlib>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "scalewise/architecture/shape_fields.hpp"
@@ -18,10 +17,11 @@ namespace scalewise::tools {
 inline double number_of(const std::string& key, const std::string& text) {
   if (text == "true") return 1;
   if (text == "false") return 0;
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || stop != end) throw InvalidInput(key, text, "a number");
+  // std::from_chars reads no doubles in libc++ 14. strtod takes more than numbers in decimal.
+  const bool decimal = text.find_first_not_of("+-.0123456789eE") == std::string::npos;
+  char* stop = nullptr;
+  const double value = std::strtod(text.c_str(), &stop);
+  if (!decimal || text.empty() || *stop != 0) throw InvalidInput(key, text, "a number");
   return value;
 }
 

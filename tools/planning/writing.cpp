@@ -3,13 +3,12 @@
 
 #include "planning/writing.hpp"
 
-#include <fmt/format.h>
-
 #include <string_view>
 #include <utility>
 
 #include "scalewise/io/named_plan_json.hpp"
 #include "scalewise/io/named_table.hpp"
+#include "scalewise/io/plan_json.hpp"
 #include "scalewise/io/plan_table.hpp"
 #include "scalewise/io/tensor_rows.hpp"
 #include "scalewise/io/training_code.hpp"
@@ -28,6 +27,33 @@ constexpr std::pair<std::string_view, Writer> named_formats[] = {{"tsv", &tensor
                                                                  {"megatron", &megatron_overrides},
                                                                  {"fairseq", &fairseq_groups},
                                                                  {"neox", &neox_groups}};
+
+std::string as_json(const std::vector<Plan>& plans, bool compare) {
+  if (!compare) return to_json(plans.front()).dump(1) + "\n";
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const Plan& plan : plans) all.push_back(to_json(plan));
+  return nlohmann::ordered_json{{"schema", "scalewise.plans/1"}, {"plans", all}}.dump(1) + "\n";
+}
+
+std::string as_tables(const std::vector<Plan>& plans, bool compare, bool layers,
+                      TableFormat format) {
+  std::string out;
+  const bool prose = format == TableFormat::text;
+  if (compare) {
+    for (const Table& table : comparison_tables(plans, format, layers)) {
+      out += render(table, format) + "\n";
+    }
+    if (prose) {
+      for (const Plan& plan : plans) out += plan.rule + ": " + citation(plan) + "\n";
+      out += "\n";
+    }
+  } else {
+    if (prose) out += heading(plans.front()) + "\n";
+    out += render(model_table(plans, format), format) + "\n";
+    out += render(plan_table(plans.front(), format, layers), format) + "\n";
+  }
+  return out + (prose ? footing(plans) : "");
+}
 
 }  // namespace
 
@@ -67,6 +93,17 @@ std::string footing(const std::vector<Plan>& plans) {
     text += (text.empty() ? "where " : "      ") + line + "\n";
   }
   return text;
+}
+
+std::string write_plans(const std::vector<Plan>& plans, bool compare, const std::string& format,
+                        bool layers) {
+  if (is_named_format(format)) {
+    throw InvalidInput("--format", format, "--names as well", "whose tensors? see --list-names");
+  }
+  if (format == "json") return as_json(plans, compare);
+  const TableFormat style = table_format(format);
+  if (style == TableFormat::csv) return render(flat_table(plans), style);
+  return as_tables(plans, compare, layers, style);
 }
 
 std::string write_named(const dialect::NamedPlan& named, const std::string& format, bool layers) {

@@ -28,6 +28,11 @@ std::string heading(const Plan& plan);
 /// What the letters of the tables are.
 std::string footing(const std::vector<Plan>& plans);
 
+/// Plans in any format that is not of a code base. `layers`: a row per tensor.
+/// Throws:   InvalidInput for a named format.
+std::string write_plans(const std::vector<Plan>& plans, bool compare, const std::string& format,
+                        bool layers);
+
 /// A plan by the tensors of a code base, in any format. `layers`: a row per tensor.
 /// Throws:   std::invalid_argument with all problems of the assignment.
 std::string write_named(const dialect::NamedPlan& named, const std::string& format, bool layers);

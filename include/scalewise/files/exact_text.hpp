@@ -2,16 +2,48 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <charconv>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <string>
 
 namespace scalewise::inline files {
+
+namespace detail {
+
+/// The same text where std::to_chars has no doubles: libc++ 13, and the libc++ of Emscripten 3.1.
+inline std::string exact_text_by_printf(double x) {
+  char scientific[40];
+  int digits = 1;
+  for (; digits <= 17; ++digits) {
+    std::snprintf(scientific, sizeof(scientific), "%.*e", digits - 1, x);
+    if (std::strtod(scientific, nullptr) == x) break;
+  }
+  std::string text = scientific;
+  if (const std::size_t e = text.find('e'); e != std::string::npos) {  // else inf or nan
+    const int exponent = std::atoi(scientific + e + 1);
+    char fixed[400];
+    std::snprintf(fixed, sizeof(fixed), "%.*f", (std::max)(digits - 1 - exponent, 0), x);
+    if (std::strlen(fixed) <= text.size()) text = fixed;
+  }
+  std::replace(text.begin(), text.end(), ',', '.');  // of the locale
+  return text;
+}
+
+}  // namespace detail
 
 /// The shortest text that reads back to the same number, whatever the locale of the program.
 template <class Number>
 std::string exact_text(Number x) {
   char digits[32];
-  return {digits, std::to_chars(digits, digits + sizeof(digits), x).ptr};
+  if constexpr (requires { std::to_chars(digits, digits, x).ptr; }) {
+    return {digits, std::to_chars(digits, digits + sizeof(digits), x).ptr};
+  } else {
+    return detail::exact_text_by_printf(static_cast<double>(x));
+  }
 }
 
 }  // namespace scalewise::inline files

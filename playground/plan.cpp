@@ -1,0 +1,199 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// The program `plan` for a page: JSON in, JSON out. A request has the options of `plan` by their names:
+//
+//   {"rule": "maximal-update", "preset": "gpt2-xl", "base-preset": "gpt2", "set": ["depth=24"]}
+//
+// "config" and "base-config" are the text of a config.json, not its path. The answer has the tables, and
+// with "format" also "text": what `plan --format` prints. Or it is {"error": "..."}.
+
+#include <exception>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "instances/registry.hpp"
+#include "planning/plans.hpp"
+#include "planning/writing.hpp"
+#include "scalewise/architecture/presets.hpp"
+#include "scalewise/dialect/all.hpp"
+#include "scalewise/io/config_json.hpp"
+#include "scalewise/io/plan_table.hpp"
+#include "scalewise/io/shape_json.hpp"
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using namespace scalewise;
+
+/// The keys of a request that are given.
+class Request {
+ public:
+  explicit Request(const std::string& text) : json_(parse_json(text, "request")) {
+    reader().only({"rule", "compare", "optimizer", "decay", "start", "preset", "config",
+                   "base-preset", "base-config", "set", "extra", "fold", "single-rate", "names",
+                   "layers", "format"});
+  }
+
+  std::string text(const char* key, std::string otherwise = {}) const {
+    return reader().has(key) ? reader().at(key).string() : std::move(otherwise);
+  }
+  bool flag(const char* key) const { return reader().has(key) && reader().at(key).boolean(); }
+  std::vector<std::string> list(const char* key) const {
+    std::vector<std::string> all;
+    if (!reader().has(key)) return all;
+    for (const JsonReader& item : reader().at(key).items()) all.push_back(item.string());
+    return all;
+  }
+  /// Of a preset, or of what is in a file `name`.
+  std::optional<Shape> shape(const char* preset, const char* config, const char* name) const {
+    if (reader().has(preset)) return preset_shape(text(preset));
+    if (reader().has(config)) return shape_from_config(parse_json(text(config), name), name);
+    return {};
+  }
+
+ private:
+  JsonReader reader() const { return {json_, "request"}; }
+
+  nlohmann::json json_;
+};
+
+Json table_json(const Table& table) {
+  return {{"caption", table.caption}, {"header", table.header}, {"rows", table.rows}};
+}
+
+std::vector<Table> tables_of(const std::vector<Plan>& plans, bool compare, bool layers) {
+  if (compare) return comparison_tables(plans, TableFormat::text, layers);
+  return {model_table(plans, TableFormat::text),
+          plan_table(plans.front(), TableFormat::text, layers)};
+}
+
+Json plan_summary(const Plan& plan) {
+  return {{"rule", plan.rule},
+          {"title", plan.title},
+          {"citation", citation(plan)},
+          {"parameter_count", plan.parameter_count()}};
+}
+
+Json answer(const Request& request) {
+  tools::PlanArguments a;
+  a.rule = request.text("rule");
+  a.compare = request.list("compare");
+  a.optimizer = request.text("optimizer", a.optimizer);
+  a.decay = request.text("decay", a.decay);
+  a.start = request.text("start");
+  a.set = request.list("set");
+  a.extra = request.list("extra");
+  a.fold = request.flag("fold");
+  a.single_rate = request.flag("single-rate");
+  const std::optional<Shape> target = request.shape("preset", "config", "config.json");
+  if (!target) throw InvalidInput("preset", "none", "a model", "choose one or give a config.json");
+
+  Json messages = Json::array();
+  const std::vector<Plan> plans =
+      make_plans(a, *target, request.shape("base-preset", "base-config", "base config.json"),
+                 [&](const std::string& line) { messages.push_back(line); });
+  const bool compare = !a.compare.empty();
+  const bool layers = request.flag("layers");
+
+  Json json = {{"plans", Json::array()}, {"tables", Json::array()}};
+  for (const Plan& plan : plans) json["plans"].push_back(plan_summary(plan));
+  for (const Table& table : tables_of(plans, compare, layers)) {
+    json["tables"].push_back(table_json(table));
+  }
+  json["legend"] = legend(plans);
+  json["messages"] = messages;
+  json["shape"] = to_json(plans.front().shape);
+  json["base"] = plans.front().base ? to_json(*plans.front().base) : Json(nullptr);
+  const std::string format = request.text("format");
+  const std::string names = request.text("names");
+  if (!names.empty()) {
+    const auto& dialect = dialect::dialect_named("names", names);
+    json["text"] = tools::write_named(name_plan(plans.front(), dialect), format, layers);
+  } else if (!format.empty()) {
+    json["text"] = tools::write_plans(plans, compare, format, layers);
+  }
+  return json;
+}
+
+template <class Spelling>
+Json words_of(const Spelling& spelling) {
+  Json words = Json::array();
+  for (const auto& entry : spelling) words.push_back(entry.text);
+  return words;
+}
+
+/// The fields that "set" knows: "size", "flag", or the words.
+Json fields() {
+  Json json = {{"input", words_of(input_words)},
+               {"activation", words_of(activation_words)},
+               {"attention_biases", words_of(attention_biases_words)},
+               {"qk_norm", words_of(qk_norm_words)}};
+  Shape shape;
+  for_each_size(shape, [&](const char* name, long) { json[name] = "size"; });
+  for_each_flag(shape, [&](const char* name, const auto&) { json[name] = "flag"; });
+  return json;
+}
+
+/// Of every rule, in the order of rules(), the optimizers that it can be planned for.
+std::vector<Json> optimizers_of_rules() {
+  std::vector<Json> all;
+  for_each_policy([&]<class P>() {
+    Json names = Json::array();
+    for (const Optimizer& optimizer : known_optimizers) {
+      if (states(P{}, optimizer)) names.push_back(optimizer.name);
+    }
+    all.push_back(std::move(names));
+  });
+  return all;
+}
+
+Json lists() {
+  Json json = {{"rules", Json::array()},         {"presets", Json::array()},
+               {"names", Json::array()},         {"optimizers", names_of(known_optimizers)},
+               {"decay", words_of(decay_words)}, {"fields", fields()}};
+  const std::vector<Json> optimizers = optimizers_of_rules();
+  for (const RuleInfo& rule : rules()) {
+    Json parameters = Json::array();
+    for (const Parameter& p : rule.parameters) {
+      parameters.push_back({{"name", p.name}, {"value", number_text(p.value)}});
+    }
+    json["rules"].push_back({{"id", rule.id},
+                             {"title", rule.source.title},
+                             {"needs_base", rule.needs_base},
+                             {"relative", rule.reference == Reference::base},
+                             {"optimizers", optimizers[json["rules"].size()]},
+                             {"parameters", parameters}});
+  }
+  for (const Preset& preset : presets()) json["presets"].push_back(preset.id);
+  for (const dialect::Dialect* dialect : dialect::all_dialects) {
+    json["names"].push_back({{"id", dialect->id}, {"title", dialect->title}});
+  }
+  return json;
+}
+
+/// The text for JavaScript, valid until the next call.
+const char* handed_over(const Json& json) {
+  static std::string text;
+  text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return text.c_str();
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* scalewise_lists() { return handed_over(lists()); }
+
+const char* scalewise_plan(const char* request) {
+  try {
+    return handed_over(answer(Request(request)));
+  } catch (const std::exception& error) {
+    return handed_over({{"error", error.what()}});
+  }
+}
+
+}  // extern "C"

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+#
+# scripts/playground.sh [FOLDER]
+# Builds the playground, a static page, in FOLDER, by default build/playground. It needs Emscripten,
+# CMake, Ninja, nlohmann-json and fmt (Debian: emscripten node-acorn cmake ninja-build
+# nlohmann-json3-dev libfmt-dev). Exit code: 2 when Emscripten is missing.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. scripts/lib.sh
+
+folder=${1:-build/playground}
+have_command emcmake || give_up "missing: Emscripten (Debian: apt-get install emscripten node-acorn)"
+# Where Debian has acorn, which the optimizer of Emscripten needs and other builds of Node do not look for.
+export NODE_PATH=${NODE_PATH:+$NODE_PATH:}/usr/share/nodejs
+
+objects=${folder%/}-wasm
+mkdir -p "$folder" "$objects"
+emcmake cmake -S playground -B "$objects" -G Ninja -D CMAKE_BUILD_TYPE=None >"$objects/cmake.log" 2>&1 ||
+  { cat "$objects/cmake.log" >&2; exit 1; }
+cmake --build "$objects"
+cp playground/index.html playground/style.css playground/code.js playground/page.js "$objects/plan.js" "$folder"

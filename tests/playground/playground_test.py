@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+"""Builds the playground and uses it in a browser. Its plans have to be those of the program `plan`.
+
+    playground_test.py PLAN_PROGRAM SOURCE_FOLDER BUILD_FOLDER CXX
+
+Exits with 77 (skipped) where Emscripten or Chromium is missing.
+"""
+
+import functools
+import http.server
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+import urllib.parse
+
+import browser
+import plans
+
+PLAN, SOURCE, BUILD = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
+CXX = sys.argv[4]
+CONFIGS = SOURCE / "tests/data/configs"
+PAGE = (BUILD / "index.html").as_uri()
+FLAGS = {"--fold", "--single-rate", "--layers"}
+FILES = {"--config": "config.json", "--base-config": "base_config.json"}
+
+
+def words_of(line):
+    """A line of plans.py as the words of a command."""
+    return re.sub(r"\{(.*?)\}", lambda m: str(CONFIGS / f"{m[1]}.json"), line).split()
+
+
+def pairs_of(line):
+    words, pairs = words_of(line), []
+    while words:
+        name = words.pop(0)
+        pairs.append((name, None if name in FLAGS else words.pop(0)))
+    return pairs
+
+
+def address_of(line, **more):
+    """What stands after "#": the same options, with the text of files."""
+    pairs = []
+    for name, value in pairs_of(line):
+        if name in FILES:
+            value = pathlib.Path(value).read_text(encoding="utf-8")
+        pairs.append((name[2:], "true" if value is None else value))
+    return urllib.parse.urlencode([*pairs, *more.items()])
+
+
+def program(*words, cwd=None):
+    return subprocess.run([PLAN, *words], capture_output=True, text=True, timeout=60, check=False, cwd=cwd)
+
+
+class Playground(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.browser = cls.enterClassContext(browser.Browser()) if hasattr(cls, "enterClassContext") else browser.Browser()
+        if not hasattr(cls, "enterClassContext"):
+            cls.addClassCleanup(cls.browser.__exit__)
+        cls.browser.resize(1280)
+        cls.browser.open(PAGE)
+
+    def setUp(self):
+        self.browser.errors.clear()
+        self.browser.requests.clear()
+
+    def tearDown(self):
+        self.assertEqual(self.browser.errors, [])
+        folder = BUILD.as_uri()
+        self.assertEqual([u for u in self.browser.requests if not u.startswith((folder, "data:", "about:"))], [])
+
+    def js(self, expression):
+        return self.browser.evaluate(expression)
+
+    def go(self, address):
+        """The page at another address, without loading it again."""
+        self.js(f"history.replaceState(null, '', '#' + {json.dumps(address)}); readState()")
+
+    def answer(self, line):
+        """The JSON that the page would download, or its error."""
+        self.go(address_of(line))
+        return self.js("""(() => { try { return ask(requestOf(state), "json").text; }
+                                   catch (error) { return "error: " + error.message; } })()""")
+
+    def test_plans_are_those_of_the_program(self):
+        lines = plans.OF_RULES + plans.OF_OPTIONS + plans.OF_CONFIGS
+        self.assertGreaterEqual(len(lines), 50)
+        for line in lines:
+            with self.subTest(line):
+                run = program(*words_of(line), "--format", "json")
+                self.assertEqual(run.returncode, 0, run.stderr)
+                text = self.answer(line)
+                self.assertFalse(text.startswith("error:"), text)
+                self.assertTrue(json.loads(text) == json.loads(run.stdout), "other numbers")
+                self.assertTrue(text == run.stdout, "the same numbers in another form")
+                said = [re.sub("^plan: ", "", one) for one in run.stderr.splitlines()]
+                self.assertEqual(self.js("[...document.querySelectorAll('#messages li')].map((li) => li.textContent)"), said)
+
+    def test_every_rule_is_tried(self):
+        tried = {words_of(line)[1] for line in plans.OF_RULES}
+        self.assertEqual(tried, set(self.js("lists.rules.map((rule) => rule.id)")))
+
+    def test_what_is_refused_is_refused_in_the_same_words(self):
+        for line in plans.REFUSED:
+            with self.subTest(line):
+                run = program(*words_of(line))
+                self.assertEqual(run.returncode, 2)
+                self.answer(line)
+                self.assertEqual(self.js("document.getElementById('error').innerText"), run.stderr.splitlines()[-1].removeprefix("plan: "))
+                self.assertTrue(self.js("document.getElementById('plan').hidden"))
+        self.go(address_of("--rule gpt2 --preset gpt2"))
+        self.assertTrue(self.js("document.getElementById('error').hidden"))
+
+    def test_tables_are_those_of_the_program(self):
+        for line in (plans.OF_RULES[8], plans.OF_RULES[16], plans.OF_OPTIONS[-2], plans.OF_OPTIONS[-1]):
+            with self.subTest(line):
+                self.go(address_of(line))
+                rows = self.js("""[...document.querySelectorAll("#tables tr")].map((row) =>
+                    [...row.cells].map((cell) => cell.textContent).join(" "))""")
+                plain = [" ".join(row.split()) for row in rows]
+                printed = [" ".join(text.split()) for text in program(*words_of(line)).stdout.splitlines()]
+                self.assertGreater(len(plain), 10)
+                self.assertEqual([row for row in plain if row not in printed], [])
+
+    def test_the_command_line_makes_the_same_plan(self):
+        for line in plans.OF_OPTIONS + plans.OF_CONFIGS:
+            with self.subTest(line):
+                self.go(address_of(line, language="shell"))
+                code = self.js("document.getElementById('code').textContent")
+                shell = subprocess.run(["bash", "-c", "plan() { printf '%s\\0' \"$@\"; }; " + code], capture_output=True,
+                                       text=True, check=True)
+                words = shell.stdout.split("\0")[:-1]
+                expected = [word for name, value in pairs_of(line) for word in
+                            ([name] if value is None else [name, FILES.get(name, value)])]
+                self.assertEqual(sorted(words), sorted(expected))
+
+    def test_code_for_code_bases_is_that_of_the_program(self):
+        line = "--rule maximal-update --preset gpt2-xl --base-preset gpt2"
+        for language in self.js("languages.filter((one) => one.format).map(({id, names}) => ({id, names}))"):
+            names = ["--names", "nanogpt"] if "names" in language else []
+            with self.subTest(language["id"]):
+                self.go(address_of(" ".join([line, *names]), language=language["id"]))
+                run = program(*words_of(line), *names, "--format", language["id"])
+                self.assertEqual(run.returncode, 0, run.stderr)
+                self.assertTrue(self.js("document.getElementById('code').textContent") == run.stdout, "other code")
+
+    def test_code_in_python_and_cpp_is_valid(self):
+        lines = ["--compare complete-p,maximal-update --config {gpt2-xl} --base-preset gpt2 --set alpha=0.5 "
+                 "--set base.depth=4 --set base.activation=relu --set activation=relu --set zero_head=true --fold",
+                 "--rule maximal-update --preset gpt2 --base-config {gpt2} --start gpt2 --single-rate"]
+        code = ""
+        for i, line in enumerate(lines):
+            self.go(address_of(line, language="cpp"))
+            code += self.js("document.getElementById('code').textContent").replace("int main()", f"int main{i}()")
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "main.cpp")
+            path.write_text(code, encoding="utf-8")
+            run = subprocess.run([CXX, "-std=c++20", "-fsyntax-only", "-I", SOURCE / "include", path],
+                                 capture_output=True, text=True, check=False)
+        self.assertEqual(run.returncode, 0, code[:5000] + run.stderr[:2000])
+        for part in ('{"alpha", 0.5}', 'set_field(base, "depth", "4")', 'set_field(target, "activation", "relu")',
+                     '{"zero_head", 1}', "fold(", "with_start(", "single_rate(", "shape_from_config_file", "main1"):
+            self.assertIn(part, code)
+        self.go(address_of("--rule maximal-update --preset gpt2-xl --base-preset gpt2", language="pytorch"))
+        code = self.js("document.getElementById('code').textContent")
+        compile(code, "code.py", "exec")
+        self.assertIn("base_std", code)
+        self.assertIn("# plan --rule maximal-update", code)
+        self.go(address_of("--rule gpt2 --preset gpt2", language="pytorch"))
+        self.assertNotIn("base_std", self.js("document.getElementById('code').textContent"))
+
+    def test_a_link_restores_what_was_typed(self):
+        self.browser.open(PAGE)
+        first = program("--rule", "maximal-update", "--preset", "gpt2-xl", "--base-preset", "gpt2", "--format", "json")
+        self.assertEqual(self.js("ask(requestOf(state), 'json').text"), first.stdout)
+        type_into = """(selector, value) => { const e = document.querySelector(selector); e.value = value;
+            e.dispatchEvent(new Event("input", {bubbles: true}));
+            return new Promise((done) => setTimeout(done, 300)); }"""
+        for selector, value in (("#rule", "complete-p"), ("[data-set=alpha]", "0.75"), ("[data-of=''] [data-model]", "gpt2-large"),
+                                ("[data-set=d_model]", "1920"), ("[data-set='base.depth']", "6"),
+                                ("[data-set=activation]", "silu"), ("#decay", "independent"), ("#rewrite", "fold"),
+                                ("#language", "markdown")):
+            self.js(f"({type_into})({json.dumps(selector)}, {json.dumps(value)})")
+        self.js("document.getElementById('layers').click(); new Promise((done) => setTimeout(done, 100))")
+        look = """({html: document.getElementById("results").innerText, text: ask(requestOf(state), "json").text,
+            form: [...document.querySelectorAll("input:not([type=file]),select,textarea")].map((e) => e.value + e.checked)})"""
+        before = self.js(look)
+        run = program(*("--rule complete-p --preset gpt2-large --base-preset gpt2 --set alpha=0.75 --set d_model=1920 "
+                        "--set base.depth=6 --set activation=silu --decay independent --fold --format json").split())
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertTrue(before["text"] == run.stdout, "the form does not make the plan that it says")
+        self.js("document.getElementById('share').click(); new Promise((done) => setTimeout(done, 100))")
+        link = self.js("location.href")
+        self.browser.open(link)
+        after = self.js(look)
+        for key, value in before.items():
+            self.assertTrue(after[key] == value, key)
+        # Another rule takes its parameters along.
+        self.js(f"({type_into})('#rule', 'gpt2')")
+        self.assertNotIn("alpha", self.js("location.hash"))
+
+    def test_a_dropped_file_is_the_model(self):
+        self.go(address_of("--rule gpt2 --preset gpt2"))
+        text = (CONFIGS / "llama-2-7b.json").read_text(encoding="utf-8")
+        self.js("""(() => { const data = new DataTransfer(); data.items.add(new File([%s], "config.json"));
+            document.getElementById("results").dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true}));
+            return new Promise((done) => setTimeout(done, 200)); })()""" % json.dumps(text))
+        self.assertEqual(self.js("shown.shape.d_model"), 4096)
+        self.assertEqual(self.js("document.querySelector('[data-of=\"\"] textarea').value"), text)
+
+    def test_the_download_is_the_json_of_the_program(self):
+        self.go(address_of("--rule he --preset gpt2"))
+        text = self.js("""(() => { const make = URL.createObjectURL; let blob;
+            URL.createObjectURL = (one) => { blob = one; return "#" + location.hash.slice(1); };
+            document.getElementById("download").click(); URL.createObjectURL = make; return blob.text(); })()""")
+        self.assertEqual(text, program("--rule", "he", "--preset", "gpt2", "--format", "json").stdout)
+
+    def test_no_width_scrolls_sideways(self):
+        lines = [plans.OF_RULES[8], plans.OF_OPTIONS[-2], plans.OF_CONFIGS[1], plans.REFUSED[2], plans.OF_OPTIONS[17]]
+        for width in (320, 768, 1280):
+            self.browser.resize(width)
+            self.browser.open(PAGE)
+            self.js("document.querySelectorAll('details').forEach((one) => one.open = true)")
+            for line in lines:
+                with self.subTest(f"{width}: {line}"):
+                    self.go(address_of(line, language="csv"))
+                    self.assertEqual(self.js("document.documentElement.clientWidth"), width)
+                    self.assertLessEqual(self.js("document.documentElement.scrollWidth"), width)
+        self.browser.resize(1280)
+
+    def test_every_control_has_a_name_and_takes_the_focus(self):
+        self.browser.open(PAGE)
+        self.assertEqual(self.js("""[...document.querySelectorAll("input,select,textarea")]
+            .filter((e) => !e.labels.length || !e.labels[0].textContent.trim()).map((e) => e.outerHTML)"""), [])
+        reached = set()
+        for _ in range(40):
+            self.browser.press("Tab", code="Tab", windowsVirtualKeyCode=9)
+            reached.add(self.js("document.activeElement.id || document.activeElement.tagName"))
+        self.assertLessEqual({"rule", "second", "optimizer", "layers", "share", "download", "language", "names", "copy",
+                              "code", "SUMMARY", "SELECT"}, reached)
+
+    def test_a_server_works_as_well_and_the_page_is_small(self):
+        files = [path for path in BUILD.iterdir() if path.is_file()]
+        self.assertEqual({path.name for path in files}, {"index.html", "style.css", "code.js", "page.js", "plan.js"})
+        self.assertLess(sum(path.stat().st_size for path in files), 1_000_000)
+
+        class Quiet(http.server.SimpleHTTPRequestHandler):
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=BUILD))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            origin = f"http://127.0.0.1:{server.server_port}/"
+            self.browser.open(origin + "#" + address_of("--rule he --preset gpt2"))
+            self.assertEqual(self.js("shown.plans[0].rule"), "he")
+            self.assertEqual([u for u in self.browser.requests if not u.startswith((origin, "data:", "about:"))], [])
+            self.browser.requests.clear()
+        finally:
+            self.browser.open(PAGE)
+            server.shutdown()
+            server.server_close()
+
+
+missing = [name for name, found in (("Emscripten (emscripten)", shutil.which("emcmake")),
+                                    ("Chromium (chromium)", browser.chromium())) if not found]
+if missing:
+    print(f"test skipped: {' and '.join(missing)} not found")
+    sys.exit(77)
+subprocess.run([SOURCE / "scripts/playground.sh", BUILD], check=True)
+unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// From the words of `plan` to plans, for the programs and for the playground: no files, no output.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scalewise/architecture/shape.hpp"
+#include "scalewise/plan/make_plan.hpp"
+
+namespace scalewise::tools {
+
+struct PlanArguments {
+  std::string program = "plan";  // in messages
+  std::string rule;
+  std::vector<std::string> compare;
+  std::string optimizer = "adamw";
+  std::string decay = "coupled";
+  std::string preset;
+  std::string config;
+  std::string base_preset;
+  std::string base_config;
+  std::vector<std::string> set;
+  std::vector<std::string> extra;
+  std::string start;
+  bool strict = false;
+  bool fold = false;
+  bool single_rate = false;
+};
+
+/// The tensors of --extra.
+std::vector<Extra> extras_of(const PlanArguments& arguments);
+
+/// The plans of --rule or --compare. --set changes target and base first; `--preset`, `--config` and
+/// their like are not looked at. `say` gets a line for each warning, and for what --fold or
+/// --single-rate leaves.
+/// Throws:   InvalidInput; std::invalid_argument with all warnings of a strict plan.
+std::vector<Plan> make_plans(const PlanArguments& arguments, Shape target,
+                             std::optional<Shape> base,
+                             const std::function<void(const std::string&)>& say);
+
+}  // namespace scalewise::tools
