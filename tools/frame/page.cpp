@@ -27,7 +27,9 @@ void add_value(PageTable& table, const std::string& name, const Json& value) {
     table.rows.push_back({{name}, cell_of(value)});
     return;
   }
-  for (const auto& [key, inner] : value.items()) add_value(table, name + " " + key, inner);
+  for (const auto& [key, inner] : value.items()) {
+    add_value(table, fmt::format("{} {}", name, key), inner);
+  }
 }
 
 }  // namespace
@@ -50,7 +52,7 @@ Cell cell_of(const Json& value) {
     return {text.empty() ? nothing : text, "", verdict ? text : ""};
   }
   if (is_span(value)) {
-    const Cell low = cell_of(value[0]);
+    Cell low = cell_of(value[0]);
     const Cell high = cell_of(value[1]);
     if (value[0] == value[1]) return low;
     return {low.text + " to " + high.text, low.exact + " to " + high.exact};
