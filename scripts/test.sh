@@ -62,7 +62,8 @@ try_install_optional_packages() {
   have_command pkg-config || try_install_packages pkg-config || true
   have_command parallel || try_install_packages parallel || true
   have_command sbatch || try_install_packages slurm-wlm munge || true
-  have_command emcmake || try_install_packages emscripten node-acorn || true
+  have_command emcmake || try_install_packages emscripten || true
+  [ -e /usr/share/nodejs/acorn ] || try_install_packages node-acorn || true
   have_command chromium || try_install_packages chromium || true
   have_libcxx || try_install_packages libc++-dev libc++abi-dev || true
   # The sanitizers of Clang are a package of their own, and its name differs between releases.
