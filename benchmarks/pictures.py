@@ -25,7 +25,7 @@ CHECK = "--rule maximal-update --sizes 32,64,128,256,512 --seeds 3 --steps 5"
 FAULTS = {"μP": "", "μP with one rate for all tensors": "--fault missing:all-rates"}
 CURVES = {"attention.output": "attention output", "mlp.hidden": "MLP hidden", "mlp.output": "MLP output",
           "final_hidden": "final hidden"}
-COLOURS = ["#9ecae1", "#4292c6", "#08519c", "#08203f"]  # light to dark with the width
+COLOURS = ["#6baed6", "#4292c6", "#08519c", "#08203f"]  # light to dark with the width
 OWN = ["#0072b2", "#e69f00", "#009e73", "#cc79a7"]  # told apart by the colour-blind
 
 
@@ -53,16 +53,15 @@ def checks(tools: pathlib.Path) -> dict:
     for title, fault in FAULTS.items():
         options = f"{CHECK} {fault}".strip()
         full = report(tools / "coordinate_check", options)
-        last = full["steps"]
         result[title] = {"command": "coordinate_check " + options, "verdict": full["verdict"],
                          "curves": {q["name"]: {"slope": q["slope"], "points": q["points"]} for q in full["quantities"]
-                                    if q["signal"] == "change" and q["step"] == last and q["name"] in CURVES}}
+                                    if q["signal"] == "change" and q["step"] == 1 and q["name"] in CURVES}}
     return result
 
 
 # ---- drawing ----------------------------------------------------------------------------------------
 
-HEAD = """set terminal svg size 860,380 font 'sans-serif,14' background 'white'
+HEAD = """set terminal svg size 860,400 font 'sans-serif,14' background 'white'
 set encoding utf8
 set multiplot
 set border 3 linewidth 1 linecolor '#555555'
@@ -70,11 +69,11 @@ set tics nomirror textcolor '#333333'
 set grid ytics linecolor '#e6e6e6' linetype 1
 set logscale x
 unset key
-set bmargin at screen 0.15
+set bmargin at screen 0.18
 set tmargin at screen 0.84
 """
-PANELS = ["set lmargin at screen 0.085\nset rmargin at screen 0.47\n",
-          "set lmargin at screen 0.575\nset rmargin at screen 0.96\nunset ylabel\n"]
+PANELS = ["set lmargin at screen 0.095\nset rmargin at screen 0.465\n",
+          "set lmargin at screen 0.575\nset rmargin at screen 0.945\nunset ylabel\n"]
 
 
 def block(name: str, rows: list) -> str:
@@ -105,11 +104,12 @@ def mean_losses(rule: dict, size: int) -> list:
 
 
 def draw_transfer(result: dict) -> None:
-    script = HEAD + "set xrange [0.0006:0.13]\nset yrange [2.38:2.8]\nset xlabel 'learning rate'\nset format x '%g'\n"
+    low = min(loss for one in result.values() for *_, loss in one["runs"] if loss) - 0.02
+    script = HEAD + f"set xrange [0.0006:0.2]\nset yrange [{low}:2.8]\nset xlabel 'learning rate'\nset format x '%g'\n"
     script += "set xtics (0.001, 0.003, 0.01, 0.03, 0.1)\n"
     for (rule, title), place in zip(RULES.items(), PANELS):
         one = result[rule]
-        lowest = [[s[tuned], s["loss"]] for s in one["sizes"] for tuned in ("rate",)]
+        lowest = [[size["rate"], size["loss"]] for size in one["sizes"]]
         script += place + panel_title(f"{title}: the best rate {'moves' if one['verdict'] == 'fail' else 'stays'}",
                                       one["verdict"] == "pass")
         if place is PANELS[0]:
@@ -118,9 +118,9 @@ def draw_transfer(result: dict) -> None:
         for i, size in enumerate(one["sizes"]):
             script += block(f"d{i}", mean_losses(one, size["size"]))
             plots.append(f"$d{i} using 1:2 with lines linewidth 2.5 linecolor '{COLOURS[i]}'")
-            inside = [row for row in mean_losses(one, size["size"]) if row[1] < 2.78 and row[0] > 0.0006]
-            x, y = inside[0]
-            script += f"set label {i + 1} '{size['size']}' at {x},{y} right offset -0.5,0 textcolor '{COLOURS[i]}'\n"
+            x, y = [row for row in mean_losses(one, size["size"]) if row[1] < 2.8][-1]
+            name = f"width {size['size']}" if i == 0 else str(size["size"])
+            script += f"set label {i + 1} '{name}' at {x},{y} left offset 0.4,0.2 textcolor '{COLOURS[i]}'\n"
         script += block("best", lowest)
         plots.append("$best using 1:2 with linespoints linewidth 1.5 dashtype 2 linecolor '#d55e00' pointtype 7 "
                      "pointsize 0.9")
@@ -129,14 +129,14 @@ def draw_transfer(result: dict) -> None:
 
 
 def draw_check(result: dict) -> None:
-    script = HEAD + "set logscale y\nset xrange [28:1500]\nset xlabel 'width'\nset xtics (32, 64, 128, 256, 512)\n"
+    script = HEAD + "set logscale y\nset xrange [28:2400]\nset xlabel 'width'\nset xtics (32, 64, 128, 256, 512)\n"
     points = [math.exp(p["mean_log_rms"]) for one in result.values() for curve in one["curves"].values() for p in curve["points"]]
     script += f"set yrange [{min(points) / 1.5}:{max(points) * 1.5}]\nset format y '%g'\n"
     for (title, one), place in zip(result.items(), PANELS):
         good = one["verdict"] == "pass"
         script += place + panel_title(f"{title}: {'PASS' if good else 'FAIL'}", good)
         if place is PANELS[0]:
-            script += "set ylabel 'change of activations, step 5' offset 0.5,0\n"
+            script += "set ylabel 'change of activations, first step' offset 0.5,0\n"
         plots, ends = [], []
         for i, name in enumerate(CURVES):
             curve = one["curves"][name]

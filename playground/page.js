@@ -90,7 +90,9 @@ function fillSelect(select, options) {
 
 /// Shows a value, also one that is none of the options: the library then says what is wrong.
 function choose(select, value) {
-  if (![...select.options].some((option) => option.value === value)) select.append(make("option", {value, textContent: value}));
+  if (![...select.options].some((one) => one.value === value)) {
+    select.append(make("option", {value, textContent: value}));
+  }
   select.value = value;
 }
 
@@ -103,7 +105,8 @@ const rulesOf = (from) => idsOf(from).map(ruleOf).filter(Boolean);
 function fieldInput(key, kind, of) {
   const name = of + key;
   const words = kind === "flag" ? ["true", "false"] : kind;
-  const input = Array.isArray(words) ? make("select") : make("input", {type: "text", inputMode: kind === "size" ? "numeric" : "decimal"});
+  const input = Array.isArray(words) ? make("select")
+    : make("input", {type: "text", inputMode: kind === "size" ? "numeric" : "decimal"});
   if (Array.isArray(words)) fillSelect(input, [["", ""], ...words.map((word) => [word])]);
   input.dataset.set = name;
   return make("label", {}, make("span", {textContent: key}), input);
@@ -145,7 +148,8 @@ function fillForm() {
   choose($("second"), second ?? "");
   const rules = rulesOf(state);
   const stated = (name) => rules.every((rule) => rule.optimizers.includes(name));
-  fillSelect($("optimizer"), lists.optimizers.map((name) => [name, stated(name) ? name : `${name} (not stated)`, !stated(name)]));
+  fillSelect($("optimizer"), lists.optimizers.map((name) =>
+    [name, stated(name) ? name : `${name} (not stated)`, !stated(name)]));
   choose($("optimizer"), state.optimizer ?? "adamw");
   choose($("decay"), state.decay ?? lists.decay[0]);
   choose($("start"), state.start ?? "");
@@ -237,16 +241,19 @@ function cell(text, column) {
   if (column === "source") return make("td", {className: "source"}, text);
   const [value, ...formula] = text.split(" = ");
   if (formula.length === 0) return make("td", {}, text);
-  return make("td", {}, make("span", {className: "value", textContent: value}), make("span", {className: "formula"}, ` = ${formula.join(" = ")}`));
+  return make("td", {}, make("span", {className: "value", textContent: value}),
+    make("span", {className: "formula", textContent: ` = ${formula.join(" = ")}`}));
 }
 
 function names(text) {  // breaks after "_" too
   const parts = text.split("_");
-  return make("th", {scope: "row"}, ...parts.flatMap((part, i) => i + 1 < parts.length ? [`${part}_`, make("wbr")] : [part]));
+  return make("th", {scope: "row"},
+    ...parts.flatMap((part, i) => i + 1 < parts.length ? [`${part}_`, make("wbr")] : [part]));
 }
 
 function table(one) {
-  const row = (cells) => make("tr", {}, names(cells[0]), ...cells.slice(1).map((text, i) => cell(text, one.header[i + 1])));
+  const row = (cells) => make("tr", {}, names(cells[0]),
+    ...cells.slice(1).map((text, i) => cell(text, one.header[i + 1])));
   const head = make("tr", {}, ...one.header.map((text) => make("th", {scope: "col", textContent: text})));
   const element = make("table", {}, make("thead", {}, head), make("tbody", {}, ...one.rows.map(row)));
   if (one.caption) element.prepend(make("caption", {textContent: one.caption}));
@@ -322,7 +329,8 @@ async function copy(text, what) {
 
 function download() {
   const {text} = ask(requestOf(state), "json");
-  const link = make("a", {href: URL.createObjectURL(new Blob([text], {type: "application/json"})), download: "plan.json"});
+  const blob = new Blob([text], {type: "application/json"});
+  const link = make("a", {href: URL.createObjectURL(blob), download: "plan.json"});
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }

@@ -68,8 +68,8 @@ try_install_optional_packages() {
   have_command parallel || try_install_packages parallel || true
   have_command sbatch || try_install_packages slurm-wlm munge || true
   have_site_programs || try_install_packages mkdocs mkdocs-material doxygen || true
-  have_command emcmake || try_install_packages emscripten node-acorn || true
-  have_command chromium || try_install_packages chromium || true
+  have_command emcmake || try_install_packages emscripten || true
+  [ -e /usr/share/nodejs/acorn ] || try_install_packages node-acorn || true
   have_libcxx || try_install_packages libc++-dev libc++abi-dev || true
   # The sanitizers of Clang are a package of their own, and its name differs between releases.
   local major package

@@ -3,6 +3,7 @@
 """A page in Chromium without a window, by the DevTools protocol over a pair of pipes."""
 
 import base64
+import functools
 import json
 import os
 import shutil
@@ -10,9 +11,13 @@ import subprocess
 import tempfile
 
 
+@functools.cache
 def chromium():
-    """The program; None where there is none."""
-    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    """The program; None where there is none that runs, such as a script that only names a package."""
+    for program in filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):
+        if subprocess.run([program, "--version"], capture_output=True, check=False).returncode == 0:
+            return program
+    return None
 
 
 class Browser:
@@ -42,10 +47,7 @@ class Browser:
         for domain in ("Page", "Runtime", "Network", "Log"):
             self._call(f"{domain}.enable")
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
+    def close(self):
         try:
             self._call("Browser.close")
         except (EOFError, OSError):
