@@ -45,6 +45,7 @@ struct Arguments {
   long groups = 0;
   std::string text;
   bool list = false;
+  bool muon = false;
 };
 
 /// Verdicts of one kind of set-up, and whether causes were named.
@@ -129,7 +130,7 @@ void run(const Arguments& a) {
                                         {Mistake::slight, a.slight}}) {
     for (long i = a.first; i < a.first + number; ++i) {
       if (frame::stop_requested() != 0) throw frame::Interrupted{};
-      Setup setup = verdicts::draw(mistake, static_cast<std::uint64_t>(i));
+      Setup setup = verdicts::draw(mistake, static_cast<std::uint64_t>(i), a.muon);
       setup.experiment.before_seeds = 1000 * i;
       if (a.list) {
         fmt::print("{}\n", setup.name);
@@ -200,6 +201,7 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--correct", a->correct, "correct set-ups").from(0);
   o.add("--gross", a->gross, "gross mistakes").from(0);
   o.add("--slight", a->slight, "exponents that are off by little").from(0);
+  o.add("--muon", a->muon, "set-ups of maximal update under Muon alone");
   o.add("--first", a->first, "number of the first set-up").from(0);
   o.add("--rounds", a->rounds, "of runs, at most").from(1).to(6);
   o.add("--groups", a->groups, "of seeds of the set-ups of the program's test, and nothing else")

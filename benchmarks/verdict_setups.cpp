@@ -63,12 +63,20 @@ std::vector<RuleChoice> width_rules() {
           {"ngpt-complete-p", {}}};
 }
 
+std::vector<RuleChoice> muon_rules() {
+  std::vector<RuleChoice> rules;
+  for (const Optimizer& optimizer : {muon, muon_fan_ratio, muon_original, muon_match_adamw}) {
+    rules.push_back({"maximal-update", {}, std::string(optimizer.name)});
+  }
+  return rules;
+}
+
 std::vector<RuleChoice> depth_rules() { return {{"complete-p", {}}, {"depth-mup", {}}}; }
 
 bool normalized(const std::string& rule) { return rule.find("gpt") != std::string::npos; }
 
 /// One model, drawn; it may be none that a rule takes.
-Setup try_draw(Mistake mistake, std::uint64_t number, int attempt) {
+Setup try_draw(Mistake mistake, std::uint64_t number, int attempt, bool muon) {
   Draw draw(mistake, number, attempt);
   Setup setup;
   Experiment& e = setup.experiment;
@@ -80,8 +88,8 @@ Setup try_draw(Mistake mistake, std::uint64_t number, int attempt) {
     s.set.push_back(setting);
     setup.name += " " + setting;
   };
-  const bool depth = draw.happens(0.2);
-  const RuleChoice rule = draw.one_of(depth ? depth_rules() : width_rules());
+  const bool depth = draw.happens(0.2) && !muon;
+  const RuleChoice rule = draw.one_of(muon ? muon_rules() : depth ? depth_rules() : width_rules());
   s.rule = rule.rule;
   s.optimizer = rule.optimizer;
   setup.name = rule.rule + " " + rule.optimizer;
@@ -200,9 +208,9 @@ std::vector<check::Member> trained(const Setup& setup, const train::Data& data) 
   return setup.fault ? with_fault(std::move(family), *setup.fault) : family;
 }
 
-Setup draw(Mistake mistake, std::uint64_t number) {
+Setup draw(Mistake mistake, std::uint64_t number, bool muon) {
   for (int attempt = 0;; ++attempt) {
-    Setup setup = try_draw(mistake, number, attempt);
+    Setup setup = try_draw(mistake, number, attempt, muon);
     setup.name = std::to_string(number) + " " + setup.name;
     try {
       const train::Data data;  // its kind is all that shapes need

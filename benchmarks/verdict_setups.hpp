@@ -36,8 +36,8 @@ struct Setup {
 /// another; depth 1 to 4; sequences, batches and steps; a rate within a factor of 2 of the usual.
 /// Without norms only along the width, since along the depth such models are not judged, and only
 /// without gates, which square signals in each layer until they overflow, and without shared keys,
-/// whose changes then grow with the width.
-Setup draw(Mistake mistake, std::uint64_t number);
+/// whose changes then grow with the width. With `muon` maximal update under a Muon, along the width, and the rest alike.
+Setup draw(Mistake mistake, std::uint64_t number, bool muon = false);
 
 /// The correct set-ups that tests/cli/coordinate_cli.py runs with one group of seeds.
 std::vector<Setup> tested();

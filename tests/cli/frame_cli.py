@@ -41,6 +41,9 @@ TRAIN_ONLY = {"--checkpoint-every"}
 CONTEXT = {"--novel": ["--data", "chapters"], "--resume": ["--checkpoint", "run.ckpt"],
            "--tune": ["--weight-decay", "0.1"], "--emit-tasks": ["--results", "new"], "--run-one": ["--results", "new"],
            "--collect": ["--results", "new"], "--results": ["--collect"]}
+# Programs whose --dry-run trains for some steps, to say what their runs will cost: small models.
+TINY = ["--sizes", "16,32", "--width", "16", "--depth", "1", "--steps", "2", "--seq", "8", "--batch", "2"]
+SMALL = {"coordinate_check": TINY, "learning_rate_transfer": TINY}
 
 
 def run(name, *arguments, **options):
@@ -126,7 +129,7 @@ class Frame(unittest.TestCase):
                 with self.subTest(name=name, option=option):
                     for word in (typed, rule):
                         base = ["--base-width", 64] if name == "train" else []
-                        done = run(name, "--dry-run", *base, option, word)
+                        done = run(name, "--dry-run", *SMALL.get(name, []), *base, option, word)
                         self.assertEqual(done.returncode, 0, done.stderr)
                         shown = f'["{rule}"]' if option == "--compare" else rule
                         self.assertIn(f"\n{option} = {shown}\n", "\n" + done.stdout)
@@ -141,11 +144,12 @@ class Frame(unittest.TestCase):
         for name in NAMES:
             kinds = options_of(name)
             common = ["--text", "text.txt"] if "--text" in kinds else []
+            small = SMALL.get(name, [])
 
             def fingerprint(*arguments):
                 text = [] if "--digits" in arguments else common  # one or the other
-                done = run(name, "--dry-run", *text, *arguments, cwd=self.folder)
-                return done.stdout.splitlines()[-1] if done.returncode == 0 else None
+                done = run(name, "--dry-run", *text, *small, *arguments, cwd=self.folder)
+                return re.search("^fingerprint .*", done.stdout, re.MULTILINE)[0] if done.returncode == 0 else None
 
             for option, kind in kinds.items():
                 if option in ("--help", "--version", "--dry-run", "--completion"):
@@ -172,6 +176,16 @@ class Frame(unittest.TestCase):
                             self.assertFalse(other)
                     else:
                         self.assertTrue(other)
+
+    def test_what_runs_will_cost_is_said_before_they_begin(self):
+        for name, small in SMALL.items():
+            with self.subTest(name):
+                done = run(name, "--dry-run", *small, "--seeds", "3", "--threads", "1", "--out", "none", cwd=self.folder)
+                self.assertRegex(done.stdout, r"\nexpected \d+ runs, [0-9.e+]+ operations, \d+ MiB, [0-9.e-]+ s on 1 threads\n$")
+                self.assertFalse((self.folder / "none").exists())
+                counts = [int(re.search(r"expected (\d+) runs", run(name, "--dry-run", *small, "--seeds", n,
+                                                                    cwd=self.folder).stdout)[1]) for n in ("2", "4")]
+                self.assertGreater(counts[1], counts[0])
 
     def test_data_are_their_bytes(self):
         def fingerprint(path):
