@@ -122,6 +122,8 @@ def percent(covered, all_of_them):
 
 
 def main():
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+        sys.exit(__doc__)
     if not shutil.which("doxygen"):
         print("doxygen was not found")
         sys.exit(77)
