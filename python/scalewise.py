@@ -14,6 +14,7 @@
 All numbers come from the plan. Every function names all tensors that are wrong at once, in a ValueError.
 """
 
+import collections
 import contextlib
 import functools
 import hashlib
@@ -246,7 +247,8 @@ def check_optimizer(optimizer: Optimizers, model: Model, plan: Plan, lr: Optiona
     """Compares what the optimizer uses with the plan; call it once more after the scheduler's first step.
 
     Under Muon give both: {"muon-original": muon, "adamw": adamw}.
-    Without `lr` the global rate is that of a tensor whose factor is 1, or nearest to it: ratios alone count.
+    Without `lr` the global rate is that of a tensor whose factor is 1, or nearest to it, of each optimizer: ratios
+    alone count.
     Numbers agree within 1e-5, as optimizers may keep floats.
     Raises: ValueError naming each tensor with another rate, decay or epsilon, each that is frozen, in no
     group or in two, and each parameter of the optimizer that is not in the plan.
@@ -259,10 +261,11 @@ def check_optimizer(optimizer: Optimizers, model: Model, plan: Plan, lr: Optiona
             held.setdefault(id(parameter), []).append(group)
             holder[id(parameter)] = of
     pairs = _match(model, plan)
-    if lr is None:
+    lrs: Dict[str, float] = collections.defaultdict(lambda: lr or 0.0)
+    for name in {_optimizer_of(plan, t) for t, _ in pairs} if lr is None else ():
         trained = [(abs(math.log(t["learning_rate"])), held[id(p)][0]["lr"] / t["learning_rate"]) for t, p in pairs
-                   if id(p) in held and t["learning_rate"] > 0]
-        lr = min(trained)[1] if trained else 0.0
+                   if id(p) in held and t["learning_rate"] > 0 and _optimizer_of(plan, t) == name]
+        lrs[name] = min(trained)[1] if trained else 0.0
     for tensor, parameter in pairs:
         name, groups = tensor["name"], held.pop(id(parameter), [])
         if not parameter.requires_grad:
@@ -273,7 +276,7 @@ def check_optimizer(optimizer: Optimizers, model: Model, plan: Plan, lr: Optiona
         if holder[id(parameter)] not in ("", _optimizer_of(plan, tensor)):
             problems.append(f"{name}: in {holder[id(parameter)]}: expected {_optimizer_of(plan, tensor)}")
             continue
-        for key, expected in _settings(plan, tensor, lr, weight_decay, eps).items():
+        for key, expected in _settings(plan, tensor, lrs[_optimizer_of(plan, tensor)], weight_decay, eps).items():
             if not math.isclose(groups[0][key], expected, rel_tol=1e-5, abs_tol=0):
                 problems.append(f"{name}: {key} = {groups[0][key]:.6g}: expected {expected:.6g}")
     problems += [f"a parameter of shape {list(p.shape)}: in the optimizer, but not in the plan"

@@ -62,7 +62,7 @@ class TwoOptimizers(unittest.TestCase):
         matrices = scalewise.param_groups(model, plan, lr=0.02, weight_decay=0.1, optimizer="muon-original")
         others = scalewise.param_groups(model, plan, lr=0.001, weight_decay=0.1, optimizer="adamw")
         optimizers = {"muon-original": Muon(matrices), "adamw": torch.optim.AdamW(others)}
-        scalewise.check_optimizer(optimizers, model, plan)
+        scalewise.check_optimizer(optimizers, model, plan, weight_decay=0.1)
         return optimizers
 
     def names_in(self, optimizer):
@@ -94,10 +94,10 @@ class TwoOptimizers(unittest.TestCase):
             scalewise.check_optimizer(swapped, self.model, self.plan)
         self.assertIn("layer.0.query: in adamw: expected muon-original", str(caught.exception))
         self.assertIn("token_embedding: in muon-original: expected adamw", str(caught.exception))
-        optimizers["muon-original"].param_groups[0]["lr"] *= 1.5
+        optimizers["adamw"].param_groups[0]["eps"] *= 1.5
         with self.assertRaises(ValueError) as caught:
-            scalewise.check_optimizer(optimizers, self.model, self.plan)
-        self.assertIn("lr = 0.03: expected 0.02", str(caught.exception))
+            scalewise.check_optimizer(optimizers, self.model, self.plan, weight_decay=0.1)
+        self.assertIn("token_embedding: eps = 7.5e-09: expected 5e-09", str(caught.exception))
 
     def test_a_matrix_of_three_is_refused(self):
         told = plan_json("muon-original", "--names", "nanogpt", "--format", "torch-groups")
