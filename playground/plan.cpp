@@ -23,6 +23,7 @@
 #include "scalewise/io/config_json.hpp"
 #include "scalewise/io/plan_table.hpp"
 #include "scalewise/io/shape_json.hpp"
+#include "scalewise/policy/rule_id.hpp"
 
 namespace {
 
@@ -47,6 +48,10 @@ class Request {
     if (!reader().has(key)) return all;
     for (const JsonReader& item : reader().at(key).items()) all.push_back(item.string());
     return all;
+  }
+  /// The id of a rule by any of its names; empty where none is given.
+  std::string rule(const char* key) const {
+    return reader().has(key) ? rule_id(text(key), std::string("--") + key) : "";
   }
   /// Of a preset, or of what is in a file `name`.
   std::optional<Shape> shape(const char* preset, const char* config, const char* name) const {
@@ -80,11 +85,13 @@ Json plan_summary(const Plan& plan) {
 
 Json answer(const Request& request) {
   tools::PlanArguments a;
-  a.rule = request.text("rule");
-  a.compare = request.list("compare");
+  a.rule = request.rule("rule");
+  for (const std::string& name : request.list("compare")) {
+    a.compare.push_back(rule_id(name, "--compare"));
+  }
   a.optimizer = request.text("optimizer", a.optimizer);
   a.decay = request.text("decay", a.decay);
-  a.start = request.text("start");
+  a.start = request.rule("start");
   a.set = request.list("set");
   a.extra = request.list("extra");
   a.fold = request.flag("fold");

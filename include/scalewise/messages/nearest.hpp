@@ -19,8 +19,8 @@ class Nearest {
 
   void offer(std::string_view candidate) {
     const std::size_t distance = word_.size() > 1 && begins(candidate) ? 0 : edits(candidate);
-    const bool near = distance <= 1 + word_.size() / 4 && distance < candidate.size();
-    if (near && (best_.empty() || distance < distance_)) {
+    const bool alike = distance <= 1 + word_.size() / 4 && distance < candidate.size();
+    if (alike && (best_.empty() || distance < distance_)) {
       best_ = candidate;
       distance_ = distance;
     }
@@ -28,7 +28,7 @@ class Nearest {
 
   bool empty() const { return best_.empty(); }
 
-  /// "did you mean …?", or nothing when no candidate was near.
+  /// "did you mean …?", or nothing when no candidate was alike.
   const std::string& word() const { return best_; }
   std::string hint() const { return best_.empty() ? "" : "did you mean " + best_ + "?"; }
 
