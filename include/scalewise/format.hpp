@@ -60,7 +60,7 @@ inline std::string ascii(std::string_view text) {
   return out;
 }
 
-/// What the formatters below share: the format, and the text of what they are made of.
+/// Base of the formatters below: the format, and the texts of their parts.
 class Formatter {
  public:
   /// Throws:   fmt::format_error for another format.

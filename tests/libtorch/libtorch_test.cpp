@@ -316,7 +316,8 @@ TEST_CASE("What cannot be found out about query, key and value is listed") {
   const auto single =
       unchecked(make_plan("maximal-update", adamw, one_head, one_head), [](Trained&) {});
   REQUIRE(single.size() == 2);  // layers
-  CHECK(single[0] == "layer.0.query, key, value: one head cannot be told from its key");
+  CHECK(single[0] ==
+        "layer.0.query, key, value: query and key of a single head cannot be distinguished");
   const auto zero = unchecked(plan, [](Trained& t) {
     const torch::NoGradGuard no_grad;
     t.model->transformer->h->ptr<torch_gpt::BlockImpl>(1)->attn->c_proj->weight.zero_();

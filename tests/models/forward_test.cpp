@@ -362,7 +362,7 @@ TEST_CASE("A patch model computes its equations") {
 TEST_CASE("A plan with tensors that the shape does not say is refused") {
   const Plan plan = make_plan("gpt2", adamw, uneven_shape(), {}, {}, DecayForm::coupled,
                               {{"layer.*.gain", Group::norm_gain}});
-  const std::string refused = "extra = layer.*.gain: expected no tensor of one's own";
+  const std::string refused = "extra = layer.*.gain: expected no tensor of your own";
   CHECK(test::error_message([&] { nn::Transformer<double>(plan, {}); }).starts_with(refused));
 }
 

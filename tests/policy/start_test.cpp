@@ -96,9 +96,10 @@ TEST_CASE("A start that is scaled twice, relative, or no start is refused") {
              ContainsSubstring("scaled twice by the depth"));
   CHECK(refusal(relative("complete-p", 512), "standard") == "no error");
   CHECK(refusal(relative("maximal-update", 512, 8), "gpt2") == "no error");
-  CHECK_THAT(refusal(relative("maximal-update", 512), "complete-p"),
-             ContainsSubstring(
-                 "start = complete-p: expected the start of a base model of maximal-update"));
+  CHECK_THAT(
+      refusal(relative("maximal-update", 512), "complete-p"),
+      ContainsSubstring(
+          "start = complete-p: expected a rule that can initialize the base of maximal-update"));
   CHECK_THAT(refusal(relative("maximal-update", 512), "deep-scale-lm"),
              ContainsSubstring("multiplier"));
   CHECK_THAT(refusal(make_plan("gpt2", adamw, started_shape(128)), "standard"),

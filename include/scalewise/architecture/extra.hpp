@@ -19,7 +19,7 @@
 
 namespace scalewise::inline architecture {
 
-/// A tensor that a model has and its shape does not say, such as a gain of one's own: it follows the
+/// A tensor that a model has but its shape does not describe, such as a gain of your own: it follows the
 /// rule's row for a group.
 /// Shapes:   rows and columns are products of whole numbers and sizes of the shape, such as "head_dim",
 ///           "2*d_ff" or "d_model/4"; a gain or a bias has no columns.

@@ -12,7 +12,7 @@
 
 namespace scalewise::inline architecture {
 
-/// What a tensor is, as far as any rule can tell tensors apart.
+/// The kind of a tensor, as far as any rule distinguishes tensors.
 enum class Group {
   token_embedding,
   patch_embedding,

@@ -151,7 +151,7 @@ inline constexpr std::string_view vit_jax = "vision_transformer, vit_jax/configs
 inline constexpr std::string_view parlai = "ParlAI, opt_presets/arch";
 inline constexpr std::string_view model_zoo = "Cerebras modelzoo, configs/Cerebras_GPT";
 
-template <class = void>  // so that only who reads it compiles it
+template <class = void>  // compiled only if used
 inline constexpr std::array preset_table{
     // GPT-2: 50257 tokens, often stored padded to 50304.
     Preset{"gpt2", gpt_preset(768, 12, 12, 1024), llm_c},

@@ -31,7 +31,7 @@ inline constexpr Spelling<Blocks, 3> blocks_words{{{Blocks::residual, "residual"
                                                    {Blocks::normalized, "normalized"},
                                                    {Blocks::shallow_encoder, "shallow_encoder"}}};
 
-/// What an MLP applies to its hidden features, or to its gate when it has one.
+/// The function that an MLP applies to its hidden features, or to its gate when it has one.
 enum class Activation { relu, gelu, silu };
 inline constexpr Spelling<Activation, 3> activation_words{
     {{Activation::relu, "relu"}, {Activation::gelu, "gelu"}, {Activation::silu, "silu"}}};
@@ -73,7 +73,7 @@ struct Shape {
   long relative_buckets = 0;  // relative position table per head, as in T5
   long iterations = 0;
 
-  std::optional<bool> tied_head = {};  // as the rule's own paper has it
+  std::optional<bool> tied_head = {};  // unset: as in the rule's own paper
   std::optional<bool> head_bias = {};  // with patch input
   bool gated_mlp = false;
   bool biases = true;
@@ -86,7 +86,7 @@ struct Shape {
 
   Blocks blocks = Blocks::residual;
   ResidualGain residual_gain = ResidualGain::none;
-  std::optional<Activation> activation = {};                 // as the rule's own paper has it
+  std::optional<Activation> activation = {};                 // unset: as in the rule's own paper
   AttentionBiases attention_biases = AttentionBiases::none;  // where `biases` is false
   QkNorm qk_norm = QkNorm::none;
 

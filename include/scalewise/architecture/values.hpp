@@ -23,7 +23,7 @@ class Values {
       : has_base_(true) {
     read(target, stack, &Size::target);
     read(base, stack, &Size::base);
-    // A horizon that nobody states is the same horizon.
+    // Where neither shape gives a horizon, both have the same.
     if (target.iterations == 0 && base.iterations == 0) {
       of(symbols::iterations) = {&symbols::iterations, 1, 1};
     }

@@ -19,7 +19,7 @@
 
 namespace scalewise::check {
 
-/// How a matrix and what it reads have turned towards each other in training, mean over rows.
+/// How strongly a matrix and its input have aligned in training, mean over rows.
 /// alpha: the initial input with the change of the matrix; omega: the change of the input with the
 /// initial matrix; nu: both changes. Standard errors treat rows as independent, which tokens of one
 /// text are not: for a real uncertainty repeat the run with other seeds.
@@ -53,7 +53,7 @@ inline double alignment_exponent(const Moments& product, const Moments& matrix,
                             std::sqrt(input.sum_squares), fan_in);
 }
 
-/// What alignment() needs, wherever the products were computed.
+/// The input of alignment(), wherever the products were computed.
 /// Shapes:   vectors have one entry per row of the input
 struct AlignmentNorms {
   std::size_t fan_in = 0;

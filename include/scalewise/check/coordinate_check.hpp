@@ -33,12 +33,12 @@ inline constexpr Spelling<Cause, 4> cause_words{{{Cause::none, "none"},
                                                  {Cause::growth, "growth"},
                                                  {Cause::unknown, "unknown"}}};
 
-/// What a coordinate check has found.
+/// The result of a coordinate check.
 struct Report {
   Verdict verdict = Verdict::inconclusive;
   Cause cause = Cause::none;
-  std::string diagnosis;  // of a failure: what shows it, and the likeliest cause with its odds
-  // By how much the likeliest cause is likelier than the next: a power of ten, at most 9.
+  std::string diagnosis;  // of a failure: the evidence, and the most likely cause with its odds
+  // The odds of the most likely cause over the next: a power of ten, at most 9.
   double log10_odds = 0;
 
   std::vector<Judgement> judgements;  // quantities in the order of Records, steps in time
@@ -210,9 +210,9 @@ class CoordinateCheck {
                        [](const Judgement& j) { return j.verdict == Verdict::fail; });
   }
 
-  /// What training adds, and what grows because the rule says so, by so many errors; the fastest, or
-  /// null. Where that happens models train differently at each size, so that only what is exact can show
-  /// a mistake.
+  /// The change that grows fastest because the rule lets it, by more than `threshold` errors; null where
+  /// none does. Where one does, models train differently at each size, and only exact quantities can
+  /// show a mistake.
   const Judgement* growing(double threshold) const {
     const Judgement* found = nullptr;
     for (const Judgement& j : report_.judgements) {

@@ -10,7 +10,7 @@
 
 namespace scalewise::check {
 
-/// What a predicted slope is worth at finite sizes.
+/// How exact a predicted slope is at finite sizes.
 enum class Regime {
   exact,  // at every size: parameters before training, and what an optimizer makes of the plan's rate
   first,  // to first order: before training, and what the first step changes
@@ -20,7 +20,7 @@ enum class Regime {
 inline constexpr Spelling<Regime, 3> regime_words{
     {{Regime::exact, "exact"}, {Regime::first, "first"}, {Regime::later, "later"}}};
 
-/// What of a tensor's entries is judged.
+/// The measure of a tensor's entries that is judged.
 enum class Measure {
   rms,           // their root mean square
   entry,         // the size of those that are not zero, such as the steps of normalized gradients
@@ -28,14 +28,14 @@ enum class Measure {
   per_logits,    // over that of the gradient of the logits
 };
 
-/// What a rule says of a quantity at a step.
+/// The rule's prediction for a quantity at a step.
 struct Expectation {
   Band band;
   Regime regime = Regime::first;
   Measure measure = Measure::rms;
 };
 
-/// What a recorded name stands for.
+/// The tensor or observable that a recorded name stands for.
 struct Subject {
   std::string role;
   std::optional<Group> group;  // of a tensor of the plan
@@ -99,7 +99,7 @@ inline std::optional<Expectation> tensor_expected(const Prediction& prediction,
   if (step > 1 && !prediction.has_limit()) return {};
   if (!first && !prediction.has_later_steps()) return {};
   if (!first) return Expectation{own, Regime::later};
-  // Averages of gradients begin at step 1; what moves later is exact but for their epsilon.
+  // Averages of gradients begin at step 1; what moves later is exact except for their epsilon.
   return Expectation{
       own, step == 1 ? Regime::exact : Regime::first,
       tensor.normalization == Normalization::by_entry ? Measure::entry : Measure::rms};
@@ -117,9 +117,9 @@ inline Subject subject_of(const Plan& plan, const Quantity& quantity) {
   return subject;
 }
 
-/// What the prediction says of a quantity; none for what is not predicted. The gradient of a key's
-/// bias is zero but for rounding, since softmax does not see it, and is passed over; so are gradients
-/// and updates of tensors that the shape does not say.
+/// The prediction for a quantity; none for what is not predicted. The gradient of a key's bias is zero
+/// up to rounding, since it cancels in the softmax, and is passed over; so are gradients and updates of
+/// tensors that the shape does not describe.
 inline std::optional<Expectation> expected(const Prediction& prediction, const Subject& subject,
                                            Signal signal, long step) {
   const auto& [role, group, extra] = subject;

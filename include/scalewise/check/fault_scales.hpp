@@ -8,7 +8,7 @@
 
 namespace scalewise::check {
 
-/// What a mistake makes of a table's powers.
+/// The powers of a table with a mistake in it.
 /// Equation: a power p becomes 0 where the factor is missing, 2 p where it is applied twice, p + off where
 ///           its exponent is off; what is zero stays zero
 /// Accuracy: equal to scales_of() a family with_fault() where factors are powers of the size. A backward

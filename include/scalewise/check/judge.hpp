@@ -38,8 +38,8 @@ struct Criteria {
 
   Bending bending{0.05, 0.15, 1.5};
 
-  // Changes that grow faster than this fail, even if the rule predicts it: first where it surely
-  // predicts growth, then where its band leaves it open. Rules that count on an alignment of 3/4 let
+  // Changes that grow faster than this fail, even if the rule predicts it: first where it
+  // predicts growth for certain, then where its band leaves it open. Rules that count on an alignment of 3/4 let
   // the first steps, which are aligned almost fully, grow by a quarter.
   double growth = 0.1;
   double open_growth = 0.25;
@@ -77,7 +77,7 @@ inline std::string band_text(const Band& band) {
   return slope_text(band.low) + " to " + slope_text(band.high);
 }
 
-/// By how much a slope lies outside of a band: above is positive, below negative, inside is 0.
+/// By how much a slope lies outside a band: above is positive, below negative, inside is 0.
 /// Units:    an exponent, as the slope
 inline double distance(double slope, const Band& band) {
   return slope > band.high ? slope - band.high : slope < band.low ? slope - band.low : 0;
@@ -200,7 +200,7 @@ struct Thresholds {
   double failure = 0;
 };
 
-/// The thresholds of so many slopes.
+/// The thresholds for a number of slopes.
 /// Equation: of n slopes, chance puts one beyond doubt with the probability doubts/n, and beyond failure
 ///           with error_rate/n, both sides together
 inline Thresholds thresholds_of(const Criteria& criteria, std::size_t slopes) {
@@ -209,8 +209,8 @@ inline Thresholds thresholds_of(const Criteria& criteria, std::size_t slopes) {
           normal_upper_quantile(criteria.error_rate / n / 2)};
 }
 
-/// Compares what was measured with what is expected. It fails where it deviates by more than the
-/// threshold of failure and goes on doing so between the two largest sizes.
+/// Compares the measured slope with the expected one. It fails where they differ by more than the
+/// threshold of failure, and still do between the two largest sizes.
 inline void judge(Judgement& j, const Criteria& criteria, const Thresholds& thresholds) {
   if (!j.expected || !j.reason.empty()) return;
   const Band& band = j.expected->band;

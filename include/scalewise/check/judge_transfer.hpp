@@ -51,7 +51,7 @@ inline std::string interval_text(const IntervalEstimate& e, double unit, const s
          transfer_number(e.low / unit) + " to " + transfer_number(e.high / unit) + ")";
 }
 
-/// What messages call the axis, and what was tuned; its value at octave 0.
+/// Names of the axis and of the tuned hyperparameter in messages, and its value at octave 0.
 struct SweepWords {
   std::string axis;
   double centre = 1;
@@ -196,8 +196,9 @@ inline TransferVerdict judge(const Transfer& transfer, const std::string& axis, 
   return {Verdict::pass, drift.reason + "; " + regret.reason};
 }
 
-/// How much wider than 95 % intervals have to be decided before a sweep that could go on stops: three
-/// standard errors. Every such look adds 0.3 % at most to the errors of the last one.
+/// A sweep that has time left stops early only if intervals this many times as wide as the 95 % ones
+/// decide the verdict too: three standard errors. Each such look adds at most 0.3 % to the errors of
+/// the last one.
 /// Source:   Haybittle 1971, doi:10.1259/0007-1285-44-526-793; Peto and others 1976
 inline constexpr double early_stop = 1.5;
 

@@ -41,7 +41,7 @@ class NormalizedSlopes {
   }
 
  private:
-  /// What a vector of unit length bounds.
+  /// A change, bounded by the unit length of the vector.
   Band no_longer_than_unit(const Band& change) const { return bounded(change - unit_) + unit_; }
 
   /// Entries of a matrix of unit rows or columns.

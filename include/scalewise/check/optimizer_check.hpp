@@ -13,7 +13,7 @@
 
 namespace scalewise::check {
 
-/// What a live optimizer uses for one tensor, or the global values that the plan's factors multiply.
+/// The settings that a live optimizer uses for one tensor, or the global values that the plan's factors multiply.
 /// Units:    absolute; weight_decay in the plan's form
 struct OptimizerSetting {
   std::string name;

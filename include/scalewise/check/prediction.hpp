@@ -64,7 +64,7 @@ class Prediction {
   /// Whether later steps are predicted: where norms and a normalized gradient keep them in bounds.
   bool has_later_steps() const { return has_norms() && !follows_; }
 
-  /// What a change shows of its slope: vectors of norms cannot move by more than twice their length, so
+  /// The visible slope of a change: vectors of norms cannot move by more than twice their length, so
   /// that large steps look alike at all sizes.
   Band shown(const Band& change) const {
     if (!has_norms() || !assumptions_.large_steps || change.is_zero()) return change;
@@ -141,7 +141,7 @@ class Prediction {
     return (std::min)(static_cast<std::size_t>((std::max)(step, 0L)), steps - 1);
   }
 
-  /// What a step adds to a tensor. A gradient of which nothing is known is not zero.
+  /// The update that a step adds to a tensor. A gradient that is not predicted is not zero.
   static Band update_of(const GroupExponents& group, const std::optional<Band>& gradient) {
     if (gradient && gradient->is_zero()) return Band::zero();
     if (group.normalization != Normalization::none) return normalized_update(group);
@@ -154,7 +154,7 @@ class Prediction {
            Band(-(group.fan_in + group.fan_out) / 2, -(std::max)(group.fan_in, group.fan_out) / 2);
   }
 
-  /// What counts in products. Whatever its rank, a step of singular values 1 makes r x of a vector of its own
+  /// The size of an update in products. Whatever its rank, a step of singular values 1 makes r x of a vector of its own
   /// tokens, as does one of rank one that is aligned with it.
   static Band moves_by(const GroupExponents& group, const Band& update) {
     if (group.normalization != Normalization::by_matrix || update.is_zero()) return update;

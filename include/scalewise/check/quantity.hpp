@@ -11,7 +11,7 @@
 
 namespace scalewise::check {
 
-/// What is recorded: an activation's value, how far it has moved since step 0 on
+/// The signal that is recorded: an activation's value, how far it has moved since step 0 on
 /// the same batch, a parameter, its gradient, or what a step added to it.
 enum class Signal { value, change, parameter, gradient, update };
 
@@ -26,8 +26,8 @@ constexpr bool is_activation(Signal signal) {
   return signal == Signal::value || signal == Signal::change;
 }
 
-/// What is measured, and of what: "layer.0.mlp.output", "logits", or a tensor of the plan for gradients and
-/// updates. Names do not contain the size.
+/// A signal and the name of its place: "layer.0.mlp.output", "logits", or a tensor of the plan for
+/// gradients and updates. Names do not contain the size.
 struct Quantity {
   Signal signal = Signal::value;
   std::string name;

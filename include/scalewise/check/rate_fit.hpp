@@ -27,7 +27,7 @@ struct SeedCurve {
   double optimum = 0;  // and its own optimum
 };
 
-/// What is known about one size.
+/// The fit of one size.
 struct SizeFit {
   long size = 0;
   bool trained = false;   // some rate has finite losses
@@ -47,7 +47,7 @@ struct RateFit {
   double curvature = 0;                   // in nats per octave²
   double third = 0;                       // in nats per octave³
   std::array<double, 3> covariance = {};  // of the two: curvature, both, third
-  std::size_t shape_degrees = 0;          // of freedom behind it
+  std::size_t shape_degrees = 0;          // degrees of freedom of its error
   bool fitted = false;
 };
 

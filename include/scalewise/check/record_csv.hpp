@@ -31,7 +31,7 @@ class RecordCsv {
  public:
   /// Throws:   InvalidInput naming file, line and column: for a column that is missing, unknown or
   ///           there twice, a line with more or fewer cells, a cell that is no such number or word, a
-  ///           record that is there twice, or a last line without its end.
+  ///           record given twice, or a last line without its end.
   RecordCsv(std::string path, std::string_view text) : path_(std::move(path)) {
     constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
     if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
@@ -109,7 +109,7 @@ class RecordCsv {
     }
   }
 
-  /// A number or word as JSON has it, so that both forms of records mean the same.
+  /// A number or word as JSON writes it, so that both forms of records mean the same.
   class CsvCell {
    public:
     CsvCell(const std::string& text, const std::string& place, bool is_text)

@@ -28,7 +28,7 @@ namespace scalewise::check {
 
 inline constexpr std::string_view record_schema = "scalewise.coordinates/2";
 
-/// What files of records hold.
+/// The contents of files of records.
 struct RecordFile {
   Records records;
   Inputs inputs;       // the same for all records
@@ -138,7 +138,7 @@ inline void append_records(const std::string& path, const Records& records,
 
 /// Reads what append_records() has written, and files whose names end in ".csv", which have a record
 /// per line and no inputs. Damaged lines of the first, and a last one without its end, are left
-/// out and told of in RecordFile::damage. Records that are there twice and agree count once.
+/// out and named in RecordFile::damage. Records given twice that agree count once.
 /// Throws:   InvalidInput naming file and line: for another kind of file or another version; for
 ///           records of other inputs, naming the first; for two runs of one size and seed that
 ///           differ; for any damage of a CSV file, which has no checksums.
@@ -151,7 +151,7 @@ inline RecordFile read_records(const std::string& path) {
   return read_records(std::vector<std::string>{path});
 }
 
-/// What a file has of the runs with these inputs; runs in it need not be repeated. Makes an empty
+/// The runs with these inputs that a file has; they need not be repeated. Makes an empty
 /// file where there is none, so that a file that cannot be written shows before the work.
 /// Throws:   as append_records() and read_records() do.
 inline RecordFile resume_records(const std::string& path, const Inputs& inputs) {

@@ -29,7 +29,7 @@ inline nlohmann::ordered_json record_json(const Quantity& quantity, long step,
 
 }  // namespace detail
 
-/// What was recorded of each run, as a list for files; sums that are not finite are null.
+/// The records of each run, as a list for files; sums that are not finite are null.
 inline std::map<Run, nlohmann::ordered_json> records_json(const Records& records) {
   std::map<Run, nlohmann::ordered_json> lists;
   for (const auto& [quantity, steps] : records.all()) {
@@ -44,7 +44,7 @@ inline std::map<Run, nlohmann::ordered_json> records_json(const Records& records
 
 /// The other way round, of one run.
 /// Throws:   InvalidInput naming the member: for one that is unknown or missing, a sum that is negative
-///           or no number, and a record that is there twice.
+///           or no number, and a record given twice.
 inline Records records_of(const JsonReader& list, const Run& run) {
   Records records;
   for (const JsonReader& item : list.items()) {

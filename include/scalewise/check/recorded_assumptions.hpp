@@ -43,7 +43,7 @@ inline bool begins_with_large_steps(const Records& records) {
 /// Whether the logits of the smallest models begin so large that their softmax is far from flat. What
 /// it leaves of each gradient, p - y, then depends on the size of the logits.
 /// Equation: of V normal logits with the root mean square s, Σ p² = exp(s²)/V: above a fifth, which is
-///           no longer small beside Σ y² = 1
+///           no longer small compared with Σ y² = 1
 inline bool begins_sharp(const Records& records, const Plan& smallest) {
   const auto rms = smallest_rms(records, Signal::value, observable("logits"), 0);
   return rms && std::exp(*rms * *rms) > static_cast<double>(outputs(smallest.shape)) / 5;

@@ -12,9 +12,9 @@
 
 namespace scalewise::check {
 
-/// What a training loop feeds: sizes of activations, gradients and updates of one run, step by step.
-/// A step's activations are those after that many updates; step 0 is initialization. All steps have
-/// to see the same batch, or else changes mean nothing.
+/// Takes sizes of activations, gradients and updates of one run from a training loop, step by step.
+/// The activations of step k are those after k updates; step 0 is initialization. All steps have
+/// to use the same batch, or changes mean nothing.
 /// Shapes:   data is an array of any shape, `count` entries, float or double
 /// Accuracy: moments are kept, not the data, except the activations of step 0 (as float), from
 ///           which changes are measured; record_moments() spares them.
@@ -49,13 +49,13 @@ class Recorder {
     add(Signal::gradient, name, data, count, step);
   }
 
-  /// What update number `step`, counted from 1, has added to a parameter.
+  /// The update that step number `step`, counted from 1, has added to a parameter.
   template <class Scalar>
   void record_update(const std::string& name, const Scalar* data, std::size_t count, long step) {
     add(Signal::update, name, data, count, step);
   }
 
-  /// What device code has summed itself, or one rank of several.
+  /// Sums that device code, or one rank of several, has computed itself.
   void record_moments(Signal signal, const std::string& name, const Moments& moments, long step) {
     records_.add({signal, name}, step, run_, moments);
   }

@@ -22,8 +22,8 @@ struct Run {
   }
 };
 
-/// What was recorded: of each quantity, step and run, the moments. What is recorded twice adds up,
-/// as the parts of a tensor on several ranks do.
+/// The moments of each quantity, step and run. Values that are recorded twice add up, as the parts of
+/// a tensor on several ranks do.
 class Records {
  public:
   using Runs = std::map<Run, Moments>;

@@ -50,8 +50,7 @@ class ResidualSlopes {
             omega(g.fan_out)};
   }
 
-  /// What moves the input of a matrix may be aligned with it, unless its outputs are as many as its
-  /// inputs.
+  /// The change of a matrix's input may be aligned with it, unless it has as many outputs as inputs.
   Band omega(double fan_out) const {
     return {0.5, (std::max)(0.5, 1 - (s_.width > 0 ? fan_out / s_.width : 1) / 2)};
   }
@@ -112,7 +111,7 @@ class ResidualSlopes {
     // it predicts that token for sure, and gradients of neighbours cancel.
     if (tied_) logits_.start = logits_.start + s_.width * Band(0, 0.5);
     state_.gradients_have_limit = !(tied_ && logits_.start.high > 0);
-    // What would outgrow order one may not have got there yet.
+    // A change that would outgrow order one may not have reached it yet.
     Moving shown_final = final_hidden_;
     shown_final.change =
         mixture(final_hidden_.change, sum(final_hidden_.change, relative_change(stream_)));
@@ -228,7 +227,7 @@ class ResidualSlopes {
     gradient(Group::patch_bias, 0, stream);
   }
 
-  /// What the blocks add to the gradient of the stream.
+  /// The part that the blocks add to the gradient of the stream.
   Band through_blocks(const Band& stream) {
     const Moving gain = s_.of(Group::residual_gain).present ? vector(Group::residual_gain)
                                                             : Moving{0, Band::zero()};

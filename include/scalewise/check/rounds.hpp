@@ -32,8 +32,8 @@ inline std::vector<long> seeds_per_size(const std::vector<long>& sizes, int roun
 /// Units:    a share, at most 1/2
 inline double error_share(int round) { return std::ldexp(1.0, -(round + 1)); }
 
-/// The runs of a check that goes on until it is decided: each round more seeds and, where that is what
-/// a verdict lacks, one size more, twice as large as those that were asked for.
+/// The runs of a check that adds runs until it is decided: each round has more seeds and, where the
+/// verdict lacks a larger size, one more size, twice as large as the largest.
 class Rounds {
  public:
   Rounds(std::vector<long> sizes, bool depth)

@@ -13,7 +13,7 @@
 
 namespace scalewise::check {
 
-/// What a prediction has to know beside the rule's table.
+/// Properties of the model that a prediction needs besides the rule's table.
 struct Assumptions {
   Band alignment{0.5, 1};  // α and ν of a trained matrix: from none to full
   bool norms = true;       // false: the model has none, and gains and biases of norms do nothing

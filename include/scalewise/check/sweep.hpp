@@ -76,8 +76,8 @@ class SizeSweep {
     return tasks;
   }
 
-  /// Scouts look first: at the whole range, then around its best rate; the other seeds follow them
-  /// there, but for rates at which a scout diverged.
+  /// A few seeds scout first: the whole range, then around its best rate; the other seeds follow them
+  /// there, except to rates at which a scout diverged.
   std::vector<SweepTask> missing() const {
     std::vector<SweepTask> tasks = scouts_missing();
     if (!tasks.empty()) return tasks;
@@ -174,14 +174,14 @@ class SizeSweep {
 
 }  // namespace detail
 
-/// What a sweep over rates and sizes still needs.
+/// The runs that a sweep over rates and sizes still needs.
 /// Equation: each size begins with five rates, a factor of 2 apart and three seeds, and gets one more
 ///           at a side while the mean over seeds, or a seed alone, is lowest there, or below while all
 ///           diverge; then all its seeds are run at 0, ±1/2, ±1 and ±2 octaves from the best of these
 ///           rates; and the first three at the best rate of the first size, for its regret
 /// Requires: sizes grow; a run is finished once, its loss not finite if it diverged.
-/// Accuracy: a function of the finished runs, whatever their order: a sweep that was stopped goes
-///           on as if it had not been. Runs of other sizes or seeds do no harm.
+/// Accuracy: a function of the finished runs, whatever their order: a sweep that was stopped resumes
+///           as if it had not been. Runs of other sizes or seeds do no harm.
 inline Sweep sweep(const std::vector<SweepSize>& sizes, const std::vector<RateRun>& finished) {
   detail::SizeSweep::Losses losses;
   for (const RateRun& run : finished) {

@@ -27,7 +27,7 @@ namespace scalewise::check {
 /// Without a path, runs are kept in memory only.
 class SweepJournal {
  public:
-  /// Begins a journal, or goes on with one. `inputs` are all that a run depends on besides size,
+  /// Begins a journal, or resumes one. `inputs` are all that a run depends on besides size,
   /// rate and seed. Damaged lines are left out, so that their runs are missing; see damage().
   /// Throws:   InvalidInput for a file that is no journal, has other inputs or another version,
   ///           has a damaged first line, has two results of one run, is being written by another

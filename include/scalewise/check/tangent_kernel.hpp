@@ -96,7 +96,7 @@ void add_products(const MatrixView<Scalar>& a, std::size_t first_a, const Matrix
 /// fill(i, row) writes the gradient of output i with respect to all parameters.
 /// Keeps `rows_at_once` rows, each computed once, where that is all of them. Otherwise it keeps two
 /// blocks of as many, and computes a row once for every later block: memory is paid for in time.
-/// Throws:   InvalidInput for a range that ends behind the parameters or rows_at_once of 0.
+/// Throws:   InvalidInput for a range that ends after the last parameter or rows_at_once of 0.
 template <class Scalar, class Fill>
 TangentKernel tangent_kernel(std::size_t outputs, std::size_t parameters,
                              std::span<const ParameterRange> ranges, const Fill& fill,

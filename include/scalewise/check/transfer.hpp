@@ -21,7 +21,7 @@ struct IntervalEstimate {
   double high = 0;
 };
 
-/// What one size says about its best rate, and about the rate that was tuned at the smallest size.
+/// The best rate of one size, and how the rate that was tuned at the smallest size does there.
 /// Units:    rates in octaves from the centre; losses and regret as the runs' losses
 struct SizeTransfer {
   long size = 0;
@@ -109,7 +109,7 @@ inline double rise(const RateFit& fit, double v) {
 }
 
 /// The regret at a rate that is a distance from the optimum. The interval of the distance gives one
-/// of the regret, errors of the shape give another, and both are combined as MOVER has it.
+/// of the regret, errors of the shape give another, and both are combined by MOVER.
 /// Source:   Zou and Donner 2008, doi:10.1002/sim.3095, for the sum of two estimates
 inline IntervalEstimate fitted_regret(const RateFit& fit, const IntervalEstimate& distance) {
   const double v = distance.value;
@@ -172,7 +172,7 @@ inline IntervalEstimate regret(const RateCurve& curve, const RateFit& fit, std::
       fit, {distance.value + expected, distance.low + expected, distance.high + expected});
 }
 
-/// What is known without a fit.
+/// The result of one size without a fit.
 inline SizeTransfer tried(const RateCurve& curve, const SizeFit& fit) {
   const std::map<double, double> means = mean_losses(curve);
   SizeTransfer size{.size = curve.size,

@@ -11,7 +11,7 @@
 
 namespace scalewise::check {
 
-/// How the usual criterion judges the same records, beside ours.
+/// The verdict of the usual criterion on the same records, to compare with ours.
 struct TwoWidths {
   long smaller = 0, larger = 0;
   std::size_t modules = 0;  // activations at steps 1, 2 and 3

@@ -6,8 +6,8 @@
 
 namespace scalewise::check {
 
-/// What a check ends in. Inconclusive: the measurement is too coarse, or too little was measured, to
-/// tell right from wrong.
+/// The outcome of a check. Inconclusive: the measurement is too coarse, or too little was measured, to
+/// decide.
 enum class Verdict { pass, inconclusive, fail };
 
 constexpr std::string_view to_string(Verdict verdict) {
@@ -17,7 +17,7 @@ constexpr std::string_view to_string(Verdict verdict) {
 /// The verdict on all of several: one failure fails, one doubt leaves doubt.
 constexpr Verdict worse(Verdict a, Verdict b) { return a < b ? b : a; }
 
-/// What a program of checks returns; 2 is for bad input.
+/// The exit code of a program that checks; 2 is for bad input.
 constexpr int exit_code(Verdict verdict) {
   return verdict == Verdict::pass ? 0 : verdict == Verdict::fail ? 1 : 3;
 }

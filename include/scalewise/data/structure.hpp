@@ -61,8 +61,8 @@ inline Structure structure_of(std::span<const int> tokens) {
           detail::entropy(strangers, total) - detail::entropy(neighbours, total)};
 }
 
-/// What makes a text unfit for a check of training, in words; empty when nothing does. English has an
-/// entropy of 4.4 bits and an information of 1.1; a byte that is there alone has 0 of both, random
+/// The reason why a text is unfit for a check of training; empty when there is none. English has an
+/// entropy of 4.4 bits and an information of 1.1; a text of one byte repeated has 0 of both, random
 /// bytes have 8 and 0.
 inline std::string without_structure(const Structure& s) {
   if (std::isnan(s.entropy)) return "fewer than 2 bytes";

@@ -14,7 +14,7 @@ namespace scalewise::inline dense {
 /// Keeps each product, of Eigen or of the BLAS that it calls, to the calling thread: products are
 /// already cut into tiles, and threads of their own would make results depend on how many there
 /// are. The first call sets this for the whole program; threads may call it at the same time.
-/// Another BLAS than OpenBLAS has to be told by its own means.
+/// For a BLAS other than OpenBLAS, set the number of threads by its own means.
 inline void keep_to_one_thread() {
   static const bool once = [] {
     Eigen::setNbThreads(1);

@@ -47,7 +47,7 @@ V block(V v, Eigen::Index row, Eigen::Index column, Eigen::Index rows, Eigen::In
           Eigen::OuterStride<>(v.outerStride())};
 }
 
-/// A matrix for results that are computed anew in every pass. Its memory only grows, so that a second
+/// A matrix for results that are computed again in every pass. Its memory only grows, so that a second
 /// pass of the same sizes allocates nothing. Entries of a new shape are not initialized.
 /// Shapes:   (rows, columns) as shape() was last called, (0, 0) before
 template <class Scalar>

@@ -95,12 +95,12 @@ void blas_product(const Gemm& gemm, Into into, Scalar factor, const Operand<Scal
 }  // namespace detail
 
 /// c = factor a b, or that added to c, in the calling thread.
-/// By oneDNN where SCALEWISE_ONEDNN is defined and numbers are floats; else, and for small products, by the
-/// BLAS where EIGEN_USE_BLAS is; else by Eigen's own kernels.
+/// By oneDNN where SCALEWISE_ONEDNN is defined and numbers are floats; otherwise, and for small products,
+/// by the BLAS where EIGEN_USE_BLAS is defined, and by Eigen's own kernels where it is not.
 /// Shapes:   a (N, K), b (K, M) -> c (N, M)
 /// Accuracy: sums of K terms in the order of the kernels, which differs between libraries and
-///           processors; the same bits for the same operands, if the BLAS has been told to
-///           keep_to_one_thread() and oneDNN is called from a task of parallel_for().
+///           processors; the same bits for the same operands, after keep_to_one_thread() for
+///           the BLAS, and where oneDNN is called from a task of parallel_for().
 /// Throws:   std::bad_alloc.
 template <class Scalar>
 void product(Into into, Scalar factor, const Operand<Scalar>& a, const Operand<Scalar>& b,

@@ -33,8 +33,8 @@ struct TensorAlias {
   std::string of;
 };
 
-/// What every tensor of a model is. Nothing is left out: each name is in one of the lists, and where
-/// something is wrong there is a line in `problems`.
+/// The meaning of every tensor of a model. Nothing is left out: each name is in one of the lists, and
+/// where something is wrong there is a line in `problems`.
 struct Assignment {
   std::string dialect;
   std::string prefix;  // that names may lack
@@ -290,7 +290,7 @@ class Classifier {
 
 }  // namespace detail
 
-/// What each tensor of a model is, under a dialect: the entries of the plan in it, where they lie, and
+/// The meaning of each tensor of a model under a dialect: the entries of the plan in it, where they lie, and
 /// all that is wrong at once: tensors that are no entry, with the nearest name; entries and layers that
 /// no tensor has; other sizes, transposed matrices; one storage in two roles, tied heads that are not.
 /// Shapes:   the shape resolved, as it is in a plan. A vocabulary may be padded, to a multiple of 64 and

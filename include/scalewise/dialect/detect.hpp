@@ -43,7 +43,7 @@ inline Assignment detect(const Shape& shape, const std::vector<ModelTensor>& mod
   const std::string names = std::to_string(model.size()) + " names";
   if (found.exact.empty()) {
     throw InvalidInput("tensors", names,
-                       "those of one dialect; the nearest is " + best.dialect + ", but for " +
+                       "those of one dialect; the nearest is " + best.dialect + ", except for " +
                            std::to_string(best.problems.size()) +
                            " problems, the first: " + best.problems.front(),
                        "name the dialect to see all");

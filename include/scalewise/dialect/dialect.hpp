@@ -15,7 +15,7 @@ enum class MatrixLayout { out_in, in_out };
 enum class Packing {
   blocks,      // one after the other
   key_groups,  // for each key head: its query heads, the key, the value
-  after_two,   // behind two rows that no token uses
+  after_two,   // after two rows that no token uses
   alias,       // another name of a tensor: absent, or the same storage
 };
 

@@ -15,7 +15,7 @@
 
 namespace scalewise::dialect {
 
-/// What an optimizer uses for one tensor.
+/// The settings of an optimizer for one tensor.
 /// Units:    factors on the global values, the decay in the form of the plan
 struct TensorFactors {
   double learning_rate = 1;

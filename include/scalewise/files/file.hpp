@@ -23,7 +23,7 @@
 
 namespace scalewise::inline files {
 
-/// What stands between a file's name and a number in the name under which write_file() writes it.
+/// Part of the temporary name under which write_file() writes a file, between its name and a number.
 /// No user names a file like that, so that one left by a process that was killed may be removed.
 inline constexpr const char* temporary_suffix = ".scalewise-tmp";
 
@@ -82,8 +82,8 @@ inline void flush_folder(const std::string& folder) {
 
 namespace detail {
 
-/// Opens a new file and locks it, or takes over one that nobody has locked: its process was killed.
-/// Empty when another process has it, and, without locks, when it is there.
+/// Opens a new file and locks it, or takes over one that is not locked: its process was killed.
+/// Empty when another process has it, and, without locks, when it exists.
 inline OpenFile own_temporary(const std::string& name) {
   OpenFile file(std::fopen(name.c_str(), "wbx"));
   if (file != nullptr) return lock_file(file.get(), IfLocked::refuse) ? std::move(file) : nullptr;
@@ -106,10 +106,10 @@ inline OpenFile own_temporary(const std::string& name) {
 
 /// Writes a file so that readers see the old content or the new one, never a part, even after a
 /// power failure: under a temporary name in the same folder, flushed to disk, then renamed. A
-/// link is followed, also to a file that is not there yet; a file keeps its permissions, and what
+/// link is followed, also to a file that does not exist yet; a file keeps its permissions, and what
 /// is no regular file (a device, a pipe) is written to as it stands.
 /// Throws:   InvalidInput when the folder is missing, links lead in a circle, or not all can be
-///           written; nothing is left behind. A process that is killed may leave
+///           written; no temporary file remains. A process that is killed may leave
 ///           FILE.scalewise-tmp0, which the next one that writes FILE takes over.
 inline void write_file(const std::string& path, std::string_view text) {
   namespace fs = std::filesystem;

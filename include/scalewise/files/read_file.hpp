@@ -37,7 +37,7 @@ inline void require_file(const std::string& path) {
 
 }  // namespace detail
 
-/// What a file contains.
+/// The bytes of a file.
 /// Requires: `limit`, the largest size in bytes that is accepted; of what is no regular file, at
 ///           most largest_stream.
 /// Throws:   InvalidInput, naming the file, when there is none, when it is a directory, when it

@@ -12,7 +12,7 @@ namespace scalewise::inline io::detail {
 // Each model with the defaults that transformers has. A size is required when its default is the size
 // of some model.
 
-/// What the decoders with rotary positions and gated MLPs have in common.
+/// The part that all decoders with rotary positions and gated MLPs share.
 inline Shape rotary_shape(const ConfigReader& c, long context, long head_dim = 0) {
   Shape shape;
   shape.d_model = c.size("hidden_size");

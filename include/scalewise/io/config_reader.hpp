@@ -131,7 +131,7 @@ class ConfigReader {
     return static_cast<long>(labels->size());
   }
 
-  /// What most encoders and some decoders have in common, by the same keys.
+  /// Sizes that most encoders and some decoders give under the same keys.
   Shape hidden_sizes(const char* d_ff) const {
     Shape shape;
     shape.d_model = size("hidden_size");

@@ -36,7 +36,7 @@ class OwnDialect {
  public:
   /// Reads {"schema", "id", "title", "extends", "prefix", "layout", "patterns"}, each pattern an array
   /// of its name, its entries and, where it is not "blocks", its packing. Patterns of the dialect that it
-  /// extends follow its own, but for those of the same name.
+  /// extends follow its own, except those of the same name.
   /// Throws:   InvalidInput for JSON of another form, and for a name or entries with more than one {}.
   explicit OwnDialect(const JsonReader& json) {
     json.only({"schema", "id", "title", "extends", "prefix", "layout", "patterns"});

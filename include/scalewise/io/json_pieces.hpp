@@ -16,7 +16,7 @@ namespace scalewise::inline io {
 
 namespace detail {
 
-/// The next bytes of a file as a JSON text: white space outside of strings is reduced, and what
+/// The next bytes of a file as a JSON text: white space outside strings is reduced, and what
 /// would grow in memory is refused.
 class JsonText {
  public:

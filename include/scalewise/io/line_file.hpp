@@ -149,8 +149,8 @@ inline Inputs inputs_of(const JsonReader& list) {
   return inputs;
 }
 
-/// Refuses a file that does not begin with {"schema":"…", but for a damaged first line before an
-/// undamaged one, and for what an interrupted first write leaves.
+/// Refuses a file that does not begin with {"schema":"…", except for a damaged first line before an
+/// undamaged one, and the rest of an interrupted first write.
 /// Throws:   InvalidInput for another kind of file, or one of another version.
 inline void require_schema(const std::string& path, std::string_view text,
                            const CheckedLines& lines, std::string_view schema) {
@@ -169,7 +169,7 @@ inline void require_schema(const std::string& path, std::string_view text,
 /// A file of checked lines, locked and open for appending.
 class LineFile {
  public:
-  /// Begins a file or goes on with one. Changes nothing in a file that is there.
+  /// Begins a file or resumes one. Changes nothing in an existing file.
   /// Throws:   InvalidInput for a file that is not regular, cannot be written, is of another kind
   ///           or version, or, with IfLocked::refuse, is in use.
   LineFile(std::string path, std::string_view schema, IfLocked if_locked) : path_(std::move(path)) {

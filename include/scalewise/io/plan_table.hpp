@@ -126,8 +126,8 @@ bool merge_rows(std::vector<TableRow>& rows, const std::string& label, In&& in) 
   return true;
 }
 
-/// Merges the rows of one group: all of them if their cells agree, else those of one name in both
-/// stacks, and then the largest set that agrees as "other <group>".
+/// Merges the rows of one group: all of them if their cells agree; otherwise those of one name in
+/// both stacks, and then the largest set that agrees as "other <group>".
 inline void merge_group(std::vector<TableRow>& rows, Group group) {
   const std::string name(to_string(group));
   const auto in_group = [&](const TableRow& row) { return row.group == group; };
@@ -189,7 +189,7 @@ inline void fill(Table& table, const std::vector<TableRow>& rows, TableFormat fo
   }
 }
 
-/// What flat_table() says of an entry: columns and their texts.
+/// The columns of flat_table() for an entry, and their texts.
 inline std::vector<std::pair<std::string, std::string>> flat_row(const std::string& rule,
                                                                  const Entry& e) {
   return {{"rule", rule},

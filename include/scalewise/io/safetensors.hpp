@@ -258,7 +258,7 @@ inline void read_safetensors_into(TensorList& list, const std::string& path) {
 /// Source:   safetensors, README.md, section Format, and Metadata::validate() in src/tensor.rs.
 /// Throws:   InvalidInput, naming the file, the tensor and the field, for a header of more than
 ///           16 MiB, what is no JSON of that form, a name or key given twice, an unknown dtype, more
-///           than 8 dimensions, offsets outside of the file or that leave a gap, overlap or are
+///           than 8 dimensions, offsets outside the file or that leave a gap, overlap or are
 ///           not the size of the shape, and for bytes after the last tensor.
 /// Differs:  the format allows headers of 100 MB and any number of dimensions.
 inline TensorFile read_safetensors(const std::string& path) {

@@ -28,7 +28,7 @@ struct StoredTensor {
   std::size_t file = 0;  // its place in TensorFile::files
 };
 
-/// What the headers of a model's files say.
+/// The contents of the headers of a model's files.
 struct TensorFile {
   std::string format;                 // "safetensors", "GGUF" or "llm.c"
   std::vector<std::string> files;     // those that have the tensors

@@ -109,7 +109,7 @@ inline std::string torchtitan_groups(const dialect::NamedPlan& named) {
 inline std::string megatron_overrides(const dialect::NamedPlan& named) {
   detail::require_one_optimizer(named, "Megatron-LM");
   std::string text = detail::python_heading(
-      named, "Set LR, MIN_LR and EPS to the values of the base model; no other overrides beside.");
+      named, "Set LR, MIN_LR and EPS to the values of the base model; no other overrides.");
   text += "CONFIG_OVERRIDES = {\n";
   for (const PatternGroup& group : pattern_groups(named, PatternStyle::glob)) {
     for (const std::string& pattern : group.patterns) {

@@ -43,9 +43,9 @@ inline MatrixEstimate mean_of(const std::vector<Matrix<>>& samples) {
 ///           σ_ov² σ_qk² ((2A + Θ_A)_ab slope_ab + A_ab slope_ntk_ab) + σ_b²
 /// Source:   Hron et al. 2020 (arXiv:2006.10540), (7), (12), (15) for τ = 1; (8), (9) and Theorem 18
 ///           for τ = 1/2.
-/// Accuracy: closed forms but for softmax over √d: see softmax_moments().
+/// Accuracy: closed forms, except for softmax over √d: see softmax_moments().
 struct SelfAttention {
-  /// tied_over_d: τ = 1 and W_Q = W_K but for their deviations; over_d: τ = 1, independent, so that
+  /// tied_over_d: τ = 1 and W_Q = W_K up to their deviations; over_d: τ = 1, independent, so that
   /// all scores vanish; over_root_d: τ = 1/2, independent.
   enum class ScoreScale { tied_over_d, over_d, over_root_d };
   /// ζ, over the keys of a query (softmax) or on every score.
@@ -111,7 +111,7 @@ struct SelfAttention {
     }
   }
 
-  /// What leaves the layer, with standard errors where it is an estimate, else zeros.
+  /// The output of the layer, with standard errors where it is an estimate and zeros where it is exact.
   struct Sampled {
     Matrix<> nngp, ntk, nngp_error, ntk_error;
   };
@@ -183,7 +183,7 @@ struct SelfAttention {
   }
 };
 
-/// A share of the input beside attention whose weights are the encodings' covariance.
+/// A share of the input, next to attention whose weights are the encodings' covariance.
 /// Equation: K' = α K + (1-α) σ² R K R'ᵀ, Θ' = α Θ + (1-α) σ² (2 R K R'ᵀ + R Θ R'ᵀ), R = R(x,x),
 ///           R' = R(x',x'), σ² = σ_qk² σ_ov²
 /// Source:   Hron et al. 2020, (16), Appendix D, RESIDUAL: √α g + √(1-α) times attention over d with
@@ -213,7 +213,7 @@ struct ResidualAttention {
     auto k = pair.nngp.view();
     auto theta = pair.ntk.view();
     const double alpha = encodings.alpha;
-    // R(Θ + 2K)R' and RKR' beside the skipped shares.
+    // R(Θ + 2K)R' and RKR', to be added to the skipped shares.
     auto product = pair.work.shape(k.rows(), k.cols());
     product.noalias() = left.weights * (theta + 2 * k);
     theta *= alpha;

@@ -15,7 +15,7 @@ enum class Function { identity, relu, abs, erf, gelu };
 
 namespace detail {
 
-/// What the closed forms need of the variance v of one token.
+/// The functions of one token's variance v that the closed forms need.
 struct Spread {
   double root = 0;     // √v, of erf √(1+2v), of gelu √(1+v)
   double inverse = 0;  // 1/root, and 0 where v = 0

@@ -30,7 +30,7 @@ struct EffectiveScales {
   double epsilon = 0;  // of LayerNorm, under the root
 };
 
-/// What a block adds, and the kernel after it.
+/// The terms that a block adds, and the kernel after it.
 /// Equation: G' = G + C · moment; Θ' = Θ + additive + cumulative
 /// Shapes:   all (S, S)
 struct EffectiveBlock {

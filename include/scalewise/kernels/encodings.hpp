@@ -18,7 +18,7 @@ namespace scalewise::kernels {
 /// Source:   Hron et al. 2020 (arXiv:2006.10540), (11), (14), Appendix C.
 struct Encodings {
   enum class Geometry { none, random, string, image };
-  /// What is trained of E. through_root: E~ of E = R^(1/2) E~; nothing; or E itself.
+  /// The trained part of E. through_root: E~ of E = R^(1/2) E~; nothing; or E itself.
   enum class Trained { through_root, nothing, itself };
 
   Geometry geometry = Geometry::none;
@@ -106,7 +106,7 @@ struct Encodings {
   }
 };
 
-/// The share α of the tokens' own n features beside n_E appended ones.
+/// The share α of the tokens' own n features among all, n_E appended ones included.
 /// Equation: α = n/(n + n_E)
 /// Source:   Hron et al. 2020, Section 4.1.
 /// Units:    a share from 0 to 1; features are counted

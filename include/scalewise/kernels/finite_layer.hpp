@@ -51,7 +51,7 @@ class FiniteLayer {
   FiniteLayer& operator=(const FiniteLayer&) = delete;
   virtual ~FiniteLayer() = default;
 
-  /// What leaves the layer; called once per input.
+  /// The output of the layer; called once per input.
   virtual Matrix<> forward(Matrix<> x) = 0;
   /// The gradient of what entered, from that of what left; once per input.
   virtual Matrix<> backward(std::size_t input, const Matrix<>& delta) = 0;

@@ -63,7 +63,7 @@ inline void check_inputs(const std::vector<Matrix<>>& inputs) {
 
 using FiniteStack = std::vector<std::unique_ptr<FiniteLayer>>;
 
-/// What leaves the last layer, a row for each input.
+/// The output of the last layer, a row for each input.
 inline std::vector<Matrix<>> run_forward(const FiniteStack& stack,
                                          const std::vector<Matrix<>>& inputs) {
   std::vector<Matrix<>> outputs;

@@ -31,8 +31,8 @@ struct GramMatrices {
   Eigen::MatrixXd ntk;
 };
 
-/// Is told how many pairs of inputs are done, of how many, after each block and one call at a time;
-/// false asks to stop.
+/// Called after each block, one call at a time, with the number of pairs of inputs that are done and
+/// of all; returns false to stop.
 using GramReport = std::function<bool(long done, long all)>;
 
 /// A rectangle of a Gram matrix; where it stands on the diagonal of a symmetric one, its upper half

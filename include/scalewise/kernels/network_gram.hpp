@@ -22,7 +22,7 @@ inline std::vector<PreparedInput> prepare(const Network& network, std::vector<Ma
   parallel_for(static_cast<Index>(inputs.size()), [&](Index i) {
     const auto at = static_cast<std::size_t>(i);
     prepared[at] = network.prepare(std::move(inputs[at]));
-    prepared[at].last = {};  // nobody needs it, and it is as large as all else
+    prepared[at].last = {};  // not needed, and as large as all the rest
   });
   return prepared;
 }

@@ -26,7 +26,7 @@ struct PairKernel {
   Buffer<double> nngp;
   Buffer<double> ntk;
   Buffer<double> work;  // of the layers, its contents mean nothing between them
-  /// Asks the next layer for the diagonals only; beside them it may leave any numbers.
+  /// Asks the next layer for the diagonals only; it may leave any numbers elsewhere.
   bool diagonal_only = false;
 
   Index rows() const { return nngp.rows(); }

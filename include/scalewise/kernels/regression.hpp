@@ -14,7 +14,7 @@
 
 namespace scalewise::kernels {
 
-/// What is added to the diagonal of a kernel before it is inverted.
+/// The number that is added to the diagonal of a kernel before it is inverted.
 /// Units:    relative: times the mean of that diagonal; otherwise as the kernel
 struct Regularizer {
   double value = 0;
@@ -131,7 +131,7 @@ struct KernelBlocks {
 
 /// Cuts a kernel of n training inputs followed by test inputs.
 /// Shapes:   kernel (n + m, n + m)
-/// Throws:   InvalidInput for a kernel that is not square, and n outside of it.
+/// Throws:   InvalidInput for a kernel that is not square, and n outside it.
 inline KernelBlocks split_kernel(const Eigen::MatrixXd& kernel, Eigen::Index train) {
   detail::require_kernel("kernel", kernel, kernel.rows(), kernel.rows());
   if (train < 1 || train > kernel.rows()) {
@@ -143,7 +143,7 @@ inline KernelBlocks split_kernel(const Eigen::MatrixXd& kernel, Eigen::Index tra
           kernel.bottomRightCorner(test, test)};
 }
 
-/// What a Gaussian process says about the test inputs.
+/// The posterior of a Gaussian process at the test inputs.
 /// Shapes:   mean (m, outputs), covariance (m, m), the same for every output
 struct Posterior {
   Eigen::MatrixXd mean;

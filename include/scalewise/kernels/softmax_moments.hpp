@@ -18,7 +18,7 @@
 namespace scalewise::kernels {
 
 /// The moments of softmax over keys: one exact result for up to 5 tokens where SoftmaxQuadrature is
-/// affordable, else one estimate per random shift.
+/// affordable, otherwise one estimate per random shift.
 /// Source:   Hron et al. 2020 (arXiv:2006.10540), (8), (9) and Theorem 18: the expectations there.
 template <class = void>
 std::vector<ScoreMoments> softmax_moments(const ScoreKernels& s, const QuasiMonteCarlo& sample);

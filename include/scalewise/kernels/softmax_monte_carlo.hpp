@@ -47,7 +47,7 @@ inline Matrix<> principal_factor(const ScoreKernels& s, const ScoreBasis& basis,
       .leftCols(std::max<Index>(rows + columns - 2, 1));
 }
 
-/// What the moments are expectations of, at given probabilities.
+/// The integrand of the moments, at given probabilities.
 class SoftmaxIntegrand {
  public:
   explicit SoftmaxIntegrand(const ScoreKernels& s)

@@ -41,13 +41,13 @@ class SoftmaxGrid {
       : correlations_(basis.correlations) {
     for (Index i = 0; i < widths.size(); ++i) {
       axes_.emplace_back(widths(i), decay);
-      // What the correlation suppresses in every row is left out.
+      // Terms that the correlation suppresses in every row are left out.
       const Array w = axes_.back().weights(correlations_(i)).abs();
       kept_.push_back(std::clamp<Index>((w > 1e-15).count(), 1, axes_.back().levels));
     }
   }
 
-  /// How many numbers are held at once for inputs of so many tokens.
+  /// How many numbers are held at once for inputs of `tokens` tokens.
   double size(Index tokens) const {
     double nodes = 1;
     double coefficients = 1;

@@ -29,7 +29,7 @@ namespace scalewise::kernels {
 /// at all, however the program ends, and what is there is not computed again.
 class StoredGram {
  public:
-  /// Begins a folder, or goes on with one. `inputs` are all that the kernel depends on, the data
+  /// Begins a folder, or resumes one. `inputs` are all that the kernel depends on, the data
   /// and their order included.
   /// Throws:   InvalidInput for a folder of other inputs, of an older version, in use by another
   ///           process, or that cannot be written, and for n or block below 1.
@@ -160,7 +160,7 @@ class StoredGram {
     return inputs;
   }
 
-  /// What a block's file begins with: where it belongs.
+  /// The first line of a block's file: its place in the matrix.
   std::string header(const GramBlock& block) const {
     ByteWriter bytes;
     bytes.text(schema);

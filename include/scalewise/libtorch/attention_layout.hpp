@@ -32,7 +32,7 @@ inline double beyond_rank_one(const at::Tensor& matrix) {
   return 1 - along.square().sum().item<double>() / all;
 }
 
-/// What was found out about a layer.
+/// The findings about a layer.
 struct AttentionLayout {
   std::vector<std::string> problems;
   std::vector<std::string> unchecked;  // what could not be found out, and why
@@ -81,13 +81,14 @@ inline std::map<std::string_view, AttentionPart> attention_parts(const PlannedMo
 ///           have not, as they hear from all tokens. At the first token of a causal model it is zero by query
 ///           and key, since one key's probability is 1 whatever they are.
 /// Shapes:   output (batch, tokens, width); the first sequence is used
-/// Accuracy: of the squares of a float matrix of rank one, rounding leaves 2e-15 beside its largest row; of
+/// Accuracy: of the squares of a float matrix of rank one, rounding leaves 2e-15 of its largest row; of
 ///           those in a wrong order at least 1e-4 (1600 layers of 2 to 8 heads); 1e-10 is judged, more where
 ///           numbers are shorter than float.
-/// Differs:  one head cannot be told from its key, nor key from value where attention is not causal.
+/// Differs:  a single head's query and key cannot be distinguished, nor key and value where attention is
+///           not causal.
 inline AttentionLayout attention_layout(const PlannedModule& planned, const std::string& layer,
                                         const at::Tensor& output) {
-  constexpr double negligible = 1e-3;  // beside the largest gradient, which is zero else
+  constexpr double negligible = 1e-3;  // of the largest gradient, which is zero otherwise
   AttentionLayout found;
   const auto skip = [&](const std::string& why) {
     found.unchecked.push_back(layer + "query, key, value: " + why);
@@ -97,7 +98,8 @@ inline AttentionLayout attention_layout(const PlannedModule& planned, const std:
     return skip("the attention's output is " + sizes_text(output.sizes().vec()) +
                 ", not (batch, three or more tokens, width)");
   }
-  if (planned.named.plan.shape.heads < 2) return skip("one head cannot be told from its key");
+  if (planned.named.plan.shape.heads < 2)
+    return skip("query and key of a single head cannot be distinguished");
   if (!output.requires_grad()) return skip("the forward pass keeps no gradients");
   auto parts = attention_parts(planned, layer, output);
   if (parts.size() < 3) return skip("the attention's output does not depend on all of them");
@@ -109,7 +111,7 @@ inline AttentionLayout attention_layout(const PlannedModule& planned, const std:
   };
   const double least = negligible * most;
   if (query.size() > least && key.size() > least && value.size() > least) {
-    static_cast<void>(skip("not causal, so that key and value cannot be told apart"));
+    static_cast<void>(skip("not causal, so that key and value cannot be distinguished"));
   } else {
     for (const AttentionPart* part : {&query, &key}) {
       if (part->size() > least) blame(*part, "are used as values");

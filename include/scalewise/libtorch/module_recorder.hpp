@@ -79,7 +79,7 @@ class ModuleRecorder {
 
   const check::Records& records() const { return recorder_.records(); }
 
-  /// What could not be found out about the order of query, key and value, layer by layer.
+  /// Layers whose order of query, key and value could not be checked, with the reason.
   const std::vector<std::string>& unchecked() const { return unchecked_; }
 
  private:

@@ -55,7 +55,7 @@ inline std::pair<std::vector<at::Tensor>, std::int64_t> views_of(const at::Tenso
   return {views, cut};
 }
 
-/// An entry's numbers: a view where they lie together, else a copy.
+/// An entry's numbers: a view where they lie together, otherwise a copy.
 inline at::Tensor part_of(const at::Tensor& tensor, const dialect::OwnedPart& part) {
   const auto [views, cut] = views_of(tensor, part);
   return views.size() == 1 ? views.front() : at::cat(views, cut);

@@ -21,7 +21,7 @@ inline std::string without_controls(std::string text) {
 
 }  // namespace detail
 
-/// What every function of the library throws on bad input: one message that names the field, the
+/// Thrown by every function of the library on bad input, with one message that names the field, the
 /// value it had, what was expected, and what to do about it. It is one line, whatever is in a value.
 class InvalidInput : public std::invalid_argument {
  public:

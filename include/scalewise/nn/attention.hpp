@@ -34,7 +34,7 @@ V head_block(const V& x, Eigen::Index batch, Eigen::Index head, Eigen::Index tok
   return block(x, batch * tokens, head * head_dim, tokens, head_dim);
 }
 
-/// Scores of one head to probabilities, in place; a causal query sees no key behind its own position.
+/// Scores of one head to probabilities, in place; a causal query sees no key after its own position.
 /// Shapes:   p (T, S)
 template <class Scalar>
 void softmax_rows(bool causal, View<Scalar> p) {

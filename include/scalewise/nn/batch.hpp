@@ -8,7 +8,7 @@
 
 namespace scalewise::nn {
 
-/// What a model reads in one step. Tokens and targets are row by row, sequence after sequence.
+/// The input of a model in one step. Tokens and targets are row by row, sequence after sequence.
 template <class Scalar>
 struct Batch {
   Eigen::Index size = 0;     // B sequences

@@ -23,7 +23,7 @@
 
 namespace scalewise::nn {
 
-/// What a checkpoint says beside the numbers.
+/// The contents of a checkpoint besides the numbers.
 struct CheckpointInfo {
   long step = 0;               // steps done
   std::string plan;            // plan_fingerprint()
@@ -98,7 +98,7 @@ CheckpointContent<Scalar> read_body(ByteReader& reader) {
   return content;
 }
 
-/// What the checksum of a file covers; refuses a file that is cut off or damaged.
+/// The bytes of a file that its checksum covers; refuses a file that is cut off or damaged.
 inline std::string_view undamaged(const std::string& path, const std::string& bytes) {
   if (!std::string_view(bytes).starts_with(checkpoint_magic)) {
     refuse_checkpoint(path, bytes.empty() ? "(empty)" : "(another kind of file)", "a checkpoint");
@@ -227,9 +227,9 @@ void save_checkpoint(const std::string& path, const Parameters<Scalar>& paramete
   write_file(path, with_checksum(std::move(file).take()));
 }
 
-/// Reads a checkpoint back, bit for bit, and returns what it says beside the numbers.
-/// Requires: `wanted` has the plan and the inputs of the run that goes on; its step and notes are
-///           not looked at.
+/// Reads a checkpoint back, bit for bit, and returns its contents besides the numbers.
+/// Requires: `wanted` has the plan and the inputs of the run that is resumed; its step and notes are
+///           ignored.
 /// Throws:   InvalidInput, and changes nothing, for a file that is missing, no checkpoint, of
 ///           another version, cut off or damaged; for another scalar type; for another input or
 ///           plan, which it names; for other tensors, naming the first and both sizes; for another

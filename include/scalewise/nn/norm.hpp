@@ -11,7 +11,7 @@ namespace scalewise::nn {
 
 enum class Norm { layer, rms, none };
 
-/// What the backward pass of a norm needs beside its input.
+/// Results that the backward pass of a norm needs besides its input.
 template <class Scalar>
 struct NormCache {
   Buffer<Scalar> mean;               // (N, 1), 0 of rms
@@ -39,7 +39,7 @@ void normalize_row(const ConstView<Scalar>& x, View<Scalar>& y, Eigen::Index i, 
   }
 }
 
-/// What a norm takes off the gradient g of a row, in place of the normalized row n.
+/// The part of a row's gradient g that a norm removes, written over the normalized row n.
 /// Equation: n <- mean g [layer only] + n * mean(g * n)
 template <class Gradient, class Row>
 void norm_correction(Norm kind, const Gradient& g, Row& n) {
@@ -88,7 +88,7 @@ void norm_again(const ConstView<Scalar>& x, const ConstView<Scalar>* gain,
   });
 }
 
-/// Gradient of norm_forward, and of what passes beside it.
+/// Gradient of norm_forward, plus that of a path around it.
 /// Equation: n = (x - mean) * inverse; g = dy * gain;
 ///           dx = beside_factor * beside + inverse * (g - mean g [layer only] - n * mean(g * n))
 /// Shapes:   dy, x (N, C), beside (N, C) or null -> dx (N, C), dgain (1, C), dbias (1, C)

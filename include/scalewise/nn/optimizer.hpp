@@ -71,7 +71,7 @@ double gradient_norm(const Parameters<Scalar>& parameters) {
   return std::sqrt(sum);
 }
 
-/// What an optimizer remembers from step to step; a checkpoint keeps it beside the parameters.
+/// The state of an optimizer from step to step; a checkpoint keeps it with the parameters.
 /// Shapes:   first and second moments (1, all entries of all tensors); second of adamw only
 template <class Scalar>
 struct OptimizerState {
@@ -129,7 +129,7 @@ class PlannedOptimizer {
   OptimizerState<Scalar>& state() { return state_; }
   const OptimizerState<Scalar>& state() const { return state_; }
 
-  /// What the optimizer really uses for a tensor, to be checked against the plan.
+  /// The rate that the optimizer really uses for a tensor, to be checked against the plan.
   /// Units:    absolute, of a step at `schedule` times the peak rate
   double rate(std::size_t i, double schedule = 1) const {
     return config_.rate * schedule * factors_[i].rate;
@@ -204,7 +204,7 @@ class PlannedOptimizer {
 
   using Span = Eigen::Map<Eigen::Array<Scalar, 1, Eigen::Dynamic>>;
 
-  /// What multiplies the direction, the weights and the gradient in a step of one tensor.
+  /// The factors of the direction, the weights and the gradient in a step of one tensor.
   struct Amounts {
     Scalar rate, keep, clip;
   };

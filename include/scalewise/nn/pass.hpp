@@ -12,11 +12,11 @@
 
 namespace scalewise::nn {
 
-/// What one pass through a model carries along: who listens, what is dropped, and the memory for
-/// results that no later layer reads, which all layers share.
+/// State of one pass through a model: the observer, dropout, and the memory for results that no later
+/// layer reads, which all layers share.
 template <class Scalar>
 struct Pass {
-  Observer<Scalar> observer;  // empty: nobody listens
+  Observer<Scalar> observer;  // may be empty
   double dropout = 0;         // 0 in an evaluation
   std::uint64_t dropout_seed = 0;
   std::uint64_t draw = 0;

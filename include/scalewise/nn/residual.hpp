@@ -16,7 +16,7 @@ namespace scalewise::nn {
 ///           nonnegative: Shigida, Hanin, Gromov 2026 (arXiv:2604.27077v2), section 2, by the
 ///           absolute value as in nGPT's released code.
 /// Shapes:   x, y (N, C); g (1, C), (1, 1) or absent; a (1, C)
-/// The gradient of |a| is sign(a), and 0 at a = 0, as PyTorch has it.
+/// The gradient of |a| is sign(a), and 0 at a = 0, as in PyTorch.
 /// Dropout falls on f(x), before the gain. Observers see `input` and `output` of f, the output
 /// after dropout, and the `stream` y.
 template <class Scalar>
@@ -66,7 +66,7 @@ struct ResidualBlock {
     pass.show_gradient(name, "stream", dy);
     View<Scalar> doutput = pass.doutput.shape(dy.rows(), dy.cols());
     View<Scalar> dinput = pass.dinput.shape(dy.rows(), dy.cols());
-    // Of post-norm and normalized: what passes beside the block, before the block's own part.
+    // Of post-norm and normalized: the gradient that bypasses the block, before the block's own part.
     const ConstView<Scalar> dstream = read(dx);
     if (normalized()) {
       backward_normalized(dy, x, doutput, dx);
@@ -94,7 +94,7 @@ struct ResidualBlock {
   bool before() const { return placement == NormPlacement::pre && has_norm && !normalized(); }
   bool after() const { return placement == NormPlacement::post && has_norm && !normalized(); }
 
-  /// What f reads.
+  /// The input of f.
   ConstView<Scalar> input(const Pass<Scalar>& pass, const ConstView<Scalar>& x) const {
     return before() ? pass.normed.read() : x;
   }

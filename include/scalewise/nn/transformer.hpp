@@ -36,7 +36,7 @@ class Transformer {
   ConstView<Scalar> logits() const { return logits_.read(); }
 
   /// Shows every named intermediate, and its gradient, to an observer from now on; an empty one
-  /// ends it. Nothing is copied, and nothing is spent when nobody listens.
+  /// ends it. Nothing is copied, and without an observer it is free.
   /// Requires: not called from within an observer.
   void observe(Observer<Scalar> observer) { pass_.observer = std::move(observer); }
 
@@ -54,8 +54,8 @@ class Transformer {
     return forward_loss(batch);
   }
 
-  /// The loss with dropout, and its gradient in parameters().gradients(), which it overwrites but
-  /// for tensors that the config leaves unread (norms of Norm::none): theirs stays 0.
+  /// The loss with dropout, and its gradient in parameters().gradients(), which it overwrites,
+  /// except for tensors that the config leaves unread (norms of Norm::none): theirs stays 0.
   double loss_and_gradient(const Batch<Scalar>& batch, std::uint64_t draw = 0) {
     const double value = loss(batch, draw);
     backward(batch);
@@ -147,7 +147,7 @@ class Transformer {
     });
   }
 
-  /// What the head reads: the stream, or the mean of its tokens.
+  /// The input of the head: the stream, or the mean of its tokens.
   ConstView<Scalar> features() const {
     return shape_.input == Input::patch ? pooled_.read() : decoder_.final_hidden();
   }
@@ -258,7 +258,7 @@ class Transformer {
   Buffer<double> row_losses_;
 };
 
-// All that takes long to compile is reached from here, outside of the class, where `extern template`
+// All that takes long to compile is reached from here, outside the class, where `extern template`
 // can leave it to one translation unit.
 
 template <class Scalar>

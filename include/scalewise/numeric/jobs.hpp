@@ -27,7 +27,7 @@ inline int thread_count() {
 /// How many jobs, of costs that fall, are better run one after the other on all threads together than each on
 /// one: those by which a thread would be busy while the others have nothing left.
 /// Equation: a job of cost c goes alone where c - rest/threads > c/(4 threads), rest the cost of it and of those
-///           behind it: what waits then is more than what its own threads lose, taken as a fifth of their time;
+///           after it: what waits then is more than what its own threads lose, taken as a fifth of their time;
 ///           and c is at least `least`: smaller jobs are no faster on more threads
 /// Shapes:   costs (jobs)
 /// Units:    of costs and `least` any, the same for all

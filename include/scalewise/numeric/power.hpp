@@ -84,8 +84,8 @@ constexpr double real_power(double x, double e) { return exponential(e * natural
 
 /// x to the power of an exact exponent.
 /// Units:    those of x to the power e
-/// Accuracy: relative 1e-14 for the fractions that rules use; x = 1 gives exactly 1. NaN for x < 0 but
-///           for whole exponents.
+/// Accuracy: relative 1e-14 for the fractions that rules use; x = 1 gives exactly 1. NaN for x < 0
+///           unless the exponent is whole.
 constexpr double power(double x, Exponent e) {
   if (e.num < -1024 || e.num > 1024) return real_power(x, e.value());
   if (e.num < 0) return 1 / power(x, -e);

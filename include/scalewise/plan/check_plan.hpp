@@ -19,7 +19,7 @@ namespace scalewise::inline plan {
 
 namespace detail {
 
-/// Compares a plan with what its shape implies. A template, so that only who checks compiles it.
+/// Compares a plan with what its shape implies. A template, so that it is compiled only if used.
 template <class P>
 class PlanCheck {
  public:

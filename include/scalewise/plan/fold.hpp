@@ -115,7 +115,7 @@ class PlanFold {
     }
   }
 
-  /// What the attention scale is more than 1/√(head size), into the queries, or into their norm.
+  /// Moves the attention scale over 1/√(head size) into the queries, or into their norm.
   void attention() {
     Plan& plan = result_.plan;
     const double usual = 1 / root(static_cast<double>(plan.shape.head_dim), 2);

@@ -21,8 +21,8 @@ namespace scalewise::inline plan {
 
 namespace detail {
 
-/// Walks one shape through one rule. A template, so that only who makes a plan compiles it; its
-/// arguments are always PolicyView and Plan, so that they compile it once.
+/// Walks one shape through one rule. A template, so that it is compiled only if used; its arguments
+/// are always PolicyView and Plan, so that it is compiled once.
 template <class View, class Result>
 class Planner {
  public:
@@ -75,7 +75,7 @@ class Planner {
     }
   }
 
-  /// The sizes, and the rule's own values at a layer of a stack; layer -1 is outside of all.
+  /// The sizes, and the rule's own values at a layer of a stack; layer -1 is outside all layers.
   Values values(Stack stack, int layer = -1) {
     Values result =
         plan_.base ? Values(plan_.shape, *plan_.base, stack) : Values(plan_.shape, stack);
@@ -174,7 +174,7 @@ class Planner {
     list_own_symbols(bound(row.init_variance.scaling), at, entry.where);
   }
 
-  /// What the optimizer multiplies its steps by of its own accord, over the base's where the rule is relative.
+  /// The optimizer's own factor on its steps, over the base's where the rule is relative.
   Scaling own_factor(const Optimizer& optimizer, const Tensor& tensor, const Values& at) const {
     const bool relative = plan_.reference == Reference::base;
     const auto fan = [&](const Symbol& symbol) { return Scaling(symbol, relative); };

@@ -14,7 +14,7 @@ namespace scalewise::inline plan {
 
 /// make_plan with the rule named at run time.
 /// Throws:   InvalidInput as make_plan, and for an unknown rule or parameter.
-template <class = void>  // so that only who calls it compiles all policies
+template <class = void>  // all policies are compiled only if used
 Plan make_plan(std::string_view rule, const Optimizer& optimizer, const Shape& target,
                const std::optional<Shape>& base = {}, const std::vector<Parameter>& parameters = {},
                DecayForm decay = DecayForm::coupled, const std::vector<Extra>& extras = {}) {

@@ -45,7 +45,7 @@ void times_power(Number<kind>& number, const Number<other>& factor, int power) {
 }
 
 /// The powers of t in an entry's numbers when its weights W are stored as t W.
-/// Equation: std t, mean t; rate t where the optimizer divides the gradient by its size, else t²;
+/// Equation: std t, mean t; rate t where the optimizer divides the gradient by its size, t² where not;
 ///           epsilon 1/t; decay so that rate · decay stays, of an l2 penalty 1/t²
 struct WeightPowers {
   int rate = 1;

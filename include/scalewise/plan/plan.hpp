@@ -43,7 +43,7 @@ struct SymbolValue {
   friend bool operator==(const SymbolValue&, const SymbolValue&) = default;
 };
 
-/// What one tensor gets.
+/// The planned numbers of one tensor.
 /// Units:    init_variance is a variance, of the entries, or a factor on the base model's variance
 ///           when the plan's reference is Reference::base; learning_rate, weight_decay and epsilon
 ///           are factors on the global ones; epsilon is placed after the square root.
@@ -96,7 +96,7 @@ struct Residual {
   friend bool operator==(const Residual&, const Residual&) = default;
 };
 
-/// What the model as a whole gets.
+/// The planned numbers of the model as a whole.
 /// Equation: x = embedding_multiplier * E[token] (or patches * E) plus the other embeddings, each
 ///           times its entry's multiplier; scores = attention_scale * q.k;
 ///           logits = logit_multiplier * W h, W the head or, when tied, the token embedding
@@ -142,7 +142,7 @@ struct Plan {
   }
 
   /// The entries of a group, in order.
-  template <class E = Entry>  // so that only who asks compiles it
+  template <class E = Entry>  // compiled only if used
   std::vector<const E*> of(Group group) const {
     std::vector<const E*> found;
     for (const Entry& entry : entries) {
@@ -196,7 +196,7 @@ auto entries_of_shape(AnyPlan& plan) {
 /// Throws:   InvalidInput for a plan that has such tensors, where `why` they are not known.
 inline void require_no_extras(const Plan& plan, const char* why) {
   if (plan.extras.empty()) return;
-  throw InvalidInput("extra", printable(plan.extras.front().name), "no tensor of one's own", why);
+  throw InvalidInput("extra", printable(plan.extras.front().name), "no tensor of your own", why);
 }
 
 }  // namespace scalewise::inline plan

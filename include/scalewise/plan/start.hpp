@@ -23,7 +23,7 @@ struct Start {
 
 namespace detail {
 
-/// Combines a relative plan with the plan of its base's start.
+/// Combines a relative plan with the plan of its base's initialization.
 class PlanStart {
  public:
   PlanStart(const Plan& plan, const Plan& start) : plan_(plan), start_(start) {}
@@ -49,7 +49,7 @@ class PlanStart {
 
  private:
   [[noreturn]] void refuse(const std::string& why, const std::string& hint = {}) const {
-    throw InvalidInput("start", start_.rule, "the start of a base model of " + plan_.rule,
+    throw InvalidInput("start", start_.rule, "a rule that can initialize the base of " + plan_.rule,
                        why + (hint.empty() ? "" : ": " + hint));
   }
 
@@ -136,8 +136,8 @@ class PlanStart {
 
 }  // namespace detail
 
-/// A relative plan with the start of its base model put in: absolute numbers, so that nobody multiplies two
-/// plans.
+/// A relative plan with the initialization of its base model put in: absolute numbers, so that two plans
+/// need not be multiplied by hand.
 /// Equation: variance = the relative plan's factor · the variance that `start` gives the base's tensor, which
 ///           is zero where the factor is
 /// Units:    variances of the result are variances; its reference is Reference::absolute. Learning rates,

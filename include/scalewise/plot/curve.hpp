@@ -28,7 +28,7 @@ struct Panel {
   std::vector<Curve> curves = {};
 };
 
-/// Panels beside each other, at most three in a row, over one legend: curves of the same label
+/// Panels side by side, at most three in a row, over one legend: curves of the same label
 /// share a colour and an entry of it.
 struct Figure {
   std::string title;

@@ -39,7 +39,7 @@ inline void check_lengths(const Figure& figure) {
   }
 }
 
-/// A folder for temporary files that is there as long as this object is.
+/// A folder for temporary files that exists as long as this object does.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

@@ -56,7 +56,7 @@ inline bool has_points(const Panel& panel) {
   return false;
 }
 
-/// What the drawable points of a panel and their error bars span along one axis.
+/// The range of a panel's drawable points and their error bars along one axis.
 inline Range range_of(const Panel& panel, bool is_x) {
   Range range;
   const auto add = [&](double value) {

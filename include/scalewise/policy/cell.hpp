@@ -6,7 +6,7 @@
 
 namespace scalewise::inline policy {
 
-/// What a scaling or a number measures. Quantities of different kinds do not convert into each
+/// The quantity that a scaling or a number measures. Different kinds do not convert into each
 /// other, so a variance cannot be passed where a standard deviation or a rate is expected.
 enum class Kind { variance, standard_deviation, mean, multiplier, rate, decay, epsilon };
 

@@ -27,7 +27,7 @@ constexpr MupColumn mup_column(Group group) {
 /// Source:   Yang, Simon, Bernstein 2023 (arXiv:2310.17813), spectral condition; arXiv:2512.05620, Muon.
 inline constexpr RateOf mup_muon{muon, sqrt(symbols::m_fo / symbols::m_fi)};
 
-/// What the tables share: gains and biases start so that they act as 1 and 0, and decay is
+/// The part that all three tables share: gains and biases start so that they act as 1 and 0, and decay is
 /// independent of width in the independent form (section B.3): a row's weight decay stays 1, and a plan
 /// of the coupled form divides it by the rate.
 constexpr Row mup_row(Group group, Row row) {

@@ -15,17 +15,17 @@
 
 namespace scalewise::inline policy {
 
-/// What an optimizer makes of the size of a gradient.
+/// How an optimizer treats the size of a gradient.
 /// Equation: none: Δw = r g; by_entry: Δw = r g/|g|, entry by entry; by_matrix: Δw = r U Vᵀ, where
 ///           g = U S Vᵀ, so that every singular value of a step is r
 enum class Normalization { none, by_entry, by_matrix };
 
-/// What an optimizer that normalizes matrices multiplies its steps by, of its own accord.
+/// The factor by which an optimizer that normalizes matrices multiplies its steps itself.
 /// Equation: one: 1; fan_ratio: √(fan_out/fan_in); original: √max(1, fan_out/fan_in);
 ///           match_adamw: 0.2 √max(fan_in, fan_out)
 enum class OwnFactor { one, fan_ratio, original, match_adamw };
 
-/// An optimizer, as far as a rule can tell it from others.
+/// An optimizer, as far as rules distinguish optimizers.
 struct Optimizer {
   std::string_view name;
   Normalization normalization = Normalization::none;
@@ -46,9 +46,9 @@ inline constexpr Optimizer sign_sgd{
     .name = "sign-sgd", .normalization = Normalization::by_entry, .case_of = "adamw"};
 
 /// Muon: every hidden matrix moves by its momentum with all singular values made 1; all other tensors
-/// have AdamW. A rule states its rate for such steps; a plan divides that by what the optimizer
-/// multiplies by of its own accord, so that nothing is scaled twice.
-/// Source:   the factors as users' optimizers have them: "original" and "match_rms_adamw" of PyTorch's
+/// have AdamW. A rule states its rate for such steps; a plan divides that by the factor that
+/// the optimizer applies itself, so that nothing is scaled twice.
+/// Source:   the factors of existing optimizers: "original" and "match_rms_adamw" of PyTorch's
 ///           Muon, the latter from Liu et al. 2025 (arXiv:2502.16982); unit_rms_norm of others is the fan
 ///           ratio, the spectral condition of Yang, Simon, Bernstein 2023 (arXiv:2310.17813)
 inline constexpr Optimizer muon{.name = "muon-plain", .normalization = Normalization::by_matrix};
@@ -65,7 +65,7 @@ inline constexpr Optimizer muon_match_adamw{.name = "muon-match-adamw",
                                             .case_of = "muon-plain",
                                             .own_factor = OwnFactor::match_adamw};
 
-/// What an optimizer multiplies the step of a matrix by, of its own accord.
+/// The factor by which an optimizer multiplies the step of a matrix itself.
 /// Equation: OwnFactor
 inline double own_factor(const Optimizer& optimizer, double fan_in, double fan_out) {
   switch (optimizer.own_factor) {
@@ -101,7 +101,7 @@ std::vector<std::string> names_of(const Optimizers& optimizers) {
 }
 
 /// The optimizer of a name. Throws: InvalidInput naming the field and the closest name.
-template <class = void>  // so that only who calls it compiles it
+template <class = void>  // compiled only if used
 Optimizer optimizer_named(const std::string& field, std::string_view name) {
   for (const Optimizer& optimizer : known_optimizers) {
     if (optimizer.name == name) return optimizer;

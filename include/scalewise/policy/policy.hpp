@@ -16,7 +16,7 @@
 
 namespace scalewise::inline policy {
 
-/// What the initial variances of a rule are: numbers, or factors on the tuned base model's.
+/// Whether the initial variances of a rule are numbers, or factors on the tuned base model's.
 enum class Reference { absolute, base };
 inline constexpr Spelling<Reference, 2> reference_words{
     {{Reference::absolute, "absolute"}, {Reference::base, "base"}}};
@@ -106,7 +106,7 @@ constexpr bool require_policy() {
   static_assert(HasModel<P>,
                 "a policy needs: constexpr scalewise::ModelRow model() const,"
                 " or with an argument const scalewise::Context&");
-  // Optional members that are there but cannot be called would be passed over in silence.
+  // Optional members that exist but cannot be called would be ignored silently.
   static_assert(
       !requires { &P::adapt; } ||
           requires(const P& p, Shape s) {

@@ -6,7 +6,7 @@
 
 namespace scalewise::inline policy {
 
-/// PyTorch's defaults: what a model gets when nobody initializes it.
+/// PyTorch's defaults: the values of a model without an initialization of its own.
 /// Equation: Linear: W, b ~ U(-1/√fi, 1/√fi), variance 1/(3fi); Embedding ~ N(0, 1)
 /// Source:   PyTorch documentation (2.x) of nn.Linear, nn.Embedding and nn.LayerNorm.
 /// Units:    init_variance is a variance; rate and decay are 1 everywhere.

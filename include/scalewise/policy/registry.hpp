@@ -15,7 +15,7 @@
 
 namespace scalewise::inline policy {
 
-/// What a list of rules shows.
+/// A rule as a list of rules shows it.
 struct RuleInfo {
   std::string_view id;
   Source source;
@@ -41,7 +41,7 @@ constexpr bool needs_base(const P& policy) {
 }
 
 /// Every shipped rule, in the order of the docs.
-template <class = void>  // so that only who calls it compiles all policies
+template <class = void>  // all policies are compiled only if used
 std::vector<RuleInfo> rules() {
   std::vector<RuleInfo> all;
   for_each_policy([&]<class P>() {
@@ -115,7 +115,7 @@ void with_policy(std::string_view rule, const std::vector<Parameter>& parameters
 
 /// The names of a rule's parameters, in the order of its page.
 /// Throws:   InvalidInput for an unknown rule.
-template <class = void>  // so that only who calls it compiles all policies
+template <class = void>  // all policies are compiled only if used
 std::vector<std::string> parameter_names(std::string_view rule) {
   std::vector<std::string> names;
   with_policy(rule, {}, [&](auto& policy) {

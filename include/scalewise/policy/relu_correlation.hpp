@@ -30,7 +30,7 @@ constexpr double arcsin(double r) {
 /// Equation: F(r) = r/2 + √(1-r²)/π + r asin(r)/π = 2 E[relu(x) relu(y)]
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), Table 2; the arc-cosine kernel of degree 1.
 /// Shapes:   x, y standard normal with correlation r.
-/// Accuracy: absolute 2e-15; NaN outside [-1, 1] but for rounding.
+/// Accuracy: absolute 2e-15; NaN outside [-1, 1], up to rounding.
 constexpr double relu_correlation(double r) {
   constexpr double pi = 3.14159265358979323846;
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();

@@ -16,7 +16,7 @@ namespace scalewise::propagation {
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), B.2; paper_simple: Table 2,
 ///           F(r) ≈ 1/π + r/2 + (1/2 - 1/π) r², off by at most 0.0075 (at 0.77).
 /// Shapes:   x, y standard normal with correlation r
-/// Requires: -1 <= r <= 1, but for rounding.
+/// Requires: -1 <= r <= 1, up to rounding.
 inline double relu_product(double r, Reading reading = Reading::corrected) {
   constexpr double over_pi = std::numbers::inv_pi;
   if (reading == Reading::paper_simple) return over_pi + r / 2 + (0.5 - over_pi) * r * r;

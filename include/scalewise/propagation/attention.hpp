@@ -31,7 +31,7 @@ struct Attention {
 
 namespace detail {
 
-/// What the formulas are written in, for queries of variance s over keys of variance k.
+/// The symbols of the formulas, for queries of variance s over keys of variance k.
 /// Equation: D = (1-r) k, W = d s sq sk, S = d W D, the variance of one query's scores over the keys
 struct Scores {
   Scores(const Attention& a, const SignalMoments& queries, const SignalMoments& keys)
@@ -42,7 +42,7 @@ struct Scores {
   double D, W, S;
 };
 
-/// What dropout(softmax(scores)) makes of the keys themselves.
+/// Moments of dropout(softmax(scores)) times the keys themselves.
 inline SignalMoments mix(const SignalMoments& queries, const SignalMoments& keys,
                          const Attention& a, Reading reading) {
   const auto [D, W, S] = Scores(a, queries, keys);
@@ -65,7 +65,7 @@ inline SignalMoments mix(const SignalMoments& queries, const SignalMoments& keys
           .covariance = c + r * w + std::exp(r * S) / L * (D - r * w)};
 }
 
-/// What comes back to the keys, which are the values too, from g of that many queries.
+/// The gradient of the keys, which are the values too, from the gradient g of `count` queries.
 inline SignalMoments mix_gradient(const SignalMoments& g, double count,
                                   const SignalMoments& queries, const SignalMoments& keys,
                                   const Attention& a, Reading reading) {
@@ -93,10 +93,10 @@ inline SignalMoments mix_gradient(const SignalMoments& g, double count,
           .covariance = flat};
 }
 
-/// What comes back to the queries.
+/// The gradient of the queries.
 /// Equation: var = sg (W D² + (e^S/L) S (D + p c)/(1-p))/s, cov = cg W D²/s, c of the keys
 /// The second term, of the sample covariance of few keys in many features, is d e^S/L of the first;
-/// in the covariance of self-attention it is 1/L of what comes through the values.
+/// in the covariance of self-attention it is 1/L of the part that comes through the values.
 inline SignalMoments query_gradient(const SignalMoments& g, const SignalMoments& queries,
                                     const SignalMoments& keys, const Attention& a,
                                     Reading reading) {
@@ -110,7 +110,7 @@ inline SignalMoments query_gradient(const SignalMoments& g, const SignalMoments&
 
 }  // namespace detail
 
-/// What the heads hand to the output projection.
+/// The input of the output projection.
 /// Equation: d sv times
 ///           var = r s + W D² + (e^S/L) (D/(1-p) + r s p/(1-p) + W D² (4/(1-p) - 5)),
 ///           cov = r s + r W D² + (e^rS/L) (D - r W D²),

@@ -4,7 +4,7 @@
 
 namespace scalewise::propagation {
 
-/// What the data are like: predicted (embedding.hpp) or measured.
+/// Statistics of the data: predicted (embedding.hpp) or measured.
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), A.1, for texts; patches are derived.
 /// Units:    repeats: the chance that two tokens of a sequence are the same, also for targets;
 ///           patch_power and patch_correlation: mean square of an entry of a patch, and mean product

@@ -15,7 +15,7 @@
 
 namespace scalewise::propagation {
 
-/// What a model of one depth comes to.
+/// The results for a model of one depth.
 struct DepthPoint {
   long depth = 0;
   double forward = 0;         // variance after the last layer

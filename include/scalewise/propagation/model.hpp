@@ -41,7 +41,7 @@ inline EmbeddingPowers embedding_powers(const Plan& plan, Stack stack) {
   return powers;
 }
 
-/// What a unit of the logits' gradient becomes before the head.
+/// The variance before the head of a gradient that has length one at the logits.
 inline double head_power(const Plan& plan) {
   const char* head = plan.shape.tied_head.value_or(false) ? "token_embedding" : "head";
   const double m = plan.model.logit_multiplier.value;
@@ -131,7 +131,8 @@ inline TokenCovariance loss_gradient(const Plan& plan, const Conditions& c,
 
 namespace detail {
 
-/// What a final norm, where there is one, hands to the stream, given gradient(left) of what leaves it.
+/// The gradient that a final norm, where there is one, passes to the stream, given gradient(hidden) of
+/// the final hidden state.
 TokenCovariance through_final_norm(const Plan& plan, const TokenCovariance& stream, double epsilon,
                                    const auto& gradient) {
   if (!plan.shape.final_norm) return gradient(stream);
@@ -182,7 +183,7 @@ inline Profile predict(const Plan& plan, const Conditions& c, const SignalMoment
 
 /// The profile of an untrained model of one stack, gradients those of its own loss.
 /// Source:   as above, with loss_gradient.
-/// Shapes:   input: what enters the first layer, as embedding() has it or measured
+/// Shapes:   input: what enters the first layer, from embedding() or measured
 /// Throws:   InvalidInput as plan_layers, and for a plan of two stacks.
 inline Profile predict(const Plan& plan, const Conditions& c, const Data& data,
                        const SignalMoments& input) {

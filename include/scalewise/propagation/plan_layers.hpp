@@ -11,7 +11,7 @@
 
 namespace scalewise::propagation {
 
-/// What a plan leaves open of a model, and of its input.
+/// Properties of a model and of its input that a plan leaves open.
 struct Conditions {
   NormPlacement placement = NormPlacement::pre;
   Activation activation = Activation::relu;
@@ -24,7 +24,7 @@ struct Conditions {
 
 namespace detail {
 
-/// What a tensor's entries count for where it is applied: variance times multiplier².
+/// The effective variance of a tensor's entries where it is applied: variance times multiplier².
 inline double entry_power(const Entry& entry) {
   const double m = entry.multiplier.value;
   return entry.init_variance.value * m * m;
@@ -181,7 +181,7 @@ inline void set_weight(Block& block, const Entry& e) {
 /// Throws:   InvalidInput for a plan that check_plan() refuses, and for what the theory does not
 ///           cover: variances relative to a base, normalized blocks, gated MLPs, another activation
 ///           than the plan's, biases or norm gains that start elsewhere than at 0 and 1.
-/// Cross-attention blocks have yet to be told the memory's moments.
+/// Cross-attention blocks still need the moments of the memory.
 inline Layers plan_layers(const Plan& plan, const Conditions& c, Stack stack = Stack::main) {
   detail::check_covered(plan);
   detail::check_conditions(c);

@@ -27,7 +27,7 @@ struct Profile {
   const SignalMoments& gradient_at(std::size_t l) const { return gradient[l * blocks_per_layer]; }
 };
 
-/// How much the output moves with the parameters, as the mean over blocks has it.
+/// How much the output moves with the parameters, in the mean form.
 /// Equation: Σ β² var f/(λ² var x) over blocks
 /// Source:   Davis et al. 2021, as quoted by Kedia et al. 2024 (arXiv:2403.09635), section 4.6.
 /// Units:    a sum of ratios of variances

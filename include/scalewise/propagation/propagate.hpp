@@ -37,12 +37,12 @@ struct Inner {
   }
 };
 
-/// What a norm divides by.
+/// The variance that a norm divides by.
 inline double norm_power(const SignalMoments& x, const Layers& layers) {
   return x.variance + layers.norm_epsilon;
 }
 
-/// What the block reads of the stream.
+/// The block's input, from the stream.
 inline SignalMoments block_input(const SignalMoments& x, const Layers& layers) {
   return layers.placement == NormPlacement::pre ? scaled(1 / norm_power(x, layers), x) : x;
 }

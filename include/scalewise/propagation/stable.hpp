@@ -10,7 +10,7 @@
 
 namespace scalewise::propagation {
 
-/// What a layer of ReLU blocks multiplies variances by, of long sequences.
+/// The factors by which a layer of ReLU blocks multiplies variances, for long sequences.
 /// Equation: attention C1 = d² so sv/(1-p), mlp C2 = d d_ff s1 s2/2 /(1-p), score d² sq sk
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), appendix F.
 struct LayerGains {

@@ -74,8 +74,8 @@ struct Keys {
   std::vector<SignalMoments> moments;  // of the keys of query t
 };
 
-/// What query t sees: its number of keys n_t, their D, W, S, and what few keys leave of the spread
-/// of its probabilities.
+/// The keys of query t: their number n_t, their D, W, S, and the factor by which few keys reduce the
+/// spread of its probabilities.
 struct Query {
   Query(const TokenCovariance& x, const Keys& keys, const Attention& a, std::size_t t)
       : Query(keys, t, x.at(t, t), Scores(a, {.variance = x.at(t, t)}, keys.moments[t])) {}

@@ -14,7 +14,7 @@
 
 namespace scalewise::propagation {
 
-/// What a profile says against training a model as it is, or against the profile itself.
+/// A reason not to train a model as it is, or not to trust its profile.
 struct Warning {
   bool serious = true;  // of the model; otherwise of the accuracy of its profile
   std::string text;

@@ -8,8 +8,8 @@
 
 namespace scalewise::testing {
 
-/// What CHECK_THAT and REQUIRE_THAT of Catch2 (2 and 3) and EXPECT_THAT and ASSERT_THAT of GoogleTest take.
-/// None of them is included: they ask a matcher for these members by name.
+/// Base of matchers for CHECK_THAT and REQUIRE_THAT of Catch2 (2 and 3) and EXPECT_THAT and ASSERT_THAT of
+/// GoogleTest. Neither is included: they ask a matcher for these members by name.
 /// Requires: Derived::problem(value), a text that is empty where the value matches, and
 ///           Derived::expectation(), what a message calls the matcher.
 template <class Derived>

@@ -64,7 +64,7 @@ inline StandardMoments standard_moments(Distribution distribution) {
 /// Source:   Wilson and Hilferty 1931, Proceedings of the National Academy of Sciences 17, p. 684
 /// Shapes:   any range of numbers, or Numbers, in any order, (rows, columns) or transposed
 /// Units:    base_deviation is the standard deviation of the base model's tensor under a relative rule
-/// Accuracy: of right tensors one in a million is refused. At 1 % it was 0.9 to 1.2 % (1.4 % of 8 uniform numbers),
+/// Accuracy: of correct tensors one in a million is refused. At 1 % it was 0.9 to 1.2 % (1.4 % of 8 uniform numbers),
 ///           at 0.1 % it was 0.07 to 0.14 % (0.3 %), of 100000 tensors each of 8 to 512 numbers and 10000 of
 ///           4096, of all three distributions.
 class StartsAs : public Matcher<StartsAs> {
