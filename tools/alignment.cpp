@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// alignment: how weights and activations turn towards each other in training, by the exponents
+// alignment: how strongly weight updates align with activations in training, by the exponents
 // alpha, omega and nu of every kind of matrix.
 //
 //   alignment --rule maximal-update --sizes 64,128,256 --seeds 3 --steps 20 --out results
@@ -96,7 +96,7 @@ plot::Panel panel(const char* name, const Runs& runs, Exponent exponent) {
   return panel;
 }
 
-/// What the report is made of.
+/// The sections of the report.
 struct Sections {
   Section averages{"averages", "Alignment exponents, mean over layers and seeds"};
   Section layers{.name = "layers", .caption = "", .in_text = false};

@@ -84,7 +84,7 @@ std::vector<check::Member> family_of(const Experiment& e, const train::Data& dat
   return family;
 }
 
-/// What a rule says, and what is trained.
+/// The family that the rule plans, and the family that is trained.
 struct Families {
   std::vector<check::Member> planned;
   std::vector<check::Member> trained;
@@ -213,7 +213,7 @@ class Check {
     const std::string text = fmt::format("stopped after {} of {} runs", found.runs, wanted);
     std::cerr << "coordinate_check: " << text << "; "
               << (a_.record.empty() ? "they are not saved; use --record FILE"
-                                    : "the same command goes on with those in " + a_.record)
+                                    : "the same command resumes from those in " + a_.record)
               << '\n';
     const std::vector<check::Member> present = runs_.present(family_);
     if (present.size() < 2) throw frame::Interrupted{};

@@ -154,7 +154,7 @@ plot::Curve curve(const std::string& label, const check::MeasuredProfile& profil
   return c;
 }
 
-/// What is known of a model: moments by averages and, with --measure, token by token and measured.
+/// The results for a model: moments by averages and, with --measure, token by token and measured.
 struct Findings {
   propagation::Profile averages;
   propagation::Profile by_token;

@@ -59,9 +59,9 @@ std::vector<std::string> row(DepthMethod method, const Settings& o, Reading read
           digits(last.median_sensitivity)};
 }
 
-/// What an MLP makes of the correlation of tokens, with dropout and without.
+/// The correlation of tokens after an MLP against that before it, with dropout and without.
 plot::Panel mlp_panel(double dropout) {
-  plot::Panel panel{"MLP: correlation behind", "correlation in front", "", false, false, {}};
+  plot::Panel panel{"MLP: correlation after", "correlation before", "", false, false, {}};
   for (const double p : {0.0, dropout}) {
     plot::Curve curve;
     curve.label = "MLP, dropout " + digits(p);

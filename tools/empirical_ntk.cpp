@@ -56,8 +56,8 @@ check::TangentKernel kernel_of(Network& network, const Outputs& outputs) {
       std::max<std::size_t>(1, memory / (parameters * sizeof(float))));
 }
 
-/// What gradient descent multiplies each tensor's gradient by; 1 where gradients are normalized: that
-/// kernel is none of a gradient flow.
+/// The factor of gradient descent on each tensor's gradient; 1 where gradients are normalized: such
+/// training is no gradient flow.
 std::vector<double> weights_of(const Plan& plan) {
   const bool descent = plan.optimizer.normalization == Normalization::none;
   std::vector<double> weights;

@@ -91,7 +91,7 @@ TensorFile read_all(const std::vector<std::string>& files) {
   return all;
 }
 
-/// From the options, else from the file itself, else from the config.json next to it.
+/// From the options; without them from the file itself, or from the config.json next to it.
 Model read_model(const Arguments& a) {
   Model model{read_all(a.files), given_shape(a), a.preset.empty() ? a.config : a.preset};
   if (model.shape) return model;
@@ -143,7 +143,7 @@ Assignment classified(const Arguments& a, Shape shape, const std::vector<ModelTe
   return tied.problems.size() < untied.problems.size() ? std::move(tied) : std::move(untied);
 }
 
-/// What each name is: its entries, or why it has none.
+/// The meaning of each name: its entries, or why it has none.
 std::map<std::string, std::string> meanings(const Assignment& assignment) {
   std::map<std::string, std::string> all;
   for (const auto& tensor : assignment.tensors) {
@@ -265,7 +265,7 @@ std::string dumped(const Json& json) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-/// What is printed, and the exit code.
+/// The output, and the exit code.
 std::pair<std::string, int> run(const Arguments& a) {
   const Model model = read_model(a);
   const std::vector<ModelTensor> tensors = tensors_of(model.content);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// kernel_convergence: how kernels of finite attention networks come to their limit as networks grow
+// kernel_convergence: how kernels of finite attention networks converge as networks grow
 // wider and more of them are averaged (Hron et al. 2020, arXiv:2006.10540, Figure 2).
 //
 //   kernel_convergence --attention softmax --sizes 16,32,64,128 --seeds 32 --out results
@@ -198,7 +198,7 @@ check::Verdict judge(const Line& line) {
   return check::Verdict::pass;
 }
 
-/// The entries of the widest networks' kernels beside the limit's.
+/// The entries of the widest networks' kernels next to the limit's.
 void add_entries(const Kernel& kernel, Section& section) {
   for (Index i = 0; i < kernel.limit.rows(); ++i) {
     for (Index j = 0; j <= i; ++j) {
@@ -284,9 +284,9 @@ Report run(const Settings& s) {
   add_kernel(nngp, report);
   add_kernel(ntk, report);
   report.reason = report.verdict == check::Verdict::pass
-                      ? "kernels come to their limit as networks grow and more are averaged"
+                      ? "kernels converge as width and number of networks grow"
                   : report.verdict == check::Verdict::fail
-                      ? "kernels do not come to their limit"
+                      ? "kernels do not converge"
                       : "a slope is too uncertain: more --seeds or --sizes";
   return report;
 }
@@ -299,7 +299,8 @@ scalewise::frame::Program scalewise::frame::program() {
       "kernel_convergence",
       "Kernels of finite attention networks against their limit, over widths and networks."};
   Options& o = *program.options;
-  o.add("--attention", s->attention, "weights, of scores over the root of d but for the last two")
+  o.add("--attention", s->attention,
+        "weights, of scores over the root of d except for the last two")
       .words({"softmax", "identity", "relu", "abs", "softmax-over-d", "residual"});
   o.add("--sizes", s->sizes, "widths: as many heads, of the root of the width")
       .from(1)

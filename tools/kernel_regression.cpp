@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // kernel_regression: classes of images or of passages of a text by regression with the kernels of
-// networks of infinite width: FLATTEN, GAP, STRUCT and RESIDUAL beside each other.
+// networks of infinite width: FLATTEN, GAP, STRUCT and RESIDUAL side by side.
 //
 //   kernel_regression --data digits --out results
 //   kernel_regression --data chapters --kernels gap,struct
@@ -97,7 +97,7 @@ kernels::GramMatrices gram_of(const Settings& s, const std::string& name, const 
   of_kernel.insert(of_kernel.end(), inputs.begin(), inputs.end());
   kernels::StoredGram stored(s.store + "/" + name, n, of_kernel);
   if (!stored.compute(pairs, report)) {
-    std::cerr << "kernel_regression: the same command goes on with the blocks in " << s.store
+    std::cerr << "kernel_regression: the same command resumes from the blocks in " << s.store
               << '\n';
     throw frame::Interrupted{};
   }
@@ -209,7 +209,7 @@ void add_options(frame::Options& o, Settings& s) {
   o.add("--depth", s.depth, "dense layers with ReLU before the kernel's own").to(1000);
   o.add("--weight-variance", s.weight_variance, "of dense layers").from(0).to(1e6);
   o.add("--bias-variance", s.bias_variance, "of dense layers").from(0).to(1e6);
-  o.add("--alpha", s.alpha, "share of the tokens beside encodings, or of the skip connection")
+  o.add("--alpha", s.alpha, "share of the tokens next to encodings, or of the skip connection")
       .from(0)
       .to(1);
   o.add("--phi", s.phi, "decay of the encodings' covariance with the distance").from(0).to(1e6);
@@ -217,7 +217,7 @@ void add_options(frame::Options& o, Settings& s) {
   o.add("--sigma-qk", s.sigma_qk, "deviation of queries times that of keys").from(0).to(1e6);
 
   o.group("Run");
-  o.add("--store", s.store, "folder for Gram matrices: an interrupted run goes on with them")
+  o.add("--store", s.store, "folder for Gram matrices: an interrupted run resumes from them")
       .writes_folder();
 }
 

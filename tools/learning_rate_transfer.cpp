@@ -128,7 +128,7 @@ class Program {
     std::cerr << forecast() << '\n';
   }
 
-  /// What the budget allows, by the times of the runs so far.
+  /// The runs that the budget allows, by the times of the runs so far.
   std::string forecast() const {
     const std::vector<check::SweepTask> usual = runs_.usual(e_.seeds);
     const double seconds = runs_.times().seconds(usual);
@@ -242,7 +242,7 @@ int run(const Experiment& e, const Budget& budget, const frame::Options& options
   if (report) return finish(e, *report, options);
   std::cerr << "learning_rate_transfer: stopped after " << program.finished() << " finished runs; "
             << (e.out.empty() ? "nothing is saved without --out\n"
-                              : "the same command goes on with them\n");
+                              : "the same command resumes from them\n");
   return 128 + frame::stop_requested();
 }
 

@@ -201,7 +201,7 @@ struct Judged {
   std::string reason;
 };
 
-/// Whether kernels come closer to their limit, by the slope of the distance: half as fast as
+/// Whether kernels converge, by the slope of the distance: half as fast as
 /// expected is enough.
 Judged judge(const Line& distance) {
   if (!std::isfinite(distance.error)) {

@@ -30,7 +30,7 @@ struct Measured {
   bool finite = true;
 };
 
-/// What enters the first layer, what the blocks return, and the stream after them.
+/// The input of the first layer, the outputs of the blocks, and the stream after them.
 bool shown(std::string_view name) {
   return name == "embedding" || name == "final_hidden" || name.ends_with(".output") ||
          name.ends_with(".stream");
@@ -84,7 +84,7 @@ plot::Curve curve(const std::string& label, const check::MeasuredProfile& profil
   return c;
 }
 
-/// A row per place, forward and backward beside each other.
+/// A row per place, forward and backward side by side.
 void add_places(const Cells& size, const Measured& m, Section& places) {
   for (const std::string& place : m.forward.places()) {
     const Moments forward = m.forward.at(place);

@@ -78,7 +78,7 @@ void add_options(frame::Options& o, Settings& s) {
   o.add("--log", s.log, "CSV file with a row per step").writes_file();
   o.add("--checkpoint", s.checkpoint, "file that keeps the run").writes_file();
   o.add("--checkpoint-every", s.checkpoint_every, "steps").from(1).not_an_input();
-  o.add("--resume", s.resume, "go on from the checkpoint, or begin where there is none yet")
+  o.add("--resume", s.resume, "resume from the checkpoint, or begin if there is none yet")
       .not_an_input();
   o.add("--overwrite", s.overwrite, "write over an old checkpoint and log")
       .excludes("--resume")
@@ -87,7 +87,7 @@ void add_options(frame::Options& o, Settings& s) {
   o.add("--quiet", frame::quiet(), "no progress, only the result").not_an_input();
 }
 
-/// What has to be the same when a run goes on. With a constant rate the number of steps does not
+/// Inputs that have to be the same when a run is resumed. With a constant rate the number of steps does not
 /// matter, so such a run can be made longer.
 Inputs inputs_of(const frame::Options& options, const Settings& s) {
   Inputs inputs = options.inputs();
@@ -142,7 +142,7 @@ int end(const Settings& s, const frame::Options& options, const Data& data, cons
               << result.saved;
   }
   std::cerr << "; the same command with --resume" << (s.overwrite ? " instead of --overwrite" : "")
-            << " goes on\n";
+            << " resumes it\n";
   return 0;
 }
 

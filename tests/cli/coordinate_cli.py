@@ -192,7 +192,7 @@ class CoordinateCheck(unittest.TestCase):
         _, message = first.communicate(timeout=120)
         self.assertEqual(first.returncode, 130, message)
         self.assertIn("finishing the current run; press Ctrl-C again to abort", message)
-        self.assertRegex(message, r"stopped after \d+ of 32 runs; the same command goes on with those in ")
+        self.assertRegex(message, r"stopped after \d+ of 32 runs; the same command resumes from those in ")
         done = len(records.read_text(encoding="utf-8").splitlines())
         self.assertTrue(0 < done < 32, done)
         second = run(*[word for word in command if word != "--quiet"], "--record", records)

@@ -322,7 +322,7 @@ class Train(unittest.TestCase):
         self.kill_before_the_first_checkpoint(killed, large)
         other = run(killed, *large, "--seed", 2, "--resume")
         self.assertEqual(other.returncode, 2)
-        self.assertIn("--log = run.csv: expected a file that is not there yet (hint: there is no", other.stderr)
+        self.assertIn("--log = run.csv: expected a new file (hint: the file exists without", other.stderr)
         # Killed again, it has not said again whose files these are: there is no moment at which nobody has.
         begun, log = (killed / "run.csv.lock").stat().st_mtime_ns, (killed / "run.csv").stat().st_mtime_ns
         process = self.start(killed, *large, "--resume")
@@ -386,7 +386,7 @@ class Train(unittest.TestCase):
                 self.assertEqual(process.returncode, code, message)
                 self.assertIn("stopped after step", message)
                 self.assertIn("train: finishing the current run; press Ctrl-C again to abort\n", message)
-                self.assertIn("; the same command with --resume goes on\n", message)
+                self.assertIn("; the same command with --resume resumes it\n", message)
                 result = self.good(folder, *arguments, "--resume")
                 step = re.search(r"stopped after step (\d+)", message)[1]
                 self.assertGreaterEqual(int(step), 20)

@@ -317,7 +317,7 @@ class Transfer(unittest.TestCase):
                 process.send_signal(number)
                 _, message = process.communicate(timeout=60)
                 self.assertEqual(process.returncode, code, message)
-                self.assertIn("stopped after 0 finished runs; the same command goes on", message)
+                self.assertIn("stopped after 0 finished runs; the same command resumes", message)
 
     # ---- refusals --------------------------------------------------------------------------------
 

@@ -21,10 +21,10 @@ class AlignmentProbe {
  public:
   explicit AlignmentProbe(Network& network);
 
-  /// The name for all matrices inside of the blocks together.
+  /// The name for all matrices inside the blocks together.
   static constexpr const char* all_hidden = "hidden";
 
-  /// Adds every matrix, by the name of its group, and those inside of the blocks once more, together.
+  /// Adds every matrix, by the name of its group, and those inside the blocks once more, together.
   /// Requires: alignments.begin_step() has been called.
   void measure(Network& network, check::Alignments& alignments) const;
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What the theory of signal propagation wants to know of a batch.
+// Statistics of a batch that the theory of signal propagation needs.
 #pragma once
 
 #include <cstddef>

@@ -17,7 +17,7 @@ namespace scalewise::experiment {
 
 namespace {
 
-/// What is recorded of activations; the rest of what an observer sees is made of these.
+/// Whether an activation is recorded; all others that an observer sees are made of these.
 bool recorded(std::string_view name) {
   constexpr std::array<std::string_view, 8> roles{
       "embedding",  "attention.scores", "attention.output", "mlp.hidden",

@@ -25,7 +25,7 @@ check::Records record_run(const train::Settings& s, const train::Data& data, con
 /// are measured on one batch.
 double usual_rate(const train::Settings& s, const train::Data& data, const Plan& plan);
 
-/// What the optimizer of the reference transformer really uses, tensor by tensor, with a weight decay
+/// The settings that the optimizer of the reference transformer really uses, tensor by tensor, with a weight decay
 /// that the runs do without.
 std::vector<check::OptimizerSetting> live_settings(const train::Settings& s, const Plan& plan,
                                                    double weight_decay);

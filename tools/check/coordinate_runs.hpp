@@ -32,15 +32,16 @@ class CoordinateRuns {
                  const std::vector<check::Member>& family, const std::optional<check::Fault>& fault,
                  const std::string& file, Inputs inputs);
 
-  /// Trains so many seeds of each size, the largest first, whole runs on each core or, where one would keep
-  /// the others waiting, on all; those that are there are not repeated. Ends early when the program is asked to stop.
-  /// Returns:  whether all are there.
+  /// Trains seeds[i] seeds of size i, the largest size first, whole runs on each core or, where one would
+  /// keep the others waiting, on all; finished runs are not repeated. Ends early when the program is asked
+  /// to stop.
+  /// Returns:  whether all runs are finished.
   bool train(const std::vector<long>& seeds);
 
-  /// What so many seeds of each size cost here.
+  /// The cost of that here.
   Cost expected(const std::vector<long>& seeds) const;
 
-  /// The runs that are not there, the largest first.
+  /// The missing runs, the largest first.
   std::vector<CoordinateTask> missing(const std::vector<long>& seeds) const;
   /// Makes one run, and keeps it nowhere.
   check::Records make(const CoordinateTask& task) const;
@@ -49,9 +50,9 @@ class CoordinateRuns {
 
   check::Run run_of(const CoordinateTask& task) const;
 
-  /// What was recorded of so many seeds of each size.
+  /// The records of seeds[i] seeds of size i.
   check::Records records(const std::vector<long>& seeds) const;
-  /// How many of these runs are there.
+  /// How many of these runs are finished.
   std::size_t count(const std::vector<long>& seeds) const;
   /// The members of `of` of which there are runs.
   std::vector<check::Member> present(const std::vector<check::Member>& of) const;

@@ -27,7 +27,7 @@ inline CoordinateTask coordinate_task_named(const std::string& name) {
   return {std::stol(name.substr(1)), std::stol(name.substr(name.rfind("-s") + 2))};
 }
 
-/// What is kept in the file of a run.
+/// The contents of a run's file.
 inline nlohmann::ordered_json result_json(const CoordinateTask& task,
                                           const check::Records& records) {
   return {{"size", task.size},

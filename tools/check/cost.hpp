@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What runs will cost on this machine: for --dry-run, and to compare with what they did. Library
+// The expected cost of runs on this machine: for --dry-run, and to compare with the actual cost. Library
 // check_reference.
 #pragma once
 

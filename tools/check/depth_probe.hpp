@@ -27,14 +27,14 @@ struct Subject {
 /// Throws:   InvalidInput for what no rule, shape or data allow.
 Subject subject_of(const train::Settings& settings);
 
-/// What models of several seeds show on the fixed batch. Gradients are those of the sum of losses:
+/// Measurements of models of several seeds on the fixed batch. Gradients are those of the sum of losses:
 /// of all tokens, or of all images over their number.
 struct Measured {
   check::MeasuredProfile forward;
   check::MeasuredProfile backward;
 };
 
-/// "embedding", or "layer.l.mlp.stream" behind layer l - 1 = 0 …
+/// "embedding", or "layer.l.mlp.stream" after layer l - 1 = 0 …
 std::string stream_place(long layer);
 
 /// Seeds 1 … seeds; `done(loss)` is called after each and returns false to stop there.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What the programs that check a rule share: a family of models along one axis, and its options.
+// Shared by the programs that check a rule: a family of models along one axis, and its options.
 #pragma once
 
 #include <cmath>
@@ -35,7 +35,7 @@ struct Experiment {
   std::string out;
 };
 
-/// What no option can check alone.
+/// Checks options against each other.
 /// Throws:   InvalidInput for what makes no experiment.
 inline void check(const Experiment& e) {
   train::check(e.model);
@@ -67,7 +67,7 @@ inline void check(const Experiment& e) {
   }
 }
 
-/// What a size is: joint sizes are widths.
+/// The name of a size: joint sizes are widths.
 inline std::string size_name(const Experiment& e) { return e.axis == "joint" ? "width" : e.axis; }
 
 /// Gives a model its depth, and its plan the depth that rates were tuned at.

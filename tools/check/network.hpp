@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// The reference transformer behind an interface that is quick to compile: library check_reference.
+// The reference transformer with an interface that is quick to compile: library check_reference.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +45,7 @@ class Network {
   propagation::Data statistics() const;
   double loss();
 
-  /// What nn::Observer sees on the fixed batch; the views hold until the call returns.
+  /// Called with what nn::Observer sees on the fixed batch; the views hold until the call returns.
   using Observer = std::function<void(std::string_view name, bool gradient, const Array& values)>;
   /// Forward, and backward where gradients are wanted. Returns: the loss.
   double observe(const Observer& observer, bool gradients);
@@ -53,7 +53,7 @@ class Network {
   /// The tokens that the text continues with most often.
   std::vector<int> frequent_tokens(std::size_t count) const;
 
-  /// The gradient of the logit of `token` behind sequence number `sequence` of the fixed batch.
+  /// The gradient of the logit of `token` after sequence number `sequence` of the fixed batch.
   /// Shapes:   as values()
   void logit_gradient(std::size_t sequence, int token, std::span<float> gradient);
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// The plan of a Network, compiled by itself: all rules are behind it.
+// The plan of a Network, compiled by itself, since it needs all rules.
 #pragma once
 
 #include "scalewise/plan/plan.hpp"

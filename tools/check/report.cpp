@@ -55,7 +55,7 @@ nlohmann::ordered_json json_of(const Cells& row) {
   return object;
 }
 
-/// What is not finite becomes null.
+/// Numbers that are not finite become null.
 nlohmann::ordered_json json_of(const Report& report, const frame::Program& program) {
   nlohmann::ordered_json json = frame::begin_report(program.name, 1, *program.options);
   for (const Section& section : report.sections) {
@@ -79,7 +79,7 @@ std::string write_files(const Report& report, const std::string& json, const std
   return report.figure.panels.empty() ? "" : plot::write_figure(report.figure, stem);
 }
 
-/// What is shown and how.
+/// The contents and format of the output.
 struct Output {
   int threads = 0;
   std::string format = "table";

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What most programs hand over: rows of numbers as text, CSV and JSON, a picture and a verdict.
+// Output of most programs: rows of numbers as text, CSV and JSON, a picture and a verdict.
 // Library report.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What a sweep over learning rates or weight decays has shown, as text, JSON and a picture.
+// The result of a sweep over learning rates or weight decays as text, JSON and a picture.
 #pragma once
 
 #include <fmt/core.h>
@@ -37,7 +37,7 @@ inline std::string digits(double value, const char* format = "{:.3g}") {
   return fmt::format(fmt::runtime(format), value);
 }
 
-/// What is tuned, in words, and as a key of JSON.
+/// The tuned hyperparameter, in words and as a key of JSON.
 inline std::string tuned_words(const Experiment& e) {
   return tunes_decay(e) ? "weight decay" : "rate";
 }
@@ -102,7 +102,7 @@ inline nlohmann::ordered_json size_json(const Experiment& e, const check::SizeTr
           {"regret", interval(size.regret)}};
 }
 
-/// What is not finite is null: an interval from one seed, the loss of a diverged run.
+/// Numbers that are not finite are null: an interval from one seed, the loss of a diverged run.
 inline nlohmann::ordered_json transfer_json(const Experiment& e, const TransferReport& report,
                                             const frame::Options& options) {
   using Json = nlohmann::ordered_json;

@@ -19,7 +19,7 @@
 
 namespace scalewise::experiment {
 
-/// What is tuned: the weight decay, or else the rate; and its value where its octave is 0.
+/// Whether the weight decay is tuned instead of the rate; and the tuned value at octave 0.
 inline bool tunes_decay(const Experiment& e) { return e.tuned == "weight-decay"; }
 inline double centre(const Experiment& e) {
   return tunes_decay(e) ? e.model.weight_decay : e.model.rate;
@@ -31,7 +31,7 @@ class TransferRuns {
   /// Throws:   InvalidInput for a journal of other inputs, and for what makes no plan at some size.
   TransferRuns(const Experiment& e, const frame::Options& options, const std::string& journal);
 
-  /// All that a run depends on beside size, what is tuned and seed; sizes and seeds can be added later.
+  /// All that a run depends on besides size, the tuned value and seed; sizes and seeds can be added later.
   const Inputs& inputs() const { return inputs_; }
 
   const std::vector<check::RateRun>& finished() const { return journal_.runs(); }
@@ -49,7 +49,7 @@ class TransferRuns {
   /// The runs that such a sweep has if all optima lie at the centre.
   std::vector<check::SweepTask> usual(long seeds) const;
 
-  /// What such a sweep costs here, but for what is there already.
+  /// The cost of such a sweep here, without the runs that are finished.
   Cost expected(long seeds) const;
 
   /// The longest first, so that no core waits long for the last one.

@@ -37,7 +37,7 @@ inline check::SweepTask task_named(const std::string& name) {
   return task;
 }
 
-/// What is printed of a run and kept in its file; a loss of null: diverged.
+/// The result of a run, as it is printed and kept in its file; a loss of null: diverged.
 inline nlohmann::ordered_json result_json(const Experiment& e, const check::RateRun& run) {
   const bool finite = std::isfinite(run.loss);
   return {{"size", run.size},

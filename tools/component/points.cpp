@@ -149,8 +149,8 @@ std::vector<Errors> norm_point(RandomStream& stream) {
     p.back.add(g);
   }
   std::vector<Errors> all;
-  // What is beyond the paper's formula is of the order of what draws differ in from their nominal
-  // variance, and tokens share it: the gradient is compared at the nominal one.
+  // The terms beyond the paper's formula are as small as the difference between the draws' variance and
+  // the nominal one, and tokens share it: the gradient is compared at the nominal one.
   for (const Reading reading : {Reading::paper_full, Reading::corrected}) {
     all.push_back(errors(p, layer_norm(p.x.moments(), d, reading),
                          layer_norm_gradient(p.g.gradient(), in, d, reading)));

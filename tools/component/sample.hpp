@@ -78,7 +78,7 @@ class Sample {
   double mean_ = 0, squares_ = 0, products_ = 0, entries_ = 0, pairs_ = 0;
 };
 
-/// What goes through a component, both ways.
+/// The inputs and outputs of a component, forward and backward.
 struct Passes {
   Sample x, y;     // its input and output
   Sample g, back;  // the gradients of its output and input

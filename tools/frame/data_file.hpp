@@ -6,8 +6,8 @@
 
 namespace scalewise::frame {
 
-/// The path of a file that ships with the programs: beside an installed program, in
-/// ../share/scalewise/data, or else in the sources that it was built from.
+/// The path of a file that ships with the programs: in ../share/scalewise/data next to an installed
+/// program, or in the sources that it was built from.
 std::string data_file(const std::string& name);
 
 }  // namespace scalewise::frame

@@ -104,7 +104,7 @@ void choose_openblas_kernels([[maybe_unused]] char** arguments) {
   const std::string better = widest_openblas_kernels();
   if (better.empty() || !is_old(openblas_get_corename())) return;
   ::setenv("OPENBLAS_CORETYPE", better.c_str(), 0);
-  ::execv("/proc/self/exe", arguments);  // where that fails, the program goes on as it is
+  ::execv("/proc/self/exe", arguments);  // where that fails, the program continues as it is
 #endif
 }
 

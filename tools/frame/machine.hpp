@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What of the machine a program uses.
+// The parts of the machine that a program uses.
 #pragma once
 
 #include <string>
@@ -24,7 +24,7 @@ int threads();
 /// The most memory that this process has held so far; 0 where the system does not say.
 double peak_mebibytes();
 
-/// Starts the program anew where OpenBLAS took the processor for an older one, as a version that is
+/// Restarts the program where OpenBLAS took the processor for an older one, as a version that is
 /// older than the processor does: its kernels for that one are several times slower. OPENBLAS_CORETYPE
 /// in the environment is left alone.
 void choose_openblas_kernels(char** arguments);

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Writes a file that never has a name, so that a killed program leaves nothing behind.
+/// Writes a file that never has a name, so that a killed program leaves no file.
 /// Returns:  whether that went well; none where there are no such files.
 std::optional<bool> takes_nameless_files([[maybe_unused]] const fs::path& folder) {
 #ifdef O_TMPFILE

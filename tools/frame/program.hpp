@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What every program has in common. Each defines program(), which declares its options and what to
+// The frame of every program. Each defines program(), which declares its options and what to
 // run; main.cpp does the rest.
 //
 // Exit codes of all programs:
@@ -30,7 +30,7 @@ struct Program {
   /// Checks what no option can check alone, and may settle defaults that depend on others.
   std::function<void()> check = {};
 
-  /// What the run would cost, in a line for --dry-run; programs that run for seconds have none.
+  /// The expected cost of the run, in a line for --dry-run; programs that run for seconds have none.
   std::function<std::string()> expected = {};
 
   /// Returns: the exit code. It prints to std::cout and throws what it cannot do.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// How far a program is and how long it will take, on stderr: one line that is written anew on a
+// How far a program is and how long it will take, on stderr: one line that is rewritten on a
 // terminal, elsewhere a line every 30 seconds.
 #pragma once
 
@@ -26,7 +26,7 @@ class Progress {
   /// So many were done by an earlier process, at a speed that is not known.
   void begin_at(long count);
 
-  /// One more is done, at its cost; `note` is shown beside the count.
+  /// One more is done, at its cost; `note` is shown next to the count.
   /// Returns:  false when the program was asked to stop.
   bool done(double cost = 1, const std::string& note = {});
 

@@ -28,7 +28,7 @@ void say(const char* text) {
 #if defined(_WIN32)
   static_cast<void>(::_write(2, text, static_cast<unsigned>(std::strlen(text))));
 #else
-  if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) return;  // nobody to be told
+  if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) return;  // there is no way to report it
 #endif
 }
 

@@ -15,7 +15,7 @@ void ignore_write_signals();
 /// The signal that asked to stop, or 0.
 int stop_requested();
 
-/// What is thrown where a program stops with nothing to show for it.
+/// Thrown where a program stops without a result.
 struct Interrupted {};
 
 /// A short time in which even the second signal waits, such as while a temporary file exists.

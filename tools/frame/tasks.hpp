@@ -23,7 +23,7 @@ namespace scalewise::frame {
 /// The exit code of --collect where runs are missing.
 inline constexpr int tasks_missing = 4;
 
-/// What the command line asks for.
+/// The options of tasks on the command line.
 struct TaskOptions {
   bool emit = false;
   std::string one;  // an id
@@ -70,8 +70,8 @@ class TaskFolder {
   /// Throws:   InvalidInput for a result of another program, another version or other inputs.
   std::map<std::string, Json> results() const;
 
-  /// Makes a run, unless its result is there, writes the result, and prints it, but for its lists, as
-  /// a line of JSON.
+  /// Makes a run, unless its result exists, writes the result, and prints it, without its lists, as a
+  /// line of JSON.
   /// `make` returns no result when it was asked to stop.
   /// Returns:  the exit code.
   int make(const std::string& id, const std::function<std::optional<Json>()>& make) const;

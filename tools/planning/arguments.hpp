@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What the programs that make plans for a model have in common: its shape, the rule, and the base.
+// Shared by the programs that make plans for a model: its shape, the rule, and the base.
 #pragma once
 
 #include <functional>

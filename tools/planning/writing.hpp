@@ -13,7 +13,7 @@
 
 namespace scalewise::tools {
 
-/// What --format takes: those of any table, then those of the tensors of a code base.
+/// The formats that --format takes: those of any table, then those of the tensors of a code base.
 std::vector<std::string> plan_formats();
 
 /// True for what only write_named() writes.
@@ -25,7 +25,7 @@ TableFormat table_format(const std::string& format);
 /// Which rule, from where, and for how many parameters.
 std::string heading(const Plan& plan);
 
-/// What the letters of the tables are.
+/// The legend of the letters in the tables.
 std::string footing(const std::vector<Plan>& plans);
 
 /// Plans in any format that is not of a code base. `layers`: a row per tensor.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What a run learns: the next byte of a text, or the class of an image.
+// The task of a run: the next byte of a text, or the class of an image.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct Data {
 };
 
 /// How well a model does on the validation part.
-/// Units:    nats per prediction; score in bits per byte for text, else the fraction that is right
+/// Units:    nats per prediction; score in bits per byte for text, the correct fraction for images
 struct Score {
   double nats = 0;
   double score = 0;

@@ -16,7 +16,7 @@
 
 namespace scalewise::train {
 
-/// Training that cannot be saved by going on.
+/// Training that will not recover.
 class Diverged : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

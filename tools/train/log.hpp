@@ -48,7 +48,7 @@ class Log {
     open();
   }
 
-  /// What a checkpoint has to remember of the rows up to now.
+  /// Notes for the checkpoint on the rows so far.
   std::vector<Setting> notes() const {
     if (path_.empty()) return {};
     return {{"log begins", std::to_string(begin_)}, {"log rows", rows_}};
@@ -65,7 +65,7 @@ class Log {
     }
   }
 
-  /// Whether there is a file to go on with.
+  /// Whether there is a file to continue.
   bool has_rows() const {
     return std::filesystem::exists(path_) &&
            (!std::filesystem::is_regular_file(path_) || text() != header_);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// From settings to a plan, and what a model needs beside it.
+// From settings to a plan, and what a model needs besides it.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 
 namespace scalewise::train {
 
-/// What the data decide is not for --set.
+/// Refuses --set for sizes that the data decide.
 inline void refuse_data_fields(const std::vector<std::string>& set) {
   constexpr std::array<std::string_view, 6> decided{"input",   "vocab",   "patch_dim",
                                                     "classes", "context", "encoder_depth"};

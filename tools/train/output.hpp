@@ -31,23 +31,23 @@ inline void require_own_files(const Settings& s) {
   check("--log", s.log, s.checkpoint);
 }
 
-/// What a run keeps for itself until it ends.
+/// The files that a run keeps for itself until it ends.
 class Outputs {
  public:
   /// Throws:   InvalidInput for a file that another run has.
   explicit Outputs(const Settings& s)
       : s_(s), checkpoint_("--checkpoint", s.checkpoint), log_("--log", s.log) {}
 
-  /// Whether a run, given by a fingerprint of its inputs, begins instead of going on: without
+  /// Whether a run, given by a fingerprint of its inputs, begins instead of resuming: without
   /// --resume, before there is a checkpoint, and where the same run was killed before its first.
-  /// Throws:   InvalidInput where it would write over a file that it was not told to.
+  /// Throws:   InvalidInput where it would overwrite a file without --overwrite.
   bool begins(const std::string& run) const {
     const auto there = [](const std::string& path) { return std::filesystem::exists(path); };
     if (s_.resume && there(s_.checkpoint) && !checkpoint_.begun_by(run)) return false;
     const auto require_new = [&](const char* option, const std::string& path,
                                  const OutputLock& lock) {
       if (s_.overwrite || lock.begun_by(run) || !std::filesystem::is_regular_file(path)) return;
-      throw InvalidInput(option, path, "a file that is not there yet", hint());
+      throw InvalidInput(option, path, "a new file", hint());
     };
     require_new("--checkpoint", s_.checkpoint, checkpoint_);
     require_new("--log", s_.log, log_);
@@ -74,9 +74,9 @@ class Outputs {
 
  private:
   const char* hint() const {
-    if (s_.checkpoint.empty()) return "--overwrite writes over it";
-    if (s_.resume) return "there is no checkpoint to go on from; --overwrite begins anew";
-    return "--resume goes on with it, --overwrite writes over it";
+    if (s_.checkpoint.empty()) return "the file exists; use --overwrite";
+    if (s_.resume) return "the file exists without a checkpoint to resume; use --overwrite";
+    return "the file exists; use --resume or --overwrite";
   }
 
   const Settings& s_;
@@ -84,8 +84,8 @@ class Outputs {
   OutputLock log_;
 };
 
-/// Finds out whether a file could be written, leaving the one that is there alone: `write` is tried
-/// under a new name beside it. What is no regular file (a device) is written to.
+/// Finds out whether a file could be written, leaving an existing one alone: `write` is tried
+/// under a new name next to it. What is no regular file (a device) is written to.
 /// Throws:   InvalidInput, naming the option, when it could not.
 template <class Write>
 void try_to_write(const char* option, const std::string& path, const Write& write) {

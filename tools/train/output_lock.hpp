@@ -23,14 +23,14 @@ namespace scalewise::train {
 /// The same as temporary_suffix for what try_to_write() writes.
 inline constexpr const char* probe_suffix = ".scalewise-probe";
 
-/// Keeps an output for one process, by a lock on FILE.lock beside it. That file says also which run
+/// Keeps an output for one process, by a lock on FILE.lock next to it. That file says also which run
 /// has begun to write FILE and not yet saved its first checkpoint: after a crash, that run may write
 /// over what it finds. The system frees the lock of a process that was killed. Without a path, and
 /// for what is no regular file (a device), it does nothing.
 class OutputLock {
  public:
   /// Throws:   InvalidInput, naming the option, when another process has the file, or when none can
-  ///           be made beside it.
+  ///           be made next to it.
   OutputLock(const char* option, const std::string& path) : option_(option), path_(path) {
     namespace fs = std::filesystem;
     std::error_code error;
@@ -64,7 +64,7 @@ class OutputLock {
     if (!run_.empty()) write({});
   }
 
-  /// Removes what write_file() and try_to_write() leave beside the file when they are killed.
+  /// Removes what write_file() and try_to_write() leave next to the file when they are killed.
   void remove_leftovers() const {
     namespace fs = std::filesystem;
     if (file_ == nullptr) return;

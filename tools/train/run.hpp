@@ -134,7 +134,7 @@ class Run {
     return fingerprint(all);
   }
 
-  /// What a step needs is tried before the first file is touched: memory, and a place to save.
+  /// Tries what a step needs before the first file is touched: memory, and a place to save.
   void rehearse() {
     model_.loss_and_gradient(training_batch<Scalar>(s_, data_, 0), 0);
     if (s_.checkpoint.empty()) return;
@@ -186,7 +186,7 @@ class Run {
   }
 
   /// The loss that tells how good the parameters are: that of validation, but where it is high, of a
-  /// batch of training, since learning by heart is not divergence.
+  /// batch of training, since overfitting does not count as divergence.
   double judged(double nats) {
     if (watch_.good(nats) || !std::isfinite(nats)) return nats;
     return model_.loss(training_batch<Scalar>(s_, data_, info_.step));

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What a training run can be told.
+// Settings of a training run.
 #pragma once
 
 #include <cstdint>
@@ -70,14 +70,14 @@ inline constexpr Spelling<NormPlacement, 2> placement_words{
 inline constexpr Spelling<nn::Norm, 3> norm_words{
     {{nn::Norm::layer, "layer"}, {nn::Norm::rms, "rms"}, {nn::Norm::none, "none"}}};
 
-/// What no option can check alone.
+/// Checks settings against each other.
 /// Throws:   InvalidInput.
 inline void check(const Settings& s) {
   if (s.warmup >= s.steps) {
     throw InvalidInput("--warmup", std::to_string(s.warmup), "fewer than --steps");
   }
   if (s.resume && s.checkpoint.empty()) {
-    throw InvalidInput("--resume", "given", "--checkpoint FILE beside it");
+    throw InvalidInput("--resume", "given", "--checkpoint FILE as well");
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What the program sees of the training loop, which takes long to compile.
+// The interface of the training loop, which takes long to compile.
 #pragma once
 
 #include <fmt/core.h>
