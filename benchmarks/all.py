@@ -6,7 +6,7 @@
   python3 benchmarks/all.py
 
 builds what is measured below build/, makes what is missing of docs/benchmarks/*.json, in about half an hour, and writes
-the tables anew. A result of another commit or another processor is made again. Every part waits until the machine is
+the tables again. A result of another commit or another processor is made again. Every part waits until the machine is
 quiet; one during which somebody else had more than 5 % of it is no result, and is tried once more. --tables only
 writes; --check fails where the page is not what the results give; --only NAME,… makes these.
 """
@@ -69,7 +69,7 @@ def processor() -> str:
 
 
 class Shares:
-    """What the processes of this script, others, and the host of a virtual machine have of all cores."""
+    """The shares of all cores that this script's processes, others, and the host of a virtual machine take."""
 
     def __init__(self) -> None:
         self.start, self.before, self.own = time.perf_counter(), self.ticks(), self.used()

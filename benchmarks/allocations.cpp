@@ -21,8 +21,8 @@ void add_one() { count.fetch_add(1, std::memory_order_relaxed); }
 
 #include <cerrno>
 
-// A definition in the program goes before that of the C library, also for shared libraries; what is
-// behind it stays that of the C library, so that free() fits. operator new calls malloc.
+// A definition in the program replaces that of the C library, also for shared libraries. It calls the
+// C library's own allocator, so that free() fits. operator new calls malloc.
 extern "C" {
 // NOLINTBEGIN(readability-identifier-naming, bugprone-reserved-identifier)
 void* __libc_malloc(std::size_t);

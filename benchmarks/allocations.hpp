@@ -10,7 +10,7 @@ namespace scalewise::benchmark {
 /// Allocations so far, in all threads.
 long allocation_count();
 
-/// What is counted: "malloc" (operator new included), "operator new", or "nothing" when a trial
+/// The calls that are counted: "malloc" (operator new included), "operator new", or "nothing" when a trial
 /// allocation goes unseen, as under a sanitizer.
 const char* counted_allocations();
 

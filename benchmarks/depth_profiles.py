@@ -106,7 +106,7 @@ def main():
         print("|" + "---|" * (3 + len(args.depths)))
         for kind in itertools.product(args.data, RULES, ["pre", "post"]):
             print("|", " | ".join([*kind] + [cell(theory, (depth, *kind)) for depth in args.depths]), "|")
-    print("\n| all layers | mean error but for xavier post | median | R2 of logarithms "
+    print("\n| all layers | mean error without xavier post | median | R2 of logarithms "
           "| R2 with xavier post |")
     print("|---|---|---|---|---|")
     for theory, quantity in itertools.product(THEORIES, COLUMNS):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
-"""What --dry-run says that a program will take, and what it takes, as JSON.
+"""The time that --dry-run predicts for a program, and the time it takes, as JSON.
 
   python3 benchmarks/expected_times.py build/release/tools
 """

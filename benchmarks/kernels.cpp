@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// kernels: time of the Gram matrices of digit images under a Struct attention kernel behind dense
-// layers, beside the same in numpy. Writes JSON; docs/benchmarks.md explains it.
+// kernels: time of the Gram matrices of digit images under a Struct attention kernel after dense
+// layers, next to the same in numpy. Writes JSON; docs/benchmarks.md explains it.
 // Exit code: 0 done, 1 the two sides do not agree, 2 wrong arguments or a run that failed.
 
 #include <CLI/CLI.hpp>
@@ -124,7 +124,7 @@ class Numpy {
   const ordered_json& about() const { return about_; }
   double run() { return ask("run").at("seconds").get<double>(); }
 
-  /// Both matrices, one behind the other.
+  /// Both matrices, one after the other.
   std::vector<double> matrices(long images) {
     const std::string path = (std::filesystem::temp_directory_path() /
                               ("scalewise-kernels-" + std::to_string(::getpid())))
@@ -247,7 +247,7 @@ ordered_json measure(const Settings& s, long stride, long depth, int threads) {
   return report;
 }
 
-/// Whether the matrices are the same, but for angles near zero, where arccos loses half its digits.
+/// Whether the matrices agree, except at angles near zero, where arccos loses half its digits.
 bool agrees(const ordered_json& result) {
   for (const ordered_json& numpy : result["numpy"]) {
     if (!(numpy["largest_relative_difference"] < 1e-7)) return false;
@@ -308,7 +308,7 @@ int run(Settings& s) {
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   Settings s;
-  CLI::App app{"Time of Gram matrices of infinite width beside numpy", "kernels"};
+  CLI::App app{"Time of Gram matrices of infinite width next to numpy's", "kernels"};
   add_options(app, s);
   try {
     app.parse(argc, argv);

@@ -39,7 +39,7 @@ def windows(image, stride):
 
 
 def relu(k, theta, roots, other):
-    """In place: the kernels behind ReLU, k and theta (P, Q, T, T), roots of variances (P, T) and (Q, T)."""
+    """In place: the kernels after ReLU, k and theta (P, Q, T, T), roots of variances (P, T) and (Q, T)."""
     norm = roots[:, None, :, None] * other[None, :, None, :]
     cosine = np.divide(k, norm, out=k)
     np.clip(cosine, -1, 1, out=cosine)

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What /proc says about the machine and about this process.
+// The state of the machine and of this process, from /proc.
 
 #pragma once
 
@@ -18,7 +18,7 @@ extern char** environ;
 
 namespace scalewise::benchmark {
 
-/// What stands after "key :" on the first line of a file that begins with the key; empty if none.
+/// The text after "key :" on the first line of a file that begins with the key; empty if none.
 inline std::string line_value(const std::string& path, const std::string& key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

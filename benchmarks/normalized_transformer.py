@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
-"""What "Learning Rate Transfer in Normalized Transformers" (arXiv:2604.27077v2) claims, at small size.
+"""The claims of "Learning Rate Transfer in Normalized Transformers" (arXiv:2604.27077v2), at small size.
 
   python3 benchmarks/normalized_transformer.py build/release/tools
 
 makes what is missing of docs/results/normalized_transformer, an experiment after the other, and
-writes the tables and pictures of docs/results/normalized_transformer.md anew. A sweep that is
-stopped goes on with the same command. --tables only writes, from the results that are there;
---check fails where the page is another.
+writes the tables and pictures of docs/results/normalized_transformer.md again. To resume a
+sweep that was stopped, run the same command. --tables only writes, from existing results;
+--check fails where the page differs.
 """
 
 import argparse
@@ -25,7 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/results/normalized_transformer.md"
 RESULTS = ROOT / "docs/results/normalized_transformer"
 
-# What the paper's runs have in common, as far as it fits here: no warm-up, a cosine to a tenth.
+# Options that all runs of the paper share, as far as they fit here: no warm-up, a cosine to a tenth.
 COMMON = "--rotary --warmup 0 --min-rate 0.1 --seq 32 --batch 8"
 AXES = {
     "width": "--axis width --sizes 32,64,128 --head-dim 16 --depth 2 --steps 600 --budget 270",
@@ -193,7 +193,7 @@ SIZE_COLOURS = ["#56b4e9", "#0072b2", "#e69f00", "#d55e00", "#7f7f7f"]
 
 
 def draw_drifts(results: dict[str, dict]) -> None:
-    """The drift of every sweep beside what counts as none."""
+    """The drift of every sweep, and the band that counts as none."""
     names = [name for name in SWEEPS if name in results and results[name]["drift"]["low"] is not None]
     blocks = []
     for i, name in enumerate(names):

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
-"""Pages whose tables are made from results that are kept beside them."""
+"""Pages whose tables are made from results that are kept next to them."""
 
 import json
 import os

@@ -6,7 +6,7 @@
   python3 benchmarks/pictures.py build/release/tools
 
 makes what is missing of docs/pictures/*.json, about ten minutes of two cores, and draws docs/pictures/*.svg with
-gnuplot. Without a folder of programs it only draws, from the results that are there.
+gnuplot. Without a folder of programs it only draws, from existing results.
 """
 
 import argparse

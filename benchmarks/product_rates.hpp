@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// How fast the libraries behind products multiply floats.
+// How fast each library multiplies matrices of floats.
 
 #pragma once
 
@@ -61,7 +61,7 @@ struct ProductShape {
   bool transposed_a = false, transposed_b = false;
 };
 
-/// The best rate of some runs, in tiles of so many rows on all threads, in GFLOP/s.
+/// The best rate of some runs, in tiles of `tile` rows on all threads, in GFLOP/s.
 inline double product_rate(Product product, const ProductShape& s, Eigen::Index tile) {
   keep_to_one_thread();
   const auto factor = [](Eigen::Index rows, Eigen::Index columns, bool transposed) {

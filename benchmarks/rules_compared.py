@@ -6,7 +6,7 @@
   python3 benchmarks/rules_compared.py build/release/tools
 
 makes what is missing of docs/results/rules as tasks, a sweep after the other, in about twenty minutes of two cores, and
-writes the tables and the picture of docs/results/rules.md anew. A run that is killed is made again by the same command.
+writes the tables and the picture of docs/results/rules.md again. The same command repeats runs that were killed.
 --quick makes a small one below build/results_quick, --tables only writes, --check fails where the page is another.
 """
 
@@ -66,7 +66,7 @@ def table(results: dict, axis: str) -> str:
                      f"{one['sizes'][0]['loss']:.3f}", f"{last['loss']:.3f}", at, str(len(one["runs"]))])
     smallest, largest = (results[f"{axis}_{SWEEPS[axis][0][0]}"]["sizes"][i]["size"] for i in (0, -1))
     return page.table(["rule", "verdict", "drift, octaves per octave (95 %)", f"loss at {axis} {smallest}, tuned",
-                       f"at {largest}, tuned anew", "with the rate of the smallest", "runs"], rows)
+                       f"at {largest}, tuned again", "with the rate of the smallest", "runs"], rows)
 
 
 def draw(results: dict, folder: pathlib.Path) -> None:

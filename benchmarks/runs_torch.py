@@ -112,7 +112,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("kind", choices=("check", "sweep"))
     parser.add_argument("program", nargs="?")
-    parser.add_argument("--seeds", type=int, help="runs of each of the widths 64 to 1024; else the default check")
+    parser.add_argument("--seeds", type=int, help="runs of each of the widths 64 to 1024 (default: the default check)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--worker", help=argparse.SUPPRESS)

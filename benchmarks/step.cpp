@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// step: time of one training step of the reference transformer, beside the same step in PyTorch.
+// step: time of one training step of the reference transformer, next to the same step in PyTorch.
 // Writes JSON; docs/benchmarks.md explains it.
 // Exit code: 0 done, 1 the two sides do not agree, 2 wrong arguments or a run that failed.
 
@@ -95,7 +95,7 @@ Times alternate(const StepSettings& s, long width, StepModel& model, TorchWorker
   return times;
 }
 
-/// What both sides have to say.
+/// The results that both sides report.
 ordered_json side(const std::vector<double>& milliseconds, double gflop) {
   ordered_json report;
   report["ms_per_step"] = summary(milliseconds);
@@ -120,7 +120,7 @@ ordered_json agreement(const StepSettings& s, long width, const ordered_json& ou
           {"first_losses_as_expected", near(ours) && near(theirs)}};
 }
 
-/// What the heap gave in the first step, and on average in each later one.
+/// Allocations in the first step, and on average in each later one.
 ordered_json allocations_report(const StepSettings& s, long first, long later) {
   const std::string counted = counted_allocations();
   ordered_json report = {{"counted", counted}};
@@ -281,7 +281,7 @@ void add_options(CLI::App& app, StepSettings& s, long& apart) {
   }
 }
 
-/// Replaces what means "as the machine has it".
+/// Replaces defaults that depend on the machine.
 void complete(StepSettings& s) {
   for (const long width : s.widths) resolved(step_shape(s, width));  // throws if it makes no model
   if (s.threads == 0) s.threads = static_cast<long>(std::thread::hardware_concurrency());
@@ -319,7 +319,7 @@ int measure_all(const StepSettings& s, const std::vector<std::string>& command) 
 int run_program(int argc, char** argv) {
   StepSettings s;
   long apart = 0;
-  CLI::App app{"Time of one training step of the reference transformer, beside PyTorch"};
+  CLI::App app{"Time of one training step of the reference transformer, next to PyTorch"};
   add_options(app, s, apart);
   try {
     app.parse(argc, argv);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What the training step benchmark measures, and how much arithmetic that is.
+// Settings of the training step benchmark, and the arithmetic of a step.
 
 #pragma once
 

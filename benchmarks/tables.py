@@ -122,7 +122,7 @@ def kernels(results: dict) -> str:
     for one in result["numpy"]:
         rows.append([f"numpy {one['numpy']}, {one['processes']} process{'es' if one['processes'] > 1 else ''}",
                      spread(one["seconds"]), spread(one["times_as_fast"], ".1f")])
-    return command(results["kernels"]) + page.table(["", "seconds", "ours is as many times as fast"], rows)
+    return command(results["kernels"]) + page.table(["", "seconds", "our speed-up"], rows)
 
 
 def growth(results: dict) -> str:

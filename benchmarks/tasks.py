@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
-"""Sweeps by the task protocol of docs/tasks.md: what is killed goes on where it was."""
+"""Sweeps by the task protocol of docs/tasks.md: killed runs are resumed."""
 
 import concurrent.futures
 import json

@@ -42,7 +42,7 @@ inline std::string openblas_folder() {
 }
 
 /// step_torch.py in a process of its own.
-/// Throws:   std::runtime_error when it ends before it is told to.
+/// Throws:   std::runtime_error when it ends before it is asked to.
 class TorchWorker {
  public:
   TorchWorker(const StepSettings& s, long width, bool foreach)

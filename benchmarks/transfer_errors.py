@@ -7,7 +7,7 @@
 
 Half of the set-ups have a rule that claims transfer over the width, half one that keeps one rate. A
 set-up is drawn by its number, so the same number is the same set-up everywhere. With --out the reports
-are kept, and the same command goes on where it was stopped.
+are kept, and the same command resumes where it was stopped.
 """
 
 import argparse

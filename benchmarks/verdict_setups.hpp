@@ -14,7 +14,7 @@
 
 namespace scalewise::verdicts {
 
-/// What is done wrong.
+/// The mistake in a set-up.
 enum class Mistake {
   none,
   gross,   // an ingredient of the rule is missing or applied twice, or another rule was trained

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What GPT-2 XL gets under maximal update when the rates were tuned on GPT-2 small.
+// The plan of GPT-2 XL under maximal update, with rates that were tuned on GPT-2 small.
 
 #include <iostream>
 #include <scalewise/architecture/presets.hpp>

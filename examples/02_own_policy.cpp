@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// A rule of one's own: a struct with a name, a source, one row per group and one for the model.
+// A rule of your own: a struct with a name, a source, one row per group and one for the model.
 // Here: fan-in initialization whose residual outputs shrink with depth, and hidden rates in 1/fi.
 
 #include <iostream>

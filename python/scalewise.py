@@ -58,7 +58,7 @@ class Plan:
         self.entries: Dict[str, Dict[str, Any]] = {e["name"]: e for e in self.plan["entries"]}
 
     def multipliers(self) -> Dict[str, Any]:
-        """What the forward pass needs: attention_scale, embedding_multiplier, logit_multiplier, and a list
+        """The factors of the forward pass: attention_scale, embedding_multiplier, logit_multiplier, and a list
         of (skip, branch) by layer: x = skip * x + branch * f(x)."""
         model = self.plan["model"]
         numbers = {k: model[k]["value"] for k in ("attention_scale", "embedding_multiplier", "logit_multiplier")}
@@ -338,12 +338,12 @@ class Recorder:
         """Whether query, key and value are used as such. With r any vector, the gradient of r·y by the query's
         matrix, y being the attention's output at the last token, is an outer product with that token's input:
         it has rank one, and those of key and value have not. At the first token of a causal model it is zero by
-        query and key. One head cannot be told from its key, and matrices that begin at zero cannot be told.
+        query and key. A single head's query and key cannot be distinguished, nor can matrices that begin at zero.
         """
         if not torch.is_tensor(output) or output.dim() != 3 or output.shape[1] < 3:
             return self._skip_layout(block, "the attention's output is not (batch, three or more tokens, width)")
         if self._plan.plan["shape"]["heads"] < 2:
-            return self._skip_layout(block, "one head cannot be told from its key")
+            return self._skip_layout(block, "query and key of a single head cannot be distinguished")
         if not output.requires_grad:
             return self._skip_layout(block, "the forward pass keeps no gradients")
         found = self._attention_gradients(block, output)
@@ -359,7 +359,7 @@ class Recorder:
             problems.append(f"{found[role][0]}: its rows of {found[role][1]} {text}")
 
         if min(sizes.values()) > least:
-            self._skip_layout(block, "not causal, so that key and value cannot be told apart")
+            self._skip_layout(block, "not causal, so that key and value cannot be distinguished")
         else:
             for role in ("query", "key"):
                 if sizes[role] > least:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
 #
-# Shared by the scripts beside it; to be sourced. It installs what is missing on Debian and Ubuntu.
+# Shared by the scripts next to it; to be sourced. It installs what is missing on Debian and Ubuntu.
 
 say() { printf '%s\n' "$*" >&2; }
 

@@ -30,7 +30,7 @@ TIME_LIMIT = 600  # seconds that a test may run; those of the list take a few
 
 
 class ListError(Exception):
-    """What keeps the run from being made: the list, a test, or another run."""
+    """The run cannot start, because of the list, a test, or another run."""
 
 
 @dataclass
@@ -85,7 +85,7 @@ def copy_tree(source, target):
     for name in wanted:
         content = (source / name).read_bytes()
         copy = target / name
-        # What has not changed keeps its time, so that it is not built again.
+        # Files that have not changed keep their time, so that they are not built again.
         if copy.is_file() and copy.read_bytes() == content:
             continue
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -337,7 +337,7 @@ def main():
                       f"{left:.0f} min left  {mutant.title()}", flush=True)
     except KeyboardInterrupt:
         interrupted = True
-        print("\ninterrupted; started again, it goes on from here")
+        print("\ninterrupted; run it again to resume from here")
     if len(waiting) > fresh and not interrupted:
         print(f"{len(waiting) - fresh} results are known from earlier runs")
     good = report(mutants)

@@ -130,7 +130,7 @@ run_stage() {
 }
 
 # build_and_test <preset> <targets> <tests> <labels to leave out> [cmake option...]: builds the targets,
-# or all, and runs the tests: those of the programs named, or all but those behind a "not".
+# or all, and runs the tests: those of the programs named, or all but those after a "not".
 build_and_test() {
   local preset=$1 targets=$2 tests=$3 without=$4
   shift 4
@@ -163,7 +163,7 @@ install_build_packages --fast
 install_test_packages
 mkdir -p "$logs"
 
-# What each build is for. In --full, each compiler builds and runs all, optimized and under sanitizers.
+# The purpose of each build. In --full, each compiler builds and runs all, optimized and under sanitizers.
 # In --quick each part is tested by the build that finds most: under the sanitizers of Clang all that is
 # quick to build; by GCC what users build, so all programs, the documentation's examples and whole
 # models; by Clang, optimized and in half of GCC's time, what is all numbers. GCC's sanitizers see what

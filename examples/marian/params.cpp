@@ -65,7 +65,7 @@ class ExpressionGraph {
  public:
   std::map<std::string, Expr> params;  // sorted by name
 
-  // What layers call: the parameter is made, or found if it was made before.
+  // Layers call this: it makes the parameter, or finds it if it was made before.
   Expr param(const std::string& pname, const Shape& shape, const inits::Init& /*init*/) {
     const float base_std = 0.05F;                                      // scalewise
     const scalewise_block& plan = planned(pname, shape.elements());    // scalewise
