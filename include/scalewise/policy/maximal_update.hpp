@@ -25,7 +25,7 @@ constexpr MupColumn mup_column(Group group) {
 /// The rate of hidden matrices under Muon, in all tables: a step whose singular values are the rate changes
 /// features by order one where these are √(fo/fi).
 /// Source:   Yang, Simon, Bernstein 2023 (arXiv:2310.17813), spectral condition; arXiv:2512.05620, Muon.
-inline constexpr RateOf mup_muon{muon, sqrt(symbols::m_fo / symbols::m_fi)};
+constexpr RateOf mup_muon() { return {muon, sqrt(symbols::m_fo / symbols::m_fi)}; }
 
 /// The part that all three tables share: gains and biases start so that they act as 1 and 0, and decay is
 /// independent of width in the independent form (section B.3): a row's weight decay stays 1, and a plan
@@ -90,7 +90,7 @@ struct MaximalUpdateTable3 {
                            .source = "Table 3, input weights and biases"};
       case output: return {.init_variance = 1 / (fi * fi), .rates = {{sgd, 1 / fi},  {adamw, 1 / fi}}, .epsilon = 1,
                            .source = "Table 3, output weights"};
-      case hidden: return {.init_variance = 1 / fi,        .rates = {{sgd, fo / fi}, {adamw, 1 / fi}, detail::mup_muon}, .epsilon = 1 / sqrt(fo * n),
+      case hidden: return {.init_variance = 1 / fi,        .rates = {{sgd, fo / fi}, {adamw, 1 / fi}, detail::mup_muon()}, .epsilon = 1 / sqrt(fo * n),
                            .source = "Table 3, hidden weights"};
     }
     // clang-format on
@@ -126,7 +126,7 @@ struct MaximalUpdateTable8 {
                            .source = "Table 8, input weights and biases"};
       case output: return {.init_variance = 1,      .multiplier = 1 / fi, .rates = {{sgd, fi},      {adamw, 1}},      .epsilon = 1 / fi,
                            .source = "Table 8, output weights"};
-      case hidden: return {.init_variance = 1 / fi, .multiplier = 1,      .rates = {{sgd, fo / fi}, {adamw, 1 / fi}, detail::mup_muon}, .epsilon = 1 / sqrt(fo * n),
+      case hidden: return {.init_variance = 1 / fi, .multiplier = 1,      .rates = {{sgd, fo / fi}, {adamw, 1 / fi}, detail::mup_muon()}, .epsilon = 1 / sqrt(fo * n),
                            .source = "Table 8, hidden weights"};
     }
     // clang-format on
@@ -163,7 +163,7 @@ struct MaximalUpdateTable9 {
                            .source = "Table 9, input weights and biases"};
       case output: return {.init_variance = 1 / fi, .multiplier = 1 / sqrt(fi), .rates = {{sgd, 1},       {adamw, 1 / sqrt(fi)}}, .epsilon = 1 / sqrt(fi),
                            .source = "Table 9, output weights"};
-      case hidden: return {.init_variance = 1 / fi, .multiplier = 1,            .rates = {{sgd, fo / fi}, {adamw, 1 / fi}, detail::mup_muon}, .epsilon = 1 / sqrt(fo * n),
+      case hidden: return {.init_variance = 1 / fi, .multiplier = 1,            .rates = {{sgd, fo / fi}, {adamw, 1 / fi}, detail::mup_muon()}, .epsilon = 1 / sqrt(fo * n),
                            .source = "Table 9, hidden weights"};
     }
     // clang-format on
