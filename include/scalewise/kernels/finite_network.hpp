@@ -22,7 +22,7 @@ namespace scalewise::kernels {
 
 namespace detail {
 
-/// A layer of finite size; `features` is what enters and, on return, what leaves.
+/// A layer of finite size; `features` is the number of inputs and, on return, of outputs.
 inline std::unique_ptr<FiniteLayer> make_finite(const Layer& layer, const FiniteSizes& sizes,
                                                 Index tokens, Index& features, std::uint64_t seed,
                                                 const std::string& name) {

@@ -22,7 +22,7 @@ struct Config {
   bool causal = true;                        // of the main stack; a decoder's always is
   bool rotary = false;
   double norm_epsilon = 1e-5;
-  double dropout = 0;  // of embeddings, attention probabilities and what blocks return
+  double dropout = 0;  // of embeddings, attention probabilities and outputs of blocks
   std::uint64_t dropout_seed = 0;
 };
 

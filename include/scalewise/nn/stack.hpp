@@ -22,7 +22,7 @@ struct TransformerLayer {
 
 /// A stack of layers with the norms around it.
 /// Shapes:   embedded (B*T, C) -> final_hidden() (B*T, C); a decoder also reads the encoder's final_hidden() (B*S, C)
-/// Observers see `embedding`, what enters the first layer, and `left`.
+/// Observers see `embedding`, the input of the first layer, and `final_hidden`.
 template <class Scalar>
 class LayerStack {
  public:

@@ -17,7 +17,7 @@ namespace scalewise::propagation {
 ///           multiplier of scores over 1/√head_dim.
 struct Attention {
   double width = 0;   // d, features that are read
-  double heads = 0;   // heads * head_dim, what the output projection reads
+  double heads = 0;   // heads * head_dim, the input of the output projection
   double length = 0;  // L, tokens
   double query = 0;
   double key = 0;

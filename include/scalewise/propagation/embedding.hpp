@@ -89,7 +89,7 @@ struct Embeddings {
   constexpr int tables() const { return 1 + (segments ? 1 : 0) + (positions ? 1 : 0); }
 };
 
-/// Token correlation of what enters the first layer.
+/// Token correlation of the input of the first layer.
 /// Equation: (1-p) times the mean over tables: token_repeats, segment_repeats, 0 of positions
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), A.1, with the dropout that its code applies.
 /// Units:    a correlation
@@ -103,7 +103,7 @@ inline double embedding_correlation(const Embeddings& e, Repeats reading = Repea
   return (1 - e.dropout) * sum / e.tables();
 }
 
-/// The moments of what enters the first layer.
+/// The moments of the input of the first layer.
 /// Equation: var = k sw/(1-p), k tables with entries of variance sw
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), A.1, A.3.
 /// Units:    variance: of a table's entries

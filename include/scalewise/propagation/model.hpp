@@ -54,7 +54,7 @@ inline long output_count(const Plan& plan) {
 
 }  // namespace detail
 
-/// The moments of what enters the first layer of a plan's model.
+/// The moments of the input of the first layer of a plan's model.
 /// Equation: var = content + segments + positions, cov = content repeats + segments segment_repeats,
 ///           over (1-p) and not; content: m² sw of tokens, n_patch sw E x² of patches, whose
 ///           repeats are their correlation
@@ -171,7 +171,7 @@ inline void require_one_stack(const Plan& plan) {
 
 /// The profile of a model of one stack between moments that were measured.
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), appendix E, corrected.
-/// Shapes:   input: what enters the first layer, gradient: of what leaves the final norm
+/// Shapes:   input: the input of the first layer, gradient: at the output of the final norm
 /// Accuracy: as propagate(), with causal attention token by token.
 /// Throws:   InvalidInput as plan_layers, and for a plan of two stacks.
 inline Profile predict(const Plan& plan, const Conditions& c, const SignalMoments& input,
@@ -183,7 +183,7 @@ inline Profile predict(const Plan& plan, const Conditions& c, const SignalMoment
 
 /// The profile of an untrained model of one stack, gradients those of its own loss.
 /// Source:   as above, with loss_gradient.
-/// Shapes:   input: what enters the first layer, from embedding() or measured
+/// Shapes:   input: the input of the first layer, from embedding() or measured
 /// Throws:   InvalidInput as plan_layers, and for a plan of two stacks.
 inline Profile predict(const Plan& plan, const Conditions& c, const Data& data,
                        const SignalMoments& input) {
@@ -224,7 +224,7 @@ struct EncoderDecoderProfile {
 
 /// The profiles of an encoder-decoder, whose decoder is causal and reads the encoder in every layer.
 /// Source:   as predict.
-/// Shapes:   inputs: what enters the first layers; gradient: of what leaves the decoder
+/// Shapes:   inputs: the inputs of the first layers; gradient: at the output of the decoder
 /// Accuracy: as predict. Of the reference transformer (means over networks, d = 128, 6 + 6 layers,
 ///           96 and 48 tokens) variances are 1.5 % away on average over blocks, those of gradients
 ///           4 %; around the decoder's first block, whose tokens read few keys, 10 and 18 %.

@@ -18,7 +18,7 @@ struct Conditions {
   double length = 0;         // tokens per sequence, of the encoder too unless source_length is set
   double source_length = 0;  // 0: as many
   bool causal = false;       // of the only stack; a decoder's always is
-  double dropout = 0;        // of embeddings, attention probabilities and what blocks return
+  double dropout = 0;        // of embeddings, attention probabilities and outputs of blocks
   double norm_epsilon = 0;
 };
 

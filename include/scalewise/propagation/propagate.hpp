@@ -68,7 +68,7 @@ inline double score_variance(const Block& block, const SignalMoments& x) {
 /// Equation: pre:  x <- λ² x + β² f(x/s);  post: t = λ² s + β² var f, x <- (λ² x + β² f(x))/t;
 ///           none: x <- λ² x + β² f(x)
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), appendix E.
-/// Shapes:   input: what enters the first block
+/// Shapes:   input: the input of the first block
 /// Accuracy: as the blocks'; skip and block are uncorrelated at initialization. Of many networks:
 ///           single ones scatter by 4 to 8 % after hundreds of layers of width 256.
 /// Throws:   InvalidInput for layers without blocks.
@@ -101,7 +101,7 @@ inline Profile propagate_forward(const Layers& layers, const SignalMoments& inpu
 /// Equation: pre:  g <- λ² g + β² f'(g)/s;  post: g <- g/t, then λ² g + β² f'(g);
 ///           none: g <- λ² g + β² f'(g)
 /// Source:   as propagate_forward.
-/// Shapes:   gradient: of what leaves the last block
+/// Shapes:   gradient: at the output of the last block
 /// Accuracy: as the blocks'. Single networks scatter much more than in the forward pass.
 /// Requires: a profile of propagate_forward with the same layers and reading.
 inline void propagate_backward(const Layers& layers, const SignalMoments& gradient,
@@ -134,7 +134,7 @@ inline void propagate_backward(const Layers& layers, const SignalMoments& gradie
 
 /// Both passes.
 /// Source:   as propagate_forward.
-/// Shapes:   input: what enters the first block, gradient: of what leaves the last
+/// Shapes:   input: the input of the first block, gradient: at the output of the last
 /// Throws:   InvalidInput for layers without blocks.
 inline Profile propagate(const Layers& layers, const SignalMoments& input,
                          const SignalMoments& gradient, Reading reading = Reading::corrected) {
