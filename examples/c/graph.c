@@ -252,7 +252,7 @@ int main(int argc, char** argv) {
         const size_t bytes = (size_t)ggml_nelements(t) * sizeof(float);
         record("value", names[i], t->data, NULL, ggml_nelements(t), n, seed, step);
         if (step > 0) record("change", names[i], t->data, t->m, ggml_nelements(t), n, seed, step);
-        if (step == 0) memcpy(t->m, t->data, bytes); /* no moments of an activation: its start */
+        if (step == 0) memcpy(t->m, t->data, bytes); /* an activation at step 0, kept in m */
       }
       for (int r = 0; r < tokens; ++r) { /* softmax and cross entropy */
         float *z = logits->data + r * vocab, *dz = logits->grad + r * vocab, sum = 0;

@@ -49,7 +49,7 @@ inline Init normal(float mean = 0, float stddev = 1) {
 }
 inline Init zeros() { return normal(0, 0); }
 inline Init ones() { return normal(1, 0); }
-inline Init glorotUniform() { return normal(0, 0.1F); }  // stands for any start of its own
+inline Init glorotUniform() { return normal(0, 0.1F); }  // stands for Marian's own values
 
 }  // namespace inits
 

@@ -55,7 +55,7 @@ PATTERNS = [
     (r"\bby right\b", "correctly", "it passes by right"),
     (r"\bnothing is spent\b", "free", "nothing is spent"),
     (r"\bno independent witness", "not independent", "no independent witnesses"),
-    (r"\b(draws?|has|have|this|such) a? ?start\b(?! of)", "initialization", "it draws a start"),
+    (r"\b(a|any|its|such|their|this) start\b(?! of)", "initialization", "it draws a start"),
     (r"\bstart of (a|the|its) [\w -]{0,12}(embedding|gain|tensor|weight|base model)", "initialization",
      "the start of a tied embedding"),
     (r"'s start\b", "initialization, initial value", "an embedding's start"),
@@ -73,7 +73,7 @@ PROSE = {
     ".sh": r"(?:^|(?<=\s))#[^\n]*",
 }
 PROSE.update({".hpp": PROSE[".cpp"], ".c": PROSE[".cpp"], ".h": PROSE[".cpp"], ".txt": PROSE[".sh"]})
-NOT_PROSE = r"^ *```.*?^ *```|^<!-- table.*?^<!-- end|<!--.*?-->|`[^`\n]*`|\]\([^)\n]*\)|\"[^\"\n]*\"(?= in the paper)"
+NOT_PROSE = r"^ *```.*?^ *```|^<!-- table.*?^<!-- end|<!--.*?-->|`[^`\n]*`|\]\([^)\n]*\)"
 
 
 def blank(text):

@@ -11,7 +11,7 @@ namespace scalewise::inline numeric {
 
 /// A stream of random numbers that belongs to a seed and a name, so that adding or zeroing one
 /// tensor shifts no other.
-/// Source:   SplitMix64 (Steele, Lea, Flood 2014) from a start that mixes the seed with the FNV-1a
+/// Source:   SplitMix64 (Steele, Lea, Flood 2014) from an initial state that mixes the seed with the FNV-1a
 ///           hash of the name.
 /// Accuracy: the same numbers on every platform with IEEE 754 doubles and no contraction into fused
 ///           multiply-add.

@@ -144,7 +144,7 @@ class PlanFold {
 
 }  // namespace detail
 
-/// The same training without multipliers in the forward pass: they are in the weights, in their start,
+/// The same training without multipliers in the forward pass: they are in the weights, in their initialization,
 /// rate, decay and epsilon. A checkpoint is then one of a plain transformer, whose scores are divided by
 /// √(head size).
 /// Equation: W = t W' trains as W' with the multiplier t: std t, rate t (t² where gradients are not

@@ -68,7 +68,7 @@ class PlanStart {
     if (branches) refuse("it has multipliers in the forward pass");
     if (has_branch_multipliers() && by_depth()) {
       refuse("branches would be scaled twice by the depth",
-             "take a start without it, such as standard");
+             "use an initialization without it, such as standard");
     }
   }
 
@@ -143,9 +143,9 @@ class PlanStart {
 /// Units:    variances of the result are variances; its reference is Reference::absolute. Learning rates,
 ///           decays and multipliers are those of `plan`
 /// Requires: `start`, an absolute plan for plan.base.
-/// Throws:   InvalidInput for a plan that is not relative, a start that is, one with multipliers in the forward
-///           pass, one that has the depth in its variances where `plan` has multipliers on its branches, as
-///           these would be scaled twice, and one that starts layers differently where the depths differ.
+/// Throws:   InvalidInput for a plan that is not relative, a `start` that is relative, has multipliers in the
+///           forward pass, has the depth in its variances where `plan` has multipliers on its branches, as
+///           these would be scaled twice, or initializes layers differently where the depths differ.
 inline Plan with_start(const Plan& plan, const Plan& start) {
   return detail::PlanStart(plan, start).run();
 }

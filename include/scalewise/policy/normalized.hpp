@@ -16,7 +16,7 @@ struct NormalizedColumn {
   Rate hidden_rate = 1;         // matrices of the blocks
   Rate output_rate = 1;         // head
   Multiplier step_init = 0.05;  // alpha_A and alpha_M at initialization
-  Mean scale = 0.03;            // stored start of alpha_A, alpha_M, s_qk and s_z
+  Mean scale = 0.03;            // stored initial value of alpha_A, alpha_M, s_qk and s_z
   Multiplier logit_init = 1;    // s_z at initialization
 };
 
