@@ -26,7 +26,7 @@ FAULTS = {"μP": "", "μP with one rate for all tensors": "--fault missing:all-r
 CURVES = {"attention.output": "attention output", "mlp.hidden": "MLP hidden", "mlp.output": "MLP output",
           "final_hidden": "final hidden"}
 COLOURS = ["#6baed6", "#4292c6", "#08519c", "#08203f"]  # light to dark with the width
-OWN = ["#0072b2", "#e69f00", "#009e73", "#cc79a7"]  # told apart by the colour-blind
+OWN = ["#0072b2", "#e69f00", "#009e73", "#cc79a7"]  # distinct for the colour-blind
 
 
 def report(program: pathlib.Path, options: str) -> dict:

@@ -46,5 +46,5 @@ if sys.argv[2:] != ["--check"]:
     PAGE.write_text(text, encoding="utf-8")
 elif (old := PAGE.read_text(encoding="utf-8") if PAGE.exists() else "") != text:
     sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), text.splitlines(True), "the page", "--help", n=1))
-    sys.exit(f"{PAGE.relative_to(ROOT)} is not what --help says; write it anew by\n"
+    sys.exit(f"{PAGE.relative_to(ROOT)} is not what --help says; write it again by\n"
              f"    scripts/program_reference.py {os.path.relpath(folder, ROOT)}")

@@ -164,9 +164,9 @@ class Frame(unittest.TestCase):
                 elif kind == "N,...":
                     tries = [[option, "64,128"], [option, "32,64"], [option, "16,48"]]
                 elif kind == "N":
-                    tries = [[option, value] for value in ("0.75", "0.625", "3", "4", "8", "40", "200")]
+                    tries = [[option, value] for value in ("0.75", "0.625", "3", "4", "8", "40", "64", "200")]
                 else:
-                    tries = [[option, word] for word in words_of(name, option) or ["a=1", "missing:epsilon"]]
+                    tries = [[option, word] for word in words_of(name, option) or ["a=1", "tied_head=true", "missing:epsilon"]]
                 found = [fingerprint(*context, *arguments) for arguments in tries]
                 with self.subTest(name=name, option=option):
                     self.assertTrue(any(found), tries)

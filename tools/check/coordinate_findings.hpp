@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What a coordinate check has found, and what of it is shown.
+// The findings of a coordinate check, and the part of them that text, JSON and page show.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What a coordinate check has found, as text, JSON, pictures and a page.
+// The findings of a coordinate check as text, JSON, pictures and a page.
 #pragma once
 
 #include <fmt/format.h>

@@ -56,10 +56,10 @@ inline frame::PageSection transfer_next(const Experiment& e, const TransferRepor
   const std::string tuned = tuned_words(e);
   switch (report.judged.verdict) {
     case check::Verdict::pass:
-      next.lines = {
-          fmt::format("Tune the {} at {} {} and take it along, as far as the largest {} here; "
-                      "beyond it, add a larger one to --sizes.",
-                      tuned, size_name(e), e.sizes.front(), size_name(e))};
+      next.lines = {fmt::format(
+          "Tune the {} at {} {} and use it for larger models, as far as the largest {} here; "
+          "beyond it, add a larger one to --sizes.",
+          tuned, size_name(e), e.sizes.front(), size_name(e))};
       break;
     case check::Verdict::fail:
       next.lines = {
@@ -76,7 +76,7 @@ inline frame::PageSection transfer_next(const Experiment& e, const TransferRepor
       }
       next.lines.emplace_back(
           "The verdict's sentence says what would tell. With a higher --seeds, a longer --budget "
-          "or more --sizes, the same command goes on with the runs in its folder.");
+          "or more --sizes, the same command continues with the runs in its folder.");
       break;
   }
   return next;

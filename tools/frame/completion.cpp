@@ -15,10 +15,10 @@ namespace scalewise::frame {
 
 namespace {
 
-/// What follows an option.
+/// The kind of word after an option.
 enum class Follows { nothing, word, item, file, folder, other };
 
-/// What the shells are told of an option. A name without dashes takes what no option takes.
+/// An option as the shells see it. One without dashes in its name stands for the words that no option takes.
 struct Known {
   std::string name;
   std::string help;
@@ -127,7 +127,7 @@ std::string zsh_script(const std::string& program, const std::vector<Known>& opt
   }
   // Found by its name in fpath, this file is the body of a function _program.
   return script + "\n}\nif [[ ${funcstack[1]-} == _" + program + " ]]; then _scalewise_" + program +
-         " \"$@\"; else compdef _scalewise_" + program + " " + program + "; fi\n";
+         " \"$@\"\nelse compdef _scalewise_" + program + " " + program + "\nfi\n";
 }
 
 std::string fish_script(const std::string& program, const std::vector<Known>& options) {

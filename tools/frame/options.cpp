@@ -40,7 +40,7 @@ bool is_utf8(const std::string& text) {
   }
 }
 
-/// What CLI11 has read of one option.
+/// The words of one option, as CLI11 has read them.
 struct Words {
   std::string last;
   std::vector<std::string> all;

@@ -117,7 +117,7 @@ class Option {
   std::vector<std::string> given_words_;
 };
 
-/// What the command line asks for.
+/// The action that the command line asks for.
 enum class Request { run, dry_run, help, version, completion };
 
 /// A flag of all programs.
@@ -163,7 +163,7 @@ class Options {
   /// A script that completes the options in the shell of --completion.
   std::string completion(const std::string& program) const;
 
-  /// What a result depends on: names and values of the variables as they are now, which may be
+  /// All that a result depends on: names and values of the variables as they are now, which may be
   /// later than parse(), and the fingerprints of data.
   /// Throws:   InvalidInput for data that cannot be read.
   Inputs inputs() const;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What a result depends on, and where it goes.
+// The inputs that a result depends on, and the places that it is written to.
 
 #include <algorithm>
 #include <filesystem>

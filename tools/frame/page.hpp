@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What stands on a page for readers: made from a report in JSON, so that both have the same numbers.
+// The contents of a page for readers: made from a report in JSON, so that both have the same numbers.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -25,7 +25,7 @@ struct PageTable {
   bool sortable = false;
 };
 
-/// What is empty is left out, and a section of which nothing is left.
+/// Empty parts are omitted, and so is a section that has no other parts.
 struct PageSection {
   std::string title;
   std::vector<std::string> lines = {};

@@ -21,7 +21,7 @@ void add_shape_options(frame::Options& options, PlanArguments& arguments);
 /// Options of how a plan is made.
 void add_plan_options(frame::Options& options, PlanArguments& arguments);
 
-/// What --names knows by itself.
+/// The names that --names knows without a file.
 std::vector<std::string> dialect_ids();
 
 /// Calls use() with the dialect of --names: an id, or a file that describes one (.json).
