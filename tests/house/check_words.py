@@ -8,7 +8,6 @@ checks the patterns themselves: each finds its own example.
 """
 import pathlib
 import re
-import subprocess
 import sys
 
 COMMENT = "\x02"  # stands at the beginning of a comment
@@ -66,7 +65,7 @@ PATTERNS = [
     (r"\b(is|are) all that (is|are) (needed|left)\b", "only … is needed", "a function is all that is needed"),
 ]
 FOLDERS = ("include", "tools", "python", "examples", "benchmarks", "scripts")
-PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs")
+PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")
 PROSE = {
     ".cpp": r'R"(?P<tag>\w*)\(.*?\)(?P=tag)"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\])\'|//[^\n]*|/\*.*?\*/',
     ".py": r'""".*?"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|#[^\n]*',
@@ -129,10 +128,9 @@ def self_test():
 def main():
     self_test()
     root = pathlib.Path(__file__).resolve().parents[2]
-    names = subprocess.run(["git", "ls-files", "-z", *FOLDERS, *PAGES], cwd=root, stdout=subprocess.PIPE, check=True)
+    pages = [root / page for page in PAGES] + sorted((root / "docs").rglob("*.md"))
     bad = 0
-    for name in sorted(filter(None, names.stdout.decode().split("\0"))):
-        path = root / name
+    for path in [*pages, *(file for folder in FOLDERS for file in sorted((root / folder).rglob("*.*")))]:
         suffix = path.suffix
         if not path.is_file() or (suffix == ".txt" and path.name != "CMakeLists.txt"):
             continue
@@ -143,7 +141,7 @@ def main():
         else:
             continue
         for line, words, better in sorted(findings(prose)):
-            print(f"{name}:{line}: \"{words}\": better: {better}")
+            print(f"{path.relative_to(root)}:{line}: \"{words}\": better: {better}")
             bad += 1
     if bad:
         sys.exit(f"{bad} places with words that nobody would say; rewrite the sentences (tests/house/check_words.py)")
