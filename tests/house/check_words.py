@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: MIT
 """Looks for words that nobody would say in pages, comments and help texts, and suggests better ones.
 
-Code, links' targets and generated tables do not count. Add a pattern when a review finds such words. --self-test
-checks the patterns themselves: each finds its own example.
+Code, links' targets and generated tables do not count. Add a pattern when a review finds such words. The
+patterns are tested first: each must find its own example.
 """
 import pathlib
 import re
