@@ -21,6 +21,7 @@ PROGRAMS = pathlib.Path(sys.argv[1]).resolve()
 NAMES = sorted(path.name for path in PROGRAMS.iterdir() if path.is_file() and os.access(path, os.X_OK)
                and not path.suffix)
 TEXT = "It is a truth universally acknowledged, that a tested program may be trusted. " * 20
+DIGITS = pathlib.Path(__file__).parents[2] / "tools/data/digits.csv"
 ENVIRONMENT = {**os.environ, "OMP_WAIT_POLICY": "passive"}
 
 # Options that are no inputs of a result, each for a reason: how a program runs, what it shows, where
@@ -42,7 +43,7 @@ CONTEXT = {"--novel": ["--data", "chapters"], "--resume": ["--checkpoint", "run.
            "--tune": ["--weight-decay", "0.1"], "--emit-tasks": ["--results", "new"], "--run-one": ["--results", "new"],
            "--collect": ["--results", "new"], "--results": ["--collect"]}
 # Programs whose --dry-run trains for some steps, to say what their runs will cost: small models.
-TINY = ["--sizes", "16,32", "--width", "16", "--depth", "1", "--steps", "2", "--seq", "8", "--batch", "2"]
+TINY = ["--sizes", "16,32", "--width", "16", "--depth", "1", "--steps", "5", "--seq", "8", "--batch", "2"]
 SMALL = {"coordinate_check": TINY, "learning_rate_transfer": TINY}
 
 
@@ -160,7 +161,7 @@ class Frame(unittest.TestCase):
                 if kind == "flag":
                     tries = [[option]]
                 elif kind == "PATH":
-                    tries = [[option, "other.txt"], [option, "new"]]
+                    tries = [[option, "other.txt"], [option, "new"], [option, DIGITS]]
                 elif kind == "N,...":
                     tries = [[option, "64,128"], [option, "32,64"], [option, "16,48"]]
                 elif kind == "N":
