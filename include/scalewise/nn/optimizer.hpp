@@ -194,12 +194,12 @@ class PlannedOptimizer {
     const Span g(parameters.gradients().data() + whole.begin, size);
     Span m(state_.first.data() + whole.begin, size);
     m = static_cast<Scalar>(config_.momentum) * m + static_cast<Scalar>(clip) * g;
-    const Matrix<Scalar> along = orthogonal<Scalar>(
+    Matrix<Scalar> along = orthogonal<Scalar>(
         {m.data(), whole.rows, whole.columns, Eigen::OuterStride<>(whole.columns)});
     const auto rate =
         static_cast<Scalar>(config_.rate * schedule * factors.rate * whole.own_factor);
     const auto keep = static_cast<Scalar>(1 - shrink_of(factors, schedule));
-    w = keep * w - rate * Span(const_cast<Scalar*>(along.data()), size);
+    w = keep * w - rate * Span(along.data(), size);
   }
 
   using Span = Eigen::Map<Eigen::Array<Scalar, 1, Eigen::Dynamic>>;
