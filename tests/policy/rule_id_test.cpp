@@ -115,8 +115,3 @@ TEST_CASE("What a parameter may be called is said") {
   CHECK_THAT(refused("complete-p", "alhpa"), ContainsSubstring("(hint: did you mean alpha?)"));
   CHECK_THAT(refused("complete-p", "zzzzzz"), ContainsSubstring("(hint: it has alpha"));
 }
-
-TEST_CASE("A name that is nearly another name of a rule gets a hint") {
-  CHECK_THAT(refusal("mupp"), ContainsSubstring("did you mean mup?"));
-  CHECK_THAT(refusal("kaimng"), ContainsSubstring("did you mean kaiming?"));
-}

@@ -74,7 +74,6 @@ inline std::string rule_id(std::string_view name, const std::string& field = "ru
   }
   for (const RuleAlias& alias : rule_aliases) {
     if (folded == alias.name) return std::string(alias.id);
-    known.offer(alias.name);
   }
   throw InvalidInput(field, name.empty() ? "(empty)" : printable(name), "the id of a rule",
                      known.empty() ? "plan --list-rules prints them" : known.hint());
