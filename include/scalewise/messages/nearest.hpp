@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string>
@@ -15,10 +14,11 @@ namespace scalewise::inline messages {
 /// one more at most: a wrong guess is worse than none. Upper and lower case (ASCII) are the same.
 class Nearest {
  public:
-  explicit Nearest(std::string_view word) : word_(word.substr(0, longest)) {}
+  explicit Nearest(std::string_view word) : word_(lower(word)) {}
 
   void offer(std::string_view candidate) {
-    const std::size_t distance = word_.size() > 1 && begins(candidate) ? 0 : edits(candidate);
+    const std::string low = lower(candidate);
+    const std::size_t distance = word_.size() > 1 && low.starts_with(word_) ? 0 : edits(low);
     const bool alike = distance <= 1 + word_.size() / 4 && distance < candidate.size();
     if (alike && (best_.empty() || distance < distance_)) {
       best_ = candidate;
@@ -35,34 +35,37 @@ class Nearest {
  private:
   static constexpr std::size_t longest = 64;
 
-  static constexpr bool same(char a, char b) {
-    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-    return lower(a) == lower(b);
+  /// The beginning of a text, in lower case.
+  static std::string lower(std::string_view text) {
+    std::string low(text.substr(0, longest));
+    for (char& c : low) {
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+    }
+    return low;
   }
 
-  bool begins(std::string_view candidate) const {
-    return candidate.size() >= word_.size() &&
-           std::equal(word_.begin(), word_.end(), candidate.begin(), same);
-  }
-
-  std::size_t edits(std::string_view candidate) const {
-    candidate = candidate.substr(0, longest);
+  /// More than counts as alike where the lengths alone say so: most candidates.
+  std::size_t edits(const std::string& candidate) const {
+    const std::size_t rows = word_.size(), columns = candidate.size();
+    const std::size_t longer = rows > columns ? rows : columns;
+    const std::size_t shorter = rows > columns ? columns : rows;
+    if (longer - shorter > 1 + rows / 4) return longer;
     std::array<std::size_t, longest + 1> row{};
-    for (std::size_t j = 0; j <= candidate.size(); ++j) row[j] = j;
-    for (std::size_t i = 1; i <= word_.size(); ++i) {
+    for (std::size_t j = 0; j <= columns; ++j) row[j] = j;
+    for (std::size_t i = 1; i <= rows; ++i) {
       std::size_t diagonal = row[0];
       row[0] = i;
-      for (std::size_t j = 1; j <= candidate.size(); ++j) {
-        const std::size_t replace = diagonal + (same(word_[i - 1], candidate[j - 1]) ? 0 : 1);
+      for (std::size_t j = 1; j <= columns; ++j) {
+        const std::size_t replace = diagonal + (word_[i - 1] == candidate[j - 1] ? 0 : 1);
         diagonal = row[j];
         const std::size_t edit = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
         row[j] = replace < edit ? replace : edit;
       }
     }
-    return row[candidate.size()];
+    return row[columns];
   }
 
-  std::string_view word_;
+  std::string word_;
   std::string best_;
   std::size_t distance_ = 0;
 };
