@@ -5,22 +5,20 @@
 
   python3 benchmarks/rules_compared.py build/release/tools
 
-makes what is missing of docs/results/rules as tasks, a sweep after the other, in about twenty minutes of two cores, and
-writes the tables and the picture of docs/results/rules.md again. The same command repeats runs that were killed.
---quick makes a small one below build/results_quick, --tables only writes, --check fails where the page is another.
+makes what is missing of build/rules_compared as tasks, a sweep after the other, in about twenty minutes of two cores, and
+writes tables and a picture there (rules.md, drifts.svg). A run that is killed is made again by the same command. --quick
+makes a small one in build/results_quick.
 """
 
 import argparse
 import pathlib
 import subprocess
-import sys
 
 import page
 import tasks
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs/results/rules.md"
-RESULTS = ROOT / "docs/results/rules"
+RESULTS = ROOT / "build/rules_compared"
 QUICK = ROOT / "build/results_quick"
 
 COMMON = "--head-dim 16 --seq 32 --batch 8"
@@ -62,7 +60,7 @@ def table(results: dict, axis: str) -> str:
         one = results[f"{axis}_{rule}"]
         last, regret = one["sizes"][-1], one["sizes"][-1]["regret"]
         at = "diverged" if regret["value"] is None else f"{last['loss'] + regret['value']:.3f}"
-        rows.append([f"[`{rule}`](../rules/{rule}.md)", one["verdict"], interval(one["drift"]),
+        rows.append([f"`{rule}`", one["verdict"], interval(one["drift"]),
                      f"{one['sizes'][0]['loss']:.3f}", f"{last['loss']:.3f}", at, str(len(one["runs"]))])
     smallest, largest = (results[f"{axis}_{SWEEPS[axis][0][0]}"]["sizes"][i]["size"] for i in (0, -1))
     return page.table(["rule", "verdict", "drift, octaves per octave (95 %)", f"loss at {axis} {smallest}, tuned",
@@ -98,31 +96,21 @@ plot {plots}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tools", type=pathlib.Path, nargs="?", help="folder of the programs")
-    parser.add_argument("--quick", action="store_true", help="small, below build/results_quick")
-    parser.add_argument("--tables", action="store_true", help="run nothing")
-    parser.add_argument("--check", action="store_true", help="run and write nothing")
+    parser.add_argument("tools", type=pathlib.Path, help="folder of the programs")
+    parser.add_argument("--quick", action="store_true", help="small, in build/results_quick")
     a = parser.parse_args()
-    target, folder = (QUICK / "rules.md", QUICK / "rules") if a.quick else (PAGE, RESULTS)
-    if not (a.tables or a.check):
-        if not a.tools:
-            parser.error("the folder of the programs is missing")
-        folder.mkdir(parents=True, exist_ok=True)
-        for axis, rule in names():
-            path = folder / f"{axis}_{rule}.json"
-            if not path.exists():
-                print("running", path.stem, flush=True)
-                work = (QUICK if a.quick else ROOT / "build/rules_compared") / "runs"
-                page.keep(path, sweep(a.tools.resolve(), QUICK_AXES if a.quick else AXES, axis, rule, work))
-    if a.quick:
-        page.write(target, PAGE.read_text(encoding="utf-8"))
-    results = page.kept(folder)
-    tables = {axis: table(results, axis) for axis in SWEEPS}
-    if a.check:
-        return page.check(target, tables, f"{sys.argv[0]} --tables")
-    page.write(target, page.filled(target, tables))
+    folder, axes = (QUICK, QUICK_AXES) if a.quick else (RESULTS, AXES)
+    kept = folder / "sweeps"
+    kept.mkdir(parents=True, exist_ok=True)
+    for axis, rule in names():
+        path = kept / f"{axis}_{rule}.json"
+        if not path.exists():
+            print("running", path.stem, flush=True)
+            page.keep(path, sweep(a.tools.resolve(), axes, axis, rule, folder / "runs"))
+    results = page.kept(kept)
+    text = "".join(f"## Along the {axis}\n\n{table(results, axis)}\n\n" for axis in SWEEPS)
+    page.write(folder / "rules.md", text)
     draw(results, folder)
-    return None
 
 
 if __name__ == "__main__":

@@ -59,8 +59,8 @@ def machine(results: dict) -> str:
     commits = sorted({result["commit"] for result in results.values()})
     processors = sorted({result["processor"] for result in results.values()})
     noise = 100 * max(result["others"] for result in results.values())
-    lines = [f"Commit {', '.join(commits)}; {', '.join(processors)}, {one['threads']} threads (a virtual machine); "
-             f"{one['compiler']}; {one['products']}; PyTorch {one['results'][0]['pytorch']['version']}. Others had at most "
+    lines = [f"Commit {', '.join(commits)}; {', '.join(processors)}, {one['settings']['threads']} threads (a virtual machine); "
+             f"{one['compiler']}; products by {one['build']['products']}; PyTorch {one['results'][0]['pytorch']['version']}. Others had at most "
              f"{noise:.1f} % of the machine during a part."]
     return "\n".join(lines)
 

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: MIT
 #
 # scripts/results.sh [--quick]
-# Makes what is missing of docs/results and writes its pages again. The whole takes about two hours of two cores; to
-# resume what was stopped or killed, run the same command. --quick makes it all at small size below build/results_quick, in a
-# quarter of an hour, and leaves docs/ alone. SCALEWISE_TOOLS=<folder> says where the programs are already built.
+# Makes what is missing of docs/results and of build/rules_compared, and writes the pages. It takes hours of two cores; to
+# resume what was stopped or killed, run the same command. --quick makes it all at small size in build/results_quick, and
+# leaves docs/ alone. SCALEWISE_TOOLS=<folder> says where the programs are already built.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
