@@ -7,7 +7,7 @@
 
 Each group trains examples/pytorch/small_gpt.py at widths 32, 64 and 128 from three seeds of its own for four steps,
 records it and asks `coordinate_check --judge`: under maximal update and CompleteP, as planned, with one learning rate,
-and without the multiplier of the logits. Prints a table in Markdown.
+and without the multiplier of the logits. Prints a table in Markdown; rules one after the other, each case in minutes.
 """
 
 import argparse
