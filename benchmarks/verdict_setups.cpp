@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "check/coordinate_run.hpp"
+#include "scalewise/check/fault_scales.hpp"
 #include "scalewise/numeric/random.hpp"
 #include "train/model.hpp"
 
@@ -217,7 +218,8 @@ Setup draw(Mistake mistake, std::uint64_t number, bool muon) {
       const std::vector<check::Member> family = planned(setup, data);
       if (mistake == Mistake::gross) {
         Draw pick(mistake, number, 1000 + attempt);
-        if (pick.happens(0.15) && setup.experiment.axis == "width" &&
+        // standard does not state Muon.
+        if (pick.happens(0.15) && !muon && setup.experiment.axis == "width" &&
             !normalized(setup.experiment.model.rule)) {
           setup.trained_as = "standard";
           setup.name += " TRAINED AS standard";
