@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "scalewise/nn/initialize.hpp"
-#include "scalewise/nn/optimizer.hpp"
-#include "scalewise/nn/transformer.hpp"
+#include "scalewise/nn/train_step.hpp"
 #include "scalewise/scalewise.hpp"
 #include "step_settings.hpp"
 
@@ -33,7 +32,7 @@ class StepModel {
  public:
   StepModel(const StepSettings& s, long width)
       : plan_(make_plan<Gpt2, adamw>(step_shape(s, width))),
-        model_(plan_, nn::Config{}),
+        model_(plan_, nn::Config{}, nn::Gradients::block_by_block),
         optimizer_(plan_, {.rate = 1e-4, .weight_decay = 0.1}) {
     nn::initialize(model_.parameters(), plan_, 1);
     RandomStream stream(1, "tokens");
@@ -53,8 +52,7 @@ class StepModel {
 
   /// Forward, backward and update. Returns the loss before the update, in nats.
   double step() {
-    const double loss = model_.loss_and_gradient(batches_[next_]);
-    optimizer_.step(model_.parameters());
+    const double loss = nn::train_step(model_, optimizer_, batches_[next_]);
     next_ = (next_ + 1) % batches_.size();
     return loss;
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "scalewise/nn/initialize.hpp"
+#include "scalewise/nn/normalize_matrices.hpp"
 #include "scalewise/nn/optimizer.hpp"
 #include "scalewise/nn/transformer.hpp"
 

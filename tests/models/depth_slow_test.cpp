@@ -13,6 +13,7 @@
 
 #include "instances/transformer.hpp"
 #include "scalewise/nn/initialize.hpp"
+#include "scalewise/nn/normalize_matrices.hpp"
 #include "scalewise/nn/optimizer.hpp"
 #include "scalewise/policy/all.hpp"
 #include "scalewise/scalewise.hpp"

@@ -5,8 +5,10 @@
 // Sizes are pairwise distinct: B = 3, T = 5, S = 7, H = 4, K = 2, D = 6, C = 14, F = 17, V = 11.
 
 #include <string>
+#include <utility>
 
 #include "instances/registry.hpp"
+#include "scalewise/nn/train_step.hpp"
 #include "support/catch.hpp"
 #include "support/model_gradient.hpp"
 #include "support/small_shapes.hpp"
@@ -27,6 +29,40 @@ Shape base_of(Shape s) {
   return s;
 }
 
+/// Checks that three steps block by block, with all gradients in memory and with those of one block, give the bits
+/// of three plain steps.
+void check_block_by_block(Plan plan, const Config& config, const Batch<double>& batch) {
+  for (const Optimizer& one : known_optimizers) {
+    if (one.normalization == Normalization::by_matrix) continue;  // plans of its own
+    plan.optimizer = one;
+    INFO(plan.rule << ", " << one.name);
+    const auto train = [&](Gradients kept, bool by_block) {
+      Transformer<double> model(plan, config, kept);
+      prepare(model, plan);
+      PlannedOptimizer<double> optimizer(plan,
+                                         {.rate = 0.01, .weight_decay = 0.1, .momentum = 0.9});
+      Matrix<double> result = model.parameters().values();
+      double losses = 0;
+      for (int step = 0; step < 3; ++step) {
+        if (by_block) {
+          losses += train_step(model, optimizer, batch, 0, 0.5);
+        } else {
+          losses += model.loss_and_gradient(batch);
+          optimizer.step(model.parameters(), 0.5);
+        }
+        normalize_matrices(model.parameters(), plan);
+      }
+      CHECK(model.parameters().values() != result);
+      CHECK(optimizer.state().steps == 3);
+      result = model.parameters().values();
+      return std::pair{losses, result};
+    };
+    const auto plain = train(Gradients::all, false);
+    CHECK(train(Gradients::all, true) == plain);
+    CHECK(train(Gradients::block_by_block, true) == plain);
+  }
+}
+
 /// Checks every entry. Tensors that the model does not read have no gradient to check: only a key
 /// bias may be one, since softmax does not see what all scores of a query share.
 void check_every_gradient(const Plan& plan, const Config& config) {
@@ -45,6 +81,7 @@ void check_every_gradient(const Plan& plan, const Config& config) {
   CHECK(worst.accepted());
   model.loss_and_gradient(batch);
   CHECK(model.parameters().gradients() == gradients);  // overwritten, not added to
+  check_block_by_block(plan, config, batch);
 }
 
 }  // namespace
@@ -245,4 +282,32 @@ TEST_CASE("Gradients are right for a regression, whose loss is half the mean squ
   CHECK(worst.accepted());
   batch.values.resize(3, plan.shape.classes - 1);
   CHECK_THROWS_AS(model.loss(batch), InvalidInput);
+}
+
+TEST_CASE(
+    "Gradients block by block take the memory of one block, and only a step can do with them") {
+  Shape s = token_shape();
+  const Plan plan = make_plan("standard", adamw, s);
+  Transformer<double> model(plan, {}, Gradients::block_by_block);
+  prepare(model, plan);
+  const Batch<double> batch = random_batch(plan.shape, 3, 5, 7);
+  CHECK_THROWS_AS(model.loss_and_gradient(batch), InvalidInput);
+  CHECK_THROWS_AS(model.parameters().gradients(), InvalidInput);
+  PlannedOptimizer<double> optimizer(plan, {});
+  CHECK_THROWS_AS(optimizer.step(model.parameters()), InvalidInput);
+  const auto at = [&](const std::string& name) {
+    return model.parameters()
+        .gradient(static_cast<std::size_t>(model.parameters().find(name)))
+        .data();
+  };
+  CHECK(at("layer.0.mlp_up") == at("layer.1.mlp_up"));
+  CHECK(at("layer.0.mlp_norm_gain") == at("layer.1.attention_norm_gain"));
+  CHECK(at("layer.0.mlp_up") != at("layer.0.mlp_down"));
+  CHECK(at("final_norm_gain") != at("layer.0.attention_norm_gain"));
+
+  PlannedOptimizer<double> clipping(plan, {.clip_norm = 1});
+  const Matrix<double> before = model.parameters().values();
+  CHECK_THROWS_AS(train_step(model, clipping, batch), InvalidInput);
+  CHECK(model.parameters().values() == before);
+  CHECK(clipping.state().steps == 0);
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "instances/registry.hpp"
+#include "scalewise/nn/normalize_matrices.hpp"
 #include "scalewise/nn/optimizer.hpp"
 #include "scalewise/numeric/random.hpp"
 #include "support/catch.hpp"

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "scalewise/nn/normalize_matrices.hpp"
 #include "scalewise/nn/optimizer.hpp"
 #include "support/model_gradient.hpp"
 

@@ -14,6 +14,7 @@
 #include "check/network_plan.hpp"
 #include "instances/transformer.hpp"
 #include "scalewise/nn/initialize.hpp"
+#include "scalewise/nn/normalize_matrices.hpp"
 #include "scalewise/nn/optimizer.hpp"
 #include "train/data.hpp"
 #include "train/model.hpp"

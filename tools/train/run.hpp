@@ -19,6 +19,7 @@
 #include "scalewise/check/moments.hpp"
 #include "scalewise/nn/checkpoint.hpp"
 #include "scalewise/nn/initialize.hpp"
+#include "scalewise/nn/normalize_matrices.hpp"
 #include "scalewise/nn/optimizer.hpp"
 #include "train/data.hpp"
 #include "train/divergence.hpp"

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -108,7 +109,7 @@ class PlannedOptimizer {
                           own_factor(entry.optimizer, entry.fan_in, entry.fan_out)});
       }
       for (Eigen::Index i = 0; i < size && !whole; i += tile) {
-        tiles_.push_back({factors_.size(), offset + i, (std::min)(tile, size - i)});
+        tiles_.push_back({factors_.size(), offset, i, (std::min)(tile, size - i)});
       }
       offset += size;
       factors_.push_back(
@@ -125,6 +126,16 @@ class PlannedOptimizer {
   /// One step at `schedule` times the peak rate. `observer` sees what was added to each tensor.
   void step(Parameters<Scalar>& parameters, double schedule = 1,
             const UpdateObserver& observer = {});
+
+  /// The same step, block by block: begin_step() once, then step_block() for each block whose gradients are
+  /// known, and with BlockId{} for the tensors in no block. Same bits as step().
+  /// Units:    `schedule` a factor of the peak rate
+  /// Throws:   InvalidInput for parameters of another size, and where gradients are clipped, since their norm
+  ///           is not known before the last one is.
+  void begin_step(const Parameters<Scalar>& parameters);
+  void step_block(Parameters<Scalar>& parameters, const BlockId& block, double schedule = 1) {
+    update(parameters, blocks_[block], schedule, 1);
+  }
 
   OptimizerState<Scalar>& state() { return state_; }
   const OptimizerState<Scalar>& state() const { return state_; }
@@ -153,7 +164,8 @@ class PlannedOptimizer {
   /// A part of a tensor, of the size that one thread works on at a time.
   struct Tile {
     std::size_t tensor;
-    Eigen::Index begin;  // in the row of all values
+    Eigen::Index offset;  // of the tensor, in the row of all values
+    Eigen::Index begin;   // in the tensor
     Eigen::Index size;
   };
 
@@ -164,9 +176,29 @@ class PlannedOptimizer {
     double own_factor;
   };
 
+  /// Which of tiles_ and whole_ are of one block.
+  struct Work {
+    std::vector<std::size_t> tiles, whole;
+  };
+
+  void require_size(const Parameters<Scalar>& parameters) const {
+    if (parameters.values().size() == state_.first.size()) return;
+    throw InvalidInput("parameters", std::to_string(parameters.values().size()) + " numbers",
+                       std::to_string(state_.first.size()) + ", as the plan has");
+  }
+
   double shrink_of(const StepFactors& factors, double schedule) const {
     const double coupled = decay_ == DecayForm::independent ? 1 : config_.rate * factors.rate;
     return schedule * coupled * config_.weight_decay * factors.decay;
+  }
+
+  void update(Parameters<Scalar>& parameters, const Work& work, double schedule, double clip) {
+    parallel_for(static_cast<Eigen::Index>(work.tiles.size()), [&](Eigen::Index i) {
+      update(parameters, tiles_[work.tiles[static_cast<std::size_t>(i)]], schedule, clip);
+    });
+    parallel_for(static_cast<Eigen::Index>(work.whole.size()), [&](Eigen::Index i) {
+      update(parameters, whole_[work.whole[static_cast<std::size_t>(i)]], schedule, clip);
+    });
   }
 
   void update(Parameters<Scalar>& parameters, const Tile& tile, double schedule, double clip) {
@@ -175,10 +207,12 @@ class PlannedOptimizer {
     const auto keep = static_cast<Scalar>(1 - shrink_of(factors, schedule));
     const auto factor = static_cast<Scalar>(clip);
     constexpr Eigen::Index chunk = 1024;  // all that one pass touches fits in the first cache
-    for (Eigen::Index i = tile.begin; i < tile.begin + tile.size; i += chunk) {
-      const Eigen::Index n = (std::min)(chunk, tile.begin + tile.size - i);
+    Scalar* gradient = parameters.gradient(tile.tensor).data();
+    for (Eigen::Index at = tile.begin; at < tile.begin + tile.size; at += chunk) {
+      const Eigen::Index n = (std::min)(chunk, tile.begin + tile.size - at);
+      const Eigen::Index i = tile.offset + at;
       Span w(parameters.values().data() + i, n);
-      const Span g(parameters.gradients().data() + i, n);
+      const Span g(gradient + at, n);
       Span m(state_.first.data() + i, n);
       Span v(state_.second.data() + (method_.has_second_moment ? i : 0),
              method_.has_second_moment ? n : 0);
@@ -191,7 +225,7 @@ class PlannedOptimizer {
     const StepFactors& factors = factors_[whole.tensor];
     const Eigen::Index size = whole.rows * whole.columns;
     Span w(parameters.values().data() + whole.begin, size);
-    const Span g(parameters.gradients().data() + whole.begin, size);
+    const Span g(parameters.gradient(whole.tensor).data(), size);
     Span m(state_.first.data() + whole.begin, size);
     m = static_cast<Scalar>(config_.momentum) * m + static_cast<Scalar>(clip) * g;
     Matrix<Scalar> along = orthogonal<Scalar>(
@@ -258,15 +292,34 @@ class PlannedOptimizer {
   OptimizerState<Scalar> state_;
   std::vector<Tile> tiles_;
   std::vector<WholeMatrix> whole_;
+  std::map<BlockId, Work> blocks_;  // of the last begin_step()
 };
+
+template <class Scalar>
+void PlannedOptimizer<Scalar>::begin_step(const Parameters<Scalar>& parameters) {
+  if (config_.clip_norm > 0) {
+    throw InvalidInput("clip_norm", number_text(config_.clip_norm), "0 in a step block by block",
+                       "clipping needs all gradients at once");
+  }
+  require_size(parameters);
+  for (auto& [block, work] : blocks_) {  // keeps their memory
+    work.tiles.clear();
+    work.whole.clear();
+  }
+  for (std::size_t i = 0; i < tiles_.size(); ++i) {
+    blocks_[parameters.block(tiles_[i].tensor)].tiles.push_back(i);
+  }
+  for (std::size_t i = 0; i < whole_.size(); ++i) {
+    blocks_[parameters.block(whole_[i].tensor)].whole.push_back(i);
+  }
+  ++state_.steps;
+}
 
 template <class Scalar>
 void PlannedOptimizer<Scalar>::step(Parameters<Scalar>& parameters, double schedule,
                                     const UpdateObserver& observer) {
-  if (parameters.values().size() != state_.first.size()) {
-    throw InvalidInput("parameters", std::to_string(parameters.values().size()) + " numbers",
-                       std::to_string(state_.first.size()) + ", as the plan has");
-  }
+  require_size(parameters);
+  parameters.require_all_gradients();
   ++state_.steps;
   double clip = 1;
   if (config_.clip_norm > 0) {
@@ -288,75 +341,6 @@ void PlannedOptimizer<Scalar>::step(Parameters<Scalar>& parameters, double sched
     const View<Scalar> value = parameters.value(i);
     observer(parameters.name(i), {change, value.rows(), value.cols(), value.outerStride()});
     change += value.size();
-  }
-}
-
-/// Whether a matrix of the normalized transformer has d_model along its rows.
-/// Throws:   InvalidInput for a matrix that this transformer lacks.
-inline bool unit_rows(const Entry& entry) {
-  switch (entry.group) {
-    case Group::token_embedding:
-    case Group::attention_output:
-    case Group::mlp_down:
-      return true;
-    case Group::query:
-    case Group::key:
-    case Group::value:
-    case Group::mlp_up:
-    case Group::mlp_gate:
-    case Group::head:
-      return false;
-    default:
-      throw InvalidInput(entry.name, std::string(to_string(entry.group)), "no such matrix",
-                         "the normalized transformer has none");
-  }
-}
-
-namespace detail {
-
-/// Scales every row to unit length.
-template <class Scalar>
-void normalize_rows(View<Scalar> w) {
-  parallel_tiles(w.rows(), 64, [&](Eigen::Index begin, Eigen::Index count) {
-    for (Eigen::Index r = begin; r < begin + count; ++r) w.row(r).normalize();
-  });
-}
-
-/// Scales every column to unit length; one of zeros stays.
-template <class Scalar>
-void normalize_columns(View<Scalar> w) {
-  parallel_tiles(w.cols(), 64, [&](Eigen::Index begin, Eigen::Index count) {
-    Eigen::Array<Scalar, 1, 64> square;
-    square.head(count).setZero();
-    for (Eigen::Index r = 0; r < w.rows(); ++r) {
-      square.head(count) += w.row(r).segment(begin, count).array().square();
-    }
-    square.head(count) = (square.head(count) > 0).select(1 / square.head(count).sqrt(), Scalar(1));
-    for (Eigen::Index r = 0; r < w.rows(); ++r) {
-      w.row(r).segment(begin, count).array() *= square.head(count);
-    }
-  });
-}
-
-}  // namespace detail
-
-/// Scales the matrices of a normalized transformer to unit length along d_model: rows of the
-/// embedding, of attention output and of MLP down, columns of the others. Before every step.
-/// Source:   Shigida, Hanin, Gromov 2026 (arXiv:2604.27077v2), section 2.
-/// Throws:   InvalidInput for a plan of other tensors than the parameters', or with a matrix that
-///           this transformer lacks.
-template <class Scalar>
-void normalize_matrices(Parameters<Scalar>& parameters, const Plan& plan) {
-  if (plan.shape.blocks != Blocks::normalized) return;
-  parameters.require_plan(plan);
-  for (std::size_t i = 0; i < plan.entries.size(); ++i) {
-    const Role role = role_of(plan.entries[i].group);
-    if (role != Role::input && role != Role::hidden && role != Role::output) continue;
-    if (unit_rows(plan.entries[i])) {
-      detail::normalize_rows<Scalar>(parameters.value(i));
-    } else {
-      detail::normalize_columns<Scalar>(parameters.value(i));
-    }
   }
 }
 

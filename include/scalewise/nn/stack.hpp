@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -83,8 +84,10 @@ class LayerStack {
   }
 
   /// Gradient of forward, from dfinal_hidden.
+  /// Calls known(block), where it is given, once the gradients of a block's tensors are known.
   /// Writes: dembedded(), the gradient of embedded; adds to source->dfinal_hidden. Uses dfinal_hidden as scratch.
-  void backward(Pass<Scalar>& pass, LayerStack* source) {
+  void backward(Pass<Scalar>& pass, LayerStack* source,
+                const std::function<void(const BlockId&)>& known) {
     pass.show_gradient(name_, "final_hidden", dfinal_hidden.read());
     Buffer<Scalar>* d = &dfinal_hidden;
     Buffer<Scalar>* next = &dstream_;
@@ -93,7 +96,11 @@ class LayerStack {
       final_norm_.backward(d->read(), entering(layers_.size()), next->view());
       std::swap(d, next);
     }
-    for (std::size_t l = layers_.size(); l-- > 0;) backward_layer(pass, l, source, d, next);
+    for (std::size_t l = layers_.size(); l-- > 0;) {
+      backward_layer(pass, l, source, d, next, [&](BlockKind kind) {
+        if (known) known({which_, static_cast<int>(l), kind});
+      });
+    }
     pass.show_gradient(name_, "embedding", d->read());
     pass.dropout_of(name_, "embedding").apply(d->view());
     if (has_embedding_norm_) {
@@ -141,9 +148,10 @@ class LayerStack {
   }
 
   /// The backward pass of forward_layer. Turns d from the gradient of the layer's output into that of
-  /// its input; next is scratch.
+  /// its input; next is scratch. Calls known(kind) after each block.
+  template <class Known>
   void backward_layer(Pass<Scalar>& pass, std::size_t l, LayerStack* source, Buffer<Scalar>*& d,
-                      Buffer<Scalar>*& next) {
+                      Buffer<Scalar>*& next, const Known& known) {
     TransformerLayer<Scalar>& layer = *layers_[l];
     layer.around_mlp.backward(
         pass, d->read(), entering_mlp(layer),
@@ -152,6 +160,7 @@ class LayerStack {
         },
         next->view());
     std::swap(d, next);
+    known(BlockKind::mlp);
     if (cross_) {
       layer.around_cross.backward(
           pass, d->read(), layer.after_self.read(),
@@ -161,6 +170,7 @@ class LayerStack {
           },
           next->view());
       std::swap(d, next);
+      known(BlockKind::cross_attention);
     }
     layer.around_self.backward(
         pass, d->read(), entering(l),
@@ -169,6 +179,7 @@ class LayerStack {
         },
         next->view());
     std::swap(d, next);
+    known(BlockKind::attention);
   }
 
   /// Where a layer finds its weights and numbers.

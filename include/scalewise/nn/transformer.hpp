@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -25,7 +26,7 @@ namespace scalewise::nn {
 template <class Scalar>
 class Transformer {
  public:
-  Transformer(const Plan& plan, const Config& config);
+  Transformer(const Plan& plan, const Config& config, Gradients gradients = Gradients::all);
 
   // Layers refer to the parameters.
   Transformer(const Transformer&) = delete;
@@ -56,11 +57,18 @@ class Transformer {
 
   /// The loss with dropout, and its gradient in parameters().gradients(), which it overwrites,
   /// except for tensors that the config leaves unread (norms of Norm::none): theirs stays 0.
+  /// Throws:   InvalidInput with Gradients::block_by_block.
   double loss_and_gradient(const Batch<Scalar>& batch, std::uint64_t draw = 0) {
+    parameters_.require_all_gradients();
     const double value = loss(batch, draw);
     backward(batch);
     return value;
   }
+
+  /// The gradient of the last loss(batch, …). `known`, where it is given, is called once the gradients of a
+  /// block's tensors are known, and at the end with BlockId{} for the tensors in no block; it may change
+  /// the values of these tensors.
+  void backward(const Batch<Scalar>& batch, const std::function<void(const BlockId&)>& known = {});
 
  private:
   // ---- forward ----------------------------------------------------------------------------------
@@ -185,10 +193,6 @@ class Transformer {
 
   // ---- backward ---------------------------------------------------------------------------------
 
-  /// Linear layers, norms and scales overwrite their gradients. What adds to them, the look-ups,
-  /// starts from zero here.
-  void backward(const Batch<Scalar>& batch);
-
   /// Writes: decoder_.dfinal_hidden; overwrites the gradients of head, bias, logit scale and, whether it is
   /// tied or not, of the token embedding.
   void read_out_backward() {
@@ -262,8 +266,8 @@ class Transformer {
 // can leave it to one translation unit.
 
 template <class Scalar>
-Transformer<Scalar>::Transformer(const Plan& plan, const Config& config)
-    : shape_(checked(plan).shape), parameters_(plan), dropout_(config.dropout) {
+Transformer<Scalar>::Transformer(const Plan& plan, const Config& config, Gradients gradients)
+    : shape_(checked(plan).shape), parameters_(plan, gradients), dropout_(config.dropout) {
   check(config, shape_);
   require_no_extras(plan, "the reference transformer would not use it");
   keep_to_one_thread();
@@ -305,15 +309,17 @@ double Transformer<Scalar>::forward_loss(const Batch<Scalar>& batch) {
 }
 
 template <class Scalar>
-void Transformer<Scalar>::backward(const Batch<Scalar>& batch) {
+void Transformer<Scalar>::backward(const Batch<Scalar>& batch,
+                                   const std::function<void(const BlockId&)>& known) {
   const bool two = shape_.encoder_depth > 0;
+  // Linear layers, norms and scales overwrite their gradients. What adds to them, the look-ups, starts from zero.
   for (const Weight<Scalar>* table : {&segments_, &encoder_.positions, &decoder_.positions}) {
     if (table->present()) table->gradient().setZero();
   }
   read_out_backward();
   if (two)
     encoder_.dfinal_hidden.shape(encoder_.embedded.rows(), encoder_.embedded.cols()).setZero();
-  decoder_.backward(pass_, two ? &encoder_ : nullptr);
+  decoder_.backward(pass_, two ? &encoder_ : nullptr, known);
   if (shape_.input == Input::token) {
     embed_tokens_backward(batch.tokens, decoder_);
   } else {
@@ -325,9 +331,10 @@ void Transformer<Scalar>::backward(const Batch<Scalar>& batch) {
     positions_backward(decoder_);
   }
   if (two) {
-    encoder_.backward(pass_, nullptr);
+    encoder_.backward(pass_, nullptr, known);
     embed_tokens_backward(batch.source, encoder_);
   }
+  if (known) known(BlockId{});
 }
 
 }  // namespace scalewise::nn

@@ -8,6 +8,7 @@
 
 #include "allocations.hpp"
 #include "instances/registry.hpp"
+#include "scalewise/nn/normalize_matrices.hpp"
 #include "scalewise/nn/optimizer.hpp"
 #include "support/catch.hpp"
 #include "support/model_gradient.hpp"
