@@ -7,7 +7,8 @@
 
 Each group trains examples/pytorch/small_gpt.py at widths 32, 64 and 128 from three seeds of its own for four steps,
 records it and asks `coordinate_check --judge`: under maximal update and CompleteP, as planned, with one learning rate,
-and without the multiplier of the logits. Prints a table in Markdown; rules one after the other, each case in minutes.
+and without the multiplier of the logits. Under CompleteP the models have twice the layers of their base. Prints a table
+in Markdown; each case takes minutes.
 """
 
 import argparse
@@ -27,11 +28,12 @@ from small_gpt import SmallGpt  # noqa: E402
 
 WIDTHS, SEEDS, CONTEXT, HEAD = (32, 64, 128), 3, 32, 16
 CASES = ("as planned", "one learning rate", "no multiplier of the logits")
+DEPTHS = {"maximal-update": (2, 2), "complete-p": (4, 2)}  # of the models and of their base
 
 
 def plan_of(tools: pathlib.Path, rule: str, width: int) -> scalewise.Plan:
-    sets = [f"{prefix}{key}={value}" for prefix, n in (("", width), ("base.", 32))
-            for key, value in {"d_model": n, "d_ff": 4 * n, "heads": n // HEAD, "depth": 2, "vocab": 256,
+    sets = [f"{prefix}{key}={value}" for prefix, n, depth in zip(("", "base."), (width, 32), DEPTHS[rule])
+            for key, value in {"d_model": n, "d_ff": 4 * n, "heads": n // HEAD, "depth": depth, "vocab": 256,
                                "context": CONTEXT, "tied_head": "false"}.items()]
     done = subprocess.run([tools / "plan", "--rule", rule, "--preset", "gpt2", "--base-preset", "gpt2", "--names",
                            "nanogpt", "--format", "json", *(word for one in sets for word in ("--set", one))],
@@ -64,12 +66,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tools", type=pathlib.Path, help="the folder of the built programs")
     parser.add_argument("--groups", type=int, default=40)
+    parser.add_argument("--rule", choices=tuple(DEPTHS), action="append", help="this rule alone")
     parser.add_argument("--first", type=int, default=1, help="the first group; seeds follow from its number")
     asked = parser.parse_args()
     torch.set_num_threads(1)
     text = (ROOT / "tools/data/austen_persuasion.txt").read_bytes()
     print("| rule | | groups | pass | inconclusive | fail | named |\n|---|---|---|---|---|---|---|")
-    for rule in ("maximal-update", "complete-p"):
+    for rule in asked.rule or DEPTHS:
+        depth, base_depth = DEPTHS[rule]
         plans = {width: plan_of(asked.tools, rule, width) for width in WIDTHS}
         for case in CASES:
             found = {"pass": 0, "inconclusive": 0, "fail": 0}
@@ -81,7 +85,8 @@ def main() -> None:
                         for seed in range(SEEDS * group, SEEDS * (group + 1)):
                             record(path, plan, width, seed, case, text)
                     done = subprocess.run([asked.tools / "coordinate_check", "--rule", rule, "--sizes", "32,64,128",
-                                           "--head-dim", str(HEAD), "--depth", "2", "--seq", str(CONTEXT), "--judge", path,
+                                           "--head-dim", str(HEAD), "--depth", str(depth), "--set",
+                                           f"base.depth={base_depth}", "--seq", str(CONTEXT), "--judge", path,
                                            "--format", "json"], stdout=subprocess.PIPE, encoding="utf-8", check=False)
                     report = json.loads(done.stdout)
                 found[report["verdict"]] += 1

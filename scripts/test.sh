@@ -60,6 +60,7 @@ try_install_optional_packages() {
   have_header torch/csrc/api/include/torch/torch.h || try_install_packages libtorch-dev || true
   have_header gmock/gmock.h || try_install_packages libgmock-dev || true
   have_command meson || try_install_packages meson || true
+  [ -n "$leave_out" ] || have_command bazel || try_install_packages bazel-bootstrap || true
   have_command pkg-config || try_install_packages pkg-config || true
   have_command help2man || try_install_packages help2man || true
   have_command groff || try_install_packages groff-base || true

@@ -288,7 +288,9 @@ int main(void) {
                                      ({"patterns": [["a"]]}, "patterns[0] = 1 items"),
                                      ({"patterns": [["a{}b{}", "query"]]}, "patterns[0][0] = a{}b{}"),
                                      ({"patterns": [["a", "query", "rows"]]}, "patterns[0][2] = rows"),
-                                     ({"more": 1}, "mine.json.more = 1")):
+                                     ({"more": 1}, "mine.json.more = 1"),
+                                     ({"patterns": [["a", "token_embedding layer.0.query"]]},
+                                      "a: token_embedding and layer.0.query cannot be parts of one tensor")):
                 path.write_text(json.dumps({**own, **change}), encoding="utf-8")
                 self.assertIn(expected, plan(*rule, "--names", str(path), code=2))
 

@@ -246,6 +246,33 @@ class Plan(unittest.TestCase):
             self.assertEqual(result.returncode, 2, side)
             self.assertIn("iterations = missing", result.stderr)
 
+    def test_doubtful_choices_are_warnings_and_errors_of_a_strict_plan(self):
+        usual = {"--rule": "complete-p", "--preset": "gpt2-xl", "--base-preset": "gpt2"}
+        cases = [({}, [], []),
+                 ({"--preset": "gpt2", "--base-preset": "gpt2-xl"}, [], ["d_model = 768 is less than the base's 1600"]),
+                 ({"--rule": "maximal-update"}, [], ["depth = 48, but the base's is 12", "weight decay of layer.0."]),
+                 ({"--rule": "maximal-update"}, ["depth=12"], ["weight decay of layer.0.attention_norm_gain"]),
+                 ({}, ["base.tied_head=false"], ["tied_head differs from the base's"]),
+                 ({}, ["biases=false"], ["biases differs from the base's"]),
+                 ({}, ["gated_mlp=true"], ["gated_mlp differs from the base's"]),
+                 ({}, ["heads=100"], ["head_dim = 16: heads narrower than 32"])]
+        for change, settings, expected in cases:
+            options = [word for pair in {**usual, **change}.items() for word in pair]
+            options += [word for setting in settings for word in ("--set", setting)]
+            with self.subTest(options=options):
+                result = run(*options)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                said = [line.removeprefix("plan: warning: ") for line in result.stderr.splitlines()]
+                self.assertEqual(len(said), len(expected), said)
+                for text, start in zip(said, expected):
+                    self.assertTrue(text.startswith(start), text)
+                self.assertEqual(json.loads(run(*options, "--format", "json").stdout).get("warnings", []), said)
+                strict = run(*options, "--strict")
+                self.assertEqual(strict.returncode, 2 if expected else 0, strict.stderr)
+                self.assertEqual(strict.stdout == "", bool(expected))
+                for text in said:
+                    self.assertIn(text, strict.stderr)
+
     def test_damaged_configs_never_crash(self):
         draw = random.Random(20261120)
         with tempfile.TemporaryDirectory() as folder:

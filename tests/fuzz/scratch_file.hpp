@@ -15,16 +15,17 @@
 
 namespace scalewise::fuzz {
 
+/// A folder in memory where the system has one.
+inline std::filesystem::path scratch_folder() {
+  const std::filesystem::path memory = "/dev/shm";
+  std::error_code error;
+  return std::filesystem::is_directory(memory, error) ? memory
+                                                      : std::filesystem::temp_directory_path();
+}
+
 class ScratchFile {
  public:
-  ScratchFile() {
-    const std::filesystem::path memory = "/dev/shm";
-    std::error_code error;
-    path_ =
-        (std::filesystem::is_directory(memory, error) ? memory
-                                                      : std::filesystem::temp_directory_path()) /
-        ("scalewise_fuzz_" + std::to_string(::getpid()));
-  }
+  ScratchFile() : path_(scratch_folder() / ("scalewise_fuzz_" + std::to_string(::getpid()))) {}
   ~ScratchFile() {
     std::error_code ignored;
     std::filesystem::remove(path_, ignored);

@@ -29,11 +29,13 @@ using torch_gpt::Gpt;
 
 constexpr std::int64_t sequences = 4, tokens = 9, vocab = 31;
 
+constexpr const char* both_rules[] = {"maximal-update", "complete-p"};
+
 /// `shared`: how many queries share a key.
-Shape torch_shape(long width, long shared = 1) {
+Shape torch_shape(long width, long shared = 1, long depth = 2) {
   Shape s;
   s.d_model = width;
-  s.depth = 2;
+  s.depth = depth;
   s.heads = width / 8;
   s.kv_heads = s.heads / shared;
   s.context = tokens;
@@ -42,9 +44,12 @@ Shape torch_shape(long width, long shared = 1) {
   return s;
 }
 
+/// Wider than the base and, under CompleteP, twice as deep.
 Plan torch_plan(const std::string& rule, long width, long shared = 1,
                 DecayForm decay = DecayForm::coupled, const Optimizer& optimizer = adamw) {
-  return make_plan(rule, optimizer, torch_shape(width, shared), torch_shape(16, shared), {}, decay);
+  const long depth = rule == "complete-p" ? 4 : 2;
+  return make_plan(rule, optimizer, torch_shape(width, shared, depth), torch_shape(16, shared), {},
+                   decay);
 }
 
 at::Tensor ids(const std::string& name) {
@@ -176,7 +181,7 @@ TEST_CASE("A module starts with the reference transformer's numbers and trains a
 
 TEST_CASE("Right set-ups of LibTorch pass the coordinate check") {
   torch::set_num_threads(1);
-  for (const char* rule : {"maximal-update", "complete-p"}) {
+  for (const char* rule : both_rules) {
     const check::Report report = verdict(rule, no_mistake);
     INFO(rule << ": " << report.diagnosis);
     CHECK(report.missing.empty());
@@ -187,7 +192,7 @@ TEST_CASE("Right set-ups of LibTorch pass the coordinate check") {
 
 TEST_CASE("One rate and a missing logit multiplier fail in LibTorch, with their names") {
   torch::set_num_threads(1);
-  for (const char* rule : {"maximal-update", "complete-p"}) {
+  for (const char* rule : both_rules) {
     const check::Report rates = verdict(rule, one_rate);
     CHECK(rates.verdict == check::Verdict::fail);
     CHECK_THAT(rates.diagnosis, ContainsSubstring("one global rate"));
@@ -200,12 +205,14 @@ TEST_CASE("One rate and a missing logit multiplier fail in LibTorch, with their 
 }
 
 TEST_CASE("A module that is not the plan's is refused, tensor by tensor") {
-  const Plan plan = torch_plan("maximal-update", 32);
+  const char* rule = GENERATE(as<const char*>{}, "maximal-update", "complete-p");
+  INFO(rule);
+  const Plan plan = torch_plan(rule, 32);
   Gpt model{torch_gpt::config_of(plan)};
   model->transformer->register_parameter("extra", model->lm_head->weight);
   CHECK_THAT(refusal_of_plan(*model, plan), ContainsSubstring("transformer.extra"));
 
-  Gpt narrow{torch_gpt::config_of(torch_plan("maximal-update", 16))};
+  Gpt narrow{torch_gpt::config_of(torch_plan(rule, 16))};
   const std::string text = refusal_of_plan(*narrow, plan);
   CHECK_THAT(text,
              ContainsSubstring("transformer.h.0.attn.c_attn.weight: [48, 16]: expected [96, 32]"));
@@ -213,7 +220,9 @@ TEST_CASE("A module that is not the plan's is refused, tensor by tensor") {
 }
 
 TEST_CASE("An optimizer that does not follow the plan is told by tensor") {
-  const Plan plan = torch_plan("maximal-update", 32);
+  const char* rule = GENERATE(as<const char*>{}, "maximal-update", "complete-p");
+  INFO(rule);
+  const Plan plan = torch_plan(rule, 32);
   const std::string fused = "transformer.h.1.attn.c_attn.weight";
   Trained t(plan);
   auto parameter = [&](const std::string& name) {
@@ -267,7 +276,9 @@ TEST_CASE("An optimizer that does not follow the plan is told by tensor") {
 TEST_CASE(
     "Query, key and value in another order than the plan's are told by the model's own gradients") {
   // The model cuts [query, key, value]; these tables say otherwise.
-  const Plan plan = torch_plan("maximal-update", 32, 2);
+  const char* rule = GENERATE(as<const char*>{}, "maximal-update", "complete-p");
+  INFO(rule);
+  const Plan plan = torch_plan(rule, 32, 2);
   const auto message = [&](const char* order) {
     std::vector<dialect::TensorPattern> patterns(dialect::nanogpt.patterns.begin(),
                                                  dialect::nanogpt.patterns.end());

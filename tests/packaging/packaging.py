@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
-"""What other tools than CMake take: each builds a consumer where the tool is installed.
+"""What other tools than CMake take: each builds a consumer where the tool is installed. vcpkg and Conan are not in
+Debian: the port and the recipe run with stand-ins for the functions that they call.
 
     packaging.py CXX PREFIX BUILD
 
 PREFIX is an installed copy, BUILD the build folder that cpack packs.
 """
 
+import importlib.util
+import json
 import pathlib
 import re
 import shutil
@@ -19,6 +22,7 @@ import unittest
 CXX, PREFIX, BUILD = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "01_first_plan.cpp"
+STAND_INS = ROOT / "tests" / "packaging" / "stand_ins"
 
 
 def run(*command, **options):
@@ -79,6 +83,46 @@ class Packaging(unittest.TestCase):
         run("meson", "setup", "--wrap-mode=nodownload", self.folder / "build", self.folder)
         run("ninja", "-C", self.folder / "build")
         self.assertEqual(run(self.folder / "build" / "consumer"), self.expected())
+
+    def check_package(self, package):
+        """That a consumer builds with what was installed there."""
+        for name in ("share/cmake/scalewise/scalewise-config.cmake", "share/pkgconfig/scalewise.pc",
+                     "share/scalewise/python/scalewise.py"):
+            self.assertTrue((package / name).is_file(), name)
+        program = self.folder / "consumer"
+        run(CXX, "-std=c++20", "-I", package / "include", EXAMPLE, "-o", program)
+        self.assertEqual(run(program), self.expected())
+
+    def test_vcpkg_port(self):
+        manifest = json.loads((ROOT / "packaging" / "vcpkg" / "vcpkg.json").read_text(encoding="utf-8"))
+        self.assertEqual(manifest["name"], "scalewise")
+        self.assertEqual([d["name"] for d in manifest["dependencies"] if d["host"]], ["vcpkg-cmake", "vcpkg-cmake-config"])
+        package = self.folder / "package"
+        run("cmake", "-D", f"port={ROOT / 'packaging' / 'vcpkg' / 'portfile.cmake'}", "-D", f"build={self.folder / 'build'}",
+            "-D", f"CURRENT_PACKAGES_DIR={package}", "-P", STAND_INS / "vcpkg.cmake")
+        self.assertTrue((package / "share" / "scalewise" / "LICENSE").is_file())
+        self.assertFalse((package / "debug").exists())
+        self.check_package(package)
+
+    def test_conan_recipe(self):
+        sys.path.insert(0, str(STAND_INS))
+        self.addCleanup(sys.path.remove, str(STAND_INS))
+        file = ROOT / "packaging" / "conan" / "conanfile.py"
+        spec = importlib.util.spec_from_file_location("conanfile", file)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        recipe = module.Scalewise(file.parent, self.folder)
+        recipe.requirements()
+        self.assertEqual(recipe.required, [])
+        recipe.options.update(check=True, nn=True)
+        recipe.requirements()
+        self.assertEqual([r.split("/")[0] for r in recipe.required], ["nlohmann_json", "fmt", "eigen"])
+        for step in ("export_sources", "generate", "build", "package", "package_id", "package_info"):
+            getattr(recipe, step)()
+        self.assertEqual(recipe.cpp_info.libdirs, [])
+        for folder in recipe.cpp_info.builddirs:
+            self.assertTrue((self.folder / "package" / folder / "scalewise-config.cmake").is_file(), folder)
+        self.check_package(self.folder / "package")
 
     def test_one_header(self):
         header = self.folder / "scalewise_rules.hpp"

@@ -32,8 +32,10 @@ from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
 torch.set_num_threads(1)
-VOCAB, CONTEXT, DEPTH, HEAD = 256, 32, 2, 16
+VOCAB, CONTEXT, HEAD = 256, 32, 16
 LINEAR = {"nanogpt": nn.Linear, "hf-gpt2": InOut}
+DEPTHS = {"maximal-update": (2, 2), "complete-p": (4, 2)}  # of the models and of their base
+SET_UPS = list(itertools.product(DEPTHS, LINEAR))
 
 
 def plan_of(rule, *arguments, names="nanogpt"):
@@ -45,13 +47,16 @@ def plan_of(rule, *arguments, names="nanogpt"):
 
 
 def small(width, prefix="", **more):
-    sizes = {"d_model": width, "d_ff": 4 * width, "heads": width // HEAD, "depth": DEPTH, "vocab": VOCAB,
+    sizes = {"d_model": width, "d_ff": 4 * width, "heads": width // HEAD, "depth": 2, "vocab": VOCAB,
              "context": CONTEXT, "tied_head": "false", **more}
     return [word for key, value in sizes.items() for word in ("--set", f"{prefix}{key}={value}")]
 
 
 def relative(rule, width, names="nanogpt", base=32, **more):
-    return plan_of(rule, "--base-preset", "gpt2", *small(width, **more), *small(base, "base.", **more), names=names)
+    """The plan of a model that is wider than its base and, under CompleteP, twice as deep."""
+    depth, base_depth = DEPTHS[rule]
+    return plan_of(rule, "--base-preset", "gpt2", *small(width, depth=depth, **more),
+                   *small(base, "base.", depth=base_depth, **more), names=names)
 
 
 def model_of(plan, width, names="nanogpt", tied=False):
@@ -157,31 +162,40 @@ class Start(unittest.TestCase):
 
 class Optimizers(unittest.TestCase):
     def setUp(self):
-        self.plan = relative("maximal-update", 64)
-        self.model = model_of(self.plan, 64)
         self.numbers = {"lr": 0.01, "weight_decay": 0.1, "eps": 1e-9}
+        self.make("maximal-update", "nanogpt")
+
+    def make(self, rule, names):
+        self.rule, self.names = rule, names
+        self.plan = relative(rule, 64, names)
+        self.model = model_of(self.plan, 64, names)
         self.groups = scalewise.param_groups(self.model, self.plan, **self.numbers)
+
+    def every_set_up(self):
+        for rule, names in SET_UPS:
+            with self.subTest(rule=rule, names=names):
+                self.make(rule, names)
+                yield
 
     def check(self, optimizer, **numbers):
         scalewise.check_optimizer(optimizer, self.model, self.plan, **{**self.numbers, **numbers})
 
     def test_every_factor_of_both_rules_and_layouts(self):
-        for rule in ("maximal-update", "complete-p"):
-            for names in LINEAR:
-                plan = relative(rule, 64, names)
-                model = model_of(plan, 64, names)
-                optimizer = torch.optim.AdamW(scalewise.param_groups(model, plan, **self.numbers))
-                held = {id(p): g for g in optimizer.param_groups for p in g["params"]}
-                named = dict(model.named_parameters())
-                self.assertEqual(len(held), len(named))
-                for tensor in plan.tensors:
-                    group = held[id(named[tensor["name"]])]
-                    for part in tensor["parts"]:
-                        entry = plan.entries[part["entry"]]
-                        for key, field in (("lr", "learning_rate"), ("weight_decay", "weight_decay"), ("eps", "epsilon")):
-                            expected = self.numbers[key] * entry[field]["value"]
-                            self.assertTrue(math.isclose(group[key], expected, rel_tol=1e-11), (part, key))
-                scalewise.check_optimizer(optimizer, model, plan, **self.numbers)
+        for rule, names in SET_UPS:
+            plan = relative(rule, 64, names)
+            model = model_of(plan, 64, names)
+            optimizer = torch.optim.AdamW(scalewise.param_groups(model, plan, **self.numbers))
+            held = {id(p): g for g in optimizer.param_groups for p in g["params"]}
+            named = dict(model.named_parameters())
+            self.assertEqual(len(held), len(named))
+            for tensor in plan.tensors:
+                group = held[id(named[tensor["name"]])]
+                for part in tensor["parts"]:
+                    entry = plan.entries[part["entry"]]
+                    for key, field in (("lr", "learning_rate"), ("weight_decay", "weight_decay"), ("eps", "epsilon")):
+                        expected = self.numbers[key] * entry[field]["value"]
+                        self.assertTrue(math.isclose(group[key], expected, rel_tol=1e-11), (part, key))
+            scalewise.check_optimizer(optimizer, model, plan, **self.numbers)
 
     def test_an_independent_decay_does_not_scale_with_the_rate(self):
         plan = relative("maximal-update", 64)
@@ -194,21 +208,26 @@ class Optimizers(unittest.TestCase):
                                            delta=1e-12)
 
     def test_schedules(self):
-        optimizer = torch.optim.AdamW(self.groups)
-        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + step))
-        optimizer.step()
-        schedule.step()
-        self.check(optimizer, lr=0.005)
-        self.check(optimizer, lr=None)
-        scalewise.set_lr(optimizer, 0.002)
-        self.check(optimizer, lr=0.002)
-        for group in optimizer.param_groups:  # as many loops do
-            group["lr"] = 0.002
-        for lr in (0.002, None):
-            with self.assertRaisesRegex(ValueError, r"transformer\.h\.0\.\S+: lr = 0.002: expected 0.001"):
-                self.check(optimizer, lr=lr)
+        for _ in self.every_set_up():
+            optimizer = torch.optim.AdamW(self.groups)
+            schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + step))
+            optimizer.step()
+            schedule.step()
+            self.check(optimizer, lr=0.005)
+            self.check(optimizer, lr=None)
+            scalewise.set_lr(optimizer, 0.002)
+            self.check(optimizer, lr=0.002)
+            for group in optimizer.param_groups:  # as many loops do
+                group["lr"] = 0.002
+            for lr in (0.002, None):
+                with self.assertRaisesRegex(ValueError, r"transformer\.h\.0\.\S+: lr = 0.002: expected 0.001"):
+                    self.check(optimizer, lr=lr)
 
     def test_each_mistake_is_named(self):
+        for _ in self.every_set_up():
+            self.each_mistake_is_named()
+
+    def each_mistake_is_named(self):
         one_rate = torch.optim.AdamW(self.model.parameters(), lr=0.01, weight_decay=0.1, eps=1e-9)
         with self.assertRaisesRegex(ValueError, r"transformer.h.0.attn.c_attn.weight: lr = 0.01: expected 0.005"):
             self.check(one_rate)
@@ -232,6 +251,19 @@ class Optimizers(unittest.TestCase):
         stray = torch.optim.AdamW(self.groups + [{"params": [nn.Parameter(torch.zeros(3))], "lr": 1.0}])
         with self.assertRaisesRegex(ValueError, r"shape \[3\]: in the optimizer, but not in the plan"):
             self.check(stray)
+
+    def test_a_parameter_registered_twice_is_named(self):
+        for _ in self.every_set_up():
+            blocks = self.model.transformer.h
+            blocks[1].mlp.c_fc.weight = blocks[0].mlp.c_fc.weight
+            with self.assertRaisesRegex(ValueError, r"h\.1\.mlp\.c_fc\.weight: the same parameter as transformer\.h\.0\."):
+                scalewise.param_groups(self.model, self.plan, **self.numbers)
+            with self.assertRaisesRegex(ValueError, r"h\.1\.mlp\.c_fc\.weight: the same parameter as transformer\.h\.0\."):
+                scalewise.apply(self.model, self.plan, base_std=0.1)
+            self.make(self.rule, self.names)
+            self.model.transformer.extra = self.model.lm_head  # under a name that no dialect has
+            with self.assertRaisesRegex(ValueError, r"transformer\.extra\.weight: not in the plan"):
+                scalewise.param_groups(self.model, self.plan, **self.numbers)
 
     def test_names_and_shapes_all_at_once(self):
         named = dict(self.model.named_parameters())
@@ -267,9 +299,10 @@ class Optimizers(unittest.TestCase):
 
 
 class Verdicts(unittest.TestCase):
-    """Three widths, three seeds. The coordinate check fails fewer than 1 of 100 correct set-ups."""
+    """Three widths, three seeds. docs/python.md says how often such verdicts are wrong."""
 
-    def verdict(self, rule, names="nanogpt", change=lambda model, groups: None):
+    def verdict(self, rule, names, change=lambda model, groups: None):
+        depth, base_depth = DEPTHS[rule]
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "records.jsonl"
             for width in (32, 64, 128):
@@ -285,51 +318,55 @@ class Verdicts(unittest.TestCase):
                     recorder.save(path)
                     self.assertFalse(any(m._forward_hooks or m._forward_pre_hooks for m in model.modules()))
             done = subprocess.run([CHECK, "--rule", rule, "--sizes", "32,64,128", "--head-dim", str(HEAD), "--depth",
-                                   str(DEPTH), "--seq", str(CONTEXT), "--judge", path, "--format", "json"],
+                                   str(depth), "--set", f"base.depth={base_depth}", "--seq", str(CONTEXT), "--judge",
+                                   path, "--format", "json"],
                                   capture_output=True, encoding="utf-8", check=False)
             self.assertIn(done.returncode, (0, 1, 3), done.stderr)
             report = json.loads(done.stdout)
             return report["verdict"], report["diagnosis"]
 
     def test_right_set_ups_pass(self):
-        self.assertEqual(self.verdict("maximal-update")[0], "pass")
-        self.assertEqual(self.verdict("complete-p", "hf-gpt2")[0], "pass")
+        for rule, names in SET_UPS:
+            with self.subTest(rule=rule, names=names):
+                self.assertEqual(self.verdict(rule, names)[0], "pass")
+
+    def fails_with(self, change, words):
+        for rule, names in SET_UPS:
+            with self.subTest(rule=rule, names=names):
+                verdict, diagnosis = self.verdict(rule, names, change)
+                self.assertEqual(verdict, "fail")
+                self.assertIn(words, diagnosis)
 
     def test_one_rate_for_all_is_named(self):
         def one_rate(_, groups):
             for group in groups:
                 group["lr"] = 0.005
-        for rule, names in (("maximal-update", "hf-gpt2"), ("complete-p", "nanogpt")):
-            verdict, diagnosis = self.verdict(rule, names, one_rate)
-            self.assertEqual(verdict, "fail")
-            self.assertIn("one global rate", diagnosis)
+        self.fails_with(one_rate, "one global rate")
 
     def test_a_missing_logit_multiplier_is_named(self):
         def no_multiplier(model, _):
             model.logit = 1.0
-        for rule, names in (("maximal-update", "nanogpt"), ("complete-p", "hf-gpt2")):
-            verdict, diagnosis = self.verdict(rule, names, no_multiplier)
-            self.assertEqual(verdict, "fail")
-            self.assertIn("output multiplier missing", diagnosis)
+        self.fails_with(no_multiplier, "output multiplier missing")
 
     def test_another_order_of_query_key_and_value_is_named(self):
         """The model cuts [query, key, value], whatever the plan says."""
         name, width = "transformer.h.0.attn.c_attn.weight", 64
-        for names, linear in LINEAR.items():
+        for rule, names in SET_UPS:
+            linear, (depth, base_depth) = LINEAR[names], DEPTHS[rule]
             for order in itertools.permutations(("query", "key", "value")):
                 with tempfile.TemporaryDirectory() as folder:
                     entries = " ".join("layer.{}." + part for part in order)
                     dialect = pathlib.Path(folder) / "own.json"
                     dialect.write_text(json.dumps({"schema": "scalewise.dialect/1", "id": "own", "extends": names,
                                                    "patterns": [[name.replace("0", "{}"), entries]]}), encoding="utf-8")
-                    shape = small(width, kv_heads=2) + small(32, "base.", kv_heads=1)
-                    plan = plan_of("maximal-update", "--base-preset", "gpt2", *shape, names=str(dialect))
-                for seed in range(5):
+                    shape = small(width, kv_heads=2, depth=depth) + small(32, "base.", kv_heads=1, depth=base_depth)
+                    plan = plan_of(rule, "--base-preset", "gpt2", *shape, names=str(dialect))
+                for seed in range(3):
                     model = SmallGpt(plan.multipliers(), VOCAB, CONTEXT, width, width // HEAD, linear, kv_heads=2)
                     scalewise.apply(model, plan, base_std=0.1, seed=seed)
                     optimizer = torch.optim.AdamW(scalewise.param_groups(model, plan, lr=0.005))
                     recorder = scalewise.Recorder(model, plan, optimizer)
-                    with self.subTest(names=names, order=order, seed=seed):
+                    with self.subTest(rule=rule, names=names, order=order, seed=seed):
                         if order == ("query", "key", "value"):
                             model(tokens(seed)[:, :-1])
                             self.assertEqual(recorder.unchecked, [])

@@ -12,9 +12,9 @@ namespace scalewise::test {
 /// A new, empty folder that is there as long as this object is; tests run side by side.
 class TemporaryFolder {
  public:
-  TemporaryFolder()
-      : path_(std::filesystem::temp_directory_path() /
-              ("scalewise_test_" + std::to_string(std::random_device()()))) {
+  explicit TemporaryFolder(
+      const std::filesystem::path& parent = std::filesystem::temp_directory_path())
+      : path_(parent / ("scalewise_test_" + std::to_string(std::random_device()()))) {
     std::filesystem::create_directories(path_);
   }
   ~TemporaryFolder() {

@@ -15,6 +15,7 @@
 #include "scalewise/dialect/dialect.hpp"
 #include "scalewise/dialect/owner_tensor.hpp"
 #include "scalewise/dialect/shape_fit.hpp"
+#include "scalewise/dialect/table_problems.hpp"
 #include "scalewise/messages/nearest.hpp"
 #include "scalewise/messages/sizes_text.hpp"
 
@@ -79,6 +80,7 @@ class Classifier {
   Assignment run(const std::vector<ModelTensor>& model) {
     result_.dialect = dialect_.id;
     result_.prefix = dialect_.prefix;
+    result_.problems = TableProblems(dialect_, shape_, candidates_).take();
     const std::size_t wrapper = wrapper_size(model);
     std::set<std::string_view> names;
     std::vector<std::pair<std::string, const ModelTensor*>> rest;
@@ -296,6 +298,7 @@ class Classifier {
 /// Shapes:   the shape resolved, as it is in a plan. A vocabulary may be padded, to a multiple of 64 and
 ///           by less than 1024 rows. Tensors of `extras` have their own names.
 /// Time:     linear in the number of tensors.
+/// Errors:   lines of a dialect that no tensor can be like are the first problems.
 /// Differs:  From shapes alone it cannot see the parts of a fused tensor in another order, or a square
 ///           matrix that is transposed.
 inline Assignment classify(const Dialect& dialect, const Shape& shape,
@@ -311,6 +314,7 @@ inline Assignment usual_tensors(const Dialect& dialect, const Shape& shape,
   Assignment usual;
   usual.dialect = dialect.id;
   usual.prefix = dialect.prefix;
+  usual.problems = detail::TableProblems(dialect, shape, candidates).take();
   std::map<std::string, std::string> owner_of;
   for (const detail::Candidate& candidate : candidates.all()) {
     const std::string first = candidate.tensor.parts.front().entry;

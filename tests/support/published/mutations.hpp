@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Lists with one mistake each. Halves of a fused tensor that changed places are not among them: names
-// and shapes are the same, and only values could tell.
+// and shapes are the same. Those of query, key and value show in gradients (tests/python/python_torch.py), those
+// of gate and up do not matter to a plan (tests/policy/gated_mlp_test.cpp).
 
 #pragma once
 
@@ -32,12 +33,14 @@ enum class Mistake {
   empty_axis,      // a size of 0
   negative_axis,
   huge_axis,  // more numbers than fit into 64 bits
+  swapped,    // query and key, where queries share keys
 };
 
 struct Mutation {
   Mistake mistake;
   std::vector<NamedShape> list;
   std::vector<std::string> one_of;  // what the error must contain one of
+  std::string says;                 // and what it must say
 };
 
 namespace detail {
@@ -85,7 +88,9 @@ class Mutations {
     for (const Owner& owner : model_.owners) {
       if (owner.parts.front().entry == "token_embedding") vocabulary(owner);
     }
-    add(Mistake::unknown, list_, {"extra.unheard_of"}).push_back({"extra.unheard_of", {3, 5}});
+    add(Mistake::unknown, unknown_text, list_, {"extra.unheard_of"})
+        .push_back({"extra.unheard_of", {3, 5}});
+    for (const Owner& owner : model_.owners) query_for_key(owner);
     if (is_slab(model_.owners[2])) {
       slabs(-1, Mistake::layer_missing);
       slabs(1, Mistake::layer_too_many);
@@ -97,16 +102,19 @@ class Mutations {
         if (tensor.name != name) continue;
         NamedShape wrong{alias, tensor.shape};
         wrong.shape.front() += 1;
-        add(Mistake::wrong_alias, list_, {alias}).push_back(wrong);
+        add(Mistake::wrong_alias, "it is another name of", list_, {alias}).push_back(wrong);
       }
     }
     return std::move(mutations_);
   }
 
  private:
-  std::vector<NamedShape>& add(Mistake mistake, std::vector<NamedShape> list,
+  static constexpr const char* unknown_text = ": is none of the tensors of ";
+  static constexpr const char* size_text = "]: expected [";
+
+  std::vector<NamedShape>& add(Mistake mistake, const char* says, std::vector<NamedShape> list,
                                std::vector<std::string> one_of) {
-    mutations_.push_back({mistake, std::move(list), std::move(one_of)});
+    mutations_.push_back({mistake, std::move(list), std::move(one_of), says});
     return mutations_.back().list;
   }
 
@@ -115,13 +123,15 @@ class Mutations {
     const std::string& name = owner.tensor.name;
     const std::vector<std::int64_t>& shape = owner.tensor.shape;
     const std::string wrong = misspelt(name);
-    add(Mistake::renamed, list_, {wrong})[at].name = wrong;
-    std::vector<NamedShape>& shorter = add(Mistake::dropped, list_, names_of(owner));
+    add(Mistake::renamed, unknown_text, list_, {wrong})[at].name = wrong;
+    std::vector<NamedShape>& shorter = add(Mistake::dropped, ": missing", list_, names_of(owner));
     shorter.erase(shorter.begin() + static_cast<std::ptrdiff_t>(at));
-    add(Mistake::duplicated, list_, {name}).push_back(owner.tensor);
+    add(Mistake::duplicated, ": given twice", list_, {name}).push_back(owner.tensor);
     const bool matrix = shape.size() == 2 && shape[0] > 1 && shape[1] > 1;
     if (matrix && shape[0] != shape[1]) {
-      std::swap(reshaped(Mistake::transposed, at)[0], mutations_.back().list[at].shape[1]);
+      std::vector<std::int64_t>& turned = reshaped(Mistake::transposed, at);
+      std::swap(turned[0], turned[1]);
+      mutations_.back().says = "(hint: it is transposed)";
     }
     if (matrix && shape[1] % 2 == 0) {
       reshaped(Mistake::rank_three, at) = {shape[0], shape[1] / 2, 2};
@@ -132,12 +142,33 @@ class Mutations {
   }
 
   std::vector<std::int64_t>& reshaped(Mistake mistake, std::size_t at) {
-    return add(mistake, list_, {list_[at].name})[at].shape;
+    return add(mistake, size_text, list_, {list_[at].name})[at].shape;
+  }
+
+  /// Each has the shape of the other: both are told. Of one size, they have the same shape.
+  void query_for_key(const Owner& owner) {
+    std::string entry = owner.parts.front().entry;
+    if (owner.parts.size() != 1 || !entry.ends_with(".query")) return;
+    entry.replace(entry.size() - 5, 5, "key");
+    for (const Owner& other : model_.owners) {
+      const NamedShape &query = owner.tensor, &key = other.tensor;
+      if (other.parts.front().entry != entry || query.shape == key.shape) continue;
+      for (const std::string& told : {query.name, key.name}) {
+        for (NamedShape& tensor : add(Mistake::swapped, size_text, list_, {told})) {
+          if (tensor.name == query.name) {
+            tensor.shape = key.shape;
+          } else if (tensor.name == key.name) {
+            tensor.shape = query.shape;
+          }
+        }
+      }
+    }
   }
 
   void vocabulary(const Owner& owner) {
     const std::int64_t rows = model_.shape.vocab - 1;
-    for (NamedShape& tensor : add(Mistake::wrong_vocab, list_, {owner.tensor.name})) {
+    for (NamedShape& tensor :
+         add(Mistake::wrong_vocab, size_text, list_, {owner.tensor.name})) {
       if (tensor.name == owner.tensor.name) tensor.shape[0] = rows;
     }
   }
@@ -163,8 +194,8 @@ class Mutations {
         added.push_back(more.back().name);
       }
     }
-    add(Mistake::layer_missing, missing, gone);
-    add(Mistake::layer_too_many, more, added);
+    add(Mistake::layer_missing, ": no tensor found, but depth = ", missing, gone);
+    add(Mistake::layer_too_many, ", but depth = ", more, added);
   }
 
   std::string layer_of_tensor(const std::string& name) const {
@@ -182,7 +213,7 @@ class Mutations {
       list[at].shape[0] += change;
       names.push_back(list[at].name);
     }
-    add(mistake, list, names);
+    add(mistake, size_text, list, names);
   }
 
   const Model& model_;

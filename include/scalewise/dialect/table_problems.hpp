@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "scalewise/dialect/candidates.hpp"
+#include "scalewise/dialect/dialect.hpp"
+#include "scalewise/messages/words.hpp"
+
+namespace scalewise::dialect::detail {
+
+/// Lines of somebody's own dialect that no tensor can be like.
+class TableProblems {
+ public:
+  TableProblems(const Dialect& dialect, const Shape& shape, const Candidates& candidates)
+      : dialect_(dialect), shape_(shape), entries_(candidates.entries()) {
+    for (const Candidate& candidate : candidates.all()) {
+      if (candidate.pattern < dialect.patterns.size()) check(candidate);
+    }
+  }
+
+  std::vector<std::string> take() { return std::move(found_); }
+
+ private:
+  void check(const Candidate& candidate) {
+    const std::vector<OwnedPart>& parts = candidate.tensor.parts;
+    const auto [at, is_new] = names_.emplace(candidate.tensor.name, parts.front().entry);
+    if (!is_new) {
+      problem(candidate, "is both " + at->second + " and " + parts.front().entry);
+    }
+    if (!candidate.alias_of.empty()) return;
+    const Tensor& first = entries_.at(parts.front().entry);
+    const Packing packing = dialect_.patterns[candidate.pattern].packing;
+    if (packing == Packing::after_two && !is_table(first.group)) {
+      problem(candidate, "two rows are skipped in tables alone, and not in " + first.name);
+    }
+    std::set<std::string_view> names;
+    for (const OwnedPart& part : parts) {
+      const Tensor& entry = entries_.at(part.entry);
+      if (!names.insert(part.entry).second)
+        return problem(candidate, "has " + entry.name + " twice");
+      if (kind(entry) != kind(first) || inputs(entry) != inputs(first)) {
+        return problem(candidate, first.name + " and " + entry.name +
+                                      " cannot be parts of one tensor, as their sizes differ");
+      }
+      const std::int64_t outputs = kind(entry) == EntryKind::matrix ? entry.columns : entry.rows;
+      if (packing == Packing::key_groups && outputs % shape_.kv_heads != 0) {
+        return problem(candidate, entry.name + " cannot be cut into groups of key heads");
+      }
+    }
+  }
+
+  enum class EntryKind { vector, table, matrix };
+  static EntryKind kind(const Tensor& entry) {
+    return is_vector(entry.group)  ? EntryKind::vector
+           : is_table(entry.group) ? EntryKind::table
+                                   : EntryKind::matrix;
+  }
+
+  /// The axis that parts of one tensor share.
+  static std::int64_t inputs(const Tensor& entry) {
+    switch (kind(entry)) {
+      case EntryKind::vector:
+        return 1;
+      case EntryKind::table:
+        return entry.columns;
+      default:
+        return entry.rows;
+    }
+  }
+
+  void problem(const Candidate& candidate, const std::string& text) {
+    found_.push_back(printable(candidate.tensor.name) + ": " + text);
+  }
+
+  const Dialect& dialect_;
+  const Shape& shape_;
+  const std::map<std::string, Tensor>& entries_;
+  std::map<std::string_view, std::string> names_;
+  std::vector<std::string> found_;
+};
+
+}  // namespace scalewise::dialect::detail
