@@ -58,7 +58,7 @@ ALIGNMENT = "--rule nu-gpt --sizes 64,128 --head-dim 16 --depth 4 --steps 1000 -
 RATE = 0.02  # where grids begin
 STEP_DEPTHS = [2, 4, 8, 16]
 STEP_SEEDS = [1, 2, 3]
-STEPS = "--rule ngpt --base-width 64 --width 64 --heads 4 --steps 1000 --rate 0.01"
+STEPS = "--rule ngpt --base 64 --width 64 --heads 4 --steps 1000 --rate 0.01"
 
 
 def report(program: pathlib.Path, options: str, *more: str) -> dict:

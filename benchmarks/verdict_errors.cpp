@@ -198,16 +198,15 @@ scalewise::frame::Program scalewise::frame::program() {
   const auto a = std::make_shared<Arguments>();
   Program program{"verdict_errors", "How often the coordinate check is wrong."};
   Options& o = *program.options;
-  o.add("--correct", a->correct, "correct set-ups").from(0);
-  o.add("--gross", a->gross, "gross mistakes").from(0);
-  o.add("--slight", a->slight, "exponents that are off by little").from(0);
-  o.add("--muon", a->muon, "set-ups of maximal update under Muon alone");
-  o.add("--first", a->first, "number of the first set-up").from(0);
-  o.add("--rounds", a->rounds, "of runs, at most").from(1).to(6);
-  o.add("--groups", a->groups, "of seeds of the set-ups of the program's test, and nothing else")
-      .from(0);
-  o.add("--text", a->text, "file to learn instead of the shipped novel").reads();
-  o.add("--list", a->list, "print the set-ups, run nothing");
+  o.add("--correct", a->correct).from(0);
+  o.add("--gross", a->gross).from(0);
+  o.add("--slight", a->slight).from(0);
+  o.add("--muon", a->muon);
+  o.add("--first", a->first).from(0);
+  o.add("--rounds", a->rounds).from(1).to(6);
+  o.add("--groups", a->groups).from(0);
+  o.add("--text", a->text).reads();
+  o.add("--list", a->list);
   program.run = [a](const std::vector<std::string>&) {
     quiet() = true;
     if (a->groups > 0) {

@@ -3,7 +3,7 @@
 """Applies a plan to a PyTorch model, and records its training for the coordinate check.
 
     plan --rule maximal-update --config target.json --base-config base.json \\
-      --names nanogpt --format json --out plan.json
+      --names nanogpt --format json --save plan.json
 
     plan = scalewise.load("plan.json")
     scalewise.apply(model, plan, base_std=0.02)

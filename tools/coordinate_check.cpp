@@ -365,26 +365,20 @@ scalewise::frame::Program scalewise::frame::program() {
                   "verdict."};
   Options& o = *program.options;
   add_options(o, e);
-  o.at("--rate").from(0).help(
-      "global learning rate, before the plan's factors (0: a step of Adam moves no matrix of the "
-      "smallest model by more than 3 %; ten times as much under SGD)");
+  o.at("--rate").from(0).note(
+      "before the plan's factors; 0: a step of Adam moves no matrix of the smallest model by more "
+      "than 3 %; ten times as much under SGD");
   o.at("--sizes").of_runs();
-  o.at("--seeds").from(0).of_runs().help(
-      "runs per size (0: as many as the verdict needs, more of the small sizes)");
-  o.add("--budget", a->budget, "seconds after which no round of runs begins, if --seeds is 0")
-      .above(0)
-      .below(1e9)
-      .of_runs();
+  o.at("--seeds").from(0).of_runs().note(
+      "0: as many as the verdict needs, more of the small sizes");
+  o.add("--budget", a->budget, "if --seeds is 0").above(0).below(1e9).of_runs();
   add_output_options(o, e);
-  o.add("--record", a->record, "append what is recorded to this file (JSON lines)").writes_file();
-  o.add("--judge", a->judge, "judge these files of records (JSON lines or .csv); train nothing")
-      .reads()
-      .repeated();
+  o.add("--record", a->record).writes_file();
+  o.add("--judge", a->judge).reads().repeated();
   frame::add_task_options(o, a->tasks);
   o.group("Mistakes, to see the check fail");
-  o.add("--trained-as", a->trained_as, "train by another rule").names(rule_ids(), rule_id);
-  o.add("--fault", a->fault,
-        "train with missing:INGREDIENT, twice:INGREDIENT or off:INGREDIENT:EXPONENT");
+  o.add("--trained-as", a->trained_as).names(rule_ids(), rule_id);
+  o.add("--fault", a->fault);
   program.check = [a, &o] {
     frame::check(a->tasks, o, {"--budget", "--record", "--judge"});
     if (a->e.base == 0) a->e.base = a->e.sizes.front();

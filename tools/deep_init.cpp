@@ -42,30 +42,27 @@ struct Settings {
 void add_deep_options(frame::Options& o, Settings& s) {
   train::Settings& m = s.model;
   o.group("Model");
-  o.add("--rule", m.rule, "name of a rule, see plan --list-rules").names(rule_ids(), rule_id);
-  o.add("--set", m.set, "key=value: a field of the shape or a parameter of the rule").repeated();
-  o.add("--depth", m.depth, "layers").from(1);
-  o.add("--width", m.width, "features of a token").from(1);
-  o.add("--heads", m.heads, "attention heads").from(1);
+  o.add("--rule", m.rule).names(rule_ids(), rule_id);
+  o.add("--set", m.set).repeated();
+  o.add("--depth", m.depth).from(1);
+  o.add("--width", m.width).from(1);
+  o.add("--heads", m.heads).from(1);
   o.add("--dropout", m.dropout, "of embeddings, attention and blocks").from(0).below(1);
-  o.add("--placement", m.placement, "of the norms").words({"pre", "post"});
-  o.add("--activation", m.activation, "").words({"relu", "gelu"});
-  o.add("--bidirectional", s.bidirectional, "no causal mask");
+  o.add("--placement", m.placement).words({"pre", "post"});
+  o.add("--activation", m.activation).words({"relu", "gelu"});
+  o.add("--bidirectional", s.bidirectional);
 
   o.group("Data");
-  o.add("--text", m.text, "file whose next byte is learned").reads();
-  o.add("--seq", m.seq, "bytes per sequence").from(1);
-  o.add("--digits", m.digits, "table of images instead of a text").reads().excludes("--text");
-  o.add("--patch", m.patch, "side of the squares that images are cut into").from(1);
-  o.add("--batch", m.batch, "sequences or images that statistics and --measure look at").from(1);
-  o.add("--input-correlation", s.input_correlation,
-        "token correlation before dropout, instead of that of the data")
-      .from(0)
-      .to(1);
+  o.add("--text", m.text).reads();
+  o.add("--seq", m.seq).from(1);
+  o.add("--digits", m.digits).reads().excludes("--text");
+  o.add("--patch", m.patch).from(1);
+  o.add("--batch", m.batch, "for statistics and --measure").from(1);
+  o.add("--input-correlation", s.input_correlation, "instead of that of the data").from(0).to(1);
 
   o.group("Measure");
-  o.add("--measure", s.measure, "run untrained reference transformers too");
-  o.add("--seeds", s.seeds, "models that are measured").from(1).to(1000);
+  o.add("--measure", s.measure);
+  o.add("--seeds", s.seeds, "with --measure").from(1).to(1000);
 }
 
 propagation::Conditions conditions_of(const train::Settings& m, long tokens) {

@@ -4,17 +4,22 @@
 // depth_methods: how moments and sensitivity of deep transformers grow with depth, method by method,
 // from the recursion of signal propagation.
 //
-//   depth_methods --depths 192,384,768 --out results
+//   depth_methods --sizes 192,384,768 --out results
 
 #include <fmt/core.h>
 
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "frame/begin_report.hpp"
 #include "frame/program.hpp"
+#include "frame/terminal.hpp"
+#include "scalewise/files/file.hpp"
+#include "scalewise/io/fit_table.hpp"
 #include "scalewise/io/table.hpp"
 #include "scalewise/plot/figure.hpp"
 #include "scalewise/propagation/growth.hpp"
@@ -26,6 +31,8 @@ using namespace scalewise::propagation;
 
 struct Settings {
   std::vector<long> depths{192, 384, 768};
+  long width = 1024;
+  long seq = 256;
   double gradient_correlation = 0.8;
   std::string reading = "corrected";
   std::string format = "table";
@@ -35,8 +42,17 @@ struct Settings {
 
 std::string digits(double x) { return fmt::format("{:.3g}", x); }
 
-/// Exponents of N, and the numbers of the deepest model.
-std::vector<std::string> row(DepthMethod method, const Settings& o, Reading reading) {
+/// A method with norms at one place: exponents of N, and the numbers of the deepest model.
+struct Row {
+  std::string method;
+  std::string norm;
+  GrowthOrders orders;
+  DepthPoint deepest;
+
+  bool exponential() const { return std::abs(orders.gradient) > 3; }  // no power of N
+};
+
+Row row(DepthMethod method, const Settings& o, Reading reading) {
   std::vector<DepthPoint> points;
   for (const long depth : o.depths) {
     points.push_back(
@@ -44,19 +60,47 @@ std::vector<std::string> row(DepthMethod method, const Settings& o, Reading read
                               correlated(1, o.model.input_correlation * (1 - o.model.dropout)),
                               correlated(1, o.gradient_correlation), reading)));
   }
-  const GrowthOrders g = growth_orders(points);
-  const DepthPoint& last = points.back();
-  const bool exponential = std::abs(g.gradient) > 3;  // no power of N
   return {std::string(word(depth_method_words, method)),
-          std::string(word(norm_placement_words, o.model.placement)),
-          "N^" + digits(g.forward),
-          exponential ? "e^(" + digits(g.gradient_per_layer) + " N)" : "N^" + digits(g.gradient),
-          last.mean_sensitivity > 0 ? "N^" + digits(g.mean_sensitivity) : "0",
-          last.median_sensitivity > 0 ? "N^" + digits(g.median_sensitivity) : "0",
-          digits(last.forward),
-          digits(last.gradient),
-          digits(last.mean_sensitivity),
-          digits(last.median_sensitivity)};
+          std::string(word(norm_placement_words, o.model.placement)), growth_orders(points),
+          points.back()};
+}
+
+std::vector<std::string> cells(const Row& row) {
+  const GrowthOrders& g = row.orders;
+  const DepthPoint& last = row.deepest;
+  return {
+      row.method,
+      row.norm,
+      "N^" + digits(g.forward),
+      row.exponential() ? "e^(" + digits(g.gradient_per_layer) + " N)" : "N^" + digits(g.gradient),
+      last.mean_sensitivity > 0 ? "N^" + digits(g.mean_sensitivity) : "0",
+      last.median_sensitivity > 0 ? "N^" + digits(g.median_sensitivity) : "0",
+      digits(last.forward),
+      digits(last.gradient),
+      digits(last.mean_sensitivity),
+      digits(last.median_sensitivity)};
+}
+
+/// Orders are exponents of N. A gradient that grows exponentially has its growth per layer instead; the
+/// other of the two is null.
+nlohmann::ordered_json to_json(const Row& row) {
+  using Json = nlohmann::ordered_json;
+  const GrowthOrders& g = row.orders;
+  const DepthPoint& last = row.deepest;
+  const bool exponential = row.exponential();
+  return {{"method", row.method},
+          {"norm", row.norm},
+          {"orders",
+           {{"forward", g.forward},
+            {"gradient", exponential ? Json(nullptr) : Json(g.gradient)},
+            {"gradient_per_layer", exponential ? Json(g.gradient_per_layer) : Json(nullptr)},
+            {"mean_sensitivity", last.mean_sensitivity > 0 ? g.mean_sensitivity : 0},
+            {"median_sensitivity", last.median_sensitivity > 0 ? g.median_sensitivity : 0}}},
+          {"deepest",
+           {{"forward", last.forward},
+            {"gradient", last.gradient},
+            {"mean_sensitivity", last.mean_sensitivity},
+            {"median_sensitivity", last.median_sensitivity}}}};
 }
 
 /// The correlation of tokens after an MLP against that before it, with dropout and without.
@@ -126,32 +170,40 @@ plot::Panel gradient_panel(const Settings& o, Reading reading) {
   return panel;
 }
 
-void draw(const Settings& o, Reading reading) {
+/// Returns: where the picture is, or why there is none.
+std::string draw(const Settings& o, Reading reading) {
   const plot::Figure figure{
       "Depth, by the recursion of signal propagation",
       {mlp_panel(o.model.dropout), correlation_panel(o.model, 24), gradient_panel(o, reading)}};
-  std::cout << plot::write_figure(figure, (std::filesystem::path(o.out) / "depth_methods").string())
-            << '\n';
+  return plot::write_figure(figure, (std::filesystem::path(o.out) / "depth_methods").string());
 }
 
-int print(Settings o) {
+int print(Settings o, const frame::Options& options) {
   const Reading reading = value_of(reading_words, "--reading", o.reading);
   const std::string deepest = std::to_string(o.depths.back());
   Table table{"Growth with the depth N, and the values at N = " + deepest,
               {"method", "norm", "forward", "gradient", "mean sensitivity", "median sensitivity",
                "forward " + deepest, "gradient " + deepest, "mean " + deepest, "median " + deepest},
               {}};
+  nlohmann::ordered_json json = frame::begin_report("depth_methods", 1, options);
   for (const auto& [method, name] : depth_method_words) {
     for (const NormPlacement placement : {NormPlacement::pre, NormPlacement::post}) {
       o.model.placement = placement;
       const bool of_post = method == DepthMethod::deep_norm || method == DepthMethod::admin;
       if (of_post && placement == NormPlacement::pre) continue;
-      table.rows.push_back(row(method, o, reading));
+      const Row line = row(method, o, reading);
+      table.rows.push_back(cells(line));
+      json["methods"].push_back(to_json(line));
     }
   }
-  std::cout << render(table, o.format == "csv" ? TableFormat::csv : TableFormat::text)
+  std::cout << (o.format == "json"  ? json.dump(1) + "\n"
+                : o.format == "csv" ? render(table, TableFormat::csv)
+                                    : render_to_fit(table, frame::terminal_columns()))
             << std::flush;
-  if (!o.out.empty()) draw(o, reading);
+  if (o.out.empty()) return 0;
+  write_file((std::filesystem::path(o.out) / "depth_methods.json").string(), json.dump(1) + "\n");
+  const std::string picture = draw(o, reading);
+  if (o.format == "table") std::cout << picture << '\n';
   return 0;
 }
 
@@ -163,21 +215,28 @@ scalewise::frame::Program scalewise::frame::program() {
   Program program{"depth_methods",
                   "How moments and sensitivity grow with depth, method by method."};
   Options& o = *program.options;
-  o.add("--depths", s->depths, "numbers of layers that the orders are fitted over")
+  o.add("--sizes", s->depths, "numbers of layers")
+      .was("--depths")
       .from(1)
       .to(100'000)
       .increasing()
       .at_least(2);
-  o.add("--width", m.width, "features of a token").from(1).to(1e9);
-  o.add("--seq", m.length, "tokens per sequence").from(1).to(1e9);
-  o.add("--dropout", m.dropout, "probability of a dropped entry").from(0).below(1);
-  o.add("--input-correlation", m.input_correlation, "of tokens, before dropout").from(0).to(1);
-  o.add("--gradient-correlation", s->gradient_correlation, "of the loss' gradient").from(0).to(1);
-  o.add("--k", m.k, "of DeepScaleLM: beta^2 = k/N").above(0).below(8);
-  o.add("--reading", s->reading, "of the formulas").words(reading_words);
+  o.add("--width", s->width).from(1).to(1e9);
+  o.add("--seq", s->seq).from(1).to(1e9);
+  o.add("--dropout", m.dropout).from(0).below(1);
+  o.add("--input-correlation", m.input_correlation).from(0).to(1);
+  o.add("--gradient-correlation", s->gradient_correlation).from(0).to(1);
+  o.add("--k", m.k).above(0).below(8);
+  o.add("--reading", s->reading).words(reading_words);
   o.group("Output");
-  o.add("--format", s->format, "").words({"table", "csv"}).not_an_input();
-  o.add("--out", s->out, "folder for a picture and its numbers").writes_folder();
-  program.run = [s](const std::vector<std::string>&) { return print(*s); };
+  o.add("--format", s->format).words({"table", "json", "csv"}).not_an_input();
+  o.add("--out", s->out).writes_folder();
+  program.check = [s] {
+    s->model.width = static_cast<double>(s->width);
+    s->model.length = static_cast<double>(s->seq);
+  };
+  program.run = [s, options = program.options](const std::vector<std::string>&) {
+    return print(*s, *options);
+  };
   return program;
 }

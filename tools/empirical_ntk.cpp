@@ -221,7 +221,7 @@ scalewise::frame::Program scalewise::frame::program() {
   Options& o = *program.options;
   add_options(o, *e);
   o.add("--inputs", outputs->sequences, "sequences whose last logits are looked at").from(1);
-  o.add("--outputs", outputs->tokens, "logits of each, of the most frequent bytes").from(1).to(256);
+  o.add("--outputs", outputs->tokens).from(1).to(256);
   program.check = [e, outputs] {
     if (outputs->sequences <= e->model.batch) return;
     throw InvalidInput("--inputs", std::to_string(outputs->sequences),

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "frame/program.hpp"
+#include "frame/terminal.hpp"
 #include "planning/arguments.hpp"
 #include "planning/set_option.hpp"
 #include "planning/writing.hpp"
@@ -30,6 +31,7 @@
 #include "scalewise/dialect/detect.hpp"
 #include "scalewise/files/file.hpp"
 #include "scalewise/io/config_json.hpp"
+#include "scalewise/io/fit_table.hpp"
 #include "scalewise/io/name_patterns.hpp"
 #include "scalewise/io/named_plan_json.hpp"
 #include "scalewise/io/tensor_file.hpp"
@@ -55,7 +57,10 @@ struct Arguments : scalewise::tools::PlanArguments {
   std::string names;
   bool layers = false;
   std::string format = "table";
-  std::string out;
+  std::string save;
+
+  /// Of the terminal that text has to fit.
+  std::size_t columns() const { return save.empty() ? scalewise::frame::terminal_columns() : 0; }
 };
 
 /// One model: its tensors in all files, and where its shape is from.
@@ -207,11 +212,11 @@ std::int64_t numbers_of(const TensorFile& content) {
 }
 
 std::string as_text(const Model& model, const std::optional<Assignment>& assignment, bool layers,
-                    scalewise::TableFormat format) {
+                    scalewise::TableFormat format, std::size_t columns) {
   const TensorFile& content = model.content;
   const auto meaning = assignment ? meanings(*assignment) : std::map<std::string, std::string>();
-  const std::string table = render(tensor_table(content, meaning, layers), format);
-  if (format != scalewise::TableFormat::text) return table;
+  const scalewise::Table table = tensor_table(content, meaning, layers);
+  if (format != scalewise::TableFormat::text) return render(table, format);
   std::int64_t bytes = 0;
   for (const StoredTensor& tensor : content.tensors) bytes += tensor.bytes;
   std::string text =
@@ -226,7 +231,7 @@ std::string as_text(const Model& model, const std::optional<Assignment>& assignm
                         assignment->problems.size() == 1 ? "problem" : "problems");
   }
   for (const std::string& note : content.notes) text += "note     " + note + "\n";
-  text += "\n" + table;
+  text += "\n" + render_to_fit(table, columns);
   if (assignment && !assignment->problems.empty()) {
     text += fmt::format("\nproblems\n  {}\n", fmt::join(assignment->problems, "\n  "));
   }
@@ -276,7 +281,7 @@ std::pair<std::string, int> run(const Arguments& a) {
     }
     const Plan plan = make_plans(a, *model.shape).front();
     return {scalewise::tools::write_named(name_plan(plan, assignment_of(a, plan.shape, tensors)),
-                                          a.format, a.layers),
+                                          a.format, a.layers, a.columns()),
             0};
   }
   const auto need_rule = [](bool given, const char* option) {
@@ -304,7 +309,9 @@ std::pair<std::string, int> run(const Arguments& a) {
   }
   const int code = assignment && !assignment->problems.empty() ? 1 : 0;
   if (a.format == "json") return {dumped(as_json(model, assignment)), code};
-  return {as_text(model, assignment, a.layers, scalewise::tools::table_format(a.format)), code};
+  return {
+      as_text(model, assignment, a.layers, scalewise::tools::table_format(a.format), a.columns()),
+      code};
 }
 
 }  // namespace
@@ -314,31 +321,22 @@ scalewise::frame::Program scalewise::frame::program() {
   Program program{"inspect", "What each tensor of a model's files is, and its plan."};
   a->program = program.name;
   Options& o = *program.options;
-  o.add("FILE", a->files,
-        "safetensors, model.safetensors.index.json, GGUF or a checkpoint of llm.c; several are the "
-        "parts of one model")
-      .repeated()
-      .not_an_input();
-  o.add("--rule", a->rule, "print the plan of a rule, see --list-rules of plan")
-      .names(rule_ids(), rule_id);
+  o.add("FILE", a->files).repeated().not_an_input();
+  o.add("--rule", a->rule, "to print its plan").names(rule_ids(), rule_id);
   add_shape_options(o, *a);
-  o.at("--config").help("config.json, where the one next to FILE is not meant");
+  o.at("--config").note("where the one next to FILE is not meant");
   add_plan_options(o, *a);
   o.group("Output");
-  o.add(
-       "--names", a->names,
-       "code base that named the tensors, see --list-names of plan, or a file that says it (.json)")
-      .names(scalewise::tools::dialect_ids())
-      .or_file();
-  o.add("--layers", a->layers, "one row per tensor instead of one per kind").not_an_input();
-  o.add("--format", a->format, "").words(scalewise::tools::plan_formats()).not_an_input();
-  o.add("--out", a->out, "file to write instead of the terminal").writes_file();
+  o.add("--names", a->names).names(scalewise::tools::dialect_ids()).or_file();
+  o.add("--layers", a->layers).not_an_input();
+  o.add("--format", a->format).words(scalewise::tools::plan_formats()).not_an_input();
+  o.add("--save", a->save).was("--out").writes_file();
   program.run = [a](const std::vector<std::string>&) {
     const auto [text, code] = ::run(*a);
-    if (a->out.empty()) {
+    if (a->save.empty()) {
       std::cout << text;
     } else {
-      write_file(a->out, text);
+      write_file(a->save, text);
     }
     return code;
   };

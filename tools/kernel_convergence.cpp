@@ -299,19 +299,18 @@ scalewise::frame::Program scalewise::frame::program() {
       "kernel_convergence",
       "Kernels of finite attention networks against their limit, over widths and networks."};
   Options& o = *program.options;
-  o.add("--attention", s->attention,
-        "weights, of scores over the root of d except for the last two")
+  o.add("--attention", s->attention)
       .words({"softmax", "identity", "relu", "abs", "softmax-over-d", "residual"});
   o.add("--sizes", s->sizes, "widths: as many heads, of the root of the width")
       .from(1)
       .to(100'000)
       .increasing()
       .at_least(2);
-  o.add("--seeds", s->seeds, "networks per width").from(2).to(1'000'000);
-  o.add("--inputs", s->inputs, "random inputs").from(1).to(1000);
-  o.add("--tokens", s->tokens, "of an input").from(1).to(64);
-  o.add("--features", s->features, "of a token").from(1).to(10'000);
-  o.add("--depth", s->depth, "attention layers").from(1).to(100);
+  o.add("--seeds", s->seeds).from(2).to(1'000'000);
+  o.add("--inputs", s->inputs, "random").from(1).to(1000);
+  o.add("--seq", s->tokens).was("--tokens").from(1).to(64);
+  o.add("--features", s->features).from(1).to(10'000);
+  o.add("--depth", s->depth, "of attention").from(1).to(100);
   make_report(program, [s] { return ::run(*s); });
   return program;
 }

@@ -26,9 +26,11 @@
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
 #include "frame/tasks.hpp"
+#include "frame/terminal.hpp"
 #include "scalewise/check/transfer_chance.hpp"
 #include "scalewise/dense/blas.hpp"
 #include "scalewise/files/file.hpp"
+#include "scalewise/io/fit_table.hpp"
 #include "train/options.hpp"
 #include "train/threads.hpp"
 
@@ -189,11 +191,14 @@ void show(const Experiment& e, const TransferReport& report, const Table& sizes,
           const nlohmann::ordered_json& json) {
   if (e.format == "json") {
     std::cout << json.dump(1) << '\n';
+  } else if (e.format == "csv") {  // the verdict apart, so that programs can read the rest
+    std::cout << render(sizes, TableFormat::csv);
+    std::cerr << check::to_string(report.judged.verdict) << ": " << report.judged.reason << '\n';
   } else {
     std::cout << e.model.rule << ", " << e.model.optimizer << ", " << used_text(report) << "\n\n"
-              << render(sizes, TableFormat::text) << '\n'
-              << check::to_string(report.judged.verdict) << ": " << report.judged.reason
-              << (report.budget > 0 ? more_text(report) : "") << '\n';
+              << render_to_fit(sizes, frame::terminal_columns()) << '\n'
+              << frame::painted(check::to_string(report.judged.verdict)) << ": "
+              << report.judged.reason << (report.budget > 0 ? more_text(report) : "") << '\n';
   }
   if (report.budget == 0 && !frame::quiet() && report.seconds > 0) {
     std::cerr << report.runs.size() << " runs, " << digits(report.seconds) << " s"
@@ -263,20 +268,17 @@ scalewise::frame::Program scalewise::frame::program() {
   o.at("--sizes").of_runs();
   o.at("--seeds").of_runs();
   o.add("--budget", budget->seconds,
-        "seconds: more seeds are run until it is spent or the verdict clear; not with --results, "
-        "where --seeds alone says how many")
+        "or until the verdict is clear, with more seeds than --seeds; 0: --seeds alone, as with "
+        "--results")
       .from(0)
       .to(1e9)
       .of_runs();
-  o.add("--digits", e->model.digits, "CSV file of images whose class is learned")
-      .reads()
-      .excludes("--text");
-  o.add("--patch", e->model.patch, "side of an image's patches").from(1);
+  o.add("--digits", e->model.digits).reads().excludes("--text");
+  o.add("--patch", e->model.patch).from(1);
   o.group("Training");
   train::add_schedule_options(o, e->model);
   train::add_decay_options(o, e->model);
-  o.add("--tune", e->tuned, "what each size is tuned in, around --rate or --weight-decay")
-      .words({"rate", "weight-decay"});
+  o.add("--tune", e->tuned).words({"rate", "weight-decay"});
   add_output_options(o, *e);
   frame::add_task_options(o, *tasks);
   program.check = [e, tasks, &o] {

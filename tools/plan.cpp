@@ -18,12 +18,14 @@
 #include <vector>
 
 #include "frame/program.hpp"
+#include "frame/terminal.hpp"
 #include "instances/registry.hpp"
 #include "planning/arguments.hpp"
 #include "planning/writing.hpp"
 #include "scalewise/architecture/presets.hpp"
 #include "scalewise/dialect/all.hpp"
 #include "scalewise/files/file.hpp"
+#include "scalewise/io/fit_table.hpp"
 #include "scalewise/io/table.hpp"
 #include "scalewise/policy/rule_id.hpp"
 #include "scalewise/scalewise.hpp"
@@ -34,22 +36,25 @@ using scalewise::InvalidInput;
 using scalewise::Plan;
 using scalewise::Shape;
 using scalewise::Table;
-using scalewise::TableFormat;
 using scalewise::tools::table_format;
 
 struct Arguments : scalewise::tools::PlanArguments {
   std::string names;
   bool layers = false;
   std::string format = "table";
-  std::string out;
+  std::string save;
   bool list_rules = false;
   bool list_presets = false;
   bool list_names = false;
+
+  /// Of the terminal that text has to fit.
+  std::size_t columns() const { return save.empty() ? scalewise::frame::terminal_columns() : 0; }
 };
 
 /// JSON has an object per row.
-std::string list(const Table& table, TableFormat format, bool json) {
-  if (!json) return render(table, format);
+std::string list(const Table& table, const Arguments& a) {
+  if (a.format == "table") return render_to_fit(table, a.columns());
+  if (a.format != "json") return render(table, table_format(a.format));
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const std::vector<std::string>& cells : table.rows) {
     nlohmann::ordered_json row;
@@ -103,22 +108,20 @@ Table name_list() {
 std::string write_with_names(const Plan& plan, const Arguments& a) {
   std::string text;
   scalewise::tools::with_names(a.names, [&](const scalewise::dialect::Dialect& dialect) {
-    text = scalewise::tools::write_named(name_plan(plan, dialect), a.format, a.layers);
+    text = scalewise::tools::write_named(name_plan(plan, dialect), a.format, a.layers, a.columns());
   });
   return text;
 }
 
 std::string write_plans(const std::vector<Plan>& plans, const Arguments& a) {
   if (!a.names.empty()) return write_with_names(plans.front(), a);
-  return scalewise::tools::write_plans(plans, !a.compare.empty(), a.format, a.layers);
+  return scalewise::tools::write_plans(plans, !a.compare.empty(), a.format, a.layers, a.columns());
 }
 
 std::string run(const Arguments& arguments) {
-  const bool json = arguments.format == "json";
-  const TableFormat format = table_format(arguments.format);
-  if (arguments.list_rules) return list(rule_list(), format, json);
-  if (arguments.list_presets) return list(preset_list(), format, json);
-  if (arguments.list_names) return list(name_list(), format, json);
+  if (arguments.list_rules) return list(rule_list(), arguments);
+  if (arguments.list_presets) return list(preset_list(), arguments);
+  if (arguments.list_names) return list(name_list(), arguments);
   if (arguments.rule.empty() && arguments.compare.empty()) {
     throw InvalidInput("--rule", "none", "the id of a rule", "see --list-rules, or use --compare");
   }
@@ -137,30 +140,24 @@ scalewise::frame::Program scalewise::frame::program() {
                   "Every tensor's initial variance, learning rate, decay and multiplier under a "
                   "published rule."};
   Options& o = *program.options;
-  o.add("--rule", a->rule, "name of a rule, see --list-rules").names(rule_ids(), rule_id);
-  o.add("--compare", a->compare, "several rules side by side")
-      .names(rule_ids(), rule_id)
-      .excludes("--rule");
+  o.add("--rule", a->rule).names(rule_ids(), rule_id);
+  o.add("--compare", a->compare).names(rule_ids(), rule_id).excludes("--rule");
   add_shape_options(o, *a);
   add_plan_options(o, *a);
   o.group("Output");
-  o.add("--names", a->names,
-        "name tensors as a code base does, see --list-names, or as a file says (.json)")
-      .names(scalewise::tools::dialect_ids())
-      .or_file()
-      .excludes("--compare");
-  o.add("--layers", a->layers, "one row per tensor instead of one per kind").not_an_input();
-  o.add("--format", a->format, "").words(scalewise::tools::plan_formats()).not_an_input();
-  o.add("--out", a->out, "file to write instead of the terminal").writes_file();
-  o.add("--list-rules", a->list_rules, "print the rules").not_an_input();
-  o.add("--list-presets", a->list_presets, "print the presets").not_an_input();
-  o.add("--list-names", a->list_names, "print the code bases that --names knows").not_an_input();
+  o.add("--names", a->names).names(scalewise::tools::dialect_ids()).or_file().excludes("--compare");
+  o.add("--layers", a->layers).not_an_input();
+  o.add("--format", a->format).words(scalewise::tools::plan_formats()).not_an_input();
+  o.add("--save", a->save).was("--out").writes_file();
+  o.add("--list-rules", a->list_rules).not_an_input();
+  o.add("--list-presets", a->list_presets).not_an_input();
+  o.add("--list-names", a->list_names).not_an_input();
   program.run = [a](const std::vector<std::string>&) {
     const std::string text = ::run(*a);
-    if (a->out.empty()) {
+    if (a->save.empty()) {
       std::cout << text;
     } else {
-      write_file(a->out, text);
+      write_file(a->save, text);
     }
     return 0;
   };

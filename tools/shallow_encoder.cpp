@@ -283,12 +283,12 @@ scalewise::frame::Program scalewise::frame::program() {
   };
   Options& o = *program.options;
   o.add("--rule", s->rule, listed(rules)).names(rules, rule_of);
-  o.add("--tau0", s->tau0, "0.5 or 1: scores are times width^-tau0").from(0.5).to(1);
+  o.add("--tau0", s->tau0).from(0.5).to(1);
   o.add("--sizes", s->sizes, "widths").from(1).to(1'000'000).increasing();
-  o.add("--seeds", s->seeds, "networks per width").from(1).to(1000);
-  o.add("--inputs", s->inputs, "training inputs").from(2).to(1000);
-  o.add("--tokens", s->tokens, "of an input").from(1).to(1000);
-  o.add("--features", s->features, "of a token").from(1).to(1000);
+  o.add("--seeds", s->seeds).from(1).to(1000);
+  o.add("--inputs", s->inputs, "of training").from(2).to(1000);
+  o.add("--seq", s->tokens).was("--tokens").from(1).to(1000);
+  o.add("--features", s->features).from(1).to(1000);
   o.add("--steps", s->steps, "of gradient descent").from(1).to(1'000'000);
   o.add("--rate", s->rate,
         "in units of 1/largest eigenvalue of the kernel at the start; from 2 on it diverges")

@@ -3,7 +3,7 @@
 //
 // train: trains the reference transformer from a plan, on the bytes of a text or on small images.
 //
-//   train --rule maximal-update --width 128 --base-width 64 --log run.csv --checkpoint run.ckpt
+//   train --rule maximal-update --width 128 --base 64 --log run.csv --checkpoint run.ckpt
 //   train --digits digits.csv --steps 300
 
 #include <iostream>
@@ -15,6 +15,8 @@
 #include "frame/begin_report.hpp"
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
+#include "scalewise/files/exact_text.hpp"
+#include "scalewise/io/table.hpp"
 #include "scalewise/messages/error.hpp"
 #include "scalewise/policy/rule_id.hpp"
 #include "train/divergence.hpp"
@@ -31,60 +33,48 @@ using namespace scalewise::train;
 
 void add_options(frame::Options& o, Settings& s) {
   o.group("Data");
-  o.add("--text", s.text, "file whose next byte is learned").reads();
-  o.add("--digits", s.digits, "CSV file of images whose class is learned")
-      .reads()
-      .excludes("--text");
+  o.add("--text", s.text).reads();
+  o.add("--digits", s.digits).reads().excludes("--text");
 
   o.group("Plan");
-  o.add("--rule", s.rule, "name of a rule, see plan --list-rules").names(rule_ids(), rule_id);
-  o.add("--base-width", s.base_width, "width that the rate was tuned at, for a relative rule");
-  o.add("--base-std", s.base_std,
-        "the base model's initial standard deviation (0: 1/sqrt(base width))")
-      .from(0)
-      .below(1e30);
-  o.add("--set", s.set,
-        "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
-      .repeated();
+  o.add("--rule", s.rule).names(rule_ids(), rule_id);
+  o.add("--base", s.base_width, "a width; 0: none").was("--base-width");
+  o.add("--base-std", s.base_std, "0: 1/sqrt(base width)").from(0).below(1e30);
+  o.add("--set", s.set).repeated();
 
   o.group("Model");
-  o.add("--width", s.width, "d_model").from(1);
-  o.add("--depth", s.depth, "layers").from(1);
-  o.add("--heads", s.heads, "attention heads").from(1);
-  o.add("--seq", s.seq, "bytes per sequence").from(1);
-  o.add("--patch", s.patch, "side of an image's patches").from(1);
-  o.add("--placement", s.placement, "of the norms").words(placement_words);
-  o.add("--norm", s.norm, "").words(norm_words);
-  o.add("--activation", s.activation, "").words(activation_words);
-  o.add("--rotary", s.rotary, "rotary instead of learned positions");
-  o.add("--dropout", s.dropout, "probability").from(0).below(1);
+  o.add("--width", s.width).from(1);
+  o.add("--depth", s.depth).from(1);
+  o.add("--heads", s.heads).from(1);
+  o.add("--seq", s.seq).from(1);
+  o.add("--patch", s.patch).from(1);
+  o.add("--placement", s.placement).words(placement_words);
+  o.add("--norm", s.norm).words(norm_words);
+  o.add("--activation", s.activation).words(activation_words);
+  o.add("--rotary", s.rotary);
+  o.add("--dropout", s.dropout).from(0).below(1);
 
   o.group("Training");
-  o.add("--steps", s.steps, "steps in all").from(1);
-  o.add("--batch", s.batch, "sequences or images per step").from(1);
-  o.add("--optimizer", s.optimizer, "").words(names_of(known_optimizers));
-  o.add("--rate", s.rate, "peak learning rate, before the plan's factors").above(0).below(1e30);
+  o.add("--steps", s.steps).from(1);
+  o.add("--batch", s.batch).from(1);
+  o.add("--optimizer", s.optimizer).words(names_of(known_optimizers));
+  o.add("--rate", s.rate, "at the peak, before the plan's factors").above(0).below(1e30);
   add_schedule_options(o, s);
   add_decay_options(o, s);
-  o.add("--clip", s.clip, "largest norm of the gradient (0: off)").from(0).below(1e30);
-  o.add("--seed", s.seed, "of initial values, batches and dropout");
-  o.add("--precision", s.precision, "").words(precision_words);
-  o.add("--threads", s.threads, "0: all cores; results do not depend on it")
-      .to(1024)
-      .not_an_input();
+  o.add("--clip", s.clip, "0: off").from(0).below(1e30);
+  o.add("--seed", s.seed, "initial values, batches and dropout");
+  o.add("--precision", s.precision).words(precision_words);
+  o.add("--threads", s.threads).to(1024).not_an_input();
 
   o.group("Output");
-  o.add("--validate-every", s.validate_every, "steps").from(1);
-  o.add("--log", s.log, "CSV file with a row per step").writes_file();
-  o.add("--checkpoint", s.checkpoint, "file that keeps the run").writes_file();
-  o.add("--checkpoint-every", s.checkpoint_every, "steps").from(1).not_an_input();
-  o.add("--resume", s.resume, "resume from the checkpoint, or begin if there is none yet")
-      .not_an_input();
-  o.add("--overwrite", s.overwrite, "write over an old checkpoint and log")
-      .excludes("--resume")
-      .not_an_input();
-  o.add("--format", s.format, "of the result").words({"text", "json"}).not_an_input();
-  o.add("--quiet", frame::quiet(), "no progress, only the result").not_an_input();
+  o.add("--validate-every", s.validate_every).from(1);
+  o.add("--log", s.log).writes_file();
+  o.add("--checkpoint", s.checkpoint).writes_file();
+  o.add("--checkpoint-every", s.checkpoint_every).from(1).not_an_input();
+  o.retire("--resume", "is gone: the same command with --checkpoint resumes the run");
+  o.add("--overwrite", s.overwrite).not_an_input();
+  o.add("--format", s.format).words({"table", "json", "csv"}).not_an_input();
+  o.add("--quiet", frame::quiet(), "and of the result, one line").not_an_input();
 }
 
 /// Inputs that have to be the same when a run is resumed. With a constant rate the number of steps does not
@@ -104,10 +94,24 @@ void show_heading(const Settings& s, const Data& data, const Plan& plan) {
             << data.description << std::endl;
 }
 
+/// The result without its tensors, in one row.
+Table result_table(const Settings& s, const Data& data, const Plan& plan, const Result& result) {
+  return {
+      {},
+      {"rule", "optimizer", "parameters", "steps", "validation_nats", score_name(data), "seconds"},
+      {{plan.rule, s.optimizer, std::to_string(plan.parameter_count()), std::to_string(result.step),
+        exact_text(result.score.nats), exact_text(result.score.score),
+        exact_text(result.seconds)}}};
+}
+
 void show_result(const Settings& s, const frame::Options& options, const Data& data,
                  const Plan& plan, const Result& result) {
-  if (s.format == "text") {
+  if (s.format == "table") {
     std::cout << (frame::quiet() ? "" : "validation  ") << describe(data, result.score) << '\n';
+    return;
+  }
+  if (s.format == "csv") {
+    std::cout << render(result_table(s, data, plan, result), TableFormat::csv);
     return;
   }
   nlohmann::ordered_json json = frame::begin_report("train", 1, options);
@@ -141,7 +145,7 @@ int end(const Settings& s, const frame::Options& options, const Data& data, cons
     std::cerr << ", where the loss is too high to be saved; " << s.checkpoint << " is of step "
               << result.saved;
   }
-  std::cerr << "; the same command with --resume" << (s.overwrite ? " instead of --overwrite" : "")
+  std::cerr << "; the same command" << (s.overwrite ? " without --overwrite" : "")
             << " resumes it\n";
   return 0;
 }
@@ -152,7 +156,7 @@ Plan plan_for(const Settings& s, const Data& data) {
     return plan_of(s, data_shape(s, data));
   } catch (const InvalidInput& error) {
     if (error.field() != "base") throw;
-    throw InvalidInput("--base-width", "0", "the width that the rate was tuned at",
+    throw InvalidInput("--base", "0", "the width that the rate was tuned at",
                        s.rule + " is relative to a base");
   }
 }
@@ -166,7 +170,7 @@ int run(const Settings& s, const frame::Options& options) {
   const Plan plan = plan_for(s, data);
   const Inputs inputs = inputs_of(options, s);
   const auto when_ready = [&] {
-    if (!frame::quiet() && s.format == "text") show_heading(s, data, plan);
+    if (!frame::quiet() && s.format == "table") show_heading(s, data, plan);
   };
   try {
     const bool twice = s.precision == "double";

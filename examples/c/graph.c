@@ -4,7 +4,7 @@
  * Training of a small LLaMA as a static graph of named tensors, in the form that ggml gives them: ne[0] is the
  * fan-in, names are those of GGUF, a step of AdamW takes seven numbers. The lines that follow a plan end with
  * "scalewise"; plan.h is what
- *   plan --rule RULE ... --fold --names gguf-llama --format c-header --out plan.h
+ *   plan --rule RULE ... --fold --names gguf-llama --format c-header --save plan.h
  * writes.
  *
  *   graph WIDTH    trains three seeds for three steps, and prints records as CSV without their first line

@@ -3,7 +3,7 @@
  *
  * Initialization and the AdamW update of a training loop over slots of tensors, as llm.c has them, each a slab
  * of all layers. The lines that follow a plan end with "scalewise"; plan.h is what
- *   plan --rule RULE ... --fold --names llm-c --format c-header --out plan.h
+ *   plan --rule RULE ... --fold --names llm-c --format c-header --save plan.h
  * writes. Gradients are made up: a model would compute them.
  */
 #include <math.h>

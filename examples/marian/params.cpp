@@ -3,7 +3,7 @@
 //
 // How marian makes its parameters: a small stand-in of our own for its graph and its layers, with one
 // Adam for all. The lines that follow a plan end with "scalewise"; plan.h is what
-//   plan --rule RULE ... --single-rate --names marian --format c-header --out plan.h
+//   plan --rule RULE ... --single-rate --names marian --format c-header --save plan.h
 // writes. Prints of each parameter, as the layers see it, the size and how far Adam's first step
 // moves it. Gradients are made up: a model would compute them.
 

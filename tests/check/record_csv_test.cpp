@@ -81,7 +81,7 @@ TEST_CASE("A run in two files counts once, and must be the same") {
       test::error_message([&] {
         static_cast<void>(read_records(std::vector{a, other}));
       }),
-      Catch::Matchers::ContainsSubstring("other.csv line 3 = (other records of size 64, seed "
+      Catch::Matchers::ContainsSubstring("other.csv line 3 (other records of size 64, seed "
                                          "1): expected those of " +
                                          a + " line 2"));
 }
@@ -96,25 +96,24 @@ TEST_CASE("What is wrong in records with commas is named with line and column") 
     std::string message;
   };
   const std::vector<Case> cases = {
-      {"", "run.csv line 1 = (empty): expected a line with the names of the columns" + all},
-      {"size,seed\n", "run.csv line 1 = (no step): expected a column of this name" + all},
+      {"", "run.csv line 1 (empty): expected a line with the names of the columns" + all},
+      {"size,seed\n", "run.csv line 1 (no step): expected a column of this name" + all},
       {"size,width\n", "run.csv line 1 = width: expected the name of a column" + all},
       {"size,size\n", "run.csv line 1 = size (given twice): expected each column once"},
       {header + "64,1,0,value,x,1,2",
-       "run.csv line 2 = (no newline at its end): expected whole lines (hint: was the program "
+       "run.csv line 2 (no newline at its end): expected whole lines (hint: was the program "
        "stopped "
        "while it wrote?)"},
       {header + line + "64,1\n", "run.csv line 3 = 2 cells: expected 8 of them, as in line 1"},
       {header + "\n", "run.csv line 2 = 1 cell: expected 8 of them, as in line 1"},
       {header + "64,1,0,value,\"x,1,2,3\n",
-       "run.csv line 2 = (a quote that does not end): expected a quote at the end of the cell"},
+       "run.csv line 2 (a quote that does not end): expected a quote at the end of the cell"},
       {header + line + line,
-       "run.csv line 3 = (given twice): expected one record of each quantity, step, size and seed "
+       "run.csv line 3 (given twice): expected one record of each quantity, step, size and seed "
        "(hint: add up the parts that several ranks have)"},
       {header + "64,1,0,value,x,-1,2,3\n",
        "run.csv line 2, sum_abs = -1: expected a sum of absolute values"},
-      {header + "64,1,0,value,x,1,,3\n",
-       "run.csv line 2, sum_squares = (empty): expected a number"},
+      {header + "64,1,0,value,x,1,,3\n", "run.csv line 2, sum_squares (empty): expected a number"},
       {header + "64,1,0,value,x,1,[2],3\n", "run.csv line 2, sum_squares = [2]: expected a number"},
       {header + "64,1,0,value,x,1,1e999,3\n",
        "run.csv line 2, sum_squares = 1e999: expected a number"},

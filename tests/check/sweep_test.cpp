@@ -345,7 +345,7 @@ TEST_CASE("A journal without its inputs is refused and left alone", "[check]") {
   text[text.find("standard")] = 'S';
   scratch.write(text);
   CHECK_THAT(error_message([&] { SweepJournal(scratch.path, inputs); }),
-             ContainsSubstring("runs.jsonl line 1 = (damaged): expected the inputs of the sweep"));
+             ContainsSubstring("runs.jsonl line 1 (damaged): expected the inputs of the sweep"));
   CHECK(scratch.content() == text);
 }
 
@@ -356,7 +356,7 @@ TEST_CASE("A run with two results is refused, one with the same twice is one", "
   CHECK(SweepJournal(scratch.path, inputs).runs().size() == 3);
   SweepJournal(scratch.path, inputs).append({32, 0, 2, 0.2});
   CHECK_THAT(error_message([&] { SweepJournal(scratch.path, inputs); }),
-             ContainsSubstring("line 6 = ") && ContainsSubstring("that of line 4"));
+             ContainsSubstring("line 6 (") && ContainsSubstring("that of line 4"));
 }
 
 TEST_CASE("A journal of an older version is refused with what to do", "[check]") {

@@ -33,7 +33,7 @@ BAD = [
     (["--norm", "layers"], "did you mean layer?"),
     (["--format", "xml"], "--format = xml"),
     (["--seeds", "0"], "--seeds = 0"),
-    (["--text", "none.txt"], "none.txt = (missing)"),
+    (["--text", "none.txt"], "cannot open none.txt: no such file"),
     (["--placement", "mid"], "--placement = mid"),
     (["--out", "text.txt"], "--out = text.txt"),
     (["--no-such-option"], "--no-such-option"),

@@ -64,8 +64,8 @@ BAD = [
     (["--axis", "length"], "width or depth"),
     (["--format", "xml"], "table or json"),
     (["--seeds", "-1"], "--seeds = -1"),
-    (["--judge", "none.jsonl"], "none.jsonl = (missing)"),
-    (["--text", "none.txt"], "none.txt = (missing)"),
+    (["--judge", "none.jsonl"], "cannot open none.jsonl: no such file"),
+    (["--text", "none.txt"], "cannot open none.txt: no such file"),
     (["--rate", "-1"], "--rate = -1"),
 ]
 

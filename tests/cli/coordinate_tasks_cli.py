@@ -18,9 +18,9 @@ PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve()
 BAD = [
     (["--results", "r"], "--results = r: expected it with --emit-tasks, --run-one or --collect"),
     (["--run-one", "w8-s1-0123456789abcdef", "--results", "r"], "--run-one = w8-s1-0123456789abcdef: expected an id"),
-    (["--collect", "--results", "r", "--budget", "3"], "--budget = (given): expected none with --results"),
-    (["--collect", "--results", "r", "--record", "f"], "--record = (given): expected none with --results"),
-    (["--collect", "--results", "r", "--judge", "a text.txt"], "--judge = (given): expected none with --results"),
+    (["--collect", "--results", "r", "--budget", "3"], "--budget (given): expected none with --results"),
+    (["--collect", "--results", "r", "--record", "f"], "--record (given): expected none with --results"),
+    (["--collect", "--results", "r", "--judge", "a text.txt"], "--judge (given): expected none with --results"),
 ]
 
 

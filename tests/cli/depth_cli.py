@@ -82,7 +82,7 @@ with tempfile.TemporaryDirectory() as folder:
     expect(json.loads((out / "deep_init.json").read_text())["settings"]["depth"] == 6, "settings")
     expect((out / "deep_init.csv").exists(), "numbers of the picture")
 
-    status, text, _ = run("depth_methods", "--depths", "48,96", "--out", folder)
+    status, text, _ = run("depth_methods", "--sizes", "48,96", "--out", folder)
     expect(status == 0 and (pathlib.Path(folder) / "depth_methods.csv").exists(), text)
 
 refused("--placement", "--placement", "middle")
@@ -120,7 +120,7 @@ for (method, norm, column), value in expected.items():
     expect(abs(order(method, norm, column) - value) < 0.05, f"{method} {norm} {column}")
 rate = float(re.fullmatch(r"e\^\((.*) N\)", table["vanilla", "post"]["gradient"]).group(1))
 expect(abs(rate + 0.040) < 0.002, f"vanilla post-norm: {rate} per layer")
-status, _, err = run("depth_methods", "--depths", "96,48")
-expect(status == 2 and "--depths" in err, err)
+status, _, err = run("depth_methods", "--sizes", "96,48")
+expect(status == 2 and "--sizes" in err, err)
 status, _, err = run("depth_methods", "--reading", "mine")
 expect(status == 2 and "--reading" in err, err)

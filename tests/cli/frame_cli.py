@@ -27,7 +27,7 @@ ENVIRONMENT = {**os.environ, "OMP_WAIT_POLICY": "passive"}
 # Options that are no inputs of a result, each for a reason: how a program runs, what it shows, where
 # it writes.
 NO_INPUTS = {"--help", "--version", "--dry-run", "--completion", "--threads", "--quiet", "--format", "--out", "--store", "--record",
-             "--layers", "--list-rules", "--list-presets", "--list-names", "--log", "--checkpoint", "--resume", "--overwrite",
+             "--layers", "--list-rules", "--list-presets", "--list-names", "--log", "--checkpoint", "--overwrite", "--save",
              "--emit-tasks", "--run-one", "--collect", "--results"}
 # And which runs there are, where each stored run says that of itself.
 RUNS = {"coordinate_check": {"--sizes", "--seeds", "--budget"}, "learning_rate_transfer": {"--sizes", "--seeds", "--budget"},
@@ -39,7 +39,7 @@ FILES = {"inspect"}
 # How often a checkpoint or a row of the log is written, and the steps of a run that can be made longer.
 TRAIN_ONLY = {"--checkpoint-every"}
 # What an option needs next to it.
-CONTEXT = {"--novel": ["--data", "chapters"], "--resume": ["--checkpoint", "run.ckpt"],
+CONTEXT = {("kernel_regression", "--text"): ["--data", "chapters"],
            "--tune": ["--weight-decay", "0.1"], "--emit-tasks": ["--results", "new"], "--run-one": ["--results", "new"],
            "--collect": ["--results", "new"], "--results": ["--collect"]}
 # Programs whose --dry-run trains for some steps, to say what their runs will cost: small models.
@@ -104,11 +104,11 @@ class Frame(unittest.TestCase):
         for name in NAMES:
             with self.subTest(name):
                 option = next(option for option, kind in options_of(name).items() if kind not in ("flag", "PATH"))
-                self.refused(run(name, option + "x", "1"), name, f"{option}x = (unknown): expected")
+                self.refused(run(name, option + "x", "1"), name, f"{option}x (unknown): expected")
                 self.assertIn(f"did you mean {option}?", run(name, option + "x").stderr)
-                words = "word = (missing): expected a file" if name in FILES else "word = (unknown): expected"
+                words = "cannot open word: no such file" if name in FILES else "word (unknown): expected"
                 self.refused(run(name, "word"), name, words)
-                self.refused(run(name, option), name, f"{option} = (missing): expected")
+                self.refused(run(name, option), name, f"{option} (missing): expected")
 
     def test_numbers_that_no_option_takes(self):
         for name in NAMES:
@@ -129,7 +129,7 @@ class Frame(unittest.TestCase):
                 found.add(option)
                 with self.subTest(name=name, option=option):
                     for word in (typed, rule):
-                        base = ["--base-width", 64] if name == "train" else []
+                        base = ["--base", 64] if name == "train" else []
                         done = run(name, "--dry-run", *SMALL.get(name, []), *base, option, word)
                         self.assertEqual(done.returncode, 0, done.stderr)
                         shown = f'["{rule}"]' if option == "--compare" else rule
@@ -155,7 +155,7 @@ class Frame(unittest.TestCase):
             for option, kind in kinds.items():
                 if option in ("--help", "--version", "--dry-run", "--completion"):
                     continue
-                context = CONTEXT.get(option, [])
+                context = CONTEXT.get((name, option), CONTEXT.get(option, []))
                 plain = fingerprint(*context) or fingerprint()  # some come in pairs alone
                 self.assertIsNotNone(plain, name)
                 if kind == "flag":
@@ -213,13 +213,13 @@ class Frame(unittest.TestCase):
             self.refused(done, "plan", "cannot write all of the output")
 
     def test_a_closed_output_is_no_file_of_results(self):
-        done = shell('"$@" >&-', "plan", "--rule", "gpt2", "--preset", "gpt2", "--out", "plan.txt", cwd=self.folder)
+        done = shell('"$@" >&-', "plan", "--rule", "gpt2", "--preset", "gpt2", "--save", "plan.txt", cwd=self.folder)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue((self.folder / "plan.txt").read_text(encoding="utf-8").startswith("rule "))
 
     def test_a_limit_of_file_size_is_an_error_and_leaves_nothing(self):
         big = ["--rule", "gpt2", "--preset", "gpt2-xl", "--format", "json"]
-        done = shell('ulimit -f 4; "$@"', "plan", *big, "--out", "plan.json", cwd=self.folder)
+        done = shell('ulimit -f 4; "$@"', "plan", *big, "--save", "plan.json", cwd=self.folder)
         self.refused(done, "plan", "output file = plan.json")
         self.assertEqual(len(list(self.folder.iterdir())), 2)
         self.refused(shell('ulimit -f 4; "$@" >out', "plan", *big, cwd=self.folder), "plan", "cannot write all")
@@ -237,7 +237,7 @@ class Frame(unittest.TestCase):
                     with self.subTest(name=name, option=option, path=path):
                         extra = ["--checkpoint", "c"] if (name, option) == ("train", "--log") else []
                         done = run(name, *extra, option, path, cwd=self.folder)
-                        self.refused(done, name, f"{option} = {path or '(empty)'}: expected")
+                        self.refused(done, name, f"{option} {f'= {path}' if path else '(empty)'}: expected")
 
     def test_trying_to_write_leaves_nothing_for_a_kill_to_find(self):
         """Whether a folder can be written is tried without a name, where the file system has such files."""
@@ -247,12 +247,12 @@ class Frame(unittest.TestCase):
             self.skipTest("no files without names here")
         for number in range(1000):  # all names that it would try
             (self.folder / f".scalewise-try{number}").write_bytes(b"")
-        done = run("depth_methods", "--depths", "8,16", "--out", ".", cwd=self.folder)
+        done = run("depth_methods", "--sizes", "8,16", "--out", ".", cwd=self.folder)
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_another_experiment_is_not_written_over(self):
-        few = ["--depths", "8,16", "--out", "out"]
-        small = ["--samples", 200, "--heads", "1,2", "--out", "out", "--quiet"]
+        few = ["--sizes", "8,16", "--out", "out"]
+        small = ["--samples", 200, "--sizes", "1,2", "--out", "out", "--quiet"]
         self.assertIn(run("single_head", *small, cwd=self.folder).returncode, (0, 1))
         first = (self.folder / "out" / "single_head.json").read_bytes()
         self.refused(run("single_head", *small, "--head-dim", 500, cwd=self.folder), "single_head", "--head-dim = 500: expected 1000")
@@ -265,7 +265,7 @@ class Frame(unittest.TestCase):
     def test_a_result_is_printed_even_where_it_cannot_be_kept(self):
         folder = self.folder / "out"
         (folder / "single_head_heads.csv").mkdir(parents=True)  # a folder where a file should be
-        done = run("single_head", "--samples", 200, "--heads", "1,2", "--out", folder, "--quiet")
+        done = run("single_head", "--samples", 200, "--sizes", "1,2", "--out", folder, "--quiet")
         self.assertEqual(done.returncode, 2)
         self.assertIn("excess_kurtosis", done.stdout)
         self.assertIn("single_head_heads.csv", done.stderr)
@@ -282,7 +282,7 @@ class Frame(unittest.TestCase):
         first = run("kernel_regression", *few, "--stride", 4, cwd=self.folder)
         self.assertEqual(first.returncode, 0, first.stderr)
         self.assertEqual(run("kernel_regression", *few, "--stride", 4, cwd=self.folder).stdout, first.stdout)
-        for other in (["--stride", 8], ["--split-seed", 2], ["--alpha", 0.25]):
+        for other in (["--stride", 8], ["--seed", 2], ["--alpha", 0.25]):
             self.refused(run("kernel_regression", *few, "--stride", 4, *other, cwd=self.folder), "kernel_regression",
                          f"{other[0]} = {other[1]}: expected")
 
@@ -329,7 +329,7 @@ class Frame(unittest.TestCase):
 
     @unittest.skipUnless(pathlib.Path("/proc/self/status").exists(), "no /proc here")
     def test_the_second_signal_ends_at_once(self):
-        process = self.start("depth_methods", "--depths", "50000,100000", "--out", "out")
+        process = self.start("depth_methods", "--sizes", "50000,100000", "--out", "out")
         self.interrupt(process, signal.SIGINT)
         while "press Ctrl-C again" not in process.stderr.readline():
             pass

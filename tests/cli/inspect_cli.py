@@ -165,7 +165,7 @@ class Inspect(unittest.TestCase):
         groups = self.inspect(model, *rule[:-1], "torch-groups")
         self.assertIn("h", groups)
         for option in (["--format", "tsv"], ["--base-config", base], ["--start", "gpt2"], ["--fold"], ["--strict"]):
-            self.assertIn(f"{option[0]} = (given): expected --rule as well", self.inspect(model, *option, code=2))
+            self.assertIn(f"{option[0]} (given): expected --rule as well", self.inspect(model, *option, code=2))
 
     def test_parts_of_one_model(self):
         tensors = list(gpt2_tensors().items())

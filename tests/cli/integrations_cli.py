@@ -42,7 +42,7 @@ class Integrations(unittest.TestCase):
         named = json.loads(subprocess.run([PLAN, *options, "--format", "json"], capture_output=True, check=True).stdout)
         entries = {e["name"]: e for e in named["plan"]["entries"]}
         with tempfile.TemporaryDirectory() as folder:
-            subprocess.run([PLAN, *options, "--format", "c-header", "--out", f"{folder}/plan.h"], check=True)
+            subprocess.run([PLAN, *options, "--format", "c-header", "--save", f"{folder}/plan.h"], check=True)
             subprocess.run([COMPILER, "-x", "c", "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{folder}",
                             SOURCE / "examples/c/slots.c", "-o", f"{folder}/slots", "-lm"], check=True)
             lines = subprocess.run([f"{folder}/slots"], capture_output=True, encoding="ascii",
@@ -125,7 +125,7 @@ class Integrations(unittest.TestCase):
         return options
 
     def header(self, folder, preset, shape, base, *form):
-        subprocess.run([PLAN, *self.options(preset, shape, base), *form, "--format", "c-header", "--out",
+        subprocess.run([PLAN, *self.options(preset, shape, base), *form, "--format", "c-header", "--save",
                         f"{folder}/plan.h"], check=True, capture_output=True)
 
 

@@ -23,7 +23,7 @@ TINY = {
     "kernel_convergence": ["--sizes", "4,8", "--seeds", "4", "--inputs", "2"],
     "kernel_regression": ["--kernels", "flatten,gap,struct,residual", *FEW],
     "shallow_encoder": ["--sizes", "8,16", "--steps", "3", "--inputs", "4", "--seeds", "2"],
-    "single_head": ["--samples", "1000", "--heads", "1,3"],
+    "single_head": ["--samples", "1000", "--sizes", "1,3"],
 }
 SECTIONS = {
     "kernel_convergence": ["distances", "slopes", "entries"],
@@ -44,7 +44,7 @@ BAD = [
     ("shallow_encoder", ["--tau0", "0.7"], "tau0 = 0.7"),
     ("shallow_encoder", ["--rate", "2"], "--rate = 2"),
     ("shallow_encoder", ["--sizes", "16,8"], "--sizes = 8"),
-    ("single_head", ["--heads", "0"], "--heads = 0"),
+    ("single_head", ["--sizes", "0"], "--sizes = 0"),
     ("single_head", ["--no-such-option"], "--no-such-option"),
 ]
 
@@ -124,7 +124,7 @@ class KernelPrograms(unittest.TestCase):
         self.assertIn("use another file or folder for another experiment", done.stderr)
 
     def test_a_single_head_is_heavier_tailed(self):
-        rows = self.json_of("single_head", "--samples", 20000, "--heads", "1,100")["heads"]
+        rows = self.json_of("single_head", "--samples", 20000, "--sizes", "1,100")["heads"]
         self.assertGreater(rows[0]["excess_kurtosis"], 5 * (24 / 20000)**0.5)
         for row in rows:  # the d of the heads is 1000: its limit is reached to 1/d
             self.assertLess(abs(row["variance"] - row["limit"]), 5 * row["variance_se"] + 0.005 * row["limit"])

@@ -64,7 +64,7 @@ BAD = [
     (["--rule", "gpt2", "--preset", "gpt2", "--config", "x.json"], ["--config"]),
     (["--rule", "gpt2", "--preset", "gpt2", "--format", "yaml"], ["yaml"]),
     (["--rule", "gpt2", "--preset", "gpt2", "--no-such-option"], ["--no-such-option"]),
-    (["--rule", "gpt2", "--preset", "gpt2", "--out", "no/such/folder/plan.json"], ["--out = no/such/folder/plan.json"]),
+    (["--rule", "gpt2", "--preset", "gpt2", "--save", "no/such/folder/plan.json"], ["--save = no/such/folder/plan.json"]),
 ]
 
 
@@ -81,7 +81,7 @@ class Plan(unittest.TestCase):
     def test_bad_input_gets_one_message_and_leaves_no_file(self):
         for arguments, fragments in BAD:
             with self.subTest(arguments=arguments), tempfile.TemporaryDirectory() as folder:
-                extra = [] if "--out" in arguments else ["--out", "plan.out"]
+                extra = [] if "--save" in arguments else ["--save", "plan.out"]
                 result = run(*arguments, *extra, cwd=folder)
                 self.assertEqual(result.returncode, 2, result.stderr)
                 self.assertEqual(result.stdout, "")
@@ -150,7 +150,7 @@ class Plan(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder, "plan.json")
             arguments = ["--rule", "gpt2", "--preset", "gpt2", "--format", "json"]
-            self.assertEqual(run(*arguments, "--out", out).returncode, 0)
+            self.assertEqual(run(*arguments, "--save", out).returncode, 0)
             self.assertEqual(out.read_text(encoding="utf-8"), run(*arguments).stdout)
             self.assertEqual([path.name for path in pathlib.Path(folder).iterdir()], ["plan.json"])
 
@@ -180,19 +180,19 @@ class Plan(unittest.TestCase):
             (folder / "link").symlink_to("real")
             (folder / "link.tmp").write_text("precious", encoding="utf-8")
             (folder / "real.tmp0").write_text("precious", encoding="utf-8")
-            self.assertEqual(run(*arguments, "--out", folder / "link").returncode, 0)
+            self.assertEqual(run(*arguments, "--save", folder / "link").returncode, 0)
             self.assertTrue((folder / "link").is_symlink())
             self.assertIn("rule", (folder / "real").read_text(encoding="utf-8"))
             self.assertEqual((folder / "real").stat().st_mode & 0o777, 0o640)
             self.assertEqual((folder / "real.tmp0").read_text(encoding="utf-8"), "precious")
             self.assertEqual(len(list(folder.iterdir())), 4)
-        self.assertEqual(run(*arguments, "--out", "/dev/null").returncode, 0)
+        self.assertEqual(run(*arguments, "--save", "/dev/null").returncode, 0)
         self.assertTrue(pathlib.Path("/dev/null").is_char_device())
-        self.assertEqual(run(*arguments, "--out", "").returncode, 2)
+        self.assertEqual(run(*arguments, "--save", "").returncode, 2)
 
     @unittest.skipUnless(pathlib.Path("/dev/full").exists(), "no /dev/full here")
     def test_lost_output_is_an_error(self):
-        self.assertEqual(run("--rule", "gpt2", "--preset", "gpt2", "--out", "/dev/full").returncode, 2)
+        self.assertEqual(run("--rule", "gpt2", "--preset", "gpt2", "--save", "/dev/full").returncode, 2)
         for arguments in (["--rule", "gpt2", "--preset", "gpt2"], ["--list-rules"], ["--help"]):
             with open("/dev/full", "w", encoding="utf-8") as full:
                 result = subprocess.run([PLAN, *arguments], stdout=full, stderr=subprocess.PIPE, check=False)

@@ -27,18 +27,18 @@ TINY = ["--text", "a text.txt", "--head-dim", "4", "--depth", "1", "--seq", "8",
         "--seeds", "2", "--sizes", "8,16"]
 BAD = [
     (["--results", "r"], "--results = r: expected it with --emit-tasks, --run-one or --collect"),
-    (["--emit-tasks"], "--emit-tasks = (given): expected it with --results"),
-    (["--collect"], "--collect = (given): expected it with --results"),
-    (["--run-one", "x"], "--run-one = (given): expected it with --results"),
-    (["--run-one", "", "--results", "r"], "--run-one = (empty): expected an id"),
+    (["--emit-tasks"], "--emit-tasks (given): expected it with --results"),
+    (["--collect"], "--collect (given): expected it with --results"),
+    (["--run-one", "x"], "--run-one (given): expected it with --results"),
+    (["--run-one", "", "--results", "r"], "--run-one (empty): expected an id"),
     (["--run-one", "x", "--results", "r"], "--run-one = x: expected an id that --emit-tasks prints"),
     (["--run-one", "w8-o0-s1-0123456789abcdef", "--results", "r"], "--run-one = w8-o0-s1-0123456789abcdef: expected an id"),
     (["--run-one", "../r/w8-o0-s1-0123456789abcdef", "--results", "r"], "--run-one = ../r/w8"),
-    (["--emit-tasks", "--collect", "--results", "r"], "--collect = (given): expected it without --emit-tasks"),
-    (["--run-one", "x", "--collect", "--results", "r"], "--collect = (given): expected it without --run-one"),
-    (["--collect", "--results", "r", "--budget", "3"], "--budget = (given): expected none with --results"),
+    (["--emit-tasks", "--collect", "--results", "r"], "--collect (given): expected it without --emit-tasks"),
+    (["--run-one", "x", "--collect", "--results", "r"], "--collect (given): expected it without --run-one"),
+    (["--collect", "--results", "r", "--budget", "3"], "--budget (given): expected none with --results"),
     (["--collect", "--results", "a text.txt"], "--results = a text.txt: expected a folder"),
-    (["--emit-tasks", "--results", "a\nb"], "--emit-tasks = (a line break in an option)"),
+    (["--emit-tasks", "--results", "a\nb"], "--emit-tasks (a line break in an option)"),
 ]
 
 

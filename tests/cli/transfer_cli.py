@@ -26,7 +26,7 @@ OUT = ["--out", "out"]
 
 # Arguments beside TINY, and what the one line on stderr has to contain.
 BAD = [
-    (["--text", "none.txt"], ["none.txt = (missing)"]),
+    (["--text", "none.txt"], ["cannot open none.txt: no such file"]),
     (["--text", "short.txt"], ["--text = short.txt of 9 bytes", "--seq = 8"]),
     (["--rule", "gpt3"], ["rule = gpt3", "did you mean"]),
     (["--optimizer", "adam"], ["--optimizer = adam", "did you mean adamw?"]),
@@ -50,7 +50,7 @@ BAD = [
     (["--format", "xml"], ["--format = xml", "table or json"]),
     (["--set", "d_modl=5"], ["--set = d_modl", "did you mean d_model?"]),
     (["--out", "text.txt"], ["--out = text.txt", "a folder that can be made"]),
-    (["--out", "precious"], ["precious/runs.jsonl = (another kind of file)"]),
+    (["--out", "precious"], ["precious/runs.jsonl (another kind of file)"]),
     (["--no-such-option"], ["--no-such-option"]),
 ]
 

@@ -62,7 +62,7 @@ TEST_CASE("Digits that are none are refused by line and column", "[data]") {
   CHECK(refusal("-1,2,3,4,5") == "F, line 1, column 1 = -1" + pixel);
   CHECK(refusal("1,2,3x,4,5") == "F, line 1, column 3 = 3x" + pixel);
   CHECK(refusal("1,2,0.5,4,5") == "F, line 1, column 3 = 0.5" + pixel);
-  CHECK(refusal("1,,3,4,5") == "F, line 1, column 2 = (empty)" + pixel);
+  CHECK(refusal("1,,3,4,5") == "F, line 1, column 2 (empty)" + pixel);
   CHECK(refusal("1, 2,3,4,5") == "F, line 1, column 2 =  2" + pixel);
   CHECK(refusal("1,2,99999999999999999999,4,5") ==
         "F, line 1, column 3 = 99999999999999999999" + pixel);
@@ -72,8 +72,8 @@ TEST_CASE("Digits that are none are refused by line and column", "[data]") {
   CHECK(refusal("1,2,3,4,5,6\n") ==
         "F, line 1 = 6 values: expected the pixels of a square image and a label");
   CHECK(refusal("7\n") != "no error");
-  CHECK(refusal("") == "F = (empty): expected a line per image");
-  CHECK(refusal("\n\r\n") == "F = (empty): expected a line per image");
+  CHECK(refusal("") == "F (empty): expected a line per image");
+  CHECK(refusal("\n\r\n") == "F (empty): expected a line per image");
   CHECK(error_message([] { read_digits("/no/such.csv"); }) ==
-        "/no/such.csv = (missing): expected a file");
+        "cannot open /no/such.csv: no such file");
 }

@@ -89,7 +89,7 @@ TEST_CASE("Patches that are not there are refused", "[data]") {
   CHECK(refusal({0}, 3) == "patch = 3: expected a divisor of side = 4");
   CHECK(refusal({0}, 0) == "patch = 0: expected a divisor of side = 4");
   CHECK(refusal({0}, 8) == "patch = 8: expected a divisor of side = 4");
-  CHECK(refusal({}, 2) == "which = (empty): expected at least one image");
+  CHECK(refusal({}, 2) == "which (empty): expected at least one image");
   CHECK(refusal({0, 3}, 2) == "which[1] = 3: expected an image in [0, 3)");
   CHECK(refusal({-1}, 2) == "which[0] = -1: expected an image in [0, 3)");
 }

@@ -54,11 +54,11 @@ TEST_CASE("A file that gives no token is refused by its name", "[data]") {
     return error_message([&] { read_byte_tokens(path); });
   };
   const TemporaryFile empty("");
-  CHECK(refused(empty.path()) == empty.path() + " = (empty): expected a file of at least one byte");
-  CHECK(refused("/no/such.txt") == "/no/such.txt = (missing): expected a file");
-  CHECK(refused("") == "file name = (empty): expected a file");
+  CHECK(refused(empty.path()) == empty.path() + " (empty): expected a file of at least one byte");
+  CHECK(refused("/no/such.txt") == "cannot open /no/such.txt: no such file");
+  CHECK(refused("") == "file name (empty): expected a file");
   const std::string folder = std::filesystem::temp_directory_path().string();
-  CHECK(refused(folder) == folder + " = (a directory): expected a file");
+  CHECK(refused(folder) == "cannot open " + folder + ": it is a directory");
 }
 
 TEST_CASE("A split keeps every token in order, the last ones for validation", "[data]") {

@@ -78,7 +78,7 @@ TEST_CASE("A file cursor names what the file is too short for", "[file]") {
     });
     return text.starts_with(file.path()) ? text.substr(file.path().size()) : text;
   };
-  const std::string end = " = (cut short): expected ";
+  const std::string end = " (cut short): expected ";
   CHECK(message([](FileCursor& c) { c.natural(8, "n"); }) ==
         ": n" + end + "8 bytes, where 4 are left");
   CHECK(message([](FileCursor& c) { c.text(5, "name"); }) ==

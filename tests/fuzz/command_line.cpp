@@ -91,7 +91,7 @@ void work(const frame::Program& program, const std::vector<std::string>& argumen
   };
   const frame::Options& given = *program.options;
   if (program.name != "plan" || !has("depth=1")) return;
-  if (given.given("--out") || given.given("--config") || given.given("--base-config")) return;
+  if (given.given("--save") || given.given("--config") || given.given("--base-config")) return;
   if (given.given("--base-preset") && !has("base.depth=1")) return;
   std::ostringstream output;
   std::streambuf* terminal = std::cout.rdbuf(output.rdbuf());

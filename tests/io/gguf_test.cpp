@@ -187,13 +187,13 @@ TEST_CASE("A GGUF file that is cut short is refused by name", "[gguf]") {
     const std::string message = gguf_refusal(bad + std::string(16, '\0'));
     if (message != "no error") CHECK_THAT(message, ContainsSubstring("FILE: "));
   });
-  CHECK(gguf_refusal("GGU") == "FILE: magic = (cut short): expected 4 bytes, where 3 are left");
-  CHECK(gguf_refusal("GGUF") == "FILE: version = (cut short): expected 4 bytes, where 0 are left");
+  CHECK(gguf_refusal("GGU") == "FILE: magic (cut short): expected 4 bytes, where 3 are left");
+  CHECK(gguf_refusal("GGUF") == "FILE: version (cut short): expected 4 bytes, where 0 are left");
 }
 
 TEST_CASE("GGUF's magic and version are checked", "[gguf]") {
   CHECK(gguf_refusal("GGUE" + gguf_head(3, 0, 0).substr(4)) ==
-        "FILE: magic = (another): expected GGUF");
+        "FILE: magic (another): expected GGUF");
   CHECK(gguf_refusal(gguf_head(3, 0, 0)) == "no error");
   CHECK(gguf_refusal(gguf_head(0, 0, 0)) == "FILE: version = 0: expected 2 or 3");
   CHECK(gguf_refusal(gguf_head(4, 0, 0)) == "FILE: version = 4: expected 2 or 3");
@@ -224,7 +224,7 @@ TEST_CASE("Counts and lengths of GGUF are those of the file", "[gguf]") {
              ContainsSubstring("FILE: length of a key = 65536: expected 1 to 65535"));
   CHECK(
       gguf_refusal(gguf_head(3, 0, 1) + ModelBytes().u64(5).raw("abcde").u32(4).zeros(2).text()) ==
-      "FILE: abcde = (cut short): expected 4 bytes, where 2 are left");
+      "FILE: abcde (cut short): expected 4 bytes, where 2 are left");
   CHECK(gguf_refusal(GgufBytes().value("k", 13, ModelBytes().zeros(64))) ==
         "FILE: k: type = 13: expected a type from 0 to 12");
   CHECK(gguf_refusal(GgufBytes().value("k", 9, ModelBytes().u32(77).u64(1).zeros(64))) ==
@@ -233,19 +233,19 @@ TEST_CASE("Counts and lengths of GGUF are those of the file", "[gguf]") {
     CHECK_THAT(
         gguf_refusal(
             GgufBytes().value("k", 9, ModelBytes().u32(type).u64(std::uint64_t{1} << 61U))),
-        ContainsSubstring("FILE: k = (an array of 2305843009213693952): expected as many as the "
+        ContainsSubstring("FILE: k (an array of 2305843009213693952): expected as many as the "
                           "file can hold"));
   }
   CHECK_THAT(gguf_refusal(GgufBytes().value("k", 8, ModelBytes().u64(~std::uint64_t{0}))),
-             ContainsSubstring("FILE: k = (cut short): expected 18446744073709551615 bytes"));
+             ContainsSubstring("FILE: k (cut short): expected 18446744073709551615 bytes"));
   CHECK(gguf_refusal(GgufBytes().value("k", 7, ModelBytes().number(2, 1))) ==
         "FILE: k = 2: expected 0 or 1, a boolean");
   ModelBytes deep;
   for (int depth = 0; depth < 5; ++depth) deep.u32(9).u64(1);
   CHECK(gguf_refusal(GgufBytes().value("k", 9, deep.u32(0).u64(0))) ==
-        "FILE: k = (nested deeper): expected at most 4 arrays in each other");
+        "FILE: k (nested deeper): expected at most 4 arrays in each other");
   CHECK(gguf_refusal(GgufBytes().u32("k", 1).u32("k", 1)) ==
-        "FILE: k = (given twice): expected one value for each key");
+        "FILE: k (given twice): expected one value for each key");
 
   // Files that seem large: what they say is in them would take long to read.
   GgufBytes endless;
@@ -253,7 +253,7 @@ TEST_CASE("Counts and lengths of GGUF are those of the file", "[gguf]") {
   const TemporaryFile file(endless.bytes());
   std::filesystem::resize_file(file.path(), std::uint64_t{1} << 34U);
   CHECK_THAT(scalewise::test::error_message([&] { read_gguf(file.path()); }),
-             ContainsSubstring("metadata = (longer): expected at most 67108864 bytes"));
+             ContainsSubstring("metadata (longer): expected at most 67108864 bytes"));
 }
 
 TEST_CASE("Descriptions of tensors in GGUF are checked", "[gguf]") {
@@ -272,7 +272,7 @@ TEST_CASE("Descriptions of tensors in GGUF are checked", "[gguf]") {
         "FILE: w: dims = [9223372036854775807]: expected fewer than 2^63 bytes");
   CHECK(
       gguf_refusal(GgufBytes().next("w", {1}, i8, 1).next("v", {1}, i8, 1).next("w", {1}, i8, 1)) ==
-      "FILE: w = (given twice): expected one tensor of each name");
+      "FILE: w (given twice): expected one tensor of each name");
 }
 
 TEST_CASE("Tensors of GGUF follow each other", "[gguf]") {
@@ -324,7 +324,7 @@ TEST_CASE("Hostile GGUF headers take little memory", "[gguf]") {
     name.resize(64, 'x');
     many.gguf_text(name).u32(4).u64(1).u64(1).u64(1).u64(1).u32(i8).u64(i * 32);
   }
-  CHECK_THAT(gguf_refusal(many.text()), ContainsSubstring("FILE: tensors = (more than ") &&
+  CHECK_THAT(gguf_refusal(many.text()), ContainsSubstring("FILE: tensors (more than ") &&
                                             ContainsSubstring("at most 32 MiB of memory"));
   GgufBytes keys;
   for (int i = 0; i < 17; ++i) keys.u32(std::to_string(100 + i) + std::string(65000, 'k'), 1);

@@ -256,12 +256,12 @@ TEST_CASE("Every number in the header of a Llama of llm.c is checked", "[llm.c]"
   CHECK(with(7, 18) == "FILE: channels = 18: expected a multiple of num_heads = 4");
   CHECK(with(8, 0) == "FILE: multiple_of = 0: expected a whole number from 1 to 1073741824");
   CHECK_THAT(with(9, 1024),
-             ContainsSubstring("FILE: use_scaled_rope = (another number): expected 0 or 1 (hint: "
+             ContainsSubstring("FILE: use_scaled_rope (another number): expected 0 or 1 (hint: "
                                "train_llama3.py of the branch master"));
   for (const float bad : {0.F, -1.F, 1025.F, std::numeric_limits<float>::infinity(),
                           std::numeric_limits<float>::quiet_NaN()}) {
     CHECK(with(9, 0, bad) ==
-          "FILE: ffn_dim_multiplier = (another number): expected more than 0 and at most 1024");
+          "FILE: ffn_dim_multiplier (another number): expected more than 0 and at most 1024");
   }
   // 2/3 of 2^32 times 1.3 is 3722304989, in the precision of a float.
   CHECK_THAT(with(7, 1 << 30), ContainsSubstring("FILE: ffn_dim_multiplier, multiple_of = 37223") &&

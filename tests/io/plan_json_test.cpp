@@ -121,14 +121,14 @@ TEST_CASE("A plan that is not one is refused with one message", "[json]") {
         "plan.schema = scalewise.plan/2: expected scalewise.plan/1 (hint: this version reads no "
         "other)");
   CHECK(complaint([](OrderedJson& j) { j.erase("schema"); }) ==
-        "plan.schema = (missing): expected a value");
+        "plan.schema (missing): expected a value");
   CHECK(complaint([](OrderedJson& j) { j["optimiser"] = 1; }) ==
         "plan.optimiser = 1: expected a known key (hint: did you mean optimizer?)");
   CHECK(complaint([](OrderedJson& j) { j["optimizer"] = "adam"; }) ==
         "plan.optimizer = adam: expected " + listed(names_of(known_optimizers)) +
             " (hint: did you mean adamw?)");
   CHECK(complaint([](OrderedJson& j) { j["entries"][3].erase("name"); }) ==
-        "plan.entries[3].name = (missing): expected a value");
+        "plan.entries[3].name (missing): expected a value");
   CHECK(complaint([](OrderedJson& j) { j["entries"][3]["rows"] = 1.5; }) ==
         "plan.entries[3].rows = 1.5: expected a whole number");
   CHECK(complaint([](OrderedJson& j) { j["entries"][3]["name"] = j["entries"][2]["name"]; }) ==

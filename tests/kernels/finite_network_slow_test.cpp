@@ -142,7 +142,7 @@ TEST_CASE("Kernels of finite attention networks scatter around their limit") {
 TEST_CASE("Bad input of a finite network is refused") {
   std::vector<Matrix<>> inputs = some_inputs();
   CHECK_THROWS_WITH(finite_kernels({Dense{}}, inputs, {}, 1), ContainsSubstring("no readout"));
-  CHECK_THROWS_WITH(finite_kernels({Flatten{}}, {}, {}, 1), ContainsSubstring("inputs = (empty)"));
+  CHECK_THROWS_WITH(finite_kernels({Flatten{}}, {}, {}, 1), ContainsSubstring("inputs (empty)"));
   CHECK_THROWS_WITH(finite_kernels({Flatten{}}, inputs, {0, 1, 1}, 1), ContainsSubstring("sizes"));
   inputs[1] = Matrix<>::Ones(2, 4);
   CHECK_THROWS_WITH(finite_kernels({Flatten{}}, inputs, {}, 1),

@@ -98,7 +98,7 @@ TEST_CASE("A stored Gram matrix goes on where it stopped") {
   const std::size_t left = open().missing().size();
   CHECK(left > 0);
   CHECK(left < 10);
-  CHECK_THROWS_WITH(open().load(), ContainsSubstring("(missing)"));
+  CHECK_THROWS_WITH(open().load(), ContainsSubstring("no such file"));
 
   std::atomic<long> computed = 0;
   long rest = 0;
@@ -121,7 +121,7 @@ TEST_CASE("A stored Gram matrix goes on where it stopped") {
   file.seekp(100);
   file.put('x');
   file.close();
-  CHECK_THROWS_WITH(open().load(), ContainsSubstring("block_0_1.bin = (damaged"));
+  CHECK_THROWS_WITH(open().load(), ContainsSubstring("block_0_1.bin (damaged"));
   REQUIRE(open().missing().size() == 1);
   CHECK(open().compute(pair));
   check_all(open().load(), 50);
@@ -144,7 +144,7 @@ TEST_CASE("No flipped bit and no cut of a stored Gram matrix goes unseen") {
       const auto missing = [&](const std::string& bad) {
         write(name, bad);
         REQUIRE(gram.missing().size() == 1);
-        REQUIRE_THROWS_WITH(gram.load(), ContainsSubstring(name + " = (damaged"));
+        REQUIRE_THROWS_WITH(gram.load(), ContainsSubstring(name + " (damaged"));
       };
       test::for_each_flip(good, missing);
       test::for_each_cut(good, missing);
@@ -156,7 +156,7 @@ TEST_CASE("No flipped bit and no cut of a stored Gram matrix goes unseen") {
   const std::string good = read("inputs.bin");
   const auto refused = [&](const std::string& bad) {
     write("inputs.bin", bad);
-    REQUIRE_THROWS_WITH(open(), ContainsSubstring("inputs.bin = (damaged)"));
+    REQUIRE_THROWS_WITH(open(), ContainsSubstring("inputs.bin (damaged)"));
   };
   test::for_each_flip(good, refused);
   test::for_each_cut(good, refused);

@@ -220,11 +220,11 @@ TEST_CASE("The first difference is named", "[plan]") {
   CHECK(message([](Plan& p) { p.entries[2].layer = 7; }) ==
         "p.json.entries[2].layer = 7: expected 0, as the shape implies");
   CHECK(message([](Plan& p) { p.entries.clear(); }) ==
-        "p.json.entries[0] = (missing): expected token_embedding, as the shape implies");
+        "p.json.entries[0] (missing): expected token_embedding, as the shape implies");
   CHECK(message([](Plan& p) { p.entries.push_back(p.entries.back()); }) ==
         "p.json.entries[25] = one more: expected no further entry, as the shape implies");
   CHECK(message([](Plan& p) { p.model.residuals.pop_back(); }) ==
-        "p.json.model.residuals[1] = (missing): expected main layer 1, as the shape implies");
+        "p.json.model.residuals[1] (missing): expected main layer 1, as the shape implies");
   CHECK(message([](Plan& p) { p.model.residuals[1].layer = 1000; }) ==
         "p.json.model.residuals[1].layer = 1000: expected 1, as the shape implies");
   CHECK(message([](Plan& p) { p.model.residuals.resize(3); }) ==

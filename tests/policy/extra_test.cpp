@@ -141,7 +141,7 @@ TEST_CASE("A size that does not grow is no ratio") {
 }
 
 TEST_CASE("An extra tensor that cannot be is refused, and named") {
-  CHECK_THAT(refusal({"", Group::norm_gain}), ContainsSubstring("extra , name = (empty)"));
+  CHECK_THAT(refusal({"", Group::norm_gain}), ContainsSubstring("extra , name (empty)"));
   CHECK_THAT(refusal({"a.*.b.*", Group::norm_gain}), ContainsSubstring("one * at most"));
   CHECK_THAT(
       refusal({"a", Group::norm_gain, "d_modl"}),
@@ -153,7 +153,7 @@ TEST_CASE("An extra tensor that cannot be is refused, and named") {
       ContainsSubstring("extra a, columns = d_model/5: expected a whole number; it is 24/5"));
   for (const char* rows : {"", "-1", "0", "d_model*", "*2", "2/0", "9999999999", "d_model d_ff"}) {
     INFO(rows);
-    CHECK_THAT(refusal({"a", Group::norm_gain, rows}), ContainsSubstring("extra a, rows = "));
+    CHECK_THAT(refusal({"a", Group::norm_gain, rows}), ContainsSubstring("extra a, rows "));
   }
   CHECK_THAT(refusal({"a", Group::norm_gain, "1073741824*2"}),
              ContainsSubstring("a size up to 2^30"));
@@ -162,7 +162,7 @@ TEST_CASE("An extra tensor that cannot be is refused, and named") {
   CHECK_THAT(refusal({"a", Group::norm_gain, "d_model", "2"}),
              ContainsSubstring("1: a norm_gain is a vector"));
   CHECK_THAT(refusal({"a", Group::hidden_bias}),
-             ContainsSubstring("fan_in = (none): expected the inputs"));
+             ContainsSubstring("fan_in (none): expected the inputs"));
   CHECK_THAT(refusal({"a", Group::norm_gain, "d_model", "1", "d_ff"}),
              ContainsSubstring("fan_in = d_ff: expected none"));
   CHECK_THAT(refusal({"layer.1.query", Group::norm_gain}),

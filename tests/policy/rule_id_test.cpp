@@ -94,7 +94,7 @@ TEST_CASE("A name of no rule is refused, with a hint only where one is near") {
     INFO(name);
     CHECK_THAT(refusal(name), ContainsSubstring("hint: plan --list-rules prints them"));
   }
-  CHECK_THAT(refusal(""), ContainsSubstring("rule = (empty)"));
+  CHECK_THAT(refusal(""), ContainsSubstring("rule (empty)"));
 }
 
 TEST_CASE(

@@ -26,9 +26,12 @@
 #include "frame/html.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
+#include "frame/terminal.hpp"
 #include "scalewise/check/coordinate_check.hpp"
 #include "scalewise/check/two_widths.hpp"
+#include "scalewise/files/exact_text.hpp"
 #include "scalewise/files/file.hpp"
+#include "scalewise/io/fit_table.hpp"
 #include "scalewise/io/line_file.hpp"
 #include "scalewise/io/table.hpp"
 #include "scalewise/plot/figure.hpp"
@@ -226,12 +229,37 @@ inline Shown shown(const Experiment& e, const Findings& found, const frame::Opti
           to_json(e, found, seeds, widths, options)};
 }
 
+/// A row for each quantity and step, with all digits.
+inline Table quantity_table(const check::Report& report) {
+  Table table{{},
+              {"signal", "name", "step", "slope", "error", "expected_low", "expected_high",
+               "deviation", "verdict", "reason"},
+              {}};
+  const auto text = [](double x) { return std::isfinite(x) ? exact_text(x) : ""; };
+  for (const check::Judgement& j : report.judgements) {
+    const bool banded = j.expected && !j.expected->band.is_zero();
+    table.rows.push_back(
+        {std::string(word(check::signal_words, j.curve.quantity.signal)), j.curve.quantity.name,
+         std::to_string(j.curve.step), j.measured ? text(j.measured->slope) : "",
+         j.measured ? text(j.measured->error) : "", banded ? text(j.expected->band.low) : "",
+         banded ? text(j.expected->band.high) : "", text(j.deviation),
+         j.expected ? std::string(to_string(j.verdict)) : "", j.reason});
+  }
+  return table;
+}
+
 inline void print(const Experiment& e, const Findings& found, const Shown& show) {
   if (e.format == "json") {
     fmt::print("{}\n", show.json.dump(1));
     return;
   }
-  fmt::print("{}\n{}{}\n", render(show.slopes, TableFormat::text), show.counts, show.two_widths);
+  if (e.format == "csv") {  // the verdict apart, so that programs can read the rest
+    fmt::print("{}", render(quantity_table(found.report), TableFormat::csv));
+    fmt::print(stderr, "verdict: {}\n", to_string(found.report.verdict));
+    return;
+  }
+  fmt::print("{}\n{}{}\n", render_to_fit(show.slopes, frame::terminal_columns()), show.counts,
+             show.two_widths);
   if (!found.optimizer.empty())
     fmt::print("{}; the first: {}\n", optimizer_text(found), found.optimizer.front());
   const auto list = [](const char* what, const std::vector<std::string>& lines) {
@@ -243,7 +271,7 @@ inline void print(const Experiment& e, const Findings& found, const Shown& show)
   if (!found.report.unchecked.empty()) fmt::print("{}\n", unchecked_text(found.report));
   fmt::print("{}\n", show.runs);
   if (!found.report.diagnosis.empty()) fmt::print("{}\n", found.report.diagnosis);
-  fmt::print("verdict: {}\n", to_string(found.report.verdict));
+  fmt::print("verdict: {}\n", frame::painted(to_string(found.report.verdict)));
 }
 
 /// The curve of one judgement: means over seeds of the logarithm, with two standard deviations.

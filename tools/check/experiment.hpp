@@ -110,47 +110,41 @@ inline train::Settings settings_at(const Experiment& e, long size, long seed) {
 /// for programs that look at untrained models.
 inline void add_options(frame::Options& o, Experiment& e, bool training = true) {
   o.group("Rule");
-  o.add("--rule", e.model.rule, "name of a rule, see plan --list-rules").names(rule_ids(), rule_id);
+  o.add("--rule", e.model.rule).names(rule_ids(), rule_id);
   if (training) {
-    o.add("--optimizer", e.model.optimizer, "").words(names_of(known_optimizers));
-    o.add("--rate", e.model.rate, "global learning rate, before the plan's factors")
-        .above(0)
-        .below(1e30);
+    o.add("--optimizer", e.model.optimizer).words(names_of(known_optimizers));
+    o.add("--rate", e.model.rate, "before the plan's factors").above(0).below(1e30);
   }
-  o.add("--set", e.model.set,
-        "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
-      .repeated();
+  o.add("--set", e.model.set).repeated();
 
   o.group("Models");
-  o.add("--axis", e.axis, "what grows").words(e.axes);
-  o.add("--sizes", e.sizes, "the sizes along the axis").from(1).increasing();
-  o.add("--base", e.base, "size that the rate was tuned at (0: the smallest)");
-  o.add("--width", e.model.width, "of models along the depth").from(1);
-  o.add("--depth", e.model.depth, "of models along the width").from(1);
-  o.add("--head-dim", e.head_dim, "size of a head (0: --heads stay and heads grow)");
+  o.add("--axis", e.axis).words(e.axes);
+  o.add("--sizes", e.sizes, "along --axis").from(1).increasing();
+  o.add("--base", e.base, "0: the smallest");
+  o.add("--width", e.model.width, "of models along another axis").from(1);
+  o.add("--depth", e.model.depth, "of models along another axis").from(1);
+  o.add("--head-dim", e.head_dim, "0: --heads stay and heads grow");
   o.add("--heads", e.model.heads, "where --head-dim is 0").from(1);
-  o.add("--placement", e.model.placement, "of the norms").words(train::placement_words);
-  o.add("--norm", e.model.norm, "").words(train::norm_words);
-  o.add("--activation", e.model.activation, "").words(activation_words);
-  o.add("--rotary", e.model.rotary, "rotary instead of learned positions");
+  o.add("--placement", e.model.placement).words(train::placement_words);
+  o.add("--norm", e.model.norm).words(train::norm_words);
+  o.add("--activation", e.model.activation).words(activation_words);
+  o.add("--rotary", e.model.rotary);
 
   o.group("Runs");
-  o.add("--text", e.model.text, "file whose next byte is learned").reads();
-  o.add("--seq", e.model.seq, "bytes per sequence").from(1);
-  o.add("--batch", e.model.batch, "sequences per step").from(1);
-  if (training) o.add("--steps", e.model.steps, "optimizer steps").from(1);
-  o.add("--seeds", e.seeds, "runs per model").from(1).to(1000);
+  o.add("--text", e.model.text).reads();
+  o.add("--seq", e.model.seq).from(1);
+  o.add("--batch", e.model.batch).from(1);
+  if (training) o.add("--steps", e.model.steps).from(1);
+  o.add("--seeds", e.seeds).from(1).to(1000);
 }
 
 /// The same for programs that do not make a Report.
 inline void add_output_options(frame::Options& o, Experiment& e) {
-  o.add("--threads", e.model.threads, "0: all cores; results do not depend on it")
-      .to(1024)
-      .not_an_input();
+  o.add("--threads", e.model.threads).to(1024).not_an_input();
   o.group("Output");
-  o.add("--format", e.format, "").words({"table", "json"}).not_an_input();
-  o.add("--out", e.out, "folder for CSV, JSON, pictures and a page in HTML").writes_folder();
-  o.add("--quiet", frame::quiet(), "no progress").not_an_input();
+  o.add("--format", e.format).words({"table", "json", "csv"}).not_an_input();
+  o.add("--out", e.out, "and a page in HTML").writes_folder();
+  o.add("--quiet", frame::quiet()).not_an_input();
 }
 
 }  // namespace scalewise::experiment

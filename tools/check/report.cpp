@@ -10,12 +10,15 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "frame/begin_report.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
+#include "frame/terminal.hpp"
 #include "scalewise/files/exact_text.hpp"
 #include "scalewise/files/file.hpp"
+#include "scalewise/io/fit_table.hpp"
 #include "scalewise/io/table.hpp"
 #include "scalewise/plot/figure.hpp"
 #include "train/threads.hpp"
@@ -44,7 +47,19 @@ std::string render(const Section& section, TableFormat format) {
     for (const auto& [name, value] : row) cells.push_back(text_of(value, format));
     table.rows.push_back(std::move(cells));
   }
+  if (format == TableFormat::text) return render_to_fit(table, frame::terminal_columns());
   return scalewise::render(table, format);
+}
+
+/// The tables of the CSV files, with an empty line between them. The verdict goes to standard error, so
+/// that programs can read the rest.
+void print_csv(const Report& report) {
+  bool first = true;
+  for (const Section& section : report.sections) {
+    if (!section.in_file) continue;
+    fmt::print("{}{}", std::exchange(first, false) ? "" : "\n", render(section, TableFormat::csv));
+  }
+  fmt::print(stderr, "{}: {}\n", check::to_string(report.verdict), report.reason);
 }
 
 nlohmann::ordered_json json_of(const Cells& row) {
@@ -91,11 +106,13 @@ int publish(const Report& report, const frame::Program& program, const Output& o
   const std::string json = json_of(report, program).dump(1) + "\n";
   if (output.format == "json") {
     fmt::print("{}", json);
+  } else if (output.format == "csv") {
+    print_csv(report);
   } else {
     for (const Section& section : report.sections) {
       if (section.in_text) fmt::print("{}\n", render(section, TableFormat::text));
     }
-    fmt::print("{}: {}\n", check::to_string(report.verdict), report.reason);
+    fmt::print("{}: {}\n", frame::painted(check::to_string(report.verdict)), report.reason);
   }
   std::fflush(stdout);
   if (!output.out.empty()) {
@@ -111,13 +128,11 @@ int publish(const Report& report, const frame::Program& program, const Output& o
 void make_report(frame::Program& program, std::function<Report()> run) {
   const auto output = std::make_shared<Output>();
   frame::Options& o = *program.options;
-  o.add("--threads", output->threads, "0: all cores; results do not depend on it")
-      .to(1024)
-      .not_an_input();
+  o.add("--threads", output->threads).to(1024).not_an_input();
   o.group("Output");
-  o.add("--format", output->format, "").words({"table", "json"}).not_an_input();
-  o.add("--out", output->out, "folder for CSV, JSON and pictures").writes_folder();
-  o.add("--quiet", frame::quiet(), "no progress").not_an_input();
+  o.add("--format", output->format).words({"table", "json", "csv"}).not_an_input();
+  o.add("--out", output->out).writes_folder();
+  o.add("--quiet", frame::quiet()).not_an_input();
   program.run = [run = std::move(run), output, name = program.name,
                  options = program.options](const std::vector<std::string>&) {
     train::use_threads(output->threads);

@@ -169,7 +169,7 @@ std::string Options::completion(const std::string& program) const {
   options.reserve(common_options.size() + list_.size());
   for (const CommonOption& common : common_options) options.push_back({common.name, common.help});
   for (const Option& option : list_) {
-    Known& known = options.emplace_back(Known{option.name_, option.help_});
+    Known& known = options.emplace_back(Known{option.name_, option.text_});
     known.repeated = option.repeated_;
     for (const std::string& word : option.words_.empty() ? option.ids_ : option.words_) {
       known.words += (known.words.empty() ? "" : " ") + word;

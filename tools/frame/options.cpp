@@ -8,8 +8,10 @@
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <type_traits>
 
+#include "frame/terminal.hpp"
 #include "scalewise/files/exact_text.hpp"
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/nearest.hpp"
@@ -88,6 +90,11 @@ std::string Option::default_text() const {
         }
       },
       variable_);
+}
+
+std::string Option::help() const {
+  return text_ + (note_.empty() ? "" : " (" + note_ + ")") +
+         (words_.empty() ? "" : ": " + listed(words_));
 }
 
 std::string Option::expectation() const {
@@ -185,11 +192,7 @@ void Option::read(const std::vector<std::string>& words) {
       variable_);
 }
 
-Options::Options() {
-  add("--completion", shell_, "print a script that completes options in a shell")
-      .words({"bash", "zsh", "fish"})
-      .not_an_input();
-}
+Options::Options() { add("--completion", shell_).words({"bash", "zsh", "fish"}).not_an_input(); }
 
 Option& Options::at(const std::string& name) {
   return *std::find_if(list_.begin(), list_.end(),
@@ -213,8 +216,7 @@ struct Options::CommandLine {
   }
 
   void add(const Option& option, Words& to) {
-    std::string help = option.help_;
-    if (!option.words_.empty()) help += (help.empty() ? "" : ": ") + listed(option.words_);
+    const std::string help = option.help();
     if (std::holds_alternative<bool*>(option.variable_)) {
       to.option = app.add_flag(option.name_, to.flag, help)->group(option.group_);
       return;
@@ -242,6 +244,22 @@ struct Options::CommandLine {
   bool dry_run = false;
 };
 
+void Options::refuse_unknown(const std::string& word) const {
+  std::vector<std::string> names;
+  names.reserve(common_options.size() + list_.size());
+  for (const CommonOption& common : common_options) names.emplace_back(common.name);
+  for (const Option& option : list_) {
+    names.push_back(option.name_);
+    if (option.was_ == word) throw std::invalid_argument(word + " is now " + option.name_);
+  }
+  for (const auto& [name, why] : retired_) {
+    if (name == word) throw std::invalid_argument(word + " " + why);
+  }
+  throw InvalidInput(
+      printable(word), "(unknown)", "an option of --help",
+      word.starts_with("-") ? did_you_mean(word, names) : "lists have commas and no spaces");
+}
+
 Request Options::parse(const std::vector<std::string>& arguments) {
   CommandLine line(*this);
   try {
@@ -258,14 +276,7 @@ Request Options::parse(const std::vector<std::string>& arguments) {
     throw InvalidInput(option->name_, flag ? "(a value)" : "(missing)", option->expectation());
   }
   if (const std::vector<std::string> rest = line.app.remaining(); !rest.empty()) {
-    const std::string word = rest[0].substr(0, rest[0].find('='));
-    std::vector<std::string> names;
-    names.reserve(common_options.size() + list_.size());
-    for (const CommonOption& common : common_options) names.emplace_back(common.name);
-    for (const Option& option : list_) names.push_back(option.name_);
-    throw InvalidInput(
-        printable(word), "(unknown)", "an option of --help",
-        word.starts_with("-") ? did_you_mean(word, names) : "lists have commas and no spaces");
+    refuse_unknown(rest[0].substr(0, rest[0].find('=')));
   }
   for (std::size_t i = 0; i < list_.size(); ++i) {
     Option& option = list_[i];
@@ -291,7 +302,7 @@ std::string Options::help(const std::string& program, const std::string& about) 
   CommandLine line(*this);
   line.app.name(program);
   line.app.description(about);
-  return line.app.help();
+  return wrapped(line.app.help(), terminal_columns(), 30);
 }
 
 }  // namespace scalewise::frame

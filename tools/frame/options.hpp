@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// The options of a program. Each is declared once, with its name, variable, help and the values it
-// takes; parsing, messages, --help and the inputs that a result depends on come from there.
+// The options of a program. Each is declared once, with its name, variable and the values it takes;
+// parsing, messages, --help and the inputs that a result depends on come from there.
 #pragma once
 
 #include <array>
@@ -18,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include "frame/option_texts.hpp"
 #include "scalewise/files/inputs.hpp"
 #include "scalewise/messages/words.hpp"
 
@@ -60,7 +61,11 @@ class Option {
 
   /// Cannot be given together with another option.
   Option& excludes(std::string name) { return excludes_ = std::move(name), *this; }
-  Option& help(std::string text) { return help_ = std::move(text), *this; }
+  /// Said in parentheses after what the option means in all programs (option_texts.cpp).
+  Option& note(std::string text) { return note_ = std::move(text), *this; }
+
+  /// A name that this option had before; the message about it has the new one.
+  Option& was(std::string name) { return was_ = std::move(name), *this; }
 
   /// Every option is an input of the result, unless one of these says otherwise:
   /// how the program runs or shows the result;
@@ -88,6 +93,7 @@ class Option {
   bool is_list() const;
   bool is_text() const;
   std::string default_text() const;
+  std::string help() const;
   std::string expectation() const;
   [[noreturn]] void refuse(const std::string& value, const std::string& hint = {}) const;
   template <class Number>
@@ -98,7 +104,9 @@ class Option {
 
   std::string name_;
   Variable variable_;
-  std::string help_;
+  std::string text_;
+  std::string note_;
+  std::string was_;
   std::string group_;
   double least_ = std::numeric_limits<double>::quiet_NaN();
   double most_ = std::numeric_limits<double>::quiet_NaN();
@@ -141,14 +149,18 @@ class Options {
   void group(std::string heading) { group_ = std::move(heading); }
 
   template <class Value>
-  Option& add(std::string name, Value& variable, std::string help) {
+  Option& add(std::string name, Value& variable, std::string note = {}) {
     Option& option = list_.emplace_back();
+    option.text_ = option_text(name);
     option.name_ = std::move(name);
     option.variable_ = &variable;
-    option.help_ = std::move(help);
+    option.note_ = std::move(note);
     option.group_ = group_;
     return option;
   }
+
+  /// An option that was removed: the message about it is its name and these words.
+  void retire(std::string name, std::string why) { retired_.emplace_back(name, std::move(why)); }
 
   /// Requires: an option of that name.
   Option& at(const std::string& name);
@@ -186,9 +198,12 @@ class Options {
  private:
   struct CommandLine;
 
+  [[noreturn]] void refuse_unknown(const std::string& word) const;
+
   std::vector<std::string> words(bool from_anywhere) const;
 
   std::deque<Option> list_;
+  std::vector<std::pair<std::string, std::string>> retired_;
   std::string shell_;
   std::string group_ = "Options";
 };

@@ -30,32 +30,21 @@ std::vector<std::string> preset_ids() {
 }  // namespace
 
 void add_shape_options(frame::Options& options, PlanArguments& a) {
-  options.add("--preset", a.preset, "published shape, see --list-presets of plan")
-      .names(preset_ids());
-  options.add("--config", a.config, "Hugging Face config.json").reads().excludes("--preset");
-  options.add("--base-preset", a.base_preset, "shape that rates were tuned on").names(preset_ids());
-  options.add("--base-config", a.base_config, "the same from a config.json")
-      .reads()
-      .excludes("--base-preset");
-  options
-      .add("--set", a.set,
-           "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
-      .repeated();
-  options
-      .add("--extra", a.extra,
-           "NAME:GROUP:ROWS[,COLUMNS]: a tensor of your own, * for the layer in its name")
-      .repeated();
+  options.add("--preset", a.preset).names(preset_ids());
+  options.add("--config", a.config).reads().excludes("--preset");
+  options.add("--base-preset", a.base_preset).names(preset_ids());
+  options.add("--base-config", a.base_config).reads().excludes("--base-preset");
+  options.add("--set", a.set).repeated();
+  options.add("--extra", a.extra).repeated();
 }
 
 void add_plan_options(frame::Options& options, PlanArguments& a) {
-  options.add("--optimizer", a.optimizer, "").words(names_of(known_optimizers));
-  options.add("--decay", a.decay, "form of weight decay").words(decay_words);
-  options.add("--start", a.start, "rule by which the base model of a relative rule starts")
-      .names(rule_ids(), rule_id);
-  options.add("--strict", a.strict, "make warnings errors");
-  options.add("--fold", a.fold, "put the multipliers of the forward pass into the weights");
-  options.add("--single-rate", a.single_rate, "one learning rate for all, as multipliers instead")
-      .excludes("--fold");
+  options.add("--optimizer", a.optimizer).words(names_of(known_optimizers));
+  options.add("--decay", a.decay).words(decay_words);
+  options.add("--start", a.start).names(rule_ids(), rule_id);
+  options.add("--strict", a.strict);
+  options.add("--fold", a.fold);
+  options.add("--single-rate", a.single_rate).excludes("--fold");
 }
 
 std::vector<std::string> dialect_ids() {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "scalewise/io/fit_table.hpp"
 #include "scalewise/io/named_plan_json.hpp"
 #include "scalewise/io/named_table.hpp"
 #include "scalewise/io/plan_json.hpp"
@@ -35,10 +36,13 @@ std::string as_json(const std::vector<Plan>& plans, bool compare) {
   return nlohmann::ordered_json{{"schema", "scalewise.plans/1"}, {"plans", all}}.dump(1) + "\n";
 }
 
-std::string as_tables(const std::vector<Plan>& plans, bool compare, bool layers,
-                      TableFormat format) {
+std::string as_tables(const std::vector<Plan>& plans, bool compare, bool layers, TableFormat format,
+                      std::size_t columns) {
   std::string out;
   const bool prose = format == TableFormat::text;
+  const auto render = [&](const Table& table, TableFormat style) {
+    return prose ? render_to_fit(table, columns) : io::render(table, style);
+  };
   if (compare) {
     for (const Table& table : comparison_tables(plans, format, layers)) {
       out += render(table, format) + "\n";
@@ -48,7 +52,7 @@ std::string as_tables(const std::vector<Plan>& plans, bool compare, bool layers,
       out += "\n";
     }
   } else {
-    if (prose) out += heading(plans.front()) + "\n";
+    if (prose) out += heading(plans.front(), columns) + "\n";
     out += render(model_table(plans, format), format) + "\n";
     out += render(plan_table(plans.front(), format, layers), format) + "\n";
   }
@@ -77,14 +81,31 @@ TableFormat table_format(const std::string& format) {
                                 : TableFormat::text;
 }
 
-std::string heading(const Plan& plan) {
-  std::string text = "rule       " + plan.rule;
-  for (const Parameter& p : plan.parameters) text += " " + p.name + "=" + number_text(p.value);
-  if (!plan.start.empty()) text += ", from a base that starts by " + plan.start;
-  text += "\nsource     " + citation(plan) + "\noptimizer  " + std::string(plan.optimizer.name) +
-          ", " + std::string(word(decay_words, plan.decay)) + " weight decay\nparameters " +
-          std::to_string(plan.parameter_count()) + "\n";
-  return text;
+namespace {
+
+/// A line of the heading, cut at spaces to fit a terminal.
+std::string heading_line(const std::string& name, const std::string& text, std::size_t columns) {
+  constexpr std::size_t indent = 11;
+  std::string line = name + std::string(indent - name.size(), ' ');
+  if (columns <= indent) return line + text + "\n";
+  bool first = true;
+  for (const std::string& part : io::detail::lines_of_cell(text, columns - indent)) {
+    line += (std::exchange(first, false) ? "" : std::string(indent, ' ')) + part + "\n";
+  }
+  return line;
+}
+
+}  // namespace
+
+std::string heading(const Plan& plan, std::size_t columns) {
+  std::string rule = plan.rule;
+  for (const Parameter& p : plan.parameters) rule += " " + p.name + "=" + number_text(p.value);
+  if (!plan.start.empty()) rule += ", from a base that starts by " + plan.start;
+  const std::string optimizer = std::string(plan.optimizer.name) + ", " +
+                                std::string(word(decay_words, plan.decay)) + " weight decay";
+  return heading_line("rule", rule, columns) + heading_line("source", citation(plan), columns) +
+         heading_line("optimizer", optimizer, columns) +
+         heading_line("parameters", std::to_string(plan.parameter_count()), columns);
 }
 
 std::string footing(const std::vector<Plan>& plans) {
@@ -96,17 +117,18 @@ std::string footing(const std::vector<Plan>& plans) {
 }
 
 std::string write_plans(const std::vector<Plan>& plans, bool compare, const std::string& format,
-                        bool layers) {
+                        bool layers, std::size_t columns) {
   if (is_named_format(format)) {
     throw InvalidInput("--format", format, "--names as well", "whose tensors? see --list-names");
   }
   if (format == "json") return as_json(plans, compare);
   const TableFormat style = table_format(format);
   if (style == TableFormat::csv) return render(flat_table(plans), style);
-  return as_tables(plans, compare, layers, style);
+  return as_tables(plans, compare, layers, style, columns);
 }
 
-std::string write_named(const dialect::NamedPlan& named, const std::string& format, bool layers) {
+std::string write_named(const dialect::NamedPlan& named, const std::string& format, bool layers,
+                        std::size_t columns) {
   require_none("cannot name the tensors as " + named.assignment.dialect + " does:",
                named.assignment.problems);
   for (const auto& [name, writer] : named_formats) {
@@ -114,10 +136,11 @@ std::string write_named(const dialect::NamedPlan& named, const std::string& form
   }
   if (format == "json") return to_json(named).dump(1) + "\n";
   const TableFormat style = table_format(format);
-  const std::string table = render(named_table(named, style, layers), style);
-  if (style != TableFormat::text) return table;
-  return heading(named.plan) + "\n" + render(model_table({named.plan}, style), style) + "\n" +
-         table + "\n" + footing({named.plan});
+  const Table table = named_table(named, style, layers);
+  if (style != TableFormat::text) return render(table, style);
+  return heading(named.plan, columns) + "\n" +
+         render_to_fit(model_table({named.plan}, style), columns) + "\n" +
+         render_to_fit(table, columns) + "\n" + footing({named.plan});
 }
 
 }  // namespace scalewise::tools

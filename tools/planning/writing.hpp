@@ -4,6 +4,7 @@
 // Plans as text: tables with what a reader needs around them, and what the tensors of a code base take.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -22,19 +23,21 @@ bool is_named_format(const std::string& format);
 /// Of "json" and named formats: text.
 TableFormat table_format(const std::string& format);
 
-/// Which rule, from where, and for how many parameters.
-std::string heading(const Plan& plan);
+/// Which rule, from where, and for how many parameters. `columns`: of the terminal; 0: none.
+std::string heading(const Plan& plan, std::size_t columns = 0);
 
 /// The legend of the letters in the tables.
 std::string footing(const std::vector<Plan>& plans);
 
-/// Plans in any format that is not of a code base. `layers`: a row per tensor.
+/// Plans in any format that is not of a code base. `layers`: a row per tensor. `columns`: of the terminal
+/// that tables of text have to fit; 0: none.
 /// Throws:   InvalidInput for a named format.
 std::string write_plans(const std::vector<Plan>& plans, bool compare, const std::string& format,
-                        bool layers);
+                        bool layers, std::size_t columns = 0);
 
 /// A plan by the tensors of a code base, in any format. `layers`: a row per tensor.
 /// Throws:   std::invalid_argument with all problems of the assignment.
-std::string write_named(const dialect::NamedPlan& named, const std::string& format, bool layers);
+std::string write_named(const dialect::NamedPlan& named, const std::string& format, bool layers,
+                        std::size_t columns = 0);
 
 }  // namespace scalewise::tools

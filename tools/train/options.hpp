@@ -11,14 +11,14 @@
 namespace scalewise::train {
 
 inline void add_schedule_options(frame::Options& o, Settings& s) {
-  o.add("--warmup", s.warmup, "steps of linear warm-up (-1: a twentieth of --steps)").from(-1);
-  o.add("--schedule", s.schedule, "after the warm-up").words(schedule_words);
-  o.add("--min-rate", s.min_rate, "at the end of the schedule, over the peak").from(0).to(1);
+  o.add("--warmup", s.warmup, "-1: a twentieth of --steps").from(-1);
+  o.add("--schedule", s.schedule).words(schedule_words);
+  o.add("--min-rate", s.min_rate).from(0).to(1);
 }
 
 inline void add_decay_options(frame::Options& o, Settings& s) {
-  o.add("--weight-decay", s.weight_decay, "before the plan's factors").from(0).below(1e30);
-  o.add("--decay", s.decay, "form of weight decay").words(decay_words);
+  o.add("--weight-decay", s.weight_decay).from(0).below(1e30);
+  o.add("--decay", s.decay).words(decay_words);
 }
 
 }  // namespace scalewise::train

@@ -38,19 +38,19 @@ class Outputs {
   explicit Outputs(const Settings& s)
       : s_(s), checkpoint_("--checkpoint", s.checkpoint), log_("--log", s.log) {}
 
-  /// Whether a run, given by a fingerprint of its inputs, begins instead of resuming: without
-  /// --resume, before there is a checkpoint, and where the same run was killed before its first.
+  /// Whether a run, given by a fingerprint of its inputs, begins instead of resuming: with
+  /// --overwrite, before there is a checkpoint, and where the same run was killed before its first.
   /// Throws:   InvalidInput where it would overwrite a file without --overwrite.
   bool begins(const std::string& run) const {
-    const auto there = [](const std::string& path) { return std::filesystem::exists(path); };
-    if (s_.resume && there(s_.checkpoint) && !checkpoint_.begun_by(run)) return false;
-    const auto require_new = [&](const char* option, const std::string& path,
-                                 const OutputLock& lock) {
-      if (s_.overwrite || lock.begun_by(run) || !std::filesystem::is_regular_file(path)) return;
-      throw InvalidInput(option, path, "a new file", hint());
-    };
-    require_new("--checkpoint", s_.checkpoint, checkpoint_);
-    require_new("--log", s_.log, log_);
+    const bool saved = std::filesystem::is_regular_file(s_.checkpoint);
+    if (saved && !s_.overwrite && !checkpoint_.begun_by(run)) return false;
+    const bool log = std::filesystem::is_regular_file(s_.log);
+    if (log && !s_.overwrite && !log_.begun_by(run)) {
+      throw InvalidInput("--log", s_.log, "a new file",
+                         s_.checkpoint.empty()
+                             ? "the file exists; use --overwrite"
+                             : "the file exists without a checkpoint to resume; use --overwrite");
+    }
     return true;
   }
 
@@ -73,12 +73,6 @@ class Outputs {
   }
 
  private:
-  const char* hint() const {
-    if (s_.checkpoint.empty()) return "the file exists; use --overwrite";
-    if (s_.resume) return "the file exists without a checkpoint to resume; use --overwrite";
-    return "the file exists; use --resume or --overwrite";
-  }
-
   const Settings& s_;
   OutputLock checkpoint_;
   OutputLock log_;

@@ -80,8 +80,6 @@ class Run {
     if (resumed_) {
       progress.begin_at(info_.step);
       progress.say("resumed at step " + std::to_string(info_.step));
-    } else if (s_.resume) {
-      progress.say("no checkpoint yet: the run begins");
     }
     const auto begin = Clock::now();
     const auto seconds = [&] {

@@ -56,9 +56,8 @@ struct Settings {
   std::string log;
   std::string checkpoint;
   long checkpoint_every = 100;
-  bool resume = false;
   bool overwrite = false;
-  std::string format = "text";
+  std::string format = "table";
 };
 
 inline constexpr Spelling<nn::Decline, 3> schedule_words{{{nn::Decline::constant, "constant"},
@@ -75,9 +74,6 @@ inline constexpr Spelling<nn::Norm, 3> norm_words{
 inline void check(const Settings& s) {
   if (s.warmup >= s.steps) {
     throw InvalidInput("--warmup", std::to_string(s.warmup), "fewer than --steps");
-  }
-  if (s.resume && s.checkpoint.empty()) {
-    throw InvalidInput("--resume", "given", "--checkpoint FILE as well");
   }
 }
 

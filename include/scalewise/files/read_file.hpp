@@ -23,16 +23,16 @@ namespace detail {
 inline void require_file(const std::string& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
-    throw InvalidInput(path, "(a directory)", "a file");
+    throw InvalidInput::cannot("open", path, "it is a directory");
   }
+  if (path.empty()) throw InvalidInput("file name", "(empty)", "a file");
   if (!std::filesystem::exists(path, ignored)) {
-    throw InvalidInput(path.empty() ? "file name" : path, path.empty() ? "(empty)" : "(missing)",
-                       "a file");
+    throw InvalidInput::cannot("open", path, "no such file");
   }
 }
 
 [[noreturn]] inline void refuse_unreadable(const std::string& path) {
-  throw InvalidInput(path, "(cannot be read)", "a file that can be read");
+  throw InvalidInput::cannot("read", path, "reading failed");
 }
 
 }  // namespace detail

@@ -19,23 +19,37 @@ inline std::string without_controls(std::string text) {
   return text;
 }
 
+/// "width = 0", or "width (missing)" where the value only says in parentheses what is wrong with it.
+inline std::string field_and_value(const std::string& field, const std::string& value) {
+  const bool aside = value.starts_with('(') && value.ends_with(')');
+  return field + (aside ? " " : " = ") + value;
+}
+
 }  // namespace detail
 
 /// Thrown by every function of the library on bad input, with one message that names the field, the
 /// value it had, what was expected, and what to do about it. It is one line, whatever is in a value.
 class InvalidInput : public std::invalid_argument {
  public:
+  /// A value in parentheses, such as (missing), stands for what cannot be shown.
   InvalidInput(const std::string& field, const std::string& value, const std::string& expectation,
                const std::string& hint = {})
-      : std::invalid_argument(
-            detail::without_controls(field + " = " + value + ": expected " + expectation +
-                                     (hint.empty() ? "" : " (hint: " + hint + ")"))),
-        field_(field) {}
+      : InvalidInput(field, detail::field_and_value(field, value) + ": expected " + expectation +
+                                (hint.empty() ? "" : " (hint: " + hint + ")")) {}
+
+  /// "cannot open runs.jsonl: no such file".
+  static InvalidInput cannot(const std::string& act, const std::string& path,
+                             const std::string& reason) {
+    return {path, "cannot " + act + " " + path + ": " + reason};
+  }
 
   /// The field at fault, as the user wrote it.
   const std::string& field() const noexcept { return field_; }
 
  private:
+  InvalidInput(const std::string& field, const std::string& message)
+      : std::invalid_argument(detail::without_controls(message)), field_(field) {}
+
   std::string field_;
 };
 
