@@ -118,6 +118,13 @@ std::string write_plans(const std::vector<Plan>& plans, const Arguments& a) {
   return scalewise::tools::write_plans(plans, !a.compare.empty(), a.format, a.layers, a.columns());
 }
 
+/// Those of inspect, and a picture.
+std::vector<std::string> formats() {
+  std::vector<std::string> all = scalewise::tools::plan_formats();
+  all.emplace_back("svg");
+  return all;
+}
+
 std::string run(const Arguments& arguments) {
   if (arguments.list_rules) return list(rule_list(), arguments);
   if (arguments.list_presets) return list(preset_list(), arguments);
@@ -147,7 +154,7 @@ scalewise::frame::Program scalewise::frame::program() {
   o.group("Output");
   o.add("--names", a->names).names(scalewise::tools::dialect_ids()).or_file().excludes("--compare");
   o.add("--layers", a->layers).not_an_input();
-  o.add("--format", a->format).words(scalewise::tools::plan_formats()).not_an_input();
+  o.add("--format", a->format).words(formats()).not_an_input();
   o.add("--save", a->save).was("--out").writes_file();
   o.add("--list-rules", a->list_rules).not_an_input();
   o.add("--list-presets", a->list_presets).not_an_input();

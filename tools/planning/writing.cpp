@@ -14,6 +14,7 @@
 #include "scalewise/io/tensor_rows.hpp"
 #include "scalewise/io/training_code.hpp"
 #include "scalewise/messages/problems.hpp"
+#include "scalewise/plot/block_picture.hpp"
 
 namespace scalewise::tools {
 
@@ -122,6 +123,11 @@ std::string write_plans(const std::vector<Plan>& plans, bool compare, const std:
     throw InvalidInput("--format", format, "--names as well", "whose tensors? see --list-names");
   }
   if (format == "json") return as_json(plans, compare);
+  if (format == "svg") {
+    if (compare) throw InvalidInput("--format", format, "--rule", "a picture shows one plan");
+    if (layers) throw InvalidInput("--format", format, "no --layers", "a picture shows one layer");
+    return plot::block_svg(plans.front());
+  }
   const TableFormat style = table_format(format);
   if (style == TableFormat::csv) return render(flat_table(plans), style);
   return as_tables(plans, compare, layers, style, columns);
@@ -135,6 +141,9 @@ std::string write_named(const dialect::NamedPlan& named, const std::string& form
     if (format == name) return writer(named);
   }
   if (format == "json") return to_json(named).dump(1) + "\n";
+  if (format == "svg") {
+    throw InvalidInput("--format", format, "no --names", "a picture has the names of the plan");
+  }
   const TableFormat style = table_format(format);
   const Table table = named_table(named, style, layers);
   if (style != TableFormat::text) return render(table, style);

@@ -14,7 +14,7 @@
 
 namespace scalewise::tools {
 
-/// The formats that --format takes: those of any table, then those of the tensors of a code base.
+/// The formats of a list of tensors: those of any table, then those of the tensors of a code base.
 std::vector<std::string> plan_formats();
 
 /// True for what only write_named() writes.
@@ -29,14 +29,14 @@ std::string heading(const Plan& plan, std::size_t columns = 0);
 /// The legend of the letters in the tables.
 std::string footing(const std::vector<Plan>& plans);
 
-/// Plans in any format that is not of a code base. `layers`: a row per tensor. `columns`: of the terminal
+/// Plans in any format that is not of a code base, "svg" among them. `layers`: a row per tensor. `columns`: of the terminal
 /// that tables of text have to fit; 0: none.
-/// Throws:   InvalidInput for a named format.
+/// Throws:   InvalidInput for a named format, and for a picture of several plans or of all layers.
 std::string write_plans(const std::vector<Plan>& plans, bool compare, const std::string& format,
                         bool layers, std::size_t columns = 0);
 
 /// A plan by the tensors of a code base, in any format. `layers`: a row per tensor.
-/// Throws:   std::invalid_argument with all problems of the assignment.
+/// Throws:   std::invalid_argument with all problems of the assignment, InvalidInput for "svg".
 std::string write_named(const dialect::NamedPlan& named, const std::string& format, bool layers,
                         std::size_t columns = 0);
 

@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scalewise/plot/gnuplot_text.hpp"
+
+namespace scalewise::plot {
+
+namespace detail {
+
+/// Advance widths of the characters from space to ~ in DejaVu Sans, in thousandths of the font size.
+inline constexpr short advance_widths[] = {
+    318, 401, 460, 838, 636, 950, 780, 275, 390, 390, 500, 838, 318, 361,  318, 337, 636, 636, 636,
+    636, 636, 636, 636, 636, 636, 636, 337, 337, 838, 838, 838, 531, 1000, 684, 686, 698, 770, 632,
+    575, 775, 752, 295, 295, 656, 557, 863, 748, 787, 603, 787, 695, 635,  611, 732, 684, 989, 685,
+    611, 685, 390, 337, 390, 838, 500, 500, 613, 635, 550, 635, 615, 352,  635, 634, 278, 278, 579,
+    278, 974, 634, 612, 635, 635, 411, 521, 392, 634, 592, 818, 592, 592,  525, 636, 337, 636, 838};
+
+}  // namespace detail
+
+/// An upper bound of the width of a text in a sans-serif font: exact in DejaVu Sans for ASCII, half an
+/// em for "·" and one em for any other character. Most other fonts are narrower.
+/// Units:    those of font_size
+inline double text_width(std::string_view text, double font_size) {
+  long thousandths = 0;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = detail::utf8_length(text.substr(i));
+    const bool ascii = text[i] >= ' ' && text[i] <= '~';
+    const bool dot = text.substr(i).starts_with("·");
+    thousandths += ascii ? detail::advance_widths[text[i] - ' '] : dot ? 500 : 1000;
+    i += length == 0 ? 1 : length;
+  }
+  return static_cast<double>(thousandths) / 1000 * font_size;
+}
+
+/// A text as XML, also within double quotes: UTF-8 throughout, without control characters.
+inline std::string xml_text(std::string_view text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = detail::utf8_length(text.substr(i));
+    const char c = text[i];
+    if (length == 0) {
+      result += '?';
+    } else if (c == '&') {
+      result += "&amp;";
+    } else if (c == '<') {
+      result += "&lt;";
+    } else if (c == '>') {
+      result += "&gt;";
+    } else if (c == '"') {
+      result += "&quot;";
+    } else {
+      const bool control = (c >= 0 && c < ' ') || c == '\x7f';
+      result += control ? std::string_view(" ") : text.substr(i, length);
+    }
+    i += length == 0 ? 1 : length;
+  }
+  return result;
+}
+
+/// A text in lines that are not wider than `width`: broken behind the last of " /·)" that fits, unless
+/// hardly a character stood before it, and where there is none between any two characters.
+/// Units:    those of font_size
+inline std::vector<std::string> wrapped(std::string_view text, double width, double font_size) {
+  std::vector<std::string> lines;
+  while (text_width(text, font_size) > width) {
+    std::size_t end = 0;
+    std::size_t best = 0;
+    while (end < text.size()) {
+      const std::size_t length = detail::utf8_length(text.substr(end));
+      const std::size_t next = end + (length == 0 ? 1 : length);
+      if (end > 0 && text_width(text.substr(0, next), font_size) > width) break;
+      const std::string_view last = text.substr(end, next - end);
+      end = next;
+      const bool may = last == " " || last == "/" || last == "·" || last == ")";
+      if (may && end > 2) best = end;
+    }
+    if (best == 0) best = end;
+    std::string_view line = text.substr(0, best);
+    while (line.ends_with(' ')) line.remove_suffix(1);
+    lines.emplace_back(line);
+    text.remove_prefix(best);
+  }
+  if (!text.empty() || lines.empty()) lines.emplace_back(text);
+  return lines;
+}
+
+}  // namespace scalewise::plot
