@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: MIT
 #
 # scripts/results.sh [--quick]
-# Makes what is missing of docs/results and of build/rules_compared, and writes the pages. It takes hours of two cores; to
-# resume what was stopped or killed, run the same command. --quick makes it all at small size in build/results_quick, and
-# leaves docs/ alone. SCALEWISE_TOOLS=<folder> says where the programs are already built.
+# Makes what is missing of docs/results, and writes the pages. It takes hours of two cores; to resume what was stopped or
+# killed, run the same command. --quick makes it all at small size in build/results_quick, and leaves docs/ alone.
+# SCALEWISE_TOOLS=<folder> says where the programs are already built; those of benchmarks/ in its sibling of that name.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -22,8 +22,8 @@ tools=${SCALEWISE_TOOLS:-build/release/tools}
 if [ -z "${SCALEWISE_TOOLS:-}" ]; then
   . scripts/lib.sh
   [ -e build/release/build.ninja ] || { install_build_packages --fast && cmake --preset release >/dev/null; }
-  cmake --build build/release --target scalewise_tools >/dev/null
+  cmake --build build/release --target scalewise_results >/dev/null
 fi
-for page in rules_compared normalized_transformer; do
+for page in rules_compared shallow_encoder normalized_transformer; do
   python3 "benchmarks/$page.py" "$tools" "${quick[@]}"
 done

@@ -267,6 +267,9 @@ scalewise::frame::Program scalewise::frame::program() {
   add_options(o, *e);
   o.at("--sizes").of_runs();
   o.at("--seeds").of_runs();
+  o.group("Rule");
+  train::add_start_option(o, e->model);
+  o.group("Runs");
   o.add("--budget", budget->seconds,
         "or until the verdict is clear, with more seeds than --seeds; 0: --seeds alone, as with "
         "--results")

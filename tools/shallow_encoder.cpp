@@ -7,7 +7,7 @@
 //
 //   shallow_encoder --rule shallow-ntk --tau0 0.5 --sizes 64,256,1024 --out results
 
-#include "scalewise/policy/shallow_encoder.hpp"
+#include "scalewise/kernels/shallow_encoder.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -19,11 +19,10 @@
 #include "check/for_each_run.hpp"
 #include "check/report.hpp"
 #include "frame/progress.hpp"
+#include "kernel/shallow.hpp"
 #include "scalewise/check/tangent_kernel.hpp"
-#include "scalewise/kernels/shallow_encoder.hpp"
 #include "scalewise/messages/words.hpp"
 #include "scalewise/numeric/line.hpp"
-#include "scalewise/plan/make_plan.hpp"
 #include "scalewise/policy/rule_id.hpp"
 #include "scalewise/scaling/formula.hpp"
 
@@ -40,47 +39,10 @@ struct Settings {
   double tau0 = 0.5;
   std::vector<long> sizes{64, 256, 1024, 4096};
   long seeds = 5;
-  long inputs = 16;
-  long tokens = 4;
-  long features = 8;
+  ShallowDataSettings data;
   long steps = 100;
   double rate = 1;
 };
-
-kernels::ShallowScales scales_of(const Settings& s, long width) {
-  Shape shape;
-  shape.input = Input::patch;
-  shape.patch_dim = s.features;
-  shape.d_model = width;
-  shape.depth = shape.heads = shape.classes = 1;
-  shape.context = s.tokens;
-  const auto with = [&]<class P>(P policy) {
-    policy.tau0 = s.tau0;
-    return kernels::shallow_scales(make_plan<P, sgd>(shape, {}, policy));
-  };
-  if (s.rule == ShallowLeCun::id) return with(ShallowLeCun{});
-  if (s.rule == ShallowHe::id) return with(ShallowHe{});
-  return with(ShallowNtk{});
-}
-
-/// Synthetic data: tokens of length one in random directions, normal targets.
-struct Data {
-  std::vector<MatrixXd> inputs;
-  VectorXd targets;
-};
-
-Data draw_data(const Settings& s) {
-  Data data;
-  RandomStream stream(1, "shallow_encoder data");
-  for (long i = 0; i < s.inputs; ++i) {
-    MatrixXd x(s.tokens, s.features);
-    for (double& entry : x.reshaped()) entry = stream.normal();
-    data.inputs.emplace_back(x.rowwise().normalized());
-  }
-  data.targets.resize(s.inputs);
-  for (double& y : data.targets) y = stream.normal();
-  return data;
-}
 
 double relative(const MatrixXd& from, const MatrixXd& to) {
   return (to - from).norm() / from.norm();
@@ -95,14 +57,15 @@ struct Measured {
 /// Steps at which the kernel is looked at: powers of two and the last.
 bool looked_at(long step, long steps) { return (step & (step - 1)) == 0 || step == steps; }
 
-void measure(const Settings& s, const Data& data, long width, long seed, Measured& m) {
-  const kernels::ShallowScales scales = scales_of(s, width);
-  kernels::ShallowEncoder encoder(s.features, scales, static_cast<std::uint64_t>(seed));
+void measure(const Settings& s, const ShallowData& data, long width, long seed, Measured& m) {
+  const kernels::ShallowScales scales = shallow_scales_of(s.rule, s.tau0, width, s.data);
+  kernels::ShallowEncoder encoder(s.data.features, scales, static_cast<std::uint64_t>(seed));
   const auto kernel = [&] { return encoder.tangent_kernel(encoder.gradients(data.inputs)); };
 
   const kernels::ShallowKernel first = kernel();
   // With τ₀ = d_m^-1/2 the limit depends on the scores that the network has drawn.
-  const MatrixXd scores = s.tau0 == 1 ? MatrixXd::Zero(s.features, s.features) : encoder.scores();
+  const MatrixXd scores =
+      s.tau0 == 1 ? MatrixXd::Zero(s.data.features, s.data.features) : encoder.scores();
   const kernels::ShallowKernel limit = kernels::shallow_kernel(data.inputs, scales, scores);
   const double size = scales.tau_1 * scales.tau_1 * static_cast<double>(width);
   const MatrixXd total = first.total();
@@ -250,8 +213,8 @@ Report report_of(const Settings& s, const std::map<long, Measured>& measured) {
 }
 
 Report run(const Settings& s) {
-  scales_of(s, s.sizes[0]);
-  const Data data = draw_data(s);
+  shallow_scales_of(s.rule, s.tau0, s.sizes[0], s.data);
+  const ShallowData data = draw_shallow_data(s.data);
   const long all = s.seeds * static_cast<long>(s.sizes.size());
   double cost = 0;
   for (const long width : s.sizes) cost += static_cast<double>(width * s.seeds);
@@ -286,9 +249,9 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--tau0", s->tau0).from(0.5).to(1);
   o.add("--sizes", s->sizes, "widths").from(1).to(1'000'000).increasing();
   o.add("--seeds", s->seeds).from(1).to(1000);
-  o.add("--inputs", s->inputs, "of training").from(2).to(1000);
-  o.add("--seq", s->tokens).was("--tokens").from(1).to(1000);
-  o.add("--features", s->features).from(1).to(1000);
+  o.add("--inputs", s->data.inputs, "of training").from(2).to(1000);
+  o.add("--seq", s->data.tokens).was("--tokens").from(1).to(1000);
+  o.add("--features", s->data.features).from(1).to(1000);
   o.add("--steps", s->steps, "of gradient descent").from(1).to(1'000'000);
   o.add("--rate", s->rate,
         "in units of 1/largest eigenvalue of the kernel at the start; from 2 on it diverges")

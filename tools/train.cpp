@@ -40,6 +40,7 @@ void add_options(frame::Options& o, Settings& s) {
   o.add("--rule", s.rule).names(rule_ids(), rule_id);
   o.add("--base", s.base_width, "a width; 0: none").was("--base-width");
   o.add("--base-std", s.base_std, "0: 1/sqrt(base width)").from(0).below(1e30);
+  train::add_start_option(o, s).excludes("--base-std");
   o.add("--set", s.set).repeated();
 
   o.group("Model");

@@ -239,6 +239,20 @@ class Train(unittest.TestCase):
                       1 / math.sqrt(8))
         self.assertEqual(a.stdout, b.stdout)
 
+    def test_a_base_that_starts_by_a_rule_trains_as_that_rule_does(self):
+        shared = [*TINY, "--steps", 4, "--quiet"]
+        absolute = self.good(self.folder, *shared, "--rule", "standard")
+        relative = self.good(self.folder, *shared, "--rule", "maximal-update", "--base-width", 8, "--start", "standard")
+        self.assertEqual(relative.stdout, absolute.stdout)
+        wide = [*shared, "--width", 16, "--rule", "maximal-update", "--base-width", 8]
+        self.assertNotEqual(self.good(self.folder, *wide, "--start", "standard").stdout,
+                            self.good(self.folder, *wide, "--start", "gpt2").stdout)
+        for options, message in (
+            (["--rule", "standard", "--start", "he"], ["start = he", "standard says itself how a model starts"]),
+            (["--rule", "maximal-update", "--base-width", 8, "--start", "ngpt"], ["start = ngpt"]),
+            (["--rule", "maximal-update", "--start", "he", "--base-std", 0.1], ["--base-std"])):
+            self.assert_refused([*shared, *options], message)
+
     def test_options_reach_the_model(self):
         plain = self.good(self.folder, *TINY, "--steps", 6, "--quiet").stdout
         for option in (["--seed", 2], ["--norm", "rms"], ["--placement", "post"], ["--activation", "relu"], ["--rotary"],

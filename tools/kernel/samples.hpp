@@ -22,8 +22,8 @@ namespace scalewise::experiment {
 
 struct SampleSettings {
   std::string data = "digits";
-  std::string digits;  // paths
-  std::string novel;
+  std::string digits = {};  // paths
+  std::string novel = {};
   long train = 1000;
   long validation = 297;
   long test = 0;  // all others

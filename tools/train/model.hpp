@@ -76,8 +76,9 @@ inline Plan plan_of(const Settings& s, Shape target) {
   }
   if (s.base_width > 0 || !of_base.empty()) base = base_shape(s, target);
   tools::apply_settings(of_base, target, base, "");
-  return make_plan(s.rule, optimizer_named("--optimizer", s.optimizer), target, base, parameters,
-                   value_of(decay_words, "--decay", s.decay));
+  Plan plan = make_plan(s.rule, optimizer_named("--optimizer", s.optimizer), target, base,
+                        parameters, value_of(decay_words, "--decay", s.decay));
+  return s.start.empty() ? plan : with_start(plan, s.start);
 }
 
 inline nn::Config config_of(const Settings& s) {

@@ -6,9 +6,14 @@
 
 #include "frame/options.hpp"
 #include "scalewise/plan/plan.hpp"
+#include "scalewise/policy/rule_id.hpp"
 #include "train/settings.hpp"
 
 namespace scalewise::train {
+
+inline frame::Option& add_start_option(frame::Options& o, Settings& s) {
+  return o.add("--start", s.start).names(rule_ids(), rule_id);
+}
 
 inline void add_schedule_options(frame::Options& o, Settings& s) {
   o.add("--warmup", s.warmup, "-1: a twentieth of --steps").from(-1);

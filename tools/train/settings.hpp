@@ -26,6 +26,7 @@ struct Settings {
   std::vector<std::string> set;
   long base_width = 0;  // 0: no base
   double base_std = 0;  // 0: 1/√(base width)
+  std::string start;    // instead of base_std: the rule by which the base model starts
 
   long width = 64;
   long depth = 2;
