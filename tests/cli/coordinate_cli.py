@@ -62,7 +62,7 @@ BAD = [
     (["--sizes", "64,32"], "each one larger"),
     (["--sizes", "12,24"], "a multiple of --head-dim = 8"),
     (["--axis", "length"], "width or depth"),
-    (["--format", "xml"], "table or json"),
+    (["--format", "xml"], "table, json or csv"),
     (["--seeds", "-1"], "--seeds = -1"),
     (["--judge", "none.jsonl"], "cannot open none.jsonl: no such file"),
     (["--text", "none.txt"], "cannot open none.txt: no such file"),

@@ -40,6 +40,7 @@ FILES = {"inspect"}
 TRAIN_ONLY = {"--checkpoint-every"}
 # What an option needs next to it.
 CONTEXT = {("kernel_regression", "--text"): ["--data", "chapters"],
+           ("learning_rate_transfer", "--start"): ["--rule", "maximal-update"],
            "--tune": ["--weight-decay", "0.1"], "--emit-tasks": ["--results", "new"], "--run-one": ["--results", "new"],
            "--collect": ["--results", "new"], "--results": ["--collect"]}
 # Programs whose --dry-run trains for some steps, to say what their runs will cost: small models.
@@ -127,12 +128,14 @@ class Frame(unittest.TestCase):
             typed, rule = ("Shallow NTK", "shallow-ntk") if shallow else ("\u03bcP", "maximal-update")
             for option in RULES & set(options_of(name)):
                 found.add(option)
+                words = ("GPT-2", "gpt2") if option == "--start" else (typed, rule)  # a base starts by an absolute rule
                 with self.subTest(name=name, option=option):
-                    for word in (typed, rule):
+                    for word in words:
                         base = ["--base", 64] if name == "train" else []
-                        done = run(name, "--dry-run", *SMALL.get(name, []), *base, option, word)
+                        context = CONTEXT.get((name, option), [])
+                        done = run(name, "--dry-run", *SMALL.get(name, []), *base, *context, option, word)
                         self.assertEqual(done.returncode, 0, done.stderr)
-                        shown = f'["{rule}"]' if option == "--compare" else rule
+                        shown = f'["{words[1]}"]' if option == "--compare" else words[1]
                         self.assertIn(f"\n{option} = {shown}\n", "\n" + done.stdout)
                     self.refused(run(name, "--dry-run", option, "gpt99x"), name, f"{option} = gpt99x: expected the id")
         self.assertEqual(found, RULES)

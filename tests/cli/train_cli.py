@@ -242,14 +242,14 @@ class Train(unittest.TestCase):
     def test_a_base_that_starts_by_a_rule_trains_as_that_rule_does(self):
         shared = [*TINY, "--steps", 4, "--quiet"]
         absolute = self.good(self.folder, *shared, "--rule", "standard")
-        relative = self.good(self.folder, *shared, "--rule", "maximal-update", "--base-width", 8, "--start", "standard")
+        relative = self.good(self.folder, *shared, "--rule", "maximal-update", "--base", 8, "--start", "standard")
         self.assertEqual(relative.stdout, absolute.stdout)
-        wide = [*shared, "--width", 16, "--rule", "maximal-update", "--base-width", 8]
+        wide = [*shared, "--width", 16, "--rule", "maximal-update", "--base", 8]
         self.assertNotEqual(self.good(self.folder, *wide, "--start", "standard").stdout,
                             self.good(self.folder, *wide, "--start", "gpt2").stdout)
         for options, message in (
             (["--rule", "standard", "--start", "he"], ["start = he", "standard says itself how a model starts"]),
-            (["--rule", "maximal-update", "--base-width", 8, "--start", "ngpt"], ["start = ngpt"]),
+            (["--rule", "maximal-update", "--base", 8, "--start", "ngpt"], ["start = ngpt"]),
             (["--rule", "maximal-update", "--start", "he", "--base-std", 0.1], ["--base-std"])):
             self.assert_refused([*shared, *options], message)
 
@@ -519,7 +519,8 @@ class Train(unittest.TestCase):
         text = log.read_text(encoding="utf-8")
         for seconds in ("x", "-1", "nan", "1e400", ""):
             log.write_text(text[:text.rindex(",") + 1] + seconds + "\n", encoding="utf-8")
-            self.assert_refused(same, ["--log run.csv = ", "expected seconds at the end of the row of step 5"])
+            shown = f"= {seconds}" if seconds else "(empty)"
+            self.assert_refused(same, [f"--log run.csv {shown}: expected seconds at the end of the row of step 5"])
 
     def test_the_log_of_another_run_is_not_cut(self):
         self.good(self.folder, *TINY, "--steps", 30, "--seed", 5, "--log", "other.csv")

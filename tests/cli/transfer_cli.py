@@ -47,7 +47,7 @@ BAD = [
     (["--steps", "0"], ["--steps = 0"]),
     (["--rate", "nan"], ["--rate = nan"]),
     (["--threads", "-1"], ["--threads = -1"]),
-    (["--format", "xml"], ["--format = xml", "table or json"]),
+    (["--format", "xml"], ["--format = xml", "table, json or csv"]),
     (["--set", "d_modl=5"], ["--set = d_modl", "did you mean d_model?"]),
     (["--out", "text.txt"], ["--out = text.txt", "a folder that can be made"]),
     (["--out", "precious"], ["precious/runs.jsonl (another kind of file)"]),

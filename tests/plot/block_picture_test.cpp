@@ -65,7 +65,7 @@ std::vector<std::string> faults_of(const std::string& svg) {
   return faults;
 }
 
-struct Kind {
+struct ModelAndBase {
   const char* preset;
   const char* base;
 };
@@ -75,9 +75,10 @@ struct Kind {
 TEST_CASE("No two texts overlap, whatever the rule and the model", "[block]") {
   long drawn = 0;
   for (const RuleInfo& rule : rules()) {
-    for (const Kind kind : {Kind{"gpt2-xl", "gpt2"}, Kind{"llama-3-8b", "llama-3.2-1b"},
-                            Kind{"bert-large", "bert-base"}, Kind{"t5-large", "t5-base"},
-                            Kind{"vit-l16", "vit-b16"}}) {
+    for (const ModelAndBase kind :
+         {ModelAndBase{"gpt2-xl", "gpt2"}, ModelAndBase{"llama-3-8b", "llama-3.2-1b"},
+          ModelAndBase{"bert-large", "bert-base"}, ModelAndBase{"t5-large", "t5-base"},
+          ModelAndBase{"vit-l16", "vit-b16"}}) {
       Shape shape = preset_shape(kind.preset);
       Shape base = preset_shape(kind.base);
       std::optional<Plan> plan;

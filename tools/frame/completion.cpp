@@ -39,7 +39,7 @@ std::string escaped(std::string_view text, std::string_view special) {
 }
 
 /// Between single quotes of a POSIX shell.
-std::string quoted(std::string_view text) {
+std::string in_single_quotes(std::string_view text) {
   std::string result;
   for (const char c : text) result += c == '\'' ? "'\\''" : std::string(1, c);
   return result;
@@ -121,7 +121,7 @@ std::string zsh_script(const std::string& program, const std::vector<Known>& opt
     }
     const bool value = option.follows != Follows::nothing;
     script += (option.repeated ? "*" : "") + option.name + (value ? "=" : "") + "[" +
-              quoted(escaped(option.help, "\\[]:")) + "]";
+              in_single_quotes(escaped(option.help, "\\[]:")) + "]";
     if (value) script += ":" + option.name.substr(2) + ":" + zsh_action(option);
     script += "'";
   }

@@ -250,8 +250,10 @@ void Options::refuse_unknown(const std::string& word) const {
   for (const CommonOption& common : common_options) names.emplace_back(common.name);
   for (const Option& option : list_) {
     names.push_back(option.name_);
-    if (option.was_ == word) throw std::invalid_argument(word + " is now " + option.name_);
   }
+  const auto renamed = std::find_if(list_.begin(), list_.end(),
+                                    [&](const Option& option) { return option.was_ == word; });
+  if (renamed != list_.end()) throw std::invalid_argument(word + " is now " + renamed->name_);
   for (const auto& [name, why] : retired_) {
     if (name == word) throw std::invalid_argument(word + " " + why);
   }

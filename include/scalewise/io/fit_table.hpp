@@ -84,6 +84,7 @@ inline std::vector<Table> fit_table(const Table& table, std::size_t columns) {
     }
     const auto cells = [&](const std::vector<std::string>& row) {
       std::vector<std::string> some;
+      some.reserve(chosen.size());
       for (const std::size_t i : chosen) some.push_back(row[i]);
       return some;
     };

@@ -79,6 +79,7 @@ class BlockNumbers {
       as_entries.emplace_back().multiplier = residual.*field;
     }
     std::vector<const Entry*> entries;
+    entries.reserve(as_entries.size());
     for (const Entry& entry : as_entries) entries.push_back(&entry);
     BlockCells cells;
     if (entries.empty()) return cells;

@@ -22,7 +22,7 @@ struct BlockRow {
 };
 
 /// Where a part stands between the residual stream and the branch that leaves it.
-enum class Place {
+enum class BlockPlace {
   stream,    // on the stream
   fork,      // where the branch leaves it
   branch,    // on the branch
@@ -32,7 +32,7 @@ enum class Place {
 
 /// A box of a picture, or an operation without one.
 struct BlockPart {
-  Place place = Place::branch;
+  BlockPlace place = BlockPlace::branch;
   std::vector<BlockRow> rows = {};
 };
 
@@ -92,22 +92,22 @@ class BlockReader {
   }
 
   void add(BlockPart part) {
-    const bool needs_row = part.place == Place::stream || part.place == Place::branch;
+    const bool needs_row = part.place == BlockPlace::stream || part.place == BlockPlace::branch;
     if (needs_row && part.rows.empty()) return;
     sections_.back().parts.push_back(std::move(part));
   }
 
-  void operation(Place place, const std::string& label) { add({place, {{label}}}); }
+  void operation(BlockPlace place, const std::string& label) { add({place, {{label}}}); }
 
   /// A matrix and its bias.
-  BlockPart matrix(Place place, const std::string& name, const std::string& label) {
+  BlockPart matrix(BlockPlace place, const std::string& name, const std::string& label) {
     BlockPart part{place};
     tensor(part, name, label);
     tensor(part, name + "_bias", "+ bias");
     return part;
   }
 
-  void norm(Place place, const std::string& name) {
+  void norm(BlockPlace place, const std::string& name) {
     BlockPart part{place};
     tensor(part, name + "_gain", "norm, × gain");
     tensor(part, name + "_bias", "+ bias");
@@ -118,7 +118,7 @@ class BlockReader {
   void embedding(Stack stack, const std::string& title, bool own_tokens) {
     open(title, false, true);
     prefix_.clear();
-    BlockPart part{Place::stream};
+    BlockPart part{BlockPlace::stream};
     if (own_tokens) {
       tensor(part, "token_embedding", "token embedding");
       tensor(part, "patch_embedding", "patch embedding");
@@ -137,8 +137,8 @@ class BlockReader {
     if (own_tokens) tensor(part, "segment_embedding", "+ segment embedding");
     add(part);
     prefix_ = prefix_of(stack);
-    if (shape_.embedding_norm) norm(Place::stream, "embedding_norm");
-    if (shape_.blocks == Blocks::normalized) operation(Place::stream, "to unit length");
+    if (shape_.embedding_norm) norm(BlockPlace::stream, "embedding_norm");
+    if (shape_.blocks == Blocks::normalized) operation(BlockPlace::stream, "to unit length");
   }
 
   void layer(Stack stack, const std::string& title, long layers) {
@@ -154,84 +154,85 @@ class BlockReader {
   template <class Inner>
   void branch(Stack stack, const std::string& name, Inner&& inner) {
     const bool normalized = shape_.blocks == Blocks::normalized;
-    add({Place::fork});
-    if (!post_ && !normalized) norm(Place::branch, name + "_norm");
+    add({BlockPlace::fork});
+    if (!post_ && !normalized) norm(BlockPlace::branch, name + "_norm");
     inner();
-    BlockPart gain{Place::branch};
+    BlockPart gain{BlockPlace::branch};
     tensor(gain, name + "_gain", "× gain");
     add(gain);
-    BlockPart sum{Place::merge};
+    BlockPart sum{BlockPlace::merge};
     if (normalized) {
-      operation(Place::branch, "to unit length");
+      operation(BlockPlace::branch, "to unit length");
       tensor(sum, name + "_step", "step towards branch");
       add(sum);
-      operation(Place::stream, "to unit length");
+      operation(BlockPlace::stream, "to unit length");
       return;
     }
-    add({Place::branch, {{"× branch", numbers_.residual(stack, &Residual::branch)}}});
+    add({BlockPlace::branch, {{"× branch", numbers_.residual(stack, &Residual::branch)}}});
     sum.rows.push_back({"× stream, before +", numbers_.residual(stack, &Residual::skip)});
     add(sum);
-    if (post_) norm(Place::stream, name + "_norm");
+    if (post_) norm(BlockPlace::stream, name + "_norm");
   }
 
   void attention(const std::string& kind) {
     const std::string from = kind.empty() ? "" : " of encoder";
-    BlockPart query = matrix(Place::parallel, kind + "query", "query");
-    BlockPart key = matrix(Place::parallel, kind + "key", "key" + from);
+    BlockPart query = matrix(BlockPlace::parallel, kind + "query", "query");
+    BlockPart key = matrix(BlockPlace::parallel, kind + "key", "key" + from);
     for (auto& [part, name] : {std::pair{&query, "query"}, std::pair{&key, "key"}}) {
       tensor(*part, kind + name + "_norm_gain", "norm, × gain");
       tensor(*part, kind + name + "_norm_bias", "+ bias");
     }
     add(query);
     add(key);
-    add(matrix(Place::parallel, kind + "value", "value" + from));
-    BlockPart scores{Place::branch};
+    add(matrix(BlockPlace::parallel, kind + "value", "value" + from));
+    BlockPart scores{BlockPlace::branch};
     tensor(scores, kind + "qk_scale", "q, k to unit length, ×");
     scores.rows.push_back({"scores q·k ×", numbers_.model("attention_scale")});
     if (kind.empty()) tensor(scores, "relative_position", "+ relative position");
     scores.rows.push_back({"softmax, mix values"});
     add(scores);
-    add(matrix(Place::branch, kind + "attention_output", "attention output"));
+    add(matrix(BlockPlace::branch, kind + "attention_output", "attention output"));
   }
 
   void mlp() {
     static constexpr const char* names[] = {"ReLU", "GELU", "SiLU"};
     const std::string function =
         shape_.activation ? names[static_cast<std::size_t>(*shape_.activation)] : "activation";
-    BlockPart up = matrix(shape_.gated_mlp ? Place::parallel : Place::branch, "mlp_up", "MLP up");
+    BlockPart up =
+        matrix(shape_.gated_mlp ? BlockPlace::parallel : BlockPlace::branch, "mlp_up", "MLP up");
     tensor(up, "up_scale", "× scale");
-    BlockPart gate = matrix(Place::parallel, "mlp_gate", "MLP gate");
+    BlockPart gate = matrix(BlockPlace::parallel, "mlp_gate", "MLP gate");
     tensor(gate, "gate_scale", "× scale");
     add(up);
     if (shape_.gated_mlp) add(gate);
-    operation(Place::branch, shape_.gated_mlp ? "up × " + function + "(gate)" : function);
-    add(matrix(Place::branch, "mlp_down", "MLP down"));
+    operation(BlockPlace::branch, shape_.gated_mlp ? "up × " + function + "(gate)" : function);
+    add(matrix(BlockPlace::branch, "mlp_down", "MLP down"));
   }
 
   /// It reads its input itself and has no residual connection.
   void shallow() {
     prefix_.clear();
-    operation(Place::stream, "input");
-    add({Place::fork});
+    operation(BlockPlace::stream, "input");
+    add({BlockPlace::fork});
     for (const char* name : {"query", "key", "value"}) {
-      add(matrix(Place::parallel, name, name));
+      add(matrix(BlockPlace::parallel, name, name));
     }
-    add({Place::branch,
+    add({BlockPlace::branch,
          {{"scores q·k ×", numbers_.model("attention_scale")}, {"softmax, mix values"}}});
-    operation(Place::branch, "ReLU, mean of tokens");
+    operation(BlockPlace::branch, "ReLU, mean of tokens");
   }
 
   void end_of(Stack stack) {
     prefix_ = prefix_of(stack);
     if (!shape_.final_norm || shape_.blocks != Blocks::residual) return;
     open(stack == Stack::encoder ? "After the encoder" : "After the last layer");
-    norm(Place::stream, "final_norm");
+    norm(BlockPlace::stream, "final_norm");
   }
 
   void head() {
     prefix_.clear();
     open("Head");
-    BlockPart part{Place::stream};
+    BlockPart part{BlockPlace::stream};
     tensor(part, "head", "head");
     if (part.rows.empty()) part.rows.push_back({"head: token embedding"});
     part.rows.push_back({"multiplier in all", numbers_.model("logit_multiplier")});
@@ -240,14 +241,14 @@ class BlockReader {
     add(part);
   }
 
-  /// What the model has besides: tensors of the user's own.
+  /// All other tensors, such as those that the user adds.
   void rest() {
     prefix_.clear();
     const std::vector<std::string> names = numbers_.not_shown();
     if (names.empty()) return;
     open("Other tensors", false, true);
     for (const std::string& name : names) {
-      BlockPart part{Place::stream};
+      BlockPart part{BlockPlace::stream};
       tensor(part, name, name);
       add(part);
     }
@@ -267,7 +268,7 @@ class BlockReader {
 
 }  // namespace detail
 
-/// What a model consists of, in the order in which it acts: embedding, one layer of each stack, and
+/// The parts of a model in the order in which it acts: embedding, one layer of each stack, and
 /// head, each with its numbers. Numbers that differ between layers are ranges.
 inline std::vector<BlockSection> block_sections(const Plan& plan) {
   return detail::BlockReader(plan).sections();

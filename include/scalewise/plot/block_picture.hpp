@@ -77,15 +77,15 @@ class BlockLayout {
   // Down.
   static constexpr double size = 12.5, line = 17, gap = 13;
 
-  /// What a row takes: its label, and the lines of each of its cells.
-  struct Row {
+  /// A row with its height: its label, and the lines of each of its cells.
+  struct MeasuredRow {
     const BlockRow* row;
     std::array<std::vector<std::string>, 4> lines;
     double height;
   };
 
-  static Row measured(const BlockRow& row) {
-    Row result{&row, {}, line + 7};
+  static MeasuredRow measured(const BlockRow& row) {
+    MeasuredRow result{&row, {}, line + 7};
     for (std::size_t c = 0; c < 4; ++c) {
       const double room = columns[c + 1] - columns[c] - 20;
       const std::string all = fmt::format("{}", fmt::join(row.cells[c].terms, ", "));
@@ -152,7 +152,7 @@ class BlockLayout {
 
   /// `last_section`: its stream leaves the picture.
   void draw(const BlockSection& section, bool last_section) {
-    std::vector<std::vector<Row>> parts;
+    std::vector<std::vector<MeasuredRow>> parts;
     double height = 0;
     for (const BlockPart& part : section.parts) {
       auto& rows = parts.emplace_back();
@@ -179,54 +179,55 @@ class BlockLayout {
     const bool beside = !shallow && !section.begins;  // the line
     picture_.text({beside ? stream_x + 18 : left + 4, y_ - 2}, section.title, {size, true});
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      const bool first = i == 0 || section.parts[i - 1].place != Place::parallel;
-      const bool last = i + 1 == parts.size() || section.parts[i + 1].place != Place::parallel;
+      const bool first = i == 0 || section.parts[i - 1].place != BlockPlace::parallel;
+      const bool last = i + 1 == parts.size() || section.parts[i + 1].place != BlockPlace::parallel;
       draw(section.parts[i].place, parts[i], first, last, !shallow && !(section.begins && i == 0));
     }
     y_ += 2 * frame + (last_section ? 14 : 0);
   }
 
-  static double height_of(const BlockPart& part, const std::vector<Row>& rows) {
-    double height = part.place == Place::fork ? 12 : gap;
-    if (part.place == Place::merge) height += 22;
-    for (const Row& row : rows) height += row.height;
+  static double height_of(const BlockPart& part, const std::vector<MeasuredRow>& rows) {
+    double height = part.place == BlockPlace::fork ? 12 : gap;
+    if (part.place == BlockPlace::merge) height += 22;
+    for (const MeasuredRow& row : rows) height += row.height;
     return height;
   }
 
   /// `first`, `last`: of boxes next to each other. `arrow`: the stream comes from above.
-  void draw(Place place, const std::vector<Row>& rows, bool first, bool last, bool arrow) {
+  void draw(BlockPlace place, const std::vector<MeasuredRow>& rows, bool first, bool last,
+            bool arrow) {
     double height = 0;
-    for (const Row& row : rows) height += row.height;
+    for (const MeasuredRow& row : rows) height += row.height;
     switch (place) {
-      case Place::fork:
+      case BlockPlace::fork:
         picture_.wire({{stream_x, y_ + 6}, {branch_x, y_ + 6}, {branch_x, y_ + 12}}, false);
         y_ += 12;
         return;
-      case Place::stream:
+      case BlockPlace::stream:
         if (arrow) picture_.stream({stream_x, y_}, {stream_x, y_ + gap}, true);
         y_ += gap;
         picture_.box({left + 4, y_}, box_right - left - 4, height, Fill::box);
         break;
-      case Place::branch:
+      case BlockPlace::branch:
         picture_.wire({{branch_x, y_}, {branch_x, y_ + gap}}, true);
         y_ += gap;
         picture_.box({box_left, y_}, box_right - box_left, height, Fill::box);
         break;
-      case Place::parallel:
+      case BlockPlace::parallel:
         draw_buses(height, first, last);
         break;
-      case Place::merge:
+      case BlockPlace::merge:
         picture_.wire({{branch_x, y_}, {branch_x, y_ + gap}, {stream_x + 9, y_ + gap}}, true);
         picture_.plus({stream_x, y_ + gap});
         y_ += gap + 14;
         break;
     }
-    const double label = place == Place::stream     ? left + 14
-                         : place == Place::parallel ? inner_left + 8
-                         : place == Place::merge    ? stream_x + 14
-                                                    : box_left + 10;
-    for (const Row& row : rows) draw(row, label);
-    if (place == Place::merge) y_ += 8;
+    const double label = place == BlockPlace::stream     ? left + 14
+                         : place == BlockPlace::parallel ? inner_left + 8
+                         : place == BlockPlace::merge    ? stream_x + 14
+                                                         : box_left + 10;
+    for (const MeasuredRow& row : rows) draw(row, label);
+    if (place == BlockPlace::merge) y_ += 8;
   }
 
   /// The wires into and out of a box that stands next to others, and the box.
@@ -247,7 +248,7 @@ class BlockLayout {
     picture_.box({inner_left, y_}, inner_right - inner_left, height, Fill::box);
   }
 
-  void draw(const Row& row, double label) {
+  void draw(const MeasuredRow& row, double label) {
     picture_.text({label, y_ + 16}, row.row->label);
     bool any = false;
     for (std::size_t c = 0; c < 4; ++c) {

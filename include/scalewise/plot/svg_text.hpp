@@ -63,7 +63,7 @@ inline std::string xml_text(std::string_view text) {
   return result;
 }
 
-/// A text in lines that are not wider than `width`: broken behind the last of " /·)" that fits, unless
+/// A text in lines that are not wider than `width`: broken after the last of " /·)" that fits, unless
 /// hardly a character stood before it, and where there is none between any two characters.
 /// Units:    those of font_size
 inline std::vector<std::string> wrapped(std::string_view text, double width, double font_size) {
