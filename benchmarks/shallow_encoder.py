@@ -19,8 +19,8 @@ from results_page import Experiment, mean_text, slope, slope_text
 
 TRAINING = "--sizes 64,128,256,512,1024,2048 --seeds 5"
 QUICK_TRAINING = "--sizes 16,32,64 --seeds 2 --steps 16"
-SAMPLES = "--samples 4,8,16,32 --sizes 16,32,64,128,256,512 --seeds 4 --steps 50"
-QUICK_SAMPLES = "--samples 4,8 --sizes 16,32 --seeds 2 --steps 4"
+SAMPLES = "--inputs 4,8,16,32 --sizes 16,32,64,128,256,512 --seeds 4 --steps 50"
+QUICK_SAMPLES = "--inputs 4,8 --sizes 16,32 --seeds 2 --steps 4"
 KINDS = {"lecun": ("LeCun, τ₀ = d_m^-1/2", "--rule shallow-lecun --tau0 0.5", "n³"),
          "ntk": ("NTK, τ₀ = d_m^-1/2", "--rule shallow-ntk --tau0 0.5", "n²"),
          "ntk_1": ("NTK, τ₀ = d_m^-1", "--rule shallow-ntk --tau0 1", "less than with τ₀ = d_m^-1/2")}

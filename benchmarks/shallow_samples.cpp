@@ -4,7 +4,7 @@
 // shallow_samples: conditions of the convergence theorem of a shallow encoder over numbers of samples
 // and widths; docs/results/shallow_encoder.md has the table.
 //
-//   shallow_samples --rule shallow-ntk --tau0 1 --samples 4,8,16 --sizes 16,64,256
+//   shallow_samples --rule shallow-ntk --tau0 1 --inputs 4,8,16 --sizes 16,64,256
 
 #include <algorithm>
 #include <cmath>
@@ -106,12 +106,12 @@ scalewise::frame::Program scalewise::frame::program() {
   Program program{"shallow_samples",
                   "How wide a shallow encoder has to be for the convergence theorem to hold."};
   Options& o = *program.options;
-  o.add("--rule", s->rule, "").words({"shallow-lecun", "shallow-he", "shallow-ntk"});
-  o.add("--tau0", s->tau0, "0.5 or 1: scores are times width^-tau0").from(0.5).to(1);
-  o.add("--samples", s->samples, "training inputs").from(2).to(1000).increasing();
+  o.add("--rule", s->rule).words({"shallow-lecun", "shallow-he", "shallow-ntk"});
+  o.add("--tau0", s->tau0).from(0.5).to(1);
+  o.add("--inputs", s->samples).from(2).to(1000).increasing();
   o.add("--sizes", s->sizes, "widths").from(1).to(1'000'000).increasing();
-  o.add("--seeds", s->seeds, "networks per width").from(1).to(1000);
-  o.add("--steps", s->steps, "of gradient descent").from(1).to(1'000'000);
+  o.add("--seeds", s->seeds).from(1).to(1000);
+  o.add("--steps", s->steps).from(1).to(1'000'000);
   o.add("--rate", s->rate, "in units of 1/largest eigenvalue of the kernel at the start")
       .above(0)
       .below(2);

@@ -173,12 +173,12 @@ scalewise::frame::Program scalewise::frame::program() {
   Program program{"shallow_separation",
                   "A shallow encoder on digits, with scores times width^-1/2 and width^-1."};
   Options& o = *program.options;
-  o.add("--rule", s->rule, "").words({"shallow-lecun", "shallow-he", "shallow-ntk"});
+  o.add("--rule", s->rule).words({"shallow-lecun", "shallow-he", "shallow-ntk"});
   o.add("--sizes", s->sizes, "widths").from(1).to(1'000'000).increasing();
-  o.add("--seeds", s->seeds, "networks per width").from(1).to(1000);
-  o.add("--train", s->samples.train, "training images").from(2);
-  o.add("--test", s->samples.test, "test images").from(1);
-  o.add("--steps", s->steps, "of gradient descent").from(1).to(1'000'000);
+  o.add("--seeds", s->seeds).from(1).to(1000);
+  o.add("--train", s->samples.train).from(2);
+  o.add("--test", s->samples.test).from(1);
+  o.add("--steps", s->steps).from(1).to(1'000'000);
   o.add("--rate", s->rate, "in units of 1/largest eigenvalue of the kernel at the start")
       .above(0)
       .below(2);

@@ -18,9 +18,9 @@
 #include "frame/data_file.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
+#include "kernel/classify.hpp"
 #include "kernel/samples.hpp"
 #include "scalewise/kernels/network_gram.hpp"
-#include "scalewise/kernels/regression.hpp"
 #include "scalewise/kernels/stored_gram.hpp"
 #include "scalewise/scaling/formula.hpp"
 
@@ -104,47 +104,13 @@ kernels::GramMatrices gram_of(const Settings& s, const std::string& name, const 
   return stored.load();
 }
 
-/// Regularizers times the mean diagonal: 1e-7, 1e-6, … 1.
-std::vector<kernels::Regularizer> candidates() {
-  std::vector<kernels::Regularizer> all;
-  for (int power = -7; power <= 0; ++power) all.push_back({std::pow(10.0, power)});
-  return all;
-}
-
-struct Result {
-  kernels::ChosenRegularizer chosen;
-  double test = 0;
-  double test_se = 0;
-};
-
-/// The regularizer from the validation inputs, the accuracy from the test inputs.
-Result classify(const Eigen::MatrixXd& gram, const Samples& samples) {
-  const Index n = samples.train;
-  const Index v = samples.validation;
-  const Index m = gram.rows() - n - v;
-  const std::span<const int> labels(samples.labels);
-  const Eigen::MatrixXd targets =
-      kernels::class_targets(labels.first(static_cast<std::size_t>(n)), samples.classes);
-  const Eigen::MatrixXd train = gram.topLeftCorner(n, n);
-  const auto all = candidates();
-  Result result;
-  result.chosen = kernels::choose_regularizer(
-      train, gram.block(0, n, n, v), targets,
-      labels.subspan(static_cast<std::size_t>(n), static_cast<std::size_t>(v)), all);
-  const kernels::RegularizedKernel factor(train, result.chosen.regularizer);
-  result.test = kernels::accuracy(gram.block(0, n + v, n, m).transpose() * factor.solve(targets),
-                                  labels.last(static_cast<std::size_t>(m)));
-  result.test_se = std::sqrt(result.test * (1 - result.test) / static_cast<double>(m));
-  return result;
-}
-
 /// Both kernels of one name, NNGP and NTK.
 struct Results {
   std::string kernel;
-  Result nngp, ntk;
+  Classified nngp, ntk;
 };
 
-Cells row_of(const std::string& kernel, const std::string& by, const Result& r) {
+Cells row_of(const std::string& kernel, const std::string& by, const Classified& r) {
   return {{"kernel", kernel},
           {"by", by},
           {"regularizer", r.chosen.regularizer.value},

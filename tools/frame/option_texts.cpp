@@ -33,6 +33,7 @@ constexpr std::array option_texts{
     OptionText{"--bias-variance", "variance of the biases of dense layers"},
     OptionText{"--bidirectional", "no causal mask"},
     OptionText{"--budget", "seconds after which no new runs begin"},
+    OptionText{"--centred", "count outputs from their initial values"},
     OptionText{"--checkpoint", "file that keeps the run; the same command resumes from it"},
     OptionText{"--checkpoint-every", "steps from one checkpoint to the next"},
     OptionText{"--clip", "largest norm of the gradient"},

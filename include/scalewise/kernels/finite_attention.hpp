@@ -147,6 +147,30 @@ class FiniteAttention : public FiniteLayer {
     return sum;
   }
 
+  void descend(double rate) override {
+    const bool tied = form_.layer.scores == SelfAttention::ScoreScale::tied_over_d;
+    for (const Features& p : passes_) {
+      output_ -= rate * o_scale_ * (p.o.transpose() * p.delta);
+      bias_ -= rate * form_.layer.sigma_b * p.delta.colwise().sum();
+      value_ -= rate * v_scale_ * (p.b.transpose() * p.d_v);
+      query_ -= rate * q_scale_ * (p.a.transpose() * p.d_q);
+      (tied ? query_ : key_) -= rate * k_scale_ * (p.a.transpose() * p.d_k);
+      if (form_.read == 0) continue;
+      switch (form_.layer.encodings.trained) {
+        case Encodings::Trained::through_root:
+          encodings_ -= rate * (covariance_ * p.d_e);
+          break;
+        case Encodings::Trained::itself:
+          encodings_ -= rate * p.d_e;
+          break;
+        case Encodings::Trained::nothing:
+          break;
+      }
+    }
+    if (tied) key_ = query_;
+  }
+  void clear() override { passes_.clear(); }
+
  private:
   struct Features {
     Matrix<> a, b, q, k, v, o;

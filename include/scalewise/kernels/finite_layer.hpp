@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// Layers of finite size to compare kernels with: forward, backward, and their own part of the
-// tangent kernel.
+// Layers of finite size to compare kernels with: forward, backward, their own part of the tangent
+// kernel, and steps of gradient descent.
 #pragma once
 
 #include <Eigen/Core>
@@ -57,6 +57,10 @@ class FiniteLayer {
   virtual Matrix<> backward(std::size_t input, const Matrix<>& delta) = 0;
   /// Σ over the layer's parameters of products of gradients, for two inputs.
   virtual double tangent(std::size_t, std::size_t) const { return 0; }
+  /// Parameters -= rate · their gradient, summed over the inputs since clear().
+  virtual void descend(double) {}
+  /// Drops what is kept of the inputs so far.
+  virtual void clear() {}
 };
 
 /// y = σ_w/√n x W + σ_b b.
@@ -83,6 +87,16 @@ class FiniteDense : public FiniteLayer {
     return scale_ * scale_ * product(x_[i], x_[j], delta_[i], delta_[j]) +
            sigma_b_ * sigma_b_ * (delta_[i] * delta_[j].transpose()).sum();
   }
+  void descend(double rate) override {
+    for (std::size_t i = 0; i < delta_.size(); ++i) {
+      weight_ -= rate * scale_ * (x_[i].transpose() * delta_[i]);
+      bias_ -= rate * sigma_b_ * delta_[i].colwise().sum();
+    }
+  }
+  void clear() override {
+    x_.clear();
+    delta_.clear();
+  }
 
  private:
   double scale_;
@@ -104,6 +118,7 @@ class FiniteActivation : public FiniteLayer {
     return delta.cwiseProduct(
         x_[input].unaryExpr([f = function_](double u) { return derivative(f, u); }));
   }
+  void clear() override { x_.clear(); }
 
   static double value(Function f, double u) {
     switch (f) {
@@ -164,6 +179,10 @@ class FiniteNorm : public FiniteLayer {
     Matrix<> dx = delta - along.asDiagonal() * y;
     dx.colwise() -= delta.rowwise().mean().eval();
     return inverse_[input].asDiagonal() * dx;
+  }
+  void clear() override {
+    y_.clear();
+    inverse_.clear();
   }
 
  private:

@@ -61,70 +61,126 @@ inline void check_inputs(const std::vector<Matrix<>>& inputs) {
   }
 }
 
-using FiniteStack = std::vector<std::unique_ptr<FiniteLayer>>;
-
-/// The output of the last layer, a row for each input.
-inline std::vector<Matrix<>> run_forward(const FiniteStack& stack,
-                                         const std::vector<Matrix<>>& inputs) {
-  std::vector<Matrix<>> outputs;
-  for (const Matrix<>& x : inputs) {
-    Matrix<> g = x;
-    for (const auto& layer : stack) g = layer->forward(std::move(g));
-    if (g.rows() != 1) throw InvalidInput("layers", "(no readout)", "one vector per input");
-    outputs.push_back(std::move(g));
-  }
-  return outputs;
-}
-
-/// Leaves in the layers the gradients of the first feature of each output.
-inline void run_backward(const FiniteStack& stack, const std::vector<Matrix<>>& outputs) {
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    Matrix<> delta = Matrix<>::Zero(1, outputs[i].cols());
-    delta(0, 0) = 1;
-    for (std::size_t l = stack.size(); l-- > 0;) delta = stack[l]->backward(i, delta);
-  }
-}
-
 }  // namespace detail
 
-/// The empirical kernels of one random network of finite size: what gram() of the same layers is
-/// the limit of.
-/// Equation: nngp = (1/n) Σ_i g_i(x) g_i(x'), ntk = Σ_θ ∂g_0(x)/∂θ ∂g_0(x')/∂θ, g what leaves the
-///           last layer, n its features
+/// A random network of finite size with the layers of a kernel, and its training.
+/// Equation: θ standard normal; every weight acts times σ/√fan_in
+/// Source:   Hron et al. 2020 (arXiv:2006.10540), Section 2, the parameterization of NTK.
+/// Shapes:   every input (T, n₀), T the same for all
+/// Accuracy: exact gradients; results do not depend on threads.
+/// Throws:   InvalidInput for no input, inputs of different shapes, layers that do not end in one
+///           vector per input, sizes below 1, and targets that are not one row per input.
+class FiniteNetwork {
+ public:
+  FiniteNetwork(const std::vector<Layer>& layers, Index tokens, Index features,
+                const FiniteSizes& sizes, std::uint64_t seed) {
+    if (sizes.width < 1 || sizes.heads < 1 || sizes.head_dim < 1) {
+      throw InvalidInput("sizes", "below 1", "a positive width, heads and head_dim");
+    }
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+      stack_.push_back(detail::make_finite(layers[l], sizes, tokens, features, seed,
+                                           "layer." + std::to_string(l)));
+    }
+  }
+
+  /// The output of the last layer.
+  /// Shapes:   (inputs, features)
+  Matrix<> outputs(const std::vector<Matrix<>>& inputs) {
+    detail::check_inputs(inputs);
+    Matrix<> all;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      clear();
+      const Matrix<> g = forward(inputs[i]);
+      if (i == 0) all.resize(static_cast<Index>(inputs.size()), g.cols());
+      all.row(static_cast<Index>(i)) = g;
+    }
+    return all;
+  }
+
+  /// The kernels that gram() of the same layers is the limit of.
+  /// Equation: nngp = (1/n) Σ_i g_i(x) g_i(x'), ntk = Σ_θ ∂g_0(x)/∂θ ∂g_0(x')/∂θ, g what leaves the
+  ///           last layer, n its features
+  /// Shapes:   (inputs, inputs)
+  GramMatrices kernels(const std::vector<Matrix<>>& inputs) {
+    detail::check_inputs(inputs);
+    clear();
+    std::vector<Matrix<>> g;
+    g.reserve(inputs.size());
+    for (const Matrix<>& x : inputs) g.push_back(forward(x));
+    for (std::size_t i = 0; i < g.size(); ++i) backward(i, Matrix<>::Identity(1, g[i].cols()));
+    const auto n = static_cast<Index>(inputs.size());
+    GramMatrices gram{Eigen::MatrixXd(n, n), Eigen::MatrixXd(n, n)};
+    for (Index i = 0; i < n; ++i) {
+      for (Index j = 0; j <= i; ++j) {
+        const auto a = static_cast<std::size_t>(i);
+        const auto b = static_cast<std::size_t>(j);
+        double theta = 0;
+        for (const auto& layer : stack_) theta += layer->tangent(a, b);
+        gram.ntk(i, j) = gram.ntk(j, i) = theta;
+        gram.nngp(i, j) = gram.nngp(j, i) =
+            g[a].row(0).dot(g[b].row(0)) / static_cast<double>(g[a].cols());
+      }
+    }
+    return gram;
+  }
+
+  /// One step of gradient descent of the first features of the output towards the targets.
+  /// Equation: θ -= rate ∇ ½ Σ ‖g - targets‖²
+  /// Shapes:   targets (inputs, features or fewer)
+  /// Returns:  the loss before the step
+  double step(const std::vector<Matrix<>>& inputs, const Matrix<>& targets, double rate) {
+    detail::check_inputs(inputs);
+    if (targets.rows() != static_cast<Index>(inputs.size())) {
+      throw InvalidInput("targets", std::to_string(targets.rows()) + " rows",
+                         std::to_string(inputs.size()) + ", one per input");
+    }
+    clear();
+    double loss = 0;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const Matrix<> g = forward(inputs[i]);
+      if (targets.cols() > g.cols()) {
+        throw InvalidInput("targets", std::to_string(targets.cols()) + " columns",
+                           "at most " + std::to_string(g.cols()) + ", the features of the output");
+      }
+      Matrix<> delta = Matrix<>::Zero(1, g.cols());
+      delta.leftCols(targets.cols()) =
+          g.leftCols(targets.cols()) - targets.row(static_cast<Index>(i));
+      loss += delta.squaredNorm() / 2;
+      backward(i, delta);
+    }
+    for (const auto& layer : stack_) layer->descend(rate);
+    return loss;
+  }
+
+ private:
+  void clear() {
+    for (const auto& layer : stack_) layer->clear();
+  }
+
+  Matrix<> forward(Matrix<> g) {
+    for (const auto& layer : stack_) g = layer->forward(std::move(g));
+    if (g.rows() != 1) throw InvalidInput("layers", "(no readout)", "one vector per input");
+    return g;
+  }
+
+  void backward(std::size_t input, Matrix<> delta) {
+    for (std::size_t l = stack_.size(); l-- > 0;) delta = stack_[l]->backward(input, delta);
+  }
+
+  std::vector<std::unique_ptr<detail::FiniteLayer>> stack_;
+};
+
+/// The empirical kernels of one random network of finite size.
+/// Equation: FiniteNetwork::kernels()
 /// Source:   Hron et al. 2020 (arXiv:2006.10540), Section 2, the parameterization of NTK.
 /// Shapes:   every input (T, n₀), T the same for all; result (inputs, inputs)
 /// Accuracy: exact gradients; results do not depend on threads.
-/// Throws:   InvalidInput for no input, inputs of different shapes, layers that do not end in one
-///           vector per input, and sizes below 1.
+/// Throws:   InvalidInput as FiniteNetwork.
 inline GramMatrices finite_kernels(const std::vector<Layer>& layers,
                                    const std::vector<Matrix<>>& inputs, const FiniteSizes& sizes,
                                    std::uint64_t seed) {
   detail::check_inputs(inputs);
-  if (sizes.width < 1 || sizes.heads < 1 || sizes.head_dim < 1) {
-    throw InvalidInput("sizes", "below 1", "a positive width, heads and head_dim");
-  }
-  Index features = inputs[0].cols();
-  detail::FiniteStack stack;
-  for (std::size_t l = 0; l < layers.size(); ++l) {
-    stack.push_back(detail::make_finite(layers[l], sizes, inputs[0].rows(), features, seed,
-                                        "layer." + std::to_string(l)));
-  }
-  const std::vector<Matrix<>> outputs = detail::run_forward(stack, inputs);
-  detail::run_backward(stack, outputs);
-  const auto n = static_cast<Index>(inputs.size());
-  GramMatrices gram{Eigen::MatrixXd(n, n), Eigen::MatrixXd(n, n)};
-  for (Index i = 0; i < n; ++i) {
-    for (Index j = 0; j <= i; ++j) {
-      const auto a = static_cast<std::size_t>(i);
-      const auto b = static_cast<std::size_t>(j);
-      double theta = 0;
-      for (const auto& layer : stack) theta += layer->tangent(a, b);
-      gram.ntk(i, j) = gram.ntk(j, i) = theta;
-      gram.nngp(i, j) = gram.nngp(j, i) =
-          outputs[a].row(0).dot(outputs[b].row(0)) / static_cast<double>(outputs[a].cols());
-    }
-  }
-  return gram;
+  return FiniteNetwork(layers, inputs[0].rows(), inputs[0].cols(), sizes, seed).kernels(inputs);
 }
 
 }  // namespace scalewise::kernels
