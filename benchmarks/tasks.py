@@ -13,9 +13,9 @@ RUNS_MISSING = 4
 
 
 def report(program: pathlib.Path, options: str, folder: pathlib.Path) -> dict:
-    """Makes the runs of a sweep that are missing, one on each core, until there is a verdict."""
+    """Makes the runs of a sweep that are missing, one on each core that it may use, until there is a verdict."""
     collect = [program, *options.split(), "--results", folder, "--collect", "--format", "json", "--quiet"]
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as cores:
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as cores:
         while True:
             done = subprocess.run(collect, stdout=subprocess.PIPE, encoding="utf-8", check=False)
             if done.returncode != RUNS_MISSING:
