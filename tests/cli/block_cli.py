@@ -174,8 +174,8 @@ class Block(unittest.TestCase):
     def test_the_pictures_of_the_documentation_are_made_by_their_commands(self):
         pages = 0
         for page in sorted((SOURCE / "docs").rglob("*.md")):
-            for command in re.findall(r"^plan (.*--format svg --out .*\.svg)$", page.read_text(encoding="utf-8"), re.M):
-                options, _, name = command.rpartition(" --out ")
+            for command in re.findall(r"^plan (.*--format svg --save .*\.svg)$", page.read_text(encoding="utf-8"), re.M):
+                options, _, name = command.rpartition(" --save ")
                 with self.subTest(page.name):
                     self.assertEqual((SOURCE / "docs/pictures" / name).read_text(encoding="utf-8"), run(options))
                     pages += 1

@@ -145,8 +145,13 @@ std::string edited(std::string input, Random& random) {
 void run(std::string_view input) {
   const frame::Program program = frame::program();
   const std::vector<std::string> arguments = lines_of(input);
-  if (read(program, arguments) != frame::Request::run) return;
-  work(program, arguments);
+  try {
+    if (read(program, arguments) == frame::Request::run) work(program, arguments);
+  } catch (const InvalidInput&) {
+    throw;  // its message is looked at
+  } catch (const std::invalid_argument&) {
+    // "--old is now --new"
+  }
 }
 
 }  // namespace scalewise::fuzz

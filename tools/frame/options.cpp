@@ -251,8 +251,9 @@ void Options::refuse_unknown(const std::string& word) const {
   for (const Option& option : list_) {
     names.push_back(option.name_);
   }
-  const auto renamed = std::find_if(list_.begin(), list_.end(),
-                                    [&](const Option& option) { return option.was_ == word; });
+  const auto renamed = std::find_if(list_.begin(), list_.end(), [&](const Option& option) {
+    return !option.was_.empty() && option.was_ == word;
+  });
   if (renamed != list_.end()) throw std::invalid_argument(word + " is now " + renamed->name_);
   for (const auto& [name, why] : retired_) {
     if (name == word) throw std::invalid_argument(word + " " + why);
@@ -278,7 +279,7 @@ Request Options::parse(const std::vector<std::string>& arguments) {
     throw InvalidInput(option->name_, flag ? "(a value)" : "(missing)", option->expectation());
   }
   if (const std::vector<std::string> rest = line.app.remaining(); !rest.empty()) {
-    refuse_unknown(rest[0].substr(0, rest[0].find('=')));
+    refuse_unknown(rest[0].substr(0, rest[0].find('=', 1)));
   }
   for (std::size_t i = 0; i < list_.size(); ++i) {
     Option& option = list_[i];

@@ -77,15 +77,24 @@ class BlockLayout {
   // Down.
   static constexpr double size = 12.5, line = 17, gap = 13;
 
-  /// A row with its height: its label, and the lines of each of its cells.
+  /// A row with its height, and the lines of its label and of each of its cells.
   struct MeasuredRow {
     const BlockRow* row;
+    std::vector<std::string> label;
     std::array<std::vector<std::string>, 4> lines;
     double height;
   };
 
-  static MeasuredRow measured(const BlockRow& row) {
-    MeasuredRow result{&row, {}, line + 7};
+  static double label_x(BlockPlace place) {
+    return place == BlockPlace::stream     ? left + 14
+           : place == BlockPlace::parallel ? inner_left + 8
+           : place == BlockPlace::merge    ? stream_x + 14
+                                           : box_left + 10;
+  }
+
+  static MeasuredRow measured(const BlockRow& row, BlockPlace place) {
+    MeasuredRow result{&row, wrapped(row.label, columns[0] - label_x(place), size), {}, 0};
+    result.height = static_cast<double>(result.label.size()) * line + 7;
     for (std::size_t c = 0; c < 4; ++c) {
       const double room = columns[c + 1] - columns[c] - 20;
       const std::string all = fmt::format("{}", fmt::join(row.cells[c].terms, ", "));
@@ -156,7 +165,7 @@ class BlockLayout {
     double height = 0;
     for (const BlockPart& part : section.parts) {
       auto& rows = parts.emplace_back();
-      for (const BlockRow& row : part.rows) rows.push_back(measured(row));
+      for (const BlockRow& row : part.rows) rows.push_back(measured(row, part.place));
       height += height_of(part, rows);
     }
     const double frame = section.framed ? 10 : 0;  // around the parts
@@ -222,11 +231,7 @@ class BlockLayout {
         y_ += gap + 14;
         break;
     }
-    const double label = place == BlockPlace::stream     ? left + 14
-                         : place == BlockPlace::parallel ? inner_left + 8
-                         : place == BlockPlace::merge    ? stream_x + 14
-                                                         : box_left + 10;
-    for (const MeasuredRow& row : rows) draw(row, label);
+    for (const MeasuredRow& row : rows) draw(row, label_x(place));
     if (place == BlockPlace::merge) y_ += 8;
   }
 
@@ -249,7 +254,9 @@ class BlockLayout {
   }
 
   void draw(const MeasuredRow& row, double label) {
-    picture_.text({label, y_ + 16}, row.row->label);
+    for (std::size_t i = 0; i < row.label.size(); ++i) {
+      picture_.text({label, y_ + 16 + static_cast<double>(i) * line}, row.label[i]);
+    }
     bool any = false;
     for (std::size_t c = 0; c < 4; ++c) {
       const std::vector<std::string>& lines = row.lines[c];

@@ -63,7 +63,7 @@ inline std::string xml_text(std::string_view text) {
   return result;
 }
 
-/// A text in lines that are not wider than `width`: broken after the last of " /·)" that fits, unless
+/// A text in lines that are not wider than `width`: broken after the last of " /·)…" that fits, unless
 /// hardly a character stood before it, and where there is none between any two characters.
 /// Units:    those of font_size
 inline std::vector<std::string> wrapped(std::string_view text, double width, double font_size) {
@@ -77,7 +77,7 @@ inline std::vector<std::string> wrapped(std::string_view text, double width, dou
       if (end > 0 && text_width(text.substr(0, next), font_size) > width) break;
       const std::string_view last = text.substr(end, next - end);
       end = next;
-      const bool may = last == " " || last == "/" || last == "·" || last == ")";
+      const bool may = last == " " || last == "/" || last == "·" || last == ")" || last == "…";
       if (may && end > 2) best = end;
     }
     if (best == 0) best = end;
