@@ -52,26 +52,39 @@ have_torch() {
 
 have_libcxx() { clang++ -stdlib=libc++ -x c++ -fsyntax-only - <<<'#include <string>' 2>/dev/null; }
 
-# Whatever of these cannot be installed, the tests that need it are skipped, and counted.
+# Prints the packages of tests that are left out without them, a line for those that belong together.
+missing_optional_packages() {
+  have_command gnuplot || echo gnuplot-nox
+  have_command chromium || echo chromium
+  have_torch || echo python3-torch
+  have_header torch/csrc/api/include/torch/torch.h || echo libtorch-dev
+  have_header gmock/gmock.h || echo libgmock-dev
+  have_command meson || echo meson
+  [ -n "$leave_out" ] || have_command bazel || echo bazel-bootstrap
+  have_command pkg-config || echo pkg-config
+  have_command help2man || echo help2man
+  have_command groff || echo groff-base
+  have_command zsh || echo zsh
+  have_command fish || echo fish
+  have_command parallel || echo parallel
+  have_command sbatch || echo slurm-wlm munge
+  have_site_programs || echo mkdocs mkdocs-material doxygen
+  have_command emcmake || echo emscripten
+  [ -e /usr/share/nodejs/acorn ] || echo node-acorn
+  have_libcxx || echo libc++-dev libc++abi-dev
+}
+
+# Whatever of these cannot be installed, the tests that need it are skipped, and counted. One call for
+# all, since each takes seconds; where that fails, each line on its own.
 try_install_optional_packages() {
-  have_command gnuplot || try_install_packages gnuplot-nox || true
-  have_command chromium || try_install_packages chromium || true
-  have_torch || try_install_packages python3-torch || true
-  have_header torch/csrc/api/include/torch/torch.h || try_install_packages libtorch-dev || true
-  have_header gmock/gmock.h || try_install_packages libgmock-dev || true
-  have_command meson || try_install_packages meson || true
-  [ -n "$leave_out" ] || have_command bazel || try_install_packages bazel-bootstrap || true
-  have_command pkg-config || try_install_packages pkg-config || true
-  have_command help2man || try_install_packages help2man || true
-  have_command groff || try_install_packages groff-base || true
-  have_command zsh || try_install_packages zsh || true
-  have_command fish || try_install_packages fish || true
-  have_command parallel || try_install_packages parallel || true
-  have_command sbatch || try_install_packages slurm-wlm munge || true
-  have_site_programs || try_install_packages mkdocs mkdocs-material doxygen || true
-  have_command emcmake || try_install_packages emscripten || true
-  [ -e /usr/share/nodejs/acorn ] || try_install_packages node-acorn || true
-  have_libcxx || try_install_packages libc++-dev libc++abi-dev || true
+  local missing line
+  missing=$(missing_optional_packages)
+  # Unquoted: one word per package.
+  if [ -n "$missing" ] && ! try_install_packages $missing; then
+    while read -r line; do
+      try_install_packages $line </dev/null || true
+    done <<<"$missing"
+  fi
   # The sanitizers of Clang are a package of their own, and its name differs between releases.
   local major package
   major=$(clang++ -dumpversion | cut -d. -f1)

@@ -135,7 +135,7 @@ class Tasks(TaskTest):
     # ---- killed, torn, repeated ------------------------------------------------------------------
 
     def test_a_killed_worker_loses_its_task_only(self):
-        longer = ["--steps", "1500"]
+        longer = ["--steps", "600"]
         tasks, _ = self.emit(*longer)
         draw = random.Random(20261124)
         killed = set()
@@ -143,7 +143,7 @@ class Tasks(TaskTest):
             process = subprocess.Popen(["sh", "-c", "exec " + task], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                        env=ENVIRONMENT)
             if draw.random() < 0.5:
-                time.sleep(draw.uniform(0, 0.1))
+                time.sleep(draw.uniform(0, 0.05))
                 process.kill()  # kill -9
             out, _ = process.communicate(timeout=60)
             if process.returncode != 0:
