@@ -180,8 +180,8 @@ mkdir -p "$logs"
 # The purpose of each build. In --full, each compiler builds and runs all, optimized and under sanitizers.
 # In --quick each part is tested by the build that finds most: under the sanitizers of Clang all that is
 # quick to build; by GCC what users build, so all programs, the documentation's examples and whole
-# models; by Clang, optimized and in half of GCC's time, what is all numbers. GCC's sanitizers see what
-# is quickest to build, and clang-tidy the headers and the frame of programs.
+# models; by Clang, optimized and in half of GCC's time, what is all numbers or tries most. GCC's
+# sanitizers see what is quickest to build, and clang-tidy the headers and the frame of programs.
 # Reports of the sanitizers need line numbers and nothing else of -g. The tests of the consumers and of
 # the documentation run in one build.
 sanitizers=(-D CMAKE_CXX_FLAGS_DEBUG=-g1 -D SCALEWISE_TEST_MODELS=OFF
@@ -189,7 +189,7 @@ sanitizers=(-D CMAKE_CXX_FLAGS_DEBUG=-g1 -D SCALEWISE_TEST_MODELS=OFF
 if [ -n "$leave_out" ]; then
   users="scalewise_tools scalewise_examples own_loop scalewise_static_tests models_test allocation_test torch_agreement torch_tests unit_tests"
   users_tests="not core_test policy_test dialect_test io_test check_test propagation_test data_test nn_test"
-  numbers="kernels_test golden"
+  numbers="kernels_test golden dialect_test"
   quickest="core_test data_test"
   linted="_headers.cpp|tools/frame/"
   gcc_kernels=OFF

@@ -77,7 +77,9 @@ class Classifier {
     found_.assign(all.size(), nullptr);
   }
 
-  Assignment run(const std::vector<ModelTensor>& model) {
+  /// `hints`: whether problems with names suggest others, which takes most of the time.
+  Assignment run(const std::vector<ModelTensor>& model, bool hints = true) {
+    left_to_search_ = hints ? 50 : 0;
     result_.dialect = dialect_.id;
     result_.prefix = dialect_.prefix;
     result_.problems = TableProblems(dialect_, shape_, candidates_).take();
@@ -269,8 +271,8 @@ class Classifier {
 
   /// A missing tensor of almost the same name, or else any such. Not for thousands of names: they take long.
   std::string nearest(std::string_view name) {
-    constexpr int most = 50;
-    if (++searched_ > most) return "";
+    if (left_to_search_ == 0) return "";
+    --left_to_search_;
     Nearest known(name);
     for (const std::string& candidate : missing_) known.offer(candidate);
     if (known.empty()) {
@@ -286,7 +288,7 @@ class Classifier {
   std::vector<const ModelTensor*> found_;               // by candidate
   std::map<std::string, const ModelTensor*> owner_of_;  // by entry
   std::vector<std::string> missing_;
-  int searched_ = 0;
+  int left_to_search_ = 0;
   Assignment result_;
 };
 

@@ -21,14 +21,16 @@ struct Detection {
 inline Detection nearest_dialect(const Shape& shape, const std::vector<ModelTensor>& model,
                                  const std::vector<Extra>& extras = {}) {
   Detection found;
+  const Dialect* nearest = nullptr;
   for (const Dialect* dialect : all_dialects) {
-    Assignment assignment = classify(*dialect, shape, model, extras);
+    Assignment assignment = detail::Classifier(*dialect, shape, extras).run(model, false);
     if (assignment.problems.empty()) found.exact.push_back(assignment.dialect);
-    if (found.assignment.dialect.empty() ||
-        assignment.problems.size() < found.assignment.problems.size()) {
+    if (nearest == nullptr || assignment.problems.size() < found.assignment.problems.size()) {
+      nearest = dialect;
       found.assignment = std::move(assignment);
     }
   }
+  if (found.exact.empty()) found.assignment = classify(*nearest, shape, model, extras);
   return found;
 }
 
