@@ -254,9 +254,11 @@ void Options::refuse_unknown(const std::string& word) const {
   const auto renamed = std::find_if(list_.begin(), list_.end(), [&](const Option& option) {
     return !option.was_.empty() && option.was_ == word;
   });
-  if (renamed != list_.end()) throw std::invalid_argument(word + " is now " + renamed->name_);
+  if (renamed != list_.end()) {
+    throw std::invalid_argument(std::string(word).append(" is now ").append(renamed->name_));
+  }
   for (const auto& [name, why] : retired_) {
-    if (name == word) throw std::invalid_argument(word + " " + why);
+    if (name == word) throw std::invalid_argument(std::string(word).append(" ").append(why));
   }
   throw InvalidInput(
       printable(word), "(unknown)", "an option of --help",
