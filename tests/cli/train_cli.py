@@ -552,7 +552,7 @@ class Train(unittest.TestCase):
 
     def test_a_fresh_run_writes_over_an_old_one_only_when_told(self):
         self.good(self.folder, *TINY, "--steps", 5, *FILES)
-        self.assert_refused([*TINY, "--steps", 6, *FILES], ["--steps = 6: expected 5, as in checkpoint run.ckpt"])
+        self.assert_refused([*TINY, "--steps", 6, *FILES], ["--steps = 6: expected 5, as in checkpoint run.ckpt", "--overwrite"])
         self.good(self.folder, *TINY, "--steps", 6, *FILES, "--overwrite")
         self.assertEqual(len(rows(self.folder)), 1 + 7)
 

@@ -330,8 +330,10 @@ TEST_CASE("Warnings come where they should, and only there") {
   CHECK(with_scores(1, 256).empty());
   CHECK_THAT(with_scores(6, 256), ContainsSubstring("! queries and keys are too large"));
   CHECK_THAT(with_scores(6, 1e6), ContainsSubstring("! queries and keys are too large"));
-  CHECK_THAT(with_scores(6, 1e6), !ContainsSubstring("less sure"));
-  CHECK_THAT(with_scores(2, 128), ContainsSubstring("? the profile is less sure: e^S/L"));
+  CHECK_THAT(with_scores(6, 1e6), !ContainsSubstring("less certain"));
+  CHECK_THAT(with_scores(2, 128),
+             ContainsSubstring("? the profile is less certain: a token attends to about") &&
+                 ContainsSubstring("others (L/e^S), and its formulas hold from 50;"));
   CHECK_THAT(with_scores(2, 128), !ContainsSubstring("too large"));
 
   const Layers layers = depth_layers(DepthMethod::vanilla, pre, 12);

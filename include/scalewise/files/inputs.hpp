@@ -55,7 +55,9 @@ inline Inputs read_inputs(ByteReader& bytes) {
 
 /// Compares the inputs of this run with those that a file carries.
 /// Throws:   InvalidInput naming the first input that differs, is missing, or is unknown.
-inline void require_same_inputs(const Inputs& now, const Inputs& saved, const std::string& path) {
+inline void require_same_inputs(
+    const Inputs& now, const Inputs& saved, const std::string& path,
+    const std::string& hint = "use another file or folder for another experiment") {
   const auto find = [](const Inputs& inputs, const std::string& name) {
     const auto found = std::find_if(inputs.begin(), inputs.end(),
                                     [&](const Setting& input) { return input.name == name; });
@@ -68,14 +70,12 @@ inline void require_same_inputs(const Inputs& now, const Inputs& saved, const st
     const std::string* here = find(now, name);
     const std::string* there = find(saved, name);
     if ((here == nullptr) == (there == nullptr) && (here == nullptr || *here == *there)) return;
-    throw InvalidInput(name, text(here), text(there) + ", as in " + path,
-                       "use another file or folder for another experiment");
+    throw InvalidInput(name, text(here), text(there) + ", as in " + path, hint);
   };
   for (const Setting& input : now) compare(input.name);
   for (const Setting& input : saved) compare(input.name);
   if (now != saved) {
-    throw InvalidInput(path, "(other inputs)", "the inputs of this run, in their order",
-                       "use another file or folder for another experiment");
+    throw InvalidInput(path, "(other inputs)", "the inputs of this run, in their order", hint);
   }
 }
 

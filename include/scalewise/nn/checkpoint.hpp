@@ -149,7 +149,8 @@ CheckpointContent<Scalar> read_checkpoint(const std::string& path) {
 /// Throws:   InvalidInput for the first input that is not the same, or the plan.
 inline void require_same_run(const std::string& path, const CheckpointInfo& saved,
                              const CheckpointInfo& wanted) {
-  require_same_inputs(wanted.inputs, saved.inputs, "checkpoint " + path);
+  require_same_inputs(wanted.inputs, saved.inputs, "checkpoint " + path,
+                      "use another file for another experiment, or --overwrite");
   if (saved.plan != wanted.plan) {
     throw InvalidInput("plan", wanted.plan, printable(saved.plan) + ", as in checkpoint " + path,
                        "another rule, parameter of a rule, shape or base");

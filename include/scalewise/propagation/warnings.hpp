@@ -68,9 +68,12 @@ inline void warn_of_scores(double largest, double length, const WarningLimits& l
   }
   const double probabilities = std::exp(largest) / length;
   if (probabilities > limits.probabilities) {
-    list.push_back({false, "the profile is less sure: e^S/L = " + three_digits(probabilities) +
-                               " where its formulas hold up to " +
-                               three_digits(limits.probabilities)});
+    list.push_back({false, "the profile is less certain: a token attends to about " +
+                               three_digits(std::round(1 / probabilities)) +
+                               " others (L/e^S), and its formulas hold from " +
+                               three_digits(1 / limits.probabilities) +
+                               "; measure the model (deep_init --measure), or use longer "
+                               "sequences or smaller queries and keys"});
   }
 }
 
