@@ -187,7 +187,7 @@ mkdir -p "$logs"
 sanitizers=(-D CMAKE_CXX_FLAGS_DEBUG=-g1 -D SCALEWISE_TEST_MODELS=OFF
   -D SCALEWISE_TEST_KERNELS=OFF -D SCALEWISE_BUILD_EXAMPLES=OFF)
 if [ -n "$leave_out" ]; then
-  users="scalewise_tools scalewise_examples own_loop scalewise_static_tests models_test allocation_test torch_agreement torch_tests unit_tests"
+  users="scalewise_tools scalewise_examples scalewise_static_tests models_test allocation_test torch_agreement torch_tests unit_tests"
   users_tests="not core_test policy_test dialect_test io_test check_test propagation_test data_test nn_test"
   numbers="kernels_test golden dialect_test"
   quickest="core_test data_test"

@@ -32,7 +32,7 @@ class Integrations(unittest.TestCase):
         self.assertEqual(self.marked("c/graph.c", r"scalewise( \*/|:)"), 20)
         self.assertEqual(self.marked("marian/params.cpp", "// scalewise(:|$)"), 13)
         for mark, lines in (("scalewise", 13), ("records", 12)):
-            self.assertEqual(sum(self.marked(f"torch_gpt/{name}", f"// {mark}(:|$)")
+            self.assertEqual(sum(self.marked(f"05_libtorch/{name}", f"// {mark}(:|$)")
                                  for name in ("gpt.hpp", "torch_gpt.cpp")), lines)
 
     def test_slots_start_and_step_as_planned(self):

@@ -14,9 +14,10 @@ sh                Run with `bash -euo pipefail`. The built programs are in PATH 
                   (tests/..., tools/..., scripts/...) are there too, and SCALEWISE_SOURCE_DIR
                   names their folder.
 sh norun          Not run. Only for lines that call scripts/demo.sh, scripts/playground.sh, scripts/test.sh, git clone,
-                  cd or apt-get; the scripts must exist and be executable. When a text block
-                  follows, the block must be scripts/demo.sh alone, which then does run, with
-                  the programs that are already built.
+                  cd, apt-get, or cmake with a preset or to build targets in build/release; the
+                  scripts must exist and be executable, and the preset and the targets must exist.
+                  When a text block follows, the block must be scripts/demo.sh alone, which then
+                  does run, with the programs that are already built.
 cmake             Configured as part of a user's project. find_package finds an installed copy,
                   FetchContent and add_subdirectory(.../scalewise) find the sources. What the
                   block leaves out (cmake_minimum_required, project, the executable that it
@@ -244,12 +245,14 @@ class Page:
         for command in commands:
             allowed = re.match(
                 r"((\w+=\S+ )*(bash )?(\./)?(?P<script>scripts/(demo|playground|test)\.sh)|git clone"
+                r"|cmake --preset (?P<preset>\w+)$|cmake --build build/release --target (?P<targets>[\w ]+)$"
                 r"|(sudo )?apt-get|cd)(?![^ ])", command)
             if not allowed:
                 raise BlockError(f"norun is not allowed for: {command}")
             script = allowed["script"]
             if script and not os.access(self.arguments.source / script, os.X_OK):
                 raise BlockError(f"not there, or not executable: {script}")
+            self.check_cmake(allowed["preset"], (allowed["targets"] or "").split())
         if expected is None:
             return None
         if [re.sub(r"^(bash )?(\./)?", "", command) for command in commands] != ["scripts/demo.sh"]:
@@ -260,6 +263,17 @@ class Page:
             raise BlockError("the program plan is not built")
         return self.run([self.arguments.source / "scripts/demo.sh"], cwd=self.arguments.source,
                         SCALEWISE_TOOLS=pathlib.Path(plan).parent)
+
+    def check_cmake(self, preset, targets):
+        source = self.arguments.source
+        presets = json.loads((source / "CMakePresets.json").read_text(encoding="utf-8"))["configurePresets"]
+        if preset and preset not in {one["name"] for one in presets}:
+            raise BlockError(f"no such preset: {preset}")
+        lists = [source / folder / "CMakeLists.txt" for folder in ("examples", "tests", "tools")]
+        text = "\n".join(path.read_text(encoding="utf-8") for path in lists)
+        for target in targets:
+            if not re.search(rf"(?m)(\w+\(|^ *){target}\b", text):
+                raise BlockError(f"no such target: {target}")
 
     def run_python(self, block, _expected):
         if "fragment" in block.options:

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// The adapter for LibTorch on the GPT of examples/torch_gpt: it starts and trains as the reference
+// The adapter for LibTorch on the GPT of examples/05_libtorch: it starts and trains as the reference
 // transformer does, a right set-up passes, and each mistake is told by the tensor's name.
 
 #include <cmath>
@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "examples/torch_gpt/gpt.hpp"
+#include "examples/05_libtorch/gpt.hpp"
 #include "instances/registry.hpp"
 #include "instances/transformer.hpp"
 #include "scalewise/check/coordinate_check.hpp"

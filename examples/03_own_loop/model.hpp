@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// A model in plain C++ that knows nothing of this library.
+// A model in plain C++ that does not use this library.
 #pragma once
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// Does a training loop of one's own follow its plans?
+// Does your own training loop follow its plans?
 //
 //   own_loop [--forget-rates | --record FILE]
 

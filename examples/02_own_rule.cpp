@@ -4,8 +4,10 @@
 // A rule of your own: a struct with a name, a source, one row per group and one for the model.
 // Here: fan-in initialization whose residual outputs shrink with depth, and hidden rates in 1/fi.
 
-#include <iostream>
+#include <fmt/core.h>
+
 #include <scalewise/architecture/presets.hpp>
+#include <scalewise/format.hpp>
 #include <scalewise/scalewise.hpp>
 
 struct Mine {
@@ -44,9 +46,11 @@ static_assert(scalewise::Policy<Mine>);
 int main() {
   using namespace scalewise;
   const Plan plan = make_plan<Mine, adamw>(preset_shape("llama-3-8b"));
-  for (const Entry& entry : plan.entries) {
-    if (entry.layer > 0) continue;
-    std::cout << entry.name << ": variance " << entry.init_variance.formula << ", rate "
-              << entry.learning_rate.formula << '\n';
+  for (const char* name : {"token_embedding", "layer.0.query", "layer.0.mlp_down", "head"}) {
+    fmt::print("{}\n", plan.at(name));
   }
+  const Entry& down = plan.at("layer.0.mlp_down");
+  fmt::print("{:.2}\n", down.init_variance);
+  fmt::print("{:latex}\n", down.init_variance);
+  fmt::print("{:ascii}\n", down.init_variance);
 }

@@ -1,26 +1,28 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// Unit tests of the loop in training.hpp, as a user would write them with Catch2.
+// Unit tests of the loop in 03_own_loop, as a user would write them with GoogleTest.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <random>
 #include <scalewise/testing.hpp>
 #include <vector>
 
-#include "support/catch.hpp"
-#include "training.hpp"
+#include "../03_own_loop/training.hpp"
 
 using namespace scalewise::testing;
 
-TEST_CASE("Tensors start as planned") {
+TEST(Training, TensorsStartAsPlanned) {
   std::mt19937 random(1);
   const scalewise::Plan plan = own::plan_of(64);
   const own::Model model = own::started(plan, random, false);
-  REQUIRE_THAT(numbers(model.up.w), StartsAs(plan.at("layer.0.mlp_up"), 0.25));
-  REQUIRE_THAT(numbers(model.head.w), StartsAs(plan.at("head"), 0.25));
+  ASSERT_THAT(numbers(model.up.w), StartsAs(plan.at("layer.0.mlp_up"), 0.25));
+  ASSERT_THAT(numbers(model.head.w), StartsAs(plan.at("head"), 0.25));
 }
 
-TEST_CASE("The optimizer follows the plan") {
+TEST(Training, OptimizerFollowsThePlan) {
   std::mt19937 random(1);
   scalewise::Plan plan = own::plan_of(64);
   std::erase_if(plan.entries, [](const scalewise::Entry& e) {  // what this small model has
@@ -34,10 +36,10 @@ TEST_CASE("The optimizer follows the plan") {
       {.name = "layer.0.mlp_down", .rate = m.down.rate},
       {.name = "head", .rate = m.head.rate}};
   const scalewise::check::OptimizerSetting global{.name = "", .rate = 0.01};
-  REQUIRE_THAT(live, FollowsPlan(plan, global));
+  ASSERT_THAT(live, FollowsPlan(plan, global));
 }
 
-TEST_CASE("Training follows the rule") {
+TEST(Training, FollowsTheRule) {
   scalewise::check::Records records;
   std::vector<scalewise::check::Member> plans;
   for (const long width : {16, 32, 64, 128}) {
@@ -46,5 +48,5 @@ TEST_CASE("Training follows the rule") {
       records.merge(own::trained(plans.back().plan, seed, false));
     }
   }
-  REQUIRE_THAT(records, PassesCoordinateCheck(plans));
+  ASSERT_THAT(records, PassesCoordinateCheck(plans));
 }
