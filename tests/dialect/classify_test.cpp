@@ -316,10 +316,12 @@ TEST_CASE("A line of one's own that no tensor can be like is told, whatever the 
     return usual.problems.front();
   };
   CHECK(problem({"w", "layer.0.query layer.0.key layer.0.query"}) == "w: has layer.0.query twice");
-  CHECK(problem({"w", "layer.0.query token_embedding"}) ==
-        "w: layer.0.query and token_embedding cannot be parts of one tensor, as their sizes differ");
+  CHECK(
+      problem({"w", "layer.0.query token_embedding"}) ==
+      "w: layer.0.query and token_embedding cannot be parts of one tensor, as their sizes differ");
   CHECK(problem({"w", "layer.0.mlp_up layer.0.mlp_down"}) ==
-        "w: layer.0.mlp_up and layer.0.mlp_down cannot be parts of one tensor, as their sizes differ");
+        "w: layer.0.mlp_up and layer.0.mlp_down cannot be parts of one tensor, as their sizes "
+        "differ");
   CHECK(problem({"w", "layer.0.query", Packing::after_two}) ==
         "w: two rows are skipped in tables alone, and not in layer.0.query");
   CHECK(problem({"transformer.wpe.weight", "token_embedding"}) ==
@@ -327,6 +329,17 @@ TEST_CASE("A line of one's own that no tensor can be like is told, whatever the 
   s.d_ff = 41;
   CHECK(problem({"w", "layer.0.mlp_up", Packing::key_groups}) ==
         "w: layer.0.mlp_up cannot be cut into groups of key heads");
+}
+
+TEST_CASE("No entry has two of the usual tensors") {
+  std::vector<TensorPattern> patterns{{"key.{}", "layer.{}.key"}};
+  patterns.insert(patterns.end(), nanogpt.patterns.begin(), nanogpt.patterns.end());
+  Dialect own = nanogpt;
+  own.patterns = patterns;
+  const Assignment usual = usual_tensors(own, gpt());
+  REQUIRE(usual.problems.size() == 2);  // of two layers
+  CHECK(usual.problems[0] ==
+        "transformer.h.0.attn.c_attn.weight: has layer.0.key, as key.0 has already");
 }
 
 TEST_CASE("Tensors that the shape does not say are found by the names of the extras") {

@@ -324,8 +324,15 @@ inline Assignment usual_tensors(const Dialect& dialect, const Shape& shape,
       usual.aliases.push_back({candidate.tensor.name, owner_of[candidate.alias_of]});
     } else if (!owner_of.contains(first)) {
       usual.tensors.push_back(candidate.tensor);
-      for (const OwnedPart& part : candidate.tensor.parts)
-        owner_of[part.entry] = usual.tensors.back().name;
+      std::string twice;
+      for (const OwnedPart& part : candidate.tensor.parts) {
+        const auto [at, is_new] = owner_of.emplace(part.entry, candidate.tensor.name);
+        if (is_new || !twice.empty()) continue;
+        twice = "has " + part.entry + ", as " + printable(at->second) + " has already";
+      }
+      if (!twice.empty()) {
+        usual.problems.push_back(printable(candidate.tensor.name).append(": ").append(twice));
+      }
     }
   }
   for (const auto& [entry, tensor] : candidates.entries()) {
