@@ -153,7 +153,7 @@ scalewise::frame::Program scalewise::frame::program() {
   add_plan_options(o, *a);
   o.group("Output");
   o.add("--names", a->names).names(scalewise::tools::dialect_ids()).or_file().excludes("--compare");
-  o.add("--layers", a->layers).not_an_input();
+  o.add("--layers", a->layers).note("with --format svg: a heat map, layer by layer").not_an_input();
   o.add("--format", a->format).words(formats()).not_an_input();
   o.add("--save", a->save).was("--out").writes_file();
   o.add("--list-rules", a->list_rules).not_an_input();

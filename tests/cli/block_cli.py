@@ -3,15 +3,18 @@
 # SPDX-License-Identifier: MIT
 """block_cli.py PLAN SOURCE: the pictures of `plan --format svg`, for every rule and several kinds of models.
 
-The numbers in a picture are compared with those of `plan --format json`, read and written here. In Chromium,
-where there is one, no two texts overlap, none leaves the picture, and none is wider than the library takes it to be.
+The numbers in a picture are compared with those of `plan --format json`, read and written here; so are the colours
+of the map that `--layers` asks for. In Chromium, where there is one, no two texts overlap, none leaves the picture,
+and none is wider than the library takes it to be.
 """
 
 import collections
 import csv
+import functools
 import io
 import itertools
 import json
+import math
 import pathlib
 import re
 import subprocess
@@ -48,8 +51,9 @@ def run(options, code=0):
     return done.stdout if code == 0 else done.stderr
 
 
+@functools.cache
 def pictures():
-    """The rules, and (rule, kind of model) -> (plan as JSON, picture) for all that they allow."""
+    """The rules, and (rule, kind of model) -> (plan as JSON, picture, options) for all that they allow."""
     rules = [row["rule"] for row in csv.DictReader(io.StringIO(run("--list-rules --format csv")))]
     drawn = {}
     for rule in rules:
@@ -58,7 +62,7 @@ def pictures():
                 done = subprocess.run([PLAN, *options.split(), "--format", "json"], capture_output=True,
                                       encoding="utf-8", check=False)
                 if done.returncode == 0:
-                    drawn[rule, kind] = json.loads(done.stdout), run(options + " --format svg")
+                    drawn[rule, kind] = json.loads(done.stdout), run(options + " --format svg"), options
                     break
     return rules, drawn
 
@@ -120,10 +124,119 @@ def shown(svg):
     return texts
 
 
+# Rules whose initial variances are factors on those of the base (docs/getting-started.md).
+RELATIVE = ("maximal-update", "depth-mup", "complete-p")
+# Titles of maps of layers.
+TITLES = {
+    ("ds-init", "gpt"): "ds-init: initial variance falls 48-fold from the first layer to the last",
+    ("complete-p", "gpt"): "complete-p: all 48 layers alike; residual_branch and epsilon depend on the depth",
+    ("maximal-update", "gpt"): "maximal-update: all 48 layers alike",
+}
+QUANTITIES = {"init_variance": "initial variance", "init_mean": "initial mean", "multiplier": "multiplier",
+              "learning_rate": "learning rate", "weight_decay": "weight decay", "epsilon": "epsilon"}
+VECTOR = re.compile(r"norm_|_norm|gain|bias$|_step$|_scale$|relative_position")
+
+
+def cells(svg):
+    """The cells of a map: the text that pointing at one shows, and its shade (None: grey)."""
+    for rect in xml.fromstring(svg).iter(f"{SVG}rect"):
+        title = rect.find(f"{SVG}title")
+        if title is not None:
+            kind = rect.get("class").split()[0]
+            shade = None if kind == "n" else float(rect.get("fill-opacity")) * (-1 if kind == "lc" else 1)
+            yield title.text, shade
+
+
+@functools.cache
+def cells_of_layers(svg):
+    """(tensors, quantity) -> (stack, layer) -> (text, shade), of the cells that are no legend."""
+    rows = collections.defaultdict(dict)
+    for text, shade in cells(svg):
+        found = re.fullmatch(r"(layer|encoder|decoder)\.(\d+) ([\w, ]+): (%s) (.*)" % "|".join(QUANTITIES.values()), text)
+        if found:
+            stack, layer, tensors, quantity, number = found.groups()
+            rows[tensors, quantity]["main" if stack == "layer" else stack, int(layer)] = number, shade
+    return rows
+
+
+def layer_numbers(plan):
+    """(stack, layer, tensor, quantity) -> value, ratio to what the colour compares it with, text."""
+    numbers = {}
+    relative = plan["relative"]
+    for entry in plan["entries"]:
+        if entry["layer"] is None:
+            continue
+        for key, quantity in QUANTITIES.items():
+            scale = entry["fan_in"] if key == "init_variance" and not relative else 1
+            number = entry[key]
+            numbers[entry["stack"], entry["layer"], entry["name"].rpartition(".")[2], quantity] = (
+                number["value"], number["value"] * scale, four_digits([number]))
+    if plan["shape"]["blocks"] == "residual":
+        for residual in plan["model"]["residuals"]:
+            for name in ("skip", "branch"):
+                numbers[residual["stack"], residual["layer"], f"residual_{name}", "multiplier"] = (
+                    residual[name]["value"], residual[name]["value"], four_digits([residual[name]]))
+    return numbers
+
+
+class Layers(unittest.TestCase):
+    """The map that `--layers` asks for."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.drawn = {(rule, kind): (plan | {"relative": rule in RELATIVE}, run(options + " --layers --format svg"))
+                     for (rule, kind), (plan, _, options) in pictures()[1].items() if kind in ("gpt", "t5")}
+
+    def test_titles_say_what_differs_between_layers(self):
+        for key, title in TITLES.items():
+            self.assertEqual(xml.fromstring(self.drawn[key][1]).find(f"{SVG}title").text, title)
+
+    def test_colours_and_texts_are_those_of_the_plan(self):
+        for key, (plan, svg) in self.drawn.items():
+            with self.subTest(key):
+                numbers, shown = layer_numbers(plan), {}
+                by_row = collections.defaultdict(dict)
+                for place, number in numbers.items():
+                    by_row[place[2:]][place[:2]] = number
+                vectors = {tensor for tensor, _ in by_row if VECTOR.search(tensor)}
+                self.assertTrue(cells_of_layers(svg))
+                for (tensors, quantity), of_row in cells_of_layers(svg).items():
+                    for tensor in self.tensors_of(tensors, quantity, vectors, cells_of_layers(svg)):
+                        shown[tensor, quantity] = True
+                        places = of_row.keys() & by_row[tensor, quantity].keys()
+                        self.assertEqual(places, by_row[tensor, quantity].keys())
+                        for place in places:
+                            self.assertEqual(of_row[place][0], by_row[tensor, quantity][place][2])
+                logs = [abs(math.log10(abs(ratio))) for row in shown for _, ratio, _ in by_row[row].values() if ratio]
+                limit = max([1, *(math.ceil(2 * log - 1e-9) / 2 for log in logs)])
+                for (tensors, quantity), of_row in cells_of_layers(svg).items():
+                    tensor = next(iter(self.tensors_of(tensors, quantity, vectors, cells_of_layers(svg))))
+                    for place, (_, shade) in of_row.items():
+                        ratio = by_row[tensor, quantity][place][1]
+                        if ratio == 0:
+                            self.assertIsNone(shade)
+                        else:
+                            self.assertAlmostEqual(shade, 0.75 * math.log10(abs(ratio)) / limit, delta=6e-4)
+                for (tensor, quantity), of_row in by_row.items():  # what is left out says nothing
+                    if (tensor, quantity) not in shown:
+                        one = quantity != "initial variance" or plan["relative"] or VECTOR.search(tensor)
+                        zero = quantity == "initial mean" or VECTOR.search(tensor)
+                        self.assertTrue(all((one and ratio == 1) or (zero and value == 0)
+                                            for value, ratio, _ in of_row.values()), (tensor, quantity))
+
+    @staticmethod
+    def tensors_of(label, quantity, vectors, rows):
+        """The tensors of a row: those that it names, or all gains and biases that no other row names."""
+        if not label.endswith("gains and biases"):
+            return label.split(", ")
+        return vectors - {name for names, of in rows if of == quantity for name in names.split(", ")}
+
+
 class Block(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.rules, cls.drawn = pictures()
+        cls.rules, drawn = pictures()
+        cls.drawn = {key: of[:2] for key, of in drawn.items()}
 
     def test_every_rule_and_kind_of_model_is_drawn(self):
         self.assertEqual({rule for rule, _ in self.drawn}, set(self.rules))
@@ -168,7 +281,8 @@ class Block(unittest.TestCase):
         model = "--preset gpt2 --base-preset gpt2 --format svg"
         self.assertIn("format = svg: expected --rule (hint: a picture shows one plan)",
                       run(f"--compare gpt2,he {model}", 2))
-        self.assertIn("format = svg: expected no --layers", run(f"--rule he --layers {model}", 2))
+        self.assertIn("format = svg: expected --rule (hint: a picture shows one plan)",
+                      run(f"--compare gpt2,he --layers {model}", 2))
         self.assertIn("format = svg: expected no --names", run(f"--rule he --names nanogpt {model}", 2))
 
     def test_the_pictures_of_the_documentation_are_made_by_their_commands(self):

@@ -6,10 +6,13 @@
     report_cli.py FOLDER_OF_PROGRAMS
 """
 
+import base64
+import collections
 import html
 import html.parser
 import http.server
 import json
+import math
 import os
 import pathlib
 import re
@@ -19,6 +22,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import xml.etree.ElementTree as xml
 
 PROGRAMS = pathlib.Path(sys.argv.pop(1)).resolve()
 TEXT = ("It is a truth universally acknowledged, that a tested program may be trusted. " * 40).encode()
@@ -188,6 +192,55 @@ class Reports(unittest.TestCase):
             rows = self.parsed[name].rows("Rows that fail")
             self.assertEqual([(r["signal"][0], r["name"][0], r["step"][0]) for r in rows],
                              [(q["signal"], q["name"], str(q["step"])) for q in failed])
+
+    def test_the_map_of_slopes_has_the_numbers_of_the_json(self):
+        """Colours are the distance to the prediction, full from half a power on; frames are failures."""
+        for name in ("pass", "fail", "inconclusive", "judged"):
+            with self.subTest(page=name):
+                file = (self.folder / name / "coordinate_check_slopes.svg").read_text(encoding="utf-8")
+                self.assertIn(base64.b64encode(file.encode()).decode(), self.page[name])
+                self.check_map(xml.fromstring(file), self.json[name])
+
+    def check_map(self, root, report):
+        tag = "{http://www.w3.org/2000/svg}"
+        judged = [q for q in report["quantities"] if q["verdict"] is not None]
+        cells = {}
+        for rect in root.iter(tag + "rect"):
+            found = re.match(r"(\w+) of (.*) at step (\d+): .*: (\w+)$", rect.findtext(tag + "title") or "")
+            if found:
+                signal, quantity, step, verdict = found.groups()
+                cells[signal, quantity, int(step)] = rect, verdict
+        self.assertEqual(set(cells), {(q["signal"], q["name"], q["step"]) for q in judged})
+        tops, lefts = collections.defaultdict(set), {}
+        for q in judged:
+            rect, verdict = cells[q["signal"], q["name"], q["step"]]
+            self.assertEqual(verdict, q["verdict"])
+            kind, *frame = rect.get("class").split()
+            self.assertEqual(frame, ["k"] if verdict == "fail" else [])
+            tops[q["name"]].add(math.floor(float(rect.get("y"))))
+            lefts.setdefault((q["signal"], q["step"]), set()).add(math.floor(float(rect.get("x"))))
+            if q["slope"] is None or q["expected"] == "zero":
+                self.assertEqual(kind, "hc" if verdict == "pass" else "n")
+                continue
+            low, high = q["expected"]
+            off = max(q["slope"] - high, 0) + min(q["slope"] - low, 0)
+            shade = float(rect.get("fill-opacity")) * (-1 if kind == "lc" else 1)
+            self.assertAlmostEqual(shade, 0.75 * max(-1, min(1, off / 0.5)), delta=6e-4)
+        # A quantity is a row, but for the frames; a step of a signal is a column; labels are in the row.
+        texts = [(float(text.get("y")), text.text, text.get("font-weight")) for text in root.iter(tag + "text")]
+        failed = {q["name"] for q in judged if q["verdict"] == "fail"}
+        for quantity, top in tops.items():
+            rows = {(signal in ("value", "change")) for signal, name, _ in cells if name == quantity}
+            self.assertLessEqual(max(top) - min(top), 1 if len(rows) == 1 else 1000)
+            beside = [text for text in texts if min(top) < text[0] < min(top) + 20]
+            self.assertIn((quantity, "bold" if quantity in failed else None), {text[1:] for text in beside})
+            self.assertEqual(any(text[1].startswith("FAIL") for text in beside), quantity in failed)
+        for left in lefts.values():
+            self.assertLessEqual(max(left) - min(left), 1)
+        count = collections.Counter(q["verdict"] for q in judged)
+        title = root.findtext(tag + "title")
+        self.assertIn(f": fail in {count['fail']} of {len(judged)} slopes" if report["verdict"] == "fail" else
+                      f": {report['verdict']}, {count['pass']} of {len(judged)} slopes as predicted", title)
 
     def test_all_runs_of_a_sweep_are_there(self):
         report, page = self.json["sweep"], self.parsed["sweep"]

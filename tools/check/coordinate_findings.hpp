@@ -35,6 +35,22 @@ struct Shown {
   nlohmann::ordered_json json;
 };
 
+inline std::string signed_text(double x) { return fmt::format("{:+.2f}", x == 0 ? 0 : x); }
+
+inline std::string measured_text(const check::Judgement& j) {
+  if (!j.measured) return j.reason.empty() || j.expected ? "zero" : "-";
+  return fmt::format("{} ± {:.2f}", signed_text(j.measured->slope), 2 * j.measured->error);
+}
+
+/// The judgement of a quantity at a step, or null.
+inline const check::Judgement* find(const check::Report& report, check::Signal signal,
+                                    const std::string& name, long step) {
+  for (const check::Judgement& j : report.judgements) {
+    if (j.curve.quantity == check::Quantity{signal, name} && j.curve.step == step) return &j;
+  }
+  return nullptr;
+}
+
 inline std::string optimizer_text(const Findings& found) {
   return fmt::format("the optimizer is not set as the plan says, in {} places",
                      found.optimizer.size());

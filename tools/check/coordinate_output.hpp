@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "check/coordinate_findings.hpp"
+#include "check/coordinate_map.hpp"
 #include "check/coordinate_page.hpp"
 #include "check/experiment.hpp"
 #include "frame/begin_report.hpp"
@@ -37,22 +38,6 @@
 #include "scalewise/plot/figure.hpp"
 
 namespace scalewise::experiment {
-
-inline std::string signed_text(double x) { return fmt::format("{:+.2f}", x == 0 ? 0 : x); }
-
-inline std::string measured_text(const check::Judgement& j) {
-  if (!j.measured) return j.reason.empty() || j.expected ? "zero" : "-";
-  return fmt::format("{} ± {:.2f}", signed_text(j.measured->slope), 2 * j.measured->error);
-}
-
-/// The judgement of a quantity at a step, or null.
-inline const check::Judgement* find(const check::Report& report, check::Signal signal,
-                                    const std::string& name, long step) {
-  for (const check::Judgement& j : report.judgements) {
-    if (j.curve.quantity == check::Quantity{signal, name} && j.curve.step == step) return &j;
-  }
-  return nullptr;
-}
 
 /// Activations: how they start and what training has added after the first and the last step.
 inline Table slope_table(const check::Report& report, long steps) {
@@ -340,7 +325,7 @@ inline plot::Figure figure_of(const Experiment& e, const Findings& found) {
   return figure;
 }
 
-/// coordinate_check.json, .csv, .svg, .png and .html in a folder.
+/// coordinate_check.json, .csv, .svg, .png and .html in a folder, and coordinate_check_slopes.svg.
 inline void write(const Experiment& e, const Findings& found, const Shown& show,
                   const frame::Options& options) {
   const frame::Uninterrupted now;
@@ -349,8 +334,12 @@ inline void write(const Experiment& e, const Findings& found, const Shown& show,
   const plot::Figure figure = figure_of(e, found);
   const plot::Drawing drawing = plot::draw_figure(figure);
   const std::string message = plot::write_figure(figure, stem, drawing);
-  write_file(stem + ".html", html(coordinate_page(e, found, show, drawing, options)));
-  if (!frame::quiet()) std::cerr << message << "\nread " << stem << ".html\n";
+  const std::string slopes = plot::heat_map_svg(slope_map(e, found));
+  write_file(stem + "_slopes.svg", slopes);
+  write_file(stem + ".html", html(coordinate_page(e, found, show, slopes, drawing, options)));
+  if (!frame::quiet()) {
+    std::cerr << message << "\nwrote " << stem << "_slopes.svg\nread " << stem << ".html\n";
+  }
 }
 
 }  // namespace scalewise::experiment

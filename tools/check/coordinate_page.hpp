@@ -153,8 +153,10 @@ inline frame::PageSection not_judged(const Findings& found, const Json& json) {
 
 }  // namespace detail
 
+/// `slopes`: their heat map.
 inline frame::Page coordinate_page(const Experiment& e, const Findings& found, const Shown& show,
-                                   const plot::Drawing& drawing, const frame::Options& options) {
+                                   const std::string& slopes, const plot::Drawing& drawing,
+                                   const frame::Options& options) {
   const detail::Json& json = show.json;
   const std::string verdict(to_string(found.report.verdict));
   frame::Page page{
@@ -177,6 +179,9 @@ inline frame::Page coordinate_page(const Experiment& e, const Findings& found, c
   diagnosis.table = frame::table_of(show.slopes);
   sections.push_back(std::move(diagnosis));
   sections.push_back({"Optimizer", found.optimizer});
+  sections.push_back({.title = "Slopes at all steps",
+                      .lines = {"Measured slopes minus predicted ones: pale where they agree"},
+                      .svg = slopes});
   sections.push_back(
       {.title = "Pictures",
        .lines = {drawing.problem.empty() ? "Root mean squares against the " + e.axis +

@@ -25,7 +25,7 @@ constexpr const char* style = R"css(
     --pass: #7ddc93; --pass-box: #12301b; --fail: #ff9aa2; --fail-box: #40141a;
     --inconclusive: #f5c869; --inconclusive-box: #38290a;
   }
-  .picture img { filter: invert(0.9) hue-rotate(180deg); }
+  .picture img.light { filter: invert(0.9) hue-rotate(180deg); }
 }
 * { box-sizing: border-box; }
 body {
@@ -76,7 +76,8 @@ pre {
   @page { size: landscape; margin: 12mm; }
   body { max-width: none; padding: 0; font-size: 10pt; print-color-adjust: exact; }
   .box { overflow: visible; max-height: none; border: 0; }
-  .picture img { filter: none; min-width: 0; max-height: 165mm; width: auto; max-width: 100%; }
+  .picture img.light { filter: none; }
+  .picture img { min-width: 0; max-height: 165mm; width: auto; max-width: 100%; }
   table { font-size: 7pt; }
   th, td { padding: 0.15rem 0.35rem; }
   td.long { min-width: 0; }
@@ -201,9 +202,12 @@ std::string table_html(const PageTable& table) {
   return out + "</tbody>\n</table>\n</div>\n";
 }
 
-/// As an image a picture brings neither scripts nor names of its own.
+/// As an image a picture brings neither scripts nor names of its own. One that has no colours for a
+/// dark page is inverted there.
 std::string picture_html(const std::string& svg, const std::string& title) {
-  return "<div class=\"box picture\" tabindex=\"0\"><img alt=\"" + escaped(title) +
+  const bool dark = svg.find("prefers-color-scheme:dark") != std::string::npos;
+  return "<div class=\"box picture\" tabindex=\"0\"><img" +
+         std::string(dark ? "" : " class=\"light\"") + " alt=\"" + escaped(title) +
          "\" src=\"data:image/svg+xml;base64," + base64(svg) + "\"></div>\n";
 }
 

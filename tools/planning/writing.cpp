@@ -15,6 +15,8 @@
 #include "scalewise/io/training_code.hpp"
 #include "scalewise/messages/problems.hpp"
 #include "scalewise/plot/block_picture.hpp"
+#include "scalewise/plot/heat_map.hpp"
+#include "scalewise/plot/layer_map.hpp"
 
 namespace scalewise::tools {
 
@@ -125,8 +127,8 @@ std::string write_plans(const std::vector<Plan>& plans, bool compare, const std:
   if (format == "json") return as_json(plans, compare);
   if (format == "svg") {
     if (compare) throw InvalidInput("--format", format, "--rule", "a picture shows one plan");
-    if (layers) throw InvalidInput("--format", format, "no --layers", "a picture shows one layer");
-    return plot::block_svg(plans.front());
+    return layers ? plot::heat_map_svg(plot::layer_map(plans.front()))
+                  : plot::block_svg(plans.front());
   }
   const TableFormat style = table_format(format);
   if (style == TableFormat::csv) return render(flat_table(plans), style);

@@ -4,9 +4,11 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "scalewise/plot/svg_text.hpp"
@@ -30,7 +32,7 @@ struct TextStyle {
 /// The colours of a filled shape: of paper, of boxes, and of numbers below and above 1.
 enum class Fill { none, box, below, above };
 
-/// A picture of boxes, lines and texts as SVG, in the order in which they are drawn. Its colours
+/// A picture of boxes, lines, cells and texts as SVG, in the order in which they are drawn. Its colours
 /// follow the reader's choice of light or dark, and stay apart for colour-blind readers: orange and
 /// blue from Okabe and Ito, "Color Universal Design" (2008).
 /// Units:    pixels
@@ -56,6 +58,29 @@ class SvgPicture {
         "<rect x=\"{:.10g}\" y=\"{:.10g}\" width=\"{:.10g}\" height=\"{:.10g}\" rx=\"4\" "
         "class=\"{}\"/>\n",
         at.x, at.y, width, height, classes[static_cast<std::size_t>(fill)]);
+  }
+
+  /// The ground on which cells() of a row stand: what no shade is.
+  void ground(Pixel at, double width, double height) {
+    body_ += fmt::format(
+        "<rect x=\"{:.10g}\" y=\"{:.10g}\" width=\"{:.10g}\" height=\"{:.10g}\" class=\"z\"/>\n",
+        at.x, at.y, width, height);
+  }
+
+  /// A cell of a heat map. `shade`: from -1, full orange, to 1, full blue; NaN: grey. `hover`: what a
+  /// reader sees who points at it.
+  void cell(Pixel at, double width, double height, double shade, bool framed,
+            std::string_view hover) {
+    const bool grey = std::isnan(shade);
+    body_ += fmt::format(
+        "<rect x=\"{:.10g}\" y=\"{:.10g}\" width=\"{:.10g}\" height=\"{:.10g}\" "
+        "class=\"{}{}\" fill-opacity=\"{:.3g}\">",
+        at.x, at.y, width, height,
+        grey        ? "n"
+        : shade < 0 ? "lc"
+                    : "hc",
+        framed ? " k" : "", grey ? 0.6 : deepest * std::abs(shade));
+    body_ += "<title>" + xml_text(hover) + "</title></rect>\n";
   }
 
   /// A thin line between the rows of a table.
@@ -93,14 +118,19 @@ class SvgPicture {
   }
 
  private:
+  static constexpr double deepest = 0.75;  // opacity; texts stand out by 4.5 to 1 even there
+
   static constexpr std::string_view style_sheet =
       ".p{fill:#fff}.i{fill:#1f2328}.m{fill:#57606a}\n"
       ".b{fill:#f6f8fa;stroke:#57606a}.f{fill:none;stroke:#8c959f;stroke-dasharray:5 4}\n"
       ".lo{fill:#fde3cf;stroke:#d55e00}.hi{fill:#d6e9f8;stroke:#0072b2}\n"
       ".w,.r,.s{fill:none;stroke:#57606a}.r{stroke:#d8dee4}.s{stroke-width:4}.h{fill:#57606a}\n"
+      ".z{fill:#eef1f4}.n{fill:#8c959f}.lc{fill:#d55e00}.hc{fill:#0072b2}.k{stroke:#1f2328;stroke-"
+      "width:2}\n"
       "@media(prefers-color-scheme:dark){.p{fill:#0d1117}.i{fill:#e6edf3}.m{fill:#9da7b1}\n"
       ".b{fill:#1c2430;stroke:#8b949e}.f{stroke:#6e7681}\n"
       ".lo{fill:#4f2a0c;stroke:#f0883e}.hi{fill:#0d3350;stroke:#58a6ff}\n"
+      ".z{fill:#1c2430}.lc{fill:#cc5f14}.hc{fill:#2f81d6}.k{stroke:#e6edf3}\n"
       ".w,.s{stroke:#8b949e}.r{stroke:#2b333d}.h{fill:#8b949e}}\n";
 
   void path(const std::vector<Pixel>& points, std::string_view kind, bool arrow) {
