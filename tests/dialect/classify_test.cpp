@@ -331,6 +331,19 @@ TEST_CASE("A line of one's own that no tensor can be like is told, whatever the 
         "w: layer.0.mlp_up cannot be cut into groups of key heads");
 }
 
+TEST_CASE("The line of an alias may stand before that of its owner") {
+  std::vector<TensorPattern> patterns{{"tied.weight", "token_embedding", Packing::alias}};
+  patterns.insert(patterns.end(), nanogpt.patterns.begin(), nanogpt.patterns.end());
+  Dialect own = nanogpt;
+  own.patterns = patterns;
+  const Assignment usual = usual_tensors(own, gpt());
+  CHECK(usual.problems.empty());
+  CHECK(usual.tensors.size() == usual_tensors(nanogpt, gpt()).tensors.size());
+  REQUIRE_FALSE(usual.aliases.empty());
+  CHECK(usual.aliases.front().name == "tied.weight");
+  CHECK(usual.aliases.front().of == "transformer.wte.weight");
+}
+
 TEST_CASE("No entry has two of the usual tensors") {
   std::vector<TensorPattern> patterns{{"key.{}", "layer.{}.key"}};
   patterns.insert(patterns.end(), nanogpt.patterns.begin(), nanogpt.patterns.end());

@@ -319,21 +319,23 @@ inline Assignment usual_tensors(const Dialect& dialect, const Shape& shape,
   usual.problems = detail::TableProblems(dialect, shape, candidates).take();
   std::map<std::string, std::string> owner_of;
   for (const detail::Candidate& candidate : candidates.all()) {
-    const std::string first = candidate.tensor.parts.front().entry;
-    if (!candidate.alias_of.empty()) {
-      usual.aliases.push_back({candidate.tensor.name, owner_of[candidate.alias_of]});
-    } else if (!owner_of.contains(first)) {
-      usual.tensors.push_back(candidate.tensor);
-      std::string twice;
-      for (const OwnedPart& part : candidate.tensor.parts) {
-        const auto [at, is_new] = owner_of.emplace(part.entry, candidate.tensor.name);
-        if (is_new || !twice.empty()) continue;
-        twice = "has " + part.entry + ", as " + printable(at->second) + " has already";
-      }
-      if (!twice.empty()) {
-        usual.problems.push_back(printable(candidate.tensor.name).append(": ").append(twice));
-      }
+    if (!candidate.alias_of.empty() || owner_of.contains(candidate.tensor.parts.front().entry)) {
+      continue;
     }
+    usual.tensors.push_back(candidate.tensor);
+    std::string twice;
+    for (const OwnedPart& part : candidate.tensor.parts) {
+      const auto [at, is_new] = owner_of.emplace(part.entry, candidate.tensor.name);
+      if (is_new || !twice.empty()) continue;
+      twice = "has " + part.entry + ", as " + printable(at->second) + " has already";
+    }
+    if (!twice.empty()) {
+      usual.problems.push_back(printable(candidate.tensor.name).append(": ").append(twice));
+    }
+  }
+  for (const detail::Candidate& candidate : candidates.all()) {
+    const auto owner = owner_of.find(candidate.alias_of);
+    if (owner != owner_of.end()) usual.aliases.push_back({candidate.tensor.name, owner->second});
   }
   for (const auto& [entry, tensor] : candidates.entries()) {
     if (!owner_of.contains(entry)) {
