@@ -57,7 +57,7 @@ inline std::string optimizer_text(const Findings& found) {
 }
 
 inline std::string unchecked_text(const check::Report& report) {
-  return fmt::format("these records cannot show: {}", fmt::join(report.unchecked, ", "));
+  return fmt::format("these records cannot rule out: {}", fmt::join(report.unchecked, ", "));
 }
 
 }  // namespace scalewise::experiment

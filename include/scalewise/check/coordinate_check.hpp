@@ -48,7 +48,7 @@ struct Report {
   // Names that are no observable's and no tensor's, each with the nearest that is: not judged.
   std::vector<std::string> unknown;
   std::vector<std::string> missing;    // what has to be recorded for a verdict, and is not
-  std::vector<std::string> unchecked;  // mistakes that these records cannot show
+  std::vector<std::string> unchecked;  // mistakes that these records cannot rule out
   std::vector<std::string> undecided;  // what keeps a verdict open, and what would decide it
   bool wants_larger_size = false;      // whether one of these would be decided by a larger size
 };
