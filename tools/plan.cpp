@@ -21,6 +21,7 @@
 #include "frame/terminal.hpp"
 #include "instances/registry.hpp"
 #include "planning/arguments.hpp"
+#include "planning/picture.hpp"
 #include "planning/writing.hpp"
 #include "scalewise/architecture/presets.hpp"
 #include "scalewise/dialect/all.hpp"
@@ -115,6 +116,7 @@ std::string write_with_names(const Plan& plan, const Arguments& a) {
 
 std::string write_plans(const std::vector<Plan>& plans, const Arguments& a) {
   if (!a.names.empty()) return write_with_names(plans.front(), a);
+  if (a.format == "svg") return scalewise::tools::draw_plan(plans, a.layers);
   return scalewise::tools::write_plans(plans, !a.compare.empty(), a.format, a.layers, a.columns());
 }
 

@@ -14,9 +14,6 @@
 #include "scalewise/io/tensor_rows.hpp"
 #include "scalewise/io/training_code.hpp"
 #include "scalewise/messages/problems.hpp"
-#include "scalewise/plot/block_picture.hpp"
-#include "scalewise/plot/heat_map.hpp"
-#include "scalewise/plot/layer_map.hpp"
 
 namespace scalewise::tools {
 
@@ -125,11 +122,6 @@ std::string write_plans(const std::vector<Plan>& plans, bool compare, const std:
     throw InvalidInput("--format", format, "--names as well", "whose tensors? see --list-names");
   }
   if (format == "json") return as_json(plans, compare);
-  if (format == "svg") {
-    if (compare) throw InvalidInput("--format", format, "--rule", "a picture shows one plan");
-    return layers ? plot::heat_map_svg(plot::layer_map(plans.front()))
-                  : plot::block_svg(plans.front());
-  }
   const TableFormat style = table_format(format);
   if (style == TableFormat::csv) return render(flat_table(plans), style);
   return as_tables(plans, compare, layers, style, columns);

@@ -29,9 +29,9 @@ std::string heading(const Plan& plan, std::size_t columns = 0);
 /// The legend of the letters in the tables.
 std::string footing(const std::vector<Plan>& plans);
 
-/// Plans in any format that is not of a code base, "svg" among them. `layers`: a row per tensor; of
-/// "svg", a column per layer. `columns`: of the terminal that tables of text have to fit; 0: none.
-/// Throws:   InvalidInput for a named format, and for a picture of several plans.
+/// Plans in any format that is not of a code base. `layers`: a row per tensor. `columns`: of the terminal that
+/// tables of text have to fit; 0: none.
+/// Throws:   InvalidInput for a named format.
 std::string write_plans(const std::vector<Plan>& plans, bool compare, const std::string& format,
                         bool layers, std::size_t columns = 0);
 
