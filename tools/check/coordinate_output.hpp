@@ -338,7 +338,7 @@ inline void write(const Experiment& e, const Findings& found, const Shown& show,
   write_file(stem + "_slopes.svg", slopes);
   write_file(stem + ".html", html(coordinate_page(e, found, show, slopes, drawing, options)));
   if (!frame::quiet()) {
-    std::cerr << message << "\nwrote " << stem << "_slopes.svg\nread " << stem << ".html\n";
+    std::cerr << message << "\nwrote " << stem << "_slopes.svg and " << stem << ".html\n";
   }
 }
 
