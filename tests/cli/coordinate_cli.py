@@ -178,6 +178,8 @@ class CoordinateCheck(unittest.TestCase):
         judged = run(*WIDTHS, "--judge", records, "--format", "json")
         self.assertEqual(judged.returncode, 0, judged.stderr)
         self.assertEqual(json.loads(judged.stdout)["quantities"], json.loads(whole.stdout)["quantities"])
+        # The table's last step is that of the records, whatever --steps would be.
+        self.assertIn("change, step 3 ", run(*WIDTHS, "--steps", 10, "--judge", records).stdout)
 
     def test_a_check_that_was_stopped_goes_on(self):
         command = [*WIDTHS, "--seeds", 8, "--threads", 1, "--format", "json"]

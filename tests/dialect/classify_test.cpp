@@ -331,6 +331,26 @@ TEST_CASE("A line of one's own that no tensor can be like is told, whatever the 
         "w: layer.0.mlp_up cannot be cut into groups of key heads");
 }
 
+TEST_CASE("A shape that is not the model's does not hide the code base") {
+  const auto llama = [](long width, long depth, long kv_heads) {
+    Shape s = gpt(width, depth);
+    s.kv_heads = kv_heads;
+    s.gated_mlp = true;
+    s.tied_head = s.learned_positions = false;
+    return resolved(s);
+  };
+  std::vector<ModelTensor> model;
+  for (const OwnerTensor& tensor : usual_tensors(hf_llama, llama(24, 2, 2)).tensors) {
+    model.push_back({tensor.name, tensor.shape});
+  }
+  CHECK(detect(llama(24, 2, 2), model).dialect == "hf-llama");
+  for (const Shape& other : {llama(48, 2, 2), llama(24, 3, 4), gpt(), gpt(48, 6)}) {
+    const Detection found = nearest_dialect(other, model);
+    CHECK(found.exact.empty());
+    CHECK(found.assignment.dialect == "hf-llama");
+  }
+}
+
 TEST_CASE("The line of an alias may stand before that of its owner") {
   std::vector<TensorPattern> patterns{{"tied.weight", "token_embedding", Packing::alias}};
   patterns.insert(patterns.end(), nanogpt.patterns.begin(), nanogpt.patterns.end());

@@ -3,6 +3,8 @@
 
 #include "scalewise/files/file.hpp"
 
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -60,6 +62,17 @@ TEST_CASE("A file that cannot be written leaves the folder as it was", "[file]")
 }
 
 #if defined(__unix__) || defined(__APPLE__)
+TEST_CASE("A program that is started does not hold a lock", "[file]") {
+  const Scratch scratch;
+  const std::string path = (scratch.path / "runs").string();
+  scalewise::OpenFile file(std::fopen(path.c_str(), "ab"));
+  REQUIRE(scalewise::lock_file(file.get(), scalewise::IfLocked::refuse));
+  REQUIRE(std::system("sleep 3 >/dev/null 2>&1 &") == 0);
+  file.reset();
+  file.reset(std::fopen(path.c_str(), "ab"));
+  CHECK(scalewise::lock_file(file.get(), scalewise::IfLocked::refuse));
+}
+
 TEST_CASE("What a killed process left is taken over, what another writes is not", "[file]") {
   const Scratch scratch;
   const std::string path = (scratch.path / "plan.json").string();

@@ -39,11 +39,18 @@
 
 namespace scalewise::experiment {
 
+/// The last step that was recorded.
+inline long last_step(const check::Report& report) {
+  long last = 1;
+  for (const check::Judgement& j : report.judgements) last = std::max(last, j.curve.step);
+  return last;
+}
+
 /// Activations: how they start and what training has added after the first and the last step.
-inline Table slope_table(const check::Report& report, long steps) {
+inline Table slope_table(const check::Report& report) {
   Table table{{}, {"activation", "at the start", "expected"}, {}};
   std::vector<long> changes{1};
-  if (steps > 1) changes.push_back(steps);
+  if (last_step(report) > 1) changes.push_back(last_step(report));
   for (const long step : changes) {
     table.header.push_back("change, step " + std::to_string(step));
     table.header.emplace_back("expected");
@@ -209,9 +216,8 @@ inline nlohmann::ordered_json to_json(const Experiment& e, const Findings& found
 inline Shown shown(const Experiment& e, const Findings& found, const frame::Options& options) {
   const std::map<long, long> seeds = seeds_by_size(found.records);
   const check::TwoWidths widths = check::two_widths(found.records);
-  return {slope_table(found.report, e.model.steps), counts_text(found.report),
-          two_widths_text(widths), runs_text(e, found, seeds),
-          to_json(e, found, seeds, widths, options)};
+  return {slope_table(found.report), counts_text(found.report), two_widths_text(widths),
+          runs_text(e, found, seeds), to_json(e, found, seeds, widths, options)};
 }
 
 /// A row for each quantity and step, with all digits.
@@ -305,6 +311,7 @@ inline plot::Figure figure_of(const Experiment& e, const Findings& found) {
                                                               {Signal::change, "attention.output"},
                                                               {Signal::change, "mlp.output"},
                                                               {Signal::change, "logits"}}};
+  const long last = last_step(found.report);
   for (const auto& [signal, name] : panels) {
     plot::Panel panel;
     panel.title = std::string(name) + (signal == Signal::change ? ", change since step 0" : "");
@@ -313,11 +320,10 @@ inline plot::Figure figure_of(const Experiment& e, const Findings& found) {
     panel.log_x = panel.log_y = true;
     for (const check::Judgement& j : found.report.judgements) {
       if (j.curve.quantity.signal != signal || j.curve.quantity.name != name) continue;
-      if (j.curve.step != 0 && j.curve.step != 1 && j.curve.step != e.model.steps) continue;
+      if (j.curve.step != 0 && j.curve.step != 1 && j.curve.step != last) continue;
       const plot::Curve curve = measured_curve(j);
       panel.curves.push_back(curve);
-      if (j.curve.step != e.model.steps && !(signal == Signal::value && j.curve.step == 0))
-        continue;
+      if (j.curve.step != last && !(signal == Signal::value && j.curve.step == 0)) continue;
       for (plot::Curve& line : expected_curves(j, curve)) panel.curves.push_back(line);
     }
     if (!panel.curves.empty()) figure.panels.push_back(panel);

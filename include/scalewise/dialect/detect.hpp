@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,11 +12,21 @@
 
 namespace scalewise::dialect {
 
-/// The dialect with the fewest problems, the first of several.
+/// The dialect that knows most of the names, of several the one with the fewest problems, and of those the first:
+/// a shape that is not the model's has problems under every dialect.
 struct Detection {
   Assignment assignment;
   std::vector<std::string> exact;  // ids of those that leave nothing over
 };
+
+namespace detail {
+
+/// How many tensors of a model have a meaning, whatever their sizes.
+inline std::size_t known_names(const Assignment& a) {
+  return a.tensors.size() + a.aliases.size() + a.buffers.size() + a.unplanned.size();
+}
+
+}  // namespace detail
 
 /// Tries all dialects.
 inline Detection nearest_dialect(const Shape& shape, const std::vector<ModelTensor>& model,
@@ -25,7 +36,10 @@ inline Detection nearest_dialect(const Shape& shape, const std::vector<ModelTens
   for (const Dialect* dialect : all_dialects) {
     Assignment assignment = detail::Classifier(*dialect, shape, extras).run(model, false);
     if (assignment.problems.empty()) found.exact.push_back(assignment.dialect);
-    if (nearest == nullptr || assignment.problems.size() < found.assignment.problems.size()) {
+    const std::size_t known = detail::known_names(assignment);
+    const std::size_t most = detail::known_names(found.assignment);
+    const bool fewer = assignment.problems.size() < found.assignment.problems.size();
+    if (nearest == nullptr || known > most || (known == most && fewer)) {
       nearest = dialect;
       found.assignment = std::move(assignment);
     }
@@ -35,8 +49,8 @@ inline Detection nearest_dialect(const Shape& shape, const std::vector<ModelTens
 }
 
 /// The one dialect that leaves nothing over.
-/// Throws:   InvalidInput where several leave nothing over, naming them, or none does, naming the one
-///           with the fewest problems and the first of them.
+/// Throws:   InvalidInput where several leave nothing over, naming them, or none does, naming the nearest
+///           and the first of its problems.
 inline Assignment detect(const Shape& shape, const std::vector<ModelTensor>& model,
                          const std::vector<Extra>& extras = {}) {
   Detection found = nearest_dialect(shape, model, extras);

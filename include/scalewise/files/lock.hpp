@@ -7,6 +7,7 @@
 #include <memory>
 
 #if defined(__unix__) || defined(__APPLE__)
+#include <fcntl.h>
 #include <sys/file.h>
 #endif
 
@@ -23,11 +24,13 @@ using OpenFile = std::unique_ptr<std::FILE, CloseFile>;
 enum class IfLocked { wait, refuse };
 
 /// Locks an open file until it is closed; false when another process or handle has locked it and
-/// `refuse` is asked for.
+/// `refuse` is asked for. Programs that this one starts do not get the file, and so not the lock, which would
+/// outlive a process that is killed.
 /// Differs:  on Windows, and on file systems without locks, nothing is locked; there, only one
 ///           process at a time may write a file.
 inline bool lock_file(std::FILE* file, IfLocked if_locked) {
 #if defined(__unix__) || defined(__APPLE__)
+  ::fcntl(::fileno(file), F_SETFD, FD_CLOEXEC);
   const int how = LOCK_EX | (if_locked == IfLocked::refuse ? LOCK_NB : 0);
   for (;;) {
     if (::flock(::fileno(file), how) == 0) return true;
