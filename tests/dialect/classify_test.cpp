@@ -302,35 +302,6 @@ TEST_CASE("Parts of one tensor that want different rates are refused by name") {
   CHECK(name_plan(plan, gguf_llama).assignment.problems.size() > 0);  // has no position table
 }
 
-TEST_CASE("A line of one's own that no tensor can be like is told, whatever the model") {
-  Shape s = gpt();
-  s.kv_heads = 2;
-  const auto problem = [&](const TensorPattern& line) {
-    std::vector<TensorPattern> patterns{line};
-    patterns.insert(patterns.end(), nanogpt.patterns.begin(), nanogpt.patterns.end());
-    Dialect own = nanogpt;
-    own.patterns = patterns;
-    const Assignment usual = usual_tensors(own, s);
-    REQUIRE_FALSE(usual.problems.empty());
-    CHECK(classify(own, s, {}).problems.front() == usual.problems.front());
-    return usual.problems.front();
-  };
-  CHECK(problem({"w", "layer.0.query layer.0.key layer.0.query"}) == "w: has layer.0.query twice");
-  CHECK(
-      problem({"w", "layer.0.query token_embedding"}) ==
-      "w: layer.0.query and token_embedding cannot be parts of one tensor, as their sizes differ");
-  CHECK(problem({"w", "layer.0.mlp_up layer.0.mlp_down"}) ==
-        "w: layer.0.mlp_up and layer.0.mlp_down cannot be parts of one tensor, as their sizes "
-        "differ");
-  CHECK(problem({"w", "layer.0.query", Packing::after_two}) ==
-        "w: two rows are skipped in tables alone, and not in layer.0.query");
-  CHECK(problem({"transformer.wpe.weight", "token_embedding"}) ==
-        "transformer.wpe.weight: is both token_embedding and position_embedding");
-  s.d_ff = 41;
-  CHECK(problem({"w", "layer.0.mlp_up", Packing::key_groups}) ==
-        "w: layer.0.mlp_up cannot be cut into groups of key heads");
-}
-
 TEST_CASE("A shape that is not the model's does not hide the code base") {
   const auto llama = [](long width, long depth, long kv_heads) {
     Shape s = gpt(width, depth);
@@ -349,30 +320,6 @@ TEST_CASE("A shape that is not the model's does not hide the code base") {
     CHECK(found.exact.empty());
     CHECK(found.assignment.dialect == "hf-llama");
   }
-}
-
-TEST_CASE("The line of an alias may stand before that of its owner") {
-  std::vector<TensorPattern> patterns{{"tied.weight", "token_embedding", Packing::alias}};
-  patterns.insert(patterns.end(), nanogpt.patterns.begin(), nanogpt.patterns.end());
-  Dialect own = nanogpt;
-  own.patterns = patterns;
-  const Assignment usual = usual_tensors(own, gpt());
-  CHECK(usual.problems.empty());
-  CHECK(usual.tensors.size() == usual_tensors(nanogpt, gpt()).tensors.size());
-  REQUIRE_FALSE(usual.aliases.empty());
-  CHECK(usual.aliases.front().name == "tied.weight");
-  CHECK(usual.aliases.front().of == "transformer.wte.weight");
-}
-
-TEST_CASE("No entry has two of the usual tensors") {
-  std::vector<TensorPattern> patterns{{"key.{}", "layer.{}.key"}};
-  patterns.insert(patterns.end(), nanogpt.patterns.begin(), nanogpt.patterns.end());
-  Dialect own = nanogpt;
-  own.patterns = patterns;
-  const Assignment usual = usual_tensors(own, gpt());
-  REQUIRE(usual.problems.size() == 2);  // of two layers
-  CHECK(usual.problems[0] ==
-        "transformer.h.0.attn.c_attn.weight: has layer.0.key, as key.0 has already");
 }
 
 TEST_CASE("Tensors that the shape does not say are found by the names of the extras") {

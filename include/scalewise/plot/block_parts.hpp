@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "scalewise/architecture/norm_placement.hpp"
 #include "scalewise/plan/plan.hpp"
 #include "scalewise/plot/block_cells.hpp"
+#include "scalewise/plot/norms_of_plan.hpp"
 
 namespace scalewise::plot {
 
@@ -43,14 +43,6 @@ struct BlockSection {
   bool begins = false;  // a stream of its own
   std::vector<BlockPart> parts = {};
 };
-
-/// Where the norms of a plan's model stand: before a block, unless there is no norm at the end, as in
-/// BERT and BART, or the rule is made for the other.
-inline NormPlacement norm_placement(const Plan& plan) {
-  if (plan.shape.blocks != Blocks::residual) return NormPlacement::none;
-  const bool post = !plan.shape.final_norm || plan.rule == "deep-norm";
-  return post ? NormPlacement::post : NormPlacement::pre;
-}
 
 namespace detail {
 

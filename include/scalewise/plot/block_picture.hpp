@@ -14,6 +14,7 @@
 
 #include "scalewise/io/plan_table.hpp"
 #include "scalewise/plot/block_parts.hpp"
+#include "scalewise/plot/plan_lines.hpp"
 #include "scalewise/plot/svg_picture.hpp"
 
 namespace scalewise::plot {
@@ -32,23 +33,6 @@ inline std::string block_title(const Plan& plan) {
          (low == high ? "one learning rate for all tensors"
                       : "learning rates from " + io::detail::short_number(low) + " to " +
                             io::detail::short_number(high) + " times the global one");
-}
-
-/// "16" or, next to another base, "16 (base 8)".
-inline std::string size_text(const Plan& plan, long Shape::*field) {
-  std::string text = std::to_string(plan.shape.*field);
-  if (plan.base && *plan.base.*field != plan.shape.*field) {
-    text += " (base " + std::to_string(*plan.base.*field) + ")";
-  }
-  return text;
-}
-
-inline std::string block_subtitle(const Plan& plan) {
-  std::string text = std::string(plan.optimizer.name) + ", d_model " +
-                     size_text(plan, &Shape::d_model) + ", depth " + size_text(plan, &Shape::depth);
-  if (plan.shape.blocks == Blocks::normalized) return text + ", normalized";
-  if (plan.shape.blocks == Blocks::shallow_encoder) return text;
-  return text + ", " + std::string(word(norm_placement_words, norm_placement(plan))) + "-norm";
 }
 
 /// Draws the parts of a plan from top to bottom, the model on the left and its numbers on the right.
@@ -126,7 +110,7 @@ class BlockLayout {
          wrapped(block_title(plan_), (right - left) / bold_to_plain, 17)) {
       picture_.text({left, y_ += 24}, text, {17, true});
     }
-    picture_.text({left, y_ += 20}, block_subtitle(plan_), {size, false, true});
+    picture_.text({left, y_ += 20}, plan_subtitle(plan_), {size, false, true});
     y_ += 32;
     const std::array<std::string_view, 4> names{
         "multiplier", plan_.reference == Reference::base ? "init variance / base" : "init variance",
@@ -146,10 +130,7 @@ class BlockLayout {
     picture_.text({left + 360, y_}, "Rates and decays are factors on the global ones.",
                   {size, false, true});
     y_ += 8;
-    std::string all;
-    for (const std::string& symbol : legend({plan_})) all += (all.empty() ? "" : ", ") + symbol;
-    if (!all.empty()) paragraph("where " + all);
-    paragraph("Source: " + citation(plan_));
+    for (const std::string& text : plan_sources(plan_)) paragraph(text);
     y_ += 8;
   }
 
@@ -280,8 +261,6 @@ class BlockLayout {
     y_ += row.height;
     if (any) picture_.rule({columns[0], y_ + 0.5}, {right, y_ + 0.5});
   }
-
-  static constexpr double bold_to_plain = 1.27;  // widths in DejaVu Sans, at most
 
   const Plan& plan_;
   SvgPicture picture_;

@@ -69,7 +69,7 @@ class HeatLayout {
   explicit HeatLayout(const HeatMap& map) : map_(map), picture_(width, map.title) { measure(); }
 
   std::string svg() {
-    for (const std::string& text : wrapped(map_.title, room / bold, 17)) {
+    for (const std::string& text : wrapped(map_.title, room / bold_to_plain, 17)) {
       picture_.text({left, y_ += 24}, text, {17, true});
     }
     paragraph(map_.subtitle, size, 20);
@@ -88,11 +88,10 @@ class HeatLayout {
   static constexpr double width = 860;  // of a README
   static constexpr double left = 14, room = width - 2 * left, gap = 14;
   static constexpr double size = 12, line = 15;
-  static constexpr double bold = 1.27;  // widths next to plain ones in DejaVu Sans, at most
   static constexpr double widest_label = 190, widest_note = 200, widest_cell = 44;
 
   static double text_width_of(const std::string& text, bool is_bold) {
-    return text_width(text, size) * (is_bold ? bold : 1);
+    return text_width(text, size) * (is_bold ? bold_to_plain : 1);
   }
 
   static double widest_of(const std::vector<std::string>& lines, bool is_bold) {
@@ -108,7 +107,8 @@ class HeatLayout {
     std::vector<std::string> lines;
     while (!text.empty()) {
       const std::size_t end = (std::min)(text.find('\n'), text.size());
-      for (std::string& part : wrapped(text.substr(0, end), widest / (is_bold ? bold : 1), size)) {
+      for (std::string& part :
+           wrapped(text.substr(0, end), widest / (is_bold ? bold_to_plain : 1), size)) {
         lines.push_back(std::move(part));
       }
       text.remove_prefix((std::min)(end + 1, text.size()));
@@ -166,7 +166,7 @@ class HeatLayout {
   void draw(const HeatBlock& block, bool labelled) {
     y_ += 12;
     if (!block.title.empty()) {
-      for (const std::string& text : wrapped(block.title, room / bold, 13)) {
+      for (const std::string& text : wrapped(block.title, room / bold_to_plain, 13)) {
         picture_.text({left, y_ += 18}, text, {13, true});
       }
     }

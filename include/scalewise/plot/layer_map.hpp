@@ -19,8 +19,8 @@
 
 #include "scalewise/io/plan_table.hpp"
 #include "scalewise/plan/plan.hpp"
-#include "scalewise/plot/block_picture.hpp"
 #include "scalewise/plot/heat_map.hpp"
+#include "scalewise/plot/plan_lines.hpp"
 #include "scalewise/scaling/symbol.hpp"
 
 namespace scalewise::plot {
@@ -149,7 +149,7 @@ class LayerNumbers {
   HeatMap map() const {
     HeatMap result;
     result.title = title();
-    result.subtitle = block_subtitle(plan_);
+    result.subtitle = plan_subtitle(plan_);
     const std::vector<HeatPanel> panels = panels_of_stacks();
     double farthest = 1;
     for (std::size_t kind = 0; kind < rows_.size(); ++kind) {
@@ -170,12 +170,8 @@ class LayerNumbers {
     result.scale = scale_to(farthest);
     result.lines = {
         "Left out: numbers whose relative size is 1 in all layers, means that are zero, and zeros "
-        "of "
-        "gains and biases."};
-    std::string all;
-    for (const std::string& symbol : legend({plan_})) all += (all.empty() ? "" : ", ") + symbol;
-    if (!all.empty()) result.lines.push_back("where " + all);
-    result.lines.push_back("Source: " + citation(plan_));
+        "of gains and biases."};
+    for (std::string& text : plan_sources(plan_)) result.lines.push_back(std::move(text));
     return result;
   }
 

@@ -38,6 +38,9 @@ inline double text_width(std::string_view text, double font_size) {
   return static_cast<double>(thousandths) / 1000 * font_size;
 }
 
+/// Bold letters of DejaVu Sans are at most so many times as wide as plain ones.
+inline constexpr double bold_to_plain = 1.27;
+
 /// A text as XML, also within double quotes: UTF-8 throughout, without control characters.
 inline std::string xml_text(std::string_view text) {
   std::string result;
