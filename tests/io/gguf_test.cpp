@@ -296,6 +296,12 @@ TEST_CASE("Tensors of GGUF follow each other", "[gguf]") {
         "FILE: b: offset = 40: expected 32 (hint: no tensor has the bytes before it)");
   CHECK(gguf_refusal(two(0, 32, 47)) ==
         "FILE: b: offset = 32: expected 16 bytes from there on, where the data has 47");
+  // A tensor without a byte, and data that would begin beyond the end of the file.
+  GgufBytes empty;
+  empty.alignment = 8;
+  empty.u32("general.alignment", 4096).next("a", {0}, i8, 0);
+  CHECK_THAT(gguf_refusal(empty), Catch::Matchers::StartsWith("FILE: tensor data = at byte 4096: "
+                                                              "expected a place within the file"));
   CHECK(gguf_refusal(two(0, ~std::uint64_t{0}, 48)) ==
         "FILE: b: offset = 18446744073709551615: expected a place in the file");
   CHECK(gguf_of(two(0, 32, 64)).notes.back().starts_with("no shape: "));

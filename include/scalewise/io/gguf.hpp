@@ -164,8 +164,8 @@ inline void refuse_split(const FileCursor& file, const GgufMetadata& metadata) {
 /// Throws:   InvalidInput, naming the file and the field, for another version than 2 and 3, counts
 ///           and lengths that the file cannot hold, a key or name given twice, a name of more than
 ///           64 bytes, more than 4 dimensions, an unknown type, rows that are no whole blocks,
-///           offsets that overlap or leave more than padding, tensors beyond the end of the file,
-///           and for one file of several.
+///           offsets that overlap or leave more than padding, tensors or data beyond the end of the
+///           file, and for one file of several.
 /// Differs:  keys take at most 1 MiB, metadata ends within 64 MiB, arrays are at most 4 deep; the
 ///           format has no such bounds.
 inline TensorFile read_gguf(const std::string& path) {
@@ -192,6 +192,11 @@ inline TensorFile read_gguf(const std::string& path) {
   const std::uint64_t data = aligned(file.position(), alignment);
   const std::uint64_t data_size = file.size() > data ? file.size() - data : 0;
   const std::uint64_t end = check_gguf_layout(file, list, alignment, data_size);
+  // Tensors without a byte fit anywhere.
+  if (tensors > 0 && data > file.size()) {
+    throw file.error("tensor data", "at byte " + std::to_string(data),
+                     "a place within the file, which has " + std::to_string(file.size()));
+  }
   for (std::size_t i = 0; i < list.all().size(); ++i) {
     list[i].offset += static_cast<std::int64_t>(data);
   }
