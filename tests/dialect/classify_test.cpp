@@ -322,6 +322,15 @@ TEST_CASE("A shape that is not the model's does not hide the code base") {
   }
 }
 
+TEST_CASE("The nearest code base says which name was meant") {
+  std::vector<ModelTensor> model = nano();
+  at(model, "transformer.h.1.mlp.c_fc.weight").name = "transformer.h.1.mlp.fc.weight";
+  const std::vector<std::string> problems = nearest_dialect(gpt(), model).assignment.problems;
+  CHECK(problems == classify(nanogpt, gpt(), model).problems);
+  REQUIRE_FALSE(problems.empty());
+  CHECK_THAT(problems.back(), ContainsSubstring("did you mean transformer.h.1.mlp.c_fc.weight?"));
+}
+
 TEST_CASE("Tensors that the shape does not say are found by the names of the extras") {
   const std::vector<Extra> extras{
       {"transformer.h.*.attn.q_gain", Group::norm_gain, "head_dim"},
