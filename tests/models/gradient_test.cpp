@@ -284,6 +284,13 @@ TEST_CASE("Gradients are right for a regression, whose loss is half the mean squ
   CHECK_THROWS_AS(model.loss(batch), InvalidInput);
 }
 
+TEST_CASE("Steps block by block leave tensors alone that the model does not read") {
+  const Plan plan = make_plan("standard", adamw, token_shape());
+  Config config;
+  config.norm = Norm::none;
+  check_block_by_block(plan, config, random_batch(plan.shape, 3, 5, 7));
+}
+
 TEST_CASE(
     "Gradients block by block take the memory of one block, and only a step can do with them") {
   Shape s = token_shape();

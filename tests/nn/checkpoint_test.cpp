@@ -59,8 +59,8 @@ struct Run {
     for (Eigen::Index i = 0; i < parameters.values().size(); ++i) {
       const Scalar x = odd[static_cast<std::size_t>(i) % odd.size()];
       parameters.values()(0, i) = x;
-      optimizer.state().first(0, i) = Scalar(i) / 3;
-      if (optimizer.state().second.size() > 0) optimizer.state().second(0, i) = Scalar(i) / 7;
+      optimizer.state().first.data()[i] = Scalar(i) / 3;
+      if (optimizer.state().second.size() > 0) optimizer.state().second.data()[i] = Scalar(i) / 7;
     }
     optimizer.state().steps = 41;
     info.step = 42;

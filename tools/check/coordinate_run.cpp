@@ -6,11 +6,15 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "instances/transformer.hpp"
 #include "scalewise/check/recorder.hpp"
+#include "scalewise/dense/buffer.hpp"
+#include "scalewise/numeric/parallel.hpp"
 #include "train/model.hpp"
 
 namespace scalewise::experiment {
@@ -29,22 +33,119 @@ bool recorded(std::string_view name) {
 /// Gradients and updates are recorded while they are the rule's and not yet the trajectory's.
 bool parameters_recorded(long step) { return step <= 2; }
 
+using Scalar = float;
+
+check::Moments moments_of(const ConstView<Scalar>& values) {
+  check::Moments moments;
+  moments.add(values.data(), static_cast<std::size_t>(values.size()));
+  return moments;
+}
+
+/// The steps of a run, block by block, while the gradients of a block are at hand.
+class RecordedSteps {
+ public:
+  RecordedSteps(nn::Transformer<Scalar>& model, nn::PlannedOptimizer<Scalar>& optimizer,
+                const Plan& plan, double gradient_scale, check::Recorder& recorder)
+      : model_(model),
+        parameters_(model.parameters()),
+        optimizer_(optimizer),
+        plan_(plan),
+        gradient_scale_(static_cast<Scalar>(gradient_scale)),
+        recorder_(recorder) {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      all_.push_back(i);
+      blocks_[parameters_.block(i)].push_back(i);
+    }
+  }
+
+  void record_parameters() {
+    record(check::Signal::parameter, all_, 0,
+           [&](std::size_t i, std::size_t) { return moments_of(read(parameters_.value(i))); });
+  }
+
+  /// Step `step`, from 0.
+  void make(const nn::Batch<Scalar>& batch, long step) {
+    model_.loss(batch, 0);
+    optimizer_.begin_step(parameters_);
+    model_.backward(batch, [&](const nn::BlockId& block) { make(block, step); });
+    nn::normalize_matrices(parameters_, plan_);
+  }
+
+ private:
+  using Tensors = std::vector<std::size_t>;
+
+  void make(const nn::BlockId& block, long step) {
+    const Tensors& tensors = blocks_[block];
+    if (gradient_scale_ != 1) scale_gradients(tensors);
+    if (parameters_recorded(step)) {
+      record(check::Signal::gradient, tensors, step,
+             [&](std::size_t i, std::size_t) { return moments_of(read(parameters_.gradient(i))); });
+    }
+    if (!parameters_recorded(step + 1)) {
+      optimizer_.step_block(parameters_, block);
+      return;
+    }
+    before_.resize((std::max)(before_.size(), tensors.size()));
+    each(tensors, [&](std::size_t i, std::size_t at) {
+      const View<Scalar> value = parameters_.value(i);
+      before_[at].shape(value.rows(), value.cols()) = value;
+    });
+    optimizer_.step_block(parameters_, block);
+    record(check::Signal::update, tensors, step + 1, [&](std::size_t i, std::size_t at) {
+      View<Scalar> change = before_[at].view();
+      change = parameters_.value(i) - change;
+      return moments_of(read(change));
+    });
+  }
+
+  void scale_gradients(const Tensors& tensors) {
+    for (const std::size_t i : tensors) {
+      const Group group = plan_.entries[i].group;
+      if (group == Group::head || group == Group::head_bias) continue;
+      parameters_.gradient(i) *= gradient_scale_;
+    }
+  }
+
+  /// Calls task(tensor, number within these tensors).
+  template <class Task>
+  static void each(const Tensors& tensors, const Task& task) {
+    parallel_for(static_cast<std::ptrdiff_t>(tensors.size()), [&](std::ptrdiff_t at) {
+      task(tensors[static_cast<std::size_t>(at)], static_cast<std::size_t>(at));
+    });
+  }
+
+  /// Records moments(tensor, number) of each of these tensors.
+  template <class MomentsOf>
+  void record(check::Signal signal, const Tensors& tensors, long step, const MomentsOf& moments) {
+    std::vector<check::Moments> found(tensors.size());
+    each(tensors, [&](std::size_t i, std::size_t at) { found[at] = moments(i, at); });
+    for (std::size_t at = 0; at < tensors.size(); ++at) {
+      recorder_.record_moments(signal, parameters_.name(tensors[at]), found[at], step);
+    }
+  }
+
+  nn::Transformer<Scalar>& model_;
+  nn::Parameters<Scalar>& parameters_;
+  nn::PlannedOptimizer<Scalar>& optimizer_;
+  const Plan& plan_;
+  Scalar gradient_scale_;
+  check::Recorder& recorder_;
+  Tensors all_;
+  std::map<nn::BlockId, Tensors> blocks_;
+  std::vector<Buffer<Scalar>> before_;  // of a block's tensors: their values, then their changes
+};
+
 }  // namespace
 
 check::Records record_run(const train::Settings& s, const train::Data& data, const Plan& plan,
                           long size, double gradient_scale) {
-  using Scalar = float;
   check::Recorder recorder({size, s.seed});
-  nn::Transformer<Scalar> model(plan, train::config_of(s));
+  nn::Transformer<Scalar> model(plan, train::config_of(s), nn::Gradients::block_by_block);
   nn::PlannedOptimizer<Scalar> optimizer(plan, train::optimizer_of(s));
-  nn::Parameters<Scalar>& parameters = model.parameters();
-  nn::initialize(parameters, plan, s.seed, train::base_deviation(s, plan));
-  nn::normalize_matrices(parameters, plan);
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const auto values = parameters.value(i);
-    recorder.record_parameter(parameters.name(i), values.data(),
-                              static_cast<std::size_t>(values.size()), 0);
-  }
+  nn::initialize(model.parameters(), plan, s.seed, train::base_deviation(s, plan));
+  nn::normalize_matrices(model.parameters(), plan);
+  RecordedSteps steps(model, optimizer, plan, gradient_scale, recorder);
+  steps.record_parameters();
   const auto batch = train::training_batch<Scalar>(s, data, 0);
 
   long step = 0;
@@ -57,27 +158,7 @@ check::Records record_run(const train::Settings& s, const train::Data& data, con
     recorder.record(std::string(name), values.data(), static_cast<std::size_t>(values.size()),
                     step);
   });
-  for (; step < s.steps; ++step) {
-    model.loss_and_gradient(batch);
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      auto gradient = parameters.gradient(i);
-      const bool head =
-          plan.entries[i].group == Group::head || plan.entries[i].group == Group::head_bias;
-      if (gradient_scale != 1 && !head) gradient *= static_cast<Scalar>(gradient_scale);
-      if (!parameters_recorded(step)) continue;
-      recorder.record_gradient(parameters.name(i), gradient.data(),
-                               static_cast<std::size_t>(gradient.size()), step);
-    }
-    nn::PlannedOptimizer<Scalar>::UpdateObserver observer;
-    if (parameters_recorded(step + 1)) {
-      observer = [&](const std::string& name, const ConstView<Scalar>& change) {
-        recorder.record_update(name, change.data(), static_cast<std::size_t>(change.size()),
-                               step + 1);
-      };
-    }
-    optimizer.step(parameters, 1, observer);
-    nn::normalize_matrices(parameters, plan);
-  }
+  for (; step < s.steps; ++step) steps.make(batch, step);
   model.loss(batch);
   return recorder.records();
 }

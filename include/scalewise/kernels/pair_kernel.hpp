@@ -7,7 +7,7 @@
 #include <cmath>
 #include <string>
 
-#include "scalewise/dense/matrix.hpp"
+#include "scalewise/dense/buffer.hpp"
 #include "scalewise/messages/error.hpp"
 #include "scalewise/scaling/formula.hpp"
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 
+#include "scalewise/dense/buffer.hpp"
 #include "scalewise/nn/activation.hpp"
 #include "scalewise/nn/attention.hpp"
 #include "scalewise/nn/config.hpp"

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "scalewise/nn/parameters.hpp"
+#include "scalewise/numeric/parallel.hpp"
 #include "scalewise/plan/initial_values.hpp"
 
 namespace scalewise::nn {
@@ -37,7 +38,8 @@ void initialize(Parameters<Scalar>& parameters, const Plan& plan, std::uint64_t 
     throw InvalidInput("base deviation", "none", "a standard deviation per group",
                        plan.rule + "'s variances are factors on the base model's");
   }
-  for (std::size_t i = 0; i < plan.entries.size(); ++i) {
+  parallel_for(static_cast<std::ptrdiff_t>(plan.entries.size()), [&](std::ptrdiff_t at) {
+    const auto i = static_cast<std::size_t>(at);
     const Entry& entry = plan.entries[i];
     const double deviation = relative ? base->values[static_cast<std::size_t>(entry.group)] : 1;
     InitialValues values(entry, seed, deviation);
@@ -47,7 +49,7 @@ void initialize(Parameters<Scalar>& parameters, const Plan& plan, std::uint64_t 
         value(r, c) = static_cast<Scalar>(values.next());
       }
     }
-  }
+  });
 }
 
 }  // namespace scalewise::nn

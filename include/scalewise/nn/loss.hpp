@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "scalewise/dense/matrix.hpp"
+#include "scalewise/dense/buffer.hpp"
 #include "scalewise/messages/error.hpp"
 #include "scalewise/numeric/parallel.hpp"
 

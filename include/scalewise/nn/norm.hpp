@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "scalewise/dense/matrix.hpp"
+#include "scalewise/dense/buffer.hpp"
 #include "scalewise/numeric/parallel.hpp"
 
 namespace scalewise::nn {

@@ -77,7 +77,7 @@ double gradient_norm(const Parameters<Scalar>& parameters) {
 template <class Scalar>
 struct OptimizerState {
   long steps = 0;
-  Matrix<Scalar> first, second;
+  Memory<Scalar> first, second;
 };
 
 /// Steps parameters along their gradients, each tensor with its planned rate, decay and epsilon.
@@ -116,8 +116,8 @@ class PlannedOptimizer {
           {entry.learning_rate.value, entry.weight_decay.value, entry.epsilon.value});
     }
     const auto count = static_cast<Eigen::Index>(plan.parameter_count());
-    state_.first.setZero(1, count);
-    if (method_.has_second_moment) state_.second.setZero(1, count);
+    state_.first = Memory<Scalar>(count);
+    if (method_.has_second_moment) state_.second = Memory<Scalar>(count);
   }
 
   /// Called with every tensor's change during a step.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "scalewise/dense/matrix.hpp"
+#include "scalewise/dense/memory.hpp"
 #include "scalewise/messages/error.hpp"
 #include "scalewise/nn/block_id.hpp"
 #include "scalewise/plan/plan.hpp"
@@ -55,8 +56,8 @@ class Parameters {
     for (const auto& [block, size] : sizes) {
       if (block != BlockId{}) largest = (std::max)(largest, size);
     }
-    values_.setZero(1, offset);
-    gradients_.setZero(1, in_no_block_ + largest);
+    values_ = Memory<Scalar>(offset);
+    gradients_ = Memory<Scalar>(in_no_block_ + largest);
   }
 
   // Layers point into the memory, so it may not be exchanged: assign to values() instead.
@@ -94,18 +95,18 @@ class Parameters {
   ConstView<Scalar> gradient(std::size_t i) const { return at(gradients_, i, gradient_offset(i)); }
 
   /// All values as one row.
-  View<Scalar> values() { return view(values_); }
-  ConstView<Scalar> values() const { return read(values_); }
+  View<Scalar> values() { return values_.row(); }
+  ConstView<Scalar> values() const { return values_.row(); }
 
   /// All gradients as one row.
   /// Throws:   InvalidInput with Gradients::block_by_block.
   View<Scalar> gradients() {
     require_all_gradients();
-    return view(gradients_);
+    return gradients_.row();
   }
   ConstView<Scalar> gradients() const {
     require_all_gradients();
-    return read(gradients_);
+    return gradients_.row();
   }
 
   /// Throws:   InvalidInput with Gradients::block_by_block.
@@ -129,12 +130,12 @@ class Parameters {
     return items_[i].gradient_offset + (items_[i].block == BlockId{} ? 0 : in_no_block_);
   }
 
-  View<Scalar> at(Matrix<Scalar>& all, std::size_t i, Eigen::Index offset) {
+  View<Scalar> at(Memory<Scalar>& all, std::size_t i, Eigen::Index offset) {
     const Item& item = items_[i];
     return {all.data() + offset, item.rows, item.columns, Eigen::OuterStride<>(item.columns)};
   }
 
-  ConstView<Scalar> at(const Matrix<Scalar>& all, std::size_t i, Eigen::Index offset) const {
+  ConstView<Scalar> at(const Memory<Scalar>& all, std::size_t i, Eigen::Index offset) const {
     const Item& item = items_[i];
     return {all.data() + offset, item.rows, item.columns, Eigen::OuterStride<>(item.columns)};
   }
@@ -143,8 +144,8 @@ class Parameters {
   std::vector<Item> items_;
   Eigen::Index in_no_block_ = 0;  // numbers of the gradients that share no memory
   std::map<std::string, std::size_t> index_;
-  Matrix<Scalar> values_;
-  Matrix<Scalar> gradients_;
+  Memory<Scalar> values_;
+  Memory<Scalar> gradients_;
 };
 
 }  // namespace scalewise::nn

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "scalewise/dense/buffer.hpp"
 #include "scalewise/nn/dropout.hpp"
 #include "scalewise/nn/observer.hpp"
 #include "scalewise/nn/rotary.hpp"

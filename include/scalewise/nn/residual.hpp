@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "scalewise/dense/buffer.hpp"
 #include "scalewise/nn/blocks.hpp"
 
 namespace scalewise::nn {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "scalewise/dense/buffer.hpp"
 #include "scalewise/nn/residual.hpp"
 
 namespace scalewise::nn {

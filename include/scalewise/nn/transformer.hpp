@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "scalewise/dense/blas.hpp"
+#include "scalewise/dense/buffer.hpp"
 #include "scalewise/nn/batch.hpp"
 #include "scalewise/nn/config.hpp"
 #include "scalewise/nn/loss.hpp"
