@@ -74,7 +74,7 @@ struct Core {
   double error() const { return largest(o - expected().heads); }
 };
 
-/// B = 3, T = 5, S = 7, D = 6; heads and key heads as 4 to 2, 4 to 4, 4 to 1, 6 to 2.
+/// B = 3, T = 5, S = 7, D = 6, and longer ones; heads and key heads as 4 to 2, 4 to 4, 4 to 1, 6 to 2.
 std::vector<AttentionSizes> all_sizes() {
   std::vector<AttentionSizes> all;
   for (const auto& [heads, kv_heads] : {std::pair<Index, Index>{4, 2}, {4, 4}, {4, 1}, {6, 2}}) {
@@ -85,6 +85,10 @@ std::vector<AttentionSizes> all_sizes() {
     all.push_back({3, 5, 7, heads, kv_heads, 6, true});  // the later keys are seen by none
     all.push_back({1, 1, 1, heads, kv_heads, 1, true});
   }
+  // More than one tile of tokens, the last of them cut.
+  static_assert(nn::detail::causal_tile < 33);
+  all.push_back({2, 70, 70, 4, 2, 2, true});
+  all.push_back({1, 33, 80, 2, 1, 2, true});
   return all;
 }
 

@@ -335,13 +335,15 @@ TEST_CASE("A row with a NaN leaves every norm as NaN: nothing hides it") {
 }
 
 TEST_CASE("What a task throws reaches the caller, after all tasks have ended") {
-  std::vector<int> done(100);
-  const auto work = [&] {
-    parallel_for(100, [&](Index i) {
-      done[static_cast<std::size_t>(i)] = 1;
-      if (i == 50) throw std::runtime_error("task 50");
-    });
+  std::vector<int> done;
+  const auto task = [&](Index i) {
+    done[static_cast<std::size_t>(i)] = 1;
+    if (i == 50) throw std::runtime_error("task 50");
   };
-  CHECK_THROWS_AS(work(), std::runtime_error);
+  done.assign(100, 0);
+  CHECK_THROWS_AS(parallel_for(100, task), std::runtime_error);
+  CHECK(done[50] == 1);
+  done.assign(100, 0);
+  CHECK_THROWS_AS(parallel_parts(100, task), std::runtime_error);
   CHECK(done[50] == 1);
 }

@@ -52,12 +52,64 @@ void softmax_rows(bool causal, View<Scalar> p) {
 
 /// Gradient of softmax_rows, in place of that of the probabilities.
 /// Equation: dS = P * (dP - rowsum(dP * P))
+/// Shapes:   p (T, S) -> ds (T, S)
 template <class Scalar>
 void softmax_rows_backward(const ConstView<Scalar>& p, View<Scalar> ds) {
   for (Eigen::Index t = 0; t < p.rows(); ++t) {
     const Scalar along = ds.row(t).dot(p.row(t));
     ds.row(t).array() = p.row(t).array() * (ds.row(t).array() - along);
   }
+}
+
+/// How many tokens of a causal attention go together: products leave out what all of them are masked from.
+/// Measured: with 64 tokens a step of width 64 takes as long as without; with 1024 it takes 0.85 times as long.
+inline constexpr Eigen::Index causal_tile = 32;
+
+/// Calls task(first query, queries, keys): queries that need no other than the first `keys` keys.
+template <class Task>
+void for_queries(const AttentionSizes& n, const Task& task) {
+  const Eigen::Index tile = n.causal ? causal_tile : n.query_tokens;
+  for (Eigen::Index t = 0; t < n.query_tokens; t += tile) {
+    const Eigen::Index queries = (std::min)(tile, n.query_tokens - t);
+    task(t, queries, n.causal ? t + queries : n.key_tokens);
+  }
+}
+
+/// Calls task(first key, keys, first query): keys that no query before the first one needs.
+template <class Task>
+void for_keys(const AttentionSizes& n, const Task& task) {
+  const Eigen::Index tile = n.causal ? causal_tile : n.key_tokens;
+  for (Eigen::Index s = 0; s < n.key_tokens; s += tile) {
+    task(s, (std::min)(tile, n.key_tokens - s), n.causal ? (std::min)(s, n.query_tokens) : 0);
+  }
+}
+
+/// o = p v, of one head.
+/// Shapes:   p (T, S), v (S, C) -> o (T, C)
+template <class Scalar>
+void mix(const AttentionSizes& n, const ConstView<Scalar>& p, const ConstView<Scalar>& v,
+         View<Scalar> o, Scalar factor = 1) {
+  for_queries(n, [&](Eigen::Index t, Eigen::Index queries, Eigen::Index keys) {
+    product<Scalar>(Into::fresh, factor, block(p, t, 0, queries, keys),
+                    block(v, 0, 0, keys, v.cols()), block(o, t, 0, queries, o.cols()));
+  });
+}
+
+/// v (+)= factor pᵀ o, of one head.
+/// Shapes:   p (T, S), o (T, C) -> v (S, C)
+template <class Scalar>
+void mix_back(const AttentionSizes& n, Into into, Scalar factor, const ConstView<Scalar>& p,
+              const ConstView<Scalar>& o, View<Scalar> v) {
+  for_keys(n, [&](Eigen::Index s, Eigen::Index keys, Eigen::Index first) {
+    const Eigen::Index queries = n.query_tokens - first;
+    View<Scalar> part = block(v, s, 0, keys, v.cols());
+    if (queries == 0) {
+      if (into == Into::fresh) part.setZero();
+      return;
+    }
+    product<Scalar>(into, factor, transposed(block(p, first, s, queries, keys)),
+                    block(o, first, 0, queries, o.cols()), part);
+  });
 }
 
 }  // namespace detail
@@ -68,7 +120,7 @@ void softmax_rows_backward(const ConstView<Scalar>& p, View<Scalar> ds) {
 template <class Scalar>
 void attention_scores(const AttentionSizes& n, Scalar scale, const ConstView<Scalar>& q,
                       const ConstView<Scalar>& k, View<Scalar> s) {
-  parallel_for(n.batch * n.heads, [&](Eigen::Index task) {
+  parallel_parts(n.batch * n.heads, [&](Eigen::Index task) {
     const Eigen::Index b = task / n.heads;
     const Eigen::Index h = task % n.heads;
     auto s_h = block(s, task * n.query_tokens, 0, n.query_tokens, n.key_tokens);
@@ -86,7 +138,7 @@ void attention_scores(const AttentionSizes& n, Scalar scale, const ConstView<Sca
 template <class Scalar>
 void attention_mix(const AttentionSizes& n, const Dropout& dropout, const ConstView<Scalar>& v,
                    View<Scalar> p, View<Scalar> kept, View<Scalar> o) {
-  parallel_for(n.batch * n.heads, [&](Eigen::Index task) {
+  parallel_parts(n.batch * n.heads, [&](Eigen::Index task) {
     const Eigen::Index b = task / n.heads;
     const Eigen::Index h = task % n.heads;
     const Eigen::Index first = task * n.query_tokens;
@@ -98,9 +150,9 @@ void attention_mix(const AttentionSizes& n, const Dropout& dropout, const ConstV
       auto kept_h = block(kept, first, 0, n.query_tokens, n.key_tokens);
       kept_h = p_h;
       dropout.apply(first * n.key_tokens, kept_h.size(), kept_h.data());
-      product<Scalar>(Into::fresh, 1, read(kept_h), v_h, o_h);
+      detail::mix<Scalar>(n, read(kept_h), v_h, o_h);
     } else {
-      product<Scalar>(Into::fresh, 1, read(p_h), v_h, o_h);
+      detail::mix<Scalar>(n, read(p_h), v_h, o_h);
     }
   });
 }
@@ -117,7 +169,7 @@ void attention_backward(const AttentionSizes& n, Scalar scale, const Dropout& dr
                         const ConstView<Scalar>& p, View<Scalar> kept, View<Scalar> ds,
                         View<Scalar> dq, View<Scalar> dk, View<Scalar> dv) {
   // One task per key head, so that the heads that share it add up in one place.
-  parallel_for(n.batch * n.kv_heads, [&](Eigen::Index task) {
+  parallel_parts(n.batch * n.kv_heads, [&](Eigen::Index task) {
     const Eigen::Index b = task / n.kv_heads;
     const Eigen::Index g = task % n.kv_heads;
     const auto k_g = detail::head_block(k, b, g, n.key_tokens, n.head_dim);
@@ -132,20 +184,28 @@ void attention_backward(const AttentionSizes& n, Scalar scale, const Dropout& dr
       const auto do_h = detail::head_block(dout, b, h, n.query_tokens, n.head_dim);
       const auto p_h = block(p, first, 0, n.query_tokens, n.key_tokens);
       auto ds_h = block(ds, first, 0, n.query_tokens, n.key_tokens);
-      product<Scalar>(Into::fresh, 1, do_h, transposed(v_g), ds_h);
+      detail::for_queries(n, [&](Eigen::Index t, Eigen::Index queries, Eigen::Index keys) {
+        product<Scalar>(Into::fresh, 1, block(do_h, t, 0, queries, n.head_dim),
+                        transposed(block(v_g, 0, 0, keys, n.head_dim)),
+                        block(ds_h, t, 0, queries, keys));
+      });
       if (dropout.active()) {
         auto kept_h = block(kept, first, 0, n.query_tokens, n.key_tokens);
         kept_h = p_h;
         dropout.apply(first * n.key_tokens, kept_h.size(), kept_h.data());
         dropout.apply(first * n.key_tokens, ds_h.size(), ds_h.data());
-        product<Scalar>(into, 1, transposed(read(kept_h)), do_h, dv_g);
+        detail::mix_back<Scalar>(n, into, 1, read(kept_h), do_h, dv_g);
       } else {
-        product<Scalar>(into, 1, transposed(p_h), do_h, dv_g);
+        detail::mix_back<Scalar>(n, into, 1, p_h, do_h, dv_g);
       }
-      detail::softmax_rows_backward(p_h, ds_h);
-      product<Scalar>(Into::fresh, scale, read(ds_h), k_g,
-                      detail::head_block(dq, b, h, n.query_tokens, n.head_dim));
-      product<Scalar>(into, scale, transposed(read(ds_h)), q_h, dk_g);
+      detail::for_queries(n, [&](Eigen::Index t, Eigen::Index queries, Eigen::Index keys) {
+        detail::softmax_rows_backward(block(p_h, t, 0, queries, keys),
+                                      block(ds_h, t, 0, queries, keys));
+        block(ds_h, t, keys, queries, n.key_tokens - keys).setZero();
+      });
+      detail::mix<Scalar>(n, read(ds_h), k_g,
+                          detail::head_block(dq, b, h, n.query_tokens, n.head_dim), scale);
+      detail::mix_back<Scalar>(n, into, scale, read(ds_h), q_h, dk_g);
     }
   });
 }

@@ -22,7 +22,7 @@ void product_tiles(View<Scalar> c, const Task& task) {
   const Eigen::Index rows = cut(c.rows(), std::max<Eigen::Index>(2, (c.rows() + 255) / 256));
   const Eigen::Index columns = cut(c.cols(), (c.cols() + 1023) / 1024);
   const Eigen::Index across = (c.cols() + columns - 1) / columns;
-  parallel_for((c.rows() + rows - 1) / rows * across, [&](Eigen::Index i) {
+  parallel_parts((c.rows() + rows - 1) / rows * across, [&](Eigen::Index i) {
     const Eigen::Index row = i / across * rows;
     const Eigen::Index column = i % across * columns;
     task(row, column,

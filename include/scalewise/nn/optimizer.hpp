@@ -193,7 +193,7 @@ class PlannedOptimizer {
   }
 
   void update(Parameters<Scalar>& parameters, const Work& work, double schedule, double clip) {
-    parallel_for(static_cast<Eigen::Index>(work.tiles.size()), [&](Eigen::Index i) {
+    parallel_parts(static_cast<Eigen::Index>(work.tiles.size()), [&](Eigen::Index i) {
       update(parameters, tiles_[work.tiles[static_cast<std::size_t>(i)]], schedule, clip);
     });
     parallel_for(static_cast<Eigen::Index>(work.whole.size()), [&](Eigen::Index i) {
@@ -328,7 +328,7 @@ void PlannedOptimizer<Scalar>::step(Parameters<Scalar>& parameters, double sched
   }
   Matrix<Scalar> before;
   if (observer) before = parameters.values();
-  parallel_for(static_cast<Eigen::Index>(tiles_.size()), [&](Eigen::Index i) {
+  parallel_parts(static_cast<Eigen::Index>(tiles_.size()), [&](Eigen::Index i) {
     update(parameters, tiles_[static_cast<std::size_t>(i)], schedule, clip);
   });
   parallel_for(static_cast<Eigen::Index>(whole_.size()), [&](Eigen::Index i) {
