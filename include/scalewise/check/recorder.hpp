@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <map>
 #include <string>
@@ -32,9 +34,16 @@ class Recorder {
       return;
     }
     if (first.size() != count) return;  // nothing to compare with
-    change_.resize(count);
-    for (std::size_t i = 0; i < count; ++i) change_[i] = static_cast<float>(data[i]) - first[i];
-    add(Signal::change, name, change_.data(), count, step);
+    Moments change;
+    std::array<float, 1024> piece;  // stays in the first cache
+    for (std::size_t at = 0; at < count; at += piece.size()) {
+      const std::size_t n = (std::min)(piece.size(), count - at);
+      for (std::size_t i = 0; i < n; ++i) {
+        piece[i] = static_cast<float>(data[at + i]) - first[at + i];
+      }
+      change.add(piece.data(), n);
+    }
+    record_moments(Signal::change, name, change, step);
   }
 
   /// A parameter, by its name in the plan, after `step` updates; only step 0 is judged.
@@ -75,7 +84,6 @@ class Recorder {
   Run run_;
   Records records_;
   std::map<std::string, std::vector<float>> first_;
-  std::vector<float> change_;
 };
 
 }  // namespace scalewise::check

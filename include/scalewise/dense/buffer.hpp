@@ -17,7 +17,7 @@ class Buffer {
   View<Scalar> shape(Eigen::Index rows, Eigen::Index columns) {
     if (rows * columns > storage_.size()) {
       storage_ = {};  // before more is asked for
-      storage_ = Memory<Scalar>(rows * columns);
+      storage_ = Memory<Scalar>(rows * columns, Contents::any);
     }
     rows_ = rows;
     columns_ = columns;

@@ -49,7 +49,10 @@ inline bool is_mapped(std::size_t) { return false; }
 
 }  // namespace detail
 
-/// Memory for an array of numbers that may be large. All are zero at first.
+/// What new memory contains: zeros, or what happens to be there, for what is written before it is read.
+enum class Contents { zeros, any };
+
+/// Memory for an array of numbers that may be large.
 /// Shapes:   (1, size)
 /// Aligned to 64 bytes. On Linux a large array is in huge pages, where the system has them, and each takes up memory
 /// only when it is written to: making the array costs nothing, and products need not wait for addresses.
@@ -58,7 +61,7 @@ template <class Scalar>
 class Memory {
  public:
   Memory() = default;
-  explicit Memory(Eigen::Index size) : size_(size) {
+  explicit Memory(Eigen::Index size, Contents contents = Contents::zeros) : size_(size) {
     if (size == 0) return;
     if (size < 0 || size > most) throw std::bad_alloc();
     void* const found = detail::is_mapped(bytes())
@@ -66,9 +69,11 @@ class Memory {
                             : ::operator new(bytes(), detail::vector_alignment);
     if (found == nullptr) throw std::bad_alloc();
     data_ = static_cast<Scalar*>(found);
-    if (!detail::is_mapped(bytes())) std::fill_n(data_, size, Scalar(0));
+    if (contents == Contents::zeros && !detail::is_mapped(bytes())) {
+      std::fill_n(data_, size, Scalar(0));
+    }
   }
-  Memory(const Memory& other) : Memory(other.size_) {
+  Memory(const Memory& other) : Memory(other.size_, Contents::any) {
     std::copy_n(other.data_, other.size_, data_);
   }
   Memory(Memory&& other) noexcept { swap(other); }
