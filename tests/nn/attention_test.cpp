@@ -88,6 +88,7 @@ std::vector<AttentionSizes> all_sizes() {
   // More than one tile of tokens, the last of them cut.
   static_assert(nn::detail::causal_tile < 33);
   all.push_back({2, 70, 70, 4, 2, 2, true});
+  all.push_back({1, 33, 80, 2, 2, 2, true});
   all.push_back({1, 33, 80, 2, 1, 2, true});
   return all;
 }

@@ -4,11 +4,12 @@
 #include "scalewise/dense/memory.hpp"
 
 #include <algorithm>
-#include <catch2/catch_test_macros.hpp>
 #include <cstdint>
 #include <limits>
 #include <new>
 #include <utility>
+
+#include "support/catch.hpp"
 
 using scalewise::Memory;
 

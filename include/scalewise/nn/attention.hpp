@@ -103,8 +103,8 @@ void mix_back(const AttentionSizes& n, Into into, Scalar factor, const ConstView
   for_keys(n, [&](Eigen::Index s, Eigen::Index keys, Eigen::Index first) {
     const Eigen::Index queries = n.query_tokens - first;
     View<Scalar> part = block(v, s, 0, keys, v.cols());
-    if (queries == 0) {
-      if (into == Into::fresh) part.setZero();
+    if (queries == 0) {  // for no head of the group
+      part.setZero();
       return;
     }
     product<Scalar>(into, factor, transposed(block(p, first, s, queries, keys)),
