@@ -4,6 +4,7 @@
 // train: trains the reference transformer from a plan, on the bytes of a text or on small images.
 //
 //   train --rule maximal-update --width 128 --base 64 --log run.csv --checkpoint run.ckpt
+//   train --task denoising --rule bert
 //   train --digits digits.csv --steps 300
 
 #include <iostream>
@@ -35,6 +36,7 @@ void add_options(frame::Options& o, Settings& s) {
   o.group("Data");
   o.add("--text", s.text).reads();
   o.add("--digits", s.digits).reads().excludes("--text");
+  o.add("--task", s.task).words(task_words).excludes("--digits");
 
   o.group("Plan");
   o.add("--rule", s.rule).names(rule_ids(), rule_id);

@@ -69,6 +69,9 @@ BAD = [
     (["--set", "base.d_modl=5"], ["base.d_modl", "did you mean d_model?"]),
     (["--base", "1000000000", "--set", "d_ff=9223372036854775807"], ["d_ff = 9223372036854775807", "2^30"]),
     (["--digits", "x.csv"], ["--digits (given): expected it without --text"]),
+    (["--task", "denoise"], ["--task = denoise", "expected next-token or denoising"]),
+    (["--task", "denoising", "--seq", "1"], ["--seq = 1", "2 or more tokens"]),
+    (["--task", "denoising", "--set", "encoder_depth=2"], ["--set = encoder_depth=2", "as many layers as --depth"]),
     (["--resume"], ["--resume is gone", "the same command"]),
     (["--no-such-option"], ["--no-such-option (unknown)"]),
     (["--log", "no/such/folder/run.csv"], ["--log = no/such/folder/run.csv"]),
@@ -208,6 +211,36 @@ class Train(unittest.TestCase):
         result = self.good(self.folder, "--digits", "digits.csv", *TINY[2:], "--steps", 150, "--format", "json")
         summary = json.loads(result.stdout)
         self.assertGreater(summary["accuracy"], 0.9)
+
+    # Each of the 8 characters of a window is a or b, with equal chances. Given the source and the places of its spans, two of them
+    # are still open, so a window costs 2 ln 2 or more; without the source, 8 ln 2. The probability of all 499 windows over their
+    # true one has a mean of 1 at most: by Markov's inequality the sum is 14 below the bound with a chance of e^-14 = 8e-7.
+    def test_it_restores_masked_text_from_what_the_encoder_sees(self):
+        draw = random.Random(1)
+        (self.folder / "text.txt").write_text("".join(draw.choice("ab") for _ in range(40000)), encoding="utf-8")
+        result = self.good(self.folder, "--text", "text.txt", "--task", "denoising", "--width", 32, "--depth", 1, "--seq", 8,
+                           "--steps", 400, "--rate", 0.01, "--threads", 1, "--validate-every", 1000, "--format", "json")
+        nats = 499 * 8 * json.loads(result.stdout)["validation_nats"]
+        self.assertGreater(nats, 499 * 2 * math.log(2) - 14)
+        self.assertLess(nats, 499 * 8 * math.log(2) - 14)
+
+    def test_denoising_resumes(self):
+        arguments = [*TINY, "--task", "denoising", "--rule", "bert", "--steps", 40, "--schedule", "constant",
+                     "--validate-every", 20]
+        self.good(self.folder, *arguments, *FILES)
+        folder = self.make_folder("two")
+        self.good(folder, *arguments, "--steps", 20, *FILES)
+        self.good(folder, *arguments, *FILES)
+        self.assert_same_run(self.folder, folder)
+        other = run(folder, *[a for a in arguments if a not in ("--task", "denoising")], *FILES)
+        self.assertEqual(other.returncode, 2)
+        self.assertIn("--task = next-token", other.stderr)
+
+    def test_images_have_one_task(self):
+        (self.folder / "digits.csv").write_text(digits_csv(), encoding="utf-8")
+        result = run(self.folder, "--digits", "digits.csv", "--task", "denoising", *TINY[2:])
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("--task (given): expected it without --digits", result.stderr)
 
     def test_the_last_line_is_the_result(self):
         result = self.good(self.folder, *TINY, "--steps", 5, "--warmup", 1)

@@ -118,6 +118,7 @@ constexpr std::array option_texts{
     OptionText{"--store", "folder for Gram matrices; the same command resumes from them"},
     OptionText{"--stride", "between windows of an image, of stride + 2 pixels a side"},
     OptionText{"--strict", "make warnings errors"},
+    OptionText{"--task", "what to learn from a text"},
     OptionText{"--tau0", "0.5 or 1: scores are times width^-tau0"},
     OptionText{"--test", "test inputs"},
     OptionText{"--text", "text to learn from, byte by byte"},

@@ -1,16 +1,18 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// The task of a run: the next byte of a text, or the class of an image.
+// The task of a run: the next byte of a text, its bytes from a corrupted copy, or the class of an image.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "instances/transformer.hpp"
 #include "scalewise/data/digits.hpp"
+#include "scalewise/data/infilling.hpp"
 #include "scalewise/data/text.hpp"
 #include "scalewise/data/windows.hpp"
 #include "train/settings.hpp"
@@ -32,6 +34,11 @@ struct Data {
   /// The loss of a model that knows nothing, in nats.
   double guess() const { return std::log(text ? 256.0 : 10.0); }
 };
+
+inline constexpr long bytes = 256;
+
+/// The noise of --task denoising; its two tokens come after the bytes.
+inline constexpr data::Infilling noise{.mask = bytes, .start = bytes + 1};
 
 /// How well a model does on the validation part.
 /// Units:    nats per prediction; score in bits per byte for text, the correct fraction for images
@@ -77,8 +84,9 @@ inline Data read_data(const Settings& s) {
 inline Shape data_shape(const Settings& s, const Data& data) {
   Shape shape;
   if (data.text) {
-    shape.vocab = 256;
+    shape.vocab = denoises(s) ? bytes + 2 : bytes;
     shape.context = s.seq;
+    shape.encoder_depth = denoises(s) ? s.depth : 0;
   } else {
     shape.input = Input::patch;
     shape.patch_dim = s.patch * s.patch;
@@ -92,7 +100,9 @@ template <class Scalar>
 nn::Batch<Scalar> training_batch(const Settings& s, const Data& data, long step) {
   const auto number = static_cast<std::uint64_t>(step);
   if (data.text) {
-    return data::random_windows<Scalar>(data.tokens.train, s.batch, s.seq, s.seed, number);
+    auto batch = data::random_windows<Scalar>(data.tokens.train, s.batch, s.seq, s.seed, number);
+    if (!denoises(s)) return batch;
+    return data::infilling(std::move(batch), noise, {s.seed, "infilling.", std::to_string(step)});
   }
   RandomStream stream(s.seed, "images." + std::to_string(step));
   const auto count = static_cast<std::uint64_t>(data.images.train.size());
@@ -101,13 +111,20 @@ nn::Batch<Scalar> training_batch(const Settings& s, const Data& data, long step)
   return data::image_patches<Scalar>(data.images.train, which, s.patch);
 }
 
+/// Validation windows from number `first` on; of denoising, corrupted in the same way in every run.
+template <class Scalar>
+nn::Batch<Scalar> validation_batch(const Settings& s, const Data& data, Eigen::Index first) {
+  auto batch = data::validation_windows<Scalar>(data.tokens.validation, s.batch, s.seq, first);
+  if (!denoises(s)) return batch;
+  return data::infilling(std::move(batch), noise, {0, "validation.", std::to_string(first)});
+}
+
 template <class Scalar>
 Score validate_text(const Settings& s, const Data& data, nn::Transformer<Scalar>& model) {
-  const std::vector<int>& tokens = data.tokens.validation;
-  const Eigen::Index windows = data::window_count(tokens, s.seq);
+  const Eigen::Index windows = data::window_count(data.tokens.validation, s.seq);
   double nats = 0;
   for (Eigen::Index first = 0; first < windows; first += s.batch) {
-    const auto batch = data::validation_windows<Scalar>(tokens, s.batch, s.seq, first);
+    const auto batch = validation_batch<Scalar>(s, data, first);
     nats += model.loss(batch) * static_cast<double>(batch.size);
   }
   nats /= static_cast<double>(windows);
@@ -140,7 +157,7 @@ Score validate_images(const Settings& s, const Data& data, nn::Transformer<Scala
 /// The first batch of the validation part.
 template <class Scalar>
 nn::Batch<Scalar> first_validation_batch(const Settings& s, const Data& data) {
-  if (data.text) return data::validation_windows<Scalar>(data.tokens.validation, s.batch, s.seq, 0);
+  if (data.text) return validation_batch<Scalar>(s, data, 0);
   std::vector<Eigen::Index> which;
   for (Eigen::Index i = 0; i < std::min<Eigen::Index>(s.batch, data.images.test.size()); ++i) {
     which.push_back(i);

@@ -30,7 +30,10 @@ inline void refuse_data_fields(const std::vector<std::string>& set) {
     if (key.starts_with("base.")) key = key.substr(5);
     if (std::find(decided.begin(), decided.end(), key) == decided.end()) continue;
     throw InvalidInput("--set", setting, "a field that the data leave open",
-                       key == "context" ? "see --seq" : "");
+                       key == "context" ? "see --seq"
+                       : key == "encoder_depth"
+                           ? "--task denoising has as many layers as --depth in either stack"
+                           : "");
   }
 }
 

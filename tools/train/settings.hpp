@@ -20,6 +20,7 @@ namespace scalewise::train {
 struct Settings {
   std::string text = frame::data_file("austen_persuasion.txt");
   std::string digits;
+  std::string task = "next-token";  // of a text
 
   std::string rule = "standard";
   std::string decay = "coupled";
@@ -64,17 +65,26 @@ struct Settings {
 inline constexpr Spelling<nn::Decline, 3> schedule_words{{{nn::Decline::constant, "constant"},
                                                           {nn::Decline::linear, "linear"},
                                                           {nn::Decline::cosine, "cosine"}}};
+inline constexpr Spelling<bool, 2> task_words{{{false, "next-token"}, {true, "denoising"}}};
 inline constexpr Spelling<bool, 2> precision_words{{{false, "float"}, {true, "double"}}};
 inline constexpr Spelling<NormPlacement, 2> placement_words{
     {{NormPlacement::pre, "pre"}, {NormPlacement::post, "post"}}};
 inline constexpr Spelling<nn::Norm, 3> norm_words{
     {{nn::Norm::layer, "layer"}, {nn::Norm::rms, "rms"}, {nn::Norm::none, "none"}}};
 
+/// Whether an encoder-decoder restores a text, instead of predicting its next token.
+inline bool denoises(const Settings& s) {
+  return s.digits.empty() && value_of(task_words, "--task", s.task);
+}
+
 /// Checks settings against each other.
 /// Throws:   InvalidInput.
 inline void check(const Settings& s) {
   if (s.warmup >= s.steps) {
     throw InvalidInput("--warmup", std::to_string(s.warmup), "fewer than --steps");
+  }
+  if (denoises(s) && s.seq < 2) {
+    throw InvalidInput("--seq", std::to_string(s.seq), "2 or more tokens, some of them to mask");
   }
 }
 
