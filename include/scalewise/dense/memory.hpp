@@ -49,7 +49,7 @@ inline bool is_mapped(std::size_t) { return false; }
 
 }  // namespace detail
 
-/// What new memory contains: zeros, or what happens to be there, for what is written before it is read.
+/// The contents of new memory: zeros, or any bytes, for memory that is written before it is read.
 enum class Contents { zeros, any };
 
 /// Memory for an array of numbers that may be large.
