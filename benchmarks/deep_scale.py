@@ -77,7 +77,6 @@ EXPERIMENTS = {
     **{f"low_{shape.replace('/', '_')}_xavier_post": trained(f"{VANILLA} {POST} {LOW}", shape) for shape in ("16/32", "64/16")},
     "deep_xavier_pre": trained(VANILLA, "192/16"),
     "deep_deep_scale_lm_pre": trained(SIMPLE, "192/16"),
-    **{f"deep_{name}": trained(METHODS[name], "192/16") for name in ("rezero", "skip_init")},
 }
 
 if __name__ == "__main__":
