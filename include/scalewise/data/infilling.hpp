@@ -62,7 +62,7 @@ inline std::vector<Eigen::Index> span_lengths(Eigen::Index cut, Eigen::Index mos
   std::vector<Eigen::Index> lengths;
   for (Eigen::Index left = cut; left > 0; left -= lengths.back()) {
     const bool last = static_cast<Eigen::Index>(lengths.size()) + 1 == most;
-    lengths.push_back(last ? left : std::min(left, poisson(mean, stream)));
+    lengths.push_back(last ? left : (std::min)(left, poisson(mean, stream)));
   }
   return lengths;
 }
@@ -92,7 +92,7 @@ nn::Batch<Scalar> infilling(nn::Batch<Scalar> windows, const Infilling& noise,
   const Index cut = std::clamp<Index>(wanted, 1, length - 1);
   const Index gaps = length - cut + 1;  // around the tokens that stay
   std::vector<Index> spans =
-      detail::span_lengths(cut, std::min(cut, gaps), noise.mean_span, stream);
+      detail::span_lengths(cut, (std::min)(cut, gaps), noise.mean_span, stream);
   windows.targets = windows.tokens;
   windows.source.clear();
   for (Index row = 0; row < windows.size; ++row) {

@@ -105,7 +105,7 @@ class Memory {
 
  private:
   static constexpr Eigen::Index most =
-      std::numeric_limits<Eigen::Index>::max() / Eigen::Index{2 * sizeof(Scalar)};
+      (std::numeric_limits<Eigen::Index>::max)() / Eigen::Index{2 * sizeof(Scalar)};
 
   std::size_t bytes() const { return static_cast<std::size_t>(size_) * sizeof(Scalar); }
 
