@@ -32,7 +32,8 @@ struct State {
 
   State() {
     parameters.values().setConstant(0.5F);
-    optimizer.first = optimizer.second = parameters.values();
+    optimizer.first = optimizer.second = Memory<float>(parameters.values().size());
+    optimizer.first.row() = optimizer.second.row() = parameters.values();
     optimizer.steps = 3;
   }
 
