@@ -3,6 +3,8 @@
 
 #include "scalewise/check/recorder.hpp"
 
+#include <cstddef>
+#include <cstdlib>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -27,6 +29,22 @@ TEST_CASE("A recorder measures sizes, and changes from step 0") {
   CHECK(all.at({Signal::parameter, "w"}).at(0).at(run) == Moments{4, 10, 2});
   CHECK(all.at({Signal::gradient, "w"}).at(0).at(run) == Moments{7, 25, 2});
   CHECK(all.at({Signal::update, "w"}).at(1).at(run) == Moments{4, 10, 2});
+}
+
+TEST_CASE("A change is that of every entry, however many there are") {
+  const std::size_t count = 2500;
+  std::vector<float> first, later;
+  Moments expected;
+  for (std::size_t i = 0; i < count; ++i) {  // whole numbers, so that sums are exact
+    const int before = static_cast<int>(i * i % 101), after = static_cast<int>(i % 17);
+    first.push_back(static_cast<float>(before));
+    later.push_back(static_cast<float>(after));
+    expected += {std::abs(after - before) * 1.0, (after - before) * (after - before) * 1.0, 1};
+  }
+  Recorder recorder({64, 7});
+  recorder.record("h", first.data(), count, 0);
+  recorder.record("h", later.data(), count, 1);
+  CHECK(recorder.records().all().at({Signal::change, "h"}).at(1).at({64, 7}) == expected);
 }
 
 TEST_CASE("Layers of one role are pooled, whatever their number") {

@@ -14,26 +14,14 @@
 #include "scalewise/plan/make_plan.hpp"
 #include "scalewise/policy/maximal_update.hpp"
 #include "support/catch.hpp"
+#include "support/small_shapes.hpp"
 
 using namespace scalewise;
 using namespace scalewise::dialect;
 using Catch::Matchers::ContainsSubstring;
+using scalewise::test::biasless_gpt;
 
 namespace {
-
-Shape gpt(long width = 24, long depth = 2) {
-  Shape s;
-  s.d_model = width;
-  s.depth = depth;
-  s.heads = 4;
-  s.d_ff = 40;
-  s.context = 16;
-  s.vocab = 50;
-  s.tied_head = true;
-  s.biases = false;
-  s.norm_bias = false;
-  return resolved(s);
-}
 
 /// nanoGPT with bias=False, as named_parameters() and the tied head give it.
 std::vector<ModelTensor> nano(long depth = 2) {
@@ -66,7 +54,7 @@ std::string only_problem(const Assignment& assignment) {
 }  // namespace
 
 TEST_CASE("The tensors of a nanoGPT are found, and a fused matrix is cut along its outputs") {
-  const Assignment found = classify(nanogpt, gpt(), nano());
+  const Assignment found = classify(nanogpt, biasless_gpt(), nano());
   CHECK(found.problems.empty());
   CHECK(found.tensors.size() == 15);
   REQUIRE(found.aliases.size() == 1);
@@ -80,25 +68,25 @@ TEST_CASE("The tensors of a nanoGPT are found, and a fused matrix is cut along i
   CHECK(fused.parts[0] == OwnedPart{"layer.1.query", {{0, {{0, 24}}}}});
   CHECK(fused.parts[1] == OwnedPart{"layer.1.key", {{0, {{24, 24}}}}});
   CHECK(fused.parts[2] == OwnedPart{"layer.1.value", {{0, {{48, 24}}}}});
-  CHECK(detect(gpt(), nano()).dialect == "nanogpt");
+  CHECK(detect(biasless_gpt(), nano()).dialect == "nanogpt");
 }
 
 TEST_CASE("Wrappers before all names and an optional prefix do not matter") {
   std::vector<ModelTensor> wrapped = nano();
   for (ModelTensor& tensor : wrapped) tensor.name.insert(0, "_orig_mod.module.");
-  CHECK(classify(nanogpt, gpt(), wrapped).problems.empty());
+  CHECK(classify(nanogpt, biasless_gpt(), wrapped).problems.empty());
   std::vector<ModelTensor> bare = nano();
   for (ModelTensor& tensor : bare) {
     if (tensor.name.starts_with("transformer.")) tensor.name.erase(0, 12);
   }
-  CHECK(classify(nanogpt, gpt(), bare).problems.empty());
+  CHECK(classify(nanogpt, biasless_gpt(), bare).problems.empty());
   wrapped.back().name = "lm_head.weight";  // one without
-  CHECK_FALSE(classify(nanogpt, gpt(), wrapped).problems.empty());
+  CHECK_FALSE(classify(nanogpt, biasless_gpt(), wrapped).problems.empty());
 }
 
 TEST_CASE("Each mistake in a list of tensors is one line that names the tensor") {
   std::vector<ModelTensor> model = nano();
-  const auto problem = [&] { return only_problem(classify(nanogpt, gpt(), model)); };
+  const auto problem = [&] { return only_problem(classify(nanogpt, biasless_gpt(), model)); };
   SECTION("transposed") {
     at(model, "transformer.h.0.mlp.c_fc.weight").shape = {24, 40};
     CHECK_THAT(problem(), ContainsSubstring("transformer.h.0.mlp.c_fc.weight: [24, 40]: expected "
@@ -142,7 +130,7 @@ TEST_CASE("Each mistake in a list of tensors is one line that names the tensor")
   }
   SECTION("renamed, which is missing too") {
     at(model, "transformer.h.1.ln_2.weight").name = "transformer.h.1.ln2.weight";
-    const Assignment found = classify(nanogpt, gpt(), model);
+    const Assignment found = classify(nanogpt, biasless_gpt(), model);
     REQUIRE(found.problems.size() == 2);
     CHECK_THAT(found.problems[0], ContainsSubstring("transformer.h.1.ln_2.weight: missing"));
     CHECK_THAT(found.problems[1], ContainsSubstring("did you mean transformer.h.1.ln_2.weight?"));
@@ -150,7 +138,7 @@ TEST_CASE("Each mistake in a list of tensors is one line that names the tensor")
 }
 
 TEST_CASE("A layer too many is counted in its own stack") {
-  Shape both = gpt();
+  Shape both = biasless_gpt();
   both.encoder_depth = 4;
   std::vector<ModelTensor> model{{"transformer.encoder.layers.4.norm1.weight", {24}},
                                  {"transformer.decoder.layers.2.norm1.weight", {24}}};
@@ -165,10 +153,11 @@ TEST_CASE("A layer too many is counted in its own stack") {
 TEST_CASE("Buffers, and tensors that no plan has, are listed") {
   std::vector<ModelTensor> model = nano();
   model.push_back({"transformer.h.1.attn.bias", {1, 1, 16, 16}});
-  const Assignment found = classify(nanogpt, gpt(), model);
+  const Assignment found = classify(nanogpt, biasless_gpt(), model);
   CHECK(found.problems.empty());
   CHECK(found.buffers == std::vector<std::string>{"transformer.h.1.attn.bias"});
-  const Assignment pooled = classify(hf_bert, gpt(), {{"bert.pooler.dense.weight", {24, 24}}});
+  const Assignment pooled =
+      classify(hf_bert, biasless_gpt(), {{"bert.pooler.dense.weight", {24, 24}}});
   CHECK(pooled.unplanned == std::vector<std::string>{"bert.pooler.dense.weight"});
 }
 
@@ -176,19 +165,19 @@ TEST_CASE("One storage in two roles, and two storages in one, are told") {
   std::vector<ModelTensor> model = nano();
   std::vector<char> memory(model.size());
   for (std::size_t i = 0; i < model.size(); ++i) model[i].storage = &memory[i];
-  CHECK_THAT(only_problem(classify(nanogpt, gpt(), model)),
+  CHECK_THAT(only_problem(classify(nanogpt, biasless_gpt(), model)),
              ContainsSubstring("lm_head.weight: not the same storage as transformer.wte.weight") &&
                  ContainsSubstring("tied_head=false"));
   model.back().storage = model.front().storage;
-  CHECK(classify(nanogpt, gpt(), model).problems.empty());
-  Shape untied = gpt();
+  CHECK(classify(nanogpt, biasless_gpt(), model).problems.empty());
+  Shape untied = biasless_gpt();
   untied.tied_head = false;
   CHECK_THAT(only_problem(classify(nanogpt, untied, model)),
              ContainsSubstring("lm_head.weight: the same storage as transformer.wte.weight") &&
                  ContainsSubstring("tied_head=true"));
   at(model, "transformer.h.0.ln_2.weight").storage =
       at(model, "transformer.h.0.ln_1.weight").storage;
-  CHECK_THAT(only_problem(classify(nanogpt, gpt(), model)),
+  CHECK_THAT(only_problem(classify(nanogpt, biasless_gpt(), model)),
              ContainsSubstring("transformer.h.0.ln_2.weight: the same storage as "
                                "transformer.h.0.ln_1.weight"));
 }
@@ -196,15 +185,16 @@ TEST_CASE("One storage in two roles, and two storages in one, are told") {
 TEST_CASE("A vocabulary may be padded to a multiple of 64, and only it") {
   std::vector<ModelTensor> model = nano();
   model.front().shape = model.back().shape = {64, 24};
-  const Assignment padded = classify(nanogpt, gpt(), model);
+  const Assignment padded = classify(nanogpt, biasless_gpt(), model);
   CHECK(padded.problems.empty());
   REQUIRE(padded.tensors.front().padding.size() == 1);
   CHECK(padded.tensors.front().padding[0] == AxisRuns{0, {{50, 14}}});
   CHECK(padded.tensors.front().parts[0].select == std::vector<AxisRuns>{{0, {{0, 50}}}});
   model.front().shape = model.back().shape = {51, 24};
-  CHECK_THAT(only_problem(classify(nanogpt, gpt(), model)), ContainsSubstring("[51, 24]"));
+  CHECK_THAT(only_problem(classify(nanogpt, biasless_gpt(), model)), ContainsSubstring("[51, 24]"));
   model.front().shape = model.back().shape = {50 + 1024 + 14, 24};
-  CHECK_THAT(only_problem(classify(nanogpt, gpt(), model)), ContainsSubstring("[1088, 24]"));
+  CHECK_THAT(only_problem(classify(nanogpt, biasless_gpt(), model)),
+             ContainsSubstring("[1088, 24]"));
 }
 
 TEST_CASE("The same names with inputs first are another dialect") {
@@ -212,19 +202,19 @@ TEST_CASE("The same names with inputs first are another dialect") {
   for (ModelTensor& tensor : model) {
     if (tensor.name.find(".c_") < 40) std::swap(tensor.shape[0], tensor.shape[1]);
   }
-  CHECK(detect(gpt(), model).dialect == "hf-gpt2");
-  const Assignment found = classify(hf_gpt2, gpt(), model);
+  CHECK(detect(biasless_gpt(), model).dialect == "hf-gpt2");
+  const Assignment found = classify(hf_gpt2, biasless_gpt(), model);
   for (const OwnerTensor& tensor : found.tensors) {
     if (tensor.parts.size() < 3) continue;
     CHECK_FALSE(tensor.transposed);
     CHECK(tensor.parts[2].select == std::vector<AxisRuns>{{1, {{48, 24}}}});
   }
   model[3].shape = {1, 1};
-  CHECK_THROWS_WITH(detect(gpt(), model), ContainsSubstring("the nearest is hf-gpt2"));
+  CHECK_THROWS_WITH(detect(biasless_gpt(), model), ContainsSubstring("the nearest is hf-gpt2"));
 }
 
 TEST_CASE("Groups of a key head and its query heads lie side by side") {
-  Shape s = gpt();
+  Shape s = biasless_gpt();
   s.kv_heads = 2;  // of four query heads, six wide
   s.biases = true;
   const Assignment usual = usual_tensors(megatron, resolved(s));
@@ -277,7 +267,7 @@ TEST_CASE("Flat blocks cover each number of a tensor once, and those of its part
       REQUIRE(owner[static_cast<std::size_t>(flat)] == expected);
     }
   };
-  Shape s = gpt();
+  Shape s = biasless_gpt();
   s.kv_heads = 2;
   s.biases = s.norm_bias = true;
   for (const Dialect* dialect : {&hf_gpt2, &nanogpt, &llm_c, &megatron, &opt}) {
@@ -289,7 +279,7 @@ TEST_CASE("Flat blocks cover each number of a tensor once, and those of its part
 }
 
 TEST_CASE("Parts of one tensor that want different rates are refused by name") {
-  Plan plan = make_plan<MaximalUpdate, adamw>(gpt(48), gpt());
+  Plan plan = make_plan<MaximalUpdate, adamw>(biasless_gpt(48), biasless_gpt());
   CHECK(name_plan(plan, nanogpt).assignment.problems.empty());
   for (Entry& entry : plan.entries) {
     if (entry.name == "layer.1.key") entry.learning_rate.value *= 2;
@@ -304,7 +294,7 @@ TEST_CASE("Parts of one tensor that want different rates are refused by name") {
 
 TEST_CASE("A shape that is not the model's does not hide the code base") {
   const auto llama = [](long width, long depth, long kv_heads) {
-    Shape s = gpt(width, depth);
+    Shape s = biasless_gpt(width, depth);
     s.kv_heads = kv_heads;
     s.gated_mlp = true;
     s.tied_head = s.learned_positions = false;
@@ -315,7 +305,8 @@ TEST_CASE("A shape that is not the model's does not hide the code base") {
     model.push_back({tensor.name, tensor.shape});
   }
   CHECK(detect(llama(24, 2, 2), model).dialect == "hf-llama");
-  for (const Shape& other : {llama(48, 2, 2), llama(24, 3, 4), gpt(), gpt(48, 6)}) {
+  for (const Shape& other :
+       {llama(48, 2, 2), llama(24, 3, 4), biasless_gpt(), biasless_gpt(48, 6)}) {
     const Detection found = nearest_dialect(other, model);
     CHECK(found.exact.empty());
     CHECK(found.assignment.dialect == "hf-llama");
@@ -325,8 +316,9 @@ TEST_CASE("A shape that is not the model's does not hide the code base") {
 TEST_CASE("The nearest code base says which name was meant") {
   std::vector<ModelTensor> model = nano();
   at(model, "transformer.h.1.mlp.c_fc.weight").name = "transformer.h.1.mlp.fc.weight";
-  const std::vector<std::string> problems = nearest_dialect(gpt(), model).assignment.problems;
-  CHECK(problems == classify(nanogpt, gpt(), model).problems);
+  const std::vector<std::string> problems =
+      nearest_dialect(biasless_gpt(), model).assignment.problems;
+  CHECK(problems == classify(nanogpt, biasless_gpt(), model).problems);
   REQUIRE_FALSE(problems.empty());
   CHECK_THAT(problems.back(), ContainsSubstring("did you mean transformer.h.1.mlp.c_fc.weight?"));
 }
@@ -336,20 +328,21 @@ TEST_CASE("Tensors that the shape does not say are found by the names of the ext
       {"transformer.h.*.attn.q_gain", Group::norm_gain, "head_dim"},
       {"transformer.h.*.adapter.weight", Group::mlp_up, "d_model", "7"}};
   std::vector<ModelTensor> model = nano();
-  CHECK(classify(nanogpt, gpt(), model, extras).problems.size() ==
+  CHECK(classify(nanogpt, biasless_gpt(), model, extras).problems.size() ==
         2);  // missing, a line for each kind
   for (const char* layer : {"0", "1"}) {
     const std::string h = std::string("transformer.h.") + layer;
     model.push_back({h + ".attn.q_gain", {6}});
     model.push_back({h + ".adapter.weight", {7, 24}});  // outputs first, as nanoGPT has it
   }
-  CHECK_FALSE(classify(nanogpt, gpt(), model).problems.empty());
-  const Assignment found = classify(nanogpt, gpt(), model, extras);
+  CHECK_FALSE(classify(nanogpt, biasless_gpt(), model).problems.empty());
+  const Assignment found = classify(nanogpt, biasless_gpt(), model, extras);
   CHECK(found.problems.empty());
-  CHECK(found.tensors.size() == classify(nanogpt, gpt(), nano()).tensors.size() + 4);
-  CHECK(detect(gpt(), model, extras).dialect == "nanogpt");
+  CHECK(found.tensors.size() == classify(nanogpt, biasless_gpt(), nano()).tensors.size() + 4);
+  CHECK(detect(biasless_gpt(), model, extras).dialect == "nanogpt");
 
-  const Plan plan = make_plan<MaximalUpdate, adamw>(gpt(48), gpt(), {}, DecayForm::coupled, extras);
+  const Plan plan = make_plan<MaximalUpdate, adamw>(biasless_gpt(48), biasless_gpt(), {},
+                                                    DecayForm::coupled, extras);
   const NamedPlan named = name_plan(plan, nanogpt);
   CHECK(named.assignment.problems.empty());
   const OwnerTensor& last = named.assignment.tensors.back();
@@ -360,15 +353,15 @@ TEST_CASE("Tensors that the shape does not say are found by the names of the ext
 
   std::vector<ModelTensor> wrapped = model;
   for (ModelTensor& tensor : wrapped) tensor.name = "module." + tensor.name;
-  CHECK(classify(nanogpt, gpt(), wrapped, extras).problems.empty());
+  CHECK(classify(nanogpt, biasless_gpt(), wrapped, extras).problems.empty());
   const int one = 0;  // a storage
   at(model, "transformer.h.0.adapter.weight").storage = &one;
   at(model, "transformer.h.1.adapter.weight").storage = &one;
-  CHECK_THAT(only_problem(classify(nanogpt, gpt(), model, extras)),
+  CHECK_THAT(only_problem(classify(nanogpt, biasless_gpt(), model, extras)),
              ContainsSubstring("the same storage"));
   at(model, "transformer.h.1.adapter.weight").storage = nullptr;
   at(model, "transformer.h.1.adapter.weight").shape = {24, 7};
   CHECK_THAT(
-      only_problem(classify(nanogpt, gpt(), model, extras)),
+      only_problem(classify(nanogpt, biasless_gpt(), model, extras)),
       ContainsSubstring("transformer.h.1.adapter.weight: ") && ContainsSubstring("transposed"));
 }

@@ -9,25 +9,13 @@
 #include "scalewise/dialect/classify.hpp"
 #include "scalewise/dialect/gpt2_dialects.hpp"
 #include "support/catch.hpp"
+#include "support/small_shapes.hpp"
 
 using namespace scalewise;
 using namespace scalewise::dialect;
+using scalewise::test::biasless_gpt;
 
 namespace {
-
-Shape biasless_gpt() {
-  Shape s;
-  s.d_model = 24;
-  s.depth = 2;
-  s.heads = 4;
-  s.d_ff = 40;
-  s.context = 16;
-  s.vocab = 50;
-  s.tied_head = true;
-  s.biases = false;
-  s.norm_bias = false;
-  return resolved(s);
-}
 
 /// nanoGPT's lines after one more.
 class NanoGptAnd {

@@ -36,6 +36,21 @@ inline Shape grouped_shape() {
   return s;
 }
 
+/// A GPT as nanoGPT makes it with bias=False.
+inline Shape biasless_gpt(long width = 24, long depth = 2) {
+  Shape s;
+  s.d_model = width;
+  s.depth = depth;
+  s.heads = 4;
+  s.d_ff = 40;
+  s.context = 16;
+  s.vocab = 50;
+  s.tied_head = true;
+  s.biases = false;
+  s.norm_bias = false;
+  return resolved(s);
+}
+
 inline Shape patch_shape() {
   Shape s = token_shape();
   s.input = Input::patch;

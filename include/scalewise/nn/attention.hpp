@@ -84,11 +84,11 @@ void for_keys(const AttentionSizes& n, const Task& task) {
   }
 }
 
-/// o = p v, of one head.
+/// o = factor p v, of one head.
 /// Shapes:   p (T, S), v (S, C) -> o (T, C)
 template <class Scalar>
-void mix(const AttentionSizes& n, const ConstView<Scalar>& p, const ConstView<Scalar>& v,
-         View<Scalar> o, Scalar factor = 1) {
+void mix(const AttentionSizes& n, Scalar factor, const ConstView<Scalar>& p,
+         const ConstView<Scalar>& v, View<Scalar> o) {
   for_queries(n, [&](Eigen::Index t, Eigen::Index queries, Eigen::Index keys) {
     product<Scalar>(Into::fresh, factor, block(p, t, 0, queries, keys),
                     block(v, 0, 0, keys, v.cols()), block(o, t, 0, queries, o.cols()));
@@ -150,9 +150,9 @@ void attention_mix(const AttentionSizes& n, const Dropout& dropout, const ConstV
       auto kept_h = block(kept, first, 0, n.query_tokens, n.key_tokens);
       kept_h = p_h;
       dropout.apply(first * n.key_tokens, kept_h.size(), kept_h.data());
-      detail::mix<Scalar>(n, read(kept_h), v_h, o_h);
+      detail::mix<Scalar>(n, 1, read(kept_h), v_h, o_h);
     } else {
-      detail::mix<Scalar>(n, read(p_h), v_h, o_h);
+      detail::mix<Scalar>(n, 1, read(p_h), v_h, o_h);
     }
   });
 }
@@ -203,8 +203,8 @@ void attention_backward(const AttentionSizes& n, Scalar scale, const Dropout& dr
                                       block(ds_h, t, 0, queries, keys));
         block(ds_h, t, keys, queries, n.key_tokens - keys).setZero();
       });
-      detail::mix<Scalar>(n, read(ds_h), k_g,
-                          detail::head_block(dq, b, h, n.query_tokens, n.head_dim), scale);
+      detail::mix<Scalar>(n, scale, read(ds_h), k_g,
+                          detail::head_block(dq, b, h, n.query_tokens, n.head_dim));
       detail::mix_back<Scalar>(n, into, scale, read(ds_h), q_h, dk_g);
     }
   });
