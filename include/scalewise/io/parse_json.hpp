@@ -127,7 +127,8 @@ inline nlohmann::json parse_json(std::string_view text, const std::string& name)
     throw InvalidInput(name, "(empty)", "valid JSON");
   }
   detail::JsonBuilder builder(text, name);
-  nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
+  nlohmann::json_sax<nlohmann::json>* const events = &builder;
+  nlohmann::json::sax_parse(text.begin(), text.end(), events);
   return std::move(builder).take();
 }
 
