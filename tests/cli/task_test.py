@@ -5,6 +5,7 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -31,6 +32,9 @@ class TaskTest(unittest.TestCase):
     options = []
     files = []
 
+    def __init_subclass__(cls):
+        cls.reports, cls.complete = {}, {}
+
     def run_program(self, folder, *arguments):
         return subprocess.run([self.program, *map(str, arguments)], capture_output=True, text=True, cwd=folder,
                               timeout=300, check=False, env=ENVIRONMENT)
@@ -56,8 +60,31 @@ class TaskTest(unittest.TestCase):
         return done.returncode, done.stdout, files
 
     def itself(self, *arguments):
-        """The report of the program that makes its runs itself."""
-        return self.report(self.make_folder("itself"), "out", *arguments)
+        """The report of the program that makes its runs itself. It is made once for all tests."""
+        if arguments not in self.reports:
+            self.reports[arguments] = self.report(self.make_folder("itself"), "out", *arguments)
+        return self.reports[arguments]
+
+    def all_results(self):
+        """The bytes of the result of each run by its id, as a shell makes them, once for all tests."""
+        if not self.complete:
+            self.assertFalse(self.results.exists())
+            count = self.in_waves(self.by_shell)
+            self.complete.update((path.stem, path.read_bytes()) for path in self.results.iterdir())
+            self.assertEqual(len(self.complete), count)  # no run in vain, and nothing else is left
+            shutil.rmtree(self.results)
+        return self.complete
+
+    def put_all_results(self):
+        results = self.all_results()
+        self.results.mkdir()
+        for name, text in results.items():
+            (self.results / f"{name}.json").write_bytes(text)
+
+    def check_results(self, tasks):
+        """That these tasks have written what a shell's write, and nothing else."""
+        self.assertEqual({path.name: path.read_bytes() for path in self.results.iterdir()},
+                         {f"{id_of(task)}.json": self.all_results()[id_of(task)] for task in tasks})
 
     def collected(self, *arguments):
         return self.report(self.folder, "out", "--collect", "--results", "results", *arguments)

@@ -5,7 +5,8 @@
 
     tasks_cli.py LEARNING_RATE_TRANSFER_PROGRAM [--many]
 
-Whatever made the runs, the report has the bytes of the program that makes them itself.
+Whatever made the runs, their results have the same bytes, and the report has those of the program that
+makes them itself.
 """
 
 import json
@@ -51,16 +52,16 @@ class Tasks(TaskTest):
     # ---- engines ---------------------------------------------------------------------------------
 
     def test_a_shell_in_any_order(self):
+        self.put_all_results()
         whole = self.itself()
-        runs = len(json.loads(whole[2]["learning_rate_transfer.json"])["runs"])
-        self.assertEqual(self.in_waves(self.by_shell), runs)  # none in vain
         self.assertEqual(self.collected(), whole)
+        self.assertEqual(len(self.all_results()), len(json.loads(whole[2]["learning_rate_transfer.json"])["runs"]))
         self.assertEqual(self.emit(), ([], ""))
-        self.assertEqual(len(list(self.results.iterdir())), runs)  # and nothing else is left
-        shutil.rmtree(self.results)
-        self.in_waves(lambda tasks: self.by_shell(tasks[::-1]))
-        self.assertEqual(self.collected(), whole)
         self.assertFalse((self.folder / "out" / "runs.jsonl").exists())
+        shutil.rmtree(self.results)
+        tasks, _ = self.emit()
+        self.by_shell(tasks[::-1])
+        self.check_results(tasks)
 
     def test_options_reach_the_runs(self):
         other = ["--rule", "maximal-update", "--set", "d_ff=24", "--set", "base.d_ff=12", "--rotary", "--rate", "0.02",
@@ -70,7 +71,7 @@ class Tasks(TaskTest):
         self.assertEqual(self.collected(*other), whole)
 
     def test_sizes_and_seeds_can_be_added(self):
-        self.in_waves(self.by_shell)
+        self.put_all_results()
         before = {path.name: path.read_bytes() for path in self.results.iterdir()}
         more = ["--seeds", "3", "--sizes", "8,16,24"]
         self.in_waves(self.by_shell, *more)
@@ -87,55 +88,43 @@ class Tasks(TaskTest):
     def test_gnu_parallel_repeats_what_failed(self):
         if shutil.which("parallel") is None:
             self.skipTest("parallel was not found")
-        whole = self.itself()
-        first = True
-
-        def make(tasks):
-            nonlocal first
-            (self.folder / "tasks").write_text("\n".join(tasks) + "\n", encoding="utf-8")
-            (self.folder / "log").unlink(missing_ok=True)
-            command = "parallel --no-notice -j 2 --joblog log --resume-failed < tasks"
-            if first:  # each fails at first where its folder cannot be made
-                shutil.rmtree(self.results)
-                self.results.write_text("in the way", encoding="utf-8")
-                failed = shell(command, self.folder)
-                self.assertEqual(failed.returncode, len(tasks), failed.stderr)
-                self.results.unlink()
-                first = False
-            done = shell(command, self.folder)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual({json.loads(line)["id"] for line in done.stdout.splitlines()},
-                             {id_of(task) for task in tasks})
-            again = shell(command, self.folder)
-            self.assertEqual((again.returncode, again.stdout), (0, ""))
-
-        self.in_waves(make)
-        self.assertEqual(self.collected(), whole)
+        self.all_results()
+        tasks, _ = self.emit()
+        (self.folder / "tasks").write_text("\n".join(tasks) + "\n", encoding="utf-8")
+        command = "parallel --no-notice -j 2 --joblog log --resume-failed < tasks"
+        shutil.rmtree(self.results)  # each fails at first, where its folder cannot be made
+        self.results.write_text("in the way", encoding="utf-8")
+        failed = shell(command, self.folder)
+        self.assertEqual(failed.returncode, len(tasks), failed.stderr)
+        self.results.unlink()
+        done = shell(command, self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual({json.loads(line)["id"] for line in done.stdout.splitlines()}, {id_of(task) for task in tasks})
+        again = shell(command, self.folder)
+        self.assertEqual((again.returncode, again.stdout), (0, ""))
+        self.check_results(tasks)
 
     def test_slurm_array(self):
-        whole = self.itself()
+        self.all_results()
+        tasks, _ = self.emit()
+        (self.folder / "tasks").write_text("\n".join(tasks) + "\n", encoding="utf-8")
+        (self.folder / "job").write_text('#!/bin/sh\nsed -n "${SLURM_ARRAY_TASK_ID}p" tasks | sh\n', encoding="utf-8")
         try:
             with one_node_slurm.one_node_slurm() as environment:
-                def make(tasks):
-                    (self.folder / "tasks").write_text("\n".join(tasks) + "\n", encoding="utf-8")
-                    (self.folder / "job").write_text('#!/bin/sh\nsed -n "${SLURM_ARRAY_TASK_ID}p" tasks | sh\n',
-                                                     encoding="utf-8")
-                    done = shell(f"sbatch --wait --array=1-{len(tasks)}%12 --output=job-%a.out job", self.folder,
-                                 **environment)
-                    self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-                    for place, task in enumerate(tasks, 1):
-                        last = (self.folder / f"job-{place}.out").read_text(encoding="utf-8").splitlines()[-1]
-                        self.assertEqual(json.loads(last)["id"], id_of(task))
-
-                self.in_waves(make)
+                done = shell(f"sbatch --wait --array=1-{len(tasks)}%12 --output=job-%a.out job", self.folder,
+                             **environment)
         except one_node_slurm.NoSlurm as reason:
             self.skipTest(str(reason))
-        self.assertEqual(self.collected(), whole)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        for place, task in enumerate(tasks, 1):
+            last = (self.folder / f"job-{place}.out").read_text(encoding="utf-8").splitlines()[-1]
+            self.assertEqual(json.loads(last)["id"], id_of(task))
+        self.check_results(tasks)
 
     # ---- killed, torn, repeated ------------------------------------------------------------------
 
     def test_a_killed_worker_loses_its_task_only(self):
-        longer = ["--steps", "600"]
+        longer = ["--steps", "200"]
         tasks, _ = self.emit(*longer)
         draw = random.Random(20261124)
         killed = set()
@@ -171,8 +160,8 @@ class Tasks(TaskTest):
         self.assertEqual(list(self.results.iterdir()), [])
 
     def test_damaged_results_are_named_and_repeated(self):
+        self.put_all_results()
         whole = self.itself()
-        self.in_waves(self.by_shell)
         files = sorted(self.results.iterdir())
         bytes_of = {path: path.read_bytes() for path in files}
         text = bytes_of[files[0]]
@@ -214,19 +203,15 @@ class Tasks(TaskTest):
         self.assertEqual(result["rate"], 0.005 * 2**result["octave"])
 
     def test_two_workers_may_make_one_run(self):
-        whole = self.itself()
-
-        def make(tasks):
-            done = shell("\n".join(f"{task} &" for task in tasks * 2) + "\nwait", "/")
-            self.assertEqual((done.returncode, done.stderr.count("cannot")), (0, 0), done.stderr)
-
-        self.in_waves(make, "--quiet")
-        self.assertEqual(self.collected(), whole)
-        self.assertEqual([path for path in self.results.iterdir() if path.suffix != ".json"], [])
+        self.all_results()
+        tasks, _ = self.emit("--quiet")
+        done = shell("\n".join(f"{task} &" for task in tasks * 2) + "\nwait", "/")
+        self.assertEqual((done.returncode, done.stderr.count("cannot")), (0, 0), done.stderr)
+        self.check_results(tasks)
 
     def test_files_of_others_are_left_alone(self):
+        self.put_all_results()
         whole = self.itself()
-        self.in_waves(self.by_shell)
         one = next(self.results.iterdir())
         for name in ("notes.txt", "other.json", f"{one.stem} copy.json", f".{one.stem}.0123456789abcdef.tmp"):
             (self.results / name).write_bytes(one.read_bytes()[:50])
