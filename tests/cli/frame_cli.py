@@ -6,6 +6,7 @@
     frame_cli.py FOLDER_OF_PROGRAMS
 """
 
+import functools
 import itertools
 import json
 import os
@@ -60,6 +61,7 @@ def shell(script, name, *arguments, cwd=None):
                           text=True, timeout=120, check=False, cwd=cwd, env=ENVIRONMENT)
 
 
+@functools.cache
 def options_of(name):
     """Of --help: the option, what kind of value it takes, and its words."""
     found = {}
@@ -153,6 +155,7 @@ class Frame(unittest.TestCase):
             common = ["--text", "text.txt"] if "--text" in kinds else []
             small = SMALL.get(name, [])
 
+            @functools.cache
             def fingerprint(*arguments):
                 text = [] if "--digits" in arguments else common  # one or the other
                 done = run(name, "--dry-run", *text, *small, *arguments, cwd=self.folder)
@@ -171,7 +174,7 @@ class Frame(unittest.TestCase):
                 elif kind == "N,...":
                     tries = [[option, "64,128"], [option, "32,64"], [option, "16,48"]]
                 elif kind == "N":
-                    tries = [[option, value] for value in ("0.75", "0.625", "3", "4", "8", "40", "64", "200")]
+                    tries = [[option, value] for value in ("3", "0.75", "4", "0.625", "8", "40", "64", "200")]
                 else:
                     tries = [[option, word] for word in words_of(name, option) or ["a=1", "tied_head=true", "missing:epsilon"]]
                 found = []
