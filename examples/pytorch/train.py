@@ -19,7 +19,7 @@ from torch.nn import functional as F
 import scalewise  # scalewise
 
 
-def main():
+def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("plan")
     parser.add_argument("text", type=pathlib.Path)
@@ -28,7 +28,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--record")
     parser.add_argument("--one-rate", action="store_true", help="a mistake, to see the check fail")
-    a = parser.parse_args()
+    a = parser.parse_args(arguments)
     torch.manual_seed(a.seed)
     torch.set_num_threads(1)
 

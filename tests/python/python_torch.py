@@ -330,8 +330,9 @@ class Verdicts(unittest.TestCase):
             with self.subTest(rule=rule, names=names):
                 self.assertEqual(self.verdict(rule, names)[0], "pass")
 
-    def fails_with(self, change, words):
-        for rule, names in SET_UPS:
+    def fails_with(self, change, words, layouts):
+        """Under each rule, in one layout: which one a mistake is made in makes no difference to it."""
+        for rule, names in zip(DEPTHS, layouts, strict=True):
             with self.subTest(rule=rule, names=names):
                 verdict, diagnosis = self.verdict(rule, names, change)
                 self.assertEqual(verdict, "fail")
@@ -341,12 +342,12 @@ class Verdicts(unittest.TestCase):
         def one_rate(_, groups):
             for group in groups:
                 group["lr"] = 0.005
-        self.fails_with(one_rate, "one global rate")
+        self.fails_with(one_rate, "one global rate", LINEAR)
 
     def test_a_missing_logit_multiplier_is_named(self):
         def no_multiplier(model, _):
             model.logit = 1.0
-        self.fails_with(no_multiplier, "output multiplier missing")
+        self.fails_with(no_multiplier, "output multiplier missing", reversed(LINEAR))
 
     def test_another_order_of_query_key_and_value_is_named(self):
         """The model cuts [query, key, value], whatever the plan says."""
