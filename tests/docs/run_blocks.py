@@ -178,8 +178,11 @@ class Page:
             for folder in self.arguments.bin:
                 (built / pathlib.Path(folder).name).symlink_to(pathlib.Path(folder).resolve())
 
-    def run(self, command, exit_code=0, cwd=None, **environment):
-        """Runs a command, checks its exit code, and returns its standard output."""
+    def run(self, command, exit_code=0, cwd=None, skipped=None, **environment):
+        """Runs a command, checks its exit code, and returns its standard output.
+
+        An exit code of SKIPPED means what `skipped` says.
+        """
         try:
             process = subprocess.run(
                 [str(word) for word in command], cwd=cwd or self.scratch, text=True,
@@ -187,6 +190,8 @@ class Page:
                 env={**self.environment, **environment}, encoding="utf-8", errors="replace")
         except subprocess.TimeoutExpired as error:
             raise BlockError(f"no end after {TIMEOUT_SECONDS} s") from error
+        if skipped and process.returncode == SKIPPED:
+            raise BlockSkipped(skipped)
         if process.returncode != exit_code:
             raise BlockError(f"exit code {process.returncode}, expected {exit_code}\n"
                              f"{process.stdout}{process.stderr}")
@@ -233,9 +238,8 @@ class Page:
         if "slurm" not in block.options:
             return self.run(command, int(block.options.get("exit", 0)))
         slurm = self.arguments.source / "tests/cli/one_node_slurm.py"
-        if subprocess.run([sys.executable, slurm, "true"], check=False).returncode == SKIPPED:
-            raise BlockSkipped("Slurm does not start here")
-        return self.run([sys.executable, slurm, *command], int(block.options.get("exit", 0)))
+        return self.run([sys.executable, slurm, *command], int(block.options.get("exit", 0)),
+                        skipped="Slurm does not start here")
 
     def check_norun(self, block, expected):
         commands = []
