@@ -65,6 +65,17 @@ void add_deep_options(frame::Options& o, Settings& s) {
   o.add("--seeds", s.seeds, "with --measure").from(1).to(1000);
 }
 
+/// Throws:   InvalidInput for a rule that is relative to a base model, which the theory does not cover.
+void require_own_variances(const std::string& id) {
+  const std::vector<RuleInfo> all = rules();
+  const bool relative = std::any_of(all.begin(), all.end(), [&](const RuleInfo& rule) {
+    return rule.id == id && rule.needs_base;
+  });
+  if (!relative) return;
+  throw InvalidInput("--rule", id, "a rule that needs no base model",
+                     "the theory of signal propagation covers no other");
+}
+
 propagation::Conditions conditions_of(const train::Settings& m, long tokens) {
   propagation::Conditions c;
   c.placement = value_of(norm_placement_words, "--placement", m.placement);
@@ -342,6 +353,7 @@ scalewise::frame::Program scalewise::frame::program() {
   add_deep_options(*program.options, *s);
   program.check = [s] {
     train::Settings& m = s->model;
+    require_own_variances(m.rule);
     m.causal = !s->bidirectional;
     if (!m.digits.empty()) m.text.clear();
   };

@@ -93,7 +93,9 @@ refused("--heads", "--heads", "0")
 refused("gated_mlp", "--rule", "xavier", "--set", "gated_mlp=true")
 refused("blocks", "--rule", "ngpt")
 refused("rule", "--rule", "no-such-rule")
-refused("base", "--rule", "maximal-update")
+for rule in ("maximal-update", "complete-p", "nu-gpt"):  # at once, with a base or without
+    for base in ([], ["--set", "base.depth=2"]):
+        refused(f"deep_init: --rule = {rule}: expected a rule that needs no base model", "--rule", rule, *base)
 
 # Orders of Table 3 of Kedia et al. 2024, retyped: forward, backward and sensitivity over N.
 status, text, _ = run("depth_methods", "--format", "csv")

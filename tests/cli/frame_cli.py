@@ -133,7 +133,8 @@ class Frame(unittest.TestCase):
             typed, rule = ("Shallow NTK", "shallow-ntk") if shallow else ("\u03bcP", "maximal-update")
             for option in RULES & set(options_of(name)):
                 found.add(option)
-                words = ("GPT-2", "gpt2") if option == "--start" else (typed, rule)  # a base starts by an absolute rule
+                absolute = option == "--start" or name == "deep_init"  # no rule that is relative to a base
+                words = ("GPT-2", "gpt2") if absolute else (typed, rule)
                 with self.subTest(name=name, option=option):
                     for word in words:
                         base = ["--base", 64] if name == "train" else []
