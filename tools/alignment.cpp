@@ -11,12 +11,14 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "check/alignment_probe.hpp"
-#include "check/program.hpp"
+#include "check/run_report.hpp"
+#include "scalewise/io/json_reader.hpp"
 #include "train/options.hpp"
 
 namespace {
@@ -30,12 +32,11 @@ constexpr std::pair<const char*, Exponent> exponents[] = {{"alpha", &check::Alig
                                                           {"nu", &check::Alignment::nu}};
 
 /// Trains one network.
-check::Alignments train(const Experiment& e, const train::Settings& settings,
-                        frame::Progress& progress) {
+check::Alignments make_run(const train::Settings& settings, frame::Progress& progress) {
   Network network(settings);
   const AlignmentProbe probe(network);
   check::Alignments alignments(network.loss());
-  for (long t = 0; t < e.model.steps; ++t) {
+  for (long t = 0; t < settings.steps; ++t) {
     network.step();
     const double loss = network.loss();
     alignments.begin_step(loss);
@@ -43,6 +44,42 @@ check::Alignments train(const Experiment& e, const train::Settings& settings,
     progress.done(1, fmt::format("loss {:.4g}", loss));
   }
   return alignments;
+}
+
+/// The contents of a run's file: means over rows, which is all that the report is of.
+nlohmann::ordered_json result_json(const check::Alignments& run) {
+  auto matrices = nlohmann::ordered_json::array();
+  for (const std::string& name : run.matrices()) {
+    nlohmann::ordered_json matrix{{"matrix", name}};
+    for (const auto& [letter, exponent] : exponents) {
+      auto& steps = matrix[letter] = nlohmann::ordered_json::array();
+      for (std::size_t t = 1; t <= run.steps(); ++t) {
+        auto& layers = steps.emplace_back(nlohmann::ordered_json::array());
+        for (const check::Alignment& a : run.layers(name, t)) layers.push_back((a.*exponent).mean);
+      }
+    }
+    matrices.push_back(matrix);
+  }
+  return {{"losses", run.losses()}, {"matrices", matrices}};
+}
+
+/// The other way round.
+check::Alignments run_of_result(const JsonReader& result) {
+  const std::vector<double> losses = numbers_or_nan(result.at("losses"));
+  check::Alignments run(losses.at(0));
+  for (std::size_t t = 1; t < losses.size(); ++t) {
+    run.begin_step(losses[t]);
+    for (const JsonReader& matrix : result.at("matrices").items()) {
+      std::vector<check::Alignment> layers;
+      for (const auto& [letter, exponent] : exponents) {
+        const std::vector<double> means = numbers_or_nan(matrix.at(letter).items().at(t - 1));
+        layers.resize(means.size());
+        for (std::size_t l = 0; l < means.size(); ++l) (layers[l].*exponent).mean = means[l];
+      }
+      for (const check::Alignment& a : layers) run.add(matrix.at("matrix").string(), a);
+    }
+  }
+  return run;
 }
 
 using Runs = std::vector<check::Alignments>;  // one per seed
@@ -149,17 +186,7 @@ bool add_losses(const Cells& begin, const Runs& runs, Sections& sections) {
   return finite;
 }
 
-Report run(const Experiment& e) {
-  const long all = e.seeds * static_cast<long>(e.sizes.size());
-  std::map<long, Runs> runs;
-  long finished = 0;
-  {
-    frame::Progress progress("steps", all * e.model.steps);
-    finished = for_each_run(e.sizes, e.seeds, [&](long size, long seed) {
-      runs[size].push_back(train(e, settings_at(e, size, seed), progress));
-    });
-  }
-
+Report report_of(const Experiment& e, const std::map<long, Runs>& runs) {
   Report report;
   report.reason = "all losses are finite; what exponents should be is not judged";
   Sections sections;
@@ -172,12 +199,11 @@ Report run(const Experiment& e) {
     report.verdict = check::Verdict::fail;
     report.reason = "a loss is not finite";
   }
-  if (finished < all) stopped_early(report, finished, all);
   report.sections = {sections.averages, sections.layers, sections.steps, sections.losses};
   const long largest = e.sizes.back();
   report.figure.title = e.model.rule + ", " + e.axis + " " + std::to_string(largest);
   for (const auto& [name, exponent] : exponents) {
-    report.figure.panels.push_back(panel(name, runs[largest], exponent));
+    report.figure.panels.push_back(panel(name, runs.at(largest), exponent));
   }
   return report;
 }
@@ -199,6 +225,11 @@ scalewise::frame::Program scalewise::frame::program() {
   program.check = [e] {
     if (e->model.warmup < 0) e->model.warmup = e->model.steps / 20;
   };
-  experiment_program(program, e, [e] { return ::run(*e); });
+  run_report_program<check::Alignments>(
+      program, e,
+      {.make = make_run,
+       .write = result_json,
+       .read = run_of_result,
+       .report = [e](const std::map<long, Runs>& runs) { return report_of(*e, runs); }});
   return program;
 }

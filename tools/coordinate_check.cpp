@@ -143,19 +143,19 @@ class Check {
 
   /// Judges so many seeds of each size.
   /// Returns:  the runs that are missing; none if there is a verdict.
-  std::vector<CoordinateTask> judge_results(Findings& found) {
+  std::vector<RunTask> judge_results(Findings& found) {
     const std::vector<long> seeds(family_.size(), a_.e.seeds);
-    std::vector<CoordinateTask> missing = runs_.missing(seeds);
+    std::vector<RunTask> missing = runs_.missing(seeds);
     if (missing.empty()) judge(found, seeds, 1);
     return missing;
   }
 
   /// Judges rounds until the verdict is decided.
   /// Returns:  the runs that are missing; none if there is a verdict.
-  std::vector<CoordinateTask> judge_results(Findings& found, check::Rounds rounds) {
+  std::vector<RunTask> judge_results(Findings& found, check::Rounds rounds) {
     constexpr int most = 4;
     for (int round = 1;; ++round) {
-      const std::vector<CoordinateTask> missing = runs_.missing(rounds.seeds());
+      const std::vector<RunTask> missing = runs_.missing(rounds.seeds());
       if (!missing.empty()) return missing;
       judge(found, rounds.seeds(), rounds.share_of_errors());
       if (decided(found)) return {};
@@ -276,11 +276,11 @@ std::optional<int> train_and_judge(const Arguments& a, Check& check, const check
     return {};
   }
   if (options.given("--run-one")) {
-    const CoordinateTask task = coordinate_task_named(folder.run_of(a.tasks.one));
+    const RunTask task = run_task_named(folder.run_of(a.tasks.one));
     return folder.make(a.tasks.one, [&] { return result_json(task, check.runs().make(task)); });
   }
   add_results(folder, check.runs());
-  const std::vector<CoordinateTask> missing =
+  const std::vector<RunTask> missing =
       e.seeds > 0 ? check.judge_results(found) : check.judge_results(found, rounds);
   if (a.tasks.collect && missing.empty()) return {};
   print_tasks(e, folder, missing, options);

@@ -13,12 +13,14 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "check/network.hpp"
-#include "check/program.hpp"
+#include "check/run_report.hpp"
 #include "scalewise/check/tangent_kernel.hpp"
+#include "scalewise/io/json_reader.hpp"
 
 namespace {
 
@@ -67,25 +69,36 @@ std::vector<double> weights_of(const Plan& plan) {
   return weights;
 }
 
-/// One size, over seeds.
-struct Measured {
-  std::map<std::string, std::vector<double>> shares, movements;         // by group
-  std::map<long, std::vector<double>> drift, distance, movement, loss;  // by step
+/// The kernel's share of a group of tensors, and how far the group moved.
+struct OfGroup {
+  double share = 0;
+  double movement = 0;
+};
+
+/// The kernel and the weights after a step.
+struct AtStep {
+  double loss = 0;
+  double drift = 0;
+  double distance = 0;
+  double movement = 0;
+};
+
+struct Run {
+  std::map<std::string, OfGroup> groups;
+  std::map<long, AtStep> steps;
 };
 
 void measure_shares(const Network& network, const check::TangentKernel& kernel,
-                    const std::vector<double>& weights, Measured& m) {
+                    const std::vector<double>& weights, Run& run) {
   const double total = check::trace(kernel.total(weights), kernel.outputs);
-  std::map<std::string, double> shares;
   for (std::size_t g = 0; g < kernel.parts.size(); ++g) {
-    shares[std::string(to_string(network.plan().entries[g].group))] +=
+    run.groups[std::string(to_string(network.plan().entries[g].group))].share +=
         weights[g] * check::trace(kernel.parts[g], kernel.outputs) / total;
   }
-  for (const auto& [group, share] : shares) m.shares[group].push_back(share);
 }
 
 /// ‖W - W0‖/‖W0‖ of all tensors of a group together, where they do not begin at zero.
-void measure_movements(const Network& network, const std::vector<float>& initial, Measured& m) {
+void measure_movements(const Network& network, const std::vector<float>& initial, Run& run) {
   std::map<std::string, std::vector<float>> before, after;
   const std::vector<check::ParameterRange> ranges = tensors(network);
   for (const check::ParameterRange& range : ranges) {
@@ -96,76 +109,121 @@ void measure_movements(const Network& network, const std::vector<float>& initial
     append(after[range.name], network.values().data());
   }
   for (const auto& [group, values] : before) {
-    m.movements[group].push_back(check::relative_change<float>(values, after[group]));
+    run.groups[group].movement = check::relative_change<float>(values, after[group]);
   }
 }
 
 /// Steps at which the kernel is looked at: powers of two and the last.
 bool looked_at(long step, long steps) { return (step & (step - 1)) == 0 || step == steps; }
 
-void measure(const Experiment& e, const Outputs& outputs, const train::Settings& settings,
-             Measured& m, frame::Progress& progress) {
+Run measure(const Outputs& outputs, const train::Settings& settings, frame::Progress& progress) {
+  Run run;
   Network network(settings);
   const std::vector<float> initial(network.values().begin(), network.values().end());
   const std::vector<double> weights = weights_of(network.plan());
   const check::TangentKernel first = kernel_of(network, outputs);
   const std::vector<double> first_total = first.total(weights);
-  measure_shares(network, first, weights, m);
-  m.loss[0].push_back(network.loss());
-  for (long t = 1; t <= e.model.steps; ++t) {
+  measure_shares(network, first, weights, run);
+  for (long t = 1; t <= settings.steps; ++t) {
     network.step();
-    if (looked_at(t, e.model.steps)) {
-      m.loss[t].push_back(network.loss());
+    if (looked_at(t, settings.steps)) {
+      AtStep& at = run.steps[t];
+      at.loss = network.loss();
       // Logits that are not finite have no gradient.
       std::vector<double> total(first_total.size(), std::numeric_limits<double>::quiet_NaN());
-      if (std::isfinite(m.loss[t].back())) total = kernel_of(network, outputs).total(weights);
-      m.drift[t].push_back(check::relative_change<double>(first_total, total));
-      m.distance[t].push_back(check::kernel_distance(first_total, total));
-      m.movement[t].push_back(check::relative_change<float>(initial, network.values()));
+      if (std::isfinite(at.loss)) total = kernel_of(network, outputs).total(weights);
+      at.drift = check::relative_change<double>(first_total, total);
+      at.distance = check::kernel_distance(first_total, total);
+      at.movement = check::relative_change<float>(initial, network.values());
     }
-    progress.done(1, fmt::format("loss {:.4g}", m.loss.rbegin()->second.back()));
+    progress.done(1, fmt::format("loss {:.4g}", run.steps.rbegin()->second.loss));
   }
-  measure_movements(network, initial, m);
+  measure_movements(network, initial, run);
+  return run;
 }
 
-void add_groups(const Cells& size, const Measured& m, Section& groups) {
-  for (const auto& [group, shares] : m.shares) {
+/// The contents of a run's file.
+nlohmann::ordered_json result_json(const Run& run) {
+  auto groups = nlohmann::ordered_json::array();
+  for (const auto& [group, of] : run.groups) {
+    groups.push_back({{"group", group}, {"share", of.share}, {"movement", of.movement}});
+  }
+  auto steps = nlohmann::ordered_json::array();
+  for (const auto& [step, at] : run.steps) {
+    steps.push_back({{"step", step},
+                     {"loss", at.loss},
+                     {"drift", at.drift},
+                     {"distance", at.distance},
+                     {"movement", at.movement}});
+  }
+  return {{"groups", groups}, {"steps", steps}};
+}
+
+/// The other way round.
+Run run_of_result(const JsonReader& result) {
+  Run run;
+  for (const JsonReader& group : result.at("groups").items()) {
+    run.groups[group.at("group").string()] = {number_or_nan(group.at("share")),
+                                              number_or_nan(group.at("movement"))};
+  }
+  for (const JsonReader& step : result.at("steps").items()) {
+    run.steps[step.at("step").integer()] = {
+        number_or_nan(step.at("loss")), number_or_nan(step.at("drift")),
+        number_or_nan(step.at("distance")), number_or_nan(step.at("movement"))};
+  }
+  return run;
+}
+
+using Runs = std::vector<Run>;  // one per seed
+
+/// Over seeds, of one number of a group or step.
+template <class Key, class Measured>
+check::Estimate over_seeds(const Runs& runs, std::map<Key, Measured> Run::*list, const Key& key,
+                           double Measured::*number) {
+  std::vector<double> numbers;
+  for (const Run& run : runs) numbers.push_back((run.*list).at(key).*number);
+  return check::estimate(numbers);
+}
+
+void add_groups(const Cells& size, const Runs& runs, Section& groups) {
+  for (const auto& [group, ignored] : runs[0].groups) {
     Cells row = size;
     row.emplace_back("group", group);
-    put(row, "share", check::estimate(shares));
-    put(row, "movement", check::estimate(m.movements.at(group)));
+    put(row, "share", over_seeds(runs, &Run::groups, group, &OfGroup::share));
+    put(row, "movement", over_seeds(runs, &Run::groups, group, &OfGroup::movement));
     groups.rows.push_back(row);
   }
 }
 
-void add_steps(const Cells& size, const Measured& m, Section& steps) {
-  for (const auto& [step, drifts] : m.drift) {
+void add_steps(const Cells& size, const Runs& runs, Section& steps) {
+  for (const auto& [step, ignored] : runs[0].steps) {
     Cells row = size;
     row.emplace_back("step", step);
-    put(row, "loss", check::estimate(m.loss.at(step)));
-    put(row, "drift", check::estimate(drifts));
-    put(row, "distance", check::estimate(m.distance.at(step)));
-    put(row, "movement", check::estimate(m.movement.at(step)));
+    put(row, "loss", over_seeds(runs, &Run::steps, step, &AtStep::loss));
+    put(row, "drift", over_seeds(runs, &Run::steps, step, &AtStep::drift));
+    put(row, "distance", over_seeds(runs, &Run::steps, step, &AtStep::distance));
+    put(row, "movement", over_seeds(runs, &Run::steps, step, &AtStep::movement));
     steps.rows.push_back(row);
   }
 }
 
-plot::Curve drift_curve(const std::string& label, const Measured& m) {
+plot::Curve drift_curve(const std::string& label, const Runs& runs) {
   plot::Curve curve{label};
-  for (const auto& [step, drifts] : m.drift) {
-    add_point(curve, static_cast<double>(step), check::estimate(drifts), true);
+  for (const auto& [step, ignored] : runs[0].steps) {
+    add_point(curve, static_cast<double>(step), over_seeds(runs, &Run::steps, step, &AtStep::drift),
+              true);
   }
   return curve;
 }
 
-bool finite(const Measured& m) {
-  return std::all_of(m.drift.begin(), m.drift.end(), [](const auto& at_step) {
-    return std::all_of(at_step.second.begin(), at_step.second.end(),
-                       [](double x) { return std::isfinite(x); });
+bool finite(const Runs& runs) {
+  return std::all_of(runs.begin(), runs.end(), [](const Run& run) {
+    return std::all_of(run.steps.begin(), run.steps.end(),
+                       [](const auto& step) { return std::isfinite(step.second.drift); });
   });
 }
 
-Report report_of(const Experiment& e, const std::map<long, Measured>& measured) {
+Report report_of(const Experiment& e, const std::map<long, Runs>& all) {
   Section groups{"groups", "Share of the kernel's trace at the start, and movement of weights"};
   Section steps{"steps", "Change of the kernel and of all weights since the start"};
   plot::Panel training{"in training", "step", "drift of the kernel", true, true};
@@ -173,14 +231,15 @@ Report report_of(const Experiment& e, const std::map<long, Measured>& measured) 
   plot::Curve drift{"kernel"};
   plot::Curve movement{"weights"};
   bool all_finite = true;
-  for (const auto& [size, m] : measured) {
-    add_groups({{e.axis, size}}, m, groups);
-    add_steps({{e.axis, size}}, m, steps);
-    training.curves.push_back(drift_curve(e.axis + " " + std::to_string(size), m));
+  for (const auto& [size, runs] : all) {
+    add_groups({{e.axis, size}}, runs, groups);
+    add_steps({{e.axis, size}}, runs, steps);
+    training.curves.push_back(drift_curve(e.axis + " " + std::to_string(size), runs));
     const auto at = static_cast<double>(size);
-    add_point(drift, at, check::estimate(m.drift.rbegin()->second), true);
-    add_point(movement, at, check::estimate(m.movement.rbegin()->second), true);
-    all_finite = all_finite && finite(m);
+    const long last = e.model.steps;
+    add_point(drift, at, over_seeds(runs, &Run::steps, last, &AtStep::drift), true);
+    add_point(movement, at, over_seeds(runs, &Run::steps, last, &AtStep::movement), true);
+    all_finite = all_finite && finite(runs);
   }
   end.curves = {drift, movement};
   return {{groups, steps},
@@ -188,21 +247,6 @@ Report report_of(const Experiment& e, const std::map<long, Measured>& measured) 
           all_finite ? check::Verdict::pass : check::Verdict::fail,
           all_finite ? "all kernels are finite; how far they should drift is not judged"
                      : "a kernel is not finite"};
-}
-
-Report run(const Experiment& e, const Outputs& outputs) {
-  const long all = e.seeds * static_cast<long>(e.sizes.size());
-  std::map<long, Measured> measured;
-  long finished = 0;
-  {
-    frame::Progress progress("steps", all * e.model.steps);
-    finished = for_each_run(e.sizes, e.seeds, [&](long size, long seed) {
-      measure(e, outputs, settings_at(e, size, seed), measured[size], progress);
-    });
-  }
-  Report report = report_of(e, measured);
-  if (finished < all) stopped_early(report, finished, all);
-  return report;
 }
 
 }  // namespace
@@ -227,6 +271,13 @@ scalewise::frame::Program scalewise::frame::program() {
     throw InvalidInput("--inputs", std::to_string(outputs->sequences),
                        "at most --batch = " + std::to_string(e->model.batch));
   };
-  experiment_program(program, e, [e, outputs] { return ::run(*e, *outputs); });
+  run_report_program<Run>(
+      program, e,
+      {.make = [outputs](
+                   const train::Settings& settings,
+                   frame::Progress& progress) { return measure(*outputs, settings, progress); },
+       .write = result_json,
+       .read = run_of_result,
+       .report = [e](const std::map<long, Runs>& runs) { return report_of(*e, runs); }});
   return program;
 }

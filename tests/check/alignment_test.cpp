@@ -220,6 +220,12 @@ TEST_CASE("Steps weigh as much as they lower the loss") {
     run.add("query", layer);
   }
   CHECK(run.matrices() == std::vector<std::string>{"query"});
+  REQUIRE(run.layers("query", 2).size() == 2);
+  CHECK(run.layers("query", 2)[0].alpha.mean == 8.75);
+  CHECK(run.layers("query", 2)[1].alpha.mean == 9.25);
+  CHECK(run.layers("query", 0).empty());
+  CHECK(run.layers("query", 5).empty());
+  CHECK(run.layers("key", 2).empty());
   CHECK_THAT(run.over_layers("query", 3, &Alignment::alpha).mean, WithinRel(0.5, 1e-15));
   CHECK_THAT(run.over_layers("query", 3, &Alignment::alpha).standard_error, WithinRel(0.25, 1e-15));
   CHECK_THAT(run.weighted("query", &Alignment::alpha).value(), WithinRel(0.9, 1e-15));

@@ -33,7 +33,7 @@ NO_INPUTS = {"--help", "--version", "--dry-run", "--completion", "--threads", "-
              "--emit-tasks", "--run-one", "--collect", "--results"}
 # And which runs there are, where each stored run says that of itself.
 RUNS = {"coordinate_check": {"--sizes", "--seeds", "--budget"}, "learning_rate_transfer": {"--sizes", "--seeds", "--budget"},
-        "kernel_regression": {"--kernels"}}
+        "alignment": {"--sizes", "--seeds"}, "empirical_ntk": {"--sizes", "--seeds"}, "kernel_regression": {"--kernels"}}
 # Options that take names of rules.
 RULES = {"--rule", "--compare", "--start", "--trained-as"}
 # Programs that take names of files without an option.

@@ -38,7 +38,7 @@ CoordinateRuns::CoordinateRuns(const Experiment& e, const train::Data& data,
   if (!all_.damage.empty()) std::cerr << all_.damage << '\n';
 }
 
-check::Run CoordinateRuns::run_of(const CoordinateTask& task) const {
+check::Run CoordinateRuns::run_of(const RunTask& task) const {
   return {task.size, static_cast<std::uint64_t>(e_.before_seeds + task.seed)};
 }
 
@@ -60,37 +60,37 @@ Cost CoordinateRuns::expected(const std::vector<long>& seeds) const {
   });
 }
 
-std::vector<CoordinateTask> CoordinateRuns::missing(const std::vector<long>& seeds) const {
-  std::vector<CoordinateTask> tasks;
+std::vector<RunTask> CoordinateRuns::missing(const std::vector<long>& seeds) const {
+  std::vector<RunTask> tasks;
   for (std::size_t i = family_.size(); i-- > 0;) {
     for (long seed = 1; seed <= seeds[i]; ++seed) {
-      const CoordinateTask task{family_[i].size, seed};
+      const RunTask task{family_[i].size, seed};
       if (!all_.runs.contains(run_of(task))) tasks.push_back(task);
     }
   }
   return tasks;
 }
 
-check::Records CoordinateRuns::make(const CoordinateTask& task) const {
+check::Records CoordinateRuns::make(const RunTask& task) const {
   const Plan& plan = member(task.size).plan;
   const double scale = fault_ ? check::scaled_gradient(plan, family_.front().plan, *fault_) : 1;
   return record_run(settings_at(e_, task.size, task.seed), data_, plan, task.size, scale);
 }
 
-void CoordinateRuns::add(const CoordinateTask& task, const check::Records& records) {
+void CoordinateRuns::add(const RunTask& task, const check::Records& records) {
   all_.records.merge(records);
   all_.runs.insert(run_of(task));
 }
 
 bool CoordinateRuns::train(const std::vector<long>& seeds) {
-  const std::vector<CoordinateTask> tasks = missing(seeds);
+  const std::vector<RunTask> tasks = missing(seeds);
   const std::size_t resumed = count(seeds);
   if (!file_.empty() && resumed > 0 && !frame::quiet()) {
     std::cerr << "resumed with " << resumed << " finished runs\n";
   }
   std::vector<double> costs;
   double cost = 0;
-  for (const CoordinateTask& task : tasks) {
+  for (const RunTask& task : tasks) {
     costs.push_back(static_cast<double>(member(task.size).plan.parameter_count()));
     cost += costs.back();
   }

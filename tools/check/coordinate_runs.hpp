@@ -12,16 +12,11 @@
 
 #include "check/cost.hpp"
 #include "check/experiment.hpp"
+#include "check/run_task.hpp"
 #include "scalewise/check/fault.hpp"
 #include "scalewise/check/record_file.hpp"
 
 namespace scalewise::experiment {
-
-/// A run that can be made.
-struct CoordinateTask {
-  long size;
-  long seed;  // from 1
-};
 
 /// Trains models of a family and keeps what was recorded, in memory and in a file if there is one.
 class CoordinateRuns {
@@ -42,13 +37,13 @@ class CoordinateRuns {
   Cost expected(const std::vector<long>& seeds) const;
 
   /// The missing runs, the largest first.
-  std::vector<CoordinateTask> missing(const std::vector<long>& seeds) const;
+  std::vector<RunTask> missing(const std::vector<long>& seeds) const;
   /// Makes one run, and keeps it nowhere.
-  check::Records make(const CoordinateTask& task) const;
+  check::Records make(const RunTask& task) const;
   /// Keeps what was recorded of a run.
-  void add(const CoordinateTask& task, const check::Records& records);
+  void add(const RunTask& task, const check::Records& records);
 
-  check::Run run_of(const CoordinateTask& task) const;
+  check::Run run_of(const RunTask& task) const;
 
   /// The records of seeds[i] seeds of size i.
   check::Records records(const std::vector<long>& seeds) const;

@@ -6,7 +6,8 @@
 namespace scalewise::experiment {
 
 void experiment_program(frame::Program& program, const std::shared_ptr<Experiment>& e,
-                        const std::function<Report()>& run) {
+                        const std::function<Report()>& run,
+                        const std::function<std::optional<int>()>& before) {
   e->model.warmup = 0;
   e->model.schedule = "constant";
   program.check = [e, also = program.check] {
@@ -14,7 +15,7 @@ void experiment_program(frame::Program& program, const std::shared_ptr<Experimen
     if (e->base == 0) e->base = e->sizes.front();
     if (also) also();
   };
-  make_report(program, run);
+  make_report(program, run, before);
 }
 
 }  // namespace scalewise::experiment

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "check/experiment.hpp"
 #include "check/for_each_run.hpp"
@@ -14,9 +15,10 @@
 
 namespace scalewise::experiment {
 
-/// Adds the checks of an experiment and the report that `run` makes of it. What models train with is
-/// a constant rate.
+/// Adds the checks of an experiment and the report that `run` makes of it, as make_report() does. What
+/// models train with is a constant rate.
 void experiment_program(frame::Program& program, const std::shared_ptr<Experiment>& e,
-                        const std::function<Report()>& run);
+                        const std::function<Report()>& run,
+                        const std::function<std::optional<int>()>& before = {});
 
 }  // namespace scalewise::experiment

@@ -15,6 +15,7 @@
 #include "frame/begin_report.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
+#include "frame/tasks.hpp"
 #include "frame/terminal.hpp"
 #include "scalewise/files/exact_text.hpp"
 #include "scalewise/files/file.hpp"
@@ -125,7 +126,8 @@ int publish(const Report& report, const frame::Program& program, const Output& o
 
 }  // namespace
 
-void make_report(frame::Program& program, std::function<Report()> run) {
+void make_report(frame::Program& program, std::function<Report()> run,
+                 std::function<std::optional<int>()> before) {
   const auto output = std::make_shared<Output>();
   frame::Options& o = *program.options;
   o.add("--threads", output->threads).to(1024).not_an_input();
@@ -133,9 +135,10 @@ void make_report(frame::Program& program, std::function<Report()> run) {
   o.add("--format", output->format).words({"table", "json", "csv"}).not_an_input();
   o.add("--out", output->out).writes_folder();
   o.add("--quiet", frame::quiet()).not_an_input();
-  program.run = [run = std::move(run), output, name = program.name,
+  program.run = [run = std::move(run), before = std::move(before), output, name = program.name,
                  options = program.options](const std::vector<std::string>&) {
-    train::use_threads(output->threads);
+    train::use_threads(frame::threads_of(output->threads, *options));
+    if (const std::optional<int> code = before ? before() : std::nullopt) return *code;
     return publish(run(), {name, "", options}, *output);
   };
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -59,8 +60,10 @@ inline void add_point(plot::Curve& curve, double x, const check::Estimate& e,
 
 /// Lets a program make a report: adds the options --threads, --format, --out and --quiet, and prints
 /// and writes what `run` returns, with the program's settings. After a request to stop, `run` reports
-/// what is finished or throws frame::Interrupted.
-void make_report(frame::Program& program, std::function<Report()> run);
+/// what is finished or throws frame::Interrupted. `before`, if any, is called first, and returns an exit
+/// code if there is nothing to report yet.
+void make_report(frame::Program& program, std::function<Report()> run,
+                 std::function<std::optional<int>()> before = {});
 
 /// Says that a report is of what was finished only.
 void stopped_early(Report& report, long finished, long all, const std::string& what = "runs");

@@ -227,15 +227,20 @@ class Alignments {
     return names;
   }
 
+  /// The matrices of that name at a step from 1 to steps(); none for another name or step.
+  /// Shapes:   (layers)
+  std::vector<Alignment> layers(const std::string& matrix, std::size_t step) const {
+    const auto found = matrices_.find(matrix);
+    if (found == matrices_.end() || step < 1 || step > found->second.size()) return {};
+    return found->second[step - 1];
+  }
+
   /// Mean over layers of one exponent, such as &Alignment::alpha, at a step from 1 to steps().
   Estimate over_layers(const std::string& matrix, std::size_t step,
                        Estimate Alignment::*exponent) const {
-    std::vector<double> layers;
-    const auto found = matrices_.find(matrix);
-    if (found != matrices_.end() && step >= 1 && step <= found->second.size()) {
-      for (const Alignment& a : found->second[step - 1]) layers.push_back((a.*exponent).mean);
-    }
-    return estimate(layers);
+    std::vector<double> means;
+    for (const Alignment& a : layers(matrix, step)) means.push_back((a.*exponent).mean);
+    return estimate(means);
   }
 
   /// Means over steps, layer by layer; a step without a finite exponent counts for none.
