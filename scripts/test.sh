@@ -94,12 +94,11 @@ try_install_optional_packages() {
   done
 }
 
-install_test_packages() {
+install_clang() {
   local -a packages=()
   have_command clang++ || packages+=(clang)
   have_command run-clang-tidy || packages+=(clang-tidy)
   install_packages "${packages[@]}"
-  try_install_optional_packages
 }
 
 # ---- stages --------------------------------------------------------------------------------------
@@ -168,14 +167,18 @@ check_syntax() {
     cmake --build build/syntax -j $jobs --target all_verify_interface_header_sets scalewise_slow_tests
 }
 
-# By the compile commands of the preset, so that nothing is compiled on top.
+# By the compile commands of the preset, so that nothing is compiled on top. In --quick packages may be half
+# installed meanwhile, and nothing that needs them is looked for.
 run_tidy() {
-  cmake --preset tidy -D SCALEWISE_TEST_MODELS=OFF && run-clang-tidy -p build/tidy -j $jobs -quiet "$linted"
+  local -a without=()
+  [ -z "$leave_out" ] || without=(-D SCALEWISE_BUILD_TESTS=OFF)
+  cmake --preset tidy -D SCALEWISE_TEST_MODELS=OFF "${without[@]}" && run-clang-tidy -p build/tidy -j $jobs -quiet "$linted"
 }
 
-install_build_packages --fast
-install_test_packages
 mkdir -p "$logs"
+install_build_packages --fast
+install_clang
+try_install_optional_packages >"$logs/packages.log" 2>&1 </dev/null &
 
 # The purpose of each build. In --full, each compiler builds and runs all, optimized and under sanitizers.
 # In --quick each part is tested by the build that finds most: under the sanitizers of Clang all that is
@@ -199,6 +202,11 @@ else
   gcc_kernels=ON
 fi
 
+# First what needs no optional package, while those are installed.
+[ -n "$leave_out" ] || wait
+export CXX=clang++
+run_stage "clang-tidy" run_tidy
+wait
 export CXX=g++
 run_stage "gcc release" build_and_test release "$users" "$users_tests" "" \
   -D SCALEWISE_TEST_KERNELS=$gcc_kernels -D SCALEWISE_TEST_SLOW=$slow
@@ -214,7 +222,6 @@ else
 fi
 run_stage "clang release" build_and_test clang-release "$numbers" "$numbers" "docs" \
   -D SCALEWISE_BUILD_EXAMPLES=OFF
-run_stage "clang-tidy" run_tidy
 
 printf '\n'
 [ ${#failed[@]} -eq 0 ] || printf 'FAILED  %s\n' "${failed[@]}"
