@@ -5,5 +5,6 @@
 
 template class nlohmann::basic_json<>;
 template class nlohmann::basic_json<nlohmann::ordered_map>;
-template bool nlohmann::json::sax_parse(const char*, const char*, nlohmann::json_sax<nlohmann::json>*,
+template bool nlohmann::json::sax_parse(const char*, const char*,
+                                        nlohmann::json_sax<nlohmann::json>*,
                                         nlohmann::detail::input_format_t, bool, bool);
