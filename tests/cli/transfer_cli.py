@@ -221,6 +221,14 @@ class Transfer(unittest.TestCase):
         self.assertEqual(finished.returncode, 3)
         self.assertIn("inconclusive: ", finished.stdout)
 
+    def test_an_interval_without_an_end_has_no_bar(self):
+        finished = self.done(self.folder, *TINY, *OUT, "--seeds", 1, "--sizes", "16,32")
+        self.assertEqual(finished.returncode, 3)
+        points = (self.folder / "out/learning_rate_transfer.csv").read_text(encoding="utf-8").splitlines()
+        points = [line.split(",") for line in points if "interval" in line]
+        ends = [(point[-4], bool(point[-2]), bool(point[-1])) for point in points]
+        self.assertEqual(ends, [("16", True, True), ("32", False, False)])
+
     def test_divergence_is_data(self):
         self.done(self.folder, *TINY, *OUT, "--optimizer", "sgd", "--rate", 1e6)
         report = json.loads(result(self.folder))

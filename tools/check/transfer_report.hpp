@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -158,6 +159,10 @@ inline plot::Figure transfer_figure(const Experiment& e, const TransferReport& r
   }
   plot::Curve measured;
   measured.label = "measured, 95 % interval";
+  // One seed, or an optimum near the last rate, leaves an interval without an end: no bar there.
+  const auto end_of_bar = [&](double octave) {
+    return std::isfinite(octave) ? tuned_at(e, octave) : std::numeric_limits<double>::quiet_NaN();
+  };
   plot::Curve expected;
   expected.label = "transfer";
   expected.points = false;
@@ -170,9 +175,8 @@ inline plot::Figure transfer_figure(const Experiment& e, const TransferReport& r
     measured.y.push_back(tuned_at(e, size.optimum.value));
     expected.x.push_back(measured.x.back());
     expected.y.push_back(measured.y.front());
-    if (!std::isfinite(size.optimum.low)) continue;
-    measured.low.push_back(tuned_at(e, size.optimum.low));
-    measured.high.push_back(tuned_at(e, size.optimum.high));
+    measured.low.push_back(end_of_bar(size.optimum.low));
+    measured.high.push_back(end_of_bar(size.optimum.high));
   }
   losses.push_back(lowest);
   const std::string verdict(check::to_string(report.judged.verdict));
