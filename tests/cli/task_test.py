@@ -61,9 +61,10 @@ class TaskTest(unittest.TestCase):
 
     def itself(self, *arguments):
         """The report of the program that makes its runs itself. It is made once for all tests."""
-        if arguments not in self.reports:
-            self.reports[arguments] = self.report(self.make_folder("itself"), "out", *arguments)
-        return self.reports[arguments]
+        key = (*self.options, *arguments)
+        if key not in self.reports:
+            self.reports[key] = self.report(self.make_folder("itself"), "out", *arguments)
+        return self.reports[key]
 
     def all_results(self):
         """The bytes of the result of each run by its id, as a shell makes them, once for all tests."""
