@@ -11,10 +11,11 @@ namespace scalewise::frame {
 std::string data_file(const std::string& name) {
   namespace fs = std::filesystem;
   std::error_code failed;
-  const fs::path program = fs::read_symlink("/proc/self/exe", failed);  // of Linux
-  if (!failed) {
-    const fs::path installed =
-        program.parent_path().parent_path() / "share" / "scalewise" / "data" / name;
+  // Of Linux: in the folder bin of where it is installed, or for a level of the processor deeper than that.
+  fs::path folder = fs::read_symlink("/proc/self/exe", failed).parent_path();
+  while (folder.has_relative_path()) {
+    folder = folder.parent_path();
+    const fs::path installed = folder / "share" / "scalewise" / "data" / name;
     if (fs::is_regular_file(installed, failed)) return installed.string();
   }
   return SCALEWISE_DATA_DIR "/" + name;
