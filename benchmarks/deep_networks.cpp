@@ -120,7 +120,7 @@ class Run {
     });
     model_.loss_and_gradient(batch, 0);
     model_.observe({});
-    const double losses = std::pow(static_cast<double>(batch.targets.size()), 2);
+    const double losses = std::pow(train::predictions(batch), 2);
     for (long layer = 0; layer <= s_.depth; ++layer) {
       const check::TokenMoments& x = forward[stream_place(layer)];
       const check::TokenMoments& g = backward[stream_place(layer)];
@@ -145,15 +145,16 @@ class Run {
     if (!data_.text) return train::validate(s_, data_, model_).nats;
     const Eigen::Index all = data::window_count(data_.tokens.validation, s_.seq);
     const auto wanted = std::min<Eigen::Index>(settings_.validation, all);
+    train::Settings of_batch = s_;
     double sum = 0;
-    Eigen::Index count = 0;
-    while (count < wanted) {
-      const auto batch = data::validation_windows<float>(
-          data_.tokens.validation, std::min<Eigen::Index>(16, wanted - count), s_.seq, count);
-      sum += model_.loss(batch) * static_cast<double>(batch.size);
-      count += batch.size;
+    double predictions = 0;
+    for (Eigen::Index first = 0; first < wanted; first += of_batch.batch) {
+      of_batch.batch = std::min<Eigen::Index>(16, wanted - first);
+      const auto batch = train::validation_batch<float>(of_batch, data_, first);
+      sum += model_.loss(batch) * train::predictions(batch);
+      predictions += train::predictions(batch);
     }
-    return sum / static_cast<double>(count);
+    return sum / predictions;
   }
 
   train::Settings s_;
@@ -237,6 +238,7 @@ void add_options(frame::Options& o, Settings& s) {
   o.group("Data");
   o.add("--text", m.text).reads();
   o.add("--digits", m.digits).reads().excludes("--text");
+  o.add("--task", m.task).words(train::task_words).excludes("--digits");
   o.group("Model");
   o.add("--rule", m.rule).names(rule_ids(), rule_id);
   o.add("--base", m.base_width, "a width; 0: none");

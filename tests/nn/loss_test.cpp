@@ -12,6 +12,7 @@
 
 #include "scalewise/nn/activation.hpp"
 #include "support/catch.hpp"
+#include "support/error_message.hpp"
 #include "support/numeric_gradient.hpp"
 #include "support/reference_layers.hpp"
 
@@ -177,6 +178,38 @@ TEST_CASE("Cross-entropy has the gradient of its central differences, and rows t
     CHECK(gradient.rowwise().sum().cwiseAbs().maxCoeff() <= 4 * epsilon);
     if (deviation == 0) CHECK(std::abs(loss - std::log(double(classes))) <= 4 * epsilon);
   }
+}
+
+TEST_CASE("Cross-entropy leaves out rows without a target") {
+  const Matrix<double> logits = normal_matrix(positions, classes, "logits", 2);
+  std::vector<int> targets = random_ids(positions, classes, "targets");
+  std::vector<Index> kept;
+  for (Index i = 0; i < positions; ++i) {
+    if (i % 3 == 1) {
+      kept.push_back(i);
+    } else {
+      targets[static_cast<std::size_t>(i)] = no_target;
+    }
+  }
+  Matrix<double> gradient = Matrix<double>::Constant(positions, classes, 9);
+  const double loss = entropy(read(logits), targets, view(gradient));
+  double expected = 0;
+  for (const Index i : kept) {
+    const double total = logits.row(i).array().exp().sum();
+    const Index target = targets[static_cast<std::size_t>(i)];
+    expected += (std::log(total) - logits(i, target)) / double(kept.size());
+    for (Index c = 0; c < classes; ++c) {
+      const double slope =
+          (std::exp(logits(i, c)) / total - (c == target ? 1 : 0)) / double(kept.size());
+      CHECK(std::abs(gradient(i, c) - slope) <= 16 * epsilon);
+    }
+    gradient.row(i).setZero();
+  }
+  CHECK(std::abs(loss - expected) <= forward_relative * expected);
+  CHECK(gradient.cwiseAbs().maxCoeff() == 0);
+  targets.assign(positions, no_target);
+  CHECK(error_message([&] { entropy(read(logits), targets, view(gradient)); }) ==
+        "targets = none: expected at least one");
 }
 
 TEST_CASE("Cross-entropy of huge logits is finite and exact") {

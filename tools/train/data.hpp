@@ -13,6 +13,7 @@
 #include "instances/transformer.hpp"
 #include "scalewise/data/digits.hpp"
 #include "scalewise/data/infilling.hpp"
+#include "scalewise/data/masking.hpp"
 #include "scalewise/data/text.hpp"
 #include "scalewise/data/windows.hpp"
 #include "train/settings.hpp"
@@ -37,8 +38,9 @@ struct Data {
 
 inline constexpr long bytes = 256;
 
-/// The noise of --task denoising; its two tokens come after the bytes.
+/// The noise of --task denoising and of --task masked; their own tokens come after the bytes.
 inline constexpr data::Infilling noise{.mask = bytes, .start = bytes + 1};
+inline constexpr data::Masking masks{.mask = bytes, .tokens = bytes};
 
 /// How well a model does on the validation part.
 /// Units:    nats per prediction; score in bits per byte for text, the correct fraction for images
@@ -84,7 +86,7 @@ inline Data read_data(const Settings& s) {
 inline Shape data_shape(const Settings& s, const Data& data) {
   Shape shape;
   if (data.text) {
-    shape.vocab = denoises(s) ? bytes + 2 : bytes;
+    shape.vocab = denoises(s) ? bytes + 2 : unmasks(s) ? bytes + 1 : bytes;
     shape.context = s.seq;
     shape.encoder_depth = denoises(s) ? s.depth : 0;
   } else {
@@ -101,8 +103,10 @@ nn::Batch<Scalar> training_batch(const Settings& s, const Data& data, long step)
   const auto number = static_cast<std::uint64_t>(step);
   if (data.text) {
     auto batch = data::random_windows<Scalar>(data.tokens.train, s.batch, s.seq, s.seed, number);
+    const std::string name = std::to_string(step);
+    if (unmasks(s)) return data::masking(std::move(batch), masks, {s.seed, "masking.", name});
     if (!denoises(s)) return batch;
-    return data::infilling(std::move(batch), noise, {s.seed, "infilling.", std::to_string(step)});
+    return data::infilling(std::move(batch), noise, {s.seed, "infilling.", name});
   }
   RandomStream stream(s.seed, "images." + std::to_string(step));
   const auto count = static_cast<std::uint64_t>(data.images.train.size());
@@ -111,23 +115,33 @@ nn::Batch<Scalar> training_batch(const Settings& s, const Data& data, long step)
   return data::image_patches<Scalar>(data.images.train, which, s.patch);
 }
 
-/// Validation windows from number `first` on; of denoising, corrupted in the same way in every run.
+/// Validation windows from number `first` on, corrupted in the same way in every run if the task does that.
 template <class Scalar>
 nn::Batch<Scalar> validation_batch(const Settings& s, const Data& data, Eigen::Index first) {
   auto batch = data::validation_windows<Scalar>(data.tokens.validation, s.batch, s.seq, first);
-  if (!denoises(s)) return batch;
-  return data::infilling(std::move(batch), noise, {0, "validation.", std::to_string(first)});
+  const RandomStream stream(0, "validation.", std::to_string(first));
+  if (unmasks(s)) return data::masking(std::move(batch), masks, stream);
+  return denoises(s) ? data::infilling(std::move(batch), noise, stream) : batch;
+}
+
+/// How many tokens a batch of text asks for.
+template <class Scalar>
+double predictions(const nn::Batch<Scalar>& batch) {
+  const auto none = std::count(batch.targets.begin(), batch.targets.end(), nn::no_target);
+  return static_cast<double>(batch.targets.size()) - static_cast<double>(none);
 }
 
 template <class Scalar>
 Score validate_text(const Settings& s, const Data& data, nn::Transformer<Scalar>& model) {
   const Eigen::Index windows = data::window_count(data.tokens.validation, s.seq);
   double nats = 0;
+  double count = 0;
   for (Eigen::Index first = 0; first < windows; first += s.batch) {
     const auto batch = validation_batch<Scalar>(s, data, first);
-    nats += model.loss(batch) * static_cast<double>(batch.size);
+    nats += model.loss(batch) * predictions(batch);
+    count += predictions(batch);
   }
-  nats /= static_cast<double>(windows);
+  nats /= count;
   return {nats, nats / std::log(2.0)};
 }
 

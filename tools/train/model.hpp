@@ -89,7 +89,7 @@ inline nn::Config config_of(const Settings& s) {
   config.placement = value_of(placement_words, "--placement", s.placement);
   config.norm = value_of(norm_words, "--norm", s.norm);
   config.activation = value_of(activation_words, "--activation", s.activation);
-  config.causal = s.causal && s.digits.empty();
+  config.causal = s.causal && s.digits.empty() && !unmasks(s);
   config.rotary = s.rotary;
   config.dropout = s.dropout;
   config.dropout_seed = s.seed;

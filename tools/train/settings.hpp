@@ -65,17 +65,23 @@ struct Settings {
 inline constexpr Spelling<nn::Decline, 3> schedule_words{{{nn::Decline::constant, "constant"},
                                                           {nn::Decline::linear, "linear"},
                                                           {nn::Decline::cosine, "cosine"}}};
-inline constexpr Spelling<bool, 2> task_words{{{false, "next-token"}, {true, "denoising"}}};
+enum class Task { next_token, denoising, masked };
+inline constexpr Spelling<Task, 3> task_words{
+    {{Task::next_token, "next-token"}, {Task::denoising, "denoising"}, {Task::masked, "masked"}}};
 inline constexpr Spelling<bool, 2> precision_words{{{false, "float"}, {true, "double"}}};
 inline constexpr Spelling<NormPlacement, 2> placement_words{
     {{NormPlacement::pre, "pre"}, {NormPlacement::post, "post"}}};
 inline constexpr Spelling<nn::Norm, 3> norm_words{
     {{nn::Norm::layer, "layer"}, {nn::Norm::rms, "rms"}, {nn::Norm::none, "none"}}};
 
-/// Whether an encoder-decoder restores a text, instead of predicting its next token.
-inline bool denoises(const Settings& s) {
-  return s.digits.empty() && value_of(task_words, "--task", s.task);
+/// Whether text is for this task. Images have none.
+inline bool has_task(const Settings& s, Task task) {
+  return s.digits.empty() && value_of(task_words, "--task", s.task) == task;
 }
+/// Whether an encoder-decoder restores a text.
+inline bool denoises(const Settings& s) { return has_task(s, Task::denoising); }
+/// Whether an encoder predicts masked tokens.
+inline bool unmasks(const Settings& s) { return has_task(s, Task::masked); }
 
 /// Checks settings against each other.
 /// Throws:   InvalidInput.

@@ -8,32 +8,43 @@
 
 #include "scalewise/dense/buffer.hpp"
 #include "scalewise/messages/error.hpp"
+#include "scalewise/nn/batch.hpp"
 #include "scalewise/numeric/parallel.hpp"
 
 namespace scalewise::nn {
 
 /// Mean cross-entropy of rows of logits against class ids, and its gradient.
-/// Equation: loss = mean over rows of (log Σ e^z - z_target), in nats; dz = (softmax(z) - 1_target)/N
+/// Equation: loss = mean over rows with a target of (log Σ e^z - z_target), in nats; there dz = (softmax(z) - 1_target)/rows,
+///           and 0 in rows whose target is no_target
 /// Shapes:   logits (N, V), targets (N) -> dlogits (N, V), row_losses (1, N)
 /// Accuracy: stable: the largest logit is taken out before the exponential.
-/// Throws:   InvalidInput for a target outside [0, V).
+/// Throws:   InvalidInput for a target that is neither in [0, V) nor no_target, and without any in [0, V).
 template <class Scalar>
 double cross_entropy(const ConstView<Scalar>& logits, std::span<const int> targets,
                      View<Scalar> dlogits, Buffer<double>& row_losses) {
+  Eigen::Index with_target = 0;
   for (Eigen::Index i = 0; i < logits.rows(); ++i) {
     const int target = targets[static_cast<std::size_t>(i)];
+    if (target == no_target) continue;
+    ++with_target;
     if (target < 0 || target >= logits.cols()) {
       throw InvalidInput("target[" + std::to_string(i) + "]", std::to_string(target),
                          "a class in [0, " + std::to_string(logits.cols()) + ")");
     }
   }
-  const auto rows = static_cast<Scalar>(logits.rows());
+  if (with_target == 0) throw InvalidInput("targets", "none", "at least one");
+  const auto rows = static_cast<Scalar>(with_target);
   View<double> losses = row_losses.shape(1, logits.rows());
   parallel_tiles(logits.rows(), 32, [&](Eigen::Index begin, Eigen::Index count) {
     for (Eigen::Index i = begin; i < begin + count; ++i) {
       const int target = targets[static_cast<std::size_t>(i)];
       const auto z = logits.row(i).array();
       auto dz = dlogits.row(i).array();
+      if (target == no_target) {
+        dz.setZero();
+        losses(0, i) = 0;
+        continue;
+      }
       const Scalar largest = z.maxCoeff();
       dz = (z - largest).exp();
       const Scalar total = dz.sum();
@@ -43,7 +54,7 @@ double cross_entropy(const ConstView<Scalar>& logits, std::span<const int> targe
       dz(target) -= 1 / rows;
     }
   });
-  return losses.sum() / static_cast<double>(logits.rows());
+  return losses.sum() / static_cast<double>(with_target);
 }
 
 /// Half the mean squared error, and its gradient.
