@@ -185,6 +185,7 @@ try_install_optional_packages >"$logs/packages.log" 2>&1 </dev/null &
 # quick to build; by GCC what users build, so all programs, the documentation's examples and whole
 # models; by Clang, optimized and in half of GCC's time, what is all numbers or tries most. GCC's
 # sanitizers see what is quickest to build, and clang-tidy the headers and the frame of programs.
+# The command lines of programs are fuzzed in --full only.
 # Reports of the sanitizers need line numbers and nothing else of -g. The tests of the consumers and of
 # the documentation run in one build.
 sanitizers=(-D CMAKE_CXX_FLAGS_DEBUG=-g1 -D SCALEWISE_TEST_MODELS=OFF
@@ -216,7 +217,7 @@ export CXX=clang++
 run_stage "clang syntax" check_syntax
 if clang_can_sanitize; then
   run_stage "clang sanitizers" build_and_test clang-asan-ubsan "" "" "consumer|docs" \
-    "${sanitizers[@]}" -D SCALEWISE_BUILD_FUZZERS=ON
+    "${sanitizers[@]}" -D SCALEWISE_BUILD_FUZZERS=ON -D SCALEWISE_FUZZ_PROGRAMS=$slow
 else
   skipped+=("clang sanitizers: clang++ has no runtime library for them")
 fi

@@ -13,7 +13,7 @@
 #include "fuzz/scratch_file.hpp"
 #include "instances/registry.hpp"
 
-namespace scalewise::fuzz {
+namespace scalewise::fuzz::checkpoint_target {
 
 namespace {
 
@@ -46,7 +46,7 @@ struct State {
 
 }  // namespace
 
-std::vector<std::string> seeds() {
+static std::vector<std::string> seeds() {
   const std::string file = State().saved();
   constexpr std::size_t sum_size = 8;
   const std::size_t start = nn::detail::checkpoint_start;
@@ -54,7 +54,7 @@ std::vector<std::string> seeds() {
 }
 
 /// Eight bytes become a number at which programs fail.
-std::string edited(std::string input, Random& random) {
+static std::string edited(std::string input, Random& random) {
   static const std::vector<std::uint64_t> numbers{
       0, 1, 2, 1ULL << 31U, 1ULL << 32U, 1ULL << 61U, 1ULL << 62U, 1ULL << 63U, ~0ULL};
   if (input.size() < 8) return input;
@@ -63,7 +63,7 @@ std::string edited(std::string input, Random& random) {
   return input;
 }
 
-void run(std::string_view input) {
+static void run(std::string_view input) {
   std::string file(input);
   if (!input.starts_with(nn::detail::checkpoint_magic)) {
     ByteWriter writer;
@@ -85,4 +85,6 @@ void run(std::string_view input) {
   if (state.saved() != file) std::abort();
 }
 
-}  // namespace scalewise::fuzz
+static const Added added{{"checkpoint", seeds, edited, run}};
+
+}  // namespace scalewise::fuzz::checkpoint_target

@@ -11,7 +11,7 @@
 #include "frame/program.hpp"
 #include "fuzz/fuzz.hpp"
 
-namespace scalewise::fuzz {
+namespace scalewise::fuzz::command_line_target {
 
 namespace {
 
@@ -105,7 +105,7 @@ void work(const frame::Program& program, const std::vector<std::string>& argumen
 
 }  // namespace
 
-std::vector<std::string> seeds() {
+static std::vector<std::string> seeds() {
   std::vector<std::string> all;
   for (const std::string& name : option_names()) all.push_back(name + "\n1\n");
   all.emplace_back("--rule\ngpt2\n--preset\ngpt2\n--set\ndepth=1\n");
@@ -115,7 +115,7 @@ std::vector<std::string> seeds() {
   return all;
 }
 
-std::string edited(std::string input, Random& random) {
+static std::string edited(std::string input, Random& random) {
   static const std::vector<std::string> names = option_names();
   std::vector<std::string> lines = lines_of(input);
   if (lines.empty()) lines.emplace_back();
@@ -142,7 +142,7 @@ std::string edited(std::string input, Random& random) {
   return text_of(lines);
 }
 
-void run(std::string_view input) {
+static void run(std::string_view input) {
   const frame::Program program = frame::program();
   const std::vector<std::string> arguments = lines_of(input);
   try {
@@ -154,4 +154,6 @@ void run(std::string_view input) {
   }
 }
 
-}  // namespace scalewise::fuzz
+static const Added added{{"command_line", seeds, edited, run}};
+
+}  // namespace scalewise::fuzz::command_line_target

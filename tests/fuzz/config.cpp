@@ -10,9 +10,9 @@
 #include "instances/registry.hpp"
 #include "scalewise/io/config_json.hpp"
 
-namespace scalewise::fuzz {
+namespace scalewise::fuzz::config_target {
 
-std::vector<std::string> seeds() {
+static std::vector<std::string> seeds() {
   std::vector<std::string> all;
   const std::filesystem::path folder = SCALEWISE_TEST_DIR "/data/configs";
   for (const auto& file : std::filesystem::directory_iterator(folder)) {
@@ -21,13 +21,15 @@ std::vector<std::string> seeds() {
   return all;
 }
 
-std::string edited(std::string input, Random& random) { return edited_json(input, random); }
+static std::string edited(std::string input, Random& random) { return edited_json(input, random); }
 
-void run(std::string_view input) {
+static void run(std::string_view input) {
   const Shape shape = shape_from_config(parse_json(input, "config.json"));
   if (shape.depth + shape.encoder_depth > 2) return;  // larger plans take longer, and say no more
   const Plan plan = make_plan("standard", adamw, shape);
   static_cast<void>(plan.parameter_count());
 }
 
-}  // namespace scalewise::fuzz
+static const Added added{{"config", seeds, edited, run}};
+
+}  // namespace scalewise::fuzz::config_target

@@ -20,7 +20,7 @@
 #include "scalewise/plan/make_plan.hpp"
 #include "scalewise/policy/maximal_update.hpp"
 
-namespace scalewise::fuzz {
+namespace scalewise::fuzz::dialect_target {
 
 namespace {
 
@@ -115,7 +115,7 @@ void check_tensor(const dialect::OwnerTensor& tensor, const Plan& plan) {
 
 }  // namespace
 
-std::vector<std::string> seeds() {
+static std::vector<std::string> seeds() {
   std::vector<std::string> all{
       R"({"schema":"scalewise.dialect/1","id":"own","title":"Own","extends":"nanogpt",)"
       R"("patterns":[["model.embedding.weight","token_embedding"],["transformer.wte.weight","-"]]})"};
@@ -128,7 +128,7 @@ std::vector<std::string> seeds() {
 }
 
 /// A name, entry or packing is another, or a value is one at which programs fail.
-std::string edited(std::string input, Random& random) {
+static std::string edited(std::string input, Random& random) {
   auto root = nlohmann::ordered_json::parse(input, nullptr, false);
   const bool usual = root.is_object() && root.contains("patterns") && root["patterns"].is_array() &&
                      !root["patterns"].empty();
@@ -143,7 +143,7 @@ std::string edited(std::string input, Random& random) {
   return root.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-void run(std::string_view input) {
+static void run(std::string_view input) {
   const nlohmann::json json = parse_json(input, "own.json");
   const OwnDialect own(JsonReader(json, "own.json"));
   // One of the plans for each input, so that there are more inputs.
@@ -159,4 +159,6 @@ void run(std::string_view input) {
   for (const dialect::OwnerTensor& tensor : found.tensors) check_tensor(tensor, plan);
 }
 
-}  // namespace scalewise::fuzz
+static const Added added{{"dialect", seeds, edited, run}};
+
+}  // namespace scalewise::fuzz::dialect_target

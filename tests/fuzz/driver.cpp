@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Between libFuzzer and a target: a third of the inputs are the target's own edits, and now and then
-// one of its seeds comes back.
+// one of its seeds comes back. The program's name says which target: fuzz_plan is the target plan.
 
 #include <algorithm>
 #include <cstdint>
@@ -18,15 +18,30 @@ namespace fuzz = scalewise::fuzz;
 
 namespace {
 
+const fuzz::Target* tested = nullptr;
+
 const std::vector<std::string>& all_seeds() {
-  static const std::vector<std::string> seeds = fuzz::seeds();
+  static const std::vector<std::string> seeds = tested->seeds();
   return seeds;
 }
 
 }  // namespace
 
-/// Makes the seeds before any input's time is taken.
-extern "C" int LLVMFuzzerInitialize(int*, char***) { return all_seeds().empty() ? 1 : 0; }
+/// Finds the target, and makes the seeds before any input's time is taken.
+extern "C" int LLVMFuzzerInitialize(int*, char*** arguments) {
+  const std::string_view path = **arguments;
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  for (const fuzz::Target& one : fuzz::targets()) {
+    const bool only = fuzz::targets().size() == 1;
+    if (only || name == "fuzz_" + std::string(one.name)) tested = &one;
+  }
+  if (tested == nullptr) {
+    std::cerr << name << ": expected the name of a target, such as fuzz_plan\n";
+    std::exit(2);
+  }
+  if (all_seeds().empty()) std::exit(2);
+  return 0;
+}
 
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
                                                std::size_t most, unsigned seed) {
@@ -37,7 +52,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
   if (size < 2 || fuzz::below(64, random) == 0) {
     next = seeds[fuzz::below(seeds.size(), random)];
   } else if (fuzz::below(3, random) == 0) {
-    next = fuzz::edited(std::string(data, data + size), random);
+    next = tested->edited(std::string(data, data + size), random);
   } else {
     return LLVMFuzzerMutate(data, size, most);
   }
@@ -48,7 +63,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    fuzz::run(std::string_view(reinterpret_cast<const char*>(data), size));
+    tested->run(std::string_view(reinterpret_cast<const char*>(data), size));
   } catch (const scalewise::InvalidInput& error) {
     for (const char* c = error.what(); *c != '\0'; ++c) {
       if (static_cast<unsigned char>(*c) >= ' ' && *c != '\x7f') continue;

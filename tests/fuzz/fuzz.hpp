@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// A fuzz target: three functions, which each file beside this one defines, and driver.cpp calls.
-// scripts/fuzz.sh builds and runs them.
+// A fuzz target: three functions, which each file next to this one defines in a namespace of its own, and
+// driver.cpp calls. scripts/fuzz.sh builds and runs them.
 
 #pragma once
 
@@ -19,13 +19,25 @@ using Random = std::minstd_rand;
 /// A number below `count`, which is positive.
 inline std::size_t below(std::size_t count, Random& random) { return random() % count; }
 
-/// Valid inputs to begin with.
-std::vector<std::string> seeds();
+struct Target {
+  std::string_view name;
+  /// Valid inputs to begin with.
+  std::vector<std::string> (*seeds)();
+  /// An input changed where it matters; bytes are changed by libFuzzer itself.
+  std::string (*edited)(std::string input, Random& random);
+  /// What is tested. It may throw InvalidInput and nothing else.
+  void (*run)(std::string_view input);
+};
 
-/// An input changed where it matters; bytes are changed by libFuzzer itself.
-std::string edited(std::string input, Random& random);
+/// Those of the program.
+inline std::vector<Target>& targets() {
+  static std::vector<Target> all;
+  return all;
+}
 
-/// What is tested. It may throw InvalidInput and nothing else.
-void run(std::string_view input);
+/// Adds a target to them.
+struct Added {
+  explicit Added(const Target& target) { targets().push_back(target); }
+};
 
 }  // namespace scalewise::fuzz

@@ -9,9 +9,9 @@
 #include "fuzz/stored_tensors.hpp"
 #include "support/model_bytes.hpp"
 
-namespace scalewise::fuzz {
+namespace scalewise::fuzz::gguf_target {
 
-std::vector<std::string> seeds() {
+static std::vector<std::string> seeds() {
   const auto model = [](const std::string& architecture) {
     test::GgufBytes gguf;
     gguf.text("general.architecture", architecture);
@@ -30,14 +30,16 @@ std::vector<std::string> seeds() {
   return {model("llama"), model("gpt2"), test::GgufBytes().bytes()};
 }
 
-std::string edited(std::string input, Random& random) {
+static std::string edited(std::string input, Random& random) {
   return with_hostile_number(std::move(input), below(2, random) == 0 ? 8 : 4, random);
 }
 
-void run(std::string_view input) {
+static void run(std::string_view input) {
   const std::uintmax_t size = input.size() + (std::uintmax_t{1} << 20U);
   const std::string path = sparse_file(input, size);
   check_stored(read_gguf(path), size);
 }
 
-}  // namespace scalewise::fuzz
+static const Added added{{"gguf", seeds, edited, run}};
+
+}  // namespace scalewise::fuzz::gguf_target

@@ -14,7 +14,7 @@
 #include "scalewise/check/coordinate_check.hpp"
 #include "scalewise/check/optimizer_check.hpp"
 
-namespace scalewise::fuzz {
+namespace scalewise::fuzz::judging_target {
 
 namespace {
 
@@ -102,17 +102,17 @@ void add_even(Records& records, const Quantity& quantity, std::size_t seeds) {
 
 }  // namespace
 
-std::vector<std::string> seeds() {
+static std::vector<std::string> seeds() {
   return {std::string(16, '\0'),
           std::string("\x01\x05\x02\x07\x01\x02\x03\x04\x05\x06\x07\x08", 12)};
 }
 
-std::string edited(std::string input, Random& random) {
+static std::string edited(std::string input, Random& random) {
   input[below(input.size(), random)] = static_cast<char>(below(256, random));
   return input;
 }
 
-void run(std::string_view input) {
+static void run(std::string_view input) {
   FuzzedDataProvider data(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
   const std::vector<Member>& members =
       families()[data.ConsumeIntegral<std::uint8_t>() % families().size()];
@@ -137,4 +137,6 @@ void run(std::string_view input) {
   }
 }
 
-}  // namespace scalewise::fuzz
+static const Added added{{"judging", seeds, edited, run}};
+
+}  // namespace scalewise::fuzz::judging_target

@@ -14,9 +14,9 @@
 #include "scalewise/messages/error.hpp"
 #include "support/model_bytes.hpp"
 
-namespace scalewise::fuzz {
+namespace scalewise::fuzz::llm_c_target {
 
-std::vector<std::string> seeds() {
+static std::vector<std::string> seeds() {
   test::ModelBytes gpt2;
   for (const unsigned n : {20240326U, 3U, 6U, 10U, 2U, 3U, 12U, 16U}) gpt2.u32(n);
   test::ModelBytes llama;
@@ -24,14 +24,14 @@ std::vector<std::string> seeds() {
   return {gpt2.text(), llama.f32(1.3F).text()};
 }
 
-std::string edited(std::string input, Random& random) {
+static std::string edited(std::string input, Random& random) {
   // At whole numbers alone.
   if (input.size() < 4) return input;
   const std::size_t at = below(input.size() / 4, random) * 4;
   return input.replace(at, 4, with_hostile_number(input.substr(at, 4), 4, random));
 }
 
-void run(std::string_view input) {
+static void run(std::string_view input) {
   const std::size_t numbers = (std::min)(input.size(), std::size_t{48});
   std::string head(input.substr(0, numbers));
   head.resize(1024);
@@ -57,4 +57,6 @@ void run(std::string_view input) {
   }
 }
 
-}  // namespace scalewise::fuzz
+static const Added added{{"llm_c", seeds, edited, run}};
+
+}  // namespace scalewise::fuzz::llm_c_target

@@ -21,7 +21,7 @@
 #include "scalewise/plan/fingerprint.hpp"
 #include "scalewise/propagation/model.hpp"
 
-namespace scalewise::fuzz {
+namespace scalewise::fuzz::plan_target {
 
 namespace {
 
@@ -203,14 +203,14 @@ void build(const Plan& plan) {
 
 }  // namespace
 
-std::vector<std::string> seeds() {
+static std::vector<std::string> seeds() {
   std::vector<std::string> all;
   for (std::size_t i = 0; i < plans().size(); ++i) all.push_back(std::to_string(i) + "\n");
   all.push_back(plans().front().dump());
   return all;
 }
 
-std::string edited(std::string input, Random& random) {
+static std::string edited(std::string input, Random& random) {
   if (input.starts_with('{')) return edited_json(input, random);
   const std::vector<std::string>& all = places(plan_number(input));
   std::string place = all[below(all.size(), random)];
@@ -221,7 +221,7 @@ std::string edited(std::string input, Random& random) {
   return input + place + (below(8, random) == 0 ? "" : " " + hostile_json(random)) + '\n';
 }
 
-void run(std::string_view input) {
+static void run(std::string_view input) {
   const Plan plan = read(input);
   // One of those that take a plan for each input, so that there are more inputs.
   const std::size_t choice = std::hash<std::string_view>{}(input);
@@ -240,4 +240,6 @@ void run(std::string_view input) {
   }
 }
 
-}  // namespace scalewise::fuzz
+static const Added added{{"plan", seeds, edited, run}};
+
+}  // namespace scalewise::fuzz::plan_target

@@ -13,9 +13,9 @@
 #include "fuzz/scratch_file.hpp"
 #include "scalewise/check/record_file.hpp"
 
-namespace scalewise::fuzz {
+namespace scalewise::fuzz::record_csv_target {
 
-std::vector<std::string> seeds() {
+static std::vector<std::string> seeds() {
   return {
       "size,seed,step,signal,name,sum_abs,sum_squares,count\n"
       "16,1,0,value,layer.0.mlp.output,3,5.5,16\n"
@@ -24,7 +24,7 @@ std::vector<std::string> seeds() {
 }
 
 /// One cell is another, or what a program fails at.
-std::string edited(std::string input, Random& random) {
+static std::string edited(std::string input, Random& random) {
   std::vector<std::size_t> ends;  // of cells
   for (std::size_t i = 0; i < input.size(); ++i) {
     if (input[i] == ',' || input[i] == '\n') ends.push_back(i);
@@ -42,7 +42,7 @@ std::string edited(std::string input, Random& random) {
   return input.replace(begin, count, other);
 }
 
-void run(std::string_view input) {
+static void run(std::string_view input) {
   const check::detail::RecordCsv csv("run.csv", input);
   check::Records records;
   for (const auto& [run, found] : csv.runs()) records.merge(found.records);
@@ -51,4 +51,6 @@ void run(std::string_view input) {
   if (!(check::read_records(scratch_file().path()).records == records)) std::abort();
 }
 
-}  // namespace scalewise::fuzz
+static const Added added{{"record_csv", seeds, edited, run}};
+
+}  // namespace scalewise::fuzz::record_csv_target

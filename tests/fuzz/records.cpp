@@ -10,12 +10,12 @@
 #include "fuzz/scratch_file.hpp"
 #include "scalewise/check/record_file.hpp"
 
-namespace scalewise::fuzz {
+namespace scalewise::fuzz::records_target {
 
 using check::Moments;
 using check::Signal;
 
-std::vector<std::string> seeds() {
+static std::vector<std::string> seeds() {
   check::Records records;
   for (const long size : {16, 32}) {
     for (const long step : {0, 1}) {
@@ -28,9 +28,9 @@ std::vector<std::string> seeds() {
   return {unsealed(check::detail::record_lines(records, inputs))};
 }
 
-std::string edited(std::string input, Random& random) { return edited_lines(input, random); }
+static std::string edited(std::string input, Random& random) { return edited_lines(input, random); }
 
-void run(std::string_view input) {
+static void run(std::string_view input) {
   const std::string path = scratch_file().with(sealed(input));
   const check::RecordFile first = check::read_records(path);
   const check::RecordFile again = check::resume_records(path, first.inputs);
@@ -42,4 +42,6 @@ void run(std::string_view input) {
   if (!(written.records == first.records) || !written.damage.empty()) std::abort();
 }
 
-}  // namespace scalewise::fuzz
+static const Added added{{"records", seeds, edited, run}};
+
+}  // namespace scalewise::fuzz::records_target

@@ -13,7 +13,7 @@
 #include "fuzz/stored_tensors.hpp"
 #include "support/model_bytes.hpp"
 
-namespace scalewise::fuzz {
+namespace scalewise::fuzz::safetensors_target {
 
 namespace {
 
@@ -33,7 +33,7 @@ std::uintmax_t data_end(std::string_view header) {
 
 }  // namespace
 
-std::vector<std::string> seeds() {
+static std::vector<std::string> seeds() {
   const std::string header = R"({"__metadata__":{"format":"pt"},)"
                              R"("wte.weight":{"dtype":"F32","shape":[3,2],"data_offsets":[0,24]},)"
                              R"("b":{"dtype":"BF16","shape":[5],"data_offsets":[24,34]},)"
@@ -41,12 +41,12 @@ std::vector<std::string> seeds() {
   return {header, test::safetensors_bytes(header, 35), "{}"};
 }
 
-std::string edited(std::string input, Random& random) {
+static std::string edited(std::string input, Random& random) {
   if (input.starts_with("{")) return edited_json(input, random);
   return with_hostile_number(std::move(input), 8, random);
 }
 
-void run(std::string_view input) {
+static void run(std::string_view input) {
   std::string file(input);
   std::uintmax_t size = file.size();
   if (input.starts_with("{")) {
@@ -57,4 +57,6 @@ void run(std::string_view input) {
   check_stored(read_safetensors(path), size);
 }
 
-}  // namespace scalewise::fuzz
+static const Added added{{"safetensors", seeds, edited, run}};
+
+}  // namespace scalewise::fuzz::safetensors_target

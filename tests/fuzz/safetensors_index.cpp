@@ -15,7 +15,7 @@
 #include "support/model_bytes.hpp"
 #include "support/temporary_folder.hpp"
 
-namespace scalewise::fuzz {
+namespace scalewise::fuzz::safetensors_index_target {
 
 namespace {
 
@@ -47,16 +47,16 @@ const std::filesystem::path& folder() {
 
 }  // namespace
 
-std::vector<std::string> seeds() {
+static std::vector<std::string> seeds() {
   const std::string map =
       R"({"w.0":"a.safetensors","w.2":"b.safetensors","w.1":"a.safetensors","w.3":"b.safetensors"})";
-  return {R"({"metadata":{"total_size":4,"nested":[{"weight_map":{"x":3}}]},"weight_map":)" + map +
-              "}",
-          R"({"weight_map":{"w.3":"b.safetensors","w.2":"b.safetensors"}})", "{}"};
+  return {
+      R"({"metadata":{"total_size":4,"nested":[{"weight_map":{"x":3}}]},"weight_map":)" + map + "}",
+      R"({"weight_map":{"w.3":"b.safetensors","w.2":"b.safetensors"}})", "{}"};
 }
 
 /// A value is another of the index, or one at which programs fail.
-std::string edited(std::string input, Random& random) {
+static std::string edited(std::string input, Random& random) {
   static const std::vector<std::string> names{
       "a.safetensors", "b.safetensors", "c.safetensors", "index.json", "../a.safetensors",
       "w.0",           "w.1",           "w.2",           "w.3",        "weight_map"};
@@ -67,7 +67,7 @@ std::string edited(std::string input, Random& random) {
   return input.replace(at, name.size(), other);
 }
 
-void run(std::string_view input) {
+static void run(std::string_view input) {
   const std::filesystem::path path = folder() / "index.json";
   std::ofstream(path, std::ios::binary | std::ios::trunc) << input;
   const TensorFile read = read_safetensors_index(path.string());
@@ -75,4 +75,6 @@ void run(std::string_view input) {
   if (read.tensors.size() != data * read.files.size()) std::abort();
 }
 
-}  // namespace scalewise::fuzz
+static const Added added{{"safetensors_index", seeds, edited, run}};
+
+}  // namespace scalewise::fuzz::safetensors_index_target

@@ -11,7 +11,7 @@
 #include "scalewise/check/judge_transfer.hpp"
 #include "scalewise/check/sweep_journal.hpp"
 
-namespace scalewise::fuzz {
+namespace scalewise::fuzz::sweep_target {
 
 namespace {
 
@@ -19,7 +19,7 @@ const Inputs inputs{{"--rule", "he"}, {"--steps", "10"}};
 
 }  // namespace
 
-std::vector<std::string> seeds() {
+static std::vector<std::string> seeds() {
   const std::string path = scratch_file().with("");
   {
     check::SweepJournal journal(path, inputs);
@@ -35,9 +35,9 @@ std::vector<std::string> seeds() {
   return {unsealed(read_file(path, 1 << 16))};
 }
 
-std::string edited(std::string input, Random& random) { return edited_lines(input, random); }
+static std::string edited(std::string input, Random& random) { return edited_lines(input, random); }
 
-void run(std::string_view input) {
+static void run(std::string_view input) {
   const std::string path = scratch_file().with(sealed(input));
   std::vector<check::RateRun> runs;
   {
@@ -52,4 +52,6 @@ void run(std::string_view input) {
   }
 }
 
-}  // namespace scalewise::fuzz
+static const Added added{{"sweep", seeds, edited, run}};
+
+}  // namespace scalewise::fuzz::sweep_target
