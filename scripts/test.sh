@@ -122,24 +122,44 @@ count_tests() {
   skipped+=("${left_out[@]/#/$name: }")
 }
 
-# run_stage <name> <command...>: runs it with its output in a log, and prints one line.
-run_stage() {
-  local name=$1 start=$SECONDS result=ok before=${#failed[@]}
+# report_stage <name> <seconds> <exit code>: counts what its log says, and prints one line.
+report_stage() {
+  local name=$1 seconds=$2 result=ok before=${#failed[@]}
   local log=$logs/${name// /-}.log
-  shift
-  "$@" >"$log" 2>&1 </dev/null || result=FAILED
+  [ "$3" -eq 0 ] || result=FAILED
   if ! count_tests "$name" "$log" && [ $result = ok ]; then
     passed=$((passed + 1))
   fi
   if [ $result = FAILED ] && [ ${#failed[@]} -eq "$before" ]; then
     failed+=("$name")
   fi
-  printf '%-28s %-6s %4d s\n' "$name" "$result" $((SECONDS - start))
+  printf '%-28s %-6s %4d s\n' "$name" "$result" "$seconds"
   if [ $result = FAILED ]; then
     printf -- '---- the end of %s\n' "$log"
     tail -n 60 "$log"
     printf -- '----\n'
   fi
+}
+
+# run_stage <name> <command...>: runs it with its output in a log, and reports it.
+run_stage() {
+  local name=$1 start=$SECONDS status=0
+  shift
+  "$@" >"$logs/${name// /-}.log" 2>&1 </dev/null || status=$?
+  report_stage "$name" $((SECONDS - start)) $status
+}
+
+# run_aside <name> <command...>: the same for a process in the background; report_aside <name> reports it later.
+run_aside() {
+  local name=$1 start=$SECONDS status=0
+  shift
+  "$@" >"$logs/${name// /-}.log" 2>&1 </dev/null || status=$?
+  printf '%s %s\n' $((SECONDS - start)) $status >"$logs/${name// /-}.result"
+}
+report_aside() {
+  local seconds=0 status=1
+  read -r seconds status <"$logs/${1// /-}.result" || true
+  report_stage "$1" "$seconds" "$status"
 }
 
 # build_and_test <preset> <targets> <tests> <labels to leave out> [cmake option...]: builds the targets,
@@ -184,9 +204,11 @@ run_tidy() {
 }
 
 mkdir -p "$logs"
+rm -f "$logs"/*.result
 install_build_packages --fast
 install_clang
 try_install_optional_packages >"$logs/packages.log" 2>&1 </dev/null &
+packages=$!
 
 # The purpose of each build. In --full, each compiler builds and runs all, optimized and under sanitizers.
 # In --quick each part is tested by the build that finds most: under the sanitizers of Clang all that is
@@ -211,26 +233,40 @@ else
   gcc_kernels=ON
 fi
 
-# First what needs no optional package, while those are installed.
-[ -n "$leave_out" ] || wait
-export CXX=clang++
-run_stage "clang-tidy" run_tidy
-wait
-export CXX=g++
-run_stage "gcc release" build_and_test release "$users" "$users_tests" "" \
+# The release build of GCC is the longest stage, and its tests often wait: for processes, a browser, Slurm. The
+# other stages run next to it, one after another, and take the time that it leaves: of a core that it uses they
+# get a tenth. clang-tidy begins, since it needs no optional package, while those are installed. Up to four
+# compilers at once take up to 8 GB of memory.
+aside() {
+  renice -n 10 -p $BASHPID >/dev/null
+  CXX=clang++ run_aside "clang-tidy" run_tidy
+  tail --pid=$packages -f /dev/null
+  CXX=clang++ run_aside "clang syntax" check_syntax
+  CXX=g++ run_aside "gcc sanitizers" build_and_test asan-ubsan "$quickest" "$quickest" "consumer|docs" \
+    "${sanitizers[@]}"
+  if clang_can_sanitize; then
+    CXX=clang++ run_aside "clang sanitizers" build_and_test clang-asan-ubsan "" "" "consumer|docs" \
+      "${sanitizers[@]}" -D SCALEWISE_BUILD_FUZZERS=ON -D SCALEWISE_FUZZ_PROGRAMS=$slow
+  fi
+  CXX=clang++ run_aside "clang release" build_and_test clang-release "$numbers" "$numbers" "docs" \
+    -D SCALEWISE_BUILD_EXAMPLES=OFF
+}
+
+[ -n "$leave_out" ] || wait $packages || true
+aside &
+others=$!
+trap 'trap - INT; kill 0' INT
+wait $packages || true
+CXX=g++ run_stage "gcc release" build_and_test release "$users" "$users_tests" "" \
   -D SCALEWISE_TEST_KERNELS=$gcc_kernels -D SCALEWISE_TEST_SLOW=$slow
-run_stage "gcc sanitizers" build_and_test asan-ubsan "$quickest" "$quickest" "consumer|docs" \
-  "${sanitizers[@]}"
-export CXX=clang++
-run_stage "clang syntax" check_syntax
-if clang_can_sanitize; then
-  run_stage "clang sanitizers" build_and_test clang-asan-ubsan "" "" "consumer|docs" \
-    "${sanitizers[@]}" -D SCALEWISE_BUILD_FUZZERS=ON -D SCALEWISE_FUZZ_PROGRAMS=$slow
-else
-  skipped+=("clang sanitizers: clang++ has no runtime library for them")
-fi
-run_stage "clang release" build_and_test clang-release "$numbers" "$numbers" "docs" \
-  -D SCALEWISE_BUILD_EXAMPLES=OFF
+wait $others || true
+for stage in "clang-tidy" "clang syntax" "gcc sanitizers" "clang sanitizers" "clang release"; do
+  if [ "$stage" != "clang sanitizers" ] || clang_can_sanitize; then
+    report_aside "$stage"
+  else
+    skipped+=("clang sanitizers: clang++ has no runtime library for them")
+  fi
+done
 
 printf '\n'
 [ ${#failed[@]} -eq 0 ] || printf 'FAILED  %s\n' "${failed[@]}"
