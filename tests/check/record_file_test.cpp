@@ -124,7 +124,7 @@ TEST_CASE("No flipped bit and no cut of a record file changes records silently")
     }
   });
   CHECK(refused == 0);
-  CHECK(listed == 8 * static_cast<long>(whole.size()));
+  CHECK(listed == test::flips_per_byte * static_cast<long>(whole.size()));
   test::for_each_cut(whole, [&](const std::string& bad) {
     std::ofstream(path, std::ios::binary) << bad;
     const RecordFile file = read_records(path);

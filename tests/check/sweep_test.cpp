@@ -311,8 +311,9 @@ TEST_CASE("No flipped bit and no cut of a journal changes a sweep silently", "[c
     }
   });
   const auto header = static_cast<long>(whole.find('\n') + 1);
-  CHECK(refused == 8 * header);  // without its inputs a journal is not believed
-  CHECK(listed == 8 * (static_cast<long>(whole.size()) - header));
+  const long flips = scalewise::test::flips_per_byte;
+  CHECK(refused == flips * header);  // without its inputs a journal is not believed
+  CHECK(listed == flips * (static_cast<long>(whole.size()) - header));
   scalewise::test::for_each_cut(whole, [&](const std::string& bad) {
     scratch.write(bad);
     const SweepJournal journal(scratch.path, inputs);

@@ -16,6 +16,7 @@
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
 #include "support/file_size_limit.hpp"
+#include "support/sanitized.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace fs = std::filesystem;
@@ -201,6 +202,7 @@ TEST_CASE("Every cut and every changed byte is refused and changes nothing", "[c
   }
   for (std::size_t at = 0; at < good.size(); ++at) {
     for (const unsigned flip : {1U, 2U, 4U, 8U, 16U, 32U, 64U, 128U, 255U}) {
+      if (scalewise::test::sanitized && flip != 1U << at % 8) continue;
       INFO("byte " << at << " changed by " << flip);
       std::string bad = good;
       bad[at] = static_cast<char>(static_cast<unsigned char>(bad[at]) ^ flip);
