@@ -30,7 +30,7 @@ std::vector<Member> family_of(const std::string& rule, const Optimizer& optimize
   std::vector<Member> family;
   const Shape base = shape;
   try {
-    for (const long size : depth ? std::vector<long>{2, 8, 32} : std::vector<long>{64, 128, 512}) {
+    for (const long size : depth ? std::vector<long>{1, 2, 4} : std::vector<long>{64, 128, 512}) {
       (depth ? shape.depth : shape.d_model) = size;
       family.push_back({size, make_plan(rule, optimizer, shape, base)});
     }
