@@ -214,8 +214,8 @@ packages=$!
 # In --quick each part is tested by the build that finds most: under the sanitizers of Clang all that is
 # quick to build; by GCC what users build, so all programs, the documentation's examples and whole
 # models; by Clang, optimized and in half of GCC's time, what is all numbers or tries most. clang-tidy
-# sees the headers and the frame of programs. GCC's sanitizers run in --full only, where the command lines
-# of programs are fuzzed too.
+# sees the headers and the frame of programs, and GCC's sanitizers what is quickest to build. The command
+# lines of programs are fuzzed in --full only.
 # Reports of the sanitizers need line numbers and nothing else of -g. The tests of the consumers and of
 # the documentation run in one build.
 sanitizers=(-D CMAKE_CXX_FLAGS_DEBUG=-g1 -D SCALEWISE_TEST_MODELS=OFF
@@ -224,12 +224,11 @@ if [ -n "$leave_out" ]; then
   users="scalewise_tools scalewise_examples scalewise_static_tests models_test allocation_test torch_agreement torch_tests unit_tests"
   users_tests="not core_test policy_test dialect_test io_test check_test propagation_test data_test nn_test"
   numbers="kernels_test golden dialect_test"
-  slow_stages=()
+  quickest=core_test
   linted="_headers.cpp|tools/frame/"
   gcc_kernels=OFF
 else
-  users="" users_tests="" numbers=""
-  slow_stages=("gcc sanitizers")
+  users="" users_tests="" numbers="" quickest=""
   linted="_headers.cpp|tools/|examples/"
   gcc_kernels=ON
 fi
@@ -243,7 +242,7 @@ aside() {
   CXX=clang++ run_aside "clang-tidy" run_tidy
   tail --pid=$packages -f /dev/null
   CXX=clang++ run_aside "clang syntax" check_syntax
-  [ -n "$leave_out" ] || CXX=g++ run_aside "gcc sanitizers" build_and_test asan-ubsan "" "" "consumer|docs" \
+  CXX=g++ run_aside "gcc sanitizers" build_and_test asan-ubsan "$quickest" "$quickest" "consumer|docs" \
     "${sanitizers[@]}"
   if clang_can_sanitize; then
     CXX=clang++ run_aside "clang sanitizers" build_and_test clang-asan-ubsan "" "" "consumer|docs" \
@@ -263,7 +262,7 @@ CXX=g++ run_stage "gcc release" build_and_test release "$users" "$users_tests" "
   -D CMAKE_CXX_FLAGS="--param=ggc-min-expand=400 --param=ggc-min-heapsize=1000000" \
   -D SCALEWISE_TEST_KERNELS=$gcc_kernels -D SCALEWISE_TEST_SLOW=$slow
 wait $others || true
-for stage in "clang-tidy" "clang syntax" "${slow_stages[@]}" "clang sanitizers" "clang release"; do
+for stage in "clang-tidy" "clang syntax" "gcc sanitizers" "clang sanitizers" "clang release"; do
   if [ "$stage" != "clang sanitizers" ] || clang_can_sanitize; then
     report_aside "$stage"
   else
