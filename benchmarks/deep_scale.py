@@ -46,11 +46,12 @@ def trained(options: str, shape: str, more: str = "") -> Networks:
                     ("tuning", "runs", *(["layers"] if "--profile" in more else [])))
 
 
-def shapes(which: tuple[str, ...], more: str = "") -> dict[str, Networks]:
-    return {f"shape_{shape.replace('/', '_')}_{name}_{place}": trained(f"{rule} --placement {place}", shape, more)
+def shapes(which: tuple[str, ...], more: str = "", kind: str = "shape") -> dict[str, Networks]:
+    return {f"{kind}_{shape.replace('/', '_')}_{name}_{place}": trained(f"{rule} --placement {place}", shape, more)
             for shape in which for place in PLACES for name, rule in RULES.items()}
 
 
+MASKED = "--task masked --batch 16 --steps 800"  # few tokens of a batch are to be predicted
 LONG = "--profile --tuning-seeds 0 --rate 0.002 --steps 1600"
 LOW = "--rate 0.0003"  # where tuning begins again
 EXPERIMENTS = {
@@ -60,6 +61,7 @@ EXPERIMENTS = {
                                     ("layers",)) for factor in (1, 2, 4, 8)},
     **shapes(("4/64", "16/32")),
     **shapes(("64/16",), "--profile"),
+    **shapes(("4/64", "16/32", "64/16"), MASKED, "masked"),
     "long_xavier_pre": trained(VANILLA, "64/16", LONG),
     "long_tenth": trained(f"{SIMPLE} {POST} --beta2 0.1", "64/16", LONG),
     "long_deep_scale_lm_post": trained(f"{SIMPLE} {POST}", "64/16", LONG),

@@ -134,17 +134,17 @@ def after_table(results: dict) -> str:
                        "gradient, first over last layer", "power of 1/layer", "its R²"], rows)
 
 
-def shape_table(results: dict) -> str:
+def shape_table(results: dict, kind: str) -> str:
     rows = []
     for place in ("post", "pre"):
         for rule, title in RULES.items():
             rows.append([place, title, *(f"{loss_text(one)}, rate {rate_text(one)}" for one in (
-                results[f"shape_{shape.replace('/', '_')}_{rule}_{place}"] for shape in SHAPES))])
-        if place == "post":
+                results[f"{kind}_{shape.replace('/', '_')}_{rule}_{place}"] for shape in SHAPES))])
+        if place == "post" and kind == "shape":
             rows.append([place, "vanilla, tuning begins at 0.0003", "-", *(f"{loss_text(one)}, rate {rate_text(one)}" for one in (
                 results[f"low_{shape.replace('/', '_')}_xavier_post"] for shape in SHAPES[1:]))])
         rows.append([place, "DeepScaleLM - vanilla", *(difference_text(*(
-            results[f"shape_{shape.replace('/', '_')}_{rule}_{place}"] for rule in ("deep_scale_lm", "xavier")))
+            results[f"{kind}_{shape.replace('/', '_')}_{rule}_{place}"] for rule in ("deep_scale_lm", "xavier")))
             for shape in SHAPES)])
     return page.table(["norm", "rule", *(f"layers/width {shape}" for shape in SHAPES)], rows)
 
@@ -199,7 +199,7 @@ def fit_table() -> str:
 
 
 def tables(results: dict) -> dict[str, str]:
-    return {"shape": shape_table(results), "method": method_table(results),
+    return {"shape": shape_table(results, "shape"), "masked": shape_table(results, "masked"), "method": method_table(results),
             "ablation": list_table(results, ABLATION, ["post-norm, 16 layers of width 32", "loss", "rate",
                                                        "perplexity in Table 13, 96/512"]),
             "start": list_table(results, STARTS, ["pre-norm, 16 layers of width 32, β² = 2/N, variances of", "loss", "rate",
