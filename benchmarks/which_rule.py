@@ -11,10 +11,13 @@ command. --quick makes it all at small size in build/results_quick, and leaves d
 """
 
 import argparse
+import concurrent.futures
 import itertools
 import json
 import math
+import os
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -31,12 +34,16 @@ COMMON = "--head-dim 16 --seq 16 --batch 4"
 AXES = {"width": "--axis width --sizes 32,64,128 --depth 2 --steps 200 --seeds 4",
         "depth": "--axis depth --sizes 2,4,8,16 --width 32 --steps 200 --seeds 4",
         "horizon": "--axis horizon --sizes 100,200,400,800 --width 32 --depth 2 --seeds 4",
-        "batch": "--axis batch --sizes 2,4,8,16 --width 32 --depth 2 --steps 200 --seeds 4"}
+        "batch": "--axis batch --sizes 2,4,8,16 --width 32 --depth 2 --steps 200 --seeds 4",
+        "shape": "--axis shape --sizes 32,64,128 --depth 2 --steps 200 --seeds 4",
+        "joint": "--axis joint --sizes 32,48,64 --depth 2 --steps 200 --seeds 4"}
 QUICK_DEEP_SIZES = "--sizes 4,6"
 QUICK_AXES = {"width": "--axis width --sizes 16,32 --depth 1 --steps 30 --seeds 2",
               "depth": "--axis depth --sizes 1,2 --width 16 --steps 30 --seeds 2",
               "horizon": "--axis horizon --sizes 20,40 --width 16 --depth 1 --seeds 2",
-              "batch": "--axis batch --sizes 2,4 --width 16 --depth 1 --steps 30 --seeds 2"}
+              "batch": "--axis batch --sizes 2,4 --width 16 --depth 1 --steps 30 --seeds 2",
+              "shape": "--axis shape --sizes 16,32 --depth 1 --steps 30 --seeds 2",
+              "joint": "--axis joint --sizes 16,32 --depth 1 --steps 20 --seeds 2"}
 STANDARD = "--rate 0.01"
 STARTED = "--rate 0.01 --start standard"
 DEEP = STANDARD + " --sizes 4,8,16 --activation relu"  # it needs k < depth and ReLU
@@ -57,6 +64,16 @@ SWEEPS = {
     "depth_nu_gpt": ("depth", "nu-gpt", NORMALIZED),
     "horizon_maximal_update": ("horizon", "maximal-update", STARTED),
     "batch_maximal_update": ("batch", "maximal-update", STARTED),
+    "shape_standard": ("shape", "standard", STANDARD),
+    "shape_maximal_update": ("shape", "maximal-update", STARTED),
+    "shape_complete_p": ("shape", "complete-p", STARTED),
+    "shape_depth_mup": ("shape", "depth-mup", STARTED),
+    "shape_nu_gpt": ("shape", "nu-gpt", NORMALIZED),
+    "joint_standard": ("joint", "standard", STANDARD),
+    "joint_maximal_update": ("joint", "maximal-update", STARTED),
+    "joint_complete_p": ("joint", "complete-p", STARTED),
+    "joint_depth_mup": ("joint", "depth-mup", STARTED),
+    "joint_nu_gpt": ("joint", "nu-gpt", NORMALIZED),
 }
 # How the base model of maximal update is initialized, chosen on seeds that no sweep has.
 STARTS = ["", "standard", "gpt2", "pytorch", "he"]
@@ -65,6 +82,12 @@ START_OCTAVES = range(-3, 4)
 START = ("--rule maximal-update --base 32 --width 32 --heads 2 --depth 2 --seq 16 --batch 4 --steps 200 "
          "--validate-every 200 --threads 1")
 QUICK_START = START.replace("--steps 200 --validate-every 200", "--steps 30 --validate-every 30")
+# Where width and depth grow together, the rates that the sweeps find are tried again on seeds that no sweep has,
+# under rules whose losses can be compared.
+TOGETHER = ["shape", "joint"]
+REPORTED = [name for name, (axis, _, more) in SWEEPS.items() if axis in TOGETHER and more != NORMALIZED]
+REPORTED_SEEDS = {"shape": [201, 202, 203, 204, 205, 206, 207, 208], "joint": [201, 202, 203, 204]}
+QUICK_REPORTED_SEEDS = {"shape": [201, 202], "joint": [201, 202]}
 
 DIVERGED = 1  # exit code of train
 
@@ -83,17 +106,70 @@ def sweep(tools: pathlib.Path, options: str, work: pathlib.Path) -> dict:
             "runs": [[run["size"], run["rate"], run["seed"], run["loss"]] for run in full["runs"]]}
 
 
+def validation_loss(tools: pathlib.Path, options: list[str]) -> float | None:
+    """Of train at its end; none for a diverged run."""
+    done = subprocess.run([tools / "train", *options, "--format", "json", "--quiet"], stdout=subprocess.PIPE,
+                          encoding="utf-8", check=False)
+    if done.returncode not in (0, DIVERGED):
+        sys.exit(f"train {' '.join(options)}: exit code {done.returncode}")
+    return json.loads(done.stdout)["validation_nats"] if done.returncode == 0 else None
+
+
 def starts(tools: pathlib.Path, command: str) -> dict:
     runs = []
     for start, octave, seed in itertools.product(STARTS, START_OCTAVES, START_SEEDS):
         options = [*command.split(), *(["--start", start] if start else []), "--rate", str(0.01 * 2 ** octave), "--seed",
-                   str(seed), "--format", "json", "--quiet"]
-        done = subprocess.run([tools / "train", *options], stdout=subprocess.PIPE, encoding="utf-8", check=False)
-        if done.returncode not in (0, DIVERGED):
-            sys.exit(f"train {' '.join(options)}: exit code {done.returncode}")
-        loss = json.loads(done.stdout)["validation_nats"] if done.returncode == 0 else None
-        runs.append([start or "1/√n", 0.01 * 2 ** octave, seed, loss])
+                   str(seed)]
+        runs.append([start or "1/√n", 0.01 * 2 ** octave, seed, validation_loss(tools, options)])
     return {"command": f"train {command} --start START --rate RATE --seed SEED", "runs": runs}
+
+
+def option(command: str, name: str) -> str:
+    return re.search(rf"{name} (\S+)", command).group(1)
+
+
+def shape_of(command: str, size: int) -> tuple[int, int]:
+    """Depth and steps of the model of a width, in a sweep over width and depth together."""
+    base = int(option(command, "--sizes").split(",")[0])
+    depth, steps = int(option(command, "--depth")), int(option(command, "--steps"))
+    return depth * size // base, round(steps * (size / base) ** 3) if "--axis joint" in command else steps
+
+
+def train_options(command: str, size: int) -> str:
+    """Of train, for the model of a width in a sweep."""
+    base = int(option(command, "--sizes").split(",")[0])
+    depth, steps = shape_of(command, size)
+    same = re.findall(r"--(?:rule|seq|batch|start|warmup|min-rate) \S+", command)
+    horizon = f"--set iterations={steps} --set base.iterations={option(command, '--steps')}"
+    return " ".join([*same, f"--base {base} --width {size} --heads {size // int(option(command, '--head-dim'))}",
+                     f"--depth {depth} --set base.depth={option(command, '--depth')} --steps {steps}",
+                     f"--validate-every {steps} --threads 1", *([horizon] if "--axis joint" in command else [])])
+
+
+def best_rate(one: dict, size: int) -> float:
+    """That of the fit of all losses; where there is no such optimum, the rate with the lowest mean loss."""
+    fitted = next(s["rate"] for s in one["sizes"] if s["size"] == size)
+    return tuned(one, size)[0] if fitted is None else fitted
+
+
+def reported(tools: pathlib.Path, results: dict, name: str, seeds: list[int]) -> dict:
+    """Validation losses with the rate that is best for the smallest, and of `standard` also with that of each size."""
+    one = results[name]
+    sizes = [s["size"] for s in one["sizes"]]
+    rates = [("smallest", size, best_rate(one, sizes[0])) for size in sizes]
+    if SWEEPS[name][1] == "standard":
+        rates += [("own", size, best_rate(one, size)) for size in sizes]
+    wanted = [(which, size, rate, seed) for which, size, rate in rates for seed in seeds]
+
+    def run(of: tuple) -> list:
+        _, size, rate, seed = of
+        return [*of, validation_loss(tools, [*train_options(one["command"], size).split(), "--rate", str(rate), "--seed",
+                                             str(seed)])]
+
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as cores:
+        runs = [*cores.map(run, sorted(wanted, key=lambda of: -of[1]))]  # the largest first
+    return {"command": f"train {train_options(one['command'], sizes[-1])} --rate RATE --seed SEED",
+            "runs": sorted(runs, key=lambda of: of[:2])}
 
 
 # ---- tables -----------------------------------------------------------------------------------------
@@ -136,8 +212,19 @@ def transferred(one: dict, size: int) -> dict[int, float]:
     return at[min(near, key=lambda rate: abs(math.log2(rate / wanted)))] if near else {}
 
 
+def names_of(axis: str) -> list[str]:
+    return [name for name in SWEEPS if SWEEPS[name][0] == axis]
+
+
+def size_text(one: dict, axis: str, size: int) -> str:
+    if axis not in TOGETHER:
+        return f"{axis} {size}"
+    depth, steps = shape_of(one["command"], size)
+    return f"width {size}, depth {depth}" + (f", {steps} steps" if axis == "joint" else "")
+
+
 def sweep_table(results: dict, axis: str) -> str:
-    names = [name for name in SWEEPS if SWEEPS[name][0] == axis]
+    names = names_of(axis)
     sizes = sorted({size["size"] for name in names for size in results[name]["sizes"]})
     rows = []
     for name in names:
@@ -149,7 +236,41 @@ def sweep_table(results: dict, axis: str) -> str:
                      *(results_page.mean_text([*tuned(one, size)[1].values()]) if size in {s["size"] for s in one["sizes"]} else "-"
                        for size in sizes), str(len(one["runs"]))])
     return page.table(["rule", "verdict", "drift, octaves per octave (95 %)", "cost of the smallest's rate, %",
-                       *(f"loss at {axis} {size}" for size in sizes), "runs"], rows)
+                       *(f"loss at {size_text(results[names[0]], axis, size)}" for size in sizes), "runs"], rows)
+
+
+def losses_of(results: dict, name: str, which: str, size: int) -> dict[int, float]:
+    """On the reported seeds; a diverged run's is infinite."""
+    return {seed: math.inf if loss is None else loss for of, at, _, seed, loss in results[f"reported_{name}"]["runs"]
+            if (of, at) == (which, size)}
+
+
+def loss_text(losses: list[float]) -> str:
+    diverged = sum(math.isinf(loss) for loss in losses)
+    return f"{diverged} of {len(losses)} diverge" if diverged else results_page.mean_text(losses)
+
+
+def reported_table(results: dict, axis: str) -> str:
+    """Losses on seeds of their own, and what they are above those of `standard` tuned at each size, seed by seed."""
+    reference = results[f"{axis}_standard"]
+    sizes = [s["size"] for s in reference["sizes"]]
+    rows = []
+    for name, which in [(f"{axis}_standard", "own"), *((name, "smallest") for name in REPORTED if SWEEPS[name][0] == axis)]:
+        rates = {run[2] for run in results[f"reported_{name}"]["runs"] if run[0] == which}
+        cells = [title(name), "each" if which == "own" else "the smallest",
+                 f"{min(rates):.3g}" + (f" to {max(rates):.3g}" if len(rates) > 1 else "")]
+        for size in sizes:
+            losses = losses_of(results, name, which, size)
+            standard = losses_of(results, f"{axis}_standard", "own", size)
+            pairs = [loss - standard[seed] for seed, loss in losses.items()]
+            cells.append(loss_text([*losses.values()]))
+            if size != sizes[0]:
+                cells.append("-" if which == "own" or not all(map(math.isfinite, pairs)) else results_page.mean_text(pairs))
+        rows.append(cells)
+    header = ["rule", "tuned at", "rate"]
+    for size in sizes:
+        header += [size_text(reference, axis, size), *(["minus tuned `standard`"] if size != sizes[0] else [])]
+    return page.table(header, rows)
 
 
 def start_table(results: dict) -> str:
@@ -244,11 +365,41 @@ set key outside bottom center vertical
     results_page.picture(folder / "transferred.svg", script + "unset multiplot\n")
 
 
+def draw_together(results: dict, folder: pathlib.Path) -> None:
+    """Validation loss against width and depth: standard with the best rate of each size, all with that of the smallest."""
+    script = """set terminal svg size 960,420 font 'sans,13' background '#ffffff'
+set multiplot layout 1,2 title "Width and depth grow together, on seeds that tuned nothing" font ',16'
+set logscale x 2
+set ylabel 'validation loss, nats'
+set grid lc rgb '#eeeeee'
+set key outside bottom center vertical
+"""
+    for axis in TOGETHER:
+        reference, plots = results[f"{axis}_standard"], []
+        sizes = [s["size"] for s in reference["sizes"]]
+        for name, which, label, colour in (("standard", "own", "standard, tuned at each", "#7f7f7f"),
+                                           ("standard", "smallest", "standard", "#d55e00"),
+                                           ("maximal_update", "smallest", "maximal update", "#0072b2"),
+                                           ("depth_mup", "smallest", "Depth-μP", "#e69f00"),
+                                           ("complete_p", "smallest", "CompleteP", "#009e73")):
+            at = {size: statistics.mean(losses_of(results, f"{axis}_{name}", which, size).values()) for size in sizes}
+            script += results_page.block(f"{name}_{which}", [(size, loss) for size, loss in at.items() if loss < math.inf])
+            plots.append(f"${name}_{which} with linespoints lw 3 pt 7 ps 0.8 lc rgb '{colour}' title '{label}'")
+        depths, steps = zip(*(shape_of(reference["command"], size) for size in sizes))
+        label = f"width, with {', '.join(map(str, depths))} layers" + (
+            f" and {', '.join(map(str, steps))} steps" if axis == "joint" else "")
+        script += f"set xrange [{0.95 * sizes[0]}:{1.05 * sizes[-1]}]\nset xtics ({', '.join(map(str, sizes))})\nset xlabel '{label}'\nplot {', '.join(plots)}\n"
+    results_page.picture(folder / "together.svg", script + "unset multiplot\n")
+
+
 def make_missing(tools: pathlib.Path, kept: pathlib.Path, quick: bool) -> None:
     axes, start, work = (QUICK_AXES, QUICK_START, results_page.QUICK / "which_rule_runs") if quick else (AXES, START, WORK)
     kept.mkdir(parents=True, exist_ok=True)
     makers = {"starts": lambda: starts(tools, start),
               **{name: lambda name=name: sweep(tools, options_of(name, axes), work / name) for name in SWEEPS}}
+    seeds = QUICK_REPORTED_SEEDS if quick else REPORTED_SEEDS
+    for name in REPORTED:
+        makers[f"reported_{name}"] = lambda name=name: reported(tools, page.kept(kept), name, seeds[SWEEPS[name][0]])
     for name, make in makers.items():
         if not (kept / f"{name}.json").exists():
             print("running", name, flush=True)
@@ -269,7 +420,8 @@ def main() -> None:
             parser.error("the folder of the programs is missing")
         make_missing(a.tools.resolve(), kept, a.quick)
     results = page.kept(kept)
-    tables = {"which_rule": {axis: sweep_table(results, axis) for axis in AXES},
+    tables = {"which_rule": {**{axis: sweep_table(results, axis) for axis in AXES},
+                             **{f"reported_{axis}": reported_table(results, axis) for axis in TOGETHER}},
               "maximal_update": {"starts": start_table(results),
                                  **{f"transferred_{axis}": transferred_table(results, axis) for axis in TRANSFERRED}}}
     for name, of_page in tables.items():
@@ -282,6 +434,7 @@ def main() -> None:
     if not a.check:
         draw(results, kept)
         draw_transferred(results, kept)
+        draw_together(results, kept)
 
 
 if __name__ == "__main__":

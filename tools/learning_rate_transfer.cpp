@@ -257,7 +257,7 @@ scalewise::frame::Program scalewise::frame::program() {
   const auto e = std::make_shared<Experiment>();
   const auto budget = std::make_shared<Budget>();
   const auto tasks = std::make_shared<frame::TaskOptions>();
-  e->axes = {"width", "depth", "horizon", "batch", "length", "joint"};
+  e->axes = {"width", "depth", "horizon", "batch", "length", "shape", "joint"};
   e->sizes = {32, 64, 128, 256};
   e->model.steps = 200;
   e->model.batch = 8;

@@ -30,8 +30,9 @@ BAD = [
     (["--text", "short.txt"], ["--text = short.txt of 9 bytes", "--seq = 8"]),
     (["--rule", "gpt3"], ["rule = gpt3", "did you mean"]),
     (["--optimizer", "adam"], ["--optimizer = adam", "did you mean adamw?"]),
-    (["--axis", "breadth"], ["--axis = breadth", "width, depth, horizon, batch, length or joint"]),
+    (["--axis", "breadth"], ["--axis = breadth", "width, depth, horizon, batch, length, shape or joint"]),
     (["--axis", "joint", "--sizes", "8,12"], ["--sizes = 12", "a number of layers"]),
+    (["--axis", "shape", "--sizes", "8,12"], ["--sizes = 12", "a number of layers"]),
     (["--axis", "joint", "--sizes", "8,800000000"], ["--sizes = 800000000", "at most 1e9 steps"]),
     (["--digits", "text.txt"], ["--digits", "without --text"]),
     (["--min-rate", "2"], ["--min-rate = 2"]),
@@ -124,6 +125,14 @@ class Transfer(unittest.TestCase):
         common = joint.keys() & alone.keys()
         self.assertGreater(len(common), 4)
         self.assertEqual({run: joint[run] for run in common}, {run: alone[run] for run in common})
+
+    def test_shapes_grow_in_width_and_depth(self):
+        rule = ["--rule", "ngpt-complete-p", "--steps", 32]
+        shape = self.runs_of(16, *rule, "--axis", "shape", "--sizes", "8,16")
+        alone = self.runs_of(16, *rule, "--sizes", "16,24", "--base", 8, "--depth", 2, "--set", "base.depth=1")
+        common = shape.keys() & alone.keys()
+        self.assertGreater(len(common), 4)
+        self.assertEqual({run: shape[run] for run in common}, {run: alone[run] for run in common})
 
     def test_schedules_and_decay_reach_the_runs(self):
         usual = self.runs_of(8)

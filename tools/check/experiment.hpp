@@ -20,7 +20,7 @@
 namespace scalewise::experiment {
 
 /// Models that differ in width, in depth, in how they train (steps, batch, length of a sequence), or in
-/// width, depth and steps together, each from several seeds.
+/// width and depth together, with or without the steps, each from several seeds.
 struct Experiment {
   train::Settings model;  // what all have in common
   std::string axis = "width";
@@ -35,6 +35,11 @@ struct Experiment {
   std::string out;
 };
 
+/// Whether the depth grows as the width.
+inline bool grows_both(const Experiment& e) { return e.axis == "shape" || e.axis == "joint"; }
+
+inline bool widens(const Experiment& e) { return e.axis == "width" || grows_both(e); }
+
 /// Checks options against each other.
 /// Throws:   InvalidInput for what makes no experiment.
 inline void check(const Experiment& e) {
@@ -45,21 +50,20 @@ inline void check(const Experiment& e) {
   }
   const long base = e.base > 0 ? e.base : e.sizes.front();
   for (const long size : e.sizes) {
-    if (e.axis != "joint") break;
+    if (!grows_both(e)) break;
     if (size % (base / std::gcd(e.model.depth, base)) != 0) {
       throw InvalidInput("--sizes", std::to_string(size),
                          "--depth times size / " + std::to_string(base) + ", a number of layers",
                          "sizes that are multiples of the base");
     }
     const double r = static_cast<double>(size) / static_cast<double>(base);
-    if (static_cast<double>(e.model.steps) * r * r * r > 1e9) {
+    if (e.axis == "joint" && static_cast<double>(e.model.steps) * r * r * r > 1e9) {
       throw InvalidInput(
           "--sizes", std::to_string(size),
           "at most 1e9 steps, which are --steps (size / " + std::to_string(base) + ")³");
     }
   }
-  const bool widens = e.axis == "width" || e.axis == "joint";
-  if (!widens || e.head_dim == 0) return;
+  if (!widens(e) || e.head_dim == 0) return;
   for (const long size : e.sizes) {
     if (size % e.head_dim == 0) continue;
     throw InvalidInput("--sizes", std::to_string(size),
@@ -67,8 +71,8 @@ inline void check(const Experiment& e) {
   }
 }
 
-/// The name of a size: joint sizes are widths.
-inline std::string size_name(const Experiment& e) { return e.axis == "joint" ? "width" : e.axis; }
+/// The name of a size: those of shapes and of joint growth are widths.
+inline std::string size_name(const Experiment& e) { return grows_both(e) ? "width" : e.axis; }
 
 /// Gives a model its depth, and its plan the depth that rates were tuned at.
 inline void set_depth(train::Settings& s, long depth, long base) {
@@ -83,25 +87,24 @@ inline void set_horizon(train::Settings& s, long steps, long base) {
 }
 
 /// The settings of one model: seeds are 1, 2, … after e.before_seeds.
-/// Equation: joint: width = size, depth = --depth r, steps = --steps r³, r = size/base, so that tokens
-///           grow as the parameters 12 d_model² depth of the layers.
+/// Equation: shape: width = size, depth = --depth r, r = size/base; joint: also steps = --steps r³, so that
+///           tokens grow as the parameters 12 d_model² depth of the layers.
 inline train::Settings settings_at(const Experiment& e, long size, long seed) {
   train::Settings s = e.model;
   const long base = e.base > 0 ? e.base : e.sizes.front();
-  const bool widens = e.axis == "width" || e.axis == "joint";
-  s.base_width = widens ? base : s.width;
-  if (widens) s.width = size;
+  s.base_width = widens(e) ? base : s.width;
+  if (widens(e)) s.width = size;
   if (e.axis == "depth") set_depth(s, size, base);
   if (e.axis == "horizon") set_horizon(s, size, base);
   if (e.axis == "batch") s.batch = size;
   if (e.axis == "length") s.seq = size;
+  const double r = static_cast<double>(size) / static_cast<double>(base);
+  if (grows_both(e)) set_depth(s, std::lround(static_cast<double>(s.depth) * r), s.depth);
   if (e.axis == "joint") {
-    const double r = static_cast<double>(size) / static_cast<double>(base);
-    set_depth(s, std::lround(static_cast<double>(s.depth) * r), s.depth);
     set_horizon(s, std::lround(static_cast<double>(s.steps) * r * r * r), s.steps);
   }
   if (e.head_dim > 0) s.heads = s.width / e.head_dim;
-  if (e.head_dim == 0 && widens) s.set.push_back("base.heads=" + std::to_string(s.heads));
+  if (e.head_dim == 0 && widens(e)) s.set.push_back("base.heads=" + std::to_string(s.heads));
   s.seed = static_cast<std::uint64_t>(e.before_seeds + seed);
   return s;
 }

@@ -105,7 +105,7 @@ inline frame::Page transfer_page(const Experiment& e, const TransferReport& repo
   frame::Page page{
       fmt::format("Transfer of the {} under {}, {}", tuned, e.model.rule, e.model.optimizer),
       fmt::format("Is the best {} of the smallest {} the best of larger ones?", tuned,
-                  e.axis == "joint" ? "size" : size_name(e)),
+                  grows_both(e) ? "size" : size_name(e)),
       std::string(check::to_string(report.judged.verdict)), frame::sentence(report.judged.reason)};
   auto& sections = page.sections;
   sections.push_back({.title = "Optimum of each " + size_name(e),
