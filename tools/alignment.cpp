@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "check/alignment_probe.hpp"
-#include "check/run_report.hpp"
+#include "check/experiment_report.hpp"
 #include "scalewise/io/json_reader.hpp"
 #include "train/options.hpp"
 
@@ -31,19 +31,51 @@ constexpr std::pair<const char*, Exponent> exponents[] = {{"alpha", &check::Alig
                                                           {"omega", &check::Alignment::omega},
                                                           {"nu", &check::Alignment::nu}};
 
-/// Trains one network.
+/// A network in training, and what is measured of it.
+class Training {
+ public:
+  explicit Training(const train::Settings& settings)
+      : network_(settings), probe_(network_), alignments_(network_.loss()) {}
+
+  /// Returns: the loss after it.
+  double step() {
+    network_.step();
+    const double loss = network_.loss();
+    alignments_.begin_step(loss);
+    probe_.measure(network_, alignments_);
+    return loss;
+  }
+
+  const Plan& plan() const { return network_.plan(); }
+  const check::Alignments& alignments() const { return alignments_; }
+
+ private:
+  Network network_;
+  AlignmentProbe probe_;
+  check::Alignments alignments_;
+};
+
 check::Alignments make_run(const train::Settings& settings, frame::Progress& progress) {
-  Network network(settings);
-  const AlignmentProbe probe(network);
-  check::Alignments alignments(network.loss());
+  Training training(settings);
   for (long t = 0; t < settings.steps; ++t) {
-    network.step();
-    const double loss = network.loss();
-    alignments.begin_step(loss);
-    probe.measure(network, alignments);
+    const double loss = training.step();
     progress.done(1, fmt::format("loss {:.4g}", loss));
   }
-  return alignments;
+  return training.alignments();
+}
+
+/// Of the products of a step: training, the loss and what matrices read on the fixed batch, and three
+/// products of every matrix with the rows that the probe keeps.
+double operations_of(const train::Settings& s, const Plan& plan) {
+  const auto rows =
+      static_cast<double>(AlignmentProbe::rows_of(static_cast<std::size_t>(s.batch * s.seq)));
+  return (1 + 2.0 / 3) * operations_of_step(s, plan) + 3 * 2 * rows * product_weights(plan);
+}
+
+std::vector<Repeated> begin_run(const train::Settings& settings) {
+  const auto training = std::make_shared<Training>(settings);
+  return {{settings.steps, operations_of(settings, training->plan()),
+           [training] { training->step(); }}};
 }
 
 /// The contents of a run's file: means over rows, which is all that the report is of.
@@ -225,11 +257,15 @@ scalewise::frame::Program scalewise::frame::program() {
   program.check = [e] {
     if (e->model.warmup < 0) e->model.warmup = e->model.steps / 20;
   };
-  run_report_program<check::Alignments>(
+  const auto make = [e](long size, long seed, frame::Progress& progress) {
+    return make_run(settings_at(*e, size, seed), progress);
+  };
+  experiment_program<check::Alignments>(
       program, e,
-      {.make = make_run,
+      {.make = make,
        .write = result_json,
        .read = run_of_result,
-       .report = [e](const std::map<long, Runs>& runs) { return report_of(*e, runs); }});
+       .report = [e](const std::map<long, Runs>& runs) { return report_of(*e, runs); }},
+      begin_run);
   return program;
 }

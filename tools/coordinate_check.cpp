@@ -283,7 +283,7 @@ std::optional<int> train_and_judge(const Arguments& a, Check& check, const check
   const std::vector<RunTask> missing =
       e.seeds > 0 ? check.judge_results(found) : check.judge_results(found, rounds);
   if (a.tasks.collect && missing.empty()) return {};
-  print_tasks(e, folder, missing, options);
+  print_tasks(e.axis, folder, missing, options);
   return a.tasks.collect ? frame::tasks_missing : 0;
 }
 

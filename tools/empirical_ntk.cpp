@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "check/experiment_report.hpp"
 #include "check/network.hpp"
-#include "check/run_report.hpp"
 #include "scalewise/check/tangent_kernel.hpp"
 #include "scalewise/io/json_reader.hpp"
 
@@ -45,8 +45,12 @@ std::vector<check::ParameterRange> tensors(const Network& network) {
   return ranges;
 }
 
+std::size_t sequences_of(const Network& network, const Outputs& outputs) {
+  return std::min(network.sequences(), static_cast<std::size_t>(outputs.sequences));
+}
+
 check::TangentKernel kernel_of(Network& network, const Outputs& outputs) {
-  const auto sequences = std::min(network.sequences(), static_cast<std::size_t>(outputs.sequences));
+  const std::size_t sequences = sequences_of(network, outputs);
   const std::vector<int> tokens = network.frequent_tokens(static_cast<std::size_t>(outputs.tokens));
   const std::size_t parameters = network.values().size();
   constexpr std::size_t memory = std::size_t{1} << 29U;  // of a block of gradients, in bytes
@@ -140,6 +144,33 @@ Run measure(const Outputs& outputs, const train::Settings& settings, frame::Prog
   }
   measure_movements(network, initial, run);
   return run;
+}
+
+/// Kernels of a run: that of the start, and those of the steps that are looked at.
+long kernels_of_run(long steps) {
+  long count = 1;
+  for (long t = 1; t <= steps; t *= 2) ++count;
+  return count + ((steps & (steps - 1)) == 0 ? 0 : 1);
+}
+
+/// Of the products of a kernel, as long as its gradients fit into memory at once, and of the loss before it.
+/// A gradient takes two forward passes and a backward pass of one sequence.
+double operations_of_kernel(const train::Settings& s, const Network& network,
+                            const Outputs& outputs) {
+  const double gradients =
+      static_cast<double>(sequences_of(network, outputs)) * static_cast<double>(outputs.tokens);
+  const double of_step = operations_of_step(s, network.plan());
+  return of_step / 3 + gradients * 4 / 3 * of_step / static_cast<double>(s.batch) +
+         gradients * (gradients + 1) * static_cast<double>(network.values().size());
+}
+
+std::vector<Repeated> begin_run(const Outputs& outputs, const train::Settings& s) {
+  const auto network = std::make_shared<Network>(s);
+  return {{s.steps, operations_of_step(s, network->plan()), [network] { network->step(); }},
+          {kernels_of_run(s.steps), operations_of_kernel(s, *network, outputs), [network, outputs] {
+             network->loss();
+             static_cast<void>(kernel_of(*network, outputs));
+           }}};
 }
 
 /// The contents of a run's file.
@@ -271,13 +302,15 @@ scalewise::frame::Program scalewise::frame::program() {
     throw InvalidInput("--inputs", std::to_string(outputs->sequences),
                        "at most --batch = " + std::to_string(e->model.batch));
   };
-  run_report_program<Run>(
+  const auto make = [e, outputs](long size, long seed, frame::Progress& progress) {
+    return measure(*outputs, settings_at(*e, size, seed), progress);
+  };
+  experiment_program<Run>(
       program, e,
-      {.make = [outputs](
-                   const train::Settings& settings,
-                   frame::Progress& progress) { return measure(*outputs, settings, progress); },
+      {.make = make,
        .write = result_json,
        .read = run_of_result,
-       .report = [e](const std::map<long, Runs>& runs) { return report_of(*e, runs); }});
+       .report = [e](const std::map<long, Runs>& runs) { return report_of(*e, runs); }},
+      [outputs](const train::Settings& settings) { return begin_run(*outputs, settings); });
   return program;
 }

@@ -10,12 +10,13 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "check/report.hpp"
+#include "check/run_report.hpp"
 #include "frame/progress.hpp"
-#include "frame/signals.hpp"
+#include "scalewise/io/json_reader.hpp"
 #include "scalewise/kernels/finite_network.hpp"
 #include "scalewise/kernels/network_gram.hpp"
 #include "scalewise/numeric/line.hpp"
@@ -239,37 +240,51 @@ std::vector<Matrix<>> random_inputs(const Settings& s) {
   return inputs;
 }
 
-long cost(long width) { return width * width; }
+double cost(long width) { return static_cast<double>(width * width); }
 
-/// Kernels of the networks of one width. Each has a seed, whatever the width and the thread.
-std::vector<GramMatrices> draw_kernels(const Settings& s, const std::vector<Matrix<>>& inputs,
-                                       long width, frame::Progress& progress) {
-  const std::vector<kernels::Layer> layers = layers_of(s);
-  constexpr long at_once = 8;
-  std::vector<GramMatrices> found(static_cast<std::size_t>(s.seeds));
-  for (long begin = 0; begin < s.seeds; begin += at_once) {
-    const long count = std::min(at_once, s.seeds - begin);
-    parallel_for(count, [&](Index i) {
-      const auto at = static_cast<std::size_t>(begin + i);
-      found[at] = kernels::finite_kernels(layers, inputs, sizes_at(width), at + 1);
-    });
-    if (!progress.at(progress.count() + count * cost(width))) throw frame::Interrupted{};
-  }
+/// Kernels of a network. It has a seed, whatever the width and the thread.
+GramMatrices draw_kernels(const Settings& s, long width, long seed, frame::Progress& progress) {
+  GramMatrices found = kernels::finite_kernels(layers_of(s), random_inputs(s), sizes_at(width),
+                                               static_cast<std::uint64_t>(seed));
+  progress.done(cost(width));
   return found;
 }
 
-Report run(const Settings& s) {
+/// The contents of a network's file: its kernels row by row.
+nlohmann::ordered_json result_json(const GramMatrices& k) {
+  const auto rows = [](const MatrixXd& matrix) {
+    auto all = nlohmann::ordered_json::array();
+    for (const auto& row : matrix.rowwise()) {
+      all.push_back(std::vector<double>(row.begin(), row.end()));
+    }
+    return all;
+  };
+  return {{"nngp", rows(k.nngp)}, {"ntk", rows(k.ntk)}};
+}
+
+/// The other way round.
+GramMatrices kernels_of_result(const Settings& s, const JsonReader& result) {
+  const auto matrix = [&](const char* name) {
+    const std::vector<JsonReader> rows = result.at(name).items();
+    MatrixXd all(s.inputs, s.inputs);
+    for (Index i = 0; i < s.inputs; ++i) {
+      const std::vector<double> row = numbers_or_nan(rows.at(static_cast<std::size_t>(i)));
+      for (Index j = 0; j < s.inputs; ++j) all(i, j) = row.at(static_cast<std::size_t>(j));
+    }
+    return all;
+  };
+  return {matrix("nngp"), matrix("ntk")};
+}
+
+Report report_of(const Settings& s, const std::map<long, std::vector<GramMatrices>>& found) {
   const std::vector<Matrix<>> inputs = random_inputs(s);
   const kernels::Network network(layers_of(s));
   const auto prepared = kernels::prepare(network, inputs);
   const GramMatrices limit = kernels::gram(s.inputs, kernels::NetworkPairs(network, prepared));
   Kernel nngp{"NNGP", limit.nngp, {}};
   Kernel ntk{"NTK", limit.ntk, {}};
-  long all = 0;
-  for (const long width : s.sizes) all += s.seeds * cost(width);
-  frame::Progress progress("networks, by their size", all);
-  for (const long width : s.sizes) {
-    for (const GramMatrices& k : draw_kernels(s, inputs, width, progress)) {
+  for (const auto& [width, networks] : found) {
+    for (const GramMatrices& k : networks) {
       nngp.networks[width].push_back(k.nngp);
       ntk.networks[width].push_back(k.ntk);
     }
@@ -311,6 +326,18 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--seq", s->tokens).was("--tokens").from(1).to(64);
   o.add("--features", s->features).from(1).to(10'000);
   o.add("--depth", s->depth, "of attention").from(1).to(100);
-  make_report(program, [s] { return ::run(*s); });
+  const RunsOf networks{{s, &s->sizes}, {s, &s->seeds}, [] { return "width"; }};
+  make_report<GramMatrices>(
+      program, networks,
+      {.make = [s](long width, long seed,
+                   frame::Progress& progress) { return draw_kernels(*s, width, seed, progress); },
+       .write = result_json,
+       .read = [s](const JsonReader& result) { return kernels_of_result(*s, result); },
+       .report = [s](const auto& found) { return report_of(*s, found); },
+       .work =
+           [](long width) {
+             return Work{1, cost(width)};
+           },
+       .at_once = 8});
   return program;
 }

@@ -13,14 +13,15 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "check/for_each_run.hpp"
-#include "check/report.hpp"
+#include "check/run_report.hpp"
 #include "frame/progress.hpp"
 #include "kernel/shallow.hpp"
 #include "scalewise/check/tangent_kernel.hpp"
+#include "scalewise/io/json_reader.hpp"
 #include "scalewise/messages/words.hpp"
 #include "scalewise/numeric/line.hpp"
 #include "scalewise/policy/rule_id.hpp"
@@ -48,8 +49,26 @@ double relative(const MatrixXd& from, const MatrixXd& to) {
   return (to - from).norm() / from.norm();
 }
 
+using Quantities = std::map<std::string, double>;
+
+/// One network.
+struct Run {
+  Quantities at_start;
+  std::map<long, Quantities> in_training;  // by step
+};
+
 /// One width, over seeds.
 struct Measured {
+  explicit Measured(const std::vector<Run>& runs) {
+    for (const Run& run : runs) {
+      for (const auto& [name, value] : run.at_start) at_start[name].push_back(value);
+      for (const auto& [step, quantities] : run.in_training) {
+        for (const auto& [name, value] : quantities) in_training[step][name].push_back(value);
+      }
+    }
+    at_end = in_training.rbegin()->second;
+  }
+
   std::map<std::string, std::vector<double>> at_start, at_end;
   std::map<long, std::map<std::string, std::vector<double>>> in_training;  // by step
 };
@@ -57,7 +76,8 @@ struct Measured {
 /// Steps at which the kernel is looked at: powers of two and the last.
 bool looked_at(long step, long steps) { return (step & (step - 1)) == 0 || step == steps; }
 
-void measure(const Settings& s, const ShallowData& data, long width, long seed, Measured& m) {
+Run measure(const Settings& s, long width, long seed) {
+  const ShallowData data = draw_shallow_data(s.data);
   const kernels::ShallowScales scales = shallow_scales_of(s.rule, s.tau0, width, s.data);
   kernels::ShallowEncoder encoder(s.data.features, scales, static_cast<std::uint64_t>(seed));
   const auto kernel = [&] { return encoder.tangent_kernel(encoder.gradients(data.inputs)); };
@@ -69,29 +89,57 @@ void measure(const Settings& s, const ShallowData& data, long width, long seed, 
   const kernels::ShallowKernel limit = kernels::shallow_kernel(data.inputs, scales, scores);
   const double size = scales.tau_1 * scales.tau_1 * static_cast<double>(width);
   const MatrixXd total = first.total();
-  m.at_start["distance"].push_back(
-      relative(limit.output + limit.value, first.output + first.value));
-  m.at_start["distance_scores"].push_back(
-      relative(limit.query + limit.key, first.query + first.key));
-  m.at_start["eigenvalue_output"].push_back(kernels::smallest_eigenvalue(first.output) / size);
-  m.at_start["limit_output"].push_back(kernels::smallest_eigenvalue(limit.output) / size);
-  m.at_start["eigenvalue"].push_back(kernels::smallest_eigenvalue(total) / size);
-  m.at_start["limit"].push_back(kernels::smallest_eigenvalue(limit.total()) / size);
+  Run run;
+  run.at_start = {{"distance", relative(limit.output + limit.value, first.output + first.value)},
+                  {"distance_scores", relative(limit.query + limit.key, first.query + first.key)},
+                  {"eigenvalue_output", kernels::smallest_eigenvalue(first.output) / size},
+                  {"limit_output", kernels::smallest_eigenvalue(limit.output) / size},
+                  {"eigenvalue", kernels::smallest_eigenvalue(total) / size},
+                  {"limit", kernels::smallest_eigenvalue(limit.total()) / size}};
 
   const double largest = -kernels::smallest_eigenvalue(-total);
   const VectorXd initial = encoder.parameters();
   for (long step = 1; step <= s.steps; ++step) {
     encoder.step(data.inputs, data.targets, s.rate / largest);
     if (!looked_at(step, s.steps)) continue;
-    auto& now = m.in_training[step];
-    const double loss = (encoder.outputs(data.inputs) - data.targets).squaredNorm() / 2;
-    now["loss"].push_back(loss);
-    now["drift"].push_back(relative(total, kernel().total()));
-    now["movement"].push_back((encoder.parameters() - initial).norm() / initial.norm());
+    run.in_training[step] = {
+        {"loss", (encoder.outputs(data.inputs) - data.targets).squaredNorm() / 2},
+        {"drift", relative(total, kernel().total())},
+        {"movement", (encoder.parameters() - initial).norm() / initial.norm()}};
   }
-  for (const auto& [name, values] : m.in_training.rbegin()->second) {
-    m.at_end[name].push_back(values.back());
+  return run;
+}
+
+nlohmann::ordered_json json_of(const Quantities& quantities) {
+  auto list = nlohmann::ordered_json::array();
+  for (const auto& [name, value] : quantities) list.push_back({{"name", name}, {"value", value}});
+  return list;
+}
+
+Quantities quantities_of(const JsonReader& list) {
+  Quantities quantities;
+  for (const JsonReader& one : list.items()) {
+    quantities[one.at("name").string()] = number_or_nan(one.at("value"));
   }
+  return quantities;
+}
+
+/// The contents of a network's file.
+nlohmann::ordered_json result_json(const Run& run) {
+  auto training = nlohmann::ordered_json::array();
+  for (const auto& [step, quantities] : run.in_training) {
+    training.push_back({{"step", step}, {"quantities", json_of(quantities)}});
+  }
+  return {{"start", json_of(run.at_start)}, {"training", training}};
+}
+
+/// The other way round.
+Run run_of_result(const JsonReader& result) {
+  Run run{quantities_of(result.at("start")), {}};
+  for (const JsonReader& step : result.at("training").items()) {
+    run.in_training[step.at("step").integer()] = quantities_of(step.at("quantities"));
+  }
+  return run;
 }
 
 /// The slope of log values against log width, every network a point.
@@ -212,24 +260,10 @@ Report report_of(const Settings& s, const std::map<long, Measured>& measured) {
           reason};
 }
 
-Report run(const Settings& s) {
-  shallow_scales_of(s.rule, s.tau0, s.sizes[0], s.data);
-  const ShallowData data = draw_shallow_data(s.data);
-  const long all = s.seeds * static_cast<long>(s.sizes.size());
-  double cost = 0;
-  for (const long width : s.sizes) cost += static_cast<double>(width * s.seeds);
+Report report_of(const Settings& s, const std::map<long, std::vector<Run>>& runs) {
   std::map<long, Measured> measured;
-  long finished = 0;
-  {
-    frame::Progress progress("networks", all, cost);
-    finished = for_each_run(s.sizes, s.seeds, [&](long width, long seed) {
-      measure(s, data, width, seed, measured[width]);
-      progress.done(static_cast<double>(width));
-    });
-  }
-  Report report = report_of(s, measured);
-  if (finished < all) stopped_early(report, finished, all);
-  return report;
+  for (const auto& [width, of_width] : runs) measured.emplace(width, of_width);
+  return report_of(s, measured);
 }
 
 }  // namespace
@@ -257,6 +291,22 @@ scalewise::frame::Program scalewise::frame::program() {
         "in units of 1/largest eigenvalue of the kernel at the start; from 2 on it diverges")
       .above(0)
       .below(2);
-  make_report(program, [s] { return ::run(*s); });
+  const auto cost = [](long width) { return static_cast<double>(width); };
+  const RunsOf networks{{s, &s->sizes}, {s, &s->seeds}, [] { return "width"; }};
+  make_report<Run>(program, networks,
+                   {.make =
+                        [s, cost](long width, long seed, frame::Progress& progress) {
+                          Run run = measure(*s, width, seed);
+                          progress.done(cost(width));
+                          return run;
+                        },
+                    .write = result_json,
+                    .read = run_of_result,
+                    .report = [s](const auto& runs) { return report_of(*s, runs); },
+                    .work =
+                        [cost](long width) {
+                          return Work{1, cost(width)};
+                        },
+                    .require = [s] { shallow_scales_of(s->rule, s->tau0, s->sizes[0], s->data); }});
   return program;
 }

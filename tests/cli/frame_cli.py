@@ -33,7 +33,8 @@ NO_INPUTS = {"--help", "--version", "--dry-run", "--completion", "--threads", "-
              "--emit-tasks", "--run-one", "--collect", "--results"}
 # And which runs there are, where each stored run says that of itself.
 RUNS = {"coordinate_check": {"--sizes", "--seeds", "--budget"}, "learning_rate_transfer": {"--sizes", "--seeds", "--budget"},
-        "alignment": {"--sizes", "--seeds"}, "empirical_ntk": {"--sizes", "--seeds"}, "kernel_regression": {"--kernels"}}
+        "kernel_regression": {"--kernels"},
+        **{name: {"--sizes", "--seeds"} for name in ("alignment", "empirical_ntk", "kernel_convergence", "shallow_encoder")}}
 # Options that take names of rules.
 RULES = {"--rule", "--compare", "--start", "--trained-as"}
 # Programs that take names of files without an option.
@@ -46,8 +47,9 @@ CONTEXT = {("kernel_regression", "--text"): ["--data", "chapters"],
            "--tune": ["--weight-decay", "0.1"], "--emit-tasks": ["--results", "new"], "--run-one": ["--results", "new"],
            "--collect": ["--results", "new"], "--results": ["--collect"]}
 # Programs whose --dry-run trains for some steps, to say what their runs will cost: small models.
-TINY = ["--sizes", "16,32", "--width", "16", "--depth", "1", "--steps", "5", "--seq", "8", "--batch", "2"]
-SMALL = {"coordinate_check": TINY, "learning_rate_transfer": TINY}
+TINY_MODEL = ["--sizes", "16,32", "--width", "16", "--depth", "1", "--seq", "8", "--batch", "4"]
+TINY = [*TINY_MODEL, "--steps", "5"]
+SMALL = {"coordinate_check": TINY, "learning_rate_transfer": TINY, "alignment": TINY, "empirical_ntk": [*TINY, "--inputs", "2"]}
 
 
 def run(name, *arguments, **options):
@@ -202,9 +204,18 @@ class Frame(unittest.TestCase):
                                                                     cwd=self.folder).stdout)[1]) for n in ("2", "4")]
                 self.assertGreater(counts[1], counts[0])
 
+    def test_kernels_are_counted_apart_from_steps(self):
+        def operations(steps):  # of many large kernels, next to which 63 steps are 1 %
+            return float(re.search(r", ([0-9.e+]+) operations", run(
+                "empirical_ntk", "--dry-run", *TINY_MODEL, "--inputs", 2, "--outputs", 256, "--seeds", 1, "--steps", steps,
+                cwd=self.folder).stdout)[1])
+
+        # At the start and after 1; and after 1, 2, …, 32 and 63. Two digits are printed: 5 % each, at most.
+        self.assertAlmostEqual(operations(63) / operations(1), 8 / 2, delta=4 * 0.11)
+
     def test_data_are_their_bytes(self):
         def fingerprint(path):
-            return run("alignment", "--dry-run", "--text", path, cwd=self.folder).stdout
+            return run("signal_propagation", "--dry-run", "--text", path, cwd=self.folder).stdout
 
         plain = fingerprint("text.txt")
         (self.folder / "copy.txt").write_text(TEXT, encoding="utf-8")

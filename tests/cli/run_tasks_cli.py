@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
-"""alignment and empirical_ntk with runs that a shell makes; tasks_cli.py has the engines.
+"""Programs with one run of each size and seed, which a shell makes.
 
-    run_tasks_cli.py FOLDER_OF_PROGRAMS
+    run_tasks_cli.py FOLDER_OF_PROGRAMS [--engines]
+
+With --engines, GNU parallel and Slurm make them, too.
 """
 
 import json
 import pathlib
 import subprocess
 import sys
-import unittest
 
-from task_test import ENVIRONMENT, MISSING, TaskTest, id_of, shell
+from task_test import ENVIRONMENT, MISSING, EngineTest, TaskTest, id_of, main, shell
 
 PROGRAMS = pathlib.Path(sys.argv.pop(1)).resolve()
 BAD = [
@@ -26,10 +27,7 @@ BAD = [
 
 
 class RunTasks:
-    """The tests of both programs."""
-
-    TINY = ["--text", "a text.txt", "--head-dim", "8", "--depth", "2", "--seq", "16", "--batch", "2", "--steps", "3",
-            "--sizes", "8,16", "--seeds", "2", "--quiet", "--threads", "1"]
+    """The tests of all of these programs."""
 
     def test_the_report_is_that_of_the_program_itself(self):
         self.options = self.options[:-2]  # on all cores; each task on one
@@ -39,6 +37,13 @@ class RunTasks:
         self.assertEqual(self.emit(), ([], ""))
         self.assertEqual({path.stem[:path.stem.rindex("-")] for path in self.results.iterdir()},
                          {"w8-s1", "w8-s2", "w16-s1", "w16-s2"})
+
+
+class TrainingTasks(RunTasks):
+    """And of those that train the reference transformer."""
+
+    TINY = ["--text", "a text.txt", "--head-dim", "8", "--depth", "2", "--seq", "16", "--batch", "2", "--steps", "3",
+            "--sizes", "8,16", "--seeds", "2", "--quiet", "--threads", "1"]
 
     def test_options_reach_the_runs(self):
         other = ["--axis", "depth", "--width", "16", "--sizes", "1,2", "--rule", "complete-p", "--optimizer", "adamw",
@@ -56,16 +61,16 @@ class RunTasks:
         self.assertEqual(self.collected(*wild), whole)
 
 
-class EmpiricalNtk(RunTasks, TaskTest):
+class EmpiricalNtk(TrainingTasks, EngineTest, TaskTest):
     program = PROGRAMS / "empirical_ntk"
-    options = ["--inputs", "2", *RunTasks.TINY]
+    options = ["--inputs", "2", *TrainingTasks.TINY]
     own = ["--outputs", "3"]
     files = [f"empirical_ntk{end}" for end in (".json", ".csv", "_groups.csv", "_steps.csv")]
 
 
-class Alignment(RunTasks, TaskTest):
+class Alignment(TrainingTasks, EngineTest, TaskTest):
     program = PROGRAMS / "alignment"
-    options = RunTasks.TINY
+    options = TrainingTasks.TINY
     own = ["--warmup", "2"]  # an option that the other program lacks
     files = [f"alignment{end}" for end in (".json", ".csv", "_averages.csv", "_layers.csv", "_steps.csv", "_losses.csv")]
 
@@ -113,5 +118,35 @@ class Alignment(RunTasks, TaskTest):
             self.assertIn(f"{name} = {value}: expected ", refused.stderr)
 
 
+class KernelConvergence(RunTasks, EngineTest, TaskTest):
+    program = PROGRAMS / "kernel_convergence"
+    options = ["--sizes", "8,16", "--seeds", "2", "--inputs", "3", "--seq", "2", "--quiet", "--threads", "1"]
+    files = [f"kernel_convergence{end}" for end in (".json", ".csv", "_distances.csv", "_slopes.csv", "_entries.csv")]
+
+    def test_options_reach_the_runs(self):
+        other = ["--attention", "residual", "--features", "5", "--depth", "2", "--seeds", "11", "--format", "json"]
+        whole = self.itself(*other)  # eleven, so that the last eight at once are not full
+        self.assertEqual(self.in_waves(self.by_shell, *other), 22)
+        self.assertEqual(self.collected(*other), whole)
+
+
+class ShallowEncoder(RunTasks, EngineTest, TaskTest):
+    program = PROGRAMS / "shallow_encoder"
+    options = ["--sizes", "8,16", "--seeds", "2", "--inputs", "4", "--seq", "3", "--features", "5", "--steps", "3", "--quiet",
+               "--threads", "1"]
+    files = [f"shallow_encoder{end}" for end in (".json", ".csv", "_start.csv", "_training.csv", "_slopes.csv")]
+
+    def test_options_reach_the_runs(self):
+        other = ["--rule", "shallow-ntk", "--tau0", "1", "--rate", "1.5", "--steps", "5", "--format", "json"]
+        whole = self.itself(*other)
+        self.assertEqual(self.in_waves(self.by_shell, *other), 4)
+        self.assertEqual(self.collected(*other), whole)
+
+    def test_a_rule_that_cannot_be_is_refused_before_there_are_tasks(self):
+        refused = self.run_program(self.folder, *self.options, "--tau0", "0.7", "--emit-tasks", "--results", "r")
+        self.assertEqual((refused.returncode, refused.stdout), (2, ""))
+        self.assertIn("tau0 = 0.7", refused.stderr)
+
+
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -7,12 +7,18 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
+
+import one_node_slurm
 
 TEXT = ("It is a truth universally acknowledged, that a tested program may be trusted. " * 40).encode()
 VERDICTS = (0, 1, 3)
 MISSING = 4
+ENGINES = "--engines" in sys.argv
+if ENGINES:
+    sys.argv.remove("--engines")
 ENVIRONMENT = {**os.environ, "OMP_WAIT_POLICY": "passive"}
 
 
@@ -114,3 +120,45 @@ class TaskTest(unittest.TestCase):
         done = shell("\n".join(tasks), "/")  # from any folder
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([json.loads(line)["id"] for line in done.stdout.splitlines()], [id_of(task) for task in tasks])
+
+
+class EngineTest:
+    """For a TaskTest: with --engines, GNU parallel and Slurm make its runs. Without, there are no such tests, rather than
+    skipped ones: a test says that it was skipped where a tool is missing."""
+
+    engine_arguments = []  # that make one wave
+
+    def write_tasks(self):
+        tasks, _ = self.emit(*self.engine_arguments)
+        self.assertGreater(len(tasks), 1)
+        (self.folder / "tasks").write_text("\n".join(tasks) + "\n", encoding="utf-8")
+        return tasks
+
+    def check_report(self):
+        self.assertEqual(self.collected(*self.engine_arguments), self.itself(*self.engine_arguments))
+
+    if ENGINES:
+        def test_engine_gnu_parallel(self):
+            if shutil.which("parallel") is None:
+                self.skipTest("parallel was not found")
+            tasks = self.write_tasks()
+            done = shell("parallel --no-notice -j 2 --joblog log --resume-failed < tasks", self.folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual({json.loads(line)["id"] for line in done.stdout.splitlines()}, set(map(id_of, tasks)))
+            self.check_report()
+
+        def test_engine_slurm_array(self):
+            tasks = self.write_tasks()
+            (self.folder / "job").write_text('#!/bin/sh\nsed -n "${SLURM_ARRAY_TASK_ID}p" tasks | sh\n', encoding="utf-8")
+            try:
+                with one_node_slurm.one_node_slurm() as environment:
+                    done = shell(f"sbatch --wait --array=1-{len(tasks)}%2 --output=/dev/null job", self.folder,
+                                 **environment)
+            except one_node_slurm.NoSlurm as reason:
+                self.skipTest(str(reason))
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.check_report()
+
+
+def main():
+    unittest.main(argv=[sys.argv[0], *(["-k", "test_engine"] if ENGINES else [])])

@@ -55,7 +55,15 @@ std::vector<double> product_norms(const Array& x, const Array& w) {
   return check::row_norms(Array{product.data(), x.rows, w.columns});
 }
 
+/// Of the rows that are kept, 256 at most.
+std::size_t stride_of(std::size_t rows) {
+  constexpr std::size_t most = 256;
+  return (rows + most - 1) / most;
+}
+
 }  // namespace
+
+std::size_t AlignmentProbe::rows_of(std::size_t tokens) { return tokens / stride_of(tokens); }
 
 AlignmentProbe::AlignmentProbe(Network& network) {
   const Plan& plan = network.plan();
@@ -74,7 +82,6 @@ AlignmentProbe::AlignmentProbe(Network& network) {
 }
 
 std::map<std::string, AlignmentProbe::Rows> AlignmentProbe::inputs(Network& network) const {
-  constexpr std::size_t most = 256;
   std::map<std::string, Rows> all;
   for (const Matrix& matrix : matrices_) all[matrix.input];
   network.observe(
@@ -83,7 +90,7 @@ std::map<std::string, AlignmentProbe::Rows> AlignmentProbe::inputs(Network& netw
         if (found == all.end()) return;
         Rows& rows = found->second;
         rows.columns = values.columns;
-        const std::size_t stride = (values.rows + most - 1) / most;
+        const std::size_t stride = stride_of(values.rows);
         for (std::size_t r = stride - 1; r < values.rows; r += stride) {
           rows.entries.insert(rows.entries.end(), values.row(r), values.row(r) + values.columns);
           ++rows.rows;

@@ -24,6 +24,9 @@ class AlignmentProbe {
   /// The name for all matrices inside the blocks together.
   static constexpr const char* all_hidden = "hidden";
 
+  /// How many of the fixed batch's tokens it keeps.
+  static std::size_t rows_of(std::size_t tokens);
+
   /// Adds every matrix, by the name of its group, and those inside the blocks once more, together.
   /// Requires: alignments.begin_step() has been called.
   void measure(Network& network, check::Alignments& alignments) const;

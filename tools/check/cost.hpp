@@ -29,7 +29,10 @@ struct Cost {
   double seconds = 0;
 };
 
-/// Floating-point operations of the products of a training step.
+/// The entries of all matrices that every token is multiplied by.
+double product_weights(const Plan& plan);
+
+/// Floating-point operations of the products of a training step; a forward pass has a third of them.
 /// Equation: 6 per token and weight of a hidden or output matrix, and 12 seq head_dim per token, head and layer:
 ///           2 forward and 4 backward
 double operations_of_step(const train::Settings& s, const Plan& plan);
@@ -41,6 +44,25 @@ double operations_of_step(const train::Settings& s, const Plan& plan);
 /// Accuracy: 30 % on a machine that does nothing else (docs/benchmarks.md)
 Cost cost_of(const std::vector<RunsOfSize>& sizes,
              const std::function<void(long size, long steps)>& train);
+
+/// A part of a run that is made a number of times.
+struct Repeated {
+  long count;
+  double operations;  // of one
+  std::function<void()> once;
+};
+
+/// Runs of one size, made one after the other, each on all threads.
+struct RunsInTurn {
+  long count;
+  std::function<std::vector<Repeated>()> begin;  // begins one
+};
+
+/// Times how a run of each size begins and, a few times, what it repeats.
+/// Equation: seconds = Σ runs (beginning + Σ count · seconds of one)
+/// Units:    memory: the most that this process held meanwhile
+/// Accuracy: 30 % on a machine that does nothing else
+Cost cost_of(const std::vector<RunsInTurn>& sizes);
 
 /// One line, such as "152 runs, 3.1e+12 operations, 40 MiB, 14 s on 2 threads".
 std::string cost_text(const Cost& cost);

@@ -5,9 +5,7 @@
 
 namespace scalewise::experiment {
 
-void experiment_program(frame::Program& program, const std::shared_ptr<Experiment>& e,
-                        const std::function<Report()>& run,
-                        const std::function<std::optional<int>()>& before) {
+void add_checks(frame::Program& program, const std::shared_ptr<Experiment>& e) {
   e->model.warmup = 0;
   e->model.schedule = "constant";
   program.check = [e, also = program.check] {
@@ -15,7 +13,12 @@ void experiment_program(frame::Program& program, const std::shared_ptr<Experimen
     if (e->base == 0) e->base = e->sizes.front();
     if (also) also();
   };
-  make_report(program, run, before);
+}
+
+void experiment_program(frame::Program& program, const std::shared_ptr<Experiment>& e,
+                        const std::function<Report()>& run) {
+  add_checks(program, e);
+  make_report(program, run);
 }
 
 }  // namespace scalewise::experiment

@@ -6,7 +6,6 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 
 #include "check/experiment.hpp"
 #include "check/for_each_run.hpp"
@@ -15,10 +14,11 @@
 
 namespace scalewise::experiment {
 
-/// Adds the checks of an experiment and the report that `run` makes of it, as make_report() does. What
-/// models train with is a constant rate.
+/// Adds the checks of an experiment. Its models train at a constant rate, unless an option says otherwise.
+void add_checks(frame::Program& program, const std::shared_ptr<Experiment>& e);
+
+/// Adds them and the report that `run` makes, as make_report() does.
 void experiment_program(frame::Program& program, const std::shared_ptr<Experiment>& e,
-                        const std::function<Report()>& run,
-                        const std::function<std::optional<int>()>& before = {});
+                        const std::function<Report()>& run);
 
 }  // namespace scalewise::experiment

@@ -135,6 +135,12 @@ void make_report(frame::Program& program, std::function<Report()> run,
   o.add("--format", output->format).words({"table", "json", "csv"}).not_an_input();
   o.add("--out", output->out).writes_folder();
   o.add("--quiet", frame::quiet()).not_an_input();
+  if (program.expected) {
+    program.expected = [expected = program.expected, output, options = program.options] {
+      train::use_threads(frame::threads_of(output->threads, *options));
+      return expected();
+    };
+  }
   program.run = [run = std::move(run), before = std::move(before), output, name = program.name,
                  options = program.options](const std::vector<std::string>&) {
     train::use_threads(frame::threads_of(output->threads, *options));

@@ -61,7 +61,7 @@ inline void add_point(plot::Curve& curve, double x, const check::Estimate& e,
 /// Lets a program make a report: adds the options --threads, --format, --out and --quiet, and prints
 /// and writes what `run` returns, with the program's settings. After a request to stop, `run` reports
 /// what is finished or throws frame::Interrupted. `before`, if any, is called first, and returns an exit
-/// code if there is nothing to report yet.
+/// code if there is nothing to report yet. program.expected, if any, gets the threads of a run.
 void make_report(frame::Program& program, std::function<Report()> run,
                  std::function<std::optional<int>()> before = {});
 

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "check/experiment.hpp"
 #include "frame/tasks.hpp"
 
 namespace scalewise::experiment {
@@ -19,8 +18,8 @@ struct RunTask {
 };
 
 /// Of a run, such as w64-s3: size along the axis and seed.
-inline std::string task_name(const Experiment& e, const RunTask& task) {
-  return e.axis.substr(0, 1) + std::to_string(task.size) + "-s" + std::to_string(task.seed);
+inline std::string task_name(const std::string& axis, const RunTask& task) {
+  return axis.substr(0, 1) + std::to_string(task.size) + "-s" + std::to_string(task.seed);
 }
 
 /// The other way round.
@@ -30,10 +29,10 @@ inline RunTask run_task_named(const std::string& name) {
 }
 
 /// Prints the command lines of runs.
-inline void print_tasks(const Experiment& e, const frame::TaskFolder& folder,
+inline void print_tasks(const std::string& axis, const frame::TaskFolder& folder,
                         const std::vector<RunTask>& tasks, const frame::Options& options) {
   std::vector<std::string> names;
-  for (const RunTask& task : tasks) names.push_back(task_name(e, task));
+  for (const RunTask& task : tasks) names.push_back(task_name(axis, task));
   folder.print(names, options);
 }
 
