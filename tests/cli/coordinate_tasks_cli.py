@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
-"""Coordinate checks whose runs a shell makes; tasks_cli.py has the engines.
+"""Coordinate checks whose runs a shell makes.
 
-    coordinate_tasks_cli.py COORDINATE_CHECK_PROGRAM
+    coordinate_tasks_cli.py COORDINATE_CHECK_PROGRAM [--engines]
+
+With --engines, GNU parallel and Slurm make them, too.
 """
 
 import json
 import pathlib
 import shutil
 import sys
-import unittest
 
-from task_test import MISSING, VERDICTS, TaskTest, id_of, shell
+from task_test import MISSING, VERDICTS, EngineTest, TaskTest, id_of, main, shell
 
 PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve()
 BAD = [
@@ -24,10 +25,11 @@ BAD = [
 ]
 
 
-class CoordinateTasks(TaskTest):
+class CoordinateTasks(EngineTest, TaskTest):
     program = PROGRAM
     options = ["--text", "a text.txt", "--head-dim", "8", "--depth", "1", "--seq", "16", "--batch", "2", "--steps", "3",
                "--sizes", "16,32,64", "--quiet"]
+    engine_arguments = ["--seeds", 2]
     files = ("coordinate_check.json", "coordinate_check.csv", "coordinate_check.html")
 
     def test_the_report_is_that_of_the_program_itself(self):
@@ -80,4 +82,4 @@ class CoordinateTasks(TaskTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()
