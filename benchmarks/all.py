@@ -56,7 +56,7 @@ PARTS = {
     "profile": ("release", "benchmarks/deep_profile --rounds 201"),
     "include": ("release", "compile_time.py --include include"),
 }
-TARGETS = {"release": "step products deep_profile kernels coordinate_check learning_rate_transfer"}
+TARGETS = {"release": "step products deep_profile kernels coordinate_check learning_rate_transfer alignment empirical_ntk"}
 
 
 def output(command: str) -> str:
