@@ -368,7 +368,7 @@ set key outside bottom center vertical
 def draw_together(results: dict, folder: pathlib.Path) -> None:
     """Validation loss against width and depth: standard with the best rate of each size, all with that of the smallest."""
     script = """set terminal svg size 960,420 font 'sans,13' background '#ffffff'
-set multiplot layout 1,2 title "Width and depth grow together, on seeds that tuned nothing" font ',16'
+set multiplot layout 1,2 title "Wider and deeper with the rate of the smallest: CompleteP matches or beats a re-tuned standard" font ',16'
 set logscale x 2
 set ylabel 'validation loss, nats'
 set grid lc rgb '#eeeeee'
