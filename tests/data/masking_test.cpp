@@ -22,20 +22,20 @@ using namespace scalewise::test;
 using scalewise::nn::Batch;
 using scalewise::nn::no_target;
 
-constexpr int ids = 50;
-constexpr Masking noise{.mask = ids, .tokens = ids};
+constexpr int vocabulary = 50;
+constexpr Masking bert{.mask = vocabulary, .tokens = vocabulary};
 
 /// Text of every token in turn, with targets that are to be replaced.
-Batch<float> text(std::size_t size) {
+Batch<float> in_turn(std::size_t size) {
   Batch<float> batch;
   batch.size = 1;
-  for (std::size_t t = 0; t < size; ++t) batch.tokens.push_back(static_cast<int>(t % ids));
+  for (std::size_t t = 0; t < size; ++t) batch.tokens.push_back(static_cast<int>(t % vocabulary));
   batch.targets.assign(size, 7);
   return batch;
 }
 
-Batch<float> masked(std::size_t size, std::uint64_t seed, const Masking& how = noise) {
-  return masking(text(size), how, {seed, "test"});
+Batch<float> masked(std::size_t size, std::uint64_t seed, const Masking& how = bert) {
+  return masking(in_turn(size), how, {seed, "test"});
 }
 
 /// Accepts a count of independent events of one probability.
@@ -49,7 +49,7 @@ void check_count(const std::string& what, double count, double events, double pr
 
 TEST_CASE("Chosen tokens are the targets, and all others stay", "[data]") {
   const Batch<float> batch = masked(10000, 1);
-  const std::vector<int> before = text(10000).tokens;
+  const std::vector<int> before = in_turn(10000).tokens;
   CHECK(batch.size == 1);
   REQUIRE(batch.targets.size() == before.size());
   REQUIRE(batch.tokens.size() == before.size());
@@ -58,7 +58,7 @@ TEST_CASE("Chosen tokens are the targets, and all others stay", "[data]") {
       REQUIRE(batch.tokens[t] == before[t]);
     } else {
       REQUIRE(batch.targets[t] == before[t]);
-      REQUIRE((batch.tokens[t] >= 0 && batch.tokens[t] <= ids));
+      REQUIRE((batch.tokens[t] >= 0 && batch.tokens[t] <= vocabulary));
     }
   }
 }
@@ -72,7 +72,7 @@ TEST_CASE("Tokens are chosen, masked and changed as often as stated", "[data]") 
   for (std::size_t t = 0; t < batch.tokens.size(); ++t) {
     if (batch.targets[t] == no_target) continue;
     ++chosen;
-    if (batch.tokens[t] == ids) {
+    if (batch.tokens[t] == vocabulary) {
       ++hidden;
     } else if (batch.tokens[t] != batch.targets[t]) {
       ++changed;
@@ -80,13 +80,14 @@ TEST_CASE("Tokens are chosen, masked and changed as often as stated", "[data]") 
   }
   check_count("chosen", chosen, size, 0.15);
   check_count("masked", hidden, chosen, 0.8);
-  // A random token is the same as before once in `ids` times.
-  check_count("changed", changed, chosen, 0.1 * (ids - 1) / ids);
+  // A random token is the same as before once in as many times.
+  check_count("changed", changed, chosen, 0.1 * (vocabulary - 1) / vocabulary);
 }
 
 TEST_CASE("A batch has a target, whatever the fraction", "[data]") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    const Batch<float> batch = masked(3, seed, {.mask = ids, .tokens = ids, .fraction = 1e-9});
+    const Batch<float> batch =
+        masked(3, seed, {.mask = vocabulary, .tokens = vocabulary, .fraction = 1e-9});
     int chosen = 0;
     for (const int target : batch.targets) chosen += target != no_target ? 1 : 0;
     CHECK(chosen == 1);
@@ -110,5 +111,5 @@ TEST_CASE("Masking says what is wrong with its numbers", "[data]") {
   CHECK(message(9, {.mask = 5, .tokens = 5, .masked = 0.9, .random = 0.2}) ==
         "masked + random = 1.1: expected fractions that add up to at most 1");
   CHECK(message(9, {.mask = 5, .tokens = 0}) == "tokens = 0: expected a positive number of ids");
-  CHECK(message(0, noise) == "windows = none: expected a token to mask");
+  CHECK(message(0, bert) == "windows = none: expected a token to mask");
 }
