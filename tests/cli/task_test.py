@@ -121,6 +121,20 @@ class TaskTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([json.loads(line)["id"] for line in done.stdout.splitlines()], [id_of(task) for task in tasks])
 
+    def write_tasks(self, tasks):
+        (self.folder / "tasks").write_text("\n".join(tasks) + "\n", encoding="utf-8")
+
+    def by_slurm(self, tasks, at_once, output):
+        self.write_tasks(tasks)
+        (self.folder / "job").write_text('#!/bin/sh\nsed -n "${SLURM_ARRAY_TASK_ID}p" tasks | sh\n', encoding="utf-8")
+        try:
+            with one_node_slurm.one_node_slurm() as environment:
+                done = shell(f"sbatch --wait --array=1-{len(tasks)}%{at_once} --output={output} job", self.folder,
+                             **environment)
+        except one_node_slurm.NoSlurm as reason:
+            self.skipTest(str(reason))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
 
 class EngineTest:
     """For a TaskTest: with --engines, GNU parallel and Slurm make its runs. Without, there are no such tests, rather than
@@ -128,10 +142,9 @@ class EngineTest:
 
     engine_arguments = []  # that make one wave
 
-    def write_tasks(self):
+    def engine_tasks(self):
         tasks, _ = self.emit(*self.engine_arguments)
         self.assertGreater(len(tasks), 1)
-        (self.folder / "tasks").write_text("\n".join(tasks) + "\n", encoding="utf-8")
         return tasks
 
     def check_report(self):
@@ -141,22 +154,15 @@ class EngineTest:
         def test_engine_gnu_parallel(self):
             if shutil.which("parallel") is None:
                 self.skipTest("parallel was not found")
-            tasks = self.write_tasks()
+            tasks = self.engine_tasks()
+            self.write_tasks(tasks)
             done = shell("parallel --no-notice -j 2 --joblog log --resume-failed < tasks", self.folder)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual({json.loads(line)["id"] for line in done.stdout.splitlines()}, set(map(id_of, tasks)))
             self.check_report()
 
         def test_engine_slurm_array(self):
-            tasks = self.write_tasks()
-            (self.folder / "job").write_text('#!/bin/sh\nsed -n "${SLURM_ARRAY_TASK_ID}p" tasks | sh\n', encoding="utf-8")
-            try:
-                with one_node_slurm.one_node_slurm() as environment:
-                    done = shell(f"sbatch --wait --array=1-{len(tasks)}%2 --output=/dev/null job", self.folder,
-                                 **environment)
-            except one_node_slurm.NoSlurm as reason:
-                self.skipTest(str(reason))
-            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.by_slurm(self.engine_tasks(), 2, "/dev/null")
             self.check_report()
 
 

@@ -19,7 +19,6 @@ import threading
 import time
 import unittest
 
-import one_node_slurm
 from task_test import ENVIRONMENT, MISSING, TEXT, TaskTest, id_of, shell
 
 MANY = "--many" in sys.argv
@@ -90,7 +89,7 @@ class Tasks(TaskTest):
             self.skipTest("parallel was not found")
         self.all_results()
         tasks, _ = self.emit()
-        (self.folder / "tasks").write_text("\n".join(tasks) + "\n", encoding="utf-8")
+        self.write_tasks(tasks)
         command = "parallel --no-notice -j 2 --joblog log --resume-failed < tasks"
         shutil.rmtree(self.results)  # each fails at first, where its folder cannot be made
         self.results.write_text("in the way", encoding="utf-8")
@@ -107,15 +106,7 @@ class Tasks(TaskTest):
     def test_slurm_array(self):
         self.all_results()
         tasks, _ = self.emit()
-        (self.folder / "tasks").write_text("\n".join(tasks) + "\n", encoding="utf-8")
-        (self.folder / "job").write_text('#!/bin/sh\nsed -n "${SLURM_ARRAY_TASK_ID}p" tasks | sh\n', encoding="utf-8")
-        try:
-            with one_node_slurm.one_node_slurm() as environment:
-                done = shell(f"sbatch --wait --array=1-{len(tasks)}%12 --output=job-%a.out job", self.folder,
-                             **environment)
-        except one_node_slurm.NoSlurm as reason:
-            self.skipTest(str(reason))
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.by_slurm(tasks, 12, "job-%a.out")
         for place, task in enumerate(tasks, 1):
             last = (self.folder / f"job-{place}.out").read_text(encoding="utf-8").splitlines()[-1]
             self.assertEqual(json.loads(last)["id"], id_of(task))

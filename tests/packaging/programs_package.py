@@ -61,8 +61,7 @@ def main():
         assert f"vectors {best if program.name in computing else 'SSE2'}," in said, (program, said)
     text = unpacked.resolve() / "usr" / "share" / "scalewise" / "data" / "austen_persuasion.txt"
     assert str(text) in run(unpacked / "usr" / "bin" / "coordinate_check", "--help")
-    verdict = run(unpacked / "usr" / "bin" / "coordinate_check", "--sizes", "32,64,128", "--seeds", "3")
-    assert "pass" in verdict, verdict
+    run(unpacked / "usr" / "bin" / "train", "--width", "16", "--depth", "1", "--steps", "3", "--warmup", "0", "--quiet")
     print(f"{len(programs)} programs, {len(computing)} of them for {len(VECTORS)} levels")
     return 0
 
