@@ -47,6 +47,7 @@ QUICK_AXES = {"width": "--axis width --sizes 16,32 --depth 1 --steps 30 --seeds 
 STANDARD = "--rate 0.01"
 STARTED = "--rate 0.01 --start standard"
 DEEP = STANDARD + " --sizes 4,8,16 --activation relu"  # it needs k < depth and ReLU
+DEEPER = STANDARD + " --depth 4 --activation relu"
 NORMALIZED = "--rate 0.02 --warmup 0 --min-rate 0.1"
 # name: axis, rule, options
 SWEEPS = {
@@ -68,11 +69,13 @@ SWEEPS = {
     "shape_maximal_update": ("shape", "maximal-update", STARTED),
     "shape_complete_p": ("shape", "complete-p", STARTED),
     "shape_depth_mup": ("shape", "depth-mup", STARTED),
+    "shape_deep_scale_lm": ("shape", "deep-scale-lm", DEEPER),
     "shape_nu_gpt": ("shape", "nu-gpt", NORMALIZED),
     "joint_standard": ("joint", "standard", STANDARD),
     "joint_maximal_update": ("joint", "maximal-update", STARTED),
     "joint_complete_p": ("joint", "complete-p", STARTED),
     "joint_depth_mup": ("joint", "depth-mup", STARTED),
+    "joint_deep_scale_lm": ("joint", "deep-scale-lm", DEEPER),
     "joint_nu_gpt": ("joint", "nu-gpt", NORMALIZED),
 }
 # How the base model of maximal update is initialized, chosen on seeds that no sweep has.
@@ -85,7 +88,7 @@ QUICK_START = START.replace("--steps 200 --validate-every 200", "--steps 30 --va
 # Where width and depth grow together, the rates that the sweeps find are tried again on seeds that no sweep has,
 # under rules whose losses can be compared.
 TOGETHER = ["shape", "joint"]
-REPORTED = [name for name, (axis, _, more) in SWEEPS.items() if axis in TOGETHER and more != NORMALIZED]
+REPORTED = [name for name, (axis, _, more) in SWEEPS.items() if axis in TOGETHER and more in (STANDARD, STARTED)]
 REPORTED_SEEDS = {"shape": [201, 202, 203, 204, 205, 206, 207, 208], "joint": [201, 202, 203, 204]}
 QUICK_REPORTED_SEEDS = {"shape": [201, 202], "joint": [201, 202]}
 
@@ -177,8 +180,9 @@ def reported(tools: pathlib.Path, results: dict, name: str, seeds: list[int]) ->
 
 def title(name: str) -> str:
     _, rule, more = SWEEPS[name]
+    notes = {"--start": ", base by `standard`", "--depth": ", twice as deep"}
     flat = ", base 1/√n" if name.endswith("_flat") else ""
-    return f"`{rule}`" + (", base by `standard`" if "--start" in more else flat)
+    return f"`{rule}`" + next((note for option, note in notes.items() if option in more), flat)
 
 
 def interval(of: dict, digits: str = "+.2f") -> str:
