@@ -28,7 +28,8 @@ IMAGES = "--digits tools/data/digits.csv --dropout 0 --batch 8 --steps 200"
 
 
 class Networks(results_page.Experiment):
-    """Of deep_networks, on one core. Of the layers of very deep models, some are kept."""
+    """Of deep_networks. Of the layers of very deep models, some are kept."""
+    one_core = True
 
     def run(self, folder: pathlib.Path, options: str) -> dict:
         kept = super().run(folder, options + " --threads 1")
@@ -77,8 +78,9 @@ EXPERIMENTS = {
     **{f"method_{name}": trained(method, "64/16") for name, method in METHODS.items()},
     "long_xavier_post": trained(f"{VANILLA} {POST}", "64/16", LONG),
     **{f"low_{shape.replace('/', '_')}_xavier_post": trained(f"{VANILLA} {POST} {LOW}", shape) for shape in ("16/32", "64/16")},
-    "deep_xavier_pre": trained(VANILLA, "192/16"),
-    "deep_deep_scale_lm_pre": trained(SIMPLE, "192/16"),
+    **{f"deep_{name}_pre": trained(rule, "192/16") for name, rule in RULES.items()},
+    **{f"deep_{name}_post": trained(f"{rule} {POST}", "192/16") for name, rule in RULES.items()},
+    **{f"deep_{name}": trained(method, "192/16") for name, method in METHODS.items()},
 }
 
 if __name__ == "__main__":

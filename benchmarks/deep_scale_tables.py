@@ -153,9 +153,8 @@ def method_table(results: dict) -> str:
     rows = []
     for name, (title, norm, at_192, at_96) in METHODS.items():
         one = results.get(f"shape_64_16_{name}") or results[f"method_{name}"]
-        deep = results.get(f"deep_{name}")  # of some, since they take minutes each
-        rows.append([title, norm, loss_text(one), rate_text(one), loss_text(deep) if deep else "-", rate_text(deep) if deep else "-",
-                     at_96, at_192])
+        deep = results[f"deep_{name}"]
+        rows.append([title, norm, loss_text(one), rate_text(one), loss_text(deep), rate_text(deep), at_96, at_192])
     return page.table(["layers of width 16", "norm", "loss, 64 layers", "rate", "loss, 192 layers", "rate",
                        "perplexity in Table 11, 96/512", "192/256"], rows)
 

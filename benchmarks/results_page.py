@@ -3,9 +3,11 @@
 """A page of docs/results: experiments, the tables that their results fill, and pictures."""
 
 import argparse
+import concurrent.futures
 import dataclasses
 import json
 import math
+import os
 import pathlib
 import statistics
 import subprocess
@@ -25,6 +27,8 @@ STUDENT = {1: 12.71, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365,
 @dataclasses.dataclass
 class Experiment:
     """A program of tools or benchmarks, its options, and those of a small run."""
+    one_core = False  # several may then run at the same time
+
     program: str
     options: str
     quick: str
@@ -99,13 +103,21 @@ def main(name: str, experiments: dict[str, Experiment], tables: Callable[[dict],
         template, text, folder = text, QUICK / text.name, QUICK / name
         page.write(text, template.read_text(encoding="utf-8"))
     folder.mkdir(parents=True, exist_ok=True)
-    for key, experiment in experiments.items() if not a.tables else ():
-        if (folder / f"{key}.json").exists():
-            continue
-        if not a.tools:
-            parser.error("the folder of the programs is missing")
+
+    def make(key: str) -> None:
         print("running", key, flush=True)
+        experiment = experiments[key]
         page.keep(folder / f"{key}.json", experiment.run(a.tools.resolve(), experiment.quick if a.quick else experiment.options))
+
+    missing = [key for key in experiments if not a.tables and not (folder / f"{key}.json").exists()]
+    if missing and not a.tools:
+        parser.error("the folder of the programs is missing")
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as cores:
+        for done in [cores.submit(make, key) for key in missing if experiments[key].one_core]:
+            done.result()
+    for key in missing:
+        if not experiments[key].one_core:
+            make(key)
     results = page.kept(folder)
     page.write(text, page.filled(text, tables(results)))
     draw(results, folder)
