@@ -135,18 +135,42 @@ TEST_CASE("Products of more rows than a tile, and of a single row, are whole") {
   }
 }
 
-TEST_CASE("Products with more columns than a tile are whole, and so are sums over rows") {
-  const Matrix<double> a = normal_matrix(19, 5, "a");
-  const Matrix<double> b = normal_matrix(5, 1100, "b");
-  Matrix<double> c(19, 1100);
-  multiply(1.0, read(a), read(b), view(c));
-  CHECK(largest(c - a * b) <= forward_relative * 10);
-  const Matrix<double> bt = b.transpose();
-  multiply(1.0, read(a), transposed(read(bt)), view(c));
-  CHECK(largest(c - a * b) <= forward_relative * 10);
-  const Matrix<double> at = a.transpose();
-  multiply(1.0, transposed(read(at)), read(b), view(c));
-  CHECK(largest(c - a * b) <= forward_relative * 10);
+TEST_CASE("Products with more columns than rows, and more than a tile, are whole") {
+  for (const Index columns : {16, 17, 20, 33, 512, 513, 1024, 1025, 1100}) {
+    const Matrix<double> a = normal_matrix(19, 5, "a");
+    const Matrix<double> b = normal_matrix(5, columns, "b");
+    Matrix<double> c(19, columns);
+    multiply(1.0, read(a), read(b), view(c));
+    CHECK(largest(c - a * b) <= forward_relative * 10);
+    const Matrix<double> bt = b.transpose();
+    multiply(1.0, read(a), transposed(read(bt)), view(c));
+    CHECK(largest(c - a * b) <= forward_relative * 10);
+    const Matrix<double> at = a.transpose();
+    multiply(1.0, transposed(read(at)), read(b), view(c));
+    CHECK(largest(c - a * b) <= forward_relative * 10);
+  }
+}
+
+TEST_CASE("A product of several hundred numbers is cut for two threads") {
+  for (const Index rows : {1, 16, 30, 512, 513, 4096}) {
+    for (const Index columns : {1, 16, 30, 512, 513, 4096}) {
+      for (const bool a : {false, true}) {
+        for (const bool b : {false, true}) {
+          const TileSizes tile = tile_sizes(rows, columns, a, b);
+          const Index tiles =
+              (rows + tile.rows - 1) / tile.rows * ((columns + tile.columns - 1) / tile.columns);
+          CAPTURE(rows, columns, a, b, tile.rows, tile.columns);
+          CHECK((tiles >= 2) == ((std::max)(rows, columns) > 16));
+          CHECK(tile.rows <= 512);
+          CHECK(tile.columns <= (a ? 1024 : 512));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("Sums over rows with more columns than a tile are whole") {
+  const Matrix<double> c = normal_matrix(19, 1100, "c");
   const Matrix<double> other = normal_matrix(19, 1100, "other");
   Matrix<double> sums = Matrix<double>::Constant(1, 1100, 2);
   sum_products(0.5, read(c), read(other), view(sums));

@@ -11,23 +11,42 @@
 
 namespace scalewise::nn {
 
-/// Runs task(row, column, tile of c) over the tiles of a product. The tiles depend on the size of c
-/// only: at most 256 x 1024, and at least two unless c is small.
-/// Shapes:   c (rows, columns); a tile has at most (256, 1024)
-template <class Scalar, class Task>
-void product_tiles(View<Scalar> c, const Task& task) {
-  const auto cut = [](Eigen::Index size, Eigen::Index parts) {
-    return std::max<Eigen::Index>(16, ((size + parts - 1) / parts + 15) / 16 * 16);
+/// Sizes of the tiles in which a product is cut. They depend on its own size only.
+struct TileSizes {
+  Eigen::Index rows, columns;
+};
+
+/// The tiles of c = a b: at least two unless c is small, so that two cores have work.
+/// A kernel packs its part of a and b for each tile: large tiles are cheapest, and packing a transposed b takes twice as
+/// long. Where c would be one tile, the side is cut for which less is packed twice.
+/// Shapes:   c (rows, columns); tiles at most (512, 512), or (512, 1024) if a is transposed
+/// Measured: at width 1024 with 512 tokens, by oneDNN on two cores of a Zen 4, times as fast as in tiles of (256, 1024):
+///           forward 1.02, gradients of inputs 1.04, gradients of weights 1.02
+inline TileSizes tile_sizes(Eigen::Index rows, Eigen::Index columns, bool transposed_a,
+                            bool transposed_b) {
+  constexpr Eigen::Index least = 16;
+  const auto cut = [&](Eigen::Index size, Eigen::Index parts) {
+    return (std::max)(least, ((size + parts - 1) / parts + least - 1) / least * least);
   };
-  const Eigen::Index rows = cut(c.rows(), std::max<Eigen::Index>(2, (c.rows() + 255) / 256));
-  const Eigen::Index columns = cut(c.cols(), (c.cols() + 1023) / 1024);
-  const Eigen::Index across = (c.cols() + columns - 1) / columns;
-  parallel_parts((c.rows() + rows - 1) / rows * across, [&](Eigen::Index i) {
-    const Eigen::Index row = i / across * rows;
-    const Eigen::Index column = i % across * columns;
+  const Eigen::Index down = (rows + 511) / 512;
+  const Eigen::Index across = transposed_a ? (columns + 1023) / 1024 : (columns + 511) / 512;
+  if (down * across > 1) return {cut(rows, down), cut(columns, across)};
+  const bool wide = transposed_b ? 2 * columns >= rows : columns > rows;
+  if (columns > least && (wide || rows <= least)) return {rows, cut(columns, 2)};
+  return {cut(rows, 2), columns};
+}
+
+/// Runs task(row, column, tile of c) over tiles of c.
+/// Shapes:   c (rows, columns)
+template <class Scalar, class Task>
+void product_tiles(View<Scalar> c, const TileSizes& sizes, const Task& task) {
+  const Eigen::Index across = (c.cols() + sizes.columns - 1) / sizes.columns;
+  parallel_parts((c.rows() + sizes.rows - 1) / sizes.rows * across, [&](Eigen::Index i) {
+    const Eigen::Index row = i / across * sizes.rows;
+    const Eigen::Index column = i % across * sizes.columns;
     task(row, column,
-         block(c, row, column, (std::min)(rows, c.rows() - row),
-               (std::min)(columns, c.cols() - column)));
+         block(c, row, column, (std::min)(sizes.rows, c.rows() - row),
+               (std::min)(sizes.columns, c.cols() - column)));
   });
 }
 
@@ -37,7 +56,8 @@ template <class Scalar>
 void multiply(Scalar factor, const std::type_identity_t<Operand<Scalar>>& a,
               const std::type_identity_t<Operand<Scalar>>& b, View<Scalar> c,
               Into into = Into::fresh) {
-  product_tiles(c, [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
+  const TileSizes sizes = tile_sizes(c.rows(), c.cols(), a.transposed(), b.transposed());
+  product_tiles(c, sizes, [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
     product(into, factor, a.middle_rows(row, tile.rows()), b.middle_cols(column, tile.cols()),
             tile);
   });

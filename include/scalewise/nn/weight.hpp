@@ -49,7 +49,8 @@ class Weight {
 template <class Scalar, class Finish>
 void linear_forward(const Weight<Scalar>& w, const Weight<Scalar>& b, const ConstView<Scalar>& x,
                     View<Scalar> y, const Finish& finish) {
-  product_tiles(y, [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
+  const TileSizes sizes = tile_sizes(y.rows(), y.cols(), false, false);
+  product_tiles(y, sizes, [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
     if (b.present()) {
       for (Eigen::Index i = 0; i < tile.rows(); ++i) {
         tile.row(i) = b.multiplier * b.value().row(0).segment(column, tile.cols());
