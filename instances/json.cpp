@@ -8,3 +8,5 @@ template class nlohmann::basic_json<nlohmann::ordered_map>;
 template bool nlohmann::json::sax_parse(const char*, const char*,
                                         nlohmann::json_sax<nlohmann::json>*,
                                         nlohmann::detail::input_format_t, bool, bool);
+template nlohmann::json nlohmann::json::parse(const char*, const char*,
+                                              nlohmann::json::parser_callback_t, bool, bool);

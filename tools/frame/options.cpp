@@ -42,14 +42,6 @@ bool is_utf8(const std::string& text) {
   }
 }
 
-/// The words of one option, as CLI11 has read them.
-struct Words {
-  std::string last;
-  std::vector<std::string> all;
-  bool flag = false;
-  CLI::Option* option = nullptr;
-};
-
 }  // namespace
 
 bool Option::is_whole() const {
@@ -206,6 +198,14 @@ bool Options::given(const std::string& name) const {
 
 /// The options as CLI11 knows them: it cuts the command line into words and writes the help.
 struct Options::CommandLine {
+  /// Of one option, as read.
+  struct Words {
+    std::string last;
+    std::vector<std::string> all;
+    bool flag = false;
+    CLI::Option* option = nullptr;
+  };
+
   explicit CommandLine(const Options& options) {
     const auto& [help, version, dry] = common_options;
     app.set_help_flag(std::string("-h,") + help.name, help.help);
@@ -285,7 +285,7 @@ Request Options::parse(const std::vector<std::string>& arguments) {
   }
   for (std::size_t i = 0; i < list_.size(); ++i) {
     Option& option = list_[i];
-    Words& words = line.words[i];
+    CommandLine::Words& words = line.words[i];
     option.given_ = words.option->count() > 0;
     if (!option.given_) continue;
     if (std::holds_alternative<bool*>(option.variable_)) {

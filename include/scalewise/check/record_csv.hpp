@@ -113,8 +113,7 @@ class RecordCsv {
   class CsvCell {
    public:
     CsvCell(const std::string& text, const std::string& place, bool is_text)
-        : json_(is_text ? nlohmann::json(text) : nlohmann::json::parse(text, nullptr, false)),
-          reader_(json_, place) {
+        : json_(is_text ? nlohmann::json(text) : parsed(text)), reader_(json_, place) {
       if (!is_text && !json_.is_number()) {
         throw InvalidInput(place, text.empty() ? "(empty)" : printable(text), "a number");
       }
@@ -123,6 +122,10 @@ class RecordCsv {
     const JsonReader& read() const { return reader_; }
 
    private:
+    static nlohmann::json parsed(const std::string& text) {
+      return nlohmann::json::parse(text.data(), text.data() + text.size(), nullptr, false);
+    }
+
     nlohmann::json json_;
     JsonReader reader_;
   };
