@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 
@@ -116,10 +117,7 @@ struct AttentionLayer {
   /// Writes: overwrites dx and the weights' gradients, adds to dsource, which may be dx.
   void backward(Pass<Scalar>& pass, const ConstView<Scalar>& dy, const ConstView<Scalar>& x,
                 const ConstView<Scalar>& source, View<Scalar> dx, View<Scalar> dsource) {
-    View<Scalar> dq = pass.dquery.shape(q.rows(), q.cols());
-    View<Scalar> dk = pass.dkey.shape(k.rows(), k.cols());
-    View<Scalar> dv = pass.dvalue.shape(v.rows(), v.cols());
-    View<Scalar> ds = pass.dscores.shape(p.rows(), p.cols());
+    const auto [dq, dk, dv, ds] = gradients(pass);
     Buffer<Scalar>& mixed = pass.output;  // free in the backward pass: the gradient of o
     linear_backward(output, output_bias, o.read(), dy, mixed.shape(o.rows(), o.cols()));
     pass.show_gradient(name, "heads", mixed.read());
@@ -127,7 +125,7 @@ struct AttentionLayer {
     if (dropout.active()) pass.kept.shape(p.rows(), p.cols());
     attention_backward(sizes, scale, dropout, mixed.read(), q.read(), k.read(), v.read(), p.read(),
                        pass.kept.view(), ds, dq, dk, dv);
-    pass.show_gradient(name, "scores", pass.dscores.read());
+    pass.show_gradient(name, "scores", read(ds));
     if (qk_scale.present()) {
       qk_scale.gradient().setZero();
       unit_heads_backward(dq, q_unit, q_inverse);
@@ -137,12 +135,33 @@ struct AttentionLayer {
       pass.rotary.rotate(dq, sizes.query_tokens, -1);
       pass.rotary.rotate(dk, sizes.key_tokens, -1);
     }
-    linear_backward(query, query_bias, x, pass.dquery.read(), dx);
-    linear_backward(key, key_bias, source, pass.dkey.read(), dsource, Into::sum);
-    linear_backward(value, value_bias, source, pass.dvalue.read(), dsource, Into::sum);
+    linear_backward(query, query_bias, x, read(dq), dx);
+    linear_backward(key, key_bias, source, read(dk), dsource, Into::sum);
+    linear_backward(value, value_bias, source, read(dv), dsource, Into::sum);
   }
 
  private:
+  struct CoreGradients {
+    View<Scalar> q, k, v, p;
+  };
+
+  /// One after the other, in the memory that an MLP's hidden layer needs at other times.
+  CoreGradients gradients(Pass<Scalar>& pass) const {
+    const std::array<const Buffer<Scalar>*, 4> of{&q, &k, &v, &p};
+    const auto padded = [](const Buffer<Scalar>& b) {
+      return (b.rows() * b.cols() + 15) / 16 * 16;
+    };
+    Eigen::Index size = 0;
+    for (const auto* b : of) size += padded(*b);
+    Scalar* next = pass.hidden.shape(1, size).data();
+    const auto take = [&](const Buffer<Scalar>& b) {
+      const View<Scalar> view(next, b.rows(), b.cols(), Eigen::OuterStride<>(b.cols()));
+      next += padded(b);
+      return view;
+    };
+    return {take(q), take(k), take(v), take(p)};  // in this order
+  }
+
   /// x <- qk_scale * x / ‖x‖ per head. Shapes: x (N, H*D), unit (N, H*D), inverse (N, H)
   void unit_heads(View<Scalar> x, Buffer<Scalar>& unit, Buffer<Scalar>& inverse) {
     View<Scalar> units = unit.shape(x.rows(), x.cols());

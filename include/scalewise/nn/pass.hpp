@@ -25,8 +25,7 @@ struct Pass {
   RotaryTable<Scalar> rotary;
   Buffer<Scalar> normed, output, doutput, dinput;  // of a residual branch
   Buffer<Scalar> kept;                             // probabilities after dropout
-  Buffer<Scalar> dquery, dkey, dvalue, dscores;    // of attention
-  Buffer<Scalar> hidden, active;                   // of an MLP
+  Buffer<Scalar> hidden, active;                   // of an MLP; hidden also of attention, backward
 
   /// Hands values to the observer, if there is one.
   /// Shapes:   values of any
