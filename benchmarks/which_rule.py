@@ -243,6 +243,13 @@ def sweep_table(results: dict, axis: str) -> str:
                        *(f"loss at {size_text(results[names[0]], axis, size)}" for size in sizes), "runs"], rows)
 
 
+def again_table(first: dict, again: dict) -> str:
+    """Sweeps that were made twice, where sums have another order."""
+    return page.table(["axis", "rule", "verdict", "drift (95 %)", "again", "drift (95 %)"],
+                      [[SWEEPS[name][0], title(name), first[name]["verdict"], interval(first[name]["drift"]),
+                        again[name]["verdict"], interval(again[name]["drift"])] for name in SWEEPS if name in again])
+
+
 def losses_of(results: dict, name: str, which: str, size: int) -> dict[int, float]:
     """On the reported seeds; a diverged run's is infinite."""
     return {seed: math.inf if loss is None else loss for of, at, _, seed, loss in results[f"reported_{name}"]["runs"]
@@ -428,6 +435,8 @@ def main() -> None:
                              **{f"reported_{axis}": reported_table(results, axis) for axis in TOGETHER}},
               "maximal_update": {"starts": start_table(results),
                                  **{f"transferred_{axis}": transferred_table(results, axis) for axis in TRANSFERRED}}}
+    if not a.quick:
+        tables["which_rule"]["again"] = again_table(results, page.kept(kept / "again"))
     for name, of_page in tables.items():
         text = PAGES / f"{name}.md"
         if a.check:
