@@ -113,8 +113,8 @@ def main(name: str, experiments: dict[str, Experiment], tables: Callable[[dict],
     if missing and not a.tools:
         parser.error("the folder of the programs is missing")
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as cores:
-        for done in [cores.submit(make, key) for key in missing if experiments[key].one_core]:
-            done.result()
+        # map() starts no other experiment after one that failed, or after Ctrl-C.
+        list(cores.map(make, [key for key in missing if experiments[key].one_core]))
     for key in missing:
         if not experiments[key].one_core:
             make(key)

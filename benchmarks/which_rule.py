@@ -432,11 +432,10 @@ def main() -> None:
         make_missing(a.tools.resolve(), kept, a.quick)
     results = page.kept(kept)
     tables = {"which_rule": {**{axis: sweep_table(results, axis) for axis in AXES},
-                             **{f"reported_{axis}": reported_table(results, axis) for axis in TOGETHER}},
+                             **{f"reported_{axis}": reported_table(results, axis) for axis in TOGETHER},
+                             "again": again_table(results, page.kept(kept / "again"))},
               "maximal_update": {"starts": start_table(results),
                                  **{f"transferred_{axis}": transferred_table(results, axis) for axis in TRANSFERRED}}}
-    if not a.quick:
-        tables["which_rule"]["again"] = again_table(results, page.kept(kept / "again"))
     for name, of_page in tables.items():
         text = PAGES / f"{name}.md"
         if a.check:

@@ -151,7 +151,7 @@ TEST_CASE("Products with more columns than rows, and more than a tile, are whole
   }
 }
 
-TEST_CASE("A product of several hundred numbers is cut for two threads") {
+TEST_CASE("A product with more than 16 rows or columns is cut for two threads") {
   for (const Index rows : {1, 16, 30, 512, 513, 4096}) {
     for (const Index columns : {1, 16, 30, 512, 513, 4096}) {
       for (const bool a : {false, true}) {
