@@ -3,6 +3,8 @@
 
 #include "scalewise/check/recorder.hpp"
 
+#include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdlib>
 #include <vector>
@@ -45,6 +47,19 @@ TEST_CASE("A change is that of every entry, however many there are") {
   recorder.record("h", first.data(), count, 0);
   recorder.record("h", later.data(), count, 1);
   CHECK(recorder.records().all().at({Signal::change, "h"}).at(1).at({64, 7}) == expected);
+}
+
+TEST_CASE("The same activation has the same moments at every step, to the last bit") {
+  for (const std::size_t count : std::array<std::size_t, 4>{1, 1000, 1024, 2500}) {
+    std::vector<double> values;
+    for (std::size_t i = 0; i < count; ++i) values.push_back(std::sin(static_cast<double>(i)));
+    Recorder recorder({64, 7});
+    recorder.record("h", values.data(), count, 0);
+    recorder.record("h", values.data(), count, 1);
+    const auto& steps = recorder.records().all().at({Signal::value, "h"});
+    INFO(count);
+    CHECK(steps.at(0).at({64, 7}) == steps.at(1).at({64, 7}));
+  }
 }
 
 TEST_CASE("Layers of one role are pooled, whatever their number") {

@@ -27,22 +27,27 @@ class Recorder {
   /// An activation: its size, and from the second step on how far it is from step 0.
   template <class Scalar>
   void record(const std::string& name, const Scalar* data, std::size_t count, long step) {
-    add(Signal::value, name, data, count, step);
     std::vector<float>& first = first_[name];
-    if (step == 0) {
-      first.insert(first.end(), data, data + count);
+    if (step == 0 || first.size() != count) {  // nothing to compare with
+      add(Signal::value, name, data, count, step);
+      if (step == 0) first.insert(first.end(), data, data + count);
       return;
     }
-    if (first.size() != count) return;  // nothing to compare with
+    MomentsInPieces values;
     Moments change;
-    std::array<float, 1024> piece;  // stays in the first cache
+    std::array<float, 1024>
+        piece;  // stays in the first cache, and with it what is read of the data
     for (std::size_t at = 0; at < count; at += piece.size()) {
       const std::size_t n = (std::min)(piece.size(), count - at);
+      values.add(data + at, n);
       for (std::size_t i = 0; i < n; ++i) {
         piece[i] = static_cast<float>(data[at + i]) - first[at + i];
       }
       change.add(piece.data(), n);
     }
+    Moments value;
+    values.add_to(value);
+    record_moments(Signal::value, name, value, step);
     record_moments(Signal::change, name, change, step);
   }
 

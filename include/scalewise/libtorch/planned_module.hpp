@@ -113,8 +113,7 @@ inline void initialize(PlannedModule& planned, std::uint64_t seed,
       const Entry& entry = *entries.at(part.entry);
       InitialValues numbers(entry, seed, deviation);
       at::Tensor values = at::empty({entry.rows, entry.columns}, at::kDouble);
-      double* data = values.data_ptr<double>();
-      for (std::int64_t n = 0; n < entry.size(); ++n) data[n] = numbers.next();
+      numbers.next({values.data_ptr<double>(), static_cast<std::size_t>(entry.size())});
       if (tensor.transposed) values = values.t().contiguous();
       const auto [views, cut] = detail::views_of(planned.parameters[i], part);
       std::vector<std::int64_t> sizes = views.front().sizes().vec();

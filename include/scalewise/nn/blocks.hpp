@@ -89,9 +89,9 @@ struct AttentionLayer {
     View<Scalar> queries = q.shape(x.rows(), sizes.heads * sizes.head_dim);
     View<Scalar> keys = k.shape(source.rows(), sizes.kv_heads * sizes.head_dim);
     View<Scalar> values = v.shape(source.rows(), sizes.kv_heads * sizes.head_dim);
-    linear_forward(query, query_bias, x, queries);
-    linear_forward(key, key_bias, source, keys);
-    linear_forward(value, value_bias, source, values);
+    side_by_side(linear_tiles(query, query_bias, x, queries),
+                 linear_tiles(key, key_bias, source, keys),
+                 linear_tiles(value, value_bias, source, values));
     if (rotary) {
       pass.rotary.prepare((std::max)(sizes.query_tokens, sizes.key_tokens), sizes.head_dim);
       pass.rotary.rotate(queries, sizes.query_tokens, 1);
@@ -135,9 +135,21 @@ struct AttentionLayer {
       pass.rotary.rotate(dq, sizes.query_tokens, -1);
       pass.rotary.rotate(dk, sizes.key_tokens, -1);
     }
-    linear_backward(query, query_bias, x, read(dq), dx);
-    linear_backward(key, key_bias, source, read(dk), dsource, Into::sum);
-    linear_backward(value, value_bias, source, read(dv), dsource, Into::sum);
+    const Path<Scalar> of_query{query, read(dq)}, of_key{key, read(dk)}, of_value{value, read(dv)};
+    const auto backward = [&](const auto&... inputs) {
+      side_by_side(weight_gradient_tiles(query, x, of_query.dy),
+                   weight_gradient_tiles(key, source, of_key.dy),
+                   weight_gradient_tiles(value, source, of_value.dy),
+                   bias_gradient_tiles(query_bias, of_query.dy),
+                   bias_gradient_tiles(key_bias, of_key.dy),
+                   bias_gradient_tiles(value_bias, of_value.dy), inputs...);
+    };
+    if (dsource.data() == dx.data()) {
+      backward(input_gradient_tiles(std::array{of_query, of_key, of_value}, dx));
+    } else {
+      backward(input_gradient_tiles(std::array{of_query}, dx),
+               input_gradient_tiles(std::array{of_key, of_value}, dsource, Into::sum));
+    }
   }
 
  private:
@@ -250,8 +262,8 @@ struct MlpLayer {
           active.middleRows(begin, rows).cwiseProduct(linear.middleRows(begin, rows));
     });
     // The gradient of hidden takes its place once that of down is known.
-    multiply(down.multiplier, transposed(pass.hidden.read()), dy, down.gradient());
-    if (down_bias.present()) sum_rows(down_bias.multiplier, dy, down_bias.gradient());
+    side_by_side(weight_gradient_tiles(down, pass.hidden.read(), dy),
+                 bias_gradient_tiles(down_bias, dy));
     multiply(down.multiplier, dy, transposed(down.value()), hidden);
     pass.show_gradient(name, "hidden", pass.hidden.read());
     View<Scalar> up_gradient = gate.present() ? active : hidden;
@@ -264,10 +276,12 @@ struct MlpLayer {
       h *= slope.middleRows(begin, rows).array();
     });
     rescaled_backward(up_scale, 1, u_raw, up_gradient);
-    linear_backward(up, up_bias, x, read(up_gradient), dx);
-    if (!gate.present()) return;
+    const Path<Scalar> of_up{up, read(up_gradient)}, of_gate{gate, pass.hidden.read()};
+    if (!gate.present()) return linear_backward(up, up_bias, x, of_up.dy, dx);
     rescaled_backward(gate_scale, gate_factor(x), g_raw, hidden);
-    linear_backward(gate, gate_bias, x, pass.hidden.read(), dx, Into::sum);
+    side_by_side(weight_gradient_tiles(up, x, of_up.dy), weight_gradient_tiles(gate, x, of_gate.dy),
+                 bias_gradient_tiles(up_bias, of_up.dy), bias_gradient_tiles(gate_bias, of_gate.dy),
+                 input_gradient_tiles(std::array{of_up, of_gate}, dx));
   }
 
  private:
@@ -283,16 +297,17 @@ struct MlpLayer {
                               const Weight<Scalar>& scale, Scalar factor,
                               const ConstView<Scalar>& x, View<Scalar> y, Buffer<Scalar>& raw,
                               const Finish& finish) {
-    if (!scale.present()) return linear_forward(w, b, x, y, finish);
+    if (!scale.present()) return side_by_side(linear_tiles(w, b, x, y, finish));
     View<Scalar> before = raw.shape(y.rows(), y.cols());
-    linear_forward(w, b, x, y, [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
+    const auto rescale = [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
       block(before, row, column, tile.rows(), tile.cols()) = tile;
       for (Eigen::Index i = 0; i < tile.rows(); ++i) {
         tile.row(i).array() *=
             factor * scale.multiplier * scale.value().row(0).segment(column, tile.cols()).array();
       }
       finish(row, column, tile);
-    });
+    };
+    side_by_side(linear_tiles(w, b, x, y, rescale));
   }
 
   /// Turns dy into the gradient before the scale, and overwrites that of the scale.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -44,9 +45,14 @@ void initialize(Parameters<Scalar>& parameters, const Plan& plan, std::uint64_t 
     const double deviation = relative ? base->values[static_cast<std::size_t>(entry.group)] : 1;
     InitialValues values(entry, seed, deviation);
     View<Scalar> value = parameters.value(i);
+    constexpr Eigen::Index most = 256;
+    std::array<double, most> drawn;
     for (Eigen::Index r = 0; r < value.rows(); ++r) {
-      for (Eigen::Index c = 0; c < value.cols(); ++c) {
-        value(r, c) = static_cast<Scalar>(values.next());
+      for (Eigen::Index c = 0; c < value.cols(); c += most) {
+        const Eigen::Index size = (std::min)(most, value.cols() - c);
+        values.next({drawn.data(), static_cast<std::size_t>(size)});
+        const Eigen::Map<const Eigen::Array<double, 1, Eigen::Dynamic>> numbers(drawn.data(), size);
+        value.row(r).segment(c, size).array() = numbers.template cast<Scalar>();
       }
     }
   });

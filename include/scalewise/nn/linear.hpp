@@ -36,18 +36,55 @@ inline TileSizes tile_sizes(Eigen::Index rows, Eigen::Index columns, bool transp
   return {cut(rows, 2), columns};
 }
 
-/// Runs task(row, column, tile of c) over tiles of c.
+/// task(row, column, tile of c) for each tile of c.
 /// Shapes:   c (rows, columns)
 template <class Scalar, class Task>
-void product_tiles(View<Scalar> c, const TileSizes& sizes, const Task& task) {
-  const Eigen::Index across = (c.cols() + sizes.columns - 1) / sizes.columns;
-  parallel_parts((c.rows() + sizes.rows - 1) / sizes.rows * across, [&](Eigen::Index i) {
-    const Eigen::Index row = i / across * sizes.rows;
-    const Eigen::Index column = i % across * sizes.columns;
-    task(row, column,
-         block(c, row, column, (std::min)(sizes.rows, c.rows() - row),
-               (std::min)(sizes.columns, c.cols() - column)));
-  });
+class Tiles {
+ public:
+  Tiles(View<Scalar> c, const TileSizes& sizes, Task task) : c_(c), sizes_(sizes), task_(task) {}
+
+  Eigen::Index count() const {
+    return c_.size() == 0 ? 0 : (c_.rows() + sizes_.rows - 1) / sizes_.rows * across();
+  }
+  void run(Eigen::Index i) const {
+    const Eigen::Index row = i / across() * sizes_.rows;
+    const Eigen::Index column = i % across() * sizes_.columns;
+    task_(row, column,
+          block(c_, row, column, (std::min)(sizes_.rows, c_.rows() - row),
+                (std::min)(sizes_.columns, c_.cols() - column)));
+  }
+
+ private:
+  Eigen::Index across() const { return (c_.cols() + sizes_.columns - 1) / sizes_.columns; }
+
+  View<Scalar> c_;
+  TileSizes sizes_;
+  Task task_;
+};
+
+/// Runs the tasks of all tiles, on all cores. Cores wait for each other once, and not after each matrix.
+/// Requires: no task reads what another writes.
+template <class... AllTiles>
+void side_by_side(const AllTiles&... all) {
+  const Eigen::Index parts = (std::max)({all.count()...});
+  const auto run = [&](const auto& tiles, Eigen::Index part) {
+    const Eigen::Index end = (part + 1) * tiles.count() / parts;
+    for (Eigen::Index i = part * tiles.count() / parts; i < end; ++i) tiles.run(i);
+  };
+  parallel_parts(parts, [&](Eigen::Index part) { (run(all, part), ...); });
+}
+
+/// The tiles of c (+)= factor a b.
+/// Shapes:   a (N, K), b (K, M) -> c (N, M)
+template <class Scalar>
+auto product_tiles(Scalar factor, const std::type_identity_t<Operand<Scalar>>& a,
+                   const std::type_identity_t<Operand<Scalar>>& b, View<Scalar> c,
+                   Into into = Into::fresh) {
+  return Tiles(c, tile_sizes(c.rows(), c.cols(), a.transposed(), b.transposed()),
+               [=](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
+                 product(into, factor, a.middle_rows(row, tile.rows()),
+                         b.middle_cols(column, tile.cols()), tile);
+               });
 }
 
 /// c (+)= factor a b, on all cores.
@@ -56,10 +93,24 @@ template <class Scalar>
 void multiply(Scalar factor, const std::type_identity_t<Operand<Scalar>>& a,
               const std::type_identity_t<Operand<Scalar>>& b, View<Scalar> c,
               Into into = Into::fresh) {
-  const TileSizes sizes = tile_sizes(c.rows(), c.cols(), a.transposed(), b.transposed());
-  product_tiles(c, sizes, [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
-    product(into, factor, a.middle_rows(row, tile.rows()), b.middle_cols(column, tile.cols()),
-            tile);
+  side_by_side(product_tiles(factor, a, b, c, into));
+}
+
+/// The tiles of sums (+)= factor * the sum of the rows of x.
+/// Shapes:   x (N, C) -> sums (1, C), or (0, 0), which has no tiles
+template <class Scalar>
+auto sum_tiles(Scalar factor, const ConstView<Scalar>& x, View<Scalar> sums,
+               bool accumulate = false) {
+  constexpr Eigen::Index columns = 64;
+  return Tiles(sums, {1, columns}, [=](Eigen::Index, Eigen::Index column, View<Scalar> tile) {
+    Eigen::Array<Scalar, 1, columns> total;
+    total.head(tile.cols()).setZero();
+    for (Eigen::Index i = 0; i < x.rows(); ++i) {
+      total.head(tile.cols()) += x.row(i).segment(column, tile.cols()).array();
+    }
+    auto out = tile.row(0).array();
+    if (!accumulate) out.setZero();
+    out += factor * total.head(tile.cols());
   });
 }
 
@@ -68,16 +119,7 @@ void multiply(Scalar factor, const std::type_identity_t<Operand<Scalar>>& a,
 template <class Scalar>
 void sum_rows(Scalar factor, const ConstView<Scalar>& x, View<Scalar> sums,
               bool accumulate = false) {
-  parallel_tiles(x.cols(), 64, [&](Eigen::Index column, Eigen::Index columns) {
-    Eigen::Array<Scalar, 1, 64> total;
-    total.head(columns).setZero();
-    for (Eigen::Index i = 0; i < x.rows(); ++i) {
-      total.head(columns) += x.row(i).segment(column, columns).array();
-    }
-    auto out = sums.row(0).segment(column, columns).array();
-    if (!accumulate) out.setZero();
-    out += factor * total.head(columns);
-  });
+  side_by_side(sum_tiles(factor, x, sums, accumulate));
 }
 
 /// sums += factor * the sum of the rows of x * y, entry by entry

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <string>
 
 #include "scalewise/nn/linear.hpp"
@@ -43,32 +45,81 @@ class Weight {
   Eigen::Index columns_ = 0;
 };
 
-/// y = x W + b, each with its multiplier; finish(row, column, tile) works on each tile of y while it
-/// is in cache.
+/// The tiles of y = x W + b, each with its multiplier; finish(row, column, tile) works on each tile of y while it is in
+/// cache.
 /// Shapes:   x (N, K), W (K, M), b (1, M) or absent -> y (N, M)
 template <class Scalar, class Finish>
-void linear_forward(const Weight<Scalar>& w, const Weight<Scalar>& b, const ConstView<Scalar>& x,
-                    View<Scalar> y, const Finish& finish) {
-  const TileSizes sizes = tile_sizes(y.rows(), y.cols(), false, false);
-  product_tiles(y, sizes, [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
-    if (b.present()) {
-      for (Eigen::Index i = 0; i < tile.rows(); ++i) {
-        tile.row(i) = b.multiplier * b.value().row(0).segment(column, tile.cols());
-      }
-    }
-    product<Scalar>(b.present() ? Into::sum : Into::fresh, w.multiplier,
-                    block(x, row, 0, tile.rows(), x.cols()),
-                    block(w.value(), 0, column, x.cols(), tile.cols()), tile);
-    finish(row, column, tile);
-  });
+auto linear_tiles(const Weight<Scalar>& w, const Weight<Scalar>& b, const ConstView<Scalar>& x,
+                  View<Scalar> y, Finish finish) {
+  return Tiles(y, tile_sizes(y.rows(), y.cols(), false, false),
+               [&w, &b, x, finish](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
+                 for (Eigen::Index i = 0; b.present() && i < tile.rows(); ++i) {
+                   tile.row(i) = b.multiplier * b.value().row(0).segment(column, tile.cols());
+                 }
+                 product<Scalar>(b.present() ? Into::sum : Into::fresh, w.multiplier,
+                                 block(x, row, 0, tile.rows(), x.cols()),
+                                 block(w.value(), 0, column, x.cols(), tile.cols()), tile);
+                 finish(row, column, tile);
+               });
 }
 
 /// The same without finish.
 /// Shapes:   x (N, K), W (K, M), b (1, M) or absent -> y (N, M)
 template <class Scalar>
+auto linear_tiles(const Weight<Scalar>& w, const Weight<Scalar>& b, const ConstView<Scalar>& x,
+                  View<Scalar> y) {
+  return linear_tiles(w, b, x, y, [](Eigen::Index, Eigen::Index, const View<Scalar>&) {});
+}
+
+/// y = x W + b, each with its multiplier.
+/// Shapes:   x (N, K), W (K, M), b (1, M) or absent -> y (N, M)
+template <class Scalar>
 void linear_forward(const Weight<Scalar>& w, const Weight<Scalar>& b, const ConstView<Scalar>& x,
                     View<Scalar> y) {
-  linear_forward(w, b, x, y, [](Eigen::Index, Eigen::Index, const View<Scalar>&) {});
+  side_by_side(linear_tiles(w, b, x, y));
+}
+
+/// The tiles of the gradient of W.
+/// Equation: dW = m xᵀ dy
+/// Shapes:   x (N, K), dy (N, M) -> dW (K, M)
+template <class Scalar>
+auto weight_gradient_tiles(const Weight<Scalar>& w, const ConstView<Scalar>& x,
+                           const ConstView<Scalar>& dy) {
+  return product_tiles(w.multiplier, transposed(x), dy, w.gradient());
+}
+
+/// The tiles of the gradient of b; none where it is absent.
+/// Equation: db = m Σ dy
+/// Shapes:   dy (N, M) -> db (1, M)
+template <class Scalar>
+auto bias_gradient_tiles(const Weight<Scalar>& b, const ConstView<Scalar>& dy) {
+  return sum_tiles(b.multiplier, dy, b.gradient());
+}
+
+/// A matrix and the gradient of what it makes of an input.
+template <class Scalar>
+struct Path {
+  const Weight<Scalar>& w;
+  ConstView<Scalar> dy;
+};
+
+/// The tiles of the gradient of an input of several matrices.
+/// Equation: dx (+)= Σ m dy Wᵀ, added in this order
+/// Shapes:   W (K, M) and dy (N, M) of each path, M its own -> dx (N, K)
+template <class Scalar, std::size_t paths>
+auto input_gradient_tiles(const std::array<Path<Scalar>, paths>& all, View<Scalar> dx,
+                          Into into = Into::fresh) {
+  return Tiles(dx, tile_sizes(dx.rows(), dx.cols(), false, true),
+               [=](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
+                 Into next = into;
+                 for (const Path<Scalar>& path : all) {
+                   product<Scalar>(
+                       next, path.w.multiplier, block(path.dy, row, 0, tile.rows(), path.dy.cols()),
+                       transposed(block(path.w.value(), column, 0, tile.cols(), path.dy.cols())),
+                       tile);
+                   next = Into::sum;
+                 }
+               });
 }
 
 /// Gradient of linear_forward.
@@ -78,9 +129,8 @@ void linear_forward(const Weight<Scalar>& w, const Weight<Scalar>& b, const Cons
 template <class Scalar>
 void linear_backward(const Weight<Scalar>& w, const Weight<Scalar>& b, const ConstView<Scalar>& x,
                      const ConstView<Scalar>& dy, View<Scalar> dx, Into into = Into::fresh) {
-  multiply(w.multiplier, transposed(x), dy, w.gradient());
-  if (b.present()) sum_rows(b.multiplier, dy, b.gradient());
-  multiply(w.multiplier, dy, transposed(w.value()), dx, into);
+  side_by_side(weight_gradient_tiles(w, x, dy), bias_gradient_tiles(b, dy),
+               input_gradient_tiles(std::array{Path<Scalar>{w, dy}}, dx, into));
 }
 
 }  // namespace scalewise::nn

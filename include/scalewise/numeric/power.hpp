@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <bit>
+#include <cstdint>
 #include <limits>
 
 #include "scalewise/numeric/exponent.hpp"
@@ -38,6 +40,28 @@ constexpr double root(double x, int q) {
   }
 }
 
+namespace detail {
+
+/// ln(x 2^k) of a positive x that is neither subnormal nor infinite. No branch and no loop that depends on x, so
+/// that compilers vectorize loops over it.
+constexpr double log_of_normal(double x, int k = 0) {
+  constexpr double ln2 = 0.693147180559945309417;
+  constexpr double sqrt2 = 1.41421356237309504880;
+  const auto bits = std::bit_cast<std::uint64_t>(x);
+  const double m = std::bit_cast<double>((bits & 0xFFFFFFFFFFFFFULL) | 0x3FF0000000000000ULL);
+  const bool high = m >= sqrt2;
+  const double scaled = high ? m / 2 : m;
+  const auto exponent = static_cast<std::int64_t>(bits >> 52U) - 1023 + k;
+  const double powers = static_cast<double>(exponent) + (high ? 1 : 0);
+  const double t = (scaled - 1) / (scaled + 1);  // |t| < 0.172
+  double sum = 0;
+  double term = 2 * t;
+  for (int i = 1; i < 25; i += 2, term *= t * t) sum += term / i;
+  return powers * ln2 + sum;
+}
+
+}  // namespace detail
+
 /// Natural logarithm, usable in constant expressions and the same on every platform.
 /// Equation: x = m 2^k with m in [1/√2, √2); ln x = k ln 2 + 2 artanh((m-1)/(m+1)) by its series
 /// Units:    none
@@ -45,22 +69,8 @@ constexpr double root(double x, int q) {
 constexpr double natural_log(double x) {
   if (!(x > 0)) return x == 0 ? -detail::infinity : detail::nan;
   if (x == detail::infinity) return x;
-  constexpr double ln2 = 0.693147180559945309417;
-  constexpr double sqrt2 = 1.41421356237309504880;
-  int k = 0;
-  while (x >= sqrt2) {
-    x /= 2;
-    ++k;
-  }
-  while (x < sqrt2 / 2) {
-    x *= 2;
-    --k;
-  }
-  const double t = (x - 1) / (x + 1);  // |t| < 0.172
-  double sum = 0;
-  double term = 2 * t;
-  for (int i = 1; i < 25; i += 2, term *= t * t) sum += term / i;
-  return k * ln2 + sum;
+  if (x < std::numeric_limits<double>::min()) return detail::log_of_normal(x * 0x1p54, -54);
+  return detail::log_of_normal(x);
 }
 
 /// Exponential, usable in constant expressions.

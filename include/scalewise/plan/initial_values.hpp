@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <span>
 
 #include "scalewise/numeric/random.hpp"
 #include "scalewise/plan/plan.hpp"
@@ -36,6 +37,17 @@ class InitialValues {
         break;
     }
     return mean_;
+  }
+
+  /// The next numbers, all at once.
+  /// Shapes:   as many as the span has
+  void next(std::span<double> values) {
+    if (distribution_ != Distribution::normal) {
+      for (double& value : values) value = next();
+      return;
+    }
+    stream_.normals(values);
+    for (double& value : values) value = mean_ + deviation_ * value;
   }
 
  private:
