@@ -5,21 +5,23 @@
 
   python3 benchmarks/normalized_transformer.py build/release/tools
 
-makes what is missing of docs/results/normalized_transformer, an experiment after the other, and
-writes the tables and pictures of docs/results/normalized_transformer.md again. To resume a
-sweep that was stopped, run the same command. --tables only writes, from existing results;
---check fails where the page differs.
+makes what is missing of docs/results/normalized_transformer, a sweep after the other, as tasks, and writes the tables and
+pictures of docs/results/normalized_transformer.md again. To resume what was stopped or killed, run the same command.
+--tables only writes, from existing results; --check fails where the page differs.
 """
 
 import argparse
+import concurrent.futures
 import json
 import math
+import os
 import pathlib
 import statistics
 import subprocess
 import sys
 
 import page
+import tasks
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/results/normalized_transformer.md"
@@ -28,17 +30,17 @@ RESULTS = ROOT / "docs/results/normalized_transformer"
 # Options that all runs of the paper share, as far as they fit here: no warm-up, a cosine to a tenth.
 COMMON = "--rotary --warmup 0 --min-rate 0.1 --seq 32 --batch 8"
 AXES = {
-    "width": "--axis width --sizes 32,64,128 --head-dim 16 --depth 2 --steps 600 --budget 270",
-    "depth": "--axis depth --sizes 2,4,8,16 --width 64 --heads 4 --steps 300 --budget 900",
-    "horizon": "--axis horizon --sizes 200,400,800,1600 --width 64 --heads 4 --depth 2 --budget 270",
-    "joint": "--axis joint --sizes 32,48,64 --head-dim 16 --depth 2 --steps 200 --budget 600",
+    "width": "--axis width --sizes 32,64,128 --head-dim 16 --depth 2 --steps 600 --seeds 3",
+    "depth": "--axis depth --sizes 2,4,8,16 --width 64 --heads 4 --steps 300 --seeds 3",
+    "horizon": "--axis horizon --sizes 200,400,800,1600 --width 64 --heads 4 --depth 2 --seeds 3",
+    "joint": "--axis joint --sizes 32,48,64 --head-dim 16 --depth 2 --steps 200 --seeds 3",
 }
 QUICK = ROOT / "build/results_quick"
 QUICK_AXES = {
-    "width": "--axis width --sizes 16,32 --head-dim 8 --depth 1 --steps 60 --budget 20",
-    "depth": "--axis depth --sizes 1,2 --width 32 --heads 2 --steps 60 --budget 20",
-    "horizon": "--axis horizon --sizes 30,60 --width 32 --heads 2 --depth 1 --budget 20",
-    "joint": "--axis joint --sizes 16,24 --head-dim 8 --depth 2 --steps 40 --budget 20",
+    "width": "--axis width --sizes 16,32 --head-dim 8 --depth 1 --steps 60 --seeds 2",
+    "depth": "--axis depth --sizes 1,2 --width 32 --heads 2 --steps 60 --seeds 2",
+    "horizon": "--axis horizon --sizes 30,60 --width 32 --heads 2 --depth 1 --seeds 2",
+    "joint": "--axis joint --sizes 16,24 --head-dim 8 --depth 2 --steps 40 --seeds 2",
 }
 # name: figure, rule, axis, what the paper says of the drift
 SWEEPS = {
@@ -71,16 +73,16 @@ def report(program: pathlib.Path, options: str, *more: str) -> dict:
 
 def sweep(tools: pathlib.Path, name: str, work: pathlib.Path) -> dict:
     _, rule, axis, _ = SWEEPS[name]
-    command = f"--rule {rule} {AXES[axis]} {COMMON} --rate {RATE} --seeds 3"
-    full = report(tools / "learning_rate_transfer", command, "--out", str(work / name))
+    command = f"--rule {rule} {AXES[axis]} {COMMON} --rate {RATE}"
+    full = tasks.report(tools / "learning_rate_transfer", command, work / name)
     return {"command": "learning_rate_transfer " + command,
-            **{key: full[key] for key in ("verdict", "reason", "used", "drift", "sizes")},
+            **{key: full[key] for key in ("verdict", "reason", "drift", "sizes")},
             "runs": [[run["size"], round(math.log2(run["rate"] / RATE), 6), run["seed"], run["loss"]]
                      for run in full["runs"]]}
 
 
 def alignment(tools: pathlib.Path) -> dict:
-    command = f"{ALIGNMENT} {COMMON} --schedule cosine"
+    command = f"{ALIGNMENT} {COMMON} --schedule cosine --threads 1"
     full = report(tools / "alignment", command)
     last = max(row["step"] for row in full["steps"])
     shown = {row["step"] for row in full["steps"] if row["step"] in (1, 3, 10, 30, 100, 300, last)}
@@ -91,18 +93,22 @@ def alignment(tools: pathlib.Path) -> dict:
 
 def step_vectors(tools: pathlib.Path) -> dict:
     """Mean absolute step, as it acts, over layers and entries, at the end of training."""
-    command = f"{STEPS} {COMMON} --validate-every 1000"
-    runs = []
-    for depth in STEP_DEPTHS:
-        for seed in STEP_SEEDS:
-            full = report(tools / "train", command, "--depth", str(depth), "--seed", str(seed))
-            run = {"depth": depth, "seed": seed, "validation_nats": full["validation_nats"]}
-            for kind in ("attention", "mlp"):
-                sizes = [t["mean_absolute"] for t in full["tensors"] if t["name"].endswith(f"{kind}_step")]
-                # init/scale of nGPT: 0.05 √n
-                run[kind] = 0.05 * math.sqrt(64) * statistics.mean(sizes)
-            runs.append(run)
-    return {"command": f"train {command} --depth L --seed S", "runs": runs}
+    command = f"{STEPS} {COMMON} --validate-every 1000 --threads 1"
+
+    def run(depth: int, seed: int) -> dict:
+        full = report(tools / "train", command, "--depth", str(depth), "--seed", str(seed))
+        found = {"depth": depth, "seed": seed, "validation_nats": full["validation_nats"]}
+        for kind in ("attention", "mlp"):
+            sizes = [t["mean_absolute"] for t in full["tensors"] if t["name"].endswith(f"{kind}_step")]
+            # init/scale of nGPT: 0.05 √n
+            found[kind] = 0.05 * math.sqrt(64) * statistics.mean(sizes)
+        return found
+
+    wanted = [(depth, seed) for depth in reversed(STEP_DEPTHS) for seed in STEP_SEEDS]  # the largest first
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as cores:
+        runs = [*cores.map(run, *zip(*wanted))]
+    return {"command": f"train {command} --depth L --seed S",
+            "runs": sorted(runs, key=lambda one: (one["depth"], one["seed"]))}
 
 
 # ---- tables -----------------------------------------------------------------------------------------
@@ -126,7 +132,7 @@ def sweep_table(results: dict[str, dict]) -> str:
         regret = last["regret"]
         rows.append([figure, f"`{rule}`", axis, paper, interval(r["drift"]),
                      "-" if regret["value"] is None else f"{100 * regret['value'] / last['loss']:.2f}",
-                     f"{last['loss']:.3f}", r["verdict"], str(r["used"]["runs"])])
+                     f"{last['loss']:.3f}", r["verdict"], str(len(r["runs"]))])
     return page.table(["figure", "rule", "axis", "the paper: the optimal rate", "drift, 95 % interval",
                   "regret, %", "loss of the largest", "verdict", "runs"], rows)
 
