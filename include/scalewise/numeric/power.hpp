@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <limits>
 
@@ -47,8 +46,9 @@ namespace detail {
 constexpr double log_of_normal(double x, int k = 0) {
   constexpr double ln2 = 0.693147180559945309417;
   constexpr double sqrt2 = 1.41421356237309504880;
-  const auto bits = std::bit_cast<std::uint64_t>(x);
-  const double m = std::bit_cast<double>((bits & 0xFFFFFFFFFFFFFULL) | 0x3FF0000000000000ULL);
+  // What std::bit_cast is made of, which libc++ 14 does not have.
+  const auto bits = __builtin_bit_cast(std::uint64_t, x);
+  const auto m = __builtin_bit_cast(double, (bits & 0xFFFFFFFFFFFFFULL) | 0x3FF0000000000000ULL);
   const bool high = m >= sqrt2;
   const double scaled = high ? m / 2 : m;
   const auto exponent = static_cast<std::int64_t>(bits >> 52U) - 1023 + k;
@@ -69,7 +69,7 @@ constexpr double log_of_normal(double x, int k = 0) {
 constexpr double natural_log(double x) {
   if (!(x > 0)) return x == 0 ? -detail::infinity : detail::nan;
   if (x == detail::infinity) return x;
-  if (x < std::numeric_limits<double>::min()) return detail::log_of_normal(x * 0x1p54, -54);
+  if (x < (std::numeric_limits<double>::min)()) return detail::log_of_normal(x * 0x1p54, -54);
   return detail::log_of_normal(x);
 }
 

@@ -83,7 +83,7 @@ class RandomStream {
     const double q = p - 0.5;
     if (q > -center && q < center) return center_quantile(q);
     const double least = q < 0 ? p : 1 - p;
-    const double z = least > far ? tail_quantile(least) : far_quantile(least);
+    const double z = least > rarest ? tail_quantile(least) : far_quantile(least);
     return q < 0 ? -z : z;
   }
 
@@ -125,14 +125,14 @@ class RandomStream {
     }
     for (std::uint32_t i = 0; i < tails; ++i) {
       const double u = p[at[i]];
-      const bool near = u > far && 1 - u > far;
-      out[at[i]] = !near ? normal_quantile(u) : u < 0.5 ? -tail[i] : tail[i];
+      const bool common = u > rarest && 1 - u > rarest;
+      out[at[i]] = !common ? normal_quantile(u) : u < 0.5 ? -tail[i] : tail[i];
     }
   }
 
   // Where the algorithm changes from one approximation to the next: |p - 1/2|, and min(p, 1 - p) at √(-ln p) = 5.
   static constexpr double center = 0.425;
-  static constexpr double far = 1.3887943864964021e-11;
+  static constexpr double rarest = 1.3887943864964021e-11;
 
   static constexpr double center_quantile(double q) {
     return q * ratio(0.180625 - q * q, center_over, center_under);
