@@ -46,7 +46,7 @@ namespace detail {
 constexpr double log_of_normal(double x, int k = 0) {
   constexpr double ln2 = 0.693147180559945309417;
   constexpr double sqrt2 = 1.41421356237309504880;
-  // What std::bit_cast is made of, which libc++ 14 does not have.
+  // The builtin function, since libc++ 14 has no std::bit_cast.
   const auto bits = __builtin_bit_cast(std::uint64_t, x);
   const auto m = __builtin_bit_cast(double, (bits & 0xFFFFFFFFFFFFFULL) | 0x3FF0000000000000ULL);
   const bool high = m >= sqrt2;
