@@ -24,11 +24,14 @@ STUDENT = {1: 12.71, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365,
            12: 2.179, 15: 2.131, 20: 2.086, 30: 2.042, 60: 2.000}
 
 
-@dataclasses.dataclass
-class Experiment:
-    """A program of tools or benchmarks, its options, and those of a small run."""
+class Runs:
+    """What a result is made of: run(folder, options), with `options` as they are, or `quick`."""
     one_core = False  # several may then run at the same time
 
+
+@dataclasses.dataclass
+class Experiment(Runs):
+    """A program of tools or benchmarks, its options, and those of a small run."""
     program: str
     options: str
     quick: str
@@ -94,6 +97,9 @@ def main(name: str, experiments: dict[str, Experiment], tables: Callable[[dict],
     parser.add_argument("--tables", action="store_true", help="write from existing results, run nothing")
     parser.add_argument("--check", action="store_true", help="fail where the page differs from the results")
     a = parser.parse_args()
+    odd = [key for key, one in experiments.items() if not isinstance(one, Runs)]
+    if odd:
+        sys.exit(f"{name}: {', '.join(odd)}: expected experiments that are Runs")
     text = ROOT / f"docs/results/{name}.md"
     folder = text.with_suffix("")
     if a.check:

@@ -91,7 +91,7 @@ class Search:
 
 
 @dataclasses.dataclass
-class Tuned:
+class Tuned(results_page.Runs):
     """An experiment for results_page: a search, and its small form."""
     options: Search
     quick: Search
