@@ -25,7 +25,7 @@ STUDENT = {1: 12.71, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365,
 
 
 class Runs:
-    """What a result is made of: run(folder, options), with `options` as they are, or `quick`."""
+    """A result is made by run(folder, options), with its own `options` or with `quick`."""
     one_core = False  # several may then run at the same time
 
 

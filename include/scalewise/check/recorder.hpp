@@ -35,8 +35,7 @@ class Recorder {
     }
     MomentsInPieces values;
     Moments change;
-    std::array<float, 1024>
-        piece;  // stays in the first cache, and with it what is read of the data
+    std::array<float, 1024> piece;  // stays in the first cache, as does its part of the data
     for (std::size_t at = 0; at < count; at += piece.size()) {
       const std::size_t n = (std::min)(piece.size(), count - at);
       values.add(data + at, n);

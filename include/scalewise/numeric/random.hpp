@@ -144,7 +144,8 @@ class RandomStream {
     return ratio(square_root(-natural_log(p)) - 5, far_over, far_under);
   }
 
-  /// Of an x in [1, 1024], by Newton's iteration from above, which eight steps end.
+  /// Of an x in [1, 1024], by the iteration of root(), which eight steps end: compilers vectorize no loop that ends
+  /// when it has converged.
   static constexpr double square_root(double x) {
     double y = x <= 4 ? 2 : x <= 16 ? 4 : x <= 64 ? 8 : 32;
     for (int i = 0; i < 8; ++i) {
