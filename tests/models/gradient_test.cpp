@@ -308,8 +308,9 @@ TEST_CASE(
         .data();
   };
   CHECK(at("layer.0.mlp_up") == at("layer.1.mlp_up"));
-  CHECK(at("layer.0.mlp_norm_gain") == at("layer.1.attention_norm_gain"));
-  CHECK(at("layer.0.mlp_up") != at("layer.0.mlp_down"));
+  CHECK(at("layer.0.mlp_up") == at("layer.0.mlp_down"));
+  CHECK(at("layer.0.query") != at("layer.0.key"));
+  CHECK(at("layer.0.mlp_norm_gain") != at("layer.1.attention_norm_gain"));
   CHECK(at("final_norm_gain") != at("layer.0.attention_norm_gain"));
 
   PlannedOptimizer<double> clipping(plan, {.clip_norm = 1});

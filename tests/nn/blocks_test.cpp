@@ -224,7 +224,7 @@ void check_mlp(const std::string& rule, const Shape& shape, Activation activatio
   check_near(y, expected, forward, largest(expected));
 
   Matrix<Scalar> dx = Matrix<Scalar>::Constant(batch_rows, width, 99);
-  layer.backward(pass, read(dy.fast), read(x.fast), view(dx));
+  layer.backward(pass, read(dy.fast), read(x.fast), view(dx), [] {});
   Matrix<double> exact_dx = Matrix<double>::Zero(batch_rows, width);
   const reference::MlpTensors dw = exact.backward(dy.exact, x.exact, exact_dx);
   Gradients<Scalar> gradients;

@@ -35,12 +35,6 @@ bool parameters_recorded(long step) { return step <= 2; }
 
 using Scalar = float;
 
-check::Moments moments_of(const ConstView<Scalar>& values) {
-  check::Moments moments;
-  moments.add(values.data(), static_cast<std::size_t>(values.size()));
-  return moments;
-}
-
 /// The steps of a run, block by block, while the gradients of a block are at hand.
 class RecordedSteps {
  public:
@@ -59,8 +53,9 @@ class RecordedSteps {
   }
 
   void record_parameters() {
-    record(check::Signal::parameter, all_, 0,
-           [&](std::size_t i, std::size_t) { return moments_of(read(parameters_.value(i))); });
+    record(check::Signal::parameter, all_, 0, [&](const Piece& piece, check::Moments& moments) {
+      moments.add(values(piece).data(), count(piece.size));
+    });
   }
 
   /// Step `step`, from 0.
@@ -78,24 +73,27 @@ class RecordedSteps {
     const Tensors& tensors = blocks_[block];
     if (gradient_scale_ != 1) scale_gradients(tensors);
     if (parameters_recorded(step)) {
-      record(check::Signal::gradient, tensors, step,
-             [&](std::size_t i, std::size_t) { return moments_of(read(parameters_.gradient(i))); });
+      record(
+          check::Signal::gradient, tensors, step, [&](const Piece& piece, check::Moments& moments) {
+            moments.add(parameters_.gradient(piece.tensor).data() + piece.begin, count(piece.size));
+          });
     }
     if (!parameters_recorded(step + 1)) {
       optimizer_.step_block(parameters_, block);
       return;
     }
     before_.resize((std::max)(before_.size(), tensors.size()));
-    each(tensors, [&](std::size_t i, std::size_t at) {
-      const View<Scalar> value = parameters_.value(i);
-      before_[at].shape(value.rows(), value.cols()) = value;
-    });
+    for (std::size_t at = 0; at < tensors.size(); ++at) {
+      before_[at].shape(1, parameters_.value(tensors[at]).size());
+    }
+    each(tensors, [&](const Piece& piece) { values_before(piece) = values(piece); });
     optimizer_.step_block(parameters_, block);
-    record(check::Signal::update, tensors, step + 1, [&](std::size_t i, std::size_t at) {
-      View<Scalar> change = before_[at].view();
-      change = parameters_.value(i) - change;
-      return moments_of(read(change));
-    });
+    record(check::Signal::update, tensors, step + 1,
+           [&](const Piece& piece, check::Moments& moments) {
+             Row change = values_before(piece);
+             change = values(piece) - change;
+             moments.add(change.data(), count(piece.size));
+           });
   }
 
   void scale_gradients(const Tensors& tensors) {
@@ -106,21 +104,48 @@ class RecordedSteps {
     }
   }
 
-  /// Calls task(tensor, number within these tensors).
-  template <class Task>
-  static void each(const Tensors& tensors, const Task& task) {
-    parallel_for(static_cast<std::ptrdiff_t>(tensors.size()), [&](std::ptrdiff_t at) {
-      task(tensors[static_cast<std::size_t>(at)], static_cast<std::size_t>(at));
-    });
+  /// Entries of a tensor that one thread works on.
+  struct Piece {
+    std::size_t tensor;
+    std::size_t at;  // within the tensors at hand
+    Eigen::Index begin, size;
+  };
+  static constexpr Eigen::Index most = 1 << 15;  // of a piece
+
+  static std::size_t count(Eigen::Index size) { return static_cast<std::size_t>(size); }
+
+  using Row = Eigen::Map<Eigen::Array<Scalar, 1, Eigen::Dynamic>>;
+  Row values(const Piece& piece) {
+    return {parameters_.value(piece.tensor).data() + piece.begin, piece.size};
+  }
+  Row values_before(const Piece& piece) {
+    return {before_[piece.at].view().data() + piece.begin, piece.size};
   }
 
-  /// Records moments(tensor, number) of each of these tensors.
-  template <class MomentsOf>
-  void record(check::Signal signal, const Tensors& tensors, long step, const MomentsOf& moments) {
-    std::vector<check::Moments> found(tensors.size());
-    each(tensors, [&](std::size_t i, std::size_t at) { found[at] = moments(i, at); });
+  /// Calls task(piece) for all pieces of these tensors.
+  template <class Task>
+  void each(const Tensors& tensors, const Task& task) {
     for (std::size_t at = 0; at < tensors.size(); ++at) {
-      recorder_.record_moments(signal, parameters_.name(tensors[at]), found[at], step);
+      parallel_tiles(parameters_.value(tensors[at]).size(), most,
+                     [&](Eigen::Index begin, Eigen::Index size) {
+                       task(Piece{tensors[at], at, begin, size});
+                     });
+    }
+  }
+
+  /// Records what add(piece, moments) adds for the pieces of each of these tensors.
+  template <class Add>
+  void record(check::Signal signal, const Tensors& tensors, long step, const Add& add) {
+    std::vector<std::vector<check::Moments>> found;
+    for (const std::size_t i : tensors) {
+      found.emplace_back(count((parameters_.value(i).size() + most - 1) / most));
+    }
+    each(tensors,
+         [&](const Piece& piece) { add(piece, found[piece.at][count(piece.begin / most)]); });
+    for (std::size_t at = 0; at < tensors.size(); ++at) {
+      check::Moments all;
+      for (const check::Moments& moments : found[at]) all += moments;
+      recorder_.record_moments(signal, parameters_.name(tensors[at]), all, step);
     }
   }
 

@@ -246,9 +246,11 @@ struct MlpLayer {
     linear_forward(down, down_bias, pass.hidden.read(), y);
   }
 
+  /// Calls known() once the gradient of down is known, and down is no longer read.
   /// Shapes: dy (N, C) -> dx (N, C). Writes: overwrites dx, the weights' gradients, and u and g.
+  template <class Known>
   void backward(Pass<Scalar>& pass, const ConstView<Scalar>& dy, const ConstView<Scalar>& x,
-                View<Scalar> dx) {
+                View<Scalar> dx, const Known& known) {
     View<Scalar> hidden = pass.hidden.shape(u.rows(), u.cols());
     View<Scalar> active = gate.present() ? pass.active.shape(u.rows(), u.cols()) : hidden;
     View<Scalar> slope = gate.present() ? g.view() : u.view();  // takes the place of its argument
@@ -265,6 +267,7 @@ struct MlpLayer {
     side_by_side(weight_gradient_tiles(down, pass.hidden.read(), dy),
                  bias_gradient_tiles(down_bias, dy));
     multiply(down.multiplier, dy, transposed(down.value()), hidden);
+    known();
     pass.show_gradient(name, "hidden", pass.hidden.read());
     View<Scalar> up_gradient = gate.present() ? active : hidden;
     parallel_tiles(u.rows(), 32, [&](Eigen::Index begin, Eigen::Index rows) {

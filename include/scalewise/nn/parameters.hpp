@@ -15,8 +15,8 @@
 
 namespace scalewise::nn {
 
-/// Which gradients are in memory at the same time: those of all tensors, or those of one block and of the
-/// tensors in no block, which is enough for train_step().
+/// Which gradients are in memory at the same time: those of all tensors, or the matrices of one block and all tensors in
+/// no block, which is enough for train_step().
 enum class Gradients { all, block_by_block };
 
 /// Values and gradients of every tensor of a plan, in the plan's order, each in one block of memory.

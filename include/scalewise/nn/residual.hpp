@@ -60,34 +60,35 @@ struct ResidualBlock {
   }
 
   /// inner_backward(doutput, input, dinput) overwrites dinput and f's own gradients.
-  /// Shapes: dy, x as in forward -> dx. Writes: overwrites dx, which may not be dy.
+  /// Shapes: dy, x as in forward -> dx. Writes: overwrites dx, which may not be dy. doutput may be dy or dx.
   template <class Inner>
   void backward(Pass<Scalar>& pass, const ConstView<Scalar>& dy, const ConstView<Scalar>& x,
                 const Inner& inner_backward, View<Scalar> dx) {
     pass.show_gradient(name, "stream", dy);
-    View<Scalar> doutput = pass.doutput.shape(dy.rows(), dy.cols());
     View<Scalar> dinput = pass.dinput.shape(dy.rows(), dy.cols());
     // Of post-norm and normalized: the gradient that bypasses the block, before the block's own part.
     const ConstView<Scalar> dstream = read(dx);
+    if (after()) norm.backward(dy, sum.read(), dx);
+    const ConstView<Scalar> dsum = after() ? dstream : dy;
+    const Dropout dropout = pass.dropout_of(name, "output");
+    const bool plain = !normalized() && !gain.present() && branch == 1 && !dropout.active();
     if (normalized()) {
-      backward_normalized(dy, x, doutput, dx);
-    } else if (after()) {
-      norm.backward(dy, sum.read(), dx);
-      backward_branch(dstream, doutput);
-    } else {
-      backward_branch(dy, doutput);
+      backward_normalized(dy, x, pass.doutput.shape(dy.rows(), dy.cols()), dx);
+    } else if (!plain) {
+      backward_branch(dsum, pass.doutput.shape(dy.rows(), dy.cols()));
     }
-    pass.show_gradient(name, "output", pass.doutput.read());
-    pass.dropout_of(name, "output").apply(doutput);
+    const ConstView<Scalar> doutput = plain ? dsum : pass.doutput.read();
+    pass.show_gradient(name, "output", doutput);
+    if (!plain) dropout.apply(pass.doutput.view());
     if (before()) norm.again(x, pass.normed.shape(x.rows(), x.cols()));
-    inner_backward(pass.doutput.read(), input(pass, x), dinput);
+    inner_backward(doutput, input(pass, x), dinput);
     pass.show_gradient(name, "input", pass.dinput.read());
     if (before()) {
       norm.backward(pass.dinput.read(), x, dx, &dy, skip);
     } else if (normalized()) {
       add_rows(Scalar(1), dstream, Scalar(1), pass.dinput.read(), dx);
     } else {
-      add_rows(skip, after() ? dstream : dy, Scalar(1), pass.dinput.read(), dx);
+      add_rows(skip, dsum, Scalar(1), pass.dinput.read(), dx);
     }
   }
 

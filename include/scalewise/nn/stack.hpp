@@ -85,7 +85,7 @@ class LayerStack {
   }
 
   /// Gradient of forward, from dfinal_hidden.
-  /// Calls known(block), where it is given, once the gradients of a block's tensors are known.
+  /// Calls known(block), where it is given, once the gradients of a block's matrices are known.
   /// Writes: dembedded(), the gradient of embedded; adds to source->dfinal_hidden. Uses dfinal_hidden as scratch.
   void backward(Pass<Scalar>& pass, LayerStack* source,
                 const std::function<void(const BlockId&)>& known) {
@@ -98,8 +98,8 @@ class LayerStack {
       std::swap(d, next);
     }
     for (std::size_t l = layers_.size(); l-- > 0;) {
-      backward_layer(pass, l, source, d, next, [&](BlockKind kind) {
-        if (known) known({which_, static_cast<int>(l), kind});
+      backward_layer(pass, l, source, d, next, [&](BlockKind kind, bool down = false) {
+        if (known) known({which_, static_cast<int>(l), kind, down});
       });
     }
     pass.show_gradient(name_, "embedding", d->read());
@@ -149,7 +149,7 @@ class LayerStack {
   }
 
   /// The backward pass of forward_layer. Turns d from the gradient of the layer's output into that of
-  /// its input; next is scratch. Calls known(kind) after each block.
+  /// its input; next is scratch. Calls known(kind) after each block, and known(kind, true) after an MLP's matrix down.
   template <class Known>
   void backward_layer(Pass<Scalar>& pass, std::size_t l, LayerStack* source, Buffer<Scalar>*& d,
                       Buffer<Scalar>*& next, const Known& known) {
@@ -157,7 +157,7 @@ class LayerStack {
     layer.around_mlp.backward(
         pass, d->read(), entering_mlp(layer),
         [&](const auto& dout, const auto& in, const auto& din) {
-          layer.mlp.backward(pass, dout, in, din);
+          layer.mlp.backward(pass, dout, in, din, [&] { known(BlockKind::mlp, true); });
         },
         next->view());
     std::swap(d, next);

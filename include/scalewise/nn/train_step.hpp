@@ -9,10 +9,10 @@
 
 namespace scalewise::nn {
 
-/// One step of training, in which the tensors of a block are stepped as soon as their gradients are known.
+/// One step of training, in which the matrices of a block are stepped as soon as their gradients are known.
 /// The same bits as loss_and_gradient() and PlannedOptimizer::step(). A model that was made with
-/// Gradients::block_by_block needs less memory for it: its gradients take that of one block, and of the
-/// tensors in no block.
+/// Gradients::block_by_block needs less memory for it: that of the gradients of one block's matrices, and of the tensors
+/// in no block.
 /// Units:    of the result nats, before the step; `schedule` a factor of the peak rate
 /// Throws:   InvalidInput for a batch that does not fit the model, parameters of another size than the
 ///           optimizer's, and an optimizer that clips gradients, which needs all of them at once.

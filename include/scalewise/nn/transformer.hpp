@@ -67,7 +67,7 @@ class Transformer {
   }
 
   /// The gradient of the last loss(batch, …). `known`, where it is given, is called once the gradients of a
-  /// block's tensors are known, and at the end with BlockId{} for the tensors in no block; it may change
+  /// block's matrices are known, and at the end with BlockId{} for the tensors in no block; it may change
   /// the values of these tensors.
   void backward(const Batch<Scalar>& batch, const std::function<void(const BlockId&)>& known = {});
 
