@@ -99,6 +99,15 @@ std::string three_runs(const JournalFile& scratch) {
 
 }  // namespace
 
+TEST_CASE("A sweep is expected to have the runs that it has with optima an octave away", "[check]") {
+  const Loss loss = bowl_at([](long, long) { return 1.0; });
+  for (const long seeds : {1, 2, 3, 8}) {
+    INFO(seeds);
+    const long expected = expected_runs({16, seeds}) + expected_runs({32, seeds});
+    CHECK(expected == static_cast<long>(finish({16, 32}, seeds, loss).size()));
+  }
+}
+
 TEST_CASE("A sweep begins with five rates around the centre and three seeds", "[check]") {
   const Sweep fresh = sweep({16, 32}, 4, {});
   CHECK(fresh.runs.empty());

@@ -69,7 +69,7 @@ std::vector<check::SweepSize> TransferRuns::seeds_of(long seeds) const {
 std::vector<check::SweepTask> TransferRuns::usual(long seeds) const {
   std::vector<check::SweepTask> tasks;
   for (const check::SweepSize& size : seeds_of(seeds)) {
-    tasks.insert(tasks.end(), static_cast<std::size_t>(size.seeds * check::rates_per_seed),
+    tasks.insert(tasks.end(), static_cast<std::size_t>(check::expected_runs(size)),
                  {.size = size.size});
   }
   return tasks;
@@ -80,7 +80,7 @@ Cost TransferRuns::expected(long seeds) const {
   for (const check::SweepSize& size : seeds_of(seeds)) {
     const train::Settings s = settings_of(e_, {.size = size.size, .octave = 0, .seed = 1});
     const Plan plan = train::plan_of(s, train::data_shape(s, data_));
-    long count = size.seeds * check::rates_per_seed;
+    long count = check::expected_runs(size);
     for (const check::RateRun& run : finished()) count -= run.size == size.size ? 1 : 0;
     sizes.push_back({size.size, std::max(count, 0L), s.steps, operations_of_step(s, plan)});
   }

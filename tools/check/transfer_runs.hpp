@@ -46,7 +46,7 @@ class TransferRuns {
   /// The sweep whose largest size has so many seeds.
   check::Sweep sweep(long seeds) const { return check::sweep(seeds_of(seeds), finished()); }
 
-  /// The runs that such a sweep has if all optima lie at the centre.
+  /// The runs that such a sweep is expected to have.
   std::vector<check::SweepTask> usual(long seeds) const;
 
   /// The cost of such a sweep here, without the runs that are finished.

@@ -40,6 +40,13 @@ inline constexpr long most_octaves = 12;   // and ends here, a factor of 4096 fr
 inline constexpr long scouts = 3;          // seeds that look for the optimum
 inline constexpr long rates_per_seed = 7;  // that a seed is run at, around the optimum
 
+/// How many runs a size is expected to take.
+/// Equation: 7 seeds + scouts, as if optima were an octave from the centre
+/// Measured: scouts made 0 to 2 runs more than 7 each, 0.9 on average, in 37 sweeps of docs/results
+inline long expected_runs(const SweepSize& size) {
+  return size.seeds * rates_per_seed + std::min(size.seeds, scouts);
+}
+
 namespace detail {
 
 /// The rates of one size, as far as they are finished.
