@@ -3,14 +3,17 @@
 
 #include "frame/signals.hpp"
 
+#include <array>
 #include <atomic>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 
 #if defined(_WIN32)
 #include <io.h>
 #else
+#include <signal.h>
 #include <unistd.h>
 #endif
 
@@ -41,7 +44,9 @@ void leave(int signal) {
 }
 
 extern "C" void on_signal(int signal) {
-  std::signal(signal, on_signal);  // some systems forget the handler
+#if defined(_WIN32)
+  std::signal(signal, on_signal);  // which the system forgets
+#endif
   int none = 0;
   if (first.compare_exchange_strong(none, signal)) {
 #if !defined(_WIN32)
@@ -55,12 +60,39 @@ extern "C" void on_signal(int signal) {
   if (busy == 0) leave(signal);
 }
 
+#if defined(_WIN32)
+void handle(int signal) { std::signal(signal, on_signal); }
+#else
+/// A stack of their own for handlers of signals in this thread, unless it has one, as under a sanitizer.
+/// On the usual stack they would write into the heap, since oneDNN up to 3.11 keeps an address of it in the stack's register
+/// while it multiplies (https://github.com/uxlfoundation/oneDNN/issues/4845).
+void make_signal_stack() {
+  stack_t stack{};
+  if (::sigaltstack(nullptr, &stack) != 0 || (stack.ss_flags & SS_DISABLE) == 0) return;
+  alignas(std::max_align_t) static std::array<std::byte, std::size_t{1} << 16> memory;
+  stack = {};
+  stack.ss_sp = memory.data();
+  stack.ss_size = memory.size();
+  ::sigaltstack(&stack, nullptr);  // it does not fail for a stack of this size
+}
+
+void handle(int signal) {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_ONSTACK | SA_RESTART;
+  ::sigaction(signal, &action, nullptr);  // it does not fail for these signals
+}
+#endif
+
 }  // namespace
 
 void handle_signals(const char* program) {
   program_name = program;
-  std::signal(SIGINT, on_signal);
-  std::signal(SIGTERM, on_signal);
+#if !defined(_WIN32)
+  make_signal_stack();
+#endif
+  handle(SIGINT);
+  handle(SIGTERM);
 }
 
 void ignore_write_signals() {
