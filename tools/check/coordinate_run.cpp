@@ -163,7 +163,8 @@ class RecordedSteps {
 }  // namespace
 
 check::Records record_run(const train::Settings& s, const train::Data& data, const Plan& plan,
-                          long size, double gradient_scale) {
+                          long size, double gradient_scale,
+                          const std::function<bool(long)>& after_step) {
   check::Recorder recorder({size, s.seed});
   nn::Transformer<Scalar> model(plan, train::config_of(s), nn::Gradients::block_by_block);
   nn::PlannedOptimizer<Scalar> optimizer(plan, train::optimizer_of(s));
@@ -183,7 +184,11 @@ check::Records record_run(const train::Settings& s, const train::Data& data, con
     recorder.record(std::string(name), values.data(), static_cast<std::size_t>(values.size()),
                     step);
   });
-  for (; step < s.steps; ++step) steps.make(batch, step);
+  while (step < s.steps) {
+    steps.make(batch, step);
+    ++step;
+    if (after_step && !after_step(step)) break;
+  }
   model.loss(batch);
   return recorder.records();
 }

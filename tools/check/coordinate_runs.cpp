@@ -53,10 +53,9 @@ Cost CoordinateRuns::expected(const std::vector<long>& seeds) const {
     const train::Settings s = settings_at(e_, family_[i].size, 1);
     sizes.push_back({family_[i].size, seeds[i], s.steps, operations_of_step(s, family_[i].plan)});
   }
-  return cost_of(sizes, [&](long size, long steps) {
-    train::Settings s = settings_at(e_, size, 1);
-    s.steps = steps;
-    static_cast<void>(record_run(s, data_, member(size).plan, size, 1));
+  return cost_of(sizes, [&](long size, const AfterStep& after_step) {
+    static_cast<void>(
+        record_run(settings_at(e_, size, 1), data_, member(size).plan, size, 1, after_step));
   });
 }
 

@@ -25,40 +25,51 @@ double seconds_since(Clock::time_point start) {
 
 constexpr double enough = 0.1;  // seconds, far above the clock's and the scheduler's grain
 
-/// The mean over threads that make such a run at the same time.
-double seconds_of(long size, long steps, const std::function<void(long, long)>& train) {
-  const int threads = thread_count();
-  std::atomic<double> sum = 0;
-  parallel_for(threads, [&](std::ptrdiff_t) {
-    const auto start = Clock::now();
-    train(size, steps);
-    sum += seconds_since(start);
+/// Of a run of so many steps, from the first ones, until those after `first` have taken long enough.
+double seconds_of_run(long steps, const std::function<void(const AfterStep&)>& train) {
+  constexpr long first = 3;  // in which a check records more
+  const auto start = Clock::now();
+  long made = 0;
+  double begun = 0, now = 0;
+  train([&](long step) {
+    made = step;
+    now = seconds_since(start);
+    if (made <= first) begun = now;
+    return made <= first || now - begun < enough;
   });
-  if (frame::stop_requested() != 0) throw frame::Interrupted{};
-  return sum / threads;
+  if (made == steps) return seconds_since(start);
+  const double of_one = (now - begun) / static_cast<double>(made - first);
+  return seconds_since(start) + static_cast<double>(steps - made) * of_one;
 }
 
-double seconds_of_run(const RunsOfSize& one, const std::function<void(long, long)>& train) {
-  constexpr long few = 2;
-  seconds_of(one.size, std::min(one.steps, few), train);  // fills caches and pages
-  const double begin = seconds_of(one.size, std::min(one.steps, few), train);
-  for (long many = 4 * few; many < one.steps; many *= 4) {
-    const double seconds = seconds_of(one.size, many, train);
-    if (seconds - begin < enough) continue;
-    return begin + (seconds - begin) / static_cast<double>(many - few) *
-                       static_cast<double>(one.steps - few);
+/// Of all runs of a size. As many are timed at once as there are threads; one alone runs on all of them.
+double seconds_of(const RunsOfSize& one, const std::function<void(long, const AfterStep&)>& train) {
+  const long together = std::min<long>(thread_count(), one.count);
+  std::atomic<double> sum = 0;
+  const auto time_one = [&](std::ptrdiff_t) {
+    sum += seconds_of_run(one.steps, [&](const AfterStep& after) { train(one.size, after); });
+  };
+  if (together == 1) {
+    time_one(0);
+  } else {
+    parallel_for(together, time_one);
   }
-  return one.steps <= few ? begin : seconds_of(one.size, one.steps, train);
+  if (frame::stop_requested() != 0) throw frame::Interrupted{};
+  return sum / static_cast<double>(together * together) * static_cast<double>(one.count);
 }
 
 /// Of one, from as many as take long enough or as there are.
 double seconds_of_one(const Repeated& repeated) {
-  repeated.once();  // fills caches and pages
-  for (long many = 1;; many *= 4) {
+  const auto seconds_of = [&](long many) {
     const auto start = Clock::now();
     for (long i = 0; i < many; ++i) repeated.once();
-    const double seconds = seconds_since(start);
     if (frame::stop_requested() != 0) throw frame::Interrupted{};
+    return seconds_since(start);
+  };
+  const double alone = seconds_of(1);
+  if (alone >= 4 * enough) return alone;  // a shorter one may mostly fill caches and pages
+  for (long many = 1;; many *= 4) {
+    const double seconds = seconds_of(many);
     if (seconds >= enough || 4 * many > repeated.count) return seconds / static_cast<double>(many);
   }
 }
@@ -98,13 +109,15 @@ double operations_of_step(const train::Settings& s, const Plan& plan) {
   return tokens * (6 * product_weights(plan) + 12 * attention);
 }
 
-Cost cost_of(const std::vector<RunsOfSize>& sizes, const std::function<void(long, long)>& train) {
+Cost cost_of(const std::vector<RunsOfSize>& sizes,
+             const std::function<void(long, const AfterStep&)>& train) {
   Cost cost;
   for (const RunsOfSize& one : sizes) {
-    const auto count = static_cast<double>(one.count);
+    if (one.count == 0) continue;
+    if (cost.runs == 0) train(one.size, [](long) { return false; });  // fills caches and pages
     cost.runs += one.count;
-    cost.operations += count * static_cast<double>(one.steps) * one.operations;
-    if (one.count > 0) cost.seconds += count * seconds_of_run(one, train) / thread_count();
+    cost.operations += static_cast<double>(one.count * one.steps) * one.operations;
+    cost.seconds += seconds_of(one, train);
   }
   cost.mebibytes = frame::peak_mebibytes();
   return cost;

@@ -37,13 +37,17 @@ double product_weights(const Plan& plan);
 ///           2 forward and 4 backward
 double operations_of_step(const train::Settings& s, const Plan& plan);
 
-/// Times some steps of each size, as many at once as there are threads.
-/// Equation: seconds = Σ count · seconds of a run / threads; of a run: those of 2 steps, and for the others the
-///           difference to a run of more
+/// Called with the number of steps that a run has made, after each; false ends the run early.
+using AfterStep = std::function<bool(long)>;
+
+/// Times the first steps of a run of each size, as many at once as there are threads and runs; train(size, after_step)
+/// makes one.
+/// Equation: seconds = Σ count · seconds of a run / threads; of a run: all but the steps that were left out, and for
+///           each of these the mean of those after the third
 /// Units:    memory: the most that this process held meanwhile
 /// Accuracy: 30 % on a machine that does nothing else (docs/benchmarks.md)
 Cost cost_of(const std::vector<RunsOfSize>& sizes,
-             const std::function<void(long size, long steps)>& train);
+             const std::function<void(long size, const AfterStep& after_step)>& train);
 
 /// A part of a run that is made a number of times.
 struct Repeated {

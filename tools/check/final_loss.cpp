@@ -15,7 +15,8 @@
 
 namespace scalewise::experiment {
 
-std::optional<double> final_loss(const train::Settings& s, const train::Data& data) {
+std::optional<double> final_loss(const train::Settings& s, const train::Data& data,
+                                 const std::function<bool(long)>& after_step) {
   const Plan plan = network_plan(s, data);
   nn::Transformer<float> model(plan, train::config_of(s));
   nn::PlannedOptimizer<float> optimizer(plan, train::optimizer_of(s));
@@ -36,6 +37,7 @@ std::optional<double> final_loss(const train::Settings& s, const train::Data& da
       optimizer.step(model.parameters(), schedule.factor(step));
       nn::normalize_matrices(model.parameters(), plan);
       if (step >= s.steps - measured) sum += loss;
+      if (after_step && !after_step(step + 1)) break;
     }
   } catch (const train::Diverged&) {
     return infinite;

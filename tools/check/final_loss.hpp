@@ -4,6 +4,7 @@
 // How well a model learns at a rate.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "train/data.hpp"
@@ -15,7 +16,9 @@ namespace scalewise::experiment {
 /// before the step that learns from it, and windows hardly repeat in a short run, so this is close
 /// to a validation loss, at no cost. Runs of one seed read the same batches, whatever rate or width
 /// they have, so that what is common to them cancels in differences.
+/// after_step(steps made) is called after each step, where it is given, and ends the run early by false.
 /// Returns:  infinity if the run diverged, as DivergenceWatch tells; nothing if it was interrupted.
-std::optional<double> final_loss(const train::Settings& s, const train::Data& data);
+std::optional<double> final_loss(const train::Settings& s, const train::Data& data,
+                                 const std::function<bool(long)>& after_step = {});
 
 }  // namespace scalewise::experiment

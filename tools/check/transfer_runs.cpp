@@ -84,11 +84,9 @@ Cost TransferRuns::expected(long seeds) const {
     for (const check::RateRun& run : finished()) count -= run.size == size.size ? 1 : 0;
     sizes.push_back({size.size, std::max(count, 0L), s.steps, operations_of_step(s, plan)});
   }
-  return cost_of(sizes, [&](long size, long steps) {
-    train::Settings s = settings_of(e_, {.size = size, .octave = 0, .seed = 1});
-    s.steps = steps;
-    s.warmup = 0;
-    static_cast<void>(final_loss(s, data_));
+  return cost_of(sizes, [&](long size, const AfterStep& after_step) {
+    static_cast<void>(
+        final_loss(settings_of(e_, {.size = size, .octave = 0, .seed = 1}), data_, after_step));
   });
 }
 
