@@ -99,7 +99,7 @@ class PlannedOptimizer {
         decay_(plan.decay),
         method_(method_of(optimizer_of(plan.optimizer, Group::token_embedding))) {
     check(config);
-    constexpr Eigen::Index tile = 1 << 14;
+    constexpr Eigen::Index tile = 1 << 12;
     Eigen::Index offset = 0;
     for (const Entry& entry : plan.entries) {
       const Eigen::Index size = entry.rows * entry.columns;
