@@ -25,7 +25,7 @@ double seconds_since(Clock::time_point start) {
 
 constexpr double enough = 0.1;  // seconds, far above the clock's and the scheduler's grain
 
-/// Of a run of so many steps, from the first ones, until those after `first` have taken long enough.
+/// Of a run of `steps`, from its first ones, until those after `first` have taken long enough.
 double seconds_of_run(long steps, const std::function<void(const AfterStep&)>& train) {
   constexpr long first = 3;  // in which a check records more
   const auto start = Clock::now();
