@@ -204,6 +204,15 @@ class Frame(unittest.TestCase):
                                                                     cwd=self.folder).stdout)[1]) for n in ("2", "4")]
                 self.assertGreater(counts[1], counts[0])
 
+    def test_steps_that_are_not_timed_are_expected_too(self):
+        def seconds(*options):
+            return float(re.search(r", ([0-9.e+-]+|-?nan) s on", run(
+                "learning_rate_transfer", "--dry-run", *TINY_MODEL, "--seeds", 1, *options, cwd=self.folder).stdout)[1])
+
+        # A hundred times as many steps; what a run does besides takes far less than ten of them.
+        self.assertGreater(seconds("--steps", 100000), 10 * seconds("--steps", 1000))
+        self.assertGreater(seconds("--steps", 1000, "--rate", 1e20), 0)  # diverges in the first steps
+
     def test_kernels_are_counted_apart_from_steps(self):
         def operations(steps):  # of many large kernels, next to which 63 steps are 1 %
             return float(re.search(r", ([0-9.e+]+) operations", run(

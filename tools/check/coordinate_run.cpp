@@ -163,8 +163,7 @@ class RecordedSteps {
 }  // namespace
 
 check::Records record_run(const train::Settings& s, const train::Data& data, const Plan& plan,
-                          long size, double gradient_scale,
-                          const std::function<bool(long)>& after_step) {
+                          long size, double gradient_scale, const AfterStep& after_step) {
   check::Recorder recorder({size, s.seed});
   nn::Transformer<Scalar> model(plan, train::config_of(s), nn::Gradients::block_by_block);
   nn::PlannedOptimizer<Scalar> optimizer(plan, train::optimizer_of(s));

@@ -5,9 +5,9 @@
 // Library check_reference.
 #pragma once
 
-#include <functional>
 #include <vector>
 
+#include "check/after_step.hpp"
 #include "scalewise/check/optimizer_check.hpp"
 #include "scalewise/check/records.hpp"
 #include "scalewise/plan/plan.hpp"
@@ -18,10 +18,8 @@ namespace scalewise::experiment {
 
 /// Trains a model for s.steps steps on one batch of its seed.
 /// `gradient_scale` is what a fault does to the gradients of all tensors but the head's; 1 is none.
-/// after_step(steps made) is called after each step, where it is given, and ends the run early by false.
 check::Records record_run(const train::Settings& s, const train::Data& data, const Plan& plan,
-                          long size, double gradient_scale,
-                          const std::function<bool(long)>& after_step = {});
+                          long size, double gradient_scale, const AfterStep& after_step = {});
 
 /// The global learning rate that a short check trains with: the first step moves no matrix of a model
 /// by more than 3 % of its root mean square. Where the optimizer does not normalize gradients they

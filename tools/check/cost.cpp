@@ -29,17 +29,16 @@ constexpr double enough = 0.1;  // seconds, far above the clock's and the schedu
 double seconds_of_run(long steps, const std::function<void(const AfterStep&)>& train) {
   constexpr long first = 3;  // in which a check records more
   const auto start = Clock::now();
-  long made = 0;
-  double begun = 0, now = 0;
-  train([&](long step) {
-    made = step;
-    now = seconds_since(start);
+  double begun = 0, left_out = 0;
+  train([&](long made) {
+    const double now = seconds_since(start);
     if (made <= first) begun = now;
-    return made <= first || now - begun < enough;
+    if (made <= first || now - begun < enough) return true;
+    left_out =
+        static_cast<double>(steps - made) * (now - begun) / static_cast<double>(made - first);
+    return false;
   });
-  if (made == steps) return seconds_since(start);
-  const double of_one = (now - begun) / static_cast<double>(made - first);
-  return seconds_since(start) + static_cast<double>(steps - made) * of_one;
+  return seconds_since(start) + left_out;
 }
 
 /// Of all runs of a size. As many are timed at once as there are threads; one alone runs on all of them.
@@ -60,16 +59,16 @@ double seconds_of(const RunsOfSize& one, const std::function<void(long, const Af
 
 /// Of one, from as many as take long enough or as there are.
 double seconds_of_one(const Repeated& repeated) {
-  const auto seconds_of = [&](long many) {
+  const auto time = [&](long many) {
     const auto start = Clock::now();
     for (long i = 0; i < many; ++i) repeated.once();
     if (frame::stop_requested() != 0) throw frame::Interrupted{};
     return seconds_since(start);
   };
-  const double alone = seconds_of(1);
+  const double alone = time(1);
   if (alone >= 4 * enough) return alone;  // a shorter one may mostly fill caches and pages
   for (long many = 1;; many *= 4) {
-    const double seconds = seconds_of(many);
+    const double seconds = time(many);
     if (seconds >= enough || 4 * many > repeated.count) return seconds / static_cast<double>(many);
   }
 }

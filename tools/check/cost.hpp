@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "check/after_step.hpp"
 #include "scalewise/plan/plan.hpp"
 #include "train/settings.hpp"
 
@@ -37,12 +38,9 @@ double product_weights(const Plan& plan);
 ///           2 forward and 4 backward
 double operations_of_step(const train::Settings& s, const Plan& plan);
 
-/// Called with the number of steps that a run has made, after each; false ends the run early.
-using AfterStep = std::function<bool(long)>;
-
 /// Times the first steps of a run of each size, as many at once as there are threads and runs; train(size, after_step)
 /// makes one.
-/// Equation: seconds = Σ count · seconds of a run / threads; of a run: all but the steps that were left out, and for
+/// Equation: seconds = Σ count · seconds of a run / how many at once; of a run: all but the steps that were left out, and for
 ///           each of these the mean of those after the third
 /// Units:    memory: the most that this process held meanwhile
 /// Accuracy: 30 % on a machine that does nothing else (docs/benchmarks.md)

@@ -16,7 +16,7 @@
 namespace scalewise::experiment {
 
 std::optional<double> final_loss(const train::Settings& s, const train::Data& data,
-                                 const std::function<bool(long)>& after_step) {
+                                 const AfterStep& after_step) {
   const Plan plan = network_plan(s, data);
   nn::Transformer<float> model(plan, train::config_of(s));
   nn::PlannedOptimizer<float> optimizer(plan, train::optimizer_of(s));

@@ -4,9 +4,9 @@
 // How well a model learns at a rate.
 #pragma once
 
-#include <functional>
 #include <optional>
 
+#include "check/after_step.hpp"
 #include "train/data.hpp"
 #include "train/settings.hpp"
 
@@ -16,9 +16,8 @@ namespace scalewise::experiment {
 /// before the step that learns from it, and windows hardly repeat in a short run, so this is close
 /// to a validation loss, at no cost. Runs of one seed read the same batches, whatever rate or width
 /// they have, so that what is common to them cancels in differences.
-/// after_step(steps made) is called after each step, where it is given, and ends the run early by false.
 /// Returns:  infinity if the run diverged, as DivergenceWatch tells; nothing if it was interrupted.
 std::optional<double> final_loss(const train::Settings& s, const train::Data& data,
-                                 const std::function<bool(long)>& after_step = {});
+                                 const AfterStep& after_step = {});
 
 }  // namespace scalewise::experiment

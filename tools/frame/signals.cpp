@@ -77,6 +77,7 @@ void make_signal_stack() {
 }
 
 void handle(int signal) {
+  make_signal_stack();
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_ONSTACK | SA_RESTART;
@@ -88,9 +89,6 @@ void handle(int signal) {
 
 void handle_signals(const char* program) {
   program_name = program;
-#if !defined(_WIN32)
-  make_signal_stack();
-#endif
   handle(SIGINT);
   handle(SIGTERM);
 }

@@ -7,7 +7,8 @@
 namespace scalewise::frame {
 
 /// From now on the first signal says so on stderr and sets stop_requested(), and the second ends the
-/// program; neither changes a result that is being computed. Writes beyond a limit of file size and to closed pipes fail instead of ending it.
+/// program; neither changes a result that is being computed. Writes beyond a limit of file size and to
+/// closed pipes fail instead of ending it.
 /// Requires: `program`, its name, stays; called by the main thread, which the system gives signals to.
 void handle_signals(const char* program);
 void ignore_write_signals();
