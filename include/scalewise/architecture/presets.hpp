@@ -53,6 +53,12 @@ constexpr Shape llama_preset(long d_model, long depth, long heads, long kv_heads
   return shape;
 }
 
+constexpr Shape olmo2_preset(long d_model, long depth, long heads, long d_ff) {
+  Shape shape = llama_preset(d_model, depth, heads, heads, d_ff, 100278, 4096);
+  shape.qk_norm = QkNorm::full;
+  return shape;
+}
+
 constexpr Shape bert_preset(long d_model, long depth, long heads) {
   Shape shape;
   shape.d_model = d_model;
@@ -210,11 +216,10 @@ inline constexpr std::array preset_table{
     Preset{"cerebras-gpt-13b", gpt_preset(5120, 40, 40, 2048), model_zoo},
 
     // OLMo-2: 100278 tokens, stored padded to 100352. Its norms come after the blocks, as many as
-    // LLaMA's; the norms of queries and keys are not modelled.
-    Preset{"olmo-2-1b", llama_preset(2048, 16, 16, 16, 8192, 100278, 4096),
-           "OLMo, configs/official-0425"},
-    Preset{"olmo-2-7b", llama_preset(4096, 32, 32, 32, 11008, 100278, 4096), litgpt},
-    Preset{"olmo-2-13b", llama_preset(5120, 40, 40, 40, 13824, 100278, 4096), litgpt},
+    // LLaMA's.
+    Preset{"olmo-2-1b", olmo2_preset(2048, 16, 16, 8192), "OLMo, configs/official-0425"},
+    Preset{"olmo-2-7b", olmo2_preset(4096, 32, 32, 11008), litgpt},
+    Preset{"olmo-2-13b", olmo2_preset(5120, 40, 40, 13824), litgpt},
 
     // Pythia: 50254 tokens, stored padded to 50304, 50432 (6.9b) or 50688 (12b).
     Preset{"pythia-70m", pythia_preset(512, 6, 8), litgpt},
@@ -239,7 +244,7 @@ constexpr const auto& presets() {
 /// The shape of a published model, its head tied or not as it was published.
 /// Source:   each preset's own, see presets().
 /// Throws:   InvalidInput for an unknown id.
-/// Differs:  vocabularies are not padded, but LLaMA-3's; comments in the table tell the rest.
+/// Differs:  vocabularies are not padded, except LLaMA-3's; comments in the table say the rest.
 template <class = void>
 Shape preset_shape(std::string_view id) {
   for (const Preset& preset : presets()) {
