@@ -20,6 +20,7 @@ import page
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "docs/pictures"
 RULES = {"standard": "one rate for all widths", "maximal-update": "μP"}
+BASES = {"maximal-update": "--start standard "}  # at width 32 both are the same model
 SWEEP = "--sizes 32,64,128,256 --head-dim 16 --depth 2 --seq 32 --batch 8 --steps 200 --seeds 4"
 CHECK = "--rule maximal-update --sizes 32,64,128,256,512 --seeds 3 --steps 5"
 FAULTS = {"μP": "", "μP with one rate for all tensors": "--fault missing:all-rates"}
@@ -40,7 +41,7 @@ def report(program: pathlib.Path, options: str) -> dict:
 def sweeps(tools: pathlib.Path) -> dict:
     result = {}
     for rule in RULES:
-        options = f"--rule {rule} {SWEEP}"
+        options = f"--rule {rule} {BASES.get(rule, '')}{SWEEP}"
         full = report(tools / "learning_rate_transfer", options)
         result[rule] = {"command": "learning_rate_transfer " + options, "verdict": full["verdict"],
                         "drift": full["drift"], "sizes": full["sizes"],
@@ -103,25 +104,34 @@ def mean_losses(rule: dict, size: int) -> list:
     return rows
 
 
+def on_curve(rows: list, rate: float) -> float:
+    """The loss at a rate, between those of the rates next to it."""
+    (a, low), (b, high) = next(pair for pair in zip(rows, rows[1:]) if pair[0][0] <= rate <= pair[1][0])
+    return low + (high - low) * math.log(rate / a) / math.log(b / a)
+
+
 def draw_transfer(result: dict) -> None:
     low = min(loss for one in result.values() for *_, loss in one["runs"] if loss) - 0.02
     script = HEAD + f"set xrange [0.0006:0.2]\nset yrange [{low}:2.8]\nset xlabel 'learning rate'\nset format x '%g'\n"
     script += "set xtics (0.001, 0.003, 0.01, 0.03, 0.1)\n"
     for (rule, title), place in zip(RULES.items(), PANELS):
         one = result[rule]
-        lowest = [[size["rate"], size["loss"]] for size in one["sizes"]]
+        best = [[size["rate"], on_curve(mean_losses(one, size["size"]), size["rate"])] for size in one["sizes"]]
         script += place + panel_title(f"{title}: the best rate {'moves' if one['verdict'] == 'fail' else 'stays'}",
                                       one["verdict"] == "pass")
         if place is PANELS[0]:
             script += "set ylabel 'loss after 200 steps' offset 0.5,0\n"
-        plots = []
+        plots, ends = [], []
         for i, size in enumerate(one["sizes"]):
             script += block(f"d{i}", mean_losses(one, size["size"]))
             plots.append(f"$d{i} using 1:2 with lines linewidth 2.5 linecolor '{COLOURS[i]}'")
             x, y = [row for row in mean_losses(one, size["size"]) if row[1] < 2.8][-1]
-            name = f"width {size['size']}" if i == 0 else str(size["size"])
-            script += f"set label {i + 1} '{name}' at {x},{y} left offset 0.4,0.2 textcolor '{COLOURS[i]}'\n"
-        script += block("best", lowest)
+            ends.append([x, y, i, f"width {size['size']}" if i == 0 else str(size["size"])])
+        for x, y, i, name in ends:  # direct labels; the wider model's is the lower one of two at one place
+            low_end = any(other[0] == x and other[2] < i and abs(other[1] - y) < 0.03 for other in ends)
+            script += (f"set label {i + 1} '{name}' at {x},{y} left offset 0.4,{-0.8 if low_end else 0.2} "
+                       f"textcolor '{COLOURS[i]}'\n")
+        script += block("best", best)
         plots.append("$best using 1:2 with linespoints linewidth 1.5 dashtype 2 linecolor '#d55e00' pointtype 7 "
                      "pointsize 0.9")
         script += "plot " + ", ".join(plots) + "\n"
