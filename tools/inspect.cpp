@@ -125,9 +125,10 @@ Assignment assignment_of(const Arguments& a, const Shape& shape,
                          const std::vector<ModelTensor>& tensors) {
   if (!a.names.empty()) {
     Assignment named;
-    scalewise::tools::with_names(a.names, [&](const scalewise::dialect::Dialect& dialect) {
-      named = classify(dialect, shape, tensors, scalewise::tools::extras_of(a));
-    });
+    scalewise::tools::with_names(
+        a.program, a.names, [&](const scalewise::dialect::Dialect& dialect) {
+          named = classify(dialect, shape, tensors, scalewise::tools::extras_of(a));
+        });
     return named;
   }
   scalewise::dialect::Detection found =

@@ -108,7 +108,7 @@ Table name_list() {
 
 std::string write_with_names(const Plan& plan, const Arguments& a) {
   std::string text;
-  scalewise::tools::with_names(a.names, [&](const scalewise::dialect::Dialect& dialect) {
+  scalewise::tools::with_names(a.program, a.names, [&](const scalewise::dialect::Dialect& dialect) {
     text = scalewise::tools::write_named(name_plan(plan, dialect), a.format, a.layers, a.columns());
   });
   return text;

@@ -37,12 +37,20 @@ def base(**more):
 
 SMALL = GPT + sized(48) + base()
 LR, MIN_LR, WEIGHT_DECAY, EPS = 3e-3, 3e-4, 0.1, 1e-9
+CONFIGS = pathlib.Path(__file__).resolve().parents[1] / "data/configs"
+LLAMA = ["--preset", "llama-3.2-3b", "--base-preset", "llama-3.2-1b"]
 
 
 def plan(*arguments, code=0):
     done = subprocess.run([PLAN, *arguments], capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == code, (arguments, done.returncode, done.stderr)
     return done.stdout if code == 0 else done.stderr
+
+
+def said(*arguments, code=0):
+    done = subprocess.run([PLAN, *arguments], capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == code, (arguments, done.returncode, done.stderr)
+    return done.stderr
 
 
 def named(*arguments):
@@ -133,6 +141,39 @@ class Names(unittest.TestCase):
             found[name] = (options["lr"], options["weight_decay"], options["eps"])
         self.same(found, expected)
         self.assertEqual(len(used), len(space["PARAM_GROUPS"]))  # one that is never found is an error there
+
+    def test_torchtitan_writes_what_torch_has(self):
+        def groups(optimizer):
+            # Matrices of their own: Muon takes no fused one.
+            code = plan("--rule", "maximal-update", *LLAMA, "--optimizer", optimizer, "--names", "torchtitan", "--format",
+                        "torchtitan")
+            space = {"ParamGroupConfig": lambda **fields: fields, "LR": 1.0, "MUON_LR": 100.0, "WEIGHT_DECAY": 0.1, "EPS": EPS}
+            exec(code, space)  # pylint: disable=exec-used
+            return space["PARAM_GROUPS"]
+
+        for optimizer, adjust in (("muon-original", "original"), ("muon-match-adamw", "match_rms_adamw")):
+            found = groups(optimizer)
+            matrices = [g["optimizer_kwargs"] for g in found if g["optimizer_name"] == "Muon"]
+            self.assertTrue(matrices)
+            for options in matrices:
+                self.assertEqual(options["adjust_lr_fn"], adjust)
+                self.assertGreater(options["lr"], 10)  # its own global rate
+            for g in found:
+                self.assertEqual("eps" in g["optimizer_kwargs"], g["optimizer_name"] == "AdamW")
+        for optimizer in ("muon-plain", "muon-fan-ratio", "sign-sgd"):
+            self.assertIn("torch.optim has no other", said("--rule", "maximal-update", *LLAMA, "--optimizer", optimizer,
+                                                           "--names", "torchtitan", "--format", "torchtitan", code=2))
+
+    def test_what_the_code_base_computes_besides_is_said(self):
+        gemma = "--config", str(CONFIGS / "gemma-7b.json"), "--base-config", str(CONFIGS / "gemma-2b.json")
+        self.assertIn("note: Gemma's norms multiply by 1 + weight",
+                      said("--rule", "maximal-update", *gemma, "--names", "gemma", "--format", "json"))
+        self.assertNotIn("note:", said("--rule", "maximal-update", *gemma, "--names", "hf-llama", "--format", "json"))
+
+    def test_the_header_says_whether_deviations_are_relative(self):
+        for options, flag in ((("--rule", "maximal-update", *SMALL), 1), (("--rule", "gpt2", *SMALL), 0)):
+            code = plan(*options, "--names", "llm-c", "--format", "c-header")
+            self.assertIn(f"scalewise_std_is_relative = {flag}", code)
 
     def test_megatron(self):
         expected = self.settings("complete-p", "megatron")
@@ -289,6 +330,8 @@ int main(void) {
                                      ({"patterns": [["a{}b{}", "query"]]}, "patterns[0][0] = a{}b{}"),
                                      ({"patterns": [["a", "query", "rows"]]}, "patterns[0][2] = rows"),
                                      ({"more": 1}, "mine.json.more = 1"),
+                                     ({"patterns": [["a.weight", "token_embeding"]]}, "did you mean token_embedding?"),
+                                     ({"patterns": [["token_embedding", "a.weight"]]}, "patterns[0][1] = a.weight"),
                                      ({"patterns": [["a", "token_embedding layer.0.query"]]},
                                       "a: token_embedding and layer.0.query cannot be parts of one tensor")):
                 path.write_text(json.dumps({**own, **change}), encoding="utf-8")

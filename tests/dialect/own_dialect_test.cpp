@@ -4,10 +4,13 @@
 // Dialects that extend another by lines of their own.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "scalewise/dialect/all.hpp"
 #include "scalewise/dialect/classify.hpp"
 #include "scalewise/dialect/gpt2_dialects.hpp"
+#include "scalewise/dialect/known_entries.hpp"
 #include "support/catch.hpp"
 #include "support/small_shapes.hpp"
 
@@ -78,4 +81,27 @@ TEST_CASE("No entry has two of the usual tensors") {
   REQUIRE(usual.problems.size() == 2);  // of two layers
   CHECK(usual.problems[0] ==
         "transformer.h.0.attn.c_attn.weight: has layer.0.key, as key.0 has already");
+}
+
+TEST_CASE("An extra tensor has a name of its own") {
+  const Extra extra{"transformer.wte.weight", Group::mlp_up, "d_model", "64"};
+  const Assignment usual = usual_tensors(nanogpt, biasless_gpt(), {extra});
+  REQUIRE(usual.problems.size() == 1);
+  CHECK(usual.problems[0] ==
+        "transformer.wte.weight: is both token_embedding and transformer.wte.weight");
+}
+
+TEST_CASE("Each entry of the dialects is known, and a misspelled one is not") {
+  for (const Dialect* dialect : all_dialects) {
+    for (const TensorPattern& line : dialect->patterns) {
+      for (std::string_view entry : scalewise::dialect::detail::words_of(line.entries)) {
+        INFO(dialect->id << ": " << entry);
+        if (entry.starts_with('!')) entry.remove_prefix(1);
+        CHECK((entry == "-" || known_entries().contains(without_layer(entry))));
+      }
+    }
+  }
+  CHECK_FALSE(known_entries().contains("token_embeding"));
+  CHECK(without_layer("decoder.{1}.cross_query") == "decoder.{}.cross_query");
+  CHECK(without_layer("layer.12.mlp_up_bias") == "layer.{}.mlp_up_bias");
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "scalewise/dialect/encoder_dialects.hpp"
 #include "scalewise/dialect/gpt2_dialects.hpp"
 #include "scalewise/plan/make_plan.hpp"
 #include "scalewise/policy/maximal_update.hpp"
@@ -41,6 +42,35 @@ std::size_t group_of(const std::vector<PatternGroup>& groups, const std::string&
 }
 
 }  // namespace
+
+TEST_CASE("A glob matches no tensor of another group") {
+  // Its star matches dots: "….*.output.dense.weight" is found in "….0.attention.output.dense.weight".
+  Plan plan = make_plan<MaximalUpdate, adamw>(patterned_shape(96), patterned_shape(32));
+  for (Entry& entry : plan.entries) {
+    if (entry.name.ends_with("mlp_down")) entry.learning_rate.value *= 2;
+  }
+  const dialect::NamedPlan named = dialect::name_plan(plan, dialect::hf_bert);
+  const std::vector<PatternGroup> groups = pattern_groups(named, PatternStyle::glob);
+  for (std::size_t i = 0; i < named.assignment.tensors.size(); ++i) {
+    const std::string& name = named.assignment.tensors[i].name;
+    INFO(name);
+    std::size_t found = 0;
+    for (const PatternGroup& group : groups) {
+      for (const std::string& pattern : group.patterns) {
+        if (!glob_matches(pattern, name)) continue;
+        ++found;
+        CHECK(group.factors.same(named.factors[i]));
+      }
+    }
+    CHECK(found >= 1);
+  }
+  CHECK(glob_matches("a.*.b", "a.0.c.b"));
+  CHECK_FALSE(glob_matches("a.*.b", "a.0.b.c"));
+}
+
+TEST_CASE("Bytes of letters outside ASCII stay as they are") {
+  CHECK(name_pattern("kopf.größe", PatternStyle::regex, true) == "^kopf\\.größe$");
+}
 
 TEST_CASE("Layers share a pattern where they share their factors, and have their own elsewhere") {
   Plan plan = make_plan<MaximalUpdate, adamw>(patterned_shape(96), patterned_shape(32));

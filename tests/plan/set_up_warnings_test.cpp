@@ -52,6 +52,18 @@ TEST_CASE("Each doubtful choice is one line") {
     std::swap(target, base);
     only("d_model = 64 is less than the base's 256");
   }
+  SECTION("swapped in depth") {
+    target.depth = 1;
+    only("depth = 1 is less than the base's 2");
+  }
+  SECTION("segments") {
+    target.segments = 2;
+    only("segments differs from the base's");
+  }
+  SECTION("relative positions") {
+    base.relative_buckets = 32;
+    only("relative_buckets differs from the base's");
+  }
   SECTION("tied head") {
     base.tied_head = false;
     only("tied_head differs from the base's");
@@ -88,7 +100,7 @@ TEST_CASE("Depth matters to rules that have none, and decayed gains are said onc
   deep.depth = 8;
   const auto found = set_up_warnings(make_plan<MaximalUpdate, adamw>(deep, warned_shape(64)));
   REQUIRE(found.size() == 2);
-  CHECK_THAT(found[0], StartsWith("depth = 8, but the base's is 2: maximal-update has no rule"));
-  CHECK_THAT(found[1], StartsWith("weight decay of layer.0.attention_norm_gain"));
+  CHECK_THAT(found[0], StartsWith("depth = 8, but the base's is 2: maximal-update does not scale"));
+  CHECK_THAT(found[1], StartsWith("gains are decayed (layer.0.attention_norm_gain"));
   CHECK(set_up_warnings(make_plan<Gpt2, adamw>(warned_shape(256))).size() <= 1);
 }

@@ -146,6 +146,51 @@ TEST_CASE("A size that does not grow is no ratio") {
   CHECK_THAT(plan.at("layer.2.down").epsilon.value, WithinRel(std::sqrt(0.5), 1e-14));
 }
 
+TEST_CASE("A rule that states a matrix by sizes of the model refuses other sides") {
+  const Shape shape = tokens();
+  const auto refused = [&](const char* rule, const Extra& extra) {
+    const std::vector<RuleInfo> all = rules();
+    const RuleInfo& info = *std::ranges::find(all, std::string_view(rule), &RuleInfo::id);
+    return error_message([&] {
+      static_cast<void>(
+          make_plan(rule, info.optimizers.front(), shape, shape, {}, DecayForm::coupled, {extra}));
+    });
+  };
+  // Dinan et al. 2023 (arXiv:2304.02034), (1.32), has 1/(M n) for the fan-in of the MLP's output, which is
+  // not that of 64 inputs; Kedia et al. 2024 (arXiv:2403.09635) has d_ff likewise.
+  const Extra up{"layer.*.up", Group::mlp_down, "64", "d_model"};
+  for (const char* rule : {"neural-tangent", "meta-principled", "nu-gpt"}) {
+    INFO(rule);
+    CHECK_THAT(refused(rule, up),
+               ContainsSubstring("inputs and outputs of the shape's own mlp_down"));
+    CHECK(refused(rule, {"layer.*.up", Group::mlp_down, "d_ff", "d_model"}) == "no error");
+  }
+  for (const char* rule :
+       {"standard", "pytorch", "xavier", "he", "gpt2", "maximal-update", "complete-p"}) {
+    INFO(rule);
+    CHECK(refused(rule, up) == "no error");
+  }
+}
+
+TEST_CASE("In a model of two stacks a tensor of the blocks belongs to the one that its name says") {
+  Shape shape = tokens();
+  shape.encoder_depth = 6;
+  Shape base = shape;
+  base.encoder_depth = 2;
+  const auto planned = [&](const std::string& name) {
+    return make_plan("depth-mup", adamw, shape, base, {}, DecayForm::coupled,
+                     {{name, Group::mlp_up, "d_model", "64"}});
+  };
+  // Yang et al. 2023: rates fall as the root of the depth, here 3 times the base's in the encoder.
+  const std::string encoder = "encoder.adapter", decoder = "decoder.adapter";
+  CHECK(planned(encoder).at(encoder).stack == Stack::encoder);
+  CHECK_THAT(planned(encoder).at(encoder).learning_rate.value,
+             WithinRel(1 / std::sqrt(3.0), 1e-14));
+  CHECK_THAT(planned(decoder).at(decoder).learning_rate.value, WithinRel(1, 1e-14));
+  CHECK_THAT(error_message([&] { static_cast<void>(planned("adapter")); }),
+             ContainsSubstring("one with encoder or decoder in it"));
+}
+
 TEST_CASE("An extra tensor that cannot be is refused, and named") {
   CHECK_THAT(refusal({"", Group::norm_gain}), ContainsSubstring("extra , name (empty)"));
   CHECK_THAT(refusal({"a.*.b.*", Group::norm_gain}), ContainsSubstring("one * at most"));

@@ -68,7 +68,7 @@ TEST_CASE("Every plan of every rule has a form with one rate, or says why not") 
 
 TEST_CASE("What the shape does not say is folded by itself, and changes nothing else") {
   const std::vector<Extra> extras{
-      {"values", Group::head, "d_model", "1"},
+      {"values", Group::head, "d_model", "vocab"},
       {"more", Group::token_embedding, "3", "d_model"},
       {"layer.*.x_attention_output", Group::mlp_down, "d_ff", "d_model"},
       {"final", Group::final_norm_gain, "d_model"},

@@ -10,7 +10,7 @@ using namespace scalewise;
 using namespace scalewise::symbols;
 using namespace scalewise::test;
 
-// var W = 2/fi; embeddings as in the standard parameterization.
+// var W = 2/fi; embeddings as in the standard parametrization.
 static_assert(drawn<He>(matrices, 2 / fi));
 static_assert(drawn<He>({Group::head}, 2 / fi));
 static_assert(drawn<He>({Group::patch_embedding}, 2 / fi));

@@ -70,6 +70,29 @@ TEST_CASE("A relative rule on GPT-2's start gives the numbers that one multiplie
   CHECK_THAT(plan.at("layer.3.query").source, ContainsSubstring("; start: gpt2"));
 }
 
+TEST_CASE("A gain acts as the base's in each formulation") {
+  // Yang et al. 2022 (arXiv:2203.03466), Table 9: gains have the multiplier √m_N and start at 1/√m_N.
+  const std::vector<Parameter> table_9{{"table", 9}};
+  const Plan factors = make_plan("maximal-update", adamw, started_shape(512), started_shape(128),
+                                 table_9, DecayForm::coupled, {});
+  const Plan plan = with_start(factors, "gpt2");
+  for (const char* name : {"layer.1.mlp_norm_gain", "final_norm_gain"}) {
+    INFO(name);
+    const Entry& gain = plan.at(name);
+    CHECK_THAT(gain.multiplier.value, WithinRel(2, 1e-14));
+    CHECK_THAT(gain.init_mean.value, WithinRel(0.5, 1e-14));
+    CHECK_THAT(gain.init_mean.value, WithinRel(factors.at(name).init_mean.value, 1e-14));
+  }
+}
+
+TEST_CASE("A start with gains on its branches is refused where the rule has none") {
+  // LayerScale's branches begin at 0.1, SkipInit's at 0: without the gain they would begin at 1.
+  for (const char* start : {"layer-scale", "skip-init"}) {
+    CHECK_THAT(refusal(relative("maximal-update", 512), start),
+               ContainsSubstring("gains on the branches"));
+  }
+}
+
 TEST_CASE("The base itself starts as its start says, whatever the distribution") {
   for (const char* start : {"standard", "gpt2", "he", "pytorch", "bert"}) {
     const Plan alone =

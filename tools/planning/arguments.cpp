@@ -53,9 +53,12 @@ std::vector<std::string> dialect_ids() {
   return ids;
 }
 
-void with_names(const std::string& names, const std::function<void(const dialect::Dialect&)>& use) {
+void with_names(const std::string& program, const std::string& names,
+                const std::function<void(const dialect::Dialect&)>& use) {
   if (names.ends_with(".json")) return use(read_dialect_file(names)->get());
-  use(dialect::dialect_named("--names", names));
+  const dialect::Dialect& dialect = dialect::dialect_named("--names", names);
+  if (!dialect.note.empty()) std::cerr << program << ": note: " << dialect.note << '\n';
+  use(dialect);
 }
 
 std::optional<Shape> given_shape(const PlanArguments& arguments) {

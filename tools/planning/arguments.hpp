@@ -24,8 +24,10 @@ void add_plan_options(frame::Options& options, PlanArguments& arguments);
 /// The names that --names knows without a file.
 std::vector<std::string> dialect_ids();
 
-/// Calls use() with the dialect of --names: an id, or a file that describes one (.json).
-void with_names(const std::string& names, const std::function<void(const dialect::Dialect&)>& use);
+/// Calls use() with the dialect of --names: an id, or a file that describes one (.json). The program says
+/// on standard error what its code base computes that no plan contains.
+void with_names(const std::string& program, const std::string& names,
+                const std::function<void(const dialect::Dialect&)>& use);
 
 /// The shape of --preset or --config; empty where neither is given.
 std::optional<Shape> given_shape(const PlanArguments& arguments);

@@ -100,7 +100,7 @@ std::string heading_line(const std::string& name, const std::string& text, std::
 std::string heading(const Plan& plan, std::size_t columns) {
   std::string rule = plan.rule;
   for (const Parameter& p : plan.parameters) rule += " " + p.name + "=" + number_text(p.value);
-  if (!plan.start.empty()) rule += ", from a base that starts by " + plan.start;
+  if (!plan.start.empty()) rule += ", from a base initialized by " + plan.start;
   const std::string optimizer = std::string(plan.optimizer.name) + ", " +
                                 std::string(word(decay_words, plan.decay)) + " weight decay";
   return heading_line("rule", rule, columns) + heading_line("source", citation(plan), columns) +

@@ -24,7 +24,7 @@ namespace scalewise::inline architecture {
 /// Shapes:   rows and columns are products of whole numbers and sizes of the shape, such as "head_dim",
 ///           "2*d_ff" or "d_model/4"; a gain or a bias has no columns.
 /// `*` in the name is the number of the layer: there is one tensor in each. In a model with an encoder
-/// and a decoder the name says which.
+/// and a decoder the name of a tensor in the blocks says which.
 struct Extra {
   std::string name;
   Group group = Group::norm_gain;
@@ -88,6 +88,9 @@ class ExtraReader {
     tensor.fan_out = matrix ? columns.scaling : rows.scaling;
     if (star == std::string::npos) {
       tensor.name = extra_.name;
+      const Role role = role_of(extra_.group);
+      const bool in_block = role == Role::hidden || role == Role::block_vector;
+      if (in_block && shape_.encoder_depth > 0) tensor.stack = stack();
       return {tensor};
     }
     tensor.stack = stack();

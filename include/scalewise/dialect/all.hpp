@@ -24,15 +24,16 @@ inline constexpr const Dialect* all_dialects[] = {
     &olmo2,    &phi3,    &gpt_neox, &opt,       &megatron,  &ngpt,     &hf_bert,    &hf_vit,
     &timm_vit, &hf_t5,   &hf_bart,  &fairseq,   &marian,    &torch_nn};
 
-/// Models that have the names of others.
+/// Models that have the names of others; what a file's names cannot tell apart is not detected.
 inline constexpr std::pair<std::string_view, const Dialect*> other_ids[] = {
     {"mistral", &hf_llama},
     {"qwen2", &hf_llama},
     {"qwen3", &hf_llama},
-    {"gemma", &hf_llama},
+    {"gemma", &gemma},
     {"torchtitan", &meta_llama}};
 
-/// The dialect of an id. Throws: InvalidInput naming the field and the closest id.
+/// The dialect of an id.
+/// Throws:   InvalidInput naming the field and the closest id.
 inline const Dialect& dialect_named(const std::string& field, std::string_view id) {
   Nearest known(id);
   for (const Dialect* dialect : all_dialects) {

@@ -33,13 +33,15 @@ struct TensorPattern {
 
 /// How a code base names and stores the tensors of a transformer. Where several lines give the same
 /// entry, a model has the tensor of one of them, and the first is the usual one.
-/// `prefix` is one that names may lack, such as "transformer." where a model has no head.
+/// `prefix` is one that names may lack, such as "transformer." where a model has no head. `note` says what
+/// the code computes that no plan contains.
 struct Dialect {
   std::string_view id;
   std::string_view title;
   std::string_view prefix;
   MatrixLayout layout = MatrixLayout::out_in;
   std::span<const TensorPattern> patterns;
+  std::string_view note = {};
 };
 
 }  // namespace scalewise::dialect

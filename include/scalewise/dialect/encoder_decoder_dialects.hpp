@@ -267,9 +267,16 @@ inline constexpr TensorPattern marian_patterns[] = {
 }  // namespace detail
 
 /// Source:   transformers, modeling_t5.py: wi_0 is the gate; the table of relative positions is in
-///           the first layer of each stack.
-inline constexpr Dialect hf_t5{"hf-t5", "Hugging Face T5", "", MatrixLayout::out_in,
-                               detail::hf_t5_patterns};
+///           the first layer of each stack; a tied model multiplies the final hidden state by
+///           model_dim^-0.5.
+inline constexpr Dialect hf_t5{
+    "hf-t5",
+    "Hugging Face T5",
+    "",
+    MatrixLayout::out_in,
+    detail::hf_t5_patterns,
+    "T5 with a tied head multiplies the final hidden state by 1/sqrt(d_model), which is not in the "
+    "plan: take that line out, or multiply the logits by sqrt(d_model)"};
 
 /// Source:   transformers, modeling_bart.py: positions begin at the third row.
 inline constexpr Dialect hf_bart{"hf-bart", "Hugging Face BART", "model.", MatrixLayout::out_in,

@@ -116,6 +116,17 @@ inline constexpr TensorPattern phi3_patterns[] = {
 inline constexpr Dialect hf_llama{"hf-llama", "Hugging Face LLaMA, Mistral, Qwen2, Qwen3, Gemma",
                                   "model.", MatrixLayout::out_in, detail::hf_llama_patterns};
 
+/// Source:   transformers, modeling_gemma.py: GemmaRMSNorm multiplies by 1 + weight, and embeddings are
+///           multiplied by the root of hidden_size.
+inline constexpr Dialect gemma{
+    "gemma",
+    "Hugging Face Gemma",
+    "model.",
+    MatrixLayout::out_in,
+    detail::hf_llama_patterns,
+    "Gemma's norms multiply by 1 + weight: subtract 1 from the means of gains. It multiplies "
+    "embeddings by sqrt(d_model), which is not in the plan: take that line out, or divide by it"};
+
 /// Source:   llama, model.py; torchtitan has the same names. w1 is the gate.
 inline constexpr Dialect meta_llama{"meta-llama", "LLaMA by Meta, torchtitan", "",
                                     MatrixLayout::out_in, detail::meta_llama_patterns};

@@ -23,6 +23,7 @@ class TableProblems {
   TableProblems(const Dialect& dialect, const Shape& shape, const Candidates& candidates)
       : dialect_(dialect), shape_(shape), entries_(candidates.entries()) {
     for (const Candidate& candidate : candidates.all()) {
+      once(candidate);
       if (candidate.pattern < dialect.patterns.size()) check(candidate);
     }
   }
@@ -30,12 +31,15 @@ class TableProblems {
   std::vector<std::string> take() { return std::move(found_); }
 
  private:
+  /// A name is that of one tensor, also of those that the shape does not have.
+  void once(const Candidate& candidate) {
+    const std::string& entry = candidate.tensor.parts.front().entry;
+    const auto [at, is_new] = names_.emplace(candidate.tensor.name, entry);
+    if (!is_new) problem(candidate, "is both " + at->second + " and " + entry);
+  }
+
   void check(const Candidate& candidate) {
     const std::vector<OwnedPart>& parts = candidate.tensor.parts;
-    const auto [at, is_new] = names_.emplace(candidate.tensor.name, parts.front().entry);
-    if (!is_new) {
-      problem(candidate, "is both " + at->second + " and " + parts.front().entry);
-    }
     if (!candidate.alias_of.empty()) return;
     const Tensor& first = entries_.at(parts.front().entry);
     const Packing packing = dialect_.patterns[candidate.pattern].packing;

@@ -12,10 +12,12 @@
 #include <vector>
 
 #include "scalewise/dialect/all.hpp"
+#include "scalewise/dialect/known_entries.hpp"
 #include "scalewise/dialect/pattern.hpp"
 #include "scalewise/files/read_file.hpp"
 #include "scalewise/io/json_reader.hpp"
 #include "scalewise/io/parse_json.hpp"
+#include "scalewise/messages/nearest.hpp"
 #include "scalewise/messages/words.hpp"
 
 namespace scalewise::inline io {
@@ -37,7 +39,8 @@ class OwnDialect {
   /// Reads {"schema", "id", "title", "extends", "prefix", "layout", "patterns"}, each pattern an array
   /// of its name, its entries and, where it is not "blocks", its packing. Patterns of the dialect that it
   /// extends follow its own, except those of the same name.
-  /// Throws:   InvalidInput for JSON of another form, and for a name or entries with more than one {}.
+  /// Throws:   InvalidInput for JSON of another form, a name or entries with more than one {}, and an entry
+  ///           that no plan has.
   explicit OwnDialect(const JsonReader& json) {
     json.only({"schema", "id", "title", "extends", "prefix", "layout", "patterns"});
     const std::string schema = json.at("schema").string();
@@ -78,9 +81,23 @@ class OwnDialect {
     one_layer(items[0].path(), pattern.name);
     for (std::string_view entry : dialect::detail::words_of(pattern.entries)) {
       one_layer(items[1].path(), entry);
+      require_entry(items[1].path(), entry);
     }
     if (pattern.name.empty()) throw InvalidInput(items[0].path(), "\"\"", "the name of a tensor");
     return pattern;
+  }
+
+  /// "!" begins what a shape must not have, and "-" is a tensor that no plan has.
+  static void require_entry(const std::string& field, std::string_view entry) {
+    if (entry == "-") return;
+    if (entry.starts_with('!')) entry.remove_prefix(1);
+    const std::string name = dialect::without_layer(entry);
+    Nearest nearest(name);
+    for (const std::string& known : dialect::known_entries()) {
+      if (known == name) return;
+      nearest.offer(known);
+    }
+    throw InvalidInput(field, printable(entry), "the name of an entry of a plan", nearest.hint());
   }
 
   static void one_layer(const std::string& field, std::string_view text) {

@@ -42,27 +42,48 @@ inline std::string name_pattern(std::string_view name, PatternStyle style, bool 
       i = end - 1;
       continue;
     }
-    const bool plain = digit || c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    const bool plain = digit || c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                       static_cast<unsigned char>(c) >= 0x80;  // of a letter in UTF-8
     if (!plain && regex && c != '/') text += '\\';
     text += c;
   }
   return text + (regex ? "$" : "");
 }
 
+/// Whether a glob that name_pattern() wrote matches a name; its stars match dots too.
+inline bool glob_matches(std::string_view glob, std::string_view name) {
+  if (glob.empty()) return name.empty();
+  if (glob.front() != '*') {
+    return !name.empty() && name.front() == glob.front() &&
+           glob_matches(glob.substr(1), name.substr(1));
+  }
+  for (std::size_t skipped = 0; skipped <= name.size(); ++skipped) {
+    if (glob_matches(glob.substr(1), name.substr(skipped))) return true;
+  }
+  return false;
+}
+
 /// The groups of an optimizer, in the order of their first tensor. Names that differ in the layer share
-/// a pattern where all of them are in one group.
+/// a pattern where all names that it matches are in one group.
 inline std::vector<PatternGroup> pattern_groups(const dialect::NamedPlan& named,
                                                 PatternStyle style) {
   const auto& tensors = named.assignment.tensors;
-  const auto any = [&](std::size_t i) {
-    return name_pattern(tensors[i].name, style, true);
-  };
+  const auto any = [&](std::size_t i) { return name_pattern(tensors[i].name, style, true); };
   std::map<std::string, bool> shared;  // whether all tensors of a pattern have the same factors
   std::map<std::string, std::size_t> first;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const auto [at, is_first] = first.emplace(any(i), i);
     const bool same = named.factors[at->second].same(named.factors[i]);
     shared[at->first] = (is_first || shared[at->first]) && same;
+  }
+  if (style ==
+      PatternStyle::glob) {  // "layer.*.output" is found in "layer.0.attention.output", too
+    for (auto& [pattern, is_shared] : shared) {
+      for (std::size_t i = 0; i < tensors.size() && is_shared; ++i) {
+        is_shared = named.factors[first[pattern]].same(named.factors[i]) ||
+                    !glob_matches(pattern, tensors[i].name);
+      }
+    }
   }
   std::vector<PatternGroup> groups;
   std::map<std::string, bool> written;

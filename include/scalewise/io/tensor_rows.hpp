@@ -79,6 +79,7 @@ inline std::string c_header(const dialect::NamedPlan& named) {
   detail::require_one_optimizer(named, "c-header");
   const auto rows = detail::tensor_rows(named);
   const Plan& plan = named.plan;
+  const bool relative = plan.reference == Reference::base;
   std::string text = fmt::format(
       "/* Rule {}, optimizer {}, names {}; {} parameters. */\n"
       "#ifndef SCALEWISE_PLAN_H\n#define SCALEWISE_PLAN_H\n\n"
@@ -86,13 +87,16 @@ inline std::string c_header(const dialect::NamedPlan& named) {
       "typedef struct {{\n  const char* name;\n  float lr, wd, eps;\n}} scalewise_tensor;\n\n"
       "/* How `count` numbers from `offset` start, `repeats` times, each `stride` further. A "
       "normal\n"
-      "   of std, or as `distribution` says; 'c': constant, 'u': uniform, 't': cut at two std. */\n"
+      "   of std, or as `distribution` says; 'c': constant, 'u': uniform, 't': cut at two std.\n"
+      "   Each std is {}. */\n"
       "typedef struct {{\n  int tensor;\n  const char* entry;\n"
       "  long long offset, count, stride, repeats;\n  char distribution;\n"
       "  float mean, std, multiplier;\n}} scalewise_block;\n\n"
-      "enum {{ scalewise_tensors = {}, scalewise_blocks = {} }};\n\n",
+      "enum {{ scalewise_tensors = {}, scalewise_blocks = {}, scalewise_std_is_relative = {} "
+      "}};\n\n",
       plan.rule, plan.optimizer.name, named.assignment.dialect, plan.parameter_count(),
-      named.assignment.tensors.size(), rows.size());
+      relative ? "a factor on that of the same tensor in the base model" : "a standard deviation",
+      named.assignment.tensors.size(), rows.size(), relative ? 1 : 0);
   text += fmt::format("static const double scalewise_attention_scale = {};\n",
                       plan.model.attention_scale.value);
   text += fmt::format("static const double scalewise_embedding_multiplier = {};\n",

@@ -77,27 +77,53 @@ inline std::string torch_groups(const dialect::NamedPlan& named) {
          "\n";
 }
 
+namespace detail {
+
+/// An optimizer as torch.optim has it.
+struct TorchOptimizer {
+  std::string_view name;
+  std::string_view rate;  // the global one
+  std::string_view more = {};
+};
+
+/// Source:   torch.optim.Muon: adjust_lr_fn is "original" or "match_rms_adamw".
+/// Throws:   InvalidInput for an optimizer that torch.optim lacks.
+inline TorchOptimizer torch_optimizer(const Optimizer& optimizer) {
+  if (optimizer.has_epsilon) return {"AdamW", "LR"};
+  if (optimizer == muon_original) return {"Muon", "MUON_LR", ", \"adjust_lr_fn\": \"original\""};
+  if (optimizer == muon_match_adamw) {
+    return {"Muon", "MUON_LR", ", \"adjust_lr_fn\": \"match_rms_adamw\""};
+  }
+  if (optimizer.normalization == Normalization::none) return {"SGD", "LR"};
+  throw InvalidInput("optimizer", std::string(optimizer.name),
+                     "adamw, sgd, muon-original or muon-match-adamw",
+                     "torch.optim has no other; --format torch-groups is for any optimizer");
+}
+
+}  // namespace detail
+
 /// Source:   torchtitan's ParamGroupConfig: the first pattern found in a name wins, and one that is
 ///           found in none is an error.
+/// Throws:   InvalidInput for an optimizer that torch.optim lacks.
 inline std::string torchtitan_groups(const dialect::NamedPlan& named) {
+  const bool muon = named.plan.optimizer.normalization == Normalization::by_matrix;
   std::string text = detail::python_heading(
-      named, "Set LR, WEIGHT_DECAY and EPS to the values of the base model.");
+      named,
+      muon ? "Set LR (AdamW's), MUON_LR, WEIGHT_DECAY and EPS to the values of the base model."
+           : "Set LR, WEIGHT_DECAY and EPS to the values of the base model.");
   text += "PARAM_GROUPS = [\n";
   for (const PatternGroup& group : pattern_groups(named, PatternStyle::regex)) {
-    const Optimizer& optimizer = group.factors.optimizer;
-    const bool adam = optimizer.has_epsilon;
-    const bool by_matrix = optimizer.normalization == Normalization::by_matrix;
+    const detail::TorchOptimizer optimizer = detail::torch_optimizer(group.factors.optimizer);
     for (const std::string& pattern : group.patterns) {
       text += fmt::format(
           "    ParamGroupConfig(\n        pattern=r\"{}\",\n        optimizer_name=\"{}\",\n"
-          "        optimizer_kwargs={{\"lr\": {}, \"weight_decay\": {}{}}},\n    ),\n",
-          pattern,
-          adam        ? "AdamW"
-          : by_matrix ? "Muon"
-                      : "SGD",
-          detail::times("LR", group.factors.learning_rate),
+          "        optimizer_kwargs={{\"lr\": {}, \"weight_decay\": {}{}{}}},\n    ),\n",
+          pattern, optimizer.name, detail::times(optimizer.rate, group.factors.learning_rate),
           detail::times("WEIGHT_DECAY", factor_of_coupled_decay(named.plan, group.factors)),
-          adam ? ", \"eps\": " + detail::times("EPS", group.factors.epsilon) : "");
+          group.factors.optimizer.has_epsilon
+              ? ", \"eps\": " + detail::times("EPS", group.factors.epsilon)
+              : "",
+          optimizer.more);
     }
   }
   return text + "]\n";

@@ -118,6 +118,13 @@ class PlanFold {
   /// Moves the attention scale over 1/√(head size) into the queries, or into their norm.
   void attention() {
     Plan& plan = result_.plan;
+    if (plan.shape.blocks == Blocks::shallow_encoder) {
+      if (!is_one(plan.model.attention_scale)) {
+        leave(
+            "attention_scale: the shallow encoder's single head has that scale in its definition");
+      }
+      return;
+    }
     const double usual = 1 / root(static_cast<double>(plan.shape.head_dim), 2);
     MovedFactor factor{plan.model.attention_scale};
     factor.number.value /= usual;

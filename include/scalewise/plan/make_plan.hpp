@@ -59,10 +59,9 @@ class Planner {
   void check() const {
     policy_.validate(plan_.shape);
     if (!policy_.states(plan_.optimizer)) {
-      throw InvalidInput("optimizer", std::string(plan_.optimizer.name),
-                         listed(names_of(policy_.optimizers)),
-                         plan_.rule + " is published for " +
-                             (policy_.optimizers.size() == 1 ? "it" : "them") + " alone");
+      const std::string stated = listed(names_of(policy_.optimizers));
+      throw InvalidInput("optimizer", std::string(plan_.optimizer.name), stated,
+                         plan_.rule + " is published for no other");
     }
     if (!plan_.base) return;
     if (plan_.base->input != plan_.shape.input) {
@@ -228,9 +227,50 @@ class Planner {
                                std::string(to_string(tensor.group)) +
                                " differs from layer to layer");
       }
+      require_sides(tensor);
       add(tensor);
     }
     if (plan_.base) static_cast<void>(extra_tensors(plan_.extras, *plan_.base));  // has its sizes
+  }
+
+  /// A row whose variance or rate names sizes of the model is for a matrix with the sides of its group.
+  void require_sides(const Tensor& extra) {
+    if (!is_matrix(extra.group)) return;
+    const Row row = policy_.row(extra.group, Context{plan_.shape, extra.stack});
+    const Optimizer& optimizer = optimizer_of(plan_.optimizer, extra.group);
+    if (!names_a_size(row.init_variance.scaling) && !names_a_size(row.rate(optimizer).scaling))
+      return;
+    bool alike = false;
+    Shape whole = plan_.shape;  // with the matrices that not every model has
+    whole.tied_head = false;
+    whole.gated_mlp = whole.learned_positions = true;
+    whole.segments = 1;
+    const Values at = values(extra.stack);
+    const auto same = [&](const Scaling& a, const Scaling& b) {
+      return evaluate(a, at) == evaluate(b, at) &&
+             (!plan_.base || evaluate(ratio(a), at) == evaluate(ratio(b), at));
+    };
+    for_each_tensor(whole, plan_.base.value_or(plan_.shape), [&](const Tensor& own) {
+      alike = alike || (own.group == extra.group && same(own.fan_in, extra.fan_in) &&
+                        same(own.fan_out, extra.fan_out));
+    });
+    if (alike) return;
+    throw InvalidInput(
+        "extra", printable(extra.name),
+        "the inputs and outputs of the shape's own " + std::string(to_string(extra.group)),
+        plan_.rule + " states them by sizes of the model, not by a matrix's fans");
+  }
+
+  static bool names_a_size(const Scaling& cell) {
+    for (const Factor& factor : cell.factors()) {
+      for (const Symbol* size :
+           {&symbols::d_model, &symbols::d_ff, &symbols::mlp_ratio, &symbols::heads,
+            &symbols::kv_heads, &symbols::head_dim, &symbols::vocab, &symbols::context,
+            &symbols::patch_dim, &symbols::classes}) {
+        if (factor.symbol == size) return true;
+      }
+    }
+    return false;
   }
 
   /// The rule's decay in the form that the plan is asked for: shrink per step is the same.
@@ -321,8 +361,8 @@ class Planner {
 /// The plan of a model under a rule.
 /// Shapes:   one entry per tensor of `target`, in the order stem, blocks, head, and then per tensor of
 ///           `extras`.
-/// Requires: `base`, the shape on which rates were tuned, when the rule is relative; an absolute rule
-///           ignores it. `decay` says which form of weight decay the optimizer at hand has.
+/// Requires: `base`, the shape on which rates were tuned, when the rule needs one (`needs_base`); other
+///           rules ignore it. `decay` says which form of weight decay the optimizer at hand has.
 /// Throws:   InvalidInput, naming the field, for a shape that cannot be, a missing base, an
 ///           optimizer that the rule does not state, an extra that extra_tensors() refuses or that
 ///           has the name of another tensor, L2 decay inside Adam under a rule that scales

@@ -44,18 +44,27 @@ class SetUp {
 
   void sizes(const Shape& base) {
     const Shape& shape = plan_.shape;
-    if (shape.d_model < base.d_model) {
-      warn("d_model = " + std::to_string(shape.d_model) + " is less than the base's " +
-           std::to_string(base.d_model) + ": are target and base swapped?");
-    }
+    smaller("d_model", shape.d_model, base.d_model);
+    smaller("depth", shape.depth, base.depth);
+    smaller("encoder_depth", shape.encoder_depth, base.encoder_depth);
     bool depth = scales_with_depth(plan_.symbols);
     for (const Entry& entry : plan_.entries) depth = depth || scales_with_depth(entry.where);
     for (const Residual& r : plan_.model.residuals) depth = depth || scales_with_depth(r.where);
-    if (shape.depth + shape.encoder_depth != base.depth + base.encoder_depth && !depth) {
-      warn("depth = " + std::to_string(shape.depth) + ", but the base's is " +
-           std::to_string(base.depth) + ": " + plan_.rule +
-           " has no rule for the depth, so that rates need not transfer");
-    }
+    if (depth) return;
+    deeper("depth", shape.depth, base.depth);
+    deeper("encoder_depth", shape.encoder_depth, base.encoder_depth);
+  }
+
+  void smaller(const std::string& field, long target, long base) {
+    if (target >= base) return;
+    warn(field + " = " + std::to_string(target) + " is less than the base's " +
+         std::to_string(base) + ": are target and base swapped?");
+  }
+
+  void deeper(const std::string& field, long target, long base) {
+    if (target == base) return;
+    warn(field + " = " + std::to_string(target) + ", but the base's is " + std::to_string(base) +
+         ": " + plan_.rule + " does not scale with depth, so the learning rate may not transfer");
   }
 
   /// Unset is as false.
@@ -76,12 +85,15 @@ class SetUp {
     if (plan_.shape.attention_biases != base.attention_biases)
       differ.emplace_back("attention_biases");
     if (plan_.shape.qk_norm != base.qk_norm) differ.emplace_back("qk_norm");
+    if ((plan_.shape.segments > 0) != (base.segments > 0)) differ.emplace_back("segments");
+    if ((plan_.shape.relative_buckets > 0) != (base.relative_buckets > 0))
+      differ.emplace_back("relative_buckets");
     if (plan_.shape.activation != base.activation) differ.emplace_back("activation");
     if (differ.empty()) return;
     std::string names = differ.front();
     for (std::size_t n = 1; n < differ.size(); ++n) names += ", " + differ[n];
     warn(names + (differ.size() > 1 ? " differ" : " differs") +
-         " from the base's: what was tuned on one family of models need not hold for another");
+         " from the base's: what was tuned on one family of models may not hold for another");
   }
 
   /// Source:   Yang, Hu et al. 2022 (arXiv:2203.03466v2), section D.4: keep heads at least 32 wide.
@@ -89,14 +101,14 @@ class SetUp {
     constexpr long least = 32;
     if (shape.blocks == Blocks::shallow_encoder || shape.head_dim >= least) return;
     warn(std::string(field) + " = " + std::to_string(shape.head_dim) +
-         ": heads narrower than 32 have noisy scores, and optima that drift");
+         ": heads narrower than 32 have noisy scores, and the best rate may drift");
   }
 
   void gains() {
     for (const Entry& entry : plan_.entries) {
       if (!is_norm_gain(entry.group) || entry.weight_decay.value == 0) continue;
-      warn("weight decay of " + entry.name + " and other gains: " + plan_.rule +
-           " does not say otherwise; most code bases leave them out");
+      warn("gains are decayed (" + entry.name + " and others): " + plan_.rule +
+           " does not exempt them, but most code bases do");
       return;
     }
   }

@@ -66,6 +66,9 @@ class PlanStart {
       branches = branches || residual.skip.value != 1 || residual.branch.value != 1;
     }
     if (branches) refuse("it has multipliers in the forward pass");
+    if (start_.shape.residual_gain != plan_.base->residual_gain) {
+      refuse("it has gains on the branches, which " + plan_.rule + " does not have");
+    }
     if (has_branch_multipliers() && by_depth()) {
       refuse("branches would be scaled twice by the depth",
              "use an initialization without it, such as standard");
@@ -124,6 +127,7 @@ class PlanStart {
       entry.distribution = base.distribution;
     }
     entry.init_mean = base.init_mean;
+    times_power(entry.init_mean, entry.multiplier, -1);  // so that it acts as the base's
     entry.source += "; start: " + start_.rule;
     if (!base.source.empty()) entry.source += ", " + base.source;
   }
@@ -139,12 +143,12 @@ class PlanStart {
 /// A relative plan with the initialization of its base model put in: absolute numbers, so that two plans
 /// need not be multiplied by hand.
 /// Equation: variance = the relative plan's factor · the variance that `start` gives the base's tensor, which
-///           is zero where the factor is
+///           is zero where the factor is; mean = the mean that `start` gives it, over the relative plan's multiplier
 /// Units:    variances of the result are variances; its reference is Reference::absolute. Learning rates,
 ///           decays and multipliers are those of `plan`
 /// Requires: `start`, an absolute plan for plan.base.
 /// Throws:   InvalidInput for a plan that is not relative, a `start` that is relative, has multipliers in the
-///           forward pass, has the depth in its variances where `plan` has multipliers on its branches, as
+///           forward pass or gains on its branches, has the depth in its variances where `plan` has multipliers on its branches, as
 ///           these would be scaled twice, or initializes layers differently where the depths differ.
 inline Plan with_start(const Plan& plan, const Plan& start) {
   return detail::PlanStart(plan, start).run();
