@@ -5,7 +5,8 @@
 
 Each folder is one namespace and one target of cmake/folders.cmake. A header includes its own folder
 and those that the target needs, which stand above it in that file: nothing upward. No two types of
-the library have the same name, so that one word means one thing.
+the library have the same name, so that one word means one thing. The sections of a comment have one
+order, and a line each.
 """
 
 import collections
@@ -19,6 +20,8 @@ LIMIT = 400  # lines of a header
 
 # Each kind of layer says by this name what it keeps of one input.
 ASSOCIATED_TYPES = {"Own"}
+
+SECTIONS = ["Equation", "Source", "Shapes", "Units", "Accuracy", "Requires", "Writes", "Throws", "Differs"]
 
 
 def folder_needs():
@@ -60,6 +63,22 @@ def check_header(header, folder, needs):
             complain(f"{name}: includes {included}/, which {folder} does not need")
 
 
+def check_comments(header):
+    before = -1  # the last section of this comment
+    for number, line in enumerate(header.read_text(encoding="utf-8").split("\n"), start=1):
+        comment = re.match(r" *///(.*)", line)
+        if not comment:
+            before = -1
+            continue
+        for section in re.findall(rf"\b({'|'.join(SECTIONS)}): ", comment[1]):
+            place = f"{header.relative_to(ROOT)}:{number}"
+            if not comment[1].startswith(f" {section}: "):
+                complain(f"{place}: {section} begins within a line")
+            elif SECTIONS.index(section) < before:
+                complain(f"{place}: {section} comes before {SECTIONS[before]}")
+            before = max(before, SECTIONS.index(section))
+
+
 def types_of(header):
     """Names of types that a header defines; aliases count where they are not inside a class."""
     text = header.read_text(encoding="utf-8")
@@ -81,6 +100,7 @@ for header in sorted(INCLUDE.glob("*/*.hpp")):
     folder = header.parent.name
     if folder in needs:
         check_header(header, folder, needs)
+    check_comments(header)
     for name in types_of(header):
         homes[name].append(str(header.relative_to(INCLUDE)))
 for name, where in sorted(homes.items()):

@@ -50,7 +50,7 @@ enum class Group {
   logit_scale,
 };
 
-/// How a tensor meets the width: what most tables have as their rows or columns.
+/// Which sides of a tensor grow with the width: the rows or columns of most tables.
 enum class Role {
   input,         // embeddings: a fixed number of inputs, outputs grow with the width
   input_vector,  // gains and biases next to the embeddings
@@ -117,7 +117,8 @@ static_assert([] {
   return true;
 }());  // the table has the order of the enumeration
 
-/// The group of an id. Throws: InvalidInput naming the field and the closest id.
+/// The group of an id.
+/// Throws:   InvalidInput naming the field and the closest id.
 inline Group group_named(const std::string& field, std::string_view id) {
   Nearest known(id);
   for (const GroupInfo& info : group_table) {

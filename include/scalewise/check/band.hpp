@@ -31,7 +31,8 @@ constexpr Band operator+(const Band& a, const Band& b) {
   return {a.low + b.low, a.high + b.high};
 }
 
-/// The slope of a quotient. Requires: the divisor is not zero.
+/// The slope of a quotient.
+/// Requires: the divisor is not zero.
 constexpr Band operator-(const Band& a, const Band& b) {
   if (a.is_zero()) return a;
   return {a.low - b.high, a.high - b.low};

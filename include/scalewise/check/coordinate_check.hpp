@@ -330,8 +330,8 @@ class CoordinateCheck {
       if (s.worse < -likelier) {
         report_.wants_larger_size = true;
         report_.undecided.push_back(
-            fmt::format("{}: it explains the records better than the rule does; more seeds, or a "
-                        "larger size, would tell",
+            fmt::format("{}: it explains the records better than the rule does; more seeds or a "
+                        "larger size are needed to decide",
                         to_string(s.fault)));
         continue;
       }
@@ -351,7 +351,7 @@ class CoordinateCheck {
       } else {
         report_.wants_larger_size = true;
       }
-      report_.undecided.push_back(fmt::format("{}: {} ({}) would tell with {}", to_string(s.fault),
+      report_.undecided.push_back(fmt::format("{}: {} ({}) decides with {}", to_string(s.fault),
                                               j.curve.quantity.name,
                                               word(signal_words, j.curve.quantity.signal), what));
     }
@@ -373,8 +373,8 @@ class CoordinateCheck {
 /// and compares it with the prediction from the rule's plans and with those of every mistake. Layers
 /// of one role are taken together.
 /// Source:   the check by eye is that of Yang et al. 2022 (arXiv:2203.03466v2), section D.1
-/// Requires: `family`, the plans of the recorded sizes, smallest first.
 /// Accuracy: error rates are measured, see docs/checks/coordinate_check.md.
+/// Requires: `family`, the plans of the recorded sizes, smallest first.
 /// Throws:   InvalidInput when nothing was recorded, or fewer than two sizes are given, or records
 ///           have a size that the family lacks.
 inline Report coordinate_check(const Records& records, const std::vector<Member>& family,

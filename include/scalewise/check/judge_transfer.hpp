@@ -95,7 +95,7 @@ inline TransferVerdict undecided(const Transfer& transfer, const SweepWords& wor
     list += (list.empty() ? "" : ", ") + std::to_string(result.more.back().seeds) + " at " +
             words.axis + " " + std::to_string(size.size);
   }
-  result.reason += ": more seeds would tell, about " + list;
+  result.reason += ": more seeds are needed to decide, about " + list;
   return result;
 }
 
@@ -105,18 +105,15 @@ inline std::string no_optimum(const SizeTransfer& size, const SweepWords& words)
   const std::string& tuned = words.tuned;
   const double best = RateRun{.octave = size.best}.rate(words.centre);
   if (!size.trained) {
-    return fmt::format("{}every {} diverged with some seed: lower {}s would tell", where, tuned,
-                       tuned);
+    return fmt::format("{}every {} diverged with some seed: try lower {}s", where, tuned, tuned);
   }
   if (size.interior) return "";
   if (size.cliff && size.best > size.low) {
-    return fmt::format(
-        "{}the {} above the lowest loss diverges: finer steps above {:.3g} would tell", where,
-        tuned, best);
+    return fmt::format("{}the {} above the lowest loss diverges: try finer steps above {:.3g}",
+                       where, tuned, best);
   }
-  return fmt::format(
-      "{0}the lowest loss lies at the edge of the {1}s tried: {1}s {2} {3:.3g} would tell", where,
-      tuned, size.best <= size.low ? "below" : "above", best);
+  return fmt::format("{0}the lowest loss lies at the edge of the {1}s tried: try {1}s {2} {3:.3g}",
+                     where, tuned, size.best <= size.low ? "below" : "above", best);
 }
 
 /// Why there is nothing to judge, and which runs would change that; empty if there is.
@@ -130,8 +127,8 @@ inline std::string too_little(const Transfer& transfer, const SweepWords& words)
     if (size.seeds < 2) return "a drift needs two sizes and two seeds at each";
   }
   if (transfer.curved) return "";
-  return "the losses have no minimum beyond their noise: more seeds, or " + words.tuned +
-         "s further away, would tell";
+  return "the losses have no minimum beyond their noise: try more seeds, or " + words.tuned +
+         "s further away";
 }
 
 inline std::string tolerated(const Transfer& transfer) {
@@ -179,9 +176,9 @@ inline TransferVerdict judge_regret(const Transfer& transfer, const SweepWords& 
 ///           expected ± 0.3 octaves per octave and below 2 % of the re-tuned loss. fail: one of them
 ///           lies wholly outside, or a transferred rate diverges. Else inconclusive, as are fewer than
 ///           two sizes or seeds, an optimum at the edge of the rates, and curves without a minimum.
-/// Requires: losses are positive. `centre` is what octave 0 stands for.
 /// Accuracy: where the drift is at the tolerance, 2.5 % of sweeps pass and as many fail; up to 3.5 % with
 ///           four seeds at one of the sizes (measured, 4000 synthetic sweeps).
+/// Requires: losses are positive. `centre` is what octave 0 stands for.
 inline TransferVerdict judge(const Transfer& transfer, const std::string& axis, double centre = 1,
                              const std::string& tuned = "rate") {
   const detail::SweepWords words{axis, centre, tuned};

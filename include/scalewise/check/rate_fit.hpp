@@ -205,10 +205,10 @@ inline void add_scatter(SizeFit& size) {
 ///           v = octave - o(size, seed), |octave - lowest| ≤ 2.5; c and d are common to all, and
 ///           o(size, seed) is normal about o(size), with a variance of each size. Linear about
 ///           o(size), where the seeds' slopes have mean zero: found by Gauss and Newton's steps.
-/// Requires: curves that rate_curves() made.
 /// Accuracy: three rates per seed determine a parabola, four or more the third order as well. A rate
 ///           at which a seed diverged is left out. fitted is false where a size has no seed with three
 ///           rates or no rates on both sides of its optimum, and where the fit has no minimum there.
+/// Requires: curves that rate_curves() made.
 inline RateFit fit_rates(const std::vector<RateCurve>& curves) {
   RateFit fit;
   for (const RateCurve& curve : curves) fit.sizes.push_back(detail::within_reach(curve));

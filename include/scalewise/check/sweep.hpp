@@ -186,9 +186,9 @@ class SizeSweep {
 ///           at a side while the mean over seeds, or a seed alone, is lowest there, or below while all
 ///           diverge; then all its seeds are run at 0, ±1/2, ±1 and ±2 octaves from the best of these
 ///           rates; and the first three at the best rate of the first size, for its regret
-/// Requires: sizes grow; a run is finished once, its loss not finite if it diverged.
 /// Accuracy: a function of the finished runs, whatever their order: a sweep that was stopped resumes
 ///           as if it had not been. Runs of other sizes or seeds do no harm.
+/// Requires: sizes grow; a run is finished once, its loss not finite if it diverged.
 inline Sweep sweep(const std::vector<SweepSize>& sizes, const std::vector<RateRun>& finished) {
   detail::SizeSweep::Losses losses;
   for (const RateRun& run : finished) {

@@ -32,9 +32,9 @@ inline double clear_of_tolerance(double mean, double deviation, double margin) {
 ///           in the slope; the chance is that of ||d| - tolerance| > h
 /// Units:    a probability
 /// Measured: drifts, scatter and widths of intervals of the sweeps of docs/checks/learning_rate_transfer.md
-/// Requires: sizes grow, two at least; else 0.
 /// Accuracy: a guess for other sizes, axes and data. Nothing is known yet of optima at the edge of the
 ///           rates, and of curves without a minimum.
+/// Requires: sizes grow, two at least; else 0.
 inline double chance_of_verdict(const std::vector<SweepSize>& sizes) {
   if (sizes.size() < 2) return 0;
   const auto octave = [](const SweepSize& s) { return std::log2(static_cast<double>(s.size)); };

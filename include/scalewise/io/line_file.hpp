@@ -39,9 +39,9 @@ inline std::string sum_of(std::string_view body) {
 }  // namespace detail
 
 /// A JSON object as a line whose last member is the fingerprint of the bytes before that member.
-/// Requires: texts in UTF-8, as text_json() has them.
 /// Accuracy: any change of one byte shows, the newline included; of other changes, all but one in
 ///           2^64.
+/// Requires: texts in UTF-8, as text_json() has them.
 inline std::string checked_line(const nlohmann::ordered_json& object) {
   std::string line = object.dump();
   line.pop_back();

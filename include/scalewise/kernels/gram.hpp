@@ -150,7 +150,8 @@ inline constexpr Eigen::Index gram_block_in_memory = 32;
 /// The symmetric Gram matrices of n inputs.
 /// Returns:  empty matrices when `report` asked to stop.
 /// Shapes:   (n, n)
-/// Accuracy: as for_each_gram_block(). Throws: as it does, and InvalidInput for n < 1.
+/// Accuracy: as for_each_gram_block().
+/// Throws:   as it does, and InvalidInput for n < 1.
 template <class Pair>
 GramMatrices gram(Eigen::Index n, const Pair& pair, const GramReport& report = {}) {
   const std::vector<GramBlock> blocks = symmetric_blocks(n, gram_block_in_memory);
@@ -173,7 +174,8 @@ GramMatrices gram(Eigen::Index n, const Pair& pair, const GramReport& report = {
 /// The Gram matrices between n and m inputs: pair(i, j) has i from the first set, j from the second.
 /// Returns:  empty matrices when `report` asked to stop.
 /// Shapes:   (n, m)
-/// Accuracy: as for_each_gram_block(). Throws: as it does, and InvalidInput for n or m < 1.
+/// Accuracy: as for_each_gram_block().
+/// Throws:   as it does, and InvalidInput for n or m < 1.
 template <class Pair>
 GramMatrices cross_gram(Eigen::Index n, Eigen::Index m, const Pair& pair,
                         const GramReport& report = {}) {

@@ -54,9 +54,10 @@ struct Kernel {
   Matrix<> ntk;
 };
 
+/// Refuses what is no pair of kernels.
+/// Accuracy: asymmetry and negative eigenvalues up to 1e-8 of the largest entry pass as rounding.
 /// Throws:   InvalidInput for matrices of another size than the tokens', not finite or not symmetric,
 ///           or an indefinite NNGP kernel.
-/// Accuracy: asymmetry and negative eigenvalues up to 1e-8 of the largest entry pass as rounding.
 inline void check(const Kernel& kernel) {
   const Index size = kernel.tokens.total();
   for (const auto& [name, m] : {std::pair{"nngp", &kernel.nngp}, {"ntk", &kernel.ntk}}) {

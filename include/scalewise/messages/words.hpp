@@ -24,7 +24,8 @@ struct Spelled {
 template <class Enum, std::size_t size>
 using Spelling = std::array<Spelled<Enum>, size>;
 
-/// The word of a value. Requires: every value of the enumeration is in the spelling.
+/// The word of a value.
+/// Requires: every value of the enumeration is in the spelling.
 template <class Enum, std::size_t size>
 constexpr std::string_view word(const Spelling<Enum, size>& spelling, Enum value) {
   for (const auto& [known, text] : spelling) {
@@ -42,7 +43,8 @@ inline std::string listed(const std::vector<std::string>& words) {
   return list;
 }
 
-/// The value of a word. Throws: InvalidInput naming the field and the closest word.
+/// The value of a word.
+/// Throws:   InvalidInput naming the field and the closest word.
 template <class Enum, std::size_t size>
 Enum value_of(const Spelling<Enum, size>& spelling, const std::string& field,
               std::string_view text) {

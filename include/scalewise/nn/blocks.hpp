@@ -174,7 +174,8 @@ struct AttentionLayer {
     return {take(q), take(k), take(v), take(p)};  // in this order
   }
 
-  /// x <- qk_scale * x / ‖x‖ per head. Shapes: x (N, H*D), unit (N, H*D), inverse (N, H)
+  /// x <- qk_scale * x / ‖x‖ per head.
+  /// Shapes: x (N, H*D), unit (N, H*D), inverse (N, H)
   void unit_heads(View<Scalar> x, Buffer<Scalar>& unit, Buffer<Scalar>& inverse) {
     View<Scalar> units = unit.shape(x.rows(), x.cols());
     View<Scalar> inverses = inverse.shape(x.rows(), sizes.heads);
@@ -247,7 +248,8 @@ struct MlpLayer {
   }
 
   /// Calls known() once the gradient of down is known, and down is no longer read.
-  /// Shapes: dy (N, C) -> dx (N, C). Writes: overwrites dx, the weights' gradients, and u and g.
+  /// Shapes: dy (N, C) -> dx (N, C)
+  /// Writes: overwrites dx, the weights' gradients, and u and g.
   template <class Known>
   void backward(Pass<Scalar>& pass, const ConstView<Scalar>& dy, const ConstView<Scalar>& x,
                 View<Scalar> dx, const Known& known) {

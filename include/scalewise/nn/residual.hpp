@@ -60,7 +60,8 @@ struct ResidualBlock {
   }
 
   /// inner_backward(doutput, input, dinput) overwrites dinput and f's own gradients.
-  /// Shapes: dy, x as in forward -> dx. Writes: overwrites dx, which may not be dy. doutput may be dy or dx.
+  /// Shapes: dy, x as in forward -> dx
+  /// Writes: overwrites dx, which may not be dy. doutput may be dy or dx.
   template <class Inner>
   void backward(Pass<Scalar>& pass, const ConstView<Scalar>& dy, const ConstView<Scalar>& x,
                 const Inner& inner_backward, View<Scalar> dx) {

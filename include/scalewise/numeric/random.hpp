@@ -78,7 +78,8 @@ class RandomStream {
   /// Inverse of the standard normal distribution function.
   /// Source:   Wichura 1988, algorithm AS 241, PPND16.
   /// Units:    p is a probability, the result standard deviations
-  /// Accuracy: relative 1e-15. Requires: 0 < p < 1.
+  /// Accuracy: relative 1e-15.
+  /// Requires: 0 < p < 1.
   static constexpr double normal_quantile(double p) {
     const double q = p - 0.5;
     if (q > -center && q < center) return center_quantile(q);

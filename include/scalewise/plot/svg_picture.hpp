@@ -15,7 +15,8 @@
 
 namespace scalewise::plot {
 
-/// A point of a picture. Units: pixels from the left and from the top
+/// A point of a picture.
+/// Units:    pixels from the left and from the top
 struct Pixel {
   double x = 0, y = 0;
 };

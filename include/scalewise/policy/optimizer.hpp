@@ -100,7 +100,8 @@ std::vector<std::string> names_of(const Optimizers& optimizers) {
   return names;
 }
 
-/// The optimizer of a name. Throws: InvalidInput naming the field and the closest name.
+/// The optimizer of a name.
+/// Throws:   InvalidInput naming the field and the closest name.
 template <class = void>  // compiled only if used
 Optimizer optimizer_named(const std::string& field, std::string_view name) {
   for (const Optimizer& optimizer : known_optimizers) {

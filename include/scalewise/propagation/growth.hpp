@@ -66,6 +66,7 @@ struct GrowthOrders {
   double sensitivity_per_log = 0;
 };
 
+/// The powers of the depth with which moments grow, by least squares.
 /// Requires: two points of different depths at least.
 inline GrowthOrders growth_orders(std::span<const DepthPoint> points) {
   std::vector<double> depths;

@@ -96,6 +96,7 @@ struct PostNormCorrelations {
   double attention_gradient = 0;  // after the attention block
 };
 
+/// The correlations that a deep post-norm stack converges to.
 /// Equation: y = (r + C1 r (1-p))/(1 + C1 r), r = (y + C2 (1-p) F(y))/(1 + C2);
 ///           gradient: y = rg (1 + C2 (1-p) H)/(1 + C2), rg = (y + C1 (1-p) y)/(1 + C1 (1-p) b y),
 ///           b = e^rS (1 + rS), S = (1-r) d² sq sk; paper_full: (y + C1 (1-p) y)/(1 + C1 y)

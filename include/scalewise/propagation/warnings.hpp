@@ -70,7 +70,7 @@ inline void warn_of_scores(double largest, double length, const WarningLimits& l
   if (probabilities > limits.probabilities) {
     list.push_back({false, "the profile is less certain: a token attends to about " +
                                three_digits(std::round(1 / probabilities)) +
-                               " others (L/e^S), and its formulas hold from " +
+                               " others, and its formulas hold from " +
                                three_digits(1 / limits.probabilities) +
                                "; measure the model (deep_init --measure), or use longer "
                                "sequences or smaller queries and keys"});
@@ -79,6 +79,7 @@ inline void warn_of_scores(double largest, double length, const WarningLimits& l
 
 }  // namespace detail
 
+/// Properties of a profile that make training hard, or the prediction less certain.
 /// Source:   rank collapse and large queries and keys: Kedia et al. 2024 (arXiv:2403.09635), 3.3, 3.4.
 /// Requires: a profile of both passes.
 inline std::vector<Warning> warnings(const Layers& layers, const Profile& p,
