@@ -112,7 +112,7 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--sizes", s->sizes, "widths").from(1).to(1'000'000).increasing();
   o.add("--seeds", s->seeds).from(1).to(1000);
   o.add("--steps", s->steps).from(1).to(1'000'000);
-  o.add("--rate", s->rate, "in units of 1/largest eigenvalue of the kernel at the start")
+  o.add("--rate", s->rate, "in units of 1/largest eigenvalue of the kernel at initialization")
       .above(0)
       .below(2);
   make_report(program, [s] { return ::run(*s); });

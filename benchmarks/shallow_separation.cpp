@@ -179,7 +179,7 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--train", s->samples.train).from(2);
   o.add("--test", s->samples.test).from(1);
   o.add("--steps", s->steps).from(1).to(1'000'000);
-  o.add("--rate", s->rate, "in units of 1/largest eigenvalue of the kernel at the start")
+  o.add("--rate", s->rate, "in units of 1/largest eigenvalue of the kernel at initialization")
       .above(0)
       .below(2);
   make_report(program, [s] { return ::run(*s); });

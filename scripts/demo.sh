@@ -6,7 +6,7 @@
 # Compares four parametrizations of GPT-2 XL, then trains small models of growing width and shows
 # that maximal update passes the coordinate check and that one global rate fails it, with pictures in
 # build/demo. On Debian and Ubuntu it first installs what is missing. SCALEWISE_TOOLS=<folder>
-# says where the example programs are already built; then nothing is built.
+# says where the programs are already built; then nothing is built.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -25,7 +25,7 @@ if [ -z "${SCALEWISE_TOOLS:-}" ]; then
   fi
   last=$tools/coordinate_check
   if [ ! -x "$last" ] || [ -n "$(find include tools cmake -newer "$last" -print -quit)" ]; then
-    say "Building the example programs (one or two minutes)"
+    say "Building the programs (one or two minutes)"
   fi
   if ! {
     { [ $first = no ] || cmake --preset release; } &&

@@ -255,7 +255,8 @@ bool finite(const Runs& runs) {
 }
 
 Report report_of(const Experiment& e, const std::map<long, Runs>& all) {
-  Section groups{"groups", "Share of the kernel's trace at the start, and movement of weights"};
+  Section groups{"groups",
+                 "Share of the kernel's trace at initialization, and movement of weights"};
   Section steps{"steps", "Change of the kernel and of all weights since the start"};
   plot::Panel training{"in training", "step", "drift of the kernel", true, true};
   plot::Panel end{"after the last step", e.axis, "relative change", true, true};

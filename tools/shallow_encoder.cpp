@@ -288,7 +288,7 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--features", s->data.features).from(1).to(1000);
   o.add("--steps", s->steps, "of gradient descent").from(1).to(1'000'000);
   o.add("--rate", s->rate,
-        "in units of 1/largest eigenvalue of the kernel at the start; from 2 on it diverges")
+        "in units of 1/largest eigenvalue of the kernel at initialization; from 2 on it diverges")
       .above(0)
       .below(2);
   const auto cost = [](long width) { return static_cast<double>(width); };

@@ -160,7 +160,7 @@ TEST_CASE("Too little, too noisy or not finite is not a pass") {
   const Report too_fast = coordinate_check(diverged, family);
   CHECK(too_fast.verdict == Verdict::inconclusive);
   CHECK(too_fast.undecided.front() ==
-        "mlp.output (change) at step 1: not finite; a lower rate would tell");
+        "mlp.output (change) at step 1: not finite; try a lower learning rate");
 
   Records unknown;
   add(unknown, Signal::value, "router", 0, 3);

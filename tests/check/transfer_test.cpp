@@ -208,7 +208,7 @@ TEST_CASE("A sweep that could go on stops early only for three standard errors")
   CHECK(verdict(0.201) == Verdict::inconclusive);
 }
 
-TEST_CASE("Too little to judge is inconclusive, and says which runs would tell") {
+TEST_CASE("Too little to judge is inconclusive, and says which runs are needed") {
   const LossOf flat = [](long, double o, long) { return bowl(o, 0.1); };
   CHECK(judged(runs_of({16, 32}, -2, 2, 3, flat)).verdict == Verdict::pass);
   for (const auto& few :
@@ -222,18 +222,18 @@ TEST_CASE("Too little to judge is inconclusive, and says which runs would tell")
     CHECK(verdict.verdict == Verdict::inconclusive);
     CHECK_THAT(verdict.reason, ContainsSubstring(why));
   };
-  says([](long, double o, long) { return bowl(o, 4); }, "rates above 0.04 would tell");
-  says([](long, double o, long) { return bowl(o, -4); }, "rates below 0.0025 would tell");
+  says([](long, double o, long) { return bowl(o, 4); }, "try rates above 0.04");
+  says([](long, double o, long) { return bowl(o, -4); }, "try rates below 0.0025");
   says([&](long n, double o, long s) { return n == 32 && o > 0 ? diverged : flat(n, o, s); },
-       "at width 32 the rate above the lowest loss diverges: finer steps above 0.01");
+       "at width 32 the rate above the lowest loss diverges: try finer steps above 0.01");
   says([&](long n, double o, long s) { return n == 32 ? std::nan("") : flat(n, o, s); },
        "at width 32 every rate diverged");
   says(
       [](long n, double o, long s) {  // noise alone
         return 2 + 0.01 * std::sin(static_cast<double>(7 * n + 13 * s) + 31 * o);
       },
-      "would tell");
-  says([](long, double, long) { return 2.0; }, "would tell");
+      "try more seeds");
+  says([](long, double, long) { return 2.0; }, "try more seeds");
 }
 
 TEST_CASE("Messages name what was tuned") {

@@ -154,7 +154,7 @@ class Reports(unittest.TestCase):
                 self.assertLess(text.index(verdict.upper()), 400)
                 self.assertIn(f'<div class="verdict {verdict}">', self.page[name])
                 self.assertLess(text.index(reasons.get(name, "")), 800)
-        self.assertIn("Most likely it is the mistake", self.parsed["fail"].text())
+        self.assertIn("The mistake named above is the most likely cause", self.parsed["fail"].text())
 
     def same_number(self, cell, value):
         """All digits on demand, and four of them in sight."""

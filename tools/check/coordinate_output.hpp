@@ -48,7 +48,7 @@ inline long last_step(const check::Report& report) {
 
 /// Activations: how they start and what training has added after the first and the last step.
 inline Table slope_table(const check::Report& report) {
-  Table table{{}, {"activation", "at the start", "expected"}, {}};
+  Table table{{}, {"activation", "at initialization", "expected"}, {}};
   std::vector<long> changes{1};
   if (last_step(report) > 1) changes.push_back(last_step(report));
   for (const long step : changes) {
@@ -113,7 +113,8 @@ inline std::string two_widths_text(const check::TwoWidths& t) {
       "by the criterion of microsoft/mup (mean |x| at {} and {} within a factor of 1.2): {} of {}",
       t.smaller, t.larger, t.met, t.modules);
   if (!t.worst.empty()) {
-    line += fmt::format("; farthest {}, {:.3g} at step {}", t.worst, t.worst_ratio, t.worst_step);
+    line +=
+        fmt::format("; largest ratio {:.3g} ({}, step {})", t.worst_ratio, t.worst, t.worst_step);
   }
   return line;
 }

@@ -83,7 +83,8 @@ inline std::string cause_text(const check::Report& report) {
   switch (report.cause) {
     case check::Cause::mistake:
       return fmt::format(
-          "Most likely it is the mistake that is named above, at odds of {}10^{:.2g} over the next "
+          "The mistake named above is the most likely cause, at odds of {}10^{:.2g} to 1 over the "
+          "next "
           "explanation.",
           report.log10_odds == 9 ? "at least " : "", report.log10_odds);
     case check::Cause::growth:
@@ -164,7 +165,7 @@ inline frame::Page coordinate_page(const Experiment& e, const Findings& found, c
       fmt::format(
           "Does training follow the rule? Growth of activations, gradients and updates with "
           "the {}.{}{}",
-          e.axis, found.mistake.empty() ? "" : " A mistake was made on purpose: ", found.mistake),
+          e.axis, found.mistake.empty() ? "" : " Deliberate mistake: ", found.mistake),
       verdict, detail::coordinate_reason(found)};
   auto& sections = page.sections;
 

@@ -126,7 +126,7 @@ inline void add_options(frame::Options& o, Experiment& e, bool training = true) 
   o.add("--base", e.base, "0: the smallest");
   o.add("--width", e.model.width, "of models along another axis").from(1);
   o.add("--depth", e.model.depth, "of models along another axis").from(1);
-  o.add("--head-dim", e.head_dim, "0: --heads stay and heads grow");
+  o.add("--head-dim", e.head_dim, "0: keep --heads fixed, so that heads grow");
   o.add("--heads", e.model.heads, "where --head-dim is 0").from(1);
   o.add("--placement", e.model.placement).words(train::placement_words);
   o.add("--norm", e.model.norm).words(train::norm_words);

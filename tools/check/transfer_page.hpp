@@ -75,7 +75,7 @@ inline frame::PageSection transfer_next(const Experiment& e, const TransferRepor
             fmt::format("About {} more seeds at {} {}.", more.seeds, size_name(e), more.size));
       }
       next.lines.emplace_back(
-          "The verdict's sentence says what would tell. With a higher --seeds, a longer --budget "
+          "The verdict's sentence says what is missing. With a higher --seeds, a longer --budget "
           "or more --sizes, the same command continues with the runs in its folder.");
       break;
   }

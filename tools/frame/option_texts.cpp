@@ -76,7 +76,7 @@ constexpr std::array option_texts{
     OptionText{"--list-rules", "print the rules"},
     OptionText{"--log", "CSV file with a row per step"},
     OptionText{"--measure", "run untrained reference transformers too"},
-    OptionText{"--min-rate", "at the end of the schedule, over the peak"},
+    OptionText{"--min-rate", "learning rate at the end of the schedule, as a fraction of the peak"},
     OptionText{"--muon", "set-ups of maximal update under Muon alone"},
     OptionText{"--names",
                "code base whose names tensors have, see plan --list-names, or a file that says "
@@ -117,7 +117,7 @@ constexpr std::array option_texts{
     OptionText{"--single-rate", "one learning rate for all, as multipliers instead"},
     OptionText{"--sizes", "sizes to compare"},
     OptionText{"--slight", "number of exponents that are off by little"},
-    OptionText{"--start", "rule by which the base model of a relative rule starts"},
+    OptionText{"--start", "rule that initializes the base model of a relative rule"},
     OptionText{"--steps", "optimizer steps"},
     OptionText{"--store", "folder for Gram matrices; the same command resumes from them"},
     OptionText{"--stride", "between windows of an image, of stride + 2 pixels a side"},

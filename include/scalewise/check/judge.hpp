@@ -169,7 +169,7 @@ class Measurements {
       // A rate that is too high for the model says nothing of how the rule scales it.
       const bool diverged = curve.step > 0;
       j.verdict = diverged ? Verdict::inconclusive : Verdict::fail;
-      j.reason = diverged ? "not finite; a lower rate would tell" : "not finite";
+      j.reason = diverged ? "not finite; try a lower learning rate" : "not finite";
     } else if (curve.is_zero()) {
       return;
     } else if (curve.zeros > 0) {
@@ -228,13 +228,14 @@ inline void judge(Judgement& j, const Criteria& criteria, const Thresholds& thre
   }
   if (j.deviation <= thresholds.failure) {
     j.reason = fmt::format(
-        "deviates by {:.1f} standard errors; more seeds and a larger size would tell", j.deviation);
+        "deviates by {:.1f} standard errors; more seeds and a larger size are needed to decide",
+        j.deviation);
     return;
   }
   const double away = distance(j.measured->slope, band);
   const double still = distance(j.measured->last, band);
   if (j.expected->regime != Regime::exact && away * still <= 0) {
-    j.reason = "bends towards the prediction; a larger size would tell";
+    j.reason = "bends towards the prediction; a larger size is needed to decide";
     return;
   }
   j.verdict = Verdict::fail;

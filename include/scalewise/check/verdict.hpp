@@ -14,7 +14,7 @@ constexpr std::string_view to_string(Verdict verdict) {
   return verdict == Verdict::pass ? "pass" : verdict == Verdict::fail ? "fail" : "inconclusive";
 }
 
-/// The verdict on all of several: one failure fails, one doubt leaves doubt.
+/// The worse of two verdicts: fail, then inconclusive, then pass.
 constexpr Verdict worse(Verdict a, Verdict b) { return a < b ? b : a; }
 
 /// The exit code of a program that checks; 2 is for bad input.

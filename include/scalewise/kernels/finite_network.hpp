@@ -65,7 +65,7 @@ inline void check_inputs(const std::vector<Matrix<>>& inputs) {
 
 /// A random network of finite size with the layers of a kernel, and its training.
 /// Equation: θ standard normal; every weight acts times σ/√fan_in
-/// Source:   Hron et al. 2020 (arXiv:2006.10540), Section 2, the parameterization of NTK.
+/// Source:   Hron et al. 2020 (arXiv:2006.10540), Section 2, the parametrization of NTK.
 /// Shapes:   every input (T, n₀), T the same for all
 /// Accuracy: exact gradients; results do not depend on threads.
 /// Throws:   InvalidInput for no input, inputs of different shapes, layers that do not end in one
@@ -172,7 +172,7 @@ class FiniteNetwork {
 
 /// The empirical kernels of one random network of finite size.
 /// Equation: FiniteNetwork::kernels()
-/// Source:   Hron et al. 2020 (arXiv:2006.10540), Section 2, the parameterization of NTK.
+/// Source:   Hron et al. 2020 (arXiv:2006.10540), Section 2, the parametrization of NTK.
 /// Shapes:   every input (T, n₀), T the same for all; result (inputs, inputs)
 /// Accuracy: exact gradients; results do not depend on threads.
 /// Throws:   InvalidInput as FiniteNetwork.

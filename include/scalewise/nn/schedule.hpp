@@ -6,7 +6,7 @@
 
 namespace scalewise::nn {
 
-/// How the rate goes after the warm-up.
+/// The shape of the schedule after the warm-up.
 enum class Decline { constant, linear, cosine };
 
 /// Factor on the peak rate as a function of the step.

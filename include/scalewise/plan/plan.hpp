@@ -121,19 +121,20 @@ struct Plan {
   std::string paper;  // arXiv number or venue
   std::string where;
   Reference reference = Reference::absolute;
-  std::string start = {};  // the rule by which the base starts, where with_start() put it in
+  std::string start = {};  // the rule that initializes the base, if with_start() put it in
   Optimizer optimizer = adamw;
   DecayForm decay = DecayForm::coupled;
   std::vector<Parameter> parameters;
   Shape shape;
   std::optional<Shape> base;
-  std::vector<Extra> extras = {};  // tensors that the shape does not say
+  std::vector<Extra> extras = {};  // tensors that the shape does not have
 
   Model model;
   std::vector<Entry> entries;
   std::vector<SymbolValue> symbols;
 
-  /// The entry of a tensor. Throws: InvalidInput for a name that is not in the plan.
+  /// The entry of a tensor.
+  /// Throws:   InvalidInput for a name that is not in the plan.
   const Entry& at(std::string_view name) const {
     for (const Entry& entry : entries) {
       if (entry.name == name) return entry;
@@ -151,7 +152,8 @@ struct Plan {
     return found;
   }
 
-  /// Throws: InvalidInput when there are 2^63 parameters or more.
+  /// The number of parameters of the whole model.
+  /// Throws:   InvalidInput when there are 2^63 parameters or more.
   std::int64_t parameter_count() const {
     std::int64_t count = 0;
     for (const Entry& entry : entries) {
@@ -174,7 +176,7 @@ inline bool uses_epsilon(const Plan& plan) {
   return false;
 }
 
-/// True for a tensor that the shape does not say.
+/// Whether a tensor is one of the plan's extras, which the shape does not have.
 inline bool is_extra(const Plan& plan, const Entry& entry) {
   for (const Extra& extra : plan.extras) {
     std::string name = extra.name;
@@ -185,7 +187,7 @@ inline bool is_extra(const Plan& plan, const Entry& entry) {
   return false;
 }
 
-/// The entries that the shape says; those of extras follow them.
+/// The entries of the shape's tensors; those of extras follow them.
 template <class AnyPlan>
 auto entries_of_shape(AnyPlan& plan) {
   std::size_t size = plan.entries.size();
@@ -193,7 +195,8 @@ auto entries_of_shape(AnyPlan& plan) {
   return std::span(plan.entries).first(size);
 }
 
-/// Throws:   InvalidInput for a plan that has such tensors, where `why` they are not known.
+/// Refuses a plan with extra tensors.
+/// Throws:   InvalidInput, with `why` as its hint.
 inline void require_no_extras(const Plan& plan, const char* why) {
   if (plan.extras.empty()) return;
   throw InvalidInput("extra", printable(plan.extras.front().name), "no tensor of your own", why);

@@ -11,7 +11,7 @@ namespace scalewise::inline policy {
 /// Source:   He, Zhang, Ren, Sun 2015 (arXiv:1502.01852v1), eq. (10).
 /// Units:    init_variance is a variance; rate and decay are 1 everywhere.
 /// Differs:  used for every matrix, as is common, though only MLP down follows a ReLU; embeddings
-///           as in the standard parameterization.
+///           as in the standard parametrization.
 struct He {
   static constexpr std::string_view id = "he";
   static constexpr Source source{"Delving Deep into Rectifiers", "He, Zhang, Ren, Sun", "2015",

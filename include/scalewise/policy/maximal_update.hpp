@@ -173,7 +173,7 @@ struct MaximalUpdateTable9 {
   constexpr ModelRow model() const { return detail::mup_model(1 / sqrt(symbols::m_N)); }
 };
 
-/// Maximal update parametrization in the formulation of one's choice.
+/// Maximal update parametrization in a formulation that you choose.
 /// Source:   Yang et al. 2022 (arXiv:2203.03466v2), Tables 3, 8 (the default) and 9.
 struct MaximalUpdate {
   static constexpr std::string_view id = "maximal-update";

@@ -37,7 +37,7 @@ struct OrderOne {
   }
 };
 
-/// Neural-tangent scaling: initial variances that keep preactivations of order one, and relative
+/// Neural-tangent scaling: initial variances that keep preactivations of order one, and learning
 /// rates that keep the neural tangent kernel of order one.
 /// Equation: the table below, times C_G (variance) and Λ_G (rate)
 /// Source:   Dinan, Yaida, Zhang 2023 (arXiv:2304.02034v1): variances eqs. (1.25)-(1.33), SGD rates

@@ -21,7 +21,7 @@ enum class Reference { absolute, base };
 inline constexpr Spelling<Reference, 2> reference_words{
     {{Reference::absolute, "absolute"}, {Reference::base, "base"}}};
 
-/// Where in which model a row is asked for: for the few rules whose cells depend on it.
+/// The model and the stack that a row is for; the cells of a few rules depend on them.
 struct Context {
   Shape shape;
   Stack stack = Stack::main;

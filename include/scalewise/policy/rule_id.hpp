@@ -21,7 +21,7 @@ struct RuleAlias {
   std::string_view id;
 };
 
-/// Names that are not an id spelled otherwise. As they are compared: lower case, letters and digits.
+/// Other names of rules, as they are compared: in lower case, letters and digits only.
 inline constexpr std::array rule_aliases{
     RuleAlias{"sp", "standard"},        RuleAlias{"torch", "pytorch"},
     RuleAlias{"glorot", "xavier"},      RuleAlias{"kaiming", "he"},

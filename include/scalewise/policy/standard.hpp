@@ -6,7 +6,7 @@
 
 namespace scalewise::inline policy {
 
-/// The standard parameterization: LeCun's fan-in initialization and one rate for every tensor.
+/// The standard parametrization: LeCun's fan-in initialization and one rate for every tensor.
 /// Equation: var W = 1/fi
 /// Source:   LeCun, Bottou, Orr, Müller 1998, "Efficient BackProp", section 4.6, eq. (16).
 /// Units:    init_variance is a variance; rate and decay are 1 everywhere.
