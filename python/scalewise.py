@@ -77,6 +77,26 @@ def _fail(problems: Iterable[str]) -> None:
         raise ValueError("\n".join(lines))
 
 
+def _settings_problems(**settings: Any) -> List[str]:
+    """A line for each setting that is no finite number, or is negative."""
+    problems = []
+    for name, value in settings.items():
+        number, text = math.nan, _text(value)
+        with contextlib.suppress(TypeError, ValueError, RuntimeError):  # of many numbers
+            if hasattr(value, "__float__"):  # which a string does not have
+                number = float(value)
+                text = f"{number:.6g}"
+        if not (math.isfinite(number) and number >= 0):
+            problems.append(f"{name} = {text}: expected a finite number, 0 or greater")
+    return problems
+
+
+def _text(value: Any) -> str:
+    """A value in a message: one line of at most 60 characters."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
 def _named(model: Model) -> Dict[str, torch.Tensor]:
     """Every name of every parameter, tied ones as often as they have names, without wrappers."""
     if isinstance(model, torch.nn.Module):
@@ -170,6 +190,16 @@ def apply(model: Model, plan: Plan, base_std: Union[None, float, Mapping[str, fl
     if relative and base_std is None:
         raise ValueError(f"base_std = none: {plan.plan['rule']['id']} is relative: expected the base model's "
                          "standard deviation, one or by group")
+    drawn = [e for e in plan.entries.values() if relative and e["init_variance"]["value"] > 0]
+    groups = dict.fromkeys(e["group"] for e in drawn)
+    if isinstance(base_std, Mapping):
+        problems = _settings_problems(**{f"base_std[{group!r}]": std for group, std in base_std.items()})
+        problems += [f"base_std[{group!r}] (missing): expected the base model's standard deviation"
+                     for group in groups if group not in base_std]
+    else:
+        problems = [] if base_std is None else _settings_problems(base_std=base_std)
+    _fail(problems)
+    base = {group: float(base_std[group] if isinstance(base_std, Mapping) else base_std) for group in groups}
     with torch.no_grad():
         for tensor, parameter in pairs:
             for axis in tensor.get("padding", []):
@@ -178,8 +208,7 @@ def apply(model: Model, plan: Plan, base_std: Union[None, float, Mapping[str, fl
             for part in tensor["parts"]:
                 entry = plan.entries[part["entry"]]
                 std = math.sqrt(entry["init_variance"]["value"])
-                if relative and std > 0:
-                    std *= base_std if isinstance(base_std, (int, float)) else base_std[entry["group"]]
+                std *= base.get(entry["group"], 1.0)
                 values = _draw(entry, std, seed)
                 values = values.t() if tensor["transposed"] else values
                 views, cut = _part(parameter, part)

@@ -130,6 +130,36 @@ class Start(unittest.TestCase):
         query = model.transformer.h[0].attn.c_attn.weight[:128].detach()
         self.assertLess(abs(query.pow(2).mean().item() / (0.0004 / 4) - 1), 5 * math.sqrt(2 / query.numel()))
 
+    def test_a_base_that_is_no_deviation_is_refused_before_anything_is_written(self):
+        plan = relative("maximal-update", 64)
+        model = model_of(plan, 64)
+        before = [p.detach().clone() for p in model.parameters()]
+        expected = ": expected a finite number, 0 or greater"
+        for value, text in ((math.nan, "nan"), (math.inf, "inf"), (-0.1, "-0.1"), ("0.1", "'0.1'"),
+                            (torch.tensor(-0.5), "-0.5"),
+                            (torch.ones(2), "tensor([1., 1.])"), ([0.1], "[0.1]")):
+            with self.subTest(value=value):
+                with self.assertRaises(ValueError) as caught:
+                    scalewise.apply(model, plan, base_std=value)
+                self.assertEqual(str(caught.exception), f"base_std = {text}{expected}")
+        groups = dict.fromkeys(e["group"] for e in plan.entries.values() if e["init_variance"]["value"] > 0)
+        with self.assertRaises(ValueError) as caught:
+            scalewise.apply(model, plan, base_std={"token_embedding": 0.1, "query": -0.1})
+        self.assertEqual(str(caught.exception).splitlines(), [
+            f"base_std['query'] = -0.1{expected}",
+            *(f"base_std['{group}'] (missing): expected the base model's standard deviation"
+              for group in groups if group not in ("token_embedding", "query"))])
+        absolute = plan_of("gpt2", *small(64))
+        with self.assertRaisesRegex(ValueError, "base_std = nan"):
+            scalewise.apply(model_of(absolute, 64), absolute, base_std=math.nan)
+        self.assertTrue(all(torch.equal(p, old) for p, old in zip(model.parameters(), before, strict=True)))
+        # Gains do not vary, and need no deviation.
+        scalewise.apply(model, plan, base_std=dict.fromkeys(groups, 0.1), seed=2)
+        numbers = [p.detach().clone() for p in model.parameters()]
+        for same in (0.1, torch.tensor(0.1, dtype=torch.float64)):
+            scalewise.apply(model, plan, base_std=same, seed=2)
+            self.assertTrue(all(torch.equal(p, old) for p, old in zip(model.parameters(), numbers, strict=True)))
+
     def test_padding_is_zero_and_one_tensor_does_not_shift_another(self):
         plan = plan_of("gpt2", *small(32, vocab=250))
         padded = dict(model_of(plan, 32).named_parameters())  # 256 rows: the plan has to know
