@@ -20,10 +20,16 @@ import functools
 import hashlib
 import json
 import math
+import operator
 import os
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 import torch
+
+try:
+    import fcntl
+except ImportError:  # Windows: only one process at a time may append to a file
+    fcntl = None  # type: ignore[assignment]
 
 __version__ = "0.1.0"
 __all__ = ["Plan", "Recorder", "apply", "check_optimizer", "load", "param_groups", "set_lr"]
@@ -313,6 +319,77 @@ def check_optimizer(optimizer: Optimizers, model: Model, plan: Plan, lr: Optiona
     _fail(problems)
 
 
+_SCHEMA = "scalewise.coordinates/2"
+
+
+def _sum_of(body: bytes) -> bytes:
+    """The last member of a line: FNV-1a of what is before it."""
+    checksum = 0xCBF29CE484222325
+    for byte in body:
+        checksum = (checksum ^ byte) * 0x100000001B3 % (1 << 64)
+    return f',"sum":"{checksum:016x}"}}'.encode()
+
+
+def _require_records(path: str, content: bytes) -> None:
+    """Refuses a file that coordinate_check could not judge together with a line of ours."""
+    size = len(_sum_of(b""))
+    good = ((number, line[:-size]) for number, line in enumerate(content.split(b"\n")[:-1])
+            if line[-size:].startswith(b',"sum":"') and line[-size:] == _sum_of(line[:-size]))
+    number, body = next(good, (0, b""))
+    begin = f'{{"schema":"{_SCHEMA}"'.encode()
+    if content[:len(begin)] != begin[:len(content)] and number == 0:
+        version = begin.index(b"/") + 1
+        if content[:version] == begin[:version]:
+            other = content[11:71].split(b'"')[0].decode("ascii", "replace")
+            raise ValueError(f"{path} = {other}: expected {_SCHEMA} (hint: another version wrote it; give another name "
+                             "and run again)")
+        raise ValueError(f"{path} (another kind of file): expected a file of {_SCHEMA}")
+    inputs = json.loads(body + b"}").get("inputs") if body else None
+    if inputs:
+        raise ValueError(f"{path} (records of other inputs): expected records of a Recorder, which have none "
+                         "(hint: use another file for another experiment)")
+
+
+def _append_line(path: str, line: bytes) -> None:
+    """Appends a line in one piece, as the library does: under a lock, after cutting a last line without its end, which
+    an interrupted process left. The line is on disk when this returns; if it raises, nothing was appended."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise ValueError(f"{path} (no regular file): expected a file that can be written")
+    with open(path, "a+b", buffering=0) as file:
+        if fcntl is not None:
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        content = file.read()
+        _require_records(path, content)
+        size = content.rfind(b"\n") + 1
+        file.truncate(size)
+        try:
+            rest = memoryview(line)
+            while rest:
+                rest = rest[file.write(rest):]
+            os.fsync(file.fileno())
+        except BaseException:
+            file.truncate(size)
+            raise
+    if size == 0:
+        with contextlib.suppress(OSError):  # a system whose folders cannot be opened
+            folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+
+def _whole_number(name: str, value: Any, least: int, end: int, range_text: str) -> int:
+    """An int of what stands for one, such as a NumPy integer; ValueError for other values."""
+    with contextlib.suppress(TypeError):
+        number = operator.index(value)
+        if least <= number < end:
+            return number
+    raise ValueError(f"{name} = {_text(value)}: expected a whole number {range_text}")
+
+
 class Recorder:
     """Records a training run for `coordinate_check --judge`.
 
@@ -326,9 +403,11 @@ class Recorder:
     def __init__(self, model: torch.nn.Module, plan: Plan, optimizer: Union[torch.optim.Optimizer, Sequence[torch.optim.Optimizer]],
                  size: Optional[int] = None,
                  seed: int = 0):
+        self._size = _whole_number("size", plan.plan["shape"]["d_model"] if size is None else size, 1, 1 << 62,
+                                   "from 1 to 2^62 - 1")
+        self._seed = _whole_number("seed", seed, 0, 1 << 64, "from 0 to 2^64 - 1")
         self._plan, self._pairs = plan, _match(model, plan)
-        self._size = plan.plan["shape"]["d_model"] if size is None else size
-        self._seed, self._step, self._forward = seed, 0, False
+        self._step, self._forward = 0, False
         self.unchecked: List[str] = []
         self._first: Dict[str, torch.Tensor] = {}
         self._records: Dict[Tuple[int, str, str], List[Any]] = {}
@@ -475,7 +554,13 @@ class Recorder:
         return result
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
-        """Appends the run to a file, as one line, and stops recording."""
+        """Appends the run to a file, as one line, and stops recording.
+
+        Any process may append to the file at any time. A last line without its end, which an interrupted process
+        left, is cut.
+        Raises: OSError where not everything can be written, and ValueError for another kind of file; then the file has
+        no part of the run, and save() can be called again.
+        """
         for hook in self._hooks:
             hook.remove()
         for optimizer in self._optimizers:
@@ -483,10 +568,6 @@ class Recorder:
                 del optimizer.step  # type: ignore[method-assign]
         records = [{"step": step, "signal": signal, "name": name, "sum_abs": a, "sum_squares": b, "count": count}
                    for (step, signal, name), (a, b, count) in sorted(self._records.items())]
-        body = json.dumps({"schema": "scalewise.coordinates/2", "inputs": [], "size": self._size, "seed": self._seed,
-                           "records": records}, separators=(",", ":"))[:-1].encode()
-        checksum = 0xCBF29CE484222325
-        for byte in body:
-            checksum = (checksum ^ byte) * 0x100000001B3 % (1 << 64)
-        with open(path, "ab") as file:
-            file.write(body + f',"sum":"{checksum:016x}"}}\n'.encode())
+        body = json.dumps({"schema": _SCHEMA, "inputs": [], "size": self._size, "seed": self._seed, "records": records},
+                          separators=(",", ":"))[:-1].encode()
+        _append_line(os.fspath(path), body + _sum_of(body) + b"\n")

@@ -8,14 +8,17 @@
 Exit code 77, with a message, where PyTorch is not installed.
 """
 
+import fcntl
 import itertools
 import json
 import math
 import pathlib
+import resource
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 PLAN, CHECK, SOURCE = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
 
@@ -424,6 +427,119 @@ class Verdicts(unittest.TestCase):
         model(tokens(1)[:, :2])
         self.assertEqual(len(recorder.unchecked), 2)
         self.assertIn("three or more tokens", recorder.unchecked[0])
+
+
+class Saved(unittest.TestCase):
+    """Files of records; tests/check/record_file_test.cpp has the same of the library."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name) / "records.jsonl"
+        self.plan = relative("maximal-update", 32)
+        self.model = model_of(self.plan, 32)
+
+    def recorder(self, **options):
+        return scalewise.Recorder(self.model, self.plan, torch.optim.AdamW(self.model.parameters()), **options)
+
+    def save(self, **options):
+        self.recorder(**options).save(self.path)
+
+    def seeds(self):
+        return [json.loads(line)["seed"] for line in self.path.read_text(encoding="utf-8").splitlines()]
+
+    def judged(self):
+        """What the check says about the file; records of one width, untrained, are too few."""
+        done = subprocess.run([CHECK, "--rule", "maximal-update", "--sizes", "32", "--head-dim", str(HEAD), "--depth", "2",
+                               "--seq", str(CONTEXT), "--judge", self.path], capture_output=True, encoding="utf-8",
+                              check=False)
+        return done.stdout + done.stderr
+
+    def test_a_last_line_without_its_end_is_cut(self):
+        self.save(seed=1)
+        whole = self.path.read_bytes()
+        for seed, rest in enumerate((whole[:30], whole[:-1], b"{"), 2):
+            with open(self.path, "ab") as file:
+                file.write(rest)
+            self.assertIn("left out damaged line", self.judged())
+            self.save(seed=seed)
+        self.assertTrue(self.path.read_bytes().startswith(whole))
+        self.assertEqual(self.seeds(), [1, 2, 3, 4])
+        self.assertNotIn("damaged", self.judged())
+        for first in (whole[:5], whole[:-1], b""):
+            self.path.write_bytes(first)
+            self.save(seed=1)
+            self.assertEqual(self.path.read_bytes(), whole)
+
+    def test_a_full_disk_leaves_no_part_of_a_line(self):
+        self.save(seed=1)
+        whole = self.path.read_bytes()
+        recorder = self.recorder(seed=2)
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) + 1000, before[1]))
+        try:
+            with self.assertRaises(OSError):
+                recorder.save(self.path)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        self.assertEqual(self.path.read_bytes(), whole)
+        recorder.save(self.path)
+        self.assertEqual(self.seeds(), [1, 2])
+
+    def test_the_file_is_read_when_it_is_locked(self):
+        """Another process appends a line while this one waits for the lock."""
+        self.save(seed=1)
+        line = self.path.read_bytes()
+        self.path.write_bytes(line[:30])
+
+        def lock(file, how):
+            self.assertEqual(how, fcntl.LOCK_EX)
+            self.path.write_bytes(line + line[:40])
+            fcntl.flock(file, how)
+            with open(self.path, "rb") as other, self.assertRaises(BlockingIOError):
+                fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+        with unittest.mock.patch("scalewise.fcntl", LOCK_EX=fcntl.LOCK_EX, flock=lock):
+            self.save(seed=2)
+        self.assertEqual(self.seeds(), [1, 2])
+
+    def test_other_files_are_refused_and_left_alone(self):
+        self.save(seed=1)
+        line = self.path.read_bytes()
+        body = line[:-len(',"sum":"0123456789abcdef"}\n')].replace(b'"inputs":[]', b'"inputs":[["--rule","he"]]')
+        for content, words in ((b"no json", "(another kind of file): expected a file of scalewise.coordinates/2"),
+                               (b'{"schema":"scalewise.sweep/2"}\n', "(another kind of file): expected"),
+                               (b'{"schema":"scalewise.coordinates/1","x":1}\n', "= scalewise.coordinates/1: expected "
+                                "scalewise.coordinates/2 (hint: another version wrote it"),
+                               (body + scalewise._sum_of(body) + b"\n", "(records of other inputs): expected")):
+            self.path.write_bytes(content)
+            with self.subTest(words=words):
+                with self.assertRaises(ValueError) as caught:
+                    self.save(seed=2)
+                self.assertIn(f"{self.path} {words}", str(caught.exception))
+                self.assertEqual(self.path.read_bytes(), content)
+        with self.assertRaisesRegex(ValueError, "no regular file"):
+            self.recorder().save(self.path.parent)
+        self.path.write_bytes(b"damaged" + line + line)  # as the library: the second line shows whose file it is
+        self.save(seed=2)
+        self.assertIn("left out damaged line 1", self.judged())
+
+    def test_sizes_and_seeds_are_whole_numbers(self):
+        for options, text in (({"seed": -1}, "seed = -1: expected a whole number from 0 to 2^64 - 1"),
+                              ({"seed": 1 << 64}, "seed = 18446744073709551616: expected"),
+                              ({"seed": 1.5}, "seed = 1.5: expected"), ({"seed": "1"}, "seed = '1': expected"),
+                              ({"size": 64.0}, "size = 64.0: expected a whole number from 1 to 2^62 - 1"),
+                              ({"size": 0}, "size = 0: expected"), ({"size": 1 << 62}, "size = 4611686018427387904: ")):
+            with self.subTest(options=options):
+                with self.assertRaises(ValueError) as caught:
+                    self.recorder(**options)
+                self.assertIn(text, str(caught.exception))
+                self.assertFalse(any(m._forward_hooks or m._forward_pre_hooks for m in self.model.modules()))
+        for options in ({"seed": (1 << 64) - 1}, {"seed": torch.tensor(3)}, {"size": torch.tensor(64)},
+                        {"size": (1 << 62) - 1}):
+            self.path.unlink(missing_ok=True)
+            self.save(**options)
+            self.assertIn("at least two sizes", self.judged())
 
 
 if __name__ == "__main__":
