@@ -249,6 +249,7 @@ def param_groups(model: Model, plan: Plan, lr: float, weight_decay: float = 0.0,
     Every field of every group is set, so that no default of the optimizer applies. Schedulers such as
     LambdaLR keep the ratios; a loop that sets `lr` itself calls set_lr().
     """
+    _fail(_settings_problems(lr=lr, weight_decay=weight_decay, eps=eps))
     groups: Dict[Tuple[str, ...], Dict[str, Any]] = {}
     problems, pairs = [], _match(model, plan)
     known = sorted({_optimizer_of(plan, tensor) for tensor, _ in pairs})
@@ -269,12 +270,35 @@ def param_groups(model: Model, plan: Plan, lr: float, weight_decay: float = 0.0,
 
 
 def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
-    """Sets the global learning rate: that of each group is its factor times it."""
+    """Sets the global learning rate: that of each group is its factor times it.
+
+    Raises: ValueError, and changes nothing, where a group is not one of param_groups().
+    """
+    _fail([*_settings_problems(lr=lr),
+           *(f"group {g}: lr_scale (missing): expected the groups of param_groups()"
+             for g, group in enumerate(optimizer.param_groups) if "lr_scale" not in group)])
     for group in optimizer.param_groups:
         group["lr"] = lr * group["lr_scale"]
 
 
 Optimizers = Union[torch.optim.Optimizer, Mapping[str, torch.optim.Optimizer]]
+
+
+def _class_problem(plan: Plan, field: str, optimizer: torch.optim.Optimizer, name: str) -> Optional[str]:
+    """Why an optimizer is not the plan's of this name. Subclasses and your own classes may do anything, so this is
+    about PyTorch's own alone. Its Adam adds the decay to the gradient, its AdamW does not."""
+    own, decay = type(optimizer), plan.plan["decay"]
+    adam = "Adam" if decay == "l2" else "AdamW"
+    wanted = {"sgd": "SGD", "adamw": adam, "sign-sgd": adam}.get(name, "Muon" if name.startswith("muon-") else None)
+    if wanted is None or getattr(torch.optim, own.__name__, None) is not own:
+        return None
+    given, groups = own.__name__, optimizer.param_groups
+    if given == "Adam" and all(group.get("decoupled_weight_decay") for group in groups):
+        given = "AdamW"
+    alike = {given, wanted} == {"Adam", "AdamW"} and not any(group["weight_decay"] for group in groups)
+    if given == wanted or alike:
+        return None
+    return f"{field} = {own.__name__}: expected {wanted} (hint: the plan is for {name} with {decay} decay)"
 
 
 def check_optimizer(optimizer: Optimizers, model: Model, plan: Plan, lr: Optional[float] = None,
@@ -286,8 +310,10 @@ def check_optimizer(optimizer: Optimizers, model: Model, plan: Plan, lr: Optiona
     alone count.
     Numbers agree within 1e-5, as optimizers may keep floats.
     Raises: ValueError naming each tensor with another rate, decay or epsilon, each that is frozen, in no
-    group or in two, and each parameter of the optimizer that is not in the plan.
+    group or in two, each parameter of the optimizer that is not in the plan, and an optimizer of PyTorch that is
+    another than the plan's, such as Adam for AdamW.
     """
+    _fail(_settings_problems(weight_decay=weight_decay, eps=eps, **({} if lr is None else {"lr": lr})))
     problems, held, holder = [], {}, {}
     optimizers = optimizer if isinstance(optimizer, Mapping) else {"": optimizer}
     every_group = [(name, group) for name, one in optimizers.items() for group in one.param_groups]
@@ -299,8 +325,14 @@ def check_optimizer(optimizer: Optimizers, model: Model, plan: Plan, lr: Optiona
     lrs: Dict[str, float] = collections.defaultdict(lambda: lr or 0.0)
     for name in {_optimizer_of(plan, t) for t, _ in pairs} if lr is None else ():
         trained = [(abs(math.log(t["learning_rate"])), held[id(p)][0]["lr"] / t["learning_rate"]) for t, p in pairs
-                   if id(p) in held and t["learning_rate"] > 0 and _optimizer_of(plan, t) == name]
+                   if "lr" in held.get(id(p), [{}])[0] and t["learning_rate"] > 0 and _optimizer_of(plan, t) == name]
         lrs[name] = min(trained)[1] if trained else 0.0
+    other_classes = set()
+    for of, name in sorted({(holder[id(p)], _optimizer_of(plan, t)) for t, p in pairs if id(p) in held}):
+        problem = _class_problem(plan, f"optimizer[{of!r}]" if of else "optimizer", optimizers[of], name)
+        if problem and of in ("", name):
+            other_classes.add(of)
+            problems.append(problem)
     for tensor, parameter in pairs:
         name, groups = tensor["name"], held.pop(id(parameter), [])
         if not parameter.requires_grad:
@@ -312,7 +344,10 @@ def check_optimizer(optimizer: Optimizers, model: Model, plan: Plan, lr: Optiona
             problems.append(f"{name}: in {holder[id(parameter)]}: expected {_optimizer_of(plan, tensor)}")
             continue
         for key, expected in _settings(plan, tensor, lrs[_optimizer_of(plan, tensor)], weight_decay, eps).items():
-            if not math.isclose(groups[0][key], expected, rel_tol=1e-5, abs_tol=0):
+            if key not in groups[0]:
+                if holder[id(parameter)] not in other_classes:  # SGD has no epsilon
+                    problems.append(f"{name}: {key} (missing): expected {expected:.6g}")
+            elif not math.isclose(groups[0][key], expected, rel_tol=1e-5, abs_tol=0):
                 problems.append(f"{name}: {key} = {groups[0][key]:.6g}: expected {expected:.6g}")
     problems += [f"a parameter of shape {list(p.shape)}: in the optimizer, but not in the plan"
                  for _, group in every_group for p in group["params"] if id(p) in held]

@@ -285,6 +285,71 @@ class Optimizers(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, r"shape \[3\]: in the optimizer, but not in the plan"):
             self.check(stray)
 
+    def test_settings_are_numbers_from_zero(self):
+        for numbers, text in (({"lr": -1e-3}, "lr = -0.001"), ({"weight_decay": -5}, "weight_decay = -5"),
+                              ({"weight_decay": math.nan}, "weight_decay = nan"), ({"eps": math.inf}, "eps = inf"),
+                              ({"lr": "0.1"}, "lr = '0.1'"), ({"lr": None}, "lr = None")):
+            with self.subTest(numbers=numbers):
+                with self.assertRaises(ValueError) as caught:
+                    scalewise.param_groups(self.model, self.plan, **{**self.numbers, **numbers})
+                self.assertEqual(str(caught.exception), f"{text}: expected a finite number, 0 or greater")
+                if numbers != {"lr": None}:
+                    with self.assertRaisesRegex(ValueError, "^" + text + ": expected a finite number"):
+                        self.check(torch.optim.AdamW(self.groups), **numbers)
+        optimizer = torch.optim.AdamW(self.groups)
+        with self.assertRaisesRegex(ValueError, "lr = nan: expected a finite number"):
+            scalewise.set_lr(optimizer, math.nan)
+        scalewise.param_groups(self.model, self.plan, lr=0, weight_decay=0, eps=0)
+
+    def test_groups_of_others_have_no_factor(self):
+        optimizer = torch.optim.AdamW([*self.groups, {"params": [nn.Parameter(torch.zeros(3))]}], lr=1.0)
+        rates = [group["lr"] for group in optimizer.param_groups]
+        with self.assertRaises(ValueError) as caught:
+            scalewise.set_lr(optimizer, 0.5)
+        self.assertEqual(str(caught.exception), f"group {len(self.groups)}: lr_scale (missing): expected the groups of "
+                         "param_groups()")
+        self.assertEqual([group["lr"] for group in optimizer.param_groups], rates)
+
+    def test_an_optimizer_of_another_kind_is_refused(self):
+        optim = torch.optim
+        coupled = self.plan
+        l2 = plan_of("standard", *small(64), "--decay", "l2")
+        descent = plan_of("standard", *small(64), "--optimizer", "sgd")
+        for plan, right, wrong in ((coupled, optim.AdamW, (optim.Adam, optim.SGD, optim.Adagrad, optim.RMSprop)),
+                                   (l2, optim.Adam, (optim.AdamW, optim.SGD, optim.Adagrad)),
+                                   (descent, optim.SGD, (optim.AdamW, optim.Adam, optim.Adagrad))):
+            groups = scalewise.param_groups(self.model, plan, **self.numbers)
+            scalewise.check_optimizer(right(groups, lr=1.0), self.model, plan, **self.numbers)  # SGD has no default rate
+            for one in wrong:
+                with self.subTest(plan=plan.plan["optimizer"], one=one):
+                    with self.assertRaises(ValueError) as caught:
+                        scalewise.check_optimizer(one(groups, lr=1.0), self.model, plan, **self.numbers)
+                    self.assertEqual(str(caught.exception), f"optimizer = {one.__name__}: expected {right.__name__} "
+                                     f"(hint: the plan is for {plan.plan['optimizer']} with {plan.plan['decay']} decay)")
+
+    def test_an_optimizer_that_may_do_what_the_plan_says_is_accepted(self):
+        class Own(torch.optim.Adam):
+            """It may apply the decay itself."""
+
+        class Bare(torch.optim.Optimizer):
+            def __init__(self, groups):
+                super().__init__(groups, {"lr": 1.0, "weight_decay": 0.0})
+
+        for one in (Own, Bare):
+            self.check(one(self.groups))
+        with self.assertRaises(ValueError) as caught:
+            self.check(Bare(self.without("eps")))
+        self.assertEqual(str(caught.exception).splitlines()[0], "transformer.wte.weight: eps (missing): expected 5e-10")
+        with self.assertRaisesRegex(ValueError, r"\Aoptimizer = SGD: expected AdamW \(hint: .*\)\Z"):
+            self.check(torch.optim.SGD(self.without("eps"), lr=1.0))
+        # Without decay they do the same, and PyTorch 2.6 gives Adam a flag for AdamW's decay.
+        none = scalewise.param_groups(self.model, self.plan, lr=0.01)
+        scalewise.check_optimizer(torch.optim.Adam(none), self.model, self.plan, lr=0.01)
+        self.check(torch.optim.Adam([{**group, "decoupled_weight_decay": True} for group in self.groups]))
+
+    def without(self, key):
+        return [{name: value for name, value in group.items() if name != key} for group in self.groups]
+
     def test_a_parameter_registered_twice_is_named(self):
         for _ in self.every_set_up():
             blocks = self.model.transformer.h
