@@ -22,6 +22,7 @@ import json
 import math
 import operator
 import os
+import re
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 import torch
@@ -52,16 +53,21 @@ class Plan:
             self.tensors: List[Dict[str, Any]] = data["tensors"]
             self.aliases = {alias["name"]: alias["of"] for alias in data["aliases"]}
             self.prefix: str = data["prefix"]
+            self._ignored = [_pattern(text) for text in data["ignored"]]
         elif schema == "scalewise.plan/1":
             self.plan = data
             self.tensors = [{"name": e["name"], "shape": None, "transposed": False,
                              "parts": [{"entry": e["name"], "select": []}],
                              **{k: e[k]["value"] for k in ("learning_rate", "weight_decay", "epsilon")}}
                             for e in data["entries"]]
-            self.aliases, self.prefix = {}, ""
+            self.aliases, self.prefix, self._ignored = {}, "", []
         else:
             raise ValueError(f"{path}: schema = {schema}: expected scalewise.named_plan/1 or scalewise.plan/1")
         self.entries: Dict[str, Dict[str, Any]] = {e["name"]: e for e in self.plan["entries"]}
+
+    def _ignores(self, name: str) -> bool:
+        """Whether the code base has a buffer of this name."""
+        return any(pattern.fullmatch(full) for pattern in self._ignored for full in (name, self.prefix + name))
 
     def multipliers(self) -> Dict[str, Any]:
         """The factors of the forward pass: attention_scale, embedding_multiplier, logit_multiplier, and a list
@@ -69,6 +75,12 @@ class Plan:
         model = self.plan["model"]
         numbers = {k: model[k]["value"] for k in ("attention_scale", "embedding_multiplier", "logit_multiplier")}
         return {**numbers, "residuals": [(r["skip"]["value"], r["branch"]["value"]) for r in model["residuals"]]}
+
+
+def _pattern(text: str) -> "re.Pattern[str]":
+    """Names in which {} is the layer from 0, or {1} the layer from 1."""
+    number = {"{}": "(0|[1-9][0-9]*)", "{1}": "[1-9][0-9]*"}
+    return re.compile("".join(number.get(part) or re.escape(part) for part in re.split(r"(\{1?\})", text)))
 
 
 def load(path: Union[str, "os.PathLike[str]"]) -> Plan:
@@ -118,16 +130,30 @@ def _named(model: Model) -> Dict[str, torch.Tensor]:
         named = {name[len(wrapper):]: parameter for name, parameter in named.items()}
 
 
+def _memory(tensor: torch.Tensor) -> Any:
+    """The same for two tensors that share their numbers, as tied ones in state_dict(), which are two objects."""
+    try:
+        pointer = tensor.data_ptr()
+    except (RuntimeError, NotImplementedError):  # without memory
+        pointer = 0
+    return (str(tensor.device), pointer, tuple(tensor.shape)) if pointer else id(tensor)
+
+
 def _match(model: Model, plan: Plan) -> List[Tuple[Dict[str, Any], torch.Tensor]]:
     """The plan's tensors with the model's, in the order of the plan."""
     named, problems = _named(model), []
+    _fail(f"{name} = {_text(value)}: expected a tensor" for name, value in named.items() if not torch.is_tensor(value))
     known = {t["name"] for t in plan.tensors} | set(plan.aliases)
 
     def full(name: str) -> str:
         return plan.prefix + name if name not in known and plan.prefix + name in known else name
 
-    found = {full(name): parameter for name, parameter in named.items()}
-    owner: Dict[int, str] = {}
+    given: Dict[str, str] = {}
+    for name in named:
+        if given.setdefault(full(name), name) != name:
+            problems.append(f"{name}: the same tensor of the plan as {given[full(name)]}")
+    found = {name: named[own] for name, own in given.items()}
+    owner: Dict[Any, Tuple[str, torch.Tensor]] = {}
     pairs = []
     for tensor in plan.tensors:
         name, shape = tensor["name"], tensor["shape"]
@@ -142,14 +168,21 @@ def _match(model: Model, plan: Plan) -> List[Tuple[Dict[str, Any], torch.Tensor]
         elif shape is not None and got != shape:
             turned = shape[:-2] + shape[:-3:-1]
             problems.append(f"{name}: {got}: expected {shape}" + (" (hint: it is transposed)" if got == turned else ""))
-        if owner.setdefault(id(parameter), name) != name:
-            problems.append(f"{name}: the same parameter as {owner[id(parameter)]}")
+        first = owner.setdefault(_memory(parameter), (name, parameter))[0]
+        if first != name:
+            problems.append(f"{name}: the same parameter as {first}")
         pairs.append((tensor, parameter))
     for alias, of in plan.aliases.items():
         parameter = found.pop(alias, None)
-        if parameter is not None and owner.get(id(parameter)) != of:
+        if parameter is None:
+            continue
+        first, tied = owner.get(_memory(parameter), ("", parameter))
+        # Two parameters that share memory are not tied, as each has its own gradient.
+        parameters = all(isinstance(one, torch.nn.Parameter) for one in (parameter, tied))
+        if first != of or parameters and parameter is not tied:
             problems.append(f"{alias}: not the same parameter as {of}, though the plan ties them")
-    problems += [f"{name}: not in the plan" for name in found]
+    problems += [f"{name}: not in the plan" for name, parameter in found.items()
+                 if parameter.requires_grad or not plan._ignores(name)]
     _fail(problems)
     return pairs
 

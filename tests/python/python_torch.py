@@ -390,6 +390,62 @@ class Optimizers(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "lm_head.weight: the same parameter as transformer.wte.weight"):
             scalewise.param_groups(model_of(self.plan, 64, tied=True), self.plan, lr=1.0)
 
+    def test_the_memory_of_tensors_shows_which_are_tied(self):
+        """In state_dict() a tied head is another object of the same memory."""
+        tied = relative("maximal-update", 64, tied_head="true")
+        state = model_of(tied, 64, tied=True).state_dict()
+        self.assertIsNot(state["lm_head.weight"], state["transformer.wte.weight"])
+        scalewise.apply(state, tied, base_std=0.1)
+        with self.assertRaises(ValueError) as caught:
+            scalewise.apply(state, self.plan, base_std=0.1)
+        self.assertEqual(str(caught.exception), "lm_head.weight: the same parameter as transformer.wte.weight")
+        apart = self.model.state_dict()
+        with self.assertRaises(ValueError) as caught:
+            scalewise.apply(apart, tied, base_std=0.1)
+        self.assertEqual(str(caught.exception), "lm_head.weight: not the same parameter as transformer.wte.weight, "
+                         "though the plan ties them")
+        # Two parameters of one memory have two gradients, and are neither tied nor apart.
+        self.model.lm_head.weight.data = self.model.transformer.wte.weight.data
+        for plan, words in ((tied, "lm_head.weight: not the same parameter"),
+                            (self.plan, "lm_head.weight: the same parameter as transformer.wte.weight")):
+            with self.assertRaisesRegex(ValueError, words):
+                scalewise.param_groups(self.model, plan, lr=1.0)
+        meta = {t["name"]: torch.empty(t["shape"], device="meta", requires_grad=True) for t in self.plan.tensors}
+        scalewise.param_groups(meta, self.plan, lr=1.0)  # tensors without memory share none
+
+    def test_buffers_of_the_code_base_are_ignored(self):
+        for names, prefix in itertools.product(LINEAR, ("", "module.")):
+            self.make("maximal-update", names)
+            state = {prefix + name: p for name, p in self.model.state_dict().items()}
+            for layer in range(2):
+                state[f"{prefix}transformer.h.{layer}.attn.bias"] = torch.ones(1, 1, CONTEXT, CONTEXT)
+            scalewise.apply(state, self.plan, base_std=0.1)
+            self.assertTrue(torch.all(state[f"{prefix}transformer.h.0.attn.bias"] == 1))
+            bare = {name.replace("transformer.", ""): p for name, p in state.items()}
+            scalewise.apply(bare, self.plan, base_std=0.1)
+            for name in ("transformer.h.x.attn.bias", "transformer.h.01.attn.bias", "transformer.h.0.attn.biases"):
+                with self.assertRaises(ValueError) as caught:
+                    scalewise.apply({**state, prefix + name: torch.ones(1)}, self.plan, base_std=0.1)
+                self.assertEqual(str(caught.exception), f"{name}: not in the plan")
+        self.model.transformer.h[0].attn.bias = nn.Parameter(torch.ones(1))  # is trained
+        with self.assertRaisesRegex(ValueError, r"\Atransformer\.h\.0\.attn\.bias: not in the plan\Z"):
+            scalewise.param_groups(self.model, self.plan, lr=1.0)
+        plan = plan_of("gpt2", *small(64), names="nanogpt")
+        counted = scalewise.Plan({"schema": "scalewise.named_plan/1", "plan": plan.plan, "prefix": "", "aliases": [],
+                                  "tensors": plan.tensors, "ignored": ["mask_{1}.x"]})
+        self.assertEqual([counted._ignores(name) for name in ("mask_1.x", "mask_12.x", "mask_0.x", "mask_1ax")],
+                         [True, True, False, False])
+
+    def test_one_tensor_under_two_names_is_named(self):
+        state = dict(self.model.named_parameters())
+        state["wte.weight"] = torch.zeros(VOCAB, 64)
+        with self.assertRaises(ValueError) as caught:
+            scalewise.apply(state, self.plan, base_std=0.1)
+        self.assertEqual(str(caught.exception), "wte.weight: the same tensor of the plan as transformer.wte.weight")
+        state["wte.weight"] = [0.0]
+        with self.assertRaisesRegex(ValueError, r"\Awte\.weight = \[0\.0\]: expected a tensor\Z"):
+            scalewise.apply(state, self.plan, base_std=0.1)
+
     def test_schemas(self):
         for data in ({"schema": "scalewise.plan/9"}, [], {}):
             with self.assertRaisesRegex(ValueError, "schema = .*: expected scalewise.named_plan/1"):
