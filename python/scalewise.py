@@ -39,6 +39,37 @@ Model = Union[torch.nn.Module, Mapping[str, torch.Tensor]]
 _WRAPPERS = ("module.", "_orig_mod.")  # DistributedDataParallel, torch.compile
 
 
+# The parts of a plan that are read here: types, or objects of keys, or lists of one form.
+_REAL = (int, float)
+_NUMBER = {"value": _REAL}
+_AXES = [{"axis": int, "runs": [[int]]}]
+_FACTORS = ("learning_rate", "weight_decay", "epsilon")
+_PLAN_FORM = {
+    "rule": {"id": str, "reference": str}, "optimizer": str, "decay": str, "shape": {"d_model": int, "heads": int},
+    "model": {**dict.fromkeys(("attention_scale", "embedding_multiplier", "logit_multiplier"), _NUMBER),
+              "residuals": [{"skip": _NUMBER, "branch": _NUMBER}]},
+    "entries": [{"name": str, "group": str, "stack": str, "layer": object, "rows": int, "columns": int,
+                 "distribution": str, **dict.fromkeys(("init_variance", "init_mean", *_FACTORS), _NUMBER)}]}
+_NAMED_PLAN_FORM = {
+    "plan": _PLAN_FORM, "prefix": str, "aliases": [{"name": str, "of": str}], "ignored": [str],
+    "tensors": [{"name": str, "shape": [int], "transposed": bool, "parts": [{"entry": str, "select": _AXES}],
+                 **dict.fromkeys(_FACTORS, _REAL)}]}
+
+
+def _require(data: Any, form: Any, where: str) -> None:
+    """Refuses data of another form, naming the first key that is missing or wrong."""
+    kind = type(form) if isinstance(form, (dict, list)) else form
+    if not isinstance(data, kind):
+        words = {dict: "an object", list: "a list", str: "a string", int: "a whole number", bool: "true or false"}
+        raise ValueError(f"{where} = {_text(data)}: expected {words.get(kind, 'a number')}")
+    for key, inner in form.items() if kind is dict else ():
+        if key not in data:
+            raise ValueError(f"{where}.{key} (missing): expected a value")
+        _require(data[key], inner, f"{where}.{key}")
+    for i, item in enumerate(data) if kind is list else ():
+        _require(item, form[0], f"{where}[{i}]")
+
+
 class Plan:
     """A plan, and the tensors of a code base that it is for.
 
@@ -49,21 +80,25 @@ class Plan:
     def __init__(self, data: Dict[str, Any], path: str = "plan"):
         schema = data.get("schema") if isinstance(data, dict) else type(data).__name__
         if schema == "scalewise.named_plan/1":
+            _require(data, _NAMED_PLAN_FORM, path)
             self.plan: Dict[str, Any] = data["plan"]
             self.tensors: List[Dict[str, Any]] = data["tensors"]
             self.aliases = {alias["name"]: alias["of"] for alias in data["aliases"]}
             self.prefix: str = data["prefix"]
             self._ignored = [_pattern(text) for text in data["ignored"]]
         elif schema == "scalewise.plan/1":
+            _require(data, _PLAN_FORM, path)
             self.plan = data
             self.tensors = [{"name": e["name"], "shape": None, "transposed": False,
                              "parts": [{"entry": e["name"], "select": []}],
-                             **{k: e[k]["value"] for k in ("learning_rate", "weight_decay", "epsilon")}}
+                             **{k: e[k]["value"] for k in _FACTORS}}
                             for e in data["entries"]]
             self.aliases, self.prefix, self._ignored = {}, "", []
         else:
             raise ValueError(f"{path}: schema = {schema}: expected scalewise.named_plan/1 or scalewise.plan/1")
         self.entries: Dict[str, Dict[str, Any]] = {e["name"]: e for e in self.plan["entries"]}
+        _fail(f"{path}: {tensor['name']}: has {part['entry']}, which is no entry of the plan"
+              for tensor in self.tensors for part in tensor["parts"] if part["entry"] not in self.entries)
 
     def _ignores(self, name: str) -> bool:
         """Whether the code base has a buffer of this name."""
@@ -84,9 +119,19 @@ def _pattern(text: str) -> "re.Pattern[str]":
 
 
 def load(path: Union[str, "os.PathLike[str]"]) -> Plan:
-    """Reads a plan from a file."""
-    with open(path, encoding="utf-8") as file:
-        return Plan(json.load(file), str(path))
+    """Reads a plan from a file.
+
+    Raises: ValueError naming the file where it has no plan.
+    """
+    try:
+        with open(path, encoding="utf-8-sig") as file:  # editors may begin a file with a byte-order mark
+            text = file.read()
+        if not text.strip():
+            raise ValueError(f"{path} (empty): expected a plan")
+        data = json.loads(text)
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"{path} (no JSON): expected a plan (hint: {error})") from None
+    return Plan(data, str(path))
 
 
 def _fail(problems: Iterable[str]) -> None:
@@ -295,7 +340,7 @@ def param_groups(model: Model, plan: Plan, lr: float, weight_decay: float = 0.0,
             problems.append(f"{tensor['name']}: frozen (requires_grad is False), but the plan trains it")
         settings = _settings(plan, tensor, lr, weight_decay, eps)
         # Formulas that mean the same differ in the last digit.
-        key = tuple(f"{tensor[name]:.12g}" for name in ("learning_rate", "weight_decay", "epsilon"))
+        key = tuple(f"{tensor[name]:.12g}" for name in _FACTORS)
         group = groups.setdefault(key, {"params": [], **settings, "lr_scale": tensor["learning_rate"]})
         group["params"].append(parameter)
     _fail(problems)

@@ -451,6 +451,45 @@ class Optimizers(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "schema = .*: expected scalewise.named_plan/1"):
                 scalewise.Plan(data, "x.json")
 
+    def test_files_without_a_plan_are_named(self):
+        named = {"schema": "scalewise.named_plan/1", "plan": self.plan.plan, "prefix": "transformer.", "aliases": [],
+                 "tensors": self.plan.tensors, "ignored": []}
+        whole = json.dumps(named).encode()
+        first = {**self.plan.tensors[0], "parts": [{"entry": "tokens", "select": []}]}
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "plan.json"
+            for content, words in (
+                    (b"", " (empty): expected a plan"), (b" \n", " (empty): expected a plan"),
+                    (whole[:-9], " (no JSON): expected a plan (hint: "),
+                    (b"\xff\xfe{", " (no JSON): expected a plan (hint: "),
+                    (b"[" * 100000, " (no JSON): expected a plan (hint: "),
+                    ({"tensors": None}, ".tensors = None: expected a list"),
+                    ({"prefix": 1}, ".prefix = 1: expected a string"),
+                    ({"tensors": [{**first, "shape": "x"}]}, ".tensors[0].shape = 'x': expected a list"),
+                    ({"tensors": [first]}, ": transformer.wte.weight: has tokens, which is no entry of the plan")):
+                path.write_bytes(json.dumps({**named, **content}).encode() if isinstance(content, dict) else content)
+                with self.subTest(words=words):
+                    with self.assertRaises(ValueError) as caught:
+                        scalewise.load(path)
+                    self.assertTrue(str(caught.exception).startswith(f"{path}{words}"), str(caught.exception))
+            unread = ("base", "symbols", "source", "where", "fan_in", "fan_out", "multiplier", "warnings")
+            for data, where in ((named, ""), (self.plan.plan, ""), (named["plan"], ".plan"),
+                                (named["plan"]["entries"][3], ".plan.entries[3]"), (named["tensors"][2], ".tensors[2]"),
+                                (named["plan"]["model"]["residuals"][1], ".plan.model.residuals[1]")):
+                for key in [key for key in data if key != "schema"]:
+                    kept = data.pop(key)
+                    path.write_text(json.dumps(data if where == "" else named), encoding="utf-8")
+                    data[key] = kept
+                    with self.subTest(where=where, key=key):
+                        if key in unread or ("residuals" in where and key in ("stack", "layer")):
+                            scalewise.load(path)
+                            continue
+                        with self.assertRaises(ValueError) as caught:
+                            scalewise.load(path)
+                        self.assertEqual(str(caught.exception), f"{path}{where}.{key} (missing): expected a value")
+            path.write_bytes(b"\xef\xbb\xbf" + whole)
+            self.assertEqual(scalewise.load(path).plan, self.plan.plan)
+
 
 class Verdicts(unittest.TestCase):
     """Three widths, three seeds. docs/python.md says how often such verdicts are wrong."""
