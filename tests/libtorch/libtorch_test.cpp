@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -217,6 +218,36 @@ TEST_CASE("A module that is not the plan's is refused, tensor by tensor") {
   CHECK_THAT(text,
              ContainsSubstring("transformer.h.0.attn.c_attn.weight: [48, 16]: expected [96, 32]"));
   CHECK_THAT(text, ContainsSubstring("lm_head.weight"));
+
+  Gpt constant{torch_gpt::config_of(plan)};
+  const auto head = std::make_shared<torch::nn::Module>();
+  head->register_buffer("weight", at::zeros({vocab, 32}));
+  constant->unregister_module("lm_head");
+  constant->register_module("lm_head", head);
+  CHECK_THAT(
+      refusal_of_plan(*constant, plan),
+      ContainsSubstring("lm_head.weight: a buffer: expected a parameter, as the plan trains it"));
+}
+
+TEST_CASE("A base deviation that is negative or not finite is refused before anything is written") {
+  for (const char* rule : {"maximal-update", "gpt2"}) {
+    INFO(rule);
+    const Trained t(make_plan(rule, adamw, torch_shape(32), torch_shape(16)));
+    libtorch::PlannedModule planned = t.planned;
+    std::vector<at::Tensor> before;
+    for (const at::Tensor& parameter : planned.parameters) before.push_back(parameter.clone());
+    const auto refusal = [&](double value) {
+      return complaint([&] { libtorch::initialize(planned, 8, value); });
+    };
+    const std::string expected = ": expected a finite number, 0 or greater";
+    CHECK(refusal(-0.2) == "base_deviation = -0.2" + expected);
+    CHECK(refusal(NAN) == "base_deviation = nan" + expected);
+    CHECK(refusal(INFINITY) == "base_deviation = inf" + expected);
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      CHECK(at::equal(planned.parameters[i], before[i]));
+    }
+    CHECK(refusal(0) == "no error");
+  }
 }
 
 TEST_CASE("An optimizer that does not follow the plan is told by tensor") {
@@ -247,6 +278,17 @@ TEST_CASE("An optimizer that does not follow the plan is told by tensor") {
              ContainsSubstring(fused + ": lr = 0.01: expected 0.005"));
   libtorch::set_lr(optimizer, t.planned, 0.02);
   CHECK(refusal_of_optimizer(optimizer, t, settings(0.02)) == "no error");
+  const Trained another(plan);
+  CHECK(complaint([&] { libtorch::set_lr(optimizer, another.planned, 0.03); }) ==
+        "optimizer (group 0 has no parameter of the plan): expected the groups of this module "
+        "(hint: make them by param_groups(planned, …))");
+  torch::optim::AdamW more(libtorch::param_groups(t.planned, settings(0.02)));
+  more.add_param_group(torch::optim::OptimizerParamGroup({at::ones({3, 5}).requires_grad_()}));
+  CHECK_THAT(
+      complaint([&] { libtorch::set_lr(more, t.planned, 0.03); }),
+      ContainsSubstring("optimizer (group " + std::to_string(more.param_groups().size() - 1)));
+  CHECK(refusal_of_optimizer(optimizer, t, settings(0.02)) == "no error");
+  CHECK_THAT(refusal_of_optimizer(more, t, settings(0.02)), !ContainsSubstring("lr = "));
 
   torch::optim::AdamW twice(libtorch::param_groups(t.planned, settings()));
   twice.param_groups().back().params().push_back(parameter(fused));

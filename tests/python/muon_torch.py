@@ -99,6 +99,22 @@ class TwoOptimizers(unittest.TestCase):
             scalewise.check_optimizer(optimizers, self.model, self.plan, weight_decay=0.1)
         self.assertIn("token_embedding: eps = 7.5e-09: expected 5e-09", str(caught.exception))
 
+    def test_another_optimizer_of_pytorch_is_refused(self):
+        groups = {name: scalewise.param_groups(self.model, self.plan, lr=0.02, weight_decay=0.1, optimizer=name)
+                  for name in ("muon-original", "adamw")}
+        optimizers = {"muon-original": torch.optim.AdamW(groups["muon-original"]),
+                      "adamw": torch.optim.Adam(groups["adamw"])}
+        with self.assertRaises(ValueError) as caught:
+            scalewise.check_optimizer(optimizers, self.model, self.plan, weight_decay=0.1)
+        self.assertEqual(str(caught.exception).splitlines(), [
+            "optimizer['adamw'] = Adam: expected AdamW (hint: the plan is for adamw with coupled decay)",
+            "optimizer['muon-original'] = AdamW: expected Muon (hint: the plan is for muon-original with coupled decay)"])
+        both = torch.optim.AdamW([*groups["muon-original"], *groups["adamw"]])
+        with self.assertRaisesRegex(ValueError, r"\Aoptimizer = AdamW: expected Muon \(hint: .*\)\Z"):
+            scalewise.check_optimizer(both, self.model, self.plan, weight_decay=0.1)
+        scalewise.check_optimizer(Muon([*groups["muon-original"], *groups["adamw"]]), self.model, self.plan,
+                                  weight_decay=0.1)
+
     def test_a_matrix_of_three_is_refused(self):
         told = plan_json("muon-original", "--names", "nanogpt", "--format", "torch-groups")
         self.assertIn("transformer.h.0.attn.c_attn.weight", told)

@@ -8,14 +8,17 @@
 Exit code 77, with a message, where PyTorch is not installed.
 """
 
+import fcntl
 import itertools
 import json
 import math
 import pathlib
+import resource
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 PLAN, CHECK, SOURCE = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
 
@@ -129,6 +132,36 @@ class Start(unittest.TestCase):
         scalewise.apply(model, plan, base_std={e["group"]: 0.02 for e in plan.entries.values()})
         query = model.transformer.h[0].attn.c_attn.weight[:128].detach()
         self.assertLess(abs(query.pow(2).mean().item() / (0.0004 / 4) - 1), 5 * math.sqrt(2 / query.numel()))
+
+    def test_a_base_that_is_no_deviation_is_refused_before_anything_is_written(self):
+        plan = relative("maximal-update", 64)
+        model = model_of(plan, 64)
+        before = [p.detach().clone() for p in model.parameters()]
+        expected = ": expected a finite number, 0 or greater"
+        for value, text in ((math.nan, "nan"), (math.inf, "inf"), (-0.1, "-0.1"), ("0.1", "'0.1'"),
+                            (torch.tensor(-0.5), "-0.5"),
+                            (torch.ones(2), "tensor([1., 1.])"), ([0.1], "[0.1]")):
+            with self.subTest(value=value):
+                with self.assertRaises(ValueError) as caught:
+                    scalewise.apply(model, plan, base_std=value)
+                self.assertEqual(str(caught.exception), f"base_std = {text}{expected}")
+        groups = dict.fromkeys(e["group"] for e in plan.entries.values() if e["init_variance"]["value"] > 0)
+        with self.assertRaises(ValueError) as caught:
+            scalewise.apply(model, plan, base_std={"token_embedding": 0.1, "query": -0.1})
+        self.assertEqual(str(caught.exception).splitlines(), [
+            f"base_std['query'] = -0.1{expected}",
+            *(f"base_std['{group}'] (missing): expected the base model's standard deviation"
+              for group in groups if group not in ("token_embedding", "query"))])
+        absolute = plan_of("gpt2", *small(64))
+        with self.assertRaisesRegex(ValueError, "base_std = nan"):
+            scalewise.apply(model_of(absolute, 64), absolute, base_std=math.nan)
+        self.assertTrue(all(torch.equal(p, old) for p, old in zip(model.parameters(), before, strict=True)))
+        # Gains do not vary, and need no deviation.
+        scalewise.apply(model, plan, base_std=dict.fromkeys(groups, 0.1), seed=2)
+        numbers = [p.detach().clone() for p in model.parameters()]
+        for same in (0.1, torch.tensor(0.1, dtype=torch.float64)):
+            scalewise.apply(model, plan, base_std=same, seed=2)
+            self.assertTrue(all(torch.equal(p, old) for p, old in zip(model.parameters(), numbers, strict=True)))
 
     def test_padding_is_zero_and_one_tensor_does_not_shift_another(self):
         plan = plan_of("gpt2", *small(32, vocab=250))
@@ -252,6 +285,71 @@ class Optimizers(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, r"shape \[3\]: in the optimizer, but not in the plan"):
             self.check(stray)
 
+    def test_settings_are_numbers_from_zero(self):
+        for numbers, text in (({"lr": -1e-3}, "lr = -0.001"), ({"weight_decay": -5}, "weight_decay = -5"),
+                              ({"weight_decay": math.nan}, "weight_decay = nan"), ({"eps": math.inf}, "eps = inf"),
+                              ({"lr": "0.1"}, "lr = '0.1'"), ({"lr": None}, "lr = None")):
+            with self.subTest(numbers=numbers):
+                with self.assertRaises(ValueError) as caught:
+                    scalewise.param_groups(self.model, self.plan, **{**self.numbers, **numbers})
+                self.assertEqual(str(caught.exception), f"{text}: expected a finite number, 0 or greater")
+                if numbers != {"lr": None}:
+                    with self.assertRaisesRegex(ValueError, "^" + text + ": expected a finite number"):
+                        self.check(torch.optim.AdamW(self.groups), **numbers)
+        optimizer = torch.optim.AdamW(self.groups)
+        with self.assertRaisesRegex(ValueError, "lr = nan: expected a finite number"):
+            scalewise.set_lr(optimizer, math.nan)
+        scalewise.param_groups(self.model, self.plan, lr=0, weight_decay=0, eps=0)
+
+    def test_groups_of_others_have_no_factor(self):
+        optimizer = torch.optim.AdamW([*self.groups, {"params": [nn.Parameter(torch.zeros(3))]}], lr=1.0)
+        rates = [group["lr"] for group in optimizer.param_groups]
+        with self.assertRaises(ValueError) as caught:
+            scalewise.set_lr(optimizer, 0.5)
+        self.assertEqual(str(caught.exception), f"group {len(self.groups)}: lr_scale (missing): expected the groups of "
+                         "param_groups()")
+        self.assertEqual([group["lr"] for group in optimizer.param_groups], rates)
+
+    def test_an_optimizer_of_another_kind_is_refused(self):
+        optim = torch.optim
+        coupled = self.plan
+        l2 = plan_of("standard", *small(64), "--decay", "l2")
+        descent = plan_of("standard", *small(64), "--optimizer", "sgd")
+        for plan, right, wrong in ((coupled, optim.AdamW, (optim.Adam, optim.SGD, optim.Adagrad, optim.RMSprop)),
+                                   (l2, optim.Adam, (optim.AdamW, optim.SGD, optim.Adagrad)),
+                                   (descent, optim.SGD, (optim.AdamW, optim.Adam, optim.Adagrad))):
+            groups = scalewise.param_groups(self.model, plan, **self.numbers)
+            scalewise.check_optimizer(right(groups, lr=1.0), self.model, plan, **self.numbers)  # SGD has no default rate
+            for one in wrong:
+                with self.subTest(plan=plan.plan["optimizer"], one=one):
+                    with self.assertRaises(ValueError) as caught:
+                        scalewise.check_optimizer(one(groups, lr=1.0), self.model, plan, **self.numbers)
+                    self.assertEqual(str(caught.exception), f"optimizer = {one.__name__}: expected {right.__name__} "
+                                     f"(hint: the plan is for {plan.plan['optimizer']} with {plan.plan['decay']} decay)")
+
+    def test_an_optimizer_that_may_do_what_the_plan_says_is_accepted(self):
+        class Own(torch.optim.Adam):
+            """It may apply the decay itself."""
+
+        class Bare(torch.optim.Optimizer):
+            def __init__(self, groups):
+                super().__init__(groups, {"lr": 1.0, "weight_decay": 0.0})
+
+        for one in (Own, Bare):
+            self.check(one(self.groups))
+        with self.assertRaises(ValueError) as caught:
+            self.check(Bare(self.without("eps")))
+        self.assertEqual(str(caught.exception).splitlines()[0], "transformer.wte.weight: eps (missing): expected 5e-10")
+        with self.assertRaisesRegex(ValueError, r"\Aoptimizer = SGD: expected AdamW \(hint: .*\)\Z"):
+            self.check(torch.optim.SGD(self.without("eps"), lr=1.0))
+        # Without decay they do the same, and PyTorch 2.6 gives Adam a flag for AdamW's decay.
+        none = scalewise.param_groups(self.model, self.plan, lr=0.01)
+        scalewise.check_optimizer(torch.optim.Adam(none), self.model, self.plan, lr=0.01)
+        self.check(torch.optim.Adam([{**group, "decoupled_weight_decay": True} for group in self.groups]))
+
+    def without(self, key):
+        return [{name: value for name, value in group.items() if name != key} for group in self.groups]
+
     def test_a_parameter_registered_twice_is_named(self):
         for _ in self.every_set_up():
             blocks = self.model.transformer.h
@@ -292,10 +390,105 @@ class Optimizers(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "lm_head.weight: the same parameter as transformer.wte.weight"):
             scalewise.param_groups(model_of(self.plan, 64, tied=True), self.plan, lr=1.0)
 
+    def test_the_memory_of_tensors_shows_which_are_tied(self):
+        """In state_dict() a tied head is another object of the same memory."""
+        tied = relative("maximal-update", 64, tied_head="true")
+        state = model_of(tied, 64, tied=True).state_dict()
+        self.assertIsNot(state["lm_head.weight"], state["transformer.wte.weight"])
+        scalewise.apply(state, tied, base_std=0.1)
+        with self.assertRaises(ValueError) as caught:
+            scalewise.apply(state, self.plan, base_std=0.1)
+        self.assertEqual(str(caught.exception), "lm_head.weight: the same parameter as transformer.wte.weight")
+        apart = self.model.state_dict()
+        with self.assertRaises(ValueError) as caught:
+            scalewise.apply(apart, tied, base_std=0.1)
+        self.assertEqual(str(caught.exception), "lm_head.weight: not the same parameter as transformer.wte.weight, "
+                         "though the plan ties them")
+        # Two parameters of one memory have two gradients, and are neither tied nor apart.
+        self.model.lm_head.weight.data = self.model.transformer.wte.weight.data
+        for plan, words in ((tied, "lm_head.weight: not the same parameter"),
+                            (self.plan, "lm_head.weight: the same parameter as transformer.wte.weight")):
+            with self.assertRaisesRegex(ValueError, words):
+                scalewise.param_groups(self.model, plan, lr=1.0)
+        meta = {t["name"]: torch.empty(t["shape"], device="meta", requires_grad=True) for t in self.plan.tensors}
+        scalewise.param_groups(meta, self.plan, lr=1.0)  # tensors without memory share none
+
+    def test_buffers_of_the_code_base_are_ignored(self):
+        for names, prefix in itertools.product(LINEAR, ("", "module.")):
+            self.make("maximal-update", names)
+            state = {prefix + name: p for name, p in self.model.state_dict().items()}
+            for layer in range(2):
+                state[f"{prefix}transformer.h.{layer}.attn.bias"] = torch.ones(1, 1, CONTEXT, CONTEXT)
+            scalewise.apply(state, self.plan, base_std=0.1)
+            self.assertTrue(torch.all(state[f"{prefix}transformer.h.0.attn.bias"] == 1))
+            bare = {name.replace("transformer.", ""): p for name, p in state.items()}
+            scalewise.apply(bare, self.plan, base_std=0.1)
+            for name in ("transformer.h.x.attn.bias", "transformer.h.01.attn.bias", "transformer.h.0.attn.biases"):
+                with self.assertRaises(ValueError) as caught:
+                    scalewise.apply({**state, prefix + name: torch.ones(1)}, self.plan, base_std=0.1)
+                self.assertEqual(str(caught.exception), f"{name}: not in the plan")
+        self.model.transformer.h[0].attn.bias = nn.Parameter(torch.ones(1))  # is trained
+        with self.assertRaisesRegex(ValueError, r"\Atransformer\.h\.0\.attn\.bias: not in the plan\Z"):
+            scalewise.param_groups(self.model, self.plan, lr=1.0)
+        plan = plan_of("gpt2", *small(64), names="nanogpt")
+        counted = scalewise.Plan({"schema": "scalewise.named_plan/1", "plan": plan.plan, "prefix": "", "aliases": [],
+                                  "tensors": plan.tensors, "ignored": ["mask_{1}.x"]})
+        self.assertEqual([counted._ignores(name) for name in ("mask_1.x", "mask_12.x", "mask_0.x", "mask_1ax")],
+                         [True, True, False, False])
+
+    def test_one_tensor_under_two_names_is_named(self):
+        state = dict(self.model.named_parameters())
+        state["wte.weight"] = torch.zeros(VOCAB, 64)
+        with self.assertRaises(ValueError) as caught:
+            scalewise.apply(state, self.plan, base_std=0.1)
+        self.assertEqual(str(caught.exception), "wte.weight: the same tensor of the plan as transformer.wte.weight")
+        state["wte.weight"] = [0.0]
+        with self.assertRaisesRegex(ValueError, r"\Awte\.weight = \[0\.0\]: expected a tensor\Z"):
+            scalewise.apply(state, self.plan, base_std=0.1)
+
     def test_schemas(self):
         for data in ({"schema": "scalewise.plan/9"}, [], {}):
             with self.assertRaisesRegex(ValueError, "schema = .*: expected scalewise.named_plan/1"):
                 scalewise.Plan(data, "x.json")
+
+    def test_files_without_a_plan_are_named(self):
+        named = {"schema": "scalewise.named_plan/1", "plan": self.plan.plan, "prefix": "transformer.", "aliases": [],
+                 "tensors": self.plan.tensors, "ignored": []}
+        whole = json.dumps(named).encode()
+        first = {**self.plan.tensors[0], "parts": [{"entry": "tokens", "select": []}]}
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "plan.json"
+            for content, words in (
+                    (b"", " (empty): expected a plan"), (b" \n", " (empty): expected a plan"),
+                    (whole[:-9], " (no JSON): expected a plan (hint: "),
+                    (b"\xff\xfe{", " (no JSON): expected a plan (hint: "),
+                    (b"[" * 100000, " (no JSON): expected a plan (hint: "),
+                    ({"tensors": None}, ".tensors = None: expected a list"),
+                    ({"prefix": 1}, ".prefix = 1: expected a string"),
+                    ({"tensors": [{**first, "shape": "x"}]}, ".tensors[0].shape = 'x': expected a list"),
+                    ({"tensors": [first]}, ": transformer.wte.weight: has tokens, which is no entry of the plan")):
+                path.write_bytes(json.dumps({**named, **content}).encode() if isinstance(content, dict) else content)
+                with self.subTest(words=words):
+                    with self.assertRaises(ValueError) as caught:
+                        scalewise.load(path)
+                    self.assertTrue(str(caught.exception).startswith(f"{path}{words}"), str(caught.exception))
+            unread = ("base", "symbols", "source", "where", "fan_in", "fan_out", "multiplier", "warnings")
+            for data, where in ((named, ""), (self.plan.plan, ""), (named["plan"], ".plan"),
+                                (named["plan"]["entries"][3], ".plan.entries[3]"), (named["tensors"][2], ".tensors[2]"),
+                                (named["plan"]["model"]["residuals"][1], ".plan.model.residuals[1]")):
+                for key in [key for key in data if key != "schema"]:
+                    kept = data.pop(key)
+                    path.write_text(json.dumps(data if where == "" else named), encoding="utf-8")
+                    data[key] = kept
+                    with self.subTest(where=where, key=key):
+                        if key in unread or ("residuals" in where and key in ("stack", "layer")):
+                            scalewise.load(path)
+                            continue
+                        with self.assertRaises(ValueError) as caught:
+                            scalewise.load(path)
+                        self.assertEqual(str(caught.exception), f"{path}{where}.{key} (missing): expected a value")
+            path.write_bytes(b"\xef\xbb\xbf" + whole)
+            self.assertEqual(scalewise.load(path).plan, self.plan.plan)
 
 
 class Verdicts(unittest.TestCase):
@@ -394,6 +587,119 @@ class Verdicts(unittest.TestCase):
         model(tokens(1)[:, :2])
         self.assertEqual(len(recorder.unchecked), 2)
         self.assertIn("three or more tokens", recorder.unchecked[0])
+
+
+class Saved(unittest.TestCase):
+    """Files of records; tests/check/record_file_test.cpp has the same of the library."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name) / "records.jsonl"
+        self.plan = relative("maximal-update", 32)
+        self.model = model_of(self.plan, 32)
+
+    def recorder(self, **options):
+        return scalewise.Recorder(self.model, self.plan, torch.optim.AdamW(self.model.parameters()), **options)
+
+    def save(self, **options):
+        self.recorder(**options).save(self.path)
+
+    def seeds(self):
+        return [json.loads(line)["seed"] for line in self.path.read_text(encoding="utf-8").splitlines()]
+
+    def judged(self):
+        """What the check says about the file; records of one width, untrained, are too few."""
+        done = subprocess.run([CHECK, "--rule", "maximal-update", "--sizes", "32", "--head-dim", str(HEAD), "--depth", "2",
+                               "--seq", str(CONTEXT), "--judge", self.path], capture_output=True, encoding="utf-8",
+                              check=False)
+        return done.stdout + done.stderr
+
+    def test_a_last_line_without_its_end_is_cut(self):
+        self.save(seed=1)
+        whole = self.path.read_bytes()
+        for seed, rest in enumerate((whole[:30], whole[:-1], b"{"), 2):
+            with open(self.path, "ab") as file:
+                file.write(rest)
+            self.assertIn("left out damaged line", self.judged())
+            self.save(seed=seed)
+        self.assertTrue(self.path.read_bytes().startswith(whole))
+        self.assertEqual(self.seeds(), [1, 2, 3, 4])
+        self.assertNotIn("damaged", self.judged())
+        for first in (whole[:5], whole[:-1], b""):
+            self.path.write_bytes(first)
+            self.save(seed=1)
+            self.assertEqual(self.path.read_bytes(), whole)
+
+    def test_a_full_disk_leaves_no_part_of_a_line(self):
+        self.save(seed=1)
+        whole = self.path.read_bytes()
+        recorder = self.recorder(seed=2)
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) + 1000, before[1]))
+        try:
+            with self.assertRaises(OSError):
+                recorder.save(self.path)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        self.assertEqual(self.path.read_bytes(), whole)
+        recorder.save(self.path)
+        self.assertEqual(self.seeds(), [1, 2])
+
+    def test_the_file_is_read_when_it_is_locked(self):
+        """Another process appends a line while this one waits for the lock."""
+        self.save(seed=1)
+        line = self.path.read_bytes()
+        self.path.write_bytes(line[:30])
+
+        def lock(file, how):
+            self.assertEqual(how, fcntl.LOCK_EX)
+            self.path.write_bytes(line + line[:40])
+            fcntl.flock(file, how)
+            with open(self.path, "rb") as other, self.assertRaises(BlockingIOError):
+                fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+        with unittest.mock.patch("scalewise.fcntl", LOCK_EX=fcntl.LOCK_EX, flock=lock):
+            self.save(seed=2)
+        self.assertEqual(self.seeds(), [1, 2])
+
+    def test_other_files_are_refused_and_left_alone(self):
+        self.save(seed=1)
+        line = self.path.read_bytes()
+        body = line[:-len(',"sum":"0123456789abcdef"}\n')].replace(b'"inputs":[]', b'"inputs":[["--rule","he"]]')
+        for content, words in ((b"no json", "(another kind of file): expected a file of scalewise.coordinates/2"),
+                               (b'{"schema":"scalewise.sweep/2"}\n', "(another kind of file): expected"),
+                               (b'{"schema":"scalewise.coordinates/1","x":1}\n', "= scalewise.coordinates/1: expected "
+                                "scalewise.coordinates/2 (hint: another version wrote it"),
+                               (body + scalewise._sum_of(body) + b"\n", "(records of other inputs): expected")):
+            self.path.write_bytes(content)
+            with self.subTest(words=words):
+                with self.assertRaises(ValueError) as caught:
+                    self.save(seed=2)
+                self.assertIn(f"{self.path} {words}", str(caught.exception))
+                self.assertEqual(self.path.read_bytes(), content)
+        with self.assertRaisesRegex(ValueError, "no regular file"):
+            self.recorder().save(self.path.parent)
+        self.path.write_bytes(b"damaged" + line + line)  # as the library: the second line shows whose file it is
+        self.save(seed=2)
+        self.assertIn("left out damaged line 1", self.judged())
+
+    def test_sizes_and_seeds_are_whole_numbers(self):
+        for options, text in (({"seed": -1}, "seed = -1: expected a whole number from 0 to 2^64 - 1"),
+                              ({"seed": 1 << 64}, "seed = 18446744073709551616: expected"),
+                              ({"seed": 1.5}, "seed = 1.5: expected"), ({"seed": "1"}, "seed = '1': expected"),
+                              ({"size": 64.0}, "size = 64.0: expected a whole number from 1 to 2^62 - 1"),
+                              ({"size": 0}, "size = 0: expected"), ({"size": 1 << 62}, "size = 4611686018427387904: ")):
+            with self.subTest(options=options):
+                with self.assertRaises(ValueError) as caught:
+                    self.recorder(**options)
+                self.assertIn(text, str(caught.exception))
+                self.assertFalse(any(m._forward_hooks or m._forward_pre_hooks for m in self.model.modules()))
+        for options in ({"seed": (1 << 64) - 1}, {"seed": torch.tensor(3)}, {"size": torch.tensor(64)},
+                        {"size": (1 << 62) - 1}):
+            self.path.unlink(missing_ok=True)
+            self.save(**options)
+            self.assertIn("at least two sizes", self.judged())
 
 
 if __name__ == "__main__":

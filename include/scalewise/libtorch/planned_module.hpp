@@ -65,7 +65,7 @@ inline at::Tensor part_of(const at::Tensor& tensor, const dialect::OwnedPart& pa
 
 /// Puts a plan and a module together: every parameter of the module is what the dialect says its name is.
 /// Throws:   std::invalid_argument with a line for every problem that dialect::classify() and
-///           dialect::name_plan() find.
+///           dialect::name_plan() find, and for every tensor of the plan that is a buffer.
 inline PlannedModule plan_module(const torch::nn::Module& module, Plan plan,
                                  const dialect::Dialect& names) {
   std::vector<dialect::ModelTensor> model;
@@ -79,6 +79,11 @@ inline PlannedModule plan_module(const torch::nn::Module& module, Plan plan,
   }
   dialect::Assignment assignment = classify(names, plan.shape, model, plan.extras);
   PlannedModule planned{name_plan(std::move(plan), std::move(assignment)), {}};
+  for (const dialect::OwnerTensor& tensor : planned.named.assignment.tensors) {
+    if (by_name.contains(tensor.name)) continue;
+    planned.named.assignment.problems.push_back(
+        tensor.name + ": a buffer: expected a parameter, as the plan trains it");
+  }
   require_none("the module is not as the plan and " + planned.named.assignment.dialect + " say:",
                planned.named.assignment.problems);
   for (const dialect::OwnerTensor& tensor : planned.named.assignment.tensors) {
@@ -91,13 +96,18 @@ inline PlannedModule plan_module(const torch::nn::Module& module, Plan plan,
 /// transformer has the same numbers after the same seed.
 /// Equation: InitialValues
 /// Units:    base_deviation: standard deviation of the base model's matrices, under a relative rule
-/// Throws:   InvalidInput when the rule is relative and it is missing.
+/// Throws:   InvalidInput, before anything is written, when the rule is relative and it is missing, and when
+///           it is negative or not finite.
 inline void initialize(PlannedModule& planned, std::uint64_t seed,
                        std::optional<double> base_deviation = {}) {
   const Plan& plan = planned.named.plan;
   if (plan.reference == Reference::base && !base_deviation) {
     throw InvalidInput("base_deviation", "none", "the base model's standard deviation",
                        plan.rule + "'s variances are factors on the base model's");
+  }
+  if (base_deviation && !(std::isfinite(*base_deviation) && *base_deviation >= 0)) {
+    throw InvalidInput("base_deviation", number_text(*base_deviation),
+                       "a finite number, 0 or greater");
   }
   const double deviation = plan.reference == Reference::base ? *base_deviation : 1;
   const torch::NoGradGuard no_grad;
@@ -216,19 +226,30 @@ std::vector<torch::optim::OptimizerParamGroup> param_groups(const PlannedModule&
 
 /// Sets the global learning rate: that of each group is its tensors' factor times it. Schedulers of
 /// LibTorch multiply, and keep the ratios without it.
+/// Throws:   InvalidInput, and changes nothing, when a group has no parameter of the plan, as all groups of
+///           another model's optimizer.
 inline void set_lr(torch::optim::Optimizer& optimizer, const PlannedModule& planned, double lr) {
   std::map<const void*, double> factor;
   for (std::size_t i = 0; i < planned.parameters.size(); ++i) {
     factor[planned.parameters[i].unsafeGetTensorImpl()] = planned.named.factors[i].learning_rate;
   }
-  for (torch::optim::OptimizerParamGroup& group : optimizer.param_groups()) {
+  std::vector<std::pair<torch::optim::OptimizerParamGroup*, double>> rates;
+  for (std::size_t g = 0; g < optimizer.param_groups().size(); ++g) {
+    torch::optim::OptimizerParamGroup& group = optimizer.param_groups()[g];
+    if (group.params().empty()) continue;
+    auto found = factor.end();
     for (const at::Tensor& parameter : group.params()) {
-      const auto found = factor.find(parameter.unsafeGetTensorImpl());
-      if (found == factor.end()) continue;
-      group.options().set_lr(lr * found->second);
-      break;
+      found = factor.find(parameter.unsafeGetTensorImpl());
+      if (found != factor.end()) break;
     }
+    if (found == factor.end()) {
+      throw InvalidInput("optimizer",
+                         "(group " + std::to_string(g) + " has no parameter of the plan)",
+                         "the groups of this module", "make them by param_groups(planned, …)");
+    }
+    rates.emplace_back(&group, lr * found->second);
   }
+  for (const auto& [group, rate] : rates) group->options().set_lr(rate);
 }
 
 /// A line for each tensor that the optimizer uses with another rate, decay or epsilon than the plan's, each that
