@@ -365,6 +365,23 @@ TEST_CASE("Along the depth, models without norms are not judged") {
   CHECK(without.missing.front().starts_with("a limit: "));
 }
 
+TEST_CASE("Along the width, deep models without norms are not judged") {
+  for (const long depth : {4, 5}) {
+    std::vector<Member> family;
+    for (const long n : sizes) {
+      Shape shape = shape_of(n), base = shape_of(64);
+      shape.depth = base.depth = depth;
+      family.push_back({n, make_plan("maximal-update", adamw, shape, base)});
+    }
+    Records records;
+    add(records, Signal::change, "mlp.output", 1, 3);
+    INFO(depth);
+    CHECK(coordinate_check(records, family).verdict == Verdict::fail);
+    CHECK(coordinate_check(records, family, {.norms = false}).verdict ==
+          (depth == 4 ? Verdict::fail : Verdict::inconclusive));
+  }
+}
+
 TEST_CASE("Without norms only what the first step changes is judged") {
   const std::vector<Member> family = family_of("maximal-update");
   Records records = follow(family);

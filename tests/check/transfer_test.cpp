@@ -232,8 +232,8 @@ TEST_CASE("Too little to judge is inconclusive, and says which runs are needed")
       [](long n, double o, long s) {  // noise alone
         return 2 + 0.01 * std::sin(static_cast<double>(7 * n + 13 * s) + 31 * o);
       },
-      "try more seeds");
-  says([](long, double, long) { return 2.0; }, "try more seeds");
+      "tried: try rates");
+  says([](long, double, long) { return 2.0; }, "tried: try rates");
 }
 
 TEST_CASE("Messages name what was tuned") {
@@ -245,7 +245,7 @@ TEST_CASE("Messages name what was tuned") {
              ContainsSubstring("the optimal weight decay drifts by 0.00") &&
                  ContainsSubstring("at depth 32 the transferred weight decay costs"));
   CHECK_THAT(reason([](long, double o, long) { return bowl(o, 4); }),
-             ContainsSubstring("edge of the weight decays tried: weight decays above 0.04"));
+             ContainsSubstring("edge of the weight decays tried: try weight decays above 0.04"));
 }
 
 TEST_CASE("A transferred rate that diverges with one seed is a failure") {

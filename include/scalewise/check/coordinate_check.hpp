@@ -299,8 +299,8 @@ class CoordinateCheck {
     if (!prediction_.has_limit()) {
       report_.missing.emplace_back(
           "a limit: not judged are, along the depth, models without norms and models with norms "
-          "after branches whose multiplier begins above 1.5, and SGD on a tied head whose logits "
-          "grow");
+          "after branches whose multiplier begins above 1.5; along the width, models without norms "
+          "of more than 4 layers; and SGD on a tied head whose logits grow");
       return;
     }
     if (!judged_change({observable("logits")})) {

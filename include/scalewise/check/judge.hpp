@@ -173,7 +173,8 @@ class Measurements {
     } else if (curve.is_zero()) {
       return;
     } else if (curve.zeros > 0) {
-      j.verdict = j.expected ? Verdict::fail : Verdict::inconclusive;
+      // A short batch can leave a gradient zero in one run; that of all runs of a size is the model's.
+      if (j.expected && curve.zero_sizes > 0) j.verdict = Verdict::fail;
       j.reason = "zero in some runs only";
     } else if (!detail::spans(curve)) {
       j.reason = fmt::format("needs {} sizes, the largest {} times the smallest",

@@ -31,8 +31,10 @@ class Prediction {
       : scales_(scales),
         assumptions_(assumptions),
         normalized_(shape.blocks == Blocks::normalized),
-        near_limit_(scales.layers == 0 || normalized_ ||
-                    (assumptions.norms && !(assumptions.post_norm && scales.first_branch > 1.5))) {
+        near_limit_(normalized_ ||
+                    (scales.layers > 0
+                         ? norms_keep_depths_alike(scales, assumptions)
+                         : assumptions.norms || layers_of(shape) <= deepest_without_norms)) {
     GroupSlopes change;
     change.fill(Band::zero());
     update_.fill(Band::zero());
@@ -58,7 +60,9 @@ class Prediction {
 
   /// Whether sizes that train in minutes are near the limit of large ones. Along the depth they are
   /// not where signals or gradients are multiplied from layer to layer: without norms, and after
-  /// norms of a stream of which each layer adds more than one and a half times.
+  /// norms of a stream of which each layer adds more than one and a half times. Along the width they are not
+  /// in deep models without norms.
+  /// Measured: without norms, of correct set-ups at widths 8 to 64 none of 59 fails at depth 4, and most do at 6.
   bool has_limit() const { return near_limit_; }
 
   /// Whether later steps are predicted: where norms and a normalized gradient keep them in bounds.
@@ -134,6 +138,12 @@ class Prediction {
   }
 
  private:
+  static constexpr long deepest_without_norms = 4;
+  static long layers_of(const Shape& shape) { return shape.depth + shape.encoder_depth; }
+  static bool norms_keep_depths_alike(const Scales& scales, const Assumptions& assumptions) {
+    return assumptions.norms && !(assumptions.post_norm && scales.first_branch > 1.5);
+  }
+
   // After so many steps everything that ever moves has moved everything that it moves.
   static constexpr std::size_t steps = 6;
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "scalewise/check/records.hpp"
@@ -41,7 +42,8 @@ struct SizeCurve {
   std::vector<SizeRun> logs;      // by size; without runs that are exactly zero
   std::vector<SizePoint> points;  // smallest size first; without runs that are exactly zero
   std::size_t runs = 0;
-  std::size_t zeros = 0;  // runs in which all entries are exactly zero
+  std::size_t zeros = 0;       // runs in which all entries are exactly zero
+  std::size_t zero_sizes = 0;  // sizes in whose runs all entries are
   bool finite = true;
 
   bool is_zero() const { return zeros == runs; }
@@ -62,6 +64,7 @@ inline SizeCurve curve_of(const Quantity& quantity, long step, const Records::Ru
   SizeCurve curve;
   curve.quantity = quantity;
   curve.step = step;
+  std::set<long> sizes;
   for (const auto& [run, moments] : runs) {
     if (run.size < 1) {
       throw InvalidInput("size of " + printable(quantity.name), std::to_string(run.size),
@@ -75,6 +78,7 @@ inline SizeCurve curve_of(const Quantity& quantity, long step, const Records::Ru
       rms = rms == 0 && by == 0 ? 0 : rms / by;
     }
     ++curve.runs;
+    sizes.insert(run.size);
     if (rms == 0) {
       ++curve.zeros;
     } else if (std::isfinite(rms)) {
@@ -91,6 +95,7 @@ inline SizeCurve curve_of(const Quantity& quantity, long step, const Records::Ru
     for (const double x : all) point.squares += (x - point.mean) * (x - point.mean);
     curve.points.push_back(point);
   }
+  if (curve.finite) curve.zero_sizes = sizes.size() - curve.points.size();
   return curve;
 }
 
