@@ -38,12 +38,12 @@ TEST_CASE("Records with commas are those with braces, to the last bit") {
   Records expected;
   const Run small{64, 1};
   const Run large{128, 18446744073709551615U};
-  expected.add({Signal::value, "logits"}, 0, small, {0.1, 1.0 / 3, 7});
+  expected.add({Signal::value, "logits"}, 0, small, {0.7, 1.0 / 3, 7});
   expected.add({Signal::update, "layer.0.mlp_up"}, 2, large, {1e-300, 0, 4096});
   expected.add({Signal::gradient, "a \"b\", c"}, 0, large, {HUGE_VAL, HUGE_VAL, 1});
   const RecordFile file =
       read_csv(header +
-               "64,1,0,value,logits,0.1,0.33333333333333331,7\n"
+               "64,1,0,value,logits,0.7,0.33333333333333331,7\n"
                "128,18446744073709551615,2,update,layer.0.mlp_up,1e-300,0,4096\n"
                "128,18446744073709551615,0,gradient,\"a \"\"b\"\", c\",inf,nan,1\n");
   CHECK(file.records == expected);
@@ -60,10 +60,26 @@ TEST_CASE("Records with commas are those with braces, to the last bit") {
 TEST_CASE("Columns come in any order, and lines end as on any system") {
   const RecordFile file = read_csv(
       "\xEF\xBB\xBF"
-      "count,name,signal,step,seed,size,sum_squares,sum_abs\r\n3,x,change,1,4,32,2.5,1.5\r\n");
+      "count,name,signal,step,seed,size,sum_squares,sum_abs\r\n3,x,change,1,4,32,1.25,1.5\r\n");
   Records expected;
-  expected.add({Signal::change, "x"}, 1, {32, 4}, {1.5, 2.5, 3});
+  expected.add({Signal::change, "x"}, 1, {32, 4}, {1.5, 1.25, 3});
   CHECK(file.records == expected);
+}
+
+TEST_CASE("A name of a record is UTF-8 without control characters") {
+  const auto accepted = [](const std::string& name) {
+    return refusal(header + "64,1,0,value," + name + ",1,1,1\n") == "no error";
+  };
+  CHECK(accepted("caf\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80"));
+  CHECK(accepted("\xC2\xA0"));
+  CHECK_FALSE(accepted("caf\xE9"));
+  CHECK_FALSE(accepted("\xC3"));          // cut short
+  CHECK_FALSE(accepted("\xC0\xAF"));      // too long for what it is
+  CHECK_FALSE(accepted("\xED\xA0\x80"));  // half of a pair
+  CHECK_FALSE(accepted("\x1B[2J"));       // clears a terminal
+  CHECK_FALSE(accepted("\xC2\x9B["));     // the same, as one character
+  CHECK_FALSE(accepted("\x7F"));
+  CHECK_FALSE(accepted("a\tb"));
 }
 
 TEST_CASE("A run in two files counts once, and must be the same") {
@@ -75,19 +91,18 @@ TEST_CASE("A run in two files counts once, and must be the same") {
   };
   const std::string a = in("a.csv", "64,1,0,value,x,1,1,1\n");
   const std::string same = in("same.csv", "64,1,0,value,x,1.0,1e0,1\n");
-  const std::string other = in("other.csv", "32,1,0,value,x,1,1,1\n64,1,0,value,x,1,2,1\n");
+  const std::string other = in("other.csv", "32,1,0,value,x,1,1,1\n64,1,0,value,x,2,4,1\n");
   CHECK(read_records(std::vector{a, same}).records == read_records(a).records);
-  CHECK_THAT(
-      test::error_message([&] {
-        static_cast<void>(read_records(std::vector{a, other}));
-      }),
-      Catch::Matchers::ContainsSubstring("other.csv line 3 (other records of size 64, seed "
-                                         "1): expected those of " +
-                                         a + " line 2"));
+  CHECK_THAT(test::error_message([&] {
+               static_cast<void>(read_records(std::vector{a, other}));
+             }),
+             Catch::Matchers::ContainsSubstring("other.csv line 3 (other records of size 64, seed "
+                                                "1): expected those of " +
+                                                a + " line 2"));
 }
 
 TEST_CASE("What is wrong in records with commas is named with line and column") {
-  const std::string line = "64,1,0,value,x,1,2,3\n";
+  const std::string line = "64,1,0,value,x,2,2,3\n";
   const std::string all =
       " (hint: the columns are size,seed,step,signal,name,sum_abs,sum_squares,count, in "
       "any order)";
@@ -117,6 +132,8 @@ TEST_CASE("What is wrong in records with commas is named with line and column") 
       {header + "64,1,0,value,x,1,[2],3\n", "run.csv line 2, sum_squares = [2]: expected a number"},
       {header + "64,1,0,value,x,1,1e999,3\n",
        "run.csv line 2, sum_squares = 1e999: expected a number"},
+      {header + line + "64,1,0,value,caf\xE9,2,2,3\n",
+       "run.csv line 3, name = caf?: expected a name in UTF-8 without control characters"},
   };
   for (const Case& c : cases) CHECK(refusal(c.text) == c.message);
 

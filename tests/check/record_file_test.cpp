@@ -230,13 +230,13 @@ TEST_CASE("Records of other inputs are refused by the first that differs") {
              ContainsSubstring("(cannot be written)"));
 }
 
-TEST_CASE("Names and inputs may be any bytes") {
+TEST_CASE("Inputs may be any bytes, and names any text that can be shown") {
   const test::TemporaryFolder folder;
   const std::string path = in(folder, "bytes");
   const Inputs inputs{{"--text", "caf\xe9\n"}, {"--set", "caf\xc3\xa9"}};
-  Recorder recorder({64, 3});
   const double value = 1;
-  recorder.record(std::string("\xff\0x", 3), &value, 1, 0);
+  Recorder recorder({64, 3});
+  recorder.record("caf\xc3\xa9", &value, 1, 0);
   append_records(path, recorder.records(), inputs);
   const RecordFile file = read_records(path);
   CHECK(file.records == recorder.records());
@@ -244,6 +244,12 @@ TEST_CASE("Names and inputs may be any bytes") {
   const std::string text = read_file(path, 1 << 20);
   CHECK_THAT(text, ContainsSubstring("{\"bytes\":\"636166e90a\"}"));
   CHECK_THAT(text, ContainsSubstring("\"caf\xc3\xa9\""));
+
+  Recorder hidden({64, 4});
+  hidden.record("caf\xe9", &value, 1, 0);
+  CHECK(test::error_message([&] { append_records(path, hidden.records(), inputs); }) ==
+        "name of a record = caf?: expected a name in UTF-8 without control characters");
+  CHECK(read_file(path, 1 << 20) == text);
 }
 
 TEST_CASE("What is not finite is kept as such") {
@@ -305,5 +311,7 @@ TEST_CASE("What an undamaged line says is checked") {
   CHECK_THAT(message("signal", "light"), ContainsSubstring("records[0].signal = "));
   CHECK_THAT(message("sum_abs", -1), ContainsSubstring("records[0].sum_abs (negative)"));
   CHECK_THAT(message("count", 1.5), ContainsSubstring("records[0].count = 1.5"));
+  CHECK_THAT(message("name", {{"bytes", "ff"}}),
+             ContainsSubstring("records[0].name = ?: expected a name in UTF-8"));
   CHECK_THAT(message("colour", 1), ContainsSubstring("records[0].colour"));
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "scalewise/check/records.hpp"
+#include "scalewise/check/require_record.hpp"
 #include "scalewise/io/json_reader.hpp"
 #include "scalewise/messages/error.hpp"
 
@@ -31,7 +32,8 @@ class RecordCsv {
  public:
   /// Throws:   InvalidInput naming file, line and column: for a column that is missing, unknown or
   ///           there twice, a line with more or fewer cells, a cell that is no such number or word, a
-  ///           record given twice, or a last line without its end.
+  ///           name that is not UTF-8 or has control characters, a record given twice,
+  ///           or a last line without its end.
   RecordCsv(std::string path, std::string_view text) : path_(std::move(path)) {
     constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
     if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
@@ -150,6 +152,7 @@ class RecordCsv {
     const Run run{number(0).read().integer(1, most), number(1).read().natural()};
     const long step = number(2).read().integer(0, most);
     const Quantity quantity{CsvCell(cell[3], at(3), true).read().word(signal_words), cell[4]};
+    require_printable_name(at(4), quantity.name);
     PlacedRecords& found = runs_.try_emplace(run, PlacedRecords{place(), {}}).first->second;
     if (found.records.has(quantity, step, run)) {
       refuse("(given twice)", "one record of each quantity, step, size and seed",
