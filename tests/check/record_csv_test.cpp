@@ -3,12 +3,18 @@
 
 #include "scalewise/check/record_csv.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "scalewise/check/record_file.hpp"
+#include "scalewise/numeric/random.hpp"
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
 #include "support/temporary_folder.hpp"
@@ -80,6 +86,70 @@ TEST_CASE("A name of a record is UTF-8 without control characters") {
   CHECK_FALSE(accepted("\xC2\x9B["));     // the same, as one character
   CHECK_FALSE(accepted("\x7F"));
   CHECK_FALSE(accepted("a\tb"));
+}
+
+TEST_CASE("Sums that no numbers have are refused") {
+  const auto of = [](double sum_abs, double sum_squares, std::uint64_t count) {
+    return refusal(header + fmt::format("64,1,0,value,x,{},{},{}\n", sum_abs, sum_squares, count));
+  };
+  // Of 4096 standard normal numbers: means, and the root of the sum of squares.
+  CHECK(
+      of(0.798, 1, 4096) ==
+      "run.csv line 2, value of x = sum_abs 0.798, sum_squares 1, count 4096: expected sum_squares "
+      "<= sum_abs^2 <= count * sum_squares, as for any numbers (hint: sum_abs and sum_squares are "
+      "sums over all entries, not means or roots)");
+  CHECK_THAT(of(3268, 64, 4096), Catch::Matchers::ContainsSubstring("sum_abs 3268"));
+  CHECK_THAT(of(3268, 4096, 0),
+             Catch::Matchers::ContainsSubstring(
+                 "count 0: expected a count of at least 1, unless both sums are 0"));
+  CHECK_THAT(of(0, 1, 2), Catch::Matchers::ContainsSubstring("not means"));
+  CHECK_THAT(of(1, 0, 2), Catch::Matchers::ContainsSubstring("not means"));
+  CHECK(of(3268, 4096, 4096) == "no error");
+  CHECK(of(0, 0, 0) == "no error");
+  CHECK(of(0, 0, 7) == "no error");
+  CHECK(of(HUGE_VAL, 1, 7) == "no error");
+  CHECK(of(1, HUGE_VAL, 7) == "no error");
+  CHECK(of(1e200, HUGE_VAL, 7) == "no error");
+  CHECK(of(1e160, 1e307, 1000000000000000) == "no error");
+  // Equality, of one number that is not zero and of numbers of one size, and 1 % of the squares beyond.
+  CHECK(of(1, 1.009, 100) == "no error");
+  CHECK_FALSE(of(1, 1.011, 100) == "no error");
+  CHECK(of(100, 100 / 1.009, 100) == "no error");
+  CHECK_FALSE(of(100, 100 / 1.011, 100) == "no error");
+}
+
+TEST_CASE("Sums in float32 or rounded to bfloat16 are possible") {
+  const auto to_bfloat16 = [](float x) {  // its upper 16 bits, to nearest
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &x, sizeof(bits));
+    bits = (bits + 0x7FFFU + (bits >> 16U & 1U)) & 0xFFFF0000U;
+    std::memcpy(&x, &bits, sizeof(bits));
+    return x;
+  };
+  RandomStream stream(1, "numbers");
+  std::string text = header;
+  long step = 0;
+  const auto add = [&](float sum_abs, float sum_squares, std::size_t count) {
+    text += fmt::format("64,1,{},value,x,{},{},{}\n", step++, sum_abs, sum_squares, count);
+  };
+  // Steps of Adam are of one size; nothing else is as close to the limit, nor rounded in one direction.
+  for (const bool of_one_size : {true, false}) {
+    for (int draw = 0; draw < (of_one_size ? 10 : 1); ++draw) {
+      const auto size = static_cast<float>(1 + stream.uniform());
+      float sum_abs = 0, sum_squares = 0, rounded_squares = 0;
+      for (std::size_t n = 1; n <= std::size_t{1} << 20U; ++n) {
+        const float x = of_one_size ? size : static_cast<float>(stream.normal());
+        sum_abs += std::abs(x);
+        sum_squares += x * x;
+        rounded_squares += to_bfloat16(x * x);
+        if ((n & (n - 1)) != 0) continue;
+        add(sum_abs, sum_squares, n);
+        if (n <= 1U << 12U) add(to_bfloat16(sum_abs), to_bfloat16(rounded_squares), n);
+      }
+    }
+  }
+  add(1e6F * 1e-25F, 0, 1000000);  // whose squares underflow
+  CHECK(refusal(text) == "no error");
 }
 
 TEST_CASE("A run in two files counts once, and must be the same") {

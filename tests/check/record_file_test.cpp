@@ -311,6 +311,11 @@ TEST_CASE("What an undamaged line says is checked") {
   CHECK_THAT(message("signal", "light"), ContainsSubstring("records[0].signal = "));
   CHECK_THAT(message("sum_abs", -1), ContainsSubstring("records[0].sum_abs (negative)"));
   CHECK_THAT(message("count", 1.5), ContainsSubstring("records[0].count = 1.5"));
+  CHECK_THAT(
+      message("sum_squares", 2),
+      ContainsSubstring("line line 1.records[0], value of x = sum_abs 1, sum_squares 2, count "
+                        "1: expected sum_squares <= sum_abs^2"));
+  CHECK_THAT(message("count", 0), ContainsSubstring("count 0: expected a count of at least 1"));
   CHECK_THAT(message("name", {{"bytes", "ff"}}),
              ContainsSubstring("records[0].name = ?: expected a name in UTF-8"));
   CHECK_THAT(message("colour", 1), ContainsSubstring("records[0].colour"));

@@ -32,8 +32,8 @@ class RecordCsv {
  public:
   /// Throws:   InvalidInput naming file, line and column: for a column that is missing, unknown or
   ///           there twice, a line with more or fewer cells, a cell that is no such number or word, a
-  ///           name that is not UTF-8 or has control characters, a record given twice,
-  ///           or a last line without its end.
+  ///           name that is not UTF-8 or has control characters, sums that no numbers have, a record
+  ///           given twice, or a last line without its end.
   RecordCsv(std::string path, std::string_view text) : path_(std::move(path)) {
     constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
     if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
@@ -158,8 +158,9 @@ class RecordCsv {
       refuse("(given twice)", "one record of each quantity, step, size and seed",
              "add up the parts that several ranks have");
     }
-    found.records.add(quantity, step, run,
-                      {sum(cell[5], at(5)), sum(cell[6], at(6)), number(7).read().natural()});
+    const Moments moments{sum(cell[5], at(5)), sum(cell[6], at(6)), number(7).read().natural()};
+    require_possible_sums(place(), quantity, moments);
+    found.records.add(quantity, step, run, moments);
   }
 
   std::string path_;

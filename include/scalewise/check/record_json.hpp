@@ -45,8 +45,8 @@ inline std::map<Run, nlohmann::ordered_json> records_json(const Records& records
 
 /// The other way round, of one run.
 /// Throws:   InvalidInput naming the member: for one that is unknown or missing, a sum that is negative
-///           or no number, a name that is not UTF-8 or has control characters, and a record given
-///           twice.
+///           or no number, sums that no numbers have, a name that is not UTF-8 or has control
+///           characters, and a record given twice.
 inline Records records_of(const JsonReader& list, const Run& run) {
   Records records;
   for (const JsonReader& item : list.items()) {
@@ -65,8 +65,9 @@ inline Records records_of(const JsonReader& list, const Run& run) {
     if (records.has(quantity, step, run)) {
       throw InvalidInput(item.path(), "(given twice)", "one record of each quantity and step");
     }
-    records.add(quantity, step, run,
-                {sum("sum_abs"), sum("sum_squares"), item.at("count").natural()});
+    const Moments moments{sum("sum_abs"), sum("sum_squares"), item.at("count").natural()};
+    detail::require_possible_sums(item.path(), quantity, moments);
+    records.add(quantity, step, run, moments);
   }
   return records;
 }
