@@ -72,6 +72,11 @@ TEST_CASE("Columns come in any order, and lines end as on any system") {
   CHECK(file.records == expected);
 }
 
+TEST_CASE("Blank lines of a CSV file are passed over") {
+  CHECK(read_csv(header + "64,1,0,value,x,1,1,1\n\n\r\n32,1,0,value,x,1,1,1\n\n").records ==
+        read_csv(header + "64,1,0,value,x,1,1,1\n32,1,0,value,x,1,1,1\n").records);
+}
+
 TEST_CASE("A name of a record is UTF-8 without control characters") {
   const auto accepted = [](const std::string& name) {
     return refusal(header + "64,1,0,value," + name + ",1,1,1\n") == "no error";
@@ -190,7 +195,7 @@ TEST_CASE("What is wrong in records with commas is named with line and column") 
        "stopped "
        "while it wrote?)"},
       {header + line + "64,1\n", "run.csv line 3 = 2 cells: expected 8 of them, as in line 1"},
-      {header + "\n", "run.csv line 2 = 1 cell: expected 8 of them, as in line 1"},
+      {header + line + "\n64\n", "run.csv line 4 = 1 cell: expected 8 of them, as in line 1"},
       {header + "64,1,0,value,\"x,1,2,3\n",
        "run.csv line 2 (a quote that does not end): expected a quote at the end of the cell"},
       {header + line + line,

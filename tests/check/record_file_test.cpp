@@ -252,6 +252,26 @@ TEST_CASE("Inputs may be any bytes, and names any text that can be shown") {
   CHECK(read_file(path, 1 << 20) == text);
 }
 
+TEST_CASE("Lines that end as on another system, blank lines and a byte order mark are no damage") {
+  const test::TemporaryFolder folder;
+  const std::string path = in(folder, "edited");
+  const auto line = [&](long size) { return check::detail::record_lines(some(size, 1), {}); };
+  const auto other_end = [](std::string text) { return text.insert(text.size() - 1, "\r"); };
+  const std::string text =
+      "\xEF\xBB\xBF\r\n" + other_end(line(64)) + "\r\n\n" + other_end(line(128)) + "\n";
+  write_file(path, text);
+  Records expected = some(64, 1);
+  expected.merge(some(128, 1));
+  CHECK(read_records(path).records == expected);
+  CHECK(read_records(path).damage.empty());
+  append_records(path, some(256, 1));
+  CHECK(read_file(path, 1 << 20) == text + line(256));
+  expected.merge(some(256, 1));
+  CHECK(read_records(path).records == expected);
+  write_file(path, text + "\r\r\n");  // one of them is of the line
+  CHECK(read_records(path).damage == path + ": left out damaged line 7");
+}
+
 TEST_CASE("What is not finite is kept as such") {
   const test::TemporaryFolder folder;
   append_records(in(folder, "nan"), some(64, std::nan("")));

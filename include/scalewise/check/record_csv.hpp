@@ -17,6 +17,7 @@
 #include "scalewise/check/records.hpp"
 #include "scalewise/check/require_record.hpp"
 #include "scalewise/io/json_reader.hpp"
+#include "scalewise/io/line_file.hpp"
 #include "scalewise/messages/error.hpp"
 
 namespace scalewise::check::detail {
@@ -28,6 +29,7 @@ struct PlacedRecords {
 };
 
 /// Reads records from text with commas, one record per line, under a line that names the columns.
+/// Blank lines below that are passed over.
 class RecordCsv {
  public:
   /// Throws:   InvalidInput naming file, line and column: for a column that is missing, unknown or
@@ -35,8 +37,7 @@ class RecordCsv {
   ///           name that is not UTF-8 or has control characters, sums that no numbers have, a record
   ///           given twice, or a last line without its end.
   RecordCsv(std::string path, std::string_view text) : path_(std::move(path)) {
-    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
-    if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
+    text = io::detail::after_mark(text);
     if (text.empty()) refuse("(empty)", "a line with the names of the columns", all_columns());
     for (; !text.empty(); ++line_) {
       const std::size_t end = text.find('\n');
@@ -47,7 +48,7 @@ class RecordCsv {
       if (line.ends_with('\r')) line.remove_suffix(1);
       if (line_ == 1) {
         read_columns(cells(line));
-      } else {
+      } else if (!line.empty()) {
         add(cells(line));
       }
       text.remove_prefix(end + 1);
