@@ -136,6 +136,18 @@ TEST_CASE("Records of other sizes, widths or depths than the plans' are named") 
   CHECK(missing(1, 0.25).size() == 1);
 }
 
+TEST_CASE("Records of other models do not fail by the plans' slopes") {
+  const std::vector<Member> family = family_of("maximal-update");
+  Records wrong = with(follow(family), {Signal::value, "mlp.output"}, 0, 1);
+  REQUIRE(coordinate_check(wrong, family).verdict == Verdict::fail);
+  wrong.add({Signal::parameter, "layer.0.mlp_up"}, 0, {64, 1}, {1, 1, 1000000});
+  const Report report = coordinate_check(wrong, family);
+  CHECK(report.verdict == Verdict::inconclusive);
+  CHECK(report.cause == Cause::none);
+  CHECK(report.diagnosis.empty());
+  CHECK(report.missing.size() == 1);
+}
+
 TEST_CASE("Zero in some runs only fails") {
   Records records;
   add(records, Signal::value, "mlp.output", 0, 0);

@@ -138,8 +138,9 @@ class CoordinateCheck {
 
   Report run() && {
     names();
-    counts();
+    const bool planned = counts();
     judge_all();
+    if (!planned) return std::move(report_);  // slopes of other models say nothing of these plans
     const bool failed = any_failed();
     // A cause of what has failed need not be as sure as a failure.
     const Thresholds& sure = report_.thresholds;
@@ -177,7 +178,8 @@ class CoordinateCheck {
 
   /// A model of another width or depth than the plan's has other numbers of entries. Parts of tensors
   /// may be recorded, but the same part at all sizes.
-  void counts() {
+  /// Returns:  whether the models that were recorded may be those of the plans.
+  bool counts() {
     for (const auto& [quantity, steps] : records_.all()) {
       if (is_activation(quantity.signal)) continue;
       double share = 0;
@@ -190,9 +192,10 @@ class CoordinateCheck {
         report_.missing.push_back(fmt::format(
             "plans of the models that were recorded: {} has {} entries at size {}, the plan {}",
             quantity.name, moments.count, run.size, planned));
-        return;
+        return false;
       }
     }
+    return true;
   }
 
   void judge_all() {
