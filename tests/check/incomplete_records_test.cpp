@@ -4,6 +4,7 @@
 // What a verdict needs of its records, and what the report says of what they lack.
 
 #include <cmath>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -146,6 +147,24 @@ TEST_CASE("Records of other models do not fail by the plans' slopes") {
   CHECK(report.cause == Cause::none);
   CHECK(report.diagnosis.empty());
   CHECK(report.missing.size() == 1);
+}
+
+TEST_CASE("Seeds that would tell are more than there are") {
+  const std::vector<Member> family = family_of("maximal-update");
+  std::size_t seen = 0;
+  for (const double scatter : {0.5, 0.6, 0.8}) {
+    for (const std::string& line : coordinate_check(follow(family, 0, scatter), family).undecided) {
+      const std::size_t found = line.find("would tell with ");
+      if (found == std::string::npos || line.find("seeds instead of") == std::string::npos)
+        continue;
+      INFO(line);
+      ++seen;
+      CHECK(std::stol(line.substr(found + 16)) > 3);  // made up for each size
+      CHECK_THAT(line,
+                 Catch::Matchers::ContainsSubstring("seeds instead of 3 at the smallest size"));
+    }
+  }
+  CHECK(seen > 0);
 }
 
 TEST_CASE("Zero in some runs only fails") {

@@ -348,9 +348,9 @@ class CoordinateCheck {
       std::string what = "one larger size";
       if (j.measured && j.measured->scatter * times * 1.5 > j.measured->tail_error) {
         const std::size_t runs = j.curve.points.front().runs;
-        what = fmt::format("{} seeds instead of {} at the smallest size",
-                           static_cast<long>(std::ceil(static_cast<double>(runs) * times * times)),
-                           runs);
+        const double enough = std::ceil(static_cast<double>(runs) * times * times);
+        what = fmt::format("{:.0f} seeds instead of {} at the smallest size",
+                           (std::max)(enough, static_cast<double>(runs + 1)), runs);
       } else {
         report_.wants_larger_size = true;
       }
