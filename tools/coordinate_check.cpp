@@ -245,6 +245,10 @@ std::vector<std::string> read_back(const Experiment& trained, const Families& fa
 
 void judge_files(const Arguments& a, const std::vector<check::Member>& family, Findings& found) {
   const check::RecordFile file = check::read_records(a.judge);
+  if (file.records.empty()) {
+    throw InvalidInput(fmt::format("{}", fmt::join(a.judge, ", ")), "(no records)",
+                       "records of some runs", file.damage);
+  }
   if (!file.damage.empty()) std::cerr << file.damage << '\n';
   found.records = file.records;
   found.runs = file.runs.size();

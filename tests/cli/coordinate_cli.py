@@ -148,6 +148,32 @@ class CoordinateCheck(unittest.TestCase):
         shallow = run(*WIDTHS, "--depth", 1, "--judge", records)
         self.assertEqual(shallow.returncode, 3, shallow.stdout)
         self.assertIn("missing: plans of the models that were recorded", shallow.stdout)
+        thin = run(*WIDTHS, "--set", "d_ff=99", "--judge", records)  # slopes of other models say nothing
+        self.assertEqual(thin.returncode, 3, thin.stdout)
+        self.assertIn("missing: plans of the models that were recorded", thin.stdout)
+        self.assertEqual(thin.stdout.splitlines()[-1], "verdict: inconclusive")
+
+    def test_files_without_records_are_named(self):
+        header = "size,seed,step,signal,name,sum_abs,sum_squares,count\n"
+        schema = '{"schema":"scalewise.coordinates/2"'
+        for name, text, words in (("own.csv", header, "own.csv (no records): expected records of some runs"),
+                                  ("a.jsonl", schema + ',"size":1}\n', "a.jsonl: left out damaged line 1"),
+                                  ("b.jsonl", "", "b.jsonl (no records)")):
+            (self.folder / name).write_text(text, encoding="utf-8")
+            result = run(*WIDTHS, "--judge", name, cwd=self.folder)
+            self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
+            self.assertIn(words, result.stderr)
+            self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+
+    def test_names_that_cannot_be_shown_are_refused(self):
+        for name in (b"caf\xe9", b"\x1b[2J"):
+            (self.folder / "own.csv").write_bytes(
+                b"size,seed,step,signal,name,sum_abs,sum_squares,count\n16,1,0,value," + name + b",1,1,1\n")
+            for options in ([], ["--format", "json"]):
+                result = run(*WIDTHS, *options, "--judge", "own.csv", cwd=self.folder)
+                self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
+                self.assertIn("own.csv line 2, name = ", result.stderr)
+                self.assertNotIn("\x1b", result.stderr)
 
     def test_json_has_every_quantity(self):
         result = run(*WIDTHS, "--format", "json", "--out", self.folder / "new")
