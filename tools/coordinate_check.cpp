@@ -390,6 +390,12 @@ scalewise::frame::Program scalewise::frame::program() {
     if (a->e.model.rate == 0) a->e.model.rate = 1;  // run() finds it
     experiment::check(a->e);
     a->e.model.rate = model.rate;
+    if (a->e.model.seq < 2) {
+      throw InvalidInput(
+          "--seq", std::to_string(a->e.model.seq), "at least 2",
+          "with one token, attention has nothing to choose from, and queries and keys "
+          "have no gradients");
+    }
     static_cast<void>(fault_of(a->fault));
   };
   program.expected = [a, options = program.options] { return ::expected(*a, *options); };

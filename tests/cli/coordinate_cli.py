@@ -67,6 +67,7 @@ BAD = [
     (["--judge", "none.jsonl"], "cannot open none.jsonl: no such file"),
     (["--text", "none.txt"], "cannot open none.txt: no such file"),
     (["--rate", "-1"], "--rate = -1"),
+    (["--seq", "1"], "--seq = 1: expected at least 2"),
 ]
 
 
@@ -174,6 +175,10 @@ class CoordinateCheck(unittest.TestCase):
                 self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
                 self.assertIn("own.csv line 2, name = ", result.stderr)
                 self.assertNotIn("\x1b", result.stderr)
+
+    def test_two_tokens_pass(self):
+        result = run(*WIDTHS, "--seq", 2)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
     def test_json_has_every_quantity(self):
         result = run(*WIDTHS, "--format", "json", "--out", self.folder / "new")
