@@ -377,12 +377,12 @@ scalewise::frame::Program scalewise::frame::program() {
       "0: as many as the verdict needs, more of the small sizes");
   o.add("--budget", a->budget, "if --seeds is 0").above(0).below(1e9).of_runs();
   add_output_options(o, e);
-  o.add("--record", a->record).writes_file();
+  o.add("--record", a->record).writes_file().excludes("--judge");
   o.add("--judge", a->judge).reads().repeated();
   frame::add_task_options(o, a->tasks);
   o.group("Mistakes, to see the check fail");
-  o.add("--trained-as", a->trained_as).names(rule_ids(), rule_id);
-  o.add("--fault", a->fault);
+  o.add("--trained-as", a->trained_as).names(rule_ids(), rule_id).excludes("--judge");
+  o.add("--fault", a->fault).excludes("--judge");
   program.check = [a, &o] {
     frame::check(a->tasks, o, {"--budget", "--record", "--judge"});
     if (a->e.base == 0) a->e.base = a->e.sizes.front();

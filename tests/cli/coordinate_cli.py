@@ -68,6 +68,9 @@ BAD = [
     (["--text", "none.txt"], "cannot open none.txt: no such file"),
     (["--rate", "-1"], "--rate = -1"),
     (["--seq", "1"], "--seq = 1: expected at least 2"),
+    (["--judge", "r.jsonl", "--record", "s.jsonl"], "--record (given): expected it without --judge"),
+    (["--judge", "r.jsonl", "--trained-as", "he"], "--trained-as (given): expected it without --judge"),
+    (["--judge", "r.jsonl", "--fault", "missing:all-rates"], "--fault (given): expected it without --judge"),
 ]
 
 
