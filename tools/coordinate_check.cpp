@@ -24,6 +24,7 @@
 #include "check/coordinate_runs.hpp"
 #include "check/coordinate_tasks.hpp"
 #include "check/experiment.hpp"
+#include "check/judged_model.hpp"
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
@@ -243,13 +244,19 @@ std::vector<std::string> read_back(const Experiment& trained, const Families& fa
   return all;
 }
 
-void judge_files(const Arguments& a, const std::vector<check::Member>& family, Findings& found) {
+void judge_files(const Arguments& a, const std::vector<check::Member>& family,
+                 const frame::Options& options, Findings& found) {
   const check::RecordFile file = check::read_records(a.judge);
   if (file.records.empty()) {
     throw InvalidInput(fmt::format("{}", fmt::join(a.judge, ", ")), "(no records)",
                        "records of some runs", file.damage);
   }
   if (!file.damage.empty()) std::cerr << file.damage << '\n';
+  found.other_model = other_model(a.e, file.inputs, options.inputs());
+  if (!found.other_model.empty()) {
+    std::cerr << fmt::format("warning: recorded with {}; judged as the model given here\n",
+                             fmt::join(found.other_model, ", "));
+  }
   found.records = file.records;
   found.runs = file.runs.size();
   found.judged = file.inputs;
@@ -315,7 +322,7 @@ int run(Arguments a, const frame::Options& options) {
   if (fault) found.mistake = "with " + a.fault;
   if (!a.trained_as.empty()) found.mistake = "trained as " + a.trained_as;
   if (!a.judge.empty()) {
-    judge_files(a, asked.planned, found);
+    judge_files(a, asked.planned, options, found);
   } else {
     Inputs inputs = options.inputs();
     if (fault || !options.given("--rate")) {  // they depend on the smallest model
