@@ -24,6 +24,7 @@
 #include "check/coordinate_runs.hpp"
 #include "check/coordinate_tasks.hpp"
 #include "check/experiment.hpp"
+#include "check/judged_model.hpp"
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
@@ -243,9 +244,19 @@ std::vector<std::string> read_back(const Experiment& trained, const Families& fa
   return all;
 }
 
-void judge_files(const Arguments& a, const std::vector<check::Member>& family, Findings& found) {
+void judge_files(const Arguments& a, const std::vector<check::Member>& family,
+                 const frame::Options& options, Findings& found) {
   const check::RecordFile file = check::read_records(a.judge);
+  if (file.records.empty()) {
+    throw InvalidInput(fmt::format("{}", fmt::join(a.judge, ", ")), "(no records)",
+                       "records of some runs", file.damage);
+  }
   if (!file.damage.empty()) std::cerr << file.damage << '\n';
+  found.other_model = other_model(a.e, file.inputs, options.inputs());
+  if (!found.other_model.empty()) {
+    std::cerr << fmt::format("warning: recorded with {}; judged as the model given here\n",
+                             fmt::join(found.other_model, ", "));
+  }
   found.records = file.records;
   found.runs = file.runs.size();
   found.judged = file.inputs;
@@ -311,7 +322,7 @@ int run(Arguments a, const frame::Options& options) {
   if (fault) found.mistake = "with " + a.fault;
   if (!a.trained_as.empty()) found.mistake = "trained as " + a.trained_as;
   if (!a.judge.empty()) {
-    judge_files(a, asked.planned, found);
+    judge_files(a, asked.planned, options, found);
   } else {
     Inputs inputs = options.inputs();
     if (fault || !options.given("--rate")) {  // they depend on the smallest model
@@ -373,12 +384,12 @@ scalewise::frame::Program scalewise::frame::program() {
       "0: as many as the verdict needs, more of the small sizes");
   o.add("--budget", a->budget, "if --seeds is 0").above(0).below(1e9).of_runs();
   add_output_options(o, e);
-  o.add("--record", a->record).writes_file();
+  o.add("--record", a->record).writes_file().excludes("--judge");
   o.add("--judge", a->judge).reads().repeated();
   frame::add_task_options(o, a->tasks);
   o.group("Mistakes, to see the check fail");
-  o.add("--trained-as", a->trained_as).names(rule_ids(), rule_id);
-  o.add("--fault", a->fault);
+  o.add("--trained-as", a->trained_as).names(rule_ids(), rule_id).excludes("--judge");
+  o.add("--fault", a->fault).excludes("--judge");
   program.check = [a, &o] {
     frame::check(a->tasks, o, {"--budget", "--record", "--judge"});
     if (a->e.base == 0) a->e.base = a->e.sizes.front();
@@ -386,6 +397,12 @@ scalewise::frame::Program scalewise::frame::program() {
     if (a->e.model.rate == 0) a->e.model.rate = 1;  // run() finds it
     experiment::check(a->e);
     a->e.model.rate = model.rate;
+    if (a->e.model.seq < 2) {
+      throw InvalidInput(
+          "--seq", std::to_string(a->e.model.seq), "at least 2",
+          "with one token, attention has nothing to choose from, and queries and keys "
+          "have no gradients");
+    }
     static_cast<void>(fault_of(a->fault));
   };
   program.expected = [a, options = program.options] { return ::expected(*a, *options); };

@@ -4,6 +4,7 @@
 // What a verdict needs of its records, and what the report says of what they lack.
 
 #include <cmath>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -134,6 +135,36 @@ TEST_CASE("Records of other sizes, widths or depths than the plans' are named") 
         std::vector<std::string>{"plans of the models that were recorded: query has 16384 entries "
                                  "at size 64, the plan 8192"});
   CHECK(missing(1, 0.25).size() == 1);
+}
+
+TEST_CASE("Records of other models do not fail by the plans' slopes") {
+  const std::vector<Member> family = family_of("maximal-update");
+  Records wrong = with(follow(family), {Signal::value, "mlp.output"}, 0, 1);
+  REQUIRE(coordinate_check(wrong, family).verdict == Verdict::fail);
+  wrong.add({Signal::parameter, "layer.0.mlp_up"}, 0, {64, 1}, {1, 1, 1000000});
+  const Report report = coordinate_check(wrong, family);
+  CHECK(report.verdict == Verdict::inconclusive);
+  CHECK(report.cause == Cause::none);
+  CHECK(report.diagnosis.empty());
+  CHECK(report.missing.size() == 1);
+}
+
+TEST_CASE("Seeds that decide are more than there are") {
+  const std::vector<Member> family = family_of("maximal-update");
+  std::size_t seen = 0;
+  for (const double scatter : {0.5, 0.6, 0.8}) {
+    for (const std::string& line : coordinate_check(follow(family, 0, scatter), family).undecided) {
+      const std::size_t found = line.find("decides with ");
+      if (found == std::string::npos || line.find("seeds instead of") == std::string::npos)
+        continue;
+      INFO(line);
+      ++seen;
+      CHECK(std::stol(line.substr(found + 13)) > 3);  // made up for each size
+      CHECK_THAT(line,
+                 Catch::Matchers::ContainsSubstring("seeds instead of 3 at the smallest size"));
+    }
+  }
+  CHECK(seen > 0);
 }
 
 TEST_CASE("Zero in one run is open, and in all runs of a size fails") {

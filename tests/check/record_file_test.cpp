@@ -230,13 +230,13 @@ TEST_CASE("Records of other inputs are refused by the first that differs") {
              ContainsSubstring("(cannot be written)"));
 }
 
-TEST_CASE("Names and inputs may be any bytes") {
+TEST_CASE("Inputs may be any bytes, and names any text that can be shown") {
   const test::TemporaryFolder folder;
   const std::string path = in(folder, "bytes");
   const Inputs inputs{{"--text", "caf\xe9\n"}, {"--set", "caf\xc3\xa9"}};
-  Recorder recorder({64, 3});
   const double value = 1;
-  recorder.record(std::string("\xff\0x", 3), &value, 1, 0);
+  Recorder recorder({64, 3});
+  recorder.record("caf\xc3\xa9", &value, 1, 0);
   append_records(path, recorder.records(), inputs);
   const RecordFile file = read_records(path);
   CHECK(file.records == recorder.records());
@@ -244,6 +244,32 @@ TEST_CASE("Names and inputs may be any bytes") {
   const std::string text = read_file(path, 1 << 20);
   CHECK_THAT(text, ContainsSubstring("{\"bytes\":\"636166e90a\"}"));
   CHECK_THAT(text, ContainsSubstring("\"caf\xc3\xa9\""));
+
+  Recorder hidden({64, 4});
+  hidden.record("caf\xe9", &value, 1, 0);
+  CHECK(test::error_message([&] { append_records(path, hidden.records(), inputs); }) ==
+        "name of a record = caf?: expected a name in UTF-8 without control characters");
+  CHECK(read_file(path, 1 << 20) == text);
+}
+
+TEST_CASE("Lines that end as on another system, blank lines and a byte order mark are no damage") {
+  const test::TemporaryFolder folder;
+  const std::string path = in(folder, "edited");
+  const auto line = [&](long size) { return check::detail::record_lines(some(size, 1), {}); };
+  const auto other_end = [](std::string text) { return text.insert(text.size() - 1, "\r"); };
+  const std::string text =
+      "\xEF\xBB\xBF\r\n" + other_end(line(64)) + "\r\n\n" + other_end(line(128)) + "\n";
+  write_file(path, text);
+  Records expected = some(64, 1);
+  expected.merge(some(128, 1));
+  CHECK(read_records(path).records == expected);
+  CHECK(read_records(path).damage.empty());
+  append_records(path, some(256, 1));
+  CHECK(read_file(path, 1 << 20) == text + line(256));
+  expected.merge(some(256, 1));
+  CHECK(read_records(path).records == expected);
+  write_file(path, text + "\r\r\n");  // one of them is of the line
+  CHECK(read_records(path).damage == path + ": left out damaged line 7");
 }
 
 TEST_CASE("What is not finite is kept as such") {
@@ -305,5 +331,12 @@ TEST_CASE("What an undamaged line says is checked") {
   CHECK_THAT(message("signal", "light"), ContainsSubstring("records[0].signal = "));
   CHECK_THAT(message("sum_abs", -1), ContainsSubstring("records[0].sum_abs (negative)"));
   CHECK_THAT(message("count", 1.5), ContainsSubstring("records[0].count = 1.5"));
+  CHECK_THAT(
+      message("sum_squares", 2),
+      ContainsSubstring("line line 1.records[0], value of x = sum_abs 1, sum_squares 2, count "
+                        "1: expected sum_squares <= sum_abs^2"));
+  CHECK_THAT(message("count", 0), ContainsSubstring("count 0: expected a count of at least 1"));
+  CHECK_THAT(message("name", {{"bytes", "ff"}}),
+             ContainsSubstring("records[0].name = ?: expected a name in UTF-8"));
   CHECK_THAT(message("colour", 1), ContainsSubstring("records[0].colour"));
 }

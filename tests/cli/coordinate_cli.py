@@ -67,6 +67,10 @@ BAD = [
     (["--judge", "none.jsonl"], "cannot open none.jsonl: no such file"),
     (["--text", "none.txt"], "cannot open none.txt: no such file"),
     (["--rate", "-1"], "--rate = -1"),
+    (["--seq", "1"], "--seq = 1: expected at least 2"),
+    (["--judge", "r.jsonl", "--record", "s.jsonl"], "--record (given): expected it without --judge"),
+    (["--judge", "r.jsonl", "--trained-as", "he"], "--trained-as (given): expected it without --judge"),
+    (["--judge", "r.jsonl", "--fault", "missing:all-rates"], "--fault (given): expected it without --judge"),
 ]
 
 
@@ -148,6 +152,57 @@ class CoordinateCheck(unittest.TestCase):
         shallow = run(*WIDTHS, "--depth", 1, "--judge", records)
         self.assertEqual(shallow.returncode, 3, shallow.stdout)
         self.assertIn("missing: plans of the models that were recorded", shallow.stdout)
+        self.assertIn("recorded with --depth 2 (here 1)", shallow.stderr)
+        thin = run(*WIDTHS, "--set", "d_ff=99", "--judge", records)  # slopes of other models say nothing
+        self.assertEqual(thin.returncode, 3, thin.stdout)
+        self.assertIn("missing: plans of the models that were recorded", thin.stdout)
+        self.assertEqual(thin.stdout.splitlines()[-1], "verdict: inconclusive")
+
+    def test_options_of_another_model_than_the_recorded_one_are_named(self):
+        records = self.folder / "records.jsonl"
+        recorded = [*COMMON, "--sizes", "16,32", "--depth", 1, "--seeds", 1]
+        run(*recorded, "--record", records)
+        same = run(*recorded, "--judge", records, "--format", "json")
+        self.assertEqual(same.stderr, "")
+        self.assertNotIn("judged_as_another_model", json.loads(same.stdout))
+        # What does not describe the model, or is not used along the width, does not count.
+        unused = ["--steps", 9, "--batch", 2, "--width", 8, "--heads", 3, "--rate", 1]
+        self.assertEqual(run(*recorded, *unused, "--judge", records).stderr, "")
+        other = run(*recorded, "--depth", 3, "--placement", "post", "--set", "table=3", "--judge", records, "--format",
+                    "json")
+        differ = ['--set [] (here ["table=3"])', "--depth 1 (here 3)", "--placement pre (here post)"]
+        self.assertEqual(other.stderr, f"warning: recorded with {', '.join(differ)}; judged as the model given here\n")
+        self.assertEqual(json.loads(other.stdout)["judged_as_another_model"], differ)
+        own = self.folder / "own.csv"
+        own.write_text("size,seed,step,signal,name,sum_abs,sum_squares,count\n16,1,0,value,logits,1,1,1\n",
+                       encoding="utf-8")
+        self.assertEqual(run(*recorded, "--depth", 3, "--judge", own).stderr, "")
+
+    def test_files_without_records_are_named(self):
+        header = "size,seed,step,signal,name,sum_abs,sum_squares,count\n"
+        schema = '{"schema":"scalewise.coordinates/2"'
+        for name, text, words in (("own.csv", header, "own.csv (no records): expected records of some runs"),
+                                  ("a.jsonl", schema + ',"size":1}\n', "a.jsonl: left out damaged line 1"),
+                                  ("b.jsonl", "", "b.jsonl (no records)")):
+            (self.folder / name).write_text(text, encoding="utf-8")
+            result = run(*WIDTHS, "--judge", name, cwd=self.folder)
+            self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
+            self.assertIn(words, result.stderr)
+            self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+
+    def test_names_that_cannot_be_shown_are_refused(self):
+        for name in (b"caf\xe9", b"\x1b[2J"):
+            (self.folder / "own.csv").write_bytes(
+                b"size,seed,step,signal,name,sum_abs,sum_squares,count\n16,1,0,value," + name + b",1,1,1\n")
+            for options in ([], ["--format", "json"]):
+                result = run(*WIDTHS, *options, "--judge", "own.csv", cwd=self.folder)
+                self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
+                self.assertIn("own.csv line 2, name = ", result.stderr)
+                self.assertNotIn("\x1b", result.stderr)
+
+    def test_two_tokens_pass(self):
+        result = run(*WIDTHS, "--seq", 2)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
     def test_json_has_every_quantity(self):
         result = run(*WIDTHS, "--format", "json", "--out", self.folder / "new")

@@ -170,6 +170,7 @@ inline nlohmann::ordered_json to_json(const Experiment& e, const Findings& found
   const check::Report& r = found.report;
   json["runs"] = found.runs;
   if (!found.judged.empty()) json["judged"] = io::inputs_json(found.judged);
+  if (!found.other_model.empty()) json["judged_as_another_model"] = found.other_model;
   json["fault"] = found.mistake;
   json["cause"] = word(check::cause_words, r.cause);
   json["log10_odds"] = r.log10_odds;

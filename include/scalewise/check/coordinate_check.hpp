@@ -138,8 +138,9 @@ class CoordinateCheck {
 
   Report run() && {
     names();
-    counts();
+    const bool planned = counts();
     judge_all();
+    if (!planned) return std::move(report_);  // slopes of other models say nothing of these plans
     const bool failed = any_failed();
     // A cause of what has failed need not be as sure as a failure.
     const Thresholds& sure = report_.thresholds;
@@ -177,7 +178,8 @@ class CoordinateCheck {
 
   /// A model of another width or depth than the plan's has other numbers of entries. Parts of tensors
   /// may be recorded, but the same part at all sizes.
-  void counts() {
+  /// Returns:  whether the models that were recorded may be those of the plans.
+  bool counts() {
     for (const auto& [quantity, steps] : records_.all()) {
       if (is_activation(quantity.signal)) continue;
       double share = 0;
@@ -190,9 +192,10 @@ class CoordinateCheck {
         report_.missing.push_back(fmt::format(
             "plans of the models that were recorded: {} has {} entries at size {}, the plan {}",
             quantity.name, moments.count, run.size, planned));
-        return;
+        return false;
       }
     }
+    return true;
   }
 
   void judge_all() {
@@ -345,9 +348,9 @@ class CoordinateCheck {
       std::string what = "one larger size";
       if (j.measured && j.measured->scatter * times * 1.5 > j.measured->tail_error) {
         const std::size_t runs = j.curve.points.front().runs;
-        what = fmt::format("{} seeds instead of {} at the smallest size",
-                           static_cast<long>(std::ceil(static_cast<double>(runs) * times * times)),
-                           runs);
+        const double enough = std::ceil(static_cast<double>(runs) * times * times);
+        what = fmt::format("{:.0f} seeds instead of {} at the smallest size",
+                           (std::max)(enough, static_cast<double>(runs + 1)), runs);
       } else {
         report_.wants_larger_size = true;
       }

@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "scalewise/check/records.hpp"
+#include "scalewise/check/require_record.hpp"
 #include "scalewise/io/json_reader.hpp"
+#include "scalewise/io/line_file.hpp"
 #include "scalewise/messages/error.hpp"
 
 namespace scalewise::check::detail {
@@ -27,14 +29,15 @@ struct PlacedRecords {
 };
 
 /// Reads records from text with commas, one record per line, under a line that names the columns.
+/// Blank lines below that are passed over.
 class RecordCsv {
  public:
   /// Throws:   InvalidInput naming file, line and column: for a column that is missing, unknown or
   ///           there twice, a line with more or fewer cells, a cell that is no such number or word, a
-  ///           record given twice, or a last line without its end.
+  ///           name that is not UTF-8 or has control characters, sums that no numbers have, a record
+  ///           given twice, or a last line without its end.
   RecordCsv(std::string path, std::string_view text) : path_(std::move(path)) {
-    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
-    if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
+    text = io::detail::after_mark(text);
     if (text.empty()) refuse("(empty)", "a line with the names of the columns", all_columns());
     for (; !text.empty(); ++line_) {
       const std::size_t end = text.find('\n');
@@ -45,7 +48,7 @@ class RecordCsv {
       if (line.ends_with('\r')) line.remove_suffix(1);
       if (line_ == 1) {
         read_columns(cells(line));
-      } else {
+      } else if (!line.empty()) {
         add(cells(line));
       }
       text.remove_prefix(end + 1);
@@ -150,13 +153,15 @@ class RecordCsv {
     const Run run{number(0).read().integer(1, most), number(1).read().natural()};
     const long step = number(2).read().integer(0, most);
     const Quantity quantity{CsvCell(cell[3], at(3), true).read().word(signal_words), cell[4]};
+    require_printable_name(at(4), quantity.name);
     PlacedRecords& found = runs_.try_emplace(run, PlacedRecords{place(), {}}).first->second;
     if (found.records.has(quantity, step, run)) {
       refuse("(given twice)", "one record of each quantity, step, size and seed",
              "add up the parts that several ranks have");
     }
-    found.records.add(quantity, step, run,
-                      {sum(cell[5], at(5)), sum(cell[6], at(6)), number(7).read().natural()});
+    const Moments moments{sum(cell[5], at(5)), sum(cell[6], at(6)), number(7).read().natural()};
+    require_possible_sums(place(), quantity, moments);
+    found.records.add(quantity, step, run, moments);
   }
 
   std::string path_;

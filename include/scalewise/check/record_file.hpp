@@ -17,6 +17,7 @@
 #include "scalewise/check/record_csv.hpp"
 #include "scalewise/check/record_json.hpp"
 #include "scalewise/check/records.hpp"
+#include "scalewise/check/require_record.hpp"
 #include "scalewise/files/inputs.hpp"
 #include "scalewise/files/lock.hpp"
 #include "scalewise/files/read_file.hpp"
@@ -122,10 +123,14 @@ class RecordReader {
 /// Appends runs to a file, a line per run, in one write. Any process may append to a file at any
 /// time, and files put one after the other are one file. A run is on disk when this returns.
 /// Requires: all records of a run in one call. Ranks add their parts up before.
-/// Throws:   InvalidInput, and appends nothing, when not all can be written, and when the file has
-///           records of other inputs, naming the first.
+/// Throws:   InvalidInput, and appends nothing, when not all can be written, when a name is not
+///           UTF-8 or has control characters, and when the file has records of other inputs, naming
+///           the first.
 inline void append_records(const std::string& path, const Records& records,
                            const Inputs& inputs = {}) {
+  for (const auto& [quantity, steps] : records.all()) {
+    detail::require_printable_name("name of a record", quantity.name);
+  }
   const std::string text = detail::record_lines(records, inputs);
   if (text.empty()) return;
   LineFile file(path, record_schema, IfLocked::wait);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "scalewise/check/records.hpp"
+#include "scalewise/check/require_record.hpp"
 #include "scalewise/io/json_reader.hpp"
 #include "scalewise/io/line_file.hpp"
 #include "scalewise/messages/error.hpp"
@@ -44,7 +45,8 @@ inline std::map<Run, nlohmann::ordered_json> records_json(const Records& records
 
 /// The other way round, of one run.
 /// Throws:   InvalidInput naming the member: for one that is unknown or missing, a sum that is negative
-///           or no number, and a record given twice.
+///           or no number, sums that no numbers have, a name that is not UTF-8 or has control
+///           characters, and a record given twice.
 inline Records records_of(const JsonReader& list, const Run& run) {
   Records records;
   for (const JsonReader& item : list.items()) {
@@ -58,12 +60,14 @@ inline Records records_of(const JsonReader& list, const Run& run) {
       return value.number();
     };
     const Quantity quantity{item.at("signal").word(signal_words), text_of(item.at("name"))};
+    detail::require_printable_name(item.at("name").path(), quantity.name);
     const long step = item.at("step").integer(0, (std::numeric_limits<long>::max)());
     if (records.has(quantity, step, run)) {
       throw InvalidInput(item.path(), "(given twice)", "one record of each quantity and step");
     }
-    records.add(quantity, step, run,
-                {sum("sum_abs"), sum("sum_squares"), item.at("count").natural()});
+    const Moments moments{sum("sum_abs"), sum("sum_squares"), item.at("count").natural()};
+    detail::require_possible_sums(item.path(), quantity, moments);
+    records.add(quantity, step, run, moments);
   }
   return records;
 }

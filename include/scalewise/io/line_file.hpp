@@ -36,11 +36,18 @@ inline std::string sum_of(std::string_view body) {
   return std::string(sum_begin) + fingerprint(body) + std::string(sum_end);
 }
 
+/// The text without the byte order mark that some editors put before UTF-8.
+inline std::string_view after_mark(std::string_view text) {
+  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
+  return text;
+}
+
 }  // namespace detail
 
 /// A JSON object as a line whose last member is the fingerprint of the bytes before that member.
 /// Accuracy: any change of one byte shows, the newline included; of other changes, all but one in
-///           2^64.
+///           2^64. What checked_lines() passes over holds nothing.
 /// Requires: texts in UTF-8, as text_json() has them.
 inline std::string checked_line(const nlohmann::ordered_json& object) {
   std::string line = object.dump();
@@ -94,8 +101,11 @@ struct CheckedLines {
   std::size_t size = 0;              // bytes up to the end of the last whole line
 };
 
+/// The lines of a text. Blank ones, a byte order mark and a carriage return before the end of a line,
+/// as an editor or another system may have put them there, are passed over.
 inline CheckedLines checked_lines(std::string_view text) {
   CheckedLines lines;
+  lines.size = text.size() - detail::after_mark(text).size();
   constexpr std::size_t sum_size = detail::sum_begin.size() + 16 + detail::sum_end.size();
   for (std::size_t number = 1; lines.size < text.size(); ++number) {
     const std::size_t end = text.find('\n', lines.size);
@@ -103,14 +113,16 @@ inline CheckedLines checked_lines(std::string_view text) {
       lines.damaged.push_back(number);
       break;
     }
-    const std::string_view line = text.substr(lines.size, end - lines.size);
+    std::string_view line = text.substr(lines.size, end - lines.size);
+    lines.size = end + 1;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.empty()) continue;
     const std::string_view body = line.substr(0, line.size() - (std::min)(line.size(), sum_size));
     if (!body.empty() && line.substr(body.size()) == detail::sum_of(body)) {
       lines.good.push_back({number, std::string(body) + '}'});
     } else {
       lines.damaged.push_back(number);
     }
-    lines.size = end + 1;
   }
   return lines;
 }
@@ -155,6 +167,8 @@ inline Inputs inputs_of(const JsonReader& list) {
 inline void require_schema(const std::string& path, std::string_view text,
                            const CheckedLines& lines, std::string_view schema) {
   const std::string begin = "{\"schema\":\"" + std::string(schema) + "\"";
+  text = detail::after_mark(text);
+  text.remove_prefix((std::min)(text.find_first_not_of("\r\n"), text.size()));
   if (text.substr(0, begin.size()) == begin.substr(0, text.size())) return;
   if (!lines.good.empty() && lines.good[0].number > 1) return;
   const std::size_t version = begin.rfind('/') + 1;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "scalewise/messages/utf8.hpp"
 #include "scalewise/plot/gnuplot_text.hpp"
 
 namespace scalewise::plot {
@@ -29,7 +30,7 @@ inline constexpr short advance_widths[] = {
 inline double text_width(std::string_view text, double font_size) {
   long thousandths = 0;
   for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = detail::utf8_length(text.substr(i));
+    const std::size_t length = utf8_length(text.substr(i));
     const bool ascii = text[i] >= ' ' && text[i] <= '~';
     const bool dot = text.substr(i).starts_with("·");
     thousandths += ascii ? detail::advance_widths[text[i] - ' '] : dot ? 500 : 1000;
@@ -45,7 +46,7 @@ inline constexpr double bold_to_plain = 1.27;
 inline std::string xml_text(std::string_view text) {
   std::string result;
   for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = detail::utf8_length(text.substr(i));
+    const std::size_t length = utf8_length(text.substr(i));
     const char c = text[i];
     if (length == 0) {
       result += '?';
@@ -75,7 +76,7 @@ inline std::vector<std::string> wrapped(std::string_view text, double width, dou
     std::size_t end = 0;
     std::size_t best = 0;
     while (end < text.size()) {
-      const std::size_t length = detail::utf8_length(text.substr(end));
+      const std::size_t length = utf8_length(text.substr(end));
       const std::size_t next = end + (length == 0 ? 1 : length);
       if (end > 0 && text_width(text.substr(0, next), font_size) > width) break;
       const std::string_view last = text.substr(end, next - end);
