@@ -137,6 +137,21 @@ TEST_CASE("Records of other sizes, widths or depths than the plans' are named") 
   CHECK(missing(1, 0.25).size() == 1);
 }
 
+TEST_CASE("Tensors of another architecture leave the verdict open") {
+  // As a pre-norm model judged by a plan of the normalized transformer, which has no gains of norms.
+  const std::vector<Member> family = family_of("maximal-update");
+  Records records = follow(family);
+  REQUIRE(coordinate_check(records, family).verdict == Verdict::pass);
+  for (const Member& member : family) {
+    records.add({Signal::parameter, "layer.0.step_of_another_model"}, 0, {member.size, 1},
+                {1, 1, 1});
+  }
+  const Report report = coordinate_check(records, family);
+  CHECK(report.verdict == Verdict::inconclusive);
+  REQUIRE(report.missing.size() == 1);
+  CHECK_THAT(report.missing.front(), Catch::Matchers::ContainsSubstring("a tensor of the plan; "));
+}
+
 TEST_CASE("Records of other models do not fail by the plans' slopes") {
   const std::vector<Member> family = family_of("maximal-update");
   Records wrong = with(follow(family), {Signal::value, "mlp.output"}, 0, 1);

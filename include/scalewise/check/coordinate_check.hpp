@@ -164,8 +164,14 @@ class CoordinateCheck {
  private:
   void names() {
     std::set<std::string> seen;
+    std::set<std::string> tensors;  // by their roles
+    std::string foreign;            // a tensor that the plan does not have
     for (const auto& [quantity, steps] : records_.all()) {
       const UnknownName unknown = unknown_name(quantity, plan_);
+      if (!is_activation(quantity.signal)) {
+        tensors.insert(role_name(quantity.name));
+        if (!unknown.reason.empty()) foreign = unknown.name;
+      }
       if (unknown.reason.empty() || !seen.insert(unknown.name).second) continue;
       const bool known = !unknown.nearest.empty();
       report_.unknown.push_back(unknown.name + ": " + unknown.reason +
@@ -173,6 +179,15 @@ class CoordinateCheck {
       if (known && records_.all().count({quantity.signal, unknown.nearest}) == 0) {
         report_.missing.push_back(unknown.nearest + ", if " + unknown.name + " is it");
       }
+    }
+    if (foreign.empty() || !report_.missing.empty()) return;
+    for (const Entry& entry : plan_.entries) {
+      if (tensors.contains(role_name(entry.name))) continue;
+      report_.missing.push_back(
+          fmt::format("{}, a tensor of the plan; {}, which was recorded, is none, so that the "
+                      "models may be others",
+                      entry.name, foreign));
+      return;
     }
   }
 
