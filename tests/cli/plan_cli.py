@@ -249,9 +249,10 @@ class Plan(unittest.TestCase):
     def test_doubtful_choices_are_warnings_and_errors_of_a_strict_plan(self):
         usual = {"--rule": "complete-p", "--preset": "gpt2-xl", "--base-preset": "gpt2"}
         cases = [({}, [], []),
-                 ({"--preset": "gpt2", "--base-preset": "gpt2-xl"}, [], ["d_model = 768 is less than the base's 1600"]),
-                 ({"--rule": "maximal-update"}, [], ["depth = 48, but the base's is 12", "weight decay of layer.0."]),
-                 ({"--rule": "maximal-update"}, ["depth=12"], ["weight decay of layer.0.attention_norm_gain"]),
+                 ({"--preset": "gpt2", "--base-preset": "gpt2-xl"}, [],
+                  ["d_model = 768 is less than the base's 1600", "depth = 12 is less than the base's 48"]),
+                 ({"--rule": "maximal-update"}, [], ["depth = 48, but the base's is 12", "gains are decayed (layer.0."]),
+                 ({"--rule": "maximal-update"}, ["depth=12"], ["gains are decayed (layer.0.attention_norm_gain"]),
                  ({}, ["base.tied_head=false"], ["tied_head differs from the base's"]),
                  ({}, ["biases=false"], ["biases differs from the base's"]),
                  ({}, ["gated_mlp=true"], ["gated_mlp differs from the base's"]),
