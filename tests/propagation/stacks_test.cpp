@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <variant>
 #include <vector>
@@ -342,6 +343,34 @@ TEST_CASE("Warnings come where they should, and only there") {
   CHECK(warnings(layers, p, {.gradient = 1.5}).size() == 1);
   CHECK(warnings(layers, p, {.scores = 0.1}).size() == 1);
   CHECK(warnings(layers, p, {.probabilities = 0.001}).size() == 1);
+}
+
+TEST_CASE("Moments that overflow are named as such, where they first do") {
+  const DepthModel m = model(NormPlacement::pre, 0.1);
+  const Layers layers = depth_layers(DepthMethod::vanilla, m, 12);
+  const Profile fine = profile_of(DepthMethod::vanilla, m, 12);
+  const double inf = std::numeric_limits<double>::infinity();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const double bad : {inf, -inf, nan}) {
+    Profile p = fine;
+    for (std::size_t i = 14; i < p.forward.size(); ++i) p.forward[i] = {0, bad, bad};
+    for (SignalMoments& g : p.gradient) g = {0, bad, bad};
+    CHECK(warnings_of(layers, p) ==
+          "! moments overflow: the variance of activations before layer 7 is not finite\n");
+    p.forward = fine.forward;
+    p.gradient = fine.gradient;
+    for (std::size_t i = 0; i <= 10; ++i) p.gradient[i].covariance = bad;
+    CHECK(warnings_of(layers, p) ==
+          "! moments overflow: the covariance of gradients before layer 5 is not finite\n");
+    p.gradient = fine.gradient;
+    for (SignalMoments& g : p.gradient) g.variance = bad;
+    CHECK(warnings_of(layers, p) ==
+          "! moments overflow: the variance of gradients after the last layer is not finite\n");
+  }
+  // A gradient of zero neither explodes nor vanishes.
+  Profile p = fine;
+  for (SignalMoments& g : p.gradient) g = {0, 0, 0};
+  CHECK(warnings_of(layers, p).empty());
 }
 
 TEST_CASE("ADMIN weighs each block's input by what the blocks before it have added") {
