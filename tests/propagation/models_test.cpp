@@ -16,6 +16,7 @@
 #include "scalewise/policy/xavier.hpp"
 #include "scalewise/propagation/depth_methods.hpp"
 #include "scalewise/propagation/model.hpp"
+#include "scalewise/propagation/warnings.hpp"
 #include "support/catch.hpp"
 
 using namespace scalewise;
@@ -193,6 +194,33 @@ TEST_CASE("A model of one token attends to that token") {
     // Four layers that add d² so sv = 1, then d d_ff s1 s2/2 = 32 · 96/64²/2 = 3/8 of the stream's unit.
     const Profile p = predict(plan_of<Xavier>(shape), c, correlated(1, 0), correlated(1, 0));
     CHECK_THAT(p.forward_at(4).variance, WithinRel(1 + 4 * (1 + 0.375), 1e-12));
+  }
+}
+
+TEST_CASE("Causal tokens may collapse onto one another") {
+  // Without dropout a vanilla post-norm stack brings tokens together exponentially; from where
+  // their difference is that of rounding, it is a stack of equal tokens.
+  Shape shape = small_shape();
+  shape.depth = 200;
+  Conditions c = conditions(64);
+  c.placement = NormPlacement::post;
+  c.dropout = 0;
+  c.causal = true;
+  c.norm_epsilon = 1e-5;
+  for (const Activation activation : {Activation::relu, Activation::gelu}) {
+    shape.activation = c.activation = activation;
+    const Plan plan = plan_of<Xavier>(shape);
+    const Profile p = predict(plan, c, Data{.repeats = 0.1}, correlated(1, 0.1));
+    for (std::size_t l = 0; l <= 200; ++l) {
+      CAPTURE(l);
+      CHECK(p.forward_at(l).variance > 0);
+      CHECK(p.gradient_at(l).variance > 0);
+      CHECK(std::isfinite(p.gradient_at(l).variance));
+    }
+    CHECK_THAT(p.forward_at(200).correlation(), WithinAbs(1, 1e-12));
+    const std::vector<Warning> list = warnings(plan_layers(plan, c), p);
+    REQUIRE_FALSE(list.empty());
+    CHECK(list.front().text.starts_with("rank collapse: tokens have the correlation 1 after"));
   }
 }
 

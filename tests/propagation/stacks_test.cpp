@@ -249,6 +249,39 @@ TEST_CASE("One token is a stack of linear layers and MLPs") {
              ContainsSubstring("gradient = 2 tokens: expected as many as the input has: 1"));
 }
 
+TEST_CASE("Equal tokens under a causal mask are a stack of linear layers and MLPs") {
+  // All that a token attends to is the same, so that attention is value times output. The gradient of
+  // all tokens together is that of one token, whatever a mask makes of its parts. Rounding of sums over
+  // tokens must not make their covariance exceed the variance, whose difference has a root.
+  const double attention = 0.7 + 0.4 * 2;  // d² so sv = 2
+  const double mlp = 0.7 + 0.4 * 0.32;     // d d_ff s1 s2/2 = 0.32
+  Layers layers = depth_layers(DepthMethod::vanilla, model(NormPlacement::none, 0), 6);
+  for (const std::size_t L : {std::size_t{3}, std::size_t{7}, std::size_t{64}}) {
+    for (const double variance : {0.1, 0.7, 1.0, 1.3}) {
+      CAPTURE(L, variance);
+      for (Block& block : layers.blocks) {
+        block.skip = 0.7, block.branch = 0.4;
+        if (auto* a = std::get_if<Attention>(&block.inner)) {
+          a->causal = true, a->length = static_cast<double>(L);
+        }
+      }
+      const Profile profile = propagate_tokens(
+          layers, {L, correlated(variance, 1)},
+          [&](const TokenCovariance&) { return TokenCovariance(L, correlated(0.9, 0.5)); });
+      const SignalMoments last = profile.forward_at(6);
+      const double growth = std::pow(attention * mlp, 6);
+      CHECK_THAT(last.variance, WithinRel(variance * growth, 1e-11));
+      CHECK_THAT(last.covariance, WithinRel(variance * growth, 1e-11));
+      const SignalMoments first = profile.gradient_at(0);
+      const auto others = static_cast<double>(L - 1);
+      // An MLP's share of a gradient is asin(r)/π + 1/2, and a correlation r that is rounding away
+      // from one, here by four units of 2^-53, changes it by √(8 2^-53)/π = 1e-8.
+      CHECK_THAT(first.variance + others * first.covariance,
+                 WithinRel(0.9 * (1 + 0.5 * others) * growth, 1e-8));
+    }
+  }
+}
+
 TEST_CASE("MLP blocks of tokens with different variances") {
   const double v = 0.5;
   const double w = 2;

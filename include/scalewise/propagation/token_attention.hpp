@@ -33,8 +33,9 @@ struct Keys {
       own += x.at(t, t);
       const auto n = static_cast<double>(t + 1);
       const double variance = own / n;
-      const double covariance = t > 0 ? (corner.at(t, t) - own) / (n * (n - 1)) : 0;
-      moments.push_back({.variance = variance, .covariance = t > 0 ? covariance : variance});
+      const double pairs = t > 0 ? (corner.at(t, t) - own) / (n * (n - 1)) : variance;
+      // At most the variance, also where keys are equal up to rounding: D, W D² and S have roots.
+      moments.push_back({.variance = variance, .covariance = (std::min)(pairs, variance)});
     }
     if (!causal) moments.assign(tokens, moments.back());
   }
@@ -143,7 +144,8 @@ inline KeyShares key_shares(const Query& u, double covariance, double slope, dou
 ///           the smaller set
 /// Source:   derived, as attention_block, which it is for keys that are all alike.
 /// Shapes:   x (L, L)
-/// Accuracy: as attention_block; the first few tokens of a causal mask to first order in S.
+/// Accuracy: as attention_block; the first few tokens of a causal mask to first order in S. Keys that
+///           are equal up to rounding count as equal.
 inline TokenCovariance attention_block(const TokenCovariance& x, const Attention& a) {
   const detail::Keys keys(x, a);
   const std::vector<detail::Query> queries = detail::queries_of(x, keys, a);
