@@ -226,17 +226,21 @@ TEST_CASE("One token is a stack of linear layers and MLPs") {
   // It attends to itself with probability one: attention is value times output, kept twice.
   const double p = 0.1;
   Layers layers = depth_layers(DepthMethod::vanilla, model(NormPlacement::none, p), 3);
-  for (Block& block : layers.blocks) {
-    block.skip = 0.7, block.branch = 0.4;
-    if (auto* a = std::get_if<Attention>(&block.inner)) a->causal = true, a->length = 1;
+  for (const bool causal : {false, true}) {
+    CAPTURE(causal);
+    for (Block& block : layers.blocks) {
+      block.skip = 0.7, block.branch = 0.4;
+      if (auto* a = std::get_if<Attention>(&block.inner)) a->causal = causal, a->length = 1;
+    }
+    const Profile profile = propagate_tokens(
+        layers, {1, correlated(1.5, 0)},
+        [](const TokenCovariance&) { return TokenCovariance(1, correlated(0.9, 0)); });
+    const double attention = 0.7 + 0.4 * 2 / (1 - p) / (1 - p);  // d² so sv = 2
+    const double mlp = 0.7 + 0.4 * 0.32 / (1 - p);               // d d_ff s1 s2/2 = 0.32
+    const double growth = std::pow(attention * mlp, 3);
+    CHECK_THAT(profile.forward_at(3).variance, WithinRel(1.5 * growth, 1e-13));
+    CHECK_THAT(profile.gradient_at(0).variance, WithinRel(0.9 * growth, 1e-13));
   }
-  const Profile profile = propagate_tokens(
-      layers, {1, correlated(1.5, 0)},
-      [](const TokenCovariance&) { return TokenCovariance(1, correlated(0.9, 0)); });
-  const double attention = 0.7 + 0.4 * 2 / (1 - p) / (1 - p);  // d² so sv = 2
-  const double mlp = 0.7 + 0.4 * 0.32 / (1 - p);               // d d_ff s1 s2/2 = 0.32
-  CHECK_THAT(profile.forward_at(3).variance, WithinRel(1.5 * std::pow(attention * mlp, 3), 1e-13));
-  CHECK_THAT(profile.gradient_at(0).variance, WithinRel(0.9 * std::pow(attention * mlp, 3), 1e-13));
   CHECK_THAT(error_message([&] {
                propagate_tokens(layers, TokenCovariance(),
                                 [](const TokenCovariance&) { return TokenCovariance(); });
