@@ -127,6 +127,38 @@ TEST_CASE("GELU against quadrature, variances equal or not") {
   }
 }
 
+TEST_CASE("GELU of variances from 1e-300 to 1e100") {
+  // By mpmath with 400 digits from the equation, which quadrature confirms above. The tolerance is
+  // nine roundings of numbers of size √(vw), or 1.
+  struct Case {
+    double v, w, c, product, slopes;
+  };
+  const std::vector<Case> cases{
+      {1e-300, 1e-300, 1e-300, 2.5000000000000001e-301, 0.25},
+      {1e-300, 1e-300, -5e-301, -1.25e-301, 0.25},
+      {1e-300, 4e-300, 1e-300, 2.5000000000000001e-301, 0.25},
+      {1e-8, 1e-8, 1e-8, 2.5000000477464822e-9, 0.2500000063661976},
+      {1e10, 1e10, 1e10, 4999999999.9999981, 0.50000056269769737},
+      {1e16, 1e16, 1e16, 5e15, 0.5000000005626977},
+      {1e20, 1e20, 1e20, 5e19, 0.50000000000562698},
+      {1e100, 1e100, 1e100, 5.0000000000000001e99, 0.5},
+      {1e12, 1e12, 999999e6, 499999500150.0525, 0.49977492101474356},
+      {1e12, 4e12, 1e12, 608997781044.05707, 0.33333333333339076},
+      {1e60, 1e-20, 5e19, 1.2500000001989437e19, 0.25000000001591549},
+      {1e16, 1e16, -5e15, 544988905221146.65, 0.16666666666666666},
+      {1e100, 1e100, -9e99, 4.7691994223360396e97, 0.071783146564353142},
+  };
+  for (const Case& k : cases) {
+    CAPTURE(k.v, k.w, k.c);
+    const double deviations = std::sqrt(k.v) * std::sqrt(k.w);
+    CHECK_THAT(gelu_product(k.v, k.w, k.c), WithinAbs(k.product, 1e-15 * deviations));
+    CHECK_THAT(gelu_slope_product(k.v, k.w, k.c), WithinAbs(k.slopes, 1e-15));
+  }
+  // A covariance that rounding makes exceed the variance is the variance.
+  CHECK_THAT(gelu_product(1e20, 1e20, 1e20 * (1 + 1e-15)), WithinRel(5e19, 3e-15));
+  CHECK_THAT(gelu_slope_product(1e20, 1e20, 1e20 * (1 + 1e-15)), WithinAbs(0.5, 1e-11));
+}
+
 TEST_CASE("MLP blocks are what their parts make of the second moments") {
   const double d = 48;
   const double hidden = 100;
@@ -157,6 +189,21 @@ TEST_CASE("MLP blocks are what their parts make of the second moments") {
   const Mlp m{.width = d, .hidden = hidden, .up = 0.03, .down = 0.02};
   CHECK_THAT(mlp_block(correlated(s, r), m, Reading::paper_simple).correlation(),
              WithinRel(1 / std::numbers::pi + r / 2 + (0.5 - 1 / std::numbers::pi) * r * r, 1e-13));
+}
+
+TEST_CASE("Hidden units of variances that differ, from 1e-300 to 1e300") {
+  const Mlp m{.activation = Activation::relu};
+  for (const double v : {1e-300, 1e-170, 1.0, 1e170, 1e299}) {
+    CAPTURE(v);  // √(v 4v) = 2v
+    for (const double r : {0.3, 1.0}) {
+      CHECK_THAT(
+          propagation::detail::hidden_product(m, v, 4 * v, r * 2 * v, Reading::corrected) / v,
+          WithinRel(relu_product(r), 1e-15));
+      // Rounding of the two roots moves r by 2^-52, and asin by the root of twice that at one.
+      CHECK_THAT(propagation::detail::hidden_slope_product(m, v, 4 * v, r * 2 * v),
+                 WithinAbs(relu_slope_product(r) / 2, 4e-9));
+    }
+  }
 }
 
 TEST_CASE("Linear layers by enumeration of weights of ±a") {
