@@ -82,6 +82,79 @@ TEST_CASE("duals are Gaussian expectations") {
   }
 }
 
+TEST_CASE("duals of variances from 1e-300 to 1e100") {
+  // By mpmath with 400 digits from the equations of dual(), which quadrature confirms above: those of
+  // gelu, then of erf. Relu and abs are known where tokens coincide.
+  struct Case {
+    double v1, v2, c;
+    Dual gelu, erf;
+  };
+  for (const Case& k : {
+           Case{1e-300,
+                1e-300,
+                1e-300,
+                {2.5e-301, 0.25},
+                {1.2732395447351627e-300, 1.2732395447351627}},
+           Case{1e-8,
+                1e-8,
+                1e-8,
+                {2.5000000477464822e-9, 0.2500000063661976},
+                {1.2732395192703724e-8, 1.2732395192703726}},
+           Case{1e10,
+                1e10,
+                1e10,
+                {4999999999.9999981, 0.50000056269769737},
+                {0.99999363380227646, 6.366197723596236e-6}},
+           Case{1e16,
+                1e16,
+                1e16,
+                {5e15, 0.5000000005626977},
+                {0.99999999363380228, 6.3661977236758134e-9}},
+           Case{1e20,
+                1e20,
+                1e20,
+                {5e19, 0.50000000000562698},
+                {0.99999999993633802, 6.3661977236758134e-11}},
+           Case{1e100, 1e100, 1e100, {5e99, 0.5}, {1, 6.3661977236758134e-51}},
+           Case{1e12,
+                1e12,
+                999999e6,
+                {499999500150.0525, 0.49977492101474356},
+                {0.99909968338373764, 4.5015815807855303e-10}},
+           Case{1e12,
+                4e12,
+                1e12,
+                {608997781044.05707, 0.33333333333339076},
+                {0.33333333333321847, 3.6755259694770822e-13}},
+           Case{1e60,
+                1e-20,
+                5e19,
+                {1.2500000001989437e19, 0.25000000001591549},
+                {4.5015815807855305e-11, 9.0031631615710609e-31}},
+           Case{1e16,
+                1e16,
+                -5e15,
+                {544988905221146.65, 0.16666666666666666},
+                {-0.33333333333333331, 7.3510519389572268e-17}},
+       }) {
+    CAPTURE(k.v1, k.v2, k.c);
+    const double deviations = std::sqrt(k.v1) * std::sqrt(k.v2);
+    // Four roundings of a covariance, which matter near ±1 only: tokens that coincide are exact.
+    const double r = k.c / deviations;
+    const double sine2 = 1 - r * r > 1e-14 ? 1 - r * r : 1;
+    const double rounding = 4 * 0x1p-53;
+    const Dual gelu = dual(Function::gelu, k.v1, k.v2, k.c);
+    CHECK_THAT(gelu.value, WithinAbs(k.gelu.value, 1e-15 * deviations));
+    CHECK_THAT(gelu.derivative, WithinAbs(k.gelu.derivative, 1e-15 + rounding / std::sqrt(sine2)));
+    const Dual erf = dual(Function::erf, k.v1, k.v2, k.c);
+    CHECK_THAT(erf.value, WithinAbs(k.erf.value, 1e-15 + rounding / std::sqrt(sine2)));
+    CHECK_THAT(erf.derivative, WithinRel(k.erf.derivative, 1e-15 + rounding / sine2));
+    if (r * r < 1 - 1e-14) continue;
+    CHECK_THAT(dual(Function::relu, k.v1, k.v2, k.c).value, WithinRel(k.c / 2, 1e-15));
+    CHECK_THAT(dual(Function::abs, k.v1, k.v2, -k.c).value, WithinRel(k.c, 1e-15));
+  }
+}
+
 TEST_CASE("tokens that coincide have an angle of zero") {
   for (const double v : {1e-3, 0.3, 1.7, 1e6}) {
     const Dual relu = dual(Function::relu, v, v, v);

@@ -127,6 +127,38 @@ TEST_CASE("GELU against quadrature, variances equal or not") {
   }
 }
 
+TEST_CASE("GELU of variances from 1e-300 to 1e100") {
+  // By mpmath with 400 digits from the equation, which quadrature confirms above. The tolerance is
+  // nine roundings of numbers of size √(vw), or 1.
+  struct Case {
+    double v, w, c, product, slopes;
+  };
+  const std::vector<Case> cases{
+      {1e-300, 1e-300, 1e-300, 2.5000000000000001e-301, 0.25},
+      {1e-300, 1e-300, -5e-301, -1.25e-301, 0.25},
+      {1e-300, 4e-300, 1e-300, 2.5000000000000001e-301, 0.25},
+      {1e-8, 1e-8, 1e-8, 2.5000000477464822e-9, 0.2500000063661976},
+      {1e10, 1e10, 1e10, 4999999999.9999981, 0.50000056269769737},
+      {1e16, 1e16, 1e16, 5e15, 0.5000000005626977},
+      {1e20, 1e20, 1e20, 5e19, 0.50000000000562698},
+      {1e100, 1e100, 1e100, 5.0000000000000001e99, 0.5},
+      {1e12, 1e12, 999999e6, 499999500150.0525, 0.49977492101474356},
+      {1e12, 4e12, 1e12, 608997781044.05707, 0.33333333333339076},
+      {1e60, 1e-20, 5e19, 1.2500000001989437e19, 0.25000000001591549},
+      {1e16, 1e16, -5e15, 544988905221146.65, 0.16666666666666666},
+      {1e100, 1e100, -9e99, 4.7691994223360396e97, 0.071783146564353142},
+  };
+  for (const Case& k : cases) {
+    CAPTURE(k.v, k.w, k.c);
+    const double deviations = std::sqrt(k.v) * std::sqrt(k.w);
+    CHECK_THAT(gelu_product(k.v, k.w, k.c), WithinAbs(k.product, 1e-15 * deviations));
+    CHECK_THAT(gelu_slope_product(k.v, k.w, k.c), WithinAbs(k.slopes, 1e-15));
+  }
+  // A covariance that rounding makes exceed the variance is the variance.
+  CHECK_THAT(gelu_product(1e20, 1e20, 1e20 * (1 + 1e-15)), WithinRel(5e19, 3e-15));
+  CHECK_THAT(gelu_slope_product(1e20, 1e20, 1e20 * (1 + 1e-15)), WithinAbs(0.5, 1e-11));
+}
+
 TEST_CASE("MLP blocks are what their parts make of the second moments") {
   const double d = 48;
   const double hidden = 100;
@@ -157,6 +189,21 @@ TEST_CASE("MLP blocks are what their parts make of the second moments") {
   const Mlp m{.width = d, .hidden = hidden, .up = 0.03, .down = 0.02};
   CHECK_THAT(mlp_block(correlated(s, r), m, Reading::paper_simple).correlation(),
              WithinRel(1 / std::numbers::pi + r / 2 + (0.5 - 1 / std::numbers::pi) * r * r, 1e-13));
+}
+
+TEST_CASE("Hidden units of variances that differ, from 1e-300 to 1e300") {
+  const Mlp m{.activation = Activation::relu};
+  for (const double v : {1e-300, 1e-170, 1.0, 1e170, 1e299}) {
+    CAPTURE(v);  // √(v 4v) = 2v
+    for (const double r : {0.3, 1.0}) {
+      CHECK_THAT(
+          propagation::detail::hidden_product(m, v, 4 * v, r * 2 * v, Reading::corrected) / v,
+          WithinRel(relu_product(r), 1e-15));
+      // Rounding of the two roots moves r by 2^-52, and asin by the root of twice that at one.
+      CHECK_THAT(propagation::detail::hidden_slope_product(m, v, 4 * v, r * 2 * v),
+                 WithinAbs(relu_slope_product(r) / 2, 4e-9));
+    }
+  }
 }
 
 TEST_CASE("Linear layers by enumeration of weights of ±a") {
@@ -354,6 +401,52 @@ TEST_CASE("LayerNorm's covariance in closed form for two and three features") {
   }
   CHECK(layer_norm({2, 5, 1}, 7).mean == 0);
   CHECK(layer_norm({2, 5, 1}, 7).variance == 1);
+}
+
+TEST_CASE("LayerNorm's covariance from few features to many, near correlations of one") {
+  // By mpmath with 40 digits from the equation, 2F1 and gammas of its own. The tolerance is twice the
+  // largest error over many more correlations and widths.
+  struct Case {
+    double features, r, covariance;
+  };
+  const std::vector<Case> cases{
+      {2, 0.3, 0.193973368041356573},      {2, 0.9, 0.712867413742587490},
+      {2, 0.999, 0.971527125187520677},    {2, 0.999999, 0.999099683608803572},
+      {3, 0.3, 0.238364069288274632},      {3, 0.9, 0.820436351645875366},
+      {3, 0.999, 0.996003716486706074},    {3, 0.999999, 0.999992552518676866},
+      {4, 0.3, 0.257008948707312037},      {4, 0.9, 0.853980628776935978},
+      {4, 0.999, 0.998073027561221771},    {4, 0.999999, 0.999998002397846929},
+      {6, 0.3, 0.273411280927964131},      {6, 0.9, 0.876618602456570946},
+      {6, 0.999, 0.998668513586691609},    {6, 0.999999, 0.999998666668661515},
+      {8, 0.3, 0.280808546492225523},      {8, 0.9, 0.884662890068147749},
+      {8, 0.999, 0.998800597110563907},    {8, 0.999999, 0.999998800000599962},
+      {16, 0.3, 0.290948395474311360},     {16, 0.9, 0.893659153993371181},
+      {16, 0.999, 0.998923223645850425},   {16, 0.999999, 0.999998923077069898},
+      {64, 0.3, 0.297835246782241918},     {64, 0.9, 0.898608378448064039},
+      {64, 0.999, 0.998983632387010145},   {64, 0.999999, 0.999998983606583188},
+      {1024, 0.3, 0.299866575176865240},   {1024, 0.9, 0.899916293674667013},
+      {1024, 0.999, 0.998999022041045279}, {1024, 0.999999, 0.999998999020569515},
+      {1e6, 0.3, 0.299999863499869972},    {1e6, 0.9, 0.899999914499780072},
+      {1e6, 0.999, 0.998999999001496508},  {1e6, 0.999999, 0.999998999998999969},
+      {1e8, 0.3, 0.299999998634999975},    {1e8, 0.9, 0.899999999145000000},
+      {1e8, 0.999, 0.998999999990014993},  {1e8, 0.999999, 0.999998999999989971},
+      {1e10, 0.3, 0.299999999986349988},   {1e10, 0.9, 0.899999999991450022},
+      {1e10, 0.999, 0.998999999999900149}, {1e10, 0.999999, 0.999998999999999871},
+  };
+  for (const Case& k : cases) {
+    CAPTURE(k.features, k.r);
+    CHECK_THAT(layer_norm(correlated(1, k.r), k.features).covariance,
+               WithinAbs(k.covariance, 3e-15));
+  }
+  for (const double d : {2.0, 3.0, 5.0, 31.0, 32.0, 1e3, 1e4, 1e6, 1e10}) {
+    CAPTURE(d);
+    CHECK(layer_norm(correlated(1, 1), d).covariance == 1);
+    CHECK(layer_norm(correlated(1, 1 + 1e-15), d).covariance == 1);
+    CHECK(layer_norm(correlated(1, -1), d).covariance == -1);
+    for (const double r : {1 - 1e-9, 1 - 1e-13}) {
+      CHECK(layer_norm(correlated(1, r), d).covariance <= r);
+    }
+  }
 }
 
 TEST_CASE("LayerNorm against simulation") {

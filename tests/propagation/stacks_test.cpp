@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <variant>
 #include <vector>
@@ -225,17 +226,21 @@ TEST_CASE("One token is a stack of linear layers and MLPs") {
   // It attends to itself with probability one: attention is value times output, kept twice.
   const double p = 0.1;
   Layers layers = depth_layers(DepthMethod::vanilla, model(NormPlacement::none, p), 3);
-  for (Block& block : layers.blocks) {
-    block.skip = 0.7, block.branch = 0.4;
-    if (auto* a = std::get_if<Attention>(&block.inner)) a->causal = true, a->length = 1;
+  for (const bool causal : {false, true}) {
+    CAPTURE(causal);
+    for (Block& block : layers.blocks) {
+      block.skip = 0.7, block.branch = 0.4;
+      if (auto* a = std::get_if<Attention>(&block.inner)) a->causal = causal, a->length = 1;
+    }
+    const Profile profile = propagate_tokens(
+        layers, {1, correlated(1.5, 0)},
+        [](const TokenCovariance&) { return TokenCovariance(1, correlated(0.9, 0)); });
+    const double attention = 0.7 + 0.4 * 2 / (1 - p) / (1 - p);  // d² so sv = 2
+    const double mlp = 0.7 + 0.4 * 0.32 / (1 - p);               // d d_ff s1 s2/2 = 0.32
+    const double growth = std::pow(attention * mlp, 3);
+    CHECK_THAT(profile.forward_at(3).variance, WithinRel(1.5 * growth, 1e-13));
+    CHECK_THAT(profile.gradient_at(0).variance, WithinRel(0.9 * growth, 1e-13));
   }
-  const Profile profile = propagate_tokens(
-      layers, {1, correlated(1.5, 0)},
-      [](const TokenCovariance&) { return TokenCovariance(1, correlated(0.9, 0)); });
-  const double attention = 0.7 + 0.4 * 2 / (1 - p) / (1 - p);  // d² so sv = 2
-  const double mlp = 0.7 + 0.4 * 0.32 / (1 - p);               // d d_ff s1 s2/2 = 0.32
-  CHECK_THAT(profile.forward_at(3).variance, WithinRel(1.5 * std::pow(attention * mlp, 3), 1e-13));
-  CHECK_THAT(profile.gradient_at(0).variance, WithinRel(0.9 * std::pow(attention * mlp, 3), 1e-13));
   CHECK_THAT(error_message([&] {
                propagate_tokens(layers, TokenCovariance(),
                                 [](const TokenCovariance&) { return TokenCovariance(); });
@@ -246,6 +251,39 @@ TEST_CASE("One token is a stack of linear layers and MLPs") {
                                 [](const TokenCovariance&) { return TokenCovariance(2); });
              }),
              ContainsSubstring("gradient = 2 tokens: expected as many as the input has: 1"));
+}
+
+TEST_CASE("Equal tokens under a causal mask are a stack of linear layers and MLPs") {
+  // All that a token attends to is the same, so that attention is value times output. The gradient of
+  // all tokens together is that of one token, whatever a mask makes of its parts. Rounding of sums over
+  // tokens must not make their covariance exceed the variance, whose difference has a root.
+  const double attention = 0.7 + 0.4 * 2;  // d² so sv = 2
+  const double mlp = 0.7 + 0.4 * 0.32;     // d d_ff s1 s2/2 = 0.32
+  Layers layers = depth_layers(DepthMethod::vanilla, model(NormPlacement::none, 0), 6);
+  for (const std::size_t L : {std::size_t{3}, std::size_t{7}, std::size_t{64}}) {
+    for (const double variance : {0.1, 0.7, 1.0, 1.3}) {
+      CAPTURE(L, variance);
+      for (Block& block : layers.blocks) {
+        block.skip = 0.7, block.branch = 0.4;
+        if (auto* a = std::get_if<Attention>(&block.inner)) {
+          a->causal = true, a->length = static_cast<double>(L);
+        }
+      }
+      const Profile profile = propagate_tokens(
+          layers, {L, correlated(variance, 1)},
+          [&](const TokenCovariance&) { return TokenCovariance(L, correlated(0.9, 0.5)); });
+      const SignalMoments last = profile.forward_at(6);
+      const double growth = std::pow(attention * mlp, 6);
+      CHECK_THAT(last.variance, WithinRel(variance * growth, 1e-11));
+      CHECK_THAT(last.covariance, WithinRel(variance * growth, 1e-11));
+      const SignalMoments first = profile.gradient_at(0);
+      const auto others = static_cast<double>(L - 1);
+      // An MLP's share of a gradient is asin(r)/π + 1/2, and a correlation r that is rounding away
+      // from one, here by four units of 2^-53, changes it by √(8 2^-53)/π = 1e-8.
+      CHECK_THAT(first.variance + others * first.covariance,
+                 WithinRel(0.9 * (1 + 0.5 * others) * growth, 1e-8));
+    }
+  }
 }
 
 TEST_CASE("MLP blocks of tokens with different variances") {
@@ -342,6 +380,34 @@ TEST_CASE("Warnings come where they should, and only there") {
   CHECK(warnings(layers, p, {.gradient = 1.5}).size() == 1);
   CHECK(warnings(layers, p, {.scores = 0.1}).size() == 1);
   CHECK(warnings(layers, p, {.probabilities = 0.001}).size() == 1);
+}
+
+TEST_CASE("Moments that overflow are named as such, where they first do") {
+  const DepthModel m = model(NormPlacement::pre, 0.1);
+  const Layers layers = depth_layers(DepthMethod::vanilla, m, 12);
+  const Profile fine = profile_of(DepthMethod::vanilla, m, 12);
+  const double inf = std::numeric_limits<double>::infinity();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const double bad : {inf, -inf, nan}) {
+    Profile p = fine;
+    for (std::size_t i = 14; i < p.forward.size(); ++i) p.forward[i] = {0, bad, bad};
+    for (SignalMoments& g : p.gradient) g = {0, bad, bad};
+    CHECK(warnings_of(layers, p) ==
+          "! moments overflow: the variance of activations before layer 7 is not finite\n");
+    p.forward = fine.forward;
+    p.gradient = fine.gradient;
+    for (std::size_t i = 0; i <= 10; ++i) p.gradient[i].covariance = bad;
+    CHECK(warnings_of(layers, p) ==
+          "! moments overflow: the covariance of gradients before layer 5 is not finite\n");
+    p.gradient = fine.gradient;
+    for (SignalMoments& g : p.gradient) g.variance = bad;
+    CHECK(warnings_of(layers, p) ==
+          "! moments overflow: the variance of gradients after the last layer is not finite\n");
+  }
+  // A gradient of zero neither explodes nor vanishes.
+  Profile p = fine;
+  for (SignalMoments& g : p.gradient) g = {0, 0, 0};
+  CHECK(warnings_of(layers, p).empty());
 }
 
 TEST_CASE("ADMIN weighs each block's input by what the blocks before it have added") {

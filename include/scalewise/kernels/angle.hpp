@@ -22,17 +22,13 @@ auto clamped(const Eigen::ArrayBase<Numbers>& x, double low, double high) {
   return ((x.max)(low).min)(high);
 }
 
-/// Arc sine and cosine of an angle whose sine is x.
+/// Arc sine of x, and the cosine of that angle, where (1-|x|)/2 is known better than from x.
 /// Equation: angle = asin(x), sine_of_arccos = √(1-x²), by t = acos|x| = 4 atan(√u / (1+√(1-u))),
 ///           u = (1-|x|)/2
 /// Source:   the half-angle formulas of the tangent; coefficients fitted here.
 /// Accuracy: absolute 5e-16 for |x| <= 1; atan by its interpolating polynomial of degree 11 in the
-///           square of its argument, 1.3e-18. Larger |x| are taken as 1.
-inline void arcsine(const Piece& x, Piece& angle, Piece& sine_of_arccos) {
-  const Piece bounded = clamped(x, -1, 1);
-  // 0 within rounding of ±1, unchanged beyond: a step that is 0 or 1 without a branch.
-  Piece u = (1 - bounded.abs()) * 0.5;
-  u *= clamped((u - coincident / 2) * 0x1p200, 0, 1);
+///           square of its argument, 1.3e-18.
+inline void arcsine(const Piece& x, const Piece& u, Piece& angle, Piece& sine_of_arccos) {
   const Piece sine = u.sqrt();  // of t/2
   const Piece cosine = (1 - u).sqrt();
   sine_of_arccos = 2 * sine * cosine;
@@ -46,7 +42,19 @@ inline void arcsine(const Piece& x, Piece& angle, Piece& sine_of_arccos) {
   };
   const Piece t = 4 * z * w.unaryExpr(polynomial);
   constexpr double quarter_turn = 1.5707963267948966;
-  angle = clamped(bounded * 0x1p1000, -1, 1) * (quarter_turn - t);
+  angle = clamped(x * 0x1p1000, -1, 1) * (quarter_turn - t);
+}
+
+/// The same from x alone.
+/// Equation: as above; |x| within rounding of 1 is 1
+/// Source:   as above.
+/// Accuracy: as above. Larger |x| are taken as 1.
+inline void arcsine(const Piece& x, Piece& angle, Piece& sine_of_arccos) {
+  const Piece bounded = clamped(x, -1, 1);
+  // 0 within rounding of ±1, unchanged beyond: a step that is 0 or 1 without a branch.
+  Piece u = (1 - bounded.abs()) * 0.5;
+  u *= clamped((u - coincident / 2) * 0x1p200, 0, 1);
+  arcsine(bounded, u, angle, sine_of_arccos);
 }
 
 }  // namespace scalewise::kernels::detail

@@ -99,15 +99,15 @@ inline ScoreMoments elementwise_moments(Function f, const ScoreKernels& s) {
       Eigen::Array4d sum = Eigen::Array4d::Zero();
       for (Index d = 0; d < seen; d += detail::piece) {
         const Index size = (std::min)(detail::piece, seen - d);
-        const detail::Piece roots = right.root.segment(d, size);
-        const detail::Piece inverses = right.inverse.segment(d, size);
+        const detail::SpreadPiece keys = detail::piece_of(right, d, size);
         for (Index c = 0; c < s.keys(a, rows); ++c) {
           const auto piece_of = [&](const Matrix<>& k) {
             return k.row(c).segment(d, size).array();
           };
           // Scores' deviations and correlations are products of the tokens'.
-          detail::dual_piece(f, {root * left.root(c), correlation * left.inverse(c)}, roots,
-                             inverses, piece_of(s.a), value, derivative);
+          const double deviation = root * left.root(c);
+          detail::dual_piece(f, {deviation, correlation * left.inverse(c), deviation}, keys,
+                             piece_of(s.a), value, derivative);
           sum(0) += (piece_of(s.b) * value).sum();
           sum(1) += (piece_of(s.b_ntk) * value).sum();
           derivative *= piece_of(s.b);

@@ -69,12 +69,11 @@ struct Nonlinearity {
     detail::Piece derivative;
     for (Index b = 0; b < k.cols(); b += detail::piece) {
       const Index size = (std::min)(detail::piece, k.cols() - b);
-      const detail::Piece root = right.root.segment(b, size);
-      const detail::Piece inverse = right.inverse.segment(b, size);
+      const detail::SpreadPiece columns = detail::piece_of(right, b, size);
       for (Index a = 0; a < k.rows(); ++a) {
         auto k_row = k.row(a).segment(b, size).array();
         auto theta_row = theta.row(a).segment(b, size).array();
-        detail::dual_piece(function, left.at(a), root, inverse, k_row, value, derivative);
+        detail::dual_piece(function, left.at(a), columns, k_row, value, derivative);
         k_row = value;
         theta_row *= derivative;
       }

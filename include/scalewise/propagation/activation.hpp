@@ -32,32 +32,48 @@ inline double relu_slope_product(double r) {
   return 0.5 + std::numbers::inv_pi * std::asin(std::clamp(r, -1.0, 1.0));
 }
 
+namespace detail {
+
+/// The parts of products of GELUs of two normal numbers.
+/// Equation: g = vw - c², D = (1+v)(1+w) - c², P = 1/(2π√D), Q = 1/4 + atan(c/√D)/2π, inverses
+///           1/(1+v) + 1/(1+w)
+struct GeluPair {
+  GeluPair(double v, double w, double c) {
+    const double deviations = v == w ? v : std::sqrt(v) * std::sqrt(w);
+    g = (std::max)(0.0, deviations - std::abs(c)) * (deviations + std::abs(c));
+    D = 1 + v + w + g;
+    const double root = std::sqrt(D);
+    P = std::numbers::inv_pi / 2 / root;
+    Q = std::numbers::inv_pi / 2 * std::atan2(root, -c);
+    inverses = 1 / (1 + v) + 1 / (1 + w);
+  }
+
+  double g, D, P, Q, inverses;
+};
+
+}  // namespace detail
+
 /// Mean product of two GELUs.
 /// Equation: c Q + P (v w + c² (1/a + 1/b - 1)), a = 1+v, b = 1+w, D = ab - c²,
 ///           P = 1/(2π√D), Q = 1/4 + atan(c/√D)/2π
 /// Source:   derived by parts; for equal variances Kedia et al. 2024 (arXiv:2403.09635), A.5.
 /// Shapes:   two normal numbers of variances v and w with covariance c; x Φ(x) with the exact Φ
-/// Accuracy: 2e-14 against quadrature.
+/// Accuracy: 2e-14 against quadrature. For variances from 1e-300 to 1e100, 2e-16 of √(vw) from this
+///           equation in 700 digits, and relative 5e-16 where c > 0; where v and w differ, at a
+///           covariance that is c up to rounding.
 inline double gelu_product(double v, double w, double c) {
-  const double a = 1 + v;
-  const double b = 1 + w;
-  const double D = a * b - c * c;
-  const double P = std::numbers::inv_pi / 2 / std::sqrt(D);
-  const double Q = 0.25 + std::numbers::inv_pi / 2 * std::atan2(c, std::sqrt(D));
-  return c * Q + P * (v * w + c * c * (1 / a + 1 / b - 1));
+  const detail::GeluPair pair(v, w, c);
+  return c * pair.Q + pair.P * (pair.g + c * (c * pair.inverses));
 }
 
 /// Mean product of two GELUs' slopes.
 /// Equation: Q + c P (1/a + 1/b + 1/D)
 /// Source:   as gelu_product.
 /// Shapes:   two normal numbers of variances v and w with covariance c
+/// Accuracy: as gelu_product, 2e-16; rounding of c changes it by 2e-16/√(1 - c²/vw).
 inline double gelu_slope_product(double v, double w, double c) {
-  const double a = 1 + v;
-  const double b = 1 + w;
-  const double D = a * b - c * c;
-  const double P = std::numbers::inv_pi / 2 / std::sqrt(D);
-  const double Q = 0.25 + std::numbers::inv_pi / 2 * std::atan2(c, std::sqrt(D));
-  return Q + c * P * (1 / a + 1 / b + 1 / D);
+  const detail::GeluPair pair(v, w, c);
+  return pair.Q + c * pair.P * (pair.inverses + 1 / pair.D);
 }
 
 /// ReLU of a normal activation of mean zero.
@@ -87,7 +103,7 @@ inline SignalMoments relu_gradient(const SignalMoments& gradient, const SignalMo
 /// GELU of a normal activation of mean zero.
 /// Equation: mean s/√(2π(1+s)), var = M(1) - mean², cov = M(r) - mean²
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), A.5.
-/// Accuracy: 2e-14 against quadrature.
+/// Accuracy: as gelu_product.
 inline SignalMoments gelu(const SignalMoments& x) {
   const double s = x.variance;
   const double mean = s * std::sqrt(std::numbers::inv_pi / 2 / (1 + s));

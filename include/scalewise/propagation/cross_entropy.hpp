@@ -64,6 +64,10 @@ inline double squared_probabilities(long n, double variance) {
 /// Source:   derived: the gradient is softmax minus one-hot.
 /// Shapes:   logits of variance v over networks, with correlation r between two predictions;
 ///           `same`: the chance that two predictions have the same target
+/// Accuracy: the variance as squared_probabilities(). The covariance is so where r is 0 or 1 and for many
+///           outputs, where e^v/n is small; between, its E Σ p p' = 1/n + (P - 1/n) (e^rv - 1)/(e^v - 1)
+///           is interpolated and too small: with n = 256 and r = 0.6, it is 0.994, 0.94, 0.65, 0.17
+///           and 0.047 of simulation for v = 1, 2, 4, 9 and 20.
 /// Throws:   InvalidInput as squared_probabilities().
 inline SignalMoments cross_entropy_gradient(long outputs, const SignalMoments& logits,
                                             double same) {

@@ -37,7 +37,7 @@ inline void require_closed_form(Activation activation) {
 inline double hidden_product(const Mlp& m, double v, double w, double c, Reading reading) {
   require_closed_form(m.activation);
   if (m.activation == Activation::gelu) return gelu_product(v, w, c);
-  const double deviations = v == w ? v : std::sqrt(v * w);
+  const double deviations = v == w ? v : std::sqrt(v) * std::sqrt(w);
   return deviations * relu_product(c / deviations, reading) / 2;
 }
 
@@ -45,7 +45,7 @@ inline double hidden_product(const Mlp& m, double v, double w, double c, Reading
 inline double hidden_slope_product(const Mlp& m, double v, double w, double c) {
   require_closed_form(m.activation);
   if (m.activation == Activation::gelu) return gelu_slope_product(v, w, c);
-  return relu_slope_product(c / (v == w ? v : std::sqrt(v * w))) / 2;
+  return relu_slope_product(c / (v == w ? v : std::sqrt(v) * std::sqrt(w))) / 2;
 }
 
 }  // namespace detail

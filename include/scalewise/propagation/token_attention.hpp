@@ -33,8 +33,9 @@ struct Keys {
       own += x.at(t, t);
       const auto n = static_cast<double>(t + 1);
       const double variance = own / n;
-      const double covariance = t > 0 ? (corner.at(t, t) - own) / (n * (n - 1)) : 0;
-      moments.push_back({.variance = variance, .covariance = t > 0 ? covariance : variance});
+      const double pairs = t > 0 ? (corner.at(t, t) - own) / (n * (n - 1)) : variance;
+      // At most the variance, also where keys are equal up to rounding: D, W D² and S have roots.
+      moments.push_back({.variance = variance, .covariance = (std::min)(pairs, variance)});
     }
     if (!causal) moments.assign(tokens, moments.back());
   }
@@ -88,7 +89,7 @@ struct Query {
   double apart(double many) const { return 1 / (1 + (many - 1) * (1 - left)); }
 
   double n, variance, D, W, S;
-  double left;  // 1 - 1/n of n keys under a mask
+  double left;  // 1 - 1/n of n keys under a mask, or of the only one
 
  private:
   Query(const Keys& keys, std::size_t t, double s, const Scores& scores)
@@ -97,7 +98,7 @@ struct Query {
         D(scores.D),
         W(scores.W),
         S(scores.S),
-        left(keys.causal ? 1 - 1 / n : 1) {}
+        left(keys.causal || n == 1 ? 1 - 1 / n : 1) {}
 };
 
 inline std::vector<Query> queries_of(const TokenCovariance& x, const Keys& keys,
@@ -139,11 +140,12 @@ inline KeyShares key_shares(const Query& u, double covariance, double slope, dou
 ///                   + e^S W D² (4/(1-p) - 5)),
 ///           cov_tu = A_tu + r_tu W D² + (1/max(n_t, n_u)) ((e^(r_tu S) - 1) D - e^(r_tu S) r_tu W D²),
 ///           D, c, W, S of the keys of t (D of the smaller set for a pair), times the weights;
-///           under a mask W D² times (1 - 1/n)², and m/(1 + (m - 1)/n) for m = e^S, e^(r_tu S), n of
-///           the smaller set
+///           under a mask, and for one token, W D² times (1 - 1/n)², and m/(1 + (m - 1)/n) for
+///           m = e^S, e^(r_tu S), n of the smaller set
 /// Source:   derived, as attention_block, which it is for keys that are all alike.
 /// Shapes:   x (L, L)
-/// Accuracy: as attention_block; the first few tokens of a causal mask to first order in S.
+/// Accuracy: as attention_block; the first few tokens of a causal mask to first order in S. Keys that
+///           are equal up to rounding count as equal.
 inline TokenCovariance attention_block(const TokenCovariance& x, const Attention& a) {
   const detail::Keys keys(x, a);
   const std::vector<detail::Query> queries = detail::queries_of(x, keys, a);
@@ -173,8 +175,8 @@ inline TokenCovariance attention_block(const TokenCovariance& x, const Attention
 ///           var_s = Σ_t g_tt (e^S/n_t²) (1 + S + p d W c)/(1-p) + Σ_{t≠u} g_tu m (1 + r_tu S)/(n_t n_u)
 ///                   + g_ss (W D² + (e^S/n_s) S (D + p c)/(1-p))/s,
 ///           cov_sv = Σ_tu g_tu/(n_t n_u) + g_sv W D²/s, sums over the queries that read s (and v);
-///           under a mask, i = 1/n of the smaller set, m becomes m/(1 + (m - 1) i) and terms in S of
-///           the sums have a factor 1 - i; cov_sv, where 1/n matters now, loses
+///           under a mask, and for one token, i = 1/n of the smaller set, m becomes m/(1 + (m - 1) i)
+///           and terms in S of the sums have a factor 1 - i; cov_sv, where 1/n matters now, loses
 ///           Σ_tu g_tu (1 - 1/(1 + (m - 1) i) + i r_tu S m)/(n_t n_u) over the queries that read both,
 ///           (S + p d W c)/(1-p) in place of r_tu S for t = u, and gains
 ///           g_sv m (1 - i) S D/(s max(n_s, n_v))

@@ -36,6 +36,28 @@ inline std::string three_digits(double x) {
   return text;
 }
 
+/// Whether all moments are finite; otherwise the first that are not, in the order of the passes, go
+/// into the list.
+inline bool warn_of_overflow(const Profile& p, std::vector<Warning>& list) {
+  const auto finite = [&](const SignalMoments& m, const char* whose, std::size_t l) {
+    const bool of_variance = !std::isfinite(m.variance);
+    if (!of_variance && std::isfinite(m.covariance)) return true;
+    const std::string place =
+        l < p.depth() ? "before layer " + std::to_string(l) : std::string("after the last layer");
+    list.push_back({true, std::string("moments overflow: the ") +
+                              (of_variance ? "variance" : "covariance") + " of " + whose + " " +
+                              place + " is not finite"});
+    return false;
+  };
+  for (std::size_t l = 0; l <= p.depth(); ++l) {
+    if (!finite(p.forward_at(l), "activations", l)) return false;
+  }
+  for (std::size_t l = p.depth() + 1; l-- > 0;) {
+    if (!finite(p.gradient_at(l), "gradients", l)) return false;
+  }
+  return true;
+}
+
 inline void warn_of_correlation(const Profile& p, double limit, std::vector<Warning>& list) {
   const double last = p.forward_at(p.depth()).correlation();
   if (!(last > limit)) return;
@@ -52,7 +74,7 @@ inline void warn_of_gradients(const Profile& p, double limit, std::vector<Warnin
     if (variance > p.gradient_at(most).variance) most = l;
   }
   const double ratio = p.gradient_at(most).variance / p.gradient_at(least).variance;
-  if (ratio < limit) return;
+  if (!(ratio >= limit)) return;  // 0/0 where there is no gradient
   list.push_back({true, std::string("gradients ") + (most < least ? "explode" : "vanish") +
                             ": their variance before layer " + std::to_string(most) + " is " +
                             three_digits(ratio) + " times that before layer " +
@@ -85,8 +107,10 @@ inline void warn_of_scores(double largest, double length, const WarningLimits& l
 inline std::vector<Warning> warnings(const Layers& layers, const Profile& p,
                                      const WarningLimits& limits = {}) {
   std::vector<Warning> list;
-  detail::warn_of_correlation(p, limits.correlation, list);
-  detail::warn_of_gradients(p, limits.gradient, list);
+  if (detail::warn_of_overflow(p, list)) {
+    detail::warn_of_correlation(p, limits.correlation, list);
+    detail::warn_of_gradients(p, limits.gradient, list);
+  }
   if (p.scores.empty()) return list;
   double length = 0;
   for (const Block& block : layers.blocks) {
