@@ -13,12 +13,12 @@ namespace scalewise::propagation {
 
 namespace detail {
 
-/// 2F1(1/2, 1/2; (d+1)/2; z), term by term.
+/// 2F1(1/2, 1/2; (d+1)/2; z), term by term, as far as terms count.
 /// Requires: 0 <= z <= 1, and d >= 32, where fifty terms are enough even at z = 1.
 inline double correlation_series(double features, double z) {
   double series = 1;
   double term = 1;
-  for (int k = 0; k < 50; ++k) {
+  for (int k = 0; k < 50 && term > 1e-17 * series; ++k) {
     term *= (k + 0.5) * (k + 0.5) * z / ((features / 2 + 0.5 + k) * (k + 1));
     series += term;
   }
