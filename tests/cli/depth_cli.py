@@ -56,6 +56,15 @@ for dropout, warning in (("0", "rank collapse"), ("0.1", "vanish")):
     texts = " ".join(row["text"] for row in result["warnings"])
     expect(warning in texts, f"dropout {dropout}: {texts}")
     expect(("rank collapse" in texts) != ("vanish" in texts), f"dropout {dropout}: {texts}")
+# Under a causal mask too, where sums over equal keys are rounded.
+result = deep_init("--rule", "xavier", "--depth", "96", "--width", "64", "--placement", "post",
+                   "--dropout", "0", code=1)
+expect("rank collapse" in result["warnings"][0]["text"], "a causal mask without dropout")
+# One token is the same model with a mask and without.
+one = ["--rule", "xavier", "--seq", "1", "--depth", "4", "--width", "64", "--heads", "2",
+       "--dropout", "0.3"]
+profiles = [deep_init(*one, *mask)["profile"] for mask in ([], ["--bidirectional"])]
+expect(profiles[0] == profiles[1], "one token")
 result = deep_init("--rule", "gpt2", "--depth", "4", "--width", "64", "--set", "tied_head=false")
 expect(not any("rank collapse" in row["text"] for row in result["warnings"]), "GPT-2, 4 layers")
 

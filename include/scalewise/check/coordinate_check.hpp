@@ -18,6 +18,7 @@
 #include "scalewise/architecture/observables.hpp"
 #include "scalewise/check/hypotheses.hpp"
 #include "scalewise/check/recorded_assumptions.hpp"
+#include "scalewise/check/unknown_name.hpp"
 
 namespace scalewise::check {
 
@@ -54,26 +55,6 @@ struct Report {
 };
 
 namespace detail {
-
-/// A recorded name that stands for nothing.
-struct UnknownName {
-  std::string name;
-  std::string reason;   // empty: it stands for something
-  std::string nearest;  // that does; empty when none is near
-};
-
-inline UnknownName unknown_name(const Quantity& quantity, const Plan& plan) {
-  const std::string role = role_name(quantity.name);
-  if (is_activation(quantity.signal)) {
-    if (is_observable(role)) return {};
-    return {quantity.name, "no observable", nearest_observable(role).word()};
-  }
-  if (entry_of(plan, quantity.name) != nullptr) return {};
-  if (quantity.signal == Signal::gradient && role == observable("logits")) return {};
-  Nearest nearest(role);
-  for (const Entry& entry : plan.entries) nearest.offer(role_name(entry.name));
-  return {quantity.name, "no tensor of the plan", nearest.word()};
-}
 
 /// The member of a size, or null.
 inline const Member* member_of(const std::vector<Member>& family, long size) {

@@ -35,20 +35,20 @@ inline double relu_slope_product(double r) {
 namespace detail {
 
 /// The parts of products of GELUs of two normal numbers.
-/// Equation: g = vw - c², D = (1+v)(1+w) - c², P = 1/(2π√D), Q = 1/4 + atan(c/√D)/2π, inverses
-///           1/(1+v) + 1/(1+w)
+/// Equation: g = vw - c², D = (1+v)(1+w) - c², density 1/(2π√D), both 1/4 + atan(c/√D)/2π,
+///           inverses 1/(1+v) + 1/(1+w)
 struct GeluPair {
   GeluPair(double v, double w, double c) {
     const double deviations = v == w ? v : std::sqrt(v) * std::sqrt(w);
     g = (std::max)(0.0, deviations - std::abs(c)) * (deviations + std::abs(c));
     D = 1 + v + w + g;
     const double root = std::sqrt(D);
-    P = std::numbers::inv_pi / 2 / root;
-    Q = std::numbers::inv_pi / 2 * std::atan2(root, -c);
+    density = std::numbers::inv_pi / 2 / root;
+    both = std::numbers::inv_pi / 2 * std::atan2(root, -c);
     inverses = 1 / (1 + v) + 1 / (1 + w);
   }
 
-  double g, D, P, Q, inverses;
+  double g, D, density, both, inverses;
 };
 
 }  // namespace detail
@@ -63,7 +63,7 @@ struct GeluPair {
 ///           covariance that is c up to rounding.
 inline double gelu_product(double v, double w, double c) {
   const detail::GeluPair pair(v, w, c);
-  return c * pair.Q + pair.P * (pair.g + c * (c * pair.inverses));
+  return c * pair.both + pair.density * (pair.g + c * (c * pair.inverses));
 }
 
 /// Mean product of two GELUs' slopes.
@@ -73,7 +73,7 @@ inline double gelu_product(double v, double w, double c) {
 /// Accuracy: as gelu_product, 2e-16; rounding of c changes it by 2e-16/√(1 - c²/vw).
 inline double gelu_slope_product(double v, double w, double c) {
   const detail::GeluPair pair(v, w, c);
-  return pair.Q + c * pair.P * (pair.inverses + 1 / pair.D);
+  return pair.both + c * pair.density * (pair.inverses + 1 / pair.D);
 }
 
 /// ReLU of a normal activation of mean zero.

@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <string>
+
+#include "scalewise/architecture/observables.hpp"
+#include "scalewise/check/expectation.hpp"
+#include "scalewise/check/quantity.hpp"
+#include "scalewise/messages/nearest.hpp"
+#include "scalewise/plan/plan.hpp"
+
+namespace scalewise::check::detail {
+
+/// A recorded name that stands for nothing.
+struct UnknownName {
+  std::string name;
+  std::string reason;   // empty: it stands for something
+  std::string nearest;  // that does; empty when none is near
+};
+
+inline UnknownName unknown_name(const Quantity& quantity, const Plan& plan) {
+  const std::string role = role_name(quantity.name);
+  if (is_activation(quantity.signal)) {
+    if (is_observable(role)) return {};
+    return {quantity.name, "no observable", nearest_observable(role).word()};
+  }
+  if (entry_of(plan, quantity.name) != nullptr) return {};
+  if (quantity.signal == Signal::gradient && role == observable("logits")) return {};
+  Nearest nearest(role);
+  for (const Entry& entry : plan.entries) nearest.offer(role_name(entry.name));
+  return {quantity.name, "no tensor of the plan", nearest.word()};
+}
+
+}  // namespace scalewise::check::detail
