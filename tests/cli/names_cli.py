@@ -160,6 +160,9 @@ class Names(unittest.TestCase):
                 self.assertGreater(options["lr"], 10)  # its own global rate
             for g in found:
                 self.assertEqual("eps" in g["optimizer_kwargs"], g["optimizer_name"] == "AdamW")
+        for decay, name in (("l2", "Adam"), ("coupled", "AdamW")):
+            code = plan("--rule", "gpt2", *GPT[:2], "--decay", decay, "--names", "nanogpt", "--format", "torchtitan")
+            self.assertEqual(set(re.findall('optimizer_name="(.*)"', code)), {name})
         for optimizer in ("muon-plain", "muon-fan-ratio", "sign-sgd"):
             self.assertIn("torch.optim has no other", said("--rule", "maximal-update", *LLAMA, "--optimizer", optimizer,
                                                            "--names", "torchtitan", "--format", "torchtitan", code=2))

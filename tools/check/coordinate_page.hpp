@@ -84,8 +84,7 @@ inline std::string cause_text(const check::Report& report) {
     case check::Cause::mistake:
       return fmt::format(
           "The mistake named above is the most likely cause, at odds of {}10^{:.2g} to 1 over the "
-          "next "
-          "explanation.",
+          "next explanation.",
           report.log10_odds == 9 ? "at least " : "", report.log10_odds);
     case check::Cause::growth:
       return "The rule itself lets it grow; this is no mistake in applying it.";

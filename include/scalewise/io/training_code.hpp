@@ -86,10 +86,11 @@ struct TorchOptimizer {
   std::string_view more = {};
 };
 
-/// Source:   torch.optim.Muon: adjust_lr_fn is "original" or "match_rms_adamw".
+/// Source:   torch.optim: Adam adds the decay to the gradient, AdamW does not; Muon's adjust_lr_fn is "original" or
+///           "match_rms_adamw".
 /// Throws:   InvalidInput for an optimizer that torch.optim lacks.
-inline TorchOptimizer torch_optimizer(const Optimizer& optimizer) {
-  if (optimizer.has_epsilon) return {"AdamW", "LR"};
+inline TorchOptimizer torch_optimizer(const Optimizer& optimizer, DecayForm decay) {
+  if (optimizer.has_epsilon) return {decay == DecayForm::l2 ? "Adam" : "AdamW", "LR"};
   if (optimizer == muon_original) return {"Muon", "MUON_LR", ", \"adjust_lr_fn\": \"original\""};
   if (optimizer == muon_match_adamw) {
     return {"Muon", "MUON_LR", ", \"adjust_lr_fn\": \"match_rms_adamw\""};
@@ -113,7 +114,8 @@ inline std::string torchtitan_groups(const dialect::NamedPlan& named) {
            : "Set LR, WEIGHT_DECAY and EPS to the values of the base model.");
   text += "PARAM_GROUPS = [\n";
   for (const PatternGroup& group : pattern_groups(named, PatternStyle::regex)) {
-    const detail::TorchOptimizer optimizer = detail::torch_optimizer(group.factors.optimizer);
+    const detail::TorchOptimizer optimizer =
+        detail::torch_optimizer(group.factors.optimizer, named.plan.decay);
     for (const std::string& pattern : group.patterns) {
       text += fmt::format(
           "    ParamGroupConfig(\n        pattern=r\"{}\",\n        optimizer_name=\"{}\",\n"
