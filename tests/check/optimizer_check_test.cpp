@@ -54,4 +54,14 @@ TEST_CASE("An optimizer is read back against the plan") {
   CHECK(broken([](Live& l) { l.pop_back(); }).front().ends_with("not in the optimizer"));
   CHECK(broken([](Live& l) { l[3].name = "w"; }).size() == 2);
   CHECK(broken([](Live& l) { l.push_back(l[3]); }).front() == name + ": given twice");
+
+  // One mistake in all layers is one line.
+  REQUIRE(plan.at("layer.1.query").learning_rate.value == 0.25);
+  const auto without_factors = [](Live& l) {
+    for (OptimizerSetting& setting : l) {
+      if (setting.name.ends_with(".query")) setting.rate = 0.01;
+    }
+  };
+  CHECK(broken(without_factors) ==
+        std::vector<std::string>{"layer.*.query (2 tensors): rate = 0.01: expected 0.0025"});
 }

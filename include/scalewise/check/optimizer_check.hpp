@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "scalewise/messages/folded.hpp"
 #include "scalewise/plan/plan.hpp"
 
 namespace scalewise::check {
@@ -23,8 +24,8 @@ struct OptimizerSetting {
 };
 
 /// Reads an optimizer back: one line for each tensor whose rate, decay or epsilon is not what the
-/// plan says, for each that the plan does not know, and for each of the plan that was not found.
-/// Empty when all is right. No measurement of activations sees decay, and epsilon only where it
+/// plan says, for each that the plan does not know, and for each of the plan that was not found;
+/// tensors that differ in the layer alone share one, see folded(). Empty when all is right. No measurement of activations sees decay, and epsilon only where it
 /// dominates, so this is the check for them; run it after the first step of a scheduler too.
 /// Equation: setting = global · the plan's factor
 /// Accuracy: compares to 1e-5 relative, since optimizers may keep floats.
@@ -57,7 +58,7 @@ inline std::vector<std::string> check_optimizer(const Plan& plan, const Optimize
   for (const Entry& entry : plan.entries) {
     if (!seen.contains(entry.name)) wrong.push_back(entry.name + ": not in the optimizer");
   }
-  return wrong;
+  return folded(wrong);
 }
 
 /// The same in the order of a matcher: what is asked, the plan, the global values.

@@ -253,7 +253,8 @@ inline void set_lr(torch::optim::Optimizer& optimizer, const PlannedModule& plan
 }
 
 /// A line for each tensor that the optimizer uses with another rate, decay or epsilon than the plan's, each that
-/// is frozen, in no group or in two, and each parameter of the optimizer that is not in the plan.
+/// is frozen, in no group or in two, and each parameter of the optimizer that is not in the plan; tensors that
+/// differ in the layer alone share one, see folded().
 /// Accuracy: compares to 1e-5 relative, since optimizers may keep floats.
 /// Throws:   InvalidInput where the plan is for another optimizer than Options are of, and for
 ///           groups with options of another.
@@ -304,7 +305,7 @@ std::vector<std::string> optimizer_problems(const torch::optim::Optimizer& optim
     problems.push_back("a parameter of shape " + sizes[parameter] +
                        ": in the optimizer, but not in the plan");
   }
-  return problems;
+  return folded(problems);
 }
 
 /// Compares what the optimizer uses with the plan; call it once more after the scheduler's first step.

@@ -6,14 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "scalewise/messages/folded.hpp"
+
 namespace scalewise::inline messages {
 
 /// Nothing where there are no problems.
-/// Throws:   std::invalid_argument with all of them at once, a line each below what they are problems of.
+/// Throws:   std::invalid_argument with all of them at once, folded(), below what they are problems of.
 inline void require_none(const std::string& what, const std::vector<std::string>& problems) {
   if (problems.empty()) return;
   std::string text = what;
-  for (const std::string& problem : problems) {
+  for (const std::string& problem : folded(problems)) {
     text += "\n  ";
     text += problem;
   }
