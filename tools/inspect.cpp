@@ -291,6 +291,8 @@ std::pair<std::string, int> run(const Arguments& a) {
   need_rule(scalewise::tools::is_named_format(a.format), "--format");
   need_rule(!a.base_preset.empty(), "--base-preset");
   need_rule(!a.base_config.empty(), "--base-config");
+  need_rule(a.base.width > 0, "--base-width");
+  need_rule(a.base.depth > 0, "--base-depth");
   need_rule(!a.start.empty(), "--start");
   need_rule(a.fold, "--fold");
   need_rule(a.single_rate, "--single-rate");
@@ -299,8 +301,8 @@ std::pair<std::string, int> run(const Arguments& a) {
   if (model.shape) {
     Shape shape = *model.shape;
     std::optional<Shape> none;
-    const auto parameters =
-        scalewise::tools::apply_settings(a.set, shape, none, "there is none without --rule");
+    const auto parameters = scalewise::tools::set_target(a.set, shape);
+    scalewise::tools::set_base(a.set, none, "there is none without --rule");
     if (!parameters.empty()) {
       throw InvalidInput(
           "--set", parameters.front().name, "a field of the shape",

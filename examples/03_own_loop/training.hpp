@@ -63,9 +63,7 @@ inline scalewise::Plan plan_of(long width) {
   shape.heads = width / 16;
   shape.vocab = long{vocab};
   shape.context = 1;
-  scalewise::Shape base = shape;
-  base.d_model = 16;
-  base.heads = 1;
+  const scalewise::Shape base = base_like(shape, {.width = 16});
   return scalewise::make_plan<scalewise::MaximalUpdate, scalewise::adamw>(shape, base);
 }
 

@@ -11,6 +11,7 @@
 #error "scalewise needs C++20: compile with -std=c++20, or /std:c++20"
 #else
 
+#include "scalewise/architecture/base_like.hpp"
 #include "scalewise/architecture/group.hpp"
 #include "scalewise/architecture/shape.hpp"
 #include "scalewise/architecture/tensor.hpp"

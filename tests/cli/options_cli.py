@@ -24,7 +24,7 @@ NAMES = sorted(path.name for path in PROGRAMS.iterdir() if path.is_file() and os
 # Names that no program may have, for what has another name elsewhere.
 RETIRED = {"--tokens": "--seq", "--length": "--seq", "--sequence": "--seq", "--context": "--seq",
            "--depths": "--sizes", "--widths": "--sizes", "--novel": "--text", "--data-file": "--text",
-           "--split-seed": "--seed", "--base-width": "--base", "--base-size": "--base", "--resume": "the same command",
+           "--split-seed": "--seed", "--base-size": "--base", "--resume": "the same command",
            "--output": "--out", "--out-dir": "--out", "--json": "--format json", "--csv": "--format csv",
            "--silent": "--quiet", "--verbose": "progress without --quiet", "--jobs": "--threads", "--time": "--budget"}
 # What programs had before, and what they say about it.

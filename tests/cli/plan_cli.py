@@ -49,6 +49,15 @@ BAD = [
     (["--rule", "gpt2", "--preset", "gpt2", "--set", "biases=maybe"], ["biases = maybe", "expected true or false"]),
     (["--rule", "meta-principled", "--preset", "gpt2", "--set", "s=2"], ["s = 2", "between 0 and 1"]),
     (["--rule", "meta-principled", "--preset", "gpt2", "--set", "s=nan"], ["s = nan", "expected"]),
+    (["--rule", "maximal-update", "--preset", "gpt2"], ["give --base-width or --base-depth, --base-preset or --base-config"]),
+    (["--rule", "maximal-update", "--preset", "llama-3-8b", "--base-width", "256"],
+     ["base width = 256", "a multiple of 512", "key and value heads"]),
+    (["--rule", "maximal-update", "--preset", "gpt2", "--base-width", "256", "--base-preset", "gpt2"],
+     ["--base-width (given)", "without --base-preset"]),
+    (["--rule", "maximal-update", "--preset", "gpt2", "--base-depth", "2", "--base-config", "x.json"],
+     ["--base-depth (given)", "without --base-config"]),
+    (["--rule", "maximal-update", "--preset", "gpt2", "--base-width", "256", "--set", "base.x=1"],
+     ["--set = base.x", "a field of a shape"]),
     (["--rule", "maximal-update", "--preset", "gpt2", "--base-preset", "gpt2", "--set", "table=4"],
      ["table = 4", "3, 8 or 9"]),
     (["--rule", "maximal-update", "--preset", "gpt2", "--base-preset", "vit-b16"], ["base.input = patch"]),
@@ -120,6 +129,27 @@ class Plan(unittest.TestCase):
                 result = run("--rule", "pytorch", "--config", config, "--format", "json")
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertEqual(json.loads(result.stdout)["schema"], "scalewise.plan/1")
+
+    def test_a_base_like_the_target_takes_one_option_per_size(self):
+        target = ["--preset", "gpt2", "--set", "d_model=1024", "--set", "heads=16", "--set", "depth=24",
+                  "--set", "vocab=300", "--set", "tied_head=false"]
+        short = ["--base-width", "256", "--base-depth", "6"]
+        long = ["--base-preset", "gpt2"]
+        for field in ("d_model=256", "heads=4", "depth=6", "vocab=300", "tied_head=false"):
+            long += ["--set", "base." + field]
+        for more in ([], ["--set", "base.context=512"]):  # of the base that it has made
+            plans = [run("--rule", "complete-p", *target, *base, *more, "--format", "json") for base in (short, long)]
+            self.assertEqual(plans[0].returncode, 0, plans[0].stderr)
+            self.assertEqual(plans[0].stdout, plans[1].stdout)
+        table = run("--rule", "complete-p", *target, *short, "--set", "base.context=512").stdout
+        self.assertIn("\nbase       d_model=256 depth=6 heads=4 kv_heads=4 d_ff=1024 context=512, "
+                      "otherwise as the target\n", table)
+        same = ["--preset", "gpt2", "--base-width", "768"]
+        self.assertIn("\nbase       as the target\n", run("--rule", "complete-p", *same).stdout)
+        self.assertNotIn("\nbase ", run("--rule", "gpt2", "--preset", "gpt2").stdout)
+        other = ["--preset", "olmo-2-7b", "--base-preset", "llama-2-7b", "--set", "context=4096"]
+        self.assertIn("\nbase       vocab=32000 qk_norm=none, otherwise as the target\n",
+                      run("--rule", "complete-p", *other).stdout)
 
     def test_csv_has_a_row_per_tensor_and_full_digits(self):
         result = run("--rule", "pytorch", "--preset", "gpt2", "--format", "csv")

@@ -296,8 +296,10 @@ Request Options::parse(const std::vector<std::string>& arguments) {
     option.read(option.given_words_);
   }
   for (const Option& option : list_) {
-    if (!option.given_ || option.excludes_.empty() || !given(option.excludes_)) continue;
-    throw InvalidInput(option.name_, "(given)", "it without " + option.excludes_);
+    for (const std::string& other : option.excludes_) {
+      if (!option.given_ || !given(other)) continue;
+      throw InvalidInput(option.name_, "(given)", "it without " + other);
+    }
   }
   if (!shell_.empty()) return Request::completion;
   return line.dry_run ? Request::dry_run : Request::run;

@@ -59,8 +59,8 @@ class Option {
   /// Of lists: an item each time that the option is given.
   Option& repeated() { return repeated_ = true, *this; }
 
-  /// Cannot be given together with another option.
-  Option& excludes(std::string name) { return excludes_ = std::move(name), *this; }
+  /// Cannot be given together with another option, or each of several.
+  Option& excludes(std::string name) { return excludes_.push_back(std::move(name)), *this; }
   /// Said in parentheses after what the option means in all programs (option_texts.cpp).
   Option& note(std::string text) { return note_ = std::move(text), *this; }
 
@@ -119,7 +119,7 @@ class Option {
   bool increasing_ = false;
   std::size_t count_ = 1;
   bool repeated_ = false;
-  std::string excludes_;
+  std::vector<std::string> excludes_;
   Role role_ = Role::input;
   bool given_ = false;
   std::vector<std::string> given_words_;

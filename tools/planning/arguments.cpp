@@ -4,6 +4,7 @@
 #include "planning/arguments.hpp"
 
 #include <iostream>
+#include <utility>
 
 #include "scalewise/architecture/presets.hpp"
 #include "scalewise/dialect/all.hpp"
@@ -34,6 +35,10 @@ void add_shape_options(frame::Options& options, PlanArguments& a) {
   options.add("--config", a.config).reads().excludes("--preset");
   options.add("--base-preset", a.base_preset).names(preset_ids());
   options.add("--base-config", a.base_config).reads().excludes("--base-preset");
+  for (const auto& [name, size] :
+       {std::pair("--base-width", &a.base.width), std::pair("--base-depth", &a.base.depth)}) {
+    options.add(name, *size, "0: the target's").excludes("--base-preset").excludes("--base-config");
+  }
   options.add("--set", a.set).repeated();
   options.add("--extra", a.extra).repeated();
 }

@@ -32,7 +32,7 @@ void with_names(const std::string& program, const std::string& names,
 /// The shape of --preset or --config; empty where neither is given.
 std::optional<Shape> given_shape(const PlanArguments& arguments);
 
-/// make_plans() with the base of --base-preset or --base-config. What it says goes to standard error.
+/// make_plans() with the base of --base-preset or --base-config, if one is given. What it says goes to standard error.
 std::vector<Plan> make_plans(const PlanArguments& arguments, Shape target);
 
 }  // namespace scalewise::tools

@@ -20,7 +20,8 @@ namespace {
 
 using Say = std::function<void(const std::string&)>;
 
-constexpr const char* how_to_give_a_base = "give --base-preset or --base-config";
+constexpr const char* how_to_give_a_base =
+    "give --base-width or --base-depth, --base-preset or --base-config";
 
 /// Says what a plan was hardly meant to be; with --strict that is an error.
 void warn(const Plan& plan, const PlanArguments& arguments, const Say& say) {
@@ -87,7 +88,11 @@ std::vector<Extra> extras_of(const PlanArguments& arguments) {
 
 std::vector<Plan> make_plans(const PlanArguments& arguments, Shape target,
                              std::optional<Shape> base, const Say& say) {
-  const auto parameters = apply_settings(arguments.set, target, base, how_to_give_a_base);
+  const std::vector<Parameter> parameters = set_target(arguments.set, target);
+  if (arguments.base.width > 0 || arguments.base.depth > 0) {
+    base = base_like(target, arguments.base);
+  }
+  set_base(arguments.set, base, how_to_give_a_base);
   try {
     return plans_of(arguments, target, base, parameters, say);
   } catch (const InvalidInput& error) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "scalewise/architecture/base_like.hpp"
 #include "scalewise/architecture/shape.hpp"
 #include "scalewise/plan/make_plan.hpp"
 
@@ -24,6 +25,7 @@ struct PlanArguments {
   std::string config;
   std::string base_preset;
   std::string base_config;
+  Base base;
   std::vector<std::string> set;
   std::vector<std::string> extra;
   std::string start;
@@ -35,8 +37,8 @@ struct PlanArguments {
 /// The tensors of --extra.
 std::vector<Extra> extras_of(const PlanArguments& arguments);
 
-/// The plans of --rule or --compare. --set changes target and base first; `--preset`, `--config` and
-/// their like are not looked at. `say` gets a line for each warning, and for what --fold or
+/// The plans of --rule or --compare. --set changes the target first, --base-width and --base-depth make a base of
+/// it, and --set changes that; `--preset`, `--config` and their like are not looked at. `say` gets a line for each warning, and for what --fold or
 /// --single-rate leaves.
 /// Throws:   InvalidInput; std::invalid_argument with all warnings of a strict plan.
 std::vector<Plan> make_plans(const PlanArguments& arguments, Shape target,

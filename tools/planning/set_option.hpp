@@ -25,29 +25,38 @@ inline double number_of(const std::string& key, const std::string& text) {
   return value;
 }
 
-/// A field of the shape, of the base with the prefix "base.", or a parameter: those are returned.
-/// Throws:   InvalidInput; `base_hint` says how to give a base when there is none.
-inline std::vector<Parameter> apply_settings(const std::vector<std::string>& settings,
-                                             Shape& target, std::optional<Shape>& base,
-                                             const std::string& base_hint) {
+inline bool is_of_base(const std::string& setting) { return setting.starts_with("base."); }
+
+/// Sets fields of the shape. What begins with "base." is left to set_base(); parameters are returned.
+/// Throws:   InvalidInput.
+inline std::vector<Parameter> set_target(const std::vector<std::string>& settings, Shape& target) {
   std::vector<Parameter> parameters;
   for (const std::string& setting : settings) {
     const std::size_t equals = setting.find('=');
     if (equals == std::string::npos)
       throw InvalidInput("--set", setting, "key=value", "for example --set d_ff=11008");
+    if (is_of_base(setting)) continue;
     const std::string key = setting.substr(0, equals);
     const std::string value = setting.substr(equals + 1);
-    if (key.starts_with("base.")) {
-      if (!base) throw InvalidInput("--set", setting, "a base", base_hint);
-      if (!set_field(*base, key.substr(5), value)) {
-        throw InvalidInput("--set", key, "a field of a shape after \"base.\"",
-                           did_you_mean(key.substr(5), shape_fields()));
-      }
-    } else if (!set_field(target, key, value)) {
-      parameters.push_back({key, number_of(key, value)});
-    }
+    if (!set_field(target, key, value)) parameters.push_back({key, number_of(key, value)});
   }
   return parameters;
+}
+
+/// Sets fields of the base, those with the prefix "base.".
+/// Requires: settings that set_target() has read.
+/// Throws:   InvalidInput; `base_hint` says how to give a base when there is none.
+inline void set_base(const std::vector<std::string>& settings, std::optional<Shape>& base,
+                     const std::string& base_hint) {
+  for (const std::string& setting : settings) {
+    if (!is_of_base(setting)) continue;
+    if (!base) throw InvalidInput("--set", setting, "a base", base_hint);
+    const std::size_t equals = setting.find('=');
+    const std::string field = setting.substr(5, equals - 5);
+    if (set_field(*base, field, setting.substr(equals + 1))) continue;
+    throw InvalidInput("--set", "base." + field, "a field of a shape after \"base.\"",
+                       did_you_mean(field, shape_fields()));
+  }
 }
 
 }  // namespace scalewise::tools

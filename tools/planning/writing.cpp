@@ -11,6 +11,7 @@
 #include "scalewise/io/named_table.hpp"
 #include "scalewise/io/plan_json.hpp"
 #include "scalewise/io/plan_table.hpp"
+#include "scalewise/io/shape_json.hpp"
 #include "scalewise/io/tensor_rows.hpp"
 #include "scalewise/io/training_code.hpp"
 #include "scalewise/messages/problems.hpp"
@@ -95,6 +96,24 @@ std::string heading_line(const std::string& name, const std::string& text, std::
   return line;
 }
 
+/// The fields of the base that are not the target's, as --set takes them.
+std::string base_text(const Plan& plan) {
+  const nlohmann::ordered_json target = to_json(plan.shape);
+  const nlohmann::ordered_json base = to_json(*plan.base);
+  std::string text;
+  const auto differs = [&](const std::string& name, const std::string& value) {
+    text += (text.empty() ? "" : " ") + name + "=" + value;
+  };
+  for (const auto& [name, value] : base.items()) {
+    if (target.contains(name) && target.at(name) == value) continue;
+    differs(name, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  for (const auto& [name, value] : target.items()) {
+    if (!base.contains(name)) differs(name, "none");  // left out where it is the default
+  }
+  return text.empty() ? "as the target" : text + ", otherwise as the target";
+}
+
 }  // namespace
 
 std::string heading(const Plan& plan, std::size_t columns) {
@@ -104,6 +123,7 @@ std::string heading(const Plan& plan, std::size_t columns) {
   const std::string optimizer = std::string(plan.optimizer.name) + ", " +
                                 std::string(word(decay_words, plan.decay)) + " weight decay";
   return heading_line("rule", rule, columns) + heading_line("source", citation(plan), columns) +
+         (plan.base ? heading_line("base", base_text(plan), columns) : "") +
          heading_line("optimizer", optimizer, columns) +
          heading_line("parameters", std::to_string(plan.parameter_count()), columns);
 }

@@ -62,13 +62,7 @@ inline Plan plan_of(const Settings& s, Shape target) {
   target.heads = s.heads;
   target.learned_positions = !s.rotary;
   target.activation = value_of(activation_words, "--activation", s.activation);
-  std::vector<std::string> own;
-  std::vector<std::string> of_base;
-  for (const std::string& setting : s.set) {
-    (setting.starts_with("base.") ? of_base : own).push_back(setting);
-  }
-  std::optional<Shape> base;
-  const std::vector<Parameter> parameters = tools::apply_settings(own, target, base, "");
+  const std::vector<Parameter> parameters = tools::set_target(s.set, target);
   std::vector<std::string> known = parameter_names(s.rule);
   const std::vector<std::string> own_names = known;
   for (const std::string& field : shape_fields()) known.push_back(field);
@@ -77,8 +71,11 @@ inline Plan plan_of(const Settings& s, Shape target) {
     throw InvalidInput("--set", p.name, "a field of the shape or a parameter of the rule",
                        did_you_mean(p.name, known));
   }
-  if (s.base_width > 0 || !of_base.empty()) base = base_shape(s, target);
-  tools::apply_settings(of_base, target, base, "");
+  std::optional<Shape> base;
+  if (s.base_width > 0 || std::any_of(s.set.begin(), s.set.end(), tools::is_of_base)) {
+    base = base_shape(s, target);
+  }
+  tools::set_base(s.set, base, "");
   Plan plan = make_plan(s.rule, optimizer_named("--optimizer", s.optimizer), target, base,
                         parameters, value_of(decay_words, "--decay", s.decay));
   return s.start.empty() ? plan : with_start(plan, s.start);

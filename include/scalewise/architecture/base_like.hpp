@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <numeric>
+#include <string>
+
+#include "scalewise/architecture/shape.hpp"
+#include "scalewise/messages/error.hpp"
+
+namespace scalewise::inline architecture {
+
+/// How a base differs from its target: in its width, in its depth, or in both. 0: not in this.
+struct Base {
+  long width = 0;
+  long depth = 0;
+};
+
+namespace detail {
+
+/// The least width with a whole number of what there are `size` of at width `n`.
+constexpr long step_of(long size, long n) { return n / std::gcd(size, n); }
+
+/// A single key head stays one at any width.
+constexpr bool is_multi_query(const Shape& shape) {
+  return shape.kv_heads == 1 && shape.heads != 1;
+}
+
+/// Throws:   InvalidInput where heads, key heads or d_ff would not be whole.
+constexpr void require_base_width(const Shape& whole, long width) {
+  if (width < 0 || width > largest_size) {
+    throw InvalidInput("base width", std::to_string(width), "a positive integer, at most 2^30");
+  }
+  const long n = whole.d_model;
+  const long heads = step_of(whole.heads, n);
+  const long keys = is_multi_query(whole) ? 1 : step_of(whole.kv_heads, n);
+  const long d_ff = step_of(whole.d_ff, n);
+  const auto require = [&](long step, const char* what, long size) {
+    if (width % step == 0) return;
+    throw InvalidInput("base width", std::to_string(width),
+                       "a multiple of " + std::to_string(std::lcm(std::lcm(heads, keys), d_ff)),
+                       "the base has " + std::string(what) + ", " + std::to_string(size) +
+                           " at a width of " + std::to_string(n));
+  };
+  require(heads, "heads of the same size", whole.heads);
+  require(keys, "key and value heads in proportion", whole.kv_heads);
+  require(d_ff, "d_ff in proportion", whole.d_ff);
+}
+
+/// Throws:   InvalidInput where the encoder's depth would not be whole.
+constexpr void require_base_depth(const Shape& whole, long depth) {
+  if (depth < 0 || depth > most_layers) {
+    throw InvalidInput("base depth", std::to_string(depth),
+                       "a positive integer, at most " + std::to_string(most_layers));
+  }
+  const long step = step_of(whole.encoder_depth, whole.depth);
+  if (depth % step == 0) return;
+  throw InvalidInput("base depth", std::to_string(depth), "a multiple of " + std::to_string(step),
+                     "the base has an encoder in proportion, of " +
+                         std::to_string(whole.encoder_depth) + " layers at a depth of " +
+                         std::to_string(whole.depth));
+}
+
+}  // namespace detail
+
+/// A base that is like the target but for its width or depth: heads have the same size, and their number, that
+/// of key heads, d_ff and the encoder's depth are in proportion. A single key head stays one; what the target
+/// leaves open stays open.
+///
+///     make_plan<MaximalUpdate, adamw>(target, base_like(target, {.width = 256}))
+///
+/// Throws:   InvalidInput for a target that is no shape, and for a width or depth at which one of these would not
+///           be whole.
+constexpr Shape base_like(const Shape& target, const Base& base) {
+  const Shape whole = resolved(target);
+  detail::require_base_width(whole, base.width);
+  detail::require_base_depth(whole, base.depth);
+  Shape shape = target;
+  const auto scale = [](long& size, long from, long to) {
+    const long step = detail::step_of(size, from);
+    size = size / (from / step) * (to / step);
+  };
+  if (base.width > 0) {
+    scale(shape.heads, target.d_model, base.width);
+    scale(shape.d_ff, target.d_model, base.width);
+    if (!detail::is_multi_query(whole)) scale(shape.kv_heads, target.d_model, base.width);
+    shape.d_model = base.width;
+  }
+  if (base.depth > 0) {
+    scale(shape.encoder_depth, target.depth, base.depth);
+    shape.depth = base.depth;
+  }
+  return shape;
+}
+
+}  // namespace scalewise::inline architecture
