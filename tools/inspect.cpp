@@ -281,7 +281,8 @@ std::pair<std::string, int> run(const Arguments& a) {
                          "give --config or --preset: the files do not say it");
     }
     const Plan plan = make_plans(a, *model.shape).front();
-    return {scalewise::tools::write_named(name_plan(plan, assignment_of(a, plan.shape, tensors)),
+    return {scalewise::tools::write_named(name_plan(plan, assignment_of(a, plan.shape, tensors),
+                                                    scalewise::tools::cut_of(a, plan)),
                                           a.format, a.layers, a.columns()),
             0};
   }
@@ -294,6 +295,7 @@ std::pair<std::string, int> run(const Arguments& a) {
   need_rule(a.base.width > 0, "--base-width");
   need_rule(a.base.depth > 0, "--base-depth");
   need_rule(!a.start.empty(), "--start");
+  need_rule(!a.cut.empty(), "--cut");
   need_rule(a.fold, "--fold");
   need_rule(a.single_rate, "--single-rate");
   need_rule(a.strict, "--strict");

@@ -37,6 +37,7 @@ using scalewise::InvalidInput;
 using scalewise::Plan;
 using scalewise::Shape;
 using scalewise::Table;
+using scalewise::tools::cut_of;
 using scalewise::tools::table_format;
 
 struct Arguments : scalewise::tools::PlanArguments {
@@ -109,7 +110,8 @@ Table name_list() {
 std::string write_with_names(const Plan& plan, const Arguments& a) {
   std::string text;
   scalewise::tools::with_names(a.program, a.names, [&](const scalewise::dialect::Dialect& dialect) {
-    text = scalewise::tools::write_named(name_plan(plan, dialect), a.format, a.layers, a.columns());
+    text = scalewise::tools::write_named(name_plan(plan, dialect, cut_of(a, plan)), a.format,
+                                         a.layers, a.columns());
   });
   return text;
 }
@@ -137,6 +139,10 @@ std::string run(const Arguments& arguments) {
   const std::optional<Shape> target = given_shape(arguments);
   if (!target) {
     throw InvalidInput("--preset", "none", "a model", "see --list-presets, or give --config");
+  }
+  if (!arguments.cut.empty() && arguments.names.empty()) {
+    throw InvalidInput("--cut", arguments.cut, "--names as well",
+                       "only a code base has tensors to cut");
   }
   return write_plans(make_plans(arguments, *target), arguments);
 }

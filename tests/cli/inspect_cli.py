@@ -165,7 +165,8 @@ class Inspect(unittest.TestCase):
         groups = self.inspect(model, *rule[:-1], "torch-groups")
         self.assertIn("h", groups)
         for option in (["--format", "tsv"], ["--base-config", base], ["--base-width", "64"],
-                       ["--base-depth", "1"], ["--start", "gpt2"], ["--fold"], ["--strict"]):
+                       ["--base-depth", "1"], ["--start", "gpt2"], ["--fold"],
+                       ["--cut", "qkv"], ["--strict"]):
             self.assertIn(f"{option[0]} (given): expected --rule as well", self.inspect(model, *option, code=2))
 
     def test_parts_of_one_model(self):

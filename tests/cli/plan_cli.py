@@ -58,6 +58,12 @@ BAD = [
      ["--base-depth (given)", "without --base-config"]),
     (["--rule", "maximal-update", "--preset", "gpt2", "--base-width", "256", "--set", "base.x=1"],
      ["--set = base.x", "a field of a shape"]),
+    (["--rule", "maximal-update", "--preset", "gpt2", "--base-width", "256", "--optimizer", "muon"],
+     ["--optimizer = muon", "muon-spectral", "name a Muon by its own factor"]),
+    (["--rule", "maximal-update", "--preset", "gpt2", "--base-width", "256", "--optimizer", "spectral", "--cut", "qkv"],
+     ["--cut = qkv", "--names as well"]),
+    (["--rule", "maximal-update", "--preset", "gpt2", "--base-width", "256", "--names", "nanogpt", "--cut", "qkv"],
+     ["--cut = qkv", "--optimizer muon-", "adamw takes each number by itself"]),
     (["--rule", "maximal-update", "--preset", "gpt2", "--base-preset", "gpt2", "--set", "table=4"],
      ["table = 4", "3, 8 or 9"]),
     (["--rule", "maximal-update", "--preset", "gpt2", "--base-preset", "vit-b16"], ["base.input = patch"]),
@@ -150,6 +156,38 @@ class Plan(unittest.TestCase):
         other = ["--preset", "olmo-2-7b", "--base-preset", "llama-2-7b", "--set", "context=4096"]
         self.assertIn("\nbase       vocab=32000 qk_norm=none, otherwise as the target\n",
                       run("--rule", "complete-p", *other).stdout)
+
+    def test_a_muon_goes_by_the_word_of_its_code_base(self):
+        model = ["--rule", "maximal-update", "--preset", "gpt2-xl", "--base-preset", "gpt2"]
+        for word, id_, code, factor, rate in (
+                ("spectral", "muon-spectral", "Megatron-LM and Emerging-Optimizers", "√max(fan-in, fan-out)", "1/√m_N"),
+                ("spectral_norm", "muon-fan-ratio", "dion", "√(fan-out/fan-in)", "1"),
+                ("match_rms_adamw", "muon-match-adamw", "PyTorch and torchtitan", "0.2 √max(fan-in, fan-out)", "1/√m_N")):
+            with self.subTest(word):
+                by_word, by_id = (run(*model, "--optimizer", name) for name in (word, id_))
+                self.assertIn(f"plan: note: {word} ({code}) is {id_}, which multiplies its steps by {factor}\n",
+                              by_word.stderr)
+                self.assertNotIn("note:", by_id.stderr)
+                self.assertEqual(by_word.stdout, by_id.stdout)
+                self.assertIn(f"\noptimizer  {id_} (its own factor is {factor}), coupled weight decay\n", by_id.stdout)
+                found = run(*model, "--optimizer", word, "--format", "json")
+                plan = json.loads(found.stdout)
+                query = next(entry for entry in plan["entries"] if entry["name"] == "layer.0.query")
+                self.assertEqual((plan["optimizer"], query["learning_rate"]["formula"]), (id_, rate))
+
+    def test_a_fused_matrix_is_planned_for_a_muon_that_cuts_it(self):
+        model = ["--rule", "maximal-update", "--preset", "llama-3-8b", "--base-width", "1024", "--optimizer", "spectral",
+                 "--names", "megatron", "--format", "json"]
+        refused = run(*model)
+        self.assertEqual(refused.returncode, 2)
+        problems = [line for line in refused.stderr.splitlines() if line.startswith("  ")]
+        self.assertEqual(len(problems), 2)  # one for each kind of fused matrix, not one for each layer
+        self.assertTrue(problems[0].startswith("  decoder.layers.*.self_attention.linear_qkv.weight (32 tensors): "))
+        for cut in ("qkv", "none"):
+            named = json.loads(run(*model, "--cut", cut).stdout)
+            rates = {t["learning_rate"] for t in named["tensors"] if "linear_" in t["name"] and t["shape"][1:]}
+            self.assertEqual(len(rates), 1)
+            self.assertAlmostEqual(rates.pop(), 0.5, delta=1e-15)  # 1/√m_N
 
     def test_csv_has_a_row_per_tensor_and_full_digits(self):
         result = run("--rule", "pytorch", "--preset", "gpt2", "--format", "csv")

@@ -4,10 +4,15 @@
 #include "scalewise/dialect/classify.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "instances/registry.hpp"
 #include "scalewise/dialect/detect.hpp"
 #include "scalewise/dialect/flat_blocks.hpp"
 #include "scalewise/dialect/named_plan.hpp"
@@ -290,6 +295,101 @@ TEST_CASE("Parts of one tensor that want different rates are refused by name") {
              ContainsSubstring("transformer.h.1.attn.c_attn.weight: layer.1.query and layer.1.key "
                                "are parts of it, but want different learning rates"));
   CHECK(name_plan(plan, gguf_llama).assignment.problems.size() > 0);  // has no position table
+}
+
+namespace {
+
+/// A gated model of few key heads, so that megatron has fused matrices of unlike parts.
+Shape grouped(long width, long heads, long kv_heads, long d_ff) {
+  Shape s = biasless_gpt(width);
+  s.heads = heads;
+  s.kv_heads = kv_heads;
+  s.head_dim = 8;
+  s.d_ff = d_ff;
+  s.gated_mlp = true;
+  s.tied_head = s.learned_positions = false;
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("Muon takes a fused matrix only where it is known what it does with one") {
+  const auto problems = [](const Shape& target, const Shape& base, const Optimizer& optimizer,
+                           std::optional<Cut> cut) {
+    const Plan plan = make_plan("maximal-update", optimizer, target, base);
+    return name_plan(plan, megatron, cut).assignment.problems;
+  };
+  const Shape base = grouped(32, 4, 2, 96);
+  const Shape larger = grouped(64, 8, 4, 192);
+  for (const Optimizer& optimizer : {muon, muon_original, muon_spectral}) {
+    INFO(optimizer.name);
+    const std::vector<std::string> unsaid = problems(larger, base, optimizer, {});
+    REQUIRE(unsaid.size() == 4);  // two in each of two layers
+    CHECK_THAT(unsaid[0],
+               ContainsSubstring("decoder.layers.0.self_attention.linear_qkv.weight: layer.0.query "
+                                 "and layer.0.key are parts of it, but " +
+                                 std::string(optimizer.name) + " normalizes whole matrices") &&
+                   ContainsSubstring("--cut qkv") && ContainsSubstring("--cut none"));
+    CHECK(problems(larger, base, optimizer, Cut::qkv).empty());
+    CHECK(problems(larger, base, optimizer, Cut::none).empty());
+  }
+  // A base with fewer layers.
+  Shape deeper = larger;
+  deeper.depth = 7;
+  CHECK(problems(deeper, base, muon_spectral, Cut::qkv).empty());
+  CHECK(problems(deeper, base, muon_spectral, Cut::none).empty());
+  // Twice the query heads and as many key heads: the three have rates of their own, also as one matrix.
+  const Shape fewer_keys = grouped(64, 8, 2, 192);
+  CHECK_THAT(problems(fewer_keys, base, muon, Cut::qkv).at(0),
+             ContainsSubstring("layer.0.query and layer.0.key are parts of it, but want different "
+                               "learning rates (1 and 0.7071"));
+  CHECK_THAT(problems(fewer_keys, base, muon, Cut::none).at(0),
+             ContainsSubstring("layer.0.query and layer.0.key are one matrix to muon-plain, but "
+                               "their outputs are 2 and 1 times the base's"));
+  // Gate and up together are wider than the stream in the base, and each of them in neither: √max(1, 2F/n)
+  // of PyTorch's Muon is 1.225 in the base and 1 in the target.
+  const auto of_mlp =
+      problems(grouped(64, 8, 4, 24), grouped(32, 4, 2, 24), muon_original, Cut::qkv);
+  REQUIRE(of_mlp.size() == 2);
+  CHECK_THAT(of_mlp[0], ContainsSubstring(
+                            "layer.0.mlp_gate and layer.0.mlp_up are one matrix to muon-original, "
+                            "but its own factors for one and both are 1 and 0.8164"));
+}
+
+TEST_CASE("The rate of a matrix that Muon cuts is that of the cut") {
+  const Shape base = grouped(32, 4, 2, 96), larger = grouped(128, 8, 4, 384);
+  const Plan plan = make_plan("maximal-update", muon_original, larger, base);
+  const NamedPlan named = name_plan(plan, megatron, Cut::qkv);
+  REQUIRE(named.assignment.problems.empty());
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < named.factors.size(); ++i) {
+    if (!named.assignment.tensors[i].name.ends_with("linear_qkv.weight")) continue;
+    ++found;
+    // TensorParallelMuon of Megatron-LM 000a717 cuts (groups (queries per group + 2) head_dim, columns) into the
+    // rows of all queries, keys and values; shape_scaling is √max(1, rows/columns) of each. The spectral
+    // condition wants √(rows/columns), over the base's.
+    for (const auto& [rows, base_rows] : {std::pair(8 * 8., 4 * 8.), std::pair(4 * 8., 2 * 8.)}) {
+      const double own = std::sqrt(std::max(1., rows / 128) / std::max(1., base_rows / 32));
+      const double wanted = std::sqrt(rows / 128) / std::sqrt(base_rows / 32);
+      CHECK(std::abs(named.factors[i].learning_rate * own - wanted) <= 1e-14);
+    }
+  }
+  CHECK(found == 2);
+}
+
+TEST_CASE("Layers of a slab are matrices of their own to Muon") {
+  const Plan plan = make_plan("maximal-update", muon_original, biasless_gpt(48), biasless_gpt());
+  CHECK(name_plan(plan, llm_c).assignment.problems.size() > 3);  // it has biases
+  const auto about = [&](std::optional<Cut> cut, const std::string& name) {
+    const auto problems = name_plan(plan, llm_c, cut).assignment.problems;
+    return std::count_if(problems.begin(), problems.end(),
+                         [&](const std::string& line) { return line.starts_with(name + ": "); });
+  };
+  for (const char* name : {"qkvw", "attprojw", "fcw", "fcprojw"}) {
+    CHECK(about({}, name) == 1);
+    CHECK(about(Cut::none, name) == 0);
+    CHECK(about(Cut::qkv, name) == 0);
+  }
 }
 
 TEST_CASE("A shape that is not the model's does not hide the code base") {

@@ -425,6 +425,7 @@ def of_both(of, c, t):
 MUON = {"muon-plain": lambda c, t: 1,
         "muon-fan-ratio": lambda c, t: of_both(lambda fi, fo: sqrt(fo / fi), c, t),
         "muon-original": lambda c, t: of_both(lambda fi, fo: sqrt(max(1, fo / fi)), c, t),
+        "muon-spectral": lambda c, t: of_both(lambda fi, fo: sqrt(max(fi, fo)), c, t),
         "muon-match-adamw": lambda c, t: of_both(lambda fi, fo: 0.2 * sqrt(max(fi, fo)), c, t)}
 
 

@@ -155,6 +155,7 @@ void check_steps(const Optimizer& method, DecayForm decay) {
         const double longer = std::max(entry.fan_in, entry.fan_out);
         const double own = method == muon_fan_ratio     ? std::sqrt(shape)
                            : method == muon_original    ? std::sqrt(std::max(1.0, shape))
+                           : method == muon_spectral    ? std::sqrt(longer)
                            : method == muon_match_adamw ? 0.2 * std::sqrt(longer)
                                                         : 1;
         Matrix<double> gradients = parameters.gradients();

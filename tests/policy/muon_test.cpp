@@ -9,7 +9,9 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <vector>
 
+#include "scalewise/policy/muon_names.hpp"
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
 #include "support/models.hpp"
@@ -33,7 +35,8 @@ static_assert(has_muon_rate(MaximalUpdateTable3{}));
 static_assert(has_muon_rate(MaximalUpdateTable8{}));
 static_assert(has_muon_rate(MaximalUpdateTable9{}));
 
-const std::array variants_of_muon{muon, muon_fan_ratio, muon_original, muon_match_adamw};
+const std::array variants_of_muon{muon, muon_fan_ratio, muon_original, muon_spectral,
+                                  muon_match_adamw};
 
 Shape uneven(long scale) {
   Shape s = tokens();
@@ -53,10 +56,11 @@ Shape turned() {
   return s;
 }
 
-/// As the pages of the four optimizers say, of a matrix with so many inputs and outputs.
+/// As the pages of the five optimizers say, of a matrix with so many inputs and outputs.
 double own(const Optimizer& optimizer, double in, double out) {
   if (optimizer == muon_fan_ratio) return std::sqrt(out / in);
   if (optimizer == muon_original) return std::sqrt(std::max(1.0, out / in));
+  if (optimizer == muon_spectral) return std::sqrt(std::max(in, out));
   if (optimizer == muon_match_adamw) return 0.2 * std::sqrt(std::max(in, out));
   return 1;
 }
@@ -102,6 +106,10 @@ TEST_CASE("Rates of Muons that multiply by themselves, by hand") {
       {"muon-fan-ratio", {{"layer.0.query", 1}, {"layer.0.mlp_up", 1}, {"layer.0.mlp_down", 1}}},
       {"muon-original",
        {{"layer.0.query", 1}, {"layer.0.mlp_up", 1}, {"layer.0.mlp_down", 1 / std::sqrt(3)}}},
+      {"muon-spectral",
+       {{"layer.0.query", 1 / std::sqrt(3)},
+        {"layer.0.mlp_up", std::sqrt(3) / 3},
+        {"layer.0.mlp_down", 1 / std::sqrt(27)}}},
       {"muon-match-adamw",
        {{"layer.0.query", 1 / std::sqrt(3)},
         {"layer.0.mlp_up", std::sqrt(3) / 3},
@@ -136,6 +144,103 @@ TEST_CASE("All but hidden matrices have AdamW's numbers under Muon") {
       }
       CHECK(plan.model == by_adamw.model);
     }
+  }
+}
+
+TEST_CASE(
+    "Every implementation's own factor times the planned rate grows as the spectral condition") {
+  // The functions that multiply a step, typed from their sources, of a PyTorch linear layer (rows, columns).
+  struct Implementation {
+    std::string code, name;
+    double (*factor)(double rows, double columns);
+  };
+  const auto shape_ratio = [](double r, double c) { return std::sqrt(std::max(1.0, r / c)); };
+  const auto adamw_rms = [](double r, double c) { return 0.2 * std::sqrt(std::max(r, c)); };
+  const auto ratio = [](double r, double c) { return std::sqrt(r / c); };
+  const auto larger = [](double r, double c) { return std::sqrt(std::max(r, c)); };
+  const std::vector<Implementation> implementations{
+      // torch/optim/_muon.py, _adjust_lr (PyTorch 098e03f; the third since pull request 187402)
+      {"PyTorch", "original", shape_ratio},
+      {"PyTorch", "match_rms_adamw", adamw_rms},
+      {"PyTorch", "spectral_unclamped", ratio},
+      // torchtitan/components/muon_adapter.py 0096a05 hands the word on to the function above
+      {"torchtitan", "original", shape_ratio},
+      {"torchtitan", "match_rms_adamw", adamw_rms},
+      {"torchtitan", "spectral_unclamped", ratio},
+      // emerging_optimizers/orthogonalized_optimizers/muon.py 033065f, get_muon_scale_factor
+      {"Emerging-Optimizers", "shape_scaling",
+       [](double r, double c) { return std::pow(std::max(1.0, r / c), 0.5); }},
+      {"Emerging-Optimizers", "spectral",
+       [](double r, double c) { return std::pow(std::max(r, c), 0.5); }},
+      {"Emerging-Optimizers", "unit_rms_norm",
+       [](double r, double c) { return std::pow(r / c, 0.5); }},
+      // megatron/core/optimizer/emerging_optimizers.py 000a717 calls the same function
+      {"Megatron-LM", "shape_scaling", shape_ratio},
+      {"Megatron-LM", "spectral", larger},
+      {"Megatron-LM", "unit_rms_norm", ratio},
+      // dion/megabatch_base.py 3c15037, adjust_lr_spectral_norm and adjust_lr_rms_norm
+      {"dion", "spectral_norm", ratio},
+      {"dion", "rms_norm", adamw_rms},
+      // optax/contrib/_muon.py 039ec0c, of a kernel (inputs, outputs), and consistent_rms of 2edbcbe, 0.3 here
+      {"optax without consistent_rms", "optax", shape_ratio},
+      {"optax", "consistent_rms",
+       [](double r, double c) { return 0.3 * std::sqrt(std::max(r, c)); }},
+      // examples/toy_train.py abaa96e, adjust_lr_for_muon
+      {"Moonlight", "moonlight", adamw_rms},
+      // scion.py a86f93e, Spectral(max=False, normalized=True), times a radius, 50 here
+      {"scion", "scion", [](double r, double c) { return 50 * std::sqrt(r / c); }},
+      {"scion", "Spectral", [](double r, double c) { return 50 * std::sqrt(r / c); }},
+      // nanochat/optim.py 0e4b3fa, _step_muon; train_gpt.py of modded-nanogpt has the same
+      {"nanochat", "nanochat", shape_ratio},
+      {"modded-nanogpt", "modded-nanogpt", shape_ratio},
+      // crates/burn-optim/src/optim/muon.rs 050c750, adjustment_ratio
+      {"burn", "Original", shape_ratio},
+      {"burn", "MatchRmsAdamW", adamw_rms},
+  };
+  CHECK(implementations.size() == muon_names.size());
+  const Plan base = make_plan("maximal-update", muon, uneven(1), uneven(1));
+  for (const Implementation& known : implementations) {
+    INFO(known.code << ", " << known.name);
+    const auto codes = muons_named(known.name);
+    CHECK(std::count(codes.begin(), codes.end(), known.code) == 1);
+    const Optimizer optimizer = optimizer_named("optimizer", optimizer_id(known.name));
+    for (const Shape& shape : {uneven(3), turned()}) {
+      const Plan plan = make_plan("maximal-update", optimizer, shape, uneven(1));
+      for (std::size_t i = 0; i < plan.entries.size(); ++i) {
+        const Entry& entry = plan.entries[i];
+        if (role_of(entry.group) != Role::hidden) continue;
+        const Entry& small = base.entries[i];
+        const auto columns = [](const Entry& e) { return static_cast<double>(e.rows); };  // inputs
+        const auto rows = [](const Entry& e) { return static_cast<double>(e.columns); };
+        const double step = entry.learning_rate.value * known.factor(rows(entry), columns(entry)) /
+                            known.factor(rows(small), columns(small));
+        const double wanted =
+            std::sqrt(rows(entry) / columns(entry)) / std::sqrt(rows(small) / columns(small));
+        INFO(entry.name);
+        CHECK(std::abs(step - wanted) <= 1e-14 * wanted);
+      }
+    }
+  }
+}
+
+TEST_CASE("An optimizer is known by its id and by the words of code bases, as they are written") {
+  CHECK(optimizer_id("adamw") == "adamw");
+  CHECK(optimizer_id("spectral") == "muon-spectral");
+  CHECK(optimizer_id("Spectral") == "muon-fan-ratio");  // scion's
+  CHECK(optimizer_id("spectral_norm") == "muon-fan-ratio");
+  CHECK(muons_named("spectral") == std::vector<std::string>{"Megatron-LM", "Emerging-Optimizers"});
+  CHECK(muons_named("muon-original").empty());
+  const auto refusal = [](const char* name) {
+    return error_message([&] { optimizer_id(name, "--optimizer"); });
+  };
+  const std::string all = listed(names_of(known_optimizers));
+  CHECK(refusal("spectrl") ==
+        "--optimizer = spectrl: expected " + all + " (hint: did you mean spectral?)");
+  CHECK(refusal("adam") == "--optimizer = adam: expected " + all + " (hint: did you mean adamw?)");
+  // Words that many Muons go by: each factor would be a guess.
+  for (const char* name : {"muon", "Muon", "DistMuon", "kimi"}) {
+    CHECK_THAT(refusal(name),
+               Catch::Matchers::ContainsSubstring("hint: name a Muon by its own factor"));
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include "frame/options.hpp"
 #include "frame/progress.hpp"
+#include "scalewise/policy/muon_names.hpp"
 #include "scalewise/policy/rule_id.hpp"
 #include "train/data.hpp"
 #include "train/model.hpp"
@@ -115,7 +116,9 @@ inline void add_options(frame::Options& o, Experiment& e, bool training = true) 
   o.group("Rule");
   o.add("--rule", e.model.rule).names(rule_ids(), rule_id);
   if (training) {
-    o.add("--optimizer", e.model.optimizer).words(names_of(known_optimizers));
+    o.add("--optimizer", e.model.optimizer)
+        .words(names_of(known_optimizers))
+        .names({}, optimizer_id<>);
     o.add("--rate", e.model.rate, "before the plan's factors").above(0).below(1e30);
   }
   o.add("--set", e.model.set).repeated();

@@ -46,6 +46,7 @@ constexpr std::array option_texts{
     OptionText{"--completion", "print a script that completes options in a shell"},
     OptionText{"--config", "Hugging Face config.json"},
     OptionText{"--correct", "number of correct set-ups"},
+    OptionText{"--cut", "what Muon cuts out of fused matrices before it normalizes them"},
     OptionText{"--data", "images, or passages of a novel"},
     OptionText{"--decay", "form of weight decay"},
     OptionText{"--depth", "layers"},

@@ -10,6 +10,7 @@
 #include "scalewise/dialect/all.hpp"
 #include "scalewise/io/config_json.hpp"
 #include "scalewise/io/dialect_json.hpp"
+#include "scalewise/policy/muon_names.hpp"
 #include "scalewise/policy/rule_id.hpp"
 
 namespace scalewise::tools {
@@ -44,9 +45,15 @@ void add_shape_options(frame::Options& options, PlanArguments& a) {
 }
 
 void add_plan_options(frame::Options& options, PlanArguments& a) {
-  options.add("--optimizer", a.optimizer).words(names_of(known_optimizers));
+  options.add("--optimizer", a.optimizer)
+      .words(names_of(known_optimizers))
+      .names({}, [](const std::string& name, const std::string& option) {
+        static_cast<void>(optimizer_id(name, option));
+        return name;
+      });
   options.add("--decay", a.decay).words(decay_words);
   options.add("--start", a.start).names(rule_ids(), rule_id);
+  options.add("--cut", a.cut).words(dialect::cut_words);
   options.add("--strict", a.strict);
   options.add("--fold", a.fold);
   options.add("--single-rate", a.single_rate).excludes("--fold");
@@ -64,6 +71,15 @@ void with_names(const std::string& program, const std::string& names,
   const dialect::Dialect& dialect = dialect::dialect_named("--names", names);
   if (!dialect.note.empty()) std::cerr << program << ": note: " << dialect.note << '\n';
   use(dialect);
+}
+
+std::optional<dialect::Cut> cut_of(const PlanArguments& arguments, const Plan& plan) {
+  if (arguments.cut.empty()) return {};
+  if (plan.optimizer.normalization != Normalization::by_matrix) {
+    throw InvalidInput("--cut", arguments.cut, "--optimizer muon-… as well",
+                       std::string(plan.optimizer.name) + " takes each number by itself");
+  }
+  return value_of(dialect::cut_words, "--cut", arguments.cut);
 }
 
 std::optional<Shape> given_shape(const PlanArguments& arguments) {

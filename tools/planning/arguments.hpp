@@ -12,6 +12,7 @@
 #include "frame/options.hpp"
 #include "planning/plans.hpp"
 #include "scalewise/dialect/dialect.hpp"
+#include "scalewise/dialect/named_plan.hpp"
 
 namespace scalewise::tools {
 
@@ -28,6 +29,10 @@ std::vector<std::string> dialect_ids();
 /// on standard error what its code base computes that no plan contains.
 void with_names(const std::string& program, const std::string& names,
                 const std::function<void(const dialect::Dialect&)>& use);
+
+/// What --cut says; empty where it is not given.
+/// Throws:   InvalidInput for a plan that it means nothing to.
+std::optional<dialect::Cut> cut_of(const PlanArguments& arguments, const Plan& plan);
 
 /// The shape of --preset or --config; empty where neither is given.
 std::optional<Shape> given_shape(const PlanArguments& arguments);

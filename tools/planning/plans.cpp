@@ -3,6 +3,8 @@
 
 #include "planning/plans.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <stdexcept>
@@ -13,6 +15,7 @@
 #include "scalewise/plan/fold.hpp"
 #include "scalewise/plan/set_up_warnings.hpp"
 #include "scalewise/plan/single_rate.hpp"
+#include "scalewise/policy/muon_names.hpp"
 
 namespace scalewise::tools {
 
@@ -41,11 +44,23 @@ Plan rewritten(const Plan& plan, const PlanArguments& arguments, const Say& say)
   return result.plan;
 }
 
+/// Says what was taken where the name is another than the id: alike words are different factors elsewhere.
+Optimizer optimizer_of(const PlanArguments& arguments, const Say& say) {
+  const std::string& name = arguments.optimizer;
+  const Optimizer optimizer = optimizer_named("--optimizer", optimizer_id(name, "--optimizer"));
+  if (optimizer.name != name) {
+    say(fmt::format("note: {} ({}) is {}, which multiplies its steps by {}", name,
+                    fmt::join(muons_named(name), " and "), optimizer.name,
+                    own_factor_text(optimizer.own_factor)));
+  }
+  return optimizer;
+}
+
 /// Each parameter goes to the rules that have it; one that no rule has is an error.
 std::vector<Plan> plans_of(const PlanArguments& arguments, const Shape& target,
                            const std::optional<Shape>& base,
                            const std::vector<Parameter>& parameters, const Say& say) {
-  const auto optimizer = optimizer_named("--optimizer", arguments.optimizer);
+  const Optimizer optimizer = optimizer_of(arguments, say);
   const auto decay = value_of(decay_words, "--decay", arguments.decay);
   std::vector<std::string> ids = arguments.compare;
   if (ids.empty()) ids.push_back(arguments.rule);

@@ -29,6 +29,7 @@ struct PlanArguments {
   std::vector<std::string> set;
   std::vector<std::string> extra;
   std::string start;
+  std::string cut;
   bool strict = false;
   bool fold = false;
   bool single_rate = false;

@@ -120,8 +120,12 @@ std::string heading(const Plan& plan, std::size_t columns) {
   std::string rule = plan.rule;
   for (const Parameter& p : plan.parameters) rule += " " + p.name + "=" + number_text(p.value);
   if (!plan.start.empty()) rule += ", from a base initialized by " + plan.start;
-  const std::string optimizer = std::string(plan.optimizer.name) + ", " +
-                                std::string(word(decay_words, plan.decay)) + " weight decay";
+  std::string optimizer(plan.optimizer.name);
+  if (plan.optimizer.normalization == Normalization::by_matrix) {
+    optimizer +=
+        " (its own factor is " + std::string(own_factor_text(plan.optimizer.own_factor)) + ")";
+  }
+  optimizer += ", " + std::string(word(decay_words, plan.decay)) + " weight decay";
   return heading_line("rule", rule, columns) + heading_line("source", citation(plan), columns) +
          (plan.base ? heading_line("base", base_text(plan), columns) : "") +
          heading_line("optimizer", optimizer, columns) +

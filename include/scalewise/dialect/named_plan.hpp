@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,6 +43,13 @@ struct NamedPlan {
   std::vector<TensorFactors> factors;  // one per tensor of the assignment
 };
 
+/// What an optimizer that normalizes matrices cuts out of tensors with several before it does: nothing, or
+/// query, key and value. What it does not cut is one matrix to it, in the base as well.
+/// Source:   Megatron-LM 000a717, TensorParallelMuon.orthogonalize: --muon-split-qkv cuts linear_qkv into the rows of
+///           all queries, keys and values
+enum class Cut { none, qkv };
+inline constexpr Spelling<Cut, 2> cut_words{{{Cut::none, "none"}, {Cut::qkv, "qkv"}}};
+
 /// The entries of a plan by their names.
 inline std::map<std::string_view, const Entry*> entries_by_name(const Plan& plan) {
   std::map<std::string_view, const Entry*> entries;
@@ -55,17 +64,13 @@ inline TensorFactors factors_of(const Entry& entry) {
           entry.optimizer};
 }
 
-/// Why two entries cannot be parts of one tensor; nothing where they can.
+/// Why two entries cannot have factors in common; nothing where they can.
 inline std::string disagreement(const Entry& a, const Entry& b) {
   const auto differ = [&](const char* what, double of_a, double of_b) {
     return a.name + " and " + b.name + " are parts of it, but want different " + what + " (" +
            number_text(of_a) + " and " + number_text(of_b) +
            " times the global one; hint: split the tensor, as an optimizer has one for each)";
   };
-  if (a.optimizer.normalization == Normalization::by_matrix) {
-    return a.name + " and " + b.name + " are parts of it, but " + std::string(a.optimizer.name) +
-           " normalizes whole matrices (hint: split the tensor)";
-  }
   const TensorFactors of_a = factors_of(a), of_b = factors_of(b);
   if (!TensorFactors::same(of_a.learning_rate, of_b.learning_rate))
     return differ("learning rates", of_a.learning_rate, of_b.learning_rate);
@@ -76,33 +81,126 @@ inline std::string disagreement(const Entry& a, const Entry& b) {
   return "";
 }
 
+/// The sizes of a matrix, as an optimizer sees it.
+struct Fans {
+  double in = 0;
+  double out = 0;
+};
+
+/// Why entries cannot be parts of one tensor.
+class PartProblems {
+ public:
+  PartProblems(const Plan& plan, std::optional<Cut> cut) : cut_(cut) {
+    if (plan.optimizer.normalization != Normalization::by_matrix) return;
+    const Shape base = plan.base.value_or(plan.shape);
+    const auto add = [&](const Tensor& tensor) {
+      base_.emplace(kind(tensor),
+                    Fans{static_cast<double>(tensor.rows), static_cast<double>(tensor.columns)});
+    };
+    for_each_tensor(base, base, add);
+    for (const Tensor& tensor : extra_tensors(plan.extras, base)) add(tensor);
+  }
+
+  /// Nothing where they have factors in common.
+  std::string problem(const std::vector<const Entry*>& parts) const {
+    const Entry& first = *parts.front();
+    if (parts.size() > 1 && first.optimizer.normalization == Normalization::by_matrix) {
+      if (!cut_) return how_to_cut(first, *parts[1]);
+      std::string text = cuts_out(parts) ? "" : problem_of_one_matrix(parts);
+      if (!text.empty()) return text;
+    }
+    for (const Entry* part : parts) {
+      std::string text = disagreement(first, *part);
+      if (!text.empty()) return text;
+    }
+    return "";
+  }
+
+ private:
+  /// A name without the number of its layer, of which the base may have fewer.
+  template <class Named>
+  static std::string kind(const Named& tensor) {
+    const std::string number = "." + std::to_string(tensor.layer) + ".";
+    const std::size_t at = tensor.name.find(number);
+    if (at == std::string::npos) return tensor.name;
+    return tensor.name.substr(0, at) + tensor.name.substr(at + number.size() - 1);
+  }
+
+  static std::string how_to_cut(const Entry& a, const Entry& b) {
+    return a.name + " and " + b.name + " are parts of it, but " + std::string(a.optimizer.name) +
+           " normalizes whole matrices (hint: --cut qkv, if it cuts query, key and value out "
+           "itself, as Megatron-LM's does; --cut none, if it takes all as one matrix; or split the "
+           "tensor)";
+  }
+
+  bool cuts_out(const std::vector<const Entry*>& parts) const {
+    return *cut_ == Cut::qkv && std::all_of(parts.begin(), parts.end(), [](const Entry* part) {
+      return part->group == Group::query || part->group == Group::key ||
+             part->group == Group::value;
+    });
+  }
+
+  /// One matrix has the rate of its parts where all outputs, and the optimizer's own factor with them, are as
+  /// many times the base's. Layers of a slab are matrices of their own.
+  std::string problem_of_one_matrix(const std::vector<const Entry*>& parts) const {
+    const Entry& first = *parts.front();
+    const Fans& of_base = in_base(first);
+    const double growth = first.fan_out / of_base.out;
+    double outputs = 0;
+    for (const Entry* part : parts) {
+      const double own_growth = part->fan_out / in_base(*part).out;
+      if (!TensorFactors::same(growth, own_growth)) {
+        return one_matrix(first, *part, "their outputs are", growth, own_growth);
+      }
+      if (part->layer == first.layer && part->stack == first.stack) outputs += part->fan_out;
+    }
+    const auto factor = [&](double out) {
+      return own_factor(first.optimizer, first.fan_in, out) /
+             own_factor(first.optimizer, of_base.in, out / growth);
+    };
+    const double of_part = factor(first.fan_out), of_whole = factor(outputs);
+    if (TensorFactors::same(of_part, of_whole)) return "";
+    return one_matrix(first, *parts[1], "its own factors for one and both are", of_part, of_whole);
+  }
+
+  static std::string one_matrix(const Entry& a, const Entry& b, const char* what, double x,
+                                double y) {
+    return a.name + " and " + b.name + " are one matrix to " + std::string(a.optimizer.name) +
+           ", but " + what + " " + number_text(x) + " and " + number_text(y) +
+           " times the base's (hint: split the tensor)";
+  }
+
+  const Fans& in_base(const Entry& entry) const { return base_.at(kind(entry)); }
+
+  std::optional<Cut> cut_;
+  std::map<std::string, Fans> base_;  // by the kind of tensor
+};
+
 }  // namespace detail
 
 /// A plan for the tensors of a model, as classify() found them. Tensors whose parts want different
-/// rates, decays or epsilons are added to the problems of the assignment.
+/// rates, decays or epsilons are added to the problems of the assignment, and those with several matrices for an
+/// optimizer that normalizes them, unless `cut` says what it does.
 /// Requires: an assignment of the plan's shape.
-inline NamedPlan name_plan(Plan plan, Assignment assignment) {
+inline NamedPlan name_plan(Plan plan, Assignment assignment, std::optional<Cut> cut = {}) {
   NamedPlan named{std::move(plan), std::move(assignment), {}};
   const auto entries = entries_by_name(named.plan);
+  const detail::PartProblems part_problems(named.plan, cut);
   named.factors.reserve(named.assignment.tensors.size());
   for (const OwnerTensor& tensor : named.assignment.tensors) {
-    const Entry& first = *entries.at(tensor.parts.front().entry);
-    named.factors.push_back(detail::factors_of(first));
-    for (const OwnedPart& part : tensor.parts) {
-      if (part.entry == first.name) continue;
-      const std::string text = detail::disagreement(first, *entries.at(part.entry));
-      if (text.empty()) continue;
-      named.assignment.problems.push_back(tensor.name + ": " + text);
-      break;
-    }
+    std::vector<const Entry*> parts;
+    for (const OwnedPart& part : tensor.parts) parts.push_back(entries.at(part.entry));
+    named.factors.push_back(detail::factors_of(*parts.front()));
+    const std::string problem = part_problems.problem(parts);
+    if (!problem.empty()) named.assignment.problems.push_back(tensor.name + ": " + problem);
   }
   return named;
 }
 
 /// A plan for a code base's usual names.
-inline NamedPlan name_plan(Plan plan, const Dialect& dialect) {
+inline NamedPlan name_plan(Plan plan, const Dialect& dialect, std::optional<Cut> cut = {}) {
   Assignment usual = usual_tensors(dialect, plan.shape, plan.extras);
-  return name_plan(std::move(plan), std::move(usual));
+  return name_plan(std::move(plan), std::move(usual), cut);
 }
 
 }  // namespace scalewise::dialect

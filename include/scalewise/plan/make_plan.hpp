@@ -184,6 +184,8 @@ class Planner {
         return sqrt(fan(symbols::fan_out) / fan(symbols::fan_in));
       case OwnFactor::original:
         return sqrt(larger_fan(tensor, at) / fan(symbols::fan_in));
+      case OwnFactor::larger_fan:
+        return sqrt(larger_fan(tensor, at));
       case OwnFactor::match_adamw:
         return (relative ? 1 : 0.2) * sqrt(larger_fan(tensor, at));
     }

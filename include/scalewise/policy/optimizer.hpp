@@ -22,8 +22,8 @@ enum class Normalization { none, by_entry, by_matrix };
 
 /// The factor by which an optimizer that normalizes matrices multiplies its steps itself.
 /// Equation: one: 1; fan_ratio: √(fan_out/fan_in); original: √max(1, fan_out/fan_in);
-///           match_adamw: 0.2 √max(fan_in, fan_out)
-enum class OwnFactor { one, fan_ratio, original, match_adamw };
+///           larger_fan: √max(fan_in, fan_out); match_adamw: 0.2 √max(fan_in, fan_out)
+enum class OwnFactor { one, fan_ratio, original, larger_fan, match_adamw };
 
 /// An optimizer, as far as rules distinguish optimizers.
 struct Optimizer {
@@ -48,9 +48,9 @@ inline constexpr Optimizer sign_sgd{
 /// Muon: every hidden matrix moves by its momentum with all singular values made 1; all other tensors
 /// have AdamW. A rule states its rate for such steps; a plan divides that by the factor that
 /// the optimizer applies itself, so that nothing is scaled twice.
-/// Source:   the factors of existing optimizers: "original" and "match_rms_adamw" of PyTorch's
-///           Muon, the latter from Liu et al. 2025 (arXiv:2502.16982); unit_rms_norm of others is the fan
-///           ratio, the spectral condition of Yang, Simon, Bernstein 2023 (arXiv:2310.17813)
+/// Source:   the factors of existing optimizers, see muon_names; 0.2 √max is of Liu et al. 2025
+///           (arXiv:2502.16982), and the fan ratio the spectral condition of Yang, Simon, Bernstein 2023
+///           (arXiv:2310.17813)
 inline constexpr Optimizer muon{.name = "muon-plain", .normalization = Normalization::by_matrix};
 inline constexpr Optimizer muon_fan_ratio{.name = "muon-fan-ratio",
                                           .normalization = Normalization::by_matrix,
@@ -60,6 +60,10 @@ inline constexpr Optimizer muon_original{.name = "muon-original",
                                          .normalization = Normalization::by_matrix,
                                          .case_of = "muon-plain",
                                          .own_factor = OwnFactor::original};
+inline constexpr Optimizer muon_spectral{.name = "muon-spectral",
+                                         .normalization = Normalization::by_matrix,
+                                         .case_of = "muon-plain",
+                                         .own_factor = OwnFactor::larger_fan};
 inline constexpr Optimizer muon_match_adamw{.name = "muon-match-adamw",
                                             .normalization = Normalization::by_matrix,
                                             .case_of = "muon-plain",
@@ -75,15 +79,34 @@ inline double own_factor(const Optimizer& optimizer, double fan_in, double fan_o
       return std::sqrt(fan_out / fan_in);
     case OwnFactor::original:
       return std::sqrt(fan_out > fan_in ? fan_out / fan_in : 1);
+    case OwnFactor::larger_fan:
+      return std::sqrt(fan_out > fan_in ? fan_out : fan_in);
     case OwnFactor::match_adamw:
       return 0.2 * std::sqrt(fan_out > fan_in ? fan_out : fan_in);
   }
   return 1;
 }
 
+/// The same as text.
+constexpr std::string_view own_factor_text(OwnFactor factor) {
+  switch (factor) {
+    case OwnFactor::one:
+      return "1";
+    case OwnFactor::fan_ratio:
+      return "√(fan-out/fan-in)";
+    case OwnFactor::original:
+      return "√max(1, fan-out/fan-in)";
+    case OwnFactor::larger_fan:
+      return "√max(fan-in, fan-out)";
+    case OwnFactor::match_adamw:
+      return "0.2 √max(fan-in, fan-out)";
+  }
+  return "";
+}
+
 /// The optimizers that files and command lines can name.
-inline constexpr std::array known_optimizers{adamw,          sgd,           sign_sgd,        muon,
-                                             muon_fan_ratio, muon_original, muon_match_adamw};
+inline constexpr std::array known_optimizers{
+    adamw, sgd, sign_sgd, muon, muon_fan_ratio, muon_original, muon_spectral, muon_match_adamw};
 
 /// The optimizer of one group's tensors: one that normalizes matrices leaves all but hidden ones to AdamW.
 constexpr Optimizer optimizer_of(const Optimizer& optimizer, Group group) {
