@@ -30,7 +30,7 @@ std::vector<std::string> dialect_ids();
 void with_names(const std::string& program, const std::string& names,
                 const std::function<void(const dialect::Dialect&)>& use);
 
-/// What --cut says; empty where it is not given.
+/// The value of --cut; empty where it is not given.
 /// Throws:   InvalidInput for a plan that it means nothing to.
 std::optional<dialect::Cut> cut_of(const PlanArguments& arguments, const Plan& plan);
 

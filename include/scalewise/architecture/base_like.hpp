@@ -63,7 +63,7 @@ constexpr void require_base_depth(const Shape& whole, long depth) {
 
 }  // namespace detail
 
-/// A base that is like the target but for its width or depth: heads have the same size, and their number, that
+/// A base that is like the target except for its width or depth: heads have the same size, and their number, that
 /// of key heads, d_ff and the encoder's depth are in proportion. A single key head stays one; what the target
 /// leaves open stays open.
 ///

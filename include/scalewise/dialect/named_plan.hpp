@@ -43,8 +43,8 @@ struct NamedPlan {
   std::vector<TensorFactors> factors;  // one per tensor of the assignment
 };
 
-/// What an optimizer that normalizes matrices cuts out of tensors with several before it does: nothing, or
-/// query, key and value. What it does not cut is one matrix to it, in the base as well.
+/// The matrices that an optimizer cuts out of a tensor before it normalizes them: none, or query, key and
+/// value. What it does not cut is one matrix to it, in the base as well.
 /// Source:   Megatron-LM 000a717, TensorParallelMuon.orthogonalize: --muon-split-qkv cuts linear_qkv into the rows of
 ///           all queries, keys and values
 enum class Cut { none, qkv };
@@ -144,7 +144,7 @@ class PartProblems {
   /// many times the base's. Layers of a slab are matrices of their own.
   std::string problem_of_one_matrix(const std::vector<const Entry*>& parts) const {
     const Entry& first = *parts.front();
-    const Fans& of_base = in_base(first);
+    const Fans of_base = in_base(first);
     const double growth = first.fan_out / of_base.out;
     double outputs = 0;
     for (const Entry* part : parts) {
@@ -170,7 +170,11 @@ class PartProblems {
            " times the base's (hint: split the tensor)";
   }
 
-  const Fans& in_base(const Entry& entry) const { return base_.at(kind(entry)); }
+  /// A tensor that the base lacks has no larger or smaller one there.
+  Fans in_base(const Entry& entry) const {
+    const auto found = base_.find(kind(entry));
+    return found == base_.end() ? Fans{entry.fan_in, entry.fan_out} : found->second;
+  }
 
   std::optional<Cut> cut_;
   std::map<std::string, Fans> base_;  // by the kind of tensor

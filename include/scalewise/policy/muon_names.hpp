@@ -11,7 +11,7 @@
 
 namespace scalewise::inline policy {
 
-/// What a code base calls the factor by which its Muon multiplies its steps.
+/// The word of a code base for the factor by which its Muon multiplies its steps.
 struct MuonName {
   std::string_view code;
   std::string_view name;
