@@ -106,18 +106,18 @@ Table name_list() {
   return table;
 }
 
+std::string write_plans(const std::vector<Plan>& plans, const Arguments& a) {
+  if (a.format == "svg") return scalewise::tools::draw_plan(plans, a.layers);
+  return scalewise::tools::write_plans(plans, !a.compare.empty(), a.format, a.layers, a.columns());
+}
+
+/// The plan by the names of a code base.
 std::string write_with_names(const Plan& plan, const Arguments& a) {
   std::string text;
   scalewise::tools::with_names(a.program, a.names, [&](const scalewise::dialect::Dialect& dialect) {
     text = scalewise::tools::write_named(name_plan(plan, dialect), a.format, a.layers, a.columns());
   });
   return text;
-}
-
-std::string write_plans(const std::vector<Plan>& plans, const Arguments& a) {
-  if (!a.names.empty()) return write_with_names(plans.front(), a);
-  if (a.format == "svg") return scalewise::tools::draw_plan(plans, a.layers);
-  return scalewise::tools::write_plans(plans, !a.compare.empty(), a.format, a.layers, a.columns());
 }
 
 /// Those of inspect, and a picture.
@@ -127,16 +127,20 @@ std::vector<std::string> formats() {
   return all;
 }
 
-std::string run(const Arguments& arguments) {
+std::string run(Arguments arguments) {
   if (arguments.list_rules) return list(rule_list(), arguments);
   if (arguments.list_presets) return list(preset_list(), arguments);
   if (arguments.list_names) return list(name_list(), arguments);
   if (arguments.rule.empty() && arguments.compare.empty()) {
     throw InvalidInput("--rule", "none", "the id of a rule", "see --list-rules, or use --compare");
   }
-  const std::optional<Shape> target = given_shape(arguments);
+  const auto target = given_model(arguments);
   if (!target) {
     throw InvalidInput("--preset", "none", "a model", "see --list-presets, or give --config");
+  }
+  if (!arguments.names.empty()) {
+    arguments.names_code = scalewise::tools::code_of_names(arguments.names);
+    return write_with_names(make_plans(arguments, *target).front(), arguments);
   }
   return write_plans(make_plans(arguments, *target), arguments);
 }

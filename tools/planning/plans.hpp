@@ -10,9 +10,17 @@
 #include <vector>
 
 #include "scalewise/architecture/shape.hpp"
+#include "scalewise/plan/code_factors.hpp"
 #include "scalewise/plan/make_plan.hpp"
 
 namespace scalewise::tools {
+
+/// A model to be planned, or its base.
+struct GivenModel {
+  Shape shape;
+  std::optional<CodeFactors> code = {};        // what a configuration says that its code multiplies
+  std::optional<double> initializer_std = {};  // of a configuration
+};
 
 struct PlanArguments {
   std::string program = "plan";  // in messages
@@ -26,6 +34,7 @@ struct PlanArguments {
   std::string base_config;
   std::vector<std::string> set;
   std::vector<std::string> extra;
+  CodeFactors names_code = {};  // what the code base of --names multiplies
   std::string start;
   bool strict = false;
   bool fold = false;
@@ -36,11 +45,12 @@ struct PlanArguments {
 std::vector<Extra> extras_of(const PlanArguments& arguments);
 
 /// The plans of --rule or --compare. --set changes target and base first; `--preset`, `--config` and
-/// their like are not looked at. `say` gets a line for each warning, and for what --fold or
+/// their like are not looked at. What the code multiplies is what the configurations say, or else the code base
+/// of --names. `say` gets a line for each warning, for what the code multiplies, and for what --fold or
 /// --single-rate leaves.
 /// Throws:   InvalidInput; std::invalid_argument with all warnings of a strict plan.
-std::vector<Plan> make_plans(const PlanArguments& arguments, Shape target,
-                             std::optional<Shape> base,
+std::vector<Plan> make_plans(const PlanArguments& arguments, GivenModel target,
+                             std::optional<GivenModel> base,
                              const std::function<void(const std::string&)>& say);
 
 }  // namespace scalewise::tools

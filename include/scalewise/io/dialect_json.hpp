@@ -27,11 +27,12 @@ inline constexpr std::string_view dialect_schema = "scalewise.dialect/1";
 
 inline constexpr Spelling<dialect::MatrixLayout, 2> layout_words{
     {{dialect::MatrixLayout::out_in, "out_in"}, {dialect::MatrixLayout::in_out, "in_out"}}};
-inline constexpr Spelling<dialect::Packing, 4> packing_words{
+inline constexpr Spelling<dialect::Packing, 5> packing_words{
     {{dialect::Packing::blocks, "blocks"},
      {dialect::Packing::key_groups, "key_groups"},
      {dialect::Packing::after_two, "after_two"},
-     {dialect::Packing::alias, "alias"}}};
+     {dialect::Packing::alias, "alias"},
+     {dialect::Packing::image, "image"}}};
 
 /// A dialect with the memory of its texts: those of a library's dialect are constants.
 class OwnDialect {

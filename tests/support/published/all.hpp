@@ -135,7 +135,7 @@ inline Shape opt_of(long d_model, long depth, long heads) {
   s.d_model = d_model;
   s.depth = depth;
   s.heads = heads;
-  s.context = 2048;
+  s.context = 2050;  // rows
   s.vocab = 50272;
   return s;
 }
