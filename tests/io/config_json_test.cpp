@@ -298,11 +298,14 @@ TEST_CASE("an error in a config.json says what and where", "[config_json]") {
     const std::string way_on =
         "give the nearest model by --preset and --set, its names by --names FILE)";
     CHECK(error_of(with("gpt2", "model_type", "gtp2")) ==
-          "config.json: model_type = \"gtp2\": " + types + "there is no reader for gtp2: " + way_on);
+          "config.json: model_type = \"gtp2\": " + types +
+              "there is no reader for gtp2: " + way_on);
     CHECK(error_of(with("gpt2", "model_type", "GPT2")) ==
-          "config.json: model_type = \"GPT2\": " + types + "there is no reader for GPT2: " + way_on);
+          "config.json: model_type = \"GPT2\": " + types +
+              "there is no reader for GPT2: " + way_on);
     CHECK(error_of(with("llama-3-8b", "model_type", "llama4")) ==
-          "config.json: model_type = \"llama4\": " + types + "a mixture of experts: a shape has one MLP per layer; " + way_on);
+          "config.json: model_type = \"llama4\": " + types +
+              "a mixture of experts: a shape has one MLP per layer; " + way_on);
     const std::string which = types + "which model is it? " + way_on;
     CHECK(error_of(without("gpt2", "model_type")) == "config.json: model_type (missing): " + which);
     CHECK(error_of(with("gpt2", "model_type", 2)) == "config.json: model_type = 2: " + which);
@@ -341,8 +344,10 @@ TEST_CASE("an error in a config.json says what and where", "[config_json]") {
           "config.json: num_attention_heads = 7: expected a divisor of hidden_size = 768");
     CHECK(error_of(with("bart-large", "encoder_attention_heads", 7)) ==
           "config.json: encoder_attention_heads = 7: expected a divisor of d_model = 1024");
-    CHECK(error_of(with("llama-3-8b", "num_attention_heads", 7)) ==
-          "config.json: num_attention_heads = 7: expected a divisor of hidden_size = 4096");
+    CHECK(
+        error_of(with("llama-3-8b", "num_attention_heads", 7)) ==
+        "config.json: num_attention_heads = 7: expected a divisor of hidden_size = 4096 (hint: or "
+        "give head_dim, as the tensors have it)");
     CHECK(error_of(with("llama-3-8b", "num_key_value_heads", 7)) ==
           "config.json: num_key_value_heads = 7: expected a divisor of num_attention_heads = 32");
     CHECK(error_of(with("llama-3-8b", "num_key_value_heads", 64)) ==
@@ -377,7 +382,8 @@ TEST_CASE("an error in a config.json says what and where", "[config_json]") {
           "shape "
           "has no biases of the MLP alone)");
     CHECK(error_of(with("bert-base", "position_embedding_type", "relative_key")) ==
-          "config.json: position_embedding_type = \"relative_key\": expected \"absolute\"");
+          "config.json: position_embedding_type = \"relative_key\": expected \"absolute\" (hint: a "
+          "shape has positions in a table)");
     CHECK(error_of(with("bert-base", "position_embedding_type", 1)) ==
           "config.json: position_embedding_type = 1: expected a string");
   }

@@ -228,7 +228,8 @@ class Classifier {
       missing.append(": expected ")
           .append(sizes_text(first.tensor.shape))
           .append(" for ")
-          .append(text);
+          .append(text)
+          .append(text == "head" ? " (hint: or --set tied_head=true, if it is the embedding)" : "");
       problem(first.tensor.name, missing);
     }
   }

@@ -28,7 +28,9 @@ inline Shape bert_shape(const ConfigReader& c) {
     c.same("embedding_size", "hidden_size", shape.d_model, "a shape has one width");
   }
   const std::string positions = c.text("position_embedding_type", "absolute");
-  if (positions != "absolute") throw c.error("position_embedding_type", "\"absolute\"");
+  if (positions != "absolute") {
+    throw c.error("position_embedding_type", "\"absolute\"", "a shape has positions in a table");
+  }
   return shape;
 }
 
@@ -105,7 +107,7 @@ inline Shape bart_shape(const ConfigReader& c) {
     c.only(key, false);
   }
   c.only("normalize_embedding", true);
-  if (c.size_or("extra_pos_embeddings", 2) != 2) {
+  if (const auto* extra = c.find("extra_pos_embeddings"); extra != nullptr && *extra != 2) {
     throw c.error("extra_pos_embeddings", "2", "the first two rows of positions are unused");
   }
   static_cast<void>(c.find("num_hidden_layers"));  // transformers writes encoder_layers into it

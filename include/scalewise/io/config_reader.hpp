@@ -74,11 +74,12 @@ class ConfigReader {
   }
 
   /// The number of heads, when together they are as wide as the model.
-  long heads(const char* key, const char* width_key) const {
+  long heads(const char* key, const char* width_key, const char* hint = "") const {
     const long count = size(key);
     const long width = size(width_key);
     if (width % count != 0) {
-      throw error(key, "a divisor of " + std::string(width_key) + " = " + std::to_string(width));
+      throw error(key, "a divisor of " + std::string(width_key) + " = " + std::to_string(width),
+                  hint);
     }
     return count;
   }

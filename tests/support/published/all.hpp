@@ -88,6 +88,7 @@ inline std::vector<Model> small_models() {
       hf_bert(small_bert(), "pre-training", BertHeads::pre_training),
       hf_bert(small_bert(), "first release", BertHeads::pre_training, BertNorms::gamma_beta),
       hf_vit(small_vit()),
+      hf_vit_5(small_vit()),
       timm_vit(small_vit()),
       timm_vit(scaled_vit, "LayerScale"),
       hf_t5(small_t5()),
