@@ -54,10 +54,13 @@ class Request {
     return reader().has(key) ? rule_id(text(key), std::string("--") + key) : "";
   }
   /// Of a preset, or of what is in a file `name`.
-  std::optional<Shape> shape(const char* preset, const char* config, const char* name) const {
-    if (reader().has(preset)) return preset_shape(text(preset));
-    if (reader().has(config)) return shape_from_config(parse_json(text(config), name), name);
-    return {};
+  std::optional<tools::GivenModel> model(const char* preset, const char* config, const char* name,
+                                         Json& messages) const {
+    if (reader().has(preset)) return tools::GivenModel{preset_shape(text(preset))};
+    if (!reader().has(config)) return {};
+    const ModelConfig read = model_config(parse_json(text(config), name), name);
+    for (const std::string& note : read.notes) messages.push_back("note: " + note);
+    return tools::GivenModel{read.shape, read.code, read.initializer_std};
   }
 
  private:
@@ -96,13 +99,15 @@ Json answer(const Request& request) {
   a.extra = request.list("extra");
   a.fold = request.flag("fold");
   a.single_rate = request.flag("single-rate");
-  const std::optional<Shape> target = request.shape("preset", "config", "config.json");
+  Json messages = Json::array();
+  const auto target = request.model("preset", "config", "config.json", messages);
   if (!target) throw InvalidInput("preset", "none", "a model", "choose one or give a config.json");
 
-  Json messages = Json::array();
-  const std::vector<Plan> plans =
-      make_plans(a, *target, request.shape("base-preset", "base-config", "base config.json"),
-                 [&](const std::string& line) { messages.push_back(line); });
+  const std::string names = request.text("names");
+  if (!names.empty()) a.names_code = dialect::dialect_named("names", names).code;
+  const std::vector<Plan> plans = make_plans(
+      a, *target, request.model("base-preset", "base-config", "base config.json", messages),
+      [&](const std::string& line) { messages.push_back(line); });
   const bool compare = !a.compare.empty();
   const bool layers = request.flag("layers");
 
@@ -116,7 +121,6 @@ Json answer(const Request& request) {
   json["shape"] = to_json(plans.front().shape);
   json["base"] = plans.front().base ? to_json(*plans.front().base) : Json(nullptr);
   const std::string format = request.text("format");
-  const std::string names = request.text("names");
   if (!names.empty()) {
     const auto& dialect = dialect::dialect_named("names", names);
     json["text"] = tools::write_named(name_plan(plans.front(), dialect), format, layers);

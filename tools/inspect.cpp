@@ -18,7 +18,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,6 +31,7 @@
 #include "planning/writing.hpp"
 #include "scalewise/architecture/shape_fields.hpp"
 #include "scalewise/dialect/detect.hpp"
+#include "scalewise/dialect/wrappers.hpp"
 #include "scalewise/files/file.hpp"
 #include "scalewise/io/config_json.hpp"
 #include "scalewise/io/fit_table.hpp"
@@ -66,8 +69,8 @@ struct Arguments : scalewise::tools::PlanArguments {
 /// One model: its tensors in all files, and where its shape is from.
 struct Model {
   TensorFile content;
-  std::optional<Shape> shape;
-  std::string shape_from;
+  std::optional<scalewise::tools::GivenModel> given = {};
+  std::string shape_from = {};
 };
 
 /// Several files are the parts of one model.
@@ -96,21 +99,44 @@ TensorFile read_all(const std::vector<std::string>& files) {
   return all;
 }
 
+bool is_file(const std::filesystem::path& path) {
+  std::error_code none;
+  return std::filesystem::is_regular_file(path, none);
+}
+
+/// The configuration; what is wrong with it is a note, so that the table of the files is shown.
+void read_config(const Arguments& a, const std::string& path, Model& model) {
+  try {
+    model.given = scalewise::tools::model_of_config(a.program, path);
+    model.shape_from = path;
+  } catch (const std::invalid_argument& error) {
+    if (!a.rule.empty() || !is_file(path)) throw;
+    model.content.notes.push_back(std::string("no shape: ") + error.what());
+  }
+}
+
 /// From the options; without them from the file itself, or from the config.json next to it.
 Model read_model(const Arguments& a) {
-  Model model{read_all(a.files), given_shape(a), a.preset.empty() ? a.config : a.preset};
-  if (model.shape) return model;
-  if (model.content.shape) {
-    model.shape = model.content.shape;
+  Model model{read_all(a.files)};
+  if (!a.preset.empty()) {
+    model.given = given_model(a);
+    model.shape_from = a.preset;
+  } else if (!a.config.empty()) {
+    read_config(a, a.config, model);
+  } else if (model.content.shape) {
+    model.given = scalewise::tools::GivenModel{*model.content.shape};
     model.shape_from = a.files.front();
-    return model;
+  } else if (const auto beside =
+                 std::filesystem::path(a.files.front()).parent_path() / "config.json";
+             is_file(beside)) {
+    read_config(a, beside.string(), model);
   }
-  const std::filesystem::path beside =
-      std::filesystem::path(a.files.front()).parent_path() / "config.json";
-  std::error_code none;
-  if (!std::filesystem::is_regular_file(beside, none)) return model;
-  model.shape = scalewise::shape_from_config_file(beside.string());
-  model.shape_from = beside.string();
+  for (const StoredTensor& tensor : model.content.tensors) {
+    const std::string_view kind = scalewise::dialect::kind_of_names(tensor.name);
+    if (kind.empty()) continue;
+    model.content.notes.push_back(printable(tensor.name) + ": the file is " + std::string(kind));
+    break;
+  }
   return model;
 }
 
@@ -165,6 +191,11 @@ std::map<std::string, std::string> meanings(const Assignment& assignment) {
   for (const std::string& name : assignment.buffers) all[name] = "(not trained)";
   for (const std::string& name : assignment.unplanned) all[name] = "(in no plan)";
   return all;
+}
+
+/// Whether a code base has the names.
+bool knows_names(const std::optional<Assignment>& assignment) {
+  return assignment && !assignment->dialect.empty();
 }
 
 /// Readers refuse sizes whose product does not fit.
@@ -224,11 +255,14 @@ std::string as_text(const Model& model, const std::optional<Assignment>& assignm
       fmt::format("format   {}, {} {}, {} tensors, {} numbers, {} bytes\n", content.format,
                   content.files.size(), content.files.size() == 1 ? "file" : "files",
                   content.tensors.size(), numbers_of(content), bytes);
-  text += fmt::format("shape    {}\n", model.shape ? "from " + printable(model.shape_from)
+  text += fmt::format("shape    {}\n", model.given ? "from " + printable(model.shape_from)
                                                    : "not known: give --config or --preset");
   if (assignment) {
-    text += fmt::format("names    {}, {} parameters of a plan, {} {}\n", assignment->dialect,
-                        planned_parameters(*assignment), assignment->problems.size(),
+    const std::string names = knows_names(assignment)
+                                  ? fmt::format("{}, {} parameters of a plan", assignment->dialect,
+                                                planned_parameters(*assignment))
+                                  : "of no known code base";
+    text += fmt::format("names    {}, {} {}\n", names, assignment->problems.size(),
                         assignment->problems.size() == 1 ? "problem" : "problems");
   }
   for (const std::string& note : content.notes) text += "note     " + note + "\n";
@@ -257,9 +291,10 @@ Json as_json(const Model& model, const std::optional<Assignment>& assignment) {
             {"format", content.format},
             {"files", content.files},
             {"numbers", numbers_of(content)},
-            {"shape_from", model.shape ? Json(model.shape_from) : Json(nullptr)},
-            {"dialect", assignment ? Json(assignment->dialect) : Json(nullptr)},
-            {"parameters", assignment ? Json(planned_parameters(*assignment)) : Json(nullptr)},
+            {"shape_from", model.given ? Json(model.shape_from) : Json(nullptr)},
+            {"dialect", knows_names(assignment) ? Json(assignment->dialect) : Json(nullptr)},
+            {"parameters",
+             knows_names(assignment) ? Json(planned_parameters(*assignment)) : Json(nullptr)},
             {"problems", assignment ? Json(assignment->problems) : Json::array()},
             {"notes", content.notes},
             {"tensors", std::move(tensors)}};
@@ -271,16 +306,28 @@ std::string dumped(const Json& json) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+/// The plan of a model's files, for what the code base of their names multiplies.
+Plan planned(Arguments a, const scalewise::tools::GivenModel& given,
+             const std::vector<ModelTensor>& tensors) {
+  if (!a.names.empty()) {
+    a.names_code = scalewise::tools::code_of_names(a.names);
+  } else if (!given.code) {
+    const Assignment names = classified(a, given.shape, tensors);
+    if (!names.dialect.empty()) a.names_code = scalewise::tools::code_of_names(names.dialect);
+  }
+  return make_plans(a, given).front();
+}
+
 /// The output, and the exit code.
 std::pair<std::string, int> run(const Arguments& a) {
   const Model model = read_model(a);
   const std::vector<ModelTensor> tensors = tensors_of(model.content);
   if (!a.rule.empty()) {
-    if (!model.shape) {
+    if (!model.given) {
       throw InvalidInput("--config", "none", "the model's shape",
                          "give --config or --preset: the files do not say it");
     }
-    const Plan plan = make_plans(a, *model.shape).front();
+    const Plan plan = planned(a, *model.given, tensors);
     return {scalewise::tools::write_named(name_plan(plan, assignment_of(a, plan.shape, tensors),
                                                     scalewise::tools::cut_of(a, plan)),
                                           a.format, a.layers, a.columns()),
@@ -300,8 +347,8 @@ std::pair<std::string, int> run(const Arguments& a) {
   need_rule(a.single_rate, "--single-rate");
   need_rule(a.strict, "--strict");
   std::optional<Assignment> assignment;
-  if (model.shape) {
-    Shape shape = *model.shape;
+  if (model.given) {
+    Shape shape = model.given->shape;
     std::optional<Shape> none;
     const auto parameters = scalewise::tools::set_target(a.set, shape);
     scalewise::tools::set_base(a.set, none, "there is none without --rule");
@@ -312,7 +359,8 @@ std::pair<std::string, int> run(const Arguments& a) {
     }
     assignment = classified(a, shape, tensors);
   }
-  const int code = assignment && !assignment->problems.empty() ? 1 : 0;
+  const bool refused = !a.config.empty() && !model.given;
+  const int code = refused || (assignment && !assignment->problems.empty()) ? 1 : 0;
   if (a.format == "json") return {dumped(as_json(model, assignment)), code};
   return {
       as_text(model, assignment, a.layers, scalewise::tools::table_format(a.format), a.columns()),

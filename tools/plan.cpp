@@ -107,6 +107,12 @@ Table name_list() {
   return table;
 }
 
+std::string write_plans(const std::vector<Plan>& plans, const Arguments& a) {
+  if (a.format == "svg") return scalewise::tools::draw_plan(plans, a.layers);
+  return scalewise::tools::write_plans(plans, !a.compare.empty(), a.format, a.layers, a.columns());
+}
+
+/// The plan by the names of a code base.
 std::string write_with_names(const Plan& plan, const Arguments& a) {
   std::string text;
   scalewise::tools::with_names(a.program, a.names, [&](const scalewise::dialect::Dialect& dialect) {
@@ -116,12 +122,6 @@ std::string write_with_names(const Plan& plan, const Arguments& a) {
   return text;
 }
 
-std::string write_plans(const std::vector<Plan>& plans, const Arguments& a) {
-  if (!a.names.empty()) return write_with_names(plans.front(), a);
-  if (a.format == "svg") return scalewise::tools::draw_plan(plans, a.layers);
-  return scalewise::tools::write_plans(plans, !a.compare.empty(), a.format, a.layers, a.columns());
-}
-
 /// Those of inspect, and a picture.
 std::vector<std::string> formats() {
   std::vector<std::string> all = scalewise::tools::plan_formats();
@@ -129,18 +129,22 @@ std::vector<std::string> formats() {
   return all;
 }
 
-std::string run(const Arguments& arguments) {
+std::string run(Arguments arguments) {
   if (arguments.list_rules) return list(rule_list(), arguments);
   if (arguments.list_presets) return list(preset_list(), arguments);
   if (arguments.list_names) return list(name_list(), arguments);
   if (arguments.rule.empty() && arguments.compare.empty()) {
     throw InvalidInput("--rule", "none", "the id of a rule", "see --list-rules, or use --compare");
   }
-  const std::optional<Shape> target = given_shape(arguments);
+  const auto target = given_model(arguments);
   if (!target) {
     throw InvalidInput("--preset", "none", "a model", "see --list-presets, or give --config");
   }
-  if (!arguments.cut.empty() && arguments.names.empty()) {
+  if (!arguments.names.empty()) {
+    arguments.names_code = scalewise::tools::code_of_names(arguments.names);
+    return write_with_names(make_plans(arguments, *target).front(), arguments);
+  }
+  if (!arguments.cut.empty()) {
     throw InvalidInput("--cut", arguments.cut, "--names as well",
                        "only a code base has tensors to cut");
   }

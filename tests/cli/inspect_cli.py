@@ -182,7 +182,10 @@ class Inspect(unittest.TestCase):
             self.assertEqual(found["problems"], [])
             self.assertEqual(found["files"], [str(part) for part in parts])
             self.assertEqual(found["tensors"][20]["file"], str(parts[1]))
-        self.assertGreater(len(self.inspected(parts[0], code=1)["problems"]), 5)
+        self.assertGreater(len(self.inspected(parts[0], code=1)["problems"]), 2)
+        parts[1].rename(parts[1].with_suffix(".part"))
+        self.assertIn("is the download complete?", self.inspect(index, code=2))
+        parts[1].with_suffix(".part").rename(parts[1])
         self.assertIn("a tensor that no other file has", self.inspect(parts[0], parts[0], code=2))
         checkpoint = self.write("model.bin", llm_c())
         self.assertIn("expected parts of one model", self.inspect(parts[0], checkpoint, code=2))
@@ -213,6 +216,45 @@ class Inspect(unittest.TestCase):
         normed = {**tensors, **{f"blk.{layer}.attn_{kind}_norm.weight": [8] for layer in range(2) for kind in "qk"}}
         qwen3 = self.inspected(self.write("qwen3.gguf", gguf("qwen3", sizes, normed)))
         self.assertEqual((qwen3["dialect"], qwen3["problems"]), ("gguf-llama", []))
+
+    def test_a_configuration_without_a_reader_does_not_hide_the_table(self):
+        model = self.write("model.safetensors", safetensors(gpt2_tensors()))
+        self.write("config.json", {**GPT2, "model_type": "gptj"})
+        table = self.inspect(model)
+        self.assertIn("shape    not known", table)
+        self.assertRegex(table, "\nnote     no shape: .*config.json: model_type = \"gptj\": expected one of")
+        self.assertIn("h.*.mlp.c_fc.weight", table)
+        elsewhere = self.write("elsewhere/config.json", {"model_type": "gptj"})
+        self.assertIn("h.*.mlp.c_fc.weight", self.inspect(model, "--config", elsewhere, code=1))
+        self.assertIn("no such file", self.inspect(model, "--config", "none.json", code=2))
+        self.assertIn("model_type", self.inspect(model, "--config", elsewhere, "--rule", "gpt2", code=2))
+
+    def test_layers_share_a_line_that_says_what_to_set(self):
+        tensors = {name: [4 * WIDTH + 48, WIDTH][::1] if "c_fc.weight" in name else shape
+                   for name, shape in gpt2_tensors().items()}
+        tensors.update({f"h.{layer}.mlp.c_fc.weight": [WIDTH, 240] for layer in range(DEPTH)})
+        model = self.write("model.safetensors", safetensors(tensors))
+        self.write("config.json", GPT2)
+        self.assertEqual(self.inspected(model, code=1)["problems"],
+                         [f"h.*.mlp.c_fc.weight ({DEPTH}): [48, 240]: expected [48, 192] (hint: d_ff = 192, but 240 here: "
+                          "--set d_ff=240)"])
+
+    def test_names_of_no_code_base(self):
+        self.write("config.json", GPT2)
+        adapter = self.write("adapter.safetensors", safetensors(
+            {f"base_model.model.h.{layer}.attn.q.lora_{side}.weight": [8, 48] for layer in range(2) for side in "AB"}))
+        text = self.inspect(adapter, code=1)
+        self.assertIn("names    of no known code base, 1 problem", text)
+        self.assertIn("the file is an adapter (LoRA)", text)
+        self.assertIsNone(self.inspected(adapter, code=1)["dialect"])
+        nested = self.write("nested.safetensors", safetensors({"net." + n: s for n, s in gpt2_tensors().items()}))
+        found = self.inspected(nested, code=1)
+        self.assertEqual(found["dialect"], "hf-gpt2")
+        self.assertEqual(len(found["problems"]), 1)
+        self.assertIn("all names begin with net., which hf-gpt2 does not have", found["problems"][0])
+        wrapped = self.write("wrapped.safetensors", safetensors(
+            {n.replace(".attn.", "._checkpoint_wrapped_module.attn."): s for n, s in gpt2_tensors().items()}))
+        self.assertEqual(self.inspected(wrapped)["problems"], [])
 
     def test_a_tied_head_that_nothing_says(self):
         """A preset of a shape, and a file that decides."""

@@ -171,7 +171,80 @@ class Names(unittest.TestCase):
         gemma = "--config", str(CONFIGS / "gemma-7b.json"), "--base-config", str(CONFIGS / "gemma-2b.json")
         self.assertIn("note: Gemma's norms multiply by 1 + weight",
                       said("--rule", "maximal-update", *gemma, "--names", "gemma", "--format", "json"))
-        self.assertNotIn("note:", said("--rule", "maximal-update", *gemma, "--names", "hf-llama", "--format", "json"))
+        scaled = "note: the code multiplies embeddings by √m_N times the base's, so that 0.8165 is left to multiply"
+        for names in ("gemma", "hf-llama"):
+            self.assertIn(scaled, said("--rule", "maximal-update", *gemma, "--names", names, "--format", "json"))
+        self.assertNotIn("note: Gemma", said("--rule", "maximal-update", *gemma, "--names", "hf-llama", "--format", "json"))
+        self.assertNotIn("note:", said("--rule", "maximal-update", *LLAMA, "--names", "hf-llama", "--format", "json"))
+        # fairseq: embed_scale is the root of embed_dim unless no_scale_embedding is set (transformer_encoder.py).
+        bart = ["--rule", "maximal-update", "--preset", "bart-large", "--base-preset", "bart-large",
+                "--set", "base.d_model=256", "--set", "base.heads=4"]
+        fairseq = "note: the code multiplies embeddings by √m_N times the base's, so that 0.5 is left to multiply"
+        self.assertIn(fairseq, said(*bart, "--names", "fairseq", "--format", "json"))
+        self.assertNotIn("note:", said(*bart, "--names", "hf-bart", "--format", "json"))
+        with tempfile.TemporaryDirectory() as folder:
+            own = pathlib.Path(folder) / "own.json"
+            own.write_text(json.dumps({"schema": "scalewise.dialect/1", "id": "own", "extends": "fairseq",
+                                       "patterns": [], "code": {"embedding_multiplier": "1"}}))
+            self.assertNotIn("note:", said(*bart, "--names", str(own), "--format", "json"))
+            own.write_text(own.read_text().replace('"1"', '"sqrt(d_ff"'))
+            self.assertIn("code.embedding_multiplier = sqrt(d_ff: expected a positive number",
+                          said(*bart, "--names", str(own), code=2))
+
+    def test_a_fold_leaves_what_the_code_does(self):
+        """T5 does not divide scores: with heads twice as large queries take 1/2, in std and rate."""
+        with tempfile.TemporaryDirectory() as folder:
+            config = json.loads((CONFIGS / "t5-base.json").read_text())
+            wide = pathlib.Path(folder) / "wide.json"
+            wide.write_text(json.dumps({**config, "d_kv": 128}))
+            t5 = ["--rule", "maximal-update", "--config", str(wide), "--base-config", str(CONFIGS / "t5-base.json")]
+            for names in ([], ["--names", "hf-t5"]):
+                plain, folded = named(*t5, *names), named(*t5, *names, "--fold")
+                if names:
+                    plain, folded = plain["plan"], folded["plan"]
+                rate = {e["name"]: e["learning_rate"]["value"] for e in plain["entries"]}
+                for entry in folded["entries"]:
+                    factor = 0.5 if entry["name"].endswith("query") else 1
+                    self.assertTrue(close(entry["learning_rate"]["value"], factor * rate[entry["name"]]), entry["name"])
+                self.assertTrue(close(plain["model"]["attention_scale"]["value"], 0.5))
+                self.assertEqual(plain["model"]["code"]["attention_scale"]["value"], 1)
+                self.assertEqual(folded["model"]["attention_scale"]["value"], 1)
+
+    def test_another_initializer_than_the_rule_has_is_said(self):
+        with tempfile.TemporaryDirectory() as folder:
+            config = json.loads((CONFIGS / "llama-3.2-1b.json").read_text())
+            own = pathlib.Path(folder) / "config.json"
+            own.write_text(json.dumps({**config, "initializer_range": 1 / 24}))  # as SmolLM2-135M
+            self.assertIn("initializer_range = 0.041666666666666664, the plan has 0.02: multiply the variances of "
+                          "matrices by 4.34", said("--rule", "gpt2", "--config", str(own)))
+            self.assertNotIn("initializer_range", said("--rule", "standard", "--config", str(own)))
+            own.write_text(json.dumps({**config, "initializer_range": 0.02}))
+            self.assertNotIn("initializer_range", said("--rule", "gpt2", "--config", str(own)))
+
+    def test_tensors_have_the_axes_of_the_code_base(self):
+        """transformers, modeling_vit.py, and timm, vision_transformer.py: a class token, positions, a convolution."""
+        for names, stem in (("hf-vit", ["vit.embeddings.cls_token", "vit.embeddings.position_embeddings",
+                                        "vit.embeddings.patch_embeddings.projection.weight"]),
+                            ("hf-vit-5", ["vit.embeddings.cls_token", "vit.embeddings.position_embeddings",
+                                          "vit.embeddings.patch_embeddings.projection.weight"]),
+                            ("timm-vit", ["cls_token", "pos_embed", "patch_embed.proj.weight"])):
+            shape = {t["name"]: t["shape"] for t in named("--rule", "standard", "--preset", "vit-b16", "--names",
+                                                          names)["tensors"]}
+            self.assertEqual([shape[name] for name in stem], [[1, 1, 768], [1, 197, 768], [768, 3, 16, 16]])
+        found = named("--rule", "gpt2", "--preset", "pythia-160m", "--set", "tied_head=false", "--names", "gpt-neox-5")
+        self.assertIn("lm_head.weight", [t["name"] for t in found["tensors"]])
+
+    def test_tensors_that_no_plan_has_are_listed_and_planned_as_extras(self):
+        bert = ["--rule", "standard", "--preset", "bert-base", "--names", "hf-bert"]
+        transform = "cls.predictions.transform.dense.weight"
+        self.assertIn(transform, named(*bert)["unplanned"])
+        note = said(*bert, "--format", "json")
+        extras = re.findall(r"--extra (\S+)", note)
+        self.assertEqual(len(extras), 4, note)
+        found = named(*bert, *(word for extra in extras for word in ("--extra", extra)))
+        self.assertEqual({t["name"]: t["shape"] for t in found["tensors"]}[transform], [768, 768])
+        # BertForMaskedLM has 109514298 parameters.
+        self.assertEqual(sum(math.prod(t["shape"]) for t in found["tensors"]), 109514298)
 
     def test_the_header_says_whether_deviations_are_relative(self):
         for options, flag in ((("--rule", "maximal-update", *SMALL), 1), (("--rule", "gpt2", *SMALL), 0)):

@@ -76,7 +76,7 @@ TEST_CASE("The tensors of a nanoGPT are found, and a fused matrix is cut along i
   CHECK(detect(biasless_gpt(), nano()).dialect == "nanogpt");
 }
 
-TEST_CASE("Wrappers before all names and an optional prefix do not matter") {
+TEST_CASE("Wrappers anywhere in names and an optional prefix do not matter") {
   std::vector<ModelTensor> wrapped = nano();
   for (ModelTensor& tensor : wrapped) tensor.name.insert(0, "_orig_mod.module.");
   CHECK(classify(nanogpt, biasless_gpt(), wrapped).problems.empty());
@@ -86,7 +86,192 @@ TEST_CASE("Wrappers before all names and an optional prefix do not matter") {
   }
   CHECK(classify(nanogpt, biasless_gpt(), bare).problems.empty());
   wrapped.back().name = "lm_head.weight";  // one without
-  CHECK_FALSE(classify(nanogpt, biasless_gpt(), wrapped).problems.empty());
+  CHECK(classify(nanogpt, biasless_gpt(), wrapped).problems.empty());
+
+  // As FSDP, activation checkpointing and torch.compile nest them, block by block.
+  wrapped = nano();
+  for (ModelTensor& tensor : wrapped) {
+    const std::size_t at = tensor.name.find(".h.");
+    if (at != std::string::npos) {
+      tensor.name.insert(at + 4, "._fsdp_wrapped_module._checkpoint_wrapped_module._orig_mod");
+    }
+    tensor.name.insert(0, "_fsdp_wrapped_module.");
+  }
+  const Assignment found = classify(nanogpt, biasless_gpt(), wrapped);
+  CHECK(found.problems.empty());
+  CHECK(found.tensors.size() == 15);
+  CHECK(found.tensors.front().name == "_fsdp_wrapped_module.transformer.wte.weight");
+  CHECK(detect(biasless_gpt(), wrapped).dialect == "nanogpt");
+  CHECK(unwrapped("module") == "module");  // a tensor of that name
+  CHECK(unwrapped("module.a.module_list.0") == "a.module_list.0");
+}
+
+TEST_CASE("A prefix that all names have and no code base has is named once") {
+  std::vector<ModelTensor> model = nano();
+  for (ModelTensor& tensor : model) tensor.name.insert(0, "net.model.");
+  const Assignment found = classify(nanogpt, biasless_gpt(), model);
+  CHECK(only_problem(found) ==
+        "all names begin with net.model., which nanogpt does not have (hint: give the module that "
+        "it names)");
+  CHECK(found.tensors.size() == 15);
+  CHECK(nearest_dialect(biasless_gpt(), model).assignment.dialect == "nanogpt");
+}
+
+TEST_CASE("Names that no code base has are not claimed for one") {
+  const std::vector<ModelTensor> model{{"net.a", {24}},
+                                       {"net.b", {24}},
+                                       {"net.c", {24}},
+                                       {"net.d", {24}},
+                                       {"net.norm.weight", {24}}};
+  const Detection found = nearest_dialect(biasless_gpt(), model);
+  CHECK(found.assignment.dialect.empty());
+  CHECK(only_problem(found.assignment) ==
+        "no code base is known that has names such as net.a; all begin with net. (hint: describe "
+        "them in a file for --names)");
+  CHECK_THROWS_WITH(detect(biasless_gpt(), model), ContainsSubstring("no code base is known"));
+  CHECK(kind_of_names("model.layers.0.mlp.up_proj.qweight").starts_with("quantized by GPTQ"));
+  CHECK(
+      kind_of_names("model.layers.0.mlp.up_proj.weight_scale_inv").starts_with("quantized to FP8"));
+  CHECK(kind_of_names("base_model.model.q_proj.lora_A.weight").starts_with("an adapter (LoRA)"));
+  CHECK(kind_of_names("model.layers.0.mlp.up_proj.weight").empty());
+}
+
+TEST_CASE("Tensors that differ in the layer alone are one line, which says what to set") {
+  // llama.cpp: metadata say 2048, tensors are [3072, 768].
+  Shape shape = biasless_gpt(24, 3);
+  shape.gated_mlp = true;
+  shape.learned_positions = false;
+  shape.tied_head = false;
+  shape.kv_heads = 2;
+  shape = resolved(shape);
+  std::vector<ModelTensor> model;
+  const auto wrong = [&](const std::string& part, std::size_t axis, std::int64_t size) {
+    model.clear();
+    for (const OwnerTensor& tensor : usual_tensors(gguf_llama, shape).tensors) {
+      model.push_back({tensor.name, tensor.shape});
+      if (tensor.name.find(part) != std::string::npos) model.back().shape[axis] = size;
+    }
+    return only_problem(classify(gguf_llama, shape, model));
+  };
+  CHECK(wrong("ffn_gate", 0, 60) ==
+        "blk.*.ffn_gate.weight (3): [60, 24]: expected [40, 24] (hint: d_ff = 40, but 60 here: "
+        "--set d_ff=60)");
+  CHECK(wrong("ffn_down", 1, 60) ==
+        "blk.*.ffn_down.weight (3): [24, 60]: expected [24, 40] (hint: d_ff = 40, but 60 here: "
+        "--set d_ff=60)");
+  // Exporters forget head_dim: 4 heads of 8 where 24/4 = 6.
+  CHECK(wrong("attn_q.", 0, 32) ==
+        "blk.*.attn_q.weight (3): [32, 24]: expected [24, 24] (hint: head_dim = 6, but 8 here: "
+        "--set head_dim=8)");
+  CHECK(wrong("attn_k.", 0, 24) ==
+        "blk.*.attn_k.weight (3): [24, 24]: expected [12, 24] (hint: head_dim = 6, but 12 here: "
+        "--set head_dim=12 or kv_heads=4)");
+  CHECK(wrong("blk.1.ffn_up", 0, 60).starts_with("blk.1.ffn_up.weight: [60, 24]: expected"));
+  CHECK(wrong("token_embd", 0, 51) ==
+        "token_embd.weight: [51, 24]: expected [50, 24] (hint: vocab = 50, but 51 here: --set "
+        "vocab=51)");
+  CHECK(wrong("ffn_norm", 0, 25) == "blk.*.ffn_norm.weight (3): [25]: expected [24]");
+}
+
+TEST_CASE("An image model's tensors have the axes of its code base") {
+  // transformers 005db82, models/vit/modeling_vit.py: torch.randn(1, 1, n), torch.randn(1, patches + 1, n) and
+  // nn.Conv2d(channels, n, patch); timm vision_transformer.py the same.
+  Shape shape;
+  shape.input = Input::patch;
+  shape.d_model = 24;
+  shape.depth = 1;
+  shape.heads = 4;
+  shape.context = 10;
+  shape.patch_dim = 3 * 4 * 4;
+  shape.classes = 5;
+  shape.class_token = true;
+  shape = resolved(shape);
+  shape.tied_head = false;
+  const auto shape_of = [&](const Dialect& dialect, const std::string& name) {
+    const Assignment usual = usual_tensors(dialect, shape);
+    CHECK(usual.problems.empty());
+    const auto at = std::find_if(usual.tensors.begin(), usual.tensors.end(),
+                                 [&](const OwnerTensor& tensor) { return tensor.name == name; });
+    REQUIRE(at != usual.tensors.end());
+    return at->shape;
+  };
+  using Sizes = std::vector<std::int64_t>;
+  CHECK(shape_of(hf_vit, "vit.embeddings.cls_token") == Sizes{1, 1, 24});
+  CHECK(shape_of(hf_vit, "vit.embeddings.position_embeddings") == Sizes{1, 10, 24});
+  CHECK(shape_of(hf_vit, "vit.embeddings.patch_embeddings.projection.weight") ==
+        Sizes{24, 3, 4, 4});
+  CHECK(shape_of(hf_vit_5, "vit.layers.0.attention.q_proj.weight") == Sizes{24, 24});
+  CHECK(shape_of(timm_vit, "cls_token") == Sizes{1, 1, 24});
+  CHECK(shape_of(timm_vit, "pos_embed") == Sizes{1, 10, 24});
+  CHECK(shape_of(timm_vit, "patch_embed.proj.weight") == Sizes{24, 3, 4, 4});
+  shape.patch_dim = 16;  // grey
+  CHECK(shape_of(timm_vit, "patch_embed.proj.weight") == Sizes{24, 1, 4, 4});
+  shape.patch_dim = 17;
+  CHECK(shape_of(timm_vit, "patch_embed.proj.weight") == Sizes{24, 17});
+}
+
+TEST_CASE("Names of transformers 4 and 5 are both known") {
+  Shape neox = biasless_gpt(24, 1);
+  neox.tied_head = neox.learned_positions = false;
+  neox.biases = neox.norm_bias = true;
+  neox = resolved(neox);
+  std::vector<ModelTensor> model;
+  for (const OwnerTensor& tensor : usual_tensors(gpt_neox, neox).tensors) {
+    model.push_back({tensor.name, tensor.shape});
+  }
+  CHECK(at(model, "embed_out.weight").shape == std::vector<std::int64_t>{50, 24});
+  at(model, "embed_out.weight").name = "lm_head.weight";
+  CHECK(classify(gpt_neox, neox, model).problems.empty());
+  CHECK(detect(neox, model).dialect == "gpt-neox");
+  CHECK(usual_tensors(gpt_neox_5, neox).problems.empty());
+  CHECK(usual_tensors(gpt_neox_5, neox).tensors.front().name == "lm_head.weight");
+}
+
+TEST_CASE("A layer that no plan has is planned where it is an extra tensor") {
+  // BertForMaskedLM: cls.predictions.transform, as in modeling_bert.py.
+  Shape shape = biasless_gpt(24, 1);
+  const std::string transform = "cls.predictions.transform.";
+  const std::vector<Extra> extras{
+      {transform + "dense.weight", Group::mlp_up, "d_model", "d_model"},
+      {transform + "dense.bias", Group::hidden_bias, "d_model", "1", "d_model"},
+      {transform + "LayerNorm.weight", Group::final_norm_gain, "d_model"},
+      {transform + "LayerNorm.bias", Group::final_norm_bias, "d_model"}};
+  const std::vector<ModelTensor> model{{transform + "dense.weight", {24, 24}},
+                                       {transform + "dense.bias", {24}},
+                                       {transform + "LayerNorm.weight", {24}},
+                                       {transform + "LayerNorm.bias", {24}}};
+  CHECK(classify(hf_bert, shape, model).unplanned.size() == 4);
+  CHECK(classify(hf_bert, shape, model, extras).unplanned.empty());
+  CHECK(classify(hf_bert, shape, model, extras).tensors.size() == 4);
+  const std::vector<std::string> unplanned = usual_tensors(hf_bert, shape).unplanned;
+  CHECK(std::find(unplanned.begin(), unplanned.end(), transform + "dense.weight") !=
+        unplanned.end());
+}
+
+TEST_CASE("torchtitan's Qwen has norms of queries and keys, and biases") {
+  // pytorch/torchtitan, models/qwen3/model: attention.q_norm.weight, k_norm.weight.
+  Shape shape = biasless_gpt(24, 2);
+  shape.gated_mlp = true;
+  shape.learned_positions = shape.tied_head = false;
+  shape.qk_norm = QkNorm::head;
+  shape.attention_biases = AttentionBiases::qkv;
+  shape.biases = false;
+  const Assignment usual = usual_tensors(meta_llama, resolved(shape));
+  CHECK(usual.problems.empty());
+  std::set<std::string> names;
+  for (const OwnerTensor& tensor : usual.tensors) names.insert(tensor.name);
+  CHECK(names.contains("layers.1.attention.q_norm.weight"));
+  CHECK(names.contains("layers.1.attention.wk.bias"));
+}
+
+TEST_CASE("Key heads by the million take no memory") {
+  Shape shape = biasless_gpt(24, 1);
+  shape.heads = shape.kv_heads = 1L << 28;
+  shape.head_dim = 1;
+  const Assignment found = classify(megatron, shape, {{"output_layer.weight", {50, 24}}});
+  CHECK_THAT(
+      found.problems.front(),
+      ContainsSubstring("268435456 key heads in each layer are more groups than can be listed"));
 }
 
 TEST_CASE("Each mistake in a list of tensors is one line that names the tensor") {
@@ -105,6 +290,14 @@ TEST_CASE("Each mistake in a list of tensors is one line that names the tensor")
     model.erase(model.begin() + 3);
     CHECK_THAT(problem(), ContainsSubstring("transformer.h.0.attn.c_attn.weight: missing: expected "
                                             "[72, 24] for layer.0.query, layer.0.key"));
+  }
+  SECTION("a head that is tied in the file") {
+    Shape untied = biasless_gpt();
+    untied.tied_head = false;
+    model.pop_back();
+    CHECK(only_problem(classify(nanogpt, untied, model)) ==
+          "lm_head.weight: missing: expected [50, 24] for head (hint: or --set tied_head=true, if "
+          "it is the embedding)");
   }
   SECTION("a whole layer dropped") {
     std::erase_if(model, [](const ModelTensor& t) { return t.name.find(".h.1.") < 20; });

@@ -65,6 +65,15 @@ TEST_CASE("A line of one's own that no tensor can be like is told, whatever the 
         "w: layer.0.mlp_up cannot be cut into groups of key heads");
 }
 
+TEST_CASE("A table may begin after two rows that no token uses") {
+  const NanoGptAnd own({"positions", "position_embedding", Packing::after_two});
+  const Assignment usual = usual_tensors(own.dialect(), biasless_gpt());
+  CHECK(usual.problems.empty());
+  CHECK(usual.tensors.front().shape == std::vector<std::int64_t>{18, 24});
+  CHECK(usual.tensors.front().parts.front().select == std::vector<AxisRuns>{{0, {{2, 16}}}});
+  CHECK(usual.tensors.front().padding == std::vector<AxisRuns>{{0, {{0, 2}}}});
+}
+
 TEST_CASE("The line of an alias may stand before that of its owner") {
   const NanoGptAnd own({"tied.weight", "token_embedding", Packing::alias});
   const Assignment usual = usual_tensors(own.dialect(), biasless_gpt());

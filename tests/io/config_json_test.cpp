@@ -110,7 +110,7 @@ const std::vector<Keys> all_keys = {
      {"tie_word_embeddings", "add_cross_attention"}},
     {"vit-b16",
      {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"},
-     {"image_size", "patch_size", "num_channels", "num_labels"},
+     {"num_channels", "num_labels"},
      {"qkv_bias"}},
     {"t5-base",
      {"d_model", "num_layers", "num_heads", "d_ff", "vocab_size"},
@@ -188,7 +188,7 @@ TEST_CASE("keys that are absent or null have the defaults of transformers", "[co
     CHECK(resolved_config(many).context == 131072);
     many.erase("tie_word_embeddings");
     CHECK(resolved_config(many).tied_head == false);
-    many["attention_bias"] = true;  // a key that the model does not have
+    many["attention_bias"] = false;  // a key that the model does not have
     CHECK(!resolved_config(many).biases);
   }
   SECTION("bert") {
@@ -293,18 +293,23 @@ TEST_CASE("a size of a config.json is a whole number in range", "[config_json]")
 TEST_CASE("an error in a config.json says what and where", "[config_json]") {
   SECTION("model type") {
     const std::string types =
-        "expected one of bart, bert, gemma, gpt2, gpt_neox, llama, mistral, olmo2, opt, phi3, "
-        "qwen2, "
-        "qwen3, t5, vit";
+        "expected one of bart, bert, gemma, gpt2, gpt_neox, granite, llama, mistral, olmo2, opt, "
+        "phi3, qwen2, qwen3, t5, vit (hint: ";
+    const std::string way_on =
+        "give the nearest model by --preset and --set, its names by --names FILE)";
     CHECK(error_of(with("gpt2", "model_type", "gtp2")) ==
-          "config.json: model_type = \"gtp2\": " + types + " (hint: did you mean gpt2?)");
+          "config.json: model_type = \"gtp2\": " + types +
+              "there is no reader for gtp2: " + way_on);
     CHECK(error_of(with("gpt2", "model_type", "GPT2")) ==
-          "config.json: model_type = \"GPT2\": " + types + " (hint: did you mean gpt2?)");
+          "config.json: model_type = \"GPT2\": " + types +
+              "there is no reader for GPT2: " + way_on);
     CHECK(error_of(with("llama-3-8b", "model_type", "llama4")) ==
-          "config.json: model_type = \"llama4\": " + types + " (hint: did you mean llama?)");
-    CHECK(error_of(without("gpt2", "model_type")) == "config.json: model_type (missing): " + types);
-    CHECK(error_of(with("gpt2", "model_type", 2)) == "config.json: model_type = 2: " + types);
-    CHECK(error_of(with("gpt2", "model_type", "")) == "config.json: model_type = \"\": " + types);
+          "config.json: model_type = \"llama4\": " + types +
+              "a mixture of experts: a shape has one MLP per layer; " + way_on);
+    const std::string which = types + "which model is it? " + way_on;
+    CHECK(error_of(without("gpt2", "model_type")) == "config.json: model_type (missing): " + which);
+    CHECK(error_of(with("gpt2", "model_type", 2)) == "config.json: model_type = 2: " + which);
+    CHECK(error_of(with("gpt2", "model_type", "")) == "config.json: model_type = \"\": " + which);
   }
   SECTION("more layers than a shape may have") {
     CHECK(error_of(with("gpt2", "n_layer", 5000)) == "no error");
@@ -339,8 +344,10 @@ TEST_CASE("an error in a config.json says what and where", "[config_json]") {
           "config.json: num_attention_heads = 7: expected a divisor of hidden_size = 768");
     CHECK(error_of(with("bart-large", "encoder_attention_heads", 7)) ==
           "config.json: encoder_attention_heads = 7: expected a divisor of d_model = 1024");
-    CHECK(error_of(with("llama-3-8b", "num_attention_heads", 7)) ==
-          "config.json: num_attention_heads = 7: expected a divisor of hidden_size = 4096");
+    CHECK(
+        error_of(with("llama-3-8b", "num_attention_heads", 7)) ==
+        "config.json: num_attention_heads = 7: expected a divisor of hidden_size = 4096 (hint: or "
+        "give head_dim, as the tensors have it)");
     CHECK(error_of(with("llama-3-8b", "num_key_value_heads", 7)) ==
           "config.json: num_key_value_heads = 7: expected a divisor of num_attention_heads = 32");
     CHECK(error_of(with("llama-3-8b", "num_key_value_heads", 64)) ==
@@ -375,7 +382,8 @@ TEST_CASE("an error in a config.json says what and where", "[config_json]") {
           "shape "
           "has no biases of the MLP alone)");
     CHECK(error_of(with("bert-base", "position_embedding_type", "relative_key")) ==
-          "config.json: position_embedding_type = \"relative_key\": expected \"absolute\"");
+          "config.json: position_embedding_type = \"relative_key\": expected \"absolute\" (hint: a "
+          "shape has positions in a table)");
     CHECK(error_of(with("bert-base", "position_embedding_type", 1)) ==
           "config.json: position_embedding_type = 1: expected a string");
   }
@@ -420,7 +428,8 @@ TEST_CASE("an error in a config.json says what and where", "[config_json]") {
     CHECK(error_of_text("\"gpt2\"") == "config.json = \"gpt2\": expected a JSON object");
     CHECK(error_of_text("{}") ==
           "config.json: model_type (missing): expected one of bart, bert, gemma, gpt2, gpt_neox, "
-          "llama, mistral, olmo2, opt, phi3, qwen2, qwen3, t5, vit");
+          "granite, llama, mistral, olmo2, opt, phi3, qwen2, qwen3, t5, vit (hint: which model is "
+          "it? give the nearest model by --preset and --set, its names by --names FILE)");
   }
   SECTION("the name is the caller's") {
     CHECK(message([] { shape_from_config(without("gpt2", "n_embd"), "mine.json"); }) ==

@@ -12,6 +12,8 @@
 
 #include "instances/registry.hpp"
 #include "instances/transformer.hpp"
+#include "scalewise/plan/code_factors.hpp"
+#include "scalewise/plan/set_up_warnings.hpp"
 #include "scalewise/plan/single_rate.hpp"
 #include "support/catch.hpp"
 #include "support/training_losses.hpp"
@@ -81,5 +83,47 @@ TEST_CASE("Under SGD rates go with the square") {
     const std::vector<double> expected = fold_losses(plan);
     CHECK(largest_difference(fold_losses(fold(plan).plan), expected) <= accepted_difference);
     CHECK(largest_difference(fold_losses(single_rate(plan).plan), expected) <= accepted_difference);
+  }
+}
+
+TEST_CASE("A plan that is folded for a code base trains with the factors of that code") {
+  const CodeFactors code{.scores = 1,
+                         .embedding = sqrt(symbols::n),
+                         .logits = 0.5,
+                         .tied_logits = 1 / sqrt(symbols::n),
+                         .branch = 0.25};
+  for (const char* rule : {"maximal-update", "complete-p", "standard"}) {
+    for (const bool tied : {false, true}) {
+      INFO(rule << (tied ? ", tied" : ""));
+      const Plan plan = with_code(fold_plan(rule, adamw, tied), code);
+      const RewrittenPlan folded = fold(plan);
+      CHECK(folded.left.empty());
+      const Model& model = folded.plan.model;
+      CHECK(model.attention_scale == model.code->attention_scale);
+      CHECK(model.embedding_multiplier == model.code->embedding_multiplier);
+      CHECK(model.logit_multiplier == model.code->logit_multiplier);
+      for (const Residual& residual : model.residuals) CHECK(residual.branch == model.code->branch);
+      CHECK(folded.plan.entries != plan.entries);
+      CHECK(largest_difference(fold_losses(folded.plan), fold_losses(plan)) <= accepted_difference);
+      CHECK(fold(folded.plan).plan == folded.plan);
+    }
+  }
+}
+
+TEST_CASE("The first loss of a large tied embedding is about the logit of the token just read") {
+  for (const bool positions : {true, false}) {
+    Shape shape = trained_shape(true);
+    shape.d_model = 64;
+    shape.heads = 2;
+    shape.head_dim = 32;
+    shape.d_ff = 0;
+    shape.learned_positions = positions;
+    const Plan plan = make_plan("pytorch", adamw, shape);
+    const double logit = detail::logit_of_own_token(plan);
+    CHECK(std::abs(logit - (positions ? 64 / std::sqrt(2.0) : 64)) < 1e-9);
+    const double loss = training_losses(plan, 0).front();
+    // The blocks add to the stream what the estimate leaves out.
+    CHECK(loss < 1.05 * logit);
+    CHECK(loss > 0.8 * logit);
   }
 }

@@ -10,6 +10,8 @@
 #include "scalewise/policy/complete_p.hpp"
 #include "scalewise/policy/gpt2.hpp"
 #include "scalewise/policy/maximal_update.hpp"
+#include "scalewise/policy/pytorch.hpp"
+#include "scalewise/policy/standard.hpp"
 #include "support/catch.hpp"
 
 using namespace scalewise;
@@ -103,4 +105,29 @@ TEST_CASE("Depth matters to rules that have none, and decayed gains are said onc
   CHECK_THAT(found[0], StartsWith("depth = 8, but the base's is 2: maximal-update does not scale"));
   CHECK_THAT(found[1], StartsWith("gains are decayed (layer.0.attention_norm_gain"));
   CHECK(set_up_warnings(make_plan<Gpt2, adamw>(warned_shape(256))).size() <= 1);
+}
+
+TEST_CASE("A tied head with a large embedding warns with the first loss") {
+  // Measured on the reference transformer: 42, 166 and 510 at widths 64, 256 and 768.
+  Shape shape = warned_shape(768);
+  shape.vocab = 256;
+  const auto tied_lines = [](const Plan& plan) {
+    std::vector<std::string> found;
+    for (const std::string& text : set_up_warnings(plan)) {
+      if (text.starts_with("the head is tied")) found.push_back(text);
+    }
+    return found;
+  };
+  const auto found = tied_lines(make_plan<PyTorch, adamw>(shape));
+  REQUIRE(found.size() == 1);
+  CHECK_THAT(found[0],
+             StartsWith("the head is tied to an embedding of variance 1, so that the token "
+                        "just read gets the logit 543, and the first loss is about that "
+                        "(ln vocab is 5.5)"));
+  shape.learned_positions = false;
+  CHECK_THAT(tied_lines(make_plan<PyTorch, adamw>(shape)).at(0),
+             Catch::Matchers::ContainsSubstring("the logit 768,"));
+  shape.tied_head = false;
+  CHECK(tied_lines(make_plan<PyTorch, adamw>(shape)).empty());
+  CHECK(tied_lines(make_plan<Gpt2, adamw>(warned_shape(768))).empty());
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "scalewise/plan/code_factors.hpp"
 #include "scalewise/plan/single_rate.hpp"
 #include "support/catch.hpp"
 #include "support/models.hpp"
@@ -110,4 +111,94 @@ TEST_CASE("What the shape does not say is folded by itself, and changes nothing 
       }
     }
   }
+}
+
+namespace {
+
+const CodeFactors t5_code{.scores = 1, .tied_logits = 1 / sqrt(symbols::n)};
+const CodeFactors granite_code{.scores = 0.0078125,
+                               .embedding = 12,
+                               .logits = 1.0 / 16,
+                               .tied_logits = 1.0 / 16,
+                               .branch = 0.22};
+
+}  // namespace
+
+TEST_CASE("Code that does not divide scores gets what is left of the rule's factor") {
+  // T5: base scores q.k, the target's (1/m_C) q.k; with heads twice as large queries take 1/2, not 1/sqrt(2).
+  Shape base = tokens();
+  base.tied_head = true;
+  Shape target = base;
+  target.head_dim = 2 * resolved(base).head_dim;
+  const Plan plan = make_plan("maximal-update", adamw, target, base);
+  const Plan coded = with_code(plan, t5_code);
+  CHECK(std::abs(coded.model.attention_scale.value - 0.5) < 1e-15);
+  CHECK(coded.model.code->attention_scale.value == 1);
+  const Plan folded = fold(coded).plan;
+  CHECK(folded.model.attention_scale.value == 1);
+  const double std_ratio = std_dev(folded.at("layer.0.query").init_variance) /
+                           std_dev(plan.at("layer.0.query").init_variance);
+  CHECK(std::abs(std_ratio - 0.5) < 1e-15);
+  CHECK(std::abs(folded.at("layer.0.query").learning_rate.value /
+                     plan.at("layer.0.query").learning_rate.value -
+                 0.5) < 1e-15);
+  const double plain = std_dev(fold(plan).plan.at("layer.0.query").init_variance) /
+                       std_dev(plan.at("layer.0.query").init_variance);
+  CHECK(std::abs(plain - std::sqrt(0.5)) < 1e-15);
+}
+
+TEST_CASE("Code that multiplies embeddings by the root of the width leaves the inverse") {
+  Shape base = tokens();
+  Shape target = base;
+  target.d_model = 4 * base.d_model;
+  target.head_dim = resolved(base).head_dim;
+  const CodeFactors scaled{.embedding = sqrt(symbols::n)};
+  const Plan plan = with_code(make_plan("maximal-update", adamw, target, base), scaled);
+  CHECK(plan.model.code->embedding_multiplier.formula == "√m_N");
+  CHECK(left_over(plan.model.embedding_multiplier, plan.model.code->embedding_multiplier).value ==
+        0.5);
+  CHECK(fold(plan).plan.at("token_embedding").init_variance.value == 0.25);
+  // A rule without a base says what the model itself is like.
+  const Plan absolute = with_code(make_plan("standard", adamw, target), scaled);
+  CHECK(absolute.model.code->embedding_multiplier.formula == "√n");
+  CHECK(std::abs(fold(absolute).plan.at("token_embedding").init_variance.value *
+                     static_cast<double>(target.d_model) /
+                     absolute.at("token_embedding").init_variance.value -
+                 1) < 1e-14);
+  REQUIRE(code_notes(plan).size() == 1);
+  CHECK(code_notes(plan).front() ==
+        "the code multiplies embeddings by √m_N times the base's, so that 0.5 is left to multiply");
+}
+
+TEST_CASE("Over a base of its own size a plan changes nothing, whatever the code multiplies") {
+  Shape shape = tokens();
+  shape.tied_head = true;
+  for (const CodeFactors& code : {CodeFactors{}, t5_code, granite_code}) {
+    const Plan plan = with_code(make_plan("maximal-update", adamw, shape, shape), code);
+    const Plan folded = fold(plan).plan;
+    for (std::size_t i = 0; i < plan.entries.size(); ++i) {
+      INFO(plan.entries[i].name);
+      CHECK(std::abs(folded.entries[i].init_variance.value - plan.entries[i].init_variance.value) <=
+            1e-14);
+      CHECK(std::abs(folded.entries[i].learning_rate.value - 1) <= 1e-14);
+    }
+  }
+}
+
+TEST_CASE("Constants of a configuration are those of each model's own code") {
+  Shape base = tokens();
+  Shape target = base;
+  target.head_dim = 2 * resolved(base).head_dim;
+  CodeFactors of_target = granite_code, of_base = granite_code;
+  of_base.scores = 1.0 / 4;
+  of_target.scores = 1.0 / 8;
+  of_target.embedding = 24;
+  const Plan plan = with_code(make_plan("maximal-update", adamw, target, base), of_target, of_base);
+  // Scores of the base are q.k/4, and of the target q.k/8: as the rule has it.
+  CHECK(std::abs(plan.model.attention_scale.value - 1.0 / 8) < 1e-15);
+  CHECK(std::abs(left_over(plan.model.attention_scale, plan.model.code->attention_scale).value -
+                 1) < 1e-14);
+  CHECK(plan.model.code->embedding_multiplier.value == 2);
+  CHECK(plan.model.code->branch.value == 1);
+  check_plan(plan);
 }

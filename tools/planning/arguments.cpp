@@ -17,9 +17,10 @@ namespace scalewise::tools {
 
 namespace {
 
-std::optional<Shape> shape_of(const std::string& preset, const std::string& config) {
-  if (!preset.empty()) return preset_shape(preset);
-  if (!config.empty()) return shape_from_config_file(config);
+std::optional<GivenModel> model_of(const std::string& program, const std::string& preset,
+                                   const std::string& config) {
+  if (!preset.empty()) return GivenModel{preset_shape(preset)};
+  if (!config.empty()) return model_of_config(program, config);
   return {};
 }
 
@@ -82,13 +83,25 @@ std::optional<dialect::Cut> cut_of(const PlanArguments& arguments, const Plan& p
   return value_of(dialect::cut_words, "--cut", arguments.cut);
 }
 
-std::optional<Shape> given_shape(const PlanArguments& arguments) {
-  return shape_of(arguments.preset, arguments.config);
+CodeFactors code_of_names(const std::string& names) {
+  if (names.ends_with(".json")) return read_dialect_file(names)->get().code;
+  return dialect::dialect_named("--names", names).code;
 }
 
-std::vector<Plan> make_plans(const PlanArguments& arguments, Shape target) {
+GivenModel model_of_config(const std::string& program, const std::string& path) {
+  ModelConfig config = model_config_file(path);
+  for (const std::string& note : config.notes) std::cerr << program << ": note: " << note << '\n';
+  return {std::move(config.shape), config.code, config.initializer_std};
+}
+
+std::optional<GivenModel> given_model(const PlanArguments& arguments) {
+  return model_of(arguments.program, arguments.preset, arguments.config);
+}
+
+std::vector<Plan> make_plans(const PlanArguments& arguments, GivenModel target) {
   return make_plans(
-      arguments, target, shape_of(arguments.base_preset, arguments.base_config),
+      arguments, std::move(target),
+      model_of(arguments.program, arguments.base_preset, arguments.base_config),
       [&](const std::string& line) { std::cerr << arguments.program << ": " << line << '\n'; });
 }
 

@@ -34,10 +34,16 @@ void with_names(const std::string& program, const std::string& names,
 /// Throws:   InvalidInput for a plan that it means nothing to.
 std::optional<dialect::Cut> cut_of(const PlanArguments& arguments, const Plan& plan);
 
-/// The shape of --preset or --config; empty where neither is given.
-std::optional<Shape> given_shape(const PlanArguments& arguments);
+/// What the code base of --names multiplies.
+CodeFactors code_of_names(const std::string& names);
+
+/// The model of a configuration. What nobody knows of it is said on standard error.
+GivenModel model_of_config(const std::string& program, const std::string& path);
+
+/// The model of --preset or --config; empty where neither is given.
+std::optional<GivenModel> given_model(const PlanArguments& arguments);
 
 /// make_plans() with the base of --base-preset or --base-config, if one is given. What it says goes to standard error.
-std::vector<Plan> make_plans(const PlanArguments& arguments, Shape target);
+std::vector<Plan> make_plans(const PlanArguments& arguments, GivenModel target);
 
 }  // namespace scalewise::tools

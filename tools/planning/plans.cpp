@@ -8,10 +8,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <stdexcept>
+#include <utility>
 
 #include "instances/registry.hpp"
 #include "planning/set_option.hpp"
 #include "scalewise/messages/problems.hpp"
+#include "scalewise/numeric/number_text.hpp"
+#include "scalewise/plan/code_factors.hpp"
 #include "scalewise/plan/fold.hpp"
 #include "scalewise/plan/set_up_warnings.hpp"
 #include "scalewise/plan/single_rate.hpp"
@@ -56,9 +59,28 @@ Optimizer optimizer_of(const PlanArguments& arguments, const Say& say) {
   return optimizer;
 }
 
+/// The factors of the code, of the target and of its base.
+Plan coded(Plan plan, const PlanArguments& arguments, const GivenModel& target,
+           const std::optional<GivenModel>& base) {
+  const CodeFactors code = target.code ? *target.code : arguments.names_code;
+  return with_code(std::move(plan), code, base && base->code ? *base->code : code);
+}
+
+/// Whether a plan draws with the standard deviation of a rule where the configuration has another.
+void compare_initializer(const Plan& plan, std::optional<double> given, const Say& say) {
+  for (const Entry& entry : plan.entries) {
+    if (!given || entry.source.find("initializer_range 0.02") == std::string::npos) continue;
+    const double ratio = *given / 0.02;
+    if (ratio > 1 - 1e-6 && ratio < 1 + 1e-6) return;
+    return say("note: the configuration has initializer_range = " + number_text(*given) +
+               ", the plan has 0.02: multiply the variances of matrices by " +
+               number_text(ratio * ratio) + " to start as the configuration says");
+  }
+}
+
 /// Each parameter goes to the rules that have it; one that no rule has is an error.
-std::vector<Plan> plans_of(const PlanArguments& arguments, const Shape& target,
-                           const std::optional<Shape>& base,
+std::vector<Plan> plans_of(const PlanArguments& arguments, const GivenModel& target,
+                           const std::optional<GivenModel>& base,
                            const std::vector<Parameter>& parameters, const Say& say) {
   const Optimizer optimizer = optimizer_of(arguments, say);
   const auto decay = value_of(decay_words, "--decay", arguments.decay);
@@ -77,12 +99,17 @@ std::vector<Plan> plans_of(const PlanArguments& arguments, const Shape& target,
       own.push_back(parameters[i]);
       used[i] = true;
     }
-    plans.push_back(make_plan(id, optimizer, target, base, own, decay, extras_of(arguments)));
+    const std::optional<Shape> base_shape = base ? std::optional(base->shape) : std::nullopt;
+    plans.push_back(
+        make_plan(id, optimizer, target.shape, base_shape, own, decay, extras_of(arguments)));
   }
   for (Plan& plan : plans) {
     if (!arguments.start.empty()) plan = with_start(plan, arguments.start);
     warn(plan, arguments, say);
+    plan = coded(std::move(plan), arguments, target, base);
+    compare_initializer(plan, target.initializer_std, say);
     plan = rewritten(plan, arguments, say);
+    for (const std::string& note : code_notes(plan)) say("note: " + note);
   }
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     if (used[i]) continue;
@@ -101,13 +128,16 @@ std::vector<Extra> extras_of(const PlanArguments& arguments) {
   return extras;
 }
 
-std::vector<Plan> make_plans(const PlanArguments& arguments, Shape target,
-                             std::optional<Shape> base, const Say& say) {
-  const std::vector<Parameter> parameters = set_target(arguments.set, target);
+std::vector<Plan> make_plans(const PlanArguments& arguments, GivenModel target,
+                             std::optional<GivenModel> base, const Say& say) {
+  const std::vector<Parameter> parameters = set_target(arguments.set, target.shape);
   if (arguments.base.width > 0 || arguments.base.depth > 0) {
-    base = base_like(target, arguments.base);
+    base = target;
+    base->shape = base_like(target.shape, arguments.base);
   }
-  set_base(arguments.set, base, how_to_give_a_base);
+  std::optional<Shape> base_shape = base ? std::optional(base->shape) : std::nullopt;
+  set_base(arguments.set, base_shape, how_to_give_a_base);
+  if (base) base->shape = *base_shape;
   try {
     return plans_of(arguments, target, base, parameters, say);
   } catch (const InvalidInput& error) {

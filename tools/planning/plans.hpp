@@ -11,9 +11,17 @@
 
 #include "scalewise/architecture/base_like.hpp"
 #include "scalewise/architecture/shape.hpp"
+#include "scalewise/plan/code_factors.hpp"
 #include "scalewise/plan/make_plan.hpp"
 
 namespace scalewise::tools {
+
+/// A model to be planned, or its base.
+struct GivenModel {
+  Shape shape;
+  std::optional<CodeFactors> code = {};        // what a configuration says that its code multiplies
+  std::optional<double> initializer_std = {};  // of a configuration
+};
 
 struct PlanArguments {
   std::string program = "plan";  // in messages
@@ -28,6 +36,7 @@ struct PlanArguments {
   Base base;
   std::vector<std::string> set;
   std::vector<std::string> extra;
+  CodeFactors names_code = {};  // what the code base of --names multiplies
   std::string start;
   std::string cut;
   bool strict = false;
@@ -39,11 +48,13 @@ struct PlanArguments {
 std::vector<Extra> extras_of(const PlanArguments& arguments);
 
 /// The plans of --rule or --compare. --set changes the target first, --base-width and --base-depth make a base of
-/// it, and --set changes that; `--preset`, `--config` and their like are not looked at. `say` gets a line for each warning, and for what --fold or
+/// it, and --set changes that; `--preset`, `--config` and their like are not looked at. What the code multiplies is
+/// what the configurations say, or else the code base of --names. `say` gets a line for each warning, for what the
+/// code multiplies, and for what --fold or
 /// --single-rate leaves.
 /// Throws:   InvalidInput; std::invalid_argument with all warnings of a strict plan.
-std::vector<Plan> make_plans(const PlanArguments& arguments, Shape target,
-                             std::optional<Shape> base,
+std::vector<Plan> make_plans(const PlanArguments& arguments, GivenModel target,
+                             std::optional<GivenModel> base,
                              const std::function<void(const std::string&)>& say);
 
 }  // namespace scalewise::tools

@@ -126,7 +126,7 @@ constexpr Shape bart_preset(long d_model, long depth, long heads) {
   shape.depth = depth;
   shape.encoder_depth = depth;
   shape.heads = heads;
-  shape.context = 1024;
+  shape.context = 1024 + 2;  // positions begin at the third row
   shape.vocab = 50265;
   shape.tied_head = true;
   shape.embedding_norm = true;

@@ -26,11 +26,9 @@ inline constexpr const Dialect* all_dialects[] = {
 
 /// Models that have the names of others; what a file's names cannot tell apart is not detected.
 inline constexpr std::pair<std::string_view, const Dialect*> other_ids[] = {
-    {"mistral", &hf_llama},
-    {"qwen2", &hf_llama},
-    {"qwen3", &hf_llama},
-    {"gemma", &gemma},
-    {"torchtitan", &meta_llama}};
+    {"mistral", &hf_llama},  {"qwen2", &hf_llama},       {"qwen3", &hf_llama},
+    {"gemma", &gemma},       {"granite", &hf_llama},     {"gpt-neox-5", &gpt_neox_5},
+    {"hf-vit-5", &hf_vit_5}, {"torchtitan", &meta_llama}};
 
 /// The dialect of an id.
 /// Throws:   InvalidInput naming the field and the closest id.

@@ -22,9 +22,10 @@ namespace scalewise::dialect::detail {
 /// A tensor that a model of some shape may have: its owner, or another name of one.
 struct Candidate {
   OwnerTensor tensor;
-  std::string alias_of;     // entry; empty: an owner
-  std::size_t pattern = 0;  // line of the dialect; those of extras follow them
-  std::string layer;        // "decoder.1"; empty outside the blocks, and of slabs
+  std::vector<std::int64_t> flat;  // its shape without axes of size 1 and of patches
+  std::string alias_of;            // entry; empty: an owner
+  std::size_t pattern = 0;         // line of the dialect; those of extras follow them
+  std::string layer;               // "decoder.1"; empty outside the blocks, and of slabs
   Group group = Group::query;
   int padded_axis = -1;  // may be longer than the vocabulary
 };
@@ -37,6 +38,20 @@ inline bool is_table(Group group) {
 
 inline bool is_vector(Group group) {
   return group == Group::class_token || (!is_matrix(group) && group != Group::relative_position);
+}
+
+/// A shape with the axes of an image model: of batches before tables and the class token, of colours and
+/// sides of a square patch. Three colours are usual, and else one; other patches stay one axis.
+inline std::vector<std::int64_t> image_axes(Group group, std::vector<std::int64_t> shape) {
+  if (group == Group::class_token) return {1, 1, shape[0]};
+  if (group == Group::position_embedding) return {1, shape[0], shape[1]};
+  if (group != Group::patch_embedding) return shape;
+  for (const std::int64_t colours : {3, 1}) {
+    std::int64_t side = 1;
+    while (side < (1L << 15) && colours * side * side < shape[1]) ++side;
+    if (colours * side * side == shape[1]) return {shape[0], colours, side, side};
+  }
+  return shape;
 }
 
 /// "decoder.1" of "decoder.1.cross_query".
@@ -67,8 +82,16 @@ class Candidates {
   const std::vector<Candidate>& all() const { return all_; }
   const std::map<std::string, Tensor>& entries() const { return entries_; }
 
+  /// Whether groups of key heads are so many that they are not listed.
+  bool has_too_many_groups() const {
+    return shape_.kv_heads > most_groups / (std::max)(shape_.depth, 1L);
+  }
+
  private:
   using Tensors = std::vector<const Tensor*>;
+
+  /// In all layers together; the largest published models have some ten thousand.
+  static constexpr long most_groups = 1L << 20;
 
   const Tensor& add_entry(Tensor tensor) {
     const std::string name = tensor.name;
@@ -109,6 +132,7 @@ class Candidates {
       slab.tensor.transposed = one.tensor.transposed;
     }
     slab.tensor.shape.insert(slab.tensor.shape.begin(), shape_.depth);
+    slab.flat = slab.tensor.shape;
     slab.tensor.name = dialect_.patterns[line].name;
     slab.pattern = line;
     all_.push_back(std::move(slab));
@@ -155,6 +179,8 @@ class Candidates {
       tensor.shape = {total + offset, other};
       if (axis == 1) std::swap(tensor.shape[0], tensor.shape[1]);
     }
+    candidate.flat = tensor.shape;
+    if (pattern.packing == Packing::image) tensor.shape = image_axes(first.group, tensor.shape);
     std::int64_t begin = offset;
     for (std::size_t i = 0; i < found.size(); ++i) {
       OwnedPart part{found[i]->name, {}};
@@ -180,7 +206,7 @@ class Candidates {
   std::vector<IndexRun> runs(Packing packing, std::int64_t begin,
                              const std::vector<std::int64_t>& sizes, std::size_t i,
                              std::int64_t total) const {
-    if (packing != Packing::key_groups) return {{begin, sizes[i]}};
+    if (packing != Packing::key_groups || has_too_many_groups()) return {{begin, sizes[i]}};
     const std::int64_t groups = shape_.kv_heads;
     std::int64_t before = 0;
     for (std::size_t j = 0; j < i; ++j) before += sizes[j] / groups;

@@ -13,9 +13,12 @@
 
 #include "scalewise/dialect/candidates.hpp"
 #include "scalewise/dialect/dialect.hpp"
+#include "scalewise/dialect/folded_problems.hpp"
 #include "scalewise/dialect/owner_tensor.hpp"
+#include "scalewise/dialect/pattern_index.hpp"
 #include "scalewise/dialect/shape_fit.hpp"
 #include "scalewise/dialect/table_problems.hpp"
+#include "scalewise/dialect/wrappers.hpp"
 #include "scalewise/messages/nearest.hpp"
 #include "scalewise/messages/sizes_text.hpp"
 
@@ -48,30 +51,11 @@ struct Assignment {
 
 namespace detail {
 
-/// "module." of DistributedDataParallel, "_orig_mod." of torch.compile: as long as all names have one.
-inline std::size_t wrapper_size(const std::vector<ModelTensor>& model) {
-  std::size_t size = 0;
-  for (bool found = !model.empty(); found;) {
-    found = false;
-    for (const std::string_view wrapper : {"module.", "_orig_mod."}) {
-      bool all = true;
-      for (const ModelTensor& tensor : model) {
-        all = all && std::string_view(tensor.name).substr(size).starts_with(wrapper);
-      }
-      if (!all) continue;
-      size += wrapper.size();
-      found = true;
-      break;
-    }
-  }
-  return size;
-}
-
 /// Finds what each tensor of a model is.
 class Classifier {
  public:
   Classifier(const Dialect& dialect, const Shape& shape, const std::vector<Extra>& extras)
-      : dialect_(dialect), shape_(shape), candidates_(dialect, shape, extras) {
+      : dialect_(dialect), shape_(shape), candidates_(dialect, shape, extras), index_(dialect) {
     const std::vector<Candidate>& all = candidates_.all();
     for (std::size_t c = 0; c < all.size(); ++c) by_name_.emplace(all[c].tensor.name, c);
     found_.assign(all.size(), nullptr);
@@ -83,28 +67,51 @@ class Classifier {
     result_.dialect = dialect_.id;
     result_.prefix = dialect_.prefix;
     result_.problems = TableProblems(dialect_, shape_, candidates_).take();
-    const std::size_t wrapper = wrapper_size(model);
-    std::set<std::string_view> names;
+    std::vector<std::string> names = plain_names(model);
+    std::set<std::string_view> seen;
     std::vector<std::pair<std::string, const ModelTensor*>> rest;
-    for (const ModelTensor& tensor : model) {
-      if (!names.insert(tensor.name).second) {
-        problem(tensor.name, "given twice");
-        continue;
+    for (std::size_t i = 0; i < model.size(); ++i) {
+      if (!seen.insert(model[i].name).second) {
+        problem(model[i].name, "given twice");
+      } else if (!find(model[i].name, model[i]) && !find(names[i], model[i])) {
+        rest.emplace_back(std::move(names[i]), &model[i]);
       }
-      const std::string name = tensor.name.substr(wrapper);
-      if (!find(name, tensor)) rest.emplace_back(name, &tensor);
     }
     owners();
     aliases();
     storages();
     missing();
     for (const auto& [name, tensor] : rest) leftover(name, *tensor);
+    for (std::string& line : problems_.take()) result_.problems.push_back(std::move(line));
     return std::move(result_);
   }
 
  private:
-  void problem(std::string_view name, const std::string& text) {
-    result_.problems.push_back(printable(name) + ": " + text);
+  void problem(std::string_view name, const std::string& text) { problems_.add(name, text); }
+
+  /// Names without wrappers, and without what all begin with where no name is known with it.
+  std::vector<std::string> plain_names(const std::vector<ModelTensor>& model) {
+    std::vector<std::string> names;
+    names.reserve(model.size());
+    for (const ModelTensor& tensor : model) names.push_back(unwrapped(tensor.name));
+    if (knows_any(names, "")) return names;
+    for (const std::string& prefix : common_prefixes(names)) {
+      if (!knows_any(names, prefix)) continue;
+      result_.problems.push_back("all names begin with " + printable(prefix) + ", which " +
+                                 std::string(dialect_.id) +
+                                 " does not have (hint: give the module that it names)");
+      for (std::string& name : names) name.erase(0, prefix.size());
+      break;
+    }
+    return names;
+  }
+
+  bool knows_any(const std::vector<std::string>& names, const std::string& without) const {
+    for (const std::string& name : names) {
+      const std::string rest = name.substr(without.size());
+      if (by_name_.contains(rest) || !index_.lines_of(rest).empty()) return true;
+    }
+    return false;
   }
 
   bool find(const std::string& name, const ModelTensor& tensor) {
@@ -131,7 +138,7 @@ class Classifier {
         break;
       }
       OwnerTensor tensor = all[c].tensor;
-      const std::string wrong = fit(all[c], found_[c]->shape, tensor);
+      const std::string wrong = fit(all[c], shape_, found_[c]->shape, tensor);
       if (!wrong.empty()) problem(found_[c]->name, wrong);
       tensor.name = found_[c]->name;
       tensor.shape = found_[c]->shape;
@@ -221,7 +228,8 @@ class Classifier {
       missing.append(": expected ")
           .append(sizes_text(first.tensor.shape))
           .append(" for ")
-          .append(text);
+          .append(text)
+          .append(text == "head" ? " (hint: or --set tied_head=true, if it is the embedding)" : "");
       problem(first.tensor.name, missing);
     }
   }
@@ -229,12 +237,11 @@ class Classifier {
   /// The line of the dialect that a name is of, in a stack that the model has if there is such a line.
   const TensorPattern* line_of(const std::string& name, long& layer) const {
     const TensorPattern* found = nullptr;
-    for (const TensorPattern& pattern : dialect_.patterns) {
-      auto at = layer_of(pattern.name, name);
-      if (!at) at = layer_of(pattern.name, std::string(dialect_.prefix) + name);
-      if (!at || (found != nullptr && !has_stack_of(pattern.entries))) continue;
+    for (const LineOfName& of : index_.lines_of(name)) {
+      const TensorPattern& pattern = dialect_.patterns[of.line];
+      if (found != nullptr && !has_stack_of(pattern.entries)) continue;
       found = &pattern;
-      layer = *at;
+      layer = of.layer;
       if (has_stack_of(pattern.entries)) break;
     }
     return found;
@@ -269,26 +276,44 @@ class Classifier {
     return entry.starts_with("encoder.") ? shape_.encoder_depth : shape_.depth;
   }
 
-  /// A missing tensor of almost the same name, or else any such. Not for thousands of names: they take long.
+  /// A missing tensor of almost the same name, or else a line of the dialect with the layer of the name. Not
+  /// for thousands of names: they take long.
   std::string nearest(std::string_view name) {
     if (left_to_search_ == 0) return "";
     --left_to_search_;
+    constexpr std::size_t most = 1000;
     Nearest known(name);
-    for (const std::string& candidate : missing_) known.offer(candidate);
+    for (std::size_t i = 0; i < missing_.size() && i < most; ++i) known.offer(missing_[i]);
     if (known.empty()) {
-      for (const Candidate& candidate : candidates_.all()) known.offer(candidate.tensor.name);
+      const long layer = first_number(name);
+      for (const TensorPattern& pattern : dialect_.patterns) {
+        if (!pattern.entries.empty()) known.offer(filled(pattern.name, layer));
+      }
     }
     return known.empty() ? "" : " (hint: " + known.hint() + ")";
+  }
+
+  /// The number of the layer in a name that nobody knows, in all likelihood.
+  static long first_number(std::string_view name) {
+    std::size_t i = 0;
+    while (i < name.size() && (name[i] < '0' || name[i] > '9')) ++i;
+    long number = 0;
+    while (i < name.size() && name[i] >= '0' && name[i] <= '9' && number < most_layers) {
+      number = 10 * number + (name[i++] - '0');
+    }
+    return number;
   }
 
   const Dialect& dialect_;
   const Shape& shape_;
   Candidates candidates_;
+  PatternIndex index_;
   std::map<std::string, std::size_t> by_name_;
   std::vector<const ModelTensor*> found_;               // by candidate
   std::map<std::string, const ModelTensor*> owner_of_;  // by entry
   std::vector<std::string> missing_;
   int left_to_search_ = 0;
+  FoldedProblems problems_;
   Assignment result_;
 };
 
@@ -296,7 +321,9 @@ class Classifier {
 
 /// The meaning of each tensor of a model under a dialect: the entries of the plan in it, where they lie, and
 /// all that is wrong at once: tensors that are no entry, with the nearest name; entries and layers that
-/// no tensor has; other sizes, transposed matrices; one storage in two roles, tied heads that are not.
+/// no tensor has; other sizes, with what to set, transposed matrices; one storage in two roles, tied heads that
+/// are not. Tensors that differ in the layer alone share a line. Segments of wrappers in names do not matter; a
+/// prefix of all names that the dialect does not have is a problem of its own.
 /// Shapes:   the shape resolved, as it is in a plan. A vocabulary may be padded, to a multiple of 64 and
 ///           by less than 1024 rows. Tensors of `extras` have their own names.
 /// Time:     linear in the number of tensors.
@@ -344,6 +371,7 @@ inline Assignment usual_tensors(const Dialect& dialect, const Shape& shape,
   }
   for (const TensorPattern& pattern : dialect.patterns) {
     if (pattern.entries.empty()) usual.buffers.emplace_back(pattern.name);
+    if (pattern.entries == "-") usual.unplanned.emplace_back(pattern.name);
   }
   return usual;
 }

@@ -2,13 +2,28 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <string_view>
+
 #include "scalewise/dialect/dialect.hpp"
 
 namespace scalewise::dialect {
 
 namespace detail {
 
-inline constexpr TensorPattern gpt_neox_patterns[] = {
+template <std::size_t size>
+constexpr std::array<TensorPattern, size + 2> with_heads(const TensorPattern (&patterns)[size],
+                                                         std::string_view first,
+                                                         std::string_view second) {
+  std::array<TensorPattern, size + 2> all{};
+  all[0] = {first, "head"};
+  all[1] = {second, "head"};
+  for (std::size_t i = 0; i < size; ++i) all[i + 2] = patterns[i];
+  return all;
+}
+
+inline constexpr TensorPattern gpt_neox_body[] = {
     {"gpt_neox.embed_in.weight", "token_embedding"},
     {"gpt_neox.layers.{}.input_layernorm.weight", "layer.{}.attention_norm_gain"},
     {"gpt_neox.layers.{}.input_layernorm.bias", "layer.{}.attention_norm_bias"},
@@ -26,16 +41,20 @@ inline constexpr TensorPattern gpt_neox_patterns[] = {
     {"gpt_neox.layers.{}.mlp.dense_4h_to_h.bias", "layer.{}.mlp_down_bias"},
     {"gpt_neox.final_layer_norm.weight", "final_norm_gain"},
     {"gpt_neox.final_layer_norm.bias", "final_norm_bias"},
-    {"embed_out.weight", "head"},
     {"gpt_neox.layers.{}.attention.bias", ""},
     {"gpt_neox.layers.{}.attention.masked_bias", ""},
     {"gpt_neox.layers.{}.attention.rotary_emb.inv_freq", ""},
     {"gpt_neox.rotary_emb.inv_freq", ""},
 };
 
+inline constexpr auto gpt_neox_patterns =
+    with_heads(gpt_neox_body, "embed_out.weight", "lm_head.weight");
+inline constexpr auto gpt_neox_5_patterns =
+    with_heads(gpt_neox_body, "lm_head.weight", "embed_out.weight");
+
 inline constexpr TensorPattern opt_patterns[] = {
     {"model.decoder.embed_tokens.weight", "token_embedding"},
-    {"model.decoder.embed_positions.weight", "position_embedding", Packing::after_two},
+    {"model.decoder.embed_positions.weight", "position_embedding"},
     {"model.decoder.layers.{}.self_attn_layer_norm.weight", "layer.{}.attention_norm_gain"},
     {"model.decoder.layers.{}.self_attn_layer_norm.bias", "layer.{}.attention_norm_bias"},
     {"model.decoder.layers.{}.self_attn.q_proj.weight", "layer.{}.query"},
@@ -118,7 +137,12 @@ inline constexpr TensorPattern ngpt_patterns[] = {
 inline constexpr Dialect gpt_neox{"gpt-neox", "Hugging Face GPT-NeoX, Pythia", "",
                                   MatrixLayout::out_in, detail::gpt_neox_patterns};
 
-/// Source:   transformers, modeling_opt.py: positions begin at the third row.
+/// Source:   transformers 5 (c0ce2e4), conversion_mapping.py: embed_out of files is lm_head in memory;
+///           detected as gpt-neox, which has both.
+inline constexpr Dialect gpt_neox_5{"gpt-neox-5", "Hugging Face GPT-NeoX, transformers 5", "",
+                                    MatrixLayout::out_in, detail::gpt_neox_5_patterns};
+
+/// Source:   transformers, modeling_opt.py: positions begin at the third row, so that the table has two more.
 inline constexpr Dialect opt{"opt", "Hugging Face OPT", "model.", MatrixLayout::out_in,
                              detail::opt_patterns};
 

@@ -5,6 +5,8 @@
 #include <span>
 #include <string_view>
 
+#include "scalewise/plan/code_factors.hpp"
+
 namespace scalewise::dialect {
 
 /// The order of a matrix's axes; torch's Linear has outputs first.
@@ -17,6 +19,7 @@ enum class Packing {
   key_groups,  // for each key head: its query heads, the key, the value
   after_two,   // after two rows that no token uses
   alias,       // another name of a tensor: absent, or the same storage
+  image,       // whole, with axes of batches, or of colours and sides of a patch
 };
 
 /// A line of a dialect: what a code base calls a tensor, and the entries of a plan in it.
@@ -33,8 +36,8 @@ struct TensorPattern {
 
 /// How a code base names and stores the tensors of a transformer. Where several lines give the same
 /// entry, a model has the tensor of one of them, and the first is the usual one.
-/// `prefix` is one that names may lack, such as "transformer." where a model has no head. `note` says what
-/// the code computes that no plan contains.
+/// `prefix` is one that names may lack, such as "transformer." where a model has no head. `code` is what the
+/// code multiplies as long as no configuration changes it; `note` says what it computes that no plan contains.
 struct Dialect {
   std::string_view id;
   std::string_view title;
@@ -42,6 +45,7 @@ struct Dialect {
   MatrixLayout layout = MatrixLayout::out_in;
   std::span<const TensorPattern> patterns;
   std::string_view note = {};
+  CodeFactors code = {};
 };
 
 }  // namespace scalewise::dialect

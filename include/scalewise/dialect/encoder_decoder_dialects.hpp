@@ -51,7 +51,7 @@ inline constexpr TensorPattern hf_bart_patterns[] = {
     {"model.shared.weight", "token_embedding"},
     {"model.encoder.embed_tokens.weight", "token_embedding", Packing::alias},
     {"model.decoder.embed_tokens.weight", "token_embedding", Packing::alias},
-    {"model.encoder.embed_positions.weight", "encoder.position_embedding", Packing::after_two},
+    {"model.encoder.embed_positions.weight", "encoder.position_embedding"},
     {"model.encoder.layernorm_embedding.weight", "encoder.embedding_norm_gain"},
     {"model.encoder.layernorm_embedding.bias", "encoder.embedding_norm_bias"},
     {"model.encoder.layers.{}.self_attn.q_proj.weight", "encoder.{}.query"},
@@ -72,7 +72,7 @@ inline constexpr TensorPattern hf_bart_patterns[] = {
     {"model.encoder.layers.{}.final_layer_norm.bias", "encoder.{}.mlp_norm_bias"},
     {"model.encoder.layer_norm.weight", "encoder.final_norm_gain"},
     {"model.encoder.layer_norm.bias", "encoder.final_norm_bias"},
-    {"model.decoder.embed_positions.weight", "decoder.position_embedding", Packing::after_two},
+    {"model.decoder.embed_positions.weight", "decoder.position_embedding"},
     {"model.decoder.layernorm_embedding.weight", "decoder.embedding_norm_gain"},
     {"model.decoder.layernorm_embedding.bias", "decoder.embedding_norm_bias"},
     {"model.decoder.layers.{}.self_attn.q_proj.weight", "decoder.{}.query"},
@@ -114,7 +114,7 @@ inline constexpr TensorPattern fairseq_patterns[] = {
     {"encoder.embed_tokens.weight", "token_embedding !layer.0.query"},
     {"decoder.embed_tokens.weight", "token_embedding !encoder.0.query"},
     {"decoder.embed_tokens.weight", "token_embedding !layer.0.query", Packing::alias},
-    {"encoder.embed_positions.weight", "encoder.position_embedding", Packing::after_two},
+    {"encoder.embed_positions.weight", "encoder.position_embedding"},
     {"encoder.layernorm_embedding.weight", "encoder.embedding_norm_gain"},
     {"encoder.layernorm_embedding.bias", "encoder.embedding_norm_bias"},
     {"encoder.layers.{}.self_attn.q_proj.weight", "encoder.{}.query"},
@@ -135,7 +135,7 @@ inline constexpr TensorPattern fairseq_patterns[] = {
     {"encoder.layers.{}.final_layer_norm.bias", "encoder.{}.mlp_norm_bias"},
     {"encoder.layer_norm.weight", "encoder.final_norm_gain"},
     {"encoder.layer_norm.bias", "encoder.final_norm_bias"},
-    {"decoder.embed_positions.weight", "decoder.position_embedding", Packing::after_two},
+    {"decoder.embed_positions.weight", "decoder.position_embedding"},
     {"decoder.layernorm_embedding.weight", "decoder.embedding_norm_gain"},
     {"decoder.layernorm_embedding.bias", "decoder.embedding_norm_bias"},
     {"decoder.layers.{}.self_attn.q_proj.weight", "decoder.{}.query"},
@@ -172,7 +172,7 @@ inline constexpr TensorPattern fairseq_patterns[] = {
     {"encoder.embed_positions._float_tensor", ""},
     {"decoder.embed_positions._float_tensor", ""},
     // Language models: the decoder alone.
-    {"decoder.embed_positions.weight", "position_embedding", Packing::after_two},
+    {"decoder.embed_positions.weight", "position_embedding"},
     {"decoder.layernorm_embedding.weight", "embedding_norm_gain"},
     {"decoder.layernorm_embedding.bias", "embedding_norm_bias"},
     {"decoder.layers.{}.self_attn.q_proj.weight", "layer.{}.query"},
@@ -267,27 +267,34 @@ inline constexpr TensorPattern marian_patterns[] = {
 }  // namespace detail
 
 /// Source:   transformers, modeling_t5.py: wi_0 is the gate; the table of relative positions is in
-///           the first layer of each stack; a tied model multiplies the final hidden state by
-///           model_dim^-0.5.
-inline constexpr Dialect hf_t5{
-    "hf-t5",
-    "Hugging Face T5",
-    "",
-    MatrixLayout::out_in,
-    detail::hf_t5_patterns,
-    "T5 with a tied head multiplies the final hidden state by 1/sqrt(d_model), which is not in the "
-    "plan: take that line out, or multiply the logits by sqrt(d_model)"};
+///           the first layer of each stack; scores are not divided; a tied model multiplies the final hidden
+///           state by model_dim^-0.5.
+inline constexpr Dialect hf_t5{"hf-t5",
+                               "Hugging Face T5",
+                               "",
+                               MatrixLayout::out_in,
+                               detail::hf_t5_patterns,
+                               {},
+                               {.scores = 1, .tied_logits = 1 / sqrt(symbols::n)}};
 
-/// Source:   transformers, modeling_bart.py: positions begin at the third row.
+/// Source:   transformers, modeling_bart.py: positions begin at the third row, so that the tables have two more.
 inline constexpr Dialect hf_bart{"hf-bart", "Hugging Face BART", "model.", MatrixLayout::out_in,
                                  detail::hf_bart_patterns};
 
-/// Source:   fairseq, transformer_base.py, with learned positions.
-inline constexpr Dialect fairseq{"fairseq", "fairseq's Transformer", "", MatrixLayout::out_in,
-                                 detail::fairseq_patterns};
+/// Source:   fairseq, transformer_base.py, with learned positions, which begin at the third row; embeddings are multiplied by the root of
+///           embed_dim unless --no-scale-embedding is given.
+inline constexpr Dialect fairseq{
+    "fairseq", "fairseq's Transformer",        "", MatrixLayout::out_in, detail::fairseq_patterns,
+    {},        {.embedding = sqrt(symbols::n)}};
 
-/// Source:   marian-dev, models/transformer.h: layers from 1, vectors as matrices of one row.
-inline constexpr Dialect marian{"marian", "Marian", "", MatrixLayout::in_out,
-                                detail::marian_patterns};
+/// Source:   marian-dev, models/transformer.h: layers from 1, vectors as matrices of one row; embeddings are
+///           multiplied by the root of dim-emb.
+inline constexpr Dialect marian{"marian",
+                                "Marian",
+                                "",
+                                MatrixLayout::in_out,
+                                detail::marian_patterns,
+                                {},
+                                {.embedding = sqrt(symbols::n)}};
 
 }  // namespace scalewise::dialect

@@ -54,9 +54,9 @@ inline constexpr TensorPattern hf_bert_patterns[] = {
 };
 
 inline constexpr TensorPattern hf_vit_patterns[] = {
-    {"vit.embeddings.cls_token", "class_token"},
-    {"vit.embeddings.position_embeddings", "position_embedding"},
-    {"vit.embeddings.patch_embeddings.projection.weight", "patch_embedding"},
+    {"vit.embeddings.cls_token", "class_token", Packing::image},
+    {"vit.embeddings.position_embeddings", "position_embedding", Packing::image},
+    {"vit.embeddings.patch_embeddings.projection.weight", "patch_embedding", Packing::image},
     {"vit.embeddings.patch_embeddings.projection.bias", "patch_bias"},
     {"vit.encoder.layer.{}.layernorm_before.weight", "layer.{}.attention_norm_gain"},
     {"vit.encoder.layer.{}.layernorm_before.bias", "layer.{}.attention_norm_bias"},
@@ -79,13 +79,62 @@ inline constexpr TensorPattern hf_vit_patterns[] = {
     {"classifier.weight", "head"},
     {"classifier.bias", "head_bias"},
     {"vit.pooler.dense.weight", "-"},
+    {"vit.embeddings.mask_token", "-"},
     {"vit.pooler.dense.bias", "-"},
+    // transformers 5
+    {"vit.layers.{}.layernorm_before.weight", "layer.{}.attention_norm_gain"},
+    {"vit.layers.{}.layernorm_before.bias", "layer.{}.attention_norm_bias"},
+    {"vit.layers.{}.attention.q_proj.weight", "layer.{}.query"},
+    {"vit.layers.{}.attention.q_proj.bias", "layer.{}.query_bias"},
+    {"vit.layers.{}.attention.k_proj.weight", "layer.{}.key"},
+    {"vit.layers.{}.attention.k_proj.bias", "layer.{}.key_bias"},
+    {"vit.layers.{}.attention.v_proj.weight", "layer.{}.value"},
+    {"vit.layers.{}.attention.v_proj.bias", "layer.{}.value_bias"},
+    {"vit.layers.{}.attention.o_proj.weight", "layer.{}.attention_output"},
+    {"vit.layers.{}.attention.o_proj.bias", "layer.{}.attention_output_bias"},
+    {"vit.layers.{}.layernorm_after.weight", "layer.{}.mlp_norm_gain"},
+    {"vit.layers.{}.layernorm_after.bias", "layer.{}.mlp_norm_bias"},
+    {"vit.layers.{}.mlp.fc1.weight", "layer.{}.mlp_up"},
+    {"vit.layers.{}.mlp.fc1.bias", "layer.{}.mlp_up_bias"},
+    {"vit.layers.{}.mlp.fc2.weight", "layer.{}.mlp_down"},
+    {"vit.layers.{}.mlp.fc2.bias", "layer.{}.mlp_down_bias"},
+};
+
+/// The names in memory of transformers 5 alone.
+inline constexpr TensorPattern hf_vit_5_patterns[] = {
+    {"vit.embeddings.cls_token", "class_token", Packing::image},
+    {"vit.embeddings.position_embeddings", "position_embedding", Packing::image},
+    {"vit.embeddings.patch_embeddings.projection.weight", "patch_embedding", Packing::image},
+    {"vit.embeddings.patch_embeddings.projection.bias", "patch_bias"},
+    {"vit.layers.{}.layernorm_before.weight", "layer.{}.attention_norm_gain"},
+    {"vit.layers.{}.layernorm_before.bias", "layer.{}.attention_norm_bias"},
+    {"vit.layers.{}.attention.q_proj.weight", "layer.{}.query"},
+    {"vit.layers.{}.attention.q_proj.bias", "layer.{}.query_bias"},
+    {"vit.layers.{}.attention.k_proj.weight", "layer.{}.key"},
+    {"vit.layers.{}.attention.k_proj.bias", "layer.{}.key_bias"},
+    {"vit.layers.{}.attention.v_proj.weight", "layer.{}.value"},
+    {"vit.layers.{}.attention.v_proj.bias", "layer.{}.value_bias"},
+    {"vit.layers.{}.attention.o_proj.weight", "layer.{}.attention_output"},
+    {"vit.layers.{}.attention.o_proj.bias", "layer.{}.attention_output_bias"},
+    {"vit.layers.{}.layernorm_after.weight", "layer.{}.mlp_norm_gain"},
+    {"vit.layers.{}.layernorm_after.bias", "layer.{}.mlp_norm_bias"},
+    {"vit.layers.{}.mlp.fc1.weight", "layer.{}.mlp_up"},
+    {"vit.layers.{}.mlp.fc1.bias", "layer.{}.mlp_up_bias"},
+    {"vit.layers.{}.mlp.fc2.weight", "layer.{}.mlp_down"},
+    {"vit.layers.{}.mlp.fc2.bias", "layer.{}.mlp_down_bias"},
+    {"vit.layernorm.weight", "final_norm_gain"},
+    {"vit.layernorm.bias", "final_norm_bias"},
+    {"classifier.weight", "head"},
+    {"classifier.bias", "head_bias"},
+    {"vit.pooler.dense.weight", "-"},
+    {"vit.pooler.dense.bias", "-"},
+    {"vit.embeddings.mask_token", "-"},
 };
 
 inline constexpr TensorPattern timm_vit_patterns[] = {
-    {"cls_token", "class_token"},
-    {"pos_embed", "position_embedding"},
-    {"patch_embed.proj.weight", "patch_embedding"},
+    {"cls_token", "class_token", Packing::image},
+    {"pos_embed", "position_embedding", Packing::image},
+    {"patch_embed.proj.weight", "patch_embedding", Packing::image},
     {"patch_embed.proj.bias", "patch_bias"},
     {"blocks.{}.norm1.weight", "layer.{}.attention_norm_gain"},
     {"blocks.{}.norm1.bias", "layer.{}.attention_norm_bias"},
@@ -115,14 +164,29 @@ inline constexpr TensorPattern timm_vit_patterns[] = {
 
 /// Source:   transformers, modeling_bert.py. The pooler and the layers between the last block and
 ///           the logits are in no plan.
-inline constexpr Dialect hf_bert{"hf-bert", "Hugging Face BERT", "bert.", MatrixLayout::out_in,
-                                 detail::hf_bert_patterns};
+inline constexpr Dialect hf_bert{
+    "hf-bert",
+    "Hugging Face BERT",
+    "bert.",
+    MatrixLayout::out_in,
+    detail::hf_bert_patterns,
+    "BertForMaskedLM has a layer before its head that no plan has without "
+    "--extra cls.predictions.transform.dense.weight:mlp_up:d_model,d_model "
+    "--extra cls.predictions.transform.dense.bias:hidden_bias:d_model:d_model "
+    "--extra cls.predictions.transform.LayerNorm.weight:final_norm_gain:d_model "
+    "--extra cls.predictions.transform.LayerNorm.bias:final_norm_bias:d_model"};
 
-/// Source:   transformers, modeling_vit.py.
+/// Source:   transformers 5 (c0ce2e4), models/vit/modeling_vit.py, and conversion_mapping.py for what files
+///           have; detected as hf-vit, which has both.
+inline constexpr Dialect hf_vit_5{"hf-vit-5", "Hugging Face ViT, transformers 5", "vit.",
+                                  MatrixLayout::out_in, detail::hf_vit_5_patterns};
+
+/// Source:   transformers 4 (005db82), models/vit/modeling_vit.py: the class token is [1, 1, n], positions are
+///           [1, t, n], and patches a convolution, [n, colours, side, side].
 inline constexpr Dialect hf_vit{"hf-vit", "Hugging Face ViT", "vit.", MatrixLayout::out_in,
                                 detail::hf_vit_patterns};
 
-/// Source:   timm, vision_transformer.py.
+/// Source:   timm, vision_transformer.py and layers/patch_embed.py, with the axes of ViT in transformers.
 inline constexpr Dialect timm_vit{"timm-vit", "timm's ViT", "", MatrixLayout::out_in,
                                   detail::timm_vit_patterns};
 

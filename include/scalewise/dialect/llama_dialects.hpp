@@ -41,6 +41,12 @@ inline constexpr TensorPattern meta_llama_patterns[] = {
     {"layers.{}.attention.wk.weight", "layer.{}.key"},
     {"layers.{}.attention.wv.weight", "layer.{}.value"},
     {"layers.{}.attention.wo.weight", "layer.{}.attention_output"},
+    {"layers.{}.attention.wq.bias", "layer.{}.query_bias"},
+    {"layers.{}.attention.wk.bias", "layer.{}.key_bias"},
+    {"layers.{}.attention.wv.bias", "layer.{}.value_bias"},
+    {"layers.{}.attention.wo.bias", "layer.{}.attention_output_bias"},
+    {"layers.{}.attention.q_norm.weight", "layer.{}.query_norm_gain"},
+    {"layers.{}.attention.k_norm.weight", "layer.{}.key_norm_gain"},
     {"layers.{}.ffn_norm.weight", "layer.{}.mlp_norm_gain"},
     {"layers.{}.feed_forward.w1.weight", "layer.{}.mlp_gate"},
     {"layers.{}.feed_forward.w3.weight", "layer.{}.mlp_up"},
@@ -52,6 +58,9 @@ inline constexpr TensorPattern meta_llama_patterns[] = {
     {"layers.{}.attention.qkv_linear.wq.weight", "layer.{}.query"},
     {"layers.{}.attention.qkv_linear.wk.weight", "layer.{}.key"},
     {"layers.{}.attention.qkv_linear.wv.weight", "layer.{}.value"},
+    {"layers.{}.attention.qkv_linear.wq.bias", "layer.{}.query_bias"},
+    {"layers.{}.attention.qkv_linear.wk.bias", "layer.{}.key_bias"},
+    {"layers.{}.attention.qkv_linear.wv.bias", "layer.{}.value_bias"},
     {"lm_head.weight", "head"},
 };
 
@@ -124,10 +133,11 @@ inline constexpr Dialect gemma{
     "model.",
     MatrixLayout::out_in,
     detail::hf_llama_patterns,
-    "Gemma's norms multiply by 1 + weight: subtract 1 from the means of gains. It multiplies "
-    "embeddings by sqrt(d_model), which is not in the plan: take that line out, or divide by it"};
+    "Gemma's norms multiply by 1 + weight: subtract 1 from the means of gains",
+    {.embedding = sqrt(symbols::n)}};
 
-/// Source:   llama, model.py; torchtitan has the same names. w1 is the gate.
+/// Source:   llama, model.py; torchtitan has the same names, with biases of Qwen2 and norms of queries and keys
+///           of Qwen3 (models/qwen3/model.py). w1 is the gate.
 inline constexpr Dialect meta_llama{"meta-llama", "LLaMA by Meta, torchtitan", "",
                                     MatrixLayout::out_in, detail::meta_llama_patterns};
 

@@ -21,7 +21,10 @@ namespace scalewise::dialect::detail {
 class TableProblems {
  public:
   TableProblems(const Dialect& dialect, const Shape& shape, const Candidates& candidates)
-      : dialect_(dialect), shape_(shape), entries_(candidates.entries()) {
+      : dialect_(dialect),
+        shape_(shape),
+        entries_(candidates.entries()),
+        too_many_groups_(candidates.has_too_many_groups()) {
     for (const Candidate& candidate : candidates.all()) {
       once(candidate);
       if (candidate.pattern < dialect.patterns.size()) check(candidate);
@@ -56,6 +59,11 @@ class TableProblems {
                                       " cannot be parts of one tensor, as their sizes differ");
       }
       const std::int64_t outputs = kind(entry) == EntryKind::matrix ? entry.columns : entry.rows;
+      if (packing == Packing::key_groups && too_many_groups_) {
+        return problem(candidate,
+                       std::to_string(shape_.kv_heads) +
+                           " key heads in each layer are more groups than can be listed");
+      }
       if (packing == Packing::key_groups && outputs % shape_.kv_heads != 0) {
         return problem(candidate, entry.name + " cannot be cut into groups of key heads");
       }
@@ -88,6 +96,7 @@ class TableProblems {
   const Dialect& dialect_;
   const Shape& shape_;
   const std::map<std::string, Tensor>& entries_;
+  bool too_many_groups_;
   std::map<std::string_view, std::string> names_;
   std::vector<std::string> found_;
 };

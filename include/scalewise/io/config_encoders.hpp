@@ -6,6 +6,7 @@
 
 #include "scalewise/architecture/shape.hpp"
 #include "scalewise/io/config_reader.hpp"
+#include "scalewise/plan/code_factors.hpp"
 
 namespace scalewise::inline io::detail {
 
@@ -23,23 +24,28 @@ inline Shape bert_shape(const ConfigReader& c) {
   shape.final_norm = false;
   shape.activation = c.activation("hidden_act", "gelu");
   c.only("add_cross_attention", false);
+  if (c.find("embedding_size") != nullptr) {
+    c.same("embedding_size", "hidden_size", shape.d_model, "a shape has one width");
+  }
   const std::string positions = c.text("position_embedding_type", "absolute");
-  if (positions != "absolute") throw c.error("position_embedding_type", "\"absolute\"");
+  if (positions != "absolute") {
+    throw c.error("position_embedding_type", "\"absolute\"", "a shape has positions in a table");
+  }
   return shape;
 }
 
 inline Shape vit_shape(const ConfigReader& c) {
-  const long image = c.size_or("image_size", 224);
-  const long patch = c.size_or("patch_size", 16);
-  const long side = image / patch;
-  if (side == 0) {
-    throw c.error("patch_size", "at most image_size = " + std::to_string(image));
+  const auto [height, width] = c.sides("image_size", 224);
+  const auto [patch_height, patch_width] = c.sides("patch_size", 16);
+  if (patch_height > height || patch_width > width) {
+    throw c.error("patch_size",
+                  "at most image_size = " + std::to_string(patch_height > height ? height : width));
   }
   Shape shape = c.hidden_sizes("intermediate_size");
   shape.input = Input::patch;
-  shape.context = c.product("image_size", side, side) + 1;
+  shape.context = c.product("image_size", height / patch_height, width / patch_width) + 1;
   shape.patch_dim = c.product("num_channels", c.size_or("num_channels", 3),
-                              c.product("patch_size", patch, patch));
+                              c.product("patch_size", patch_height, patch_width));
   shape.classes = c.classes();
   shape.tied_head = false;
   shape.head_bias = true;
@@ -71,6 +77,14 @@ inline Shape t5_shape(const ConfigReader& c) {
   return shape;
 }
 
+/// Scores are not divided; a tied model multiplies the last hidden state by 1/√d_model.
+inline CodeFactors t5_code(const ConfigReader& c) {
+  CodeFactors code{.scores = 1};
+  const bool tied = c.flag("tie_word_embeddings", true);
+  if (c.flag("scale_decoder_outputs", tied)) code.tied_logits = 1 / sqrt(symbols::n);
+  return code;
+}
+
 inline Shape bart_shape(const ConfigReader& c) {
   Shape shape;
   shape.d_model = c.size("d_model");
@@ -81,14 +95,29 @@ inline Shape bart_shape(const ConfigReader& c) {
   c.same("decoder_attention_heads", "encoder_attention_heads", shape.heads, hint);
   shape.d_ff = c.size("encoder_ffn_dim");
   c.same("decoder_ffn_dim", "encoder_ffn_dim", shape.d_ff, hint);
-  shape.context = c.size("max_position_embeddings");
+  shape.context = c.positions_after_two("max_position_embeddings");
   shape.vocab = c.size("vocab_size");
   shape.tied_head = c.flag("tie_word_embeddings", true);
   shape.embedding_norm = true;
   shape.final_norm = false;
   shape.activation = c.activation("activation_function", "gelu");
   c.only("is_encoder_decoder", true);
+  for (const char* key : {"normalize_before", "add_final_layer_norm", "static_position_embeddings",
+                          "do_blenderbot_90_layernorm", "add_bias_logits"}) {
+    c.only(key, false);
+  }
+  c.only("normalize_embedding", true);
+  if (const auto* extra = c.find("extra_pos_embeddings"); extra != nullptr && *extra != 2) {
+    throw c.error("extra_pos_embeddings", "2", "the first two rows of positions are unused");
+  }
+  static_cast<void>(c.find("num_hidden_layers"));  // transformers writes encoder_layers into it
   return shape;
+}
+
+inline CodeFactors bart_code(const ConfigReader& c) {
+  CodeFactors code;
+  if (c.flag("scale_embedding", false)) code.embedding = sqrt(symbols::n);
+  return code;
 }
 
 }  // namespace scalewise::inline io::detail

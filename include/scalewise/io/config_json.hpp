@@ -2,32 +2,40 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "scalewise/files/read_file.hpp"
 #include "scalewise/io/config_encoders.hpp"
 #include "scalewise/io/config_gpt.hpp"
 #include "scalewise/io/config_llama.hpp"
-#include "scalewise/messages/nearest.hpp"
+#include "scalewise/messages/words.hpp"
+#include "scalewise/plan/code_factors.hpp"
 
 namespace scalewise::inline io {
 
 namespace detail {
 
+inline CodeFactors usual_code(const ConfigReader&) { return {}; }
+
 struct ConfigModel {
   std::string_view type;
   Shape (*read)(const ConfigReader&);
+  CodeFactors (*code)(const ConfigReader&) = &usual_code;
 };
 
-inline constexpr ConfigModel config_models[] = {{"bart", &bart_shape},
+inline constexpr ConfigModel config_models[] = {{"bart", &bart_shape, &bart_code},
                                                 {"bert", &bert_shape},
-                                                {"gemma", &gemma_shape},
-                                                {"gpt2", &gpt2_shape},
+                                                {"gemma", &gemma_shape, &gemma_code},
+                                                {"gpt2", &gpt2_shape, &gpt2_code},
                                                 {"gpt_neox", &gpt_neox_shape},
+                                                {"granite", &llama_shape, &granite_code},
                                                 {"llama", &llama_shape},
                                                 {"mistral", &mistral_shape},
                                                 {"olmo2", &olmo2_shape},
@@ -35,60 +43,163 @@ inline constexpr ConfigModel config_models[] = {{"bart", &bart_shape},
                                                 {"phi3", &phi3_shape},
                                                 {"qwen2", &qwen2_shape},
                                                 {"qwen3", &qwen3_shape},
-                                                {"t5", &t5_shape},
+                                                {"t5", &t5_shape, &t5_code},
                                                 {"vit", &vit_shape}};
+
+inline constexpr std::string_view has_experts =
+    "a mixture of experts: a shape has one MLP per layer";
+inline constexpr std::string_view has_four_norms = "its layers have four norms: a shape has two";
+inline constexpr std::string_view has_one_norm = "its layers have one norm for both branches";
+inline constexpr std::string_view is_no_transformer =
+    "not of attention and MLPs alone: a shape is of a transformer";
 
 /// Models that a shape cannot describe, with the reason.
 inline constexpr std::pair<std::string_view, std::string_view> other_models[] = {
-    {"deepseek_v2", "a mixture of experts: a shape has one MLP per layer"},
-    {"deepseek_v3", "a mixture of experts: a shape has one MLP per layer"},
-    {"falcon", "its layers have one norm for both branches"},
-    {"gemma2", "its layers have four norms: a shape has two"},
-    {"gemma3", "its layers have four norms: a shape has two"},
-    {"gemma3_text", "its layers have four norms: a shape has two"},
-    {"gpt_oss", "a mixture of experts: a shape has one MLP per layer"},
-    {"jamba", "not only of attention and MLPs"},
-    {"mamba", "a state-space model: a shape is of a transformer"},
-    {"mamba2", "a state-space model: a shape is of a transformer"},
-    {"mixtral", "a mixture of experts: a shape has one MLP per layer"},
-    {"olmoe", "a mixture of experts: a shape has one MLP per layer"},
-    {"phi", "its layers have one norm for both branches"},
-    {"qwen2_moe", "a mixture of experts: a shape has one MLP per layer"},
-    {"qwen3_moe", "a mixture of experts: a shape has one MLP per layer"},
-    {"rwkv", "a recurrent network: a shape is of a transformer"}};
+    {"albert", "its layers share one set of tensors"},
+    {"beit", "its positions are biases of each layer, and it has gains on its branches"},
+    {"bloom", "its positions are in the scores, and a norm follows the embedding"},
+    {"clip", "two models, of texts and of images"},
+    {"cohere",
+     "its layers have one norm for both branches, and logits are multiplied by logit_scale"},
+    {"cohere2",
+     "its layers have one norm for both branches, and logits are multiplied by logit_scale"},
+    {"deepseek", has_experts},
+    {"deepseek_v2", has_experts},
+    {"deepseek_v3", has_experts},
+    {"deit", "it has a second token beside the class token"},
+    {"falcon", "one or two norms, biases and groups of keys as its flags say"},
+    {"gemma2", "its layers have four norms, and scores and logits are capped"},
+    {"gemma3", has_four_norms},
+    {"gemma3_text", has_four_norms},
+    {"gpt_oss", has_experts},
+    {"gptj", has_one_norm},
+    {"jamba", is_no_transformer},
+    {"llama4", has_experts},
+    {"llama4_text", has_experts},
+    {"mamba", is_no_transformer},
+    {"mamba2", is_no_transformer},
+    {"minicpm",
+     "embeddings, branches and logits are multiplied by scale_emb, scale_depth and dim_model_base"},
+    {"mixtral", has_experts},
+    {"nemotron", "its activation is the square of ReLU: a shape knows no such"},
+    {"olmoe", has_experts},
+    {"phi", has_one_norm},
+    {"phi-msft", has_one_norm},
+    {"phimoe", has_experts},
+    {"qwen2_moe", has_experts},
+    {"qwen3_moe", has_experts},
+    {"rwkv", is_no_transformer},
+    {"rwkv5", is_no_transformer}};
+
+/// What a configuration without a reader can be planned with.
+inline constexpr std::string_view way_on =
+    "give the nearest model by --preset and --set, its names by --names FILE";
+
+/// Where a configuration has its language model in an object, the way to it.
+inline std::string nested_hint(const nlohmann::json& config) {
+  for (const char* key : {"text_config", "language_config", "llm_config", "thinker_config"}) {
+    const auto found = config.find(key);
+    if (found != config.end() && found->is_object()) {
+      return "its language model is under " + std::string(key) + ": give that object as a file";
+    }
+  }
+  return "";
+}
+
+/// What --set takes of a params.json, which has the number of rows of the MLP as a rule.
+inline std::string params_hint(const nlohmann::json& config) {
+  const auto has = [&](const char* key) {
+    const auto found = config.find(key);
+    return found != config.end() && found->is_number_integer() && *found > 0 && *found <= 1 << 20;
+  };
+  if (config.contains("model_type") || !has("dim") || !has("n_layers") || !has("n_heads"))
+    return "";
+  const long dim = config["dim"].get<long>();
+  double rows = static_cast<double>(2 * 4 * dim / 3);
+  if (config.contains("ffn_dim_multiplier") && config["ffn_dim_multiplier"].is_number())
+    rows = std::floor(rows * config["ffn_dim_multiplier"].get<double>());
+  const long step = has("multiple_of") ? config["multiple_of"].get<long>() : 256;
+  const long d_ff = rows < 1e9 ? (static_cast<long>(rows) + step - 1) / step * step : 0;
+  std::string hint =
+      "this is Meta's params.json: give --preset llama-2-7b --set d_model=" + std::to_string(dim) +
+      " --set depth=" + std::to_string(config["n_layers"].get<long>()) +
+      " --set heads=" + std::to_string(config["n_heads"].get<long>());
+  if (has("n_kv_heads"))
+    hint += " --set kv_heads=" + std::to_string(config["n_kv_heads"].get<long>());
+  else
+    hint += " --set kv_heads=" + std::to_string(config["n_heads"].get<long>());
+  hint += " --set d_ff=" + std::to_string(d_ff);
+  if (has("vocab_size")) hint += " --set vocab=" + std::to_string(config["vocab_size"].get<long>());
+  return hint + ", with --names meta-llama";
+}
+
+/// Why no reader fits, and what to do instead.
+inline std::string no_reader(const nlohmann::json& config, const std::string& type) {
+  for (const std::string& hint : {nested_hint(config), params_hint(config)}) {
+    if (!hint.empty()) return hint;
+  }
+  if (type.empty()) return "which model is it? " + std::string(way_on);
+  for (const auto& [other, reason] : other_models) {
+    if (type == other) return std::string(reason) + "; " + std::string(way_on);
+  }
+  return "there is no reader for " + printable(type) + ": " + std::string(way_on);
+}
 
 }  // namespace detail
 
-/// The shape that a Hugging Face `config.json` describes; docs/shape.md lists the model types.
+/// What a Hugging Face `config.json` says of a model.
+struct ModelConfig {
+  Shape shape;
+  CodeFactors code;                       // what the model's own code multiplies
+  std::optional<double> initializer_std;  // initializer_range or init_std, where it is given
+  std::vector<std::string> notes;         // keys that nobody knows
+};
+
+/// The model that a Hugging Face `config.json` describes; docs/shape.md lists the model types.
 /// `name` is what errors call the file.
 /// Source:   transformers, the configuration classes of these models, for keys and their defaults.
-/// Throws:   InvalidInput for a key that is missing, of the wrong type or out of range, and for a
-///           model that a shape cannot describe.
+/// Throws:   InvalidInput for a key that is missing, of the wrong type or out of range, for one that may change
+///           the model and is not known, and for a model that a shape cannot describe.
 /// Differs:  A size whose default is that of one model, such as n_embd, is required. A BERT is one
 ///           with a language model head, but without the layer before it; a ViT has a head of
-///           id2label's length; the two unused rows of positions of BART and OPT are not counted.
-inline Shape shape_from_config(const nlohmann::json& config,
-                               const std::string& name = "config.json") {
+///           id2label's length; the tables of positions of BART and OPT have two rows more than there are
+///           positions, as their code has.
+inline ModelConfig model_config(const nlohmann::json& config,
+                                const std::string& name = "config.json") {
   const detail::ConfigReader reader(config, name);
   const std::string type = reader.model_type();
-  Nearest known(type);
   std::string list;
   for (const detail::ConfigModel& model : detail::config_models) {
-    if (type == model.type) return model.read(reader);
-    known.offer(model.type);
     list += (list.empty() ? "" : ", ") + std::string(model.type);
+    if (type != model.type) continue;
+    ModelConfig read{model.read(reader), model.code(reader), {}, {}};
+    for (const char* key : {"initializer_range", "init_std"}) {
+      if (reader.find(key) != nullptr) read.initializer_std = reader.factor(key, 0);
+    }
+    reader.require_no_other_keys(type, read.notes);
+    return read;
   }
-  for (const auto& [other, reason] : detail::other_models) {
-    if (type == other) throw reader.error("model_type", "one of " + list, std::string(reason));
-  }
-  throw reader.error("model_type", "one of " + list, type.empty() ? "" : known.hint());
+  throw reader.error("model_type", "one of " + list, detail::no_reader(config, type));
 }
 
-/// The shape that a Hugging Face `config.json` describes, read from a file.
-/// Throws:   InvalidInput as shape_from_config, read_file and parse_json; at most 16 MiB.
-inline Shape shape_from_config_file(const std::string& path) {
+/// The model of a `config.json`, read from a file.
+/// Throws:   InvalidInput as model_config, read_file and parse_json; at most 16 MiB.
+inline ModelConfig model_config_file(const std::string& path) {
   constexpr std::size_t limit = std::size_t{1} << 24;
-  return shape_from_config(parse_json(read_file(path, limit), path), path);
+  return model_config(parse_json(read_file(path, limit), path), path);
+}
+
+/// The shape alone of model_config().
+/// Throws:   InvalidInput as model_config.
+inline Shape shape_from_config(const nlohmann::json& config,
+                               const std::string& name = "config.json") {
+  return model_config(config, name).shape;
+}
+
+/// The shape alone of model_config_file().
+/// Throws:   InvalidInput as model_config_file.
+inline Shape shape_from_config_file(const std::string& path) {
+  return model_config_file(path).shape;
 }
 
 }  // namespace scalewise::inline io

@@ -6,6 +6,7 @@
 
 #include "scalewise/architecture/shape.hpp"
 #include "scalewise/io/config_reader.hpp"
+#include "scalewise/plan/code_factors.hpp"
 
 namespace scalewise::inline io::detail {
 
@@ -13,12 +14,14 @@ namespace scalewise::inline io::detail {
 // of some model.
 
 /// The part that all decoders with rotary positions and gated MLPs share.
-inline Shape rotary_shape(const ConfigReader& c, long context, long head_dim = 0) {
+inline Shape rotary_shape(const ConfigReader& c, long context, long head_dim = 0,
+                          const char* activation = "hidden_act") {
   Shape shape;
   shape.d_model = c.size("hidden_size");
   shape.depth = c.layers("num_hidden_layers");
   shape.head_dim = c.size_or("head_dim", head_dim);
-  shape.heads = shape.head_dim == 0 ? c.heads("num_attention_heads", "hidden_size")
+  shape.heads = shape.head_dim == 0 ? c.heads("num_attention_heads", "hidden_size",
+                                              "or give head_dim, as the tensors have it")
                                     : c.size("num_attention_heads");
   if (shape.head_dim > 0) c.product("head_dim", shape.heads, shape.head_dim);
   shape.d_ff = c.size("intermediate_size");
@@ -26,7 +29,7 @@ inline Shape rotary_shape(const ConfigReader& c, long context, long head_dim = 0
   shape.vocab = c.size("vocab_size");
   shape.tied_head = c.flag("tie_word_embeddings", false);
   shape.gated_mlp = true;
-  shape.activation = c.activation("hidden_act", "silu");
+  shape.activation = c.activation(activation, "silu");
   shape.biases = false;
   shape.norm_bias = false;
   shape.learned_positions = false;
@@ -46,6 +49,16 @@ inline Shape llama_shape(const ConfigReader& c) {
   return shape;
 }
 
+/// Granite: LLaMA's tensors, and four multipliers.
+inline CodeFactors granite_code(const ConfigReader& c) {
+  CodeFactors code;
+  code.scores = c.factor("attention_multiplier", 1);
+  code.embedding = c.factor("embedding_multiplier", 1);
+  code.logits = code.tied_logits = 1 / c.factor("logits_scaling", 1);
+  code.branch = c.factor("residual_multiplier", 1);
+  return code;
+}
+
 inline Shape mistral_shape(const ConfigReader& c) {
   Shape shape = rotary_shape(c, 131072);
   // transformers: 8 when there is no such key, as many as heads when it is null.
@@ -57,6 +70,7 @@ inline Shape qwen2_shape(const ConfigReader& c) {
   Shape shape = rotary_shape(c, 32768);
   c.read_kv_heads(shape, c.has("num_key_value_heads") ? shape.heads : 32);
   shape.attention_biases = AttentionBiases::qkv;
+  c.only("qkv_bias", true);
   return shape;
 }
 
@@ -78,13 +92,15 @@ inline Shape olmo2_shape(const ConfigReader& c) {
 }
 
 inline Shape gemma_shape(const ConfigReader& c) {
-  Shape shape = rotary_shape(c, 8192, 256);
+  Shape shape = rotary_shape(c, 8192, 256, "hidden_activation");
   c.read_kv_heads(shape, c.has("num_key_value_heads") ? shape.heads : 16);
   shape.tied_head = c.flag("tie_word_embeddings", true);
-  shape.activation = c.activation("hidden_activation", "gelu_pytorch_tanh");
+  shape.activation = c.activation("hidden_activation", c.text("hidden_act", "gelu_pytorch_tanh"));
   if (c.flag("attention_bias", false)) shape.attention_biases = AttentionBiases::all;
   return shape;
 }
+
+inline CodeFactors gemma_code(const ConfigReader&) { return {.embedding = sqrt(symbols::n)}; }
 
 inline Shape phi3_shape(const ConfigReader& c) {
   Shape shape = rotary_shape(c, 4096);

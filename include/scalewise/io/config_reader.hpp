@@ -2,19 +2,24 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "scalewise/architecture/shape.hpp"
+#include "scalewise/io/config_keys.hpp"
 #include "scalewise/io/parse_json.hpp"
 #include "scalewise/messages/error.hpp"
 
 namespace scalewise::inline io::detail {
 
-/// Reads the keys of one `config.json`. A key that is null counts as absent.
+/// Reads the keys of one `config.json`, and knows which it has not read. A key that is null counts as absent.
 class ConfigReader {
  public:
   using Json = nlohmann::json;
@@ -34,6 +39,7 @@ class ConfigReader {
   }
 
   const Json* find(const char* key) const {
+    read_.insert(key);
     const auto found = config_.find(key);
     return found == config_.end() || found->is_null() ? nullptr : &*found;
   }
@@ -52,6 +58,13 @@ class ConfigReader {
     return static_cast<long>(number);
   }
 
+  /// Rows of a table of positions whose first two no token uses.
+  long positions_after_two(const char* key) const {
+    const long positions = size(key);
+    if (positions > largest_size - 2) throw error(key, "at most 2^30 - 2");
+    return positions + 2;
+  }
+
   long size_or(const char* key, long otherwise) const { return size(key, otherwise); }
 
   long layers(const char* key, std::optional<long> otherwise = {}) const {
@@ -61,11 +74,12 @@ class ConfigReader {
   }
 
   /// The number of heads, when together they are as wide as the model.
-  long heads(const char* key, const char* width_key) const {
+  long heads(const char* key, const char* width_key, const char* hint = "") const {
     const long count = size(key);
     const long width = size(width_key);
     if (width % count != 0) {
-      throw error(key, "a divisor of " + std::string(width_key) + " = " + std::to_string(width));
+      throw error(key, "a divisor of " + std::string(width_key) + " = " + std::to_string(width),
+                  hint);
     }
     return count;
   }
@@ -92,6 +106,33 @@ class ConfigReader {
     return a * b;
   }
 
+  /// A positive factor.
+  double factor(const char* key, double otherwise) const {
+    const Json* value = find(key);
+    if (value == nullptr) return otherwise;
+    const double number = value->is_number() ? value->get<double>() : 0;
+    if (!(number > 0 && number < 1e30)) throw error(key, "a positive number");
+    return number;
+  }
+
+  /// One size for both axes of an image, or an array of two.
+  std::pair<long, long> sides(const char* key, long otherwise) const {
+    const Json* value = find(key);
+    if (value == nullptr || !value->is_array()) {
+      const long side = size_or(key, otherwise);
+      return {side, side};
+    }
+    const auto side = [&](std::size_t i) {
+      const Json& number = (*value)[i];
+      if (!number.is_number_integer() || number < 1 || number > largest_size) {
+        throw error(key, "a whole number from 1 to 2^30, or two of them");
+      }
+      return number.get<long>();
+    };
+    if (value->size() != 2) throw error(key, "a whole number from 1 to 2^30, or two of them");
+    return {side(0), side(1)};
+  }
+
   bool flag(const char* key, bool otherwise) const {
     const Json* value = find(key);
     if (value == nullptr) return otherwise;
@@ -100,9 +141,32 @@ class ConfigReader {
   }
 
   /// A flag that the shape has no place for, so that its default is the one value possible.
-  void only(const char* key, bool value) const {
+  void only(const char* key, bool value,
+            const char* hint = "a shape cannot tell such a model") const {
     if (flag(key, value) == value) return;
-    throw error(key, value ? "true" : "false", "a shape cannot tell such a model");
+    throw error(key, value ? "true" : "false", hint);
+  }
+
+  /// Refuses keys that nobody read and whose names say that they change the model; others become notes.
+  void require_no_other_keys(const std::string& type, std::vector<std::string>& notes) const {
+    for (const auto& [key, value] : config_.items()) {
+      if (read_.contains(key)) continue;
+      switch (unread_key(key, value)) {
+        case UnreadKey::harmless:
+          break;
+        case UnreadKey::unknown:
+          notes.push_back(name_ + ": " + printable(key) + ": not known of " + type +
+                          ", and taken to change nothing");
+          break;
+        case UnreadKey::telling:
+          throw InvalidInput(
+              name_ + ": " + printable(key), value_text(value),
+              "no key that may change a model of type " + type +
+                  " and that this version does not know",
+              "if it changes nothing, take it out of a copy of the file; if it does, "
+              "give --preset and --set, with --extra for tensors");
+      }
+    }
   }
 
   std::string text(const char* key, const std::string& otherwise) const {
@@ -147,11 +211,15 @@ class ConfigReader {
     return value != nullptr && value->is_string() ? value->get<std::string>() : "";
   }
 
-  bool has(const char* key) const { return config_.contains(key); }
+  bool has(const char* key) const {
+    read_.insert(key);
+    return config_.contains(key);
+  }
 
  private:
   const Json& config_;
   std::string name_;
+  mutable std::set<std::string, std::less<>> read_;
 };
 
 }  // namespace scalewise::inline io::detail

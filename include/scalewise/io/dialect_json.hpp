@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -19,6 +20,7 @@
 #include "scalewise/io/parse_json.hpp"
 #include "scalewise/messages/nearest.hpp"
 #include "scalewise/messages/words.hpp"
+#include "scalewise/plan/code_factors.hpp"
 
 namespace scalewise::inline io {
 
@@ -27,22 +29,50 @@ inline constexpr std::string_view dialect_schema = "scalewise.dialect/1";
 
 inline constexpr Spelling<dialect::MatrixLayout, 2> layout_words{
     {{dialect::MatrixLayout::out_in, "out_in"}, {dialect::MatrixLayout::in_out, "in_out"}}};
-inline constexpr Spelling<dialect::Packing, 4> packing_words{
+inline constexpr Spelling<dialect::Packing, 5> packing_words{
     {{dialect::Packing::blocks, "blocks"},
      {dialect::Packing::key_groups, "key_groups"},
      {dialect::Packing::after_two, "after_two"},
-     {dialect::Packing::alias, "alias"}}};
+     {dialect::Packing::alias, "alias"},
+     {dialect::Packing::image, "image"}}};
+
+namespace detail {
+
+/// A factor of code: "12", "sqrt(d_model)", "1/sqrt(head_dim)", "1/d_model".
+inline Scaling code_factor(const std::string& field, std::string_view text) {
+  const std::string_view whole = text;
+  const bool under = text.starts_with("1/");
+  if (under) text.remove_prefix(2);
+  const bool root = text.starts_with("sqrt(") && text.ends_with(')');
+  if (root) text = text.substr(5, text.size() - 6);
+  Scaling factor = 0;
+  if (text == "d_model") factor = symbols::n;
+  if (text == "head_dim") factor = symbols::C;
+  if (text == "d_ff") factor = symbols::F;
+  const bool decimal = !text.empty() && text.size() < 32 &&
+                       text.find_first_not_of(".0123456789") == std::string_view::npos;
+  if (decimal) factor = std::strtod(std::string(text).c_str(), nullptr);
+  if (factor.is_zero()) {
+    throw InvalidInput(
+        field, printable(std::string(whole)),
+        "a positive number, d_model, head_dim or d_ff, perhaps in sqrt() or after 1/");
+  }
+  if (root) factor = sqrt(factor);
+  return under ? 1 / factor : factor;
+}
+
+}  // namespace detail
 
 /// A dialect with the memory of its texts: those of a library's dialect are constants.
 class OwnDialect {
  public:
-  /// Reads {"schema", "id", "title", "extends", "prefix", "layout", "patterns"}, each pattern an array
+  /// Reads {"schema", "id", "title", "extends", "prefix", "layout", "patterns", "code"}, each pattern an array
   /// of its name, its entries and, where it is not "blocks", its packing. Patterns of the dialect that it
   /// extends follow its own, except those of the same name.
   /// Throws:   InvalidInput for JSON of another form, a name or entries with more than one {}, and an entry
   ///           that no plan has.
   explicit OwnDialect(const JsonReader& json) {
-    json.only({"schema", "id", "title", "extends", "prefix", "layout", "patterns"});
+    json.only({"schema", "id", "title", "extends", "prefix", "layout", "patterns", "code"});
     const std::string schema = json.at("schema").string();
     if (schema != dialect_schema) {
       throw InvalidInput(json.path() + ".schema", printable(schema), std::string(dialect_schema));
@@ -55,6 +85,7 @@ class OwnDialect {
     if (json.has("title")) dialect_.title = keep(json.at("title").string());
     if (json.has("prefix")) dialect_.prefix = keep(json.at("prefix").string());
     if (json.has("layout")) dialect_.layout = json.at("layout").word(layout_words);
+    if (json.has("code")) read_code(json.at("code"));
     for (const JsonReader& item : json.at("patterns").items()) patterns_.push_back(pattern(item));
     for (const dialect::TensorPattern& inherited : dialect_.patterns) {
       const auto same = [&](const auto& own) { return own.name == inherited.name; };
@@ -69,6 +100,19 @@ class OwnDialect {
 
  private:
   std::string_view keep(std::string text) { return texts_.emplace_back(std::move(text)); }
+
+  void read_code(const JsonReader& json) {
+    json.only({"attention_scale", "embedding_multiplier", "logit_multiplier", "branch"});
+    CodeFactors& code = dialect_.code;
+    const auto read = [&](const char* key, Scaling& factor) {
+      if (json.has(key)) factor = detail::code_factor(json.at(key).path(), json.at(key).string());
+    };
+    read("attention_scale", code.scores);
+    read("embedding_multiplier", code.embedding);
+    read("branch", code.branch);
+    read("logit_multiplier", code.logits);
+    if (json.has("logit_multiplier")) code.tied_logits = code.logits;
+  }
 
   dialect::TensorPattern pattern(const JsonReader& json) {
     const std::vector<JsonReader> items = json.items();

@@ -51,16 +51,26 @@ inline std::string name_pattern(std::string_view name, PatternStyle style, bool 
 }
 
 /// Whether a glob that name_pattern() wrote matches a name; its stars match dots too.
+/// Time:     the product of the lengths at most: a star takes more only where what follows it did not fit
 inline bool glob_matches(std::string_view glob, std::string_view name) {
-  if (glob.empty()) return name.empty();
-  if (glob.front() != '*') {
-    return !name.empty() && name.front() == glob.front() &&
-           glob_matches(glob.substr(1), name.substr(1));
+  std::size_t at = 0, in_name = 0;
+  std::size_t star = std::string_view::npos, taken = 0;  // the last star, and where its text ends
+  while (in_name < name.size()) {
+    if (at < glob.size() && glob[at] == '*') {
+      star = at++;
+      taken = in_name;
+    } else if (at < glob.size() && glob[at] == name[in_name]) {
+      ++at;
+      ++in_name;
+    } else if (star != std::string_view::npos) {
+      at = star + 1;
+      in_name = ++taken;
+    } else {
+      return false;
+    }
   }
-  for (std::size_t skipped = 0; skipped <= name.size(); ++skipped) {
-    if (glob_matches(glob.substr(1), name.substr(skipped))) return true;
-  }
-  return false;
+  while (at < glob.size() && glob[at] == '*') ++at;
+  return at == glob.size();
 }
 
 /// The groups of an optimizer, in the order of their first tensor. Names that differ in the layer share
@@ -79,6 +89,7 @@ inline std::vector<PatternGroup> pattern_groups(const dialect::NamedPlan& named,
   if (style ==
       PatternStyle::glob) {  // "layer.*.output" is found in "layer.0.attention.output", too
     for (auto& [pattern, is_shared] : shared) {
+      if (pattern.find('*') == std::string::npos) continue;
       for (std::size_t i = 0; i < tensors.size() && is_shared; ++i) {
         is_shared = named.factors[first[pattern]].same(named.factors[i]) ||
                     !glob_matches(pattern, tensors[i].name);

@@ -60,7 +60,8 @@ inline nlohmann::ordered_json to_json(const dialect::NamedPlan& named) {
           {"prefix", named.assignment.prefix},
           {"tensors", tensors},
           {"aliases", aliases},
-          {"ignored", named.assignment.buffers}};
+          {"ignored", named.assignment.buffers},
+          {"unplanned", named.assignment.unplanned}};
 }
 
 }  // namespace scalewise::inline io

@@ -142,16 +142,35 @@ inline Json model_json(const Model& model) {
                          {"branch", number_json(residual.branch)},
                          {"where", symbols_json(residual.where)}});
   }
-  return {{"attention_scale", number_json(model.attention_scale)},
-          {"embedding_multiplier", number_json(model.embedding_multiplier)},
-          {"logit_multiplier", number_json(model.logit_multiplier)},
-          {"residuals", residuals},
-          {"source", model.source}};
+  Json json = {{"attention_scale", number_json(model.attention_scale)},
+               {"embedding_multiplier", number_json(model.embedding_multiplier)},
+               {"logit_multiplier", number_json(model.logit_multiplier)},
+               {"residuals", residuals},
+               {"source", model.source}};
+  if (model.code) {
+    json["code"] = {{"attention_scale", number_json(model.code->attention_scale)},
+                    {"embedding_multiplier", number_json(model.code->embedding_multiplier)},
+                    {"logit_multiplier", number_json(model.code->logit_multiplier)},
+                    {"branch", number_json(model.code->branch)}};
+  }
+  return json;
+}
+
+inline CodeNumbers read_code(const JsonReader& json) {
+  json.only({"attention_scale", "embedding_multiplier", "logit_multiplier", "branch"});
+  CodeNumbers code;
+  read_number(json.at("attention_scale"), code.attention_scale);
+  read_number(json.at("embedding_multiplier"), code.embedding_multiplier);
+  read_number(json.at("logit_multiplier"), code.logit_multiplier);
+  read_number(json.at("branch"), code.branch);
+  return code;
 }
 
 inline Model read_model(const JsonReader& json) {
-  json.only({"attention_scale", "embedding_multiplier", "logit_multiplier", "residuals", "source"});
+  json.only({"attention_scale", "embedding_multiplier", "logit_multiplier", "residuals", "source",
+             "code"});
   Model model;
+  if (json.has("code")) model.code = read_code(json.at("code"));
   read_number(json.at("attention_scale"), model.attention_scale);
   read_number(json.at("embedding_multiplier"), model.embedding_multiplier);
   read_number(json.at("logit_multiplier"), model.logit_multiplier);

@@ -13,6 +13,7 @@
 #include "scalewise/files/exact_text.hpp"
 #include "scalewise/io/table.hpp"
 #include "scalewise/messages/words.hpp"
+#include "scalewise/plan/code_factors.hpp"
 #include "scalewise/plan/plan.hpp"
 #include "scalewise/scaling/formula.hpp"
 
@@ -260,7 +261,31 @@ inline Table flat_table(const std::vector<Plan>& plans) {
   return table;
 }
 
-/// The model's own numbers of several plans side by side.
+/// Columns for the factors of the code that a plan is for, and for what is left to do beside it.
+inline void add_code_columns(Table& table, const Plan& plan, TableFormat format) {
+  const CodeNumbers code = code_of(plan);
+  const Model& model = plan.model;
+  std::vector<std::string> left_branches;
+  for (const Residual& residual : model.residuals) {
+    std::string text = detail::cell(left_over(residual.branch, code.branch), format);
+    if (std::find(left_branches.begin(), left_branches.end(), text) == left_branches.end())
+      left_branches.push_back(std::move(text));
+  }
+  const auto row = [&](std::size_t at, const auto& total, const auto& own) {
+    table.rows[at].push_back(detail::cell(own, format));
+    table.rows[at].push_back(detail::cell(left_over(total, own), format));
+  };
+  table.header.insert(table.header.end(), {"by the code", "left to do"});
+  row(0, model.attention_scale, code.attention_scale);
+  table.rows[1].insert(table.rows[1].end(), {"", ""});
+  table.rows[2].push_back(detail::cell(code.branch, format));
+  table.rows[2].push_back(detail::joined(left_branches, "", "; ", ""));
+  row(3, model.embedding_multiplier, code.embedding_multiplier);
+  row(4, model.logit_multiplier, code.logit_multiplier);
+}
+
+/// The model's own numbers of several plans side by side; of one for a code base with factors of its own,
+/// what is left to do.
 inline Table model_table(const std::vector<Plan>& plans, TableFormat format) {
   Table table{"Model", {"multiplier"}, {}};
   using Get = std::function<std::string(const Plan&)>;
@@ -286,6 +311,9 @@ inline Table model_table(const std::vector<Plan>& plans, TableFormat format) {
     std::vector<std::string> row{format == TableFormat::latex ? detail::latex_text(name) : name};
     for (const Plan& plan : plans) row.push_back(get(plan));
     table.rows.push_back(std::move(row));
+  }
+  if (plans.size() == 1 && plans.front().model.code) {
+    add_code_columns(table, plans.front(), format);
   }
   return table;
 }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -121,36 +122,82 @@ inline std::size_t count_weight_map(FileCursor& file, std::set<std::string>& sha
   return count;
 }
 
-/// The tensors that an index names are those of its files, each in the file that it says.
-inline void check_weight_map(FileCursor& file, const TensorList& list,
-                             const std::vector<std::string>& shards) {
-  const std::vector<std::uint32_t> places = list.by_name();
-  std::vector<bool> seen(places.size());
-  read_weight_map(file, [&](const std::string& tensor, const std::string& shard) {
-    const std::string field = "weight_map: " + printable(tensor);
-    const auto found = std::lower_bound(places.begin(), places.end(), tensor,
-                                        [&](std::uint32_t place, const std::string& name) {
-                                          return list.all()[place].name < name;
-                                        });
-    const bool known = found != places.end() && list.all()[*found].name == tensor;
-    if (!known || shards[list.all()[*found].file] != shard) {
-      throw file.error(field, printable(shard),
-                       known ? shards[list.all()[*found].file] : "a file with this tensor");
+/// Which of all tensors an index takes: each of its names in the file that it says. A tensor that two files have
+/// is that of the index's file; one that it does not name, and whose file it names, is an error.
+class IndexedTensors {
+ public:
+  IndexedTensors(const TensorList& list, const std::vector<std::string>& shards)
+      : list_(list),
+        shards_(shards),
+        places_(list.sorted(0, [](const auto& a, const auto& b) { return a.name < b.name; })),
+        taken_(list.all().size(), false) {}
+
+  void check(FileCursor& file) {
+    read_weight_map(file, [&](const std::string& tensor, const std::string& shard) {
+      take(file, tensor, shard);
+    });
+    for (std::size_t begin = 0, end = 0; begin < places_.size(); begin = end) {
+      bool any = false;
+      for (end = begin; end < places_.size() && name(end) == name(begin); ++end) {
+        any = any || taken_[places_[end]];
+        if (end > begin && tensor(end).file == tensor(end - 1).file) {
+          throw InvalidInput(list_.path_of(tensor(end)) + ": " + printable(name(end)),
+                             "(given twice)", "one tensor of each name");
+        }
+      }
+      if (any) continue;
+      throw file.error("weight_map: " + printable(name(begin)), "(missing)",
+                       "its file, " + shards_[tensor(begin).file]);
     }
-    const auto at = static_cast<std::size_t>(found - places.begin());
-    if (seen[at]) throw file.error(field, "(given twice)", "one file for each tensor");
-    seen[at] = true;
-  });
-  const auto missing = std::find(seen.begin(), seen.end(), false);
-  if (missing == seen.end()) return;
-  const StoredTensor& tensor = list.all()[places[static_cast<std::size_t>(missing - seen.begin())]];
-  throw file.error("weight_map: " + printable(tensor.name), "(missing)",
-                   "its file, " + shards[tensor.file]);
+  }
+
+  const std::vector<bool>& taken() const { return taken_; }
+
+ private:
+  const StoredTensor& tensor(std::size_t i) const { return list_.all()[places_[i]]; }
+  const std::string& name(std::size_t i) const { return tensor(i).name; }
+
+  void take(const FileCursor& file, const std::string& sought, const std::string& shard) {
+    const std::string field = "weight_map: " + printable(sought);
+    const auto first = std::lower_bound(places_.begin(), places_.end(), sought,
+                                        [&](std::uint32_t place, const std::string& wanted) {
+                                          return list_.all()[place].name < wanted;
+                                        });
+    std::string other;
+    for (auto i = static_cast<std::size_t>(first - places_.begin());
+         i < places_.size() && name(i) == sought; ++i) {
+      if (shards_[tensor(i).file] != shard) {
+        other = shards_[tensor(i).file];
+        continue;
+      }
+      if (taken_[places_[i]]) throw file.error(field, "(given twice)", "one file for each tensor");
+      taken_[places_[i]] = true;
+      return;
+    }
+    throw file.error(field, printable(shard), other.empty() ? "a file with this tensor" : other);
+  }
+
+  const TensorList& list_;
+  const std::vector<std::string>& shards_;
+  std::vector<std::uint32_t> places_;  // by name
+  std::vector<bool> taken_;            // by place
+};
+
+/// A file that an index names.
+inline void read_shard(TensorList& list, const std::filesystem::path& file,
+                       const std::string& index) {
+  std::error_code none;
+  if (!std::filesystem::exists(file, none)) {
+    throw InvalidInput(file.string(), "(no such file)", "a file, as " + index + " names it",
+                       "is the download complete?");
+  }
+  read_safetensors_into(list, file.string());
 }
 
 }  // namespace detail
 
-/// The tensors of all files that a model.safetensors.index.json names, which are in its folder.
+/// The tensors of all files that a model.safetensors.index.json names, which are in its folder. Where two files
+/// have a tensor, the index says which one counts.
 /// Throws:   InvalidInput as read_safetensors(), for an index of more than 32 MiB or 4096 files, for
 ///           a file that is not in the same folder, and where the index and its files disagree.
 inline TensorFile read_safetensors_index(const std::string& path) {
@@ -162,11 +209,20 @@ inline TensorFile read_safetensors_index(const std::string& path) {
   const std::vector<std::string> shards(names.begin(), names.end());
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   for (const std::string& shard : shards) {
-    detail::read_safetensors_into(list, (folder / shard).string());
+    detail::read_shard(list, folder / shard, path);
   }
   FileCursor second = detail::open_index(path);
-  detail::check_weight_map(second, list, shards);
-  return std::move(list).take();
+  detail::IndexedTensors indexed(list, shards);
+  indexed.check(second);
+  TensorFile all = std::move(list).take();
+  std::size_t at = 0;
+  const std::size_t before = all.tensors.size();
+  std::erase_if(all.tensors, [&](const StoredTensor&) { return !indexed.taken()[at++]; });
+  if (all.tensors.size() < before) {
+    all.notes.push_back(std::to_string(before - all.tensors.size()) +
+                        " tensors that two files have are read from the file of the index");
+  }
+  return all;
 }
 
 }  // namespace scalewise::inline io

@@ -71,6 +71,7 @@ class TensorList {
   void begin_file(const std::string& path) { file_.files.push_back(path); }
 
   const std::string& path() const { return file_.files.back(); }
+  const std::string& path_of(const StoredTensor& tensor) const { return file_.files[tensor.file]; }
   const std::vector<StoredTensor>& all() const { return file_.tensors; }
   StoredTensor& operator[](std::size_t i) { return file_.tensors[i]; }
 

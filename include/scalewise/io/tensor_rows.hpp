@@ -15,6 +15,7 @@
 #include "scalewise/dialect/named_plan.hpp"
 #include "scalewise/io/training_code.hpp"
 #include "scalewise/messages/words.hpp"
+#include "scalewise/plan/code_factors.hpp"
 
 namespace scalewise::inline io {
 
@@ -97,16 +98,18 @@ inline std::string c_header(const dialect::NamedPlan& named) {
       plan.rule, plan.optimizer.name, named.assignment.dialect, plan.parameter_count(),
       relative ? "a factor on that of the same tensor in the base model" : "a standard deviation",
       named.assignment.tensors.size(), rows.size(), relative ? 1 : 0);
+  const CodeNumbers code = code_of(plan);  // what it does by itself
   text += fmt::format("static const double scalewise_attention_scale = {};\n",
                       plan.model.attention_scale.value);
   text += fmt::format("static const double scalewise_embedding_multiplier = {};\n",
-                      plan.model.embedding_multiplier.value);
+                      left_over(plan.model.embedding_multiplier, code.embedding_multiplier).value);
   text += fmt::format("static const double scalewise_logit_multiplier = {};\n\n",
-                      plan.model.logit_multiplier.value);
+                      left_over(plan.model.logit_multiplier, code.logit_multiplier).value);
   text += "/* x = skip * x + branch * f(x), by layer. */\nstatic const double scalewise_skip[] = {";
   for (const Residual& r : plan.model.residuals) text += fmt::format("{}, ", r.skip.value);
   text += "};\nstatic const double scalewise_branch[] = {";
-  for (const Residual& r : plan.model.residuals) text += fmt::format("{}, ", r.branch.value);
+  for (const Residual& r : plan.model.residuals)
+    text += fmt::format("{}, ", left_over(r.branch, code.branch).value);
   text += "};\n\nstatic const scalewise_tensor scalewise_tensor_rows[] = {\n";
   for (std::size_t i = 0; i < named.factors.size(); ++i) {
     const dialect::TensorFactors& f = named.factors[i];

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "scalewise/architecture/extra.hpp"
@@ -36,6 +37,7 @@ class PlanCheck {
     number("model.attention_scale", plan_.model.attention_scale.value);
     number("model.embedding_multiplier", plan_.model.embedding_multiplier.value);
     number("model.logit_multiplier", plan_.model.logit_multiplier.value);
+    if (plan_.model.code) code(*plan_.model.code);
     symbols("symbols", plan_.symbols, values(two_stacks() ? Stack::decoder : Stack::main));
     for (std::size_t i = 0; i < plan_.parameters.size(); ++i) {
       path_ = "parameters[" + std::to_string(i) + "]";
@@ -64,6 +66,17 @@ class PlanCheck {
   void number(const std::string& field, double value) const {
     if (value > -1e308 && value < 1e308) return;
     fail(field, number_text(value), "a finite number");
+  }
+
+  void code(const CodeNumbers& code) const {
+    for (const auto& [field, own] : {std::pair{"attention_scale", &code.attention_scale},
+                                     {"embedding_multiplier", &code.embedding_multiplier},
+                                     {"logit_multiplier", &code.logit_multiplier},
+                                     {"branch", &code.branch}}) {
+      const std::string path = "model.code." + std::string(field);
+      number(path, own->value);
+      if (!(own->value > 0)) fail(path, number_text(own->value), "a positive number");
+    }
   }
 
   void not_negative(const std::string& field, double value) const {

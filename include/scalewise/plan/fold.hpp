@@ -9,6 +9,7 @@
 
 #include "scalewise/numeric/power.hpp"
 #include "scalewise/plan/check_plan.hpp"
+#include "scalewise/plan/code_factors.hpp"
 #include "scalewise/plan/move_multiplier.hpp"
 #include "scalewise/plan/plan.hpp"
 
@@ -25,7 +26,7 @@ namespace detail {
 /// Moves every forward multiplier of a plan into the weights.
 class PlanFold {
  public:
-  explicit PlanFold(const Plan& plan) : result_{plan, {}} {}
+  explicit PlanFold(const Plan& plan) : result_{plan, {}}, code_(code_of(plan)) {}
 
   RewrittenPlan run() && {
     Plan& plan = result_.plan;
@@ -33,7 +34,7 @@ class PlanFold {
       leave("all multipliers: the normalized transformer sets the size of its matrices");
       return std::move(result_);
     }
-    if (!is_one(plan.model.logit_multiplier) || !is_one(plan.model.embedding_multiplier)) ends();
+    ends();
     for (Entry& entry : plan.entries) {
       if (is_end(entry.group) && !is_extra(plan, entry)) continue;
       into(entry, {entry.multiplier, entry.where});
@@ -71,15 +72,14 @@ class PlanFold {
     Plan& plan = result_.plan;
     Model& model = plan.model;
     const bool tied = !has(Group::head);
-    MovedFactor logits{model.logit_multiplier};
-    if (tied && !is_one(model.embedding_multiplier)) {
-      times_power(logits.number, model.embedding_multiplier, -1);
-    }
+    const MovedFactor embedding{left_over(model.embedding_multiplier, code_.embedding_multiplier)};
+    MovedFactor logits{left_over(model.logit_multiplier, code_.logit_multiplier)};
+    if (is_one(embedding.number) && is_one(logits.number)) return;
+    if (tied && !is_one(embedding.number)) times_power(logits.number, embedding.number, -1);
     if (tied && !is_one(logits.number) && !has(Group::final_norm_gain)) {
       leave("embedding_multiplier, logit_multiplier: the head is tied, without a final gain");
       return;
     }
-    const MovedFactor embedding{model.embedding_multiplier};
     for (Entry& entry : entries_of_shape(plan)) {
       const bool stem =
           entry.group == Group::token_embedding || entry.group == Group::patch_embedding;
@@ -89,7 +89,8 @@ class PlanFold {
       if (tied ? end : entry.group == Group::head) into(entry, logits);
       if (is_end(entry.group)) entry.multiplier = one();
     }
-    model.embedding_multiplier = model.logit_multiplier = one();
+    model.embedding_multiplier = code_.embedding_multiplier;
+    model.logit_multiplier = code_.logit_multiplier;
   }
 
   /// Branch multipliers into the matrix that ends the branch, and its bias.
@@ -98,8 +99,8 @@ class PlanFold {
     bool skips = false;
     for (Residual& residual : plan.model.residuals) {
       skips = skips || residual.skip.value != 1;
-      if (is_one(residual.branch)) continue;
-      const MovedFactor branch{residual.branch, residual.where};
+      const MovedFactor branch{left_over(residual.branch, code_.branch), residual.where};
+      if (is_one(branch.number)) continue;
       for (Entry& entry : entries_of_shape(plan)) {
         if (entry.stack != residual.stack || entry.layer != residual.layer) continue;
         const std::string_view name = own_name(entry);
@@ -108,14 +109,14 @@ class PlanFold {
           into(entry, branch);
         }
       }
-      residual.branch = one();
+      residual.branch = code_.branch;
     }
     if (skips) {
       leave("skip multipliers of the residual connections: no weight acts on the stream alone");
     }
   }
 
-  /// Moves the attention scale over 1/√(head size) into the queries, or into their norm.
+  /// Moves the attention scale over the code's into the queries, or into their norm.
   void attention() {
     Plan& plan = result_.plan;
     if (plan.shape.blocks == Blocks::shallow_encoder) {
@@ -125,12 +126,8 @@ class PlanFold {
       }
       return;
     }
-    const double usual = 1 / root(static_cast<double>(plan.shape.head_dim), 2);
-    MovedFactor factor{plan.model.attention_scale};
-    factor.number.value /= usual;
+    const MovedFactor factor = scores();
     if (factor.number.value > 1 - 1e-15 && factor.number.value < 1 + 1e-15) return;
-    factor.number.formula = "√C·(" + plan.model.attention_scale.formula + ")";
-    factor.number.latex = "\\sqrt{C}\\left(" + plan.model.attention_scale.latex + "\\right)";
     const bool norm = plan.shape.qk_norm != QkNorm::none && plan.shape.norm_gain;
     if (plan.shape.qk_norm != QkNorm::none && !norm) {
       leave("attention_scale: queries are normalized, and their norm has no gain");
@@ -143,17 +140,26 @@ class PlanFold {
                : entry.group == Group::query || name.ends_with("query_bias");
       if (query) into(entry, factor);
     }
-    plan.model.attention_scale = {usual, "1/√C", "\\frac{1}{\\sqrt{C}}"};
+    plan.model.attention_scale = code_.attention_scale;
+  }
+
+  /// What is left of the attention scale.
+  MovedFactor scores() const {
+    const Number<Kind::multiplier>& total = result_.plan.model.attention_scale;
+    if (result_.plan.model.code) return {left_over(total, code_.attention_scale)};
+    return {{total.value / code_.attention_scale.value, "√C·(" + total.formula + ")",
+             "\\sqrt{C}\\left(" + total.latex + "\\right)"}};
   }
 
   RewrittenPlan result_;
+  CodeNumbers code_;
 };
 
 }  // namespace detail
 
 /// The same training without multipliers in the forward pass: they are in the weights, in their initialization,
 /// rate, decay and epsilon. A checkpoint is then one of a plain transformer, whose scores are divided by
-/// √(head size).
+/// √(head size), or of the code base of with_code(), whose own factors stay.
 /// Equation: W = t W' trains as W' with the multiplier t: std t, rate t (t² where gradients are not
 ///           normalized), epsilon 1/t, and decay so that rate · decay stays
 /// Source:   Yang, Hu et al. 2022 (arXiv:2203.03466v2), Lemma J.1

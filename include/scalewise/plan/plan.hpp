@@ -96,18 +96,30 @@ struct Residual {
   friend bool operator==(const Residual&, const Residual&) = default;
 };
 
+/// What the code base itself multiplies, of the numbers of the whole model.
+struct CodeNumbers {
+  Number<Kind::multiplier> attention_scale;
+  Number<Kind::multiplier> embedding_multiplier;
+  Number<Kind::multiplier> logit_multiplier;
+  Number<Kind::multiplier> branch;
+
+  friend bool operator==(const CodeNumbers&, const CodeNumbers&) = default;
+};
+
 /// The planned numbers of the model as a whole.
 /// Equation: x = embedding_multiplier * E[token] (or patches * E) plus the other embeddings, each
 ///           times its entry's multiplier; scores = attention_scale * q.k;
 ///           logits = logit_multiplier * W h, W the head or, when tied, the token embedding
 /// The two multipliers at the ends are the total: they contain those of the embedding's and the
-/// head's entries, which are not to be applied once more.
+/// head's entries, which are not to be applied once more. `code` says which part of the numbers a code
+/// base multiplies by itself; without it, nothing is known of the code.
 struct Model {
   Number<Kind::multiplier> attention_scale;
   Number<Kind::multiplier> embedding_multiplier;
   Number<Kind::multiplier> logit_multiplier;
   std::vector<Residual> residuals;
   std::string source;
+  std::optional<CodeNumbers> code = {};
 
   friend bool operator==(const Model&, const Model&) = default;
 };

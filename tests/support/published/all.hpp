@@ -88,6 +88,7 @@ inline std::vector<Model> small_models() {
       hf_bert(small_bert(), "pre-training", BertHeads::pre_training),
       hf_bert(small_bert(), "first release", BertHeads::pre_training, BertNorms::gamma_beta),
       hf_vit(small_vit()),
+      hf_vit_5(small_vit()),
       timm_vit(small_vit()),
       timm_vit(scaled_vit, "LayerScale"),
       hf_t5(small_t5()),
@@ -135,7 +136,7 @@ inline Shape opt_of(long d_model, long depth, long heads) {
   s.d_model = d_model;
   s.depth = depth;
   s.heads = heads;
-  s.context = 2048;
+  s.context = 2050;  // rows
   s.vocab = 50272;
   return s;
 }

@@ -16,9 +16,6 @@ namespace scalewise::test::published {
 
 namespace detail {
 
-/// Rows before those of the first position, for padding.
-inline constexpr long unused_positions = 2;
-
 /// A stack without its embedding of tokens; `final_norm` is the name of the norm after it.
 inline void fairseq_stack(Model& model, const std::string& names, Stack stack,
                           const std::string& final_norm) {
@@ -29,10 +26,8 @@ inline void fairseq_stack(Model& model, const std::string& names, Stack stack,
                                                         : "decoder.";
   const Writer top(model, names, entries);
   if (s.learned_positions) {
-    model.owners.push_back(
-        {{names + "embed_positions.weight", {s.context + unused_positions, d}},
-         {{entries + "position_embedding", {{0, {{unused_positions, s.context}}}}}},
-         false});
+    // Of all rows, two more than there are positions.
+    top.table("embed_positions.weight", "position_embedding", s.context, d);
   }
   if (s.embedding_norm) top.norm("layernorm_embedding", "embedding_norm");
   const auto attention = [&](const Writer& layer, const std::string& module,

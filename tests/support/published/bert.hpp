@@ -106,6 +106,29 @@ inline Model hf_vit(const Shape& shape, const std::string& title = "small") {
   return model;
 }
 
+/// ViTForImageClassification of transformers 5 (c0ce2e4, models/vit/modeling_vit.py), in memory.
+inline Model hf_vit_5(const Shape& shape, const std::string& title = "transformers 5") {
+  Model model = empty_model("hf-vit", title, shape);
+  const Shape& s = model.shape;
+  const long d = s.d_model;
+  detail::vit_stem(model, "vit.embeddings.patch_embeddings.projection", "vit.embeddings.cls_token",
+                   "vit.embeddings.position_embeddings");
+  for (long n = 0; n < s.depth; ++n) {
+    const Writer layer(model, numbered("vit.layers.", n), numbered("layer.", n));
+    layer.dense("attention.q_proj", "query", d, d, s.biases);
+    layer.dense("attention.k_proj", "key", d, d, s.biases);
+    layer.dense("attention.v_proj", "value", d, d, s.biases);
+    layer.dense("attention.o_proj", "attention_output", d, d, s.biases);
+    layer.norm("layernorm_before", "attention_norm");
+    layer.norm("layernorm_after", "mlp_norm");
+    layer.dense("mlp.fc1", "mlp_up", d, s.d_ff, s.biases);
+    layer.dense("mlp.fc2", "mlp_down", s.d_ff, d, s.biases);
+  }
+  Writer(model, "vit.", "").norm("layernorm", "final_norm");
+  Writer(model, "", "").dense("classifier", "head", d, s.classes, *s.head_bias);
+  return model;
+}
+
 /// timm's VisionTransformer, with LayerScale where the shape has a gain per channel.
 inline Model timm_vit(const Shape& shape, const std::string& title = "small") {
   Model model = empty_model("timm-vit", title, shape);
