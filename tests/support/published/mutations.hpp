@@ -167,8 +167,7 @@ class Mutations {
 
   void vocabulary(const Owner& owner) {
     const std::int64_t rows = model_.shape.vocab - 1;
-    for (NamedShape& tensor :
-         add(Mistake::wrong_vocab, size_text, list_, {owner.tensor.name})) {
+    for (NamedShape& tensor : add(Mistake::wrong_vocab, size_text, list_, {owner.tensor.name})) {
       if (tensor.name == owner.tensor.name) tensor.shape[0] = rows;
     }
   }
