@@ -74,9 +74,8 @@ Json table_json(const Table& table) {
 }
 
 std::vector<Table> tables_of(const std::vector<Plan>& plans, bool compare, bool layers) {
-  if (compare) return comparison_tables(plans, TableFormat::text, layers);
-  return {model_table(plans, TableFormat::text),
-          plan_table(plans.front(), TableFormat::text, layers)};
+  if (compare) return comparison_tables(plans, layers);
+  return {model_table(plans), plan_table(plans.front(), layers)};
 }
 
 Json plan_summary(const Plan& plan) {

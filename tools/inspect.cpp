@@ -182,7 +182,7 @@ std::map<std::string, std::string> meanings(const Assignment& assignment) {
     std::vector<std::string> entries;
     std::set<std::string> seen;  // a slab has each kind once per layer
     for (const auto& part : tensor.parts) {
-      std::string entry = scalewise::name_pattern(part.entry, scalewise::PatternStyle::glob, true);
+      std::string entry = scalewise::name_of_any_layer(part.entry);
       if (seen.insert(entry).second) entries.push_back(std::move(entry));
     }
     all[tensor.name] = fmt::format("{}", fmt::join(entries, " + "));
@@ -220,9 +220,7 @@ Table tensor_table(const TensorFile& content, const std::map<std::string, std::s
   std::vector<long> times;
   for (const StoredTensor& tensor : content.tensors) {
     const auto found = meaning.find(tensor.name);
-    const std::string name =
-        layers ? tensor.name
-               : scalewise::name_pattern(tensor.name, scalewise::PatternStyle::glob, true);
+    const std::string name = layers ? tensor.name : scalewise::name_of_any_layer(tensor.name);
     std::vector<std::string> row{printable(name), "", tensor.type,
                                  scalewise::sizes_text(tensor.shape),
                                  found == meaning.end() ? "?" : found->second};
@@ -301,9 +299,9 @@ Json as_json(const Model& model, const std::optional<Assignment>& assignment) {
   return json;
 }
 
-/// Names are bytes from a file, which need not be UTF-8.
+/// Names are bytes from a file, which need not be UTF-8, and which a terminal must not obey.
 std::string dumped(const Json& json) {
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(1, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
 /// The plan of a model's files, for what the code base of their names multiplies.

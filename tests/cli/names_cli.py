@@ -8,7 +8,6 @@ executed, the header for C is compiled and run.
 """
 
 import csv
-import fnmatch
 import io
 import json
 import math
@@ -17,7 +16,11 @@ import re
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
+
+import frameworks as fw
+import hostile
 
 PLAN, COMPILER = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
 
@@ -38,7 +41,11 @@ def base(**more):
 SMALL = GPT + sized(48) + base()
 LR, MIN_LR, WEIGHT_DECAY, EPS = 3e-3, 3e-4, 0.1, 1e-9
 CONFIGS = pathlib.Path(__file__).resolve().parents[1] / "data/configs"
-LLAMA = ["--preset", "llama-3.2-3b", "--base-preset", "llama-3.2-1b"]
+TITAN_SIZES = {"d_model": 48, "heads": 4, "kv_heads": 2, "d_ff": 64, "depth": 3, "vocab": 50, "context": 16}
+TITAN = ["--preset", "llama-3-8b", "--base-preset", "llama-3-8b",
+         *(word for key, value in TITAN_SIZES.items() for word in ("--set", f"{key}={value}")),
+         *(word for key, value in {**TITAN_SIZES, "d_model": 24, "kv_heads": 4, "d_ff": 32}.items()
+           for word in ("--set", f"base.{key}={value}"))]
 
 
 def plan(*arguments, code=0):
@@ -106,13 +113,14 @@ class Names(unittest.TestCase):
         for rule in ("maximal-update", "complete-p"):
             expected = self.settings(rule, "nanogpt")
             result = json.loads(plan("--rule", rule, *SMALL, "--names", "nanogpt", "--format", "torch-groups"))
-            found = {}
-            for name in expected:
-                groups = [g for g in result["groups"] if any(re.match(p, name) for p in g["patterns"])]
-                self.assertEqual(len(groups), 1, name)
-                group = groups[0]
-                found[name] = (LR * group["lr"], WEIGHT_DECAY * group["weight_decay"], EPS * group["eps"])
-            self.same(found, expected)
+            for model, rename in self.wrapped(fw.Model(dict.fromkeys(expected))):
+                found = {}
+                for name in model.table:
+                    patterns = [(g, p) for g in result["groups"] for p in g["patterns"] if re.match(p, name)]
+                    self.assertEqual(len(patterns), 1, name)
+                    group = patterns[0][0]
+                    found[name] = (LR * group["lr"], WEIGHT_DECAY * group["weight_decay"], EPS * group["eps"])
+                self.same(found, {rename(name): values for name, values in expected.items()})
             self.assertEqual(sum(g["tensors"] for g in result["groups"]), len(expected))
             self.assertLessEqual(len(result["groups"]), 6)
 
@@ -126,46 +134,73 @@ class Names(unittest.TestCase):
                 for name in filter(lambda n: re.match(pattern, n), expected):
                     self.assertTrue(close(WEIGHT_DECAY * group["weight_decay"], expected[name][1]), name)
 
+    def wrapped(self, model):
+        for title, rename in fw.WRAPPERS.items():
+            with self.subTest(wrapper=title):
+                yield model.named(rename), rename
+
+    def counts_are_checked(self, check, model, names=None):
+        """A tensor more, one less, one twice and another name each stop it."""
+        check(model)
+        table = list(model.table.items())
+        for change in (table[:-1], table + [("another.weight", fw.Parameter(1))],
+                       table + [("x." + name, value) for name, value in table[-1:]],
+                       [("net." + name if i < 5 else name + "_", value) for i, (name, value) in enumerate(table)]):
+            with self.assertRaisesRegex(ValueError, "patterns match, expected 1|matches . tensors, expected"):
+                check(fw.Model(change))
+
     def test_torchtitan(self):
-        expected = self.settings("complete-p", "nanogpt")
-        code = plan("--rule", "complete-p", *SMALL, "--names", "nanogpt", "--format", "torchtitan")
-        space = {"ParamGroupConfig": lambda **fields: fields, "LR": LR, "WEIGHT_DECAY": WEIGHT_DECAY, "EPS": EPS}
-        exec(code, space)  # pylint: disable=exec-used
-        found, used = {}, set()
-        for name in expected:
-            at = next(i for i, g in enumerate(space["PARAM_GROUPS"]) if re.search(g["pattern"], name))
-            used.add(at)
-            group = space["PARAM_GROUPS"][at]
-            self.assertEqual(group["optimizer_name"], "AdamW")
-            options = group["optimizer_kwargs"]
-            found[name] = (options["lr"], options["weight_decay"], options["eps"])
-        self.same(found, expected)
-        self.assertEqual(len(used), len(space["PARAM_GROUPS"]))  # one that is never found is an error there
+        depth, rule = 3, ("--rule", "complete-p", *TITAN)
+        expected = {t["name"].replace("attention.w", "attention.qkv_linear.w").replace("qkv_linear.wo", "wo")
+                    .replace("output.", "lm_head."): (LR * t["learning_rate"], WEIGHT_DECAY * t["weight_decay"],
+                                                      EPS * t["epsilon"])
+                    for t in named(*rule, "--names", "torchtitan")["tensors"]}
+        space = {"ParamGroupConfig": fw.ParamGroupConfig, "LR": LR, "WEIGHT_DECAY": WEIGHT_DECAY, "EPS": EPS,
+                 "BETAS": (0.9, 0.95)}
+        exec(plan(*rule, "--names", "torchtitan", "--format", "torchtitan"), space)  # pylint: disable=exec-used
+        llama = fw.titan_llama(48, 24, 64, depth, 50)
+        for model, rename in self.wrapped(llama):
+            found = fw.titan_groups(model, space["PARAM_GROUPS"])
+            self.assertEqual({(optimizer, options["betas"]) for optimizer, options in found.values()},
+                             {("AdamW", (0.9, 0.95))})
+            self.same({name: (o["lr"], o["weight_decay"], o["eps"]) for name, (_, o) in found.items()},
+                      {rename(name): values for name, values in expected.items()})
+            space["check_groups"](model)
+        self.counts_are_checked(space["check_groups"], llama)
+        with self.assertRaisesRegex(ValueError, "matches 2 tensors, expected 3"):
+            space["check_groups"](fw.titan_llama(48, 24, 64, depth - 1, 50))
+        space["check_groups"](fw.titan_llama(48, 24, 64, depth - 1, 50), whole=False)
 
-    def test_torchtitan_writes_what_torch_has(self):
+    def test_torchtitan_writes_what_it_has(self):
         def groups(optimizer):
-            # Matrices of their own: Muon takes no fused one.
-            code = plan("--rule", "maximal-update", *LLAMA, "--optimizer", optimizer, "--names", "torchtitan", "--format",
+            code = plan("--rule", "maximal-update", *TITAN, "--optimizer", optimizer, "--names", "torchtitan", "--format",
                         "torchtitan")
-            space = {"ParamGroupConfig": lambda **fields: fields, "LR": 1.0, "MUON_LR": 100.0, "WEIGHT_DECAY": 0.1, "EPS": EPS}
+            space = {"ParamGroupConfig": fw.ParamGroupConfig, "LR": 1.0, "MUON_LR": 100.0, "WEIGHT_DECAY": 0.1, "EPS": EPS,
+                     "BETAS": (0.9, 0.95)}
             exec(code, space)  # pylint: disable=exec-used
-            return space["PARAM_GROUPS"]
+            return fw.titan_groups(fw.titan_llama(48, 24, 64, 3, 50), space["PARAM_GROUPS"])
 
-        for optimizer, adjust in (("muon-original", "original"), ("muon-match-adamw", "match_rms_adamw")):
+        # The rule's own rate of a step that is orthogonal, from the optimizer that applies no factor.
+        plain = {t["name"]: t["learning_rate"] for t in named("--rule", "maximal-update", *TITAN, "--optimizer", "muon-plain",
+                                                             "--names", "torchtitan")["tensors"]}
+        base = fw.titan_llama(24, 24, 32, 3, 50)
+        for optimizer in ("muon-original", "muon-match-adamw", "muon-fan-ratio"):
             found = groups(optimizer)
-            matrices = [g["optimizer_kwargs"] for g in found if g["optimizer_name"] == "Muon"]
-            self.assertTrue(matrices)
-            for options in matrices:
-                self.assertEqual(options["adjust_lr_fn"], adjust)
-                self.assertGreater(options["lr"], 10)  # its own global rate
-            for g in found:
-                self.assertEqual("eps" in g["optimizer_kwargs"], g["optimizer_name"] == "AdamW")
-        for decay, name in (("l2", "Adam"), ("coupled", "AdamW")):
+            for name, parameter in fw.titan_llama(48, 24, 64, 3, 50).named_parameters():
+                chosen, options = found[name]
+                matrix = name.startswith("layers.") and parameter.dim() == 2
+                self.assertEqual(chosen, "DistMuon" if matrix else "AdamW")
+                self.assertEqual("eps" in options, not matrix)
+                if matrix:  # what moves is the rate times the factor, in both models
+                    own = (fw.titan_muon_factor(options["adjust_lr_fn"], *parameter.shape)
+                           / fw.titan_muon_factor(options["adjust_lr_fn"], *base.table[name].shape))
+                    self.assertTrue(close(options["lr"] / 100 * own, plain[name.replace("qkv_linear.", "")]), (optimizer, name))
+        for decay, adam in (("l2", "Adam"), ("coupled", "AdamW")):
             code = plan("--rule", "gpt2", *GPT[:2], "--decay", decay, "--names", "nanogpt", "--format", "torchtitan")
-            self.assertEqual(set(re.findall('optimizer_name="(.*)"', code)), {name})
-        for optimizer in ("muon-plain", "muon-fan-ratio", "sign-sgd"):
-            self.assertIn("torch.optim has no other", said("--rule", "maximal-update", *LLAMA, "--optimizer", optimizer,
-                                                           "--names", "torchtitan", "--format", "torchtitan", code=2))
+            self.assertEqual(set(re.findall('optimizer_name="(.*)"', code)), {adam})
+        for optimizer in ("muon-plain", "sign-sgd", "sgd"):
+            self.assertIn("torchtitan has no other", said("--rule", "maximal-update", *TITAN, "--optimizer", optimizer,
+                                                          "--names", "torchtitan", "--format", "torchtitan", code=2))
 
     def test_what_the_code_base_computes_besides_is_said(self):
         gemma = "--config", str(CONFIGS / "gemma-7b.json"), "--base-config", str(CONFIGS / "gemma-2b.json")
@@ -251,59 +286,167 @@ class Names(unittest.TestCase):
             code = plan(*options, "--names", "llm-c", "--format", "c-header")
             self.assertIn(f"scalewise_std_is_relative = {flag}", code)
 
+    def megatron(self, *options):
+        code = plan(*options, "--names", "megatron", "--format", "megatron")
+        space = {"ParamKey": fw.ParamKey, "LR": LR, "MIN_LR": MIN_LR, "EPS": EPS, "MUON_LR": 0.5, "MUON_MIN_LR": 0.25}
+        exec(code, space)  # pylint: disable=exec-used
+        return types.SimpleNamespace(**space), types.SimpleNamespace(
+            lr=LR, min_lr=MIN_LR, weight_decay=WEIGHT_DECAY, adam_eps=EPS, **space["OPTIONS"])
+
     def test_megatron(self):
         expected = self.settings("complete-p", "megatron")
-        code = plan("--rule", "complete-p", *SMALL, "--names", "megatron", "--format", "megatron")
-        space = {"ParamKey": lambda name: name, "LR": LR, "MIN_LR": MIN_LR, "EPS": EPS}
-        exec(code, space)  # pylint: disable=exec-used
-        found = {}
-        for name in expected:
-            matching = [o for pattern, o in space["CONFIG_OVERRIDES"].items() if fnmatch.fnmatch(name, pattern)]
-            self.assertEqual(len(matching), 1, name)
-            override = matching[0]
-            self.assertTrue(close(override["min_lr"] / MIN_LR, override["max_lr"] / LR))
-            found[name] = (override["max_lr"], WEIGHT_DECAY * override["wd_mult"], override["eps"])
-        self.same(found, expected)
+        code, config = self.megatron("--rule", "complete-p", *SMALL)
+        self.assertEqual(config.optimizer, "adam")
+        for transformer_engine in (False, True):
+            norms = {"input_layernorm.": "self_attention.linear_qkv.layer_norm_",
+                     "pre_mlp_layernorm.": "mlp.linear_fc1.layer_norm_"} if transformer_engine else {}
+            gpt = fw.megatron_gpt(48, 3, 50, 16, transformer_engine)
+            del gpt.table["output_layer.weight"]  # tied
+            for wrapper in ("", "module.", "module.module.", "module.module.module."):
+                model = gpt.named(lambda name, wrapper=wrapper: wrapper + name)
+                code.check_overrides(config, [model])
+                found = fw.megatron_groups(config, [model], code.CONFIG_OVERRIDES)
+                for name, values in expected.items():
+                    for own, fused in norms.items():
+                        name = name.replace(own, fused)
+                    _, rate, low, decay, eps = found.pop(wrapper + name)
+                    self.assertTrue(close(low / MIN_LR, rate / LR))
+                    for a, b in zip((rate, decay, eps), values):
+                        self.assertTrue(close(a, b), (name, rate, decay, eps, values))
+                self.assertEqual(found, {})
+            self.counts_are_checked(lambda changed: code.check_overrides(config, [changed]), gpt)
+        # The last stage of a pipeline has a copy of the tied table.
+        stage = fw.Model([item for item in gpt.table.items() if "layers.2" in item[0] or "final" in item[0]]
+                         + [("output_layer.weight", fw.Parameter(50, 48))])
+        code.check_overrides(config, [stage], whole=False)
+        with self.assertRaisesRegex(ValueError, "matches 0 tensors, expected 1"):
+            code.check_overrides(config, [stage])
+        config.decoupled_weight_decay = False
+        with self.assertRaisesRegex(ValueError, "decoupled_weight_decay = False: expected True"):
+            code.check_overrides(config, [gpt])
 
-    def test_fairseq_and_neox(self):
-        class Parameter:
-            pass
+    def test_megatron_muon(self):
+        """Its own matrices and factors: each moves as the rule says, whatever mode has been chosen."""
+        own = {"schema": "scalewise.dialect/1", "id": "apart", "extends": "megatron",
+               "patterns": [["decoder.layers.{}.self_attention.linear_q.weight", "layer.{}.query"],
+                            ["decoder.layers.{}.self_attention.linear_k.weight", "layer.{}.key"],
+                            ["decoder.layers.{}.self_attention.linear_v.weight", "layer.{}.value"]]}
+        rotary = [*SMALL, "--set", "learned_positions=false", "--set", "base.learned_positions=false"]
+        gpt = fw.megatron_gpt(48, 3, 50, 16, True)
+        del gpt.table["output_layer.weight"], gpt.table["embedding.position_embeddings.weight"]
+        for layer in range(3):
+            at = f"decoder.layers.{layer}.self_attention.linear_"
+            del gpt.table[f"{at}qkv.weight"]
+            gpt.table.update({f"{at}{letter}.weight": fw.Parameter(48, 48) for letter in "qkv"})
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "apart.json"
+            path.write_text(json.dumps(own), encoding="utf-8")
+            rule = ("--rule", "maximal-update", *rotary)
+            plain = {t["name"]: t["learning_rate"] for t in named(*rule, "--optimizer", "muon-plain", "--names",
+                                                                 str(path))["tensors"]}
+            for optimizer in ("muon-original", "muon-match-adamw", "muon-fan-ratio"):
+                space = {"ParamKey": fw.ParamKey, "LR": LR, "MIN_LR": MIN_LR, "EPS": EPS, "MUON_LR": 0.5, "MUON_MIN_LR": 0.25}
+                exec(plan(*rule, "--optimizer", optimizer, "--names", str(path), "--format", "megatron"),  # pylint: disable=exec-used
+                     space)
+                config = types.SimpleNamespace(lr=LR, min_lr=MIN_LR, weight_decay=WEIGHT_DECAY, adam_eps=EPS,
+                                               **space["OPTIONS"])
+                model = gpt.named(lambda name: "module.module." + name)
+                space["check_overrides"](config, [model])
+                found = fw.megatron_groups(config, [model], space["CONFIG_OVERRIDES"])
+                for name, parameter in gpt.named_parameters():
+                    chosen, rate, low, _, _ = found["module.module." + name]
+                    matrix = name.startswith("decoder.layers") and parameter.dim() == 2
+                    self.assertEqual(chosen, "muon" if matrix else "adam")
+                    if not matrix:
+                        continue
+                    self.assertTrue(close(low, rate / 2))
+                    factor = [fw.megatron_muon_factor(config.muon_scale_mode, config.muon_extra_scale_factor, *shape)
+                              for shape in (parameter.shape, [{48: 24, 96: 40}[size] for size in parameter.shape])]
+                    self.assertTrue(close(rate / 0.5 * factor[0] / factor[1], plain[name]), (optimizer, name))
+                    scale = 0.2 * math.sqrt(max(parameter.shape)) if optimizer == "muon-match-adamw" else None
+                    self.assertTrue(scale is None or close(factor[0], scale))
+                for option, value in (("muon_scale_mode", "other"), ("muon_split_qkv", False), ("optimizer", "adam"),
+                                      ("muon_extra_scale_factor", 2)):
+                    with self.assertRaisesRegex(ValueError, f"{option} = {value}: expected"):
+                        space["check_overrides"](types.SimpleNamespace(**{**vars(config), option: value}), [model])
+                # Megatron-LM would give Muon this one.
+                model.table["module.module.embedding.word_embeddings.weight"] = fw.Parameter(50, 48)
+                with self.assertRaisesRegex(ValueError, "word_embeddings.weight: expected Adam, as in the plan"):
+                    space["check_overrides"](config, [model])
+                model.table["module.module.embedding.word_embeddings.weight"] = fw.Parameter(50, 48, use_muon=False)
+                space["check_overrides"](config, [model])
+            for optimizer in ("muon-plain", "sign-sgd"):
+                self.assertIn("Megatron-LM has no other", said(*rule, "--optimizer", optimizer, "--names", str(path),
+                                                               "--format", "megatron", code=2))
 
-        class Model:
-            def __init__(self, names):
-                self.parameters = {name: Parameter() for name in names}
-
-            def named_parameters(self):
-                return self.parameters.items()
-
-        # Epsilons that differ have no place there.
-        for style in ("fairseq", "neox"):
-            error = plan("--rule", "complete-p", *SMALL, "--names", "nanogpt", "--format", style, code=2)
-            self.assertIn("epsilon of transformer.", error)
-        options = ("--optimizer", "sgd")
-        expected = self.settings("maximal-update", "nanogpt", *options)
-        rule = ("--rule", "maximal-update", *SMALL, "--names", "nanogpt", *options)
+    def test_fairseq(self):
+        sizes = {"d_model": 48, "heads": 4, "d_ff": 96, "depth": 2, "encoder_depth": 2, "vocab": 50, "context": 16,
+                 "learned_positions": "false", "embedding_norm": "false"}
+        bart = [word for key, value in sizes.items() for word in ("--set", f"{key}={value}")]
+        bart += [word for key, value in {**sizes, "d_model": 24, "d_ff": 48}.items() for word in ("--set", f"base.{key}={value}")]
+        rule = ("--rule", "maximal-update", "--preset", "bart-large", "--base-preset", "bart-large", *bart, "--names", "fairseq")
+        tensors = named(*rule)["tensors"]
+        self.assertNotEqual({t["epsilon"] for t in tensors}, {1})
         space = {}
         exec(plan(*rule, "--format", "fairseq"), space)  # pylint: disable=exec-used
-        model = Model(expected)
-        space["set_param_groups"](model)
-        found = {}
-        for name, parameter in model.parameters.items():
-            scales = parameter.optim_overrides["optimizer"]
-            found[name] = (LR * scales["lr_scale"], WEIGHT_DECAY * scales["weight_decay_scale"], EPS)
-        self.same(found, {name: (rate, decay, EPS) for name, (rate, decay, _) in expected.items()})
-        with self.assertRaises(ValueError):
-            space["set_param_groups"](Model(["transformer.h.0.unknown"]))
+        adam = {"_name": "adam", "adam_betas": [0.9, 0.98], "weight_decay": WEIGHT_DECAY, "adam_eps": EPS}
+        cosine = {"_name": "cosine", "warmup_updates": 10, "min_lr": MIN_LR}
+        transformer = fw.fairseq_transformer(48, 96, 2, 50)
+        for model, rename in self.wrapped(transformer):
+            space["set_param_groups"](model)
+            found = fw.fairseq_composite(space["composite"](LR, adam, cosine), list(model.table.values()))
+            for t in tensors:
+                rate, decay, eps, schedule = found[model.table[rename(t["name"])]]
+                self.assertTrue(close(rate, LR * t["learning_rate"]) and close(decay, WEIGHT_DECAY * t["weight_decay"])
+                                and close(eps, EPS * t["epsilon"]) and close(schedule["min_lr"] / MIN_LR, rate / LR), t)
+                self.assertEqual(schedule["warmup_updates"], 10)
+        self.counts_are_checked(space["set_param_groups"], transformer)
+        with self.assertRaises(KeyError):  # a parameter that nobody named
+            fw.fairseq_composite(space["composite"](LR, adam, cosine), [fw.Parameter(1), fw.Parameter(2)])
 
+    def test_neox(self):
+        neox = [*SMALL, "--set", "learned_positions=false", "--set", "base.learned_positions=false",
+                "--set", "tied_head=false", "--set", "base.tied_head=false"]
+        rule = ("--rule", "complete-p", *neox, "--names", "neox")
+        tensors = named(*rule)["tensors"]
         space = {}
         exec(plan(*rule, "--format", "neox"), space)  # pylint: disable=exec-used
-        model = Model(expected)
-        names = {parameter: name for name, parameter in model.parameters.items()}
-        found = {}
-        for group in space["param_groups"](model, WEIGHT_DECAY):
-            for parameter in group["params"]:
-                found[names[parameter]] = (LR / group["width_mult"], group["weight_decay"], EPS)
-        self.same(found, {name: (rate, decay, EPS) for name, (rate, decay, _) in expected.items()})
+        arguments = types.SimpleNamespace(use_mup=False, weight_decay=WEIGHT_DECAY,
+                                          optimizer={"params": {"lr": LR, "eps": EPS}})
+        gpt = fw.neox_gpt(48, 96, 3, 50)
+        self.assertEqual({t["name"] for t in tensors}, set(gpt.table))
+        older = {"linear1": "dense_h_to_4h", "linear2": "dense_4h_to_h"}
+        models = [*self.wrapped(gpt),
+                  (fw.neox_gpt(48, 96, 3, 50, pipeline=True), lambda name: name.replace("sequential.", "")),
+                  (fw.neox_gpt(48, 96, 3, 50, older=True),
+                   lambda name: re.sub("linear[12]", lambda found: older[found[0]], name))]
+        for model, rename in models:
+            optimizer = fw.FusedAdam(space["param_groups"](model, arguments), LR, WEIGHT_DECAY, EPS)
+            scheduler = fw.AnnealingLR(optimizer, LR)
+            space["scale_rates"](scheduler)
+            scheduler.step()
+            names = {parameter: name for name, parameter in model.table.items()}
+            found = {names[p]: (g["lr"], g["weight_decay"], g["eps"]) for g in optimizer.param_groups for p in g["params"]}
+            self.same(found, {rename(t["name"]): (LR * t["learning_rate"], WEIGHT_DECAY * t["weight_decay"],
+                                                  EPS * t["epsilon"]) for t in tensors})
+        self.counts_are_checked(lambda model: space["param_groups"](model, arguments), gpt)
+        with self.assertRaisesRegex(ValueError, "without width_mult"):
+            space["scale_rates"](fw.AnnealingLR(fw.FusedAdam([{"params": []}], LR, 0), LR))
+        arguments.use_mup = True
+        with self.assertRaisesRegex(ValueError, "use_mup = True: expected False"):
+            space["param_groups"](gpt, arguments)
+
+    def test_what_other_code_bases_lack(self):
+        small = ("--rule", "maximal-update", *SMALL, "--names", "nanogpt")
+        for style in ("fairseq", "neox"):
+            l2 = ("--rule", "gpt2", *GPT[:2], "--decay", "l2", "--names", "nanogpt")
+            self.assertIn("decays as AdamW does", plan(*l2, "--format", style, code=2))
+            self.assertIn("expected adamw", plan(*small, "--optimizer", "sign-sgd", "--format", style, code=2))
+        self.assertIn("scales rates itself", plan(*small, "--optimizer", "sgd", "--format", "neox", code=2))
+        space = {}
+        exec(plan(*small, "--optimizer", "sgd", "--format", "fairseq"), space)  # pylint: disable=exec-used
+        groups = space["composite"](1.0, {"_name": "sgd"}, {"_name": "fixed"})["groups"].values()
+        self.assertTrue(all("adam_eps" not in group["optimizer"] for group in groups))
 
     def test_tsv(self):
         result = named("--rule", "gpt2", *GPT[:2], *sized(), "--names", "llm-c")
@@ -387,6 +530,71 @@ int main(void) {
                          (model["attention_scale"]["value"], model["embedding_multiplier"]["value"],
                           model["logit_multiplier"]["value"], len(model["residuals"])))
         self.assertEqual(sum_, residual["skip"]["value"] + residual["branch"]["value"])
+
+    def hostile_plans(self, folder):
+        """A dialect of hostile names, and the arguments that use it: as many names as nanoGPT has tensors."""
+        lines = [t["name"] for t in named("--rule", "gpt2", *GPT[:2], *sized(), "--set", "depth=1", "--names", "nanogpt")["tensors"]]
+        entries = {t["name"]: " ".join(p["entry"] for p in t["parts"])
+                   for t in named("--rule", "gpt2", *GPT[:2], *sized(), "--set", "depth=1", "--names", "nanogpt")["tensors"]}
+        path = pathlib.Path(folder) / "mine.json"
+        names = hostile.NAMES + ["a"] * (-len(hostile.NAMES) % len(lines))
+        for begin in range(0, len(names), len(lines)):
+            own = [name + ("" if name != "a" else str(i)) for i, name in enumerate(names[begin:begin + len(lines)])]
+            path.write_text(json.dumps({"schema": "scalewise.dialect/1", "id": own[0], "title": own[1],
+                                        "patterns": [[name, entries[line]] for name, line in zip(own, lines)]}), encoding="utf-8")
+            yield own, ("--rule", "gpt2", *GPT[:2], *sized(), "--set", "depth=1", "--names", str(path))
+
+    def test_no_name_leaves_its_place(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for own, arguments in self.hostile_plans(folder):
+                model = fw.Model({name: fw.Parameter(1) for name in own})
+                self.assertEqual([t["name"] for t in named(*arguments)["tensors"]], own)
+                groups = json.loads(plan(*arguments, "--format", "torch-groups"))["groups"]
+                for name in own:
+                    self.assertEqual(sum(bool(re.match(p, name)) for g in groups for p in g["patterns"]), 1, name)
+                space = {"ParamGroupConfig": fw.ParamGroupConfig, "ParamKey": fw.ParamKey, "LR": LR, "MIN_LR": MIN_LR,
+                         "WEIGHT_DECAY": WEIGHT_DECAY, "EPS": EPS, "BETAS": (0.9, 0.95)}
+                config = types.SimpleNamespace(optimizer="adam", decoupled_weight_decay=True)
+                neox = types.SimpleNamespace(use_mup=False, weight_decay=WEIGHT_DECAY, optimizer={"params": {}})
+                for style, check in (("torchtitan", lambda: space["check_groups"](model)),
+                                     ("megatron", lambda: space["check_overrides"](config, [model])),
+                                     ("fairseq", lambda: space["set_param_groups"](model)),
+                                     ("neox", lambda: space["param_groups"](model, neox))):
+                    code = plan(*arguments, "--format", style)
+                    hostile.python_constants(code)
+                    exec(code, space)  # pylint: disable=exec-used
+                    check()
+                rows = [line.split("\t") for line in plan(*arguments, "--format", "tsv").split("\n")[:-1]]
+                self.assertEqual({len(row) for row in rows}, {14})
+                self.assertEqual([*dict.fromkeys(row[0] for row in rows[1:])], own)
+                printed = hostile.c_strings(COMPILER, plan(*arguments, "--format", "c-header"), folder)
+                self.assertEqual(printed[:len(own)], own)
+                for style, read, text in (("csv", hostile.csv_rows, hostile.from_spreadsheet),
+                                          ("markdown", hostile.markdown_rows, lambda cell: cell),
+                                          ("latex", hostile.latex_rows, hostile.latex_text)):
+                    cells = [row[0] for row in read(plan(*arguments, "--layers", "--format", style))[1:]]
+                    shown = [name.strip() if style == "markdown" else name for name in own]
+                    self.assertEqual([text(cell) for cell in cells if cell.strip()], shown, style)
+
+    def test_names_that_cannot_be_shown_are_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "mine.json"
+            rule = ("--rule", "gpt2", *GPT[:2], *sized())
+            for text in hostile.REFUSED:
+                own = {"schema": "scalewise.dialect/1", "id": "mine", "extends": "nanogpt", "title": "mine", "prefix": "a.",
+                       "patterns": [["transformer.wte.weight", "token_embedding"]]}
+                for change in ({"id": text}, {"title": text}, {"prefix": text}, {"patterns": [[text, "token_embedding"]]},
+                               {"patterns": [["a", text]]}):
+                    path.write_text(json.dumps({**own, **change}), encoding="utf-8")
+                    error = plan(*rule, "--names", str(path), code=2)
+                    self.assertIn("expected a name in UTF-8 without control characters", error, change)
+                    self.assertTrue(hostile.is_visible(error), ascii(error))
+                if "\0" not in text:
+                    error = plan(*rule, "--extra", f"{text}:norm_gain:d_model", code=2)
+                    self.assertIn("expected a name in UTF-8 without control characters", error)
+                    self.assertTrue(hostile.is_visible(error), ascii(error))
+                    error = plan(*rule, "--extra", f"a:norm_gain:{text}", code=2)
+                    self.assertTrue(hostile.is_visible(error), ascii(error))
 
     def test_own_dialect(self):
         with tempfile.TemporaryDirectory() as folder:

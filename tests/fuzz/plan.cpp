@@ -158,14 +158,14 @@ void write(const Plan& plan, std::size_t choice) {
                                             TableFormat::latex, TableFormat::csv};
   const TableFormat format = formats[choice % 4];
   const bool layers = choice % 8 < 4;
-  if (choice % 3 == 0) render(plan_table(plan, format, layers), format);
+  if (choice % 3 == 0) render(plan_table(plan, layers), format);
   if (choice % 3 == 1) render(flat_table({plan}), format);
   if (choice % 3 == 2) {
-    for (const Table& table : comparison_tables({plan, plan}, format, layers)) {
+    for (const Table& table : comparison_tables({plan, plan}, layers)) {
       render(table, format);
     }
   }
-  render(model_table({plan}, format), format);
+  render(model_table({plan}), format);
   legend({plan});
   citation(plan);
   plan_fingerprint(plan);

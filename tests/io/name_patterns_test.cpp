@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "scalewise/dialect/decoder_dialects.hpp"
 #include "scalewise/dialect/encoder_dialects.hpp"
 #include "scalewise/dialect/gpt2_dialects.hpp"
 #include "scalewise/plan/make_plan.hpp"
@@ -30,70 +31,148 @@ Shape patterned_shape(long width) {
 }
 
 /// The group whose patterns match a name; there is one.
-std::size_t group_of(const std::vector<PatternGroup>& groups, const std::string& name) {
+std::size_t group_of(const NamePatterns& patterns, const std::string& name) {
   std::vector<std::size_t> found;
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    for (const std::string& pattern : groups[g].patterns) {
-      if (std::regex_search(name, std::regex(pattern))) found.push_back(g);
+  for (std::size_t g = 0; g < patterns.groups.size(); ++g) {
+    for (const NamePattern& pattern : patterns.groups[g].patterns) {
+      const std::regex regex(whole_name_regex(patterns.head, pattern));
+      if (std::regex_search(name, regex)) found.push_back(g);
     }
   }
+  INFO(name);
   REQUIRE(found.size() == 1);
   return found.front();
+}
+
+NamePatterns patterns_of(const Plan& plan, const dialect::Dialect& dialect = dialect::nanogpt,
+                         PatternStyle style = PatternStyle::regex) {
+  return name_patterns(dialect::name_plan(plan, dialect), style);
+}
+
+Plan patterned_plan() {
+  return make_plan<MaximalUpdate, adamw>(patterned_shape(96), patterned_shape(32));
 }
 
 }  // namespace
 
 TEST_CASE("A glob matches no tensor of another group") {
   // Its star matches dots: "….*.output.dense.weight" is found in "….0.attention.output.dense.weight".
-  Plan plan = make_plan<MaximalUpdate, adamw>(patterned_shape(96), patterned_shape(32));
+  Plan plan = patterned_plan();
   for (Entry& entry : plan.entries) {
     if (entry.name.ends_with("mlp_down")) entry.learning_rate.value *= 2;
   }
   const dialect::NamedPlan named = dialect::name_plan(plan, dialect::hf_bert);
-  const std::vector<PatternGroup> groups = pattern_groups(named, PatternStyle::glob);
-  for (std::size_t i = 0; i < named.assignment.tensors.size(); ++i) {
+  const NamePatterns patterns = name_patterns(named, PatternStyle::glob);
+  CHECK(patterns.head == "*");
+  for (std::size_t i = 0; i < named.factors.size(); ++i) {
     const std::string& name = named.assignment.tensors[i].name;
-    INFO(name);
     std::size_t found = 0;
-    for (const PatternGroup& group : groups) {
-      for (const std::string& pattern : group.patterns) {
-        if (!glob_matches(pattern, name)) continue;
-        ++found;
-        CHECK(group.factors.same(named.factors[i]));
+    for (const PatternGroup& group : patterns.groups) {
+      for (const NamePattern& pattern : group.patterns) {
+        for (const std::string& glob : pattern.names) {
+          if (!glob_matches(patterns.head + glob, "module.module." + name)) continue;
+          ++found;
+          CHECK(group.factors.same(named.factors[i]));
+        }
       }
     }
     CHECK(found >= 1);
   }
+}
+
+TEST_CASE("A glob matches whole names, with any text for its stars") {
   CHECK(glob_matches("a.*.b", "a.0.c.b"));
+  CHECK(glob_matches("*a.*.b", "b.a.0.a.1.b"));
+  CHECK(glob_matches("*", ""));
+  CHECK(glob_matches("a[*]b[?]", "a*b?"));
   CHECK_FALSE(glob_matches("a.*.b", "a.0.b.c"));
+  CHECK_FALSE(glob_matches("a[*]b", "axb"));
+  CHECK_FALSE(glob_matches("a", ""));
+  // Time by the product of the lengths.
+  std::string stars;
+  for (int i = 0; i < 200; ++i) stars += "*.";
+  CHECK_FALSE(glob_matches(stars + "b", std::string(2000, '.') + "a"));
 }
 
 TEST_CASE("Bytes of letters outside ASCII stay as they are") {
-  CHECK(name_pattern("kopf.größe", PatternStyle::regex, true) == "^kopf\\.größe$");
+  CHECK(name_pattern("kopf.größe", PatternStyle::regex, true) == "kopf\\.größe");
+}
+
+TEST_CASE("A number in a pattern stands for a layer if it is a part of its name by itself") {
+  CHECK(name_pattern("h.10.ln_1.weight", PatternStyle::regex, true) == "h\\.\\d+\\.ln_1\\.weight");
+  CHECK(name_pattern("h.10.ln_1.weight", PatternStyle::glob, true) == "h.*.ln_1.weight");
+  CHECK(name_pattern("h.10.ln_1", PatternStyle::regex, false) == "h\\.10\\.ln_1");
+  CHECK(name_pattern("model/h3/1", PatternStyle::glob, true) == "model/h3/*");
+  CHECK(name_of_any_layer("a[0].3.b") == "a[0].*.b");
+}
+
+TEST_CASE("Patterns fit names within wrappers, after any prefix or without one") {
+  const NamePatterns patterns = patterns_of(patterned_plan());
+  const std::size_t group = group_of(patterns, "transformer.h.3.mlp.c_fc.weight");
+  for (const char* name :
+       {"h.3.mlp.c_fc.weight", "module.transformer.h.3.mlp.c_fc.weight",
+        "_orig_mod.module.transformer.h.3.mlp.c_fc.weight",
+        "transformer.h.3._checkpoint_wrapped_module.mlp.c_fc.weight",
+        "_fsdp_wrapped_module.transformer.h.3._fsdp_wrapped_module._checkpoint_wrapped_module.mlp."
+        "c_fc.weight",
+        "net.transformer.h.3._orig_mod.mlp._orig_mod.c_fc.module.weight"}) {
+    CHECK(group_of(patterns, name) == group);
+  }
+  const std::regex up(whole_name_regex(patterns.head, {{"h\\.\\d+\\.up"}, 1}));
+  for (const char* name : {"h.3.up.weight", "h.x.up", "h.3.my_module.up", "graph.3.up"}) {
+    CHECK_FALSE(std::regex_search(name, up));
+  }
+}
+
+TEST_CASE("A name that ends as another one does has no other prefix before it") {
+  Shape shape = patterned_shape(96);
+  const std::vector<Extra> extras{{"norm.weight", Group::norm_gain},
+                                  {"a.norm.weight", Group::mlp_up, "d_model", "64"}};
+  Plan plan =
+      make_plan<MaximalUpdate, adamw>(shape, patterned_shape(32), {}, DecayForm::coupled, extras);
+  const NamePatterns patterns = patterns_of(plan);
+  CHECK(patterns.head.empty());
+  CHECK(group_of(patterns, "module.norm.weight") != group_of(patterns, "module.a.norm.weight"));
+  CHECK(group_of(patterns, "transformer.h.3._orig_mod.mlp.c_fc.weight") ==
+        group_of(patterns, "transformer.h.3.mlp.c_fc.weight"));
+  CHECK(patterns_of(plan, dialect::nanogpt, PatternStyle::glob).head.empty());
+}
+
+TEST_CASE("A pattern has the names that a model may have instead") {
+  Shape shape = patterned_shape(96), base = patterned_shape(32);
+  shape.tied_head = base.tied_head = true;
+  const NamePatterns patterns =
+      patterns_of(make_plan<MaximalUpdate, adamw>(shape, base), dialect::megatron);
+  const std::size_t gains = group_of(patterns, "decoder.layers.7.input_layernorm.weight");
+  CHECK(group_of(patterns, "decoder.layers.7.self_attention.linear_qkv.layer_norm_weight") ==
+        gains);
+  CHECK(group_of(patterns, "output_layer.weight") ==
+        group_of(patterns, "embedding.word_embeddings.weight"));
 }
 
 TEST_CASE("Layers share a pattern where they share their factors, and have their own elsewhere") {
-  Plan plan = make_plan<MaximalUpdate, adamw>(patterned_shape(96), patterned_shape(32));
-  const auto groups_of = [](const Plan& of) {
-    return pattern_groups(dialect::name_plan(of, dialect::nanogpt), PatternStyle::regex);
-  };
-  const std::vector<PatternGroup> alike = groups_of(plan);
-  std::size_t patterns = 0;
-  for (const PatternGroup& group : alike) patterns += group.patterns.size();
+  Plan plan = patterned_plan();
+  const NamePatterns alike = patterns_of(plan);
+  std::size_t patterns = 0, tensors = 0;
+  for (const PatternGroup& group : alike.groups) {
+    patterns += group.patterns.size();
+    for (const NamePattern& pattern : group.patterns) tensors += pattern.tensors;
+  }
   CHECK(patterns == 16);  // 12 in the blocks, 4 outside
+  CHECK(tensors == 12 * 12 + 4);
 
   for (Entry& entry : plan.entries) {
     if (entry.name == "layer.1.mlp_down") entry.learning_rate.value *= 2;
   }
-  const std::vector<PatternGroup> groups = groups_of(plan);
-  CHECK(groups.size() == alike.size() + 1);
-  const std::size_t other = group_of(groups, "transformer.h.1.mlp.c_proj.weight");
-  CHECK(groups[other].tensors == 1);
-  CHECK(groups[other].patterns ==
-        std::vector<std::string>{"^transformer\\.h\\.1\\.mlp\\.c_proj\\.weight$"});
+  const NamePatterns changed = patterns_of(plan);
+  CHECK(changed.groups.size() == alike.groups.size() + 1);
+  const std::size_t other = group_of(changed, "transformer.h.1.mlp.c_proj.weight");
+  CHECK(changed.groups[other].tensors == 1);
+  CHECK(changed.groups[other].patterns.at(0).names ==
+        std::vector<std::string>{"h\\.1\\.mlp\\.c_proj\\.weight"});
   for (const char* layer : {"0", "10", "11"}) {
     const std::string name = std::string("transformer.h.") + layer + ".mlp.c_proj.weight";
-    CHECK(group_of(groups, name) != other);
+    CHECK(group_of(changed, name) != other);
   }
-  CHECK(group_of(groups, "transformer.h.1.mlp.c_fc.weight") != other);
+  CHECK(group_of(changed, "transformer.h.1.mlp.c_fc.weight") != other);
 }

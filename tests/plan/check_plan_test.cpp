@@ -125,7 +125,7 @@ void use(const Plan& plan) {
     } catch (const InvalidInput&) {
     }
   };
-  quietly([&] { plan_table(plan, TableFormat::text, true); });
+  quietly([&] { plan_table(plan, true); });
   quietly([&] { flat_table({plan}); });
   quietly([&] { check::scales_of({{1, plan}, {2, plan}}); });
   for (const auto placement : {NormPlacement::pre, NormPlacement::post}) {

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "scalewise/messages/utf8.hpp"
+
 namespace scalewise::frame {
 
 namespace {
@@ -119,11 +121,12 @@ for (const table of document.querySelectorAll("table.sortable")) {
 }
 )js";
 
-/// A text between tags or within quotes. Control characters, which HTML forbids, become U+FFFD.
+/// A text between tags or within quotes. What is not visible, or not UTF-8, becomes U+FFFD.
 std::string escaped(std::string_view text) {
   std::string result;
-  for (const char c : text) {
-    switch (c) {
+  while (!text.empty()) {
+    const auto [length, code] = utf8_character(text);
+    switch (code) {
       case '&':
         result += "&amp;";
         break;
@@ -140,12 +143,10 @@ std::string escaped(std::string_view text) {
         result += "&#39;";
         break;
       default:
-        if ((static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t') || c == '\x7f') {
-          result += "\uFFFD";
-        } else {
-          result += c;
-        }
+        const bool shown = length > 0 && (is_visible(code) || code == '\n' || code == '\t');
+        result += shown ? text.substr(0, length) : "\uFFFD";
     }
+    text.remove_prefix(length == 0 ? 1 : length);
   }
   return result;
 }

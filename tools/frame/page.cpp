@@ -9,6 +9,7 @@
 
 #include "frame/machine.hpp"
 #include "frame/tasks.hpp"
+#include "scalewise/messages/utf8.hpp"
 
 namespace scalewise::frame {
 
@@ -95,9 +96,33 @@ PageTable values_table(const Json& object, const std::vector<std::string>& names
   return table;
 }
 
+namespace {
+
+/// A word for somebody who copies it from a page. Bytes that a page cannot show, as some paths have them, are
+/// written by their numbers, as bash, zsh and POSIX of 2024 read them.
+std::string copied_word(const std::string& word) {
+  if (is_printable_utf8(word)) return shell_quoted(word);
+  std::string quoted = "$'";
+  for (std::string_view rest = word; !rest.empty();) {
+    const auto [length, code] = utf8_character(rest);
+    const std::string_view bytes = rest.substr(0, length == 0 ? 1 : length);
+    rest.remove_prefix(bytes.size());
+    if (length > 0 && is_visible(code)) {
+      quoted += code == '\'' || code == '\\' ? "\\" + std::string(bytes) : std::string(bytes);
+      continue;
+    }
+    for (const char byte : bytes) {
+      quoted += fmt::format("\\{:03o}", static_cast<unsigned char>(byte));
+    }
+  }
+  return quoted + "'";
+}
+
+}  // namespace
+
 std::string command_line(const std::string& program, const std::vector<std::string>& words) {
   std::string command = program;
-  for (const std::string& word : words) command += " " + shell_quoted(word);
+  for (const std::string& word : words) command += " " + copied_word(word);
   return command;
 }
 

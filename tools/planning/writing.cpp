@@ -45,7 +45,7 @@ std::string as_tables(const std::vector<Plan>& plans, bool compare, bool layers,
     return prose ? render_to_fit(table, columns) : io::render(table, style);
   };
   if (compare) {
-    for (const Table& table : comparison_tables(plans, format, layers)) {
+    for (const Table& table : comparison_tables(plans, layers)) {
       out += render(table, format) + "\n";
     }
     if (prose) {
@@ -54,8 +54,8 @@ std::string as_tables(const std::vector<Plan>& plans, bool compare, bool layers,
     }
   } else {
     if (prose) out += heading(plans.front(), columns) + "\n";
-    out += render(model_table(plans, format), format) + "\n";
-    out += render(plan_table(plans.front(), format, layers), format) + "\n";
+    out += render(model_table(plans), format) + "\n";
+    out += render(plan_table(plans.front(), layers), format) + "\n";
   }
   return out + (prose ? footing(plans) : "");
 }
@@ -163,11 +163,10 @@ std::string write_named(const dialect::NamedPlan& named, const std::string& form
     throw InvalidInput("--format", format, "no --names", "a picture has the names of the plan");
   }
   const TableFormat style = table_format(format);
-  const Table table = named_table(named, style, layers);
+  const Table table = named_table(named, layers);
   if (style != TableFormat::text) return render(table, style);
-  return heading(named.plan, columns) + "\n" +
-         render_to_fit(model_table({named.plan}, style), columns) + "\n" +
-         render_to_fit(table, columns) + "\n" + footing({named.plan});
+  return heading(named.plan, columns) + "\n" + render_to_fit(model_table({named.plan}), columns) +
+         "\n" + render_to_fit(table, columns) + "\n" + footing({named.plan});
 }
 
 }  // namespace scalewise::tools

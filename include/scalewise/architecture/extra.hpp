@@ -14,6 +14,7 @@
 #include "scalewise/architecture/shape.hpp"
 #include "scalewise/architecture/tensor.hpp"
 #include "scalewise/messages/error.hpp"
+#include "scalewise/messages/name.hpp"
 #include "scalewise/messages/nearest.hpp"
 #include "scalewise/scaling/scaling.hpp"
 
@@ -70,6 +71,7 @@ class ExtraReader {
   std::vector<Tensor> tensors() const {
     const std::size_t star = extra_.name.find('*');
     if (extra_.name.empty()) refuse("name", "(empty)", "the name of a tensor");
+    require_name("extra", extra_.name);
     if (star != extra_.name.rfind('*')) {
       refuse("name", printable(extra_.name), "one * at most, for the number of the layer");
     }
@@ -195,8 +197,8 @@ class ExtraReader {
 
 /// The tensors of extras in a model, in order.
 /// Requires: a resolved shape.
-/// Throws:   InvalidInput naming the extra and its field: for a name with two `*` or of no stack, a side
-///           that is no such product or no whole number, columns of a vector, a hidden_bias without fan_in.
+/// Throws:   InvalidInput naming the extra and its field: for a name that require_name() refuses, with two
+///           `*` or of no stack, a side that is no such product or no whole number, columns of a vector, a hidden_bias without fan_in.
 inline std::vector<Tensor> extra_tensors(const std::vector<Extra>& extras, const Shape& shape) {
   std::vector<Tensor> all;
   for (const Extra& extra : extras) {

@@ -153,7 +153,7 @@ class RecordCsv {
     const Run run{number(0).read().integer(1, most), number(1).read().natural()};
     const long step = number(2).read().integer(0, most);
     const Quantity quantity{CsvCell(cell[3], at(3), true).read().word(signal_words), cell[4]};
-    require_printable_name(at(4), quantity.name);
+    require_name(at(4), quantity.name);
     PlacedRecords& found = runs_.try_emplace(run, PlacedRecords{place(), {}}).first->second;
     if (found.records.has(quantity, step, run)) {
       refuse("(given twice)", "one record of each quantity, step, size and seed",

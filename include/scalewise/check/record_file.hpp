@@ -129,7 +129,7 @@ class RecordReader {
 inline void append_records(const std::string& path, const Records& records,
                            const Inputs& inputs = {}) {
   for (const auto& [quantity, steps] : records.all()) {
-    detail::require_printable_name("name of a record", quantity.name);
+    require_name("name of a record", quantity.name);
   }
   const std::string text = detail::record_lines(records, inputs);
   if (text.empty()) return;

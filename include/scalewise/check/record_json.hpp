@@ -60,7 +60,7 @@ inline Records records_of(const JsonReader& list, const Run& run) {
       return value.number();
     };
     const Quantity quantity{item.at("signal").word(signal_words), text_of(item.at("name"))};
-    detail::require_printable_name(item.at("name").path(), quantity.name);
+    require_name(item.at("name").path(), quantity.name);
     const long step = item.at("step").integer(0, (std::numeric_limits<long>::max)());
     if (records.has(quantity, step, run)) {
       throw InvalidInput(item.path(), "(given twice)", "one record of each quantity and step");

@@ -11,7 +11,7 @@
 #include "scalewise/check/moments.hpp"
 #include "scalewise/check/quantity.hpp"
 #include "scalewise/messages/error.hpp"
-#include "scalewise/messages/utf8.hpp"
+#include "scalewise/messages/name.hpp"
 
 namespace scalewise::check::detail {
 
@@ -43,12 +43,6 @@ inline void require_possible_sums(const std::string& place, const Quantity& quan
       m.count == 0 ? "a count of at least 1, unless both sums are 0"
                    : "sum_squares <= sum_abs^2 <= count * sum_squares, as for any numbers",
       "sum_abs and sum_squares are sums over all entries, not means or roots");
-}
-
-/// Throws:   InvalidInput for a name that cannot be shown.
-inline void require_printable_name(const std::string& place, const std::string& name) {
-  if (is_printable_utf8(name)) return;
-  throw InvalidInput(place, printable(name), "a name in UTF-8 without control characters");
 }
 
 }  // namespace scalewise::check::detail

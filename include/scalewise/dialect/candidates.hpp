@@ -110,7 +110,7 @@ class Candidates {
       if (found.empty()) continue;
       Candidate candidate = whole(pattern, found);
       candidate.pattern = line;
-      candidate.tensor.name = filled(pattern.name, layer);
+      candidate.tensor.name = filled(pattern.name, layered ? layer : shape_.depth);
       if (layered) candidate.layer = layer_of_entry(found.front()->name);
       all_.push_back(std::move(candidate));
     }
@@ -206,8 +206,10 @@ class Candidates {
   std::vector<IndexRun> runs(Packing packing, std::int64_t begin,
                              const std::vector<std::int64_t>& sizes, std::size_t i,
                              std::int64_t total) const {
-    if (packing != Packing::key_groups || has_too_many_groups()) return {{begin, sizes[i]}};
     const std::int64_t groups = shape_.kv_heads;
+    const bool by_head = packing == Packing::heads && groups == shape_.heads;
+    const bool grouped = packing == Packing::key_groups || by_head;
+    if (!grouped || has_too_many_groups()) return {{begin, sizes[i]}};
     std::int64_t before = 0;
     for (std::size_t j = 0; j < i; ++j) before += sizes[j] / groups;
     std::vector<IndexRun> all;

@@ -31,7 +31,7 @@ struct ModelTensor {
   const void* storage = nullptr;
 };
 
-/// Another name of a tensor: absent, or the same storage.
+/// Another name of a tensor: an alias is absent or the same storage, an alternative is there instead.
 struct TensorAlias {
   std::string name;
   std::string of;
@@ -47,6 +47,7 @@ struct Assignment {
   std::vector<std::string> buffers;
   std::vector<std::string> unplanned;  // known to the code base, but in no plan
   std::vector<std::string> problems;
+  std::vector<TensorAlias> alternatives = {};  // of usual_tensors() alone
 };
 
 namespace detail {
@@ -344,17 +345,22 @@ inline Assignment usual_tensors(const Dialect& dialect, const Shape& shape,
   usual.dialect = dialect.id;
   usual.prefix = dialect.prefix;
   usual.problems = detail::TableProblems(dialect, shape, candidates).take();
-  std::map<std::string, std::string> owner_of;
+  std::map<std::string, std::size_t> owner_of;  // an entry, among the tensors
   for (const detail::Candidate& candidate : candidates.all()) {
-    if (!candidate.alias_of.empty() || owner_of.contains(candidate.tensor.parts.front().entry)) {
+    if (!candidate.alias_of.empty()) continue;
+    const std::vector<OwnedPart>& parts = candidate.tensor.parts;
+    if (const auto owner = owner_of.find(parts.front().entry); owner != owner_of.end()) {
+      const OwnerTensor& first = usual.tensors[owner->second];
+      if (first.parts == parts) usual.alternatives.push_back({candidate.tensor.name, first.name});
       continue;
     }
     usual.tensors.push_back(candidate.tensor);
     std::string twice;
-    for (const OwnedPart& part : candidate.tensor.parts) {
-      const auto [at, is_new] = owner_of.emplace(part.entry, candidate.tensor.name);
+    for (const OwnedPart& part : parts) {
+      const auto [at, is_new] = owner_of.emplace(part.entry, usual.tensors.size() - 1);
       if (is_new || !twice.empty()) continue;
-      twice = "has " + part.entry + ", as " + printable(at->second) + " has already";
+      twice = "has " + part.entry + ", as " + printable(usual.tensors[at->second].name) +
+              " has already";
     }
     if (!twice.empty()) {
       usual.problems.push_back(printable(candidate.tensor.name).append(": ").append(twice));
@@ -362,7 +368,8 @@ inline Assignment usual_tensors(const Dialect& dialect, const Shape& shape,
   }
   for (const detail::Candidate& candidate : candidates.all()) {
     const auto owner = owner_of.find(candidate.alias_of);
-    if (owner != owner_of.end()) usual.aliases.push_back({candidate.tensor.name, owner->second});
+    if (owner == owner_of.end()) continue;
+    usual.aliases.push_back({candidate.tensor.name, usual.tensors[owner->second].name});
   }
   for (const auto& [entry, tensor] : candidates.entries()) {
     if (!owner_of.contains(entry)) {

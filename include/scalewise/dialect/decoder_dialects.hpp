@@ -52,6 +52,40 @@ inline constexpr auto gpt_neox_patterns =
 inline constexpr auto gpt_neox_5_patterns =
     with_heads(gpt_neox_body, "lm_head.weight", "embed_out.weight");
 
+// Layers follow the embedding and a step without tensors, and are followed by one. Norms have `scale` where
+// they are RMSNorm; older versions call the matrices of the MLP by other names.
+inline constexpr TensorPattern neox_patterns[] = {
+    {"sequential.0.word_embeddings.weight", "token_embedding"},
+    {"tied_modules.embed.word_embeddings.weight", "token_embedding"},
+    {"sequential.0.position_embeddings.weight", "position_embedding"},
+    {"tied_modules.embed.position_embeddings.weight", "position_embedding"},
+    {"sequential.{2}.input_layernorm.weight", "layer.{}.attention_norm_gain"},
+    {"sequential.{2}.input_layernorm.scale", "layer.{}.attention_norm_gain"},
+    {"sequential.{2}.input_layernorm.bias", "layer.{}.attention_norm_bias"},
+    {"sequential.{2}.attention.query_key_value.weight",
+     "layer.{}.query layer.{}.key layer.{}.value", Packing::heads},
+    {"sequential.{2}.attention.query_key_value.bias",
+     "layer.{}.query_bias layer.{}.key_bias layer.{}.value_bias", Packing::heads},
+    {"sequential.{2}.attention.dense.weight", "layer.{}.attention_output"},
+    {"sequential.{2}.attention.dense.bias", "layer.{}.attention_output_bias"},
+    {"sequential.{2}.post_attention_layernorm.weight", "layer.{}.mlp_norm_gain"},
+    {"sequential.{2}.post_attention_layernorm.scale", "layer.{}.mlp_norm_gain"},
+    {"sequential.{2}.post_attention_layernorm.bias", "layer.{}.mlp_norm_bias"},
+    {"sequential.{2}.mlp.linear1.weight", "layer.{}.mlp_up layer.{}.mlp_gate"},
+    {"sequential.{2}.mlp.linear1.bias", "layer.{}.mlp_up_bias layer.{}.mlp_gate_bias"},
+    {"sequential.{2}.mlp.linear2.weight", "layer.{}.mlp_down"},
+    {"sequential.{2}.mlp.linear2.bias", "layer.{}.mlp_down_bias"},
+    {"sequential.{2}.mlp.dense_h_to_4h.weight", "layer.{}.mlp_up layer.{}.mlp_gate"},
+    {"sequential.{2}.mlp.dense_h_to_4h.bias", "layer.{}.mlp_up_bias layer.{}.mlp_gate_bias"},
+    {"sequential.{2}.mlp.dense_4h_to_h.weight", "layer.{}.mlp_down"},
+    {"sequential.{2}.mlp.dense_4h_to_h.bias", "layer.{}.mlp_down_bias"},
+    {"sequential.{3}.norm.weight", "final_norm_gain"},
+    {"sequential.{3}.norm.scale", "final_norm_gain"},
+    {"sequential.{3}.norm.bias", "final_norm_bias"},
+    {"sequential.{4}.final_linear.weight", "head"},
+    {"sequential.{}.attention.rotary_emb.inv_freq", ""},
+};
+
 inline constexpr TensorPattern opt_patterns[] = {
     {"model.decoder.embed_tokens.weight", "token_embedding"},
     {"model.decoder.embed_positions.weight", "position_embedding"},
@@ -136,6 +170,11 @@ inline constexpr TensorPattern ngpt_patterns[] = {
 /// Source:   transformers, modeling_gpt_neox.py: [query, key, value] of each head follow each other.
 inline constexpr Dialect gpt_neox{"gpt-neox", "Hugging Face GPT-NeoX, Pythia", "",
                                   MatrixLayout::out_in, detail::gpt_neox_patterns};
+
+/// Source:   EleutherAI/gpt-neox ea7aefd8, megatron/model/gpt2_model.py and transformer.py: the numbers of a list of
+///           all steps; the rows of each head follow each other where all have keys of their own.
+inline constexpr Dialect neox{"neox", "EleutherAI's gpt-neox", "sequential.", MatrixLayout::out_in,
+                              detail::neox_patterns};
 
 /// Source:   transformers 5 (c0ce2e4), conversion_mapping.py: embed_out of files is lm_head in memory;
 ///           detected as gpt-neox, which has both.

@@ -17,14 +17,16 @@ enum class MatrixLayout { out_in, in_out };
 enum class Packing {
   blocks,      // one after the other
   key_groups,  // for each key head: its query heads, the key, the value
+  heads,       // key_groups where every query has a key of its own, blocks where several share one
   after_two,   // after two rows that no token uses
   alias,       // another name of a tensor: absent, or the same storage
   image,       // whole, with axes of batches, or of colours and sides of a patch
 };
 
 /// A line of a dialect: what a code base calls a tensor, and the entries of a plan in it.
-/// {} stands for the layer, from 0, and {1} for the layer, from 1. A name without it whose entries
-/// have it is a slab of all layers along axis 0.
+/// {} stands for the layer, from 0, {1} for the layer, from 1, and so on. A name without it whose entries
+/// have it is a slab of all layers along axis 0. In a name whose entries do not have it, the number is that of a
+/// layer after the last one.
 /// Entries are separated by spaces. Those that a shape does not have take no place, so that "mlp_gate
 /// mlp_up" serves gated and other MLPs; a line is void for a shape that has an entry after "!". A line
 /// without entries is a buffer, and "-" a tensor that no plan has.

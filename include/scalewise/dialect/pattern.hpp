@@ -3,6 +3,7 @@
 #pragma once
 
 #include <charconv>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,9 +20,16 @@ struct Placeholder {
   explicit operator bool() const { return size > 0; }
 };
 
+/// The first {}, or {2} and the like.
 inline Placeholder placeholder(std::string_view pattern) {
-  if (const auto at = pattern.find("{}"); at != std::string_view::npos) return {at, 2, 0};
-  if (const auto at = pattern.find("{1}"); at != std::string_view::npos) return {at, 3, 1};
+  for (std::size_t at = pattern.find('{'); at != std::string_view::npos;
+       at = pattern.find('{', at + 1)) {
+    const std::size_t end = pattern.find_first_not_of("0123456789", at + 1);
+    if (end == std::string_view::npos || pattern[end] != '}' || end > at + 4) continue;
+    int first = 0;
+    std::from_chars(pattern.data() + at + 1, pattern.data() + end, first);
+    return {at, end + 1 - at, first};
+  }
   return {};
 }
 

@@ -18,6 +18,7 @@
 #include "scalewise/files/read_file.hpp"
 #include "scalewise/io/json_reader.hpp"
 #include "scalewise/io/parse_json.hpp"
+#include "scalewise/messages/name.hpp"
 #include "scalewise/messages/nearest.hpp"
 #include "scalewise/messages/words.hpp"
 #include "scalewise/plan/code_factors.hpp"
@@ -29,9 +30,10 @@ inline constexpr std::string_view dialect_schema = "scalewise.dialect/1";
 
 inline constexpr Spelling<dialect::MatrixLayout, 2> layout_words{
     {{dialect::MatrixLayout::out_in, "out_in"}, {dialect::MatrixLayout::in_out, "in_out"}}};
-inline constexpr Spelling<dialect::Packing, 5> packing_words{
+inline constexpr Spelling<dialect::Packing, 6> packing_words{
     {{dialect::Packing::blocks, "blocks"},
      {dialect::Packing::key_groups, "key_groups"},
+     {dialect::Packing::heads, "heads"},
      {dialect::Packing::after_two, "after_two"},
      {dialect::Packing::alias, "alias"},
      {dialect::Packing::image, "image"}}};
@@ -69,8 +71,8 @@ class OwnDialect {
   /// Reads {"schema", "id", "title", "extends", "prefix", "layout", "patterns", "code"}, each pattern an array
   /// of its name, its entries and, where it is not "blocks", its packing. Patterns of the dialect that it
   /// extends follow its own, except those of the same name.
-  /// Throws:   InvalidInput for JSON of another form, a name or entries with more than one {}, and an entry
-  ///           that no plan has.
+  /// Throws:   InvalidInput for JSON of another form, a text that require_name() refuses, a name or entries
+  ///           with more than one {}, and an entry that no plan has.
   explicit OwnDialect(const JsonReader& json) {
     json.only({"schema", "id", "title", "extends", "prefix", "layout", "patterns", "code"});
     const std::string schema = json.at("schema").string();
@@ -81,9 +83,9 @@ class OwnDialect {
       const JsonReader extends = json.at("extends");
       dialect_ = dialect::dialect_named(extends.path(), extends.string());
     }
-    dialect_.id = keep(json.at("id").string());
-    if (json.has("title")) dialect_.title = keep(json.at("title").string());
-    if (json.has("prefix")) dialect_.prefix = keep(json.at("prefix").string());
+    dialect_.id = keep(json.at("id"));
+    if (json.has("title")) dialect_.title = keep(json.at("title"));
+    if (json.has("prefix")) dialect_.prefix = keep(json.at("prefix"));
     if (json.has("layout")) dialect_.layout = json.at("layout").word(layout_words);
     if (json.has("code")) read_code(json.at("code"));
     for (const JsonReader& item : json.at("patterns").items()) patterns_.push_back(pattern(item));
@@ -99,7 +101,11 @@ class OwnDialect {
   const dialect::Dialect& get() const { return dialect_; }
 
  private:
-  std::string_view keep(std::string text) { return texts_.emplace_back(std::move(text)); }
+  std::string_view keep(const JsonReader& json) {
+    std::string text = json.string();
+    require_name(json.path(), text);
+    return texts_.emplace_back(std::move(text));
+  }
 
   void read_code(const JsonReader& json) {
     json.only({"attention_scale", "embedding_multiplier", "logit_multiplier", "branch"});
@@ -120,7 +126,7 @@ class OwnDialect {
       throw InvalidInput(json.path(), std::to_string(items.size()) + " items",
                          "a name, its entries and perhaps a packing");
     }
-    dialect::TensorPattern pattern{keep(items[0].string()), keep(items[1].string())};
+    dialect::TensorPattern pattern{keep(items[0]), keep(items[1])};
     if (items.size() == 3) pattern.packing = items[2].word(packing_words);
     one_layer(items[0].path(), pattern.name);
     for (std::string_view entry : dialect::detail::words_of(pattern.entries)) {

@@ -19,7 +19,7 @@ namespace scalewise::inline io {
 
 /// A plan by the tensors of a code base: one row per part of each, or per part of all tensors whose names
 /// differ in the layer, with the range of their numbers.
-inline Table named_table(const dialect::NamedPlan& named, TableFormat format, bool layers) {
+inline Table named_table(const dialect::NamedPlan& named, bool layers) {
   struct Rows {
     const dialect::OwnerTensor* tensor;
     std::string name;
@@ -29,8 +29,7 @@ inline Table named_table(const dialect::NamedPlan& named, TableFormat format, bo
   std::vector<Rows> all;
   std::map<std::string, std::size_t> first;
   for (const dialect::OwnerTensor& tensor : named.assignment.tensors) {
-    const std::string name =
-        layers ? tensor.name : name_pattern(tensor.name, PatternStyle::glob, true);
+    const std::string name = layers ? tensor.name : name_of_any_layer(tensor.name);
     const auto [at, is_first] = first.emplace(name, all.size());
     if (is_first) all.push_back({&tensor, name, {}});
     Rows& rows = all[at->second];
@@ -53,12 +52,12 @@ inline Table named_table(const dialect::NamedPlan& named, TableFormat format, bo
     for (const std::vector<const Entry*>& part : rows.parts) {
       table.rows.push_back({std::exchange(name, ""), std::exchange(shape, ""),
                             detail::without_layer(*part.front()),
-                            detail::cell(part, &Entry::init_variance, format),
-                            detail::cell(part, &Entry::init_mean, format),
-                            detail::cell(part, &Entry::multiplier, format),
-                            detail::cell(part, &Entry::learning_rate, format),
-                            detail::cell(part, &Entry::weight_decay, format),
-                            detail::cell(part, &Entry::epsilon, format)});
+                            detail::cell(table, part, &Entry::init_variance),
+                            detail::cell(table, part, &Entry::init_mean),
+                            detail::cell(table, part, &Entry::multiplier),
+                            detail::cell(table, part, &Entry::learning_rate),
+                            detail::cell(table, part, &Entry::weight_decay),
+                            detail::cell(table, part, &Entry::epsilon)});
     }
   }
   return table;

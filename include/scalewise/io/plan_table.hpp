@@ -24,21 +24,6 @@ namespace detail {
 /// A number as tables show it: four digits.
 inline std::string short_number(double x) { return fmt::format("{:.4g}", x); }
 
-/// Plain text as LaTeX text.
-inline std::string latex_text(std::string_view text) {
-  std::string result = escaped(text, "_&%#${}", "\\");
-  const std::pair<std::string_view, std::string_view> letters[] = {
-      {"α", "$\\alpha$"}, {"β", "$\\beta$"}, {"μ", "$\\mu$"}, {"ν", "$\\nu$"}, {"√", "$\\surd$"}};
-  for (const auto& [letter, command] : letters) {
-    for (std::size_t at = result.find(letter); at != std::string::npos;
-         at = result.find(letter, at)) {
-      result.replace(at, letter.size(), command);
-      at += command.size();
-    }
-  }
-  return result;
-}
-
 inline std::string latex_number(double x) {
   std::string text = short_number(x);
   const std::size_t e = text.find('e');
@@ -46,20 +31,23 @@ inline std::string latex_number(double x) {
   return text.substr(0, e) + "\\cdot 10^{" + std::to_string(std::stoi(text.substr(e + 1))) + "}";
 }
 
+/// A cell with a formula, as plain text and as LaTeX.
+struct FormulaText {
+  std::string text;
+  std::string latex;
+};
+
 /// "value = formula", or the value alone where the formula says nothing more.
 template <Kind kind>
-std::string cell(const Number<kind>& number, TableFormat format) {
+FormulaText formula_text(const Number<kind>& number) {
   const bool plain = number.formula == number_text(number.value);
-  if (format == TableFormat::latex) {
-    return "$" + latex_number(number.value) + (plain ? "" : " = " + number.latex) + "$";
-  }
-  return short_number(number.value) + (plain ? "" : " = " + number.formula);
+  return {short_number(number.value) + (plain ? "" : " = " + number.formula),
+          "$" + latex_number(number.value) + (plain ? "" : " = " + number.latex) + "$"};
 }
 
 /// One cell for many layers: their common number, or the range.
 template <Kind kind>
-std::string cell(const std::vector<const Entry*>& entries, Number<kind> Entry::*field,
-                 TableFormat format) {
+FormulaText formula_text(const std::vector<const Entry*>& entries, Number<kind> Entry::*field) {
   const Number<kind>* low = &(entries.front()->*field);
   const Number<kind>* high = low;
   for (const Entry* entry : entries) {
@@ -67,12 +55,18 @@ std::string cell(const std::vector<const Entry*>& entries, Number<kind> Entry::*
     if (number.value < low->value) low = &number;
     if (number.value > high->value) high = &number;
   }
-  if (low->value == high->value) return cell(*low, format);
-  if (format == TableFormat::latex) {
-    return "$" + latex_number(low->value) + "\\ldots " + latex_number(high->value) + " = " +
-           low->latex + "$";
-  }
-  return short_number(low->value) + "…" + short_number(high->value) + " = " + low->formula;
+  if (low->value == high->value) return formula_text(*low);
+  return {short_number(low->value) + "…" + short_number(high->value) + " = " + low->formula,
+          "$" + latex_number(low->value) + "\\ldots " + latex_number(high->value) + " = " +
+              low->latex + "$"};
+}
+
+/// The text of a cell of a table, which gets to know its LaTeX.
+template <class... Of>
+std::string cell(Table& table, const Of&... of) {
+  const auto [text, latex] = formula_text(of...);
+  table.latex.emplace(text, latex);
+  return text;
 }
 
 /// "layer.3.query" is "query", "encoder.3.query" is "encoder.query".
@@ -182,9 +176,9 @@ inline void condense(std::vector<TableRow>& rows) {
   rows = std::move(joined);
 }
 
-inline void fill(Table& table, const std::vector<TableRow>& rows, TableFormat format) {
+inline void fill(Table& table, const std::vector<TableRow>& rows) {
   for (const TableRow& row : rows) {
-    std::vector<std::string> line{format == TableFormat::latex ? latex_text(row.label) : row.label};
+    std::vector<std::string> line{row.label};
     line.insert(line.end(), row.cells.begin(), row.cells.end());
     table.rows.push_back(std::move(line));
   }
@@ -222,7 +216,7 @@ inline std::vector<std::pair<std::string, std::string>> flat_row(const std::stri
 }  // namespace detail
 
 /// One plan as a table: a row per tensor, or per kind of tensor when `layers` is false.
-inline Table plan_table(const Plan& plan, TableFormat format, bool layers) {
+inline Table plan_table(const Plan& plan, bool layers) {
   const std::string variance =
       plan.reference == Reference::base ? "init variance / base" : "init variance";
   const bool has_epsilon = uses_epsilon(plan);
@@ -234,17 +228,16 @@ inline Table plan_table(const Plan& plan, TableFormat format, bool layers) {
   std::vector<detail::TableRow> rows = detail::table_rows(one, layers);
   for (detail::TableRow& row : rows) {
     const auto& entries = row.entries[0];
-    row.cells = {detail::cell(entries, &Entry::init_variance, format),
-                 detail::cell(entries, &Entry::init_mean, format),
-                 detail::cell(entries, &Entry::multiplier, format),
-                 detail::cell(entries, &Entry::learning_rate, format),
-                 detail::cell(entries, &Entry::weight_decay, format)};
-    if (has_epsilon) row.cells.push_back(detail::cell(entries, &Entry::epsilon, format));
-    const std::string& source = entries[0]->source;
-    row.cells.push_back(format == TableFormat::latex ? detail::latex_text(source) : source);
+    row.cells = {detail::cell(table, entries, &Entry::init_variance),
+                 detail::cell(table, entries, &Entry::init_mean),
+                 detail::cell(table, entries, &Entry::multiplier),
+                 detail::cell(table, entries, &Entry::learning_rate),
+                 detail::cell(table, entries, &Entry::weight_decay)};
+    if (has_epsilon) row.cells.push_back(detail::cell(table, entries, &Entry::epsilon));
+    row.cells.push_back(entries[0]->source);
   }
   if (!layers) detail::condense(rows);
-  detail::fill(table, rows, format);
+  detail::fill(table, rows);
   return table;
 }
 
@@ -261,67 +254,79 @@ inline Table flat_table(const std::vector<Plan>& plans) {
   return table;
 }
 
+namespace detail {
+
+/// Different numbers in one cell, each once.
+inline std::string cell_of_all(Table& table, const std::vector<Number<Kind::multiplier>>& numbers) {
+  std::vector<std::string> seen, latex;
+  for (const auto& number : numbers) {
+    const FormulaText one = formula_text(number);
+    if (std::find(seen.begin(), seen.end(), one.text) != seen.end()) continue;
+    seen.push_back(one.text);
+    latex.push_back(one.latex);
+  }
+  const std::string all = joined(seen, "", "; ", "");
+  table.latex.emplace(all, joined(latex, "", "; ", ""));
+  return all;
+}
+
 /// Columns for the factors of the code that a plan is for, and for what is left to do beside it.
-inline void add_code_columns(Table& table, const Plan& plan, TableFormat format) {
+inline void add_code_columns(Table& table, const Plan& plan) {
   const CodeNumbers code = code_of(plan);
   const Model& model = plan.model;
-  std::vector<std::string> left_branches;
+  std::vector<Number<Kind::multiplier>> branches;
   for (const Residual& residual : model.residuals) {
-    std::string text = detail::cell(left_over(residual.branch, code.branch), format);
-    if (std::find(left_branches.begin(), left_branches.end(), text) == left_branches.end())
-      left_branches.push_back(std::move(text));
+    branches.push_back(left_over(residual.branch, code.branch));
   }
   const auto row = [&](std::size_t at, const auto& total, const auto& own) {
-    table.rows[at].push_back(detail::cell(own, format));
-    table.rows[at].push_back(detail::cell(left_over(total, own), format));
+    table.rows[at].push_back(cell(table, own));
+    table.rows[at].push_back(cell(table, left_over(total, own)));
   };
   table.header.insert(table.header.end(), {"by the code", "left to do"});
   row(0, model.attention_scale, code.attention_scale);
   table.rows[1].insert(table.rows[1].end(), {"", ""});
-  table.rows[2].push_back(detail::cell(code.branch, format));
-  table.rows[2].push_back(detail::joined(left_branches, "", "; ", ""));
+  table.rows[2].push_back(cell(table, code.branch));
+  table.rows[2].push_back(cell_of_all(table, branches));
   row(3, model.embedding_multiplier, code.embedding_multiplier);
   row(4, model.logit_multiplier, code.logit_multiplier);
 }
 
+}  // namespace detail
+
 /// The model's own numbers of several plans side by side; of one for a code base with factors of its own,
 /// what is left to do.
-inline Table model_table(const std::vector<Plan>& plans, TableFormat format) {
+inline Table model_table(const std::vector<Plan>& plans) {
   Table table{"Model", {"multiplier"}, {}};
   using Get = std::function<std::string(const Plan&)>;
   const auto residual = [&](const Plan& plan, auto member) {
-    std::vector<std::string> seen;
-    for (const Residual& r : plan.model.residuals) {
-      const std::string text = detail::cell(r.*member, format);
-      if (std::find(seen.begin(), seen.end(), text) == seen.end()) seen.push_back(text);
-    }
-    return detail::joined(seen, "", "; ", "");
+    std::vector<Number<Kind::multiplier>> all;
+    for (const Residual& one : plan.model.residuals) all.push_back(one.*member);
+    return detail::cell_of_all(table, all);
   };
   const std::vector<std::pair<std::string, Get>> lines{
       {"attention_scale",
-       [&](const Plan& p) { return detail::cell(p.model.attention_scale, format); }},
+       [&](const Plan& p) { return detail::cell(table, p.model.attention_scale); }},
       {"residual_skip", [&](const Plan& p) { return residual(p, &Residual::skip); }},
       {"residual_branch", [&](const Plan& p) { return residual(p, &Residual::branch); }},
       {"embedding_multiplier",
-       [&](const Plan& p) { return detail::cell(p.model.embedding_multiplier, format); }},
+       [&](const Plan& p) { return detail::cell(table, p.model.embedding_multiplier); }},
       {"logit_multiplier",
-       [&](const Plan& p) { return detail::cell(p.model.logit_multiplier, format); }}};
+       [&](const Plan& p) { return detail::cell(table, p.model.logit_multiplier); }}};
   for (const Plan& plan : plans) table.header.push_back(plan.rule);
   for (const auto& [name, get] : lines) {
-    std::vector<std::string> row{format == TableFormat::latex ? detail::latex_text(name) : name};
+    std::vector<std::string> row{name};
     for (const Plan& plan : plans) row.push_back(get(plan));
     table.rows.push_back(std::move(row));
   }
   if (plans.size() == 1 && plans.front().model.code) {
-    add_code_columns(table, plans.front(), format);
+    detail::add_code_columns(table, plans.front());
   }
   return table;
 }
 
 /// Several plans side by side: one table per quantity, one column per rule. Rows that are 0 (initial
 /// mean) or 1 (forward multiplier) under every rule are left out of their table.
-inline std::vector<Table> comparison_tables(const std::vector<Plan>& plans, TableFormat format,
-                                            bool layers) {
+inline std::vector<Table> comparison_tables(const std::vector<Plan>& plans, bool layers) {
   const std::vector<detail::TableRow> all = detail::table_rows(plans, layers);
   const auto table_of = [&](const std::string& caption, auto field, const std::string& trivial) {
     Table table{caption, {"tensor"}, {}};
@@ -329,16 +334,15 @@ inline std::vector<Table> comparison_tables(const std::vector<Plan>& plans, Tabl
     std::vector<detail::TableRow> rows = all;
     for (detail::TableRow& row : rows) {
       for (const auto& entries : row.entries) {
-        row.cells.push_back(entries.empty() ? "-" : detail::cell(entries, field, format));
+        row.cells.push_back(entries.empty() ? "-" : detail::cell(table, entries, field));
       }
     }
     std::erase_if(rows, [&](const detail::TableRow& row) {
-      return std::all_of(row.cells.begin(), row.cells.end(), [&](const std::string& cell) {
-        return cell == trivial || cell == "$" + trivial + "$" || cell == "-";
-      });
+      return std::all_of(row.cells.begin(), row.cells.end(),
+                         [&](const std::string& cell) { return cell == trivial || cell == "-"; });
     });
     if (!layers) detail::condense(rows);
-    detail::fill(table, rows, format);
+    detail::fill(table, rows);
     return table;
   };
   const std::string optimizer(plans.front().optimizer.name);
@@ -355,7 +359,7 @@ inline std::vector<Table> comparison_tables(const std::vector<Plan>& plans, Tabl
   if (uses_epsilon(plans.front())) {
     tables.push_back(table_of("Epsilon (factor on Adam's epsilon)", &Entry::epsilon, ""));
   }
-  tables.push_back(model_table(plans, format));
+  tables.push_back(model_table(plans));
   std::erase_if(tables, [](const Table& table) { return table.rows.empty(); });
   return tables;
 }

@@ -2,19 +2,26 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "scalewise/io/quoting.hpp"
 
 namespace scalewise::inline io {
 
 enum class TableFormat { text, markdown, latex, csv };
 
-/// A rectangular table of strings with a caption.
+/// A rectangular table of strings with a caption. They are plain text, which render() quotes for each format.
 struct Table {
   std::string caption;
   std::vector<std::string> header;
   std::vector<std::vector<std::string>> rows;
+  std::map<std::string, std::string> latex =
+      {};  // of formulas, by their text; none is in the first column
 };
 
 /// Columns that a UTF-8 text takes on a terminal, for the letters that formulas use.
@@ -27,22 +34,6 @@ inline std::size_t display_width(std::string_view text) {
 }
 
 namespace detail {
-
-/// Escapes each special character of a text by `replacement`.
-inline std::string escaped(std::string_view text, std::string_view special,
-                           std::string_view before) {
-  std::string result;
-  for (const char c : text) {
-    if (special.find(c) != std::string_view::npos) result += before;
-    result += c;
-  }
-  return result;
-}
-
-inline std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  return "\"" + escaped(text, "\"", "\"") + "\"";
-}
 
 inline std::vector<std::size_t> column_widths(const Table& table) {
   std::vector<std::size_t> widths;
@@ -73,42 +64,76 @@ inline std::string joined(const std::vector<std::string>& cells, const std::stri
   return line + close;
 }
 
+/// The header and the rows, each text quoted for a language; `quote` also gets the number of the column.
+template <class Quote>
+std::vector<std::vector<std::string>> quoted_lines(const Table& table, Quote&& quote) {
+  std::vector<std::vector<std::string>> lines{table.header};
+  lines.insert(lines.end(), table.rows.begin(), table.rows.end());
+  for (std::vector<std::string>& line : lines) {
+    for (std::size_t i = 0; i < line.size(); ++i) line[i] = quote(line[i], i);
+  }
+  return lines;
+}
+
+inline std::string as_text(const Table& table) {
+  const std::vector<std::size_t> widths = column_widths(table);
+  std::string out = table.caption.empty() ? "" : table.caption + "\n";
+  out += text_row(table.header, widths);
+  for (const auto& row : table.rows) out += text_row(row, widths);
+  return out;
+}
+
+inline std::string as_markdown(const Table& table) {
+  std::string out = table.caption.empty() ? "" : "**" + markdown_text(table.caption) + "**\n\n";
+  std::string rule = joined(std::vector<std::string>(table.header.size(), "---"), "|", "|", "|\n");
+  for (const auto& line : quoted_lines(
+           table, [](const std::string&cell, std::size_t) { return markdown_text(cell); })) {
+    out += joined(line, "| ", " | ", " |\n") + std::exchange(rule, "");
+  }
+  return out;
+}
+
+inline std::string as_latex(const Table& table) {
+  const auto quote = [&](const std::string& cell, std::size_t column) {
+    const auto formula = table.latex.find(cell);
+    const bool is_text = column == 0 || formula == table.latex.end();
+    return is_text ? latex_text(cell) : formula->second;
+  };
+  std::string out = table.caption.empty() ? "" : "% " + comment_text(table.caption) + "\n";
+  out += "\\begin{tabular}{" + std::string(table.header.size(), 'l') + "}\n\\toprule\n";
+  std::string rule = "\\midrule\n";
+  for (const auto& line : quoted_lines(table, quote)) {
+    // A line that begins so would be an argument of the one before.
+    const bool argument = !line.empty() && (line[0].starts_with('[') || line[0].starts_with('*'));
+    out += joined(line, argument ? "{}" : "", " & ", " \\\\\n") + std::exchange(rule, "");
+  }
+  return out + "\\bottomrule\n\\end{tabular}\n";
+}
+
+inline std::string as_csv(const Table& table) {
+  std::string out;
+  for (const auto& line :
+       quoted_lines(table, [](const std::string&cell, std::size_t) { return csv_field(cell); }))
+    out += joined(line, "", ",", "\n");
+  return out;
+}
+
 }  // namespace detail
 
 /// The table as aligned plain text, Markdown, LaTeX (booktabs) or CSV.
-/// Requires: every row has as many cells as the header. LaTeX cells are taken as they are.
+/// Requires: every row has as many cells as the header.
 inline std::string render(const Table& table, TableFormat format) {
-  std::string out;
-  if (format == TableFormat::text) {
-    const std::vector<std::size_t> widths = detail::column_widths(table);
-    if (!table.caption.empty()) out += table.caption + "\n";
-    out += detail::text_row(table.header, widths);
-    for (const auto& row : table.rows) out += detail::text_row(row, widths);
-  } else if (format == TableFormat::markdown) {
-    if (!table.caption.empty()) out += "**" + table.caption + "**\n\n";
-    out += detail::joined(table.header, "| ", " | ", " |\n");
-    out += detail::joined(std::vector<std::string>(table.header.size(), "---"), "|", "|", "|\n");
-    for (const auto& row : table.rows) {
-      std::vector<std::string> cells;
-      cells.reserve(row.size());
-      for (const std::string& cell : row) cells.push_back(detail::escaped(cell, "|*", "\\"));
-      out += detail::joined(cells, "| ", " | ", " |\n");
-    }
-  } else if (format == TableFormat::latex) {
-    out += "\\begin{tabular}{" + std::string(table.header.size(), 'l') + "}\n\\toprule\n";
-    out += detail::joined(table.header, "", " & ", " \\\\\n\\midrule\n");
-    for (const auto& row : table.rows) out += detail::joined(row, "", " & ", " \\\\\n");
-    out += "\\bottomrule\n\\end{tabular}\n";
-    if (!table.caption.empty()) out = "% " + table.caption + "\n" + out;
-  } else {
-    std::vector<std::vector<std::string>> lines{table.header};
-    lines.insert(lines.end(), table.rows.begin(), table.rows.end());
-    for (std::vector<std::string>& line : lines) {
-      for (std::string& cell : line) cell = detail::csv_field(cell);
-      out += detail::joined(line, "", ",", "\n");
-    }
+  switch (format) {
+    case TableFormat::text:
+      return detail::as_text(table);
+    case TableFormat::markdown:
+      return detail::as_markdown(table);
+    case TableFormat::latex:
+      return detail::as_latex(table);
+    case TableFormat::csv:
+      return detail::as_csv(table);
   }
-  return out;
+  return "";
 }
 
 }  // namespace scalewise::inline io

@@ -13,7 +13,8 @@
 
 #include "scalewise/dialect/flat_blocks.hpp"
 #include "scalewise/dialect/named_plan.hpp"
-#include "scalewise/io/training_code.hpp"
+#include "scalewise/io/python_code.hpp"
+#include "scalewise/io/quoting.hpp"
 #include "scalewise/messages/words.hpp"
 #include "scalewise/plan/code_factors.hpp"
 
@@ -61,12 +62,12 @@ inline std::string tensor_tsv(const dialect::NamedPlan& named) {
       "learning_rate\tweight_decay\tepsilon\n";
   for (const detail::TensorRow& row : detail::tensor_rows(named)) {
     const Entry& e = *row.entry;
-    text +=
-        fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", row.tensor->name,
-                    fmt::join(row.tensor->shape, "x"), e.name, row.block.offset, row.block.count,
-                    row.block.stride, row.block.repeats, word(distribution_words, e.distribution),
-                    e.init_mean.value, std_dev(e.init_variance), e.multiplier.value,
-                    e.learning_rate.value, e.weight_decay.value, e.epsilon.value);
+    text += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n",
+                        tsv_field(row.tensor->name), fmt::join(row.tensor->shape, "x"),
+                        tsv_field(e.name), row.block.offset, row.block.count, row.block.stride,
+                        row.block.repeats, word(distribution_words, e.distribution),
+                        e.init_mean.value, std_dev(e.init_variance), e.multiplier.value,
+                        e.learning_rate.value, e.weight_decay.value, e.epsilon.value);
   }
   return text;
 }
@@ -95,7 +96,8 @@ inline std::string c_header(const dialect::NamedPlan& named) {
       "  float mean, std, multiplier;\n}} scalewise_block;\n\n"
       "enum {{ scalewise_tensors = {}, scalewise_blocks = {}, scalewise_std_is_relative = {} "
       "}};\n\n",
-      plan.rule, plan.optimizer.name, named.assignment.dialect, plan.parameter_count(),
+      c_comment_text(plan.rule), plan.optimizer.name, c_comment_text(named.assignment.dialect),
+      plan.parameter_count(),
       relative ? "a factor on that of the same tensor in the base model" : "a standard deviation",
       named.assignment.tensors.size(), rows.size(), relative ? 1 : 0);
   const CodeNumbers code = code_of(plan);  // what it does by itself
@@ -114,18 +116,19 @@ inline std::string c_header(const dialect::NamedPlan& named) {
   for (std::size_t i = 0; i < named.factors.size(); ++i) {
     const dialect::TensorFactors& f = named.factors[i];
     text +=
-        fmt::format("  {{\"{}\", {}, {}, {}}},\n", named.assignment.tensors[i].name,
+        fmt::format("  {{{}, {}, {}, {}}},\n", c_string(named.assignment.tensors[i].name),
                     float_constant(f.learning_rate),
                     float_constant(factor_of_coupled_decay(plan, f)), float_constant(f.epsilon));
   }
   text += "};\n\nstatic const scalewise_block scalewise_block_rows[] = {\n";
   for (const detail::TensorRow& row : rows) {
     const std::string_view kind = word(distribution_words, row.entry->distribution);
-    text += fmt::format("  {{{}, \"{}\", {}, {}, {}, {}, '{}', {}, {}, {}}},\n", row.index,
-                        row.entry->name, row.block.offset, row.block.count, row.block.stride,
-                        row.block.repeats, kind.front(), float_constant(row.entry->init_mean.value),
-                        float_constant(std_dev(row.entry->init_variance)),
-                        float_constant(row.entry->multiplier.value));
+    text +=
+        fmt::format("  {{{}, {}, {}, {}, {}, {}, '{}', {}, {}, {}}},\n", row.index,
+                    c_string(row.entry->name), row.block.offset, row.block.count, row.block.stride,
+                    row.block.repeats, kind.front(), float_constant(row.entry->init_mean.value),
+                    float_constant(std_dev(row.entry->init_variance)),
+                    float_constant(row.entry->multiplier.value));
   }
   return text + "};\n\n#endif\n";
 }

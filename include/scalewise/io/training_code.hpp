@@ -4,63 +4,29 @@
 
 #include <fmt/core.h>
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "scalewise/dialect/named_plan.hpp"
 #include "scalewise/io/name_patterns.hpp"
+#include "scalewise/io/python_code.hpp"
 #include "scalewise/messages/error.hpp"
 
 namespace scalewise::inline io {
-
-/// The factor on a weight decay that an optimizer multiplies by the tensor's own rate, as PyTorch's do.
-/// Units:    a factor on the global weight decay
-inline double factor_of_coupled_decay(const Plan& plan, const dialect::TensorFactors& factors) {
-  const bool independent = plan.decay == DecayForm::independent && factors.learning_rate > 0;
-  return factors.weight_decay / (independent ? factors.learning_rate : 1);
-}
-
-namespace detail {
-
-/// The first lines of a configuration in Python.
-inline std::string python_heading(const dialect::NamedPlan& named, std::string_view what) {
-  return fmt::format("# Rule {}, optimizer {}, names {}.\n# {}\n", named.plan.rule,
-                     named.plan.optimizer.name, named.assignment.dialect, what);
-}
-
-/// LR * 0.125, or LR.
-inline std::string times(std::string_view symbol, double factor) {
-  return factor == 1 ? std::string(symbol) : fmt::format("{} * {}", symbol, factor);
-}
-
-/// Throws:   InvalidInput for a plan whose tensors have different optimizers.
-inline void require_one_optimizer(const dialect::NamedPlan& named, std::string_view format) {
-  if (named.plan.optimizer.normalization != Normalization::by_matrix) return;
-  throw InvalidInput("optimizer", std::string(named.plan.optimizer.name),
-                     "one optimizer for all tensors, as " + std::string(format) + " has",
-                     "--format torch-groups, torchtitan and json say which tensor has which");
-}
-
-inline void require_no_epsilons(const dialect::NamedPlan& named, std::string_view format) {
-  for (std::size_t i = 0; i < named.factors.size(); ++i) {
-    if (named.factors[i].epsilon == 1 || !named.factors[i].optimizer.has_epsilon) continue;
-    throw InvalidInput("epsilon of " + named.assignment.tensors[i].name,
-                       fmt::format("{} times the global one", named.factors[i].epsilon),
-                       "1: groups of " + std::string(format) + " have one epsilon in common",
-                       "take a rule that leaves epsilon alone, or --format torch-groups");
-  }
-}
-
-}  // namespace detail
 
 /// Groups for any optimizer of PyTorch, as JSON: regular expressions of names, with factors on the
 /// global learning rate, weight decay and epsilon, and the optimizer where it is another than the plan's.
 inline std::string torch_groups(const dialect::NamedPlan& named) {
   nlohmann::ordered_json groups = nlohmann::ordered_json::array();
-  for (const PatternGroup& group : pattern_groups(named, PatternStyle::regex)) {
-    groups.push_back({{"patterns", group.patterns},
+  const NamePatterns patterns = name_patterns(named, PatternStyle::regex);
+  for (const PatternGroup& group : patterns.groups) {
+    nlohmann::ordered_json regexes = nlohmann::ordered_json::array();
+    for (const NamePattern& pattern : group.patterns) {
+      regexes.push_back(whole_name_regex(patterns.head, pattern));
+    }
+    groups.push_back({{"patterns", regexes},
                       {"tensors", group.tensors},
                       {"lr", group.factors.learning_rate},
                       {"weight_decay", factor_of_coupled_decay(named.plan, group.factors)},
@@ -79,48 +45,58 @@ inline std::string torch_groups(const dialect::NamedPlan& named) {
 
 namespace detail {
 
-/// An optimizer as torch.optim has it.
-struct TorchOptimizer {
+/// An optimizer of torchtitan.
+struct TitanOptimizer {
   std::string_view name;
   std::string_view rate;  // the global one
-  std::string_view more = {};
+  std::string_view more;
 };
 
-/// Source:   torch.optim: Adam adds the decay to the gradient, AdamW does not; Muon's adjust_lr_fn is "original" or
-///           "match_rms_adamw".
-/// Throws:   InvalidInput for an optimizer that torch.optim lacks.
-inline TorchOptimizer torch_optimizer(const Optimizer& optimizer, DecayForm decay) {
-  if (optimizer.has_epsilon) return {decay == DecayForm::l2 ? "Adam" : "AdamW", "LR"};
-  if (optimizer == muon_original) return {"Muon", "MUON_LR", ", \"adjust_lr_fn\": \"original\""};
-  if (optimizer == muon_match_adamw) {
-    return {"Muon", "MUON_LR", ", \"adjust_lr_fn\": \"match_rms_adamw\""};
+/// Source:   torchtitan b5bcd76c, components/optimizer/optimizer.py: Adam, AdamW and DistMuon, the latter with the
+///           factors of distributed/flex_shard/dist_muon.py; torch.optim: Adam adds the decay to the gradient,
+///           AdamW does not.
+/// Throws:   InvalidInput for an optimizer that torchtitan lacks.
+inline TitanOptimizer titan_optimizer(const Optimizer& optimizer, DecayForm decay) {
+  if (optimizer == adamw) {
+    return {decay == DecayForm::l2 ? "Adam" : "AdamW", "LR", ", \"betas\": BETAS"};
   }
-  if (optimizer.normalization == Normalization::none) return {"SGD", "LR"};
+  if (optimizer == muon_original) {
+    return {"DistMuon", "MUON_LR", ", \"adjust_lr_fn\": \"original\""};
+  }
+  if (optimizer == muon_match_adamw) {
+    return {"DistMuon", "MUON_LR", ", \"adjust_lr_fn\": \"match_rms_adamw\""};
+  }
+  if (optimizer == muon_fan_ratio) {
+    return {"DistMuon", "MUON_LR", ", \"adjust_lr_fn\": \"spectral_unclamped\""};
+  }
   throw InvalidInput("optimizer", std::string(optimizer.name),
-                     "adamw, sgd, muon-original or muon-match-adamw",
-                     "torch.optim has no other; --format torch-groups is for any optimizer");
+                     "adamw, muon-original, muon-match-adamw or muon-fan-ratio",
+                     "torchtitan has no other; --format torch-groups is for any optimizer");
 }
 
 }  // namespace detail
 
-/// Source:   torchtitan's ParamGroupConfig: the first pattern found in a name wins, and one that is
-///           found in none is an error.
-/// Throws:   InvalidInput for an optimizer that torch.optim lacks.
+/// Source:   torchtitan b5bcd76c, components/optimizer/optimizer.py: the first pattern found in a name wins, and
+///           one that is found in none is an error; arguments that are not given are PyTorch's defaults.
+/// Throws:   InvalidInput for an optimizer that torchtitan lacks.
 inline std::string torchtitan_groups(const dialect::NamedPlan& named) {
   const bool muon = named.plan.optimizer.normalization == Normalization::by_matrix;
+  const NamePatterns patterns = name_patterns(named, PatternStyle::regex);
   std::string text = detail::python_heading(
-      named,
-      muon ? "Set LR (AdamW's), MUON_LR, WEIGHT_DECAY and EPS to the values of the base model."
-           : "Set LR, WEIGHT_DECAY and EPS to the values of the base model.");
-  text += "PARAM_GROUPS = [\n";
-  for (const PatternGroup& group : pattern_groups(named, PatternStyle::regex)) {
-    const detail::TorchOptimizer optimizer =
-        detail::torch_optimizer(group.factors.optimizer, named.plan.decay);
-    for (const std::string& pattern : group.patterns) {
+      named, muon ? "Set LR (AdamW's), MUON_LR, WEIGHT_DECAY, EPS and BETAS to the values of the "
+                    "base model;\n"
+                    "# DistMuon's other arguments go into optimizer_factory_kwargs_by_name."
+                  : "Set LR, WEIGHT_DECAY, EPS and BETAS to the values of the base model.");
+  text += detail::names_function(patterns) + "PARAM_GROUPS = [\n";
+  for (const PatternGroup& group : patterns.groups) {
+    const detail::TitanOptimizer optimizer =
+        detail::titan_optimizer(group.factors.optimizer, named.plan.decay);
+    for (const NamePattern& pattern : group.patterns) {
       text += fmt::format(
-          "    ParamGroupConfig(\n        pattern=r\"{}\",\n        optimizer_name=\"{}\",\n"
+          "    ParamGroupConfig(\n        pattern=names({}),\n        optimizer_name=\"{}\",\n"
           "        optimizer_kwargs={{\"lr\": {}, \"weight_decay\": {}{}{}}},\n    ),\n",
-          pattern, optimizer.name, detail::times(optimizer.rate, group.factors.learning_rate),
+          detail::python_arguments(pattern.names), optimizer.name,
+          detail::times(optimizer.rate, group.factors.learning_rate),
           detail::times("WEIGHT_DECAY", factor_of_coupled_decay(named.plan, group.factors)),
           group.factors.optimizer.has_epsilon
               ? ", \"eps\": " + detail::times("EPS", group.factors.epsilon)
@@ -128,88 +104,219 @@ inline std::string torchtitan_groups(const dialect::NamedPlan& named) {
           optimizer.more);
     }
   }
-  return text + "]\n";
+  text += "]\n" + detail::tensor_counts(patterns);
+  return text.append(detail::count_function) + R"py(
+
+def check_groups(model, whole=True):
+    """Counts the tensors of each group. A stage of a pipeline is not a whole model."""
+    patterns = [group.pattern for group in PARAM_GROUPS]
+    check_counts(patterns, [(name, [i for i, pattern in enumerate(patterns) if re.search(pattern, name)])
+                            for name, parameter in model.named_parameters() if parameter.requires_grad], whole)
+)py";
 }
 
-/// Source:   Megatron-LM's config_overrides: names are patterns of fnmatch, the smallest rate has to
-///           scale as well, and keys that match the same tensor must not differ.
-/// Throws:   InvalidInput for a plan with several optimizers.
+namespace detail {
+
+/// The options of Megatron-LM's Muon that give an optimizer's own factor.
+/// Source:   Megatron-LM d98e8a64, core/optimizer/emerging_optimizers.py: a mode of Emerging-Optimizers, of a matrix
+///           of fan-out rows and fan-in columns, times an extra factor; query, key and value apart.
+/// Throws:   InvalidInput for an optimizer that Megatron-LM lacks.
+inline std::string megatron_options(const Optimizer& optimizer, DecayForm decay) {
+  const auto muon = [](std::string_view mode, double extra) {
+    return fmt::format(
+        "{{\"optimizer\": \"muon\", \"muon_scale_mode\": \"{}\", \"muon_extra_scale_factor\": {}, "
+        "\"muon_split_qkv\": True}}",
+        mode, extra);
+  };
+  if (optimizer == adamw) {
+    return fmt::format("{{\"optimizer\": \"adam\", \"decoupled_weight_decay\": {}}}",
+                       decay == DecayForm::l2 ? "False" : "True");
+  }
+  if (optimizer == sgd) return "{\"optimizer\": \"sgd\"}";
+  if (optimizer == muon_original) return muon("shape_scaling", 1);
+  if (optimizer == muon_fan_ratio) return muon("unit_rms_norm", 1);
+  if (optimizer == muon_match_adamw) return muon("spectral", 0.2);
+  if (optimizer.name == "muon-spectral") return muon("spectral", 1);
+  throw InvalidInput("optimizer", std::string(optimizer.name),
+                     "adamw, sgd, muon-original, muon-match-adamw, muon-fan-ratio or muon-spectral",
+                     "Megatron-LM has no other");
+}
+
+/// One entry of config_overrides. Muon has no epsilon that a rule scales.
+inline std::string megatron_override(const dialect::NamedPlan& named, const PatternGroup& group) {
+  const bool muon = group.factors.optimizer.normalization == Normalization::by_matrix;
+  const double rate = group.factors.learning_rate;
+  const std::string epsilon = group.factors.optimizer.has_epsilon
+                                  ? ", \"eps\": " + times("EPS", group.factors.epsilon)
+                                  : "";
+  return fmt::format("{{\"max_lr\": {}, \"min_lr\": {}, \"wd_mult\": {}{}}}",
+                     times(muon ? "MUON_LR" : "LR", rate),
+                     times(muon ? "MUON_MIN_LR" : "MIN_LR", rate),
+                     factor_of_coupled_decay(named.plan, group.factors), epsilon);
+}
+
+}  // namespace detail
+
+/// Source:   Megatron-LM d98e8a64, core/optimizer: overrides are for patterns of fnmatch, the smallest rate has to
+///           scale as well, a tensor without a match has the defaults, and Muon takes all matrices but
+///           those of word embeddings and of the output.
+/// Throws:   InvalidInput for an optimizer that Megatron-LM lacks.
 inline std::string megatron_overrides(const dialect::NamedPlan& named) {
-  detail::require_one_optimizer(named, "Megatron-LM");
+  const Optimizer& optimizer = named.plan.optimizer;
+  const bool muon = optimizer.normalization == Normalization::by_matrix;
+  const NamePatterns patterns = name_patterns(named, PatternStyle::glob);
   std::string text = detail::python_heading(
-      named, "Set LR, MIN_LR and EPS to the values of the base model; no other overrides.");
+      named, muon ? "Set LR, MIN_LR and EPS (Adam's), MUON_LR and MUON_MIN_LR to the values of the "
+                    "base model;\n"
+                    "# no other overrides."
+                  : "Set LR, MIN_LR and EPS to the values of the base model; no other overrides.");
   text += "CONFIG_OVERRIDES = {\n";
-  for (const PatternGroup& group : pattern_groups(named, PatternStyle::glob)) {
-    for (const std::string& pattern : group.patterns) {
-      text += fmt::format(
-          "    ParamKey(name=\"{}\"): {{\"max_lr\": {}, \"min_lr\": {}, \"wd_mult\": {}, \"eps\": "
-          "{}}},\n",
-          pattern, detail::times("LR", group.factors.learning_rate),
-          detail::times("MIN_LR", group.factors.learning_rate),
-          factor_of_coupled_decay(named.plan, group.factors),
-          detail::times("EPS", group.factors.epsilon));
+  std::string with_muon;
+  for (const PatternGroup& group : patterns.groups) {
+    const bool by_matrix = group.factors.optimizer.normalization == Normalization::by_matrix;
+    for (const NamePattern& pattern : group.patterns) {
+      const std::string names = detail::python_arguments(pattern.names, patterns.head);
+      text += fmt::format("    ParamKey(name={}): {},\n",
+                          pattern.names.size() == 1 ? names : "(" + names + ")",
+                          detail::megatron_override(named, group));
+      with_muon += with_muon.empty() ? "" : ", ";
+      with_muon += by_matrix ? "True" : "False";
     }
   }
-  return text + "}\n";
+  text += "}\n" + detail::tensor_counts(patterns) + (muon ? "MUON = [" + with_muon + "]\n" : "") +
+          "OPTIONS = " + detail::megatron_options(optimizer, named.plan.decay) + "\n";
+  text += detail::count_function;
+  text += R"py(
+
+def check_overrides(config, model_chunks, whole=True):
+    """Call it with the arguments of get_megatron_optimizer. A stage of a pipeline is not a whole model."""
+    for option, value in OPTIONS.items():
+        if getattr(config, option) != value:
+            raise ValueError(f"{option} = {getattr(config, option)}: expected {value}, as in the plan")
+    found = []
+    for chunk in model_chunks:
+        for name, parameter in chunk.named_parameters():
+            if parameter.requires_grad:
+                found.append((name, [i for i, key in enumerate(CONFIG_OVERRIDES) if key.matches(parameter, name)]))
+)py";
+  if (muon) {
+    text +=
+        R"py(                muon = (parameter.dim() == 2 and getattr(parameter, "use_muon", True)
+                        and not getattr(parameter, "is_embedding_or_output_parameter", False))
+                if any(MUON[i] != muon for i in found[-1][1]):
+                    raise ValueError(f"{name}: expected {'Adam' if muon else 'Muon'}, as in the plan "
+                                     "(hint: its attribute use_muon says which)")
+)py";
+  }
+  return text + "    check_counts([key.name for key in CONFIG_OVERRIDES], found, whole)\n";
 }
 
-/// Source:   fairseq's composite optimizer: param_group names the group, optim_overrides its scales.
-/// Throws:   InvalidInput for a plan with several optimizers or epsilons.
+/// Source:   fairseq 3d262bb2, optim/composite.py: a parameter names its group, and each group has an optimizer and a
+///           schedule of its own.
+/// Throws:   InvalidInput for another optimizer than AdamW or SGD.
+/// Differs:  weight_decay_scale of optim_overrides is not written: composite.py never applies it.
 inline std::string fairseq_groups(const dialect::NamedPlan& named) {
-  detail::require_one_optimizer(named, "fairseq");
-  detail::require_no_epsilons(named, "fairseq");
-  std::string text = "import re\n\n" +
-                     detail::python_heading(
-                         named, "Call it before the optimizer is built; --optimizer composite.") +
-                     "PARAM_GROUPS = [\n";
-  for (const PatternGroup& group : pattern_groups(named, PatternStyle::regex)) {
-    for (const std::string& pattern : group.patterns) {
-      text += fmt::format("    (r\"{}\", {{\"lr_scale\": {}, \"weight_decay_scale\": {}}}),\n",
-                          pattern, group.factors.learning_rate,
-                          factor_of_coupled_decay(named.plan, group.factors));
+  detail::require_adamw(named, "fairseq", true);
+  const bool adam = named.plan.optimizer == adamw;
+  const NamePatterns patterns = name_patterns(named, PatternStyle::regex);
+  std::string text = detail::python_heading(named,
+                                            "Call set_param_groups() on the model before its "
+                                            "trainer is made; composite() is its optimizer.");
+  text += detail::names_function(patterns) + "PARAM_GROUPS = [\n";
+  std::string factors;
+  for (std::size_t g = 0; g < patterns.groups.size(); ++g) {
+    const PatternGroup& group = patterns.groups[g];
+    for (const NamePattern& pattern : group.patterns) {
+      text += fmt::format("    (names({}), \"scalewise_{}\"),\n",
+                          detail::python_arguments(pattern.names), g);
     }
+    factors +=
+        fmt::format("    \"scalewise_{}\": {{\"lr\": {}, \"weight_decay\": {}{}}},\n", g,
+                    group.factors.learning_rate, factor_of_coupled_decay(named.plan, group.factors),
+                    adam ? fmt::format(", \"adam_eps\": {}", group.factors.epsilon) : "");
   }
-  return text +
-         "]\n\n\ndef set_param_groups(model):\n"
-         "    for name, parameter in model.named_parameters():\n"
-         "        scales = [s for pattern, s in PARAM_GROUPS if re.match(pattern, name)]\n"
-         "        if len(scales) != 1:\n"
-         "            raise ValueError(f\"{name}: {len(scales)} patterns match\")\n"
-         "        parameter.param_group = str(sorted(scales[0].items()))\n"
-         "        parameter.optim_overrides = {\"optimizer\": scales[0]}\n";
+  text += "]\n" + detail::tensor_counts(patterns) + "FACTORS = {\n" + factors + "}\n";
+  return text.append(detail::count_function) + R"py(
+
+def set_param_groups(model, whole=True):
+    """Names the group of each parameter, and counts them."""
+    found = []
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            found.append((name, [i for i, group in enumerate(PARAM_GROUPS) if re.search(group[0], name)]))
+            for i in found[-1][1]:
+                parameter.param_group = PARAM_GROUPS[i][1]
+    check_counts([pattern for pattern, _ in PARAM_GROUPS], found, whole)
+
+
+def composite(lr, optimizer, lr_scheduler):
+    """The section `optimizer` of a configuration, of those that the base model has; lr_scheduler: pass_through."""
+    groups = {}
+    for group, factors in FACTORS.items():
+        own = {"weight_decay": 0.0, "adam_eps": 1e-8, **optimizer}
+        rates = ("min_lr", "end_learning_rate", "warmup_init_lr")
+        groups[group] = {
+            "lr_float": lr * factors["lr"],
+            "optimizer": {**optimizer, **{key: own[key] * factors[key] for key in factors if key != "lr"}},
+            "lr_scheduler": {key: value * factors["lr"] if key in rates else value
+                             for key, value in lr_scheduler.items()}}
+    return {"_name": "composite", "groups": groups}
+)py";
 }
 
-/// Source:   gpt-neox's learning_rates.py divides a group's rate by its "width_mult".
-/// Throws:   InvalidInput for a plan with several optimizers or epsilons, or a rate of 0.
+/// Source:   gpt-neox ea7aefd8, megatron/learning_rates.py: a scheduler with use_mup divides a group's rate by its
+///           "width_mult"; optimizers of groups take their own decay and epsilon.
+/// Throws:   InvalidInput for another optimizer than AdamW, or a rate of 0.
+/// Differs:  use_mup of a configuration stays off: it scales rates, initial values and outputs by itself.
 inline std::string neox_groups(const dialect::NamedPlan& named) {
-  detail::require_one_optimizer(named, "gpt-neox");
-  detail::require_no_epsilons(named, "gpt-neox");
+  detail::require_adamw(named, "gpt-neox", false);
+  const NamePatterns patterns = name_patterns(named, PatternStyle::regex);
   std::string text =
-      "import re\n\n" +
-      detail::python_heading(named, "The scheduler divides each group's rate by its width_mult.") +
-      "PARAM_GROUPS = [\n";
-  for (const PatternGroup& group : pattern_groups(named, PatternStyle::regex)) {
+      detail::python_heading(named,
+                             "For megatron/training.py: param_groups() in get_optimizer, "
+                             "scale_rates() in get_learning_rate_scheduler.");
+  text += detail::names_function(patterns) + "PARAM_GROUPS = [\n";
+  for (const PatternGroup& group : patterns.groups) {
     if (group.factors.learning_rate == 0) {
-      throw InvalidInput("learning rate of " + group.patterns.front(), "0", "a positive factor");
+      throw InvalidInput("learning rate of " + group.patterns.front().names.front(), "0",
+                         "a positive factor");
     }
-    for (const std::string& pattern : group.patterns) {
-      text += fmt::format("    (r\"{}\", {{\"width_mult\": {}, \"weight_decay\": {}}}),\n", pattern,
-                          1 / group.factors.learning_rate,
-                          factor_of_coupled_decay(named.plan, group.factors));
+    for (const NamePattern& pattern : group.patterns) {
+      text += fmt::format(
+          "    (names({}), {{\"width_mult\": {}, \"weight_decay\": {}, \"eps\": {}}}),\n",
+          detail::python_arguments(pattern.names), 1 / group.factors.learning_rate,
+          factor_of_coupled_decay(named.plan, group.factors), group.factors.epsilon);
     }
   }
-  return text +
-         "]\n\n\ndef param_groups(model, weight_decay):\n"
-         "    groups = {}\n"
-         "    for name, parameter in model.named_parameters():\n"
-         "        found = [g for pattern, g in PARAM_GROUPS if re.match(pattern, name)]\n"
-         "        if len(found) != 1:\n"
-         "            raise ValueError(f\"{name}: {len(found)} patterns match\")\n"
-         "        group = groups.setdefault(str(sorted(found[0].items())), {\n"
-         "            \"params\": [], \"width_mult\": found[0][\"width_mult\"],\n"
-         "            \"weight_decay\": weight_decay * found[0][\"weight_decay\"]})\n"
-         "        group[\"params\"].append(parameter)\n"
-         "    return list(groups.values())\n";
+  text += "]\n" + detail::tensor_counts(patterns);
+  return text.append(detail::count_function) + R"py(
+
+def param_groups(model, neox_args, whole=True):
+    """In place of get_params_for_weight_decay_optimization. A stage of a pipeline is not a whole model."""
+    if neox_args.use_mup:
+        raise ValueError("use_mup = True: expected False, since it scales rates and outputs once more")
+    base = {"width_mult": 1, "weight_decay": neox_args.weight_decay,
+            "eps": neox_args.optimizer["params"].get("eps", 1e-8)}
+    found, groups = [], {}
+    for name, parameter in model.named_parameters():
+        found.append((name, [i for i, group in enumerate(PARAM_GROUPS) if re.search(group[0], name)]))
+        for i in found[-1][1]:
+            factors = PARAM_GROUPS[i][1]
+            group = groups.setdefault(tuple(factors.values()),
+                                      {"params": [], **{key: base[key] * factors[key] for key in base}})
+            group["params"].append(parameter)
+    check_counts([pattern for pattern, _ in PARAM_GROUPS], found, whole)
+    return list(groups.values())
+
+
+def scale_rates(lr_scheduler):
+    """Call it on the AnnealingLR, before it is returned."""
+    for group in lr_scheduler.optimizer.param_groups:
+        if "width_mult" not in group:
+            raise ValueError("a group without width_mult: expected those of param_groups()")
+    lr_scheduler.use_mup = True
+    lr_scheduler.step(lr_scheduler.num_iters)
+)py";
 }
 
 }  // namespace scalewise::inline io

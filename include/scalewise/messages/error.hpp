@@ -6,18 +6,11 @@
 #include <string>
 #include <string_view>
 
+#include "scalewise/messages/utf8.hpp"
+
 namespace scalewise::inline messages {
 
 namespace detail {
-
-/// A text with a space or a question mark for each control character, which could clear a terminal.
-inline std::string without_controls(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f')
-      c = c == '\n' || c == '\r' || c == '\t' ? ' ' : '?';
-  }
-  return text;
-}
 
 /// "width = 0", or "width (missing)" where the value only says in parentheses what is wrong with it.
 inline std::string field_and_value(const std::string& field, const std::string& value) {
@@ -48,7 +41,7 @@ class InvalidInput : public std::invalid_argument {
 
  private:
   InvalidInput(const std::string& field, const std::string& message)
-      : std::invalid_argument(detail::without_controls(message)), field_(field) {}
+      : std::invalid_argument(visible_text(message)), field_(field) {}
 
   std::string field_;
 };

@@ -66,7 +66,7 @@ class BlockNumbers {
     BlockCells cells;
     // The scale of attention scores is no factor on what others do: 1 is not the usual one.
     cells[0] = {std::string(name),
-                {io::detail::cell(number, TableFormat::text)},
+                {io::detail::formula_text(number).text},
                 name == "attention_scale" ? Fill::none : fill_of(number.value, number.value)};
     return cells;
   }
@@ -106,7 +106,7 @@ class BlockNumbers {
 
   template <Kind kind>
   static std::string text_of(const std::vector<const Entry*>& entries, Number<kind> Entry::*field) {
-    return io::detail::cell(entries, field, TableFormat::text);
+    return io::detail::formula_text(entries, field).text;
   }
 
   template <Kind kind>

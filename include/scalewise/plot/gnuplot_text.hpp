@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cmath>
-#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -16,23 +15,19 @@ namespace scalewise::plot::detail {
 /// for what is not finite.
 inline std::string decimal(double x) { return std::isfinite(x) ? exact_text(x) : ""; }
 
-/// A text as gnuplot takes it literally: in single quotes, on one line, and UTF-8 throughout, since
-/// an SVG file with any other byte is none.
+/// A text as gnuplot takes it literally: in double quotes, since single ones fail where a text begins with
+/// one. Between backquotes it would run a command. A line of visible characters, as an SVG needs.
 inline std::string gnuplot_text(std::string_view text) {
-  std::string result = "'";
-  for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = utf8_length(text.substr(i));
-    if (length == 0) {
-      result += '?';
-    } else if (text[i] == '\'') {
-      result += "''";
+  std::string result = "\"";
+  for (const char c : visible_text(text)) {
+    if (c == '`') {
+      result += "\\140";
     } else {
-      const bool control = (text[i] >= 0 && text[i] < ' ') || text[i] == '\x7f';
-      result += control ? std::string_view(" ") : text.substr(i, length);
+      if (c == '"' || c == '\\') result += '\\';
+      result += c;
     }
-    i += length == 0 ? 1 : length;
   }
-  return result + "'";
+  return result + "\"";
 }
 
 }  // namespace scalewise::plot::detail

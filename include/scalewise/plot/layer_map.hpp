@@ -55,7 +55,7 @@ struct LayerRow {
     const LayerNumber& low = std::min_element(at.begin(), at.end(), by_value)->second;
     const LayerNumber& high = std::max_element(at.begin(), at.end(), by_value)->second;
     const Number<Kind::multiplier> number{low.value, low.formula, ""};
-    if (low.value == high.value) return io::detail::cell(number, TableFormat::text);
+    if (low.value == high.value) return io::detail::formula_text(number).text;
     return io::detail::short_number(low.value) + "…" + io::detail::short_number(high.value) +
            "\n= " + low.formula;
   }
@@ -297,7 +297,7 @@ class LayerNumbers {
     const Number<Kind::multiplier> shown{number.value, number.formula, ""};
     return {size > 0 ? std::log10(size) : std::numeric_limits<double>::quiet_NaN(),
             fmt::format("{}.{} {}: {} {}", stack, place.second, row.tensor, names[kind],
-                        io::detail::cell(shown, TableFormat::text))};
+                        io::detail::formula_text(shown).text)};
   }
 
   /// The numbers that differ between layers; where none does, those that depend on how many there are.

@@ -42,27 +42,26 @@ inline double text_width(std::string_view text, double font_size) {
 /// Bold letters of DejaVu Sans are at most so many times as wide as plain ones.
 inline constexpr double bold_to_plain = 1.27;
 
-/// A text as XML, also within double quotes: UTF-8 throughout, without control characters.
+/// A text as XML, also within double quotes: a line of visible characters.
 inline std::string xml_text(std::string_view text) {
   std::string result;
-  for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = utf8_length(text.substr(i));
-    const char c = text[i];
-    if (length == 0) {
-      result += '?';
-    } else if (c == '&') {
-      result += "&amp;";
-    } else if (c == '<') {
-      result += "&lt;";
-    } else if (c == '>') {
-      result += "&gt;";
-    } else if (c == '"') {
-      result += "&quot;";
-    } else {
-      const bool control = (c >= 0 && c < ' ') || c == '\x7f';
-      result += control ? std::string_view(" ") : text.substr(i, length);
+  for (const char c : visible_text(text)) {
+    switch (c) {
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      default:
+        result += c;
     }
-    i += length == 0 ? 1 : length;
   }
   return result;
 }

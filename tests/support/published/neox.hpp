@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// GPT-NeoX (Pythia) as in transformers, and Megatron-LM's core. Read in: modeling_gpt_neox.py;
+// GPT-NeoX (Pythia) as in transformers, EleutherAI's own, and Megatron-LM's core. Read in: modeling_gpt_neox.py;
+// gpt-neox ea7aefd8 megatron/model/{gpt2_model,transformer,word_embeddings,norms}.py;
 // Megatron-LM core/models/gpt/gpt_layer_specs.py, core/transformer/{attention,mlp}.py and
 // core/models/common/embeddings/language_model_embedding.py, and programs that convert its files.
 
@@ -36,6 +37,42 @@ inline Model gpt_neox(const Shape& shape, const std::string& title = "small") {
   }
   top.norm("final_layer_norm", "final_norm");
   Writer(model, "", "").matrix("embed_out.weight", "head", d, s.vocab);
+  return model;
+}
+
+/// EleutherAI's: one list of the embedding, a step without tensors, the layers, another such step, the norm and
+/// the head. RMSNorm calls its gain scale; a gated MLP has the gate below.
+inline Model neox(const Shape& shape, const std::string& title = "small") {
+  Model model = empty_model("neox", title, shape);
+  const Shape& s = model.shape;
+  const long d = s.d_model;
+  const Style style{.gain = s.norm_bias ? ".weight" : ".scale"};
+  const auto at = [](long number) { return "sequential." + std::to_string(number) + "."; };
+  Writer(model, at(0), "").table("word_embeddings.weight", "token_embedding", s.vocab, d);
+  if (s.learned_positions) {
+    Writer(model, at(0), "")
+        .table("position_embeddings.weight", "position_embedding", s.context, d);
+  }
+  for (long n = 0; n < s.depth; ++n) {
+    const Writer layer(model, at(n + 2), numbered("layer.", n), style);
+    layer.norm("input_layernorm", "attention_norm");
+    layer.dense("attention.query_key_value",
+                s.kv_heads == s.heads ? query_key_value_by_group(s) : query_key_value(s), d,
+                s.biases);
+    layer.dense("attention.dense", "attention_output", d, d, s.biases);
+    layer.norm("post_attention_layernorm", "mlp_norm");
+    if (s.gated_mlp) {
+      layer.dense("mlp.linear1", in_turn({{"mlp_up", s.d_ff}, {"mlp_gate", s.d_ff}}), d, s.biases);
+    } else {
+      layer.dense("mlp.linear1", "mlp_up", d, s.d_ff, s.biases);
+    }
+    layer.dense("mlp.linear2", "mlp_down", s.d_ff, d, s.biases);
+    layer.buffer("attention.rotary_emb.inv_freq", {2});
+  }
+  Writer(model, at(s.depth + 3), "", style).norm("norm", "final_norm");
+  if (!s.tied_head.value_or(false)) {
+    Writer(model, at(s.depth + 4), "").matrix("final_linear.weight", "head", d, s.vocab);
+  }
   return model;
 }
 
