@@ -17,6 +17,7 @@ nothing then.
 
 import collections
 import contextlib
+import copy
 import functools
 import hashlib
 import inspect
@@ -506,19 +507,21 @@ def measure_step(optimizer: torch.optim.Optimizer, parameter: torch.Tensor) -> M
 
     The step is the first one from a matrix of zeros, where decay does nothing, along a random gradient whose singular values
     go from 0.1 to 1. Afterwards the parameter, its gradient, the groups and the state are the objects that they were.
-    Accuracy: Newton-Schulz iterations leave singular values between 0.7 and 1.2, so a factor is known within that range.
-    Factors that differ by less cannot be distinguished: all but the last are 1 for square matrices.
+    Accuracy: Newton-Schulz iterations leave singular values between 0.7 and 1.2; with PyTorch's coefficients their root mean
+    square was 0.86 to 0.93 for shapes from (8, 40) to (1024, 1024). A factor is one of those that fit within 0.7 to 1.2.
+    For square matrices all but the last are 1, so take another shape.
     Raises: ValueError where the parameter is no matrix of the optimizer, or its rate is zero.
     """
-    if parameter.dim() < 2 or min(parameter.shape[0], parameter[0].numel()) < 4 or _is_sharded(parameter):
-        raise ValueError(f"parameter of shape {list(parameter.shape)}: expected a matrix of 4 or more rows and columns, in one piece")
+    shape = list(parameter.shape)
+    if len(shape) < 2 or min(shape[0], math.prod(shape[1:])) < 8 or _is_sharded(parameter):
+        raise ValueError(f"parameter of shape {shape}: expected a matrix of 8 or more rows and columns, in one piece")
     groups = [group for group in optimizer.param_groups if any(one is parameter for one in group["params"])]
     if len(groups) != 1:
-        raise ValueError(f"parameter of shape {list(parameter.shape)}: in {len(groups)} groups of the optimizer: expected one")
+        raise ValueError(f"parameter of shape {shape}: in {len(groups)} groups of the optimizer: expected one")
     lr = float(groups[0]["lr"])
     if not (math.isfinite(lr) and lr > 0):
         raise ValueError(f"lr = {lr:.6g}: expected a positive rate, to divide the step by")
-    rows, columns = parameter.shape[0], parameter[0].numel()
+    rows, columns = shape[0], math.prod(shape[1:])
     least = min(rows, columns)
     generator = torch.Generator("cpu").manual_seed(1)
     kind: Dict[str, Any] = {"dtype": torch.float64, "device": "cpu"}
@@ -532,26 +535,38 @@ def measure_step(optimizer: torch.optim.Optimizer, parameter: torch.Tensor) -> M
 
 def _first_step(optimizer: Any, parameter: torch.Tensor, group: Dict[str, Any], gradient: torch.Tensor) -> torch.Tensor:
     """The step from zeros along a gradient, as doubles; leaves no trace."""
-    before, old_gradient, other = parameter.detach().clone(), parameter.grad, {}
-    for name, value in (("param_groups", [{**group, "params": [parameter]}]), ("state", collections.defaultdict(dict)),
-                        ("_optimizer_step_pre_hooks", {}), ("_optimizer_step_post_hooks", {})):
-        if name in vars(optimizer):
-            other[name] = vars(optimizer)[name]
-            setattr(optimizer, name, value)
-    try:
+    while "param_groups" not in vars(optimizer) and hasattr(optimizer, "optimizer"):
+        optimizer = optimizer.optimizer  # that of Accelerate
+    before, old_gradient = parameter.detach().clone(), parameter.grad
+    old_state = optimizer.state.get(parameter, {})
+    kept = {name: vars(optimizer)[name] for name in ("param_groups", "state", "_optimizer_step_pre_hooks",
+                                                     "_optimizer_step_post_hooks") if name in vars(optimizer)}
+    step = functools.partial(type(optimizer).step, optimizer)  # not that of a scheduler or Recorder, which would count it
+    needed = [p for p in inspect.signature(step).parameters.values()
+              if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+
+    def first(state: Dict[str, Any]) -> None:
+        for name in kept:
+            setattr(optimizer, name, {})
+        optimizer.param_groups = [{**group, "params": [parameter]}]
+        optimizer.state = collections.defaultdict(dict, {parameter: state} if state else {})
         with torch.no_grad():
             parameter.zero_()
         parameter.grad = gradient.reshape(parameter.shape).to(parameter)
-        step = functools.partial(type(optimizer).step, optimizer)  # not that of a scheduler or Recorder, which would count it
-        needed = [p for p in inspect.signature(step).parameters.values()
-                  if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
         step(*([lambda: torch.zeros(())] if needed else []))
+
+    try:
+        try:
+            first({})
+        except KeyError:  # an optimizer that makes its state when it is made, as Adagrad
+            first({name: torch.zeros_like(value) if torch.is_tensor(value) else copy.deepcopy(value)
+                   for name, value in old_state.items()})
         return parameter.detach().to("cpu", torch.float64, copy=True).reshape(gradient.shape)
     finally:
         with torch.no_grad():
             parameter.copy_(before)
         parameter.grad = old_gradient
-        for name, value in other.items():
+        for name, value in kept.items():
             setattr(optimizer, name, value)
 
 
