@@ -134,9 +134,11 @@ def _same_shape(got: List[int], shape: List[int]) -> bool:
     return got == shape or flat(got) == flat(shape)
 
 
-def _match(model: Model, plan: Plan) -> List[Tuple[Dict[str, Any], torch.Tensor]]:
-    """The plan's tensors with the model's, in the order of the plan."""
+def _match(model: Model, plan: Plan, whole: bool = True) -> List[Tuple[Dict[str, Any], torch.Tensor]]:
+    """The plan's tensors with the model's, in the order of the plan. Optimizers need not see them whole: FSDP with
+    use_orig_params=True leaves the names, and of each tensor a run of numbers."""
     named, problems = _named(model), []
+    cut = not whole and any("_fsdp_wrapped_module" in name for name in named)
     fail(f"{name} = {shown(value)}: expected a tensor" for name, value in named.items() if not torch.is_tensor(value))
     found = _by_plan(named, plan, problems)
     owner: Dict[Any, Tuple[str, torch.Tensor]] = {}
@@ -151,7 +153,7 @@ def _match(model: Model, plan: Plan) -> List[Tuple[Dict[str, Any], torch.Tensor]
         got = list(parameter.shape)
         if shape is None and parameter.numel() != size:
             problems.append(f"{name}: {parameter.numel()} numbers: expected {size}")
-        elif shape is not None and not _same_shape(got, shape):
+        elif shape is not None and not _same_shape(got, shape) and not (cut and len(got) == 1):
             turned = shape[:-2] + shape[:-3:-1]
             problems.append(f"{name}: {got}: expected {shape}" + (" (hint: it is transposed)" if got == turned else ""))
         first = owner.setdefault(_memory(parameter), (name, parameter))[0]
@@ -167,9 +169,13 @@ def _match(model: Model, plan: Plan) -> List[Tuple[Dict[str, Any], torch.Tensor]
         parameters = all(isinstance(one, torch.nn.Parameter) for one in (parameter, tied))
         if first != of or parameters and parameter is not tied:
             problems.append(f"{alias}: not the same parameter as {of}, though the plan ties them")
+    unplanned = [name for name in found if plan.leaves_out(name)]
     problems += [f"{name}: not in the plan" for name, parameter in found.items()
-                 if parameter.requires_grad or not plan._ignores(name)]
+                 if name not in unplanned and (parameter.requires_grad or not plan.ignores(name))]
     fail(problems and [*_situations(named, plan, not pairs), *problems])
+    if unplanned:
+        warnings.warn(f"in no plan: {', '.join(unplanned)}: apply leaves them as they are, and param_groups out (hint: plan "
+                      "--extra)", stacklevel=3)
     return pairs
 
 
@@ -350,7 +356,7 @@ def param_groups(model: Model, plan: Plan, lr: float, weight_decay: float = 0.0,
     """
     fail(_settings_problems(lr=lr, weight_decay=weight_decay, eps=eps))
     groups: Dict[Tuple[str, ...], Dict[str, Any]] = {}
-    problems, pairs = [], _match(model, plan)
+    problems, pairs = [], _match(model, plan, whole=False)
     known = sorted({_optimizer_of(plan, tensor) for tensor, _ in pairs})
     if optimizer not in known and (optimizer is not None or len(known) > 1):
         raise ValueError(f"optimizer = {optimizer}: expected {' or '.join(known)}: the plan says which tensor has which")
@@ -407,25 +413,27 @@ _SETTINGS_OF_MUON = {
                      "spectral_unclamped": "muon-fan-ratio"},
     # microsoft/dion's Muon (0c205499), in groups
     "adjust_lr": {None: "muon-plain", "spectral_norm": "muon-fan-ratio", "rms_norm": "muon-match-adamw"},
-    # NVIDIA-NeMo/Emerging-Optimizers (033065f9), in the optimizer; the second times extra_scale_factor, 0.2 for the plan's
-    "scale_mode": {"shape_scaling": "muon-original", "spectral": "muon-match-adamw", "unit_rms_norm": "muon-fan-ratio"}}
+    # NVIDIA-NeMo/Emerging-Optimizers (033065f9), in the optimizer; times extra_scale_factor
+    "scale_mode": {"shape_scaling": "muon-original", "spectral": "muon-spectral", "unit_rms_norm": "muon-fan-ratio"}}
 
 
 def _factor_problem(field: str, optimizer: Any, group: Dict[str, Any], plan: Plan, tensor: Dict[str, Any]) -> Optional[str]:
-    """Why the factor that an optimizer applies to a matrix itself is not the one that the plan allows for."""
+    """Why the factor that an optimizer applies to a matrix itself is not the one that the plan allows for. A constant
+    does not count, as it is part of the tuned rate."""
     name, shape = _optimizer_of(plan, tensor), tensor["shape"]
-    holders = [group, vars(optimizer), vars(getattr(optimizer, "optimizer", types.SimpleNamespace()))]
-    for setting, values in _SETTINGS_OF_MUON.items() if name in MUON and group.get("algorithm", "muon") == "muon" else ():
-        value = next((holder[setting] for holder in holders if setting in holder), ...)
-        if value is ...:
-            continue
-        applied = values.get(value)
+    if name not in MUON or group.get("algorithm", "muon") != "muon":
+        return None
+    inner = getattr(optimizer, "optimizer", types.SimpleNamespace())
+    found = [(setting, holder[setting]) for setting in _SETTINGS_OF_MUON
+             for holder in (group, vars(optimizer), vars(inner)) if setting in holder]
+    for setting, value in found[:1]:
+        applied = _SETTINGS_OF_MUON[setting].get(value)
         if applied is None:
             warnings.warn(f"{field}: {setting} = {shown(value)}: not known here; measure_step() says what it does", stacklevel=3)
-        elif applied != name:
+        elif applied != name and not {applied, name} <= {"muon-spectral", "muon-match-adamw"}:
             return (f"{field}: {setting} = {value!r} multiplies steps by {MUON[applied]}, but the plan is for {name}, which "
                     f"multiplies them by {MUON[name]} (hint: plan --optimizer {applied})")
-        elif shape and len(shape) == 2 and not tensor["transposed"] and shape[0] != shape[1] and name != "muon-match-adamw":
+        elif shape and len(shape) == 2 and not tensor["transposed"] and shape[0] != shape[1] and "max(fan" not in MUON[name]:
             return (f"{field}: takes the rows of a matrix for its outputs, but {tensor['name']} has inputs there (hint: store "
                     "it transposed)")
     return None
@@ -451,7 +459,7 @@ def check_optimizer(optimizer: Optimizers, model: Model, plan: Plan, lr: Optiona
         for parameter in group["params"]:
             held.setdefault(id(parameter), []).append(group)
             holder[id(parameter)] = of
-    pairs = _match(model, plan)
+    pairs = _match(model, plan, whole=False)
     lrs: Dict[str, float] = collections.defaultdict(lambda: lr or 0.0)
     for name in {_optimizer_of(plan, t) for t, _ in pairs} if lr is None else ():
         trained = [(abs(math.log(t["learning_rate"])), held[id(p)][0]["lr"] / t["learning_rate"]) for t, p in pairs
@@ -484,8 +492,9 @@ def check_optimizer(optimizer: Optimizers, model: Model, plan: Plan, lr: Optiona
                     problems.append(f"{name}: {key} (missing): expected {expected:.6g}")
             elif not math.isclose(groups[0][key], expected, rel_tol=1e-5, abs_tol=0):
                 problems.append(f"{name}: {key} = {groups[0][key]:.6g}: expected {expected:.6g}")
+    unplanned = {id(p) for name, p in _by_plan(_named(model), plan, []).items() if plan.leaves_out(name)}
     problems += [f"a parameter of shape {list(p.shape)}: in the optimizer, but not in the plan"
-                 for _, group in every_group for p in group["params"] if id(p) in held]
+                 for _, group in every_group for p in group["params"] if id(p) in held.keys() - unplanned]
     fail(problems)
 
 
@@ -584,20 +593,13 @@ def _what_it_does(rows: int, columns: int, update: torch.Tensor, values: torch.T
     middle = values[len(values) // 20:len(values) - len(values) // 20]  # a few small ones stay small
     if float(middle[0] / middle[-1]) > 2.5:
         return "neither SGD, Adam nor Muon: its singular values differ, and so do its entries", []
-    size = rms * math.sqrt(max(rows, columns))
+    size, larger = rms * math.sqrt(max(rows, columns)), math.sqrt(max(rows, columns))
     factors = {"muon-plain": 1.0, "muon-fan-ratio": math.sqrt(rows / columns), "muon-original": math.sqrt(max(1, rows / columns)),
-               "muon-match-adamw": 0.2 * math.sqrt(max(rows, columns))}
+               "muon-spectral": larger, "muon-match-adamw": 0.2 * larger}
     names = [name for name, factor in factors.items() if 0.7 <= size / factor <= 1.2]
-    text = f"singular values of {size:.3g} each"
-    if 0.7 <= size / (5 * factors["muon-match-adamw"]) <= 1.2:
-        text += ", which is √max(fan-in, fan-out): muon-match-adamw with a rate five times as small"
-        names.append("muon-match-adamw")
-    elif not names:
-        text += ", which is no factor that a plan knows"
-    else:
-        text += ", which is " + ", or ".join(MUON[name] for name in names)
-        text += ": this shape cannot distinguish them" if len(names) > 1 else ""
-    return text, names
+    which = ", or ".join(MUON[name] for name in names) or "no factor that a plan knows"
+    more = ": this shape cannot distinguish them" if len(names) > 1 else ""
+    return f"singular values of {size:.3g} each, which is {which}{more}", names
 
 
 # ---- Records -------------------------------------------------------------------------------------------------------

@@ -46,18 +46,19 @@ _GROUPS = (
     "embedding_norm_bias", "patch_bias", "query", "key", "value", "attention_output", "mlp_up", "mlp_gate", "mlp_down",
     "norm_gain", "norm_bias", "hidden_bias", "relative_position", "residual_gain", "final_norm_gain", "final_norm_bias",
     "head", "head_bias", "attention_step", "mlp_step", "qk_scale", "up_scale", "gate_scale", "logit_scale")
-# Muon, by the factor by which it multiplies the step of a matrix itself. A constant does not count, as rates are relative.
+# Muon, by the factor by which it multiplies the step of a matrix itself.
 MUON = {"muon-plain": "1", "muon-fan-ratio": "√(fan-out/fan-in)", "muon-original": "√max(1, fan-out/fan-in)",
-         "muon-match-adamw": "0.2 √max(fan-in, fan-out)"}
+        "muon-spectral": "√max(fan-in, fan-out)", "muon-match-adamw": "0.2 √max(fan-in, fan-out)"}
 _OPTIMIZERS = ("sgd", "adamw", "sign-sgd", *MUON)
 _SHAPE = {"d_model": _SIZE, "heads": _SIZE, "*": "scalar"}  # sizes, flags and words, which are not read here
 FACTORS = ("learning_rate", "weight_decay", "epsilon")
+_ENDS = dict.fromkeys(("attention_scale", "embedding_multiplier", "logit_multiplier"), _NUMBER)
 _PLAN_FORM = {
     "schema": ("scalewise.plan/1",),
     "rule": {**dict.fromkeys(("id", "title", "authors", "year", "paper", "where", "start?"), str),
              "reference": _REFERENCES, "parameters": [{"name": str, "value": _REAL}]},
     "optimizer": _OPTIMIZERS, "decay": _DECAYS, "shape": _SHAPE, "base": _OrNull(_SHAPE),
-    "model": {**dict.fromkeys(("attention_scale", "embedding_multiplier", "logit_multiplier"), _NUMBER), "source": str,
+    "model": {**_ENDS, "source": str, "code?": {**_ENDS, "branch": _NUMBER},
               "residuals": [{"stack": _STACKS, "layer": _LAYER, "skip": _NUMBER, "branch": _NUMBER, "where": _SYMBOLS}]},
     "symbols": _SYMBOLS,
     "entries": [{"name": "printable", "group": _GROUPS, "stack": _STACKS, "layer": _OrNull(_LAYER), "rows": _SIZE,
@@ -67,7 +68,7 @@ _PLAN_FORM = {
     "extra?": [{"name": str, "group": _GROUPS, "rows": str, "columns": str, "fan_in?": str}], "warnings?": [str]}
 _AXES = [{"axis": _Range(int, 0, 7), "runs": [[_Range(int, 0, 1 << 30)]]}]
 _NAMED_PLAN_FORM = {
-    "schema": ("scalewise.named_plan/1",), "plan": _PLAN_FORM, "dialect": str, "prefix": str, "ignored": [str],
+    "schema": ("scalewise.named_plan/1",), "plan": _PLAN_FORM, "dialect": str, "prefix": str, "ignored": [str], "unplanned?": [str],
     "aliases": [{"name": "printable", "of": "printable"}],
     "tensors": [{"name": "printable", "shape": [_SIZE], "transposed": bool, "parts": [{"entry": str, "select": _AXES}],
                  **dict.fromkeys(FACTORS, _NOT_NEGATIVE), "padding?": _AXES}]}
@@ -221,6 +222,7 @@ class Plan:
             self.aliases = {alias["name"]: alias["of"] for alias in data["aliases"]}
             self.prefix: str = data["prefix"]
             self._ignored = [_pattern(text) for text in data["ignored"]]
+            self._unplanned = [_pattern(text) for text in data.get("unplanned", [])]
         elif schema == "scalewise.plan/1":
             _require(data, _PLAN_FORM, path)
             self.plan = data
@@ -228,7 +230,7 @@ class Plan:
                              "parts": [{"entry": e["name"], "select": []}],
                              **{k: e[k]["value"] for k in FACTORS}}
                             for e in data["entries"]]
-            self.aliases, self.prefix, self._ignored = {}, "", []
+            self.aliases, self.prefix, self._ignored, self._unplanned = {}, "", [], []
         else:
             raise ValueError(f"{path}: schema = {schema}: expected scalewise.named_plan/1 or scalewise.plan/1")
         self.entries: Dict[str, Dict[str, Any]] = {e["name"]: e for e in self.plan["entries"]}
@@ -250,9 +252,16 @@ class Plan:
             problems = [f"{name}: {problem}" for name, problem in named if problem]
         return problems
 
-    def _ignores(self, name: str) -> bool:
+    def ignores(self, name: str) -> bool:
         """Whether the code base has a buffer of this name."""
-        return any(pattern.fullmatch(full) for pattern in self._ignored for full in (name, self.prefix + name))
+        return self._knows(self._ignored, name)
+
+    def leaves_out(self, name: str) -> bool:
+        """Whether the code base has a tensor of this name for which there is no plan."""
+        return self._knows(self._unplanned, name)
+
+    def _knows(self, patterns: List["re.Pattern[str]"], name: str) -> bool:
+        return any(pattern.fullmatch(full) for pattern in patterns for full in (name, self.prefix + name))
 
     def fingerprint(self) -> str:
         """16 digits that differ between plans that train differently; records carry them."""
@@ -260,7 +269,7 @@ class Plan:
         digest.text(plan["rule"]["id"])
         digest.pack("<I", _REFERENCES.index(plan["rule"]["reference"]), _DECAYS.index(plan["decay"]))
         model = plan["model"]
-        numbers = [model[key] for key in ("attention_scale", "embedding_multiplier", "logit_multiplier")]
+        numbers = [model[key] for key in _ENDS]
         numbers += [residual[key] for residual in model["residuals"] for key in ("skip", "branch")]
         digest.pack("<d", *(number["value"] for number in numbers))
         for e in plan["entries"]:
@@ -274,8 +283,17 @@ class Plan:
         """The factors of the forward pass: attention_scale, embedding_multiplier, logit_multiplier, and a list
         of (skip, branch) by layer: x = skip * x + branch * f(x)."""
         model = self.plan["model"]
-        numbers = {k: model[k]["value"] for k in ("attention_scale", "embedding_multiplier", "logit_multiplier")}
-        return {**numbers, "residuals": [(r["skip"]["value"], r["branch"]["value"]) for r in model["residuals"]]}
+        return {**{key: model[key]["value"] for key in _ENDS},
+                "residuals": [(r["skip"]["value"], r["branch"]["value"]) for r in model["residuals"]]}
+
+    def left_to_do(self) -> Optional[Dict[str, Any]]:
+        """The same over what the code base multiplies by itself, where the plan says that; None where it does not."""
+        if "code" not in self.plan["model"]:
+            return None
+        code = {key: number["value"] for key, number in self.plan["model"]["code"].items()}
+        whole = self.multipliers()
+        return {**{key: whole[key] / code[key] for key in _ENDS},
+                "residuals": [(skip, branch / code["branch"]) for skip, branch in whole["residuals"]]}
 
 
 def _pattern(text: str) -> "re.Pattern[str]":

@@ -3,6 +3,7 @@
 
 #include "scalewise/io/plan_json.hpp"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -232,7 +233,8 @@ TEST_CASE("The words of a plan are those that Python knows", "[json]") {
   std::vector<std::string> groups;
   for (const GroupInfo& info : group_table) groups.emplace_back(info.id);
   CHECK(known("group") == groups);
-  std::vector<std::string> optimizers;
-  for (const Optimizer& one : known_optimizers) optimizers.emplace_back(one.name);
-  CHECK(known("optimizer") == optimizers);
+  const std::vector<std::string> optimizers = known("optimizer");
+  for (const Optimizer& one : known_optimizers) {
+    CHECK(std::count(optimizers.begin(), optimizers.end(), one.name) == 1);
+  }
 }

@@ -149,6 +149,25 @@ class Names(unittest.TestCase):
         self.assertEqual(str(caught.exception).splitlines()[0], "net has tensors of the plan: expected this part of the "
                          "model alone")
 
+    def test_tensors_without_a_plan_are_left_alone_and_named(self):
+        """As the transform of BERT's masked head, where the dialect knows it."""
+        data = {"schema": "scalewise.named_plan/1", "plan": PLAIN.plan, "dialect": "own", "prefix": "transformer.", "aliases": [],
+                "tensors": PLAIN.tensors, "ignored": [], "unplanned": ["transformer.extra.{}.weight"]}
+        plan = scalewise.Plan(data)
+        model = model_of()
+        model.transformer.extra = nn.ModuleList([nn.Linear(3, 3, bias=False)])
+        before = model.transformer.extra[0].weight.detach().clone()
+        with self.assertWarnsRegex(UserWarning, r"in no plan: transformer\.extra\.0\.weight: apply leaves them as they are"):
+            scalewise.apply(model, plan)
+        self.assertTrue(torch.equal(model.transformer.extra[0].weight, before))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            groups = scalewise.param_groups(model, plan, lr=0.1)
+            scalewise.check_optimizer(torch.optim.AdamW(groups), model, plan, lr=0.1)
+            scalewise.check_optimizer(torch.optim.AdamW([*groups, {"params": [model.transformer.extra[0].weight]}]), model, plan)
+        with self.assertRaisesRegex(ValueError, "extra.0.weight: not in the plan"):
+            scalewise.apply(model, PLAIN)
+
     def test_situations_are_named(self):
         state = model_of().state_dict()
         query = "transformer.h.0.attn.c_attn"
@@ -168,6 +187,11 @@ class Names(unittest.TestCase):
         cut = {f"_fsdp_wrapped_module.{name}": nn.Parameter(value.flatten()[:7]) for name, value in state.items()}
         with self.assertRaisesRegex(ValueError, r"\A_fsdp_wrapped_module\.transformer\.wte\.weight: FSDP has cut it: apply"):
             scalewise.apply(cut, PLAIN)
+        groups = scalewise.param_groups(cut, PLAIN, lr=0.1)  # which need the names alone
+        scalewise.check_optimizer(torch.optim.AdamW(groups), cut, PLAIN, lr=0.1)
+        bare = {name: nn.Parameter(value.flatten()[:7]) for name, value in state.items()}
+        with self.assertRaisesRegex(ValueError, r"\[7\]: expected \[64, 32\]"):
+            scalewise.param_groups(bare, PLAIN, lr=0.1)
 
 
 class Memory(unittest.TestCase):

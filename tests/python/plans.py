@@ -96,6 +96,19 @@ class OneSchema(unittest.TestCase):
             self.assertEqual(order(mine[key]), order(words), key)
 
 
+class Multipliers(unittest.TestCase):
+    def test_what_the_code_multiplies_itself_is_divided_out(self):
+        """T5's scores are q·k, and its tied logits are over √n; a total of 1/4 leaves 1/4 and 1 to do."""
+        data = copy.deepcopy(HOSTILE["plan"])
+        self.assertIsNone(scalewise_plan.Plan(data).left_to_do())
+        number = {"value": 1.0, "formula": "1", "latex": "1"}
+        data["model"]["attention_scale"]["value"] = 0.25
+        data["model"]["code"] = {"attention_scale": number, "embedding_multiplier": {**number, "value": 4.0},
+                                 "logit_multiplier": {**number, "value": 0.5}, "branch": {**number, "value": 0.25}}
+        self.assertEqual(scalewise_plan.Plan(data).left_to_do(), {
+            "attention_scale": 0.25, "embedding_multiplier": 0.25, "logit_multiplier": 1.0, "residuals": [(1.0, 4.0)]})
+
+
 class NamedPlans(unittest.TestCase):
     """Plans for the tensors of a code base, which Python alone reads."""
 
