@@ -202,7 +202,7 @@ def _whole(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _own_part(values: torch.Tensor, parameter: Any) -> torch.Tensor:
-    """What this process keeps of a DTensor: along each dimension of the mesh, the piece that torch.chunk gives it."""
+    """The part of a DTensor that this process keeps: along each dimension of the mesh, the piece that torch.chunk gives it."""
     mesh = parameter.device_mesh
     for dim, placement in enumerate(parameter.placements):
         if placement.is_shard():
@@ -406,7 +406,7 @@ def _class_problem(plan: Plan, field: str, optimizer: torch.optim.Optimizer, nam
     return f"{field} = {own.__name__}: expected {wanted} (hint: the plan is for {name} with {decay} decay)"
 
 
-# What an optimizer calls the factor that it applies itself: its setting, that setting's values, and the plan's name.
+# The names that optimizers have for the factor that they apply themselves: a setting, its values, and the plan's name.
 _SETTINGS_OF_MUON = {
     # torch.optim.Muon (pytorch 098e03f9, the last value in pull request 187402) and torchtitan's DistMuon, in groups
     "adjust_lr_fn": {None: "muon-original", "original": "muon-original", "match_rms_adamw": "muon-match-adamw",
@@ -581,7 +581,7 @@ def _first_step(optimizer: Any, parameter: torch.Tensor, group: Dict[str, Any], 
 
 def _what_it_does(rows: int, columns: int, update: torch.Tensor, values: torch.Tensor, gradient: torch.Tensor
                   ) -> Tuple[str, List[str]]:
-    """What a step of this shape is, in words and as names of plans."""
+    """A step in words, and the names that plans have for it."""
     if not (bool(update.isfinite().all()) and float(values[0]) > 0):
         return "no finite step from a matrix of zeros: its size may depend on that of the weights", []
     rms = float(update.square().mean().sqrt())
@@ -755,7 +755,7 @@ class Recorder:
 
     @property
     def unchecked(self) -> List[str]:
-        """What was not observed up to now, or could not be found out, a line each."""
+        """A line for each thing that was not observed up to now, or could not be found out."""
         lines = [f"{block}.query, key, value: {why}" for block, why in self._layouts.items() if why]
         if self._first:
             lines += [f"{block}.query, key, value: {self._expected[block + '.attention.output']} was not called"
@@ -809,6 +809,8 @@ class Recorder:
             return self._skip_layout(block, "the forward pass keeps no gradients")
         if _in_checkpoint():
             return self._skip_layout(block, "inside activation checkpointing: switch it off to check")
+        if any(_is_sharded(parameter) for _, parameter in self._pairs):
+            return self._skip_layout(block, "the parameters are sharded")
         self._layouts[block] = ""
         found = self._attention_gradients(block, output)
         if len(found) < 3:
@@ -846,7 +848,7 @@ class Recorder:
         found = {}
         for tensor, parameter in self._pairs:
             wanted = [part for part in tensor["parts"] if part["entry"] in roles]
-            if not wanted or not parameter.requires_grad or _is_sharded(parameter):
+            if not wanted or not parameter.requires_grad:
                 continue
             gradients = [torch.autograd.grad((output[0, t] * direction).sum(), parameter, retain_graph=True,
                                              allow_unused=True)[0] for t in (0, -1)]

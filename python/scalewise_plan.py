@@ -237,7 +237,7 @@ class Plan:
         fail(f"{path}: {problem}" for problem in self._problems())
 
     def _problems(self) -> List[str]:
-        """What does not fit together: every entry must be one part of one tensor."""
+        """A line for each thing that does not fit: every entry must be one part of one tensor."""
         every = [e["name"] for e in self.plan["entries"]]
         parts = [(tensor["name"], part["entry"]) for tensor in self.tensors for part in tensor["parts"]]
         uses = collections.Counter(entry for _, entry in parts)
