@@ -35,8 +35,8 @@ install(
     ${PROJECT_BINARY_DIR}/scalewise-config-version.cmake
   DESTINATION ${scalewise_config_dir} COMPONENT scalewise)
 
-# The module for PyTorch; `pip install ./python` is the other way to it.
-install(FILES ${PROJECT_SOURCE_DIR}/python/scalewise.py
+# The modules for PyTorch; `pip install ./python` is the other way to them.
+install(FILES ${PROJECT_SOURCE_DIR}/python/scalewise.py ${PROJECT_SOURCE_DIR}/python/scalewise_plan.py
   DESTINATION ${CMAKE_INSTALL_DATADIR}/scalewise/python COMPONENT scalewise)
 
 # For builds without CMake.

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
-"""Builds the wheel of scalewise.py with the standard library alone, so that `pip install ./python` needs neither
+"""Builds the wheel of scalewise.py and scalewise_plan.py with the standard library alone, so that `pip install ./python` needs neither
 network nor setuptools. The interface is that of PEP 517."""
 
 import base64
@@ -22,6 +22,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     info = f"scalewise-{version}.dist-info"
     files = {
         "scalewise.py": module,
+        "scalewise_plan.py": (HERE / "scalewise_plan.py").read_text(encoding="utf-8"),
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: scalewise\nVersion: {version}\nLicense: MIT\n"
                             "Summary: Applies the plans of scalewise to PyTorch models and records their training\n"
                             "Requires-Python: >=3.8\n",

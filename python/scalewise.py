@@ -11,21 +11,30 @@
     ...
     scalewise.check_optimizer(optimizer, model, plan, lr=1e-3, weight_decay=0.1)
 
-All numbers come from the plan. Every function names all tensors that are wrong at once, in a ValueError.
+All numbers come from the plan. Every function names all tensors that are wrong at once, in a ValueError, and changes
+nothing then.
 """
 
 import collections
 import contextlib
+import copy
 import functools
 import hashlib
+import inspect
 import json
 import math
 import operator
 import os
 import re
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+import sys
+import types
+import warnings
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import torch
+import torch.utils.checkpoint
+
+from scalewise_plan import FACTORS, MUON, Fnv, Plan, fail, load, shown
 
 try:
     import fcntl
@@ -33,118 +42,16 @@ except ImportError:  # Windows: only one process at a time may append to a file
     fcntl = None  # type: ignore[assignment]
 
 __version__ = "0.1.0"
-__all__ = ["Plan", "Recorder", "apply", "check_optimizer", "load", "param_groups", "set_lr"]
+__all__ = ["MeasuredStep", "Plan", "Recorder", "apply", "check_optimizer", "load", "measure_step", "param_groups", "set_lr"]
 
 Model = Union[torch.nn.Module, Mapping[str, torch.Tensor]]
-_WRAPPERS = ("module.", "_orig_mod.")  # DistributedDataParallel, torch.compile
-
-
-# The parts of a plan that are read here: types, or objects of keys, or lists of one form.
-_REAL = (int, float)
-_NUMBER = {"value": _REAL}
-_AXES = [{"axis": int, "runs": [[int]]}]
-_FACTORS = ("learning_rate", "weight_decay", "epsilon")
-_PLAN_FORM = {
-    "rule": {"id": str, "reference": str}, "optimizer": str, "decay": str, "shape": {"d_model": int, "heads": int},
-    "model": {**dict.fromkeys(("attention_scale", "embedding_multiplier", "logit_multiplier"), _NUMBER),
-              "residuals": [{"skip": _NUMBER, "branch": _NUMBER}]},
-    "entries": [{"name": str, "group": str, "stack": str, "layer": object, "rows": int, "columns": int,
-                 "distribution": str, **dict.fromkeys(("init_variance", "init_mean", *_FACTORS), _NUMBER)}]}
-_NAMED_PLAN_FORM = {
-    "plan": _PLAN_FORM, "prefix": str, "aliases": [{"name": str, "of": str}], "ignored": [str],
-    "tensors": [{"name": str, "shape": [int], "transposed": bool, "parts": [{"entry": str, "select": _AXES}],
-                 **dict.fromkeys(_FACTORS, _REAL)}]}
-
-
-def _require(data: Any, form: Any, where: str) -> None:
-    """Refuses data of another form, naming the first key that is missing or wrong."""
-    kind = type(form) if isinstance(form, (dict, list)) else form
-    if not isinstance(data, kind):
-        words = {dict: "an object", list: "a list", str: "a string", int: "a whole number", bool: "true or false"}
-        raise ValueError(f"{where} = {_text(data)}: expected {words.get(kind, 'a number')}")
-    for key, inner in form.items() if kind is dict else ():
-        if key not in data:
-            raise ValueError(f"{where}.{key} (missing): expected a value")
-        _require(data[key], inner, f"{where}.{key}")
-    for i, item in enumerate(data) if kind is list else ():
-        _require(item, form[0], f"{where}[{i}]")
-
-
-class Plan:
-    """A plan, and the tensors of a code base that it is for.
-
-    `data` is what `plan --names DIALECT --format json` writes, or, without --names, a plan whose tensors
-    have the names that it gives them and any layout.
-    """
-
-    def __init__(self, data: Dict[str, Any], path: str = "plan"):
-        schema = data.get("schema") if isinstance(data, dict) else type(data).__name__
-        if schema == "scalewise.named_plan/1":
-            _require(data, _NAMED_PLAN_FORM, path)
-            self.plan: Dict[str, Any] = data["plan"]
-            self.tensors: List[Dict[str, Any]] = data["tensors"]
-            self.aliases = {alias["name"]: alias["of"] for alias in data["aliases"]}
-            self.prefix: str = data["prefix"]
-            self._ignored = [_pattern(text) for text in data["ignored"]]
-        elif schema == "scalewise.plan/1":
-            _require(data, _PLAN_FORM, path)
-            self.plan = data
-            self.tensors = [{"name": e["name"], "shape": None, "transposed": False,
-                             "parts": [{"entry": e["name"], "select": []}],
-                             **{k: e[k]["value"] for k in _FACTORS}}
-                            for e in data["entries"]]
-            self.aliases, self.prefix, self._ignored = {}, "", []
-        else:
-            raise ValueError(f"{path}: schema = {schema}: expected scalewise.named_plan/1 or scalewise.plan/1")
-        self.entries: Dict[str, Dict[str, Any]] = {e["name"]: e for e in self.plan["entries"]}
-        _fail(f"{path}: {tensor['name']}: has {part['entry']}, which is no entry of the plan"
-              for tensor in self.tensors for part in tensor["parts"] if part["entry"] not in self.entries)
-
-    def _ignores(self, name: str) -> bool:
-        """Whether the code base has a buffer of this name."""
-        return any(pattern.fullmatch(full) for pattern in self._ignored for full in (name, self.prefix + name))
-
-    def multipliers(self) -> Dict[str, Any]:
-        """The factors of the forward pass: attention_scale, embedding_multiplier, logit_multiplier, and a list
-        of (skip, branch) by layer: x = skip * x + branch * f(x)."""
-        model = self.plan["model"]
-        numbers = {k: model[k]["value"] for k in ("attention_scale", "embedding_multiplier", "logit_multiplier")}
-        return {**numbers, "residuals": [(r["skip"]["value"], r["branch"]["value"]) for r in model["residuals"]]}
-
-
-def _pattern(text: str) -> "re.Pattern[str]":
-    """Names in which {} is the layer from 0, or {1} the layer from 1."""
-    number = {"{}": "(0|[1-9][0-9]*)", "{1}": "[1-9][0-9]*"}
-    return re.compile("".join(number.get(part) or re.escape(part) for part in re.split(r"(\{1?\})", text)))
-
-
-def load(path: Union[str, "os.PathLike[str]"]) -> Plan:
-    """Reads a plan from a file.
-
-    Raises: ValueError naming the file where it has no plan.
-    """
-    try:
-        with open(path, encoding="utf-8-sig") as file:  # editors may begin a file with a byte-order mark
-            text = file.read()
-        if not text.strip():
-            raise ValueError(f"{path} (empty): expected a plan")
-        data = json.loads(text)
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"{path} (no JSON): expected a plan (hint: {error})") from None
-    return Plan(data, str(path))
-
-
-def _fail(problems: Iterable[str]) -> None:
-    lines = list(problems)
-    if lines:
-        raise ValueError("\n".join(lines))
 
 
 def _settings_problems(**settings: Any) -> List[str]:
     """A line for each setting that is no finite number, or is negative."""
     problems = []
     for name, value in settings.items():
-        number, text = math.nan, _text(value)
+        number, text = math.nan, shown(value)
         with contextlib.suppress(TypeError, ValueError, RuntimeError):  # of many numbers
             if hasattr(value, "__float__"):  # which a string does not have
                 number = float(value)
@@ -154,25 +61,60 @@ def _settings_problems(**settings: Any) -> List[str]:
     return problems
 
 
-def _text(value: Any) -> str:
-    """A value in a message: one line of at most 60 characters."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else text[:57] + "..."
+# ---- The tensors of a model ----------------------------------------------------------------------------------------
+
+# Segments that wrappers put into names: DistributedDataParallel and others, torch.compile, checkpoint_wrapper, FSDP,
+# and FSDP of PyTorch 1.
+_WRAPPERS = {"module", "_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module", "_fpw_module"}
+
+# Names that show why a model's tensors are not those of its plan.
+_SITUATIONS = {
+    r"(^|\.)_?flat_param(_\d+)?$": "FSDP has made one flat parameter of many: apply the plan before FullyShardedDataParallel, "
+                                   "pass it use_orig_params=True for groups, or use fully_shard",
+    r"(^|\.)lora_[A-Za-z_]+|(^|\.)base_layer\.": "the model has adapters (LoRA): a plan is for the model without them",
+    r"(^|\.)(qweight|qzeros|g_idx|weight_scale_inv|weight_scale|SCB|absmax|quant_state\S*)$":
+        "the model is quantized: a plan is for weights that are trained"}
+
+
+def _bare(name: str) -> str:
+    return ".".join(segment for segment in name.split(".") if segment not in _WRAPPERS)
 
 
 def _named(model: Model) -> Dict[str, torch.Tensor]:
-    """Every name of every parameter, tied ones as often as they have names, without wrappers."""
-    if isinstance(model, torch.nn.Module):
-        named = {f"{prefix}.{name}" if prefix else name: parameter
-                 for prefix, module in model.named_modules(remove_duplicate=False)
-                 for name, parameter in module._parameters.items() if parameter is not None}
-    else:
-        named = dict(model)
-    while True:
-        wrapper = next((w for w in _WRAPPERS if named and all(name.startswith(w) for name in named)), None)
-        if wrapper is None:
-            return named
-        named = {name[len(wrapper):]: parameter for name, parameter in named.items()}
+    """Every name of every parameter, tied ones as often as they have names."""
+    if not isinstance(model, torch.nn.Module):
+        return dict(model)
+    return {f"{prefix}.{name}" if prefix else name: parameter
+            for prefix, module in model.named_modules(remove_duplicate=False)
+            for name, parameter in module._parameters.items() if parameter is not None}
+
+
+def _by_plan(named: Dict[str, torch.Tensor], plan: Plan, problems: List[str]) -> Dict[str, torch.Tensor]:
+    """The tensors by the plan's names, or, those that it does not have, by their own without wrappers.
+
+    All names may begin with segments that the plan's do not have, as `model.` of a LightningModule does.
+    """
+    known = {_bare(name): name for name in (*(t["name"] for t in plan.tensors), *plan.aliases)}
+    own = {name: _bare(name) for name in named}
+    heads = [bare.split(".")[:-1] for bare in own.values()] or [[]]
+    common = os.path.commonprefix(heads)
+
+    def full(bare: str, cut: int) -> str:
+        rest = ".".join(bare.split(".")[cut:])
+        return known.get(rest) or known.get(_bare(plan.prefix + rest)) or rest
+
+    wanted = set(known.values())
+    matches = [sum(full(bare, cut) in wanted for bare in own.values()) for cut in range(len(common) + 1)]
+    cut = matches.index(max(matches))
+    given: Dict[str, str] = {}
+    for name, bare in own.items():
+        target = full(bare, cut)
+        first = given.setdefault(target, name)
+        if first != name and not (own[first] == bare and named[first] is named[name]):
+            alike = own[first] == bare
+            problems.append(f"{name if alike else bare}: the same {'name' if alike else 'tensor of the plan'} as "
+                            f"{first if alike else own[first]}{', without wrappers' if alike else ''}")
+    return {target: named[name] for target, name in given.items()}
 
 
 def _memory(tensor: torch.Tensor) -> Any:
@@ -184,20 +126,21 @@ def _memory(tensor: torch.Tensor) -> Any:
     return (str(tensor.device), pointer, tuple(tensor.shape)) if pointer else id(tensor)
 
 
-def _match(model: Model, plan: Plan) -> List[Tuple[Dict[str, Any], torch.Tensor]]:
-    """The plan's tensors with the model's, in the order of the plan."""
+def _same_shape(got: List[int], shape: List[int]) -> bool:
+    """Whether they differ in axes of one row alone, or in that a convolution has a matrix of patches in three axes."""
+    def flat(sizes: List[int]) -> List[int]:
+        sizes = [sizes[0], math.prod(sizes[1:])] if len(sizes) == 4 else sizes
+        return [size for size in sizes if size != 1]
+    return got == shape or flat(got) == flat(shape)
+
+
+def _match(model: Model, plan: Plan, whole: bool = True) -> List[Tuple[Dict[str, Any], torch.Tensor]]:
+    """The plan's tensors with the model's, in the order of the plan. Optimizers need not see them whole: FSDP with
+    use_orig_params=True leaves the names, and of each tensor a run of numbers."""
     named, problems = _named(model), []
-    _fail(f"{name} = {_text(value)}: expected a tensor" for name, value in named.items() if not torch.is_tensor(value))
-    known = {t["name"] for t in plan.tensors} | set(plan.aliases)
-
-    def full(name: str) -> str:
-        return plan.prefix + name if name not in known and plan.prefix + name in known else name
-
-    given: Dict[str, str] = {}
-    for name in named:
-        if given.setdefault(full(name), name) != name:
-            problems.append(f"{name}: the same tensor of the plan as {given[full(name)]}")
-    found = {name: named[own] for name, own in given.items()}
+    cut = not whole and any("_fsdp_wrapped_module" in name for name in named)
+    fail(f"{name} = {shown(value)}: expected a tensor" for name, value in named.items() if not torch.is_tensor(value))
+    found = _by_plan(named, plan, problems)
     owner: Dict[Any, Tuple[str, torch.Tensor]] = {}
     pairs = []
     for tensor in plan.tensors:
@@ -210,7 +153,7 @@ def _match(model: Model, plan: Plan) -> List[Tuple[Dict[str, Any], torch.Tensor]
         got = list(parameter.shape)
         if shape is None and parameter.numel() != size:
             problems.append(f"{name}: {parameter.numel()} numbers: expected {size}")
-        elif shape is not None and got != shape:
+        elif shape is not None and not _same_shape(got, shape) and not (cut and len(got) == 1):
             turned = shape[:-2] + shape[:-3:-1]
             problems.append(f"{name}: {got}: expected {shape}" + (" (hint: it is transposed)" if got == turned else ""))
         first = owner.setdefault(_memory(parameter), (name, parameter))[0]
@@ -226,13 +169,72 @@ def _match(model: Model, plan: Plan) -> List[Tuple[Dict[str, Any], torch.Tensor]
         parameters = all(isinstance(one, torch.nn.Parameter) for one in (parameter, tied))
         if first != of or parameters and parameter is not tied:
             problems.append(f"{alias}: not the same parameter as {of}, though the plan ties them")
+    unplanned = [name for name in found if plan.leaves_out(name)]
     problems += [f"{name}: not in the plan" for name, parameter in found.items()
-                 if parameter.requires_grad or not plan._ignores(name)]
-    _fail(problems)
+                 if name not in unplanned and (parameter.requires_grad or not plan.ignores(name))]
+    fail(problems and [*_situations(named, plan, not pairs), *problems])
+    if unplanned:
+        warnings.warn(f"in no plan: {', '.join(unplanned)}: apply leaves them as they are, and param_groups out (hint: plan "
+                      "--extra)", stacklevel=3)
     return pairs
 
 
-def _part(tensor: torch.Tensor, part: Dict[str, Any]) -> Tuple[List[torch.Tensor], int]:
+def _situations(named: Dict[str, torch.Tensor], plan: Plan, nothing: bool) -> List[str]:
+    """Lines that say why the names may not fit."""
+    lines = [f"{name}: {words}" for pattern, words in _SITUATIONS.items()
+             for name in [next((name for name in named if re.search(pattern, name)), None)] if name]
+    fsdp = next((name for name, p in named.items() if "_fsdp_wrapped_module" in name and p.dim() == 1), None)
+    if not lines and fsdp and any(t["shape"] and len(t["shape"]) > 1 and _bare(fsdp).endswith(t["name"]) for t in plan.tensors):
+        lines.append(f"{fsdp}: FSDP has cut it: apply the plan before FullyShardedDataParallel, or use fully_shard")
+    inside = {name[:-len(t["name"])] for t in plan.tensors for name in named if name.endswith("." + t["name"])} - {""}
+    if nothing and len(inside) == 1:
+        lines.append(f"{inside.pop()[:-1]} has tensors of the plan: expected this part of the model alone")
+    return lines
+
+
+def _is_sharded(tensor: torch.Tensor) -> bool:
+    """Whether it is a DTensor, as after fully_shard."""
+    return hasattr(tensor, "placements") and hasattr(tensor, "device_mesh")
+
+
+def _whole(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.full_tensor() if _is_sharded(tensor) else tensor  # type: ignore[attr-defined]
+
+
+def _own_part(values: torch.Tensor, parameter: Any) -> torch.Tensor:
+    """The part of a DTensor that this process keeps: along each dimension of the mesh, the piece that torch.chunk gives it."""
+    mesh = parameter.device_mesh
+    for dim, placement in enumerate(parameter.placements):
+        if placement.is_shard():
+            pieces, at = values.chunk(mesh.size(dim), placement.dim), mesh.get_coordinate()[dim]
+            values = pieces[at] if at < len(pieces) else values.narrow(placement.dim, 0, 0)
+    return values
+
+
+def _memory_problems(pairs: Sequence[Tuple[Dict[str, Any], torch.Tensor]]) -> List[str]:
+    """Why numbers cannot be written into these tensors, or read."""
+    meta = [tensor["name"] for tensor, parameter in pairs if parameter.device.type == "meta"]
+    if meta:
+        return [f"{meta[0]}{f' and {len(meta) - 1} more' if len(meta) > 1 else ''} on the meta device: has no memory: call "
+                "model.to_empty(device=...) first, then apply"]
+    problems = []
+    for tensor, parameter in pairs:
+        name = tensor["name"]
+        if not parameter.dtype.is_floating_point:
+            problems.append(f"{name}: {str(parameter.dtype)[6:]}: expected floating-point numbers")
+        elif _is_sharded(parameter):
+            kinds = [type(placement).__name__ for placement in parameter.placements]
+            if not {*kinds} <= {"Shard", "Replicate"}:
+                problems.append(f"{name}: a DTensor of {', '.join(kinds)}: expected Shard or Replicate (hint: apply the plan "
+                                "before the model is sharded)")
+            elif parameter.device_mesh.get_coordinate() is not None:
+                part = list(_own_part(torch.empty((), device="cpu").expand(parameter.shape), parameter).shape)
+                if part != list(parameter.to_local().shape):
+                    problems.append(f"{name}: {list(parameter.to_local().shape)} of it are here: expected {part}")
+    return problems
+
+
+def _views(tensor: torch.Tensor, part: Dict[str, Any]) -> Tuple[List[torch.Tensor], int]:
     """The views that belong to an entry, and the axis along which they follow each other."""
     views, cut = [tensor], 0
     for axis in part["select"]:
@@ -242,34 +244,46 @@ def _part(tensor: torch.Tensor, part: Dict[str, Any]) -> Tuple[List[torch.Tensor
     return views, cut
 
 
-def _gather(tensor: torch.Tensor, part: Dict[str, Any]) -> torch.Tensor:
-    views, cut = _part(tensor, part)
+def _gather(values: torch.Tensor, tensor: Dict[str, Any], part: Dict[str, Any]) -> torch.Tensor:
+    """The numbers of an entry, of a tensor's values or gradients."""
+    views, cut = _views(values if tensor["shape"] is None else values.reshape(tensor["shape"]), part)
     return views[0] if len(views) == 1 else torch.cat(views, cut)
 
 
 def _draw(entry: Dict[str, Any], std: float, seed: int) -> torch.Tensor:
     """An entry's numbers as float, (rows, columns), from a stream of its own."""
     shape, mean = (entry["rows"], entry["columns"]), entry["init_mean"]["value"]
+    kind: Dict[str, Any] = {"dtype": torch.float32, "device": "cpu"}  # whatever the defaults are
     if entry["distribution"] == "constant" or std == 0:
-        return torch.full(shape, mean, dtype=torch.float32)
+        return torch.full(shape, mean, **kind)
     stream = hashlib.sha256(f"{seed} {entry['name']}".encode()).digest()
-    generator = torch.Generator().manual_seed(int.from_bytes(stream[:8], "little") >> 1)
+    generator = torch.Generator("cpu").manual_seed(int.from_bytes(stream[:8], "little") >> 1)
     if entry["distribution"] == "uniform":
-        return torch.rand(shape, generator=generator).mul_(2).sub_(1).mul_(math.sqrt(3) * std).add_(mean)
-    values = torch.randn(shape, generator=generator)
+        return torch.rand(shape, generator=generator, **kind).mul_(2).sub_(1).mul_(math.sqrt(3) * std).add_(mean)
+    values = torch.randn(shape, generator=generator, **kind)
     while entry["distribution"] == "truncated_normal" and bool((outside := values.abs() > 2).any()):
-        values[outside] = torch.randn(int(outside.sum()), generator=generator)
+        values[outside] = torch.randn(int(outside.sum()), generator=generator, **kind)
     return values.mul_(std).add_(mean)
 
 
-def apply(model: Model, plan: Plan, base_std: Union[None, float, Mapping[str, float]] = None, seed: int = 0) -> None:
-    """Draws every tensor from its planned distribution, in place; rows of padding become zero.
+def _drawn(tensor: Dict[str, Any], draw: Any) -> torch.Tensor:
+    """All numbers of a tensor in the plan's layout; padding is zero. `draw` gives those of an entry."""
+    if tensor["shape"] is None:
+        return draw(tensor["parts"][0]["entry"])
+    whole = torch.zeros(tensor["shape"], dtype=torch.float32, device="cpu")
+    for part in tensor["parts"]:
+        values = draw(part["entry"])
+        values = values.t() if tensor["transposed"] else values
+        views, cut = _views(whole, part)
+        sizes, shape = [view.shape[cut] if view.dim() else 1 for view in views], list(views[0].shape)
+        shape[cut:cut + 1] = [sum(sizes)] if shape else []
+        for view, piece in zip(views, values.reshape(shape).split(sizes, cut) if shape else [values.reshape(())]):
+            view.copy_(piece)
+    return whole
 
-    Under a relative rule, variances are factors on those of the base model: `base_std` is its standard
-    deviation, one for all or by group. An entry's numbers depend on the seed and its name alone, whatever
-    the layout. They are drawn as float on the CPU and then converted.
-    """
-    pairs = _match(model, plan)
+
+def _deviations(plan: Plan, base_std: Union[None, float, Mapping[str, float]]) -> Dict[str, float]:
+    """The standard deviation of each entry."""
     relative = plan.plan["rule"]["reference"] == "base"
     if relative and base_std is None:
         raise ValueError(f"base_std = none: {plan.plan['rule']['id']} is relative: expected the base model's "
@@ -282,25 +296,38 @@ def apply(model: Model, plan: Plan, base_std: Union[None, float, Mapping[str, fl
                      for group in groups if group not in base_std]
     else:
         problems = [] if base_std is None else _settings_problems(base_std=base_std)
-    _fail(problems)
+    fail(problems)
     base = {group: float(base_std[group] if isinstance(base_std, Mapping) else base_std) for group in groups}
+    return {name: math.sqrt(e["init_variance"]["value"]) * base.get(e["group"], 1.0) for name, e in plan.entries.items()}
+
+
+def apply(model: Model, plan: Plan, base_std: Union[None, float, Mapping[str, float]] = None, seed: int = 0) -> None:
+    """Draws every tensor from its planned distribution, in place; rows of padding become zero.
+
+    Under a relative rule, variances are factors on those of the base model: `base_std` is its standard
+    deviation, one for all or by group. An entry's numbers depend on the seed and its name alone, whatever
+    the layout, the type and the device. They are drawn as float on the CPU and then converted. After fully_shard every
+    process draws the same numbers and keeps its own part of them.
+    """
+    pairs = _match(model, plan)
+    stds = _deviations(plan, base_std)
+    seed = _whole_number("seed", seed, 0, 1 << 64, "from 0 to 2^64 - 1")
+    # A normal's numbers are below 9 of its deviations.
+    fail(_memory_problems(pairs) or
+          [f"{tensor['name']}: mean {mean:.6g}, standard deviation {stds[part['entry']]:.6g}: beyond {str(parameter.dtype)[6:]}"
+           for tensor, parameter in pairs for part in tensor["parts"]
+           for mean in [plan.entries[part["entry"]]["init_mean"]["value"]]
+           if not abs(mean) + 9 * stds[part["entry"]] < min(torch.finfo(parameter.dtype).max, 3e38)])
     with torch.no_grad():
         for tensor, parameter in pairs:
-            for axis in tensor.get("padding", []):
-                for begin, count in axis["runs"]:
-                    parameter.narrow(axis["axis"], begin, count).zero_()
-            for part in tensor["parts"]:
-                entry = plan.entries[part["entry"]]
-                std = math.sqrt(entry["init_variance"]["value"])
-                std *= base.get(entry["group"], 1.0)
-                values = _draw(entry, std, seed)
-                values = values.t() if tensor["transposed"] else values
-                views, cut = _part(parameter, part)
-                shape = list(views[0].shape)
-                shape[cut] = sum(view.shape[cut] for view in views) if len(views) > 1 else shape[cut]
-                values = values.reshape(shape)
-                for view, piece in zip(views, values.split([v.shape[cut] for v in views], cut) if shape else [values]):
-                    view.copy_(piece)
+            values = _drawn(tensor, lambda entry: _draw(plan.entries[entry], stds[entry], seed)).reshape(parameter.shape)
+            if not _is_sharded(parameter):
+                parameter.copy_(values)
+            elif parameter.device_mesh.get_coordinate() is not None:  # type: ignore[attr-defined]
+                parameter.to_local().copy_(_own_part(values, parameter))  # type: ignore[attr-defined]
+
+
+# ---- The optimizer -------------------------------------------------------------------------------------------------
 
 
 def _optimizer_of(plan: Plan, tensor: Dict[str, Any]) -> str:
@@ -327,9 +354,9 @@ def param_groups(model: Model, plan: Plan, lr: float, weight_decay: float = 0.0,
     Every field of every group is set, so that no default of the optimizer applies. Schedulers such as
     LambdaLR keep the ratios; a loop that sets `lr` itself calls set_lr().
     """
-    _fail(_settings_problems(lr=lr, weight_decay=weight_decay, eps=eps))
+    fail(_settings_problems(lr=lr, weight_decay=weight_decay, eps=eps))
     groups: Dict[Tuple[str, ...], Dict[str, Any]] = {}
-    problems, pairs = [], _match(model, plan)
+    problems, pairs = [], _match(model, plan, whole=False)
     known = sorted({_optimizer_of(plan, tensor) for tensor, _ in pairs})
     if optimizer not in known and (optimizer is not None or len(known) > 1):
         raise ValueError(f"optimizer = {optimizer}: expected {' or '.join(known)}: the plan says which tensor has which")
@@ -340,10 +367,10 @@ def param_groups(model: Model, plan: Plan, lr: float, weight_decay: float = 0.0,
             problems.append(f"{tensor['name']}: frozen (requires_grad is False), but the plan trains it")
         settings = _settings(plan, tensor, lr, weight_decay, eps)
         # Formulas that mean the same differ in the last digit.
-        key = tuple(f"{tensor[name]:.12g}" for name in _FACTORS)
+        key = tuple(f"{tensor[name]:.12g}" for name in FACTORS)
         group = groups.setdefault(key, {"params": [], **settings, "lr_scale": tensor["learning_rate"]})
         group["params"].append(parameter)
-    _fail(problems)
+    fail(problems)
     return list(groups.values())
 
 
@@ -352,7 +379,7 @@ def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
 
     Raises: ValueError, and changes nothing, where a group is not one of param_groups().
     """
-    _fail([*_settings_problems(lr=lr),
+    fail([*_settings_problems(lr=lr),
            *(f"group {g}: lr_scale (missing): expected the groups of param_groups()"
              for g, group in enumerate(optimizer.param_groups) if "lr_scale" not in group)])
     for group in optimizer.param_groups:
@@ -379,6 +406,39 @@ def _class_problem(plan: Plan, field: str, optimizer: torch.optim.Optimizer, nam
     return f"{field} = {own.__name__}: expected {wanted} (hint: the plan is for {name} with {decay} decay)"
 
 
+# The names that optimizers have for the factor that they apply themselves: a setting, its values, and the plan's name.
+_SETTINGS_OF_MUON = {
+    # torch.optim.Muon (pytorch 098e03f9, the last value in pull request 187402) and torchtitan's DistMuon, in groups
+    "adjust_lr_fn": {None: "muon-original", "original": "muon-original", "match_rms_adamw": "muon-match-adamw",
+                     "spectral_unclamped": "muon-fan-ratio"},
+    # microsoft/dion's Muon (0c205499), in groups
+    "adjust_lr": {None: "muon-plain", "spectral_norm": "muon-fan-ratio", "rms_norm": "muon-match-adamw"},
+    # NVIDIA-NeMo/Emerging-Optimizers (033065f9), in the optimizer; times extra_scale_factor
+    "scale_mode": {"shape_scaling": "muon-original", "spectral": "muon-spectral", "unit_rms_norm": "muon-fan-ratio"}}
+
+
+def _factor_problem(field: str, optimizer: Any, group: Dict[str, Any], plan: Plan, tensor: Dict[str, Any]) -> Optional[str]:
+    """Why the factor that an optimizer applies to a matrix itself is not the one that the plan allows for. A constant
+    does not count, as it is part of the tuned rate."""
+    name, shape = _optimizer_of(plan, tensor), tensor["shape"]
+    if name not in MUON or group.get("algorithm", "muon") != "muon":
+        return None
+    inner = getattr(optimizer, "optimizer", types.SimpleNamespace())
+    found = [(setting, holder[setting]) for setting in _SETTINGS_OF_MUON
+             for holder in (group, vars(optimizer), vars(inner)) if setting in holder]
+    for setting, value in found[:1]:
+        applied = _SETTINGS_OF_MUON[setting].get(value)
+        if applied is None:
+            warnings.warn(f"{field}: {setting} = {shown(value)}: not known here; measure_step() says what it does", stacklevel=3)
+        elif applied != name and not {applied, name} <= {"muon-spectral", "muon-match-adamw"}:
+            return (f"{field}: {setting} = {value!r} multiplies steps by {MUON[applied]}, but the plan is for {name}, which "
+                    f"multiplies them by {MUON[name]} (hint: plan --optimizer {applied})")
+        elif shape and len(shape) == 2 and not tensor["transposed"] and shape[0] != shape[1] and "max(fan" not in MUON[name]:
+            return (f"{field}: takes the rows of a matrix for its outputs, but {tensor['name']} has inputs there (hint: store "
+                    "it transposed)")
+    return None
+
+
 def check_optimizer(optimizer: Optimizers, model: Model, plan: Plan, lr: Optional[float] = None,
                     weight_decay: float = 0.0, eps: float = 1e-8) -> None:
     """Compares what the optimizer uses with the plan; call it once more after the scheduler's first step.
@@ -388,10 +448,10 @@ def check_optimizer(optimizer: Optimizers, model: Model, plan: Plan, lr: Optiona
     alone count.
     Numbers agree within 1e-5, as optimizers may keep floats.
     Raises: ValueError naming each tensor with another rate, decay or epsilon, each that is frozen, in no
-    group or in two, each parameter of the optimizer that is not in the plan, and an optimizer of PyTorch that is
-    another than the plan's, such as Adam for AdamW.
+    group or in two, each parameter of the optimizer that is not in the plan, an optimizer of PyTorch that is
+    another than the plan's, such as Adam for AdamW, and a Muon that says that it multiplies steps by another factor.
     """
-    _fail(_settings_problems(weight_decay=weight_decay, eps=eps, **({} if lr is None else {"lr": lr})))
+    fail(_settings_problems(weight_decay=weight_decay, eps=eps, **({} if lr is None else {"lr": lr})))
     problems, held, holder = [], {}, {}
     optimizers = optimizer if isinstance(optimizer, Mapping) else {"": optimizer}
     every_group = [(name, group) for name, one in optimizers.items() for group in one.param_groups]
@@ -399,7 +459,7 @@ def check_optimizer(optimizer: Optimizers, model: Model, plan: Plan, lr: Optiona
         for parameter in group["params"]:
             held.setdefault(id(parameter), []).append(group)
             holder[id(parameter)] = of
-    pairs = _match(model, plan)
+    pairs = _match(model, plan, whole=False)
     lrs: Dict[str, float] = collections.defaultdict(lambda: lr or 0.0)
     for name in {_optimizer_of(plan, t) for t, _ in pairs} if lr is None else ():
         trained = [(abs(math.log(t["learning_rate"])), held[id(p)][0]["lr"] / t["learning_rate"]) for t, p in pairs
@@ -411,6 +471,9 @@ def check_optimizer(optimizer: Optimizers, model: Model, plan: Plan, lr: Optiona
         if problem and of in ("", name):
             other_classes.add(of)
             problems.append(problem)
+    factors = [_factor_problem(f"optimizer[{of!r}]" if of else "optimizer", optimizers[of], held[id(p)][0], plan, t)
+               for t, p in pairs if id(p) in held for of in [holder[id(p)]] if of not in other_classes]
+    problems += dict.fromkeys(problem for problem in factors if problem)
     for tensor, parameter in pairs:
         name, groups = tensor["name"], held.pop(id(parameter), [])
         if not parameter.requires_grad:
@@ -422,25 +485,131 @@ def check_optimizer(optimizer: Optimizers, model: Model, plan: Plan, lr: Optiona
             problems.append(f"{name}: in {holder[id(parameter)]}: expected {_optimizer_of(plan, tensor)}")
             continue
         for key, expected in _settings(plan, tensor, lrs[_optimizer_of(plan, tensor)], weight_decay, eps).items():
+            if key == "eps" and "epsilon" in groups[0]:  # as dion calls it
+                key = "epsilon"
             if key not in groups[0]:
                 if holder[id(parameter)] not in other_classes:  # SGD has no epsilon
                     problems.append(f"{name}: {key} (missing): expected {expected:.6g}")
             elif not math.isclose(groups[0][key], expected, rel_tol=1e-5, abs_tol=0):
                 problems.append(f"{name}: {key} = {groups[0][key]:.6g}: expected {expected:.6g}")
+    unplanned = {id(p) for name, p in _by_plan(_named(model), plan, []).items() if plan.leaves_out(name)}
     problems += [f"a parameter of shape {list(p.shape)}: in the optimizer, but not in the plan"
-                 for _, group in every_group for p in group["params"] if id(p) in held]
-    _fail(problems)
+                 for _, group in every_group for p in group["params"] if id(p) in held.keys() - unplanned]
+    fail(problems)
 
+
+class MeasuredStep(NamedTuple):
+    """One step of an optimizer over its learning rate.
+
+    `rms` is the root mean square of its entries, `spectral` its largest singular value, and `optimizers` are the plan's
+    names for what it does: several where the shape cannot distinguish them, none where it does something else.
+    """
+
+    rms: float
+    spectral: float
+    optimizers: Tuple[str, ...]
+    text: str
+
+
+def measure_step(optimizer: torch.optim.Optimizer, parameter: torch.Tensor) -> MeasuredStep:
+    """Measures one step of your own optimizer on a matrix, (fan-out, fan-in) as PyTorch's linear layers store it.
+
+    The step is the first one from a matrix of zeros, where decay does nothing, along a random gradient whose singular values
+    go from 0.1 to 1. Afterwards the parameter, its gradient, the groups and the state are the objects that they were.
+    Accuracy: Newton-Schulz iterations leave singular values between 0.7 and 1.2; with PyTorch's coefficients their root mean
+    square was 0.86 to 0.93 for shapes from (8, 40) to (1024, 1024). A factor is one of those that fit within 0.7 to 1.2.
+    For square matrices all but the last are 1, so take another shape.
+    Raises: ValueError where the parameter is no matrix of the optimizer, or its rate is zero.
+    """
+    shape = list(parameter.shape)
+    if len(shape) < 2 or min(shape[0], math.prod(shape[1:])) < 8 or _is_sharded(parameter):
+        raise ValueError(f"parameter of shape {shape}: expected a matrix of 8 or more rows and columns, in one piece")
+    groups = [group for group in optimizer.param_groups if any(one is parameter for one in group["params"])]
+    if len(groups) != 1:
+        raise ValueError(f"parameter of shape {shape}: in {len(groups)} groups of the optimizer: expected one")
+    lr = float(groups[0]["lr"])
+    if not (math.isfinite(lr) and lr > 0):
+        raise ValueError(f"lr = {lr:.6g}: expected a positive rate, to divide the step by")
+    rows, columns = shape[0], math.prod(shape[1:])
+    least = min(rows, columns)
+    generator = torch.Generator("cpu").manual_seed(1)
+    kind: Dict[str, Any] = {"dtype": torch.float64, "device": "cpu"}
+    left, right = (torch.linalg.qr(torch.randn(size, least, generator=generator, **kind))[0] for size in (rows, columns))
+    gradient = (left * torch.linspace(0.1, 1, least, **kind)) @ right.t()
+    update = _first_step(optimizer, parameter, groups[0], gradient) / -lr
+    rms, values = float(update.square().mean().sqrt()), torch.linalg.svdvals(update)
+    text, names = _what_it_does(rows, columns, update, values, gradient)
+    return MeasuredStep(rms, float(values[0]), tuple(names), text)
+
+
+def _first_step(optimizer: Any, parameter: torch.Tensor, group: Dict[str, Any], gradient: torch.Tensor) -> torch.Tensor:
+    """The step from zeros along a gradient, as doubles; leaves no trace."""
+    while "param_groups" not in vars(optimizer) and hasattr(optimizer, "optimizer"):
+        optimizer = optimizer.optimizer  # that of Accelerate
+    before, old_gradient = parameter.detach().clone(), parameter.grad
+    old_state = optimizer.state.get(parameter, {})
+    kept = {name: vars(optimizer)[name] for name in ("param_groups", "state", "_optimizer_step_pre_hooks",
+                                                     "_optimizer_step_post_hooks") if name in vars(optimizer)}
+    step = functools.partial(type(optimizer).step, optimizer)  # not that of a scheduler or Recorder, which would count it
+    needed = [p for p in inspect.signature(step).parameters.values()
+              if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+
+    def first(state: Dict[str, Any]) -> None:
+        for name in kept:
+            setattr(optimizer, name, {})
+        optimizer.param_groups = [{**group, "params": [parameter]}]
+        optimizer.state = collections.defaultdict(dict, {parameter: state} if state else {})
+        with torch.no_grad():
+            parameter.zero_()
+        parameter.grad = gradient.reshape(parameter.shape).to(parameter)
+        step(*([lambda: torch.zeros(())] if needed else []))
+
+    try:
+        try:
+            first({})
+        except KeyError:  # an optimizer that makes its state when it is made, as Adagrad
+            first({name: torch.zeros_like(value) if torch.is_tensor(value) else copy.deepcopy(value)
+                   for name, value in old_state.items()})
+        return parameter.detach().to("cpu", torch.float64, copy=True).reshape(gradient.shape)
+    finally:
+        with torch.no_grad():
+            parameter.copy_(before)
+        parameter.grad = old_gradient
+        for name, value in kept.items():
+            setattr(optimizer, name, value)
+
+
+def _what_it_does(rows: int, columns: int, update: torch.Tensor, values: torch.Tensor, gradient: torch.Tensor
+                  ) -> Tuple[str, List[str]]:
+    """A step in words, and the names that plans have for it."""
+    if not (bool(update.isfinite().all()) and float(values[0]) > 0):
+        return "no finite step from a matrix of zeros: its size may depend on that of the weights", []
+    rms = float(update.square().mean().sqrt())
+    if float(torch.nn.functional.cosine_similarity(update.flatten(), gradient.flatten(), 0)) > 0.9999:
+        return f"follows the gradient, times {rms / float(gradient.square().mean().sqrt()):.3g}", ["sgd"]
+    if float((update.abs() - rms).abs().mean()) < 0.02 * rms:
+        size = "" if 0.95 < rms < 1.05 else f", times {rms:.3g}"
+        return f"entries of equal size, as Adam's first step has them{size}", [] if size else ["adamw", "sign-sgd"]
+    middle = values[len(values) // 20:len(values) - len(values) // 20]  # a few small ones stay small
+    if float(middle[0] / middle[-1]) > 2.5:
+        return "neither SGD, Adam nor Muon: its singular values differ, and so do its entries", []
+    size, larger = rms * math.sqrt(max(rows, columns)), math.sqrt(max(rows, columns))
+    factors = {"muon-plain": 1.0, "muon-fan-ratio": math.sqrt(rows / columns), "muon-original": math.sqrt(max(1, rows / columns)),
+               "muon-spectral": larger, "muon-match-adamw": 0.2 * larger}
+    names = [name for name, factor in factors.items() if 0.7 <= size / factor <= 1.2]
+    which = ", or ".join(MUON[name] for name in names) or "no factor that a plan knows"
+    more = ": this shape cannot distinguish them" if len(names) > 1 else ""
+    return f"singular values of {size:.3g} each, which is {which}{more}", names
+
+
+# ---- Records -------------------------------------------------------------------------------------------------------
 
 _SCHEMA = "scalewise.coordinates/2"
 
 
 def _sum_of(body: bytes) -> bytes:
     """The last member of a line: FNV-1a of what is before it."""
-    checksum = 0xCBF29CE484222325
-    for byte in body:
-        checksum = (checksum ^ byte) * 0x100000001B3 % (1 << 64)
-    return f',"sum":"{checksum:016x}"}}'.encode()
+    return f',"sum":"{Fnv(body).sum:016x}"}}'.encode()
 
 
 def _require_records(path: str, content: bytes) -> None:
@@ -500,17 +669,43 @@ def _whole_number(name: str, value: Any, least: int, end: int, range_text: str) 
         number = operator.index(value)
         if least <= number < end:
             return number
-    raise ValueError(f"{name} = {_text(value)}: expected a whole number {range_text}")
+    raise ValueError(f"{name} = {shown(value)}: expected a whole number {range_text}")
+
+
+class _Pass:
+    """One forward pass of the model, as the hooks saw it."""
+
+    def __init__(self, step: int, batch: Optional[torch.Tensor], same_batch: bool):
+        self.step, self.batch, self.same_batch = step, batch, same_batch
+        self.grad = False  # whether the logits require a gradient
+        self.records: Dict[Tuple[str, str], List[Any]] = {}
+        self.values: Dict[str, torch.Tensor] = {}
+
+
+def _sums(value: torch.Tensor) -> List[Any]:
+    value = value.detach().double()
+    sums = [float(value.abs().sum()), float(value.square().sum())]
+    return [*(x if math.isfinite(x) else None for x in sums), value.numel()]
+
+
+def _in_checkpoint() -> bool:
+    """Whether a forward pass runs inside torch.utils.checkpoint, which allows no gradients before its backward pass."""
+    frame: Any = sys._getframe()
+    while frame is not None and frame.f_code.co_filename != torch.utils.checkpoint.__file__:
+        frame = frame.f_back
+    return frame is not None
 
 
 class Recorder:
     """Records a training run for `coordinate_check --judge`.
 
-    Make it before the first step; `optimizer` is one, or a list of those that step in turn. Then train a few steps on the same batch, and save(). It watches the
-    modules that own the plan's tensors, the model's output, and optimizer.step(): step k is what the first
-    forward pass after k updates gives. Sizes of the record: `size` is the width, or what the check compares.
+    Make it before the first step, before or after schedulers; `optimizer` is one, or a list of those that step in turn. Then
+    train a few steps on the same batch, run the model once more, and save(). It watches the modules that own the plan's
+    tensors, the model's output, and optimizer.step(): step k is the forward pass after k updates whose loss is
+    differentiated, the first if there are several, or the last one before save(). Passes without gradients, as in an
+    evaluation, do not count otherwise. Sizes of the record: `size` is the width, or what the check compares.
     The first forward pass raises ValueError where attention whose output is (batch, tokens, width) uses query,
-    key and value otherwise than the plan says; `unchecked` lists what could not be found out.
+    key and value otherwise than the plan says; `unchecked` lists what was not observed or could not be found out.
     """
 
     def __init__(self, model: torch.nn.Module, plan: Plan, optimizer: Union[torch.optim.Optimizer, Sequence[torch.optim.Optimizer]],
@@ -520,40 +715,83 @@ class Recorder:
                                    "from 1 to 2^62 - 1")
         self._seed = _whole_number("seed", seed, 0, 1 << 64, "from 0 to 2^64 - 1")
         self._plan, self._pairs = plan, _match(model, plan)
-        self._step, self._forward = 0, False
-        self.unchecked: List[str] = []
-        self._first: Dict[str, torch.Tensor] = {}
+        fail(_memory_problems(self._pairs))
+        self._active, self._step = True, 0
+        self._now: Optional[_Pass] = None  # the pass under way
+        self._last: Optional[_Pass] = None  # of this step, complete, and not yet recorded
+        self._first: Optional[_Pass] = None  # the recorded pass of step 0
+        self._recorded = False  # a pass of this step
+        self._expected: Dict[str, str] = {}  # activations, and the module that shows them
+        self._layouts: Dict[str, Optional[str]] = {}  # by block, why its order could not be checked, or ""
+        self._notes: Dict[str, None] = {}
         self._records: Dict[Tuple[int, str, str], List[Any]] = {}
-        self._entered = False
         for tensor, parameter in self._pairs:
             for part in tensor["parts"]:
-                self._add("parameter", part["entry"], _gather(parameter, part))
-        modules = {id(p): module for module in model.modules() for p in module._parameters.values() if p is not None}
-        self._hooks = [model.register_forward_pre_hook(self._begin), model.register_forward_hook(self._end)]
+                self._records[0, "parameter", part["entry"]] = _sums(_gather(_whole(parameter), tensor, part))
+        named = {id(p): (name, module) for name, module in model.named_modules() for p in module._parameters.values()
+                 if p is not None}
+        try:  # PyTorch 2 has batches that are passed by name
+            first = model.register_forward_pre_hook(self._begin, with_kwargs=True)  # type: ignore[call-arg]
+        except TypeError:
+            first = model.register_forward_pre_hook(self._begin)
+        self._hooks = [first, model.register_forward_hook(self._end)]
         for tensor, parameter in self._pairs:
-            self._watch(modules[id(parameter)], plan.entries[tensor["parts"][0]["entry"]])
+            name, module = named[id(parameter)]
+            self._watch(name, module, plan.entries[tensor["parts"][0]["entry"]])
         self._optimizers = [optimizer] if isinstance(optimizer, torch.optim.Optimizer) else list(optimizer)
         self._before: List[torch.Tensor] = []
-        for one in self._optimizers:
-            one.step = functools.partial(self._record_step, one, one.step)  # type: ignore[method-assign]
+        self._steps = [self._wrap(one) for one in self._optimizers]
 
-    def _watch(self, module: torch.nn.Module, entry: Dict[str, Any]) -> None:
+    def _wrap(self, optimizer: torch.optim.Optimizer) -> Tuple[torch.optim.Optimizer, Any, Any]:
+        """Puts a bound method in place of step(), with the marks that a scheduler may have left on it."""
+        old, take_step = vars(optimizer).get("step"), optimizer.step
+
+        @functools.wraps(take_step)
+        def step(this: torch.optim.Optimizer, *arguments: Any, **options: Any) -> Any:
+            return self._record_step(optimizer, take_step, *arguments, **options)
+
+        optimizer.step = types.MethodType(step, optimizer)  # type: ignore[method-assign]
+        return optimizer, old, optimizer.step
+
+    @property
+    def unchecked(self) -> List[str]:
+        """A line for each thing that was not observed up to now, or could not be found out."""
+        lines = [f"{block}.query, key, value: {why}" for block, why in self._layouts.items() if why]
+        if self._first:
+            lines += [f"{block}.query, key, value: {self._expected[block + '.attention.output']} was not called"
+                      for block, why in self._layouts.items() if why is None]
+            missing: Dict[str, List[str]] = {}
+            for name, module in self._expected.items():
+                if ("value", name) not in self._first.records:
+                    missing.setdefault(module, []).append(name)
+            lines += [f"{', '.join(names)}: not recorded, as {module} was not called (torch.nn.MultiheadAttention uses its "
+                      "out_proj without calling it)" for module, names in missing.items()]
+        elif self._step or not self._active:
+            lines.append("activations: no forward pass of the model that Recorder was given ran before the first step")
+        if not self._active and not self._step:
+            lines.append("updates: step() of the optimizer that Recorder was given was not called")
+        return [*lines, *self._notes]
+
+    def _watch(self, owner: str, module: torch.nn.Module, entry: Dict[str, Any]) -> None:
         block = entry["name"].rpartition(".")[0]
         if block and entry["group"] == "attention_output" and not entry["name"].endswith("cross_attention_output"):
+            self._layouts[block] = None
             self._hooks.append(module.register_forward_hook(
-                lambda _, inputs, output: None if self._step or self._forward else self._check_layout(block, output)))
+                lambda _, inputs, output: self._now and not self._step and self._check_layout(block, output) or None))
         observed = {"attention_output": ("attention.heads", "attention.output"),
                     "mlp_down": ("mlp.hidden", "mlp.output")}.get(entry["name"].rpartition(".")[2])
         if observed and block:
+            heads, output_name = (f"{block}.{name}" for name in observed)
+            self._expected.update({heads: owner, output_name: owner})
             self._hooks.append(module.register_forward_hook(
-                lambda _, inputs, output, names=observed: self._seen(
-                    (f"{block}.{names[0]}", inputs[0]), (f"{block}.{names[1]}", output))))
+                lambda _, inputs, output: self._seen(heads, inputs[0]) or self._seen(output_name, output)))
         elif entry["layer"] == 0 and entry["stack"] != "decoder":  # the first of them to run sees the embedding
+            self._expected.setdefault("embedding", owner)
             self._hooks.append(module.register_forward_pre_hook(
-                lambda _, inputs: None if self._entered else self._enter(inputs[0])))
+                lambda _, inputs: None if self._now and "embedding" in self._now.values else self._seen("embedding", inputs[0])))
         elif entry["group"] == "final_norm_gain" and entry["stack"] != "encoder":
-            self._hooks.append(module.register_forward_hook(
-                lambda _, inputs, output: self._seen(("final_hidden", output))))
+            self._expected["final_hidden"] = owner
+            self._hooks.append(module.register_forward_hook(lambda _, inputs, output: self._seen("final_hidden", output)))
 
     def _check_layout(self, block: str, output: torch.Tensor) -> None:
         """Whether query, key and value are used as such. With r any vector, the gradient of r·y by the query's
@@ -561,12 +799,19 @@ class Recorder:
         it has rank one, and those of key and value have not. At the first token of a causal model it is zero by
         query and key. A single head's query and key cannot be distinguished, nor can matrices that begin at zero.
         """
+        if self._layouts[block] == "":
+            return None
         if not torch.is_tensor(output) or output.dim() != 3 or output.shape[1] < 3:
             return self._skip_layout(block, "the attention's output is not (batch, three or more tokens, width)")
         if self._plan.plan["shape"]["heads"] < 2:
             return self._skip_layout(block, "query and key of a single head cannot be distinguished")
         if not output.requires_grad:
             return self._skip_layout(block, "the forward pass keeps no gradients")
+        if _in_checkpoint():
+            return self._skip_layout(block, "inside activation checkpointing: switch it off to check")
+        if any(_is_sharded(parameter) for _, parameter in self._pairs):
+            return self._skip_layout(block, "the parameters are sharded")
+        self._layouts[block] = ""
         found = self._attention_gradients(block, output)
         if len(found) < 3:
             return self._skip_layout(block, "the attention's output does not depend on all of them")
@@ -594,7 +839,7 @@ class Recorder:
         # Rounding leaves 2e-15 of floats, another order at least 1e-4.
         if beyond > (1e-10 if output.element_size() >= 4 else 0.01):
             blame("query", "are not used as queries alone")
-        _fail(problems)
+        fail(problems)
 
     def _attention_gradients(self, block: str, output: torch.Tensor) -> Dict[str, Tuple[Any, ...]]:
         """By role: tensor, entry, and its gradients at the first and the last token, a row per direction."""
@@ -608,20 +853,37 @@ class Recorder:
             gradients = [torch.autograd.grad((output[0, t] * direction).sum(), parameter, retain_graph=True,
                                              allow_unused=True)[0] for t in (0, -1)]
             for part in wanted if all(gradient is not None for gradient in gradients) else ():
-                parts = [_gather(gradient, part).double() for gradient in gradients]
+                parts = [_gather(gradient, tensor, part).double() for gradient in gradients]
                 found[roles[part["entry"]]] = (tensor["name"], part["entry"],
                                                *(p if tensor["transposed"] else p.t() for p in parts))
         return found
 
     def _skip_layout(self, block: str, why: str) -> None:
-        self.unchecked.append(f"{block}.query, key, value: {why}")
+        self._layouts[block] = why
 
-    def _begin(self, *_: Any) -> None:
-        self._entered = False
+    def _begin(self, _: Any, arguments: Any, options: Any = None) -> None:
+        if self._recorded:
+            return
+        batch = next((value for value in (*arguments, *(options or {}).values()) if torch.is_tensor(value)), None)
+        batch = None if batch is None else batch.detach().clone()
+        first = self._first.batch if self._first else None
+        same = batch is None or first is None or batch.shape == first.shape and bool((batch == first).all())
+        self._now = _Pass(self._step, batch, same)
 
-    def _enter(self, stream: torch.Tensor) -> None:
-        self._entered = True
-        self._seen(("embedding", stream))
+    def _seen(self, name: str, value: torch.Tensor) -> None:
+        if self._now is None:  # a pass that is not recorded, or checkpointing that repeats one in the backward pass
+            return
+        if ("value", name) in self._now.records:
+            self._notes[f"{name}: its module ran twice in one forward pass, of which the first is recorded"] = None
+            return
+        value = value.detach().float()
+        self._now.records["value", name] = _sums(value)
+        if self._step == 0:
+            self._now.values[name] = value.clone()
+        elif self._first and self._now.same_batch and name in self._first.values:
+            if self._first.values[name].shape == value.shape:
+                self._now.records["change", name] = _sums(value - self._first.values[name])
+        self._now.values.setdefault(name, value[:0])
 
     def _end(self, _: Any, inputs: Any, output: Any) -> None:
         logits = getattr(output, "logits", output)
@@ -630,57 +892,90 @@ class Recorder:
         if not torch.is_tensor(logits):
             raise ValueError("the model's output has no logits: expected a tensor, a tuple that begins with it, or "
                              ".logits")
-        if not self._forward and logits.requires_grad:
-            step = self._step
-            logits.register_hook(lambda gradient: self._add("gradient", "logits", gradient, step))
-        self._seen(("logits", logits))
-        self._forward = True
+        if self._now is None:
+            return
+        self._seen("logits", logits)
+        done, self._now = self._now, None
+        done.grad = logits.requires_grad
+        if done.grad:
+            logits.register_hook(lambda gradient: self._record_pass(done, gradient))
+        if done.grad or self._last is None or not self._last.grad:
+            self._last = done
 
-    def _seen(self, *named: Tuple[str, torch.Tensor]) -> None:
-        for name, value in named if not self._forward else ():
-            value = value.detach().float()
-            self._add("value", name, value)
-            if self._step == 0:
-                self._first[name] = value.clone()
-            elif name in self._first and self._first[name].shape == value.shape:
-                self._add("change", name, value - self._first[name])
+    def _record_pass(self, done: Optional[_Pass], gradient: Optional[torch.Tensor] = None) -> None:
+        """Records a forward pass, unless there is one of this step."""
+        if self._recorded or done is None or done.step != self._step:
+            return
+        self._recorded, self._last = True, None
+        self._records.update({(done.step, *key): sums for key, sums in done.records.items()})
+        if gradient is not None:
+            self._records[done.step, "gradient", "logits"] = _sums(gradient)
+        if done.step == 0:
+            self._first = done
+        elif not done.same_batch:
+            self._notes[f"step {done.step}: another batch than at step 0, so that changes of activations mean nothing"] = None
 
-    def _add(self, signal: str, name: str, value: torch.Tensor, step: Optional[int] = None) -> None:
-        value = value.detach().double()
-        sums = [float(value.abs().sum()), float(value.square().sum())]
-        self._records[(self._step if step is None else step, signal, name)] = [
-            *(x if math.isfinite(x) else None for x in sums), value.numel()]
+    def _record_gradients(self) -> None:
+        self._record_pass(self._last)
+        for tensor, parameter in self._pairs:
+            for part in tensor["parts"] if parameter.grad is not None else ():
+                self._records[self._step, "gradient", part["entry"]] = _sums(_gather(_whole(parameter.grad), tensor, part))
 
     def _record_step(self, optimizer: torch.optim.Optimizer, take_step: Any, *arguments: Any, **options: Any) -> Any:
+        if not self._active:
+            return take_step(*arguments, **options)
         if optimizer is self._optimizers[0]:
-            self._before = [parameter.detach().clone() for _, parameter in self._pairs]
-            for tensor, parameter in self._pairs:
-                for part in tensor["parts"] if parameter.grad is not None else ():
-                    self._add("gradient", part["entry"], _gather(parameter.grad, part))
+            self._before = [_whole(parameter).detach().clone() for _, parameter in self._pairs]
+            closure, seen = arguments[0] if arguments else options.get("closure"), []
+
+            def evaluate() -> Any:  # the gradients are those after the first evaluation
+                loss = closure()
+                if not seen:
+                    seen.append(self._record_gradients())
+                return loss
+
+            if closure is None:
+                self._record_gradients()
+            elif arguments:
+                arguments = (evaluate, *arguments[1:])
+            else:
+                options["closure"] = evaluate
         result = take_step(*arguments, **options)
         if optimizer is not self._optimizers[-1]:
             return result
-        self._step, self._forward = self._step + 1, False
         for (tensor, parameter), old in zip(self._pairs, self._before):
             for part in tensor["parts"]:
-                self._add("update", part["entry"], _gather(parameter.detach() - old, part))
+                self._records[self._step + 1, "update", part["entry"]] = _sums(
+                    _gather(_whole(parameter).detach() - old, tensor, part))
+        self._step, self._recorded, self._last, self._now = self._step + 1, False, None, None
         return result
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
-        """Appends the run to a file, as one line, and stops recording.
+        """Appends the run to a file, as one line, and stops recording. Warns of what is in `unchecked`.
 
         Any process may append to the file at any time. A last line without its end, which an interrupted process
         left, is cut.
         Raises: OSError where not everything can be written, and ValueError for another kind of file; then the file has
         no part of the run, and save() can be called again.
         """
+        self._record_pass(self._last)
+        self._active = False
         for hook in self._hooks:
             hook.remove()
-        for optimizer in self._optimizers:
-            with contextlib.suppress(AttributeError):
+        for optimizer, old, ours in self._steps:
+            if vars(optimizer).get("step") is not ours:  # a scheduler has wrapped it: it passes everything on
+                continue
+            if old is not None:
+                optimizer.step = old  # type: ignore[method-assign]
+            else:
                 del optimizer.step  # type: ignore[method-assign]
+        self._steps = []
         records = [{"step": step, "signal": signal, "name": name, "sum_abs": a, "sum_squares": b, "count": count}
                    for (step, signal, name), (a, b, count) in sorted(self._records.items())]
-        body = json.dumps({"schema": _SCHEMA, "inputs": [], "size": self._size, "seed": self._seed, "records": records},
-                          separators=(",", ":"))[:-1].encode()
+        body = json.dumps({"schema": _SCHEMA, "inputs": [], "size": self._size, "seed": self._seed,
+                           "plan": self._plan.fingerprint(), "records": records}, separators=(",", ":"))[:-1].encode()
         _append_line(os.fspath(path), body + _sum_of(body) + b"\n")
+        lines = self.unchecked
+        if lines:
+            more = f" (and {len(lines) - 3} more lines of unchecked)" if len(lines) > 3 else ""
+            warnings.warn(f"{os.fspath(path)}: not everything was observed: {'; '.join(lines[:3])}{more}", stacklevel=2)

@@ -340,3 +340,29 @@ TEST_CASE("What an undamaged line says is checked") {
              ContainsSubstring("records[0].name = ?: expected a name in UTF-8"));
   CHECK_THAT(message("colour", 1), ContainsSubstring("records[0].colour"));
 }
+
+TEST_CASE("What would not be read is not appended") {
+  const test::TemporaryFolder folder;
+  const std::string path = in(folder, "shared");
+  append_records(path, some(64, 1));
+  const std::string before = read_file(path, 1 << 20);
+  const auto message = [&](long step, Run run, Moments moments) {
+    Records records;
+    records.add({Signal::value, "x"}, step, run, moments);
+    const std::string told = test::error_message([&] { append_records(path, records); });
+    CHECK(read_file(path, 1 << 20) == before);
+    return told;
+  };
+  CHECK_THAT(message(-1, {128, 3}, {1, 1, 1}),
+             ContainsSubstring("records line 1.records[0].step = -1: expected"));
+  CHECK_THAT(message(0, {0, 3}, {1, 1, 1}), ContainsSubstring("line 1.size = 0: expected"));
+  CHECK_THAT(message(0, {-4, 3}, {1, 1, 1}), ContainsSubstring("line 1.size = -4: expected"));
+  CHECK_THAT(message(0, {128, 3}, {1, 2, 1}),
+             ContainsSubstring("sum_abs 1, sum_squares 2, count 1: expected"));
+  CHECK_THAT(message(0, {128, 3}, {1, 1, 0}), ContainsSubstring("a count of at least 1"));
+  CHECK_THAT(message(0, {128, 3}, {-1, 1, 1}), ContainsSubstring("sum_abs (negative)"));
+  CHECK_THAT(message(0, {1L << 62, 3}, {1, 1, 1}), ContainsSubstring("line 1.size = "));
+  append_records(in(folder, "other"), some(128, HUGE_VAL));  // diverged, which can be read
+  CHECK(read_records(in(folder, "other")).runs.size() == 1);
+  CHECK(read_records(path).records == some(64, 1));
+}

@@ -8,11 +8,14 @@
 Exit code 77, with a message, where PyTorch is not installed.
 """
 
+import copy
 import json
+import math
 import pathlib
 import subprocess
 import sys
 import unittest
+import unittest.mock
 
 PLAN, SOURCE = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
 
@@ -135,6 +138,222 @@ class TwoOptimizers(unittest.TestCase):
             with self.subTest(form):
                 self.assertIn("one optimizer for all tensors",
                               plan_json("muon-plain", *LLAMA, "--format", form))
+
+
+class OrthogonalMuon(torch.optim.Optimizer):
+    """torch.optim.Muon (pytorch 098e03f9, torch/optim/_muon.py): its groups, coefficients, momentum and factors; the last
+    factor is that of pull request 187402."""
+
+    FACTORS = {"original": lambda rows, columns: math.sqrt(max(1, rows / columns)),
+               "match_rms_adamw": lambda rows, columns: 0.2 * math.sqrt(max(rows, columns)),
+               "spectral_unclamped": lambda rows, columns: math.sqrt(rows / columns)}
+
+    def __init__(self, params, lr=1e-3, weight_decay=0.1, momentum=0.95, adjust_lr_fn=None, extra=1.0):
+        self.extra = extra
+        super().__init__(params, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum, "nesterov": True,
+                                  "ns_coefficients": (3.4445, -4.7750, 2.0315), "eps": 1e-7, "ns_steps": 5,
+                                  "adjust_lr_fn": adjust_lr_fn})
+
+    def factor(self, group, rows, columns):
+        return self.extra * self.FACTORS[group["adjust_lr_fn"] or "original"](rows, columns)
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state, momentum = self.state[p], group["momentum"]
+                buffer = state.setdefault("momentum_buffer", torch.zeros_like(p)).lerp_(p.grad, 1 - momentum)
+                x = p.grad.lerp(buffer, momentum)
+                tall = x.shape[0] > x.shape[1]
+                x = (x.T if tall else x) / x.norm().clamp(min=group["eps"])
+                a, b, c = group["ns_coefficients"]
+                for _ in range(group["ns_steps"]):
+                    gram = x @ x.T
+                    x = a * x + (b * gram + c * gram @ gram) @ x
+                p.mul_(1 - group["lr"] * group["weight_decay"])
+                p.add_(x.T if tall else x, alpha=-group["lr"] * self.factor(group, *p.shape))
+
+
+class Dion(Muon):
+    """microsoft/dion's Muon (0c205499, dion/muon.py): the keys of its groups."""
+
+    def __init__(self, params, adjust_lr="spectral_norm", epsilon=1e-8):
+        super().__init__([{"algorithm": "muon", "adjust_lr": adjust_lr, "epsilon": epsilon, "step": 0, **group}
+                          for group in params])
+
+
+class Emerging(Muon):
+    """NVIDIA-NeMo/Emerging-Optimizers' Muon (033065f9, orthogonalized_optimizers/muon.py): what it keeps."""
+
+    def __init__(self, params, scale_mode="spectral", extra_scale_factor=1.0):
+        self.scale_mode, self.extra_scale_factor = scale_mode, extra_scale_factor
+        super().__init__(params)
+
+
+class Factors(unittest.TestCase):
+    """What a Muon says of the factor that it applies itself, against the plan's."""
+
+    def told(self, name, make, **more):
+        plan = scalewise.Plan(json.loads(plan_json(name, "--format", "json")))
+        model = {n: torch.nn.Parameter(torch.zeros(e["rows"], e["columns"])) for n, e in plan.entries.items()}
+        matrices = scalewise.param_groups(model, plan, lr=0.02, weight_decay=0.1, optimizer=name)
+        others = scalewise.param_groups(model, plan, lr=0.001, weight_decay=0.1, optimizer="adamw")
+        try:
+            scalewise.check_optimizer({name: make(matrices), "adamw": torch.optim.AdamW(others)}, model, plan, weight_decay=0.1)
+        except ValueError as error:
+            return str(error)
+        return "as planned"
+
+    def test_each_name_of_each_library(self):
+        """The factors of frontier implementations, in plans' names; constants do not count."""
+        names = ("muon-plain", "muon-fan-ratio", "muon-original", "muon-match-adamw")  # Megatron's "spectral" is the last, times 5
+        for make, setting, values in (
+                (OrthogonalMuon, "adjust_lr_fn", {None: "muon-original", "original": "muon-original",
+                                                  "match_rms_adamw": "muon-match-adamw",
+                                                  "spectral_unclamped": "muon-fan-ratio"}),
+                (Dion, "adjust_lr", {None: "muon-plain", "spectral_norm": "muon-fan-ratio", "rms_norm": "muon-match-adamw"}),
+                (Emerging, "scale_mode", {"shape_scaling": "muon-original", "spectral": "muon-match-adamw",
+                                          "unit_rms_norm": "muon-fan-ratio"})):
+            for value, right in values.items():
+                wanted = "muon-spectral" if value == "spectral" else right
+                for name in names:
+                    with self.subTest(setting=setting, value=value, name=name):
+                        told = self.told(name, lambda groups: make(groups, **{setting: value}))
+                        if name == right:
+                            self.assertEqual(told, "as planned")
+                            continue
+                        self.assertRegex(told, rf"\Aoptimizer\['{name}'\]: {setting} = {value!r} multiplies steps by .*, but the "
+                                         rf"plan is for {name}, which multiplies them by .* \(hint: plan --optimizer {wanted}\)\Z")
+        self.assertIn("multiplies steps by 0.2 √max(fan-in, fan-out), but the plan is for muon-original, which multiplies them by "
+                      "√max(1, fan-out/fan-in)",
+                      self.told("muon-original", lambda groups: OrthogonalMuon(groups, adjust_lr_fn="match_rms_adamw")))
+        self.assertEqual(self.told("muon-match-adamw", lambda groups: Emerging(groups, extra_scale_factor=0.2)), "as planned")
+
+    def test_an_unknown_name_warns(self):
+        with self.assertWarnsRegex(UserWarning, "adjust_lr_fn = 'new': not known here; measure_step"):
+            self.assertEqual(self.told("muon-original", lambda groups: OrthogonalMuon(groups, adjust_lr_fn="new")), "as planned")
+
+    def test_matrices_that_are_stored_the_other_way_are_named(self):
+        plan = scalewise.Plan(json.loads(plan_json("muon-original", *LLAMA, "--format", "json")))
+        for tensor in plan.tensors:
+            if tensor["name"].endswith("up_proj.weight"):
+                tensor.update(transposed=False, shape=tensor["shape"][::-1])
+        model = {t["name"]: torch.nn.Parameter(torch.zeros(()).expand(t["shape"])) for t in plan.tensors}
+        optimizers = {name: make(scalewise.param_groups(model, plan, lr=0.02, optimizer=name))
+                      for name, make in (("muon-original", OrthogonalMuon), ("adamw", torch.optim.AdamW))}
+        with self.assertRaises(ValueError) as caught:
+            scalewise.check_optimizer(optimizers, model, plan)
+        self.assertIn("optimizer['muon-original']: takes the rows of a matrix for its outputs, but model.layers.0.mlp.up_proj."
+                      "weight has inputs there (hint: store it transposed)", str(caught.exception))
+
+    def test_the_epsilon_that_dion_reads(self):
+        """Its AdamW groups have "epsilon", and param_groups() says "eps"."""
+        plan = scalewise.Plan(json.loads(plan_json("adamw", "--format", "json")))
+        model = {n: torch.nn.Parameter(torch.zeros(e["rows"], e["columns"])) for n, e in plan.entries.items()}
+        optimizer = Dion([{**group, "algorithm": "adamw"} for group in scalewise.param_groups(model, plan, lr=0.02)])
+        with self.assertRaisesRegex(ValueError, "token_embedding: epsilon = 1e-08: expected 5e-09"):
+            scalewise.check_optimizer(optimizer, model, plan)
+
+
+class MeasuredSteps(unittest.TestCase):
+    def one(self, make, shape=(48, 32), kind=torch.float32):
+        parameter = torch.nn.Parameter(torch.randn(shape, generator=torch.Generator().manual_seed(2)).to(kind))
+        return scalewise.measure_step(make([parameter]), parameter)
+
+    def test_the_factor_of_a_muon_is_named(self):
+        fit = {(160, 80): {"original": {"muon-original", "muon-fan-ratio"}, "match_rms_adamw": {"muon-match-adamw"},
+                          "spectral_unclamped": {"muon-original", "muon-fan-ratio"}},
+               (16, 96): {"original": {"muon-original", "muon-plain"}, "match_rms_adamw": {"muon-match-adamw"},
+                          "spectral_unclamped": {"muon-fan-ratio"}},
+               (64, 64): {"original": {"muon-original", "muon-plain", "muon-fan-ratio"}, "match_rms_adamw": {"muon-match-adamw"}}}
+        for shape, values in fit.items():
+            for value, names in values.items():
+                with self.subTest(shape=shape, value=value):
+                    step = self.one(lambda p: OrthogonalMuon(p, lr=0.02, adjust_lr_fn=value), shape)
+                    self.assertEqual(set(step.optimizers), names)
+                    factor = OrthogonalMuon.FACTORS[value](*shape)
+                    self.assertTrue(0.7 < step.spectral / factor < 1.2)
+                    self.assertTrue(0.85 < step.rms * math.sqrt(max(shape)) / factor < 0.95)
+                    self.assertEqual("cannot distinguish" in step.text, len(names) > 1)
+        spectral = self.one(lambda p: OrthogonalMuon(p, adjust_lr_fn="match_rms_adamw", extra=5), (160, 80))
+        self.assertEqual(spectral.optimizers, ("muon-spectral",))
+        self.assertRegex(spectral.text, r"\Asingular values of 11\.\d each, which is √max\(fan-in, fan-out\)\Z")
+        odd = self.one(lambda p: OrthogonalMuon(p, extra=20), (160, 80))
+        self.assertEqual(odd.optimizers, ())
+        self.assertIn("no factor that a plan knows", odd.text)
+
+    def test_other_optimizers_are_named(self):
+        for make, names in ((torch.optim.AdamW, ("adamw", "sign-sgd")), (torch.optim.Adam, ("adamw", "sign-sgd")),
+                            (lambda p: torch.optim.SGD(p, lr=0.3, momentum=0.9, weight_decay=0.1), ("sgd",)),
+                            (torch.optim.Adagrad, ("adamw", "sign-sgd")), (torch.optim.LBFGS, ("sgd",)),
+                            (torch.optim.Adadelta, ())):
+            for shape in ((48, 32), (16, 3, 4, 4)):
+                with self.subTest(make=make, shape=shape):
+                    self.assertEqual(self.one(make, shape).optimizers, names)
+        self.assertAlmostEqual(self.one(torch.optim.AdamW).rms, 1, 4)
+        self.assertEqual(self.one(torch.optim.AdamW, kind=torch.bfloat16).optimizers, ("adamw", "sign-sgd"))
+
+        class Relative(Muon):
+            """As LARS: no step from zero."""
+
+            @torch.no_grad()
+            def step(self, closure=None):
+                for p in self.param_groups[0]["params"]:
+                    p.sub_(p.norm() * p.grad)
+
+        self.assertIn("may depend on that of the weights", self.one(Relative).text)
+
+    def test_it_leaves_no_trace(self):
+        model = torch.nn.Sequential(torch.nn.Linear(16, 24), torch.nn.Linear(24, 16))
+        weight = model[0].weight
+        for make in (torch.optim.AdamW, torch.optim.Adagrad, lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+                     lambda p: OrthogonalMuon([q for q in p if q.dim() == 2], lr=0.1)):
+            optimizer = make(list(model.parameters()))
+            scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
+            for _ in range(2):
+                model(torch.ones(2, 16)).square().sum().backward()
+                optimizer.step()
+                scheduler.step()
+            gradient, counted = weight.grad, optimizer._step_count
+            before = copy.deepcopy((optimizer.state_dict(), model.state_dict(), weight.grad))
+            objects = id(optimizer.state), id(optimizer.param_groups), id(weight.grad)
+            first = scalewise.measure_step(optimizer, weight)
+            self.assertEqual(scalewise.measure_step(optimizer, weight), first)
+            self.assertEqual(objects, (id(optimizer.state), id(optimizer.param_groups), id(gradient)))
+            self.assertEqual(optimizer._step_count, counted)
+            after = (optimizer.state_dict(), model.state_dict(), weight.grad)
+            self.assertTrue(same(before, after))
+
+            def broken(*_):
+                raise RuntimeError("broken")
+
+            with unittest.mock.patch.object(type(optimizer), "step", broken), self.assertRaisesRegex(RuntimeError, "broken"):
+                scalewise.measure_step(optimizer, weight)
+            self.assertTrue(same(before, (optimizer.state_dict(), model.state_dict(), weight.grad)))
+
+    def test_what_cannot_be_measured_is_refused(self):
+        parameter = torch.nn.Parameter(torch.zeros(16, 16))
+        for given, words in ((torch.optim.SGD([parameter], lr=0.0), "lr = 0: expected a positive rate"),
+                             (torch.optim.SGD([torch.zeros(2, requires_grad=True)], lr=1.0), "in 0 groups of the optimizer")):
+            with self.assertRaisesRegex(ValueError, words):
+                scalewise.measure_step(given, parameter)
+        for shape in ([16], [4, 16], [16, 1]):
+            vector = torch.nn.Parameter(torch.zeros(shape))
+            with self.assertRaisesRegex(ValueError, "expected a matrix of 8 or more rows and columns"):
+                scalewise.measure_step(torch.optim.SGD([vector], lr=1.0), vector)
+
+
+def same(one, other):
+    """Whether nested lists and objects have equal numbers."""
+    if torch.is_tensor(one):
+        return torch.equal(one, other)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(same, one, other))
+    return one == other or callable(one)
 
 
 class Records(unittest.TestCase):

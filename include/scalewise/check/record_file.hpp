@@ -120,12 +120,21 @@ class RecordReader {
 
 }  // namespace detail
 
+namespace detail {
+
+/// Throws:   InvalidInput for lines that read_records() would refuse, so that no run blocks a file for all others.
+inline void require_readable(const std::string& lines) {
+  RecordReader().read("records", checked_lines(lines));
+}
+
+}  // namespace detail
+
 /// Appends runs to a file, a line per run, in one write. Any process may append to a file at any
 /// time, and files put one after the other are one file. A run is on disk when this returns.
 /// Requires: all records of a run in one call. Ranks add their parts up before.
-/// Throws:   InvalidInput, and appends nothing, when not all can be written, when a name is not
-///           UTF-8 or has control characters, and when the file has records of other inputs, naming
-///           the first.
+/// Throws:   InvalidInput, and appends nothing, when not all can be written, for records that
+///           read_records() would refuse, such as a name that is not UTF-8 or has control characters,
+///           and when the file has records of other inputs, naming the first.
 inline void append_records(const std::string& path, const Records& records,
                            const Inputs& inputs = {}) {
   for (const auto& [quantity, steps] : records.all()) {
@@ -133,6 +142,7 @@ inline void append_records(const std::string& path, const Records& records,
   }
   const std::string text = detail::record_lines(records, inputs);
   if (text.empty()) return;
+  detail::require_readable(text);
   LineFile file(path, record_schema, IfLocked::wait);
   if (!file.lines().good.empty()) {
     const nlohmann::json first = parse_json(file.lines().good[0].json, path);
