@@ -61,6 +61,19 @@ function requestOf(from) {
   return request;
 }
 
+/// The answer of the library as text. The text that it gets is too long for the stack, where ccall would put it.
+function answerTo(text) {
+  const size = library.lengthBytesUTF8(text) + 1;
+  const place = library._malloc(size);
+  if (place === 0) throw new Error("not enough memory for a text this long");
+  try {
+    library.stringToUTF8(text, place, size);
+    return library.ccall("scalewise_plan", "string", ["number"], [place]);
+  } finally {
+    library._free(place);
+  }
+}
+
 /// The answer to a request, written as `format` if that is given.
 function ask(request, format) {
   const {layers, names, compare, ...rest} = request;
@@ -70,7 +83,7 @@ function ask(request, format) {
     rest.format = format;
     if (names) rest.names = names;
   }
-  const answer = JSON.parse(library.ccall("scalewise_plan", "string", ["string"], [JSON.stringify(rest)]));
+  const answer = JSON.parse(answerTo(JSON.stringify(rest)));
   if (answer.error) throw new Error(answer.error);
   return answer;
 }
@@ -299,8 +312,17 @@ function refresh() {
   $("plan").hidden = $("output").hidden = !$("error").hidden;
 }
 
+/// False where the state is too long for an address: browsers take two million characters.
+function showAddress() {
+  const config = (state.config ?? "").length + (state["base-config"] ?? "").length;
+  const address = config < 1e6 ? writeAddress(state) : "";
+  const fits = config < 1e6 && address.length < 2e6;
+  history.replaceState(null, "", fits ? `#${address}` : location.pathname);
+  return fits;
+}
+
 function changed() {
-  history.replaceState(null, "", `#${writeAddress(state)}`);
+  showAddress();
   $("done").textContent = "";
   fillForm();
   refresh();
@@ -350,8 +372,8 @@ function connect() {
     takeFile(event.dataTransfer.files[0], part?.dataset.of ?? "");
   });
   $("share").addEventListener("click", () => {
-    history.replaceState(null, "", `#${writeAddress(state)}`);
-    copy(location.href, "Link");
+    if (showAddress()) copy(location.href, "Link");
+    else $("done").textContent = "This model is too long for a link";
   });
   $("copy").addEventListener("click", () => copy($("code").textContent, "Code"));
   $("download").addEventListener("click", download);

@@ -9,6 +9,7 @@
 // with "format" also "text": what `plan --format` prints. Or it is {"error": "..."}.
 
 #include <exception>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -201,6 +202,8 @@ const char* scalewise_lists() { return handed_over(lists()); }
 const char* scalewise_plan(const char* request) {
   try {
     return handed_over(answer(Request(request)));
+  } catch (const std::bad_alloc&) {
+    return handed_over({{"error", "not enough memory for this model"}});
   } catch (const std::exception& error) {
     return handed_over({{"error", error.what()}});
   }

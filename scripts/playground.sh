@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: MIT
 #
 # scripts/playground.sh [FOLDER]
-# Builds the playground, a static page, in FOLDER, by default build/playground. It needs Emscripten,
+# Builds the playground, the page FOLDER/index.html, by default build/playground. It needs Emscripten,
 # CMake, Ninja, nlohmann-json and fmt (Debian: emscripten node-acorn cmake ninja-build
 # nlohmann-json3-dev libfmt-dev). Exit code: 2 when Emscripten or its acorn is missing.
 set -euo pipefail
@@ -21,4 +21,4 @@ mkdir -p "$folder" "$objects"
 emcmake cmake -S playground -B "$objects" -G Ninja -D CMAKE_BUILD_TYPE=None >"$objects/cmake.log" 2>&1 ||
   { cat "$objects/cmake.log" >&2; exit 1; }
 cmake --build "$objects" || exit 1
-cp playground/index.html playground/style.css playground/code.js playground/page.js "$objects/plan.js" "$folder"
+node playground/assemble.js "$folder" "$objects/plan.js"

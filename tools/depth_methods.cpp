@@ -170,12 +170,19 @@ plot::Panel gradient_panel(const Settings& o, Reading reading) {
   return panel;
 }
 
-/// Returns: where the picture is, or why there is none.
-std::string draw(const Settings& o, Reading reading) {
+/// Says where the picture is only next to a table, and why there is none always.
+void draw(const Settings& o, Reading reading) {
   const plot::Figure figure{
       "Depth, by the recursion of signal propagation",
       {mlp_panel(o.model.dropout), correlation_panel(o.model, 24), gradient_panel(o, reading)}};
-  return plot::write_figure(figure, (std::filesystem::path(o.out) / "depth_methods").string());
+  const plot::Drawing drawing = plot::draw_figure(figure);
+  const std::string stem = (std::filesystem::path(o.out) / "depth_methods").string();
+  const std::string told = plot::write_figure(figure, stem, drawing);
+  if (o.format == "table") {
+    std::cout << told << '\n';
+  } else if (!drawing.problem.empty()) {
+    std::cerr << told << '\n';
+  }
 }
 
 int print(Settings o, const frame::Options& options) {
@@ -202,8 +209,7 @@ int print(Settings o, const frame::Options& options) {
             << std::flush;
   if (o.out.empty()) return 0;
   write_file((std::filesystem::path(o.out) / "depth_methods.json").string(), json.dump(1) + "\n");
-  const std::string picture = draw(o, reading);
-  if (o.format == "table") std::cout << picture << '\n';
+  draw(o, reading);
   return 0;
 }
 

@@ -372,7 +372,7 @@ scalewise::frame::Program scalewise::frame::program() {
   Program program{"inspect", "What each tensor of a model's files is, and its plan."};
   a->program = program.name;
   Options& o = *program.options;
-  o.add("FILE", a->files).repeated().not_an_input();
+  o.add("FILE", a->files).repeated().not_an_input().path();
   o.add("--rule", a->rule, "to print its plan").names(rule_ids(), rule_id);
   add_shape_options(o, *a);
   o.at("--config").note("where the one next to FILE is not meant");

@@ -184,7 +184,8 @@ void write_files(const Experiment& e, const TransferReport& report, const Table&
   const plot::Drawing drawing = plot::draw_figure(figure);
   const std::string told = plot::write_figure(figure, stem, drawing);
   write_file(stem + ".html", html(transfer_page(e, report, sizes, json, drawing, options)));
-  if (!frame::quiet()) std::cerr << told << "\nwrote " << stem << ".html\n";
+  if (!frame::quiet() || !drawing.problem.empty()) std::cerr << told << '\n';
+  if (!frame::quiet()) std::cerr << "wrote " << stem << ".html\n";
 }
 
 void show(const Experiment& e, const TransferReport& report, const Table& sizes,

@@ -272,6 +272,16 @@ TEST_CASE("Lines that end as on another system, blank lines and a byte order mar
   CHECK(read_records(path).damage == path + ": left out damaged line 7");
 }
 
+TEST_CASE("Lines of JSON are not written under a name that is read as CSV") {
+  const test::TemporaryFolder folder;
+  const std::string path = in(folder, "records.csv");
+  const std::string refusal = "records.csv: expected a name that does not end in .csv";
+  CHECK_THAT(test::error_message([&] { append_records(path, some(8, 1)); }),
+             ContainsSubstring(refusal));
+  CHECK_THAT(test::error_message([&] { resume_records(path, {}); }), ContainsSubstring(refusal));
+  CHECK_FALSE(std::filesystem::exists(path));
+}
+
 TEST_CASE("What is not finite is kept as such") {
   const test::TemporaryFolder folder;
   append_records(in(folder, "nan"), some(64, std::nan("")));

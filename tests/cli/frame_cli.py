@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -50,6 +51,21 @@ CONTEXT = {("kernel_regression", "--text"): ["--data", "chapters"],
 TINY_MODEL = ["--sizes", "16,32", "--width", "16", "--depth", "1", "--seq", "8", "--batch", "4"]
 TINY = [*TINY_MODEL, "--steps", "5"]
 SMALL = {"coordinate_check": TINY, "learning_rate_transfer": TINY, "alignment": TINY, "empirical_ntk": [*TINY, "--inputs", "2"]}
+
+# A library that grants MOST_THREADS threads.
+FEW_THREADS = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+int pthread_create(pthread_t* thread, const pthread_attr_t* how, void* (*run)(void*), void* with) {
+  static int made;
+  if (__sync_add_and_fetch(&made, 1) > atoi(getenv("MOST_THREADS"))) return EAGAIN;
+  int (*real)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*) = dlsym(RTLD_NEXT, "pthread_create");
+  return real(thread, how, run, with);
+}
+"""
 
 
 def run(name, *arguments, **options):
@@ -295,6 +311,17 @@ class Frame(unittest.TestCase):
         self.assertEqual(run("depth_methods", *few, cwd=self.folder).returncode, 0)  # a folder for several
         (self.folder / "out" / "single_head.json").write_text("{}", encoding="utf-8")
         self.refused(run("single_head", *small, cwd=self.folder), "single_head", "--out = out: expected")
+        deep = "[" * 100_000
+        for text in (deep, deep + "]" * 100_000, '{"settings": {"samples": ' + deep + "]" * 100_000 + "}}", '{"settings": 1}'):
+            (self.folder / "out" / "single_head.json").write_text(text, encoding="utf-8")
+            self.refused(run("single_head", *small, cwd=self.folder), "single_head", "--out = out: expected a folder without another")
+        settings = json.loads(first)["settings"]
+        settings = {"settings": dict(reversed(settings.items()))}  # the same object of JSON
+        (self.folder / "out" / "single_head.json").write_text(json.dumps(settings), encoding="utf-8")
+        self.assertIn(run("single_head", *small, cwd=self.folder).returncode, (0, 1))
+        (self.folder / "out" / "single_head.json").unlink()
+        os.mkfifo(self.folder / "out" / "single_head.json")  # nobody writes to it
+        self.refused(run("single_head", *small, cwd=self.folder), "single_head", "--out = out: expected a folder without another")
 
     def test_a_result_is_printed_even_where_it_cannot_be_kept(self):
         folder = self.folder / "out"
@@ -310,6 +337,47 @@ class Frame(unittest.TestCase):
         self.refused(done, "plan", "not enough memory")
 
     # ---- stores ----------------------------------------------------------------------------------
+
+    def test_no_memory_for_products_is_one_message(self):
+        """OpenBLAS asks for ever where it gets none, while it is loaded and at the first product."""
+        if "OpenBLAS" not in run("train", "--version").stdout:
+            self.skipTest("no OpenBLAS here")
+        refused = 0
+        for size in (120_000, 200_000, 300_000, 400_000, 600_000):
+            for name in ("coordinate_check", "train"):
+                with self.subTest(f"{name}, {size} KiB"):
+                    words = [*(TINY_MODEL if name == "coordinate_check" else TINY_MODEL[2:]), "--steps", "1", "--threads", "2"]
+                    done = shell(f'ulimit -v {size}; "$@"', name, *words, "--quiet", cwd=self.folder)
+                    self.assertIn(done.returncode, (0, 2, 3), done.stderr)
+                    if done.returncode == 2:
+                        self.refused(done, name, "")
+                        refused += "--threads = 2: expected so few that memory suffices" in done.stderr
+        self.assertGreaterEqual(refused, 6)
+        self.assertEqual(shell('ulimit -v 120000; "$@"', "train", "--version").returncode, 0)
+
+    def test_too_few_threads_are_one_message(self):
+        compiler = shutil.which("cc")
+        if sys.platform != "linux" or compiler is None:
+            self.skipTest("no compiler of C, or no Linux")
+        if "threads 1\n" in run("train", "--version").stdout:
+            self.skipTest("one thread in any case")
+        (self.folder / "few.c").write_text(FEW_THREADS, encoding="utf-8")
+        subprocess.run([compiler, "-shared", "-fPIC", "few.c", "-o", "few.so", "-ldl"], check=True, cwd=self.folder)
+        environment = {**ENVIRONMENT, "LD_PRELOAD": str(self.folder / "few.so")}
+        for most in range(5):
+            with self.subTest(most):
+                done = subprocess.run([PROGRAMS / "train", *TINY_MODEL[2:], "--steps", "1", "--threads", "3", "--quiet"],
+                                      env={**environment, "MOST_THREADS": str(most)}, capture_output=True, text=True, timeout=60,
+                                      check=False, cwd=self.folder)
+                self.assertEqual(done.returncode, 0 if most >= 4 else 2, done.stderr)
+                if most < 2:  # not even when they are tried
+                    self.refused(done, "train", "--threads = 3: expected as many as the system grants")
+                elif most < 4:  # OpenMP itself gets none, which ends the program
+                    self.assertIn("a library ended the program", done.stderr)
+        for name in ("train", "coordinate_check"):
+            done = subprocess.run([PROGRAMS / name], env={**ENVIRONMENT, "OMP_NUM_THREADS": "100000"}, capture_output=True,
+                                  text=True, timeout=60, check=False, cwd=self.folder)
+            self.refused(done, name, "OMP_NUM_THREADS = 100000: expected at most 1024")
 
     def test_a_store_is_of_one_set_of_inputs(self):
         few = ["--kernels", "gap", "--train", 30, "--validation", 10, "--test", 10, "--quiet", "--store", "s"]
@@ -331,6 +399,15 @@ class Frame(unittest.TestCase):
         done = subprocess.run([PROGRAMS / "alignment", "--set", b"\xff=1"], capture_output=True, check=False)
         self.assertEqual((done.returncode, done.stdout), (2, b""))
         self.assertIn(b"--set = ?=1: expected a text in UTF-8", done.stderr)
+        model = os.fsencode(self.folder) + b"/\xff.safetensors"
+        header = b'{"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}'
+        with open(model, "wb") as file:
+            file.write(len(header).to_bytes(8, "little") + header + bytes(4))
+        for format, code in (("text", 0), ("json", 0), ("csv", 0)):
+            done = subprocess.run([PROGRAMS / "inspect", model, "--format", format], capture_output=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (code, b""))
+            self.assertIn(b"a", done.stdout.decode("utf-8").encode())  # which is text
+        self.assertIn(b"cannot open", subprocess.run([PROGRAMS / "inspect", model + b"x"], capture_output=True, check=False).stderr)
 
     # ---- signals ---------------------------------------------------------------------------------
 

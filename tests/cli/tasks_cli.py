@@ -10,6 +10,7 @@ makes them itself.
 """
 
 import json
+import os
 import pathlib
 import random
 import shutil
@@ -150,7 +151,9 @@ class Tasks(TaskTest):
         process.terminate()
         out, message = process.communicate(timeout=60)
         self.assertEqual((process.returncode, out), (143, ""))
-        self.assertIn("stopped before the run was finished; nothing is written", message)
+        self.assertEqual([line.partition(": ")[2] for line in message.splitlines()],
+                         ["stopping the run, which is lost; press Ctrl-C again to stop at once",
+                          "stopped before the run was finished; nothing is written"])
         self.assertEqual(list(self.results.iterdir()), [])
 
     def test_damaged_results_are_named_and_repeated(self):
@@ -211,6 +214,56 @@ class Tasks(TaskTest):
             (self.results / name).write_bytes(one.read_bytes()[:50])
         self.assertEqual(self.collected(), whole)
         self.assertEqual(self.emit(), ([], ""))
+
+    def test_what_is_no_file_is_a_damaged_result(self):
+        """A folder, a pipe that nobody writes to, a link to nothing: none is waited for, and none stops the rest."""
+        self.put_all_results()
+        whole = self.itself()
+        files = sorted(self.results.iterdir())[:3]
+        for path, make in zip(files, (pathlib.Path.mkdir, os.mkfifo, lambda path: path.symlink_to("nowhere"))):
+            path.unlink()
+            make(path)
+        tasks, message = self.emit()
+        self.assertEqual({id_of(task) for task in tasks}, {path.stem for path in files})
+        self.assertIn("left out damaged results, whose runs are missing: results/" + files[0].name, message)
+        done = self.run_program(self.folder, *TINY, "--collect", "--results", "results")
+        self.assertEqual((done.returncode, done.stdout.splitlines()), (MISSING, tasks))
+        files[0].rmdir()
+        self.by_shell(tasks)
+        self.assertEqual(self.collected(), whole)
+
+    def test_a_folder_that_cannot_be_written_is_collected(self):
+        self.put_all_results()
+        whole = self.itself()
+        self.results.chmod(0o500)
+        self.addCleanup(self.results.chmod, 0o700)
+        if os.access(self.results, os.W_OK):  # root may write it: a folder in /proc takes no file of anybody
+            done = self.run_program(self.folder, *TINY, "--collect", "--results", "/proc/self/fd")
+            self.assertEqual(done.returncode, MISSING, done.stderr)
+        self.assertEqual(self.collected(), whole)
+        done = self.run_program(self.folder, *TINY, "--collect", "--results", "none")
+        self.assertEqual(done.returncode, MISSING, done.stderr)
+        self.assertFalse((self.folder / "none").exists())
+        done = self.run_program(self.folder, *TINY, "--collect", "--results", "a text.txt")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--results = a text.txt: expected a folder that can be read", done.stderr)
+
+    def test_what_killed_workers_left_goes_once_there_is_a_result(self):
+        self.put_all_results()
+        one = next(self.results.iterdir())
+        left = self.results / f".{one.stem}.0123456789abcdef.tmp"
+        others = [f".{one.stem}.tmp", f".{one.stem}.0123456789abcdeg.tmp", f".{one.stem}x0123456789abcdef.tmp",
+                  ".other-0123456789abcdef.0123456789abcdef.tmp", ".0123456789abcdef.tmp"]
+        for name in [left.name, *others]:
+            (self.results / name).write_bytes(b"{")
+        text = one.read_bytes()
+        one.unlink()
+        self.emit()
+        self.assertTrue(left.exists())  # its worker may be at work
+        one.write_bytes(text)
+        self.emit()
+        self.assertFalse(left.exists())
+        self.assertTrue(all((self.results / name).exists() for name in others))
 
     # ---- refusals --------------------------------------------------------------------------------
 

@@ -91,6 +91,20 @@ TEST_CASE("What a killed process left is taken over, what another writes is not"
 }
 #endif
 
+#if defined(__unix__) || defined(__APPLE__)
+TEST_CASE("A temporary file of two names is somebody's, and is not written into", "[file]") {
+  const Scratch scratch;
+  const std::string path = (scratch.path / "file").string();
+  std::ofstream(scratch.path / "own") << "kept";
+  fs::create_hard_link(scratch.path / "own", path + ".scalewise-tmp0");
+  scalewise::write_file(path, "new");
+  CHECK(content(path) == "new");
+  CHECK(content(scratch.path / "own") == "kept");
+  CHECK(content(path + ".scalewise-tmp0") == "kept");
+  CHECK(scratch.files() == 3);
+}
+#endif
+
 TEST_CASE("A link is followed, also to a file that is not there yet", "[file]") {
   const Scratch scratch;
   fs::create_directories(scratch.path / "folder");

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: MIT
 """Builds the playground and uses it in a browser. Its plans have to be those of the program `plan`.
 
-    playground_test.py PLAN_PROGRAM SOURCE_FOLDER BUILD_FOLDER CXX
+    playground_test.py PLAN_PROGRAM SOURCE_FOLDER BUILD_FOLDER CXX [TEST...]
 
 Exits with 77 (skipped) where Emscripten or Chromium is missing.
 """
@@ -19,6 +19,7 @@ import tempfile
 import threading
 import unittest
 import urllib.parse
+import urllib.request
 
 import browser
 import plans
@@ -29,6 +30,68 @@ CONFIGS = SOURCE / "tests/data/configs"
 PAGE = (BUILD / "index.html").as_uri()
 FLAGS = {"--fold", "--single-rate", "--layers"}
 FILES = {"--config": "config.json", "--base-config": "base_config.json"}
+
+ELEMENT = "const e = document.createElement('{0}'); {1}; document.{2}.append(e);"
+# Ways in which a page may reach a server without leaving.
+WAYS = {
+    "fetch": "return fetch(PLACE);",
+    "fetch-no-cors": "return fetch(PLACE, {mode: 'no-cors', method: 'POST', body: 'x'});",
+    "keepalive": "return fetch(PLACE, {keepalive: true, mode: 'no-cors'});",
+    "xhr": "const x = new XMLHttpRequest(); x.open('GET', PLACE); x.send();",
+    "beacon": "navigator.sendBeacon(PLACE, 'x');",
+    "websocket": "new WebSocket(WS);",
+    "event-source": "new EventSource(PLACE);",
+    "image": "new Image().src = PLACE;",
+    "audio": "new Audio(PLACE).play();",
+    "worker": "new Worker(PLACE);",
+    "blob-worker": "new Worker(URL.createObjectURL(new Blob([`fetch(${JSON.stringify(PLACE)})`])));",
+    "shared-worker": "new SharedWorker(PLACE);",
+    "import": "return import(PLACE);",
+    "font": "const f = new FontFace('f', `url(${PLACE})`); document.fonts.add(f); return f.load();",
+    "style": "document.body.style.backgroundImage = `url(${PLACE})`;",
+    "sheet": "const s = new CSSStyleSheet(); s.replaceSync(`body { background: url(${PLACE}) }`); document.adoptedStyleSheets = [s];",
+    "cursor": "document.body.style.cursor = `url(${PLACE}), auto`;",
+    "script": ELEMENT.format("script", "e.src = PLACE", "body"),
+    "module": ELEMENT.format("script", "e.type = 'module'; e.src = PLACE", "body"),
+    "frame": ELEMENT.format("iframe", "e.src = PLACE", "body"),
+    "frame-text": ELEMENT.format("iframe", "e.srcdoc = `<img src=${PLACE}>`", "body"),
+    "object": ELEMENT.format("object", "e.data = PLACE", "body"),
+    "embed": ELEMENT.format("embed", "e.src = PLACE", "body"),
+    "video": ELEMENT.format("video", "e.poster = PLACE; e.src = PLACE", "body"),
+    "track": ELEMENT.format("video", "const t = document.createElement('track'); t.src = PLACE; t.default = true; e.append(t)", "body"),
+    "input": ELEMENT.format("input", "e.type = 'image'; e.src = PLACE", "body"),
+    "srcset": ELEMENT.format("img", "e.srcset = PLACE + ' 1x'", "body"),
+    "svg": "const s = document.createElementNS('http://www.w3.org/2000/svg', 'svg');"
+           "const i = document.createElementNS('http://www.w3.org/2000/svg', 'image'); i.setAttribute('href', PLACE);"
+           "s.append(i); document.body.append(s);",
+    "stylesheet": ELEMENT.format("link", "e.rel = 'stylesheet'; e.href = PLACE", "head"),
+    "style-import": ELEMENT.format("style", "e.textContent = `@import url(${PLACE});`", "head"),
+    "prefetch": ELEMENT.format("link", "e.rel = 'prefetch'; e.href = PLACE", "head"),
+    "preload": ELEMENT.format("link", "e.rel = 'preload'; e.as = 'image'; e.href = PLACE", "head"),
+    "module-preload": ELEMENT.format("link", "e.rel = 'modulepreload'; e.href = PLACE", "head"),
+    "icon": ELEMENT.format("link", "e.rel = 'icon'; e.href = PLACE", "head"),
+    "manifest": ELEMENT.format("link", "e.rel = 'manifest'; e.href = PLACE", "head"),
+    "form": ELEMENT.format("form", "e.action = PLACE; e.method = 'post'", "body") + "e.submit();",
+    "form-get": ELEMENT.format("form", "e.action = PLACE", "body") + "e.submit();",
+    "base": ELEMENT.format("base", "e.href = PLACE + '/'", "head") + "new Image().src = 'x';",
+    "ping": ELEMENT.format("a", "e.href = '#'; e.ping = PLACE", "body") + "e.click();",
+    "report": "new ReportingObserver(() => 0).observe(); console.log(PLACE);",
+    "service-worker": "return navigator.serviceWorker.register(PLACE);",
+}
+# Ways in which text may become a script.
+SCRIPTS = {
+    "eval": "eval('window.ran = 1');",
+    "function": "new Function('window.ran = 1')();",
+    "timeout": "setTimeout('window.ran = 1');",
+    "inline": ELEMENT.format("script", "e.textContent = 'window.ran = 1'", "body"),
+    "handler": ELEMENT.format("img", "e.setAttribute('onerror', 'window.ran = 1'); e.src = 'data:,'", "body"),
+    "markup": "document.body.insertAdjacentHTML('beforeend', '<img src=x: onerror=\"window.ran = 1\">');",
+    "address": ELEMENT.format("a", "e.href = 'javascript:window.ran = 1'", "body") + "e.click();",
+    "data": ELEMENT.format("script", "e.src = 'data:text/javascript,window.ran = 1'", "body"),
+    "blob": ELEMENT.format("script", "e.src = URL.createObjectURL(new Blob(['window.ran = 1']))", "body"),
+    "import": "return import('data:text/javascript,window.ran = 1');",
+    "frame": ELEMENT.format("iframe", "e.srcdoc = '<script>parent.ran = 1</script>'", "body"),
+}
 
 
 def words_of(line):
@@ -243,27 +306,101 @@ class Playground(unittest.TestCase):
         self.assertLessEqual({"rule", "second", "optimizer", "layers", "share", "download", "language", "names", "copy",
                               "code", "SUMMARY", "SELECT"}, reached)
 
-    def test_a_server_works_as_well_and_the_page_is_small(self):
-        files = [path for path in BUILD.iterdir() if path.is_file()]
-        self.assertEqual({path.name for path in files}, {"index.html", "style.css", "code.js", "page.js", "plan.js"})
-        self.assertLess(sum(path.stat().st_size for path in files), 1_000_000)
-
+    def served(self):
+        """The address of the page on a server, until the end of the test."""
         class Quiet(http.server.SimpleHTTPRequestHandler):
             def log_message(self, *_):
                 pass
 
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=BUILD))
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            origin = f"http://127.0.0.1:{server.server_port}/"
-            self.browser.open(origin + "#" + address_of("--rule he --preset gpt2"))
-            self.assertEqual(self.js("shown.plans[0].rule"), "he")
-            self.assertEqual([u for u in self.browser.requests if not u.startswith((origin, "data:", "about:"))], [])
-            self.browser.requests.clear()
-        finally:
-            self.browser.open(PAGE)
-            server.shutdown()
-            server.server_close()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return f"http://127.0.0.1:{server.server_port}/"
+
+    def test_a_server_works_as_well_and_the_page_is_small(self):
+        files = [path for path in BUILD.iterdir() if path.is_file()]
+        self.assertEqual({path.name for path in files}, {"index.html"})
+        self.assertLess(sum(path.stat().st_size for path in files), 1_000_000)
+
+        origin = self.served()
+        self.browser.open(origin + "#" + address_of("--rule he --preset gpt2"))
+        self.assertEqual(self.js("shown.plans[0].rule"), "he")
+        self.assertEqual([u for u in self.browser.requests if not u.startswith((origin, "data:", "about:"))], [])
+        self.browser.open(PAGE)
+        self.browser.requests.clear()
+
+    def page_runs(self, code):
+        """Runs code in the page as its own scripts do, and not by the tools of the browser, which may do more."""
+        return self.js(f"""new Promise((done) => setTimeout(() => {{
+            setTimeout(() => done("no answer"), 500);
+            try {{ Promise.resolve((() => {{ {code} }})()).then((x) => done(String(x)), (e) => done("refused: " + e)); }}
+            catch (error) {{ done("refused: " + error); }} }}))""")
+
+    def test_no_way_leads_to_a_server(self):
+        asked = []
+
+        class Listens(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                asked.append(self.path)
+                self.send_response(200)
+                self.send_header("Access-Control-Allow-Origin", "*")
+                self.end_headers()
+
+            do_POST = do_HEAD = do_OPTIONS = do_GET
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Listens)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        pages = {"a file": PAGE, "a server": self.served()}
+        for where, page in pages.items():
+            self.browser.open(page)
+            for name, code in WAYS.items():
+                place = f"http://127.0.0.1:{server.server_port}/{name}"
+                self.page_runs(code.replace("PLACE", json.dumps(place)).replace("WS", json.dumps(place.replace("http", "ws"))))
+            self.js("new Promise((done) => setTimeout(done, 1500))")
+            self.assertEqual(asked, [], where)
+            self.assertEqual(self.js("location.href.split('#')[0]"), page)
+        # The listener does hear what is not forbidden.
+        urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/heard", timeout=10).close()
+        self.assertEqual(asked, ["/heard"])
+        self.browser.errors.clear()
+        self.browser.requests.clear()
+
+    def test_no_script_runs_but_those_of_the_page(self):
+        self.browser.open(PAGE)
+        for name, code in SCRIPTS.items():
+            with self.subTest(name):
+                self.js("delete window.ran")
+                self.page_runs(code)
+                self.js("new Promise((done) => setTimeout(done, 200))")
+                self.assertEqual(self.js("typeof window.ran"), "undefined")
+        self.browser.errors.clear()
+        self.browser.requests.clear()
+        self.assertEqual(self.page_runs("window.ran = 1; return window.ran;"), "1")
+
+    def test_long_texts_are_read_or_refused_in_one_message(self):
+        self.browser.open(PAGE)
+        text = json.loads((CONFIGS / "gpt2.json").read_text(encoding="utf-8"))
+        for letter, size in (("x", 2_000_000), ("é", 900_000)):
+            with self.subTest(letter):
+                self.js(f"""(() => {{ setModel("", "config.json");
+                    state.config = JSON.stringify({{...{json.dumps(text)}, unused: "{letter}".repeat({size})}}); changed(); }})()""")
+                said = self.js("document.getElementById('error').hidden ? '' : document.getElementById('error').textContent")
+                self.assertEqual(said, "")
+                self.assertEqual(self.js("shown.shape.d_model"), 768)
+        self.js("document.getElementById('share').click()")
+        self.assertIn("too long for a link", self.js("document.getElementById('done').textContent"))
+        self.js("state.config = '['.repeat(2000000); changed()")
+        self.assertIn("nested deeper than 64", self.js("document.getElementById('error').textContent"))
+        self.js("state.config = '{'; changed()")
+        self.assertIn("valid JSON", self.js("document.getElementById('error').textContent"))
+        self.browser.open(PAGE)  # another address for the tests that follow
+        self.assertEqual(self.js("shown.shape.d_model"), 1600)
 
 
 if not browser.chromium():
@@ -275,4 +412,4 @@ if build == 2:
     sys.exit(77)
 if build != 0:
     sys.exit("scripts/playground.sh failed")
-unittest.main(argv=sys.argv[:1])
+unittest.main(argv=sys.argv[:1] + sys.argv[5:])

@@ -4,6 +4,7 @@
 #include "scalewise/plot/figure.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include <limits>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -164,7 +166,7 @@ TEST_CASE("What gnuplot complains about is told, and nothing is left behind", "[
   const Figure figure{"", {one_panel("", {{"a", {1, 2}, {1, 2}}})}};
   SECTION("an error in a command") {
     make_gnuplot(scratch.programs.path(),
-                 "echo x > figure.svg\n"
+                 "echo x\n"
                  "printf '\\n\"commands\" line 1: warning: a font\\n\\nplot\\n    ^\\n"
                  "\"commands\", line 7: no such terminal\\n' >&2\nexit 1\n");
     CHECK_THAT(write_figure(figure, scratch.stem()),
@@ -180,6 +182,14 @@ TEST_CASE("What gnuplot complains about is told, and nothing is left behind", "[
     CHECK_THAT(write_figure(figure, scratch.stem()),
                ContainsSubstring("gnuplot failed: it gave no reason"));
   }
+  SECTION("a program that draws one picture of two") {
+    make_gnuplot(scratch.programs.path(), "cat >/dev/null; echo '<svg/>'\n");
+    CHECK_THAT(write_figure(figure, scratch.stem()), ContainsSubstring("gnuplot failed"));
+  }
+  SECTION("pictures, and yet a failure") {
+    make_gnuplot(scratch.programs.path(), R"(printf 'drawn\211PNG\r\n\032\ndots'; exit 3)");
+    CHECK_THAT(write_figure(figure, scratch.stem()), ContainsSubstring("gnuplot failed"));
+  }
   CHECK(scratch.files() == std::vector<std::string>{"figure.csv"});
   CHECK(scratch.nothing_left_behind());
 }
@@ -187,19 +197,54 @@ TEST_CASE("What gnuplot complains about is told, and nothing is left behind", "[
 TEST_CASE("A drawing is made once, for a file and for what else shows it", "[figure]") {
   const Scratch scratch;
   const Environment path("PATH", scratch.programs.path().string() + ":" + std::getenv("PATH"));
-  make_gnuplot(scratch.programs.path(), "printf drawn > figure.svg; printf dots > figure.png\n");
+  make_gnuplot(scratch.programs.path(), R"(printf 'drawn\211PNG\r\n\032\ndots')");
   const Figure figure{"", {one_panel("", {{"a", {1, 2}, {1, 2}}})}};
   const auto drawing = draw_figure(figure);
-  CHECK((drawing.svg == "drawn" && drawing.png == "dots" && drawing.problem.empty()));
+  CHECK(drawing.problem.empty());
+  CHECK(drawing.svg == "drawn");
+  CHECK(drawing.png == "\x89PNG\r\n\x1a\ndots");
   make_gnuplot(scratch.programs.path(), "exit 1\n");
   CHECK(write_figure(figure, scratch.stem(), drawing) ==
         "wrote " + scratch.stem() + ".csv, .svg and .png");
   CHECK(content(scratch.stem() + ".svg") == "drawn");
-  CHECK(content(scratch.stem() + ".png") == "dots");
+  CHECK(content(scratch.stem() + ".png") == drawing.png);
   CHECK_THAT(error_message([] {
                draw_figure({"", {one_panel("", {{"a", {1, 2}, {1}}})}});
              }),
              ContainsSubstring("1 values: expected 2"));
+}
+
+TEST_CASE("Nothing of a figure lies in a folder for temporary files", "[figure]") {
+  if (!have_gnuplot()) return;
+  const Scratch scratch;
+  const Environment tmpdir("TMPDIR",
+                           scratch.stem("none"));  // what is full or missing is not needed
+  const Figure figure{"", {one_panel("", {{"a", {1, 2}, {1, 2}}})}};
+  CHECK_THAT(write_figure(figure, scratch.stem()), ContainsSubstring(".svg and .png"));
+}
+
+TEST_CASE("A gnuplot that hangs is ended, with all that it started", "[figure]") {
+  using namespace std::chrono_literals;
+  const Scratch scratch;
+  const Environment path("PATH", scratch.programs.path().string() + ":" + std::getenv("PATH"));
+  make_gnuplot(scratch.programs.path(),
+               "(sleep 2; echo x > '" + scratch.stem("late") + "') &\nsleep 100\n");
+  std::string label(std::size_t{1} << 22, 'a');  // longer than what a pipe holds
+  const Figure figure{label, {one_panel("", {{"a", {1, 2}, {1, 2}}})}};
+  const auto start = std::chrono::steady_clock::now();
+  CHECK(draw_figure(figure, 1000ms).problem == "gnuplot took longer than 1 s");
+  CHECK(std::chrono::steady_clock::now() - start < 20s);
+  std::this_thread::sleep_for(1500ms);
+  CHECK(scratch.files().empty());
+}
+
+TEST_CASE("A gnuplot that reads nothing does not end the program", "[figure]") {
+  const Scratch scratch;
+  const Environment path("PATH", scratch.programs.path().string() + ":" + std::getenv("PATH"));
+  make_gnuplot(scratch.programs.path(), "exec <&-; echo no >&2; exit 1\n");
+  const Figure figure{std::string(std::size_t{1} << 22, 'a'),
+                      {one_panel("", {{"a", {1, 2}, {1, 2}}})}};
+  CHECK(draw_figure(figure).problem == "gnuplot failed: no");
 }
 
 TEST_CASE("A path is a path, whatever is in its name", "[figure]") {

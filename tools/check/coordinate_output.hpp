@@ -345,9 +345,8 @@ inline void write(const Experiment& e, const Findings& found, const Shown& show,
   const std::string slopes = plot::heat_map_svg(slope_map(e, found));
   write_file(stem + "_slopes.svg", slopes);
   write_file(stem + ".html", html(coordinate_page(e, found, show, slopes, drawing, options)));
-  if (!frame::quiet()) {
-    std::cerr << message << "\nwrote " << stem << "_slopes.svg and " << stem << ".html\n";
-  }
+  if (!frame::quiet() || !drawing.problem.empty()) std::cerr << message << '\n';
+  if (!frame::quiet()) std::cerr << "wrote " << stem << "_slopes.svg and " << stem << ".html\n";
 }
 
 }  // namespace scalewise::experiment

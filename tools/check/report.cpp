@@ -84,15 +84,23 @@ nlohmann::ordered_json json_of(const Report& report, const frame::Program& progr
   return json;
 }
 
-/// Returns: where the picture is, or why there is none.
-std::string write_files(const Report& report, const std::string& json, const std::string& stem) {
+/// Says where the picture is only to people, and why there is none to everybody.
+void write_files(const Report& report, const std::string& json, const std::string& stem,
+                 bool people) {
   const frame::Uninterrupted now;
   write_file(stem + ".json", json);
   for (const Section& section : report.sections) {
     if (!section.in_file) continue;
     write_file(stem + "_" + section.name + ".csv", render(section, TableFormat::csv));
   }
-  return report.figure.panels.empty() ? "" : plot::write_figure(report.figure, stem);
+  if (report.figure.panels.empty()) return;
+  const plot::Drawing drawing = plot::draw_figure(report.figure);
+  const std::string told = plot::write_figure(report.figure, stem, drawing);
+  if (people) {
+    fmt::print("{}\n", told);
+  } else if (!drawing.problem.empty()) {
+    fmt::print(stderr, "{}\n", told);
+  }
 }
 
 /// The contents and format of the output.
@@ -118,8 +126,7 @@ int publish(const Report& report, const frame::Program& program, const Output& o
   std::fflush(stdout);
   if (!output.out.empty()) {
     const std::string stem = (std::filesystem::path(output.out) / program.name).string();
-    const std::string figures = write_files(report, json, stem);
-    if (output.format == "table" && !figures.empty()) fmt::print("{}\n", figures);
+    write_files(report, json, stem, output.format == "table");
   }
   return check::exit_code(report.verdict);
 }

@@ -3,25 +3,37 @@
 
 #include "frame/machine.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdlib>
+#include <exception>
+#include <future>
 #include <string_view>
+#include <thread>
+#include <vector>
 
 #include "frame/openblas_kernels.hpp"
+#include "scalewise/messages/error.hpp"
 
 #if defined(__linux__)
 #include <unistd.h>
 #endif
 #if !defined(_WIN32)
+#include <sys/mman.h>
 #include <sys/resource.h>
 #endif
 
 #if defined(__GNUC__)
 // Null where the program is not linked with the library.
 extern "C" __attribute__((weak)) int omp_get_max_threads();
+extern "C" __attribute__((weak)) int omp_get_thread_limit();
 extern "C" __attribute__((weak)) const int* dnnl_version();  // major, minor and patch come first
 extern "C" __attribute__((weak)) void dgemm_();  // NOLINT(readability-identifier-naming): its name
 extern "C" __attribute__((weak)) char* openblas_get_corename();
 extern "C" __attribute__((weak)) char* openblas_get_config();
+extern "C" __attribute__((weak)) void* blas_memory_alloc(int where);
+extern "C" __attribute__((weak)) void blas_memory_free(void* memory);
 #endif
 
 namespace scalewise::frame {
@@ -37,6 +49,82 @@ bool is_old(std::string_view kernels) {
   }
   return false;
 }
+
+/// Starts as many threads next to this one, which all exist at the same time.
+/// Returns:  why that cannot be done; empty: it can.
+std::string problem_of_threads(std::size_t count) {
+  std::promise<void> all_started;
+  const std::shared_future<void> started = all_started.get_future().share();
+  std::vector<std::thread> threads;
+  std::string problem;
+  try {
+    threads.reserve(count);
+    while (threads.size() < count) threads.emplace_back([started] { started.wait(); });
+  } catch (const std::exception& error) {
+    problem = error.what();
+  }
+  all_started.set_value();
+  for (std::thread& thread : threads) thread.join();
+  return problem;
+}
+
+#if !defined(_WIN32)
+/// Whether there is memory for the products of that many threads, which OpenBLAS then has and keeps.
+/// Source:   OpenBLAS 0.3.21, driver/others/memory.c: blas_memory_alloc() does not return without; the size of
+///           its blocks on x86-64 and arm64, which it does not tell, is in common_x86_64.h and common_arm64.h
+bool takes_products([[maybe_unused]] std::size_t threads) {
+#if defined(__GNUC__)
+  if (&blas_memory_alloc == nullptr) return true;
+  constexpr std::size_t size = (std::size_t{1} << 27) + (std::size_t{1} << 22);
+  std::vector<void*> blocks(threads);
+  bool room = true;
+  for (void*& one : blocks) {
+    one = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    room = room && one != MAP_FAILED;
+  }
+  for (void* one : blocks) {
+    if (one != MAP_FAILED) ::munmap(one, size);
+  }
+  if (!room) return false;
+  constexpr std::size_t at_once = 32;  // OpenBLAS complains above 50
+  blocks.resize((std::min)(threads, at_once));
+  for (void*& one : blocks) one = blas_memory_alloc(0);
+  for (void* one : blocks) blas_memory_free(one);
+#endif
+  return true;
+}
+#endif
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SCALEWISE_SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SCALEWISE_SANITIZED
+#endif
+#endif
+
+#if defined(__linux__) && defined(__GNUC__) && !defined(SCALEWISE_SANITIZED)
+/// Restarts the program with OPENBLAS_NUM_THREADS=1, before any library is initialized. OpenBLAS starts threads
+/// and takes memory for each while it is loaded, though we use none of them: where it gets no threads it raises
+/// SIGINT, which would pass for Ctrl-C, and where it gets no memory it never ends.
+void start_without_blas_threads(int, char** arguments, char** environment) {
+  if (&openblas_get_corename == nullptr) return;
+  constexpr std::string_view name = "OPENBLAS_NUM_THREADS=";
+  static std::array<char, 32> wanted{"OPENBLAS_NUM_THREADS=1"};
+  static std::array<char*, 4096> changed;  // C's library has no environment yet
+  std::size_t size = 0;
+  for (char** word = environment; *word != nullptr; ++word) {
+    if (std::string_view(*word) == wanted.data() || size + 2 == changed.size()) return;
+    if (!std::string_view(*word).starts_with(name)) changed[size++] = *word;
+  }
+  changed[size] = wanted.data();
+  ::execve("/proc/self/exe", arguments, changed.data());  // where that fails, it continues
+}
+
+__attribute__((section(".preinit_array"),
+               used)) void (*const before_libraries)(int, char**,
+                                                     char**) = start_without_blas_threads;
+#endif
 
 }  // namespace
 
@@ -82,6 +170,27 @@ int threads() {
   if (&omp_get_max_threads != nullptr) return omp_get_max_threads();
 #endif
   return 1;
+}
+
+void try_threads(int threads) {
+  constexpr int most = 1024;
+  const std::string text = std::to_string(threads);
+  if (threads > most) {
+    throw InvalidInput("OMP_NUM_THREADS", text, "at most " + std::to_string(most));
+  }
+#if defined(__GNUC__)
+  if (&omp_get_thread_limit != nullptr) threads = (std::min)(threads, omp_get_thread_limit());
+#endif
+  const auto count = static_cast<std::size_t>((std::max)(threads, 1));
+  if (const std::string problem = problem_of_threads(count - 1); !problem.empty()) {
+    throw InvalidInput("--threads", text, "as many as the system grants", problem);
+  }
+#if !defined(_WIN32)
+  if (!takes_products(count)) {
+    throw InvalidInput("--threads", text, "so few that memory suffices",
+                       "OpenBLAS takes 128 MiB for each");
+  }
+#endif
 }
 
 double peak_mebibytes() {

@@ -21,6 +21,11 @@ std::string version();
 /// How many threads a program uses.
 int threads();
 
+/// Sees to it that the libraries which use `threads` threads get them and the memory that they need: where
+/// OpenMP has no more threads it ends the program with exit code 1, and OpenBLAS asks for memory for ever.
+/// Throws:   InvalidInput for more than 1024 threads, more than the system grants, and too little memory.
+void try_threads(int threads);
+
 /// The most memory that this process has held so far; 0 where the system does not say.
 double peak_mebibytes();
 

@@ -78,6 +78,10 @@ class Option {
   /// Paths that results are written to. They are tried before the program works.
   Option& writes_file() { return role_ = Role::writes_file, *this; }
   Option& writes_folder() { return role_ = Role::writes_folder, *this; }
+  /// With another option the folder is only read.
+  Option& read_with(std::string name) { return read_with_ = std::move(name), *this; }
+  /// A path that is not in these roles, which need not be UTF-8.
+  Option& path() { return path_ = true, *this; }
 
   const std::string& name() const { return name_; }
   bool is_input() const { return role_ == Role::input || role_ == Role::reads; }
@@ -88,7 +92,7 @@ class Option {
                                 std::string*, std::vector<long>*, std::vector<std::string>*>;
   enum class Role { input, no_input, runs, reads, writes_file, writes_folder };
 
-  bool is_path() const { return role_ >= Role::reads; }
+  bool is_path() const { return path_ || role_ >= Role::reads; }
   bool is_whole() const;
   bool is_list() const;
   bool is_text() const;
@@ -120,6 +124,8 @@ class Option {
   std::size_t count_ = 1;
   bool repeated_ = false;
   std::vector<std::string> excludes_;
+  std::string read_with_;
+  bool path_ = false;
   Role role_ = Role::input;
   bool given_ = false;
   std::vector<std::string> given_words_;

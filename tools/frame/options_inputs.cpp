@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <system_error>
 #include <type_traits>
 
@@ -13,6 +14,7 @@
 #include "frame/outputs.hpp"
 #include "scalewise/files/bytes.hpp"
 #include "scalewise/files/read_file.hpp"
+#include "scalewise/io/parse_json.hpp"
 #include "scalewise/messages/error.hpp"
 
 namespace scalewise::frame {
@@ -32,8 +34,29 @@ std::string file_fingerprint(const std::string& option, const std::string& path)
 }
 
 /// A value of settings() as Inputs hold it.
-std::string input_text(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+template <class AnyJson>
+std::string input_text(const AnyJson& value) {
+  return value.is_string() ? value.template get<std::string>() : value.dump();
+}
+
+/// The "settings" of the file PROGRAM.json that an earlier run has left in a folder; none without such a file.
+/// Throws:   InvalidInput for a file of something else.
+std::optional<nlohmann::json> settings_in(const std::string& file, const std::string& option,
+                                          const std::string& folder) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(file, error);
+  if (!std::filesystem::exists(status)) return {};
+  if (std::filesystem::is_regular_file(status)) {  // reading a pipe would wait for ever
+    try {
+      const nlohmann::json saved = parse_json(read_file(file, std::size_t{1} << 30U), file);
+      if (saved.is_object() && saved.contains("settings") && saved["settings"].is_object()) {
+        return saved["settings"];
+      }
+    } catch (const InvalidInput&) {  // the message below says what to do
+    }
+  }
+  throw InvalidInput(option, printable(folder), "a folder without another " + file,
+                     "use another folder, or delete that file");
 }
 
 }  // namespace
@@ -98,23 +121,20 @@ void Options::try_outputs(const std::string& program) const {
     if (path == nullptr || (*path)->empty()) continue;
     if (option.role_ == Option::Role::writes_file) try_file(option.name_, **path);
     if (option.role_ != Option::Role::writes_folder) continue;
+    if (!option.read_with_.empty() && given(option.read_with_)) continue;
     try_folder(option.name_, **path);
     const std::string file = (std::filesystem::path(**path) / (program + ".json")).string();
-    std::error_code error;
-    if (!std::filesystem::exists(file, error)) continue;
-    const Json saved = Json::parse(read_file(file, std::size_t{1} << 30U), nullptr, false);
-    if (!saved.is_object() || !saved.contains("settings") || !saved["settings"].is_object()) {
-      throw InvalidInput(option.name_, printable(**path), "a folder without another " + file,
-                         "use another folder, or delete that file");
+    std::optional<nlohmann::json> saved = settings_in(file, option.name_, **path);
+    if (!saved) continue;
+    Inputs there;  // in the order of the options, which objects of JSON do not keep
+    for (const Option& other : list_) {
+      const auto found = saved->find(other.name_.substr(other.name_.starts_with("--") ? 2 : 0));
+      if (found == saved->end()) continue;
+      if (other.role_ != Option::Role::runs) there.push_back({other.name_, input_text(*found)});
+      saved->erase(found);
     }
-    Inputs there;
-    for (const auto& [name, value] : saved["settings"].items()) {
-      const std::string option_name = "--" + name;
-      const auto runs = [&](const Option& o) {
-        return o.name_ == option_name && o.role_ == Option::Role::runs;
-      };
-      if (std::any_of(list_.begin(), list_.end(), runs)) continue;
-      there.push_back({option_name, input_text(value)});
+    for (const auto& [name, value] : saved->items()) {
+      there.push_back({"--" + name, input_text(value)});
     }
     require_same_inputs(inputs(), there, file);
   }

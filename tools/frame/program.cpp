@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <iostream>
@@ -34,6 +35,17 @@ void fill_closed_streams() {
     if (::open("/dev/null", stream == 2 ? O_WRONLY : O_RDONLY) < 0) return;
   }
 #endif
+}
+
+bool running = false;
+
+/// Takes over where a library ends the program, which OpenMP does by exit(1) without memory or threads: that code
+/// is a verdict of ours.
+void on_exit() {
+  if (!running) return;
+  static_cast<void>(
+      std::fputs("a library ended the program: is there too little memory for it?\n", stderr));
+  std::_Exit(bad_input);
 }
 
 int say(const Program& program, const std::string& message) {
@@ -108,7 +120,11 @@ std::string& called_as() {
 int run(const Program& program, const std::vector<std::string>& arguments) {
   fill_closed_streams();
   ignore_write_signals();
+  static const bool watched = std::atexit(on_exit) == 0;
+  static_cast<void>(watched);
+  running = true;
   const int code = guarded(program, arguments);
+  running = false;
   errno = 0;
   const bool flushed = std::cout.flush() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   if (flushed) return code;

@@ -26,6 +26,7 @@ std::atomic<int> first = 0;
 std::atomic<int> second = 0;
 std::atomic<int> busy = 0;
 const char* program_name = "";
+std::atomic<bool> abandons = false;
 
 void say(const char* text) {
 #if defined(_WIN32)
@@ -53,7 +54,8 @@ extern "C" void on_signal(int signal) {
     if (::isatty(STDERR_FILENO) != 0) say("\r\x1b[K");
 #endif
     say(program_name);
-    say(": finishing the current run; press Ctrl-C again to abort\n");
+    say(abandons ? ": stopping the run, which is lost; press Ctrl-C again to stop at once\n"
+                 : ": finishing the current run; press Ctrl-C again to abort\n");
     return;
   }
   second = signal;
@@ -101,6 +103,8 @@ void ignore_write_signals() {
   std::signal(SIGPIPE, SIG_IGN);
 #endif
 }
+
+void abandon_on_signal() { abandons = true; }
 
 int stop_requested() { return first; }
 

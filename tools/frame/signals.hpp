@@ -13,6 +13,9 @@ namespace scalewise::frame {
 void handle_signals(const char* program);
 void ignore_write_signals();
 
+/// The first signal says this from now on: what is being done is left undone.
+void abandon_on_signal();
+
 /// The signal that asked to stop, or 0.
 int stop_requested();
 

@@ -32,6 +32,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view schema = "scalewise.task/1";
 constexpr std::string_view suffix = ".json";
+constexpr std::string_view temporary_suffix = ".tmp";
 constexpr std::size_t fingerprint_size = 16;
 
 /// Whether a text ends as ids do: other files in the folder are left alone.
@@ -40,6 +41,18 @@ bool looks_like_id(std::string_view text) {
   const std::string_view end = text.substr(text.size() - fingerprint_size);
   return text[text.size() - fingerprint_size - 1] == '-' &&
          end.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+/// The id in the name of a file that is renamed once it is complete: .ID.RANDOM.tmp; empty for other names.
+std::string id_of_temporary(std::string_view name) {
+  constexpr std::size_t end = 1 + fingerprint_size + temporary_suffix.size();
+  if (!name.starts_with('.') || !name.ends_with(temporary_suffix) || name.size() < end + 1)
+    return {};
+  const std::string_view id = name.substr(1, name.size() - 1 - end);
+  const std::string_view random = name.substr(name.size() - end + 1, fingerprint_size);
+  const bool ours = looks_like_id(id) && name[name.size() - end] == '.' &&
+                    random.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  return ours ? std::string(id) : "";
 }
 
 /// An id without its fingerprint.
@@ -78,7 +91,7 @@ void add_task_options(Options& o, TaskOptions& tasks) {
   o.add("--emit-tasks", tasks.emit).not_an_input();
   o.add("--run-one", tasks.one).not_an_input();
   o.add("--collect", tasks.collect).not_an_input();
-  o.add("--results", tasks.results).writes_folder();
+  o.add("--results", tasks.results).writes_folder().read_with("--collect");
 }
 
 void check(const TaskOptions& tasks, const Options& options,
@@ -141,6 +154,8 @@ std::string TaskFolder::path_of(const std::string& id) const {
 
 std::optional<TaskFolder::Json> TaskFolder::read(const std::string& id) const {
   const std::string path = path_of(id);
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return {};  // reading a pipe would wait for ever
   const CheckedLines lines = checked_lines(read_file(path, std::size_t{1} << 30U));
   if (lines.good.size() != 1 || !lines.damaged.empty()) return {};
   const nlohmann::json json = parse_json(lines.good[0].json, path);
@@ -168,7 +183,7 @@ void TaskFolder::write(const std::string& id, const Json& result) const {
                                          {"result", result}});
   const std::string path = path_of(id);
   const std::string temporary =
-      (fs::path(folder_) / ("." + id + "." + own_name() + ".tmp")).string();
+      (fs::path(folder_) / ("." + id + "." + own_name() + std::string(temporary_suffix))).string();
   const Uninterrupted now;
   std::error_code error;
   OpenFile file(std::fopen(temporary.c_str(), "wbx"));
@@ -178,6 +193,8 @@ void TaskFolder::write(const std::string& id, const Json& result) const {
   // A network file system may report at the end only that it has no room.
   written = file != nullptr && std::fclose(file.release()) == 0 && written;
   if (written) fs::rename(temporary, path, error);
+  // Where it is gone, another process has collected the same result, and takes this file for a killed one's.
+  if (written && error && !fs::exists(temporary) && read(id)) return;
   if (!written || error) {
     const std::string why = error ? error.message() : "is there room?";
     fs::remove(temporary, error);
@@ -190,8 +207,16 @@ std::map<std::string, TaskFolder::Json> TaskFolder::results() const {
   std::map<std::string, Json> all;
   std::vector<std::string> damaged;
   std::set<std::string> machines;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
+  std::vector<fs::path> temporaries;
+  std::error_code problem;
+  const fs::directory_iterator entries(folder_, problem);
+  if (problem && problem != std::errc::no_such_file_or_directory) {  // no task has made it
+    throw InvalidInput("--results", printable(folder_), "a folder that can be read",
+                       problem.message());
+  }
+  for (const fs::directory_entry& entry : entries) {
     const std::string name = entry.path().filename().string();
+    if (!id_of_temporary(name).empty()) temporaries.push_back(entry.path());
     if (!name.ends_with(suffix) || !looks_like_id(name.substr(0, name.size() - suffix.size()))) {
       continue;
     }
@@ -202,6 +227,10 @@ std::map<std::string, TaskFolder::Json> TaskFolder::results() const {
     } else {
       damaged.push_back(path_of(id));
     }
+  }
+  for (const fs::path& path : temporaries) {  // of processes that were killed
+    std::error_code error;
+    if (all.count(name_in(id_of_temporary(path.filename().string()))) > 0) fs::remove(path, error);
   }
   std::sort(damaged.begin(), damaged.end());
   if (!damaged.empty()) {
@@ -226,6 +255,7 @@ int TaskFolder::make(const std::string& id, const std::function<std::optional<Js
     if (!quiet()) std::cerr << program_ << ": " << path << " is there; nothing is run\n";
     result = (*result)["result"];
   } else {
+    abandon_on_signal();
     result = run();
     if (!result) {
       std::cerr << program_ << ": stopped before the run was finished; nothing is written\n";

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "frame/machine.hpp"
 #include "scalewise/messages/error.hpp"
 
 #ifdef _OPENMP
@@ -18,14 +19,16 @@
 namespace scalewise::train {
 
 /// Uses that many threads from now on; 0 leaves it to OpenMP.
-/// Throws:   InvalidInput for more than one in a program without OpenMP.
+/// Throws:   InvalidInput for more than one in a program without OpenMP, and for what try_threads() refuses.
 inline void use_threads(int threads) {
 #ifdef _OPENMP
   if (threads > 0) omp_set_num_threads(threads);
+  frame::try_threads(omp_get_max_threads());
 #else
   if (threads > 1) {
     throw InvalidInput("--threads", std::to_string(threads), "1", "this program has no OpenMP");
   }
+  frame::try_threads(1);
 #endif
 }
 

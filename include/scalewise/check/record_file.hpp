@@ -127,16 +127,25 @@ inline void require_readable(const std::string& lines) {
   RecordReader().read("records", checked_lines(lines));
 }
 
+/// Throws:   InvalidInput for a name that read_records() takes for CSV.
+inline void require_name_of_lines(const std::string& path) {
+  if (!path.ends_with(".csv")) return;
+  throw InvalidInput("file of records", printable(path), "a name that does not end in .csv",
+                     "records are written as lines of JSON, such as records.jsonl");
+}
+
 }  // namespace detail
 
 /// Appends runs to a file, a line per run, in one write. Any process may append to a file at any
 /// time, and files put one after the other are one file. A run is on disk when this returns.
 /// Requires: all records of a run in one call. Ranks add their parts up before.
-/// Throws:   InvalidInput, and appends nothing, when not all can be written, for records that
-///           read_records() would refuse, such as a name that is not UTF-8 or has control characters,
+/// Throws:   InvalidInput, and appends nothing, when not all can be written, when the file's name ends in
+///           ".csv", which read_records() reads as CSV, for records that read_records() would refuse,
+///           such as a name that is not UTF-8 or has control characters,
 ///           and when the file has records of other inputs, naming the first.
 inline void append_records(const std::string& path, const Records& records,
                            const Inputs& inputs = {}) {
+  detail::require_name_of_lines(path);
   for (const auto& [quantity, steps] : records.all()) {
     require_name("name of a record", quantity.name);
   }
@@ -170,6 +179,7 @@ inline RecordFile read_records(const std::string& path) {
 /// file where there is none, so that a file that cannot be written shows before the work.
 /// Throws:   as append_records() and read_records() do.
 inline RecordFile resume_records(const std::string& path, const Inputs& inputs) {
+  detail::require_name_of_lines(path);
   const LineFile file(path, record_schema, IfLocked::wait);
   detail::RecordReader reader;
   reader.read(path, file.lines());

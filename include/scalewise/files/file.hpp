@@ -90,6 +90,8 @@ inline OpenFile own_temporary(const std::string& name) {
 #if defined(__unix__) || defined(__APPLE__)
   struct stat named {};
   if (::lstat(name.c_str(), &named) != 0 || !S_ISREG(named.st_mode)) return nullptr;
+  // No process of this user's has made a file of two names, or of another user's.
+  if (named.st_nlink != 1 || named.st_uid != ::geteuid()) return nullptr;
   file.reset(std::fopen(name.c_str(), "r+b"));
   if (file == nullptr) return nullptr;
   const int handle = ::fileno(file.get());

@@ -2,20 +2,18 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <chrono>
 #include <cstddef>
-#include <cstdlib>
-#include <filesystem>
 #include <sstream>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "scalewise/files/file.hpp"
-#include "scalewise/files/read_file.hpp"
 #include "scalewise/io/table.hpp"
 #include "scalewise/messages/error.hpp"
 #include "scalewise/plot/curve.hpp"
 #include "scalewise/plot/gnuplot.hpp"
+#include "scalewise/plot/run_program.hpp"
 
 namespace scalewise::plot {
 
@@ -37,37 +35,6 @@ inline void check_lengths(const Figure& figure) {
       check("high", curve.high);
     }
   }
-}
-
-/// A folder for temporary files that exists as long as this object does.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    const std::filesystem::path parent = std::filesystem::temp_directory_path(error_);
-    for (int i = 0; i < 1000 && path_.empty() && !error_; ++i) {
-      const std::filesystem::path path = parent / ("scalewise-figure-" + std::to_string(i));
-      if (std::filesystem::create_directory(path, error_)) path_ = absolute(path);
-    }
-  }
-  ~TemporaryFolder() {
-    if (!path_.empty()) std::filesystem::remove_all(path_, error_);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
-  bool exists() const { return !path_.empty(); }
-
- private:
-  std::filesystem::path path_;
-  std::error_code error_;
-};
-
-/// A word of a POSIX shell that stands for a text.
-inline std::string shell_word(const std::string& text) {
-  std::string result = "'";
-  for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return result + "'";
 }
 
 /// Where gnuplot says what was wrong: below the command at fault, after its number.
@@ -110,30 +77,22 @@ struct Drawing {
   std::string problem = {};  // why there are none; empty: there are
 };
 
-/// Draws a figure; needs gnuplot and a POSIX shell.
+/// Draws a figure; needs gnuplot, which is handed its commands and hands back the pictures, without files.
+/// Returns:  the pictures, or the problem: gnuplot is not found, fails, or takes longer than `limit`.
 /// Throws:   InvalidInput without a panel, and for ragged curves.
-inline Drawing draw_figure(const Figure& figure) {
+inline Drawing draw_figure(const Figure& figure,
+                           std::chrono::milliseconds limit = std::chrono::seconds(60)) {
   detail::check_lengths(figure);
-  if (std::system("command -v gnuplot >/dev/null 2>&1") != 0) {
-    return {.problem = "gnuplot was not found; install gnuplot to get them"};
+  // With -d it reads no start-up file of the user's.
+  detail::ProgramRun run = detail::run_program("gnuplot", "-d", gnuplot_commands(figure), limit);
+  const std::size_t png = run.output.find("\x89PNG\r\n\x1a\n");  // no text in UTF-8 has it
+  if (run.problem.empty() && png != 0 && png != std::string::npos) {
+    return {.svg = run.output.substr(0, png), .png = run.output.substr(png)};
   }
-  const detail::TemporaryFolder folder;
-  if (!folder.exists()) return {.problem = "there is no folder for temporary files"};
-  write_file(folder.file("commands"), gnuplot_commands(figure));
-  // gnuplot sees no path, and reads no start-up file of the user's.
-  const std::string command = "cd " + detail::shell_word(folder.file("")) +
-                              " && gnuplot -d commands </dev/null >/dev/null 2>errors";
-  const bool drawn = std::system(command.c_str()) == 0;
-  constexpr std::size_t limit = std::size_t{1} << 30;
-  std::error_code missing;
-  for (const char* kind : {"svg", "png"}) {
-    const auto size =
-        std::filesystem::file_size(folder.file(std::string("figure.") + kind), missing);
-    if (drawn && !missing && size > 0) continue;
-    return {.problem =
-                "gnuplot failed: " + detail::first_error(read_file(folder.file("errors"), limit))};
-  }
-  return {read_file(folder.file("figure.svg"), limit), read_file(folder.file("figure.png"), limit)};
+  if (run.problem.empty()) run.problem = "gnuplot failed";
+  if (run.problem.ends_with("failed")) run.problem += ": " + detail::first_error(run.errors);
+  if (run.problem.ends_with("not found")) run.problem += "; install gnuplot to get them";
+  return {.problem = run.problem};
 }
 
 /// Writes stem.csv, and stem.svg and stem.png where they were drawn.

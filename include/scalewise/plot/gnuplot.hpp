@@ -264,7 +264,8 @@ inline std::string legend_commands(const std::vector<Curve>& legend, const Layou
 
 }  // namespace detail
 
-/// The commands with which gnuplot draws a figure into figure.svg and figure.png.
+/// The commands with which gnuplot draws a figure to its standard output: as SVG, and after
+/// it as PNG.
 /// Requires: at least one panel, and curves that are not ragged.
 inline std::string gnuplot_commands(const Figure& figure) {
   const std::vector<Curve> legend = detail::legend_of(figure);
@@ -280,17 +281,16 @@ inline std::string gnuplot_commands(const Figure& figure) {
 
   // The two terminals differ in what they make of the same sizes.
   struct Terminal {
-    std::string file, options, point_size, title_size;
+    std::string options, point_size, title_size;
   };
   const std::array<Terminal, 2> terminals{{
-      {"figure.svg", "svg font 'sans-serif,13' background rgb 'white'", "0.75", "16"},
-      {"figure.png", "pngcairo font 'sans-serif,10' dashlength 1.6", "1.1", "12"},
+      {"svg font 'sans-serif,13' background rgb 'white'", "0.75", "16"},
+      {"pngcairo font 'sans-serif,10' dashlength 1.6", "1.1", "12"},
   }};
   std::string out = "set encoding utf8\n" + detail::data_blocks(figure);
   for (const Terminal& terminal : terminals) {
     out += "set terminal " + terminal.options + " size " + std::to_string(at.width) + "," +
-           std::to_string(at.height) + "\nset output '" + terminal.file + "'\nset pointsize " +
-           terminal.point_size +
+           std::to_string(at.height) + "\nset pointsize " + terminal.point_size +
            "\nset border 3\nset tics out\nset tmargin 3\n"
            "set grid linecolor rgb '#e4e4e4' linetype 1\nset multiplot";
     if (!figure.title.empty()) {
