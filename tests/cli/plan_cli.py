@@ -153,6 +153,8 @@ class Plan(unittest.TestCase):
         same = ["--preset", "gpt2", "--base-width", "768"]
         self.assertIn("\nbase       as the target\n", run("--rule", "complete-p", *same).stdout)
         self.assertNotIn("\nbase ", run("--rule", "gpt2", "--preset", "gpt2").stdout)
+        self.assertIn("\nbase: depth=2, otherwise as the target\n",
+                      run("--compare", "complete-p,depth-mup", "--preset", "gpt2", "--base-depth", "2").stdout)
         other = ["--preset", "olmo-2-7b", "--base-preset", "llama-2-7b", "--set", "context=4096"]
         self.assertIn("\nbase       vocab=32000 qk_norm=none, otherwise as the target\n",
                       run("--rule", "complete-p", *other).stdout)

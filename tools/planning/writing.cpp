@@ -3,6 +3,7 @@
 
 #include "planning/writing.hpp"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -37,6 +38,24 @@ std::string as_json(const std::vector<Plan>& plans, bool compare) {
   return nlohmann::ordered_json{{"schema", "scalewise.plans/1"}, {"plans", all}}.dump(1) + "\n";
 }
 
+/// The fields of the base that are not the target's, as --set takes them.
+std::string base_text(const Plan& plan) {
+  const nlohmann::ordered_json target = to_json(plan.shape);
+  const nlohmann::ordered_json base = to_json(*plan.base);
+  std::string text;
+  const auto differs = [&](const std::string& name, const std::string& value) {
+    text += (text.empty() ? "" : " ") + name + "=" + value;
+  };
+  for (const auto& [name, value] : base.items()) {
+    if (target.contains(name) && target.at(name) == value) continue;
+    differs(name, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  for (const auto& [name, value] : target.items()) {
+    if (!base.contains(name)) differs(name, "none");  // left out where it is the default
+  }
+  return text.empty() ? "as the target" : text + ", otherwise as the target";
+}
+
 std::string as_tables(const std::vector<Plan>& plans, bool compare, bool layers, TableFormat format,
                       std::size_t columns) {
   std::string out;
@@ -50,6 +69,9 @@ std::string as_tables(const std::vector<Plan>& plans, bool compare, bool layers,
     }
     if (prose) {
       for (const Plan& plan : plans) out += plan.rule + ": " + citation(plan) + "\n";
+      const auto relative = std::find_if(plans.begin(), plans.end(),
+                                         [](const Plan& plan) { return plan.base.has_value(); });
+      if (relative != plans.end()) out += "base: " + base_text(*relative) + "\n";
       out += "\n";
     }
   } else {
@@ -94,24 +116,6 @@ std::string heading_line(const std::string& name, const std::string& text, std::
     line += (std::exchange(first, false) ? "" : std::string(indent, ' ')) + part + "\n";
   }
   return line;
-}
-
-/// The fields of the base that are not the target's, as --set takes them.
-std::string base_text(const Plan& plan) {
-  const nlohmann::ordered_json target = to_json(plan.shape);
-  const nlohmann::ordered_json base = to_json(*plan.base);
-  std::string text;
-  const auto differs = [&](const std::string& name, const std::string& value) {
-    text += (text.empty() ? "" : " ") + name + "=" + value;
-  };
-  for (const auto& [name, value] : base.items()) {
-    if (target.contains(name) && target.at(name) == value) continue;
-    differs(name, value.is_string() ? value.get<std::string>() : value.dump());
-  }
-  for (const auto& [name, value] : target.items()) {
-    if (!base.contains(name)) differs(name, "none");  // left out where it is the default
-  }
-  return text.empty() ? "as the target" : text + ", otherwise as the target";
 }
 
 }  // namespace
