@@ -261,7 +261,7 @@ inline Table flat_table(const std::vector<Plan>& plans) {
   return table;
 }
 
-/// Columns for the factors of the code that a plan is for, and for what is left to do beside it.
+/// Columns for the factors of the code that a plan is for, and for what is left to do.
 inline void add_code_columns(Table& table, const Plan& plan, TableFormat format) {
   const CodeNumbers code = code_of(plan);
   const Model& model = plan.model;
