@@ -252,7 +252,7 @@ TEST_CASE("torchtitan's Qwen has norms of queries and keys, and biases") {
   // pytorch/torchtitan, models/qwen3/model: attention.q_norm.weight, k_norm.weight.
   Shape shape = biasless_gpt(24, 2);
   shape.gated_mlp = true;
-  shape.learned_positions = shape.tied_head = false;
+  shape.tied_head = shape.learned_positions = false;
   shape.qk_norm = QkNorm::head;
   shape.attention_biases = AttentionBiases::qkv;
   shape.biases = false;

@@ -347,7 +347,7 @@ TEST_CASE("an error in a config.json says what and where", "[config_json]") {
     CHECK(
         error_of(with("llama-3-8b", "num_attention_heads", 7)) ==
         "config.json: num_attention_heads = 7: expected a divisor of hidden_size = 4096 (hint: or "
-        "give head_dim, as the tensors have it)");
+        "give head_dim, the size of a head in the tensors)");
     CHECK(error_of(with("llama-3-8b", "num_key_value_heads", 7)) ==
           "config.json: num_key_value_heads = 7: expected a divisor of num_attention_heads = 32");
     CHECK(error_of(with("llama-3-8b", "num_key_value_heads", 64)) ==

@@ -34,10 +34,10 @@ void with_names(const std::string& program, const std::string& names,
 /// Throws:   InvalidInput for a plan that it means nothing to.
 std::optional<dialect::Cut> cut_of(const PlanArguments& arguments, const Plan& plan);
 
-/// What the code base of --names multiplies.
+/// The factors of the code base of --names.
 CodeFactors code_of_names(const std::string& names);
 
-/// The model of a configuration. What nobody knows of it is said on standard error.
+/// The model of a configuration. Keys that the reader does not know are said on standard error.
 GivenModel model_of_config(const std::string& program, const std::string& path);
 
 /// The model of --preset or --config; empty where neither is given.

@@ -294,7 +294,7 @@ class Classifier {
     return known.empty() ? "" : " (hint: " + known.hint() + ")";
   }
 
-  /// The number of the layer in a name that nobody knows, in all likelihood.
+  /// The first number in an unknown name: in all likelihood that of the layer.
   static long first_number(std::string_view name) {
     std::size_t i = 0;
     while (i < name.size() && (name[i] < '0' || name[i] > '9')) ++i;

@@ -65,7 +65,7 @@ inline std::vector<const Dialect*> likely_dialects(const std::vector<ModelTensor
   return {};
 }
 
-/// What can be said of names that no code base has.
+/// The problem of names that no code base has.
 inline std::string unknown_names(const std::vector<ModelTensor>& model) {
   std::string text = "no code base is known that has " +
                      (model.empty() ? std::string("no tensors")

@@ -31,7 +31,7 @@ inline std::string with_stars(std::string_view text) {
   return starred;
 }
 
-/// What is wrong with tensors: one line for all that differ in the layer alone, with their number.
+/// Problems with tensors: one line for all that differ in the layer alone, with their number.
 class FoldedProblems {
  public:
   void add(std::string_view name, const std::string& text) {
@@ -44,7 +44,7 @@ class FoldedProblems {
   std::vector<std::string> take() const {
     std::vector<std::string> all;
     all.reserve(lines_.size());
-    for (const Line& line : lines_) {
+    for (const Problem& line : lines_) {
       const std::string name = printable(line.times > 1 ? with_stars(line.name) : line.name);
       const std::string count = line.times > 1 ? " (" + std::to_string(line.times) + ")" : "";
       all.push_back(name + count + ": " + (line.times > 1 ? with_stars(line.text) : line.text));
@@ -53,14 +53,14 @@ class FoldedProblems {
   }
 
  private:
-  struct Line {
+  struct Problem {
     std::string name;
     std::string text;
     std::size_t times = 0;
   };
 
   std::map<std::string, std::size_t> rows_;
-  std::vector<Line> lines_;
+  std::vector<Problem> lines_;
 };
 
 }  // namespace scalewise::dialect::detail

@@ -85,7 +85,7 @@ inline long size_named(const Shape& shape, std::string_view name) {
   return size;
 }
 
-/// What to set for a tensor whose one axis differs; nothing where no whole number fits.
+/// The size to set for a tensor whose one axis differs; nothing where no whole number fits.
 inline std::string size_hint(const Candidate& candidate, const Shape& shape,
                              const std::vector<std::int64_t>& got) {
   const std::vector<std::int64_t>& expected = candidate.flat;

@@ -52,7 +52,7 @@ inline std::vector<std::string> common_prefixes(const std::vector<std::string>& 
   return prefixes;
 }
 
-/// What kind of file has such names, where it is not one of a whole model's own weights; empty otherwise.
+/// The kind of file that has such names, where it is not one of a whole model's own weights; empty otherwise.
 /// Source:   the formats of PEFT, GPTQ and AWQ, bitsandbytes, and block-wise FP8
 inline std::string_view kind_of_names(std::string_view name) {
   const auto ends = [&](std::string_view end) { return name.ends_with(end); };
@@ -61,7 +61,7 @@ inline std::string_view kind_of_names(std::string_view name) {
   if (ends(".qweight") || ends(".qzeros") || ends(".g_idx"))
     return "quantized by GPTQ or AWQ: its tensors are packed; give the file that was quantized";
   if (ends(".weight_scale_inv") || ends(".weight_scale") || ends(".input_scale"))
-    return "quantized to FP8, with scales beside the weights; give the file that was quantized";
+    return "quantized to FP8, with scales next to the weights; give the file that was quantized";
   if (ends(".absmax") || ends(".quant_map") || ends(".SCB") ||
       name.find(".quant_state.") != std::string_view::npos)
     return "quantized by bitsandbytes; give the file that was quantized";

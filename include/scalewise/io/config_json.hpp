@@ -66,7 +66,7 @@ inline constexpr std::pair<std::string_view, std::string_view> other_models[] = 
     {"deepseek", has_experts},
     {"deepseek_v2", has_experts},
     {"deepseek_v3", has_experts},
-    {"deit", "it has a second token beside the class token"},
+    {"deit", "it has a second token next to the class token"},
     {"falcon", "one or two norms, biases and groups of keys as its flags say"},
     {"gemma2", "its layers have four norms, and scores and logits are capped"},
     {"gemma3", has_four_norms},
@@ -91,7 +91,7 @@ inline constexpr std::pair<std::string_view, std::string_view> other_models[] = 
     {"rwkv", is_no_transformer},
     {"rwkv5", is_no_transformer}};
 
-/// What a configuration without a reader can be planned with.
+/// The way to plan a model whose configuration has no reader.
 inline constexpr std::string_view way_on =
     "give the nearest model by --preset and --set, its names by --names FILE";
 
@@ -106,7 +106,7 @@ inline std::string nested_hint(const nlohmann::json& config) {
   return "";
 }
 
-/// What --set takes of a params.json, which has the number of rows of the MLP as a rule.
+/// The options that say what a params.json says, which has the number of rows of the MLP as a rule.
 inline std::string params_hint(const nlohmann::json& config) {
   const auto has = [&](const char* key) {
     const auto found = config.find(key);
@@ -147,12 +147,12 @@ inline std::string no_reader(const nlohmann::json& config, const std::string& ty
 
 }  // namespace detail
 
-/// What a Hugging Face `config.json` says of a model.
+/// A model as a Hugging Face `config.json` describes it.
 struct ModelConfig {
   Shape shape;
   CodeFactors code;                       // what the model's own code multiplies
   std::optional<double> initializer_std;  // initializer_range or init_std, where it is given
-  std::vector<std::string> notes;         // keys that nobody knows
+  std::vector<std::string> notes;         // keys that the reader does not know
 };
 
 /// The model that a Hugging Face `config.json` describes; docs/shape.md lists the model types.

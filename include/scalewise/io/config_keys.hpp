@@ -9,7 +9,7 @@
 
 namespace scalewise::inline io::detail {
 
-/// What to make of a key of a config.json that the reader of its type has not looked at.
+/// The meaning of a key of a config.json that the reader of its type has not looked at.
 enum class UnreadKey {
   harmless,  // changes neither tensors nor what the forward pass multiplies
   unknown,   // probably so

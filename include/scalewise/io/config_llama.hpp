@@ -21,7 +21,7 @@ inline Shape rotary_shape(const ConfigReader& c, long context, long head_dim = 0
   shape.depth = c.layers("num_hidden_layers");
   shape.head_dim = c.size_or("head_dim", head_dim);
   shape.heads = shape.head_dim == 0 ? c.heads("num_attention_heads", "hidden_size",
-                                              "or give head_dim, as the tensors have it")
+                                              "or give head_dim, the size of a head in the tensors")
                                     : c.size("num_attention_heads");
   if (shape.head_dim > 0) c.product("head_dim", shape.heads, shape.head_dim);
   shape.d_ff = c.size("intermediate_size");

@@ -147,7 +147,7 @@ class ConfigReader {
     throw error(key, value ? "true" : "false", hint);
   }
 
-  /// Refuses keys that nobody read and whose names say that they change the model; others become notes.
+  /// Refuses keys that no reader looked at and whose names say that they change the model; others become notes.
   void require_no_other_keys(const std::string& type, std::vector<std::string>& notes) const {
     for (const auto& [key, value] : config_.items()) {
       if (read_.contains(key)) continue;

@@ -265,12 +265,12 @@ inline std::string cell_of_all(Table& table, const std::vector<Number<Kind::mult
     seen.push_back(one.text);
     latex.push_back(one.latex);
   }
-  const std::string all = joined(seen, "", "; ", "");
+  std::string all = joined(seen, "", "; ", "");
   table.latex.emplace(all, joined(latex, "", "; ", ""));
   return all;
 }
 
-/// Columns for the factors of the code that a plan is for, and for what is left to do beside it.
+/// Columns for the factors of the code that a plan is for, and for what is left to do.
 inline void add_code_columns(Table& table, const Plan& plan) {
   const CodeNumbers code = code_of(plan);
   const Model& model = plan.model;

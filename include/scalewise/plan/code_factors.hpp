@@ -17,7 +17,7 @@
 
 namespace scalewise::inline plan {
 
-/// What the forward pass of a code base itself multiplies, in the sizes of the model.
+/// Factors that the forward pass of a code base itself applies, in the sizes of the model.
 /// Equation: scores * q.k; embedding * E[token]; logits * W h, of a tied head tied_logits * E h;
 ///           x + branch * f(x)
 struct CodeFactors {
@@ -71,7 +71,7 @@ class PlanCode {
     return plan_.base ? Values(plan_.shape, *plan_.base, stack(plan_.shape))
                       : Values(plan_.shape, stack(plan_.shape));
   }
-  /// A plan that scales a base, perhaps with a start: what the code does in the base stays.
+  /// A plan that scales a base, perhaps initialized by another rule: what the code does in the base stays.
   bool relative() const {
     return plan_.base && (plan_.reference == Reference::base || !plan_.start.empty());
   }
@@ -123,7 +123,7 @@ class PlanCode {
 
 }  // namespace detail
 
-/// What the code multiplies in a plan: that of the plan, or else the 1/√C of the scores alone.
+/// The factors of the code in a plan: that of the plan, or else the 1/√C of the scores alone.
 inline CodeNumbers code_of(const Plan& plan) {
   if (plan.model.code) return *plan.model.code;
   const double root_c = root(static_cast<double>(plan.shape.head_dim), 2);
@@ -131,7 +131,7 @@ inline CodeNumbers code_of(const Plan& plan) {
       {1 / root_c, "1/√C", "\\frac{1}{\\sqrt{C}}"}, {1, "1", "1"}, {1, "1", "1"}, {1, "1", "1"}};
 }
 
-/// What is left to multiply beside what the code does: total over code.
+/// The factor that is left to multiply: total over code.
 inline Number<Kind::multiplier> left_over(Number<Kind::multiplier> total,
                                           const Number<Kind::multiplier>& code) {
   if (total.value == code.value) return {1, "1", "1"};
@@ -143,7 +143,7 @@ inline Number<Kind::multiplier> left_over(Number<Kind::multiplier> total,
 /// plan.model stay totals: what the code does is among them, and listed in plan.model.code.
 /// Equation: of a relative rule, the score scale of the base is the code's at the base's size, in place of
 ///           1/√C; the code's other factors are over those at the base
-/// Units:    as those of plan.model: of a relative rule, and of one with a start, over the base's
+/// Units:    as those of plan.model: of a relative rule, and of one whose base another rule initializes, over the base's
 /// Requires: `of_base`, the factors of the base's code, if they differ, as do constants in a config.json.
 /// Differs:  plans of the normalized transformer and of the shallow encoder are returned as they are, as is
 ///           one for code that divides scores by √C and does nothing else.
@@ -157,8 +157,8 @@ inline Plan with_code(Plan plan, const CodeFactors& code) {
   return with_code(std::move(plan), code, code);
 }
 
-/// One line for each factor of the code that differs from the usual transformer's, and what is left to do
-/// beside it. Empty without code.
+/// One line for each factor of the code that differs from the usual transformer's, and what is left
+/// to do. Empty without code.
 inline std::vector<std::string> code_notes(const Plan& plan) {
   std::vector<std::string> notes;
   if (!plan.model.code) return notes;

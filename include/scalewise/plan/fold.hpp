@@ -143,7 +143,7 @@ class PlanFold {
     plan.model.attention_scale = code_.attention_scale;
   }
 
-  /// What is left of the attention scale.
+  /// The rest of the attention scale.
   MovedFactor scores() const {
     const Number<Kind::multiplier>& total = result_.plan.model.attention_scale;
     if (result_.plan.model.code) return {left_over(total, code_.attention_scale)};

@@ -96,7 +96,7 @@ struct Residual {
   friend bool operator==(const Residual&, const Residual&) = default;
 };
 
-/// What the code base itself multiplies, of the numbers of the whole model.
+/// Factors of the whole model that the code base itself applies.
 struct CodeNumbers {
   Number<Kind::multiplier> attention_scale;
   Number<Kind::multiplier> embedding_multiplier;
