@@ -265,7 +265,7 @@ inline Table model_table(const std::vector<Plan>& plans) {
       seen.push_back(number.text);
       latex.push_back(number.latex);
     }
-    const std::string all = detail::joined(seen, "", "; ", "");
+    std::string all = detail::joined(seen, "", "; ", "");
     table.latex.emplace(all, detail::joined(latex, "", "; ", ""));
     return all;
   };
