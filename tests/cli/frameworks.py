@@ -13,8 +13,11 @@ they match and group them. Read in
 
 import collections
 import fnmatch
+import json
 import math
 import re
+import subprocess
+import sys
 
 
 class Parameter:
@@ -56,6 +59,37 @@ WRAPPERS = {
     "DDP of a compiled model": lambda name: f"module._orig_mod.{name}",
     "Lightning": lambda name: f"model.{name}",
 }
+
+TORCH_NAMES = """
+import json, sys, torch
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
+
+def net():
+    block = lambda: torch.nn.Sequential(torch.nn.Linear(2, 2))
+    return torch.nn.ModuleDict({"wte": torch.nn.Embedding(3, 2), "layers": torch.nn.ModuleList([block(), block()])})
+
+def by_block(wrap):
+    model = net()
+    model["layers"] = torch.nn.ModuleList(map(wrap, model["layers"]))
+    return model
+
+models = {"none": net(), "checkpoint": by_block(checkpoint_wrapper)}
+torch.distributed.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=0, world_size=1)
+models["DDP"] = torch.nn.parallel.DistributedDataParallel(net())
+if hasattr(torch, "compile"):
+    models.update({"compile": torch.compile(net()), "compile by block": by_block(torch.compile)})
+print(json.dumps({title: [name for name, _ in model.named_parameters()] for title, model in models.items()}))
+"""
+
+
+def torch_names(folder):
+    """wrapper -> names of a small model, from PyTorch itself; nothing where there is none."""
+    for python in (sys.executable, "/usr/bin/python3"):
+        done = subprocess.run([python, "-c", TORCH_NAMES, f"{folder}/store"], capture_output=True, encoding="utf-8", check=False)
+        if done.returncode == 0:
+            return json.loads(done.stdout)
+        assert "No module named" in done.stderr, done.stderr
+    return {}
 
 
 # ---- Megatron-LM ---------------------------------------------------------------------------------

@@ -8,11 +8,14 @@
 
 import json
 import pathlib
+import re
 import struct
 import subprocess
 import sys
 import tempfile
 import unittest
+
+import hostile
 
 INSPECT, PLAN = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
 
@@ -289,6 +292,20 @@ class Inspect(unittest.TestCase):
         model = self.write("model.safetensors", safetensors({"\x1b[31m\u00e9\n": [2]}))
         self.assertNotIn("\x1b", self.inspect(model))
         self.assertEqual(len(self.inspected(model)["tensors"]), 1)
+
+    def test_no_name_leaves_its_place(self):
+        """The names of somebody's file in each format: shown in ASCII, all that is not of it as question marks."""
+        model = self.write("model.safetensors", safetensors({name: [2] for name in hostile.NAMES}))
+        expected = [re.sub(rb"[^ -~]", b"?", name.encode()).decode() for name in hostile.NAMES]
+        for style, read, text in (("csv", hostile.csv_rows, hostile.from_spreadsheet),
+                                  ("markdown", hostile.markdown_rows, lambda cell: cell),
+                                  ("latex", hostile.latex_rows, hostile.latex_text)):
+            cells = [text(row[0]) for row in read(self.inspect(model, "--layers", "--format", style))[1:]]
+            shown = [*dict.fromkeys(name.strip() if style == "markdown" else name for name in expected)]
+            self.assertEqual([*dict.fromkeys(cells)], shown, style)
+        model = self.write("model.safetensors", safetensors({name: [2] for name in hostile.REFUSED}))
+        for style in ("table", "csv", "markdown", "latex", "json"):
+            self.assertTrue(hostile.is_visible(self.inspect(model, "--format", style)), style)
 
 
 if __name__ == "__main__":

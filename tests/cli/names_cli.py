@@ -149,6 +149,14 @@ class Names(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "patterns match, expected 1|matches . tensors, expected"):
                 check(fw.Model(change))
 
+    def test_wrappers_rename_as_those_of_torch(self):
+        with tempfile.TemporaryDirectory() as folder:
+            found = fw.torch_names(folder)
+        if not found:
+            self.skipTest("no PyTorch")
+        for title, names in found.items():
+            self.assertEqual(names, [fw.WRAPPERS[title](name) for name in found["none"]], title)
+
     def test_torchtitan(self):
         depth, rule = 3, ("--rule", "complete-p", *TITAN)
         expected = {t["name"].replace("attention.w", "attention.qkv_linear.w").replace("qkv_linear.wo", "wo")

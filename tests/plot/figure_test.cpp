@@ -270,6 +270,9 @@ TEST_CASE("Labels are drawn as they are", "[figure]") {
   panel.x_label = label + " x";
   panel.y_label = label + " y\\";  // a backslash before a quote, or at the end of a line
   panel.curves.push_back({"two\nlines \x01 \xff \xc3", {1}, {1}});
+  panel.curves.push_back({"'first ''two''", {1}, {1}});
+  panel.curves.push_back({"''", {1}, {1}});
+  panel.curves.push_back({"`touch ran` \xc2\x9b \xe2\x80\xae", {1}, {1}});
   panel.curves.push_back({"<&> \xed\xa0\x80 \xf4\x90\x80\x80 \xe0\x80\x80", {1}, {1}});
   write_figure({label + " title", {panel}}, scratch.stem());
   const std::string svg = content(scratch.stem() + ".svg");
@@ -278,7 +281,10 @@ TEST_CASE("Labels are drawn as they are", "[figure]") {
     INFO(place);
     CHECK(svg.find(drawn + place) != std::string::npos);
   }
-  CHECK(svg.find("two lines   ? ?") != std::string::npos);
+  CHECK(svg.find("two lines ? ? ?") != std::string::npos);
+  CHECK(svg.find(">'first ''two''<") != std::string::npos);
+  CHECK(svg.find(">''<") != std::string::npos);
+  CHECK(svg.find(">`touch ran` ? ?<") != std::string::npos);
   CHECK(svg.find("&lt;&amp;> ??? ???? ???") != std::string::npos);
   CHECK(is_xml(scratch.stem() + ".svg"));
   CHECK(content(scratch.stem() + ".png").substr(1, 3) == "PNG");

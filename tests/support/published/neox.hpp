@@ -59,7 +59,7 @@ inline Model neox(const Shape& shape, const std::string& title = "small") {
     layer.dense("attention.query_key_value",
                 s.kv_heads == s.heads ? query_key_value_by_group(s) : query_key_value(s), d,
                 s.biases);
-    layer.dense("attention.dense", "attention_output", d, d, s.biases);
+    layer.dense("attention.dense", "attention_output", s.heads * s.head_dim, d, s.biases);
     layer.norm("post_attention_layernorm", "mlp_norm");
     if (s.gated_mlp) {
       layer.dense("mlp.linear1", in_turn({{"mlp_up", s.d_ff}, {"mlp_gate", s.d_ff}}), d, s.biases);
