@@ -183,9 +183,11 @@ def _situations(named: Dict[str, torch.Tensor], plan: Plan, nothing: bool) -> Li
     """Lines that say why the names may not fit."""
     lines = [f"{name}: {words}" for pattern, words in _SITUATIONS.items()
              for name in [next((name for name in named if re.search(pattern, name)), None)] if name]
-    fsdp = next((name for name, p in named.items() if "_fsdp_wrapped_module" in name and p.dim() == 1), None)
-    if not lines and fsdp and any(t["shape"] and len(t["shape"]) > 1 and _bare(fsdp).endswith(t["name"]) for t in plan.tensors):
-        lines.append(f"{fsdp}: FSDP has cut it: apply the plan before FullyShardedDataParallel, or use fully_shard")
+    matrices = tuple(t["name"] for t in plan.tensors if len(t["shape"] or ()) > 1)
+    cut = next((name for name, p in named.items() if "_fsdp_wrapped_module" in name and p.dim() == 1
+                and _bare(name).endswith(matrices)), None)
+    if not lines and cut:
+        lines.append(f"{cut}: FSDP has cut it: apply the plan before FullyShardedDataParallel, or use fully_shard")
     inside = {name[:-len(t["name"])] for t in plan.tensors for name in named if name.endswith("." + t["name"])} - {""}
     if nothing and len(inside) == 1:
         lines.append(f"{inside.pop()[:-1]} has tensors of the plan: expected this part of the model alone")
@@ -764,8 +766,8 @@ class Recorder:
             for name, module in self._expected.items():
                 if ("value", name) not in self._first.records:
                     missing.setdefault(module, []).append(name)
-            lines += [f"{', '.join(names)}: not recorded, as {module} was not called (torch.nn.MultiheadAttention uses its "
-                      "out_proj without calling it)" for module, names in missing.items()]
+            lines += [f"{', '.join(names)}: not recorded, as {module} was not called with a tensor (torch.nn."
+                      "MultiheadAttention uses its out_proj without calling it)" for module, names in missing.items()]
         elif self._step or not self._active:
             lines.append("activations: no forward pass of the model that Recorder was given ran before the first step")
         if not self._active and not self._step:
@@ -784,11 +786,12 @@ class Recorder:
             heads, output_name = (f"{block}.{name}" for name in observed)
             self._expected.update({heads: owner, output_name: owner})
             self._hooks.append(module.register_forward_hook(
-                lambda _, inputs, output: self._seen(heads, inputs[0]) or self._seen(output_name, output)))
+                lambda _, inputs, output: self._seen(heads, inputs) or self._seen(output_name, output)))
         elif entry["layer"] == 0 and entry["stack"] != "decoder":  # the first of them to run sees the embedding
             self._expected.setdefault("embedding", owner)
             self._hooks.append(module.register_forward_pre_hook(
-                lambda _, inputs: None if self._now and "embedding" in self._now.values else self._seen("embedding", inputs[0])))
+                lambda _, inputs: None if self._now and ("value", "embedding") in self._now.records else
+                self._seen("embedding", inputs)))
         elif entry["group"] == "final_norm_gain" and entry["stack"] != "encoder":
             self._expected["final_hidden"] = owner
             self._hooks.append(module.register_forward_hook(lambda _, inputs, output: self._seen("final_hidden", output)))
@@ -801,6 +804,7 @@ class Recorder:
         """
         if self._layouts[block] == "":
             return None
+        output = output[0] if isinstance(output, tuple) and output else output
         if not torch.is_tensor(output) or output.dim() != 3 or output.shape[1] < 3:
             return self._skip_layout(block, "the attention's output is not (batch, three or more tokens, width)")
         if self._plan.plan["shape"]["heads"] < 2:
@@ -811,7 +815,7 @@ class Recorder:
             return self._skip_layout(block, "inside activation checkpointing: switch it off to check")
         if any(_is_sharded(parameter) for _, parameter in self._pairs):
             return self._skip_layout(block, "the parameters are sharded")
-        self._layouts[block] = ""
+        self._layouts[block] = None
         found = self._attention_gradients(block, output)
         if len(found) < 3:
             return self._skip_layout(block, "the attention's output does not depend on all of them")
@@ -840,6 +844,7 @@ class Recorder:
         if beyond > (1e-10 if output.element_size() >= 4 else 0.01):
             blame("query", "are not used as queries alone")
         fail(problems)
+        self._layouts[block] = self._layouts[block] or ""
 
     def _attention_gradients(self, block: str, output: torch.Tensor) -> Dict[str, Tuple[Any, ...]]:
         """By role: tensor, entry, and its gradients at the first and the last token, a row per direction."""
@@ -870,8 +875,12 @@ class Recorder:
         same = batch is None or first is None or batch.shape == first.shape and bool((batch == first).all())
         self._now = _Pass(self._step, batch, same)
 
-    def _seen(self, name: str, value: torch.Tensor) -> None:
-        if self._now is None:  # a pass that is not recorded, or checkpointing that repeats one in the backward pass
+    def _seen(self, name: str, value: Any) -> None:
+        """An activation: a tensor, or a tuple that begins with it, as Megatron-LM's layers return."""
+        while isinstance(value, (tuple, list)) and value:
+            value = value[0]
+        # No pass is under way where one is not recorded, or where checkpointing repeats one in the backward pass.
+        if self._now is None or not torch.is_tensor(value):
             return
         if ("value", name) in self._now.records:
             self._notes[f"{name}: its module ran twice in one forward pass, of which the first is recorded"] = None
@@ -883,7 +892,6 @@ class Recorder:
         elif self._first and self._now.same_batch and name in self._first.values:
             if self._first.values[name].shape == value.shape:
                 self._now.records["change", name] = _sums(value - self._first.values[name])
-        self._now.values.setdefault(name, value[:0])
 
     def _end(self, _: Any, inputs: Any, output: Any) -> None:
         logits = getattr(output, "logits", output)

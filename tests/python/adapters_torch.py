@@ -550,6 +550,17 @@ class Checkpoints(unittest.TestCase):
             for name in ("hidden", "output")])
 
 
+class Taken(nn.Module):
+    """The first of what a module returns."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, x):
+        return self.module(x)[0]
+
+
 class Encoder(nn.Module):
     """torch.nn's own encoder."""
 
@@ -565,6 +576,24 @@ class Encoder(nn.Module):
 
 
 class NotCalled(unittest.TestCase):
+    def test_layers_that_return_tuples(self):
+        """As Megatron-LM's linear layers, which return a tensor and a bias."""
+        class WithBias(nn.Linear):
+            def forward(self, x):
+                return super().forward(x), None
+
+        model = model_of()
+        for block in model.transformer.h:
+            for holder in (block.attn, block.mlp):
+                linear = holder.c_proj
+                holder.c_proj = Taken(WithBias(linear.in_features, linear.out_features))
+                holder.c_proj.module.load_state_dict(linear.state_dict())
+        optimizer = adamw(model)
+        recorder = scalewise.Recorder(model, PLAIN, optimizer)
+        train(model, optimizer)
+        self.assertEqual(recorder.unchecked, [])
+        self.assertEqual(records_of(recorder), plain_records())
+
     def test_layers_whose_module_never_runs_are_listed(self):
         plan = plan_of("--set", "final_norm=true", names=str(self.dialect()))
         model = Encoder()
@@ -575,8 +604,8 @@ class NotCalled(unittest.TestCase):
         out = [f"blocks.layers.{i}.self_attn.out_proj" for i in range(DEPTH)]
         self.assertEqual(recorder.unchecked, [
             *(f"layer.{i}.query, key, value: {out[i]} was not called" for i in range(DEPTH)),
-            *(f"layer.{i}.attention.heads, layer.{i}.attention.output: not recorded, as {out[i]} was not called "
-              "(torch.nn.MultiheadAttention uses its out_proj without calling it)" for i in range(DEPTH))])
+            *(f"layer.{i}.attention.heads, layer.{i}.attention.output: not recorded, as {out[i]} was not called with "
+              "a tensor (torch.nn.MultiheadAttention uses its out_proj without calling it)" for i in range(DEPTH))])
 
     def dialect(self):
         folder = tempfile.TemporaryDirectory()
