@@ -325,6 +325,13 @@ TEST_CASE("A base model's deviation is taken by group, and asked for by relative
     const double factor = relative.entries[i].group == Group::key ? 10 : 1;
     CHECK((parameters.value(i) - factor * plain.value(i)).cwiseAbs().maxCoeff() <= 1e-15);
   }
+  for (const double wrong : {-0.05, HUGE_VAL, std::nan("")}) {
+    CHECK_THROWS_AS(initialize(parameters, relative, 7, BaseDeviation::uniform(wrong)),
+                    InvalidInput);
+  }
+  Plan negative = relative;
+  negative.entries.front().init_variance.value = -1;
+  CHECK_THROWS_AS(initialize(parameters, negative, 7, deviations), InvalidInput);
   const Plan absolute = make_plan("gpt2", adamw, target());
   Parameters<double> without(absolute);
   Parameters<double> with(absolute);

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "scalewise/messages/error.hpp"
+
 namespace scalewise::inline io {
 
 enum class TableFormat { text, markdown, latex, csv };
@@ -44,6 +46,16 @@ inline std::string csv_field(const std::string& text) {
   return "\"" + escaped(text, "\"", "\"") + "\"";
 }
 
+/// Throws:   InvalidInput for a row that has not as many cells as the header.
+inline void require_rectangular(const Table& table) {
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    if (table.rows[i].size() == table.header.size()) continue;
+    throw InvalidInput("table \"" + printable(table.caption) + "\", row " + std::to_string(i),
+                       std::to_string(table.rows[i].size()) + " cells",
+                       std::to_string(table.header.size()) + ", one for each column");
+  }
+}
+
 inline std::vector<std::size_t> column_widths(const Table& table) {
   std::vector<std::size_t> widths;
   for (const std::string& name : table.header) widths.push_back(display_width(name));
@@ -76,8 +88,10 @@ inline std::string joined(const std::vector<std::string>& cells, const std::stri
 }  // namespace detail
 
 /// The table as aligned plain text, Markdown, LaTeX (booktabs) or CSV.
-/// Requires: every row has as many cells as the header. LaTeX cells are taken as they are.
+/// LaTeX cells are taken as they are.
+/// Throws:   InvalidInput for a row that has not as many cells as the header.
 inline std::string render(const Table& table, TableFormat format) {
+  detail::require_rectangular(table);
   std::string out;
   if (format == TableFormat::text) {
     const std::vector<std::size_t> widths = detail::column_widths(table);

@@ -29,7 +29,8 @@ struct BaseDeviation {
 /// Draws every tensor from its planned distribution, each from a stream of its own.
 /// Equation: entries with mean init_mean and variance init_variance (times the base's, if relative)
 /// Requires: `base` when the plan's reference is Reference::base.
-/// Throws:   InvalidInput when it is missing, and for a plan of other tensors than the parameters'.
+/// Throws:   InvalidInput when it is missing, for one that is negative or not finite, and for a plan of other
+///           tensors than the parameters'.
 template <class Scalar>
 void initialize(Parameters<Scalar>& parameters, const Plan& plan, std::uint64_t seed,
                 const std::optional<BaseDeviation>& base = {}) {
