@@ -233,7 +233,8 @@ Report report_of(const Experiment& e, const std::map<long, Runs>& runs) {
   }
   report.sections = {sections.averages, sections.layers, sections.steps, sections.losses};
   const long largest = e.sizes.back();
-  report.figure.title = e.model.rule + ", " + e.axis + " " + std::to_string(largest);
+  report.figure.title = "How strongly updates align with activations: " + e.model.rule + ", " +
+                        e.axis + " " + std::to_string(largest);
   for (const auto& [name, exponent] : exponents) {
     report.figure.panels.push_back(panel(name, runs.at(largest), exponent));
   }

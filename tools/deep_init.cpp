@@ -332,8 +332,9 @@ Report run(Settings s) {
   report.reason = serious ? "moments leave their bounds, see the warnings"
                           : "moments stay in bounds through " + std::to_string(depth) + " layers";
   if (s.measure && measured < s.seeds) stopped_early(report, measured, s.seeds);
-  report.figure =
-      figure_of(m.rule + ", " + m.placement + "-norm, " + std::to_string(depth) + " layers", found);
+  report.figure = figure_of("Size and correlation of the signal through " + std::to_string(depth) +
+                                " layers: " + m.rule + ", " + m.placement + "-norm",
+                            found);
   return report;
 }
 

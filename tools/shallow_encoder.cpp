@@ -255,7 +255,9 @@ Report report_of(const Settings& s, const std::map<long, Measured>& measured) {
       over_steps(measured, "loss", "loss"), over_steps(measured, "weight movement", "movement"),
       over_steps(measured, "drift of the kernel", "drift"), over_widths(measured)};
   return {{start, training, slopes},
-          {s.rule + ", tau_0 = d_m^-" + number_text(s.tau0), panels},
+          {"Training next to the limit of infinite width: " + s.rule + ", tau_0 = d_m^-" +
+               number_text(s.tau0),
+           panels},
           verdict,
           reason};
 }

@@ -81,6 +81,20 @@ TEST_CASE("Patches go row by row through the image, pixels row by row through th
   CHECK(whole.patches.row(1) == images.pixels.row(0));
 }
 
+TEST_CASE("Images without a label each, and images that are not square, are refused", "[data]") {
+  Images few = numbered(4, 4);
+  few.labels.pop_back();
+  Images narrow = numbered(4, 4);
+  narrow.side = 5;
+  const std::vector<Index> which{0};
+  const std::string labels = "images.labels = 3 labels: expected 4, one for each image";
+  const std::string side = "images.side = 5: expected the root of the pixels per image, 16";
+  CHECK(error_message([&] { split_images(few, 0.5, 1); }) == labels);
+  CHECK(error_message([&] { image_patches<float>(few, which, 2); }) == labels);
+  CHECK(error_message([&] { split_images(narrow, 0.5, 1); }) == side);
+  CHECK(error_message([&] { image_patches<float>(narrow, which, 5); }) == side);
+}
+
 TEST_CASE("Patches that are not there are refused", "[data]") {
   const auto refusal = [](const std::vector<Index>& which, Index patch) {
     return error_message([&] { image_patches<float>(numbered(3, 4), which, patch); });

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <ctime>
 #include <iostream>
 
 #include "fuzz/fuzz.hpp"
@@ -61,7 +62,11 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
   return taken;
 }
 
+/// Inputs have at most 4 KiB, and none may cost more than this, with sanitizers. Memory has a limit of libFuzzer's.
+constexpr double most_seconds = 10;
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::clock_t start = std::clock();
   try {
     tested->run(std::string_view(reinterpret_cast<const char*>(data), size));
   } catch (const scalewise::InvalidInput& error) {
@@ -70,6 +75,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       std::cerr << "a control character in the message: " << error.what() << '\n';
       std::abort();
     }
+  }
+  const auto seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  if (seconds > most_seconds) {
+    std::cerr << size << " bytes took " << seconds << " s of the processor\n";
+    std::abort();
   }
   return 0;
 }

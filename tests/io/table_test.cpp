@@ -3,10 +3,14 @@
 
 #include "scalewise/io/table.hpp"
 
+#include <chrono>
+
 #include "scalewise/architecture/presets.hpp"
+#include "scalewise/io/fit_table.hpp"
 #include "scalewise/io/plan_table.hpp"
 #include "scalewise/scalewise.hpp"
 #include "support/catch.hpp"
+#include "support/error_message.hpp"
 
 using namespace scalewise;
 
@@ -31,6 +35,33 @@ TEST_CASE("CSV fields with commas, quotes and ends of lines are quoted", "[table
 TEST_CASE("Markdown cells cannot break the table", "[table]") {
   CHECK(render(table, TableFormat::markdown) ==
         "**Caption**\n\n| a | b |\n|---|---|\n| √n | 1 |\n| x\\|y | say \"so\", twice |\n");
+}
+
+TEST_CASE("Ragged tables, and comparisons of no plan, are refused", "[table]") {
+  for (const auto& row : {std::vector<std::string>{"1"}, {"1", "2", "3"}}) {
+    Table ragged = table;
+    ragged.rows.push_back(row);
+    const std::string refusal = "table \"Caption\", row 2 = " + std::to_string(row.size()) +
+                                " cells: expected 2, one for each column";
+    for (const TableFormat format :
+         {TableFormat::text, TableFormat::markdown, TableFormat::latex, TableFormat::csv}) {
+      CHECK(test::error_message([&] { render(ragged, format); }) == refusal);
+    }
+    CHECK(test::error_message([&] { fit_table(ragged, 10); }) == refusal);
+  }
+  CHECK(test::error_message([] { comparison_tables({}, TableFormat::text, false); }) ==
+        "plans = none: expected at least one");
+}
+
+TEST_CASE("A table of very many layers takes no longer than its rows", "[table]") {
+  // Rows were looked for one by one: 60,000 of them took 48 s.
+  Shape shape = preset_shape("gpt2");
+  shape.depth = 3000;
+  const Plan plan = make_plan<Gpt2, adamw>(shape);
+  const auto start = std::chrono::steady_clock::now();
+  const Table all = plan_table(plan, TableFormat::text, true);
+  CHECK(all.rows.size() == plan.entries.size());
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
 }
 
 TEST_CASE("LaTeX numbers have powers of ten, and text its special letters escaped", "[table]") {

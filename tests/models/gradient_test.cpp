@@ -63,6 +63,20 @@ void check_block_by_block(Plan plan, const Config& config, const Batch<double>& 
   }
 }
 
+/// Checks that a gradient is of the last loss, whatever became of its batch, and that there is none without one.
+void check_one_gradient_for_each_loss(Transformer<double>& model, Batch<double> batch,
+                                      const Matrix<double>& gradients) {
+  model.loss(batch);
+  Batch<double> other = std::exchange(batch, {});
+  model.backward();
+  CHECK(model.parameters().gradients() == gradients);
+  CHECK_THROWS_AS(model.backward(), InvalidInput);
+  model.loss(other);
+  other.targets.pop_back();
+  CHECK_THROWS_AS(model.loss(other), InvalidInput);
+  CHECK_THROWS_AS(model.backward(), InvalidInput);
+}
+
 /// Checks every entry. Tensors that the model does not read have no gradient to check: only a key
 /// bias may be one, since softmax does not see what all scores of a query share.
 void check_every_gradient(const Plan& plan, const Config& config) {
@@ -81,6 +95,7 @@ void check_every_gradient(const Plan& plan, const Config& config) {
   CHECK(worst.accepted());
   model.loss_and_gradient(batch);
   CHECK(model.parameters().gradients() == gradients);  // overwritten, not added to
+  check_one_gradient_for_each_loss(model, batch, gradients);
   check_block_by_block(plan, config, batch);
 }
 

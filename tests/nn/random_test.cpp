@@ -325,6 +325,24 @@ TEST_CASE("A base model's deviation is taken by group, and asked for by relative
     const double factor = relative.entries[i].group == Group::key ? 10 : 1;
     CHECK((parameters.value(i) - factor * plain.value(i)).cwiseAbs().maxCoeff() <= 1e-15);
   }
+  // Of one layer, as GPT-2's, whose weights next to the stream shrink with the depth of a stack.
+  deviations.tensors = {{"layer.1.key", 0.25}};
+  initialize(parameters, relative, 7, deviations);
+  const auto second = static_cast<std::size_t>(parameters.find("layer.1.key"));
+  CHECK((parameters.value(second) - 5 * plain.value(second)).cwiseAbs().maxCoeff() <= 1e-15);
+  const auto first = static_cast<std::size_t>(parameters.find("layer.0.key"));
+  CHECK((parameters.value(first) - 10 * plain.value(first)).cwiseAbs().maxCoeff() <= 1e-15);
+  deviations.tensors = {{"layer.99.key", 0.25}};
+  CHECK_THROWS_AS(initialize(parameters, relative, 7, deviations), InvalidInput);
+  deviations.tensors = {{"layer.1.key", -0.25}};
+  CHECK_THROWS_AS(initialize(parameters, relative, 7, deviations), InvalidInput);
+  for (const double wrong : {-0.05, HUGE_VAL, std::nan("")}) {
+    CHECK_THROWS_AS(initialize(parameters, relative, 7, BaseDeviation::uniform(wrong)),
+                    InvalidInput);
+  }
+  Plan negative = relative;
+  negative.entries.front().init_variance.value = -1;
+  CHECK_THROWS_AS(initialize(parameters, negative, 7, deviations), InvalidInput);
   const Plan absolute = make_plan("gpt2", adamw, target());
   Parameters<double> without(absolute);
   Parameters<double> with(absolute);

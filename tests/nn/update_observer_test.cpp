@@ -295,3 +295,36 @@ TEST_CASE("Matrices of a normalized transformer get length one along d_model, an
     CHECK(matrices >= 2 + 2 * 6);
   }
 }
+
+TEST_CASE("Plans of more numbers than there can be are refused before memory is asked for") {
+  const auto refusal = [](const std::vector<Entry>& entries, auto make) {
+    Plan plan;
+    plan.entries = entries;
+    return error_message([&] { make(plan); });
+  };
+  const auto parameters = [](const Plan& plan) { Parameters<float> made(plan); };
+  const auto optimizer = [](const Plan& plan) { PlannedOptimizer<float> made(plan, {.rate = 1}); };
+  const auto of_size = [](long rows, long columns) {
+    Entry entry;
+    entry.name = "w";
+    entry.rows = rows;
+    entry.columns = columns;
+    return entry;
+  };
+  const std::string product = ": expected positive sizes whose product is below 2^63";
+  for (const auto& [rows, columns] : {std::pair{3037000500L, 3037000500L},
+                                      {1L << 62, 2L},
+                                      {1L << 32, 1L << 32},
+                                      {-3L, 5L},
+                                      {-3L, -5L},
+                                      {5L, 0L}}) {
+    const std::string expected =
+        "w = " + std::to_string(rows) + " x " + std::to_string(columns) + product;
+    CHECK(refusal({of_size(rows, columns)}, parameters) == expected);
+    CHECK(refusal({of_size(rows, columns)}, optimizer) == expected);
+  }
+  const std::vector<Entry> two{of_size(1L << 31, 1L << 31), of_size(1L << 31, 1L << 31)};
+  const std::string sum = "parameter count = more than 2^63: expected a model that can be counted";
+  CHECK(refusal(two, parameters) == sum);
+  CHECK(refusal(two, optimizer) == sum);
+}

@@ -138,23 +138,44 @@ TEST_CASE("The gradient of cross-entropy over many outputs is that of lognormal 
              WithinRel(0.5 - 1.0 / 3, 1e-14));
 }
 
-TEST_CASE("The covariance of cross-entropy's gradients is as far off as is stated") {
+TEST_CASE("The covariance of cross-entropy's gradients is that of simulation") {
   // Mean Σ p p' and P = mean Σ p² of softmax over 256 pairs of normal logits of correlation 0.6, by
   // NumPy with 40,000 pairs of predictions each; the error is the standard error of Σ p p'.
   struct Case {
-    double variance, simulated, error, power, stated;
+    double variance, simulated, error, power;
   };
   constexpr double n = 256;
-  for (const Case& k :
-       {Case{1, 0.0070218, 7e-6, 0.010334, 0.994}, Case{2, 0.011947, 3.3e-5, 0.02411, 0.94},
-        Case{4, 0.025648, 1.3e-4, 0.07298, 0.65}, Case{9, 0.05619, 4.4e-4, 0.2155, 0.17},
-        Case{20, 0.08539, 7.3e-4, 0.4118, 0.047}}) {
+  for (const Case& k : {Case{1, 0.0070218, 7e-6, 0.010334}, Case{2, 0.011947, 3.3e-5, 0.02411},
+                        Case{4, 0.025648, 1.3e-4, 0.07298}, Case{9, 0.05619, 4.4e-4, 0.2155},
+                        Case{20, 0.08539, 7.3e-4, 0.4118}}) {
     CAPTURE(k.variance);
     CHECK_THAT(squared_probabilities(256, k.variance), WithinRel(k.power, 0.01));
     const SignalMoments g = cross_entropy_gradient(256, correlated(k.variance, 0.6), 0);
-    const double ratio = (g.covariance + 2 / n) / k.simulated;
-    CHECK_THAT(ratio, WithinAbs(k.stated, 0.005 + 3 * ratio * k.error / k.simulated));
+    CHECK_THAT(g.covariance + 2 / n, WithinAbs(k.simulated, 3 * k.error));
   }
+}
+
+TEST_CASE("Products of probabilities of two softmaxes are those of closed forms") {
+  for (const double v : {1e-3, 0.1, 1.0, 9.0, 25.0}) {
+    for (const long n : {1L, 2L, 10L, 1000L, 100'000L}) {
+      CAPTURE(v, n);
+      // Two softmaxes that are one have E Σ p², by another integral, and independent ones 1/n.
+      CHECK_THAT(shared_probabilities(n, v, v), WithinRel(squared_probabilities(n, v), 1e-6));
+      CHECK(shared_probabilities(n, v, 0) == 1 / static_cast<double>(n));
+      CHECK_THAT(shared_probabilities(n, v, 1e-9),
+                 WithinRel(1 / static_cast<double>(n), 1.1e-9));  // the slope is below 1/n
+      // Two outputs, z' = -z: p' has the probabilities in the other order, and Σ p p' = 1 - Σ p².
+      if (n != 2) continue;
+      CHECK_THAT(shared_probabilities(2, v, -v), WithinRel(1 - squared_probabilities(2, v), 1e-6));
+    }
+  }
+  // Two outputs: Σ p p' = 1/2 + tanh(d/2) tanh(d'/2)/2, d the difference of the logits, of variance 2v; by
+  // trapezoids over both in Python.
+  CHECK_THAT(shared_probabilities(2, 4, 2.4), WithinRel(0.6432384733074521, 1e-6));
+  CHECK_THAT(shared_probabilities(2, 4, -1), WithinRel(0.44206269173265017, 1e-6));
+  CHECK_THROWS_AS(shared_probabilities(0, 1, 0.5), InvalidInput);
+  CHECK_THROWS_AS(shared_probabilities(2, 26, 0.5), InvalidInput);
+  CHECK_THROWS_AS(shared_probabilities(2, 1, std::nan("")), InvalidInput);
 }
 
 TEST_CASE("Final norms hand the gradient on over the stream's variance") {

@@ -62,7 +62,7 @@ class RecordedSteps {
   void make(const nn::Batch<Scalar>& batch, long step) {
     model_.loss(batch, 0);
     optimizer_.begin_step(parameters_);
-    model_.backward(batch, [&](const nn::BlockId& block) { make(block, step); });
+    model_.backward([&](const nn::BlockId& block) { make(block, step); });
     nn::normalize_matrices(parameters_, plan_);
   }
 

@@ -28,6 +28,18 @@ struct Images {
 
 namespace detail {
 
+/// Throws:   InvalidInput for images that are not square, and without a label each.
+inline void require_whole(const Images& images) {
+  if (images.side < 1 || images.pixels.cols() != images.side * images.side) {
+    throw InvalidInput("images.side", std::to_string(images.side),
+                       "the root of the pixels per image, " + std::to_string(images.pixels.cols()));
+  }
+  if (images.labels.size() != static_cast<std::size_t>(images.size())) {
+    throw InvalidInput("images.labels", std::to_string(images.labels.size()) + " labels",
+                       std::to_string(images.size()) + ", one for each image");
+  }
+}
+
 /// The images of the given numbers.
 inline Images select(const Images& images, std::span<const Eigen::Index> which) {
   Images result;
@@ -52,8 +64,10 @@ struct ImageSplit {
 /// Equation: test = floor(`test` times the number of images)
 /// Source:   the shuffle: Fisher and Yates, Durstenfeld 1964.
 /// Accuracy: the same split on every platform.
-/// Throws:   InvalidInput for a fraction outside (0, 1), and when a part would be empty.
+/// Throws:   InvalidInput for a fraction outside (0, 1), when a part would be empty, for images that are not
+///           square, and without a label each.
 inline ImageSplit split_images(const Images& images, double test, std::uint64_t seed) {
+  detail::require_whole(images);
   if (!(test > 0 && test < 1)) {
     throw InvalidInput("test", number_text(test), "a fraction between 0 and 1");
   }
@@ -74,11 +88,12 @@ inline ImageSplit split_images(const Images& images, double test, std::uint64_t 
 /// A batch of images cut into square patches; targets are the labels.
 /// Shapes:   which (B) -> patches (B*T, patch*patch) with T = (side/patch)², targets (B); patches go
 ///           row by row through the image, pixels row by row through the patch
-/// Throws:   InvalidInput for a patch that does not divide the side, and for no image or one that is
-///           not there.
+/// Throws:   InvalidInput for a patch that does not divide the side, for no image or one that is
+///           not there, for images that are not square, and without a label each.
 template <class Scalar>
 nn::Batch<Scalar> image_patches(const Images& images, std::span<const Eigen::Index> which,
                                 Eigen::Index patch) {
+  detail::require_whole(images);
   if (patch <= 0 || images.side % patch != 0) {
     throw InvalidInput("patch", std::to_string(patch),
                        "a divisor of side = " + std::to_string(images.side));

@@ -64,8 +64,9 @@ inline Table with_wrapped_cells(const Table& table, std::size_t width) {
 /// Tables that together have the cells of one and fit `columns` of a terminal where words allow: cells
 /// wider than half of that are wrapped at spaces, and columns that find no room go to another table,
 /// next to the first column. With 0 columns, or when it fits, the table stays as it is.
-/// Requires: every row has as many cells as the header.
+/// Throws:   InvalidInput for a row that has not as many cells as the header.
 inline std::vector<Table> fit_table(const Table& table, std::size_t columns) {
+  detail::require_rectangular(table);
   const auto width_of = [](const std::vector<std::size_t>& widths) {
     std::size_t sum = 0;
     for (const std::size_t width : widths) sum += width + (sum > 0 ? 2 : 0);

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "scalewise/files/exact_text.hpp"
@@ -88,12 +89,13 @@ struct TableRow {
 
 inline std::vector<TableRow> table_rows(const std::vector<Plan>& plans, bool layers) {
   std::vector<TableRow> rows;
+  std::unordered_map<std::string, std::size_t> places;
   for (std::size_t p = 0; p < plans.size(); ++p) {
     for (const Entry& entry : plans[p].entries) {
       const std::string label = layers ? entry.name : without_layer(entry);
-      std::size_t at = 0;
-      while (at < rows.size() && rows[at].label != label) ++at;
-      if (at == rows.size()) {
+      const auto [place, is_new] = places.try_emplace(label, rows.size());
+      const std::size_t at = place->second;
+      if (is_new) {
         rows.push_back({label,
                         label.substr(label.find('.') + 1),
                         entry.group,
@@ -326,7 +328,14 @@ inline Table model_table(const std::vector<Plan>& plans) {
 
 /// Several plans side by side: one table per quantity, one column per rule. Rows that are 0 (initial
 /// mean) or 1 (forward multiplier) under every rule are left out of their table.
+<<<<<<< ours
 inline std::vector<Table> comparison_tables(const std::vector<Plan>& plans, bool layers) {
+=======
+/// Throws:   InvalidInput without a plan.
+inline std::vector<Table> comparison_tables(const std::vector<Plan>& plans, TableFormat format,
+                                            bool layers) {
+  if (plans.empty()) throw InvalidInput("plans", "none", "at least one");
+>>>>>>> theirs
   const std::vector<detail::TableRow> all = detail::table_rows(plans, layers);
   const auto table_of = [&](const std::string& caption, auto field, const std::string& trivial) {
     Table table{caption, {"tensor"}, {}};

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "scalewise/io/quoting.hpp"
+#include "scalewise/messages/error.hpp"
+#include "scalewise/messages/utf8.hpp"
 
 namespace scalewise::inline io {
 
@@ -34,6 +36,16 @@ inline std::size_t display_width(std::string_view text) {
 }
 
 namespace detail {
+
+/// Throws:   InvalidInput for a row that has not as many cells as the header.
+inline void require_rectangular(const Table& table) {
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    if (table.rows[i].size() == table.header.size()) continue;
+    throw InvalidInput("table \"" + printable(table.caption) + "\", row " + std::to_string(i),
+                       std::to_string(table.rows[i].size()) + " cells",
+                       std::to_string(table.header.size()) + ", one for each column");
+  }
+}
 
 inline std::vector<std::size_t> column_widths(const Table& table) {
   std::vector<std::size_t> widths;
@@ -121,8 +133,9 @@ inline std::string as_csv(const Table& table) {
 }  // namespace detail
 
 /// The table as aligned plain text, Markdown, LaTeX (booktabs) or CSV.
-/// Requires: every row has as many cells as the header.
+/// Throws:   InvalidInput for a row that has not as many cells as the header.
 inline std::string render(const Table& table, TableFormat format) {
+  detail::require_rectangular(table);
   switch (format) {
     case TableFormat::text:
       return detail::as_text(table);

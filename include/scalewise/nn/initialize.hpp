@@ -6,7 +6,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 
 #include "scalewise/nn/parameters.hpp"
 #include "scalewise/numeric/parallel.hpp"
@@ -14,9 +16,16 @@
 
 namespace scalewise::nn {
 
-/// Standard deviations of the base model, by group; a relative rule's variances are factors on them.
+/// Standard deviations of the base model, by group, and of single tensors by name, where layers differ; a relative
+/// rule's variances are factors on them.
 struct BaseDeviation {
   std::array<double, group_count> values{};
+  std::map<std::string, double> tensors = {};
+
+  double of(const Entry& entry) const {
+    const auto found = tensors.find(entry.name);
+    return found == tensors.end() ? values[static_cast<std::size_t>(entry.group)] : found->second;
+  }
 
   /// The same for every group.
   static BaseDeviation uniform(double value) {
@@ -29,7 +38,8 @@ struct BaseDeviation {
 /// Draws every tensor from its planned distribution, each from a stream of its own.
 /// Equation: entries with mean init_mean and variance init_variance (times the base's, if relative)
 /// Requires: `base` when the plan's reference is Reference::base.
-/// Throws:   InvalidInput when it is missing, and for a plan of other tensors than the parameters'.
+/// Throws:   InvalidInput when it is missing, for one that is negative, not finite or of a tensor that is not
+///           there, and for a plan of other tensors than the parameters'.
 template <class Scalar>
 void initialize(Parameters<Scalar>& parameters, const Plan& plan, std::uint64_t seed,
                 const std::optional<BaseDeviation>& base = {}) {
@@ -39,10 +49,13 @@ void initialize(Parameters<Scalar>& parameters, const Plan& plan, std::uint64_t 
     throw InvalidInput("base deviation", "none", "a standard deviation per group",
                        plan.rule + "'s variances are factors on the base model's");
   }
+  if (relative) {
+    for (const auto& [name, deviation] : base->tensors) static_cast<void>(plan.at(name));
+  }
   parallel_for(static_cast<std::ptrdiff_t>(plan.entries.size()), [&](std::ptrdiff_t at) {
     const auto i = static_cast<std::size_t>(at);
     const Entry& entry = plan.entries[i];
-    const double deviation = relative ? base->values[static_cast<std::size_t>(entry.group)] : 1;
+    const double deviation = relative ? base->of(entry) : 1;
     InitialValues values(entry, seed, deviation);
     View<Scalar> value = parameters.value(i);
     constexpr Eigen::Index most = 256;

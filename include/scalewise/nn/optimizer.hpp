@@ -89,7 +89,7 @@ struct OptimizerState {
 ///           s is r times decay where decay is coupled, schedule times decay where independent
 /// Accuracy: bit-identical for any number of threads: the work is cut at fixed places.
 /// Throws:   InvalidInput for a config that check() refuses, an optimizer of the plan that is none of
-///           these, and parameters of another size.
+///           these, parameters of another size, and a plan of 2^63 numbers or more.
 /// Differs:  an L2 penalty under sgd is the coupled form, which is the same step without momentum.
 template <class Scalar>
 class PlannedOptimizer {
@@ -99,10 +99,13 @@ class PlannedOptimizer {
         decay_(plan.decay),
         method_(method_of(optimizer_of(plan.optimizer, Group::token_embedding))) {
     check(config);
+    const auto count = static_cast<Eigen::Index>(plan.parameter_count());
+    state_.first = Memory<Scalar>(count);
+    if (method_.has_second_moment) state_.second = Memory<Scalar>(count);
     constexpr Eigen::Index tile = 1 << 12;
     Eigen::Index offset = 0;
     for (const Entry& entry : plan.entries) {
-      const Eigen::Index size = entry.rows * entry.columns;
+      const auto size = static_cast<Eigen::Index>(entry.size());
       const bool whole = entry.optimizer.normalization == Normalization::by_matrix;
       if (whole) {
         whole_.push_back({factors_.size(), offset, entry.rows, entry.columns,
@@ -115,9 +118,6 @@ class PlannedOptimizer {
       factors_.push_back(
           {entry.learning_rate.value, entry.weight_decay.value, entry.epsilon.value});
     }
-    const auto count = static_cast<Eigen::Index>(plan.parameter_count());
-    state_.first = Memory<Scalar>(count);
-    if (method_.has_second_moment) state_.second = Memory<Scalar>(count);
   }
 
   /// Called with every tensor's change during a step.

@@ -26,18 +26,14 @@ template <class Scalar>
 class Parameters {
  public:
   /// Reads the plan's entries alone, so that any list of tensors will do.
-  /// Throws:   InvalidInput for a tensor without numbers.
+  /// Throws:   InvalidInput for a tensor without numbers, and for 2^63 numbers or more.
   explicit Parameters(const Plan& plan, Gradients kept = Gradients::all) : kept_(kept) {
+    static_cast<void>(plan.parameter_count());  // so that no sum below overflows
     Eigen::Index offset = 0;
     std::map<std::string, BlockId> blocks;
     if (kept == Gradients::block_by_block) blocks = blocks_of(plan);
     std::map<BlockId, Eigen::Index> sizes;  // of what has its gradients in memory together
     for (const Entry& entry : plan.entries) {
-      if (entry.rows < 1 || entry.columns < 1) {
-        throw InvalidInput(entry.name,
-                           std::to_string(entry.rows) + " x " + std::to_string(entry.columns),
-                           "positive sizes");
-      }
       const Role role = role_of(entry.group);
       const bool matrix = role == Role::input || role == Role::hidden || role == Role::output;
       const bool vector = entry.columns == 1 && (!matrix || entry.group == Group::class_token);

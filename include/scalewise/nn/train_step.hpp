@@ -21,9 +21,8 @@ double train_step(Transformer<Scalar>& model, PlannedOptimizer<Scalar>& optimize
                   const Batch<Scalar>& batch, std::uint64_t draw = 0, double schedule = 1) {
   const double loss = model.loss(batch, draw);
   optimizer.begin_step(model.parameters());
-  model.backward(batch, [&](const BlockId& block) {
-    optimizer.step_block(model.parameters(), block, schedule);
-  });
+  model.backward(
+      [&](const BlockId& block) { optimizer.step_block(model.parameters(), block, schedule); });
   return loss;
 }
 

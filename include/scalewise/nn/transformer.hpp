@@ -62,14 +62,15 @@ class Transformer {
   double loss_and_gradient(const Batch<Scalar>& batch, std::uint64_t draw = 0) {
     parameters_.require_all_gradients();
     const double value = loss(batch, draw);
-    backward(batch);
+    backward();
     return value;
   }
 
-  /// The gradient of the last loss(batch, …). `known`, where it is given, is called once the gradients of a
+  /// The gradient of the last loss(), which overwrites what that one has left. `known`, where it is given, is called once the gradients of a
   /// block's matrices are known, and at the end with BlockId{} for the tensors in no block; it may change
   /// the values of these tensors.
-  void backward(const Batch<Scalar>& batch, const std::function<void(const BlockId&)>& known = {});
+  /// Throws:   InvalidInput unless a loss() comes before each call.
+  void backward(const std::function<void(const BlockId&)>& known = {});
 
  private:
   // ---- forward ----------------------------------------------------------------------------------
@@ -79,6 +80,17 @@ class Transformer {
   }
 
   double forward_loss(const Batch<Scalar>& batch);
+
+  /// Keeps what backward() needs of a batch.
+  void keep(const Batch<Scalar>& batch) {
+    if (shape_.encoder_depth > 0) source_ = batch.source;
+    if (shape_.input == Input::token) {
+      tokens_ = batch.tokens;
+    } else {
+      patches_.shape(batch.patches.rows(), batch.patches.cols()) = batch.patches;
+    }
+    has_loss_ = true;
+  }
 
   void forward(const Batch<Scalar>& batch) {
     if (shape_.encoder_depth > 0) {
@@ -261,6 +273,9 @@ class Transformer {
   Pass<Scalar> pass_;
   Buffer<Scalar> pooled_, dpooled_, raw_logits_, logits_, dlogits_;
   Buffer<double> row_losses_;
+  std::vector<int> tokens_, source_;
+  Buffer<Scalar> patches_;
+  bool has_loss_ = false;  // and backward() has not used it up
 };
 
 // All that takes long to compile is reached from here, outside the class, where `extern template`
@@ -290,6 +305,7 @@ Transformer<Scalar>::Transformer(const Plan& plan, const Config& config, Gradien
 
 template <class Scalar>
 double Transformer<Scalar>::forward_loss(const Batch<Scalar>& batch) {
+  has_loss_ = false;
   forward(batch);
   View<Scalar> dlogits = dlogits_.shape(logits_.rows(), logits_.cols());
   if (batch.values.size() > 0) {
@@ -300,18 +316,25 @@ double Transformer<Scalar>::forward_loss(const Batch<Scalar>& batch) {
     if (!batch.values.allFinite()) {
       throw InvalidInput("batch.values", "not finite", "finite numbers");
     }
-    return mean_squared_error(logits_.read(), read(batch.values), dlogits);
+    const double value = mean_squared_error(logits_.read(), read(batch.values), dlogits);
+    keep(batch);
+    return value;
   }
   if (static_cast<Eigen::Index>(batch.targets.size()) != logits_.rows()) {
     throw InvalidInput("batch.targets", std::to_string(batch.targets.size()) + " targets",
                        std::to_string(logits_.rows()) + ", one per row of the logits");
   }
-  return cross_entropy(logits_.read(), std::span<const int>(batch.targets), dlogits, row_losses_);
+  const double value =
+      cross_entropy(logits_.read(), std::span<const int>(batch.targets), dlogits, row_losses_);
+  keep(batch);
+  return value;
 }
 
 template <class Scalar>
-void Transformer<Scalar>::backward(const Batch<Scalar>& batch,
-                                   const std::function<void(const BlockId&)>& known) {
+void Transformer<Scalar>::backward(const std::function<void(const BlockId&)>& known) {
+  if (!std::exchange(has_loss_, false)) {
+    throw InvalidInput("backward()", "without a loss", "loss() before each call");
+  }
   const bool two = shape_.encoder_depth > 0;
   // Linear layers, norms and scales overwrite their gradients. What adds to them, the look-ups, starts from zero.
   for (const Weight<Scalar>* table : {&segments_, &encoder_.positions, &decoder_.positions}) {
@@ -322,9 +345,9 @@ void Transformer<Scalar>::backward(const Batch<Scalar>& batch,
     encoder_.dfinal_hidden.shape(encoder_.embedded.rows(), encoder_.embedded.cols()).setZero();
   decoder_.backward(pass_, two ? &encoder_ : nullptr, known);
   if (shape_.input == Input::token) {
-    embed_tokens_backward(batch.tokens, decoder_);
+    embed_tokens_backward(tokens_, decoder_);
   } else {
-    multiply(embedding_.multiplier, transposed(read(batch.patches)), decoder_.dembedded(),
+    multiply(embedding_.multiplier, transposed(patches_.read()), decoder_.dembedded(),
              embedding_.gradient());
     if (embedding_bias_.present()) {
       sum_rows(embedding_bias_.multiplier, decoder_.dembedded(), embedding_bias_.gradient());
@@ -333,7 +356,7 @@ void Transformer<Scalar>::backward(const Batch<Scalar>& batch,
   }
   if (two) {
     encoder_.backward(pass_, nullptr, known);
-    embed_tokens_backward(batch.source, encoder_);
+    embed_tokens_backward(source_, encoder_);
   }
   if (known) known(BlockId{});
 }

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <span>
 
+#include "scalewise/messages/error.hpp"
 #include "scalewise/numeric/random.hpp"
 #include "scalewise/plan/plan.hpp"
+#include "scalewise/scaling/formula.hpp"
 
 namespace scalewise::inline plan {
 
@@ -17,12 +19,13 @@ namespace scalewise::inline plan {
 /// Shapes:   rows · columns numbers, row by row
 /// Units:    base_deviation is the standard deviation of the base model's tensor under a relative
 ///           rule, and 1 otherwise
+/// Throws:   InvalidInput for a base_deviation, or a planned variance, that is negative or not finite.
 class InitialValues {
  public:
   InitialValues(const Entry& entry, std::uint64_t seed, double base_deviation = 1)
       : stream_(seed, entry.name),
         mean_(entry.init_mean.value),
-        deviation_(std::sqrt(entry.init_variance.value) * base_deviation),
+        deviation_(deviation_of(entry, base_deviation)),
         distribution_(deviation_ > 0 ? entry.distribution : Distribution::constant) {}
 
   double next() {
@@ -51,6 +54,19 @@ class InitialValues {
   }
 
  private:
+  static double deviation_of(const Entry& entry, double base_deviation) {
+    if (!(base_deviation >= 0 && std::isfinite(base_deviation))) {
+      throw InvalidInput("base_deviation", number_text(base_deviation),
+                         "a finite number, 0 or greater");
+    }
+    const double variance = entry.init_variance.value;
+    if (!(variance >= 0 && std::isfinite(variance))) {
+      throw InvalidInput(entry.name + ".init_variance", number_text(variance),
+                         "a finite number, 0 or greater");
+    }
+    return std::sqrt(variance) * base_deviation;
+  }
+
   RandomStream stream_;
   double mean_;
   double deviation_;

@@ -69,7 +69,14 @@ struct Entry {
   std::vector<SymbolValue> where;  // symbols whose value is this entry's own: l, r, (fi+fo)
 
   /// How many numbers the tensor has.
-  std::int64_t size() const { return std::int64_t{rows} * columns; }
+  /// Throws:   InvalidInput for sizes that are not positive, and for 2^63 numbers or more.
+  std::int64_t size() const {
+    if (rows < 1 || columns < 1 || rows > (std::numeric_limits<std::int64_t>::max)() / columns) {
+      throw InvalidInput(name, std::to_string(rows) + " x " + std::to_string(columns),
+                         "positive sizes whose product is below 2^63");
+    }
+    return std::int64_t{rows} * columns;
+  }
 
   friend bool operator==(const Entry&, const Entry&) = default;
 };
@@ -165,7 +172,7 @@ struct Plan {
   }
 
   /// The number of parameters of the whole model.
-  /// Throws:   InvalidInput when there are 2^63 parameters or more.
+  /// Throws:   InvalidInput when there are 2^63 parameters or more, and as Entry::size().
   std::int64_t parameter_count() const {
     std::int64_t count = 0;
     for (const Entry& entry : entries) {

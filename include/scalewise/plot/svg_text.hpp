@@ -22,6 +22,24 @@ inline constexpr short advance_widths[] = {
     611, 685, 390, 337, 390, 838, 500, 500, 613, 635, 550, 635, 615, 352,  635, 634, 278, 278, 579,
     278, 974, 634, 612, 635, 635, 411, 521, 392, 634, 592, 818, 592, 592,  525, 636, 337, 636, 838};
 
+/// The first character of a text, or byte where it is none.
+struct Letter {
+  std::size_t length = 1;
+  long advance = 1000;  // in thousandths of the font size
+
+  explicit Letter(std::string_view text) {
+    if (const std::size_t known = utf8_length(text); known != 0) length = known;
+    const bool ascii = text[0] >= ' ' && text[0] <= '~';
+    if (ascii) advance = advance_widths[text[0] - ' '];
+    if (text.starts_with("·")) advance = 500;
+  }
+};
+
+/// Of thousandths of the font size.
+inline double width_of(long thousandths, double font_size) {
+  return static_cast<double>(thousandths) / 1000 * font_size;
+}
+
 }  // namespace detail
 
 /// An upper bound of the width of a text in a sans-serif font: exact in DejaVu Sans for ASCII, half an
@@ -30,13 +48,11 @@ inline constexpr short advance_widths[] = {
 inline double text_width(std::string_view text, double font_size) {
   long thousandths = 0;
   for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = utf8_length(text.substr(i));
-    const bool ascii = text[i] >= ' ' && text[i] <= '~';
-    const bool dot = text.substr(i).starts_with("·");
-    thousandths += ascii ? detail::advance_widths[text[i] - ' '] : dot ? 500 : 1000;
-    i += length == 0 ? 1 : length;
+    const detail::Letter letter(text.substr(i));
+    thousandths += letter.advance;
+    i += letter.length;
   }
-  return static_cast<double>(thousandths) / 1000 * font_size;
+  return detail::width_of(thousandths, font_size);
 }
 
 /// Bold letters of DejaVu Sans are at most so many times as wide as plain ones.
@@ -71,18 +87,22 @@ inline std::string xml_text(std::string_view text) {
 /// Units:    those of font_size
 inline std::vector<std::string> wrapped(std::string_view text, double width, double font_size) {
   std::vector<std::string> lines;
-  while (text_width(text, font_size) > width) {
+  for (bool fits = false; !fits;) {
     std::size_t end = 0;
     std::size_t best = 0;
+    long thousandths = 0;
+    fits = true;
     while (end < text.size()) {
-      const std::size_t length = utf8_length(text.substr(end));
-      const std::size_t next = end + (length == 0 ? 1 : length);
-      if (end > 0 && text_width(text.substr(0, next), font_size) > width) break;
-      const std::string_view last = text.substr(end, next - end);
-      end = next;
+      const detail::Letter letter(text.substr(end));
+      thousandths += letter.advance;
+      if (detail::width_of(thousandths, font_size) > width) fits = false;
+      if (!fits && end > 0) break;
+      const std::string_view last = text.substr(end, letter.length);
+      end += letter.length;
       const bool may = last == " " || last == "/" || last == "·" || last == ")" || last == "…";
       if (may && end > 2) best = end;
     }
+    if (fits) break;
     if (best == 0) best = end;
     std::string_view line = text.substr(0, best);
     while (line.ends_with(' ')) line.remove_suffix(1);
