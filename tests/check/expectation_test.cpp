@@ -130,7 +130,9 @@ TEST_CASE("Without norms only the first step is judged") {
 }
 
 TEST_CASE(
-    "Of tensors that the shape does not say only the start is judged, and others do not see them") {
+    "Of tensors that the shape does not say the start and the first step are judged, and others do "
+    "not "
+    "see them") {
   std::vector<Member> plain;
   std::vector<Member> more;
   const std::vector<Extra> extras{{"layer.*.adapter", Group::mlp_up, "d_model", "64"},
@@ -144,7 +146,8 @@ TEST_CASE(
   CHECK(said(more, Signal::parameter, "gain", 0) == "exact");
   for (const char* name : {"layer.0.adapter", "adapter", "gain"}) {
     CHECK(said(more, Signal::gradient, name, 0) == "none");
-    CHECK(said(more, Signal::update, name, 1) == "none");
+    CHECK(said(more, Signal::update, name, 1) == "exact entry");  // of the size of the rate
+    CHECK(said(more, Signal::update, name, 2) == "none");
   }
   CHECK(scales_of(more).groups == scales_of(plain).groups);
 }

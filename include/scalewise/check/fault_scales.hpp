@@ -8,6 +8,38 @@
 
 namespace scalewise::check {
 
+namespace detail {
+
+/// The power of a multiplier that a fold has put into weights, over what they had without it; 0 where none has.
+inline double folded_power(const Scales& scales, Ingredient ingredient) {
+  const GroupExponents& query = scales.of(Group::query);
+  const GroupExponents& key = scales.of(Group::key);
+  if (ingredient == Ingredient::attention_scale) {
+    const bool alike = query.present && key.present && query.fan_out == key.fan_out &&
+                       !query.deviation.is_zero() && !key.deviation.is_zero();
+    return alike ? query.deviation.low - key.deviation.low : 0;
+  }
+  const GroupExponents& gain = scales.of(Group::final_norm_gain);
+  const bool in_gain = ingredient == Ingredient::output_multiplier && gain.present;
+  return in_gain && !gain.mean.is_zero() ? gain.mean.low : 0;
+}
+
+inline bool holds_folded(Ingredient ingredient, Group group) {
+  return ingredient == Ingredient::attention_scale
+             ? group == Group::query
+             : group == Group::final_norm_gain || group == Group::final_norm_bias;
+}
+
+/// Weights that are larger by a power of the size, with the rate that moves them alike.
+inline void enlarge(GroupExponents& row, double power) {
+  if (!row.present) return;
+  row.deviation = row.deviation + power;
+  row.mean = row.mean + power;
+  row.rate = row.rate + (row.normalization == Normalization::none ? 2 * power : power);
+}
+
+}  // namespace detail
+
 /// The powers of a table with a mistake in it.
 /// Equation: a power p becomes 0 where the factor is missing, 2 p where it is applied twice, p + off where
 ///           its exponent is off; what is zero stays zero
@@ -23,6 +55,17 @@ inline Scales with_fault(Scales scales, const Fault& fault) {
     if (detail::spoils_rate(fault.ingredient, row.role)) spoil(row.rate);
     if (detail::spoils_variance(fault.ingredient, row.role)) spoil(row.deviation);
   };
+  if (const double power = detail::folded_power(scales, fault.ingredient); power != 0) {
+    const double by = fault.off != 0 ? fault.off : fault.doubled ? power : -power;
+    for (const GroupInfo& info : group_table) {
+      if (!detail::holds_folded(fault.ingredient, info.group)) continue;
+      detail::enlarge(scales.of(info.group), by);
+      for (auto& [name, row] : scales.tensors) {
+        if (row.group == info.group) detail::enlarge(row, by);
+      }
+    }
+    return scales;
+  }
   if (fault.ingredient == Ingredient::output_multiplier) spoil(scales.logit_multiplier);
   if (fault.ingredient == Ingredient::attention_scale) spoil(scales.attention_scale);
   if (fault.ingredient == Ingredient::branch_multiplier) spoil(scales.branch);

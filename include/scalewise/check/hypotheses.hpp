@@ -79,7 +79,7 @@ inline Standing standing_of(const Hypothesis& h, const std::vector<Judgement>& a
     if (!is_evidence(j)) continue;
     const Regime regime = j.expected->regime;
     if (regime == Regime::first) ++count;
-    const auto wrong = expected(h.prediction, j.subject, j.curve.quantity.signal, j.curve.step);
+    const auto wrong = expected(h.prediction, j.subject, j.curve.quantity.signal, j.moves);
     if (!wrong || wrong->band == j.expected->band) continue;
     Expectation under = *wrong;
     under.regime = j.expected->regime;

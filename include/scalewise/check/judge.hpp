@@ -17,6 +17,7 @@
 #include "scalewise/architecture/observables.hpp"
 #include "scalewise/check/expectation.hpp"
 #include "scalewise/check/growth.hpp"
+#include "scalewise/check/judgeable.hpp"
 #include "scalewise/check/verdict.hpp"
 #include "scalewise/numeric/quantile.hpp"
 
@@ -56,6 +57,7 @@ struct Criteria {
 struct Judgement {
   SizeCurve curve;
   Subject subject;
+  long moves = 0;                       // steps until then that moved something
   std::optional<Expectation> expected;  // none: recorded, not judged
   std::optional<Growth> measured;       // none: zero, not finite, or too few sizes
   double deviation = 0;                 // from the prediction, as a standard normal deviate
@@ -111,14 +113,16 @@ inline bool spans(const SizeCurve& curve) {
 class Measurements {
  public:
   /// `power`: with which power of the size the variance between seeds falls.
-  Measurements(const Records& records, const Prediction& prediction, const Plan& plan, double power,
-               const Criteria& criteria) {
+  Measurements(const Records& records, const Prediction& prediction, const Plan& plan,
+               const Judgeable& judgeable, double power, const Criteria& criteria) {
     for (const auto& [quantity, steps] : records.all()) {
       const Subject subject = subject_of(plan, quantity);
       for (const auto& [step, runs] : steps) {
+        if (judgeable.idle.contains(step)) continue;
         Judgement j;
         j.subject = subject;
-        j.expected = expected(prediction, subject, quantity.signal, step);
+        j.moves = judgeable.moves(step);
+        j.expected = expected(prediction, subject, quantity.signal, j.moves);
         const Measure measure = j.expected ? j.expected->measure : Measure::rms;
         const Records::Runs* gradient = nullptr;
         if (measure == Measure::per_logits) {
@@ -129,7 +133,7 @@ class Measurements {
           gradient = records.find({Signal::gradient, quantity.name}, step - 1);
           // Without it the update itself is compared, which the gradient bends.
           if (gradient == nullptr) {
-            j.expected = Expectation{prediction.update(*subject.group, step), Regime::later};
+            j.expected = Expectation{prediction.update(*subject.group, j.moves), Regime::later};
           }
         }
         j.curve = curve_of(quantity, step, runs,
@@ -171,6 +175,8 @@ class Measurements {
       j.verdict = diverged ? Verdict::inconclusive : Verdict::fail;
       j.reason = diverged ? "not finite; try a lower learning rate" : "not finite";
     } else if (curve.is_zero()) {
+      // What the shape does not describe may get no gradient.
+      if (j.subject.extra && curve.quantity.signal == Signal::update) j.expected.reset();
       return;
     } else if (curve.zeros > 0) {
       // A short batch can leave a gradient zero in one run; that of all runs of a size is the model's.
