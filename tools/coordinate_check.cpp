@@ -251,13 +251,14 @@ std::vector<std::string> read_back(const Experiment& trained, const Families& fa
 }
 
 /// The family of the options. Records may know better.
-std::vector<check::Member> family_of_options(const Experiment& e, const frame::Options& options,
+std::vector<check::Member> family_of_options(Experiment e, const frame::Options& options,
                                              check::RecordFile& file, Findings& found) {
   found.other_model = other_model(e, file.inputs, options.inputs());
   if (!found.other_model.empty()) {
     std::cerr << fmt::format("warning: recorded with {}; judged as the model given here\n",
                              fmt::join(found.other_model, ", "));
   }
+  e.model.set.insert(e.model.set.begin(), untied);
   std::vector<check::Member> family = family_of(e, train::read_data(e.model));
   if (!check::of_these_plans(file.records, family)) {
     std::cerr << "warning: recorded under other plans than those of the options; judge them by "
@@ -277,7 +278,6 @@ int report(const Experiment& e, const Findings& found, const frame::Options& opt
 /// Judges files of records. Nothing is trained, so that any model that has a plan will do.
 int judge(Arguments& a, const frame::Options& options) {
   Experiment& e = a.e;
-  e.model.set.insert(e.model.set.begin(), untied);
   check::RecordFile file = records_of(a.judge);
   Findings found;
   const std::vector<check::Member> family = a.plans.empty()

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -49,6 +50,7 @@ struct Report {
   std::vector<std::string> missing;    // what has to be recorded for a verdict, and is not
   std::vector<std::string> left_out;   // steps that moved nothing, blocks that were not recorded
   std::vector<std::string> unchecked;  // mistakes that these records cannot rule out
+  std::vector<Fault> open_slips;       // of these, exponents of multipliers that are off
   std::vector<std::string> undecided;  // what keeps a verdict open, and what would decide it
   bool wants_larger_size = false;      // whether one of these would be decided by a larger size
 };
@@ -236,33 +238,59 @@ class CoordinateCheck {
       report_.undecided.push_back(fmt::format("{} more quantities at other steps", open - most));
     }
     for (const Standing& s : standings_of(possible_faults(scales_, plan_.shape.blocks))) {
-      if (s.worse < -likelier) {
-        report_.wants_larger_size = true;
-        report_.undecided.push_back(
-            fmt::format("{}: it explains the records better than the rule does; more seeds or a "
-                        "larger size are needed to decide",
-                        to_string(s.fault)));
-        continue;
-      }
-      if (s.excluded) continue;
-      if (!s.excludable) {
-        report_.unchecked.push_back(to_string(s.fault));
-        continue;
-      }
-      const Judgement& j = *s.witness;
-      const double times = report_.thresholds.failure / s.separation;
-      std::string what = "one larger size";
-      if (j.measured && j.measured->scatter * times * 1.5 > j.measured->tail_error) {
-        const std::size_t runs = j.curve.points.front().runs;
-        const double enough = std::ceil(static_cast<double>(runs) * times * times);
-        what = fmt::format("{:.0f} seeds instead of {} at the smallest size",
-                           (std::max)(enough, static_cast<double>(runs + 1)), runs);
+      if (explains_more(s) || s.excluded) continue;
+      if (s.excludable) {
+        report_.undecided.push_back(what_decides(s));
       } else {
-        report_.wants_larger_size = true;
+        report_.unchecked.push_back(to_string(s.fault));
       }
-      report_.undecided.push_back(fmt::format("{}: {} ({}) decides with {}", to_string(s.fault),
-                                              j.curve.quantity.name,
-                                              word(signal_words, j.curve.quantity.signal), what));
+    }
+    open_slips();
+  }
+
+  bool explains_more(const Standing& s) {
+    if (s.worse >= -likelier) return false;
+    report_.wants_larger_size = true;
+    report_.undecided.push_back(
+        fmt::format("{}: it explains the records better than the rule does; more seeds or a larger "
+                    "size are needed to decide",
+                    to_string(s.fault)));
+    return true;
+  }
+
+  std::string what_decides(const Standing& s) {
+    const Judgement& j = *s.witness;
+    const double times = report_.thresholds.failure / s.separation;
+    std::string what = "one larger size";
+    if (j.measured && j.measured->scatter * times * 1.5 > j.measured->tail_error) {
+      const std::size_t runs = j.curve.points.front().runs;
+      const double enough = std::ceil(static_cast<double>(runs) * times * times);
+      what = fmt::format("{:.0f} seeds instead of {} at the smallest size",
+                         (std::max)(enough, static_cast<double>(runs + 1)), runs);
+    } else {
+      report_.wants_larger_size = true;
+    }
+    return fmt::format("{}: {} ({}) decides with {}", to_string(s.fault), j.curve.quantity.name,
+                       word(signal_words, j.curve.quantity.signal), what);
+  }
+
+  /// Exponents of multipliers that are off by little need not be ruled out, but are listed: of each
+  /// multiplier how far off it may be.
+  void open_slips() {
+    std::map<Ingredient, Band> open;
+    for (const Standing& s : standings_of(multiplier_slips(scales_, plan_.shape.blocks))) {
+      if (explains_more(s) || s.excluded) continue;
+      report_.open_slips.push_back(s.fault);
+      Band& range = open[s.fault.ingredient];
+      range = {(std::min)(range.low, s.fault.off), (std::max)(range.high, s.fault.off)};
+    }
+    for (const auto& [ingredient, range] : open) {
+      std::string name(word(ingredient_words, ingredient));
+      std::replace(name.begin(), name.end(), '-', ' ');
+      report_.unchecked.push_back(fmt::format("exponent of the {} off by {}", name,
+                                              range.low == 0 || range.high == 0
+                                                  ? slope_text(range.low + range.high)
+                                                  : band_text(range)));
     }
   }
 

@@ -13,12 +13,15 @@ namespace scalewise::check {
 /// How exact a predicted slope is at finite sizes.
 enum class Regime {
   exact,  // at every size: parameters before training, and what an optimizer makes of the plan's rate
+  mean,   // at every size on average over initializations: what products with fresh matrices give
   first,  // to first order: before training, and what the first step changes
   later,  // after more steps, where trajectories of different sizes part
 };
 
-inline constexpr Spelling<Regime, 3> regime_words{
-    {{Regime::exact, "exact"}, {Regime::first, "first"}, {Regime::later, "later"}}};
+inline constexpr Spelling<Regime, 4> regime_words{{{Regime::exact, "exact"},
+                                                   {Regime::mean, "mean"},
+                                                   {Regime::first, "first"},
+                                                   {Regime::later, "later"}}};
 
 /// The measure of a tensor's entries that is judged.
 enum class Measure {
@@ -61,7 +64,8 @@ inline std::optional<Expectation> activation_expected(const Prediction& predicti
     if (step > 0 && !later) return {};
     const std::optional<Band> band = prediction.value(role, step);
     if (!band) return {};
-    return Expectation{*band, step == 0 ? Regime::first : Regime::later};
+    if (step > 0) return Expectation{*band, Regime::later};
+    return Expectation{*band, prediction.starts_exactly(role) ? Regime::mean : Regime::first};
   }
   const std::optional<Band> band = prediction.change(role, step);
   if (!band || step == 0) return {};

@@ -27,13 +27,14 @@ enum class Ingredient {
   input_rate,
   input_variance,
   branch_multiplier,
+  embedding_multiplier,
   all_rates,  // one global rate
   backward_scale,
   epsilon,
   weight_decay,
 };
 
-inline constexpr Spelling<Ingredient, 13> ingredient_words{
+inline constexpr Spelling<Ingredient, 14> ingredient_words{
     {{Ingredient::output_multiplier, "output-multiplier"},
      {Ingredient::head_variance, "head-variance"},
      {Ingredient::head_rate, "head-rate"},
@@ -43,6 +44,7 @@ inline constexpr Spelling<Ingredient, 13> ingredient_words{
      {Ingredient::input_rate, "input-rate"},
      {Ingredient::input_variance, "input-variance"},
      {Ingredient::branch_multiplier, "branch-multiplier"},
+     {Ingredient::embedding_multiplier, "embedding-multiplier"},
      {Ingredient::all_rates, "all-rates"},
      {Ingredient::backward_scale, "backward-scale"},
      {Ingredient::epsilon, "epsilon"},
@@ -182,6 +184,9 @@ inline Plan with_fault(Plan plan, const Plan& first, const Fault& fault, double 
   }
   if (fault.ingredient == attention_scale && !folded) {
     spoil(plan.model.attention_scale, first.model.attention_scale, factor);
+  }
+  if (fault.ingredient == embedding_multiplier) {
+    spoil(plan.model.embedding_multiplier, first.model.embedding_multiplier, factor);
   }
   if (fault.ingredient == branch_multiplier) {
     for (Residual& r : plan.model.residuals) {

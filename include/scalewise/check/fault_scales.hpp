@@ -69,6 +69,7 @@ inline Scales with_fault(Scales scales, const Fault& fault) {
   if (fault.ingredient == Ingredient::output_multiplier) spoil(scales.logit_multiplier);
   if (fault.ingredient == Ingredient::attention_scale) spoil(scales.attention_scale);
   if (fault.ingredient == Ingredient::branch_multiplier) spoil(scales.branch);
+  if (fault.ingredient == Ingredient::embedding_multiplier) spoil(scales.embedding_multiplier);
   for (GroupExponents& row : scales.groups) spoil_row(row);
   for (auto& [name, row] : scales.tensors) spoil_row(row);
   return scales;
@@ -99,10 +100,34 @@ inline std::vector<Fault> possible_faults(const Scales& scales, Blocks blocks) {
   return all;
 }
 
-/// Exponents of rates and standard deviations that are off by little, as far as they can be.
+/// Multipliers whose exponents may be off: along the width those of scores, logits and the embedding, along the depth
+/// that of the branches. The normalized transformer has that of the scores alone.
+inline std::vector<Ingredient> multipliers(const Scales& scales, Blocks blocks) {
+  using enum Ingredient;
+  if (blocks == Blocks::shallow_encoder) return {};
+  if (blocks == Blocks::normalized) {
+    return scales.layers > 0 ? std::vector<Ingredient>{} : std::vector{attention_scale};
+  }
+  return scales.layers > 0 ? std::vector{branch_multiplier}
+                           : std::vector{attention_scale, output_multiplier, embedding_multiplier};
+}
+
+/// Exponents of multipliers that are off by as much as a pass rules out or lists.
+inline std::vector<Fault> multiplier_slips(const Scales& scales, Blocks blocks) {
+  std::vector<Fault> all;
+  for (const Ingredient ingredient : multipliers(scales, blocks)) {
+    for (const double off : {-0.2, -0.1, -0.05, 0.05, 0.1, 0.2}) {
+      const Fault fault{ingredient, false, off};
+      if (changes(scales, blocks, fault)) all.push_back(fault);
+    }
+  }
+  return all;
+}
+
+/// Exponents of multipliers, rates and standard deviations that are off by little, as far as they can be.
 inline std::vector<Fault> possible_slips(const Scales& scales, Blocks blocks) {
   using enum Ingredient;
-  std::vector<Fault> all;
+  std::vector<Fault> all = multiplier_slips(scales, blocks);
   for (const Ingredient ingredient : {hidden_rate, head_rate, input_rate, all_rates,
                                       hidden_variance, head_variance, input_variance}) {
     for (const double off : {-0.25, -0.2, -0.15, -0.1, -0.05, 0.05, 0.1, 0.15, 0.2, 0.25}) {

@@ -32,9 +32,10 @@ class ResidualSlopes {
         sharp_softmax_(assumptions.sharp_softmax),
         post_norm_(assumptions.post_norm) {}
 
-  State walk() && {
+  State walk(const Shape& shape) && {
     forward();
     backward();
+    exact_starts(shape);
     return std::move(state_);
   }
 
@@ -158,6 +159,20 @@ class ResidualSlopes {
                           {observable("mlp.stream"), shown_stream_},
                           {observable("final_hidden"), shown_final},
                           {observable("logits"), logits_}};
+  }
+
+  /// Embeddings are random numbers themselves. Rows of a fresh matrix make of vectors that a norm has set to one length
+  /// numbers of one variance, whatever these vectors are.
+  void exact_starts(const Shape& shape) {
+    const bool one_term =
+        !s_.of(Group::position_embedding).present ||
+        table(Group::token_embedding, s_.embedding_multiplier).start ==
+            table(Group::position_embedding, s_.of(Group::position_embedding).multiplier).start;
+    const bool plain = !patches_ && shape.segments == 0 && !shape.embedding_norm;
+    if (plain && one_term) state_.exact_starts.push_back(observable("embedding"));
+    if (!norms_ || post_norm_) return;
+    if (!qk_norm_) state_.exact_starts.push_back(observable("attention.scores"));
+    if (!tied_ && shape.final_norm) state_.exact_starts.push_back(observable("logits"));
   }
 
   void blocks() {
@@ -335,7 +350,7 @@ class ResidualSlopes {
 /// Slopes of a transformer with residual blocks whose weights have moved by `change`.
 inline State residual_slopes(const Scales& scales, const Shape& shape, const GroupSlopes& change,
                              const Assumptions& assumptions) {
-  return detail::ResidualSlopes(scales, shape, change, assumptions).walk();
+  return detail::ResidualSlopes(scales, shape, change, assumptions).walk(shape);
 }
 
 }  // namespace scalewise::check
