@@ -118,7 +118,9 @@ void count_intervals(const check::Report& report, std::map<check::Regime, Held>&
 std::string key_of(const Setup& setup, Mistake mistake) {
   if (mistake == Mistake::none) return "correct";
   if (mistake == Mistake::gross) return "gross mistake";
-  return fmt::format("exponent off by {:.2f}", std::abs(setup.fault->off));
+  return fmt::format("{} off by {:.2f}",
+                     verdicts::is_multiplier(setup.fault->ingredient) ? "multiplier" : "exponent",
+                     std::abs(setup.fault->off));
 }
 
 void run(const Arguments& a) {
@@ -145,8 +147,14 @@ void run(const Arguments& a) {
       const std::string cause = setup.fault ? to_string(*setup.fault) : "one global rate";
       if (report.diagnosis.find(cause) != std::string::npos) ++c.named;
       const auto& unchecked = report.unchecked;
-      const bool listed = mistake != Mistake::none &&
-                          std::find(unchecked.begin(), unchecked.end(), cause) != unchecked.end();
+      const bool slips = std::any_of(
+          report.open_slips.begin(), report.open_slips.end(), [&](const check::Fault& open) {
+            return setup.fault && open.ingredient == setup.fault->ingredient &&
+                   open.off == setup.fault->off;
+          });
+      const bool listed =
+          mistake != Mistake::none &&
+          (slips || std::find(unchecked.begin(), unchecked.end(), cause) != unchecked.end());
       if (listed && report.verdict == check::Verdict::pass) ++c.listed;
       const check::Verdict right =
           mistake == Mistake::none ? check::Verdict::pass : check::Verdict::fail;

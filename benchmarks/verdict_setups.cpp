@@ -188,6 +188,12 @@ bool gross(const std::vector<check::Member>& family, const check::Fault& fault) 
 
 }  // namespace
 
+bool is_multiplier(check::Ingredient ingredient) {
+  using enum check::Ingredient;
+  return ingredient == output_multiplier || ingredient == attention_scale ||
+         ingredient == branch_multiplier || ingredient == embedding_multiplier;
+}
+
 std::vector<check::Member> planned(const Setup& setup, const train::Data& data) {
   std::vector<check::Member> family;
   for (const long size : setup.experiment.sizes) {
@@ -232,6 +238,17 @@ Setup draw(Mistake mistake, std::uint64_t number, bool muon) {
           if (faults.empty()) continue;
           setup.fault = pick.one_of(faults);
           setup.name += " FAULT " + check::to_string(*setup.fault);
+        }
+      }
+      if (mistake == Mistake::slight) {
+        // Apart from the draw above, whose set-ups stay as they are.
+        Draw pick(mistake, number, 2000 + attempt);
+        const std::vector<check::Ingredient> multipliers =
+            check::multipliers(check::scales_of(family), family.front().plan.shape.blocks);
+        if (pick.happens(0.5) && !multipliers.empty()) {
+          setup.name.resize(setup.name.find(" OFF "));
+          setup.fault->ingredient = pick.one_of(multipliers);
+          setup.name += " OFF " + check::to_string(*setup.fault);
         }
       }
       if (setup.fault && !check::changes(family, *setup.fault)) continue;

@@ -17,9 +17,12 @@ namespace scalewise::verdicts {
 /// The mistake in a set-up.
 enum class Mistake {
   none,
-  gross,   // an ingredient of the rule is missing or applied twice, or another rule was trained
-  slight,  // one exponent is off by 0.05, 0.1 or 0.2
+  gross,  // an ingredient of the rule is missing or applied twice, or another rule was trained
+  slight,  // one exponent is off by 0.05, 0.1 or 0.2: of a rate, a standard deviation or a multiplier
 };
+
+/// Whether an ingredient is a multiplier, whose exponent a pass rules out or lists.
+bool is_multiplier(check::Ingredient ingredient);
 
 /// One set-up: what is judged, and what was trained.
 struct Setup {

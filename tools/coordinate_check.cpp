@@ -25,6 +25,7 @@
 #include "check/coordinate_tasks.hpp"
 #include "check/experiment.hpp"
 #include "check/judged_model.hpp"
+#include "check/judged_plans.hpp"
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
@@ -40,6 +41,10 @@ namespace {
 using namespace scalewise;
 using namespace scalewise::experiment;
 
+// A tied head reads its own rows, which blurs what is predicted of it; --set tied_head=true asks for
+// one nevertheless.
+constexpr const char* untied = "tied_head=false";
+
 struct Arguments {
   Experiment e;
   double budget = 60;      // seconds
@@ -47,6 +52,7 @@ struct Arguments {
   std::string fault;       // missing:INGREDIENT, twice:INGREDIENT or off:INGREDIENT:EXPONENT
   std::string record;
   std::vector<std::string> judge;
+  std::vector<std::string> plans;
   frame::TaskOptions tasks;
 };
 
@@ -244,23 +250,44 @@ std::vector<std::string> read_back(const Experiment& trained, const Families& fa
   return all;
 }
 
-void judge_files(const Arguments& a, const std::vector<check::Member>& family,
-                 const frame::Options& options, Findings& found) {
-  const check::RecordFile file = check::read_records(a.judge);
-  if (file.records.empty()) {
-    throw InvalidInput(fmt::format("{}", fmt::join(a.judge, ", ")), "(no records)",
-                       "records of some runs", file.damage);
-  }
-  if (!file.damage.empty()) std::cerr << file.damage << '\n';
-  found.other_model = other_model(a.e, file.inputs, options.inputs());
+/// The family of the options. Records may know better.
+std::vector<check::Member> family_of_options(Experiment e, const frame::Options& options,
+                                             check::RecordFile& file, Findings& found) {
+  found.other_model = other_model(e, file.inputs, options.inputs());
   if (!found.other_model.empty()) {
     std::cerr << fmt::format("warning: recorded with {}; judged as the model given here\n",
                              fmt::join(found.other_model, ", "));
   }
-  found.records = file.records;
+  e.model.set.insert(e.model.set.begin(), untied);
+  std::vector<check::Member> family = family_of(e, train::read_data(e.model));
+  if (!check::of_these_plans(file.records, family)) {
+    std::cerr << "warning: recorded under other plans than those of the options; judge them by "
+                 "--plans\n";
+    file.records.forget_plans();
+  }
+  return family;
+}
+
+int report(const Experiment& e, const Findings& found, const frame::Options& options) {
+  const Shown show = shown(e, found, options);
+  print(e, found, show);
+  if (!e.out.empty()) write(e, found, show, options);
+  return check::exit_code(found.report.verdict);
+}
+
+/// Judges files of records. Nothing is trained, so that any model that has a plan will do.
+int judge(Arguments& a, const frame::Options& options) {
+  Experiment& e = a.e;
+  check::RecordFile file = records_of(a.judge);
+  Findings found;
+  const std::vector<check::Member> family = a.plans.empty()
+                                                ? family_of_options(e, options, file, found)
+                                                : family_of_plans(a.plans, file.records, e);
+  found.records = std::move(file.records);
   found.runs = file.runs.size();
   found.judged = file.inputs;
-  found.report = check::coordinate_check(found.records, family, assumptions_of(a.e));
+  found.report = check::coordinate_check(found.records, family, assumptions_of(e));
+  return report(e, found, options);
 }
 
 /// A check of training says nothing of data from which nothing can be learned.
@@ -302,9 +329,7 @@ int run(Arguments a, const frame::Options& options) {
   Experiment& e = a.e;
   const bool usual = e.model.rate == 0;
   if (usual) e.model.rate = 1;
-  // A tied head reads its own rows, which blurs what is predicted of it; --set tied_head=true asks
-  // for one nevertheless.
-  e.model.set.insert(e.model.set.begin(), "tied_head=false");
+  e.model.set.insert(e.model.set.begin(), untied);
   const std::optional<check::Fault> fault = fault_of(a.fault);
   train::use_threads(frame::threads_of(e.model.threads, options));
   const train::Data data = train::read_data(e.model);
@@ -321,26 +346,19 @@ int run(Arguments a, const frame::Options& options) {
   Findings found;
   if (fault) found.mistake = "with " + a.fault;
   if (!a.trained_as.empty()) found.mistake = "trained as " + a.trained_as;
-  if (!a.judge.empty()) {
-    judge_files(a, asked.planned, options, found);
-  } else {
-    Inputs inputs = options.inputs();
-    if (fault || !options.given("--rate")) {  // they depend on the smallest model
-      inputs.push_back({"smallest size", std::to_string(e.sizes.front())});
-    }
-    if (a.trained_as.empty()) found.optimizer = read_back(trained.e, asked);
-    const check::Rounds rounds(e.sizes, e.axis == "depth");
-    const Families all = e.seeds > 0 ? asked : families_of(a, rounds.sizes(), fault, data);
-    const frame::TaskFolder folder(a.tasks.results, "coordinate_check", inputs);
-    Check check(trained, data, all, fault, std::move(inputs));
-    if (const auto code = train_and_judge(a, check, rounds, folder, found, options)) return *code;
-    name_foreign_data(data, e.model.text, found);
+  Inputs inputs = options.inputs();
+  if (fault || !options.given("--rate")) {  // they depend on the smallest model
+    inputs.push_back({"smallest size", std::to_string(e.sizes.front())});
   }
+  if (a.trained_as.empty()) found.optimizer = read_back(trained.e, asked);
+  const check::Rounds rounds(e.sizes, e.axis == "depth");
+  const Families all = e.seeds > 0 ? asked : families_of(a, rounds.sizes(), fault, data);
+  const frame::TaskFolder folder(a.tasks.results, "coordinate_check", inputs);
+  Check check(trained, data, all, fault, std::move(inputs));
+  if (const auto code = train_and_judge(a, check, rounds, folder, found, options)) return *code;
+  name_foreign_data(data, e.model.text, found);
   if (!found.optimizer.empty()) found.report.verdict = check::Verdict::fail;
-  const Shown show = shown(e, found, options);
-  print(e, found, show);
-  if (!e.out.empty()) write(e, found, show, options);
-  return check::exit_code(found.report.verdict);
+  return report(e, found, options);
 }
 
 /// Of the first round of runs, which decides as a rule, or of --seeds of each size.
@@ -386,12 +404,14 @@ scalewise::frame::Program scalewise::frame::program() {
   add_output_options(o, e);
   o.add("--record", a->record).writes_file().excludes("--judge");
   o.add("--judge", a->judge).reads().repeated();
+  o.add("--plans", a->plans).reads().repeated();
   frame::add_task_options(o, a->tasks);
   o.group("Mistakes, to see the check fail");
   o.add("--trained-as", a->trained_as).names(rule_ids(), rule_id).excludes("--judge");
   o.add("--fault", a->fault).excludes("--judge");
   program.check = [a, &o] {
     frame::check(a->tasks, o, {"--budget", "--record", "--judge"});
+    check_plans(o);
     if (a->e.base == 0) a->e.base = a->e.sizes.front();
     const train::Settings model = a->e.model;
     if (a->e.model.rate == 0) a->e.model.rate = 1;  // run() finds it
@@ -407,7 +427,7 @@ scalewise::frame::Program scalewise::frame::program() {
   };
   program.expected = [a, options = program.options] { return ::expected(*a, *options); };
   program.run = [a, options = program.options](const std::vector<std::string>&) {
-    return ::run(*a, *options);
+    return a->judge.empty() ? ::run(*a, *options) : judge(*a, *options);
   };
   return program;
 }

@@ -72,6 +72,49 @@ TEST_CASE("Parameters and first updates are exact, later steps are not") {
   CHECK(said(mup, Signal::update, "router", 1) == "none");
 }
 
+TEST_CASE("Products of normalized vectors with fresh matrices are exact on average") {
+  const std::vector<Member> mup = two_members("maximal-update");
+  check::Assumptions post;
+  post.post_norm = true;
+  check::Assumptions none;
+  none.norms = false;
+  for (const char* role : {"embedding", "attention.scores", "logits"}) {
+    CHECK(said(mup, Signal::value, role, 0) == "mean");
+    CHECK(said(mup, Signal::value, role, 1) == "later");
+    const bool embedding = role == std::string("embedding");
+    CHECK(said(mup, Signal::value, role, 0, post) == (embedding ? "mean" : "first"));
+    CHECK(said(mup, Signal::value, role, 0, none) == (embedding ? "mean" : "first"));
+  }
+  const std::vector<Member> tied = two_tied_members(adamw);
+  CHECK(said(tied, Signal::value, "attention.scores", 0) == "mean");
+  CHECK(said(tied, Signal::value, "logits", 0) == "first");
+  // Two terms that grow otherwise are no power of the size.
+  std::vector<Member> two_terms = mup;
+  two_terms.back().plan.model.embedding_multiplier.value = 2;
+  CHECK(said(two_terms, Signal::value, "embedding", 0) == "first");
+}
+
+TEST_CASE("Under Muon a key that begins square is no exact evidence") {
+  const auto shared = [](long smallest) {
+    std::vector<Member> family;
+    for (const long n : {smallest, 8 * smallest}) {
+      Shape shape = shape_of(n);
+      Shape base = shape_of(smallest);
+      shape.heads = n / 8;
+      base.heads = smallest / 8;
+      shape.kv_heads = base.kv_heads = 1;
+      family.push_back({n, make_plan("maximal-update", muon_fan_ratio, shape, base)});
+    }
+    return family;
+  };
+  // Keys have 8 outputs at all widths, queries as many as inputs.
+  CHECK(said(shared(8), Signal::update, "key", 1) == "first");
+  CHECK(said(shared(8), Signal::update, "value", 1) == "first");
+  CHECK(said(shared(16), Signal::update, "key", 1) == "exact");
+  CHECK(said(shared(8), Signal::update, "query", 1) == "exact");
+  CHECK(said(shared(8), Signal::update, "mlp_up", 1) == "exact");
+}
+
 TEST_CASE("Without a limit what is exact is judged all the same") {
   // Under the neural tangent's scaling a tied head's own logits grow, and SGD's steps are gradients.
   const std::vector<Member> tied = two_tied_members(sgd);
@@ -130,7 +173,9 @@ TEST_CASE("Without norms only the first step is judged") {
 }
 
 TEST_CASE(
-    "Of tensors that the shape does not say only the start is judged, and others do not see them") {
+    "Of tensors that the shape does not say the start and the first step are judged, and others do "
+    "not "
+    "see them") {
   std::vector<Member> plain;
   std::vector<Member> more;
   const std::vector<Extra> extras{{"layer.*.adapter", Group::mlp_up, "d_model", "64"},
@@ -144,7 +189,8 @@ TEST_CASE(
   CHECK(said(more, Signal::parameter, "gain", 0) == "exact");
   for (const char* name : {"layer.0.adapter", "adapter", "gain"}) {
     CHECK(said(more, Signal::gradient, name, 0) == "none");
-    CHECK(said(more, Signal::update, name, 1) == "none");
+    CHECK(said(more, Signal::update, name, 1) == "exact entry");  // of the size of the rate
+    CHECK(said(more, Signal::update, name, 2) == "none");
   }
   CHECK(scales_of(more).groups == scales_of(plain).groups);
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "scalewise/check/record_file.hpp"
 #include "support/catch.hpp"
 #include "support/made_up_records.hpp"
 
@@ -68,11 +69,16 @@ TEST_CASE("Without training, logits or the outputs of blocks there is no verdict
       only([](const Quantity& quantity, long) { return is_activation(quantity.signal); });
   CHECK(activations.verdict == Verdict::pass);
   // Under Adam the scale of the backward pass is in gradients only; biases move what hidden rates that
-  // are too low do not.
+  // are too low do not. Scores were not recorded, and next to positions an embedding that grows more slowly
+  // is not seen at large sizes.
   CHECK(activations.unchecked ==
         std::vector<std::string>{"hidden rate missing", "hidden rate applied twice",
                                  "one global rate", "all rates applied twice",
-                                 "backward scale missing", "backward scale applied twice"});
+                                 "backward scale missing", "backward scale applied twice",
+                                 "exponent of the output multiplier off by -0.05 to +0.05",
+                                 "exponent of the attention scale off by -0.20 to +0.20",
+                                 "exponent of the embedding multiplier off by -0.20 to +0.05"});
+  CHECK(activations.open_slips.size() == 2 + 6 + 4);
 }
 
 TEST_CASE("Zero is told from small") {
@@ -90,6 +96,7 @@ TEST_CASE("Zero is told from small") {
   CHECK(coordinate_check(small, family).verdict == Verdict::fail);
   Records nothing;
   add(nothing, Signal::update, "query", 1, -HUGE_VAL);
+  add(nothing, Signal::update, "key", 1, -1);
   CHECK(coordinate_check(nothing, family_of("maximal-update")).verdict == Verdict::fail);
 }
 
@@ -131,10 +138,14 @@ TEST_CASE("Records of other sizes, widths or depths than the plans' are named") 
   };
   CHECK(missing(1, 1).empty());
   CHECK(missing(0.5, 1).empty());  // one of two layers
-  CHECK(missing(2, 1) ==
-        std::vector<std::string>{"plans of the models that were recorded: query has 16384 entries "
-                                 "at size 64, the plan 8192"});
-  CHECK(missing(1, 0.25).size() == 1);
+  CHECK(missing(2, 1) == std::vector<std::string>{
+                             "plans of the models that were recorded: query has 16384 entries "
+                             "at size 64, the plan 8192; 65536 at size 128, the plan 32768, and "
+                             "others at 2 more sizes"});
+  // Where the smallest model is as planned, the sizes that are not are named.
+  CHECK(missing(1, 0.25) ==
+        std::vector<std::string>{"plans of the models that were recorded: query has 131072 entries "
+                                 "at size 512, the plan 524288; as planned at size 64, 128, 256"});
 }
 
 TEST_CASE("Tensors of another architecture leave the verdict open") {
@@ -220,4 +231,165 @@ TEST_CASE("Too little, too noisy or not finite is not a pass") {
   CHECK(coordinate_check(unknown, family).verdict == Verdict::inconclusive);
   CHECK_THROWS_AS(coordinate_check(Records{}, family), InvalidInput);
   CHECK_THROWS_AS(coordinate_check(noisy, {family.front()}), InvalidInput);
+}
+
+namespace {
+
+/// Made-up records with one step before them that moves nothing, as a rate of zero does.
+Records after_idle_step(const Records& records) {
+  Records late;
+  for (const auto& [quantity, steps] : records.all()) {
+    for (const auto& [step, runs] : steps) {
+      for (const auto& [run, moments] : runs) {
+        late.add(quantity, step == 0 ? 0 : step + 1, run, moments);
+        const bool start = quantity.signal == Signal::value && step == 0;
+        if (start) late.add(quantity, 1, run, moments);
+        if (quantity.signal == Signal::change || quantity.signal == Signal::update) {
+          late.add(quantity, 1, run, {0, 0, moments.count});
+        }
+      }
+    }
+  }
+  return late;
+}
+
+}  // namespace
+
+TEST_CASE("A step with a rate of zero is left out, and the others count from there") {
+  const std::vector<Member> family = family_of("maximal-update");
+  const Records records = follow(family);
+  const Report plain = coordinate_check(records, family);
+  const Report late = coordinate_check(after_idle_step(records), family);
+  CHECK(plain.verdict == Verdict::pass);
+  CHECK(late.verdict == Verdict::pass);
+  CHECK(late.judgements.size() == plain.judgements.size());
+  CHECK(late.unchecked == plain.unchecked);
+  REQUIRE(late.left_out.size() == plain.left_out.size() + 1);
+  CHECK(late.left_out.front() ==
+        "step 1, whose updates are all exactly zero at every size, as with a learning rate of 0");
+  // A mistake is seen behind it as well.
+  const Fault fault{Ingredient::hidden_rate, false};
+  const Report wrong = coordinate_check(after_idle_step(follow(with_fault(family, fault))), family);
+  CHECK(wrong.verdict == Verdict::fail);
+  CHECK_THAT(wrong.diagnosis, Catch::Matchers::ContainsSubstring("at step 2"));
+  CHECK(wrong.cause == Cause::mistake);
+}
+
+TEST_CASE("Where no step moves anything there is no verdict") {
+  const std::vector<Member> family = family_of("maximal-update");
+  const Records late = after_idle_step(follow(family));
+  Records still;
+  for (const auto& [quantity, steps] : late.all()) {
+    for (const auto& [step, runs] : steps) {
+      if (step > 1) continue;
+      for (const auto& [run, moments] : runs) still.add(quantity, step, run, moments);
+    }
+  }
+  const Report report = coordinate_check(still, family);
+  CHECK(report.verdict == Verdict::inconclusive);
+  CHECK(report.missing.front() ==
+        "a step that moves something: all updates are exactly zero, as with a learning rate of 0");
+  // Of one size only, it is a mistake.
+  Records one = follow(family);
+  for (const char* name : {"query", "mlp_down", "head", "token_embedding"}) {
+    Records without;
+    for (const auto& [quantity, steps] : one.all()) {
+      for (const auto& [step, runs] : steps) {
+        for (const auto& [run, moments] : runs) {
+          const bool zero =
+              quantity.name == name && quantity.signal == Signal::update && run.size == 512;
+          without.add(quantity, step, run, zero ? Moments{0, 0, 1} : moments);
+        }
+      }
+    }
+    one = without;
+  }
+  CHECK(coordinate_check(one, family).verdict == Verdict::fail);
+}
+
+TEST_CASE("A rate that begins at zero is no mistake") {
+  // Records of PyTorch; see data/README.md.
+  std::vector<Member> family;
+  const auto shape = [](long width) {
+    Shape s = shape_of(width);
+    s.heads = width / 16;
+    return s;
+  };
+  for (const long n : {32L, 64L, 128L}) {
+    family.push_back({n, make_plan("maximal-update", adamw, shape(n), shape(32))});
+  }
+  const Report report = coordinate_check(
+      read_records(std::string(SCALEWISE_TEST_DIR) + "/check/data/warm_up_from_zero.csv").records,
+      family);
+  INFO(report.diagnosis);
+  CHECK(report.verdict == Verdict::pass);
+  CHECK(report.left_out.size() == 1);
+}
+
+TEST_CASE("One model under the names of several sizes gets no verdict") {
+  const std::vector<Member> family = family_of("maximal-update");
+  const Records all = follow(family);
+  Records alike;
+  for (const auto& [quantity, steps] : all.all()) {
+    for (const auto& [step, runs] : steps) {
+      for (const auto& [run, moments] : runs) {
+        if (run.size != 64) continue;
+        const double rms = moments.rms();
+        for (const long size : sizes) {
+          alike.add(quantity, step, {size, run.seed}, {100 * rms, 100 * rms * rms, 100});
+        }
+      }
+    }
+  }
+  Records same;  // without tensors, whose counts give it away
+  Records other_seeds;
+  for (const auto& [quantity, steps] : alike.all()) {
+    if (!is_activation(quantity.signal)) continue;
+    for (const auto& [step, runs] : steps) {
+      for (const auto& [run, moments] : runs) {
+        same.add(quantity, step, run, moments);
+        const double other = 1 + 0.01 * static_cast<double>(run.size + static_cast<long>(run.seed));
+        other_seeds.add(quantity, step, run,
+                        {moments.sum_abs * other, moments.sum_squares * other * other, 100});
+      }
+    }
+  }
+  const Report report = coordinate_check(same, family);
+  CHECK(report.verdict == Verdict::inconclusive);
+  REQUIRE(report.missing.size() == 1);
+  CHECK(report.missing.front() ==
+        "models of different sizes: size 128 (seed 1) has the numbers of size 64 (seed 1)");
+  const Report counts = coordinate_check(other_seeds, family);
+  CHECK(counts.verdict == Verdict::inconclusive);
+  CHECK(counts.missing.front() ==
+        "models of different sizes: attention.output has 100 entries at size 64 and at size 512");
+}
+
+TEST_CASE("Layers whose output was not recorded are named") {
+  const std::vector<Member> family = family_of("maximal-update");
+  const auto left_out = [&](const std::vector<std::string>& names) {
+    Records records;
+    for (const std::string& name : names) add(records, Signal::value, name, 0, 0);
+    return coordinate_check(records, family).left_out;
+  };
+  CHECK(left_out({"attention.output", "mlp.output"}).empty());
+  CHECK(left_out({"layer.0.attention.output", "layer.1.attention.output", "mlp.output"}).empty());
+  CHECK(left_out({"layer.0.mlp.output", "layer.1.attention.output"}) ==
+        std::vector<std::string>{"layer.0.attention.output, not recorded",
+                                 "layer.1.mlp.output, not recorded"});
+  CHECK(left_out({"mlp.output"}) ==
+        std::vector<std::string>{"layer.*.attention.output, not recorded"});
+}
+
+TEST_CASE("A pass that counts twice, or another batch, leaves the verdict open") {
+  const std::vector<Member> family = family_of("maximal-update");
+  Records records = follow(family);
+  REQUIRE(coordinate_check(records, family).verdict == Verdict::pass);
+  const Moments one = records.find({Signal::value, "mlp.output"}, 1)->at({512, 3});
+  records.add({Signal::value, "mlp.output"}, 1, {512, 3}, one);
+  const Report report = coordinate_check(records, family);
+  CHECK(report.verdict == Verdict::inconclusive);
+  CHECK(report.missing.front() ==
+        "one pass over the same batch at each step: mlp.output has 2 "
+        "entries at step 1 and 1 at step 0");
 }

@@ -336,3 +336,38 @@ TEST_CASE("A tensor's own numbers count, not those of its group") {
   const Prediction normalized = predict(widths("nu-gpt"));
   CHECK(normalized.parameter("query", Group::query) == Band(-0.5));
 }
+
+TEST_CASE("Along the depth any term of a normalized transformer may be the largest") {
+  // Rates of matrices fall as 1/√depth, those of rescalers do not. Measured at depths 1 to 16: changes
+  // of the MLP's output fall as L^-0.26, those of the final hidden state grow as L^0.17.
+  const Prediction p = predict(depths("ngpt-depth-mup"));
+  CHECK(*p.change("mlp.output", 1) == Band(-0.5, 0));
+  CHECK(*p.change("final_hidden", 1) == Band(-0.5, 0.5));
+  CHECK(*p.change("logits", 1) == Band(0));
+  CHECK(*p.value("mlp.output", 0) == Band(0));
+  CHECK(*predict(widths("ngpt-depth-mup")).change("final_hidden", 1) == Band(-0.5));
+}
+
+TEST_CASE("Normalized queries and keys are of order one, whatever their matrices are") {
+  const auto family = [](bool norms) {
+    std::vector<check::Member> all;
+    for (const long n : {64L, 256L, 1024L}) {
+      Shape shape = shape_of(n, 2, 4);  // heads that grow
+      Shape base = shape_of(64, 2, 4);
+      if (norms) shape.qk_norm = base.qk_norm = QkNorm::head;
+      // A rule under which queries and keys grow as √n.
+      all.push_back({n, make_plan("gpt2", adamw, shape, base)});
+    }
+    return predict(all);
+  };
+  CHECK(*family(false).value("attention.scores", 0) == Band(1));
+  CHECK(*family(true).value("attention.scores", 0) == Band(0));
+  // The gradient of what a norm reads is smaller by its size.
+  CHECK(*family(true).value("logits", 0) == *family(false).value("logits", 0));
+  const double difference =
+      family(false).gradient(Group::query, 0)->high - family(true).gradient(Group::query, 0)->high;
+  CHECK(difference >= 1);  // √n of the key that it multiplies and √n of the query itself
+  // Gains of these norms are vectors of their own; their gradients are not those of blocks.
+  CHECK(family(true).tensor("query_norm_gain") != nullptr);
+  CHECK(family(true).gradient(Group::norm_gain, 0).has_value());
+}

@@ -62,6 +62,26 @@ TEST_CASE("Records of several processes come back merged, to the last bit") {
   CHECK(read_records(std::vector{a, b, in(folder, "all.jsonl")}).records == expected);
 }
 
+TEST_CASE("A file keeps the plan of each run, and reads lines without one") {
+  const test::TemporaryFolder folder;
+  const std::string path = in(folder, "plans.jsonl");
+  Records planned = some(64, 0.1);
+  planned.set_plan({64, 3}, "00ff00ff00ff00ff");
+  append_records(path, planned);
+  append_records(path, some(128, 0.2));
+  CHECK(read_file(path, 1 << 20).find("\"seed\":3,\"plan\":\"00ff00ff00ff00ff\",") !=
+        std::string::npos);
+  const Records read = read_records(path).records;
+  CHECK(read.plans() == planned.plans());
+  for (const char* wrong : {"00ff", "00FF00FF00FF00FF", "00ff00ff00ff00ff0"}) {
+    const std::string other = in(folder, wrong);
+    planned.set_plan({64, 3}, wrong);
+    append_records(other, planned);
+    CHECK_THROWS_WITH(read_records(other),
+                      ContainsSubstring("expected 16 hexadecimal digits, a plan's fingerprint"));
+  }
+}
+
 TEST_CASE("A run that is there twice counts once, and must be the same") {
   const test::TemporaryFolder folder;
   const std::string a = in(folder, "a");

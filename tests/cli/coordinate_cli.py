@@ -53,6 +53,9 @@ MISTAKES = [
 
 BAD = [
     (["--rule", "maximal-updat"], "did you mean maximal-update?"),
+    (["--plans", __file__], "--plans (given): expected it with --judge, the records of these models"),
+    (["--judge", __file__, "--plans", __file__, "--optimizer", "sgd"], "--optimizer (given): expected none with --plans"),
+    (["--judge", __file__, "--plans", __file__, "--set", "table=3"], "--set (given): expected none with --plans"),
     (["--fault", "output-multiplier"], "missing:INGREDIENT, twice:INGREDIENT or off:INGREDIENT:EXPONENT"),
     (["--fault", "off:hidden-rate:much"], "--fault = much: expected an exponent from -2 to 2"),
     (["--budget", "0"], "--budget = 0"),

@@ -46,11 +46,20 @@ inline long last_step(const check::Report& report) {
   return last;
 }
 
+/// The first step that was judged: one that moved something.
+inline long first_step(const check::Report& report) {
+  long first = last_step(report);
+  for (const check::Judgement& j : report.judgements) {
+    if (j.curve.step > 0) first = std::min(first, j.curve.step);
+  }
+  return first;
+}
+
 /// Activations: how they start and what training has added after the first and the last step.
 inline Table slope_table(const check::Report& report) {
   Table table{{}, {"activation", "at initialization", "expected"}, {}};
-  std::vector<long> changes{1};
-  if (last_step(report) > 1) changes.push_back(last_step(report));
+  std::vector<long> changes{first_step(report)};
+  if (last_step(report) > changes.front()) changes.push_back(last_step(report));
   for (const long step : changes) {
     table.header.push_back("change, step " + std::to_string(step));
     table.header.emplace_back("expected");
@@ -153,7 +162,7 @@ inline nlohmann::ordered_json to_json(const Experiment& e, const Findings& found
                {"axis", e.axis},
                {"sizes", nlohmann::ordered_json::array()},
                {"steps", e.model.steps},
-               {"rate", e.model.rate},
+               {"rate", e.model.rate > 0 ? nlohmann::ordered_json(e.model.rate) : nullptr},
                {"verdict", to_string(found.report.verdict)},
                {"diagnosis", found.report.diagnosis},
                {"optimizer_differences", found.optimizer}});
@@ -178,6 +187,7 @@ inline nlohmann::ordered_json to_json(const Experiment& e, const Findings& found
   json["threshold"] = r.thresholds.failure;
   json["doubt_threshold"] = r.thresholds.doubt;
   json["unknown"] = r.unknown;
+  json["left_out"] = r.left_out;
   json["missing"] = r.missing;
   json["unchecked"] = r.unchecked;
   json["undecided"] = r.undecided;
@@ -259,6 +269,7 @@ inline void print(const Experiment& e, const Findings& found, const Shown& show)
     for (const std::string& line : lines) fmt::print("{}: {}\n", what, line);
   };
   list("not judged", found.report.unknown);
+  list("not judged", found.report.left_out);
   list("missing", found.report.missing);
   list("open", found.report.undecided);
   if (!found.report.unchecked.empty()) fmt::print("{}\n", unchecked_text(found.report));

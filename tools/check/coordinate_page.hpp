@@ -143,7 +143,9 @@ inline frame::PageSection not_judged(const Findings& found, const Json& json) {
     section.lines.push_back(fmt::format("No prediction at some steps or at all, {}s: {}", signal,
                                         fmt::join(list, ", ")));
   }
-  for (const std::string& line : found.report.unknown) section.lines.push_back(line);
+  for (const auto* lines : {&found.report.unknown, &found.report.left_out}) {
+    for (const std::string& line : *lines) section.lines.push_back(frame::sentence(line));
+  }
   if (!found.report.unchecked.empty()) {
     section.lines.push_back(frame::sentence(unchecked_text(found.report)));
   }

@@ -95,6 +95,7 @@ constexpr std::array option_texts{
     OptionText{"--points", "random parameters per component"},
     OptionText{"--precision", "precision of numbers"},
     OptionText{"--preset", "published shape, see plan --list-presets"},
+    OptionText{"--plans", "plans of these models, one of each size (JSON of plan)"},
     OptionText{"--profile", "moments of every layer, before and after training"},
     OptionText{"--query-key", "factor on the initial variance of queries and keys"},
     OptionText{"--quiet", "no progress"},

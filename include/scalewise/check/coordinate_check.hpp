@@ -7,9 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <initializer_list>
-#include <set>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,8 +16,8 @@
 
 #include "scalewise/architecture/observables.hpp"
 #include "scalewise/check/hypotheses.hpp"
+#include "scalewise/check/judgeable.hpp"
 #include "scalewise/check/recorded_assumptions.hpp"
-#include "scalewise/check/unknown_name.hpp"
 
 namespace scalewise::check {
 
@@ -49,56 +48,17 @@ struct Report {
   // Names that are no observable's and no tensor's, each with the nearest that is: not judged.
   std::vector<std::string> unknown;
   std::vector<std::string> missing;    // what has to be recorded for a verdict, and is not
+  std::vector<std::string> left_out;   // steps that moved nothing, blocks that were not recorded
   std::vector<std::string> unchecked;  // mistakes that these records cannot rule out
+  std::vector<Fault> open_slips;       // of these, exponents of multipliers that are off
   std::vector<std::string> undecided;  // what keeps a verdict open, and what would decide it
   bool wants_larger_size = false;      // whether one of these would be decided by a larger size
 };
 
 namespace detail {
 
-/// The member of a size, or null.
-inline const Member* member_of(const std::vector<Member>& family, long size) {
-  for (const Member& member : family) {
-    if (member.size == size) return &member;
-  }
-  return nullptr;
-}
-
-/// How many entries the tensors of a role have in a plan, all layers together.
-inline std::uint64_t entries_of(const Plan& plan, const std::string& role) {
-  std::uint64_t count = 0;
-  for (const Entry& entry : plan.entries) {
-    if (role_name(entry.name) == role)
-      count += static_cast<std::uint64_t>(entry.rows) * static_cast<std::uint64_t>(entry.columns);
-  }
-  return count;
-}
-
 /// From where a mistake is likelier than the rule, which stands at 0: odds of a hundred, 2 log(100).
 inline constexpr double likelier = 9.21034;
-
-/// Throws:   InvalidInput for records of a size that has no plan, and for a plan whose growth is not
-///           predicted.
-inline void require_plans(const Records& records, const std::vector<Member>& family) {
-  for (const Member& member : family) {
-    const QkNorm norm = member.plan.shape.qk_norm;
-    if (norm == QkNorm::none) continue;
-    throw InvalidInput("qk_norm", std::string(word(qk_norm_words, norm)), "none",
-                       "the growth of normalized queries and keys is not predicted");
-  }
-  std::vector<std::string> sizes;
-  sizes.reserve(family.size());
-  for (const Member& member : family) sizes.push_back(std::to_string(member.size));
-  for (const auto& [quantity, steps] : records.all()) {
-    for (const auto& [step, runs] : steps) {
-      for (const auto& [run, moments] : runs) {
-        if (member_of(family, run.size) != nullptr) continue;
-        throw InvalidInput("size of " + printable(quantity.name), std::to_string(run.size),
-                           "one that has a plan: " + listed(sizes));
-      }
-    }
-  }
-}
 
 /// Turns records into a report, one question after the other.
 class CoordinateCheck {
@@ -106,22 +66,25 @@ class CoordinateCheck {
   CoordinateCheck(const Records& records, const std::vector<Member>& family,
                   const Assumptions& assumptions, const Criteria& criteria)
       : records_(pooled_layers(records)),
-        family_(family),
         plan_(family.front().plan),
-        assumptions_(as_recorded(assumptions, records_, plan_)),
+        judgeable_(judgeable(records, family)),
+        assumptions_(as_recorded(assumptions, records_, plan_, judgeable_)),
         criteria_(criteria),
         scales_(scales_of(family)),
         prediction_(scales_, plan_.shape, assumptions_) {
     // Wide models average over themselves; deep ones do not.
     const double power = prediction_.along_depth() ? 0 : 0.8;
-    report_.judgements = Measurements(records_, prediction_, plan_, power, criteria).take();
+    report_.judgements =
+        Measurements(records_, prediction_, plan_, judgeable_, power, criteria).take();
+    report_.unknown = judgeable_.unknown;
+    report_.missing = judgeable_.missing;
+    report_.left_out = judgeable_.left_out;
   }
 
   Report run() && {
-    names();
-    const bool planned = counts();
     judge_all();
-    if (!planned) return std::move(report_);  // slopes of other models say nothing of these plans
+    // Slopes of other models say nothing of these plans.
+    if (!judgeable_.of_these_plans) return std::move(report_);
     const bool failed = any_failed();
     // A cause of what has failed need not be as sure as a failure.
     const Thresholds& sure = report_.thresholds;
@@ -143,57 +106,6 @@ class CoordinateCheck {
   }
 
  private:
-  void names() {
-    std::set<std::string> seen;
-    std::set<std::string> tensors;  // by their roles
-    std::string foreign;            // a tensor that the plan does not have
-    for (const auto& [quantity, steps] : records_.all()) {
-      const UnknownName unknown = unknown_name(quantity, plan_);
-      if (!is_activation(quantity.signal)) {
-        tensors.insert(role_name(quantity.name));
-        if (!unknown.reason.empty()) foreign = unknown.name;
-      }
-      if (unknown.reason.empty() || !seen.insert(unknown.name).second) continue;
-      const bool known = !unknown.nearest.empty();
-      report_.unknown.push_back(unknown.name + ": " + unknown.reason +
-                                (known ? "; did you mean " + unknown.nearest + "?" : ""));
-      if (known && records_.all().count({quantity.signal, unknown.nearest}) == 0) {
-        report_.missing.push_back(unknown.nearest + ", if " + unknown.name + " is it");
-      }
-    }
-    if (foreign.empty() || !report_.missing.empty()) return;
-    for (const Entry& entry : plan_.entries) {
-      if (tensors.contains(role_name(entry.name))) continue;
-      report_.missing.push_back(
-          fmt::format("{}, a tensor of the plan; {}, which was recorded, is none, so that the "
-                      "models may be others",
-                      entry.name, foreign));
-      return;
-    }
-  }
-
-  /// A model of another width or depth than the plan's has other numbers of entries. Parts of tensors
-  /// may be recorded, but the same part at all sizes.
-  /// Returns:  whether the models that were recorded may be those of the plans.
-  bool counts() {
-    for (const auto& [quantity, steps] : records_.all()) {
-      if (is_activation(quantity.signal)) continue;
-      double share = 0;
-      for (const auto& [run, moments] : steps.begin()->second) {
-        const std::uint64_t planned = entries_of(member_of(family_, run.size)->plan, quantity.name);
-        if (planned == 0 || moments.count <= 1) break;  // one stands for sums that were not counted
-        const double here = static_cast<double>(moments.count) / static_cast<double>(planned);
-        if (share == 0) share = here;
-        if (here == share && here <= 1) continue;
-        report_.missing.push_back(fmt::format(
-            "plans of the models that were recorded: {} has {} entries at size {}, the plan {}",
-            quantity.name, moments.count, run.size, planned));
-        return false;
-      }
-    }
-    return true;
-  }
-
   void judge_all() {
     std::size_t count = 0;
     for (const Judgement& j : report_.judgements) {
@@ -326,39 +238,65 @@ class CoordinateCheck {
       report_.undecided.push_back(fmt::format("{} more quantities at other steps", open - most));
     }
     for (const Standing& s : standings_of(possible_faults(scales_, plan_.shape.blocks))) {
-      if (s.worse < -likelier) {
-        report_.wants_larger_size = true;
-        report_.undecided.push_back(
-            fmt::format("{}: it explains the records better than the rule does; more seeds or a "
-                        "larger size are needed to decide",
-                        to_string(s.fault)));
-        continue;
-      }
-      if (s.excluded) continue;
-      if (!s.excludable) {
-        report_.unchecked.push_back(to_string(s.fault));
-        continue;
-      }
-      const Judgement& j = *s.witness;
-      const double times = report_.thresholds.failure / s.separation;
-      std::string what = "one larger size";
-      if (j.measured && j.measured->scatter * times * 1.5 > j.measured->tail_error) {
-        const std::size_t runs = j.curve.points.front().runs;
-        const double enough = std::ceil(static_cast<double>(runs) * times * times);
-        what = fmt::format("{:.0f} seeds instead of {} at the smallest size",
-                           (std::max)(enough, static_cast<double>(runs + 1)), runs);
+      if (explains_more(s) || s.excluded) continue;
+      if (s.excludable) {
+        report_.undecided.push_back(what_decides(s));
       } else {
-        report_.wants_larger_size = true;
+        report_.unchecked.push_back(to_string(s.fault));
       }
-      report_.undecided.push_back(fmt::format("{}: {} ({}) decides with {}", to_string(s.fault),
-                                              j.curve.quantity.name,
-                                              word(signal_words, j.curve.quantity.signal), what));
+    }
+    open_slips();
+  }
+
+  bool explains_more(const Standing& s) {
+    if (s.worse >= -likelier) return false;
+    report_.wants_larger_size = true;
+    report_.undecided.push_back(
+        fmt::format("{}: it explains the records better than the rule does; more seeds or a larger "
+                    "size are needed to decide",
+                    to_string(s.fault)));
+    return true;
+  }
+
+  std::string what_decides(const Standing& s) {
+    const Judgement& j = *s.witness;
+    const double times = report_.thresholds.failure / s.separation;
+    std::string what = "one larger size";
+    if (j.measured && j.measured->scatter * times * 1.5 > j.measured->tail_error) {
+      const std::size_t runs = j.curve.points.front().runs;
+      const double enough = std::ceil(static_cast<double>(runs) * times * times);
+      what = fmt::format("{:.0f} seeds instead of {} at the smallest size",
+                         (std::max)(enough, static_cast<double>(runs + 1)), runs);
+    } else {
+      report_.wants_larger_size = true;
+    }
+    return fmt::format("{}: {} ({}) decides with {}", to_string(s.fault), j.curve.quantity.name,
+                       word(signal_words, j.curve.quantity.signal), what);
+  }
+
+  /// Exponents of multipliers that are off by little need not be ruled out, but are listed: of each
+  /// multiplier how far off it may be.
+  void open_slips() {
+    std::map<Ingredient, Band> open;
+    for (const Standing& s : standings_of(multiplier_slips(scales_, plan_.shape.blocks))) {
+      if (explains_more(s) || s.excluded) continue;
+      report_.open_slips.push_back(s.fault);
+      Band& range = open[s.fault.ingredient];
+      range = {(std::min)(range.low, s.fault.off), (std::max)(range.high, s.fault.off)};
+    }
+    for (const auto& [ingredient, range] : open) {
+      std::string name(word(ingredient_words, ingredient));
+      std::replace(name.begin(), name.end(), '-', ' ');
+      report_.unchecked.push_back(fmt::format("exponent of the {} off by {}", name,
+                                              range.low == 0 || range.high == 0
+                                                  ? slope_text(range.low + range.high)
+                                                  : band_text(range)));
     }
   }
 
   Records records_;
-  const std::vector<Member>& family_;
   const Plan& plan_;
+  Judgeable judgeable_;
   Assumptions assumptions_;
   Criteria criteria_;
   Scales scales_;

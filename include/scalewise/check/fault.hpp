@@ -27,13 +27,14 @@ enum class Ingredient {
   input_rate,
   input_variance,
   branch_multiplier,
+  embedding_multiplier,
   all_rates,  // one global rate
   backward_scale,
   epsilon,
   weight_decay,
 };
 
-inline constexpr Spelling<Ingredient, 13> ingredient_words{
+inline constexpr Spelling<Ingredient, 14> ingredient_words{
     {{Ingredient::output_multiplier, "output-multiplier"},
      {Ingredient::head_variance, "head-variance"},
      {Ingredient::head_rate, "head-rate"},
@@ -43,6 +44,7 @@ inline constexpr Spelling<Ingredient, 13> ingredient_words{
      {Ingredient::input_rate, "input-rate"},
      {Ingredient::input_variance, "input-variance"},
      {Ingredient::branch_multiplier, "branch-multiplier"},
+     {Ingredient::embedding_multiplier, "embedding-multiplier"},
      {Ingredient::all_rates, "all-rates"},
      {Ingredient::backward_scale, "backward-scale"},
      {Ingredient::epsilon, "epsilon"},
@@ -105,6 +107,62 @@ inline const Entry* counterpart(const Plan& plan, const Entry& entry) {
   return found;
 }
 
+inline const Entry* first_of(const Plan& plan, Group group) {
+  for (const Entry& entry : entries_of_shape(plan)) {
+    if (entry.group == group) return &entry;
+  }
+  return nullptr;
+}
+
+/// The factor of the scores that a fold has put into queries, over that of another plan; otherwise 1.
+inline double query_factor(const Plan& plan, const Plan& first) {
+  const auto ratio = [](const Plan& p, double Entry::*field) {
+    return first_of(p, Group::query)->*field / (first_of(p, Group::key)->*field);
+  };
+  const auto squares = [](const Plan& p) {
+    return first_of(p, Group::query)->init_variance.value /
+           first_of(p, Group::key)->init_variance.value;
+  };
+  for (const Plan* p : {&plan, &first}) {
+    if (first_of(*p, Group::query) == nullptr || first_of(*p, Group::key) == nullptr) return 1;
+  }
+  if (ratio(plan, &Entry::fan_out) != ratio(first, &Entry::fan_out)) return 1;
+  const double square = squares(plan) / squares(first);
+  const bool moved = square > 0 && std::isfinite(square) && std::abs(square - 1) > 1e-12;
+  return moved ? std::sqrt(square) : 1;
+}
+
+/// The multiplier of the logits that a fold has put into the final norm, over that of another plan;
+/// otherwise 1.
+inline double final_norm_factor(const Plan& plan, const Plan& first) {
+  const Entry* gain = first_of(plan, Group::final_norm_gain);
+  const Entry* other = first_of(first, Group::final_norm_gain);
+  if (gain == nullptr || other == nullptr || other->init_mean.value == 0) return 1;
+  return gain->init_mean.value / other->init_mean.value;
+}
+
+/// Makes a tensor's numbers `by` times as large, with the rate that moves them alike.
+inline void enlarge(Entry& entry, double by) {
+  entry.init_mean.value *= by;
+  entry.init_variance.value *= by * by;
+  entry.learning_rate.value *= entry.optimizer.normalization == Normalization::none ? by * by : by;
+}
+
+/// Spoils a multiplier that a fold has put into weights.
+/// Returns:  whether there is one.
+inline bool spoil_folded(Plan& plan, const Plan& first, const Fault& fault, double factor) {
+  const bool scores = fault.ingredient == Ingredient::attention_scale;
+  const bool logits = fault.ingredient == Ingredient::output_multiplier;
+  const double t = scores ? query_factor(plan, first) : logits ? final_norm_factor(plan, first) : 1;
+  if (t == 1) return false;
+  for (Entry& entry : entries_of_shape(plan)) {
+    const bool holds =
+        scores ? entry.group == Group::query : role_of(entry.group) == Role::final_vector;
+    if (holds) enlarge(entry, fault.off != 0 ? factor : fault.doubled ? t : 1 / t);
+  }
+  return true;
+}
+
 }  // namespace detail
 
 /// The plan that a mistake makes of another; `first` is that of the family's smallest model, which
@@ -120,11 +178,15 @@ inline Plan with_fault(Plan plan, const Plan& first, const Fault& fault, double 
     }
   };
   using enum Ingredient;
-  if (fault.ingredient == output_multiplier) {
+  const bool folded = detail::spoil_folded(plan, first, fault, factor);
+  if (fault.ingredient == output_multiplier && !folded) {
     spoil(plan.model.logit_multiplier, first.model.logit_multiplier, factor);
   }
-  if (fault.ingredient == attention_scale) {
+  if (fault.ingredient == attention_scale && !folded) {
     spoil(plan.model.attention_scale, first.model.attention_scale, factor);
+  }
+  if (fault.ingredient == embedding_multiplier) {
+    spoil(plan.model.embedding_multiplier, first.model.embedding_multiplier, factor);
   }
   if (fault.ingredient == branch_multiplier) {
     for (Residual& r : plan.model.residuals) {

@@ -8,6 +8,38 @@
 
 namespace scalewise::check {
 
+namespace detail {
+
+/// The power of a multiplier that a fold has put into weights, over what they had without it; 0 where none has.
+inline double folded_power(const Scales& scales, Ingredient ingredient) {
+  const GroupExponents& query = scales.of(Group::query);
+  const GroupExponents& key = scales.of(Group::key);
+  if (ingredient == Ingredient::attention_scale) {
+    const bool alike = query.present && key.present && query.fan_out == key.fan_out &&
+                       !query.deviation.is_zero() && !key.deviation.is_zero();
+    return alike ? query.deviation.low - key.deviation.low : 0;
+  }
+  const GroupExponents& gain = scales.of(Group::final_norm_gain);
+  const bool in_gain = ingredient == Ingredient::output_multiplier && gain.present;
+  return in_gain && !gain.mean.is_zero() ? gain.mean.low : 0;
+}
+
+inline bool holds_folded(Ingredient ingredient, Group group) {
+  return ingredient == Ingredient::attention_scale
+             ? group == Group::query
+             : group == Group::final_norm_gain || group == Group::final_norm_bias;
+}
+
+/// Weights that are larger by a power of the size, with the rate that moves them alike.
+inline void enlarge(GroupExponents& row, double power) {
+  if (!row.present) return;
+  row.deviation = row.deviation + power;
+  row.mean = row.mean + power;
+  row.rate = row.rate + (row.normalization == Normalization::none ? 2 * power : power);
+}
+
+}  // namespace detail
+
 /// The powers of a table with a mistake in it.
 /// Equation: a power p becomes 0 where the factor is missing, 2 p where it is applied twice, p + off where
 ///           its exponent is off; what is zero stays zero
@@ -23,9 +55,21 @@ inline Scales with_fault(Scales scales, const Fault& fault) {
     if (detail::spoils_rate(fault.ingredient, row.role)) spoil(row.rate);
     if (detail::spoils_variance(fault.ingredient, row.role)) spoil(row.deviation);
   };
+  if (const double power = detail::folded_power(scales, fault.ingredient); power != 0) {
+    const double by = fault.off != 0 ? fault.off : fault.doubled ? power : -power;
+    for (const GroupInfo& info : group_table) {
+      if (!detail::holds_folded(fault.ingredient, info.group)) continue;
+      detail::enlarge(scales.of(info.group), by);
+      for (auto& [name, row] : scales.tensors) {
+        if (row.group == info.group) detail::enlarge(row, by);
+      }
+    }
+    return scales;
+  }
   if (fault.ingredient == Ingredient::output_multiplier) spoil(scales.logit_multiplier);
   if (fault.ingredient == Ingredient::attention_scale) spoil(scales.attention_scale);
   if (fault.ingredient == Ingredient::branch_multiplier) spoil(scales.branch);
+  if (fault.ingredient == Ingredient::embedding_multiplier) spoil(scales.embedding_multiplier);
   for (GroupExponents& row : scales.groups) spoil_row(row);
   for (auto& [name, row] : scales.tensors) spoil_row(row);
   return scales;
@@ -56,10 +100,34 @@ inline std::vector<Fault> possible_faults(const Scales& scales, Blocks blocks) {
   return all;
 }
 
-/// Exponents of rates and standard deviations that are off by little, as far as they can be.
+/// Multipliers whose exponents may be off: along the width those of scores, logits and the embedding, along the depth
+/// that of the branches. The normalized transformer has that of the scores alone.
+inline std::vector<Ingredient> multipliers(const Scales& scales, Blocks blocks) {
+  using enum Ingredient;
+  if (blocks == Blocks::shallow_encoder) return {};
+  if (blocks == Blocks::normalized) {
+    return scales.layers > 0 ? std::vector<Ingredient>{} : std::vector{attention_scale};
+  }
+  return scales.layers > 0 ? std::vector{branch_multiplier}
+                           : std::vector{attention_scale, output_multiplier, embedding_multiplier};
+}
+
+/// Exponents of multipliers that are off by as much as a pass rules out or lists.
+inline std::vector<Fault> multiplier_slips(const Scales& scales, Blocks blocks) {
+  std::vector<Fault> all;
+  for (const Ingredient ingredient : multipliers(scales, blocks)) {
+    for (const double off : {-0.2, -0.1, -0.05, 0.05, 0.1, 0.2}) {
+      const Fault fault{ingredient, false, off};
+      if (changes(scales, blocks, fault)) all.push_back(fault);
+    }
+  }
+  return all;
+}
+
+/// Exponents of multipliers, rates and standard deviations that are off by little, as far as they can be.
 inline std::vector<Fault> possible_slips(const Scales& scales, Blocks blocks) {
   using enum Ingredient;
-  std::vector<Fault> all;
+  std::vector<Fault> all = multiplier_slips(scales, blocks);
   for (const Ingredient ingredient : {hidden_rate, head_rate, input_rate, all_rates,
                                       hidden_variance, head_variance, input_variance}) {
     for (const double off : {-0.25, -0.2, -0.15, -0.1, -0.05, 0.05, 0.1, 0.15, 0.2, 0.25}) {

@@ -78,8 +78,9 @@ inline Standing standing_of(const Hypothesis& h, const std::vector<Judgement>& a
   for (const Judgement& j : all) {
     if (!is_evidence(j)) continue;
     const Regime regime = j.expected->regime;
-    if (regime == Regime::first) ++count;
-    const auto wrong = expected(h.prediction, j.subject, j.curve.quantity.signal, j.curve.step);
+    const bool before_later = regime == Regime::first || regime == Regime::mean;
+    if (before_later) ++count;
+    const auto wrong = expected(h.prediction, j.subject, j.curve.quantity.signal, j.moves);
     if (!wrong || wrong->band == j.expected->band) continue;
     Expectation under = *wrong;
     under.regime = j.expected->regime;
@@ -87,7 +88,7 @@ inline Standing standing_of(const Hypothesis& h, const std::vector<Judgement>& a
     const double worse =
         detail::misfit(deviation, under.regime) - detail::misfit(j.deviation, under.regime);
     if (regime == Regime::exact) standing.worse += worse;
-    if (regime == Regime::first) dependent += worse;
+    if (before_later) dependent += worse;
     if (deviation > threshold) standing.excluded = true;
     const double separation =
         detail::gap(j.expected->band, under.band) - criteria.margin(under.regime);

@@ -17,6 +17,7 @@
 #include "scalewise/architecture/observables.hpp"
 #include "scalewise/check/expectation.hpp"
 #include "scalewise/check/growth.hpp"
+#include "scalewise/check/judgeable.hpp"
 #include "scalewise/check/verdict.hpp"
 #include "scalewise/numeric/quantile.hpp"
 
@@ -33,6 +34,7 @@ struct Criteria {
   // By how much a limit of large sizes may be missed at finite ones, beyond what the bending below
   // takes up: the largest seen in correct set-ups, see docs/checks/coordinate_check.md.
   double exact = 0.02;
+  double mean = 0.03;
   double first = 0.06;
   double later = 0.25;
 
@@ -47,7 +49,8 @@ struct Criteria {
   /// How far a slope may be from its limit in this regime.
   /// Units:    an exponent of the size
   double margin(Regime regime) const {
-    return regime == Regime::exact ? exact : regime == Regime::first ? first : later;
+    if (regime == Regime::exact) return exact;
+    return regime == Regime::mean ? mean : regime == Regime::first ? first : later;
   }
 };
 
@@ -56,6 +59,7 @@ struct Criteria {
 struct Judgement {
   SizeCurve curve;
   Subject subject;
+  long moves = 0;                       // steps until then that moved something
   std::optional<Expectation> expected;  // none: recorded, not judged
   std::optional<Growth> measured;       // none: zero, not finite, or too few sizes
   double deviation = 0;                 // from the prediction, as a standard normal deviate
@@ -111,14 +115,16 @@ inline bool spans(const SizeCurve& curve) {
 class Measurements {
  public:
   /// `power`: with which power of the size the variance between seeds falls.
-  Measurements(const Records& records, const Prediction& prediction, const Plan& plan, double power,
-               const Criteria& criteria) {
+  Measurements(const Records& records, const Prediction& prediction, const Plan& plan,
+               const Judgeable& judgeable, double power, const Criteria& criteria) {
     for (const auto& [quantity, steps] : records.all()) {
       const Subject subject = subject_of(plan, quantity);
       for (const auto& [step, runs] : steps) {
+        if (judgeable.idle.contains(step)) continue;
         Judgement j;
         j.subject = subject;
-        j.expected = expected(prediction, subject, quantity.signal, step);
+        j.moves = judgeable.moves(step);
+        j.expected = expected(prediction, subject, quantity.signal, j.moves);
         const Measure measure = j.expected ? j.expected->measure : Measure::rms;
         const Records::Runs* gradient = nullptr;
         if (measure == Measure::per_logits) {
@@ -129,7 +135,7 @@ class Measurements {
           gradient = records.find({Signal::gradient, quantity.name}, step - 1);
           // Without it the update itself is compared, which the gradient bends.
           if (gradient == nullptr) {
-            j.expected = Expectation{prediction.update(*subject.group, step), Regime::later};
+            j.expected = Expectation{prediction.update(*subject.group, j.moves), Regime::later};
           }
         }
         j.curve = curve_of(quantity, step, runs,
@@ -171,6 +177,8 @@ class Measurements {
       j.verdict = diverged ? Verdict::inconclusive : Verdict::fail;
       j.reason = diverged ? "not finite; try a lower learning rate" : "not finite";
     } else if (curve.is_zero()) {
+      // What the shape does not describe may get no gradient.
+      if (j.subject.extra && curve.quantity.signal == Signal::update) j.expected.reset();
       return;
     } else if (curve.zeros > 0) {
       // A short batch can leave a gradient zero in one run; that of all runs of a size is the model's.
@@ -186,7 +194,9 @@ class Measurements {
       if (!j.measured) j.measured = growth_of(curve, scatter_of(curve, 0), {});
     } else {
       const Scatter& typical = typical_[curve.quantity.signal];
-      j.measured = growth_of(curve, scatter_of(curve, power, typical), criteria.bending);
+      const bool bends = !j.expected || j.expected->regime != Regime::mean;
+      j.measured =
+          growth_of(curve, scatter_of(curve, power, typical), bends ? criteria.bending : Bending{});
     }
   }
 

@@ -24,7 +24,7 @@ class NormalizedSlopes {
     embedding_ = {unit_, moved(Group::token_embedding)};
     const Band& unbounded = change_[static_cast<std::size_t>(Group::token_embedding)];
     const Moving shown{unit_, mixture(embedding_.change, unbounded)};  // it may not be there yet
-    stream_ = embedding_;
+    stream_ = shown_stream_ = embedding_;
     for (int pass = 0; pass < 3; ++pass) blocks();
     MovingMatrix head = matrix(Group::head);
     head.omega = {0.5, 1};
@@ -35,7 +35,7 @@ class NormalizedSlopes {
                          {observable("attention.output"), attention_},
                          {observable("mlp.hidden"), hidden_},
                          {observable("mlp.output"), mlp_},
-                         {observable("final_hidden"), stream_},
+                         {observable("final_hidden"), deep() ? shown_stream_ : stream_},
                          {observable("logits"), logits}};
     return state;
   }
@@ -49,6 +49,31 @@ class NormalizedSlopes {
     return no_longer_than_unit(change_[static_cast<std::size_t>(group)]);
   }
 
+  bool deep() const { return s_.layers > 0; }
+
+  /// The slope of a sum; at the depths that train in minutes any of its terms may be the largest.
+  template <class... More>
+  Band total(const Band& a, const Band& b, const More&... more) const {
+    if constexpr (sizeof...(more) > 0) return total(total(a, b), more...);
+    return deep() ? mixture(a, b) : sum(a, b);
+  }
+
+  Moving times(Group group, const Moving& x) const {
+    const MovingMatrix w = matrix(group);
+    Moving z = w.times(x);
+    if (deep()) {
+      z.change = mixture(w.change + w.fan_in * w.alignment + x.start,
+                         w.start + w.fan_in * w.omega + x.change);
+    }
+    return z;
+  }
+
+  Moving scaled(const Moving& x, const Moving& by) const {
+    Moving z = product(x, by);
+    if (deep()) z.change = mixture(x.change + by.start, x.start + by.change);
+    return z;
+  }
+
   MovingMatrix matrix(Group group) const {
     return {0, unit_, moved(group), s_.width, s_.width, alignment_, 0.5};
   }
@@ -59,30 +84,31 @@ class NormalizedSlopes {
   }
 
   void blocks() {
-    const Moving value = matrix(Group::value).times(stream_);
+    const Moving value = times(Group::value, stream_);
     // Queries and keys of a head have unit length, so the dot product of two is 1/√C, and moves by no
     // more than order one; it may not have got there yet.
     const Moving qk = rescaler(Group::qk_scale);
-    const Band turned = sum(turn(matrix(Group::query).times(stream_)),
-                            turn(matrix(Group::key).times(stream_)), qk.change) +
-                        s_.head_dim * Band(0, 0.5);
+    const Band turned =
+        total(turn(times(Group::query, stream_)), turn(times(Group::key, stream_)), qk.change) +
+        s_.head_dim * Band(0, 0.5);
     const Band moved = mixture(bounded(turned), turned);
     const Band start = s_.attention_scale + 2 * qk.start - s_.head_dim / 2;
     scores_ = {start, start + moved};
-    const Moving mixed{value.start, sum(value.change, value.start + moved)};
-    attention_ = matrix(Group::attention_output).times(mixed);
-    const Moving up = product(matrix(Group::mlp_up).times(stream_), rescaler(Group::up_scale));
-    Moving gate = product(matrix(Group::mlp_gate).times(stream_), rescaler(Group::gate_scale));
+    const Moving mixed{value.start, total(value.change, value.start + moved)};
+    attention_ = times(Group::attention_output, mixed);
+    const Moving up = scaled(times(Group::mlp_up, stream_), rescaler(Group::up_scale));
+    Moving gate = scaled(times(Group::mlp_gate, stream_), rescaler(Group::gate_scale));
     gate.start = gate.start + s_.width / 2;  // the √n of the model's equation
     gate.change = gate.change + s_.width / 2;
-    hidden_ = product(up, gate);
-    mlp_ = matrix(Group::mlp_down).times(hidden_);
+    hidden_ = scaled(up, gate);
+    mlp_ = times(Group::mlp_down, hidden_);
     const auto step = [&](Group group, const Moving& output) {
       const Moving length = rescaler(group);
-      return sum(length.start + turn(output), length.change) + unit_;
+      return total(length.start + turn(output), length.change) + unit_;
     };
     const Band steps = sum(step(Group::attention_step, attention_), step(Group::mlp_step, mlp_)) +
                        s_.layers * Band(0.5, 1);
+    shown_stream_ = {unit_, total(embedding_.change, steps)};
     stream_ = {unit_, no_longer_than_unit(sum(embedding_.change, steps))};
   }
 
@@ -90,7 +116,7 @@ class NormalizedSlopes {
   const GroupSlopes& change_;
   Band alignment_;
   Band unit_;  // an entry of a vector of unit length along d_model
-  Moving embedding_, stream_, scores_, attention_, hidden_, mlp_;
+  Moving embedding_, stream_, shown_stream_, scores_, attention_, hidden_, mlp_;
 };
 
 }  // namespace detail

@@ -89,6 +89,12 @@ class Prediction {
   ///           from width 64 to 512, and no more to 1024.
   bool has_first_changes() const { return has_first_gradients() && scales_.queries_per_key == 0; }
 
+  /// Whether an activation begins with this power of the size at every size, on average over initializations.
+  bool starts_exactly(const std::string& role) const {
+    const auto& all = states_.front().exact_starts;
+    return std::find(all.begin(), all.end(), role) != all.end();
+  }
+
   /// Of a role such as "mlp.output" after that many updates; none where nothing is predicted.
   std::optional<Band> value(const std::string& role, long step) const {
     const Moving* found = activation(role, step);

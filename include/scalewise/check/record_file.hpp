@@ -43,13 +43,25 @@ namespace detail {
 inline std::string record_lines(const Records& records, const Inputs& inputs) {
   std::string text;
   for (auto& [run, list] : records_json(records)) {
-    text += checked_line({{"schema", record_schema},
-                          {"inputs", inputs_json(inputs)},
-                          {"size", run.size},
-                          {"seed", run.seed},
-                          {"records", list}});
+    nlohmann::ordered_json line{{"schema", record_schema},
+                                {"inputs", inputs_json(inputs)},
+                                {"size", run.size},
+                                {"seed", run.seed}};
+    const auto plan = records.plans().find(run);
+    if (plan != records.plans().end()) line["plan"] = plan->second;
+    line["records"] = std::move(list);
+    text += checked_line(line);
   }
   return text;
+}
+
+/// Throws:   InvalidInput for what no plan_fingerprint() is.
+inline std::string fingerprint_of(const JsonReader& json) {
+  const std::string digits = json.string();
+  if (digits.size() == 16 && digits.find_first_not_of("0123456789abcdef") == std::string::npos) {
+    return digits;
+  }
+  throw InvalidInput(json.path(), printable(digits), "16 hexadecimal digits, a plan's fingerprint");
 }
 
 /// Reads files line by line.
@@ -86,10 +98,12 @@ class RecordReader {
     if (const std::string schema = reader.at("schema").string(); schema != record_schema) {
       throw InvalidInput(name + ".schema", printable(schema), std::string(record_schema));
     }
-    reader.only({"schema", "inputs", "size", "seed", "records"});
+    reader.only({"schema", "inputs", "size", "seed", "plan", "records"});
     constexpr long most = (std::numeric_limits<long>::max)();
     const Run run{reader.at("size").integer(1, most), reader.at("seed").natural()};
-    add(run, {name, records_of(reader.at("records"), run)}, inputs_of(reader.at("inputs")));
+    Records records = records_of(reader.at("records"), run);
+    if (reader.has("plan")) records.set_plan(run, fingerprint_of(reader.at("plan")));
+    add(run, {name, std::move(records)}, inputs_of(reader.at("inputs")));
   }
 
   void add(const Run& run, const PlacedRecords& found, Inputs inputs) {

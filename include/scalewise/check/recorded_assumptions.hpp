@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "scalewise/architecture/observables.hpp"
+#include "scalewise/check/judgeable.hpp"
 #include "scalewise/check/records.hpp"
 #include "scalewise/check/slopes_state.hpp"
 #include "scalewise/plan/plan.hpp"
@@ -32,11 +33,13 @@ inline std::optional<double> smallest_rms(const Records& records, Signal signal,
   return all.rms();
 }
 
-/// Whether the first step changes the final hidden state by more than its size.
-inline bool begins_with_large_steps(const Records& records) {
+/// Whether the first step that moves something changes the final hidden state by more than its size.
+inline bool begins_with_large_steps(const Records& records, const Judgeable& judgeable) {
   constexpr std::string_view name = observable("final_hidden");
+  long first = 1;
+  while (judgeable.idle.contains(first)) ++first;
   const auto value = smallest_rms(records, Signal::value, name, 0);
-  const auto change = smallest_rms(records, Signal::change, name, 1);
+  const auto change = smallest_rms(records, Signal::change, name, first);
   return value && change && *change > *value;
 }
 
@@ -52,11 +55,13 @@ inline bool begins_sharp(const Records& records, const Plan& smallest) {
 }  // namespace detail
 
 /// The assumptions with what records say of the size of logits and of the first step.
-inline Assumptions as_recorded(Assumptions assumptions, const Records& records, const Plan& plan) {
+inline Assumptions as_recorded(Assumptions assumptions, const Records& records, const Plan& plan,
+                               const Judgeable& judgeable) {
   assumptions.sharp_softmax = assumptions.sharp_softmax || detail::begins_sharp(records, plan);
   assumptions.per_logits =
       records.find({Signal::gradient, std::string(observable("logits"))}, 0) != nullptr;
-  assumptions.large_steps = assumptions.large_steps || detail::begins_with_large_steps(records);
+  assumptions.large_steps =
+      assumptions.large_steps || detail::begins_with_large_steps(records, judgeable);
   return assumptions;
 }
 

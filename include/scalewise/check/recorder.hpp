@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "scalewise/check/records.hpp"
+#include "scalewise/plan/fingerprint.hpp"
 
 namespace scalewise::check {
 
@@ -23,6 +24,10 @@ namespace scalewise::check {
 class Recorder {
  public:
   explicit Recorder(Run run) : run_(run) {}
+  /// The same of a model with a plan, whose fingerprint the records then have: they cannot be judged by another.
+  Recorder(Run run, const Plan& plan) : run_(run) {
+    records_.set_plan(run, plan_fingerprint(plan));
+  }
 
   /// An activation: its size, and from the second step on how far it is from step 0.
   template <class Scalar>

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <tuple>
 
 #include "scalewise/check/moments.hpp"
@@ -39,7 +40,14 @@ class Records {
         for (const auto& [run, moments] : runs) add(quantity, step, run, moments);
       }
     }
+    plans_.insert(other.plans_.begin(), other.plans_.end());
   }
+
+  /// Notes the plan that a run was trained by: its plan_fingerprint().
+  void set_plan(const Run& run, const std::string& fingerprint) { plans_[run] = fingerprint; }
+  /// The plans that are known, by run.
+  const std::map<Run, std::string>& plans() const { return plans_; }
+  void forget_plans() { plans_.clear(); }
 
   /// The runs of a quantity at a step, or null.
   const Runs* find(const Quantity& quantity, long step) const {
@@ -61,6 +69,7 @@ class Records {
 
  private:
   std::map<Quantity, Steps> all_;
+  std::map<Run, std::string> plans_;
 };
 
 /// The same records with layers of one role taken together, so that models of different depth have
@@ -73,6 +82,7 @@ inline Records pooled_layers(const Records& records) {
       for (const auto& [run, moments] : runs) pooled.add(role, step, run, moments);
     }
   }
+  for (const auto& [run, fingerprint] : records.plans()) pooled.set_plan(run, fingerprint);
   return pooled;
 }
 

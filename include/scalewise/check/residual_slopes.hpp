@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "scalewise/architecture/observables.hpp"
@@ -26,13 +27,15 @@ class ResidualSlopes {
         gated_(shape.gated_mlp),
         patches_(shape.input == Input::patch),
         tied_(shape.tied_head.value_or(false)),
+        qk_norm_(shape.qk_norm != QkNorm::none),
         norms_(assumptions.norms),
         sharp_softmax_(assumptions.sharp_softmax),
         post_norm_(assumptions.post_norm) {}
 
-  State walk() && {
+  State walk(const Shape& shape) && {
     forward();
     backward();
+    exact_starts(shape);
     return std::move(state_);
   }
 
@@ -78,10 +81,23 @@ class ResidualSlopes {
     return {g.multiplier + g.mean, g.multiplier + moved(group)};
   }
 
+  /// The same of one tensor, whose numbers may not be those of its group.
+  Moving own_vector(const std::string& name, Group group) const {
+    const auto found = s_.tensors.find(name);
+    if (found == s_.tensors.end() || !found->second.present) return {};
+    const GroupExponents& g = found->second;
+    Band change = moved(group);
+    if (!change.is_zero()) {
+      const bool follows = g.normalization == Normalization::none;
+      change = follows ? change + (g.rate.low - s_.of(group).rate.low) : g.rate;
+    }
+    return {g.multiplier + g.mean, g.multiplier + change};
+  }
+
   /// A bias starts at zero; what it moves may be much smaller than what the matrix does.
   Moving linear(Group group, const Moving& x) const {
     const Moving product = matrix(group).times(x);
-    const Moving bias = vector(Group::hidden_bias);
+    const Moving bias = own_vector(std::string(to_string(group)) + "_bias", Group::hidden_bias);
     return {sum(product.start, bias.start), mixture(product.change, bias.change)};
   }
 
@@ -90,6 +106,24 @@ class ResidualSlopes {
     const Moving unit{0, turn(x)};
     const Moving scaled = s_.of(gain).present ? product(unit, vector(gain)) : unit;
     return sum(scaled, vector(bias));
+  }
+
+  Moving qk_gain(const std::string& what) const {
+    return s_.tensors.contains(what + "_norm_gain")
+               ? own_vector(what + "_norm_gain", Group::norm_gain)
+               : Moving{0, Band::zero()};
+  }
+
+  /// A query or key, and what its norm, if there is one, makes of it.
+  Moving qk_normalized(const std::string& what, const Moving& x) const {
+    if (!qk_norm_) return x;
+    return sum(product({0, turn(x)}, qk_gain(what)),
+               own_vector(what + "_norm_bias", Group::norm_bias));
+  }
+
+  /// The gradient of a query or key from that of what its norm has made of it.
+  Band qk_back(const std::string& what, const Moving& x, const Band& d) const {
+    return qk_norm_ ? qk_gain(what).now() + d - x.now() : d;
   }
 
   // ---- forward ----------------------------------------------------------------------------------
@@ -111,10 +145,12 @@ class ResidualSlopes {
     // it predicts that token for sure, and gradients of neighbours cancel.
     if (tied_) logits_.start = logits_.start + s_.width * Band(0, 0.5);
     state_.gradients_have_limit = !(tied_ && logits_.start.high > 0);
-    // A change that would outgrow order one may not have reached it yet.
+    // A change that would outgrow the vector may not have reached its length yet.
     Moving shown_final = final_hidden_;
+    const bool gains = norms_ && !post_norm_ && s_.of(Group::final_norm_gain).present;
+    const Band length = gains ? vector(Group::final_norm_gain).start : Band(0);
     shown_final.change =
-        mixture(final_hidden_.change, sum(final_hidden_.change, relative_change(stream_)));
+        mixture(final_hidden_.change, sum(final_hidden_.change, relative_change(stream_) + length));
     state_.activations = {{observable("embedding"), embedding_},
                           {observable("attention.scores"), scores_},
                           {observable("attention.output"), attention_},
@@ -125,13 +161,29 @@ class ResidualSlopes {
                           {observable("logits"), logits_}};
   }
 
+  /// Embeddings are random numbers themselves. Rows of a fresh matrix make of vectors that a norm has set to one length
+  /// numbers of one variance, whatever these vectors are.
+  void exact_starts(const Shape& shape) {
+    const bool one_term =
+        !s_.of(Group::position_embedding).present ||
+        table(Group::token_embedding, s_.embedding_multiplier).start ==
+            table(Group::position_embedding, s_.of(Group::position_embedding).multiplier).start;
+    const bool plain = !patches_ && shape.segments == 0 && !shape.embedding_norm;
+    if (plain && one_term) state_.exact_starts.push_back(observable("embedding"));
+    if (!norms_ || post_norm_) return;
+    if (!qk_norm_) state_.exact_starts.push_back(observable("attention.scores"));
+    if (!tied_ && shape.final_norm) state_.exact_starts.push_back(observable("logits"));
+  }
+
   void blocks() {
     // The first block reads the embedding, the others a stream of several terms.
     input_ = post_norm_ ? sum(embedding_, stream_)
                         : sum(normalized(embedding_, Group::norm_gain, Group::norm_bias),
                               normalized(stream_, Group::norm_gain, Group::norm_bias));
-    query_ = linear(Group::query, input_);
-    key_ = linear(Group::key, input_);
+    raw_query_ = linear(Group::query, input_);
+    raw_key_ = linear(Group::key, input_);
+    query_ = qk_normalized("query", raw_query_);
+    key_ = qk_normalized("key", raw_key_);
     value_ = linear(Group::value, input_);
     const Moving dot = product(query_, key_);
     scores_ = {s_.attention_scale + s_.head_dim / 2 + dot.start,
@@ -194,12 +246,18 @@ class ResidualSlopes {
     return scaled - mixture(shown_stream_.start, shown_stream_.change);
   }
 
+  /// Along the depth, the multiplier of a branch wherever it is: at its end, or in the matrix before that.
+  Band whole_branch() const {
+    const Band& last = s_.of(Group::attention_output).deviation;
+    return s_.layers == 0 || last.is_zero() ? s_.branch : s_.branch + last;
+  }
+
   /// The gradient of the logits, p - y, is of order one at large sizes. Until then it falls in two cases.
   Band of_logits() const {
     // All tokens of a model without norms are predicted to be the same one, for as long as logits are large.
     if (!norms_ && sharp_softmax_) return {(std::min)(0.0, logits_.start.low), 0};
     // Branches before norms make gradients larger, by a power of L b² (measured), what all add.
-    if (post_norm_) return {(std::min)(0.0, (s_.layers + 2 * s_.branch).low / 2), 0};
+    if (post_norm_) return {(std::min)(0.0, (s_.layers + 2 * whole_branch()).low / 2), 0};
     return 0;
   }
 
@@ -240,10 +298,11 @@ class ResidualSlopes {
     // Scores that outgrow order one make peaked probabilities, which pass on less.
     const Band peaked{(std::min)(0.0, -scores_.start.high), 0};
     const Band dscores = dmixed + value_.now() + s_.head_dim * Band(0.5, 1) + peaked;
-    const Band dquery = s_.attention_scale + dscores + key_.now();
+    const Band dquery = qk_back("query", raw_query_, s_.attention_scale + dscores + key_.now());
     // Keys and values hear from all heads that share them.
     const Band shared = s_.queries_per_key * Band(0.5, 1);
-    const Band dkey = s_.attention_scale + dscores + query_.now() + shared;
+    const Band dkey =
+        qk_back("key", raw_key_, s_.attention_scale + dscores + query_.now() + shared);
     const Band dvalue = dmixed + shared;
     gradient(Group::value, input_.now(), dvalue);
     gradient(Group::query, input_.now(), dquery);
@@ -276,10 +335,12 @@ class ResidualSlopes {
   bool gated_;
   bool patches_;
   bool tied_;
+  bool qk_norm_;
   bool norms_;
   bool sharp_softmax_;
   bool post_norm_;
-  Moving embedding_, stream_, shown_stream_, input_, query_, key_, value_, scores_, mixed_;
+  Moving embedding_, stream_, shown_stream_, input_, raw_query_, raw_key_, query_, key_, value_;
+  Moving scores_, mixed_;
   Moving attention_, up_, gate_, hidden_, mlp_, final_hidden_, logits_;
   State state_;
 };
@@ -289,7 +350,7 @@ class ResidualSlopes {
 /// Slopes of a transformer with residual blocks whose weights have moved by `change`.
 inline State residual_slopes(const Scales& scales, const Shape& shape, const GroupSlopes& change,
                              const Assumptions& assumptions) {
-  return detail::ResidualSlopes(scales, shape, change, assumptions).walk();
+  return detail::ResidualSlopes(scales, shape, change, assumptions).walk(shape);
 }
 
 }  // namespace scalewise::check

@@ -20,9 +20,11 @@ namespace scalewise::check {
 /// Units:    exponents
 struct GroupExponents {
   bool present = false;
+  Group group = Group::query;
   Role role = Role::hidden;
   Band multiplier, deviation, mean, rate;
   double fan_in = 0, fan_out = 0;
+  double aspect = 0;  // of the first tensor in the smallest model: its longer side over the shorter
   Normalization normalization = Normalization::none;  // of its optimizer
 
   friend bool operator==(const GroupExponents&, const GroupExponents&) = default;
@@ -50,9 +52,16 @@ struct Scales {
 struct Member {
   long size = 0;
   Plan plan;
+  std::string name = {};  // of the plan, such as its file
 };
 
 namespace detail {
+
+/// Gains and biases of normalized queries and keys, which share their groups with those of blocks.
+inline bool is_qk_norm(const std::string& role) {
+  return role.find("query_norm_") != std::string::npos ||
+         role.find("key_norm_") != std::string::npos;
+}
 
 /// Sum of logarithms, and whether any of the numbers is zero.
 struct LogSum {
@@ -91,6 +100,7 @@ struct PlanSums {
 
   explicit PlanSums(const Plan& plan) {
     for (const Entry& entry : entries_of_shape(plan)) {
+      if (is_qk_norm(role_name(entry.name))) continue;  // not alike those of blocks
       groups[static_cast<std::size_t>(entry.group)].add(entry);
     }
     for (const Entry& entry : plan.entries) tensors[role_name(entry.name)].add(entry);
@@ -122,7 +132,9 @@ class PowerBetween {
   GroupExponents operator()(const EntrySums& a, const EntrySums& b) const {
     const PowerBetween& power = *this;
     if (a.first == nullptr || b.first == nullptr) return {};
+    const auto [shorter, longer] = std::minmax(a.first->fan_in, a.first->fan_out);
     return {true,
+            a.first->group,
             role_of(a.first->group),
             power(a.multiplier, b.multiplier),
             power(a.deviation, b.deviation),
@@ -130,6 +142,7 @@ class PowerBetween {
             power(a.rate, b.rate),
             power(a.fan_in, b.fan_in).low,
             power(a.fan_out, b.fan_out).low,
+            longer / shorter,
             a.first->optimizer.normalization};
   }
 

@@ -33,6 +33,8 @@ struct State {
   std::array<std::optional<Band>, group_count> gradients;        // none: nothing is predicted
   Band logit_gradient = 0;
   bool gradients_have_limit = true;  // false: they are not to be judged
+  // Activations, by role, whose mean square over initializations is a power of the size at every size.
+  std::vector<std::string_view> exact_starts;
 
   void set_gradient(Group group, const Band& band) {
     gradients[static_cast<std::size_t>(group)] = band;

@@ -20,7 +20,7 @@ namespace scalewise::libtorch {
 class ModuleRecorder {
  public:
   ModuleRecorder(PlannedModule planned, check::Run run)
-      : planned_(std::move(planned)), recorder_(run) {
+      : planned_(std::move(planned)), recorder_(run, planned_.named.plan) {
     for_each_part([&](const std::string& entry, std::size_t i, const dialect::OwnedPart& part) {
       const at::Tensor values = flat(detail::part_of(planned_.parameters[i], part));
       recorder_.record_parameter(entry, values.data_ptr<double>(),

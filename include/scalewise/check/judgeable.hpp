@@ -1,0 +1,363 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "scalewise/architecture/observables.hpp"
+#include "scalewise/check/records.hpp"
+#include "scalewise/check/scales.hpp"
+#include "scalewise/check/unknown_name.hpp"
+#include "scalewise/plan/fingerprint.hpp"
+
+namespace scalewise::check {
+
+/// What of some records can be judged by the plans of a family, and all that cannot.
+struct Judgeable {
+  std::vector<std::string> unknown;   // names that stand for nothing, with the nearest that does
+  std::vector<std::string> missing;   // what a verdict lacks
+  std::vector<std::string> left_out;  // what is not judged, though a verdict does not need it
+  std::set<long> idle;                // steps that moved nothing
+  bool of_these_plans = true;         // otherwise slopes say nothing of the plans
+
+  /// How many of the first `step` steps moved something.
+  long moves(long step) const {
+    return step - static_cast<long>(std::distance(idle.begin(), idle.upper_bound(step)));
+  }
+};
+
+namespace detail {
+
+/// The member of a size, or null.
+inline const Member* member_of(const std::vector<Member>& family, long size) {
+  for (const Member& member : family) {
+    if (member.size == size) return &member;
+  }
+  return nullptr;
+}
+
+/// Throws:   InvalidInput for records of a size that has no plan.
+inline void require_plans(const Records& records, const std::vector<Member>& family) {
+  std::vector<std::string> sizes;
+  sizes.reserve(family.size());
+  for (const Member& member : family) sizes.push_back(std::to_string(member.size));
+  for (const auto& [quantity, steps] : records.all()) {
+    for (const auto& [step, runs] : steps) {
+      for (const auto& [run, moments] : runs) {
+        if (member_of(family, run.size) != nullptr) continue;
+        throw InvalidInput("size of " + printable(quantity.name), std::to_string(run.size),
+                           "one that has a plan: " + listed(sizes));
+      }
+    }
+  }
+}
+
+/// How many entries the tensors of a role have in a plan, all layers together.
+inline std::uint64_t entries_of(const Plan& plan, const std::string& role) {
+  std::uint64_t count = 0;
+  for (const Entry& entry : plan.entries) {
+    if (role_name(entry.name) == role)
+      count += static_cast<std::uint64_t>(entry.rows) * static_cast<std::uint64_t>(entry.columns);
+  }
+  return count;
+}
+
+/// The sizes whose records name another plan than the family's.
+inline std::set<long> of_other_plans(const Records& records, const std::vector<Member>& family) {
+  std::map<long, std::string> own;
+  std::set<long> others;
+  for (const auto& [run, fingerprint] : records.plans()) {
+    const Member* member = member_of(family, run.size);
+    if (member == nullptr) continue;
+    const auto [known, is_new] = own.try_emplace(run.size);
+    if (is_new) known->second = plan_fingerprint(member->plan);
+    if (known->second != fingerprint) others.insert(run.size);
+  }
+  return others;
+}
+
+/// Looks at records before they are judged, one question after the other.
+class JudgeableSearch {
+ public:
+  JudgeableSearch(const Records& records, const std::vector<Member>& family)
+      : records_(records),
+        pooled_(pooled_layers(records)),
+        family_(family),
+        plan_(family.front().plan) {}
+
+  Judgeable run() && {
+    names();
+    result_.of_these_plans = plans() && counts() && !alike();
+    idle_steps();
+    batches();
+    layers();
+    return std::move(result_);
+  }
+
+ private:
+  void miss(std::string text) { result_.missing.push_back(std::move(text)); }
+
+  void names() {
+    std::set<std::string> seen;
+    std::set<std::string> tensors;  // by their roles
+    std::string foreign;            // a tensor that the plan does not have
+    for (const auto& [quantity, steps] : pooled_.all()) {
+      const UnknownName unknown = unknown_name(quantity, plan_);
+      if (!is_activation(quantity.signal)) {
+        tensors.insert(role_name(quantity.name));
+        if (!unknown.reason.empty()) foreign = unknown.name;
+      }
+      if (unknown.reason.empty() || !seen.insert(unknown.name).second) continue;
+      const bool known = !unknown.nearest.empty();
+      result_.unknown.push_back(unknown.name + ": " + unknown.reason +
+                                (known ? "; did you mean " + unknown.nearest + "?" : ""));
+      if (known && pooled_.all().count({quantity.signal, unknown.nearest}) == 0) {
+        miss(unknown.nearest + ", if " + unknown.name + " is it");
+      }
+    }
+    if (foreign.empty() || !result_.missing.empty()) return;
+    for (const Entry& entry : plan_.entries) {
+      if (tensors.contains(role_name(entry.name))) continue;
+      miss(
+          fmt::format("{}, a tensor of the plan; {}, which was recorded, is none, so that the "
+                      "models may be others",
+                      entry.name, foreign));
+      return;
+    }
+  }
+
+  /// Whether the plans that records name are those of the family.
+  bool plans() {
+    const std::set<long> others = of_other_plans(records_, family_);
+    if (others.empty()) return true;
+    const Member& first = *member_of(family_, *others.begin());
+    miss(fmt::format(
+        "plans of the models that were recorded: records of size {} are of another plan than {}",
+        fmt::join(others, ", "), first.name.empty() ? "the one given" : printable(first.name)));
+    return false;
+  }
+
+  /// A model of another shape than the plan's has other numbers of entries. Parts of tensors may be
+  /// recorded, but the same part at all sizes.
+  bool counts() {
+    for (const auto& [quantity, steps] : pooled_.all()) {
+      if (is_activation(quantity.signal)) continue;
+      std::map<long, double> shares;  // of the plan's entries, by size
+      bool differ = false;
+      for (const auto& [run, moments] : steps.begin()->second) {
+        const std::uint64_t planned = entries_of(member_of(family_, run.size)->plan, quantity.name);
+        if (planned == 0 || moments.count <= 1) break;  // one stands for sums that were not counted
+        const double here = static_cast<double>(moments.count) / static_cast<double>(planned);
+        const double first = shares.try_emplace(run.size, here).first->second;
+        differ = differ || here > 1 || here != first || here != shares.begin()->second;
+      }
+      if (!differ) continue;
+      miss(other_counts(quantity.name, steps.begin()->second));
+      return false;
+    }
+    return true;
+  }
+
+  /// The sizes at which a tensor has other numbers of entries than the plan says.
+  std::string other_counts(const std::string& name, const Records::Runs& runs) const {
+    std::set<long> planned_at, others;
+    std::string text;
+    for (const auto& [run, moments] : runs) {
+      const std::uint64_t planned = entries_of(member_of(family_, run.size)->plan, name);
+      if (moments.count == planned) {
+        planned_at.insert(run.size);
+      } else if (others.insert(run.size).second && others.size() <= 2) {
+        text += fmt::format("{}{}{} at size {}, the plan {}", others.size() > 1 ? "; " : "",
+                            moments.count, others.size() > 1 ? "" : " entries", run.size, planned);
+      }
+    }
+    if (others.size() > 2) text += fmt::format(", and others at {} more sizes", others.size() - 2);
+    if (!planned_at.empty()) {
+      text += fmt::format("; as planned at size {}", fmt::join(planned_at, ", "));
+    }
+    return fmt::format("plans of the models that were recorded: {} has {}", name, text);
+  }
+
+  /// Whether models of several sizes are one and the same: numbers that are equal to the last bit, or
+  /// activations along the width that have as many entries at all widths.
+  bool alike() {
+    const std::string same = same_numbers();
+    const std::string wide = same.empty() ? same_activations() : same;
+    if (!wide.empty()) miss("models of different sizes: " + wide);
+    return !wide.empty();
+  }
+
+  std::string same_numbers() const {
+    std::map<Run, std::map<std::pair<Quantity, long>, Moments>> runs;
+    for (const auto& [quantity, steps] : records_.all()) {
+      for (const auto& [step, all] : steps) {
+        for (const auto& [run, moments] : all) {
+          if (moments.sum_squares > 0 && moments.count > 1) runs[run][{quantity, step}] = moments;
+        }
+      }
+    }
+    for (auto a = runs.begin(); a != runs.end(); ++a) {
+      for (auto b = std::next(a); b != runs.end(); ++b) {
+        if (a->first.size == b->first.size || !(a->second == b->second)) continue;
+        return fmt::format("size {} (seed {}) has the numbers of size {} (seed {})", b->first.size,
+                           b->first.seed, a->first.size, a->first.seed);
+      }
+    }
+    return {};
+  }
+
+  std::string same_activations() const {
+    if (family_.front().plan.shape.d_model == family_.back().plan.shape.d_model) return {};
+    for (const auto& [quantity, steps] : pooled_.all()) {
+      const bool wide = quantity.signal == Signal::value && quantity.name != observable("logits") &&
+                        quantity.name != observable("attention.scores") &&
+                        quantity.name != observable("attention.probabilities");
+      if (!wide || !is_observable(quantity.name)) continue;
+      const Records::Runs& runs = steps.begin()->second;
+      const std::uint64_t count = runs.begin()->second.count;
+      const long size = runs.begin()->first.size;
+      if (count <= 1 || runs.rbegin()->first.size == size) continue;
+      const bool all = std::all_of(runs.begin(), runs.end(),
+                                   [&](const auto& one) { return one.second.count == count; });
+      if (!all) continue;
+      return fmt::format("{} has {} entries at size {} and at size {}", quantity.name, count, size,
+                         runs.rbegin()->first.size);
+    }
+    return {};
+  }
+
+  /// A rate of zero, as at the first step of many schedules, says nothing.
+  void idle_steps() {
+    std::set<long> steps;
+    for (const auto& [quantity, all] : records_.all()) {
+      for (const auto& [step, runs] : all) {
+        if (step > 0) steps.insert(step);
+      }
+    }
+    for (const long step : steps) {
+      // Changes are since step 0.
+      if (all_zero(Signal::update, step).value_or(all_zero(Signal::change, step).value_or(false))) {
+        result_.idle.insert(step);
+      }
+    }
+    if (result_.idle.empty()) return;
+    const bool several = result_.idle.size() > 1;
+    result_.left_out.push_back(fmt::format(
+        "{} {}, whose updates are all exactly zero at every size, as with a learning rate of 0",
+        several ? "steps" : "step", fmt::join(result_.idle, ", ")));
+    if (result_.idle.size() == steps.size()) {
+      miss(
+          "a step that moves something: all updates are exactly zero, as with a learning rate of "
+          "0");
+    }
+  }
+
+  /// Whether all that has a signal at a step is zero; none where nothing has.
+  std::optional<bool> all_zero(Signal signal, long step) const {
+    std::optional<bool> zero;
+    for (const auto& [quantity, steps] : records_.all()) {
+      if (quantity.signal != signal) continue;
+      const auto runs = steps.find(step);
+      if (runs == steps.end()) continue;
+      for (const auto& [run, moments] : runs->second) {
+        if (moments.sum_abs != 0 || moments.sum_squares != 0) return false;
+        zero = true;
+      }
+    }
+    return zero;
+  }
+
+  /// A batch of another size, or a pass that counted twice, has other numbers of entries than step 0.
+  void batches() {
+    for (const auto& [quantity, steps] : records_.all()) {
+      if (quantity.signal != Signal::value || steps.begin()->first != 0) continue;
+      const Records::Runs& first = steps.begin()->second;
+      for (const auto& [step, runs] : steps) {
+        for (const auto& [run, moments] : runs) {
+          const auto start = first.find(run);
+          if (start == first.end() || start->second.count == moments.count) continue;
+          miss(
+              fmt::format("one pass over the same batch at each step: {} has {} entries at step {} "
+                          "and {} at step 0",
+                          quantity.name, moments.count, step, start->second.count));
+          return;
+        }
+      }
+    }
+  }
+
+  /// Blocks whose output was not recorded, though other activations of layers were.
+  void layers() {
+    std::map<std::string, std::set<std::string>> recorded;  // by role, names with their layers
+    for (const auto& [quantity, steps] : records_.all()) {
+      if (quantity.signal != Signal::value) continue;
+      recorded[role_name(quantity.name)].insert(quantity.name);
+    }
+    for (const std::string_view output :
+         {observable("attention.output"), observable("mlp.output")}) {
+      const std::string role(output);
+      const std::set<std::string>& names = recorded[role];
+      if (names.contains(role)) continue;  // all layers in one
+      std::vector<std::string> absent;
+      for (const std::string& layer : layer_names()) {
+        if (!names.contains(layer + role)) absent.push_back(layer + role);
+      }
+      if (absent.empty()) continue;
+      constexpr std::size_t most = 3;
+      const std::size_t more = absent.size() - (std::min)(absent.size(), most);
+      absent.resize(absent.size() - more);
+      if (names.empty()) absent = {"layer.*." + role};
+      result_.left_out.push_back(
+          fmt::format("{}{}, not recorded", fmt::join(absent, ", "),
+                      names.empty() || more == 0 ? "" : fmt::format(" and {} more layers", more)));
+    }
+  }
+
+  /// "layer.0.", … of the smallest model.
+  std::vector<std::string> layer_names() const {
+    std::vector<std::string> names;
+    for (const Entry& entry : plan_.entries) {
+      const std::string role = role_name(entry.name);
+      if (entry.layer < 0 || role.size() == entry.name.size()) continue;
+      const std::string layer = entry.name.substr(0, entry.name.size() - role.size());
+      if (names.empty() || names.back() != layer) names.push_back(layer);
+    }
+    return names;
+  }
+
+  const Records& records_;
+  Records pooled_;
+  const std::vector<Member>& family_;
+  const Plan& plan_;
+  Judgeable result_;
+};
+
+}  // namespace detail
+
+/// Whether no record names another plan than the family's.
+inline bool of_these_plans(const Records& records, const std::vector<Member>& family) {
+  return detail::of_other_plans(records, family).empty();
+}
+
+/// Decides what of some records can be judged, and lists the rest: names that stand for nothing, models that
+/// are not those of the plans or all the same one, steps that moved nothing, batches that changed, blocks whose
+/// output was not recorded.
+/// Requires: every recorded size has a member.
+inline Judgeable judgeable(const Records& records, const std::vector<Member>& family) {
+  return detail::JudgeableSearch(records, family).run();
+}
+
+}  // namespace scalewise::check
