@@ -328,14 +328,9 @@ inline Table model_table(const std::vector<Plan>& plans) {
 
 /// Several plans side by side: one table per quantity, one column per rule. Rows that are 0 (initial
 /// mean) or 1 (forward multiplier) under every rule are left out of their table.
-<<<<<<< ours
-inline std::vector<Table> comparison_tables(const std::vector<Plan>& plans, bool layers) {
-=======
 /// Throws:   InvalidInput without a plan.
-inline std::vector<Table> comparison_tables(const std::vector<Plan>& plans, TableFormat format,
-                                            bool layers) {
+inline std::vector<Table> comparison_tables(const std::vector<Plan>& plans, bool layers) {
   if (plans.empty()) throw InvalidInput("plans", "none", "at least one");
->>>>>>> theirs
   const std::vector<detail::TableRow> all = detail::table_rows(plans, layers);
   const auto table_of = [&](const std::string& caption, auto field, const std::string& trivial) {
     Table table{caption, {"tensor"}, {}};
