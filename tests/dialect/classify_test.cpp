@@ -539,6 +539,9 @@ TEST_CASE("Muon takes a fused matrix only where it is known what it does with on
   CHECK_THAT(problems(fewer_keys, base, muon, Cut::none).at(0),
              ContainsSubstring("layer.0.query and layer.0.key are one matrix to muon-plain, but "
                                "their outputs are 2 and 1 times the base's"));
+  Shape deep_fewer_keys = fewer_keys;
+  deep_fewer_keys.depth = 7;
+  CHECK(problems(deep_fewer_keys, base, muon, Cut::none).size() == 7);
   // Gate and up together are wider than the stream in the base, and each of them in neither: √max(1, 2F/n)
   // of PyTorch's Muon is 1.225 in the base and 1 in the target.
   const auto of_mlp =

@@ -120,8 +120,16 @@ class TwoOptimizers(unittest.TestCase):
 
     def test_a_matrix_of_three_is_refused(self):
         told = plan_json("muon-original", "--names", "nanogpt", "--format", "torch-groups")
-        self.assertIn("transformer.h.0.attn.c_attn.weight", told)
-        self.assertIn("normalizes whole matrices (hint: split the tensor)", told)
+        self.assertIn("transformer.h.*.attn.c_attn.weight (2 tensors)", told)
+        self.assertIn("normalizes whole matrices (hint: --cut qkv", told)
+
+    def test_a_matrix_of_three_that_the_optimizer_cuts_has_groups(self):
+        plan = scalewise.Plan(json.loads(plan_json("muon-spectral", "--names", "nanogpt", "--format", "json", "--cut", "qkv")))
+        model = SmallGpt(plan.multipliers(), 256, 32, 64, 4, torch.nn.Linear)
+        groups = scalewise.param_groups(model, plan, lr=0.02, optimizer="muon-spectral")
+        held = {id(p): group["lr"] for group in groups for p in group["params"]}
+        for layer in model.transformer.h:  # √max(64, 64) of each of the three, √2 times the base's
+            self.assertAlmostEqual(held[id(layer.attn.c_attn.weight)], 0.02 / 2**0.5, delta=1e-15)
 
     def test_groups_say_which_optimizer(self):
         told = plan_json("muon-match-adamw", *LLAMA, "--format", "torch-groups")
