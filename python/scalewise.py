@@ -254,7 +254,7 @@ def _gather(values: torch.Tensor, tensor: Dict[str, Any], part: Dict[str, Any]) 
 
 def _draw(entry: Dict[str, Any], std: float, seed: int) -> torch.Tensor:
     """An entry's numbers as float, (rows, columns), from a stream of its own."""
-    shape, mean = (entry["rows"], entry["columns"]), entry["init_mean"]["value"]
+    shape, mean = (entry["rows"], entry["columns"]), float(entry["init_mean"]["value"])
     kind: Dict[str, Any] = {"dtype": torch.float32, "device": "cpu"}  # whatever the defaults are
     if entry["distribution"] == "constant" or std == 0:
         return torch.full(shape, mean, **kind)

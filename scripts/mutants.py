@@ -185,7 +185,8 @@ class Builder:
         files = {(self.build / line.strip()).resolve() for line in deps.split("\n")
                  if line.startswith("    ")}
         if ":" in test:
-            files.update((self.tree / "tests/cli").glob("*.py"))
+            for folder in ("tests/cli", "tests/python", "python"):
+                files.update((self.tree / folder).glob("*.py"))
         inside = [f for f in files if self.tree in f.parents and f.is_file()]
         self.sources[test] = sorted(inside)
 

@@ -36,6 +36,7 @@ from torch.nn import functional as F  # noqa: E402
 from torch.optim.lr_scheduler import LambdaLR  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
+torch.set_num_threads(1)
 WIDTH, DEPTH, VOCAB, CONTEXT = 32, 2, 64, 16
 
 
@@ -239,7 +240,9 @@ class Memory(unittest.TestCase):
         state = {name: value.half() for name, value in model_of().state_dict().items()}
         with self.assertRaisesRegex(ValueError, r"\Alm_head\.weight: mean 0, standard deviation 100000: beyond float16\Z"):
             scalewise.apply(state, plan)
-        scalewise.apply(model_of(), plan)
+        plan.entries["final_norm_gain"]["init_mean"]["value"] = 1 << 70  # a whole number in JSON
+        model = model_of(plan)
+        self.assertEqual(model.transformer.ln_f.weight[0].item(), 2.0 ** 70)
         for seed in (-1, 1.5, "1", None):
             with self.assertRaisesRegex(ValueError, "seed = .*: expected a whole number from 0"):
                 scalewise.apply(model_of(), PLAIN, seed=seed)

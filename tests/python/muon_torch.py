@@ -30,6 +30,7 @@ import scalewise  # noqa: E402
 from small_gpt import SmallGpt  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
+torch.set_num_threads(1)
 SMALL = [f"{prefix}{key}={value}" for prefix, width in (("", 64), ("base.", 32))
          for key, value in {"d_model": width, "d_ff": 4 * width, "heads": width // 16, "depth": 2, "vocab": 256,
                             "context": 32, "tied_head": "false"}.items()]
