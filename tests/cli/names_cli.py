@@ -178,6 +178,9 @@ class Names(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "matches 2 tensors, expected 3"):
             space["check_groups"](fw.titan_llama(48, 24, 64, depth - 1, 50))
         space["check_groups"](fw.titan_llama(48, 24, 64, depth - 1, 50), whole=False)
+        space["PARAM_GROUPS"].append(fw.ParamGroupConfig(".*", "AdamW", {}))
+        with self.assertRaisesRegex(ValueError, "2 patterns match, expected 1"):
+            space["check_groups"](llama)
 
     def test_torchtitan_writes_what_it_has(self):
         def groups(optimizer):
@@ -325,10 +328,13 @@ class Names(unittest.TestCase):
             self.counts_are_checked(lambda changed: code.check_overrides(config, [changed]), gpt)
         # The last stage of a pipeline has a copy of the tied table.
         stage = fw.Model([item for item in gpt.table.items() if "layers.2" in item[0] or "final" in item[0]]
-                         + [("output_layer.weight", fw.Parameter(50, 48))])
+                         + [("output_layer.weight", fw.Parameter(50, 48))]).named(lambda name: "module.module." + name)
         code.check_overrides(config, [stage], whole=False)
         with self.assertRaisesRegex(ValueError, "matches 0 tensors, expected 1"):
             code.check_overrides(config, [stage])
+        code.CONFIG_OVERRIDES[fw.ParamKey("*.bias")] = {"wd_mult": 0.0}  # Megatron-LM's own
+        with self.assertRaisesRegex(ValueError, "bias: 2 patterns match, expected 1"):
+            code.check_overrides(config, [gpt])
         config.decoupled_weight_decay = False
         with self.assertRaisesRegex(ValueError, "decoupled_weight_decay = False: expected True"):
             code.check_overrides(config, [gpt])

@@ -290,6 +290,21 @@ class Reports(unittest.TestCase):
             page = self.folder / f"again {name}" / (PAGES[name][0][0] + ".html")
             self.assertEqual(page.read_text(encoding="utf-8"), self.page[name])
 
+    def test_the_command_has_each_byte_of_a_path(self):
+        path = b"caf\xe9 'x' \xc2\x9b"  # neither UTF-8 nor visible
+        with open(os.path.join(os.fsencode(self.folder), path), "wb") as file:
+            file.write(TEXT)
+        words = [os.fsencode(word) for word in SWEEP[1:]]
+        words[words.index(os.fsencode(HOSTILE))] = path
+        subprocess.run([os.fsencode(PROGRAMS / SWEEP[0]), *words, b"--threads", b"1", b"--out", b"bytes"], cwd=self.folder,
+                       env=ENVIRONMENT, timeout=100, check=False, capture_output=True)
+        page = (self.folder / "bytes/learning_rate_transfer.html").read_text(encoding="utf-8")
+        command = html.unescape(re.search("How to reproduce.*?<pre>(.*?)</pre>", page, re.DOTALL)[1])
+        self.assertIn(r"--text $'caf\351 \'x\' \302\233'", command)
+        again = subprocess.run(["bash", "-c", command.replace("learning_rate_transfer", 'printf "%s\\0"', 1)],
+                               capture_output=True, cwd=self.folder, check=True)
+        self.assertIn(path, again.stdout.split(b"\0"))
+
     def test_without_gnuplot_the_page_says_so(self):
         done = self.run_program(*PAGES["sweep"][0], "--out", "plain", PATH=str(self.folder / "none"))
         self.assertEqual(done.stderr, "")

@@ -411,8 +411,8 @@ TEST_CASE("Curves of one label share a colour and an entry of the legend", "[fig
     // Each of two pictures has three curves of "SP" and one of "MUP", and both in the legend.
     CHECK(count("'#0072b2'") == 2 * 4);
     CHECK(count("'#d55e00'") == 2 * 2);
-    CHECK(count("title 'SP' with linespoints") == 2);
-    CHECK(count("title 'MUP'") == 2);
+    CHECK(count("title \"SP\" with linespoints") == 2);
+    CHECK(count("title \"MUP\"") == 2);
     // The prediction, and the entry for it and what was measured.
     CHECK(count("dashtype (8,5)") == 2 * 2);
   }

@@ -14,8 +14,7 @@ namespace scalewise::inline messages {
 /// Throws:   InvalidInput for a name that is_printable_utf8() denies.
 inline void require_name(const std::string& field, std::string_view name) {
   if (is_printable_utf8(name)) return;
-  throw InvalidInput(field, printable(name),
-                     "a name in UTF-8 without control characters or marks of direction");
+  throw InvalidInput(field, printable(name), "a name in UTF-8 without control characters");
 }
 
 }  // namespace scalewise::inline messages
