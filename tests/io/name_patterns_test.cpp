@@ -66,6 +66,20 @@ TEST_CASE("A glob matches no tensor of another group") {
   }
   CHECK(glob_matches("a.*.b", "a.0.c.b"));
   CHECK_FALSE(glob_matches("a.*.b", "a.0.b.c"));
+  CHECK(glob_matches("*.b.*.c", "x.b.b.y.c"));
+  CHECK_FALSE(glob_matches("*.b.*.c", "x.b.c"));
+  CHECK(glob_matches("a*", "a"));
+  CHECK_FALSE(glob_matches("a", ""));
+}
+
+TEST_CASE("A glob of many stars takes no longer than its lengths multiplied") {
+  std::string glob, name;
+  for (int i = 0; i < 40; ++i) {
+    glob += "*.";
+    name += "1.";
+  }
+  CHECK_FALSE(glob_matches(glob + "b", name + "a"));  // would take years star by star
+  CHECK(glob_matches(glob + "b", name + "b"));
 }
 
 TEST_CASE("Bytes of letters outside ASCII stay as they are") {
