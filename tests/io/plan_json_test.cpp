@@ -6,6 +6,7 @@
 #include <string>
 
 #include "instances/registry.hpp"
+#include "scalewise/plan/code_factors.hpp"
 #include "scalewise/scalewise.hpp"
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
@@ -156,4 +157,20 @@ TEST_CASE("Text that is no JSON is refused with one message", "[json]") {
   CHECK_THROWS_AS(read_plan("[]"), InvalidInput);
   CHECK_THROWS_AS(read_plan(std::string(100000, '[')), InvalidInput);
   CHECK_THROWS_AS(read_plan("{\"schema\": 1e999}"), InvalidInput);
+}
+
+TEST_CASE("The factors of the code that a plan is for read back, and old plans have none") {
+  const Plan plan = with_code(small_plan(), {.scores = 1,
+                                             .embedding = sqrt(symbols::n),
+                                             .logits = 0.5,
+                                             .tied_logits = 0.25,
+                                             .branch = 2});
+  REQUIRE(plan.model.code.has_value());
+  const Plan read = read_plan(to_json(plan).dump());
+  CHECK(read == plan);
+  CHECK(to_json(plan)["model"]["code"]["embedding_multiplier"]["formula"] == "√m_N");
+  CHECK_FALSE(to_json(small_plan())["model"].contains("code"));
+  CHECK(complaint([](OrderedJson& json) {
+          json["model"]["code"] = json["model"];
+        }).find("plan.model.code") != std::string::npos);
 }
