@@ -125,6 +125,7 @@ Model read_model(const Arguments& a) {
     read_config(a, a.config, model);
   } else if (model.content.shape) {
     model.given = scalewise::tools::GivenModel{*model.content.shape};
+    if (model.content.code != scalewise::CodeFactors{}) model.given->code = model.content.code;
     model.shape_from = a.files.front();
   } else if (const auto beside =
                  std::filesystem::path(a.files.front()).parent_path() / "config.json";

@@ -92,6 +92,9 @@ TEST_CASE("A glob matches whole names, with any text for its stars") {
   std::string stars;
   for (int i = 0; i < 200; ++i) stars += "*.";
   CHECK_FALSE(glob_matches(stars + "b", std::string(2000, '.') + "a"));
+  CHECK(glob_matches("*.b.*.c", "x.b.b.y.c"));
+  CHECK_FALSE(glob_matches("*.b.*.c", "x.b.c"));
+  CHECK(glob_matches("a*", "a"));
 }
 
 TEST_CASE("Bytes of letters outside ASCII stay as they are") {

@@ -9,6 +9,7 @@
 
 #include "instances/registry.hpp"
 #include "scalewise/files/read_file.hpp"
+#include "scalewise/plan/code_factors.hpp"
 #include "scalewise/plan/fingerprint.hpp"
 #include "scalewise/scalewise.hpp"
 #include "support/catch.hpp"
@@ -237,4 +238,20 @@ TEST_CASE("The words of a plan are those that Python knows", "[json]") {
   for (const Optimizer& one : known_optimizers) {
     CHECK(std::count(optimizers.begin(), optimizers.end(), one.name) == 1);
   }
+}
+
+TEST_CASE("The factors of the code that a plan is for read back, and old plans have none") {
+  const Plan plan = with_code(small_plan(), {.scores = 1,
+                                             .embedding = sqrt(symbols::n),
+                                             .logits = 0.5,
+                                             .tied_logits = 0.25,
+                                             .branch = 2});
+  REQUIRE(plan.model.code.has_value());
+  const Plan read = read_plan(to_json(plan).dump());
+  CHECK(read == plan);
+  CHECK(to_json(plan)["model"]["code"]["embedding_multiplier"]["formula"] == "√m_N");
+  CHECK_FALSE(to_json(small_plan())["model"].contains("code"));
+  CHECK(complaint([](OrderedJson& json) {
+          json["model"]["code"] = json["model"];
+        }).find("plan.model.code") != std::string::npos);
 }

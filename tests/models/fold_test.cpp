@@ -119,7 +119,7 @@ TEST_CASE("The first loss of a large tied embedding is about the logit of the to
     shape.d_ff = 0;
     shape.learned_positions = positions;
     const Plan plan = make_plan("pytorch", adamw, shape);
-    const double logit = detail::logit_of_own_token(plan);
+    const double logit = scalewise::plan::detail::logit_of_own_token(plan);
     CHECK(std::abs(logit - (positions ? 64 / std::sqrt(2.0) : 64)) < 1e-9);
     const double loss = training_losses(plan, 0).front();
     // The blocks add to the stream what the estimate leaves out.

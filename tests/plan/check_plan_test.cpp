@@ -16,6 +16,7 @@
 #include "scalewise/check/scales.hpp"
 #include "scalewise/io/plan_json.hpp"
 #include "scalewise/io/plan_table.hpp"
+#include "scalewise/plan/code_factors.hpp"
 #include "scalewise/propagation/fold.hpp"
 #include "scalewise/propagation/model.hpp"
 #include "scalewise/scalewise.hpp"
@@ -231,6 +232,10 @@ TEST_CASE("The first difference is named", "[plan]") {
         "p.json.model.residuals[2] = one more: expected no further layer, as the shape implies");
   CHECK(message([](Plan& p) { p.model.attention_scale.value = std::nan(""); }) ==
         "p.json.model.attention_scale = nan: expected a finite number");
+  CHECK(message([](Plan& p) {
+          p.model.code = code_of(p);
+          p.model.code->branch.value = 0;
+        }) == "p.json.model.code.branch = 0: expected a positive number");
   CHECK(message([](Plan& p) { p.entries[0].init_variance.value = -1; }) ==
         "p.json.entries[0].init_variance.value = -1: expected 0 or more");
   CHECK(message([](Plan& p) { p.symbols[0].value = 3; }) ==

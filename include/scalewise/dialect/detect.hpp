@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "scalewise/dialect/all.hpp"
 #include "scalewise/dialect/classify.hpp"
+#include "scalewise/dialect/folded_problems.hpp"
 #include "scalewise/dialect/pattern_index.hpp"
 #include "scalewise/dialect/wrappers.hpp"
 
@@ -29,13 +31,32 @@ inline std::size_t known_names(const Assignment& a) {
   return a.tensors.size() + a.aliases.size() + a.buffers.size() + a.unplanned.size();
 }
 
-/// How many of some names have a line in a dialect.
-inline std::size_t lines_found(const Dialect& dialect, const std::vector<std::string>& names,
+/// Names that differ in the layer alone, as one of them and their number.
+struct NamesAlike {
+  std::string name;
+  std::size_t count = 0;
+};
+
+inline std::vector<NamesAlike> names_alike(const std::vector<ModelTensor>& model) {
+  std::vector<NamesAlike> alike;
+  std::unordered_map<std::string, std::size_t> places;
+  for (const ModelTensor& tensor : model) {
+    std::string name = unwrapped(tensor.name);
+    const auto [at, is_first] = places.emplace(with_stars(name), alike.size());
+    if (is_first) alike.push_back({std::move(name), 0});
+    ++alike[at->second].count;
+  }
+  return alike;
+}
+
+/// The number of names that have a line in a dialect, after their first characters.
+inline std::size_t lines_found(const Dialect& dialect, const std::vector<NamesAlike>& names,
                                std::size_t skipped) {
   const PatternIndex index(dialect);
   std::size_t known = 0;
-  for (const std::string& name : names) {
-    if (name.size() > skipped && !index.lines_of(name.substr(skipped)).empty()) ++known;
+  for (const auto& [name, count] : names) {
+    const bool found = name.size() > skipped && !index.lines_of(name.substr(skipped)).empty();
+    if (found) known += count;
   }
   return known;
 }
@@ -43,10 +64,10 @@ inline std::size_t lines_found(const Dialect& dialect, const std::vector<std::st
 /// Those that have at least half as many of the names as the one that has most, which has one in four: with what all
 /// names begin with, or without it.
 inline std::vector<const Dialect*> likely_dialects(const std::vector<ModelTensor>& model) {
-  std::vector<std::string> names;
-  names.reserve(model.size());
-  for (const ModelTensor& tensor : model) names.push_back(unwrapped(tensor.name));
-  std::vector<std::string> prefixes = common_prefixes(names);
+  const std::vector<NamesAlike> names = names_alike(model);
+  std::vector<std::string> texts;
+  for (const NamesAlike& alike : names) texts.push_back(alike.name);
+  std::vector<std::string> prefixes = common_prefixes(texts);
   prefixes.insert(prefixes.begin(), "");
   for (const std::string& prefix : prefixes) {
     std::vector<std::pair<const Dialect*, std::size_t>> counted;
@@ -55,7 +76,7 @@ inline std::vector<const Dialect*> likely_dialects(const std::vector<ModelTensor
       counted.emplace_back(dialect, lines_found(*dialect, names, prefix.size()));
       most = (std::max)(most, counted.back().second);
     }
-    if (most == 0 || 4 * most < names.size()) continue;
+    if (most == 0 || 4 * most < model.size()) continue;
     std::vector<const Dialect*> likely;
     for (const auto& [dialect, known] : counted) {
       if (2 * known >= most) likely.push_back(dialect);
@@ -67,12 +88,17 @@ inline std::vector<const Dialect*> likely_dialects(const std::vector<ModelTensor
 
 /// The problem of names that no code base has.
 inline std::string unknown_names(const std::vector<ModelTensor>& model) {
-  std::string text = "no code base is known that has " +
-                     (model.empty() ? std::string("no tensors")
-                                    : "names such as " + printable(model.front().name));
-  std::vector<std::string> names;
-  for (const ModelTensor& tensor : model) names.push_back(tensor.name);
-  const std::vector<std::string> prefixes = common_prefixes(names);
+  const std::vector<NamesAlike> names = names_alike(model);
+  if (names.empty()) return "no tensors";
+  NamesAlike most;
+  std::vector<std::string> texts;
+  for (const NamesAlike& alike : names) {
+    if (alike.count > most.count) most = alike;
+    texts.push_back(alike.name);
+  }
+  std::string text = "no code base is known that has names such as " +
+                     printable(most.count > 1 ? with_stars(most.name) : most.name);
+  const std::vector<std::string> prefixes = common_prefixes(texts);
   if (!prefixes.empty()) text += "; all begin with " + printable(prefixes.back());
   return text + " (hint: describe them in a file for --names)";
 }

@@ -49,6 +49,7 @@ class GgufShape {
     } else {
       shape_.activation = Activation::gelu;
     }
+    if (name == "gemma") result_.code.embedding = sqrt(symbols::n);
     read_head(name);
     read_biases();
     result_.shape = shape_;

@@ -14,6 +14,7 @@
 
 #include "scalewise/architecture/shape.hpp"
 #include "scalewise/messages/error.hpp"
+#include "scalewise/plan/code_factors.hpp"
 
 namespace scalewise::inline io {
 
@@ -35,6 +36,7 @@ struct TensorFile {
   std::vector<StoredTensor> tensors;  // in the order of the headers
   std::optional<Shape> shape = {};    // where the format tells it; safetensors never does
   std::vector<std::string> notes;     // what the shape leaves out, or why there is none
+  CodeFactors code = {};              // of the code that reads such files
 };
 
 /// The most tensors that are read; DeepSeek-V3, in 163 files, has 91991.
