@@ -403,7 +403,7 @@ class Frame(unittest.TestCase):
         header = b'{"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}'
         with open(model, "wb") as file:
             file.write(len(header).to_bytes(8, "little") + header + bytes(4))
-        for format, code in (("text", 0), ("json", 0), ("csv", 0)):
+        for format, code in (("table", 0), ("json", 0), ("csv", 0)):
             done = subprocess.run([PROGRAMS / "inspect", model, "--format", format], capture_output=True, check=False)
             self.assertEqual((done.returncode, done.stderr), (code, b""))
             self.assertIn(b"a", done.stdout.decode("utf-8").encode())  # which is text

@@ -27,7 +27,7 @@ extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX asks
 
 namespace scalewise::plot::detail {
 
-/// What another program made of its input.
+/// Result of another program.
 struct ProgramRun {
   std::string output = {};
   std::string errors = {};   // its standard error
