@@ -358,7 +358,7 @@ TEST_CASE("One model under the names of several sizes gets no verdict") {
   CHECK(report.verdict == Verdict::inconclusive);
   REQUIRE(report.missing.size() == 1);
   CHECK(report.missing.front() ==
-        "models of different sizes: size 128 (seed 1) has the numbers of size 64 (seed 1)");
+        "models of different sizes: size 128 (seed 1) begins with the numbers of size 64 (seed 1)");
   const Report counts = coordinate_check(other_seeds, family);
   CHECK(counts.verdict == Verdict::inconclusive);
   CHECK(counts.missing.front() ==

@@ -40,6 +40,9 @@ MISTAKES = [
     ("missing:backward-scale", WIDTHS, "backward scale missing"),
     ("twice:backward-scale", WIDTHS, "backward scale applied twice"),
     ("off:hidden-rate:0.05", WIDTHS, "exponent of the hidden rate off by +0.05"),
+    ("off:output-multiplier:0.1", WIDTHS, "exponent of the output multiplier off by +0.10"),
+    ("off:attention-scale:0.2", WIDTHS, "exponent of the attention scale off by +0.20"),
+    ("off:embedding-multiplier:0.2", WIDTHS, "exponent of the embedding multiplier off by +0.20"),
     ("off:head-variance:-0.1", WIDTHS, "exponent of the head variance off by -0.10"),
     ("missing:epsilon", WIDTHS, "epsilon ="),
     ("twice:epsilon", WIDTHS, "epsilon ="),
@@ -160,6 +163,29 @@ class CoordinateCheck(unittest.TestCase):
         self.assertEqual(thin.returncode, 3, thin.stdout)
         self.assertIn("missing: plans of the models that were recorded", thin.stdout)
         self.assertEqual(thin.stdout.splitlines()[-1], "verdict: inconclusive")
+
+    def test_models_that_are_not_trained_here_are_judged(self):
+        records = self.folder / "records.jsonl"
+        self.assertEqual(run(*WIDTHS, "--seeds", 2, "--set", "biases=false", "--record", records).returncode % 3, 0)
+        # The reference transformer has neither, but only the plans count.
+        for setting, tensor in (("attention_biases=qkv", "query_bias"), ("qk_norm=head", "query_norm_gain")):
+            result = run(*WIDTHS, "--set", "biases=false", "--set", setting, "--judge", records, "--format", "json")
+            self.assertIn(result.returncode, (0, 3), result.stderr)
+            self.assertNotIn(tensor, result.stderr)
+            self.assertIsNone(json.loads(result.stdout)["rate"])  # that of the runs is not known
+
+    def test_plans_of_records_are_found_by_their_fingerprints_or_named(self):
+        records = self.folder / "records.jsonl"
+        self.assertEqual(run(*WIDTHS, "--seeds", 2, "--record", records).returncode % 3, 0)
+        line, rest = records.read_text(encoding="utf-8").split("\n", 1)
+        body = line[:line.rindex(',"sum"')].replace(',"records":', ',"plan":"00ff00ff00ff00ff","records":')
+        checksum = 0xCBF29CE484222325
+        for byte in body.encode():
+            checksum = (checksum ^ byte) * 0x100000001B3 % (1 << 64)
+        records.write_text(f'{body},"sum":"{checksum:016x}"}}\n{rest}', encoding="utf-8")
+        judged = run(*WIDTHS, "--judge", records)
+        self.assertEqual(judged.returncode % 3, 0, judged.stdout)
+        self.assertIn("recorded under other plans than those of the options", judged.stderr)
 
     def test_options_of_another_model_than_the_recorded_one_are_named(self):
         records = self.folder / "records.jsonl"

@@ -82,6 +82,11 @@ inline bool spoils_variance(Ingredient ingredient, Role role) {
          (ingredient == input_variance && role == Role::input);
 }
 
+/// The tables that the embedding's multiplier multiplies.
+inline bool is_stem(Group group) {
+  return group == Group::token_embedding || group == Group::patch_embedding;
+}
+
 /// Whether a mistake does nothing: variances where matrices are normalized before they are used.
 inline bool is_harmless(Ingredient ingredient, Blocks blocks) {
   using enum Ingredient;
@@ -197,6 +202,9 @@ inline Plan with_fault(Plan plan, const Plan& first, const Fault& fault, double 
     const Entry* other = detail::counterpart(first, entry);
     if (other == nullptr) continue;
     const Role role = role_of(entry.group);
+    if (fault.ingredient == embedding_multiplier && detail::is_stem(entry.group)) {
+      spoil(entry.multiplier, other->multiplier, factor);
+    }
     if (detail::spoils_rate(fault.ingredient, role)) {
       spoil(entry.learning_rate, other->learning_rate, factor);
     }

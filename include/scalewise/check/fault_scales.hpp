@@ -52,6 +52,9 @@ inline Scales with_fault(Scales scales, const Fault& fault) {
   };
   const auto spoil_row = [&](GroupExponents& row) {
     if (!row.present) return;
+    if (fault.ingredient == Ingredient::embedding_multiplier && detail::is_stem(row.group)) {
+      spoil(row.multiplier);
+    }
     if (detail::spoils_rate(fault.ingredient, row.role)) spoil(row.rate);
     if (detail::spoils_variance(fault.ingredient, row.role)) spoil(row.deviation);
   };

@@ -201,19 +201,18 @@ class JudgeableSearch {
   }
 
   std::string same_numbers() const {
-    std::map<Run, std::map<std::pair<Quantity, long>, Moments>> runs;
+    std::map<Run, std::map<Quantity, Moments>> starts;
     for (const auto& [quantity, steps] : records_.all()) {
-      for (const auto& [step, all] : steps) {
-        for (const auto& [run, moments] : all) {
-          if (moments.sum_squares > 0 && moments.count > 1) runs[run][{quantity, step}] = moments;
-        }
+      if (steps.begin()->first != 0) continue;
+      for (const auto& [run, moments] : steps.begin()->second) {
+        if (moments.sum_squares > 0 && moments.count > 1) starts[run][quantity] = moments;
       }
     }
-    for (auto a = runs.begin(); a != runs.end(); ++a) {
-      for (auto b = std::next(a); b != runs.end(); ++b) {
+    for (auto a = starts.begin(); a != starts.end(); ++a) {
+      for (auto b = std::next(a); b != starts.end(); ++b) {
         if (a->first.size == b->first.size || !(a->second == b->second)) continue;
-        return fmt::format("size {} (seed {}) has the numbers of size {} (seed {})", b->first.size,
-                           b->first.seed, a->first.size, a->first.seed);
+        return fmt::format("size {} (seed {}) begins with the numbers of size {} (seed {})",
+                           b->first.size, b->first.seed, a->first.size, a->first.seed);
       }
     }
     return {};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -40,6 +41,8 @@ class ResidualSlopes {
   }
 
  private:
+  static constexpr double most_alike = 0.25;  // powers of two terms of one size
+
   // ---- the parts --------------------------------------------------------------------------------
 
   const Band& moved(Group group) const { return change_[static_cast<std::size_t>(group)]; }
@@ -133,7 +136,14 @@ class ResidualSlopes {
     embedding_ = table(input, s_.embedding_multiplier);
     if (s_.of(Group::position_embedding).present) {
       const GroupExponents& positions = s_.of(Group::position_embedding);
-      embedding_ = sum(embedding_, table(Group::position_embedding, positions.multiplier));
+      const Moving position = table(Group::position_embedding, positions.multiplier);
+      const Moving token = embedding_;
+      embedding_ = sum(token, position);
+      // Of terms that grow by almost the same power neither outgrows the other.
+      const double apart = std::abs(token.start.low - position.start.low);  // NaN of two zeros
+      if (apart > 0 && apart <= most_alike) {
+        embedding_.start = s_.token_share * token.start + (1 - s_.token_share) * position.start;
+      }
     }
     stream_ = shown_stream_ = embedding_;
     // Each pass feeds what the blocks have added back into their inputs.

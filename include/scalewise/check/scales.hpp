@@ -40,6 +40,7 @@ struct Scales {
   double head_dim = 0;
   double queries_per_key = 0;  // heads that share keys and values
   double first_branch = 1;     // multiplier of a branch of the smallest model
+  double token_share = 1;      // of the smallest model's embedding: what tokens add to its variance
   Band attention_scale, skip, branch, logit_multiplier, embedding_multiplier;
 
   const GroupExponents& of(Group group) const { return groups[static_cast<std::size_t>(group)]; }
@@ -199,6 +200,16 @@ inline Scales scales_of(const std::vector<Member>& family) {
   if (!smallest.model.residuals.empty()) {
     scales.first_branch = smallest.model.residuals.front().branch.value;
   }
+  double variance = 0, tokens = 0;  // of the embedding
+  for (const Entry& entry : entries_of_shape(smallest)) {
+    const bool token = entry.group == Group::token_embedding;
+    if (!token && entry.group != Group::position_embedding) continue;
+    const double m = token ? smallest.model.embedding_multiplier.value : entry.multiplier.value;
+    const double own = m * m * entry.init_variance.value;
+    variance += own;
+    if (token) tokens += own;
+  }
+  if (variance > 0) scales.token_share = tokens / variance;
   const auto of_model = [&](const Number<Kind::multiplier> Model::*member) {
     return power((smallest.model.*member).value, (largest.model.*member).value);
   };
