@@ -49,7 +49,7 @@ TEST_CASE("Ragged tables, and comparisons of no plan, are refused", "[table]") {
     }
     CHECK(test::error_message([&] { fit_table(ragged, 10); }) == refusal);
   }
-  CHECK(test::error_message([] { comparison_tables({}, TableFormat::text, false); }) ==
+  CHECK(test::error_message([] { comparison_tables({}, false); }) ==
         "plans = none: expected at least one");
 }
 
@@ -59,7 +59,7 @@ TEST_CASE("A table of very many layers takes no longer than its rows", "[table]"
   shape.depth = 3000;
   const Plan plan = make_plan<Gpt2, adamw>(shape);
   const auto start = std::chrono::steady_clock::now();
-  const Table all = plan_table(plan, TableFormat::text, true);
+  const Table all = plan_table(plan, true);
   CHECK(all.rows.size() == plan.entries.size());
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
 }
