@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "scalewise/check/fault_scales.hpp"
 #include "support/catch.hpp"
 #include "support/rule_families.hpp"
 

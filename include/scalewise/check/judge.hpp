@@ -177,7 +177,7 @@ class Measurements {
       j.verdict = diverged ? Verdict::inconclusive : Verdict::fail;
       j.reason = diverged ? "not finite; try a lower learning rate" : "not finite";
     } else if (curve.is_zero()) {
-      // What the shape does not describe may get no gradient.
+      // A tensor that the shape does not describe may get no gradient.
       if (j.subject.extra && curve.quantity.signal == Signal::update) j.expected.reset();
       return;
     } else if (curve.zeros > 0) {

@@ -25,7 +25,7 @@
 
 namespace scalewise::check {
 
-/// What of some records can be judged by the plans of a family, and all that cannot.
+/// The part of some records that the plans of a family can judge, and all that they cannot.
 struct Judgeable {
   std::vector<std::string> unknown;   // names that stand for nothing, with the nearest that does
   std::vector<std::string> missing;   // what a verdict lacks

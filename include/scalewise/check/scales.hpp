@@ -209,7 +209,7 @@ inline Scales scales_of(const std::vector<Member>& family) {
     variance += own;
     if (token) tokens += own;
   }
-  if (variance > 0) scales.token_share = tokens / variance;
+  if (variance > 0 && std::isfinite(variance)) scales.token_share = tokens / variance;
   const auto of_model = [&](const Number<Kind::multiplier> Model::*member) {
     return power((smallest.model.*member).value, (largest.model.*member).value);
   };
