@@ -118,11 +118,7 @@ class RecordReader {
   std::map<Run, PlacedRecords> sources_;
 };
 
-}  // namespace detail
-
-namespace detail {
-
-/// Throws:   InvalidInput for lines that read_records() would refuse, so that no run blocks a file for all others.
+/// Throws:   InvalidInput for lines that read_records() would refuse, which would block a file for all others.
 inline void require_readable(const std::string& lines) {
   RecordReader().read("records", checked_lines(lines));
 }
@@ -132,9 +128,9 @@ inline void require_readable(const std::string& lines) {
 /// Appends runs to a file, a line per run, in one write. Any process may append to a file at any
 /// time, and files put one after the other are one file. A run is on disk when this returns.
 /// Requires: all records of a run in one call. Ranks add their parts up before.
-/// Throws:   InvalidInput, and appends nothing, when not all can be written, for records that
-///           read_records() would refuse, such as a name that is not UTF-8 or has control characters,
-///           and when the file has records of other inputs, naming the first.
+/// Throws:   InvalidInput, and appends nothing, when not all can be written, when a name is not
+///           UTF-8 or has control characters, and when the file has records of other inputs, naming
+///           the first; also for records that read_records() would refuse.
 inline void append_records(const std::string& path, const Records& records,
                            const Inputs& inputs = {}) {
   for (const auto& [quantity, steps] : records.all()) {
