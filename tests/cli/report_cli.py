@@ -307,7 +307,7 @@ class Reports(unittest.TestCase):
 
     def test_without_gnuplot_the_page_says_so(self):
         done = self.run_program(*PAGES["sweep"][0], "--out", "plain", PATH=str(self.folder / "none"))
-        self.assertEqual(done.stderr, "")
+        self.assertIn("no pictures: gnuplot was not found", done.stderr)
         page = Page((self.folder / "plain/learning_rate_transfer.html").read_text(encoding="utf-8"))
         self.assertIn("No pictures: gnuplot was not found", page.text())
         self.assertEqual(page.links, [])

@@ -3,14 +3,10 @@
 
 #include "scalewise/io/plan_json.hpp"
 
-#include <algorithm>
 #include <string>
-#include <vector>
 
 #include "instances/registry.hpp"
-#include "scalewise/files/read_file.hpp"
 #include "scalewise/plan/code_factors.hpp"
-#include "scalewise/plan/fingerprint.hpp"
 #include "scalewise/scalewise.hpp"
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
@@ -161,83 +157,6 @@ TEST_CASE("Text that is no JSON is refused with one message", "[json]") {
   CHECK_THROWS_AS(read_plan("[]"), InvalidInput);
   CHECK_THROWS_AS(read_plan(std::string(100000, '[')), InvalidInput);
   CHECK_THROWS_AS(read_plan("{\"schema\": 1e999}"), InvalidInput);
-}
-
-namespace {
-
-/// What the readers of plans refuse or accept, in C++ and in Python (tests/python/plans.py).
-const nlohmann::json& hostile_plans() {
-  static const nlohmann::json corpus =
-      nlohmann::json::parse(read_file(SCALEWISE_TEST_DIR "/data/hostile_plans.json", 1 << 20));
-  return corpus;
-}
-
-/// The plan of the corpus as text, with one member replaced by a text, which may be no JSON.
-std::string with(const std::string& pointer, const std::string& text) {
-  nlohmann::json plan = hostile_plans()["plan"];
-  plan[nlohmann::json::json_pointer(pointer)] = "@@";
-  std::string changed = plan.dump();
-  return changed.replace(changed.find("\"@@\""), 4, text);
-}
-
-bool is_read(const std::string& text) {
-  return scalewise::test::error_message([&] { read_plan(text); }) == "no error";
-}
-
-/// The plan without one member.
-std::string without(const std::string& pointer) {
-  nlohmann::json plan = hostile_plans()["plan"];
-  const nlohmann::json::json_pointer member(pointer);
-  plan[member.parent_pointer()].erase(member.back());
-  return plan.dump();
-}
-
-}  // namespace
-
-TEST_CASE("Plans that Python refuses or accepts are refused or accepted", "[json]") {
-  const nlohmann::json& corpus = hostile_plans();
-  REQUIRE(is_read(corpus["plan"].dump()));
-  CHECK(plan_fingerprint(read_plan(corpus["plan"].dump())) == corpus["fingerprint"]);
-  const auto check = [](const nlohmann::json& item, bool accepted) {
-    for (const std::string pointer : item["at"]) {
-      for (const std::string text : item["to"]) {
-        INFO(pointer << " = " << text);
-        CHECK(is_read(with(pointer, text)) == accepted);
-      }
-    }
-  };
-  for (const nlohmann::json& item : corpus["cases"]) check(item, item["accepted"]);
-  for (const nlohmann::json& item : corpus["by_shape"]) check(item, false);
-  for (const std::string pointer : corpus["removed"]) {
-    INFO(pointer);
-    CHECK(!is_read(without(pointer)));
-  }
-  for (const nlohmann::json& item : corpus["texts"]) {
-    INFO(item["text"]);
-    CHECK(is_read(item["text"]) == item["accepted"]);
-  }
-}
-
-TEST_CASE("The words of a plan are those that Python knows", "[json]") {
-  const auto known = [](const char* key) -> std::vector<std::string> {
-    return hostile_plans()["words"][key];
-  };
-  const auto spelled = [](const auto& spelling) {
-    std::vector<std::string> all;
-    for (const auto& word : spelling) all.emplace_back(word.text);
-    return all;
-  };
-  CHECK(known("decay") == spelled(decay_words));
-  CHECK(known("reference") == spelled(reference_words));
-  CHECK(known("distribution") == spelled(distribution_words));
-  CHECK(known("stack") == spelled(stack_words));
-  std::vector<std::string> groups;
-  for (const GroupInfo& info : group_table) groups.emplace_back(info.id);
-  CHECK(known("group") == groups);
-  const std::vector<std::string> optimizers = known("optimizer");
-  for (const Optimizer& one : known_optimizers) {
-    CHECK(std::count(optimizers.begin(), optimizers.end(), one.name) == 1);
-  }
 }
 
 TEST_CASE("The factors of the code that a plan is for read back, and old plans have none") {

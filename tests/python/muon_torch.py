@@ -143,7 +143,7 @@ class TwoOptimizers(unittest.TestCase):
                 self.assertEqual(hidden, all("_proj" in pattern for pattern in group["patterns"]))
 
     def test_formats_with_one_optimizer_refuse(self):
-        for form in ("megatron", "fairseq", "neox", "tsv", "c-header"):
+        for form in ("fairseq", "neox", "tsv", "c-header"):
             with self.subTest(form):
                 self.assertIn("one optimizer for all tensors",
                               plan_json("muon-plain", *LLAMA, "--format", form))

@@ -208,7 +208,7 @@ class NamedPlans(unittest.TestCase):
 
 class Fingerprint(unittest.TestCase):
     def test_it_is_that_of_the_library(self):
-        """tests/io/plan_json_test.cpp has the same fingerprint from the library's function."""
+        """tests/io/hostile_plans_test.cpp has the same fingerprint from the library's function."""
         plan = scalewise_plan.Plan(HOSTILE["plan"])
         self.assertEqual(plan.fingerprint(), HOSTILE["fingerprint"])
         for pointer, text in (("/decay", '"l2"'), ("/entries/1/epsilon/value", "2"), ("/entries/0/distribution", '"uniform"'),

@@ -25,7 +25,7 @@
 
 namespace scalewise::check {
 
-/// The part of some records that the plans of a family can judge, and all that they cannot.
+/// The part of some records that the plans of a family can judge, and everything else in them.
 struct Judgeable {
   std::vector<std::string> unknown;   // names that stand for nothing, with the nearest that does
   std::vector<std::string> missing;   // what a verdict lacks

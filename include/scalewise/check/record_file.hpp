@@ -132,11 +132,7 @@ class RecordReader {
   std::map<Run, PlacedRecords> sources_;
 };
 
-}  // namespace detail
-
-namespace detail {
-
-/// Throws:   InvalidInput for lines that read_records() would refuse, so that no run blocks a file for all others.
+/// Throws:   InvalidInput for lines that read_records() would refuse, which would block a file for all others.
 inline void require_readable(const std::string& lines) {
   RecordReader().read("records", checked_lines(lines));
 }

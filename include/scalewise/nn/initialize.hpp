@@ -22,6 +22,8 @@ struct BaseDeviation {
   std::array<double, group_count> values{};
   std::map<std::string, double> tensors = {};
 
+  /// The deviation for an entry: that of its name, or else of its group.
+  /// Units:    standard deviation
   double of(const Entry& entry) const {
     const auto found = tensors.find(entry.name);
     return found == tensors.end() ? values[static_cast<std::size_t>(entry.group)] : found->second;

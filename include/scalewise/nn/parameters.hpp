@@ -100,6 +100,8 @@ class Parameters {
     require_all_gradients();
     return gradients_.row();
   }
+  /// All gradients as one row.
+  /// Throws:   InvalidInput with Gradients::block_by_block.
   ConstView<Scalar> gradients() const {
     require_all_gradients();
     return gradients_.row();

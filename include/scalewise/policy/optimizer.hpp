@@ -71,6 +71,8 @@ inline constexpr Optimizer muon_match_adamw{.name = "muon-match-adamw",
 
 /// The factor by which an optimizer multiplies the step of a matrix itself.
 /// Equation: OwnFactor
+/// Source:   docs/muon.md, with the file and revision of each implementation
+/// Units:    a factor on the step
 inline double own_factor(const Optimizer& optimizer, double fan_in, double fan_out) {
   switch (optimizer.own_factor) {
     case OwnFactor::one:
