@@ -74,7 +74,7 @@ def run(*arguments, cwd=None):
 
 
 def only_warnings(text):
-    return all(line.startswith("plan: warning: ") for line in text.splitlines())
+    return all(line.startswith(("plan: warning: ", "plan: note: ")) for line in text.splitlines())
 
 
 class Plan(unittest.TestCase):
