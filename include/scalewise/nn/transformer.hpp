@@ -292,6 +292,10 @@ Transformer<Scalar>::Transformer(const Plan& plan, const Config& config, Gradien
     return Weight<Scalar>(parameters_, plan, name);
   };
   embedding_ = weight(shape_.input == Input::token ? "token_embedding" : "patch_embedding");
+  // What the code does is in the total, and not in the multiplier of the tensor.
+  if (plan.model.code) {
+    embedding_.multiplier = static_cast<Scalar>(plan.model.embedding_multiplier.value);
+  }
   embedding_bias_ = weight("patch_bias");
   segments_ = weight("segment_embedding");
   head_ = weight("head");

@@ -69,13 +69,15 @@ class PlanCheck {
   }
 
   void code(const CodeNumbers& code) const {
-    for (const auto& [field, own] : {std::pair{"attention_scale", &code.attention_scale},
-                                     {"embedding_multiplier", &code.embedding_multiplier},
-                                     {"logit_multiplier", &code.logit_multiplier},
-                                     {"branch", &code.branch}}) {
+    const std::pair<const char*, double> values[] = {
+        {"attention_scale", code.attention_scale.value},
+        {"embedding_multiplier", code.embedding_multiplier.value},
+        {"logit_multiplier", code.logit_multiplier.value},
+        {"branch", code.branch.value}};
+    for (const auto& [field, value] : values) {
       const std::string path = "model.code." + std::string(field);
-      number(path, own->value);
-      if (!(own->value > 0)) fail(path, number_text(own->value), "a positive number");
+      number(path, value);
+      if (!(value > 0)) fail(path, number_text(value), "a positive number");
     }
   }
 
