@@ -39,6 +39,7 @@ def base(**more):
 
 
 SMALL = GPT + sized(48) + base()
+LLAMA = ["--preset", "llama-3.2-3b", "--base-preset", "llama-3.2-1b"]
 LR, MIN_LR, WEIGHT_DECAY, EPS = 3e-3, 3e-4, 0.1, 1e-9
 CONFIGS = pathlib.Path(__file__).resolve().parents[1] / "data/configs"
 TITAN_SIZES = {"d_model": 48, "heads": 4, "kv_heads": 2, "d_ff": 64, "depth": 3, "vocab": 50, "context": 16}

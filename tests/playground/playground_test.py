@@ -321,7 +321,7 @@ class Playground(unittest.TestCase):
     def test_a_server_works_as_well_and_the_page_is_small(self):
         files = [path for path in BUILD.iterdir() if path.is_file()]
         self.assertEqual({path.name for path in files}, {"index.html"})
-        self.assertLess(sum(path.stat().st_size for path in files), 1_000_000)
+        self.assertLess(sum(path.stat().st_size for path in files), 1_200_000)
 
         origin = self.served()
         self.browser.open(origin + "#" + address_of("--rule he --preset gpt2"))
