@@ -289,7 +289,7 @@ class CoordinateCheck {
       std::replace(name.begin(), name.end(), '-', ' ');
       report_.unchecked.push_back(fmt::format("exponent of the {} off by {}", name,
                                               range.low == 0 || range.high == 0
-                                                  ? slope_text(range.low + range.high)
+                                                  ? "up to " + slope_text(range.low + range.high)
                                                   : band_text(range)));
     }
   }
