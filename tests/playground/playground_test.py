@@ -324,6 +324,7 @@ class Playground(unittest.TestCase):
         self.assertLess(sum(path.stat().st_size for path in files), 1_200_000)
 
         origin = self.served()
+        self.browser.requests.clear()
         self.browser.open(origin + "#" + address_of("--rule he --preset gpt2"))
         self.assertEqual(self.js("shown.plans[0].rule"), "he")
         self.assertEqual([u for u in self.browser.requests if not u.startswith((origin, "data:", "about:"))], [])

@@ -69,9 +69,8 @@ std::string problem_of_threads(std::size_t count) {
 }
 
 #if !defined(_WIN32)
-/// Whether there is memory for the products of `threads` threads, which OpenBLAS then has and keeps.
-/// Source:   OpenBLAS 0.3.21, driver/others/memory.c: blas_memory_alloc() does not return without; the size of
-///           its blocks on x86-64 and arm64, which it does not tell, is in common_x86_64.h and common_arm64.h
+/// Whether the products of `threads` threads find memory, which OpenBLAS then has and keeps.
+/// Source:   OpenBLAS 0.3.21 on x86-64, observed: it asks for memory until it gets it; blocks of 128 MiB
 bool takes_products([[maybe_unused]] std::size_t threads) {
 #if defined(__GNUC__)
   if (&blas_memory_alloc == nullptr) return true;
