@@ -292,7 +292,7 @@ Transformer<Scalar>::Transformer(const Plan& plan, const Config& config, Gradien
     return Weight<Scalar>(parameters_, plan, name);
   };
   embedding_ = weight(shape_.input == Input::token ? "token_embedding" : "patch_embedding");
-  // What the code does is in the total, and not in the multiplier of the tensor.
+  // The total has the factor of the code; the multiplier of the tensor has not.
   if (plan.model.code) {
     embedding_.multiplier = static_cast<Scalar>(plan.model.embedding_multiplier.value);
   }
