@@ -95,6 +95,7 @@ def _by_plan(named: Dict[str, torch.Tensor], plan: Plan, problems: List[str]) ->
     All names may begin with segments that the plan's do not have, as `model.` of a LightningModule does.
     """
     known = {_bare(name): name for name in (*(t["name"] for t in plan.tensors), *plan.aliases)}
+    known.update({_bare(name): of for name, of in plan.alternatives.items()})
     own = {name: _bare(name) for name in named}
     heads = [bare.split(".")[:-1] for bare in own.values()] or [[]]
     common = os.path.commonprefix(heads)
@@ -224,6 +225,8 @@ def _memory_problems(pairs: Sequence[Tuple[Dict[str, Any], torch.Tensor]]) -> Li
         name = tensor["name"]
         if not parameter.dtype.is_floating_point:
             problems.append(f"{name}: {str(parameter.dtype)[6:]}: expected floating-point numbers")
+        elif 0 in parameter.stride() and parameter.numel() > 1:
+            problems.append(f"{name}: an expanded tensor, whose numbers share memory: expected one that has its own")
         elif _is_sharded(parameter):
             kinds = [type(placement).__name__ for placement in parameter.placements]
             if not {*kinds} <= {"Shard", "Replicate"}:

@@ -12,7 +12,7 @@ import math
 import os
 import re
 import struct
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 __all__ = ["Plan", "load"]
 
@@ -69,7 +69,7 @@ _PLAN_FORM = {
 _AXES = [{"axis": _Range(int, 0, 7), "runs": [[_Range(int, 0, 1 << 30)]]}]
 _NAMED_PLAN_FORM = {
     "schema": ("scalewise.named_plan/1",), "plan": _PLAN_FORM, "dialect": str, "prefix": str, "ignored": [str], "unplanned?": [str],
-    "aliases": [{"name": "printable", "of": "printable"}],
+    "aliases": [{"name": "printable", "of": "printable"}], "alternatives?": [{"name": "printable", "of": "printable"}],
     "tensors": [{"name": "printable", "shape": [_SIZE], "transposed": bool, "parts": [{"entry": str, "select": _AXES}],
                  **dict.fromkeys(FACTORS, _NOT_NEGATIVE), "padding?": _AXES}]}
 
@@ -220,6 +220,7 @@ class Plan:
             self.plan: Dict[str, Any] = data["plan"]
             self.tensors: List[Dict[str, Any]] = data["tensors"]
             self.aliases = {alias["name"]: alias["of"] for alias in data["aliases"]}
+            self.alternatives = {other["name"]: other["of"] for other in data.get("alternatives", [])}
             self.prefix: str = data["prefix"]
             self._ignored = [_pattern(text) for text in data["ignored"]]
             self._unplanned = [_pattern(text) for text in data.get("unplanned", [])]
@@ -230,7 +231,7 @@ class Plan:
                              "parts": [{"entry": e["name"], "select": []}],
                              **{k: e[k]["value"] for k in FACTORS}}
                             for e in data["entries"]]
-            self.aliases, self.prefix, self._ignored, self._unplanned = {}, "", [], []
+            self.aliases, self.alternatives, self.prefix, self._ignored, self._unplanned = {}, {}, "", [], []
         else:
             raise ValueError(f"{path}: schema = {schema}: expected scalewise.named_plan/1 or scalewise.plan/1")
         self.entries: Dict[str, Dict[str, Any]] = {e["name"]: e for e in self.plan["entries"]}
@@ -241,12 +242,13 @@ class Plan:
         every = [e["name"] for e in self.plan["entries"]]
         parts = [(tensor["name"], part["entry"]) for tensor in self.tensors for part in tensor["parts"]]
         uses = collections.Counter(entry for _, entry in parts)
-        names = collections.Counter([t["name"] for t in self.tensors] + list(self.aliases))
+        names = collections.Counter([t["name"] for t in self.tensors] + [*self.aliases, *self.alternatives])
         problems = [f"{name}: {count} entries of this name" for name, count in collections.Counter(every).items() if count > 1]
         problems += [f"{name}: {entry} is no entry of the plan" for name, entry in parts if entry not in self.entries]
         problems += [f"{entry}: in {uses[entry]} tensors: expected one" for entry in self.entries if uses[entry] != 1]
         problems += [f"{name}: given {count} times" for name, count in names.items() if count > 1]
-        problems += [f"{name}: {of} is no tensor of the plan" for name, of in self.aliases.items() if of not in names]
+        problems += [f"{name}: {of} is no tensor of the plan" for name, of in
+                     (*self.aliases.items(), *self.alternatives.items()) if of not in names]
         if not problems:
             named = [(t["name"], _layout_problem(t, self.entries)) for t in self.tensors if t["shape"] is not None]
             problems = [f"{name}: {problem}" for name, problem in named if problem]
@@ -297,9 +299,12 @@ class Plan:
 
 
 def _pattern(text: str) -> "re.Pattern[str]":
-    """Names in which {} is the layer from 0, or {1} the layer from 1."""
-    number = {"{}": "(0|[1-9][0-9]*)", "{1}": "[1-9][0-9]*"}
-    return re.compile("".join(number.get(part) or re.escape(part) for part in re.split(r"(\{1?\})", text)))
+    """Names in which {} is the layer from 0, or {1} the layer from 1. Numbers are taken whole (a lookahead is never tried
+    again), so that matching takes time in proportion to the name."""
+    parts = re.split(r"(\{1?\})", text)
+    number = {"{}": "0|[1-9][0-9]*", "{1}": "[1-9][0-9]*"}
+    return re.compile("".join(f"(?=(?P<n{i}>{number[part]}))(?P=n{i})" if part in number else re.escape(part)
+                              for i, part in enumerate(parts)))
 
 
 def load(path: Union[str, "os.PathLike[str]"]) -> Plan:
@@ -321,8 +326,29 @@ def load(path: Union[str, "os.PathLike[str]"]) -> Plan:
     return Plan(data, str(path))
 
 
+_LAYER_NUMBER = re.compile(r"(?<=[A-Za-z_]\.)[0-9]+(?=\.[A-Za-z_])")
+
+
+def _folded(lines: Sequence[str]) -> List[str]:
+    """Lines that differ in numbers of layers alone as one, "h.*.ln_1.weight (12 tensors): missing in the model"."""
+    groups: Dict[str, List[str]] = {}
+    for line in lines:
+        groups.setdefault(_LAYER_NUMBER.sub("*", line), []).append(line)
+    result = []
+    for pattern, alike in groups.items():
+        layers = [_LAYER_NUMBER.findall(line.partition(": ")[0]) for line in alike]
+        if len(alike) == 1 or not layers[0]:
+            result += alike
+            continue
+        numbers = [one[0] for one in layers]
+        which = "" if numbers == [str(i) for i in range(len(alike))] else f", * = {', '.join(dict.fromkeys(numbers))}"
+        name, colon, text = pattern.partition(": ")
+        result.append(f"{name} ({len(alike)} tensors{which}){colon}{text}")
+    return result
+
+
 def fail(problems: Iterable[str]) -> None:
-    lines = list(problems)
+    lines = _folded(list(problems))
     if lines:
         raise ValueError("\n".join(lines))
 

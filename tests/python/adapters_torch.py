@@ -49,6 +49,14 @@ def plan_of(*arguments, names="nanogpt"):
     return scalewise.Plan(json.loads(done.stdout))
 
 
+def neox_plan():
+    sizes = {"d_model": 64, "d_ff": 256, "heads": 4, "depth": 2, "vocab": 256, "context": 32}
+    options = [word for key, value in sizes.items() for word in ("--set", f"{key}={value}")]
+    done = subprocess.run([PLAN, "--rule", "gpt2", "--preset", "pythia-70m", *options, "--names", "gpt-neox", "--format", "json"],
+                          capture_output=True, encoding="utf-8", check=True)
+    return scalewise.Plan(json.loads(done.stdout))
+
+
 PLAIN = plan_of()
 BATCH = torch.arange(4 * (CONTEXT + 1)).reshape(4, -1).remainder(VOCAB - 3)
 
@@ -124,6 +132,30 @@ class Names(unittest.TestCase):
                 self.assertIn(f"transformer.h.0.{segment}.ln_1.weight", dict(model.named_parameters()))
                 self.every_function(model)
                 self.every_function(Wrapped(Wrapped(model, segment)))
+
+    def test_names_of_another_release(self):
+        """transformers 5 calls GPT-NeoX's head lm_head (conversion_mapping.py, c0ce2e4); files have embed_out."""
+        plan = neox_plan()
+        for head in ("embed_out.weight", "lm_head.weight"):
+            tensors = {head if t["name"] == "embed_out.weight" else t["name"]: nn.Parameter(torch.zeros(t["shape"]))
+                       for t in plan.tensors}
+            with self.subTest(head=head):
+                scalewise.apply(tensors, plan)
+                self.assertTrue(bool(tensors[head].detach().any()))
+        tensors["embed_out.weight"] = nn.Parameter(torch.zeros(tensors["lm_head.weight"].shape))
+        with self.assertRaisesRegex(ValueError, "the same tensor of the plan as"):
+            scalewise.apply(tensors, plan)
+
+    def test_layers_share_a_line(self):
+        deep = plan_of("--set", "depth=12")
+        tensors = {t["name"]: torch.zeros(t["shape"]) for t in deep.tensors}
+        wrong = {name: tensor[:-1] if name.endswith("mlp.c_fc.weight") else tensor for name, tensor in tensors.items()
+                 if not name.endswith("h.7.ln_1.weight") and not name.endswith("h.9.ln_1.weight")}
+        with self.assertRaises(ValueError) as caught:
+            scalewise.apply(wrong, deep)
+        self.assertEqual(str(caught.exception).splitlines(), [
+            "transformer.h.*.mlp.c_fc.weight (12 tensors): [127, 32]: expected [128, 32]",
+            "transformer.h.*.ln_1.weight (2 tensors, * = 7, 9): missing in the model"])
 
     def test_a_prefix_of_all_names(self):
         for prefix in ("model", "net", "model.0.gpt"):
@@ -235,6 +267,9 @@ class Memory(unittest.TestCase):
                 scalewise.apply(state, PLAIN, seed=2)
             self.assertEqual(str(caught.exception), f"lm_head.weight: {words}")
             self.assertTrue(all(torch.equal(value, before[name]) for name, value in state.items()))
+        state["lm_head.weight"] = torch.zeros(1).expand(model_of().state_dict()["lm_head.weight"].shape)
+        with self.assertRaisesRegex(ValueError, r"\Alm_head\.weight: an expanded tensor"):
+            scalewise.apply(state, PLAIN, seed=2)
         plan = plan_of()
         plan.entries["head"]["init_variance"]["value"] = 1e10
         state = {name: value.half() for name, value in model_of().state_dict().items()}

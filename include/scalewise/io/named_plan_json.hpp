@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <vector>
 
 #include "scalewise/dialect/named_plan.hpp"
 #include "scalewise/io/plan_json.hpp"
@@ -25,6 +26,14 @@ inline Json runs_json(const dialect::AxisRuns& axis) {
 inline Json axes_json(const std::vector<dialect::AxisRuns>& axes) {
   Json json = Json::array();
   for (const dialect::AxisRuns& axis : axes) json.push_back(runs_json(axis));
+  return json;
+}
+
+inline Json aliases_json(const std::vector<dialect::TensorAlias>& aliases) {
+  Json json = Json::array();
+  for (const dialect::TensorAlias& alias : aliases) {
+    json.push_back({{"name", alias.name}, {"of", alias.of}});
+  }
   return json;
 }
 
@@ -50,18 +59,18 @@ inline nlohmann::ordered_json to_json(const dialect::NamedPlan& named) {
     if (!tensor.padding.empty()) json["padding"] = detail::axes_json(tensor.padding);
     tensors.push_back(std::move(json));
   }
-  detail::Json aliases = detail::Json::array();
-  for (const dialect::TensorAlias& alias : named.assignment.aliases) {
-    aliases.push_back({{"name", alias.name}, {"of", alias.of}});
+  detail::Json json = {{"schema", named_plan_schema},
+                       {"plan", to_json(named.plan)},
+                       {"dialect", named.assignment.dialect},
+                       {"prefix", named.assignment.prefix},
+                       {"tensors", tensors},
+                       {"aliases", detail::aliases_json(named.assignment.aliases)},
+                       {"ignored", named.assignment.buffers},
+                       {"unplanned", named.assignment.unplanned}};
+  if (!named.assignment.alternatives.empty()) {
+    json["alternatives"] = detail::aliases_json(named.assignment.alternatives);
   }
-  return {{"schema", named_plan_schema},
-          {"plan", to_json(named.plan)},
-          {"dialect", named.assignment.dialect},
-          {"prefix", named.assignment.prefix},
-          {"tensors", tensors},
-          {"aliases", aliases},
-          {"ignored", named.assignment.buffers},
-          {"unplanned", named.assignment.unplanned}};
+  return json;
 }
 
 }  // namespace scalewise::inline io
