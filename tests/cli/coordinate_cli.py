@@ -108,7 +108,7 @@ class CoordinateCheck(unittest.TestCase):
             with self.subTest(fault=fault):
                 result = run(*options, "--fault", fault)
                 self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
-                self.assertIn(words, "\n".join(result.stdout.splitlines()[-3:]))
+                self.assertIn(words, "\n".join(result.stdout.splitlines()[-4:]))
 
     def test_other_parameterizations_fail(self):
         result = run(*WIDTHS, "--trained-as", "standard")

@@ -154,8 +154,8 @@ class Names(unittest.TestCase):
         with self.assertRaises(ValueError) as caught:
             scalewise.apply(wrong, deep)
         self.assertEqual(str(caught.exception).splitlines(), [
-            "transformer.h.*.mlp.c_fc.weight (12 tensors): [127, 32]: expected [128, 32]",
-            "transformer.h.*.ln_1.weight (2 tensors, * = 7, 9): missing in the model"])
+            "transformer.h.*.ln_1.weight (2 tensors, * = 7, 9): missing in the model",
+            "transformer.h.*.mlp.c_fc.weight (12 tensors): [127, 32]: expected [128, 32]"])
 
     def test_a_prefix_of_all_names(self):
         for prefix in ("model", "net", "model.0.gpt"):
