@@ -268,6 +268,11 @@ class Names(unittest.TestCase):
             self.assertNotIn("initializer_range", said("--rule", "standard", "--config", str(own)))
             own.write_text(json.dumps({**config, "initializer_range": 0.02}))
             self.assertNotIn("initializer_range", said("--rule", "gpt2", "--config", str(own)))
+            base = pathlib.Path(folder) / "base.json"  # a started plan begins with the numbers of the base
+            base.write_text(json.dumps({**config, "initializer_range": 0.05}))
+            started = ("--rule", "maximal-update", "--start", "gpt2")
+            self.assertIn("initializer_range = 0.05", said(*started, "--config", str(own), "--base-config", str(base)))
+            self.assertNotIn("initializer_range", said(*started, "--config", str(base), "--base-config", str(own)))
 
     def test_tensors_have_the_axes_of_the_code_base(self):
         """transformers, modeling_vit.py, and timm, vision_transformer.py: a class token, positions, a convolution."""

@@ -107,7 +107,9 @@ std::vector<Plan> plans_of(const PlanArguments& arguments, const GivenModel& tar
     if (!arguments.start.empty()) plan = with_start(plan, arguments.start);
     warn(plan, arguments, say);
     plan = coded(std::move(plan), arguments, target, base);
-    compare_initializer(plan, target.initializer_std, say);
+    const bool of_base =
+        !plan.start.empty() && base;  // a started plan begins with the base's numbers
+    compare_initializer(plan, of_base ? base->initializer_std : target.initializer_std, say);
     plan = rewritten(plan, arguments, say);
     for (const std::string& note : code_notes(plan)) say("note: " + note);
   }
