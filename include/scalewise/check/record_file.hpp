@@ -57,7 +57,7 @@ inline std::string record_lines(const Records& records, const Inputs& inputs) {
 
 /// Throws:   InvalidInput for what no plan_fingerprint() is.
 inline std::string fingerprint_of(const JsonReader& json) {
-  const std::string digits = json.string();
+  std::string digits = json.string();
   if (digits.size() == 16 && digits.find_first_not_of("0123456789abcdef") == std::string::npos) {
     return digits;
   }

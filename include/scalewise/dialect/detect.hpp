@@ -66,6 +66,7 @@ inline std::size_t lines_found(const Dialect& dialect, const std::vector<NamesAl
 inline std::vector<const Dialect*> likely_dialects(const std::vector<ModelTensor>& model) {
   const std::vector<NamesAlike> names = names_alike(model);
   std::vector<std::string> texts;
+  texts.reserve(names.size());
   for (const NamesAlike& alike : names) texts.push_back(alike.name);
   std::vector<std::string> prefixes = common_prefixes(texts);
   prefixes.insert(prefixes.begin(), "");

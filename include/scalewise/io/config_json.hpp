@@ -115,7 +115,8 @@ inline std::string params_hint(const nlohmann::json& config) {
   if (config.contains("model_type") || !has("dim") || !has("n_layers") || !has("n_heads"))
     return "";
   const long dim = config["dim"].get<long>();
-  double rows = static_cast<double>(2 * 4 * dim / 3);
+  const long two_thirds = 2 * 4 * dim / 3;  // rounded down, as LLaMA's code does
+  auto rows = static_cast<double>(two_thirds);
   if (config.contains("ffn_dim_multiplier") && config["ffn_dim_multiplier"].is_number())
     rows = std::floor(rows * config["ffn_dim_multiplier"].get<double>());
   const long step = has("multiple_of") ? config["multiple_of"].get<long>() : 256;
