@@ -24,7 +24,7 @@ namespace scalewise::check {
 class Recorder {
  public:
   explicit Recorder(Run run) : run_(run) {}
-  /// The same of a model with a plan, whose fingerprint the records then have: they cannot be judged by another.
+  /// Records a run of a model with a plan, whose fingerprint the records then have: no other plan can judge them.
   Recorder(Run run, const Plan& plan) : run_(run) {
     records_.set_plan(run, plan_fingerprint(plan));
   }

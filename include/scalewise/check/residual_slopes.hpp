@@ -84,7 +84,7 @@ class ResidualSlopes {
     return {g.multiplier + g.mean, g.multiplier + moved(group)};
   }
 
-  /// The same of one tensor, whose numbers may not be those of its group.
+  /// The gain or bias of one tensor, whose numbers may not be those of its group.
   Moving own_vector(const std::string& name, Group group) const {
     const auto found = s_.tensors.find(name);
     if (found == s_.tensors.end() || !found->second.present) return {};

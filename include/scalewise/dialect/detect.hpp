@@ -61,8 +61,8 @@ inline std::size_t lines_found(const Dialect& dialect, const std::vector<NamesAl
   return known;
 }
 
-/// Those that have at least half as many of the names as the one that has most, which has one in four: with what all
-/// names begin with, or without it.
+/// Dialects that know at least half as many of the names as the one that knows most, which knows one in four: with what
+/// all names begin with, or without it.
 inline std::vector<const Dialect*> likely_dialects(const std::vector<ModelTensor>& model) {
   const std::vector<NamesAlike> names = names_alike(model);
   std::vector<std::string> texts;

@@ -101,7 +101,7 @@ class PartProblems {
     for (const Tensor& tensor : extra_tensors(plan.extras, base)) add(tensor);
   }
 
-  /// Nothing where they have factors in common.
+  /// The result is empty where they have factors in common.
   std::string problem(const std::vector<const Entry*>& parts) const {
     const Entry& first = *parts.front();
     if (parts.size() > 1 && first.optimizer.normalization == Normalization::by_matrix) {

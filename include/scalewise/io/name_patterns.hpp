@@ -182,7 +182,7 @@ class PatternWriter {
     return groups_.size() - 1;
   }
 
-  /// Of a name, without the prefix where any may stand before it.
+  /// The pattern of a name, without the prefix where any may stand before it.
   std::string pattern(std::string_view name, bool any_number) const {
     if (any_prefix_ && name.starts_with(prefix_)) name.remove_prefix(prefix_.size());
     return name_pattern(name, style_, any_number);
