@@ -147,6 +147,21 @@ TEST_CASE("Code that does not divide scores gets what is left of the rule's fact
   CHECK(std::abs(plain - std::sqrt(0.5)) < 1e-15);
 }
 
+TEST_CASE("Code that divides scores by √C leaves the scores as they were, whatever else it does") {
+  // Gemma: scores q.k/√C and embeddings by √n; heads twice as large take the rule's 1/2 of the base's.
+  const Shape base = tokens();
+  Shape target = base;
+  target.head_dim = 2 * resolved(base).head_dim;
+  const Plan plan = make_plan("maximal-update", adamw, target, base);
+  const Plan coded = with_code(plan, CodeFactors{.embedding = sqrt(symbols::n)});
+  const double of_base = 1 / std::sqrt(static_cast<double>(resolved(base).head_dim));
+  CHECK(std::abs(coded.model.attention_scale.value - of_base / 2) < 1e-15);
+  CHECK(coded.model.attention_scale == plan.model.attention_scale);
+  // What is left of 1/2 after the code's own 1/√2.
+  CHECK(std::abs(left_over(coded.model.attention_scale, coded.model.code->attention_scale).value -
+                 std::sqrt(0.5)) < 1e-15);
+}
+
 TEST_CASE("Code that multiplies embeddings by the root of the width leaves the inverse") {
   Shape base = tokens();
   Shape target = base;
