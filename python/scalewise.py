@@ -29,12 +29,12 @@ import re
 import sys
 import types
 import warnings
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import torch
 import torch.utils.checkpoint
 
-from scalewise_plan import FACTORS, MUON, Fnv, Plan, fail, load, shown
+from scalewise_plan import FACTORS, GROUPS, MUON, Fnv, Plan, fail, load, shown
 
 try:
     import fcntl
@@ -45,6 +45,7 @@ __version__ = "0.1.0"
 __all__ = ["MeasuredStep", "Plan", "Recorder", "apply", "check_optimizer", "load", "measure_step", "param_groups", "set_lr"]
 
 Model = Union[torch.nn.Module, Mapping[str, torch.Tensor]]
+BaseStd = Union[None, float, Mapping[str, float], Callable[[str], float]]
 
 
 def _settings_problems(**settings: Any) -> List[str]:
@@ -287,30 +288,39 @@ def _drawn(tensor: Dict[str, Any], draw: Any) -> torch.Tensor:
     return whole
 
 
-def _deviations(plan: Plan, base_std: Union[None, float, Mapping[str, float]]) -> Dict[str, float]:
+def _deviations(plan: Plan, base_std: BaseStd) -> Dict[str, float]:
     """The standard deviation of each entry."""
     relative = plan.plan["rule"]["reference"] == "base"
     if relative and base_std is None:
         raise ValueError(f"base_std = none: {plan.plan['rule']['id']} is relative: expected the base model's "
-                         "standard deviation, one or by group")
-    drawn = [e for e in plan.entries.values() if relative and e["init_variance"]["value"] > 0]
-    groups = dict.fromkeys(e["group"] for e in drawn)
-    if isinstance(base_std, Mapping):
-        problems = _settings_problems(**{f"base_std[{group!r}]": std for group, std in base_std.items()})
+                         "standard deviation, one, by group, or a function of a tensor's name")
+    drawn = [e["name"] for e in plan.entries.values() if relative and e["init_variance"]["value"] > 0]
+    key_of = {name: plan.entries[name]["group"] for name in drawn}
+    if callable(base_std):
+        tensor_of = {part["entry"]: tensor["name"] for tensor in plan.tensors for part in tensor["parts"]}
+        key_of = {name: tensor_of[name] for name in drawn}
+        given = {name: base_std(name) for name in dict.fromkeys(key_of.values())}
+        problems = _settings_problems(**{f"base_std({name!r})": std for name, std in given.items()})
+    elif isinstance(base_std, Mapping):
+        given = dict(base_std)
+        problems = _settings_problems(**{f"base_std[{group!r}]": std for group, std in given.items()})
+        problems += [f"base_std[{group!r}]: no group: expected a function of the name for single tensors"
+                     for group in given if group not in GROUPS]
         problems += [f"base_std[{group!r}] (missing): expected the base model's standard deviation"
-                     for group in groups if group not in base_std]
+                     for group in dict.fromkeys(key_of.values()) if group not in given]
     else:
+        given = dict.fromkeys(key_of.values(), base_std)
         problems = [] if base_std is None else _settings_problems(base_std=base_std)
     fail(problems)
-    base = {group: float(base_std[group] if isinstance(base_std, Mapping) else base_std) for group in groups}
-    return {name: math.sqrt(e["init_variance"]["value"]) * base.get(e["group"], 1.0) for name, e in plan.entries.items()}
+    base = {name: float(given[key]) for name, key in key_of.items()}
+    return {name: math.sqrt(e["init_variance"]["value"]) * base.get(name, 1.0) for name, e in plan.entries.items()}
 
 
-def apply(model: Model, plan: Plan, base_std: Union[None, float, Mapping[str, float]] = None, seed: int = 0) -> None:
+def apply(model: Model, plan: Plan, base_std: BaseStd = None, seed: int = 0) -> None:
     """Draws every tensor from its planned distribution, in place; rows of padding become zero.
 
     Under a relative rule, variances are factors on those of the base model: `base_std` is its standard
-    deviation, one for all or by group. An entry's numbers depend on the seed and its name alone, whatever
+    deviation, one for all, by group, or a function of a tensor's name in the plan. An entry's numbers depend on the seed and its name alone, whatever
     the layout, the type and the device. They are drawn as float on the CPU and then converted. After fully_shard every
     process draws the same numbers and keeps its own part of them.
     """

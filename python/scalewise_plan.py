@@ -41,7 +41,7 @@ _SYMBOLS = [{"symbol": str, "latex": str, "meaning": str, "value": _REAL}]
 _STACKS = ("none", "main", "encoder", "decoder")
 _REFERENCES, _DECAYS = ("absolute", "base"), ("coupled", "independent", "l2")
 _DISTRIBUTIONS = ("normal", "truncated_normal", "uniform", "constant")
-_GROUPS = (
+GROUPS = (
     "token_embedding", "patch_embedding", "position_embedding", "segment_embedding", "class_token", "embedding_norm_gain",
     "embedding_norm_bias", "patch_bias", "query", "key", "value", "attention_output", "mlp_up", "mlp_gate", "mlp_down",
     "norm_gain", "norm_bias", "hidden_bias", "relative_position", "residual_gain", "final_norm_gain", "final_norm_bias",
@@ -61,11 +61,11 @@ _PLAN_FORM = {
     "model": {**_ENDS, "source": str, "code?": {**_ENDS, "branch": _NUMBER},
               "residuals": [{"stack": _STACKS, "layer": _LAYER, "skip": _NUMBER, "branch": _NUMBER, "where": _SYMBOLS}]},
     "symbols": _SYMBOLS,
-    "entries": [{"name": "printable", "group": _GROUPS, "stack": _STACKS, "layer": _OrNull(_LAYER), "rows": _SIZE,
+    "entries": [{"name": "printable", "group": GROUPS, "stack": _STACKS, "layer": _OrNull(_LAYER), "rows": _SIZE,
                  "columns": _SIZE, "fan_in": _REAL, "fan_out": _REAL, "optimizer?": _OPTIMIZERS,
                  "distribution": _DISTRIBUTIONS, "init_variance": _FACTOR, "init_mean": _NUMBER, "multiplier": _NUMBER,
                  **dict.fromkeys(FACTORS, _FACTOR), "source": str, "where": _SYMBOLS}],
-    "extra?": [{"name": str, "group": _GROUPS, "rows": str, "columns": str, "fan_in?": str}], "warnings?": [str]}
+    "extra?": [{"name": str, "group": GROUPS, "rows": str, "columns": str, "fan_in?": str}], "warnings?": [str]}
 _AXES = [{"axis": _Range(int, 0, 7), "runs": [[_Range(int, 0, 1 << 30)]]}]
 _NAMED_PLAN_FORM = {
     "schema": ("scalewise.named_plan/1",), "plan": _PLAN_FORM, "dialect": str, "prefix": str, "ignored": [str], "unplanned?": [str],

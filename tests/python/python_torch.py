@@ -13,6 +13,7 @@ import itertools
 import json
 import math
 import pathlib
+import re
 import resource
 import subprocess
 import sys
@@ -132,6 +133,43 @@ class Start(unittest.TestCase):
         scalewise.apply(model, plan, base_std={e["group"]: 0.02 for e in plan.entries.values()})
         query = model.transformer.h[0].attn.c_attn.weight[:128].detach()
         self.assertLess(abs(query.pow(2).mean().item() / (0.0004 / 4) - 1), 5 * math.sqrt(2 / query.numel()))
+
+    def test_a_base_whose_layers_differ_is_a_function_of_names(self):
+        """torchtitan's Llama 3: 0.02/sqrt(2(l + 1)) for wo, w2 and w3 of layer l, 0.02 for wq, wk, wv and w1, 1 for tokens,
+        1/sqrt(width) for the output (torchtitan 1486a8e0, models/common/param_init.py, make_decoder_param_init)."""
+        def base_std(name):
+            layer = re.match(r"layers\.(\d+)\.(attention\.wo|feed_forward\.w[23])\.", name)
+            if layer:
+                return 0.02 / math.sqrt(2 * (int(layer[1]) + 1))
+            return {"tok_embeddings.weight": 1, "output.weight": 1 / math.sqrt(base_width)}.get(name, 0.02)
+
+        base_width = 64
+        sizes = {"d_model": 128, "heads": 4, "kv_heads": 2, "head_dim": 32, "d_ff": 256, "depth": 2, "vocab": 256}
+        plan = plan_of("maximal-update", "--preset", "llama-3-8b", "--base-width", str(base_width),
+                       *(word for key, value in sizes.items() for word in ("--set", f"{key}={value}")), names="meta-llama")
+        model = {tensor["name"]: torch.zeros(tensor["shape"]) for tensor in plan.tensors}
+        scalewise.apply(model, plan, base_std=base_std)
+        for layer in (0, 1):
+            # Maximal update: a matrix whose inputs double has half the base's variance, the table the base's.
+            for name, variance in (("attention.wo", 0.0004 / (2 * (layer + 1)) / 2), ("feed_forward.w1", 0.0004 / 2),
+                                   ("feed_forward.w2", 0.0004 / (2 * (layer + 1)) / 2),
+                                   ("feed_forward.w3", 0.0004 / (2 * (layer + 1)) / 2)):
+                values = model[f"layers.{layer}.{name}.weight"]
+                with self.subTest(layer=layer, name=name):
+                    self.assertLess(abs(values.pow(2).mean().item() / variance - 1), 5 * math.sqrt(2 / values.numel()))
+        table = model["tok_embeddings.weight"]
+        self.assertLess(abs(table.pow(2).mean().item() - 1), 5 * math.sqrt(2 / table.numel()))
+        before = {name: values.clone() for name, values in model.items()}
+        wrong = {"output.weight": -0.1, "layers.1.attention.wq.weight": None}
+        with self.assertRaises(ValueError) as caught:
+            scalewise.apply(model, plan, base_std=lambda name: wrong.get(name, 1))
+        self.assertEqual(sorted(str(caught.exception).splitlines()), [
+            "base_std('layers.1.attention.wq.weight') = None: expected a finite number, 0 or greater",
+            "base_std('output.weight') = -0.1: expected a finite number, 0 or greater"])
+        groups = dict.fromkeys((e["group"] for e in plan.entries.values()), 0.02)
+        with self.assertRaisesRegex(ValueError, r"base_std\['layers.0.attention.wo.weight'\]: no group: expected a function"):
+            scalewise.apply(model, plan, base_std={**groups, "layers.0.attention.wo.weight": 0.1})
+        self.assertTrue(all(torch.equal(model[name], old) for name, old in before.items()))
 
     def test_a_base_that_is_no_deviation_is_refused_before_anything_is_written(self):
         plan = relative("maximal-update", 64)
