@@ -91,7 +91,8 @@ CodeFactors code_of_names(const std::string& names) {
 GivenModel model_of_config(const std::string& program, const std::string& path) {
   ModelConfig config = model_config_file(path);
   for (const std::string& note : config.notes) std::cerr << program << ": note: " << note << '\n';
-  return {std::move(config.shape), config.code, config.initializer_std};
+  return {std::move(config.shape), config.code, config.initializer_std,
+          std::move(config.initializer_key)};
 }
 
 std::optional<GivenModel> given_model(const PlanArguments& arguments) {

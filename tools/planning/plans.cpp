@@ -67,13 +67,14 @@ Plan coded(Plan plan, const PlanArguments& arguments, const GivenModel& target,
 }
 
 /// Whether a plan draws with the standard deviation of a rule where the configuration has another.
-void compare_initializer(const Plan& plan, std::optional<double> given, const Say& say) {
+void compare_initializer(const Plan& plan, const GivenModel& model, const Say& say) {
+  const std::optional<double> given = model.initializer_std;
   for (const Entry& entry : plan.entries) {
     if (!given || entry.source.find("initializer_range 0.02") == std::string::npos) continue;
     const double ratio = *given / 0.02;
     if (ratio > 1 - 1e-6 && ratio < 1 + 1e-6) return;
-    return say("note: the configuration has initializer_range = " + number_text(*given) +
-               ", the plan has 0.02: multiply the variances of matrices by " +
+    return say("note: the configuration has " + model.initializer_key + " = " +
+               number_text(*given) + ", the plan has 0.02: multiply the variances of matrices by " +
                number_text(ratio * ratio) + " to start as the configuration says");
   }
 }
@@ -109,7 +110,7 @@ std::vector<Plan> plans_of(const PlanArguments& arguments, const GivenModel& tar
     plan = coded(std::move(plan), arguments, target, base);
     const bool of_base =
         !plan.start.empty() && base;  // a started plan begins with the base's numbers
-    compare_initializer(plan, of_base ? base->initializer_std : target.initializer_std, say);
+    compare_initializer(plan, of_base ? *base : target, say);
     plan = rewritten(plan, arguments, say);
     for (const std::string& note : code_notes(plan)) say("note: " + note);
   }

@@ -20,7 +20,8 @@ namespace scalewise::tools {
 struct GivenModel {
   Shape shape;
   std::optional<CodeFactors> code = {};        // what a configuration says that its code multiplies
-  std::optional<double> initializer_std = {};  // of a configuration
+  std::optional<double> initializer_std = {};  // of a configuration, and what it is called there
+  std::string initializer_key = {};
 };
 
 struct PlanArguments {

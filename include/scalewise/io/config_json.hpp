@@ -152,7 +152,8 @@ inline std::string no_reader(const nlohmann::json& config, const std::string& ty
 struct ModelConfig {
   Shape shape;
   CodeFactors code;                       // what the model's own code multiplies
-  std::optional<double> initializer_std;  // initializer_range or init_std, where it is given
+  std::optional<double> initializer_std;  // where it is given
+  std::string initializer_key;            // "initializer_range" or "init_std"
   std::vector<std::string> notes;         // keys that the reader does not know
 };
 
@@ -173,9 +174,11 @@ inline ModelConfig model_config(const nlohmann::json& config,
   for (const detail::ConfigModel& model : detail::config_models) {
     list += (list.empty() ? "" : ", ") + std::string(model.type);
     if (type != model.type) continue;
-    ModelConfig read{model.read(reader), model.code(reader), {}, {}};
+    ModelConfig read{model.read(reader), model.code(reader), {}, {}, {}};
     for (const char* key : {"initializer_range", "init_std"}) {
-      if (reader.find(key) != nullptr) read.initializer_std = reader.factor(key, 0);
+      if (reader.find(key) == nullptr) continue;
+      read.initializer_std = reader.factor(key, 0);
+      read.initializer_key = key;
     }
     reader.require_no_other_keys(type, read.notes);
     return read;
