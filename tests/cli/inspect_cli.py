@@ -239,7 +239,7 @@ class Inspect(unittest.TestCase):
         model = self.write("model.safetensors", safetensors(tensors))
         self.write("config.json", GPT2)
         self.assertEqual(self.inspected(model, code=1)["problems"],
-                         [f"h.*.mlp.c_fc.weight ({DEPTH}): [48, 240]: expected [48, 192] (hint: d_ff = 192, but 240 here: "
+                         [f"h.*.mlp.c_fc.weight ({DEPTH} tensors): [48, 240]: expected [48, 192] (hint: d_ff = 192, but 240 here: "
                           "--set d_ff=240)"])
 
     def test_names_of_no_code_base(self):

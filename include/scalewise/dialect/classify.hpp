@@ -13,14 +13,14 @@
 
 #include "scalewise/dialect/candidates.hpp"
 #include "scalewise/dialect/dialect.hpp"
-#include "scalewise/dialect/folded_problems.hpp"
 #include "scalewise/dialect/owner_tensor.hpp"
 #include "scalewise/dialect/pattern_index.hpp"
 #include "scalewise/dialect/shape_fit.hpp"
 #include "scalewise/dialect/table_problems.hpp"
 #include "scalewise/dialect/wrappers.hpp"
-#include "scalewise/messages/nearest.hpp"
+#include "scalewise/messages/folded.hpp"
 #include "scalewise/messages/sizes_text.hpp"
+#include "scalewise/messages/utf8.hpp"
 
 namespace scalewise::dialect {
 
@@ -62,9 +62,7 @@ class Classifier {
     found_.assign(all.size(), nullptr);
   }
 
-  /// `hints`: whether problems with names suggest others, which takes most of the time.
-  Assignment run(const std::vector<ModelTensor>& model, bool hints = true) {
-    left_to_search_ = hints ? 50 : 0;
+  Assignment run(const std::vector<ModelTensor>& model) {
     result_.dialect = dialect_.id;
     result_.prefix = dialect_.prefix;
     result_.problems = TableProblems(dialect_, shape_, candidates_).take();
@@ -83,12 +81,14 @@ class Classifier {
     storages();
     missing();
     for (const auto& [name, tensor] : rest) leftover(name, *tensor);
-    for (std::string& line : problems_.take()) result_.problems.push_back(std::move(line));
+    for (std::string& line : folded(problems_)) result_.problems.push_back(std::move(line));
     return std::move(result_);
   }
 
  private:
-  void problem(std::string_view name, const std::string& text) { problems_.add(name, text); }
+  void problem(std::string_view name, const std::string& text) {
+    problems_.push_back(printable(name) + ": " + text);
+  }
 
   /// Names without wrappers, and without what all begin with where no name is known with it.
   std::vector<std::string> plain_names(const std::vector<ModelTensor>& model) {
@@ -212,7 +212,6 @@ class Classifier {
       } else {
         lines[candidate.pattern].push_back(&candidate);
       }
-      missing_.push_back(candidate.tensor.name);
     }
     for (const std::string& layer : gone) {
       problem(layer, "no tensor found, but depth = " + std::to_string(depth_of(layer)));
@@ -252,8 +251,7 @@ class Classifier {
     long layer = 0;
     const TensorPattern* pattern = line_of(name, layer);
     if (pattern == nullptr) {
-      return problem(tensor.name,
-                     "is none of the tensors of " + std::string(dialect_.id) + nearest(name));
+      return problem(tensor.name, "is none of the tensors of " + std::string(dialect_.id));
     }
     if (pattern->entries.empty()) return result_.buffers.push_back(tensor.name);
     if (pattern->entries == "-") return result_.unplanned.push_back(tensor.name);
@@ -277,34 +275,6 @@ class Classifier {
     return entry.starts_with("encoder.") ? shape_.encoder_depth : shape_.depth;
   }
 
-  /// A missing tensor of almost the same name, or else a line of the dialect with the layer of the name. Not
-  /// for thousands of names: they take long.
-  std::string nearest(std::string_view name) {
-    if (left_to_search_ == 0) return "";
-    --left_to_search_;
-    constexpr std::size_t most = 1000;
-    Nearest known(name);
-    for (std::size_t i = 0; i < missing_.size() && i < most; ++i) known.offer(missing_[i]);
-    if (known.empty()) {
-      const long layer = first_number(name);
-      for (const TensorPattern& pattern : dialect_.patterns) {
-        if (!pattern.entries.empty()) known.offer(filled(pattern.name, layer));
-      }
-    }
-    return known.empty() ? "" : " (hint: " + known.hint() + ")";
-  }
-
-  /// The first number in an unknown name: in all likelihood that of the layer.
-  static long first_number(std::string_view name) {
-    std::size_t i = 0;
-    while (i < name.size() && (name[i] < '0' || name[i] > '9')) ++i;
-    long number = 0;
-    while (i < name.size() && name[i] >= '0' && name[i] <= '9' && number < most_layers) {
-      number = 10 * number + (name[i++] - '0');
-    }
-    return number;
-  }
-
   const Dialect& dialect_;
   const Shape& shape_;
   Candidates candidates_;
@@ -312,18 +282,16 @@ class Classifier {
   std::map<std::string, std::size_t> by_name_;
   std::vector<const ModelTensor*> found_;               // by candidate
   std::map<std::string, const ModelTensor*> owner_of_;  // by entry
-  std::vector<std::string> missing_;
-  int left_to_search_ = 0;
-  FoldedProblems problems_;
+  std::vector<std::string> problems_;                   // with tensors
   Assignment result_;
 };
 
 }  // namespace detail
 
 /// The meaning of each tensor of a model under a dialect: the entries of the plan in it, where they lie, and
-/// all that is wrong at once: tensors that are no entry, with the nearest name; entries and layers that
-/// no tensor has; other sizes, with what to set, transposed matrices; one storage in two roles, tied heads that
-/// are not. Tensors that differ in the layer alone share a line. Segments of wrappers in names do not matter; a
+/// all that is wrong at once: tensors that are no entry; entries and layers that no tensor has; other sizes, with
+/// what to set, transposed matrices; one storage in two roles, tied heads that are not. Tensors that differ in
+/// the layer alone share a line, see folded(). Segments of wrappers in names do not matter; a
 /// prefix of all names that the dialect does not have is a problem of its own.
 /// Shapes:   the shape resolved, as it is in a plan. A vocabulary may be padded, to a multiple of 64 and
 ///           by less than 1024 rows. Tensors of `extras` have their own names.

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "scalewise/dialect/all.hpp"
 #include "scalewise/dialect/classify.hpp"
-#include "scalewise/dialect/folded_problems.hpp"
 #include "scalewise/dialect/pattern_index.hpp"
 #include "scalewise/dialect/wrappers.hpp"
 
@@ -29,6 +29,24 @@ namespace detail {
 /// How many tensors of a model have a meaning, whatever their sizes.
 inline std::size_t known_names(const Assignment& a) {
   return a.tensors.size() + a.aliases.size() + a.buffers.size() + a.unplanned.size();
+}
+
+/// A text with a star for each number between dots or slashes: "blk.*.ffn_up" of "blk.3.ffn_up".
+inline std::string with_stars(std::string_view text) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  std::string starred;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool begins = i > 0 && (text[i - 1] == '.' || text[i - 1] == '/');
+    std::size_t end = i;
+    while (end < text.size() && is_digit(text[end])) ++end;
+    if (begins && end > i && end < text.size() && (text[end] == '.' || text[end] == '/')) {
+      starred += '*';
+      i = end - 1;
+    } else {
+      starred += text[i];
+    }
+  }
+  return starred;
 }
 
 /// Names that differ in the layer alone, as one of them and their number.
@@ -112,24 +130,19 @@ inline std::string unknown_names(const std::vector<ModelTensor>& model) {
 inline Detection nearest_dialect(const Shape& shape, const std::vector<ModelTensor>& model,
                                  const std::vector<Extra>& extras = {}) {
   Detection found;
-  const Dialect* nearest = nullptr;
   for (const Dialect* dialect : detail::likely_dialects(model)) {
-    Assignment assignment = detail::Classifier(*dialect, shape, extras).run(model, false);
+    Assignment assignment = detail::Classifier(*dialect, shape, extras).run(model);
     if (assignment.problems.empty()) found.exact.push_back(assignment.dialect);
     const std::size_t known = detail::known_names(assignment);
     const std::size_t most = detail::known_names(found.assignment);
     const bool fewer = assignment.problems.size() < found.assignment.problems.size();
-    if (nearest == nullptr || known > most || (known == most && fewer)) {
-      nearest = dialect;
+    if (found.assignment.dialect.empty() || known > most || (known == most && fewer)) {
       found.assignment = std::move(assignment);
     }
   }
-  if (nearest == nullptr) {
-    found.assignment = {};
+  if (found.assignment.dialect.empty()) {
     found.assignment.problems.push_back(detail::unknown_names(model));
-    return found;
   }
-  if (found.exact.empty()) found.assignment = classify(*nearest, shape, model, extras);
   return found;
 }
 
