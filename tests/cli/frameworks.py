@@ -1,14 +1,7 @@
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
 """Stand-ins for what reads the formats of `plan`: names, shapes and marks of the tensors that the code bases have, and how
-they match and group them. Read in
-
-    Megatron-LM d98e8a64: core/optimizer/{__init__,optimizer_config,emerging_optimizers}.py, core/optimizer_param_scheduler.py,
-        core/models/gpt/gpt_layer_specs.py, core/models/common/language_module/language_module.py, training/training.py
-    torchtitan b5bcd76c: components/optimizer/optimizer.py, models/common/{decoder,attention}.py, models/llama3/model.py,
-        distributed/{activation_checkpoint,compile}.py, distributed/flex_shard/dist_muon.py
-    fairseq 3d262bb2: optim/composite.py, optim/adam.py, optim/fp16_optimizer.py, models/transformer/*.py
-    gpt-neox ea7aefd8: megatron/{training,learning_rates}.py, megatron/model/{gpt2_model,transformer,word_embeddings}.py
+they match and group them. The first line of each names the files that it was typed from, and their revision.
 """
 
 import collections
@@ -46,7 +39,8 @@ def in_blocks(segment):
     return lambda name: re.sub(r"((?:layers|h|sequential)\.\d+\.)", rf"\g<1>{segment}.", name, count=1)
 
 
-# What wrappers of PyTorch do to names. FSDP2 and model.compile() leave them as they are.
+# torchtitan b5bcd76c, distributed/{activation_checkpoint,compile}.py, and PyTorch itself, see TORCH_NAMES: what wrappers do to
+# names. FSDP2 and model.compile() leave them as they are.
 WRAPPERS = {
     "none": lambda name: name,
     "DDP": lambda name: f"module.{name}",
@@ -96,6 +90,8 @@ def torch_names(folder):
 
 
 class ParamKey:
+    """Megatron-LM d98e8a64, core/optimizer/optimizer_config.py."""
+
     def __init__(self, name):
         self.name = name
 
@@ -105,7 +101,10 @@ class ParamKey:
 
 
 def megatron_gpt(width, depth, vocab, context, transformer_engine):
-    """GPTModel with learned positions, biases and an output of its own."""
+    """Megatron-LM d98e8a64, core/models/gpt/gpt_layer_specs.py, core/models/common/language_module/language_module.py.
+
+    GPTModel with learned positions, biases and an output of its own.
+    """
     mark = {"is_embedding_or_output_parameter": True}
     table = {"embedding.word_embeddings.weight": Parameter(vocab, width, **mark),
              "embedding.position_embeddings.weight": Parameter(context, width),
@@ -124,7 +123,10 @@ def megatron_gpt(width, depth, vocab, context, transformer_engine):
 
 
 def megatron_groups(config, chunks, overrides):
-    """name -> (optimizer, rate, smallest rate, decay, epsilon); what no override matches has the configuration's."""
+    """Megatron-LM d98e8a64, core/optimizer/{__init__,emerging_optimizers}.py, core/optimizer_param_scheduler.py.
+
+    name -> (optimizer, rate, smallest rate, decay, epsilon); what no override matches has the configuration's.
+    """
     found = {}
     for chunk in chunks:
         for name, parameter in chunk.named_parameters():
@@ -143,16 +145,19 @@ def megatron_groups(config, chunks, overrides):
 
 
 def megatron_muon_factor(mode, extra, rows, columns):
+    """Megatron-LM d98e8a64, core/optimizer/emerging_optimizers.py."""
     return extra * {"shape_scaling": math.sqrt(max(1, rows / columns)), "spectral": math.sqrt(max(rows, columns)),
                     "unit_rms_norm": math.sqrt(rows / columns)}[mode]
 
 
 # ---- torchtitan ----------------------------------------------------------------------------------
 
+# torchtitan b5bcd76c, components/optimizer/optimizer.py
 ParamGroupConfig = collections.namedtuple("ParamGroupConfig", "pattern optimizer_name optimizer_kwargs")
 
 
 def titan_llama(width, keys, ffn, depth, vocab):
+    """torchtitan b5bcd76c, models/llama3/model.py, models/common/{decoder,attention}.py."""
     table = {"tok_embeddings.weight": Parameter(vocab, width)}
     for layer in range(depth):
         at = f"layers.{layer}."
@@ -168,7 +173,7 @@ def titan_llama(width, keys, ffn, depth, vocab):
 
 
 def titan_groups(model, configs):
-    """name -> (optimizer, arguments)."""
+    """torchtitan b5bcd76c, components/optimizer/optimizer.py: name -> (optimizer, arguments)."""
     found = {}
     for config in configs:
         if config.optimizer_name not in ("Adam", "AdamW", "DistMuon"):
@@ -184,6 +189,7 @@ def titan_groups(model, configs):
 
 
 def titan_muon_factor(name, rows, columns):
+    """torchtitan b5bcd76c, distributed/flex_shard/dist_muon.py."""
     return {"original": math.sqrt(max(1, rows / columns)), "match_rms_adamw": 0.2 * math.sqrt(max(rows, columns)),
             "spectral_unclamped": math.sqrt(rows / columns)}[name]
 
@@ -192,7 +198,7 @@ def titan_muon_factor(name, rows, columns):
 
 
 def fairseq_transformer(width, ffn, depth, vocab):
-    """A translation model with sinusoidal positions and one table of tokens."""
+    """fairseq 3d262bb2, models/transformer/*.py: a translation model with sinusoidal positions and one table of tokens."""
     table = {"encoder.embed_tokens.weight": Parameter(vocab, width)}
     for stack in ("encoder", "decoder"):
         for layer in range(depth):
@@ -210,7 +216,10 @@ def fairseq_transformer(width, ffn, depth, vocab):
 
 
 def fairseq_composite(config, parameters):
-    """parameter -> (rate, decay, epsilon), as FairseqCompositeOptimizer makes one Adam for each group."""
+    """fairseq 3d262bb2, optim/composite.py, optim/adam.py, optim/fp16_optimizer.py.
+
+    parameter -> (rate, decay, epsilon), as FairseqCompositeOptimizer makes one Adam for each group.
+    """
     assert config["_name"] == "composite" and not config.get("dynamic_groups", False) and len(parameters) > 1
     known = {"_name", "adam_betas", "adam_eps", "weight_decay", "use_old_adam", "fp16_adam_stats", "tpu", "lr"}
     found = {}
@@ -227,8 +236,11 @@ def fairseq_composite(config, parameters):
 
 
 def neox_gpt(width, ffn, depth, vocab, pipeline=False, older=False):
-    """GPT2ModelPipe with rotary positions and an output of its own: an embedding, a step without tensors, the layers, another
-    such step, the norm, the output."""
+    """gpt-neox ea7aefd8, megatron/model/{gpt2_model,transformer,word_embeddings}.py.
+
+    GPT2ModelPipe with rotary positions and an output of its own: an embedding, a step without tensors, the layers, another
+    such step, the norm, the output.
+    """
     up, down = ("dense_h_to_4h", "dense_4h_to_h") if older else ("linear1", "linear2")
     head = "" if pipeline else "sequential."
     table = {f"{head}0.word_embeddings.weight": Parameter(vocab, width)}
@@ -245,7 +257,7 @@ def neox_gpt(width, ffn, depth, vocab, pipeline=False, older=False):
 
 
 class AnnealingLR:
-    """A constant rate."""
+    """gpt-neox ea7aefd8, megatron/learning_rates.py, of a constant rate."""
 
     def __init__(self, optimizer, start_lr, use_mup=False):
         self.optimizer, self.start_lr, self.use_mup, self.num_iters = optimizer, start_lr, use_mup, 0
@@ -261,7 +273,7 @@ class AnnealingLR:
 
 
 class FusedAdam:
-    """Groups of an optimizer of PyTorch, apex or DeepSpeed: what they lack has the default."""
+    """gpt-neox ea7aefd8, megatron/training.py: groups of PyTorch's, apex' or DeepSpeed's; what they lack has the default."""
 
     def __init__(self, groups, lr, weight_decay, eps=1e-8):
         self.param_groups = [{"lr": lr, "weight_decay": weight_decay, "eps": eps, **group} for group in groups]

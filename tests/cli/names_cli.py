@@ -273,6 +273,11 @@ class Names(unittest.TestCase):
             started = ("--rule", "maximal-update", "--start", "gpt2")
             self.assertIn("initializer_range = 0.05", said(*started, "--config", str(own), "--base-config", str(base)))
             self.assertNotIn("initializer_range", said(*started, "--config", str(base), "--base-config", str(own)))
+            bart = json.loads((CONFIGS / "bart-large.json").read_text())  # whose class calls it init_std
+            own.write_text(json.dumps({**bart, "init_std": 0.05}))
+            notes = said("--rule", "gpt2", "--config", str(own))
+            self.assertIn("the configuration has init_std = 0.05, the plan has 0.02", notes)
+            self.assertNotIn("initializer_range", notes)
 
     def test_tensors_have_the_axes_of_the_code_base(self):
         """transformers, modeling_vit.py, and timm, vision_transformer.py: a class token, positions, a convolution."""
@@ -320,14 +325,15 @@ class Names(unittest.TestCase):
                      "pre_mlp_layernorm.": "mlp.linear_fc1.layer_norm_"} if transformer_engine else {}
             gpt = fw.megatron_gpt(48, 3, 50, 16, transformer_engine)
             del gpt.table["output_layer.weight"]  # tied
-            for wrapper in ("", "module.", "module.module.", "module.module.module."):
-                model = gpt.named(lambda name, wrapper=wrapper: wrapper + name)
+            ddp = [lambda name: "module.module." + name,  # Float16Module in DistributedDataParallel
+                   lambda name: "module.module." + fw.WRAPPERS["checkpoint"](name)]
+            for model, rename in [*self.wrapped(gpt), *((gpt.named(rename), rename) for rename in ddp)]:
                 code.check_overrides(config, [model])
                 found = fw.megatron_groups(config, [model], code.CONFIG_OVERRIDES)
                 for name, values in expected.items():
                     for own, fused in norms.items():
                         name = name.replace(own, fused)
-                    _, rate, low, decay, eps = found.pop(wrapper + name)
+                    _, rate, low, decay, eps = found.pop(rename(name))
                     self.assertTrue(close(low / MIN_LR, rate / LR))
                     for a, b in zip((rate, decay, eps), values):
                         self.assertTrue(close(a, b), (name, rate, decay, eps, values))
