@@ -224,6 +224,7 @@ int run_tasks(const Experiment& e, const frame::TaskOptions& asked, const frame:
   if (options.given("--run-one")) {
     const check::SweepTask task = task_named(folder.run_of(asked.one));
     return folder.make(asked.one, [&]() -> std::optional<nlohmann::ordered_json> {
+      frame::abandon_on_signal();
       const std::optional<double> loss = runs.loss(task);
       if (!loss) return {};
       return result_json(e, {task.size, task.octave, task.seed, *loss});

@@ -10,8 +10,14 @@ With --engines, GNU parallel and Slurm make them, too.
 
 import json
 import pathlib
+import re
+import shlex
 import shutil
+import signal
+import subprocess
 import sys
+import time
+import unittest
 
 from task_test import MISSING, VERDICTS, EngineTest, TaskTest, id_of, main, shell
 
@@ -23,6 +29,10 @@ BAD = [
     (["--collect", "--results", "r", "--record", "f"], "--record (given): expected none with --results"),
     (["--collect", "--results", "r", "--judge", "a text.txt"], "--judge (given): expected none with --results"),
 ]
+
+
+def status(process):
+    return pathlib.Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
 
 
 class CoordinateTasks(EngineTest, TaskTest):
@@ -71,6 +81,20 @@ class CoordinateTasks(EngineTest, TaskTest):
             again = shell(done.stdout, "/")
             self.assertEqual(set(json.loads(again.stdout)), {"id", "size", "seed"})
             self.assertEqual(path.read_bytes(), text)
+
+    @unittest.skipUnless(pathlib.Path("/proc/self/status").exists(), "no /proc here")
+    def test_a_stopped_worker_finishes_its_run_and_says_so(self):
+        """It trains a few steps, which it does not interrupt."""
+        tasks, _ = self.emit("--seeds", 1, "--steps", 2000)
+        process = subprocess.Popen(shlex.split(tasks[0]), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        while not re.search(r"SigCgt:\s*\w+[2367abef]$", status(process), re.MULTILINE):  # SIGINT, the second bit
+            time.sleep(0.001)
+        process.send_signal(signal.SIGINT)
+        out, message = process.communicate(timeout=120)
+        self.assertEqual(message, "coordinate_check: finishing the current run; press Ctrl-C again to abort\n")
+        self.assertEqual((process.returncode, json.loads(out)["id"]), (130, id_of(tasks[0])))
+        self.assertEqual([path.stem for path in self.results.iterdir()], [id_of(tasks[0])])
 
     def test_bad_input_gets_one_message(self):
         for arguments, message in BAD:

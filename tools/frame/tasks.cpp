@@ -255,7 +255,6 @@ int TaskFolder::make(const std::string& id, const std::function<std::optional<Js
     if (!quiet()) std::cerr << program_ << ": " << path << " is there; nothing is run\n";
     result = (*result)["result"];
   } else {
-    abandon_on_signal();
     result = run();
     if (!result) {
       std::cerr << program_ << ": stopped before the run was finished; nothing is written\n";
