@@ -175,6 +175,22 @@ TEST_CASE("Tensors that differ in the layer alone are one line, which says what 
         "token_embd.weight: [51, 24]: expected [50, 24] (hint: vocab = 50, but 51 here: --set "
         "vocab=51)");
   CHECK(wrong("ffn_norm", 0, 25) == "blk.*.ffn_norm.weight (3 tensors): [25]: expected [24]");
+  const auto without = [&](std::initializer_list<const char*> parts) {
+    model.clear();
+    for (const OwnerTensor& tensor : usual_tensors(gguf_llama, shape).tensors) {
+      const bool gone = std::any_of(parts.begin(), parts.end(), [&](const char* part) {
+        return tensor.name.find(part) != std::string::npos;
+      });
+      if (!gone) model.push_back({tensor.name, tensor.shape});
+    }
+    return only_problem(classify(gguf_llama, shape, model));
+  };
+  CHECK(without({"ffn_norm"}) ==
+        "blk.*.ffn_norm.weight (3 tensors): missing: expected [24] for layer.*.mlp_norm_gain");
+  CHECK(without({"blk.1.ffn_norm", "blk.2.ffn_norm"}) ==
+        "blk.*.ffn_norm.weight (2 tensors, * = 1-2): missing: expected [24] for "
+        "layer.*.mlp_norm_gain");
+  CHECK(without({"blk.1.", "blk.2."}) == "layer.1-2: no tensor found, but depth = 3");
 }
 
 TEST_CASE("An image model's tensors have the axes of its code base") {

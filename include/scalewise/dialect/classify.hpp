@@ -190,15 +190,15 @@ class Classifier {
     }
   }
 
-  /// One line for each line of the dialect, or for a layer that is missing as a whole.
+  /// One problem for each tensor, and one for all layers of a stack that are missing as a whole.
   void missing() {
     const std::vector<Candidate>& all = candidates_.all();
     std::set<std::string> layers;
     for (std::size_t c = 0; c < all.size(); ++c) {
       if (found_[c] != nullptr) layers.insert(all[c].layer);
     }
-    std::map<std::size_t, std::vector<const Candidate*>> lines;
-    std::set<std::string> gone;
+    std::vector<const Candidate*> tensors;
+    std::map<std::string, std::set<long>> gone;
     for (const Candidate& candidate : all) {
       if (!candidate.alias_of.empty()) continue;
       bool none = true;
@@ -208,30 +208,30 @@ class Classifier {
       if (!none) continue;
       for (const OwnedPart& part : candidate.tensor.parts) owner_of_.emplace(part.entry, nullptr);
       if (!candidate.layer.empty() && !layers.contains(candidate.layer)) {
-        gone.insert(candidate.layer);
+        const std::size_t number = candidate.layer.find('.') + 1;
+        gone[candidate.layer.substr(0, number)].insert(std::stol(candidate.layer.substr(number)));
       } else {
-        lines[candidate.pattern].push_back(&candidate);
+        tensors.push_back(&candidate);
       }
     }
-    for (const std::string& layer : gone) {
-      problem(layer, "no tensor found, but depth = " + std::to_string(depth_of(layer)));
+    for (const auto& [stack, numbers] : gone) {
+      std::vector<std::string> texts;
+      for (const long number : numbers) texts.push_back(std::to_string(number));
+      problem(stack + messages::detail::in_runs(texts),
+              "no tensor found, but depth = " + std::to_string(depth_of(stack)));
     }
-    for (const auto& [line, list] : lines) {
-      const Candidate& first = *list.front();
-      std::string text = first.tensor.parts.front().entry;
-      for (std::size_t i = 1; i < first.tensor.parts.size() && i < 3; ++i) {
-        text.append(", ").append(first.tensor.parts[i].entry);
-      }
-      std::string missing = "missing";
-      if (list.size() > 1)
-        missing.append(" and ").append(std::to_string(list.size() - 1)).append(" more layers");
-      missing.append(": expected ")
-          .append(sizes_text(first.tensor.shape))
-          .append(" for ")
-          .append(text)
-          .append(text == "head" ? " (hint: or --set tied_head=true, if it is the embedding)" : "");
-      problem(first.tensor.name, missing);
+    for (const Candidate* tensor : tensors) missing(*tensor);
+  }
+
+  void missing(const Candidate& candidate) {
+    const std::vector<OwnedPart>& parts = candidate.tensor.parts;
+    std::string text = parts.front().entry;
+    for (std::size_t i = 1; i < parts.size() && i < 3; ++i) {
+      text.append(", ").append(parts[i].entry);
     }
+    if (text == "head") text += " (hint: or --set tied_head=true, if it is the embedding)";
+    problem(candidate.tensor.name,
+            "missing: expected " + sizes_text(candidate.tensor.shape) + " for " + text);
   }
 
   /// The line of the dialect that a name is of, in a stack that the model has if there is such a line.
