@@ -23,7 +23,8 @@ namespace scalewise::train {
 inline void use_threads(int threads) {
 #ifdef _OPENMP
   if (threads > 0) omp_set_num_threads(threads);
-  omp_set_max_active_levels(1);  // a list in OMP_NUM_THREADS asks for loops within loops, of any size
+  // A list in OMP_NUM_THREADS asks for loops within loops, on any number of threads.
+  omp_set_max_active_levels(1);
   frame::try_threads(omp_get_max_threads());
 #else
   if (threads > 1) {
