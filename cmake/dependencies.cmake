@@ -47,7 +47,7 @@ if(SCALEWISE_BUILD_TESTS OR SCALEWISE_BUILD_EXAMPLES OR SCALEWISE_BUILD_FUZZERS)
     FetchContent_MakeAvailable(Eigen3)
   endif()
 else()
-  # For users of scalewise::io and scalewise::nn by add_subdirectory; no error when absent.
+  # For users of scalewise::json and scalewise::nn by add_subdirectory; no error when absent.
   if(NOT TARGET nlohmann_json::nlohmann_json)
     find_package(nlohmann_json QUIET GLOBAL)
   endif()

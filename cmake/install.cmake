@@ -4,20 +4,13 @@ include(CMakePackageConfigHelpers)
 
 set(scalewise_config_dir ${CMAKE_INSTALL_DATADIR}/cmake/scalewise)
 
-# One export set for each set of needs: scalewise::scalewise must not drag in nlohmann-json or Eigen.
-set(scalewise_with_io io plot check format testing)
-set(scalewise_with_torch libtorch torch)
-set(scalewise_with_nn dense nn data kernels)
-get_property(scalewise_with_std GLOBAL PROPERTY scalewise_folders)
-list(REMOVE_ITEM scalewise_with_std ${scalewise_with_io} ${scalewise_with_nn} ${scalewise_with_torch})
-foreach(needs IN ITEMS std io nn torch)
-  list(TRANSFORM scalewise_with_${needs} PREPEND scalewise_ OUTPUT_VARIABLE targets)
-  if(needs STREQUAL "std")
-    list(APPEND targets scalewise)
-  endif()
-  install(TARGETS ${targets} EXPORT scalewise_${needs}_targets
+# One export set for each library: scalewise::scalewise must not drag in nlohmann-json or Eigen.
+get_property(libraries GLOBAL PROPERTY scalewise_libraries)
+foreach(name IN LISTS libraries)
+  get_target_property(target scalewise::${name} ALIASED_TARGET)
+  install(TARGETS ${target} EXPORT scalewise_${name}_targets
     FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT scalewise)
-  install(EXPORT scalewise_${needs}_targets NAMESPACE scalewise::
+  install(EXPORT scalewise_${name}_targets NAMESPACE scalewise::
     DESTINATION ${scalewise_config_dir} COMPONENT scalewise)
 endforeach()
 

@@ -4,7 +4,6 @@
 // The plan of GPT-2 XL under maximal update, with rates that were tuned on GPT-2 small.
 
 #include <iostream>
-#include <scalewise/architecture/presets.hpp>
 #include <scalewise/scalewise.hpp>
 
 int main() {

@@ -6,7 +6,6 @@
 
 #include <fmt/core.h>
 
-#include <scalewise/architecture/presets.hpp>
 #include <scalewise/format.hpp>
 #include <scalewise/scalewise.hpp>
 

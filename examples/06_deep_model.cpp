@@ -9,10 +9,9 @@
 #include <functional>
 #include <map>
 #include <random>
-#include <scalewise/nn/initialize.hpp>
-#include <scalewise/nn/transformer.hpp>
-#include <scalewise/propagation/model.hpp>
+#include <scalewise/nn.hpp>
 #include <scalewise/scalewise.hpp>
+#include <scalewise/theory.hpp>
 #include <string>
 #include <string_view>
 

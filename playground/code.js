@@ -50,9 +50,9 @@ const quoted = (text) => JSON.stringify(text);
 
 function cppCode(request, rules) {
   const lines = [];
-  const includes = ["architecture/presets.hpp", "architecture/shape_fields.hpp", "plan/make_plan_by_name.hpp"];
+  const includes = ["scalewise.hpp"];
   const shape = (name, preset, config, file) => {
-    if (config !== undefined) includes.push("io/config_json.hpp");
+    if (config !== undefined) includes.push("json.hpp");
     const value = config === undefined ? `preset_shape(${quoted(preset)})` : `shape_from_config_file("${file}")`;
     lines.push(`Shape ${name} = ${value};`);
   };
@@ -87,8 +87,6 @@ function cppCode(request, rules) {
     if (request["single-rate"]) lines.push(`${name} = single_rate(${name}).plan;`);
     plans.push(name);
   }
-  if (request.fold) includes.push("plan/fold.hpp");
-  if (request["single-rate"]) includes.push("plan/single_rate.hpp");
   for (const name of plans) {
     lines.push(`for (const Entry& entry : ${name}.entries) {`,
       `  std::cout << entry.name << " variance " << entry.init_variance.value << " learning rate "`,

@@ -14,9 +14,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-RULES = ["scalewise/scalewise.hpp", "scalewise/architecture/presets.hpp", "scalewise/plan/fold.hpp",
-         "scalewise/plan/make_plan_by_name.hpp", "scalewise/plan/set_up_warnings.hpp", "scalewise/plan/single_rate.hpp",
-         "scalewise/plan/start.hpp"]
+RULES = ["scalewise/scalewise.hpp"]
 INCLUDE = re.compile(r'#include [<"](scalewise/[\w/]+\.hpp)[>"]')
 
 

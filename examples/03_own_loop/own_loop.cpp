@@ -6,8 +6,7 @@
 //   own_loop [--forget-rates | --record FILE]
 
 #include <iostream>
-#include <scalewise/check/coordinate_check.hpp>
-#include <scalewise/check/record_file.hpp>
+#include <scalewise/check.hpp>
 #include <string>
 #include <vector>
 

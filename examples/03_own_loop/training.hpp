@@ -5,7 +5,7 @@
 #pragma once
 
 #include <random>
-#include <scalewise/check/recorder.hpp>
+#include <scalewise/check.hpp>
 #include <scalewise/scalewise.hpp>
 
 #include "model.hpp"

@@ -10,8 +10,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
-#include <scalewise/check/coordinate_check.hpp>
-#include <scalewise/policy/maximal_update.hpp>
+#include <scalewise/check.hpp>
 #include <scalewise/scalewise.hpp>
 #include <string>
 #include <utility>

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 /// scalewise: from a transformer's shape to every tensor's initial variance, learning rate, decay
-/// and multiplier, under a published rule. This header needs the standard library only. Beside it
-/// stand presets.hpp (shapes of published models), registry.hpp (rules chosen by name at run time),
-/// formulation.hpp (one rule in several forms), io/ (files and JSON), nn/ (a reference transformer)
-/// and check/ (does training follow the rule?).
+/// and multiplier, under a published rule. This door needs the standard library only; the others beside it are
+/// names.hpp, json.hpp, format.hpp, check.hpp, testing.hpp, theory.hpp, nn.hpp, kernels.hpp and torch.hpp. Headers in folders
+/// are no interface: they move and change without notice.
 #pragma once
 
 #if __cplusplus < 202002L && !(defined(_MSVC_LANG) && _MSVC_LANG >= 202002L)
@@ -13,16 +12,28 @@
 
 #include "scalewise/architecture/base_like.hpp"
 #include "scalewise/architecture/group.hpp"
+#include "scalewise/architecture/presets.hpp"
 #include "scalewise/architecture/shape.hpp"
+#include "scalewise/architecture/shape_fields.hpp"
 #include "scalewise/architecture/tensor.hpp"
 #include "scalewise/architecture/values.hpp"
 #include "scalewise/messages/error.hpp"
 #include "scalewise/numeric/exponent.hpp"
+#include "scalewise/plan/check_plan.hpp"
+#include "scalewise/plan/fold.hpp"
+#include "scalewise/plan/initial_values.hpp"
 #include "scalewise/plan/make_plan.hpp"
+#include "scalewise/plan/make_plan_by_name.hpp"
 #include "scalewise/plan/plan.hpp"
+#include "scalewise/plan/set_up_warnings.hpp"
+#include "scalewise/plan/single_rate.hpp"
+#include "scalewise/plan/start.hpp"
 #include "scalewise/policy/all.hpp"
+#include "scalewise/policy/formulation.hpp"
 #include "scalewise/policy/policy.hpp"
+#include "scalewise/policy/registry.hpp"
 #include "scalewise/policy/row.hpp"
+#include "scalewise/policy/rule_id.hpp"
 #include "scalewise/scaling/formula.hpp"
 #include "scalewise/scaling/scaling.hpp"
 #include "scalewise/scaling/symbol.hpp"

@@ -6,8 +6,7 @@
 #include <algorithm>
 #include <string>
 
-#include "scalewise/plan/make_plan.hpp"
-#include "scalewise/policy/standard.hpp"
+#include "scalewise/scalewise.hpp"
 #include "support/catch.hpp"
 
 using namespace scalewise;

@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: MIT
 """Checks the architecture that the tree of include/scalewise shows.
 
-Each folder is one namespace and one target of cmake/folders.cmake. A header includes its own folder
-and those that the target needs, which stand above it in that file: nothing upward. No two types of
-the library have the same name, so that one word means one thing. The sections of a comment have one
-order, and a line each.
+Each folder is one namespace, listed in cmake/folders.cmake. A header includes its own folder, folders before it
+in its library, and libraries that its library needs: nothing upward. Doors, the headers beside the folders, have
+includes only, and users' code includes doors only. No two types of the library have the same name, so that one word
+means one thing. The sections of a comment have one order, and a line each.
 """
 
 import collections
@@ -24,22 +24,21 @@ ASSOCIATED_TYPES = {"Own"}
 SECTIONS = ["Equation", "Source", "Shapes", "Units", "Accuracy", "Requires", "Writes", "Throws", "Differs"]
 
 
-def folder_needs():
-    """folder -> the folders that its headers may include; a folder may need those above it only."""
-    needs = {}
+def libraries():
+    """What cmake/folders.cmake lists: folder -> folders that its headers may include; and the doors."""
+    needs, doors, of_library = {}, set(), {}
     text = (ROOT / "cmake" / "folders.cmake").read_text(encoding="utf-8")
-    for match in re.finditer(r"^scalewise_add_folder\((\w+)(?: NEEDS ([^)]*))?\)", text, re.MULTILINE):
-        folder, named = match[1], (match[2] or "").split()
-        needs[folder] = {folder}
-        for name in named:
-            if not name.startswith("scalewise_"):
-                continue
-            below = name.removeprefix("scalewise_")
-            if below not in needs:
-                complain(f"cmake/folders.cmake: {folder} needs {below}, which does not stand above it")
-                continue
-            needs[folder] |= needs[below]
-    return needs
+    for name, folders, own_doors, wanted in re.findall(
+            r"^scalewise_add_library\((\w+)\s+FOLDERS ([\w ]+)\s+DOORS ([\w ]+?)(?:\s+NEEDS ([^)]*))?\)", text,
+            re.MULTILINE):
+        below = {folder for library in re.findall(r"scalewise(?:_(\w+))?", wanted or "")
+                 for folder in of_library[library or "scalewise"]}
+        for folder in folders.split():
+            below = below | {folder}
+            needs[folder] = below
+        of_library[name] = below
+        doors |= set(own_doors.split())
+    return needs, doors
 
 
 errors = []
@@ -60,7 +59,7 @@ def check_header(header, folder, needs):
             complain(f"{name}: namespace {plain} in the folder {folder}")
     for included in re.findall(r'^#include "scalewise/(\w+)/', text, re.MULTILINE):
         if included not in needs[folder]:
-            complain(f"{name}: includes {included}/, which {folder} does not need")
+            complain(f"{name}: includes {included}/, which does not stand below {folder}")
 
 
 def check_comments(header):
@@ -91,7 +90,29 @@ def types_of(header):
         yield match[1] or match[2]
 
 
-needs = folder_needs()
+def check_door(header):
+    text = re.sub(r"//.*", "", header.read_text(encoding="utf-8"))
+    for line in text.split("\n"):
+        if line.strip() and not re.match(r'#(include "scalewise/|pragma once|if |error |else|endif)', line):
+            complain(f"{header.relative_to(ROOT)}: a door has includes only: {line.strip()}")
+
+
+def check_user(path):
+    for name in re.findall(r'#include [<"]scalewise/([\w/.]+)[>"]', path.read_text(encoding="utf-8")):
+        if name.removesuffix(".hpp") not in doors:
+            complain(f"{path.relative_to(ROOT)}: includes scalewise/{name}, which is no door")
+
+
+needs, doors = libraries()
+for missing in sorted(doors ^ {path.stem for path in INCLUDE.glob("*.hpp")}):
+    complain(f"{missing}.hpp: in include/scalewise or a door in cmake/folders.cmake, not both")
+for header in INCLUDE.glob("*.hpp"):
+    check_door(header)
+USERS = ["README.md", "docs/**/*.md", "examples/**/*.?pp", "playground/*.cpp", "tests/consumer/project/*.?pp",
+         "tests/testing/*.cpp", "tests/libtorch/*.cpp", "tests/format/*.cpp"]
+users = [path for pattern in USERS for path in ROOT.glob(pattern)]
+for path in users:
+    check_user(path)
 folders = {path.name for path in INCLUDE.iterdir() if path.is_dir()}
 for missing in sorted(folders ^ set(needs)):
     complain(f"{missing}: in include/scalewise or in cmake/folders.cmake, not in both")
@@ -110,5 +131,6 @@ for deeper in INCLUDE.glob("*/*/**/*.hpp"):
     complain(f"{deeper.relative_to(ROOT)}: a folder in a folder")
 for error in errors:
     print(error)
-print(f"{len(needs)} folders, {sum(map(len, homes.values()))} types, {len(errors)} errors")
+print(f"{len(needs)} folders, {len(doors)} doors, {len(users)} files of users, {sum(map(len, homes.values()))} types, "
+      f"{len(errors)} errors")
 sys.exit(1 if errors else 0)

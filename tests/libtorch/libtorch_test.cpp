@@ -17,7 +17,7 @@
 #include "examples/05_libtorch/gpt.hpp"
 #include "instances/registry.hpp"
 #include "instances/transformer.hpp"
-#include "scalewise/check/coordinate_check.hpp"
+#include "scalewise/check.hpp"
 #include "support/catch.hpp"
 #include "support/numeric_gradient.hpp"
 

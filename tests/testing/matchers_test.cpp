@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "instances/registry.hpp"
-#include "scalewise/plan/initial_values.hpp"
+#include "scalewise/scalewise.hpp"
 #include "scalewise/testing.hpp"
 #include "support/catch.hpp"
 #include "support/made_up_records.hpp"

@@ -1,0 +1,13 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Kernels of infinite width: attention networks, the effective theory, the shallow encoder, and regression with
+// them. Needs Eigen, and compiles for half a minute.
+#pragma once
+
+#include "scalewise/kernels/effective_theory.hpp"
+#include "scalewise/kernels/finite_network.hpp"
+#include "scalewise/kernels/network_gram.hpp"
+#include "scalewise/kernels/regression.hpp"
+#include "scalewise/kernels/shallow_encoder.hpp"
+#include "scalewise/kernels/shallow_kernel.hpp"

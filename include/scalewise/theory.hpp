@@ -1,0 +1,12 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Signal propagation: moments of activations and gradients, predicted from a plan without a model.
+#pragma once
+
+#include "scalewise/propagation/depth_methods.hpp"
+#include "scalewise/propagation/model.hpp"
+#include "scalewise/propagation/plan_layers.hpp"
+#include "scalewise/propagation/profile.hpp"
+#include "scalewise/propagation/propagate.hpp"
+#include "scalewise/propagation/warnings.hpp"
