@@ -142,6 +142,20 @@ TEST_CASE("The final norm of a folded model is as large as its plan says") {
   CHECK(p.update(Group::key, 1) == Band(-1));
 }
 
+TEST_CASE("Behind the norm a change grows like the stream's for as long as it is small") {
+  std::vector<Member> family;
+  for (const long n : sizes) {
+    Shape shape = shape_of(n);
+    shape.tied_head = true;
+    family.push_back({n, fold(make_plan("standard", adamw, shape)).plan});
+  }
+  const Prediction p = predicted(family);
+  // The fold has put 1/√n into the gain. At one rate the steps of mlp_up change what it gives by n, those of
+  // mlp_down the stream by n²; behind the norm no change is larger than the vector in the end.
+  CHECK(*p.value("final_hidden", 0) == Band(-0.5));
+  CHECK(*p.change("final_hidden", 1) == Band(-0.5, 1.5));
+}
+
 TEST_CASE("A multiplier that a fold has put into weights can be forgotten there, or doubled") {
   for (const auto& [ingredient, tied] :
        {std::pair{Ingredient::output_multiplier, true}, {Ingredient::attention_scale, false}}) {
@@ -235,6 +249,17 @@ TEST_CASE(
                     "size of the records = 7, 9: expected the width or the depth of one of the "
                     "plans (hint: there are plans of d_model 64 and depth 2, 8, 32)");
   CHECK_THROWS_WITH(family_of(deep, {}), Catch::Matchers::StartsWith("plans = none"));
+
+  // Where MLPs are as wide as the stream, the size is the width.
+  std::vector<PlanFile> square;
+  Records narrow;
+  for (const long width : {64L, 128L}) {
+    Shape shape = shape_of(width);
+    shape.d_ff = width;
+    square.push_back({"", make_plan("standard", adamw, shape)});
+    narrow.add({Signal::value, "logits"}, 0, {width, 1}, {1, 1, 1});
+  }
+  CHECK(family_of(narrow, square).axis == "d_model");
 }
 
 TEST_CASE("Records that were made under another plan say so") {
