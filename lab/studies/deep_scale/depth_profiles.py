@@ -5,7 +5,7 @@
 placements, depths and data, and prints Markdown tables: mean relative errors by model, errors and R2
 over all of them. Measured are means over seeds.
 
-  python3 benchmarks/depth_profiles.py build/release/tools/deep_init --out build/depth_profiles
+  python3 lab/studies/deep_scale/depth_profiles.py build/release/tools/deep_init --out build/depth_profiles
 
 What is in the folder already is not run again."""
 

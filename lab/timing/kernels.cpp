@@ -38,7 +38,7 @@ using namespace scalewise::benchmark;
 using nlohmann::ordered_json;
 
 struct Settings {
-  std::string digits = SCALEWISE_BENCHMARK_DIR "/../tools/data/digits.csv";
+  std::string digits = SCALEWISE_BENCHMARK_DIR "/../../tools/data/digits.csv";
   long images = 1000;
   std::vector<long> strides{2};
   std::vector<long> depths{8};

@@ -21,7 +21,7 @@
 #include <thread>
 #include <vector>
 
-#include "allocations.hpp"
+#include "support/allocations.hpp"
 #include "child_process.hpp"
 #include "frame/openblas_kernels.hpp"
 #include "machine.hpp"

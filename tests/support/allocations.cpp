@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 
-#include "allocations.hpp"
+#include "support/allocations.hpp"
 
 #include <atomic>
 #include <cstdlib>

@@ -54,7 +54,7 @@ def measure(compiler, include, repetitions, scratch):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    default = pathlib.Path(__file__).resolve().parent.parent / "include"
+    default = pathlib.Path(__file__).resolve().parents[2] / "include"
     parser.add_argument("--include", type=pathlib.Path, default=default)
     parser.add_argument("--repetitions", type=int, default=9)
     parser.add_argument("--compilers", nargs="+", default=["g++", "clang++"])

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: MIT
 """The two pictures of the README.
 
-  python3 benchmarks/pictures.py build/release/tools
+  python3 lab/pictures.py build/release/tools
 
 makes what is missing of docs/pictures/*.json, about ten minutes of two cores, and draws docs/pictures/*.svg with
 gnuplot. Without a folder of programs it only draws, from existing results.
@@ -14,8 +14,10 @@ import json
 import math
 import pathlib
 import subprocess
+import sys
 
-import page
+sys.path.append(str(pathlib.Path(__file__).resolve().parent / "shared"))
+import page  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "docs/pictures"

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: MIT
 """The claims of "Learning Rate Transfer in Normalized Transformers" (arXiv:2604.27077v2), at small size.
 
-  python3 benchmarks/normalized_transformer.py build/release/tools
+  python3 lab/studies/normalized_transformer/run.py build/release/tools
 
 makes what is missing of docs/results/normalized_transformer, a sweep after the other, as tasks, and writes the tables and
 pictures of docs/results/normalized_transformer.md again. To resume what was stopped or killed, run the same command.
@@ -20,10 +20,11 @@ import statistics
 import subprocess
 import sys
 
-import page
-import tasks
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "shared"))
+import page  # noqa: E402
+import tasks  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs/results/normalized_transformer.md"
 RESULTS = ROOT / "docs/results/normalized_transformer"
 

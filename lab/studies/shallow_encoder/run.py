@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: MIT
 """The claims of "On the Convergence of Encoder-only Shallow Transformers" (arXiv:2311.01575), at small size.
 
-  python3 benchmarks/shallow_encoder.py build/release/tools
+  python3 lab/studies/shallow_encoder/run.py build/release/tools
 
 makes what is missing of docs/results/shallow_encoder, and writes the tables and pictures of
 docs/results/shallow_encoder.md again.
@@ -12,10 +12,12 @@ docs/results/shallow_encoder.md again.
 import math
 import pathlib
 import statistics
+import sys
 
-import page
-import results_page
-from results_page import Experiment, mean_text, slope, slope_text
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "shared"))
+import page  # noqa: E402
+import results_page  # noqa: E402
+from results_page import Experiment, mean_text, slope, slope_text  # noqa: E402
 
 TRAINING = "--sizes 64,128,256,512,1024,2048 --seeds 5"
 QUICK_TRAINING = "--sizes 16,32,64 --seeds 2 --steps 16"

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import page
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 QUICK = ROOT / "build/results_quick"
 
 # Of the 0.975 quantile of Student's t, by degrees of freedom.
@@ -31,17 +31,17 @@ class Runs:
 
 @dataclasses.dataclass
 class Experiment(Runs):
-    """A program of tools or benchmarks, its options, and those of a small run."""
+    """A program of tools or the laboratory, its options, and those of a small run."""
     program: str
     options: str
     quick: str
     sections: tuple[str, ...]  # of its report that are kept
 
     def run(self, folder: pathlib.Path, options: str) -> dict:
-        program = next((path for path in (folder / self.program, folder.parent / "benchmarks" / self.program)
+        program = next((path for path in (folder / self.program, folder.parent / "lab/studies" / self.program)
                         if path.exists()), None)
         if program is None:
-            sys.exit(f"{self.program}: neither in {folder} nor in its sibling benchmarks")
+            sys.exit(f"{self.program}: neither in {folder} nor in its sibling lab/studies")
         done = subprocess.run([program, *options.split(), "--format", "json", "--quiet"], stdout=subprocess.PIPE,
                               encoding="utf-8", check=False, cwd=ROOT)
         if done.returncode not in (0, 1, 3):
@@ -103,7 +103,7 @@ def main(name: str, experiments: dict[str, Experiment], tables: Callable[[dict],
     text = ROOT / f"docs/results/{name}.md"
     folder = text.with_suffix("")
     if a.check:
-        return page.check(text, tables(page.kept(folder)), f"benchmarks/{name}.py --tables")
+        return page.check(text, tables(page.kept(folder)), f"lab/studies/{name}/run.py --tables")
     if a.quick:
         QUICK.mkdir(parents=True, exist_ok=True)
         template, text, folder = text, QUICK / text.name, QUICK / name

@@ -19,7 +19,7 @@ name, tools = sys.argv[1:]
 for folder in (name, f"{name}_runs"):
     shutil.rmtree(QUICK / folder, ignore_errors=True)
 committed = {path: path.read_bytes() for path in (ROOT / "docs/results").glob("**/*") if path.is_file()}
-subprocess.run([sys.executable, ROOT / f"benchmarks/{name}.py", tools, "--quick"], check=True)
+subprocess.run([sys.executable, ROOT / f"lab/studies/{name}/run.py", tools, "--quick"], check=True)
 page = (QUICK / f"{name}.md").read_text(encoding="utf-8")
 for table, lines in re.findall(r"<!-- table (\w+) -->\n(.*?)<!-- end -->", page, re.DOTALL):
     if lines.count("\n") < 3:

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: MIT
 """The time of a coordinate check, or of a sweep over learning rates, next to the same runs in PyTorch, eager mode.
 
-    python3 benchmarks/runs_torch.py check build/release/tools/coordinate_check
-    python3 benchmarks/runs_torch.py check build/release/tools/coordinate_check --seeds 1
-    python3 benchmarks/runs_torch.py sweep build/release/tools/learning_rate_transfer
+    python3 lab/timing/runs_torch.py check build/release/tools/coordinate_check
+    python3 lab/timing/runs_torch.py check build/release/tools/coordinate_check --seeds 1
+    python3 lab/timing/runs_torch.py sweep build/release/tools/learning_rate_transfer
 
 The first is the default check, which adds runs until it has a verdict; with --seeds it is so many runs at each
 of the widths 64 to 1024. Both sides train a pre-norm GPT (depth 2, sequences of 64, batches of 8, vocabulary 256,

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: MIT
 """The claims of "Effective Theory of Transformers at Initialization" (arXiv:2304.02034), at small size.
 
-  python3 benchmarks/neural_tangent.py build/release/tools
+  python3 lab/studies/neural_tangent/run.py build/release/tools
 
 makes what is missing of docs/results/neural_tangent, and writes the tables and pictures of
 docs/results/neural_tangent.md again.
@@ -13,11 +13,13 @@ import dataclasses
 import math
 import pathlib
 import statistics
+import sys
 
-import page
-import results_page
-from results_page import Experiment, mean_text, slope, slope_text
-from strategies import Search, Tuned, Variant, difference, ends, mean_curve, reported, text, tuning
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "shared"))
+import page  # noqa: E402
+import results_page  # noqa: E402
+from results_page import Experiment, mean_text, slope, slope_text  # noqa: E402
+from strategies import Search, Tuned, Variant, difference, ends, mean_curve, reported, text, tuning  # noqa: E402
 
 # ---- image classification ---------------------------------------------------------------------------
 

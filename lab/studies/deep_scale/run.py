@@ -3,16 +3,18 @@
 # SPDX-License-Identifier: MIT
 """The claims of "Transformers Get Stable" (DeepScaleLM, arXiv:2403.09635) on trained models, at small size.
 
-  python3 benchmarks/deep_scale.py build/release/tools
+  python3 lab/studies/deep_scale/run.py build/release/tools
 
 makes what is missing of docs/results/deep_scale, and writes the tables and pictures of docs/results/deep_scale.md
 again.
 """
 
 import pathlib
+import sys
 
-import deep_scale_tables
-import results_page
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "shared"))
+import deep_scale_tables  # noqa: E402
+import results_page  # noqa: E402
 
 SHAPES = {"4/64": "--depth 4 --width 64 --heads 4", "16/32": "--depth 16 --width 32 --heads 2",
           "64/16": "--depth 64 --width 16 --heads 1", "192/16": "--depth 192 --width 16 --heads 1"}

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: MIT
 """All benchmarks, on one machine and one commit, and the tables of docs/benchmarks.md.
 
-  python3 benchmarks/all.py
+  python3 lab/timing/all.py
 
 builds what is measured below build/, makes what is missing of docs/benchmarks/*.json, in about half an hour, and writes
 the tables again. A result of another commit or another processor is made again. Every part waits until the machine is
@@ -21,10 +21,11 @@ import subprocess
 import sys
 import time
 
-import page
-import tables
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "shared"))
+import page  # noqa: E402
+import tables  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/benchmarks.md"
 RESULTS = ROOT / "docs/benchmarks"
 CORES = os.cpu_count() or 1
@@ -37,23 +38,23 @@ BUILDS = {
     "portable": "-D SCALEWISE_NATIVE=OFF -D SCALEWISE_BLAS=OFF",
     "blis": "-D SCALEWISE_BLAS=ON -D BLA_VENDOR=FLAME",
 }
-STEP = "benchmarks/step --width 64,128,256,512,1024 --steps 5"
+STEP = "lab/timing/step --width 64,128,256,512,1024 --steps 5"
 # name: build, command below its folder, or a script of this one
 PARTS = {
     "step": ("release", f"{STEP} --rounds 9"),
     "step_no_avx512": ("no_avx512", f"{STEP} --rounds 5"),
     "step_eigen": ("eigen", f"{STEP} --rounds 3 --no-torch"),
     "step_portable": ("portable", f"{STEP} --rounds 3 --no-torch"),
-    "products": ("release", "benchmarks/products"),
-    "products_blis": ("blis", "benchmarks/products"),
-    "products_eigen": ("eigen", "benchmarks/products"),
+    "products": ("release", "lab/timing/products"),
+    "products_blis": ("blis", "lab/timing/products"),
+    "products_eigen": ("eigen", "lab/timing/products"),
     "check": ("release", "runs_torch.py check {build}/tools/coordinate_check --rounds 5 --json"),
     "check_one_seed": ("release", "runs_torch.py check {build}/tools/coordinate_check --seeds 1 --rounds 5 --json"),
     "sweep": ("release", "runs_torch.py sweep {build}/tools/learning_rate_transfer --rounds 3 --json"),
     "expected": ("release", "expected_times.py {build}/tools"),
-    "kernels": ("release", "benchmarks/kernels --images 1000"),
-    "kernels_growth": ("release", "benchmarks/kernels --images 200 --stride 1,2,4 --depth 2,4,8,16 --no-numpy"),
-    "profile": ("release", "benchmarks/deep_profile --rounds 201"),
+    "kernels": ("release", "lab/timing/kernels --images 1000"),
+    "kernels_growth": ("release", "lab/timing/kernels --images 200 --stride 1,2,4 --depth 2,4,8,16 --no-numpy"),
+    "profile": ("release", "lab/timing/deep_profile --rounds 201"),
     "include": ("release", "compile_time.py --include include"),
 }
 TARGETS = {"release": "step products deep_profile kernels coordinate_check learning_rate_transfer alignment empirical_ntk"}
@@ -114,7 +115,7 @@ def measured(name: str, variables: dict[str, str]) -> dict:
     folder, command = PARTS[name]
     script = command.split()[0].endswith(".py")
     words = shlex.split(command.format(build=f"build/{folder}"))
-    words = [sys.executable, f"benchmarks/{words[0]}", *words[1:]] if script else [f"build/{folder}/{words[0]}", *words[1:]]
+    words = [sys.executable, f"lab/timing/{words[0]}", *words[1:]] if script else [f"build/{folder}/{words[0]}", *words[1:]]
     own = {"OMP_NUM_THREADS": "1"} if "products" in command else {}
     for _ in range(2):
         wait_until_quiet()
@@ -125,7 +126,7 @@ def measured(name: str, variables: dict[str, str]) -> dict:
             sys.exit(f"{name}: exit code {done.returncode}")
         others = shares.others()
         if others < 0.05:
-            shown = [f"build/{folder}/{command}"] if not script else [f"python3 benchmarks/{command}"]
+            shown = [f"build/{folder}/{command}"] if not script else [f"python3 lab/timing/{command}"]
             return {"command": " ".join([*(f"{k}={v}" for k, v in own.items()), *shown]).format(build=f"build/{folder}"),
                     "cmake": BUILDS[folder], "others": round(others, 4), **json.loads(done.stdout)}
         print(f"{name}: others had {100 * others:.0f} % of the machine: no result", file=sys.stderr, flush=True)
@@ -146,12 +147,12 @@ def main() -> None:
     parser.add_argument("--check", action="store_true")
     asked = parser.parse_args()
     if asked.check:
-        page.check(PAGE, tables.of(page.kept(RESULTS)), "python3 benchmarks/all.py --tables")
+        page.check(PAGE, tables.of(page.kept(RESULTS)), "python3 lab/timing/all.py --tables")
         return
     if not asked.tables:
-        if output("git status --porcelain --untracked-files=no -- include tools benchmarks cmake"):
+        if output("git status --porcelain --untracked-files=no -- include tools lab/timing cmake"):
             sys.exit("what is measured is changed: commit it first, so that results have a commit")
-        about = {"commit": output("git log -1 --format=%h -- include tools benchmarks cmake instances"),
+        about = {"commit": output("git log -1 --format=%h -- include tools lab/timing cmake instances"),
                  "processor": processor(), "compiler": output("g++ --version").splitlines()[0]}
         RESULTS.mkdir(exist_ok=True)
         for name in asked.only.split(","):

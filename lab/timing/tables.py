@@ -50,7 +50,7 @@ STEP_HEADER = ["width", "ours, ms", "GFLOP/s", "% of the best product", "PyTorch
 
 
 def command(result: dict) -> str:
-    folder = result["command"].partition("/benchmarks/")[0]
+    folder = result["command"].partition("/lab/timing/")[0]
     cmake = f"cmake --preset release -B {folder} {result['cmake']}" if result["cmake"] else ""
     return "```console-output\n" + (f"$ {cmake}\n" if cmake else "") + f"$ {result['command']}\n```\n\n"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
-"""The other side of benchmarks/kernels: the same Gram matrices in numpy, vectorized over blocks of pairs.
+"""The other side of lab/timing/kernels: the same Gram matrices in numpy, vectorized over blocks of pairs.
 
     kernels_numpy.py --digits digits.csv --images 1000 --stride 2 --depth 8 --processes 2
 

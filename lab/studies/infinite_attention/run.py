@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: MIT
 """The claims of "Infinite attention: NNGP and NTK for deep attention networks" (arXiv:2006.10540), at small size.
 
-  python3 benchmarks/infinite_attention.py build/release/tools
+  python3 lab/studies/infinite_attention/run.py build/release/tools
 
 makes what is missing of docs/results/infinite_attention, and writes the tables and pictures of
 docs/results/infinite_attention.md again.
@@ -12,11 +12,13 @@ docs/results/infinite_attention.md again.
 import math
 import pathlib
 import statistics
+import sys
 from random import Random
 
-import page
-import results_page
-from results_page import Experiment, mean_text
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "shared"))
+import page  # noqa: E402
+import results_page  # noqa: E402
+from results_page import Experiment, mean_text  # noqa: E402
 
 SPLITS = list(range(1, 11))
 SHIFTED = "build/infinite_attention/shifted_{most}.csv"  # below the root, where programs run

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: MIT
 """How often the verdict on a PyTorch model is wrong.
 
-  /usr/bin/python3 benchmarks/torch_verdicts.py build/release/tools --groups 40
+  /usr/bin/python3 lab/studies/error_rates/torch_verdicts.py build/release/tools --groups 40
 
 Each group trains examples/pytorch/small_gpt.py at widths 32, 64 and 128 from three seeds of its own for four steps,
 records it and asks `coordinate_check --judge`: under maximal update and CompleteP, as planned, with one learning rate,
@@ -21,7 +21,7 @@ import tempfile
 import torch
 from torch.nn import functional as F
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "examples" / "pytorch")]
 import scalewise  # noqa: E402
 from small_gpt import SmallGpt  # noqa: E402

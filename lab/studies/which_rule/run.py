@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: MIT
 """Which rule transfers, and what it costs: sweeps over width, depth, horizon and batch size.
 
-  python3 benchmarks/which_rule.py build/release/tools
+  python3 lab/studies/which_rule/run.py build/release/tools
 
 makes what is missing of docs/results/which_rule, a sweep after the other, as tasks, and writes the tables and pictures of
 docs/results/which_rule.md and docs/results/maximal_update.md again. To resume what was stopped or killed, run the same
@@ -22,11 +22,12 @@ import statistics
 import subprocess
 import sys
 
-import page
-import results_page
-import tasks
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "shared"))
+import page  # noqa: E402
+import results_page  # noqa: E402
+import tasks  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGES = ROOT / "docs/results"
 WORK = ROOT / "build/which_rule"
 
@@ -439,7 +440,7 @@ def main() -> None:
     for name, of_page in tables.items():
         text = PAGES / f"{name}.md"
         if a.check:
-            page.check(text, of_page, "benchmarks/which_rule.py --tables")
+            page.check(text, of_page, "lab/studies/which_rule/run.py --tables")
             continue
         filled = page.filled(text, of_page)
         page.write(pages / text.name, filled)

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: MIT
 """The time that --dry-run predicts for a program, and the time it takes, as JSON.
 
-  python3 benchmarks/expected_times.py build/release/tools
+  python3 lab/timing/expected_times.py build/release/tools
 """
 
 import json

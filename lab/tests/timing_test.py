@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
-"""Whether benchmarks see a machine that is not quiet, and say which goals are not reached.
+"""Whether timings see a machine that is not quiet, and say which goals are not reached.
 
-    benchmarks_test.py BENCHMARKS_FOLDER
+    timing_test.py
 """
 
 import pathlib
@@ -13,7 +13,7 @@ import tempfile
 import time
 import unittest
 
-sys.path.insert(0, sys.argv[1])
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "timing"))
 import all as benchmarks  # noqa: E402
 import page  # noqa: E402
 import tables  # noqa: E402
@@ -27,7 +27,7 @@ def quartiles(median):
 
 def step_result(ratio, part, memory):
     side = {"ms_per_step": quartiles(10.0), "gflop_per_s": 100.0, "start_memory_mib": 50.0}
-    return {"command": "benchmarks/step", "cmake": "", "results": [
+    return {"command": "lab/timing/step", "cmake": "", "results": [
         {"width": 256, "scalewise": {**side, "peak_memory_mib": 50.0 + memory, "share_of_best_product": part},
          "pytorch": {**side, "peak_memory_mib": 150.0}, "times_as_fast_as_pytorch": quartiles(ratio)}]}
 
