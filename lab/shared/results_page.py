@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable
 
 import page
+import tasks
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 QUICK = ROOT / "build/results_quick"
@@ -38,11 +39,7 @@ class Experiment(Runs):
     sections: tuple[str, ...]  # of its report that are kept
 
     def run(self, folder: pathlib.Path, options: str) -> dict:
-        program = next((path for path in (folder / self.program, folder.parent / "lab/studies" / self.program)
-                        if path.exists()), None)
-        if program is None:
-            sys.exit(f"{self.program}: neither in {folder} nor in its sibling lab/studies")
-        done = subprocess.run([program, *options.split(), "--format", "json", "--quiet"], stdout=subprocess.PIPE,
+        done = subprocess.run([tasks.program(folder, self.program), *options.split(), "--format", "json", "--quiet"], stdout=subprocess.PIPE,
                               encoding="utf-8", check=False, cwd=ROOT)
         if done.returncode not in (0, 1, 3):
             sys.exit(f"{self.program} {options}: exit code {done.returncode}")

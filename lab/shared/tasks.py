@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
-"""Sweeps by the task protocol of docs/tasks.md: killed runs are resumed."""
+"""The built programs, and sweeps by the task protocol of docs/tasks.md: killed runs are resumed."""
 
 import concurrent.futures
 import json
@@ -10,6 +10,15 @@ import subprocess
 import sys
 
 RUNS_MISSING = 4
+
+
+def program(tools: pathlib.Path, name: str) -> pathlib.Path:
+    """A program of tools or, in the sibling folder, of the laboratory."""
+    folders = [tools, tools.parent / "lab", tools.parent / "lab/studies"]
+    found = next((folder / name for folder in folders if (folder / name).is_file()), None)
+    if found is None:
+        sys.exit(f"{name}: neither in {tools} nor in its sibling lab")
+    return found
 
 
 def report(program: pathlib.Path, options: str, folder: pathlib.Path) -> dict:

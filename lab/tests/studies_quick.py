@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: MIT
 """Makes a page of docs/results at small size, from nothing, and looks whether every table is filled.
 
-    results_quick.py NAME TOOLS
+    studies_quick.py NAME TOOLS
 """
 
 import pathlib

@@ -150,9 +150,9 @@ def main() -> None:
         page.check(PAGE, tables.of(page.kept(RESULTS)), "python3 lab/timing/all.py --tables")
         return
     if not asked.tables:
-        if output("git status --porcelain --untracked-files=no -- include tools lab/timing cmake"):
+        if output("git status --porcelain --untracked-files=no -- include tools lab/timing lab/programs cmake"):
             sys.exit("what is measured is changed: commit it first, so that results have a commit")
-        about = {"commit": output("git log -1 --format=%h -- include tools lab/timing cmake instances"),
+        about = {"commit": output("git log -1 --format=%h -- include tools lab/timing lab/programs cmake instances"),
                  "processor": processor(), "compiler": output("g++ --version").splitlines()[0]}
         RESULTS.mkdir(exist_ok=True)
         for name in asked.only.split(","):

@@ -13,6 +13,9 @@ import subprocess
 import sys
 import time
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "shared"))
+import tasks  # noqa: E402
+
 COMMANDS = [
     "coordinate_check",
     "coordinate_check --sizes 64,128,256,512,1024 --seeds 1",
@@ -29,11 +32,12 @@ LINE = re.compile(r"expected (\d+) runs, .*, ([0-9.e+-]+) s on \d+ threads")
 def main() -> None:
     tools, rows = pathlib.Path(sys.argv[1]).resolve(), []
     for command in COMMANDS:
-        program, *options = command.split()
-        dry = subprocess.run([tools / program, *options, "--dry-run"], stdout=subprocess.PIPE, text=True, check=True)
+        name, *options = command.split()
+        program = tasks.program(tools, name)
+        dry = subprocess.run([program, *options, "--dry-run"], stdout=subprocess.PIPE, text=True, check=True)
         runs, seconds = LINE.search(dry.stdout).groups()
         start = time.perf_counter()
-        done = subprocess.run([tools / program, *options, "--quiet", "--format", "json"], stdout=subprocess.PIPE,
+        done = subprocess.run([program, *options, "--quiet", "--format", "json"], stdout=subprocess.PIPE,
                               text=True, check=False)
         taken = time.perf_counter() - start
         report = json.loads(done.stdout)

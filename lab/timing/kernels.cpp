@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "child_process.hpp"
-#include "kernel/windows.hpp"
+#include "lab/programs/kernel/windows.hpp"
 #include "machine.hpp"
 #include "scalewise/data/digits.hpp"
 #include "scalewise/kernels/network_gram.hpp"

@@ -6,7 +6,7 @@
 Each folder is one namespace and one target of cmake/folders.cmake. A header includes its own folder
 and those that the target needs, which stand above it in that file: nothing upward. No two types of
 the library have the same name, so that one word means one thing. The sections of a comment have one
-order, and a line each.
+order, and a line each. Nothing outside the laboratory includes it.
 """
 
 import collections
@@ -106,6 +106,11 @@ for header in sorted(INCLUDE.glob("*/*.hpp")):
 for name, where in sorted(homes.items()):
     if len(where) > 1 and name not in ASSOCIATED_TYPES:
         complain(f"{name} is a type in {', '.join(where)}")
+# The laboratory stands above everything else.
+for folder in ("include", "tools", "instances", "examples", "playground", "tests"):
+    for source in sorted((ROOT / folder).rglob("*.[ch]pp")):
+        if re.search(r'^#include "lab/', source.read_text(encoding="utf-8"), re.MULTILINE):
+            complain(f"{source.relative_to(ROOT)}: includes the laboratory")
 for deeper in INCLUDE.glob("*/*/**/*.hpp"):
     complain(f"{deeper.relative_to(ROOT)}: a folder in a folder")
 for error in errors:

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "kernel/classify.hpp"
-#include "kernel/samples.hpp"
+#include "lab/programs/kernel/classify.hpp"
+#include "lab/programs/kernel/samples.hpp"
 #include "scalewise/kernels/network_gram.hpp"
 
 namespace scalewise::experiment {

@@ -13,6 +13,7 @@ import sys
 import tempfile
 
 import results_page
+import tasks
 
 DIVERGED = 1  # exit code of train
 Losses = dict[tuple[float, float], list[float]]
@@ -52,7 +53,7 @@ class Search:
         name, *rest = self.command(variant, rate, decay, seed).split()
         with tempfile.TemporaryDirectory() as folder:
             log = pathlib.Path(folder) / "log.csv"
-            done = subprocess.run([tools / name, *rest, "--log", log, "--quiet"], stdout=subprocess.DEVNULL,
+            done = subprocess.run([tasks.program(tools, name), *rest, "--log", log, "--quiet"], stdout=subprocess.DEVNULL,
                                   stderr=subprocess.PIPE, encoding="utf-8", check=False, cwd=results_page.ROOT)
             if done.returncode not in (0, DIVERGED):
                 sys.exit(f"{name} {' '.join(rest)}: {done.stderr}")

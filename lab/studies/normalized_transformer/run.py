@@ -86,7 +86,7 @@ def sweep(tools: pathlib.Path, name: str, work: pathlib.Path) -> dict:
 
 def alignment(tools: pathlib.Path) -> dict:
     command = f"{ALIGNMENT} {COMMON} --schedule cosine --threads 1"
-    full = report(tools / "alignment", command)
+    full = report(tasks.program(tools, "alignment"), command)
     last = max(row["step"] for row in full["steps"])
     shown = {row["step"] for row in full["steps"] if row["step"] in (1, 3, 10, 30, 100, 300, last)}
     losses = [row for row in full["losses"] if row["step"] == last]
@@ -99,7 +99,7 @@ def step_vectors(tools: pathlib.Path) -> dict:
     command = f"{STEPS} {COMMON} --validate-every 1000 --threads 1"
 
     def run(depth: int, seed: int) -> dict:
-        full = report(tools / "train", command, "--depth", str(depth), "--seed", str(seed))
+        full = report(tasks.program(tools, "train"), command, "--depth", str(depth), "--seed", str(seed))
         found = {"depth": depth, "seed": seed, "validation_nats": full["validation_nats"]}
         for kind in ("attention", "mlp"):
             sizes = [t["mean_absolute"] for t in full["tensors"] if t["name"].endswith(f"{kind}_step")]

@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "check/for_each_run.hpp"
 #include "check/report.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
-#include "kernel/shallow.hpp"
+#include "lab/programs/check/for_each_run.hpp"
+#include "lab/programs/kernel/shallow.hpp"
 #include "scalewise/kernels/shallow_encoder.hpp"
 
 namespace {

@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
-#include "check/for_each_run.hpp"
 #include "check/report.hpp"
 #include "frame/data_file.hpp"
 #include "frame/progress.hpp"
-#include "kernel/samples.hpp"
-#include "kernel/shallow.hpp"
+#include "lab/programs/check/for_each_run.hpp"
+#include "lab/programs/kernel/samples.hpp"
+#include "lab/programs/kernel/shallow.hpp"
 #include "scalewise/kernels/shallow_encoder.hpp"
 
 namespace {

@@ -112,7 +112,7 @@ def sweep(tools: pathlib.Path, options: str, work: pathlib.Path) -> dict:
 
 def validation_loss(tools: pathlib.Path, options: list[str]) -> float | None:
     """Of train at its end; none for a diverged run."""
-    done = subprocess.run([tools / "train", *options, "--format", "json", "--quiet"], stdout=subprocess.PIPE,
+    done = subprocess.run([tasks.program(tools, "train"), *options, "--format", "json", "--quiet"], stdout=subprocess.PIPE,
                           encoding="utf-8", check=False)
     if done.returncode not in (0, DIVERGED):
         sys.exit(f"train {' '.join(options)}: exit code {done.returncode}")

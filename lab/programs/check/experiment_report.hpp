@@ -12,8 +12,8 @@
 #include "check/cost.hpp"
 #include "check/experiment.hpp"
 #include "check/network_plan.hpp"
-#include "check/program.hpp"
-#include "check/run_report.hpp"
+#include "lab/programs/check/program.hpp"
+#include "lab/programs/check/run_report.hpp"
 #include "train/data.hpp"
 
 namespace scalewise::experiment {

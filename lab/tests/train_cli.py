@@ -27,7 +27,7 @@ TINY = ["--text", "text.txt", "--width", "8", "--depth", "1", "--heads", "2", "-
         "--threads", "1", "--warmup", "3", "--rate", "0.01"]
 FILES = ["--log", "run.csv", "--checkpoint", "run.ckpt"]
 
-# Arguments beside TINY, and what the one line on stderr has to contain.
+# Arguments besides TINY, and what the one line on stderr has to contain.
 BAD = [
     (["--text", "none.txt"], ["cannot open none.txt: no such file"]),
     (["--text", "empty.txt"], ["empty.txt (empty)"]),
@@ -380,7 +380,7 @@ class Train(unittest.TestCase):
         other = run(killed, *large, "--seed", 2)
         self.assertEqual(other.returncode, 2)
         self.assertIn("--log = run.csv: expected a new file (hint: the file exists without", other.stderr)
-        # Killed again, it has not said again whose files these are: there is no moment at which nobody has.
+        # Killed again, it has not said again whose files these are: somebody has at every moment.
         begun, log = (killed / "run.csv.lock").stat().st_mtime_ns, (killed / "run.csv").stat().st_mtime_ns
         process = self.start(killed, *large)
         while process.poll() is None and (killed / "run.csv").stat().st_mtime_ns == log:

@@ -17,9 +17,9 @@
 #include <string>
 #include <vector>
 
-#include "check/run_report.hpp"
 #include "frame/progress.hpp"
-#include "kernel/shallow.hpp"
+#include "lab/programs/check/run_report.hpp"
+#include "lab/programs/kernel/shallow.hpp"
 #include "scalewise/check/tangent_kernel.hpp"
 #include "scalewise/io/json_reader.hpp"
 #include "scalewise/messages/words.hpp"

@@ -13,7 +13,8 @@ import pathlib
 import subprocess
 import sys
 
-from task_test import ENVIRONMENT, MISSING, EngineTest, TaskTest, id_of, main, shell
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tests/cli"))
+from task_test import ENVIRONMENT, MISSING, EngineTest, TaskTest, id_of, main, shell  # noqa: E402
 
 PROGRAMS = pathlib.Path(sys.argv.pop(1)).resolve()
 BAD = [

@@ -16,6 +16,9 @@
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
 #include "instances/transformer.hpp"
+#include "lab/programs/train/log.hpp"
+#include "lab/programs/train/output.hpp"
+#include "lab/programs/train/train_model.hpp"
 #include "scalewise/check/moments.hpp"
 #include "scalewise/nn/checkpoint.hpp"
 #include "scalewise/nn/initialize.hpp"
@@ -23,10 +26,7 @@
 #include "scalewise/nn/optimizer.hpp"
 #include "train/data.hpp"
 #include "train/divergence.hpp"
-#include "train/log.hpp"
 #include "train/model.hpp"
-#include "train/output.hpp"
-#include "train/train_model.hpp"
 
 namespace scalewise::train {
 

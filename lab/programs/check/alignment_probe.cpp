@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 
-#include "check/alignment_probe.hpp"
+#include "lab/programs/check/alignment_probe.hpp"
 
 #include <algorithm>
 #include <string_view>

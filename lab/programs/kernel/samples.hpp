@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernel/windows.hpp"
+#include "lab/programs/kernel/windows.hpp"
 #include "scalewise/data/digits.hpp"
 #include "scalewise/files/read_file.hpp"
 #include "scalewise/kernels/pair_kernel.hpp"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 
-#include "train/run.hpp"
+#include "lab/programs/train/run.hpp"
 
 namespace scalewise::train {
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 
-#include "component/points.hpp"
+#include "lab/programs/component/points.hpp"
 
 #include <cmath>
 #include <limits>

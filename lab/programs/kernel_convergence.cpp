@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "check/run_report.hpp"
 #include "frame/progress.hpp"
+#include "lab/programs/check/run_report.hpp"
 #include "scalewise/io/json_reader.hpp"
 #include "scalewise/kernels/finite_network.hpp"
 #include "scalewise/kernels/network_gram.hpp"

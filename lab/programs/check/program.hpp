@@ -8,9 +8,9 @@
 #include <memory>
 
 #include "check/experiment.hpp"
-#include "check/for_each_run.hpp"
 #include "check/report.hpp"
 #include "frame/progress.hpp"
+#include "lab/programs/check/for_each_run.hpp"
 
 namespace scalewise::experiment {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <system_error>
 
+#include "lab/programs/train/output_lock.hpp"
 #include "scalewise/messages/error.hpp"
-#include "train/output_lock.hpp"
 #include "train/settings.hpp"
 
 namespace scalewise::train {

@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "check/alignment_probe.hpp"
-#include "check/experiment_report.hpp"
+#include "lab/programs/check/alignment_probe.hpp"
+#include "lab/programs/check/experiment_report.hpp"
 #include "scalewise/io/json_reader.hpp"
 #include "train/options.hpp"
 

@@ -16,11 +16,11 @@
 #include <utility>
 #include <vector>
 
-#include "check/for_each_run.hpp"
 #include "check/report.hpp"
 #include "check/run_task.hpp"
 #include "frame/progress.hpp"
 #include "frame/tasks.hpp"
+#include "lab/programs/check/for_each_run.hpp"
 #include "scalewise/io/json_reader.hpp"
 #include "scalewise/numeric/parallel.hpp"
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "check/network.hpp"
-#include "check/program.hpp"
+#include "lab/programs/check/program.hpp"
 #include "scalewise/check/profile.hpp"
 
 namespace {

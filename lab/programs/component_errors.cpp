@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "check/report.hpp"
-#include "component/points.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
+#include "lab/programs/component/points.hpp"
 #include "scalewise/dense/blas.hpp"
 #include "scalewise/numeric/parallel.hpp"
 #include "scalewise/numeric/random.hpp"

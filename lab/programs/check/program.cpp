@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 
-#include "check/program.hpp"
+#include "lab/programs/check/program.hpp"
 
 namespace scalewise::experiment {
 

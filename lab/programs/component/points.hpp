@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "component/sample.hpp"
+#include "lab/programs/component/sample.hpp"
 #include "scalewise/propagation/reading.hpp"
 
 namespace scalewise::component {

@@ -24,7 +24,7 @@ STEPS = {"signal_propagation": [], "alignment": ["--steps", "3"], "empirical_ntk
 SECTIONS = {"signal_propagation": ["places", "growth"], "alignment": ["averages", "layers", "steps", "losses"],
             "empirical_ntk": ["groups", "steps"]}
 
-# Arguments beside TINY, and what stderr has to contain.
+# Arguments besides TINY, and what stderr has to contain.
 BAD = [
     (["--rule", "gpt3"], "did you mean"),
     (["--sizes", "16,8"], "--sizes = 8"),

@@ -16,6 +16,8 @@
 #include "frame/begin_report.hpp"
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
+#include "lab/programs/train/output.hpp"
+#include "lab/programs/train/train_model.hpp"
 #include "scalewise/files/exact_text.hpp"
 #include "scalewise/io/table.hpp"
 #include "scalewise/messages/error.hpp"
@@ -24,9 +26,7 @@
 #include "train/divergence.hpp"
 #include "train/model.hpp"
 #include "train/options.hpp"
-#include "train/output.hpp"
 #include "train/threads.hpp"
-#include "train/train_model.hpp"
 
 namespace {
 

@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "check/experiment_report.hpp"
 #include "check/network.hpp"
+#include "lab/programs/check/experiment_report.hpp"
 #include "scalewise/check/tangent_kernel.hpp"
 #include "scalewise/io/json_reader.hpp"
 

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "kernel/samples.hpp"
+#include "lab/programs/kernel/samples.hpp"
 #include "scalewise/kernels/regression.hpp"
 
 namespace scalewise::experiment {
