@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
-"""A page of docs/results: experiments, the tables that their results fill, and pictures."""
+"""The page of a study: experiments, the tables that their results fill, and pictures."""
 
 import argparse
 import concurrent.futures
@@ -88,22 +88,22 @@ def block(name: str, rows: list) -> str:
 
 def main(name: str, experiments: dict[str, Experiment], tables: Callable[[dict], dict[str, str]],
          draw: Callable[[dict, pathlib.Path], None]) -> None:
-    parser = argparse.ArgumentParser(description=f"Makes docs/results/{name}.md and what is missing of its results.")
+    parser = argparse.ArgumentParser(description=f"Makes lab/studies/{name}/README.md and what is missing of its results.")
     parser.add_argument("tools", type=pathlib.Path, nargs="?", help="folder of the programs")
-    parser.add_argument("--quick", action="store_true", help="small, in build/results_quick; docs/ stays")
+    parser.add_argument("--quick", action="store_true", help="small, in build/results_quick; the page stays")
     parser.add_argument("--tables", action="store_true", help="write from existing results, run nothing")
     parser.add_argument("--check", action="store_true", help="fail where the page differs from the results")
     a = parser.parse_args()
     odd = [key for key, one in experiments.items() if not isinstance(one, Runs)]
     if odd:
         sys.exit(f"{name}: {', '.join(odd)}: expected experiments that are Runs")
-    text = ROOT / f"docs/results/{name}.md"
-    folder = text.with_suffix("")
+    text = ROOT / f"lab/studies/{name}/README.md"
+    folder = text.with_name("results")
     if a.check:
         return page.check(text, tables(page.kept(folder)), f"lab/studies/{name}/run.py --tables")
     if a.quick:
         QUICK.mkdir(parents=True, exist_ok=True)
-        template, text, folder = text, QUICK / text.name, QUICK / name
+        template, text, folder = text, QUICK / f"{name}.md", QUICK / name
         page.write(text, template.read_text(encoding="utf-8"))
     folder.mkdir(parents=True, exist_ok=True)
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
-"""All benchmarks, on one machine and one commit, and the tables of docs/benchmarks.md.
+"""All benchmarks, on one machine and one commit, and the tables of lab/timing/README.md.
 
   python3 lab/timing/all.py
 
-builds what is measured below build/, makes what is missing of docs/benchmarks/*.json, in about half an hour, and writes
+builds what is measured below build/, makes what is missing of lab/timing/results/*.json, in about half an hour, and writes
 the tables again. A result of another commit or another processor is made again. Every part waits until the machine is
 quiet; one during which somebody else had more than 5 % of it is no result, and is tried once more. --tables only
 writes; --check fails where the page is not what the results give; --only NAME,… makes these.
@@ -26,8 +26,8 @@ import page  # noqa: E402
 import tables  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs/benchmarks.md"
-RESULTS = ROOT / "docs/benchmarks"
+PAGE = ROOT / "lab/timing/README.md"
+RESULTS = PAGE.with_name("results")
 CORES = os.cpu_count() or 1
 
 # folder below build/: options of CMake in addition to the preset release

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // kernels: time of the Gram matrices of digit images under a Struct attention kernel after dense
-// layers, next to the same in numpy. Writes JSON; docs/benchmarks.md explains it.
+// layers, next to the same in numpy. Writes JSON; lab/timing/README.md explains it.
 // Exit code: 0 done, 1 the two sides do not agree, 2 wrong arguments or a run that failed.
 
 #include <CLI/CLI.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // products: rates of the products of a training step at some widths, by each library that was compiled in, on
-// one thread, in GFLOP/s, as JSON; docs/benchmarks.md explains it.
+// one thread, in GFLOP/s, as JSON; lab/timing/README.md explains it.
 
 #include <iostream>
 #include <nlohmann/json.hpp>

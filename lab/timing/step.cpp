@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // step: time of one training step of the reference transformer, next to the same step in PyTorch.
-// Writes JSON; docs/benchmarks.md explains it.
+// Writes JSON; lab/timing/README.md explains it.
 // Exit code: 0 done, 1 the two sides do not agree, 2 wrong arguments or a run that failed.
 
 #include <unistd.h>

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
-"""The tables of docs/benchmarks.md, from the results of all.py."""
+"""The tables of lab/timing/README.md, from the results of all.py."""
 
 import statistics
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // deep_networks: deep transformers, each at a learning rate that is tuned on seeds of its own, and the moments
-// of their layers before and after training; docs/results/deep_scale.md has the tables.
+// of their layers before and after training; lab/studies/deep_scale/README.md has the tables.
 //
 //   deep_networks --rule xavier --placement post --depth 48 --width 16 --heads 1
 //   deep_networks --rule deep-scale-lm --beta2 0.1 --depth 48 --profile --tuning-seeds 0 --rate 0.01

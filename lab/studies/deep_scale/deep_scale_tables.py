@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
-"""Tables and pictures of docs/results/deep_scale.md."""
+"""Tables and pictures of lab/studies/deep_scale/README.md."""
 
 import math
 import pathlib

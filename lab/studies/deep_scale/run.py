@@ -5,8 +5,7 @@
 
   python3 lab/studies/deep_scale/run.py build/release/tools
 
-makes what is missing of docs/results/deep_scale, and writes the tables and pictures of docs/results/deep_scale.md
-again.
+makes what is missing of results/, and writes the tables and pictures of README.md again.
 """
 
 import pathlib

@@ -5,8 +5,7 @@
 
   python3 lab/studies/infinite_attention/run.py build/release/tools
 
-makes what is missing of docs/results/infinite_attention, and writes the tables and pictures of
-docs/results/infinite_attention.md again.
+makes what is missing of results/, and writes the tables and pictures of README.md again.
 """
 
 import math

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // sampled_kernels: accuracy on digits of the mean kernel of some random attention networks, over their
-// width and number (Hron et al. 2020, arXiv:2006.10540, Figure 2 right); docs/results/infinite_attention.md
+// width and number (Hron et al. 2020, arXiv:2006.10540, Figure 2 right); lab/studies/infinite_attention/README.md
 // has the table.
 //
 //   sampled_kernels --attention softmax --sizes 4,16,36 --seeds 64

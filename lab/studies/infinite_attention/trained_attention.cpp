@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // trained_attention: networks with softmax, ReLU and identity attention, trained on digits, next to
-// regression with their kernels; docs/results/infinite_attention.md has the table.
+// regression with their kernels; lab/studies/infinite_attention/README.md has the table.
 //
 //   trained_attention --sizes 16,48 --attention relu,identity
 

@@ -5,8 +5,7 @@
 
   python3 lab/studies/neural_tangent/run.py build/release/tools
 
-makes what is missing of docs/results/neural_tangent, and writes the tables and pictures of
-docs/results/neural_tangent.md again.
+makes what is missing of results/, and writes the tables and pictures of README.md again.
 """
 
 import dataclasses

@@ -5,8 +5,8 @@
 
   python3 lab/studies/normalized_transformer/run.py build/release/tools
 
-makes what is missing of docs/results/normalized_transformer, a sweep after the other, as tasks, and writes the tables and
-pictures of docs/results/normalized_transformer.md again. To resume what was stopped or killed, run the same command.
+makes what is missing of results/, a sweep after the other, as tasks, and writes the tables and pictures of README.md
+again. To resume what was stopped or killed, run the same command.
 --tables only writes, from existing results; --check fails where the page differs.
 """
 
@@ -25,8 +25,8 @@ import page  # noqa: E402
 import tasks  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-PAGE = ROOT / "docs/results/normalized_transformer.md"
-RESULTS = ROOT / "docs/results/normalized_transformer"
+PAGE = ROOT / "lab/studies/normalized_transformer/README.md"
+RESULTS = ROOT / "lab/studies/normalized_transformer/results"
 
 # Options that all runs of the paper share, as far as they fit here: no warm-up, a cosine to a tenth.
 COMMON = "--rotary --warmup 0 --min-rate 0.1 --seq 32 --batch 8"
@@ -304,7 +304,7 @@ def draw_steps(result: dict) -> None:
 def use_quick() -> None:
     global PAGE, RESULTS
     text = PAGE.read_text(encoding="utf-8")
-    PAGE, RESULTS = QUICK / PAGE.name, QUICK / RESULTS.name
+    PAGE, RESULTS = QUICK / "normalized_transformer.md", QUICK / "normalized_transformer"
     RESULTS.mkdir(parents=True, exist_ok=True)
     page.write(PAGE, text)
     AXES.update(QUICK_AXES)

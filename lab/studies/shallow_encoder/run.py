@@ -5,8 +5,7 @@
 
   python3 lab/studies/shallow_encoder/run.py build/release/tools
 
-makes what is missing of docs/results/shallow_encoder, and writes the tables and pictures of
-docs/results/shallow_encoder.md again.
+makes what is missing of results/, and writes the tables and pictures of README.md again.
 """
 
 import math

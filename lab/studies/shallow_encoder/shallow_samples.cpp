@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // shallow_samples: conditions of the convergence theorem of a shallow encoder over numbers of samples
-// and widths; docs/results/shallow_encoder.md has the table.
+// and widths; lab/studies/shallow_encoder/README.md has the table.
 //
 //   shallow_samples --rule shallow-ntk --tau0 1 --inputs 4,8,16 --sizes 16,64,256
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // shallow_separation: a shallow encoder learns whether a digit is even, with scores times
-// width^-1/2 and width^-1; docs/results/shallow_encoder.md has the table.
+// width^-1/2 and width^-1; lab/studies/shallow_encoder/README.md has the table.
 //
 //   shallow_separation --sizes 16,64,256
 

@@ -5,9 +5,9 @@
 
   python3 lab/studies/which_rule/run.py build/release/tools
 
-makes what is missing of docs/results/which_rule, a sweep after the other, as tasks, and writes the tables and pictures of
-docs/results/which_rule.md and docs/results/maximal_update.md again. To resume what was stopped or killed, run the same
-command. --quick makes it all at small size in build/results_quick, and leaves docs/ alone.
+makes what is missing of results/, a sweep after the other, as tasks, and writes the tables and pictures of README.md and
+maximal_update.md again. To resume what was stopped or killed, run the same command. --quick makes it all at
+small size in build/results_quick, and leaves the pages alone.
 """
 
 import argparse
@@ -28,7 +28,8 @@ import results_page  # noqa: E402
 import tasks  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-PAGES = ROOT / "docs/results"
+FOLDER = ROOT / "lab/studies/which_rule"
+PAGES = {"which_rule": FOLDER / "README.md", "maximal_update": FOLDER / "maximal_update.md"}
 WORK = ROOT / "build/which_rule"
 
 COMMON = "--head-dim 16 --seq 16 --batch 4"
@@ -425,8 +426,7 @@ def main() -> None:
     parser.add_argument("--tables", action="store_true", help="write from existing results, run nothing")
     parser.add_argument("--check", action="store_true", help="fail where a page differs from the results")
     a = parser.parse_args()
-    pages = results_page.QUICK if a.quick else PAGES
-    kept = pages / "which_rule"
+    kept = results_page.QUICK / "which_rule" if a.quick else FOLDER / "results"
     if not (a.check or a.tables):
         if not a.tools:
             parser.error("the folder of the programs is missing")
@@ -438,12 +438,12 @@ def main() -> None:
               "maximal_update": {"starts": start_table(results),
                                  **{f"transferred_{axis}": transferred_table(results, axis) for axis in TRANSFERRED}}}
     for name, of_page in tables.items():
-        text = PAGES / f"{name}.md"
+        text = PAGES[name]
         if a.check:
             page.check(text, of_page, "lab/studies/which_rule/run.py --tables")
             continue
         filled = page.filled(text, of_page)
-        page.write(pages / text.name, filled)
+        page.write(results_page.QUICK / f"{name}.md" if a.quick else text, filled)
     if not a.check:
         draw(results, kept)
         draw_transferred(results, kept)
