@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
 
-# The library itself needs nothing. What the system has is used; what the tests, examples and
-# benchmarks need and the system lacks is fetched, in these versions.
+# The library itself needs nothing. What the system has is used; what the tests, the examples and
+# the laboratory need and the system lacks is fetched, in these versions.
 include(FetchContent)
 
 FetchContent_Declare(nlohmann_json

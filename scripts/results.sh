@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: MIT
 #
 # scripts/results.sh [--quick]
-# Makes what is missing of docs/results, and writes the pages. It takes hours of two cores; to resume what was stopped or
-# killed, run the same command. --quick makes it all at small size in build/results_quick, and leaves docs/ alone.
-# SCALEWISE_TOOLS=<folder> says where the programs are already built; those of benchmarks/ in its sibling of that name.
+# Makes what is missing of the results of lab/studies, and writes the pages. It takes hours of two cores; to resume what was stopped or
+# killed, run the same command. --quick makes it all at small size in build/results_quick, and leaves the pages alone.
+# SCALEWISE_TOOLS=<folder> says where the programs are already built; those of the laboratory in its sibling lab.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -25,5 +25,5 @@ if [ -z "${SCALEWISE_TOOLS:-}" ]; then
   cmake --build build/release --target scalewise_results >/dev/null
 fi
 for page in which_rule shallow_encoder infinite_attention deep_scale normalized_transformer neural_tangent; do
-  python3 "benchmarks/$page.py" "$tools" "${quick[@]}"
+  python3 "lab/studies/$page/run.py" "$tools" "${quick[@]}"
 done

@@ -218,7 +218,7 @@ packages=$!
 sanitizers=(-D CMAKE_CXX_FLAGS_DEBUG=-g1 -D SCALEWISE_TEST_MODELS=OFF
   -D SCALEWISE_TEST_KERNELS=OFF -D SCALEWISE_BUILD_EXAMPLES=OFF)
 if [ -n "$leave_out" ]; then
-  users="scalewise_tools scalewise_examples scalewise_static_tests models_test allocation_test torch_agreement torch_tests unit_tests"
+  users="scalewise_tools scalewise_lab scalewise_examples scalewise_static_tests models_test allocation_test torch_agreement torch_tests unit_tests"
   users_tests="not core_test policy_test dialect_test io_test check_test propagation_test data_test nn_test"
   numbers="kernels_test golden dialect_test"
   quickest=core_test
@@ -226,7 +226,7 @@ if [ -n "$leave_out" ]; then
   gcc_kernels=OFF
 else
   users="" users_tests="" numbers="" quickest=""
-  linted="_headers.cpp|tools/|examples/"
+  linted="_headers.cpp|tools/|lab/programs/|examples/"
   gcc_kernels=ON
 fi
 

@@ -4,6 +4,7 @@
 
 import json
 import pathlib
+import posixpath
 import re
 
 from mkdocs.structure.nav import Link
@@ -19,9 +20,10 @@ def navigation(text):
         title, _, body = part.partition("\n")
         pages = []
         for name, target in re.findall(r"\[([^\]]+)\]\(([^)\s#:]+\.md)\)", body):
-            if not target.startswith("..") and target not in seen:
-                seen.add(target)
-                pages.append({name.strip("`"): "docs/" + target})
+            page = posixpath.normpath("docs/" + target)
+            if page.startswith(("docs/", "lab/")) and page not in seen:
+                seen.add(page)
+                pages.append({name.strip("`"): page})
         if pages:
             sections.append({title.strip(): pages})
     return sections

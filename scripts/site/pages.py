@@ -23,7 +23,7 @@ LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
 
 def markdown_pages():
     return sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md",
-                   *ROOT.glob("docs/**/*.md"), ROOT / "tests/golden/README.md"])
+                   *ROOT.glob("docs/**/*.md"), *ROOT.glob("lab/**/*.md"), ROOT / "tests/golden/README.md"])
 
 
 def page_of(target):

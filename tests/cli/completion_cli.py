@@ -46,9 +46,8 @@ TYPED = [
     ("plan --names own\t", "--names own.json"),
     ("plan --config conf\t", "--config config of mine.json"),
     ("inspect mod\t", "model.gguf"),
-    ("depth_methods --k conf\t", "--k conf"),  # a number
-    ("depth_methods --out res\t", "--out results"),
-    ("shallow_encoder --rule shallow-n\t", "--rule shallow-ntk"),
+    ("deep_init --width conf\t", "--width conf"),  # a number
+    ("deep_init --out res\t", "--out results"),
 ]
 
 

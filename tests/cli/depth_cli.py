@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
-"""deep_init and depth_methods from outside: depth_cli.py FOLDER-OF-PROGRAMS"""
+"""deep_init from outside: depth_cli.py FOLDER-OF-PROGRAMS"""
 
 import csv
 import json
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
@@ -91,9 +90,6 @@ with tempfile.TemporaryDirectory() as folder:
     expect(json.loads((out / "deep_init.json").read_text())["settings"]["depth"] == 6, "settings")
     expect((out / "deep_init.csv").exists(), "numbers of the picture")
 
-    status, text, _ = run("depth_methods", "--sizes", "48,96", "--out", folder)
-    expect(status == 0 and (pathlib.Path(folder) / "depth_methods.csv").exists(), text)
-
 refused("--placement", "--placement", "middle")
 refused("--activation", "--activation", "silu")
 refused("--input-correlation", "--input-correlation", "1.5")
@@ -105,33 +101,3 @@ refused("rule", "--rule", "no-such-rule")
 for rule in ("maximal-update", "complete-p", "nu-gpt"):  # at once, with a base or without
     for base in ([], ["--set", "base.depth=2"]):
         refused(f"deep_init: --rule = {rule}: expected a rule that needs no base model", "--rule", rule, *base)
-
-# Orders of Table 3 of Kedia et al. 2024, retyped: forward, backward and sensitivity over N.
-status, text, _ = run("depth_methods", "--format", "csv")
-expect(status == 0, "depth_methods")
-table = {(row["method"], row["norm"]): row
-         for row in csv.DictReader(text[text.index("method"):].splitlines())}
-
-
-def order(method, norm, column):
-    return float(re.fullmatch(r"N\^(.*)", table[method, norm][column]).group(1))
-
-
-expected = {("vanilla", "pre", "forward"): 1, ("vanilla", "pre", "gradient"): 1,
-            ("ds-init-total", "pre", "forward"): 0, ("ds-init-total", "pre", "gradient"): 0,
-            ("ds-init-total", "pre", "mean sensitivity"): -1,
-            ("ds-init-total", "post", "mean sensitivity"): -1,
-            ("vanilla", "post", "mean sensitivity"): 1,
-            ("layer-scale", "pre", "mean sensitivity"): 1,
-            ("deep-norm", "post", "gradient"): 0, ("deep-norm", "post", "mean sensitivity"): -0.5,
-            ("deep-scale-lm", "pre", "forward"): 0, ("deep-scale-lm", "pre", "gradient"): 0,
-            ("deep-scale-lm", "post", "gradient"): 0,
-            ("deep-scale-lm", "pre", "mean sensitivity"): 0}
-for (method, norm, column), value in expected.items():
-    expect(abs(order(method, norm, column) - value) < 0.05, f"{method} {norm} {column}")
-rate = float(re.fullmatch(r"e\^\((.*) N\)", table["vanilla", "post"]["gradient"]).group(1))
-expect(abs(rate + 0.040) < 0.002, f"vanilla post-norm: {rate} per layer")
-status, _, err = run("depth_methods", "--sizes", "96,48")
-expect(status == 2 and "--sizes" in err, err)
-status, _, err = run("depth_methods", "--reading", "mine")
-expect(status == 2 and "--reading" in err, err)

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: MIT
 """What all programs have in common: options, messages, lost output, signals and exit codes.
 
-    frame_cli.py FOLDER_OF_PROGRAMS
+    frame_cli.py FOLDER_OF_PROGRAMS FOLDER_OF_PROGRAMS
 """
 
 import functools
@@ -20,9 +20,9 @@ import tempfile
 import time
 import unittest
 
-PROGRAMS = pathlib.Path(sys.argv[1]).resolve()
-NAMES = sorted(path.name for path in PROGRAMS.iterdir() if path.is_file() and os.access(path, os.X_OK)
-               and not path.suffix)
+PROGRAMS = {path.name: path for folder in sys.argv[1:3] for path in pathlib.Path(folder).resolve().iterdir()
+            if path.is_file() and os.access(path, os.X_OK) and not path.suffix}
+NAMES = sorted(PROGRAMS)
 TEXT = "It is a truth universally acknowledged, that a tested program may be trusted. " * 20
 DIGITS = pathlib.Path(__file__).resolve().parents[2] / "tools/data/digits.csv"
 ENVIRONMENT = {**os.environ, "OMP_WAIT_POLICY": "passive"}
@@ -69,13 +69,13 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* how, void* (*run)(vo
 
 
 def run(name, *arguments, **options):
-    return subprocess.run([PROGRAMS / name, *map(str, arguments)], capture_output=True, text=True, timeout=120,
+    return subprocess.run([PROGRAMS[name], *map(str, arguments)], capture_output=True, text=True, timeout=120,
                           check=False, env=ENVIRONMENT, **options)
 
 
 def shell(script, name, *arguments, cwd=None):
     """Runs "$@" as a script of a shell says."""
-    return subprocess.run(["bash", "-c", script, "bash", PROGRAMS / name, *map(str, arguments)], capture_output=True,
+    return subprocess.run(["bash", "-c", script, "bash", PROGRAMS[name], *map(str, arguments)], capture_output=True,
                           text=True, timeout=120, check=False, cwd=cwd, env=ENVIRONMENT)
 
 
@@ -366,7 +366,7 @@ class Frame(unittest.TestCase):
         environment = {**ENVIRONMENT, "LD_PRELOAD": str(self.folder / "few.so")}
         for most in range(5):
             with self.subTest(most):
-                done = subprocess.run([PROGRAMS / "train", *TINY_MODEL[2:], "--steps", "1", "--threads", "3", "--quiet"],
+                done = subprocess.run([PROGRAMS["train"], *TINY_MODEL[2:], "--steps", "1", "--threads", "3", "--quiet"],
                                       env={**environment, "MOST_THREADS": str(most)}, capture_output=True, text=True, timeout=60,
                                       check=False, cwd=self.folder)
                 self.assertEqual(done.returncode, 0 if most >= 4 else 2, done.stderr)
@@ -375,7 +375,7 @@ class Frame(unittest.TestCase):
                 elif most < 4:  # OpenMP itself gets none, which ends the program
                     self.assertIn("a library ended the program", done.stderr)
         for name in ("train", "coordinate_check"):
-            done = subprocess.run([PROGRAMS / name], env={**ENVIRONMENT, "OMP_NUM_THREADS": "100000"}, capture_output=True,
+            done = subprocess.run([PROGRAMS[name]], env={**ENVIRONMENT, "OMP_NUM_THREADS": "100000"}, capture_output=True,
                                   text=True, timeout=60, check=False, cwd=self.folder)
             self.refused(done, name, "OMP_NUM_THREADS = 100000: expected at most 1024")
         found = [subprocess.run([PROGRAMS / "coordinate_check", *TINY, "--seeds", "1", "--quiet"], capture_output=True, text=True,
@@ -395,12 +395,12 @@ class Frame(unittest.TestCase):
     @unittest.skipUnless(sys.platform.startswith("linux"), "paths are bytes on Linux")
     def test_paths_need_not_be_text(self):
         store = os.fsencode(self.folder) + b"/\xff\xfe"
-        done = subprocess.run([PROGRAMS / "kernel_regression", "--kernels", "gap", "--stride", "4", "--train", "30",
+        done = subprocess.run([PROGRAMS["kernel_regression"], "--kernels", "gap", "--stride", "4", "--train", "30",
                                "--validation", "10", "--test", "10", "--format", "json", "--store", store],
                               capture_output=True, timeout=120, check=False, env=ENVIRONMENT)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(len(json.loads(done.stdout)["accuracies"]), 2)
-        done = subprocess.run([PROGRAMS / "alignment", "--set", b"\xff=1"], capture_output=True, check=False)
+        done = subprocess.run([PROGRAMS["alignment"], "--set", b"\xff=1"], capture_output=True, check=False)
         self.assertEqual((done.returncode, done.stdout), (2, b""))
         self.assertIn(b"--set = ?=1: expected a text in UTF-8", done.stderr)
         model = os.fsencode(self.folder) + b"/\xff.safetensors"
@@ -408,15 +408,15 @@ class Frame(unittest.TestCase):
         with open(model, "wb") as file:
             file.write(len(header).to_bytes(8, "little") + header + bytes(4))
         for format, code in (("table", 0), ("json", 0), ("csv", 0)):
-            done = subprocess.run([PROGRAMS / "inspect", model, "--format", format], capture_output=True, check=False)
+            done = subprocess.run([PROGRAMS["inspect"], model, "--format", format], capture_output=True, check=False)
             self.assertEqual((done.returncode, done.stderr), (code, b""))
             self.assertIn(b"a", done.stdout.decode("utf-8").encode())  # which is text
-        self.assertIn(b"cannot open", subprocess.run([PROGRAMS / "inspect", model + b"x"], capture_output=True, check=False).stderr)
+        self.assertIn(b"cannot open", subprocess.run([PROGRAMS["inspect"], model + b"x"], capture_output=True, check=False).stderr)
 
     # ---- signals ---------------------------------------------------------------------------------
 
     def start(self, name, *arguments):
-        process = subprocess.Popen([PROGRAMS / name, *map(str, arguments)], cwd=self.folder, text=True,
+        process = subprocess.Popen([PROGRAMS[name], *map(str, arguments)], cwd=self.folder, text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT)
         self.addCleanup(process.kill)
         return process
@@ -468,4 +468,4 @@ class Frame(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=1)
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=1)

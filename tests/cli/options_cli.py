@@ -4,7 +4,7 @@
 """One command line: an option has one name, one meaning and one kind of value in all programs; and what a
 terminal shows of it.
 
-    options_cli.py FOLDER_OF_PROGRAMS
+    options_cli.py FOLDER_OF_PROGRAMS FOLDER_OF_PROGRAMS
 """
 
 import fcntl
@@ -17,9 +17,9 @@ import sys
 import termios
 import unittest
 
-PROGRAMS = pathlib.Path(sys.argv[1]).resolve()
-NAMES = sorted(path.name for path in PROGRAMS.iterdir() if path.is_file() and os.access(path, os.X_OK)
-               and not path.suffix)
+PROGRAMS = {path.name: path for folder in sys.argv[1:3] for path in pathlib.Path(folder).resolve().iterdir()
+            if path.is_file() and os.access(path, os.X_OK) and not path.suffix}
+NAMES = sorted(PROGRAMS)
 
 # Names that no program may have, for what has another name elsewhere.
 RETIRED = {"--tokens": "--seq", "--length": "--seq", "--sequence": "--seq", "--context": "--seq",
@@ -39,7 +39,7 @@ OWN_WORDS = {"--format", "--axis", "--activation"}
 
 
 def run(name, *arguments, **more):
-    return subprocess.run([PROGRAMS / name, *arguments], capture_output=True, text=True, timeout=120, check=False, **more)
+    return subprocess.run([PROGRAMS[name], *arguments], capture_output=True, text=True, timeout=120, check=False, **more)
 
 
 def options_of(name):
@@ -58,7 +58,7 @@ def on_terminal(columns, name, *arguments, **variables):
     master, slave = os.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     plain = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
-    with subprocess.Popen([PROGRAMS / name, *arguments], stdout=slave, stderr=subprocess.DEVNULL,
+    with subprocess.Popen([PROGRAMS[name], *arguments], stdout=slave, stderr=subprocess.DEVNULL,
                           env={**plain, "TERM": "xterm", **variables}) as process:
         os.close(slave)
         shown = b""
@@ -158,4 +158,4 @@ class Terminal(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=1)
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=1)

@@ -29,7 +29,7 @@ execute_process(
 execute_process(COMMAND ${CMAKE_COMMAND} --build ${build} COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND ${build}/consumer COMMAND_ERROR_IS_FATAL ANY)
 
-foreach(unwanted tests tools examples benchmarks)
+foreach(unwanted tests tools examples lab)
   if(EXISTS ${build}/scalewise/${unwanted} OR EXISTS ${build}/_deps/scalewise-build/${unwanted})
     message(FATAL_ERROR "The ${unwanted} of scalewise are part of the consumer's build")
   endif()

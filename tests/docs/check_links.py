@@ -9,9 +9,9 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-NAMED = r"`((?:include|tests|tools|examples|scripts|benchmarks|cmake)/[\w./-]+\.\w+)`"
+NAMED = r"`((?:include|tests|tools|examples|scripts|lab|cmake)/[\w./-]+\.\w+)`"
 
-pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/golden/*.md"),
+pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("lab/**/*.md"), *ROOT.glob("tests/golden/*.md"),
          *ROOT.glob("tools/data/*.md")]
 missing = []
 for page in sorted(pages):

@@ -7,11 +7,11 @@ The word after the fence says what a block is; any other word is an error.
 
 cpp               A full program: it is compiled with -std=c++20 -Wall -Werror and run.
 cpp fragment=NAME A part of a program: its lines stand, in this order and without a gap, in some
-                  source file below examples/, tests/ or tools/ (indentation aside). The same of
+                  source file below examples/, lab/, tests/ or tools/ (indentation aside). The same of
                   python fragment=NAME and c fragment=NAME.
 sh                Run with `bash -euo pipefail`. The built programs are in PATH and below
                   build/release, the README's build; sources that a block names by path
-                  (tests/..., tools/..., scripts/...) are there too, and SCALEWISE_SOURCE_DIR
+                  (tests/..., tools/..., lab/..., scripts/...) are there too, and SCALEWISE_SOURCE_DIR
                   names their folder.
 sh norun          Not run. Only for lines that call scripts/demo.sh, scripts/playground.sh, scripts/test.sh, git clone,
                   cd, apt-get, or cmake with a preset or to build targets in build/release; the
@@ -170,7 +170,7 @@ class Page:
 
     def lay_out_clone(self):
         """Makes the scratch folder look like a clone with the README's build."""
-        for folder in ("examples", "scripts", "tests", "tools"):
+        for folder in ("examples", "lab", "scripts", "tests", "tools"):
             (self.scratch / folder).symlink_to(self.arguments.source / folder)
         built = self.scratch / "build" / "release"
         built.mkdir(parents=True)
@@ -217,14 +217,14 @@ class Page:
     def find_fragment(self, block):
         sources = {"python": "*.py", "c": "*.c"}.get(block.language, "*.[ch]pp")
         wanted = [line.strip() for line in clean(block.text)]
-        for folder in ("examples", "tests", "tools"):
+        for folder in ("examples", "lab", "tests", "tools"):
             for path in sorted((self.arguments.source / folder).rglob(sources)):
                 lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
                 for start in range(len(lines) - len(wanted) + 1):
                     if lines[start:start + len(wanted)] == wanted:
                         return None
         raise BlockError(f"the fragment {block.options['fragment']!r} is in no source file below "
-                         "examples/, tests/ or tools/")
+                         "examples/, lab/, tests/ or tools/")
 
     def run_sh(self, block, expected):
         if "norun" in block.options:
@@ -273,7 +273,7 @@ class Page:
         presets = json.loads((source / "CMakePresets.json").read_text(encoding="utf-8"))["configurePresets"]
         if preset and preset not in {one["name"] for one in presets}:
             raise BlockError(f"no such preset: {preset}")
-        lists = [source / folder / "CMakeLists.txt" for folder in ("examples", "tests", "tools")]
+        lists = [source / folder / "CMakeLists.txt" for folder in ("examples", "lab", "tests", "tools")]
         text = "\n".join(path.read_text(encoding="utf-8") for path in lists)
         for target in targets:
             if not re.search(rf"(?m)(\w+\(|^ *){target}\b", text):

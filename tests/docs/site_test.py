@@ -74,7 +74,7 @@ def problems_of(site):
                 yield f"{sheet.relative_to(site)}: loads {''.join(url)}"
 
     linked = {site / link.partition("#")[0] for link in pages[site / "index.html"].links}
-    for page in [*ROOT.glob("docs/**/*.md"), ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]:
+    for page in [*ROOT.glob("docs/**/*.md"), *ROOT.glob("lab/**/*.md"), ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]:
         name = page.relative_to(ROOT)
         html_name = name.with_name("index.html") if name.name == "README.md" else name.with_suffix(".html")
         if site / html_name not in linked:

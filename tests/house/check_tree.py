@@ -6,7 +6,7 @@
 Each folder is one namespace, listed in cmake/folders.cmake. A header includes its own folder, folders before it
 in its library, and libraries that its library needs: nothing upward. Doors, the headers beside the folders, have
 includes only, and users' code includes doors only. No two types of the library have the same name, so that one word
-means one thing. The sections of a comment have one order, and a line each.
+means one thing. The sections of a comment have one order, and a line each. Nothing outside the laboratory includes it.
 """
 
 import collections
@@ -108,7 +108,7 @@ for missing in sorted(doors ^ {path.stem for path in INCLUDE.glob("*.hpp")}):
     complain(f"{missing}.hpp: in include/scalewise or a door in cmake/folders.cmake, not both")
 for header in INCLUDE.glob("*.hpp"):
     check_door(header)
-USERS = ["README.md", "docs/**/*.md", "examples/**/*.?pp", "playground/*.cpp", "tests/consumer/project/*.?pp",
+USERS = ["README.md", "docs/**/*.md", "lab/**/*.md", "examples/**/*.?pp", "playground/*.cpp", "tests/consumer/project/*.?pp",
          "tests/testing/*.cpp", "tests/libtorch/*.cpp", "tests/format/*.cpp"]
 users = [path for pattern in USERS for path in ROOT.glob(pattern)]
 for path in users:
@@ -127,6 +127,11 @@ for header in sorted(INCLUDE.glob("*/*.hpp")):
 for name, where in sorted(homes.items()):
     if len(where) > 1 and name not in ASSOCIATED_TYPES:
         complain(f"{name} is a type in {', '.join(where)}")
+# The laboratory stands above everything else.
+for folder in ("include", "tools", "instances", "examples", "playground", "tests"):
+    for source in sorted((ROOT / folder).rglob("*.[ch]pp")):
+        if re.search(r'^#include "lab/', source.read_text(encoding="utf-8"), re.MULTILINE):
+            complain(f"{source.relative_to(ROOT)}: includes the laboratory")
 for deeper in INCLUDE.glob("*/*/**/*.hpp"):
     complain(f"{deeper.relative_to(ROOT)}: a folder in a folder")
 for error in errors:

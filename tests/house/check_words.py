@@ -64,7 +64,7 @@ PATTERNS = [
     (r"\bwhat comes? back\b", "the gradient, the result", "what comes back to the keys"),
     (r"\b(is|are) all that (is|are) (needed|left)\b", "only … is needed", "a function is all that is needed"),
 ]
-FOLDERS = ("include", "tools", "python", "examples", "benchmarks", "scripts")
+FOLDERS = ("include", "tools", "python", "examples", "lab", "scripts")
 PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")
 PROSE = {
     ".cpp": r'R"(?P<tag>\w*)\(.*?\)(?P=tag)"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\])\'|//[^\n]*|/\*.*?\*/',

@@ -169,20 +169,20 @@ class Runs:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("programs", nargs="*", default=[case.name for case in CASES])
+    parser.add_argument("programs", nargs="*", help="default: all of the folder")
     parser.add_argument("--kills", type=int, default=40, help="of one process at a time")
     parser.add_argument("--pairs", type=int, default=5, help="pairs of processes, every other with a kill")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    failed = False
+    failed = not any((arguments.folder / case.name).exists() for case in CASES)
     for case in CASES:
-        if case.name not in arguments.programs:
+        program = arguments.folder.resolve() / case.name
+        if case.name not in (arguments.programs or [case.name]) or not program.exists():
             continue
         begin = time.monotonic()
         scratch = tempfile.mkdtemp()
         try:
-            runs = Runs(case, arguments.folder.resolve() / case.name, scratch,
-                        random.Random(f"{case.name} {arguments.seed}"))
+            runs = Runs(case, program, scratch, random.Random(f"{case.name} {arguments.seed}"))
             runs.kill_and_resume(arguments.kills)
             for pair in range(arguments.pairs):
                 runs.two_at_once(kill=pair % 2 == 1)

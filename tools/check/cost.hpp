@@ -43,7 +43,7 @@ double operations_of_step(const train::Settings& s, const Plan& plan);
 /// Equation: seconds = Σ count · seconds of a run / how many at once; of a run: all but the steps that were left out, and for
 ///           each of these the mean of those after the third
 /// Units:    memory: the most that this process held meanwhile
-/// Accuracy: 30 % on a machine that does nothing else (docs/benchmarks.md)
+/// Accuracy: 30 % on a machine that does nothing else (lab/timing/README.md)
 Cost cost_of(const std::vector<RunsOfSize>& sizes,
              const std::function<void(long size, const AfterStep& after_step)>& train);
 

@@ -42,7 +42,7 @@ inline constexpr long rates_per_seed = 7;  // that a seed is run at, around the 
 
 /// How many runs a size is expected to take.
 /// Equation: 7 seeds + scouts, as if optima were an octave from the centre
-/// Measured: scouts made 0 to 2 runs more than 7 each, 0.9 on average, in 37 sweeps of docs/results
+/// Measured: scouts made 0 to 2 runs more than 7 each, 0.9 on average, in 37 sweeps of lab/studies
 inline long expected_runs(const SweepSize& size) {
   return size.seeds * rates_per_seed + std::min(size.seeds, scouts);
 }

@@ -134,7 +134,7 @@ template <>
 inline void product(Into into, float factor, const Operand<float>& a, const Operand<float>& b,
                     View<float> c) {
 #if defined(SCALEWISE_ONEDNN) && defined(EIGEN_USE_BLAS)
-  // Where OpenBLAS is faster, by up to a half (docs/benchmarks.md).
+  // Where OpenBLAS is faster, by up to a half (lab/timing/README.md).
   constexpr Eigen::Index few = 64 * 64 * 64;
   if (c.size() * a.cols() <= few) return detail::blas_product(sgemm_, into, factor, a, b, c);
 #endif

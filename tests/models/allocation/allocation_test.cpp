@@ -6,10 +6,10 @@
 
 #include <string>
 
-#include "allocations.hpp"
 #include "instances/registry.hpp"
 #include "scalewise/nn/normalize_matrices.hpp"
 #include "scalewise/nn/optimizer.hpp"
+#include "support/allocations.hpp"
 #include "support/catch.hpp"
 #include "support/model_gradient.hpp"
 

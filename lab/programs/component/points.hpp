@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// A transformer's components, each simulated at one random point of Table 22 of Kedia et al. 2024
+// (arXiv:2403.09635) and compared with its formulas.
+#pragma once
+
+#include <vector>
+
+#include "lab/programs/component/sample.hpp"
+#include "scalewise/propagation/reading.hpp"
+
+namespace scalewise::component {
+
+std::vector<Errors> linear_point(RandomStream& stream);
+std::vector<Errors> relu_point(RandomStream& stream);
+std::vector<Errors> gelu_point(RandomStream& stream);
+/// Readings: paper_full and corrected.
+std::vector<Errors> norm_point(RandomStream& stream);
+std::vector<Errors> dropout_point(RandomStream& stream);
+/// Softmax of columns, whose gradients have correlations up to `largest`.
+std::vector<Errors> softmax_point(RandomStream& stream, double largest,
+                                  const std::vector<propagation::Reading>& readings);
+/// One head, without values, of given d² sq sk and gradient correlation: paper_full and corrected.
+std::vector<Errors> attention_point(RandomStream& stream, double scores, double correlation);
+
+}  // namespace scalewise::component

@@ -1,0 +1,200 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// kernel_regression: classes of images or of passages of a text by regression with the kernels of
+// networks of infinite width: FLATTEN, GAP, STRUCT and RESIDUAL side by side.
+//
+//   kernel_regression --data digits --out results
+//   kernel_regression --data chapters --kernels gap,struct
+
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "check/report.hpp"
+#include "frame/data_file.hpp"
+#include "frame/progress.hpp"
+#include "frame/signals.hpp"
+#include "lab/programs/kernel/classify.hpp"
+#include "lab/programs/kernel/samples.hpp"
+#include "scalewise/kernels/network_gram.hpp"
+#include "scalewise/kernels/stored_gram.hpp"
+#include "scalewise/scaling/formula.hpp"
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::experiment;
+using kernels::Index;
+
+struct Settings {
+  SampleSettings samples;
+  std::vector<std::string> kernels{"flatten", "gap", "struct", "residual"};
+  long depth = 2;
+  double weight_variance = 1.7562;
+  double bias_variance = 0.1841;
+  double alpha = 0.5;
+  double phi = 20;
+  double rho = 1;
+  double sigma_qk = 2;
+  std::string store;
+};
+
+/// `depth` dense layers with ReLU, then what the kernel is named after, then a dense layer.
+kernels::Network network_of(const Settings& s, const std::string& kernel, const Samples& samples) {
+  const double sigma_w = std::sqrt(s.weight_variance);
+  const double sigma_b = std::sqrt(s.bias_variance);
+  std::vector<kernels::Layer> layers;
+  for (long i = 0; i < s.depth; ++i) {
+    layers.emplace_back(kernels::Dense{sigma_w, sigma_b});
+    layers.emplace_back(kernels::Nonlinearity{kernels::Function::relu});
+  }
+  kernels::Encodings encodings;
+  encodings.geometry =
+      samples.side > 0 ? kernels::Encodings::Geometry::image : kernels::Encodings::Geometry::string;
+  encodings.height = encodings.width = samples.side;
+  encodings.alpha = s.alpha;
+  encodings.rho = s.rho;
+  encodings.phi = s.phi;
+  if (kernel == "struct") {
+    kernels::SelfAttention attention;
+    attention.sigma_q = s.sigma_qk;
+    attention.encodings = encodings;
+    attention.encodings.in_values = samples.side > 0;
+    layers.emplace_back(attention);
+  }
+  if (kernel == "residual") layers.emplace_back(kernels::ResidualAttention{encodings});
+  // The attention kernels normalize and, between tokens mixed by position, read every position.
+  const bool attends = kernel == "struct" || kernel == "residual";
+  if (attends) layers.emplace_back(kernels::LayerNorm{});
+  if (kernel == "flatten" || (attends && samples.side > 0)) {
+    layers.emplace_back(kernels::Flatten{samples.side > 0 ? 0 : samples.longest});
+  } else {
+    layers.emplace_back(kernels::GlobalAveragePool{});
+  }
+  layers.emplace_back(kernels::Dense{sigma_w, sigma_b});
+  return kernels::Network(std::move(layers));
+}
+
+/// Kernels among all inputs: training, validation and test, in this order.
+kernels::GramMatrices gram_of(const Settings& s, const std::string& name, const Samples& samples,
+                              const Inputs& inputs) {
+  const kernels::Network network = network_of(s, name, samples);
+  const std::vector<kernels::PreparedInput> prepared = kernels::prepare(network, samples.inputs);
+  const auto n = static_cast<Index>(prepared.size());
+  const kernels::NetworkPairs pairs(network, prepared);
+  frame::Progress progress("pairs of " + name, static_cast<long>(n * (n + 1) / 2));
+  const auto report = [&](long done, long) { return progress.at(done); };
+  if (s.store.empty()) {
+    kernels::GramMatrices gram = kernels::gram(n, pairs, report);
+    if (gram.nngp.size() == 0) throw frame::Interrupted{};
+    return gram;
+  }
+  Inputs of_kernel{{"kernel", name}};
+  of_kernel.insert(of_kernel.end(), inputs.begin(), inputs.end());
+  kernels::StoredGram stored(s.store + "/" + name, n, of_kernel);
+  if (!stored.compute(pairs, report)) {
+    std::cerr << "kernel_regression: the same command resumes from the blocks in " << s.store
+              << '\n';
+    throw frame::Interrupted{};
+  }
+  return stored.load();
+}
+
+/// Both kernels of one name, NNGP and NTK.
+struct Results {
+  std::string kernel;
+  Classified nngp, ntk;
+};
+
+Cells row_of(const std::string& kernel, const std::string& by, const Classified& r) {
+  return {{"kernel", kernel},
+          {"by", by},
+          {"regularizer", r.chosen.regularizer.value},
+          {"validation", r.chosen.accuracy},
+          {"test", r.test},
+          {"test_se", r.test_se}};
+}
+
+/// The accuracies side by side, NNGP a little to the left and NTK to the right of a kernel's number.
+plot::Panel accuracy_panel(const std::vector<Results>& all) {
+  plot::Panel panel{"test accuracy"};
+  plot::Curve nngp{.label = "NNGP", .line = false};
+  plot::Curve ntk{.label = "NTK", .line = false};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto at = static_cast<double>(i + 1);
+    add_point(nngp, at - 0.1, {all[i].nngp.test, all[i].nngp.test_se});
+    add_point(ntk, at + 0.1, {all[i].ntk.test, all[i].ntk.test_se});
+    panel.x_label += (i > 0 ? ", " : "") + std::to_string(i + 1) + " " + all[i].kernel;
+  }
+  panel.curves = {nngp, ntk};
+  return panel;
+}
+
+Report run(const Settings& s, const Inputs& inputs) {
+  const Samples samples = read_samples(s.samples);
+  std::vector<Results> all;
+  for (const std::string& name : s.kernels) {
+    const kernels::GramMatrices gram = gram_of(s, name, samples, inputs);
+    all.push_back({name, classify(gram.nngp, samples), classify(gram.ntk, samples)});
+  }
+  Report report;
+  Section accuracies{"accuracies", samples.description};
+  for (const Results& r : all) {
+    accuracies.rows.push_back(row_of(r.kernel, "nngp", r.nngp));
+    accuracies.rows.push_back(row_of(r.kernel, "ntk", r.ntk));
+    if (r.nngp.test <= samples.chance || r.ntk.test <= samples.chance) {
+      report.verdict = check::Verdict::fail;
+    }
+  }
+  report.sections = {accuracies};
+  report.figure = {"Regression with kernels, " + s.samples.data, {accuracy_panel(all)}};
+  report.reason = "guessing is right for " + number_text(samples.chance) + " of the test inputs";
+  return report;
+}
+
+void add_options(frame::Options& o, Settings& s) {
+  SampleSettings& samples = s.samples;
+  o.group("Data");
+  o.add("--data", samples.data).words({"digits", "chapters"});
+  o.add("--digits", samples.digits).reads();
+  o.add("--text", samples.novel, "with chapters").was("--novel").reads();
+  o.add("--train", samples.train).from(1);
+  o.add("--validation", samples.validation).from(1);
+  o.add("--test", samples.test, "0: all others");
+  o.add("--stride", samples.stride).from(1).to(1000);
+  o.add("--seed", samples.seed, "the split").was("--split-seed");
+
+  o.group("Kernels");
+  o.add("--kernels", s.kernels).words({"flatten", "gap", "struct", "residual"}).of_runs();
+  o.add("--depth", s.depth, "dense, with ReLU, before the kernel's own").to(1000);
+  o.add("--weight-variance", s.weight_variance).from(0).to(1e6);
+  o.add("--bias-variance", s.bias_variance).from(0).to(1e6);
+  o.add("--alpha", s.alpha).from(0).to(1);
+  o.add("--phi", s.phi).from(0).to(1e6);
+  o.add("--rho", s.rho).from(0).to(1e6);
+  o.add("--sigma-qk", s.sigma_qk).from(0).to(1e6);
+
+  o.group("Run");
+  o.add("--store", s.store).writes_folder();
+}
+
+}  // namespace
+
+scalewise::frame::Program scalewise::frame::program() {
+  const auto s = std::make_shared<::Settings>();
+  s->samples.digits = frame::data_file("digits.csv");
+  s->samples.novel = frame::data_file("austen_persuasion.txt");
+  Program program{"kernel_regression",
+                  "Classes by regression with kernels of infinitely wide networks."};
+  add_options(*program.options, *s);
+  program.check = [s] {
+    SampleSettings& d = s->samples;
+    (d.data == "digits" ? d.novel : d.digits).clear();
+  };
+  make_report(program, [s, options = program.options] { return ::run(*s, options->inputs()); });
+  return program;
+}

@@ -1,0 +1,205 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// train: trains the reference transformer from a plan, on the bytes of a text or on small images.
+//
+//   train --rule maximal-update --width 128 --base 64 --log run.csv --checkpoint run.ckpt
+//   train --task denoising --rule bert
+//   train --digits digits.csv --steps 300
+
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "frame/begin_report.hpp"
+#include "frame/program.hpp"
+#include "frame/progress.hpp"
+#include "lab/programs/train/output.hpp"
+#include "lab/programs/train/train_model.hpp"
+#include "scalewise/files/exact_text.hpp"
+#include "scalewise/io/table.hpp"
+#include "scalewise/messages/error.hpp"
+#include "scalewise/policy/muon_names.hpp"
+#include "scalewise/policy/rule_id.hpp"
+#include "train/divergence.hpp"
+#include "train/model.hpp"
+#include "train/options.hpp"
+#include "train/threads.hpp"
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::train;
+
+void add_options(frame::Options& o, Settings& s) {
+  o.group("Data");
+  o.add("--text", s.text).reads();
+  o.add("--digits", s.digits).reads().excludes("--text");
+  o.add("--task", s.task).words(task_words).excludes("--digits");
+
+  o.group("Plan");
+  o.add("--rule", s.rule).names(rule_ids(), rule_id);
+  o.add("--base", s.base_width, "a width; 0: none").was("--base-width");
+  o.add("--base-std", s.base_std, "0: 1/sqrt(base width)").from(0).below(1e30);
+  train::add_start_option(o, s).excludes("--base-std");
+  o.add("--set", s.set).repeated();
+
+  o.group("Model");
+  o.add("--width", s.width).from(1);
+  o.add("--depth", s.depth).from(1);
+  o.add("--heads", s.heads).from(1);
+  o.add("--seq", s.seq).from(1);
+  o.add("--patch", s.patch).from(1);
+  o.add("--placement", s.placement).words(placement_words);
+  o.add("--norm", s.norm).words(norm_words);
+  o.add("--activation", s.activation).words(activation_words);
+  o.add("--rotary", s.rotary);
+  o.add("--dropout", s.dropout).from(0).below(1);
+
+  o.group("Training");
+  o.add("--steps", s.steps).from(1);
+  o.add("--batch", s.batch).from(1);
+  o.add("--optimizer", s.optimizer).words(names_of(known_optimizers)).names({}, optimizer_id<>);
+  o.add("--rate", s.rate, "at the peak, before the plan's factors").above(0).below(1e30);
+  add_schedule_options(o, s);
+  add_decay_options(o, s);
+  o.add("--clip", s.clip, "0: off").from(0).below(1e30);
+  o.add("--seed", s.seed, "initial values, batches and dropout");
+  o.add("--precision", s.precision).words(precision_words);
+  o.add("--threads", s.threads).to(1024).not_an_input();
+
+  o.group("Output");
+  o.add("--validate-every", s.validate_every).from(1);
+  o.add("--log", s.log).writes_file();
+  o.add("--checkpoint", s.checkpoint).writes_file();
+  o.add("--checkpoint-every", s.checkpoint_every).from(1).not_an_input();
+  o.retire("--resume", "is gone: the same command with --checkpoint resumes the run");
+  o.add("--overwrite", s.overwrite).not_an_input();
+  o.add("--format", s.format).words({"table", "json", "csv"}).not_an_input();
+  o.add("--quiet", frame::quiet(), "and of the result, one line").not_an_input();
+}
+
+/// Inputs that have to be the same when a run is resumed. With a constant rate the number of steps does not
+/// matter, so such a run can be made longer.
+Inputs inputs_of(const frame::Options& options, const Settings& s) {
+  Inputs inputs = options.inputs();
+  if (s.schedule == "constant") {
+    std::erase_if(inputs, [](const Setting& input) { return input.name == "--steps"; });
+  }
+  return inputs;
+}
+
+void show_heading(const Settings& s, const Data& data, const Plan& plan) {
+  std::cout << "rule        " << plan.rule << ", " << s.optimizer << "\nmodel       width "
+            << plan.shape.d_model << ", depth " << plan.shape.depth << ", heads "
+            << plan.shape.heads << ", " << plan.parameter_count() << " parameters\ndata        "
+            << data.description << std::endl;
+}
+
+/// The result without its tensors, in one row.
+Table result_table(const Settings& s, const Data& data, const Plan& plan, const Result& result) {
+  return {
+      {},
+      {"rule", "optimizer", "parameters", "steps", "validation_nats", score_name(data), "seconds"},
+      {{plan.rule, s.optimizer, std::to_string(plan.parameter_count()), std::to_string(result.step),
+        exact_text(result.score.nats), exact_text(result.score.score),
+        exact_text(result.seconds)}}};
+}
+
+void show_result(const Settings& s, const frame::Options& options, const Data& data,
+                 const Plan& plan, const Result& result) {
+  if (s.format == "table") {
+    std::cout << (frame::quiet() ? "" : "validation  ") << describe(data, result.score) << '\n';
+    return;
+  }
+  if (s.format == "csv") {
+    std::cout << render(result_table(s, data, plan, result), TableFormat::csv);
+    return;
+  }
+  nlohmann::ordered_json json = frame::begin_report("train", 1, options);
+  json.update({{"rule", plan.rule},
+               {"optimizer", s.optimizer},
+               {"parameters", plan.parameter_count()},
+               {"steps", result.step},
+               {"validation_nats", result.score.nats},
+               {score_name(data), result.score.score},
+               {"seconds", result.seconds},
+               {"tensors", nlohmann::ordered_json::array()}});
+  for (const TensorSize& tensor : result.tensors) {
+    json["tensors"].push_back(
+        {{"name", tensor.name}, {"rms", tensor.rms}, {"mean_absolute", tensor.mean_absolute}});
+  }
+  std::cout << json.dump(1) << '\n';
+}
+
+int end(const Settings& s, const frame::Options& options, const Data& data, const Plan& plan,
+        const Result& result) {
+  if (!result.stopped) {
+    show_result(s, options, data, plan, result);
+    return 0;
+  }
+  std::cerr << "train: stopped after step " << result.step;
+  if (s.checkpoint.empty()) {
+    std::cerr << "; nothing is saved without --checkpoint\n";
+    return 0;
+  }
+  if (result.saved < result.step) {
+    std::cerr << ", where the loss is too high to be saved; " << s.checkpoint << " is of step "
+              << result.saved;
+  }
+  std::cerr << "; the same command" << (s.overwrite ? " without --overwrite" : "")
+            << " resumes it\n";
+  return 0;
+}
+
+/// The plan, or what to do about a rule that needs a base.
+Plan plan_for(const Settings& s, const Data& data) {
+  try {
+    return plan_of(s, data_shape(s, data));
+  } catch (const InvalidInput& error) {
+    if (error.field() != "base") throw;
+    throw InvalidInput("--base", "0", "the width that the rate was tuned at",
+                       s.rule + " is relative to a base");
+  }
+}
+
+int run(const Settings& s, const frame::Options& options) {
+  require_own_files(s);
+  Outputs outputs(s);
+  use_threads(s.threads);
+  flush_denormals();
+  const Data data = read_data(s);
+  const Plan plan = plan_for(s, data);
+  const Inputs inputs = inputs_of(options, s);
+  const auto when_ready = [&] {
+    if (!frame::quiet() && s.format == "table") show_heading(s, data, plan);
+  };
+  try {
+    const bool twice = s.precision == "double";
+    return end(s, options, data, plan,
+               twice ? train_model<double>(s, data, plan, inputs, outputs, when_ready)
+                     : train_model<float>(s, data, plan, inputs, outputs, when_ready));
+  } catch (const Diverged& error) {
+    std::cerr << "train: " << error.what() << '\n';
+    return 1;
+  }
+}
+
+}  // namespace
+
+scalewise::frame::Program scalewise::frame::program() {
+  const auto s = std::make_shared<Settings>();
+  Program program{"train", "Trains the reference transformer from a plan."};
+  add_options(*program.options, *s);
+  program.check = [s] {
+    if (!s->digits.empty()) s->text.clear();
+    if (s->warmup == -1) s->warmup = s->steps / 20;
+    train::check(*s);
+  };
+  program.run = [s, options = program.options](const std::vector<std::string>&) {
+    return ::run(*s, *options);
+  };
+  return program;
+}

@@ -1,0 +1,11 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include "lab/programs/train/run.hpp"
+
+namespace scalewise::train {
+
+template Result train_model<float>(const Settings&, const Data&, const Plan&, const Inputs&,
+                                   Outputs&, const std::function<void()>&);
+
+}  // namespace scalewise::train

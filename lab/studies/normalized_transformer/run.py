@@ -1,0 +1,358 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+"""The claims of "Learning Rate Transfer in Normalized Transformers" (arXiv:2604.27077v2), at small size.
+
+  python3 lab/studies/normalized_transformer/run.py build/release/tools
+
+makes what is missing of results/, a sweep after the other, as tasks, and writes the tables and pictures of README.md
+again. To resume what was stopped or killed, run the same command.
+--tables only writes, from existing results; --check fails where the page differs.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import math
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "shared"))
+import page  # noqa: E402
+import tasks  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+PAGE = ROOT / "lab/studies/normalized_transformer/README.md"
+RESULTS = ROOT / "lab/studies/normalized_transformer/results"
+
+# Options that all runs of the paper share, as far as they fit here: no warm-up, a cosine to a tenth.
+COMMON = "--rotary --warmup 0 --min-rate 0.1 --seq 32 --batch 8"
+AXES = {
+    "width": "--axis width --sizes 32,64,128 --head-dim 16 --depth 2 --steps 600",
+    "depth": "--axis depth --sizes 2,4,8,16 --width 64 --heads 4 --steps 300",
+    "horizon": "--axis horizon --sizes 200,400,800,1600 --width 64 --heads 4 --depth 2",
+    "joint": "--axis joint --sizes 32,48,64 --head-dim 16 --depth 2 --steps 200",
+}
+QUICK = ROOT / "build/results_quick"
+QUICK_AXES = {
+    "width": "--axis width --sizes 16,32 --head-dim 8 --depth 1 --steps 60",
+    "depth": "--axis depth --sizes 1,2 --width 32 --heads 2 --steps 60",
+    "horizon": "--axis horizon --sizes 30,60 --width 32 --heads 2 --depth 1",
+    "joint": "--axis joint --sizes 16,24 --head-dim 8 --depth 2 --steps 40",
+}
+# name: figure, rule, axis, what the paper says of the drift
+SWEEPS = {
+    "width_ngpt": ("2a", "ngpt", "width", "falls"),
+    "width_nu_gpt": ("2b", "nu-gpt", "width", "stays"),
+    "width_complete_p": ("7a", "ngpt-complete-p", "width", "rises slightly"),
+    "width_full_align": ("-", "nu-gpt-full-align", "width", "-"),
+    "depth_ngpt": ("3a", "ngpt", "depth", "stays"),
+    "depth_nu_gpt": ("3b", "nu-gpt", "depth", "stays"),
+    "depth_depth_mup": ("8", "ngpt-depth-mup", "depth", "rises strongly"),
+    "horizon_ngpt": ("-", "ngpt", "horizon", "-"),
+    "horizon_nu_gpt": ("9", "nu-gpt", "horizon", "falls as -0.34 + 1/3"),
+    "joint_ngpt": ("1a", "ngpt", "joint", "does not stay"),
+    "joint_nu_gpt": ("1b", "nu-gpt", "joint", "stays"),
+}
+ALIGNMENT = "--rule nu-gpt --sizes 64,128 --head-dim 16 --depth 4 --steps 1000 --seeds 3 --rate 0.005"
+RATE = 0.02  # where grids begin
+# At the largest size. Three leave the last one undecided (drift -0.77, from -2.16 to 0.62).
+SEEDS = dict.fromkeys(SWEEPS, 3) | {"joint_nu_gpt": 10}
+STEP_DEPTHS = [2, 4, 8, 16]
+STEP_SEEDS = [1, 2, 3]
+STEPS = "--rule ngpt --base 64 --width 64 --heads 4 --steps 1000 --rate 0.01"
+
+
+def report(program: pathlib.Path, options: str, *more: str) -> dict:
+    done = subprocess.run([program, *options.split(), *more, "--format", "json", "--quiet"],
+                          stdout=subprocess.PIPE, encoding="utf-8", check=False)
+    if done.returncode not in (0, 1, 3):
+        sys.exit(f"{program.name} {options}: exit code {done.returncode}")
+    return json.loads(done.stdout)
+
+
+def sweep(tools: pathlib.Path, name: str, work: pathlib.Path) -> dict:
+    _, rule, axis, _ = SWEEPS[name]
+    command = f"--rule {rule} {AXES[axis]} --seeds {SEEDS[name]} {COMMON} --rate {RATE}"
+    full = tasks.report(tools / "learning_rate_transfer", command, work / name)
+    return {"command": "learning_rate_transfer " + command,
+            **{key: full[key] for key in ("verdict", "reason", "drift", "sizes")},
+            "runs": [[run["size"], round(math.log2(run["rate"] / RATE), 6), run["seed"], run["loss"]]
+                     for run in full["runs"]]}
+
+
+def alignment(tools: pathlib.Path) -> dict:
+    command = f"{ALIGNMENT} {COMMON} --schedule cosine --threads 1"
+    full = report(tasks.program(tools, "alignment"), command)
+    last = max(row["step"] for row in full["steps"])
+    shown = {row["step"] for row in full["steps"] if row["step"] in (1, 3, 10, 30, 100, 300, last)}
+    losses = [row for row in full["losses"] if row["step"] == last]
+    return {"command": "alignment " + command, "averages": full["averages"], "layers": full["layers"],
+            "steps": [row for row in full["steps"] if row["step"] in shown], "losses": losses}
+
+
+def step_vectors(tools: pathlib.Path) -> dict:
+    """Mean absolute step, as it acts, over layers and entries, at the end of training."""
+    command = f"{STEPS} {COMMON} --validate-every 1000 --threads 1"
+
+    def run(depth: int, seed: int) -> dict:
+        full = report(tasks.program(tools, "train"), command, "--depth", str(depth), "--seed", str(seed))
+        found = {"depth": depth, "seed": seed, "validation_nats": full["validation_nats"]}
+        for kind in ("attention", "mlp"):
+            sizes = [t["mean_absolute"] for t in full["tensors"] if t["name"].endswith(f"{kind}_step")]
+            # init/scale of nGPT: 0.05 √n
+            found[kind] = 0.05 * math.sqrt(64) * statistics.mean(sizes)
+        return found
+
+    wanted = [(depth, seed) for depth in reversed(STEP_DEPTHS) for seed in STEP_SEEDS]  # the largest first
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as cores:
+        runs = [*cores.map(run, *zip(*wanted))]
+    return {"command": f"train {command} --depth L --seed S",
+            "runs": sorted(runs, key=lambda one: (one["depth"], one["seed"]))}
+
+
+# ---- tables -----------------------------------------------------------------------------------------
+
+
+def interval(of: dict, digits: int = 2) -> str:
+    if of["value"] is None:
+        return "-"
+    if of["low"] is None:
+        return f"{of['value']:+.{digits}f}"
+    return f"{of['value']:+.{digits}f} ({of['low']:+.{digits}f} to {of['high']:+.{digits}f})"
+
+
+def sweep_table(results: dict[str, dict]) -> str:
+    rows = []
+    for name, (figure, rule, axis, paper) in SWEEPS.items():
+        if name not in results:
+            continue
+        r = results[name]
+        last = r["sizes"][-1]
+        regret = last["regret"]
+        rows.append([figure, f"`{rule}`", axis, paper, interval(r["drift"]),
+                     "-" if regret["value"] is None else f"{100 * regret['value'] / last['loss']:.2f}",
+                     f"{last['loss']:.3f}", r["verdict"], str(len(r["runs"]))])
+    return page.table(["figure", "rule", "axis", "the paper: the optimal rate", "drift, 95 % interval",
+                  "regret, %", "loss of the largest", "verdict", "runs"], rows)
+
+
+def optimum_table(results: dict[str, dict]) -> str:
+    rows = []
+    for name, (_, rule, axis, _) in SWEEPS.items():
+        for size in results.get(name, {}).get("sizes", []):
+            rows.append([f"`{rule}`", axis, str(size["size"]), str(size["seeds"]),
+                         "-" if size["rate"] is None else f"{size['rate']:.4f}",
+                         "-" if size["low"] is None else f"{size['low']:.4f} to {size['high']:.4f}",
+                         f"{size['loss']:.3f}"])
+    return page.table(["rule", "axis", "size", "seeds", "optimal rate", "95 % interval", "loss"], rows)
+
+
+def exponent(row: dict, name: str) -> str:
+    return "-" if row[name] is None else f"{row[name]:.3f} ± {row[name + '_se']:.3f}"
+
+
+def alignment_table(result: dict) -> str:
+    rows = [[str(row["width"]), row["matrix"], row["average"],
+             *(exponent(row, name) for name in ("alpha", "omega", "nu"))]
+            for row in result["averages"] if row["matrix"] in ("hidden", "head")]
+    return page.table(["width", "matrix", "average", "α", "ω", "ν"], rows)
+
+
+def layer_table(result: dict) -> str:
+    widest = max(row["width"] for row in result["layers"])
+    rows = [[row["matrix"], str(row["layer"]), *(exponent(row, name) for name in ("alpha", "omega", "nu"))]
+            for row in result["layers"] if row["width"] == widest and row["matrix"] != "head"]
+    return page.table(["matrix", "layer", "α", "ω", "ν"], rows)
+
+
+def slope(points: list[tuple[float, float]]) -> tuple[float, float]:
+    """Of log y against log x, with its standard error."""
+    x = [math.log(a) for a, _ in points]
+    y = [math.log(b) for _, b in points]
+    spread = sum((a - statistics.mean(x)) ** 2 for a in x)
+    b = sum((a - statistics.mean(x)) * c for a, c in zip(x, y)) / spread
+    a = statistics.mean(y) - b * statistics.mean(x)
+    left = sum((c - a - b * d) ** 2 for d, c in zip(x, y))
+    return b, math.sqrt(left / (len(points) - 2) / spread)
+
+
+def step_table(result: dict) -> str:
+    rows = []
+    for kind, letter in (("attention", "α_A"), ("mlp", "α_M")):
+        power, error = slope([(run["depth"], run[kind]) for run in result["runs"]])
+        means = [statistics.mean(run[kind] for run in result["runs"] if run["depth"] == depth)
+                 for depth in STEP_DEPTHS]
+        rows.append([letter, *(f"{mean:.3f}" for mean in means), f"{power:.2f} ± {error:.2f}"])
+    return page.table(["", *(f"{depth} layers" for depth in STEP_DEPTHS), "power of the depth"], rows)
+
+
+# ---- pictures ---------------------------------------------------------------------------------------
+
+
+def gnuplot(script: str) -> None:
+    subprocess.run(["gnuplot"], input=script, encoding="utf-8", check=True)
+
+
+COLOURS = {"pass": "#0072b2", "fail": "#d55e00", "inconclusive": "#7f7f7f"}
+SIZE_COLOURS = ["#56b4e9", "#0072b2", "#e69f00", "#d55e00", "#7f7f7f"]
+
+
+def draw_drifts(results: dict[str, dict]) -> None:
+    """The drift of every sweep, and the band that counts as none."""
+    names = [name for name in SWEEPS if name in results and results[name]["drift"]["low"] is not None]
+    blocks = []
+    for i, name in enumerate(names):
+        d = results[name]["drift"]
+        blocks.append(f"$s{i} << EOD\n{d['value']} {len(names) - i} {d['low']} {d['high']}\nEOD\n")
+    tics = ", ".join(f"'{SWEEPS[name][2]}: {SWEEPS[name][1]}' {len(names) - i}" for i, name in enumerate(names))
+    plots = ", ".join(f"$s{i} using 1:2:3:4 with xerrorbars lw 3 pt 7 ps 1.1 lc rgb "
+                      f"'{COLOURS[results[name]['verdict']]}' notitle" for i, name in enumerate(names))
+    gnuplot(f"""{''.join(blocks)}
+set terminal svg size 820,{120 + 34 * len(names)} font 'sans,14' background '#ffffff'
+set output '{RESULTS / 'drifts.svg'}'
+set title "Where the optimal rate stays (blue) and where it moves (orange)" font ',16'
+set ytics ({tics})
+set yrange [0.3:{len(names) + 0.7}]
+set xlabel 'drift of the optimal rate, octaves per octave (95 % interval)'
+set grid xtics lc rgb '#dddddd'
+set object 1 rectangle from -0.3,graph 0 to 0.3,graph 1 behind fc rgb '#e8f1f8' fs solid noborder
+plot {plots}
+""")
+
+
+def draw_curves(results: dict[str, dict]) -> None:
+    """Loss against rate, a panel per sweep."""
+    names = [name for name in SWEEPS if name in results]
+    columns = 3
+    lines = -(-len(names) // columns)
+    script = [f"set terminal svg size 1000,{300 * lines} font 'sans,13' background '#ffffff'",
+              f"set output '{RESULTS / 'losses.svg'}'",
+              f"set multiplot layout {lines},{columns}", "set logscale x 2", "set key outside top center horizontal samplen 1.5",
+              "set xlabel 'rate' offset 0,0.5", "set ylabel 'loss, nats' offset 1,0", "set format x '%.2g'",
+              "set xtics 4", "set grid lc rgb '#eeeeee'"]
+    for name in names:
+        _, rule, axis, _ = SWEEPS[name]
+        r = results[name]
+        script.append(f"set title \"{axis}: {rule}\\n{r['verdict'].upper()}, drift "
+                      f"{r['drift']['value']:+.2f}\"" if r["drift"]["value"] is not None else
+                      f"set title \"{axis}: {rule}\\n{r['verdict'].upper()}\"")
+        plots = []
+        lowest, highest = math.inf, -math.inf
+        for i, size in enumerate(s["size"] for s in r["sizes"]):
+            at: dict[float, list[float]] = {}
+            for run_size, octave, _, loss in r["runs"]:
+                if run_size == size and octave == round(octave):
+                    at.setdefault(octave, []).append(math.inf if loss is None else loss)
+            points = [(octave, statistics.mean(losses)) for octave, losses in sorted(at.items())]
+            points = [(octave, loss) for octave, loss in points if math.isfinite(loss)]
+            lowest = min(lowest, *(loss for _, loss in points))
+            highest = max(highest, min(loss for _, loss in points))
+            script.append(f"$d{i} << EOD")
+            script += [f"{RATE * 2 ** octave} {loss}" for octave, loss in points]
+            script.append("EOD")
+            plots.append(f"$d{i} with linespoints lw 2 pt 7 ps 0.7 lc rgb '{SIZE_COLOURS[i]}' title '{size}'")
+        script.append(f"set yrange [{lowest - 0.05}:{highest + 0.5}]")
+        script.append("plot " + ", ".join(plots))
+    script.append("unset multiplot")
+    gnuplot("\n".join(script) + "\n")
+
+
+def draw_alignment(result: dict) -> None:
+    """Exponents over training, of the widest models."""
+    widest = max(row["width"] for row in result["steps"])
+    script = ["set terminal svg size 820,330 font 'sans,13' background '#ffffff'",
+              f"set output '{RESULTS / 'alignment.svg'}'", "set multiplot layout 1,2", "set logscale x",
+              "set xlabel 'step' offset 0,0.5", "set yrange [0.4:1]", "set grid lc rgb '#eeeeee'", "set key top right",
+              "set xrange [0.8:1300]"]
+    for matrix, title in (("hidden", "matrices of the blocks"), ("head", "head")):
+        rows = [row for row in result["steps"] if row["matrix"] == matrix and row["width"] == widest]
+        plots = []
+        for name, letter, colour in (("alpha", "α", "#0072b2"), ("nu", "ν", "#d55e00"), ("omega", "ω", "#7f7f7f")):
+            script += [f"${name} << EOD"]
+            script += [f"{row['step']} {row[name]} {row[name + '_se']}" for row in rows]
+            script += ["EOD"]
+            plots.append(f"${name} using 1:2:3 with yerrorlines lw 2 pt 7 ps 0.6 lc rgb '{colour}' title '{letter}'")
+        script += [f"set title '{title}: ω stays at 1/2'", "plot 0.75 lw 1 dt 2 lc rgb '#999999' title '3/4', "
+                   + ", ".join(plots)]
+    gnuplot("\n".join([*script, "unset multiplot"]) + "\n")
+
+
+def draw_steps(result: dict) -> None:
+    """Step vectors over the depth, with the fitted powers."""
+    script = ["set terminal svg size 520,330 font 'sans,13' background '#ffffff'",
+              f"set output '{RESULTS / 'step_vectors.svg'}'", "set logscale xy 2", "set xlabel 'layers'",
+              "set title 'Trained step vectors of nGPT shrink with the depth'", "set grid lc rgb '#eeeeee'",
+              "set xrange [1.7:19]", "set key top right"]
+    plots = []
+    for kind, letter, colour in (("attention", "α_A", "#0072b2"), ("mlp", "α_M", "#d55e00")):
+        points = [(run["depth"], run[kind]) for run in result["runs"]]
+        power, _ = slope(points)
+        middle = math.exp(statistics.mean(math.log(y) - power * math.log(x) for x, y in points))
+        script += [f"${kind} << EOD", *(f"{x} {y}" for x, y in points), "EOD"]
+        plots.append(f"${kind} with points pt 7 ps 0.7 lc rgb '{colour}' notitle, {middle} * x ** {power} lw 2 lc rgb "
+                     f"'{colour}' title '{letter} ~ L^{power:.2f}' noenhanced")
+    gnuplot("\n".join([*script, "plot " + ", ".join(plots)]) + "\n")
+
+
+# ---- the page ---------------------------------------------------------------------------------------
+
+
+def use_quick() -> None:
+    global PAGE, RESULTS
+    text = PAGE.read_text(encoding="utf-8")
+    PAGE, RESULTS = QUICK / "normalized_transformer.md", QUICK / "normalized_transformer"
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    page.write(PAGE, text)
+    AXES.update(QUICK_AXES)
+    SEEDS.update(dict.fromkeys(SWEEPS, 2))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("tools", type=pathlib.Path, nargs="?", help="folder of the programs")
+    parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build/normalized_transformer",
+                        help="folder for unfinished sweeps")
+    parser.add_argument("--only", help="one experiment")
+    parser.add_argument("--quick", action="store_true", help="sweeps alone, small, below build/results_quick")
+    parser.add_argument("--tables", action="store_true", help="run nothing")
+    parser.add_argument("--check", action="store_true", help="run and write nothing")
+    a = parser.parse_args()
+    if a.quick:
+        use_quick()
+        a.work = QUICK / "work"
+    makers = {name: lambda name=name: sweep(a.tools, name, a.work) for name in SWEEPS}
+    if not a.quick:
+        makers |= {"alignment": lambda: alignment(a.tools), "step_vectors": lambda: step_vectors(a.tools)}
+    if a.only:
+        makers = {a.only: makers[a.only]}
+    if not (a.tables or a.check):
+        if not a.tools:
+            parser.error("the folder of the programs is missing")
+        RESULTS.mkdir(parents=True, exist_ok=True)
+        for name, make in makers.items():
+            if not (RESULTS / f"{name}.json").exists():
+                print("running", name, flush=True)
+                page.keep(RESULTS / f"{name}.json", make())
+    results = page.kept(RESULTS)
+    tables = {"sweeps": sweep_table(results), "optima": optimum_table(results)}
+    if "alignment" in results:
+        tables |= {"alignment": alignment_table(results["alignment"]), "layers": layer_table(results["alignment"])}
+    if "step_vectors" in results:
+        tables["steps"] = step_table(results["step_vectors"])
+    if a.check:
+        return page.check(PAGE, tables, f"{sys.argv[0]} --tables")
+    page.write(PAGE, page.filled(PAGE, tables))
+    draw_drifts(results)
+    draw_curves(results)
+    if "alignment" in results:
+        draw_alignment(results["alignment"])
+    if "step_vectors" in results:
+        draw_steps(results["step_vectors"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+"""Programs with one run of each size and seed, which a shell makes.
+
+    run_tasks_cli.py FOLDER_OF_PROGRAMS [--engines]
+
+With --engines, GNU parallel and Slurm make them, too.
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tests/cli"))
+from task_test import ENVIRONMENT, MISSING, EngineTest, TaskTest, id_of, main, shell  # noqa: E402
+
+PROGRAMS = pathlib.Path(sys.argv.pop(1)).resolve()
+BAD = [
+    (["--results", "r"], "--results = r: expected it with --emit-tasks, --run-one or --collect"),
+    (["--collect"], "--collect (given): expected it with --results"),
+    (["--run-one", "w8-s1-0123456789abcdef", "--results", "r"], "--run-one = w8-s1-0123456789abcdef: expected an id"),
+    # Refused before there are tasks, not by each of them.
+    (["--emit-tasks", "--results", "r", "--set", "d_mode=3"], "--set = d_mode: expected"),
+    (["--emit-tasks", "--results", "r", "--sizes", "8,10"], "--sizes = 10: expected a multiple of --head-dim = 8"),
+]
+
+
+class RunTasks:
+    """The tests of all of these programs."""
+
+    def test_the_report_is_that_of_the_program_itself(self):
+        self.options = self.options[:-2]  # on all cores; each task on one
+        whole = self.itself()
+        self.assertEqual(self.in_waves(lambda tasks: self.by_shell(tasks[::-1])), 4)  # one wave, none in vain
+        self.assertEqual(self.collected(), whole)
+        self.assertEqual(self.emit(), ([], ""))
+        self.assertEqual({path.stem[:path.stem.rindex("-")] for path in self.results.iterdir()},
+                         {"w8-s1", "w8-s2", "w16-s1", "w16-s2"})
+
+
+class TrainingTasks(RunTasks):
+    """And of those that train the reference transformer."""
+
+    TINY = ["--text", "a text.txt", "--head-dim", "8", "--depth", "2", "--seq", "16", "--batch", "2", "--steps", "3",
+            "--sizes", "8,16", "--seeds", "2", "--quiet", "--threads", "1"]
+
+    def test_options_reach_the_runs(self):
+        other = ["--axis", "depth", "--width", "16", "--sizes", "1,2", "--rule", "complete-p", "--optimizer", "adamw",
+                 "--rotary", "--rate", "0.02", "--set", "d_ff=24", "--format", "json", *self.own]
+        whole = self.itself(*other)
+        self.assertEqual(self.in_waves(self.by_shell, *other), 4)
+        self.assertEqual(self.collected(*other), whole)
+
+    def test_numbers_that_are_not_finite_are_results(self):
+        wild = ["--optimizer", "sgd", "--rule", "standard", "--rate", "1e29", "--seeds", "1"]
+        whole = self.itself(*wild)
+        self.assertEqual(whole[0], 1)
+        self.in_waves(self.by_shell, *wild)
+        self.assertTrue(any(b"null" in path.read_bytes() for path in self.results.iterdir()))
+        self.assertEqual(self.collected(*wild), whole)
+
+
+class EmpiricalNtk(TrainingTasks, EngineTest, TaskTest):
+    program = PROGRAMS / "empirical_ntk"
+    options = ["--inputs", "2", *TrainingTasks.TINY]
+    own = ["--outputs", "3"]
+    files = [f"empirical_ntk{end}" for end in (".json", ".csv", "_groups.csv", "_steps.csv")]
+
+
+class Alignment(TrainingTasks, EngineTest, TaskTest):
+    program = PROGRAMS / "alignment"
+    options = TrainingTasks.TINY
+    own = ["--warmup", "2"]  # an option that the other program lacks
+    files = [f"alignment{end}" for end in (".json", ".csv", "_averages.csv", "_layers.csv", "_steps.csv", "_losses.csv")]
+
+    def test_sizes_and_seeds_can_be_added(self):
+        self.in_waves(self.by_shell)
+        more = ["--sizes", "8,16,24", "--seeds", "3"]
+        tasks, _ = self.emit(*more)
+        self.assertEqual([id_of(task)[:-17] for task in tasks], ["w24-s1", "w24-s2", "w24-s3", "w16-s3", "w8-s3"])
+        self.by_shell(tasks)
+        self.assertEqual(self.collected(*more), self.itself(*more))
+
+    def test_what_was_killed_or_damaged_is_made_again(self):
+        tasks, _ = self.emit()
+        process = subprocess.Popen(["sh", "-c", "exec " + tasks[0]], stdout=subprocess.PIPE, env=ENVIRONMENT)
+        process.kill()
+        process.communicate(timeout=60)
+        (self.results / f"{id_of(tasks[0])}.json").unlink(missing_ok=True)  # where the run was faster
+        self.by_shell(tasks[1:])
+        path = self.results / f"{id_of(tasks[1])}.json"
+        text = path.read_bytes()
+        for damage in (text[:-9], text.replace(b'"seed":', b'"seed":1', 1)):
+            path.write_bytes(damage)
+            done = self.run_program(self.folder, *self.options, "--collect", "--results", "results")
+            self.assertEqual((done.returncode, done.stdout.splitlines()), (MISSING, tasks[:2]), done.stderr)
+            self.assertIn(f"left out damaged results, whose runs are missing: results/{path.name}\n", done.stderr)
+            again = shell(tasks[1], "/")
+            self.assertEqual(set(json.loads(again.stdout)), {"id", "size", "seed"})
+            self.assertEqual(path.read_bytes(), text)
+        self.by_shell(tasks[:1])
+        self.assertEqual(self.collected(), self.itself())
+
+    def test_bad_input_gets_one_message(self):
+        for arguments, message in BAD:
+            with self.subTest(arguments=arguments):
+                refused = self.run_program(self.folder, *self.options, *arguments)
+                self.assertEqual((refused.returncode, refused.stdout), (2, ""), refused.stderr)
+                self.assertTrue(refused.stderr.startswith(f"{self.program.name}: {message}"), refused.stderr)
+                self.assertEqual(len(refused.stderr.splitlines()), 1)
+
+    def test_results_of_other_options_are_refused(self):
+        tasks, _ = self.emit()
+        self.by_shell(tasks[:1])
+        for name, value in (("--steps", "4"), *zip(self.own[::2], self.own[1::2])):
+            refused = self.run_program(self.folder, *self.options, name, value, "--collect", "--results", "results")
+            self.assertEqual((refused.returncode, refused.stdout), (2, ""))
+            self.assertIn(f"{name} = {value}: expected ", refused.stderr)
+
+
+class KernelConvergence(RunTasks, EngineTest, TaskTest):
+    program = PROGRAMS / "kernel_convergence"
+    options = ["--sizes", "8,16", "--seeds", "2", "--inputs", "3", "--seq", "2", "--quiet", "--threads", "1"]
+    files = [f"kernel_convergence{end}" for end in (".json", ".csv", "_distances.csv", "_slopes.csv", "_entries.csv")]
+
+    def test_options_reach_the_runs(self):
+        other = ["--attention", "residual", "--features", "5", "--depth", "2", "--seeds", "11", "--format", "json"]
+        whole = self.itself(*other)  # eleven, so that the last eight at once are not full
+        self.assertEqual(self.in_waves(self.by_shell, *other), 22)
+        self.assertEqual(self.collected(*other), whole)
+
+
+class ShallowEncoder(RunTasks, EngineTest, TaskTest):
+    program = PROGRAMS / "shallow_encoder"
+    options = ["--sizes", "8,16", "--seeds", "2", "--inputs", "4", "--seq", "3", "--features", "5", "--steps", "3", "--quiet",
+               "--threads", "1"]
+    files = [f"shallow_encoder{end}" for end in (".json", ".csv", "_start.csv", "_training.csv", "_slopes.csv")]
+
+    def test_options_reach_the_runs(self):
+        other = ["--rule", "shallow-ntk", "--tau0", "1", "--rate", "1.5", "--steps", "5", "--format", "json"]
+        whole = self.itself(*other)
+        self.assertEqual(self.in_waves(self.by_shell, *other), 4)
+        self.assertEqual(self.collected(*other), whole)
+
+    def test_a_rule_that_cannot_be_is_refused_before_there_are_tasks(self):
+        refused = self.run_program(self.folder, *self.options, "--tau0", "0.7", "--emit-tasks", "--results", "r")
+        self.assertEqual((refused.returncode, refused.stdout), (2, ""))
+        self.assertIn("tau0 = 0.7", refused.stderr)
+
+
+if __name__ == "__main__":
+    main()
