@@ -24,7 +24,6 @@ CXX, PREFIX, BUILD = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.ar
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "01_first_plan.cpp"
 STAND_INS = ROOT / "tests" / "packaging" / "stand_ins"
-LOADER = pathlib.Path("/lib64/ld-linux-x86-64.so.2")
 
 
 def run(*command, **options):
@@ -157,27 +156,6 @@ class Packaging(unittest.TestCase):
         text = prefix.resolve() / "share" / "scalewise" / "data" / "austen_persuasion.txt"
         self.assertIn(str(text), run(prefix / "bin" / "coordinate_check", "--help"))
         self.assertTrue(text.is_file())
-
-    @unittest.skipUnless(LOADER.exists(), "Linux on x86-64 alone has levels")
-    def test_launcher_starts_the_programs_for_the_processor(self):
-        launcher = self.folder / "bin" / "coordinate_check"
-        launcher.parent.mkdir()
-        run(CXX, "-std=c++20", "-Wall", "-Wextra", "-Werror", "-I", ROOT / "tools",
-            '-DSCALEWISE_LEVELS_DIR="../libexec/scalewise"', ROOT / "tools" / "launcher" / "launcher.cpp", "-o", launcher)
-        programs = self.folder / "libexec" / "scalewise"
-        for level in ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"):
-            (programs / level).mkdir(parents=True)
-            script = programs / level / "coordinate_check"
-            script.write_text(f'#!/bin/sh\necho {level} "$@"\n', encoding="utf-8")
-            script.chmod(0o755)
-        # The C library knows the processor too.
-        supported = re.findall(r"^ +(x86-64-v\d) [(]supported", run(LOADER, "--help"), re.MULTILINE)
-        for level in sorted(supported, reverse=True) + ["x86-64"]:
-            self.assertEqual(run(launcher, "--sizes", "32,64"), f"{level} --sizes 32,64\n")
-            (programs / level / "coordinate_check").unlink()
-        done = subprocess.run([launcher], capture_output=True, encoding="utf-8", check=False)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn(f"coordinate_check: {self.folder.resolve() / 'bin' / '../libexec/scalewise'}: expected", done.stderr)
 
     def test_debian_package(self):
         if not shutil.which("dpkg-deb") or not shutil.which("cpack"):
