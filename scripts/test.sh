@@ -60,7 +60,6 @@ missing_optional_packages() {
   have_header torch/csrc/api/include/torch/torch.h || echo libtorch-dev
   have_header gmock/gmock.h || echo libgmock-dev
   have_command meson || echo meson
-  [ -n "$leave_out" ] || have_command bazel || echo bazel-bootstrap
   have_command pkg-config || echo pkg-config
   have_command help2man || echo help2man
   have_command groff || echo groff-base
