@@ -63,8 +63,6 @@ missing_optional_packages() {
   have_command pkg-config || echo pkg-config
   have_command help2man || echo help2man
   have_command groff || echo groff-base
-  have_command zsh || echo zsh
-  have_command fish || echo fish
   have_command parallel || echo parallel
   have_command sbatch || echo slurm-wlm munge
   have_site_programs || echo mkdocs mkdocs-material doxygen

@@ -281,7 +281,7 @@ scalewise::frame::Program scalewise::frame::program() {
     throw InvalidInput(option, printable(name), listed(rules));
   };
   Options& o = *program.options;
-  o.add("--rule", s->rule, listed(rules)).names(rules, rule_of);
+  o.add("--rule", s->rule, listed(rules)).names(rule_of);
   o.add("--tau0", s->tau0).from(0.5).to(1);
   o.add("--sizes", s->sizes, "widths").from(1).to(1'000'000).increasing();
   o.add("--seeds", s->seeds).from(1).to(1000);

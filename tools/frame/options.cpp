@@ -184,8 +184,6 @@ void Option::read(const std::vector<std::string>& words) {
       variable_);
 }
 
-Options::Options() { add("--completion", shell_).words({"bash", "zsh", "fish"}).not_an_input(); }
-
 Option& Options::at(const std::string& name) {
   return *std::find_if(list_.begin(), list_.end(),
                        [&](const Option& option) { return option.name_ == name; });
@@ -301,7 +299,6 @@ Request Options::parse(const std::vector<std::string>& arguments) {
       throw InvalidInput(option.name_, "(given)", "it without " + other);
     }
   }
-  if (!shell_.empty()) return Request::completion;
   return line.dry_run ? Request::dry_run : Request::run;
 }
 

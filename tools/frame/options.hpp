@@ -43,15 +43,10 @@ class Option {
     return *this;
   }
 
-  /// Names of things that have ids, which completion offers. `id` returns the id of any of their names,
-  /// and throws for what is none; its second argument is the option. Without it the program does so.
+  /// Names of things that have ids. `id` returns the id of any of their names, and throws for what is none;
+  /// its second argument is the option.
   using Id = std::function<std::string(const std::string& name, const std::string& option)>;
-  Option& names(std::vector<std::string> ids, Id id = {}) {
-    return ids_ = std::move(ids), id_ = std::move(id), *this;
-  }
-
-  /// A file may be given instead of such a name.
-  Option& or_file() { return or_file_ = true, *this; }
+  Option& names(Id id) { return id_ = std::move(id), *this; }
 
   /// Of lists: each number is larger than the one before; so many at least.
   Option& increasing() { return increasing_ = true, *this; }
@@ -117,9 +112,7 @@ class Option {
   bool above_ = true;
   bool below_ = true;
   std::vector<std::string> words_;
-  std::vector<std::string> ids_;
   Id id_;
-  bool or_file_ = false;
   bool increasing_ = false;
   std::size_t count_ = 1;
   bool repeated_ = false;
@@ -132,7 +125,7 @@ class Option {
 };
 
 /// The action that the command line asks for.
-enum class Request { run, dry_run, help, version, completion };
+enum class Request { run, dry_run, help, version };
 
 /// A flag of all programs.
 struct CommonOption {
@@ -147,7 +140,7 @@ inline constexpr std::array common_options{
 
 class Options {
  public:
-  Options();
+  Options() = default;
   Options(const Options&) = delete;
   Options& operator=(const Options&) = delete;
 
@@ -178,9 +171,6 @@ class Options {
 
   std::string help(const std::string& program, const std::string& about) const;
 
-  /// A script that completes the options in the shell of --completion.
-  std::string completion(const std::string& program) const;
-
   /// All that a result depends on: names and values of the variables as they are now, which may be
   /// later than parse(), and the fingerprints of data.
   /// Throws:   InvalidInput for data that cannot be read.
@@ -210,7 +200,6 @@ class Options {
 
   std::deque<Option> list_;
   std::vector<std::pair<std::string, std::string>> retired_;
-  std::string shell_;
   std::string group_ = "Options";
 };
 
