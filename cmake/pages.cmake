@@ -1,23 +1,11 @@
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
 #
-# Runs at `cmake --install` and in cpack: man pages of the programs, from --help and by help2man where that is
-# installed, and their completion scripts. Needs: programs (paths), data (folder), help2man, version, extra.
-set(share "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share")
+# Runs at `cmake --install` and in cpack: man pages of the programs, from --help and by help2man.
+# Needs: programs (paths), data (folder), help2man, version, extra.
 set(ENV{OMP_NUM_THREADS} 1)
 foreach(program IN LISTS programs)
   get_filename_component(name ${program} NAME)
-  foreach(shell_file IN ITEMS bash:bash-completion/completions/${name} zsh:zsh/site-functions/_${name}
-      fish:fish/vendor_completions.d/${name}.fish)
-    string(REGEX MATCH "^([a-z]+):(.*)$" matched ${shell_file})
-    set(file ${CMAKE_MATCH_2})
-    execute_process(COMMAND ${program} --completion ${CMAKE_MATCH_1}
-      OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
-    file(WRITE ${share}/${file} "${text}")
-  endforeach()
-  if(NOT help2man)
-    continue()
-  endif()
   execute_process(COMMAND ${program} --help OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
   string(REGEX MATCH "^[^\n]*[^.\n]" about "${text}")
   execute_process(COMMAND ${help2man} --no-info "--name=${about}" --version-string=${version}
@@ -27,5 +15,5 @@ foreach(program IN LISTS programs)
   string(REPLACE "-" "\\-" escaped "${data}/")
   string(REPLACE "${escaped}" "" text "${text}")
   string(REPLACE "${data}/" "" text "${text}")
-  file(WRITE ${share}/man/man1/${name}.1 "${text}")
+  file(WRITE $ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share/man/man1/${name}.1 "${text}")
 endforeach()

@@ -60,12 +60,9 @@ missing_optional_packages() {
   have_header torch/csrc/api/include/torch/torch.h || echo libtorch-dev
   have_header gmock/gmock.h || echo libgmock-dev
   have_command meson || echo meson
-  [ -n "$leave_out" ] || have_command bazel || echo bazel-bootstrap
   have_command pkg-config || echo pkg-config
   have_command help2man || echo help2man
   have_command groff || echo groff-base
-  have_command zsh || echo zsh
-  have_command fish || echo fish
   have_command parallel || echo parallel
   have_command sbatch || echo slurm-wlm munge
   have_site_programs || echo mkdocs mkdocs-material doxygen

@@ -407,7 +407,7 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--plans", a->plans).reads().repeated();
   frame::add_task_options(o, a->tasks);
   o.group("Mistakes, to see the check fail");
-  o.add("--trained-as", a->trained_as).names(rule_ids(), rule_id).excludes("--judge");
+  o.add("--trained-as", a->trained_as).names(rule_id).excludes("--judge");
   o.add("--fault", a->fault).excludes("--judge");
   program.check = [a, &o] {
     frame::check(a->tasks, o, {"--budget", "--record", "--judge"});

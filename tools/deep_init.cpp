@@ -42,7 +42,7 @@ struct Settings {
 void add_deep_options(frame::Options& o, Settings& s) {
   train::Settings& m = s.model;
   o.group("Model");
-  o.add("--rule", m.rule).names(rule_ids(), rule_id);
+  o.add("--rule", m.rule).names(rule_id);
   o.add("--set", m.set).repeated();
   o.add("--depth", m.depth).from(1);
   o.add("--width", m.width).from(1);

@@ -374,15 +374,15 @@ scalewise::frame::Program scalewise::frame::program() {
   a->program = program.name;
   Options& o = *program.options;
   o.add("FILE", a->files).repeated().not_an_input().path();
-  o.add("--rule", a->rule, "to print its plan").names(rule_ids(), rule_id);
+  o.add("--rule", a->rule, "to print its plan").names(rule_id);
   add_shape_options(o, *a);
   o.at("--config").note("where the one next to FILE is not meant");
   add_plan_options(o, *a);
   o.group("Output");
-  o.add("--names", a->names).names(scalewise::tools::dialect_ids()).or_file();
+  o.add("--names", a->names);
   o.add("--layers", a->layers).not_an_input();
   o.add("--format", a->format).words(scalewise::tools::plan_formats()).not_an_input();
-  o.add("--save", a->save).was("--out").writes_file();
+  o.add("--save", a->save).writes_file();
   program.run = [a](const std::vector<std::string>&) {
     const auto [text, code] = ::run(*a);
     if (a->save.empty()) {

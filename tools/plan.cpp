@@ -159,15 +159,15 @@ scalewise::frame::Program scalewise::frame::program() {
                   "Every tensor's initial variance, learning rate, decay and multiplier under a "
                   "published rule."};
   Options& o = *program.options;
-  o.add("--rule", a->rule).names(rule_ids(), rule_id);
-  o.add("--compare", a->compare).names(rule_ids(), rule_id).excludes("--rule");
+  o.add("--rule", a->rule).names(rule_id);
+  o.add("--compare", a->compare).names(rule_id).excludes("--rule");
   add_shape_options(o, *a);
   add_plan_options(o, *a);
   o.group("Output");
-  o.add("--names", a->names).names(scalewise::tools::dialect_ids()).or_file().excludes("--compare");
+  o.add("--names", a->names).excludes("--compare");
   o.add("--layers", a->layers).note("with --format svg: a heat map, layer by layer").not_an_input();
   o.add("--format", a->format).words(formats()).not_an_input();
-  o.add("--save", a->save).was("--out").writes_file();
+  o.add("--save", a->save).writes_file();
   o.add("--list-rules", a->list_rules).not_an_input();
   o.add("--list-presets", a->list_presets).not_an_input();
   o.add("--list-names", a->list_names).not_an_input();

@@ -281,12 +281,12 @@ scalewise::frame::Program scalewise::frame::program() {
     throw InvalidInput(option, printable(name), listed(rules));
   };
   Options& o = *program.options;
-  o.add("--rule", s->rule, listed(rules)).names(rules, rule_of);
+  o.add("--rule", s->rule, listed(rules)).names(rule_of);
   o.add("--tau0", s->tau0).from(0.5).to(1);
   o.add("--sizes", s->sizes, "widths").from(1).to(1'000'000).increasing();
   o.add("--seeds", s->seeds).from(1).to(1000);
   o.add("--inputs", s->data.inputs, "of training").from(2).to(1000);
-  o.add("--seq", s->data.tokens).was("--tokens").from(1).to(1000);
+  o.add("--seq", s->data.tokens).from(1).to(1000);
   o.add("--features", s->data.features).from(1).to(1000);
   o.add("--steps", s->steps, "of gradient descent").from(1).to(1'000'000);
   o.add("--rate", s->rate,

@@ -18,9 +18,9 @@
 #include "frame/progress.hpp"
 #include "lab/programs/train/output.hpp"
 #include "lab/programs/train/train_model.hpp"
-#include "scalewise/files/exact_text.hpp"
 #include "scalewise/io/table.hpp"
 #include "scalewise/messages/error.hpp"
+#include "scalewise/numeric/exact_text.hpp"
 #include "scalewise/policy/muon_names.hpp"
 #include "scalewise/policy/rule_id.hpp"
 #include "train/divergence.hpp"
@@ -40,8 +40,8 @@ void add_options(frame::Options& o, Settings& s) {
   o.add("--task", s.task).words(task_words).excludes("--digits");
 
   o.group("Plan");
-  o.add("--rule", s.rule).names(rule_ids(), rule_id);
-  o.add("--base", s.base_width, "a width; 0: none").was("--base-width");
+  o.add("--rule", s.rule).names(rule_id);
+  o.add("--base", s.base_width, "a width; 0: none");
   o.add("--base-std", s.base_std, "0: 1/sqrt(base width)").from(0).below(1e30);
   train::add_start_option(o, s).excludes("--base-std");
   o.add("--set", s.set).repeated();
@@ -61,7 +61,7 @@ void add_options(frame::Options& o, Settings& s) {
   o.group("Training");
   o.add("--steps", s.steps).from(1);
   o.add("--batch", s.batch).from(1);
-  o.add("--optimizer", s.optimizer).words(names_of(known_optimizers)).names({}, optimizer_id<>);
+  o.add("--optimizer", s.optimizer).words(names_of(known_optimizers)).names(optimizer_id);
   o.add("--rate", s.rate, "at the peak, before the plan's factors").above(0).below(1e30);
   add_schedule_options(o, s);
   add_decay_options(o, s);
@@ -75,7 +75,6 @@ void add_options(frame::Options& o, Settings& s) {
   o.add("--log", s.log).writes_file();
   o.add("--checkpoint", s.checkpoint).writes_file();
   o.add("--checkpoint-every", s.checkpoint_every).from(1).not_an_input();
-  o.retire("--resume", "is gone: the same command with --checkpoint resumes the run");
   o.add("--overwrite", s.overwrite).not_an_input();
   o.add("--format", s.format).words({"table", "json", "csv"}).not_an_input();
   o.add("--quiet", frame::quiet(), "and of the result, one line").not_an_input();

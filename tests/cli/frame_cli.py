@@ -29,7 +29,7 @@ ENVIRONMENT = {**os.environ, "OMP_WAIT_POLICY": "passive"}
 
 # Options that are no inputs of a result, each for a reason: how a program runs, what it shows, where
 # it writes.
-NO_INPUTS = {"--help", "--version", "--dry-run", "--completion", "--threads", "--quiet", "--format", "--out", "--store", "--record",
+NO_INPUTS = {"--help", "--version", "--dry-run", "--threads", "--quiet", "--format", "--out", "--store", "--record",
              "--layers", "--list-rules", "--list-presets", "--list-names", "--log", "--checkpoint", "--overwrite", "--save",
              "--emit-tasks", "--run-one", "--collect", "--results"}
 # And which runs there are, where each stored run says that of itself.
@@ -181,7 +181,7 @@ class Frame(unittest.TestCase):
                 return re.search("^fingerprint .*", done.stdout, re.MULTILINE)[0] if done.returncode == 0 else None
 
             for option, kind in kinds.items():
-                if option in ("--help", "--version", "--dry-run", "--completion", "--plans"):  # the last reads its files
+                if option in ("--help", "--version", "--dry-run", "--plans"):  # the last reads its files
                     continue
                 context = CONTEXT.get((name, option), CONTEXT.get(option, []))
                 plain = fingerprint(*context) or fingerprint()  # some come in pairs alone

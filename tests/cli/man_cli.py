@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
-"""Installed man pages and completion scripts.
+"""Installed man pages.
 
     man_cli.py BUILD
 """
@@ -31,14 +31,6 @@ class Pages(unittest.TestCase):
         assert done.returncode == 0, done.stdout + done.stderr
         cls.share = cls.prefix / "share"
         cls.names = sorted(path.name for path in (cls.prefix / "bin").iterdir())
-
-    def test_completion_scripts(self):
-        for name in self.names:
-            for shell, file in (("bash", f"bash-completion/completions/{name}"), ("zsh", f"zsh/site-functions/_{name}"),
-                                ("fish", f"fish/vendor_completions.d/{name}.fish")):
-                with self.subTest(name=name, shell=shell):
-                    script = run(self.prefix / "bin" / name, "--completion", shell).stdout
-                    self.assertEqual((self.share / file).read_text(encoding="utf-8"), script)
 
     def pages(self):
         cache = (BUILD / "CMakeCache.txt").read_text(encoding="utf-8")

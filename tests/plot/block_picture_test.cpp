@@ -19,7 +19,6 @@ using namespace scalewise;
 using scalewise::plot::block_svg;
 using scalewise::plot::heat_map_svg;
 using scalewise::plot::layer_map;
-using scalewise::plot::text_width;
 using scalewise::plot::wrapped;
 using scalewise::test::faults_of;
 using scalewise::test::Text;
@@ -93,16 +92,6 @@ TEST_CASE("A number that differs between layers is a range", "[block]") {
   std::string all;
   for (const Text& text : texts_of(block_svg(plan))) all += text.text;
   CHECK(all.find(fmt::format("{:.4g}…{:.4g}=", variance(11), variance(0))) != std::string::npos);
-}
-
-TEST_CASE("Widths of texts are those of DejaVu Sans, and bounds of other letters", "[block]") {
-  // Advance widths of the font file, in units of 1/2048 of its size: W 2025, i 569, 0 1303.
-  // The table rounds each to a thousandth of the size.
-  CHECK_THAT(text_width("Wi0", 2048),
-             Catch::Matchers::WithinAbs(2025 + 569 + 1303, 3 * 0.0005 * 2048));
-  CHECK(text_width("√", 10) == 10);  // 1305 of 2048
-  CHECK(text_width("·", 10) == 5);   // 651 of 2048
-  CHECK(text_width("", 10) == 0);
 }
 
 TEST_CASE("Texts are broken where they may be, and lose nothing but spaces", "[block]") {

@@ -4,21 +4,16 @@
 
 #include <string>
 
-#include "frame/processor_level.hpp"
-
 namespace scalewise::frame {
 
 /// OpenBLAS's name for kernels with the widest vectors that the processor has: it takes one that is newer than
 /// itself for an old one. Empty where they are no wider than all x86-64 processors have.
 inline std::string widest_openblas_kernels() {
-  switch (processor_level()) {
-    case 4:
-      return "SkylakeX";
-    case 3:
-      return "Haswell";
-    default:
-      return {};
-  }
+#if defined(__GNUC__) && defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512vl")) return "SkylakeX";
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "Haswell";
+#endif
+  return {};
 }
 
 }  // namespace scalewise::frame

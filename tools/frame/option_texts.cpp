@@ -43,7 +43,6 @@ constexpr std::array option_texts{
     OptionText{"--collect",
                "read the results: print the verdict, or the next command lines (exit code 4)"},
     OptionText{"--compare", "several rules side by side"},
-    OptionText{"--completion", "print a script that completes options in a shell"},
     OptionText{"--config", "Hugging Face config.json"},
     OptionText{"--correct", "number of correct set-ups"},
     OptionText{"--cut", "what Muon cuts out of fused matrices before it normalizes them"},

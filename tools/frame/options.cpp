@@ -12,10 +12,10 @@
 #include <type_traits>
 
 #include "frame/terminal.hpp"
-#include "scalewise/files/exact_text.hpp"
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/nearest.hpp"
 #include "scalewise/messages/words.hpp"
+#include "scalewise/numeric/exact_text.hpp"
 
 namespace scalewise::frame {
 
@@ -184,8 +184,6 @@ void Option::read(const std::vector<std::string>& words) {
       variable_);
 }
 
-Options::Options() { add("--completion", shell_).words({"bash", "zsh", "fish"}).not_an_input(); }
-
 Option& Options::at(const std::string& name) {
   return *std::find_if(list_.begin(), list_.end(),
                        [&](const Option& option) { return option.name_ == name; });
@@ -248,18 +246,7 @@ void Options::refuse_unknown(const std::string& word) const {
   std::vector<std::string> names;
   names.reserve(common_options.size() + list_.size());
   for (const CommonOption& common : common_options) names.emplace_back(common.name);
-  for (const Option& option : list_) {
-    names.push_back(option.name_);
-  }
-  const auto renamed = std::find_if(list_.begin(), list_.end(), [&](const Option& option) {
-    return !option.was_.empty() && option.was_ == word;
-  });
-  if (renamed != list_.end()) {
-    throw std::invalid_argument(std::string(word).append(" is now ").append(renamed->name_));
-  }
-  for (const auto& [name, why] : retired_) {
-    if (name == word) throw std::invalid_argument(std::string(word).append(" ").append(why));
-  }
+  for (const Option& option : list_) names.push_back(option.name_);
   throw InvalidInput(
       printable(word), "(unknown)", "an option of --help",
       word.starts_with("-") ? did_you_mean(word, names) : "lists have commas and no spaces");
@@ -301,7 +288,6 @@ Request Options::parse(const std::vector<std::string>& arguments) {
       throw InvalidInput(option.name_, "(given)", "it without " + other);
     }
   }
-  if (!shell_.empty()) return Request::completion;
   return line.dry_run ? Request::dry_run : Request::run;
 }
 

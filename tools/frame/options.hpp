@@ -43,15 +43,10 @@ class Option {
     return *this;
   }
 
-  /// Names of things that have ids, which completion offers. `id` returns the id of any of their names,
-  /// and throws for what is none; its second argument is the option. Without it the program does so.
+  /// Names of things that have ids. `id` returns the id of any of their names, and throws for what is none;
+  /// its second argument is the option.
   using Id = std::function<std::string(const std::string& name, const std::string& option)>;
-  Option& names(std::vector<std::string> ids, Id id = {}) {
-    return ids_ = std::move(ids), id_ = std::move(id), *this;
-  }
-
-  /// A file may be given instead of such a name.
-  Option& or_file() { return or_file_ = true, *this; }
+  Option& names(Id id) { return id_ = std::move(id), *this; }
 
   /// Of lists: each number is larger than the one before; so many at least.
   Option& increasing() { return increasing_ = true, *this; }
@@ -63,9 +58,6 @@ class Option {
   Option& excludes(std::string name) { return excludes_.push_back(std::move(name)), *this; }
   /// Said in parentheses after what the option means in all programs (option_texts.cpp).
   Option& note(std::string text) { return note_ = std::move(text), *this; }
-
-  /// A name that this option had before; the message about it has the new one.
-  Option& was(std::string name) { return was_ = std::move(name), *this; }
 
   /// Every option is an input of the result, unless one of these says otherwise:
   /// how the program runs or shows the result;
@@ -110,16 +102,13 @@ class Option {
   Variable variable_;
   std::string text_;
   std::string note_;
-  std::string was_;
   std::string group_;
   double least_ = std::numeric_limits<double>::quiet_NaN();
   double most_ = std::numeric_limits<double>::quiet_NaN();
   bool above_ = true;
   bool below_ = true;
   std::vector<std::string> words_;
-  std::vector<std::string> ids_;
   Id id_;
-  bool or_file_ = false;
   bool increasing_ = false;
   std::size_t count_ = 1;
   bool repeated_ = false;
@@ -132,7 +121,7 @@ class Option {
 };
 
 /// The action that the command line asks for.
-enum class Request { run, dry_run, help, version, completion };
+enum class Request { run, dry_run, help, version };
 
 /// A flag of all programs.
 struct CommonOption {
@@ -147,7 +136,7 @@ inline constexpr std::array common_options{
 
 class Options {
  public:
-  Options();
+  Options() = default;
   Options(const Options&) = delete;
   Options& operator=(const Options&) = delete;
 
@@ -165,9 +154,6 @@ class Options {
     return option;
   }
 
-  /// An option that was removed: the message about it is its name and these words.
-  void retire(std::string name, std::string why) { retired_.emplace_back(name, std::move(why)); }
-
   /// Requires: an option of that name.
   Option& at(const std::string& name);
   bool given(const std::string& name) const;
@@ -177,9 +163,6 @@ class Options {
   Request parse(const std::vector<std::string>& arguments);
 
   std::string help(const std::string& program, const std::string& about) const;
-
-  /// A script that completes the options in the shell of --completion.
-  std::string completion(const std::string& program) const;
 
   /// All that a result depends on: names and values of the variables as they are now, which may be
   /// later than parse(), and the fingerprints of data.
@@ -209,8 +192,6 @@ class Options {
   std::vector<std::string> words(bool from_anywhere) const;
 
   std::deque<Option> list_;
-  std::vector<std::pair<std::string, std::string>> retired_;
-  std::string shell_;
   std::string group_ = "Options";
 };
 

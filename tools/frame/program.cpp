@@ -66,9 +66,6 @@ int answer(const Program& program, const std::vector<std::string>& arguments) {
     case Request::help:
       std::cout << program.options->help(program.name, program.about);
       return 0;
-    case Request::completion:
-      std::cout << program.options->completion(program.name);
-      return 0;
     case Request::version:
       std::cout << program.name << " of scalewise " << version() << "\nproducts " << products()
                 << ", vectors " << vectors() << ", threads " << threads() << '\n';

@@ -24,18 +24,12 @@ std::optional<GivenModel> model_of(const std::string& program, const std::string
   return {};
 }
 
-std::vector<std::string> preset_ids() {
-  std::vector<std::string> ids;
-  for (const Preset& preset : presets()) ids.emplace_back(preset.id);
-  return ids;
-}
-
 }  // namespace
 
 void add_shape_options(frame::Options& options, PlanArguments& a) {
-  options.add("--preset", a.preset).names(preset_ids());
+  options.add("--preset", a.preset);
   options.add("--config", a.config).reads().excludes("--preset");
-  options.add("--base-preset", a.base_preset).names(preset_ids());
+  options.add("--base-preset", a.base_preset);
   options.add("--base-config", a.base_config).reads().excludes("--base-preset");
   for (const auto& [name, size] :
        {std::pair("--base-width", &a.base.width), std::pair("--base-depth", &a.base.depth)}) {
@@ -48,22 +42,16 @@ void add_shape_options(frame::Options& options, PlanArguments& a) {
 void add_plan_options(frame::Options& options, PlanArguments& a) {
   options.add("--optimizer", a.optimizer)
       .words(names_of(known_optimizers))
-      .names({}, [](const std::string& name, const std::string& option) {
+      .names([](const std::string& name, const std::string& option) {
         static_cast<void>(optimizer_id(name, option));
         return name;
       });
   options.add("--decay", a.decay).words(decay_words);
-  options.add("--start", a.start).names(rule_ids(), rule_id);
+  options.add("--start", a.start).names(rule_id);
   options.add("--cut", a.cut).words(dialect::cut_words);
   options.add("--strict", a.strict);
   options.add("--fold", a.fold);
   options.add("--single-rate", a.single_rate).excludes("--fold");
-}
-
-std::vector<std::string> dialect_ids() {
-  std::vector<std::string> ids;
-  for (const dialect::Dialect* known : dialect::all_dialects) ids.emplace_back(known->id);
-  return ids;
 }
 
 void with_names(const std::string& program, const std::string& names,

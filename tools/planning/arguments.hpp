@@ -22,9 +22,6 @@ void add_shape_options(frame::Options& options, PlanArguments& arguments);
 /// Options of how a plan is made.
 void add_plan_options(frame::Options& options, PlanArguments& arguments);
 
-/// The names that --names knows without a file.
-std::vector<std::string> dialect_ids();
-
 /// Calls use() with the dialect of --names: an id, or a file that describes one (.json). The program says
 /// on standard error what its code base computes that no plan contains.
 void with_names(const std::string& program, const std::string& names,

@@ -12,7 +12,7 @@
 namespace scalewise::train {
 
 inline frame::Option& add_start_option(frame::Options& o, Settings& s) {
-  return o.add("--start", s.start).names(rule_ids(), rule_id);
+  return o.add("--start", s.start).names(rule_id);
 }
 
 inline void add_schedule_options(frame::Options& o, Settings& s) {

@@ -240,7 +240,7 @@ void add_options(frame::Options& o, Settings& s) {
   o.add("--digits", m.digits).reads().excludes("--text");
   o.add("--task", m.task).words(train::task_words).excludes("--digits");
   o.group("Model");
-  o.add("--rule", m.rule).names(rule_ids(), rule_id);
+  o.add("--rule", m.rule).names(rule_id);
   o.add("--base", m.base_width, "a width; 0: none");
   train::add_start_option(o, m);
   o.add("--set", m.set).repeated();

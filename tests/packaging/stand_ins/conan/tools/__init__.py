@@ -1,2 +1,0 @@
-# SPDX-FileCopyrightText: The scalewise authors
-# SPDX-License-Identifier: MIT
