@@ -221,12 +221,7 @@ scalewise::frame::Program scalewise::frame::program() {
   Program program{"depth_methods",
                   "How moments and sensitivity grow with depth, method by method."};
   Options& o = *program.options;
-  o.add("--sizes", s->depths, "numbers of layers")
-      .was("--depths")
-      .from(1)
-      .to(100'000)
-      .increasing()
-      .at_least(2);
+  o.add("--sizes", s->depths, "numbers of layers").from(1).to(100'000).increasing().at_least(2);
   o.add("--width", s->width).from(1).to(1e9);
   o.add("--seq", s->seq).from(1).to(1e9);
   o.add("--dropout", m.dropout).from(0).below(1);

@@ -382,7 +382,7 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--names", a->names);
   o.add("--layers", a->layers).not_an_input();
   o.add("--format", a->format).words(scalewise::tools::plan_formats()).not_an_input();
-  o.add("--save", a->save).was("--out").writes_file();
+  o.add("--save", a->save).writes_file();
   program.run = [a](const std::vector<std::string>&) {
     const auto [text, code] = ::run(*a);
     if (a->save.empty()) {

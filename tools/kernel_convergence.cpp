@@ -323,7 +323,7 @@ scalewise::frame::Program scalewise::frame::program() {
       .at_least(2);
   o.add("--seeds", s->seeds).from(2).to(1'000'000);
   o.add("--inputs", s->inputs, "random").from(1).to(1000);
-  o.add("--seq", s->tokens).was("--tokens").from(1).to(64);
+  o.add("--seq", s->tokens).from(1).to(64);
   o.add("--features", s->features).from(1).to(10'000);
   o.add("--depth", s->depth, "of attention").from(1).to(100);
   const RunsOf networks{{s, &s->sizes}, {s, &s->seeds}, [] { return "width"; }};

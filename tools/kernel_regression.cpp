@@ -161,12 +161,12 @@ void add_options(frame::Options& o, Settings& s) {
   o.group("Data");
   o.add("--data", samples.data).words({"digits", "chapters"});
   o.add("--digits", samples.digits).reads();
-  o.add("--text", samples.novel, "with chapters").was("--novel").reads();
+  o.add("--text", samples.novel, "with chapters").reads();
   o.add("--train", samples.train).from(1);
   o.add("--validation", samples.validation).from(1);
   o.add("--test", samples.test, "0: all others");
   o.add("--stride", samples.stride).from(1).to(1000);
-  o.add("--seed", samples.seed, "the split").was("--split-seed");
+  o.add("--seed", samples.seed, "the split");
 
   o.group("Kernels");
   o.add("--kernels", s.kernels).words({"flatten", "gap", "struct", "residual"}).of_runs();

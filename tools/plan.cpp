@@ -167,7 +167,7 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--names", a->names).excludes("--compare");
   o.add("--layers", a->layers).note("with --format svg: a heat map, layer by layer").not_an_input();
   o.add("--format", a->format).words(formats()).not_an_input();
-  o.add("--save", a->save).was("--out").writes_file();
+  o.add("--save", a->save).writes_file();
   o.add("--list-rules", a->list_rules).not_an_input();
   o.add("--list-presets", a->list_presets).not_an_input();
   o.add("--list-names", a->list_names).not_an_input();

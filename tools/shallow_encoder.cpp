@@ -286,7 +286,7 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--sizes", s->sizes, "widths").from(1).to(1'000'000).increasing();
   o.add("--seeds", s->seeds).from(1).to(1000);
   o.add("--inputs", s->data.inputs, "of training").from(2).to(1000);
-  o.add("--seq", s->data.tokens).was("--tokens").from(1).to(1000);
+  o.add("--seq", s->data.tokens).from(1).to(1000);
   o.add("--features", s->data.features).from(1).to(1000);
   o.add("--steps", s->steps, "of gradient descent").from(1).to(1'000'000);
   o.add("--rate", s->rate,

@@ -41,7 +41,7 @@ void add_options(frame::Options& o, Settings& s) {
 
   o.group("Plan");
   o.add("--rule", s.rule).names(rule_id);
-  o.add("--base", s.base_width, "a width; 0: none").was("--base-width");
+  o.add("--base", s.base_width, "a width; 0: none");
   o.add("--base-std", s.base_std, "0: 1/sqrt(base width)").from(0).below(1e30);
   train::add_start_option(o, s).excludes("--base-std");
   o.add("--set", s.set).repeated();
@@ -75,7 +75,6 @@ void add_options(frame::Options& o, Settings& s) {
   o.add("--log", s.log).writes_file();
   o.add("--checkpoint", s.checkpoint).writes_file();
   o.add("--checkpoint-every", s.checkpoint_every).from(1).not_an_input();
-  o.retire("--resume", "is gone: the same command with --checkpoint resumes the run");
   o.add("--overwrite", s.overwrite).not_an_input();
   o.add("--format", s.format).words({"table", "json", "csv"}).not_an_input();
   o.add("--quiet", frame::quiet(), "and of the result, one line").not_an_input();

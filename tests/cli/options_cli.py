@@ -21,19 +21,6 @@ PROGRAMS = pathlib.Path(sys.argv[1]).resolve()
 NAMES = sorted(path.name for path in PROGRAMS.iterdir() if path.is_file() and os.access(path, os.X_OK)
                and not path.suffix)
 
-# Names that no program may have, for what has another name elsewhere.
-RETIRED = {"--tokens": "--seq", "--length": "--seq", "--sequence": "--seq", "--context": "--seq",
-           "--depths": "--sizes", "--widths": "--sizes", "--novel": "--text", "--data-file": "--text",
-           "--split-seed": "--seed", "--base-size": "--base", "--resume": "the same command",
-           "--output": "--out", "--out-dir": "--out", "--json": "--format json", "--csv": "--format csv",
-           "--silent": "--quiet", "--verbose": "progress without --quiet", "--jobs": "--threads", "--time": "--budget"}
-# What programs had before, and what they say about it.
-ANSWERS = [("depth_methods", "--depths", "is now --sizes"), ("single_head", "--heads", "is now --sizes"),
-           ("single_head", "--tokens", "is now --seq"), ("kernel_convergence", "--tokens", "is now --seq"),
-           ("shallow_encoder", "--tokens", "is now --seq"), ("kernel_regression", "--novel", "is now --text"),
-           ("kernel_regression", "--split-seed", "is now --seed"), ("train", "--base-width", "is now --base"),
-           ("train", "--resume", "is gone: the same command with --checkpoint resumes the run"),
-           ("plan", "--out", "is now --save"), ("inspect", "--out", "is now --save")]
 # Words whose choice is a program's own: what it can do.
 OWN_WORDS = {"--format", "--axis", "--activation"}
 
@@ -99,18 +86,6 @@ class Options(unittest.TestCase):
             for option, (_, meaning, _, _) in options_of(name).items():
                 names.setdefault(meaning, set()).add(option)
         self.assertEqual([all_ for all_ in names.values() if len(all_) > 1], [])
-
-    def test_no_retired_name_is_back(self):
-        for name in NAMES:
-            self.assertEqual(set(options_of(name)) & set(RETIRED), set(), name)
-
-    def test_an_old_name_is_answered_with_the_new_one(self):
-        for name, option, answer in ANSWERS:
-            for given in ([option, "2"], [f"{option}=2"]):
-                with self.subTest(name=name, given=given):
-                    done = run(name, *given)
-                    self.assertEqual((done.returncode, done.stdout), (2, ""))
-                    self.assertEqual(done.stderr, f"{name}: {option} {answer}\n")
 
     def test_reports_have_three_formats_and_out_is_a_folder(self):
         for name in NAMES:

@@ -72,7 +72,6 @@ BAD = [
     (["--task", "denoise"], ["--task = denoise", "expected next-token, denoising or masked"]),
     (["--task", "denoising", "--seq", "1"], ["--seq = 1", "2 or more tokens"]),
     (["--task", "denoising", "--set", "encoder_depth=2"], ["--set = encoder_depth=2", "as many layers as --depth"]),
-    (["--resume"], ["--resume is gone", "the same command"]),
     (["--no-such-option"], ["--no-such-option (unknown)"]),
     (["--log", "no/such/folder/run.csv"], ["--log = no/such/folder/run.csv"]),
     (["--checkpoint", "no/such/folder/run.ckpt"], ["--checkpoint = no/such/folder/run.ckpt"]),

@@ -150,7 +150,7 @@ static void run(std::string_view input) {
   } catch (const InvalidInput&) {
     throw;  // its message is looked at
   } catch (const std::invalid_argument&) {
-    // "--old is now --new"
+    // which says how to give a base
   }
 }
 

@@ -246,18 +246,7 @@ void Options::refuse_unknown(const std::string& word) const {
   std::vector<std::string> names;
   names.reserve(common_options.size() + list_.size());
   for (const CommonOption& common : common_options) names.emplace_back(common.name);
-  for (const Option& option : list_) {
-    names.push_back(option.name_);
-  }
-  const auto renamed = std::find_if(list_.begin(), list_.end(), [&](const Option& option) {
-    return !option.was_.empty() && option.was_ == word;
-  });
-  if (renamed != list_.end()) {
-    throw std::invalid_argument(std::string(word).append(" is now ").append(renamed->name_));
-  }
-  for (const auto& [name, why] : retired_) {
-    if (name == word) throw std::invalid_argument(std::string(word).append(" ").append(why));
-  }
+  for (const Option& option : list_) names.push_back(option.name_);
   throw InvalidInput(
       printable(word), "(unknown)", "an option of --help",
       word.starts_with("-") ? did_you_mean(word, names) : "lists have commas and no spaces");

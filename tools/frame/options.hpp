@@ -59,9 +59,6 @@ class Option {
   /// Said in parentheses after what the option means in all programs (option_texts.cpp).
   Option& note(std::string text) { return note_ = std::move(text), *this; }
 
-  /// A name that this option had before; the message about it has the new one.
-  Option& was(std::string name) { return was_ = std::move(name), *this; }
-
   /// Every option is an input of the result, unless one of these says otherwise:
   /// how the program runs or shows the result;
   Option& not_an_input() { return role_ = Role::no_input, *this; }
@@ -105,7 +102,6 @@ class Option {
   Variable variable_;
   std::string text_;
   std::string note_;
-  std::string was_;
   std::string group_;
   double least_ = std::numeric_limits<double>::quiet_NaN();
   double most_ = std::numeric_limits<double>::quiet_NaN();
@@ -158,9 +154,6 @@ class Options {
     return option;
   }
 
-  /// An option that was removed: the message about it is its name and these words.
-  void retire(std::string name, std::string why) { retired_.emplace_back(name, std::move(why)); }
-
   /// Requires: an option of that name.
   Option& at(const std::string& name);
   bool given(const std::string& name) const;
@@ -199,7 +192,6 @@ class Options {
   std::vector<std::string> words(bool from_anywhere) const;
 
   std::deque<Option> list_;
-  std::vector<std::pair<std::string, std::string>> retired_;
   std::string group_ = "Options";
 };
 
