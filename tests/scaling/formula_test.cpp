@@ -75,6 +75,7 @@ TEST_CASE("Numbers are the shortest that read back", "[print]") {
   CHECK(number_text(0.1) == "0.1");
   CHECK(number_text(0.02) == "0.02");
   CHECK(number_text(1.0 / 3) == "0.3333333333333333");
+  CHECK(number_text(1.0 / 7) == "0.1428571428571428");
   CHECK(number_text(100.0 / 3) == "33.33333333333334");
   CHECK(number_text(0) == "0");
   CHECK(number_text(1) == "1");
@@ -89,12 +90,12 @@ TEST_CASE("Numbers are the shortest that read back", "[print]") {
   CHECK(number_text(std::numeric_limits<double>::quiet_NaN()) == "nan");
 }
 
-TEST_CASE("Decimals of up to 14 digits read back", "[print]") {
+TEST_CASE("Decimals of up to 16 digits read back", "[print]") {
   std::uint64_t state = 20261120;
   for (int i = 0; i < 20000; ++i) {
     state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-    const std::string typed = std::to_string(state >> 20U) + "e-" + std::to_string(i % 20);
-    const double x = std::strtod(typed.c_str(), nullptr);  // up to 14 digits
+    const std::string typed = std::to_string(state >> 11U) + "e-" + std::to_string(i % 20);
+    const double x = std::strtod(typed.c_str(), nullptr);  // up to 16 digits
     REQUIRE(std::strtod(number_text(x).c_str(), nullptr) == x);
   }
 }

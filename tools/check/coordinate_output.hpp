@@ -30,11 +30,11 @@
 #include "frame/terminal.hpp"
 #include "scalewise/check/coordinate_check.hpp"
 #include "scalewise/check/two_widths.hpp"
-#include "scalewise/files/exact_text.hpp"
 #include "scalewise/files/file.hpp"
 #include "scalewise/io/fit_table.hpp"
 #include "scalewise/io/line_file.hpp"
 #include "scalewise/io/table.hpp"
+#include "scalewise/numeric/exact_text.hpp"
 #include "scalewise/plot/figure.hpp"
 
 namespace scalewise::experiment {

@@ -17,10 +17,10 @@
 #include "frame/signals.hpp"
 #include "frame/tasks.hpp"
 #include "frame/terminal.hpp"
-#include "scalewise/files/exact_text.hpp"
 #include "scalewise/files/file.hpp"
 #include "scalewise/io/fit_table.hpp"
 #include "scalewise/io/table.hpp"
+#include "scalewise/numeric/exact_text.hpp"
 #include "scalewise/plot/figure.hpp"
 #include "train/threads.hpp"
 

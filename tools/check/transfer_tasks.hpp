@@ -14,8 +14,8 @@
 #include "check/transfer_runs.hpp"
 #include "frame/tasks.hpp"
 #include "scalewise/check/sweep.hpp"
-#include "scalewise/files/exact_text.hpp"
 #include "scalewise/io/json_reader.hpp"
+#include "scalewise/numeric/exact_text.hpp"
 
 namespace scalewise::experiment {
 

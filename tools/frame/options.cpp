@@ -12,10 +12,10 @@
 #include <type_traits>
 
 #include "frame/terminal.hpp"
-#include "scalewise/files/exact_text.hpp"
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/nearest.hpp"
 #include "scalewise/messages/words.hpp"
+#include "scalewise/numeric/exact_text.hpp"
 
 namespace scalewise::frame {
 

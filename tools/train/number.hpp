@@ -9,8 +9,8 @@
 #include <string_view>
 #include <system_error>
 
-#include "scalewise/files/exact_text.hpp"
 #include "scalewise/messages/error.hpp"
+#include "scalewise/numeric/exact_text.hpp"
 
 namespace scalewise::train {
 

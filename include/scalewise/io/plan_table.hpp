@@ -11,9 +11,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "scalewise/files/exact_text.hpp"
 #include "scalewise/io/table.hpp"
 #include "scalewise/messages/words.hpp"
+#include "scalewise/numeric/exact_text.hpp"
 #include "scalewise/plan/code_factors.hpp"
 #include "scalewise/plan/plan.hpp"
 #include "scalewise/scaling/formula.hpp"

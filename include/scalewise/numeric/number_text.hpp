@@ -2,65 +2,48 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
-
-#include "scalewise/numeric/power.hpp"
 
 namespace scalewise::inline numeric {
 
 namespace detail {
 
-/// The same where a power of ten of that size is no double: the shortest that reads back.
-inline std::string extreme_text(double x) {
+/// The shortest decimal with an exponent that reads back to a number, or the nearest with that many digits:
+/// "1.5e-07", "1e+00", "inf".
+inline std::string scientific_text(double x, int most_digits) {
   char text[40];
-  for (int digits = 1; digits <= 17; ++digits) {
-    std::snprintf(text, sizeof(text), "%.*g", digits, x);
+  for (int digits = 1; digits <= most_digits; ++digits) {
+    std::snprintf(text, sizeof(text), "%.*e", digits - 1, x);
     if (std::strtod(text, nullptr) == x) break;
   }
-  for (char& c : text) {
-    if (c == ',') c = '.';  // of the locale
-  }
-  return text;
+  std::string result = text;
+  if (result.find(',') != std::string::npos) result[result.find(',')] = '.';  // of the locale
+  return result;
 }
 
 }  // namespace detail
 
 /// A double as the shortest decimal that reads back to it, with an exponent where it is small or
 /// large: "0.05", "1e-06".
-/// Accuracy: exact for up to 16 digits, which every coefficient of a rule has; others are cut there.
-/// Differs:  std::to_chars does the same for any double, but <charconv> would cost every user of the
-///           library a tenth of its compile time.
+/// Accuracy: exact for up to 16 digits, which every coefficient of a rule has; others are rounded to 16.
+/// Differs:  std::to_chars would cost every user of the library a tenth of its compile time.
 inline std::string number_text(double x) {
   if (x < 0) return "-" + number_text(-x);
   if (x == 0) return "0";
   if (!(x <= 1.7976931348623157e308)) return x > 0 ? "inf" : "nan";
-  if (x < 1e-290 || x > 1e290) return detail::extreme_text(x);
-  int exponent = 0;  // x = m 10^exponent with 1 <= m < 10
-  const auto ten_to = [](int k) { return power(10, Exponent(k)); };
-  while (x >= ten_to(exponent + 1)) ++exponent;
-  while (x < ten_to(exponent)) --exponent;
-  std::int64_t digits = 0;
-  int decimals = 0;  // digits / 10^decimals is x, or as near as 16 digits come
-  for (int count = 1; count <= 16; ++count) {
-    decimals = count - 1 - exponent;
-    const double scaled = decimals >= 0 ? x * ten_to(decimals) : x / ten_to(-decimals);
-    digits = static_cast<std::int64_t>(scaled * 2 + 1) / 2;
-    const auto whole = static_cast<double>(digits);
-    if ((decimals >= 0 ? whole / ten_to(decimals) : whole * ten_to(-decimals)) == x) break;
-  }
-  std::string text = std::to_string(digits);
-  if (exponent >= -5 && exponent < 7) {
-    if (decimals <= 0) return text + std::string(static_cast<std::size_t>(-decimals), '0');
-    const auto places = static_cast<std::size_t>(decimals);
-    if (text.size() <= places) text.insert(0, places + 1 - text.size(), '0');
-    return text.insert(text.size() - places, 1, '.');
-  }
-  if (text.size() > 1) text.insert(1, 1, '.');
-  const std::string power = std::to_string(exponent < 0 ? -exponent : exponent);
-  return text + (exponent < 0 ? "e-" : "e+") + (power.size() < 2 ? "0" : "") + power;
+  std::string text = detail::scientific_text(x, 16);
+  const std::size_t end = text.find('e');
+  const int exponent = std::atoi(text.c_str() + end + 1);
+  if (exponent < -5 || exponent >= 7) return text;
+  text.resize(end);
+  if (end > 1) text.erase(1, 1);
+  if (exponent < 0) return "0." + std::string(static_cast<std::size_t>(-exponent) - 1, '0') + text;
+  const std::size_t whole = static_cast<std::size_t>(exponent) + 1;
+  if (text.size() <= whole) return text + std::string(whole - text.size(), '0');
+  return text.insert(whole, 1, '.');
 }
 
 }  // namespace scalewise::inline numeric

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "scalewise/files/exact_text.hpp"
 #include "scalewise/messages/utf8.hpp"
+#include "scalewise/numeric/exact_text.hpp"
 
 namespace scalewise::plot::detail {
 

@@ -10,25 +10,22 @@
 #include <cstring>
 #include <string>
 
-namespace scalewise::inline files {
+#include "scalewise/numeric/number_text.hpp"
+
+namespace scalewise::inline numeric {
 
 namespace detail {
 
 /// The same text where std::to_chars has no doubles: libc++ 13, and the libc++ of Emscripten 3.1.
 inline std::string exact_text_by_printf(double x) {
-  char scientific[40];
-  int digits = 1;
-  for (; digits <= 17; ++digits) {
-    std::snprintf(scientific, sizeof(scientific), "%.*e", digits - 1, x);
-    if (std::strtod(scientific, nullptr) == x) break;
-  }
-  std::string text = scientific;
-  if (const std::size_t e = text.find('e'); e != std::string::npos) {  // else inf or nan
-    const int exponent = std::atoi(scientific + e + 1);
-    char fixed[400];
-    std::snprintf(fixed, sizeof(fixed), "%.*f", (std::max)(digits - 1 - exponent, 0), x);
-    if (std::strlen(fixed) <= text.size()) text = fixed;
-  }
+  std::string text = scientific_text(x, 17);
+  const std::size_t e = text.find('e');
+  if (e == std::string::npos) return text;  // inf or nan
+  const std::size_t point = (std::min)(text.find('.'), e - 1);
+  const int decimals = static_cast<int>(e - point) - 1 - std::atoi(text.c_str() + e + 1);
+  char fixed[400];
+  std::snprintf(fixed, sizeof(fixed), "%.*f", (std::max)(decimals, 0), x);
+  if (std::strlen(fixed) <= text.size()) text = fixed;
   std::replace(text.begin(), text.end(), ',', '.');  // of the locale
   return text;
 }
@@ -46,4 +43,4 @@ std::string exact_text(Number x) {
   }
 }
 
-}  // namespace scalewise::inline files
+}  // namespace scalewise::inline numeric

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 
-#include "scalewise/files/exact_text.hpp"
+#include "scalewise/numeric/exact_text.hpp"
 
 #include <charconv>
 #include <cmath>
@@ -22,8 +22,8 @@ std::string by_to_chars(double x) {
 
 TEST_CASE("by printf, numbers have the text of std::to_chars") {
   const auto check = [](double x) {
-    CHECK(scalewise::detail::exact_text_by_printf(x) == by_to_chars(x));
-    CHECK(scalewise::detail::exact_text_by_printf(-x) == by_to_chars(-x));
+    CHECK(scalewise::numeric::detail::exact_text_by_printf(x) == by_to_chars(x));
+    CHECK(scalewise::numeric::detail::exact_text_by_printf(-x) == by_to_chars(-x));
   };
   using Limits = std::numeric_limits<double>;
   for (const double x :
