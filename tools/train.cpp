@@ -61,7 +61,7 @@ void add_options(frame::Options& o, Settings& s) {
   o.group("Training");
   o.add("--steps", s.steps).from(1);
   o.add("--batch", s.batch).from(1);
-  o.add("--optimizer", s.optimizer).words(names_of(known_optimizers)).names(optimizer_id<>);
+  o.add("--optimizer", s.optimizer).words(names_of(known_optimizers)).names(optimizer_id);
   o.add("--rate", s.rate, "at the peak, before the plan's factors").above(0).below(1e30);
   add_schedule_options(o, s);
   add_decay_options(o, s);

@@ -116,7 +116,7 @@ inline void add_options(frame::Options& o, Experiment& e, bool training = true) 
   o.group("Rule");
   o.add("--rule", e.model.rule).names(rule_id);
   if (training) {
-    o.add("--optimizer", e.model.optimizer).words(names_of(known_optimizers)).names(optimizer_id<>);
+    o.add("--optimizer", e.model.optimizer).words(names_of(known_optimizers)).names(optimizer_id);
     o.add("--rate", e.model.rate, "before the plan's factors").above(0).below(1e30);
   }
   o.add("--set", e.model.set).repeated();

@@ -157,7 +157,6 @@ inline constexpr std::string_view vit_jax = "vision_transformer, vit_jax/configs
 inline constexpr std::string_view parlai = "ParlAI, opt_presets/arch";
 inline constexpr std::string_view model_zoo = "Cerebras modelzoo, configs/Cerebras_GPT";
 
-template <class = void>  // compiled only if used
 inline constexpr std::array preset_table{
     // GPT-2: 50257 tokens, often stored padded to 50304.
     Preset{"gpt2", gpt_preset(768, 12, 12, 1024), llm_c},
@@ -236,17 +235,13 @@ inline constexpr std::array preset_table{
 
 /// Every preset, family by family. Sizes that a model has at the usual value are left open, so
 /// that they follow when a preset is made wider; see resolved().
-template <class = void>
-constexpr const auto& presets() {
-  return detail::preset_table<>;
-}
+constexpr const auto& presets() { return detail::preset_table; }
 
 /// The shape of a published model, its head tied or not as it was published.
 /// Source:   each preset's own, see presets().
 /// Throws:   InvalidInput for an unknown id.
 /// Differs:  vocabularies are not padded, except LLaMA-3's; comments in the table say the rest.
-template <class = void>
-Shape preset_shape(std::string_view id) {
+inline Shape preset_shape(std::string_view id) {
   for (const Preset& preset : presets()) {
     if (preset.id == id) return preset.shape;
   }

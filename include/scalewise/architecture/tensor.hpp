@@ -34,7 +34,7 @@ struct Tensor {
 
 namespace detail {
 
-/// Visits the tensors of a shape. A template: compiled only if used.
+/// Visits the tensors of a shape.
 template <class Visitor>
 class TensorWalk {
  public:

@@ -13,7 +13,7 @@
 
 namespace scalewise::inline messages {
 
-/// A value of an enumeration and its word. Compiles faster than std::pair.
+/// A value of an enumeration and its word.
 template <class Enum>
 struct Spelled {
   Enum value;

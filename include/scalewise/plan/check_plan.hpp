@@ -20,11 +20,10 @@ namespace scalewise::inline plan {
 
 namespace detail {
 
-/// Compares a plan with what its shape implies. A template, so that it is compiled only if used.
-template <class P>
+/// Compares a plan with what its shape implies.
 class PlanCheck {
  public:
-  PlanCheck(const P& plan, std::string_view name) : plan_(plan), name_(name) {}
+  PlanCheck(const Plan& plan, std::string_view name) : plan_(plan), name_(name) {}
 
   void run() {
     check_shape("shape", plan_.shape);
@@ -206,7 +205,7 @@ class PlanCheck {
     return listed.value;
   }
 
-  const P& plan_;
+  const Plan& plan_;
   std::string_view name_;
   std::string path_;
   Stack stack_ = Stack::none;  // of the last tensor
@@ -222,15 +221,13 @@ class PlanCheck {
 /// Formulas, sources and the planned values themselves are the rule's, and not checked.
 /// Time:     linear in the number of entries.
 /// Throws:   InvalidInput that names the first difference, with `name` before it.
-template <std::same_as<Plan> P>
-void check_plan(const P& plan, std::string_view name = "plan") {
-  detail::PlanCheck<P>(plan, name).run();
+inline void check_plan(const Plan& plan, std::string_view name = "plan") {
+  detail::PlanCheck(plan, name).run();
 }
 
 /// The plan itself, after check_plan().
 /// Throws:   InvalidInput as check_plan().
-template <std::same_as<Plan> P>
-const P& checked(const P& plan) {
+inline const Plan& checked(const Plan& plan) {
   check_plan(plan);
   return plan;
 }

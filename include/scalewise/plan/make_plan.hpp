@@ -21,13 +21,12 @@ namespace scalewise::inline plan {
 
 namespace detail {
 
-/// Walks one shape through one rule. A template, so that it is compiled only if used; its arguments
-/// are always PolicyView and Plan, so that it is compiled once.
-template <class View, class Result>
+/// Walks one shape through one rule.
 class Planner {
  public:
-  Planner(const View& policy, const Optimizer& optimizer, DecayForm decay, const Shape& target,
-          const std::optional<Shape>& base, const std::vector<Extra>& extras = {})
+  Planner(const PolicyView& policy, const Optimizer& optimizer, DecayForm decay,
+          const Shape& target, const std::optional<Shape>& base,
+          const std::vector<Extra>& extras = {})
       : policy_(policy) {
     plan_.rule = policy.id;
     plan_.title = policy.source.title;
@@ -45,7 +44,7 @@ class Planner {
     check();
   }
 
-  Result make() && {
+  Plan make() && {
     for_each_tensor(plan_.shape, plan_.base.value_or(plan_.shape),
                     [&](const Tensor& tensor) { add(tensor); });
     add_extras();
@@ -352,8 +351,8 @@ class Planner {
     }
   }
 
-  const View& policy_;
-  Result plan_;
+  const PolicyView& policy_;
+  Plan plan_;
   std::array<std::vector<OwnValues>, 4> own_values_;  // by stack
   std::vector<Factor> listed_;                        // one of each symbol, in their order
 };
@@ -374,7 +373,7 @@ Plan make_plan(const Shape& target, const std::optional<Shape>& base = {}, const
                DecayForm decay = DecayForm::coupled, const std::vector<Extra>& extras = {}) {
   if constexpr (require_policy<P>()) {
     const PolicyView view(policy);
-    return detail::Planner<PolicyView, Plan>(view, optimizer, decay, target, base, extras).make();
+    return detail::Planner(view, optimizer, decay, target, base, extras).make();
   }
 }
 

@@ -21,7 +21,7 @@ Plan make_plan(std::string_view rule, const Optimizer& optimizer, const Shape& t
   Plan plan;
   with_policy(rule, parameters, [&](const auto& policy) {
     const PolicyView view(policy);
-    plan = detail::Planner<PolicyView, Plan>(view, optimizer, decay, target, base, extras).make();
+    plan = detail::Planner(view, optimizer, decay, target, base, extras).make();
   });
   return plan;
 }
@@ -37,8 +37,8 @@ Plan with_start(const Plan& plan, std::string_view start) {
   Plan begin;
   with_policy(start, {}, [&](const auto& policy) {
     const PolicyView view(policy);
-    begin = detail::Planner<PolicyView, Plan>(view, view.optimizers.front(), DecayForm::coupled,
-                                              *plan.base, plan.base, plan.extras)
+    begin = detail::Planner(view, view.optimizers.front(), DecayForm::coupled, *plan.base,
+                            plan.base, plan.extras)
                 .make();
   });
   return with_start(plan, begin);

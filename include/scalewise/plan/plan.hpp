@@ -162,9 +162,8 @@ struct Plan {
   }
 
   /// The entries of a group, in order.
-  template <class E = Entry>  // compiled only if used
-  std::vector<const E*> of(Group group) const {
-    std::vector<const E*> found;
+  std::vector<const Entry*> of(Group group) const {
+    std::vector<const Entry*> found;
     for (const Entry& entry : entries) {
       if (entry.group == group) found.push_back(&entry);
     }

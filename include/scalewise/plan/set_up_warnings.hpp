@@ -169,8 +169,7 @@ class SetUp {
 /// under a rule that has none; a head that is tied, biases, gates, norms, an activation that the base has
 /// otherwise; heads narrower than 32; gains that decay; a tied head whose first loss is many times ln vocab.
 /// Requires: a plan that check_plan() accepts.
-template <class P = Plan>  // compiled only if used
-std::vector<std::string> set_up_warnings(const P& plan) {
+inline std::vector<std::string> set_up_warnings(const Plan& plan) {
   return detail::SetUp(plan).take();
 }
 

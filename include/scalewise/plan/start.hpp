@@ -162,9 +162,8 @@ Plan make_plan(const Shape& target, const Shape& base, const Start<S>& start, co
   const Plan plan = make_plan<P, optimizer>(target, base, policy, decay);
   const PolicyView view(start.policy);
   const Optimizer& any = view.optimizers.front();  // the start is the same for all
-  return with_start(
-      plan, detail::Planner<PolicyView, Plan>(view, any, DecayForm::coupled, *plan.base, plan.base)
-                .make());
+  return with_start(plan,
+                    detail::Planner(view, any, DecayForm::coupled, *plan.base, plan.base).make());
 }
 
 }  // namespace scalewise::inline plan

@@ -54,8 +54,7 @@ inline constexpr std::array muon_names{
 };
 
 /// The code bases where an optimizer has a name.
-template <class = void>  // compiled only if used
-std::vector<std::string> muons_named(std::string_view name) {
+inline std::vector<std::string> muons_named(std::string_view name) {
   std::vector<std::string> code;
   for (const MuonName& known : muon_names) {
     if (known.name == name) code.emplace_back(known.code);
@@ -65,8 +64,7 @@ std::vector<std::string> muons_named(std::string_view name) {
 
 /// The id of an optimizer by any of its names.
 /// Throws:   InvalidInput naming the field and the closest name.
-template <class = void>
-std::string optimizer_id(std::string_view name, const std::string& field = "optimizer") {
+inline std::string optimizer_id(std::string_view name, const std::string& field = "optimizer") {
   const std::vector<std::string> ids = names_of(known_optimizers);
   for (const std::string& id : ids) {
     if (id == name) return id;

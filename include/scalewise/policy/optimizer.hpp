@@ -127,8 +127,7 @@ std::vector<std::string> names_of(const Optimizers& optimizers) {
 
 /// The optimizer of a name.
 /// Throws:   InvalidInput naming the field and the closest name.
-template <class = void>  // compiled only if used
-Optimizer optimizer_named(const std::string& field, std::string_view name) {
+inline Optimizer optimizer_named(const std::string& field, std::string_view name) {
   for (const Optimizer& optimizer : known_optimizers) {
     if (optimizer.name == name) return optimizer;
   }
