@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 /// scalewise: from a transformer's shape to every tensor's initial variance, learning rate, decay
-/// and multiplier, under a published rule. This door needs the standard library only; the others beside it are
-/// names.hpp, json.hpp, format.hpp, check.hpp, testing.hpp, theory.hpp, nn.hpp, kernels.hpp and torch.hpp. Headers in folders
-/// are no interface: they move and change without notice.
+/// and multiplier, under a published rule. This header needs the standard library only. The others to include are
+/// names.hpp, theory.hpp, json.hpp, format.hpp, check.hpp, testing.hpp, nn.hpp, kernels.hpp and torch.hpp; headers in
+/// folders move and change without notice.
 #pragma once
 
 #if __cplusplus < 202002L && !(defined(_MSVC_LANG) && _MSVC_LANG >= 202002L)

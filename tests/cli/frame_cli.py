@@ -378,7 +378,7 @@ class Frame(unittest.TestCase):
             done = subprocess.run([PROGRAMS[name]], env={**ENVIRONMENT, "OMP_NUM_THREADS": "100000"}, capture_output=True,
                                   text=True, timeout=60, check=False, cwd=self.folder)
             self.refused(done, name, "OMP_NUM_THREADS = 100000: expected at most 1024")
-        found = [subprocess.run([PROGRAMS / "coordinate_check", *TINY, "--seeds", "1", "--quiet"], capture_output=True, text=True,
+        found = [subprocess.run([PROGRAMS["coordinate_check"], *TINY, "--seeds", "1", "--quiet"], capture_output=True, text=True,
                                 env={**ENVIRONMENT, "OMP_NUM_THREADS": count}, timeout=60, check=False, cwd=self.folder)
                  for count in ("2", "2,100000")]  # the second is for loops within loops
         self.assertEqual(*((done.returncode, done.stdout, done.stderr) for done in found))

@@ -215,9 +215,9 @@ TEST_CASE("A module that is not the plan's is refused, tensor by tensor") {
 
   Gpt narrow{torch_gpt::config_of(torch_plan(rule, 16))};
   const std::string text = refusal_of_plan(*narrow, plan);
-  CHECK_THAT(
-      text, ContainsSubstring("transformer.h.*.attn.c_attn.weight (" +
-                              std::to_string(plan.shape.depth) + "): [48, 16]: expected [96, 32]"));
+  CHECK_THAT(text, ContainsSubstring("transformer.h.*.attn.c_attn.weight (" +
+                                     std::to_string(plan.shape.depth) +
+                                     " tensors): [48, 16]: expected [96, 32]"));
   CHECK_THAT(text, ContainsSubstring("lm_head.weight"));
 
   Gpt constant{torch_gpt::config_of(plan)};

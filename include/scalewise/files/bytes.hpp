@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -48,7 +47,7 @@ class ByteWriter {
     bytes_.resize(begin + count * sizeof(Number));
     char* out = bytes_.data() + begin;
     for (std::size_t i = 0; i < count; ++i) {
-      const auto bits = std::bit_cast<BitsOf<Number>>(values[i]);
+      const auto bits = __builtin_bit_cast(BitsOf<Number>, values[i]);
       for (unsigned b = 0; b < sizeof(Number); ++b) *out++ = static_cast<char>(bits >> (8 * b));
     }
   }
@@ -90,7 +89,7 @@ class ByteReader {
       for (unsigned b = 0; b < sizeof(Number); ++b) {
         bits |= static_cast<BitsOf<Number>>(static_cast<unsigned char>(*in++)) << (8 * b);
       }
-      values[i] = std::bit_cast<Number>(bits);
+      values[i] = __builtin_bit_cast(Number, bits);
     }
     rest_.remove_prefix(count * sizeof(Number));
   }

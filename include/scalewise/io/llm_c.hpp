@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -116,8 +115,8 @@ class LlmCReader {
 
   /// d_ff = 8/3 n times a factor, rounded up.
   long llama_d_ff(long multiple) {
-    const auto factor =
-        std::bit_cast<float>(static_cast<std::uint32_t>(file_.natural(4, "ffn_dim_multiplier")));
+    const auto factor = __builtin_bit_cast(
+        float, static_cast<std::uint32_t>(file_.natural(4, "ffn_dim_multiplier")));
     if (!(factor > 0 && factor <= 1024)) {
       throw file_.error("ffn_dim_multiplier", "(another number)", "more than 0 and at most 1024");
     }
