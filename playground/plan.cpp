@@ -19,10 +19,12 @@
 #include "instances/registry.hpp"
 #include "planning/plans.hpp"
 #include "planning/writing.hpp"
-#include "scalewise/format.hpp"
-#include "scalewise/json.hpp"
-#include "scalewise/names.hpp"
-#include "scalewise/scalewise.hpp"
+#include "scalewise/architecture/presets.hpp"
+#include "scalewise/dialect/all.hpp"
+#include "scalewise/io/config_json.hpp"
+#include "scalewise/io/plan_table.hpp"
+#include "scalewise/io/shape_json.hpp"
+#include "scalewise/policy/rule_id.hpp"
 
 namespace {
 

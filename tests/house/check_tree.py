@@ -108,7 +108,7 @@ for missing in sorted(doors ^ {path.stem for path in INCLUDE.glob("*.hpp")}):
     complain(f"{missing}.hpp: in include/scalewise or a door in cmake/folders.cmake, not both")
 for header in INCLUDE.glob("*.hpp"):
     check_door(header)
-USERS = ["README.md", "docs/**/*.md", "lab/**/*.md", "examples/**/*.?pp", "playground/*.cpp", "tests/consumer/project/*.?pp",
+USERS = ["README.md", "docs/**/*.md", "lab/**/*.md", "examples/**/*.?pp", "tests/consumer/project/*.?pp",
          "tests/testing/*.cpp", "tests/libtorch/*.cpp", "tests/format/*.cpp"]
 users = [path for pattern in USERS for path in ROOT.glob(pattern)]
 for path in users:
