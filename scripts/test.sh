@@ -177,13 +177,10 @@ build_and_test() {
     ctest --preset "$preset" -j $jobs --no-label-summary "${select[@]}"
 }
 
-# Public headers on their own, and the slow tests where they are not run: only whether they compile. In --quick
-# without the headers that need more than the standard library, which take most of the time.
+# Only whether they compile: the slow tests where they are not run, and in --full each header on its own.
 check_syntax() {
-  local headers=all_verify_interface_header_sets
-  if [ -n "$leave_out" ]; then
-    headers=scalewise_verify_interface_header_sets
-  fi
+  local headers=
+  [ -n "$leave_out" ] || headers=all_verify_interface_header_sets
   cmake --preset dev -B build/syntax -D CMAKE_CXX_FLAGS_DEBUG=-fsyntax-only \
     -D CMAKE_TRY_COMPILE_CONFIGURATION=Release -D SCALEWISE_TEST_SLOW=$slow &&
     cmake --build build/syntax -j $jobs --target $headers scalewise_slow_tests
