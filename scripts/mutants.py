@@ -130,7 +130,7 @@ class Builder:
 
     # A test is "program [cases]", with all that it is linked with; "folder/file.cpp [cases]", one
     # source of a program, linked with the libraries of the unchanged tree; "folder/file_static.cpp", whose
-    # compilation is the test; or "program:name", a test of CTest that runs a program.
+    # compilation is the test; or "program:name", a test of CTest that runs programs (a+b).
 
     def object_of(self, file):
         """The target that a test source belongs to, and its object."""
@@ -143,10 +143,10 @@ class Builder:
 
     def target(self, test):
         name = re.split("[ :]", test)[0]
-        return self.object_of(name)[1] if name.endswith(".cpp") else name
+        return self.object_of(name)[1] if name.endswith(".cpp") else name.replace("+", " ")
 
     def make(self, test):
-        code, output = self.run(["ninja", f"-j{self.jobs}", "-k0", self.target(test)])
+        code, output = self.run(["ninja", f"-j{self.jobs}", "-k0", *self.target(test).split()])
         file = test.split(" ")[0]
         if code != 0 or not file.endswith(".cpp") or file.endswith("_static.cpp"):
             return code, output
@@ -179,8 +179,8 @@ class Builder:
         if code != 0 or re.search("No test(s were| cases match)", output):
             raise ListError(f"{test} does not pass on the unchanged tree:\n{output[-3000:]}")
         target = self.target(test)
-        _, inputs = self.run(["ninja", "-t", "inputs", target])
-        objects = [name for name in [target, *inputs.split("\n")] if name.endswith((".o", ".gch"))]
+        _, inputs = self.run(["ninja", "-t", "inputs", *target.split()])
+        objects = [name for name in [*target.split(), *inputs.split("\n")] if name.endswith((".o", ".gch"))]
         _, deps = self.run(["ninja", "-t", "deps", *objects])
         files = {(self.build / line.strip()).resolve() for line in deps.split("\n")
                  if line.startswith("    ")}
