@@ -340,9 +340,13 @@ TEST_CASE("A base model's deviation is taken by group, and asked for by relative
     CHECK_THROWS_AS(initialize(parameters, relative, 7, BaseDeviation::uniform(wrong)),
                     InvalidInput);
   }
-  Plan negative = relative;
-  negative.entries.front().init_variance.value = -1;
-  CHECK_THROWS_AS(initialize(parameters, negative, 7, deviations), InvalidInput);
+  deviations.tensors.clear();
+  for (const double wrong : {-1.0, HUGE_VAL, std::nan("")}) {
+    Plan plan = relative;
+    plan.entries.front().init_variance.value = wrong;
+    CHECK_THROWS_WITH(initialize(parameters, plan, 7, deviations),
+                      Catch::Matchers::ContainsSubstring("token_embedding.init_variance = "));
+  }
   const Plan absolute = make_plan("gpt2", adamw, target());
   Parameters<double> without(absolute);
   Parameters<double> with(absolute);
