@@ -90,6 +90,24 @@ std::string text_of(const OwnerTensor& tensor) {
 
 }  // namespace
 
+TEST_CASE("Dialects state what their code multiplies") {
+  // transformers: GemmaModel.forward and T5Attention, T5ForConditionalGeneration; fairseq's transformer_base.py;
+  // Marian's transformer.h.
+  const std::map<std::string_view, CodeFactors> multiplied{
+      {"gemma", {.embedding = sqrt(symbols::n)}},
+      {"hf-t5", {.scores = 1, .tied_logits = 1 / sqrt(symbols::n)}},
+      {"fairseq", {.embedding = sqrt(symbols::n)}},
+      {"marian", {.embedding = sqrt(symbols::n)}}};
+  std::vector<std::string_view> ids;
+  for (const Dialect* dialect : all_dialects) ids.push_back(dialect->id);
+  for (const auto& [id, dialect] : other_ids) ids.push_back(id);
+  for (const std::string_view id : ids) {
+    INFO(id);
+    const auto own = multiplied.find(id);
+    CHECK(dialect_named("id", id).code == (own == multiplied.end() ? CodeFactors{} : own->second));
+  }
+}
+
 TEST_CASE("Each tensor of a published list is what the list says") {
   for (const published::Model& model : published_models()) {
     INFO(model.dialect << ", " << model.title);
