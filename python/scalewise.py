@@ -320,9 +320,9 @@ def apply(model: Model, plan: Plan, base_std: BaseStd = None, seed: int = 0) -> 
     """Draws every tensor from its planned distribution, in place; rows of padding become zero.
 
     Under a relative rule, variances are factors on those of the base model: `base_std` is its standard
-    deviation, one for all, by group, or a function of a tensor's name in the plan. An entry's numbers depend on the seed and its name alone, whatever
-    the layout, the type and the device. They are drawn as float on the CPU and then converted. After fully_shard every
-    process draws the same numbers and keeps its own part of them.
+    deviation, one for all, by group, or a function of a tensor's name in the plan. An entry's numbers depend on the
+    seed and its name alone, whatever the layout, the type and the device. They are drawn as float on the CPU and then
+    converted. After fully_shard every process draws the same numbers and keeps its own part of them.
     """
     pairs = _match(model, plan)
     stds = _deviations(plan, base_std)

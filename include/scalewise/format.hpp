@@ -7,4 +7,5 @@
 #include "scalewise/check/format.hpp"
 #include "scalewise/io/named_table.hpp"
 #include "scalewise/io/plan_table.hpp"
+#include "scalewise/io/tensor_rows.hpp"
 #include "scalewise/io/training_code.hpp"

@@ -30,6 +30,7 @@
 #include "scalewise/plan/start.hpp"
 #include "scalewise/policy/all.hpp"
 #include "scalewise/policy/formulation.hpp"
+#include "scalewise/policy/muon_names.hpp"
 #include "scalewise/policy/policy.hpp"
 #include "scalewise/policy/registry.hpp"
 #include "scalewise/policy/row.hpp"

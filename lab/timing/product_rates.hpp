@@ -36,7 +36,7 @@ inline void xsmm_product(Into into, float factor, const Operand<float>& a, const
 }
 #endif
 
-/// Those that were compiled in. Eigen calls the BLAS where there is one.
+/// The libraries that were compiled in. Eigen calls the BLAS where there is one.
 inline std::vector<std::pair<std::string, Product>> product_libraries() {
   std::vector<std::pair<std::string, Product>> libraries;
 #ifdef SCALEWISE_ONEDNN
