@@ -12,9 +12,9 @@ int main() {
   for (const char* name : {"token_embedding", "layer.0.query", "layer.0.mlp_down"}) {
     const Entry& tensor = plan.at(name);
     std::cout << name << ": variance x " << tensor.init_variance.value << " ("
-              << tensor.init_variance.formula << "), rate x " << tensor.learning_rate.value << " ("
-              << tensor.learning_rate.formula << ")\n";
+              << tensor.init_variance.formula() << "), rate x " << tensor.learning_rate.value << " ("
+              << tensor.learning_rate.formula() << ")\n";
   }
   std::cout << "logits x " << plan.model.logit_multiplier.value << " ("
-            << plan.model.logit_multiplier.formula << ")\n";
+            << plan.model.logit_multiplier.formula() << ")\n";
 }

@@ -208,7 +208,7 @@ packages=$!
 # In --quick each part is tested by the build that finds most: under the sanitizers of Clang all that is
 # quick to build; by GCC what users build, so all programs, the documentation's examples and whole
 # models; by Clang, optimized and in half of GCC's time, what is all numbers or tries most. clang-tidy
-# sees the headers and the frame of programs, and GCC's sanitizers what is quickest to build. The command
+# sees the headers, and GCC's sanitizers what is quickest to build. The command
 # lines of programs are fuzzed in --full only.
 # Reports of the sanitizers need line numbers and nothing else of -g. The tests of the consumers and of
 # the documentation run in one build.
@@ -219,7 +219,7 @@ if [ -n "$leave_out" ]; then
   users_tests="not core_test policy_test dialect_test io_test check_test propagation_test data_test nn_test"
   numbers="kernels_test golden dialect_test"
   quickest=core_test
-  linted="_headers.cpp|tools/frame/"
+  linted="_headers.cpp"
   gcc_kernels=OFF
 else
   users="" users_tests="" numbers="" quickest=""

@@ -68,10 +68,10 @@ struct Noisy : Standard {
 TEST_CASE("Symbols that a rule brings along are written, evaluated and listed", "[symbol]") {
   const Plan plan = make_plan<Noisy, adamw>(test::token_shape());  // n = 14
   const Entry& first = plan.at("layer.0.query");
-  CHECK(first.init_variance.formula == "q/(nB)");
-  CHECK(first.init_variance.latex == "\\frac{q_\\ell}{n\\,B_s}");
+  CHECK(first.init_variance.formula() == "q/(nB)");
+  CHECK(first.init_variance.latex() == "\\frac{q_\\ell}{n\\,B_s}");
   CHECK(first.init_variance.value == 0.5 / (14 * 64));
-  CHECK(first.learning_rate.formula == "√B/n");
+  CHECK(first.learning_rate.formula() == "√B/n");
   CHECK(first.learning_rate.value == 8.0 / 14);
   CHECK(plan.at("layer.1.query").init_variance.value == 0.25 / (14 * 64));
 

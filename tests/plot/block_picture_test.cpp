@@ -72,9 +72,11 @@ TEST_CASE("A picture takes what users call things, and formulas of any length", 
                         {{"tensor", Group::query, "3", "4"}});
   plan.entries.back().name = name;
   plan.rule = name + name + name;
+  static const std::string wide_text(70, 'W');
+  static const Symbol wide{wide_text.c_str(), "", "", "", "a long name"};
   for (Entry& entry : plan.entries) {
-    entry.multiplier = {1.0 / 3, std::string(70, 'W') + "/n·(fi+fo)", ""};
-    entry.init_mean = {-1.234567e-100, "-" + std::string(90, 'W'), ""};
+    entry.multiplier = {1.0 / 3, Scaling(wide) / symbols::n * symbols::fi_plus_fo};
+    entry.init_mean = {-1.234567e-100, -1 * Scaling(wide)};
   }
   const std::string svg = block_svg(plan);
   CHECK(faults_of(svg) == std::vector<std::string>{});

@@ -9,6 +9,7 @@
 #include "scalewise/plan/code_factors.hpp"
 #include "scalewise/plan/single_rate.hpp"
 #include "support/catch.hpp"
+#include "support/formula_problem.hpp"
 #include "support/models.hpp"
 
 using namespace scalewise;
@@ -41,6 +42,8 @@ TEST_CASE("Every plan of every rule is folded, or says what is left") {
       INFO(P::id << ", " << variant.name);
       const RewrittenPlan folded = fold(*plan);
       check_plan(folded.plan);
+      CHECK(formula_problem(*plan) == "");
+      CHECK(formula_problem(folded.plan) == "");
       CHECK((unfolded(folded.plan) == 0) == folded.left.empty());
       // Nothing is left to fold, and a second time changes nothing.
       CHECK(fold(folded.plan).plan == folded.plan);
@@ -58,6 +61,7 @@ TEST_CASE("Every plan of every rule has a form with one rate, or says why not") 
       try {
         const RewrittenPlan single = single_rate(*plan);
         check_plan(single.plan);
+        CHECK(formula_problem(single.plan) == "");
         for (const Entry& entry : single.plan.entries) CHECK(entry.learning_rate.value == 1);
       } catch (const InvalidInput& error) {
         const bool frozen = error.field().starts_with("learning rate of ");
@@ -65,6 +69,46 @@ TEST_CASE("Every plan of every rule has a form with one rate, or says why not") 
       }
     }
   });
+}
+
+// Yang, Hu et al. 2022 (arXiv:2203.03466v2): Table 8, whose output multiplier is 1/m_N, folds to Table 3; Lemma J.1
+// then gives the form with one rate: W = r W' has std/r, rate 1, epsilon r and decay · r, with the multiplier r.
+TEST_CASE("Folded and of one rate, maximal update has the scalings of the tables") {
+  Shape shape = test::tokens();
+  shape.d_model = 96;
+  shape.d_ff = 0;
+  shape.tied_head = false;
+  Shape base = shape;
+  base.d_model = 48;
+  using symbols::m_N;
+  const Plan plan = make_plan("maximal-update", adamw, shape, base, {{"table", 8}});
+  CHECK(plan.at("head").multiplier.scaling == 1 / m_N);
+  CHECK(plan.model.logit_multiplier.scaling == 1 / m_N);
+
+  const Plan folded = fold(plan).plan;
+  CHECK(folded.model.logit_multiplier.scaling == Scaling(1));
+  CHECK(folded.at("head").init_variance.scaling == 1 / (m_N * m_N));
+  CHECK(folded.at("head").learning_rate.scaling == 1 / m_N);
+  CHECK(folded.at("head").epsilon.scaling == plan.at("head").epsilon.scaling * m_N);
+  CHECK(folded.at("head").weight_decay.scaling == plan.at("head").weight_decay.scaling * m_N);
+  CHECK(folded.at("layer.1.mlp_up").init_variance.scaling == 1 / m_N);
+  CHECK(folded.at("layer.1.mlp_up").learning_rate.scaling == 1 / m_N);
+  CHECK(folded.at("token_embedding").learning_rate.scaling == Scaling(1));
+
+  const Plan single = single_rate(folded).plan;
+  CHECK(single.at("layer.1.mlp_up").learning_rate.scaling == Scaling(1));
+  CHECK(single.at("layer.1.mlp_up").init_variance.scaling == m_N);
+  CHECK(single.at("layer.1.mlp_up").multiplier.scaling == 1 / m_N);
+  CHECK(single.at("layer.1.mlp_up").epsilon.scaling ==
+        folded.at("layer.1.mlp_up").epsilon.scaling / m_N);
+  CHECK(single.at("head").multiplier.scaling == 1 / m_N);
+  CHECK(single.model.logit_multiplier.scaling == 1 / m_N);
+
+  // SGD does not normalize gradients: a rate r is √r in the multiplier.
+  const Plan sgd_plan = make_plan("maximal-update", sgd, shape, base, {{"table", 3}});
+  const Scaling rate = sgd_plan.at("token_embedding").learning_rate.scaling;
+  CHECK(rate == m_N);
+  CHECK(single_rate(sgd_plan).plan.at("token_embedding").multiplier.scaling == sqrt(m_N));
 }
 
 TEST_CASE("What the shape does not say is folded by itself, and changes nothing else") {
@@ -169,13 +213,13 @@ TEST_CASE("Code that multiplies embeddings by the root of the width leaves the i
   target.head_dim = resolved(base).head_dim;
   const CodeFactors scaled{.embedding = sqrt(symbols::n)};
   const Plan plan = with_code(make_plan("maximal-update", adamw, target, base), scaled);
-  CHECK(plan.model.code->embedding_multiplier.formula == "√m_N");
+  CHECK(plan.model.code->embedding_multiplier.formula() == "√m_N");
   CHECK(left_over(plan.model.embedding_multiplier, plan.model.code->embedding_multiplier).value ==
         0.5);
   CHECK(fold(plan).plan.at("token_embedding").init_variance.value == 0.25);
   // A rule without a base says what the model itself is like.
   const Plan absolute = with_code(make_plan("standard", adamw, target), scaled);
-  CHECK(absolute.model.code->embedding_multiplier.formula == "√n");
+  CHECK(absolute.model.code->embedding_multiplier.formula() == "√n");
   CHECK(std::abs(fold(absolute).plan.at("token_embedding").init_variance.value *
                      static_cast<double>(target.d_model) /
                      absolute.at("token_embedding").init_variance.value -

@@ -82,7 +82,7 @@ TEST_CASE(
         const Entry& entry = plan.entries[i];
         const Entry& small = base.entries[i];
         if (role_of(entry.group) != Role::hidden) continue;
-        INFO(optimizer.name << ", " << entry.name << ", " << entry.learning_rate.formula);
+        INFO(optimizer.name << ", " << entry.name << ", " << entry.learning_rate.formula());
         const double step = entry.learning_rate.value *
                             own(optimizer, entry.fan_in, entry.fan_out) /
                             own(optimizer, small.fan_in, small.fan_out);

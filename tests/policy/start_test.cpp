@@ -12,6 +12,7 @@
 #include "scalewise/policy/maximal_update.hpp"
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
+#include "support/formula_problem.hpp"
 
 namespace {
 
@@ -66,8 +67,29 @@ TEST_CASE("A relative rule on GPT-2's start gives the numbers that one multiplie
     CHECK(entry.multiplier == factor.multiplier);
   }
   CHECK(plan.model == factors.model);
-  CHECK(plan.at("layer.3.query").init_variance.formula == "(1/m_N)·(0.0004)");
+  CHECK(test::formula_problem(plan) == "");
+  CHECK(plan.at("layer.3.query").init_variance.scaling == 0.0004 / symbols::m_N);
   CHECK_THAT(plan.at("layer.3.query").source, ContainsSubstring("; start: gpt2"));
+}
+
+TEST_CASE("A start is written in the sizes of the target") {
+  const Plan factors = make_plan("maximal-update", adamw, started_shape(512), started_shape(128));
+  // 1/n of the base, by 1/m_N: the width of the base is n/m_N.
+  const Plan plan = with_start(factors, "standard");
+  CHECK(plan.at("layer.0.query").init_variance.scaling == 1 / symbols::n);
+  CHECK(plan.at("layer.0.query").init_variance.formula() == "1/n");
+  CHECK(test::formula_problem(plan) == "");
+  int started = 0;
+  for (const RuleInfo& rule : rules()) {
+    INFO(rule.id);
+    try {
+      const Plan started_plan = with_start(factors, rule.id);
+      CHECK(test::formula_problem(started_plan) == "");
+      ++started;
+    } catch (const InvalidInput&) {  // no start for this model
+    }
+  }
+  CHECK(started >= 5);
 }
 
 TEST_CASE("A gain acts as the base's in each formulation") {

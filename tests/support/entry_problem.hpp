@@ -30,10 +30,6 @@ inline std::string problem(const Entry& e) {
   if (is_norm_gain(e.group) && std::abs(e.init_mean.value * e.multiplier.value - 1) > 1e-14) {
     return "a norm gain that does not act as one";
   }
-  if (e.init_variance.formula.empty() || e.learning_rate.formula.empty() ||
-      e.learning_rate.latex.empty()) {
-    return "no formula";
-  }
   return {};
 }
 

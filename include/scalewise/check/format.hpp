@@ -69,8 +69,8 @@ class Formatter {
     while (end != context.end() && *end != '}') ++end;
     std::string_view format(context.begin(), static_cast<std::size_t>(end - context.begin()));
     for (const auto& [word, style] : {std::pair{std::string_view("text"), Style::text},
-                                         std::pair{std::string_view("latex"), Style::latex},
-                                         std::pair{std::string_view("ascii"), Style::ascii}}) {
+                                      std::pair{std::string_view("latex"), Style::latex},
+                                      std::pair{std::string_view("ascii"), Style::ascii}}) {
       if (!format.ends_with(word)) continue;
       style_ = style;
       format.remove_suffix(word.size());
@@ -104,11 +104,8 @@ class Formatter {
   template <Kind kind>
   std::string text(const Number<kind>& number) const {
     std::string value = fmt::format("{:.{}g}", number.value, digits(4));
-    if (number.formula == number_text(number.value)) return value;
-    return value + " = " +
-           (style_ == Style::latex   ? number.latex
-            : style_ == Style::ascii ? ascii(number.formula)
-                                           : number.formula);
+    if (number.formula() == number_text(number.value)) return value;
+    return value + " = " + text(number.scaling);
   }
   std::string text(const Entry& entry) const {
     std::string line = entry.name + ":";
@@ -149,13 +146,14 @@ struct FormatterOf : Formatter {
 }  // namespace scalewise::check::detail
 
 template <>
-struct fmt::formatter<scalewise::Scaling> : scalewise::check::detail::FormatterOf<scalewise::Scaling> {
-};
+struct fmt::formatter<scalewise::Scaling>
+    : scalewise::check::detail::FormatterOf<scalewise::Scaling> {};
 template <scalewise::Kind kind>
 struct fmt::formatter<scalewise::Number<kind>>
     : scalewise::check::detail::FormatterOf<scalewise::Number<kind>> {};
 template <>
-struct fmt::formatter<scalewise::Entry> : scalewise::check::detail::FormatterOf<scalewise::Entry> {};
+struct fmt::formatter<scalewise::Entry> : scalewise::check::detail::FormatterOf<scalewise::Entry> {
+};
 template <>
 struct fmt::formatter<scalewise::Plan> : scalewise::check::detail::FormatterOf<scalewise::Plan> {};
 template <>

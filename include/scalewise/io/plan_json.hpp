@@ -13,6 +13,7 @@
 #include "scalewise/plan/check_plan.hpp"
 #include "scalewise/plan/plan.hpp"
 #include "scalewise/plan/set_up_warnings.hpp"
+#include "scalewise/scaling/read_formula.hpp"
 
 namespace scalewise::inline io {
 
@@ -25,13 +26,16 @@ using Json = nlohmann::ordered_json;
 
 template <Kind kind>
 Json number_json(const Number<kind>& number) {
-  return {{"value", number.value}, {"formula", number.formula}, {"latex", number.latex}};
+  return {{"value", number.value}, {"formula", number.formula()}, {"latex", number.latex()}};
 }
 
+/// Formulas are read back, and written as LaTeX anew.
 template <Kind kind>
-void read_number(const JsonReader& json, Number<kind>& number) {
+void read_number(const JsonReader& json, const FormulaSymbols& symbols, Number<kind>& number) {
   json.only({"value", "formula", "latex"});
-  number = {json.at("value").number(), json.at("formula").string(), json.at("latex").string()};
+  static_cast<void>(json.at("latex").string());
+  const JsonReader formula = json.at("formula");
+  number = {json.at("value").number(), symbols.read(formula.path(), formula.string())};
 }
 
 inline Json symbols_json(const std::vector<SymbolValue>& symbols) {
@@ -45,12 +49,14 @@ inline Json symbols_json(const std::vector<SymbolValue>& symbols) {
   return array;
 }
 
-inline std::vector<SymbolValue> read_symbols(const JsonReader& json) {
+/// A list of symbols, which formulas may then have.
+inline std::vector<SymbolValue> read_symbols(const JsonReader& json, FormulaSymbols& known) {
   std::vector<SymbolValue> symbols;
   for (const JsonReader& item : json.items()) {
     item.only({"symbol", "latex", "meaning", "value"});
     symbols.push_back({item.at("symbol").string(), item.at("latex").string(),
                        item.at("meaning").string(), item.at("value").number()});
+    known.add(symbols.back().text, symbols.back().latex, symbols.back().meaning);
   }
   return symbols;
 }
@@ -79,7 +85,8 @@ inline Optimizer read_optimizer(const JsonReader& json) {
 }
 
 /// Requires: the plan's own optimizer, which is that of an entry that names no other.
-inline Entry read_entry(const JsonReader& json, const Optimizer& optimizer) {
+inline Entry read_entry(const JsonReader& json, const Optimizer& optimizer,
+                        FormulaSymbols& symbols) {
   json.only({"name", "group", "stack", "layer", "rows", "columns", "fan_in", "fan_out", "optimizer",
              "distribution", "init_variance", "init_mean", "multiplier", "learning_rate",
              "weight_decay", "epsilon", "source", "where"});
@@ -95,10 +102,10 @@ inline Entry read_entry(const JsonReader& json, const Optimizer& optimizer) {
   entry.fan_in = json.at("fan_in").number();
   entry.fan_out = json.at("fan_out").number();
   entry.distribution = json.at("distribution").word(distribution_words);
-  for_each_number(entry,
-                  [&](const char* key, auto& planned) { read_number(json.at(key), planned); });
+  entry.where = read_symbols(json.at("where"), symbols);
+  for_each_number(
+      entry, [&](const char* key, auto& planned) { read_number(json.at(key), symbols, planned); });
   entry.source = json.at("source").string();
-  entry.where = read_symbols(json.at("where"));
   return entry;
 }
 
@@ -156,33 +163,33 @@ inline Json model_json(const Model& model) {
   return json;
 }
 
-inline CodeNumbers read_code(const JsonReader& json) {
+inline CodeNumbers read_code(const JsonReader& json, const FormulaSymbols& symbols) {
   json.only({"attention_scale", "embedding_multiplier", "logit_multiplier", "branch"});
   CodeNumbers code;
-  read_number(json.at("attention_scale"), code.attention_scale);
-  read_number(json.at("embedding_multiplier"), code.embedding_multiplier);
-  read_number(json.at("logit_multiplier"), code.logit_multiplier);
-  read_number(json.at("branch"), code.branch);
+  read_number(json.at("attention_scale"), symbols, code.attention_scale);
+  read_number(json.at("embedding_multiplier"), symbols, code.embedding_multiplier);
+  read_number(json.at("logit_multiplier"), symbols, code.logit_multiplier);
+  read_number(json.at("branch"), symbols, code.branch);
   return code;
 }
 
-inline Model read_model(const JsonReader& json) {
+inline Model read_model(const JsonReader& json, FormulaSymbols& symbols) {
   json.only({"attention_scale", "embedding_multiplier", "logit_multiplier", "residuals", "source",
              "code"});
   Model model;
-  if (json.has("code")) model.code = read_code(json.at("code"));
-  read_number(json.at("attention_scale"), model.attention_scale);
-  read_number(json.at("embedding_multiplier"), model.embedding_multiplier);
-  read_number(json.at("logit_multiplier"), model.logit_multiplier);
+  if (json.has("code")) model.code = read_code(json.at("code"), symbols);
+  read_number(json.at("attention_scale"), symbols, model.attention_scale);
+  read_number(json.at("embedding_multiplier"), symbols, model.embedding_multiplier);
+  read_number(json.at("logit_multiplier"), symbols, model.logit_multiplier);
   model.source = json.at("source").string();
   for (const JsonReader& item : json.at("residuals").items()) {
     item.only({"stack", "layer", "skip", "branch", "where"});
     Residual residual;
     residual.stack = item.at("stack").word(stack_words);
     residual.layer = static_cast<int>(item.at("layer").integer(0, most_layers));
-    read_number(item.at("skip"), residual.skip);
-    read_number(item.at("branch"), residual.branch);
-    residual.where = read_symbols(item.at("where"));
+    residual.where = read_symbols(item.at("where"), symbols);
+    read_number(item.at("skip"), symbols, residual.skip);
+    read_number(item.at("branch"), symbols, residual.branch);
     model.residuals.push_back(std::move(residual));
   }
   return model;
@@ -257,10 +264,11 @@ inline Plan plan_from_json(const nlohmann::json& json, const std::string& name =
   plan.decay = root.at("decay").word(decay_words);
   plan.shape = detail::read_shape(root.at("shape"));
   if (!root.at("base").is_null()) plan.base = detail::read_shape(root.at("base"));
-  plan.model = detail::read_model(root.at("model"));
-  plan.symbols = detail::read_symbols(root.at("symbols"));
+  FormulaSymbols symbols;
+  plan.symbols = detail::read_symbols(root.at("symbols"), symbols);
+  plan.model = detail::read_model(root.at("model"), symbols);
   for (const JsonReader& item : root.at("entries").items()) {
-    plan.entries.push_back(detail::read_entry(item, plan.optimizer));
+    plan.entries.push_back(detail::read_entry(item, plan.optimizer, symbols));
   }
   check_plan(plan, name);
   return plan;

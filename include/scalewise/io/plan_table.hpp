@@ -41,9 +41,10 @@ struct FormulaText {
 /// "value = formula", or the value alone where the formula says nothing more.
 template <Kind kind>
 FormulaText formula_text(const Number<kind>& number) {
-  const bool plain = number.formula == number_text(number.value);
-  return {short_number(number.value) + (plain ? "" : " = " + number.formula),
-          "$" + latex_number(number.value) + (plain ? "" : " = " + number.latex) + "$"};
+  const std::string formula = number.formula();
+  const bool plain = formula == number_text(number.value);
+  return {short_number(number.value) + (plain ? "" : " = " + formula),
+          "$" + latex_number(number.value) + (plain ? "" : " = " + number.latex()) + "$"};
 }
 
 /// One cell for many layers: their common number, or the range.
@@ -57,9 +58,9 @@ FormulaText formula_text(const std::vector<const Entry*>& entries, Number<kind> 
     if (number.value > high->value) high = &number;
   }
   if (low->value == high->value) return formula_text(*low);
-  return {short_number(low->value) + "…" + short_number(high->value) + " = " + low->formula,
+  return {short_number(low->value) + "…" + short_number(high->value) + " = " + low->formula(),
           "$" + latex_number(low->value) + "\\ldots " + latex_number(high->value) + " = " +
-              low->latex + "$"};
+              low->latex() + "$"};
 }
 
 /// The text of a cell of a table, which gets to know its LaTeX.
@@ -206,12 +207,12 @@ inline std::vector<std::pair<std::string, std::string>> flat_row(const std::stri
           {"learning_rate", exact_text(e.learning_rate.value)},
           {"weight_decay", exact_text(e.weight_decay.value)},
           {"epsilon", exact_text(e.epsilon.value)},
-          {"init_variance_formula", e.init_variance.formula},
-          {"init_mean_formula", e.init_mean.formula},
-          {"multiplier_formula", e.multiplier.formula},
-          {"learning_rate_formula", e.learning_rate.formula},
-          {"weight_decay_formula", e.weight_decay.formula},
-          {"epsilon_formula", e.epsilon.formula},
+          {"init_variance_formula", e.init_variance.formula()},
+          {"init_mean_formula", e.init_mean.formula()},
+          {"multiplier_formula", e.multiplier.formula()},
+          {"learning_rate_formula", e.learning_rate.formula()},
+          {"weight_decay_formula", e.weight_decay.formula()},
+          {"epsilon_formula", e.epsilon.formula()},
           {"source", e.source}};
 }
 

@@ -13,7 +13,6 @@
 #include "scalewise/plan/check_plan.hpp"
 #include "scalewise/plan/move_multiplier.hpp"
 #include "scalewise/plan/plan.hpp"
-#include "scalewise/scaling/formula.hpp"
 
 namespace scalewise::inline plan {
 
@@ -67,10 +66,6 @@ class PlanCode {
   static Stack stack(const Shape& shape) {
     return shape.encoder_depth > 0 ? Stack::decoder : Stack::main;
   }
-  Values values() const {
-    return plan_.base ? Values(plan_.shape, *plan_.base, stack(plan_.shape))
-                      : Values(plan_.shape, stack(plan_.shape));
-  }
   /// A plan that scales a base, perhaps initialized by another rule: what the code does in the base stays.
   bool relative() const {
     return plan_.base && (plan_.reference == Reference::base || !plan_.start.empty());
@@ -94,25 +89,13 @@ class PlanCode {
   Number<Kind::multiplier> at_ends(const Scaling& target, const Scaling& base) {
     if (!relative()) return listed(target);
     if (target == base) return listed(over_base(target));
-    return listed(Scaling(evaluate(target, values()) / evaluate(base, *base_)));
+    return listed(Scaling(evaluate(target, sizes_of(plan_)) / evaluate(base, *base_)));
   }
 
   /// As a number, with its symbols in the plan's list.
   Number<Kind::multiplier> listed(const Scaling& scaling) {
-    const Values at = values();
-    for (const Factor& factor : scaling.factors()) {
-      if (factor.is_integer()) continue;
-      const Symbol& symbol = *factor.symbol;
-      SymbolValue entry =
-          factor.ratio
-              ? SymbolValue{symbol.ratio_text, symbol.ratio_latex,
-                            std::string(symbol.meaning) + ", target over base", at.ratio(symbol)}
-              : SymbolValue{symbol.text, symbol.latex, symbol.meaning, at.at(symbol)};
-      bool known = false;
-      for (const SymbolValue& listed : plan_.symbols) known = known || listed.text == entry.text;
-      if (!known) plan_.symbols.push_back(std::move(entry));
-    }
-    return {evaluate(scaling, at), to_text(scaling), to_latex(scaling)};
+    list_symbols(plan_, scaling);
+    return {evaluate(scaling, sizes_of(plan_)), scaling};
   }
 
   Plan plan_;
@@ -127,14 +110,13 @@ class PlanCode {
 inline CodeNumbers code_of(const Plan& plan) {
   if (plan.model.code) return *plan.model.code;
   const double root_c = root(static_cast<double>(plan.shape.head_dim), 2);
-  return {
-      {1 / root_c, "1/√C", "\\frac{1}{\\sqrt{C}}"}, {1, "1", "1"}, {1, "1", "1"}, {1, "1", "1"}};
+  return {{1 / root_c, 1 / sqrt(symbols::C)}, {1, 1}, {1, 1}, {1, 1}};
 }
 
 /// The factor that is left to multiply: total over code.
 inline Number<Kind::multiplier> left_over(Number<Kind::multiplier> total,
                                           const Number<Kind::multiplier>& code) {
-  if (total.value == code.value) return {1, "1", "1"};
+  if (total.value == code.value) return {1, 1};
   detail::times_power(total, code, -1);
   return total;
 }
@@ -169,18 +151,19 @@ inline std::vector<std::string> code_notes(const Plan& plan) {
     const Number<Kind::multiplier> left = left_over(total, does);
     const bool over = plan.base && (plan.reference == Reference::base || !plan.start.empty());
     notes.push_back(
-        "the code multiplies " + std::string(what) + " by " + does.formula +
-        (over && does.formula != "1" && what[0] != 's' ? " times the base's" : "") + ", " +
+        "the code multiplies " + std::string(what) + " by " + does.formula() +
+        (over && does.scaling != Scaling(1) && what[0] != 's' ? " times the base's" : "") + ", " +
         (left.value == 1 ? "as planned"
                          : "so that " + detail::four_digits(left.value) + " is left to multiply"));
   };
-  if (code.attention_scale.formula != "1/√C")
+  if (code.attention_scale.scaling != 1 / sqrt(symbols::C))
     say("scores", model.attention_scale, code.attention_scale);
-  if (code.embedding_multiplier.formula != "1")
+  if (code.embedding_multiplier.scaling != Scaling(1))
     say("embeddings", model.embedding_multiplier, code.embedding_multiplier);
-  if (code.logit_multiplier.formula != "1")
+  if (code.logit_multiplier.scaling != Scaling(1))
     say("logits", model.logit_multiplier, code.logit_multiplier);
-  if (code.branch.formula != "1") say("branches", model.residuals.front().branch, code.branch);
+  if (code.branch.scaling != Scaling(1))
+    say("branches", model.residuals.front().branch, code.branch);
   return notes;
 }
 

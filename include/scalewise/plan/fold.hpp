@@ -46,7 +46,7 @@ class PlanFold {
   }
 
  private:
-  static Number<Kind::multiplier> one() { return {1, "1", "1"}; }
+  static Number<Kind::multiplier> one() { return {1, 1}; }
   /// "query" of "layer.0.query".
   static std::string_view own_name(const Entry& entry) {
     return std::string_view(entry.name).substr(entry.name.rfind('.') + 1);
@@ -126,7 +126,7 @@ class PlanFold {
       }
       return;
     }
-    const MovedFactor factor = scores();
+    const MovedFactor factor{left_over(plan.model.attention_scale, code_.attention_scale)};
     if (factor.number.value > 1 - 1e-15 && factor.number.value < 1 + 1e-15) return;
     const bool norm = plan.shape.qk_norm != QkNorm::none && plan.shape.norm_gain;
     if (plan.shape.qk_norm != QkNorm::none && !norm) {
@@ -141,14 +141,6 @@ class PlanFold {
       if (query) into(entry, factor);
     }
     plan.model.attention_scale = code_.attention_scale;
-  }
-
-  /// The rest of the attention scale.
-  MovedFactor scores() const {
-    const Number<Kind::multiplier>& total = result_.plan.model.attention_scale;
-    if (result_.plan.model.code) return {left_over(total, code_.attention_scale)};
-    return {{total.value / code_.attention_scale.value, "√C·(" + total.formula + ")",
-             "\\sqrt{C}\\left(" + total.latex + "\\right)"}};
   }
 
   RewrittenPlan result_;

@@ -15,7 +15,6 @@
 #include "scalewise/plan/plan.hpp"
 #include "scalewise/policy/policy.hpp"
 #include "scalewise/policy/policy_view.hpp"
-#include "scalewise/scaling/formula.hpp"
 
 namespace scalewise::inline plan {
 
@@ -103,7 +102,7 @@ class Planner {
     for (const Factor& factor : scaling.factors()) {
       if (!factor.is_integer() && !factor.symbol->varies) list(factor);
     }
-    planned = {evaluate(scaling, values), to_text(scaling), to_latex(scaling)};
+    planned = {evaluate(scaling, values), scaling};
   }
 
   /// Lists the symbol of a factor, once.
@@ -263,15 +262,9 @@ class Planner {
   }
 
   static bool names_a_size(const Scaling& cell) {
-    for (const Factor& factor : cell.factors()) {
-      for (const Symbol* size :
-           {&symbols::d_model, &symbols::d_ff, &symbols::mlp_ratio, &symbols::heads,
-            &symbols::kv_heads, &symbols::head_dim, &symbols::vocab, &symbols::context,
-            &symbols::patch_dim, &symbols::classes}) {
-        if (factor.symbol == size) return true;
-      }
-    }
-    return false;
+    using namespace symbols;
+    return depends_on(cell, {&d_model, &d_ff, &mlp_ratio, &heads, &kv_heads, &head_dim, &vocab,
+                             &context, &patch_dim, &classes});
   }
 
   /// The rule's decay in the form that the plan is asked for: shrink per step is the same.

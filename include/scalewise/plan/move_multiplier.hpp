@@ -3,17 +3,18 @@
 #pragma once
 
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "scalewise/messages/error.hpp"
+#include "scalewise/architecture/values.hpp"
 #include "scalewise/plan/plan.hpp"
+#include "scalewise/policy/formulation.hpp"
 
 namespace scalewise::inline plan {
 
-/// A factor with the formula that it comes from, and the symbols in it that are not of the whole plan.
+/// A factor, and the symbols in it that are not of the whole plan.
 struct MovedFactor {
-  Number<Kind::multiplier> number{1, "1", "1"};
+  Number<Kind::multiplier> number{1, 1};
   std::vector<SymbolValue> where = {};
 };
 
@@ -24,45 +25,37 @@ bool is_one(const Number<kind>& number) {
   return number.value == 1;
 }
 
-/// Times a power of a factor: "a" by "b" squared is "(a)·(b)²".
+/// Multiplies a number by a power of a factor.
 template <Kind kind, Kind other>
 void times_power(Number<kind>& number, const Number<other>& factor, int power) {
-  if (number.value == 0 || is_one(factor)) return;
+  if (power == 0) return;
   double value = 1;
   for (int i = 0; i < (power < 0 ? -power : power); ++i) value *= factor.value;
-  number.value = power < 0 ? number.value / value : number.value * value;
-  const bool plain = number.formula == "1";
-  if (plain && power == 1) {
-    number.formula = factor.formula;
-    number.latex = factor.latex;
-    return;
-  }
-  const std::string up = power == 1 ? "" : power == 2 ? "²" : power == -1 ? "⁻¹" : "⁻²";
-  const std::string latex_up = power == 1 ? "" : "^{" + std::to_string(power) + "}";
-  number.formula = (plain ? "" : "(" + number.formula + ")·") + "(" + factor.formula + ")" + up;
-  number.latex = (plain ? "" : "\\left(" + number.latex + "\\right)") + "\\left(" + factor.latex +
-                 "\\right)" + latex_up;
+  if (number.value != 0) number.value = power < 0 ? number.value / value : number.value * value;
+  number.scaling = number.scaling * pow(factor.scaling, power);
 }
 
-/// The powers of t in an entry's numbers when its weights W are stored as t W.
-/// Equation: std t, mean t; rate t where the optimizer divides the gradient by its size, t² where not;
-///           epsilon 1/t; decay so that rate · decay stays, of an l2 penalty 1/t²
-struct WeightPowers {
-  int rate = 1;
-  int decay = 0;
-};
+/// The sizes of a plan's target and base; of two stacks, those of the decoder.
+inline Values sizes_of(const Plan& plan) {
+  const Stack stack = plan.shape.encoder_depth > 0 ? Stack::decoder : Stack::main;
+  return plan.base ? Values(plan.shape, *plan.base, stack) : Values(plan.shape, stack);
+}
 
-inline WeightPowers weight_powers(const Plan& plan, const Entry& entry) {
-  const int rate = entry.optimizer.normalization == Normalization::none ? 2 : 1;
-  switch (plan.decay) {
-    case DecayForm::coupled:
-      return {rate, -rate};
-    case DecayForm::l2:
-      return {rate, -2};
-    case DecayForm::independent:
-      break;
+/// Adds the symbols of a scaling to the list of a plan.
+inline void list_symbols(Plan& plan, const Scaling& scaling) {
+  const Values at = sizes_of(plan);
+  for (const Factor& factor : scaling.factors()) {
+    if (factor.is_integer()) continue;
+    const Symbol& symbol = *factor.symbol;
+    SymbolValue entry =
+        factor.ratio
+            ? SymbolValue{symbol.ratio_text, symbol.ratio_latex,
+                          std::string(symbol.meaning) + ", target over base", at.ratio(symbol)}
+            : SymbolValue{symbol.text, symbol.latex, symbol.meaning, at.at(symbol)};
+    bool known = false;
+    for (const SymbolValue& listed : plan.symbols) known = known || listed.text == entry.text;
+    if (!known) plan.symbols.push_back(std::move(entry));
   }
-  return {rate, 0};
 }
 
 }  // namespace detail
@@ -73,12 +66,13 @@ inline WeightPowers weight_powers(const Plan& plan, const Entry& entry) {
 /// Accuracy: exact, so that trajectories agree to rounding.
 inline void store_times(const Plan& plan, Entry& entry, const MovedFactor& t, int power = 1) {
   if (t.number.value == 1) return;
-  const detail::WeightPowers powers = detail::weight_powers(plan, entry);
-  detail::times_power(entry.init_variance, t.number, 2 * power);
-  detail::times_power(entry.init_mean, t.number, power);
-  detail::times_power(entry.learning_rate, t.number, power * powers.rate);
-  if (powers.decay != 0) detail::times_power(entry.weight_decay, t.number, power * powers.decay);
-  if (entry.optimizer.has_epsilon) detail::times_power(entry.epsilon, t.number, -power);
+  const StoragePowers powers = storage_powers(entry.optimizer, plan.decay);
+  detail::times_power(entry.init_variance, t.number, power * powers.init_variance);
+  detail::times_power(entry.init_mean, t.number, power * powers.init_mean);
+  detail::times_power(entry.learning_rate, t.number, power * powers.learning_rate);
+  detail::times_power(entry.weight_decay, t.number, power * powers.weight_decay);
+  if (entry.optimizer.has_epsilon)
+    detail::times_power(entry.epsilon, t.number, power * powers.epsilon);
   for (const SymbolValue& symbol : t.where) {
     bool known = false;
     for (const SymbolValue& own : entry.where) known = known || own.text == symbol.text;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <span>
@@ -16,15 +17,20 @@
 #include "scalewise/architecture/shape.hpp"
 #include "scalewise/policy/policy_view.hpp"
 #include "scalewise/policy/row.hpp"
+#include "scalewise/scaling/formula.hpp"
 
 namespace scalewise::inline plan {
 
-/// A number of a plan with the formula that it comes from, as plain text and as LaTeX.
+/// A number of a plan, and the scaling that it comes from.
+/// Units:    the kind's; scaling has those of value
 template <Kind kind>
 struct Number {
   double value = 0;
-  std::string formula;
-  std::string latex;
+  Scaling scaling = 0;
+
+  /// As the papers print it: "1/(n√n)".
+  std::string formula() const { return to_text(scaling); }
+  std::string latex() const { return to_latex(scaling); }
 
   friend bool operator==(const Number&, const Number&) = default;
 };
@@ -185,6 +191,23 @@ struct Plan {
 
   friend bool operator==(const Plan&, const Plan&) = default;
 };
+
+namespace detail {
+
+/// Whether a scaling grows or falls with any of some sizes of the target: L/m_L, the base's depth, does not.
+inline bool depends_on(const Scaling& scaling, std::initializer_list<const Symbol*> sizes) {
+  for (const Symbol* size : sizes) {
+    if (!scaling.exponent_of(*size).is_zero()) return true;
+  }
+  return false;
+}
+
+inline bool depends_on_depth(const Scaling& scaling) {
+  using namespace symbols;
+  return depends_on(scaling, {&depth, &encoder_depth, &decoder_depth});
+}
+
+}  // namespace detail
 
 /// Whether the optimizer of any tensor adds an epsilon.
 inline bool uses_epsilon(const Plan& plan) {

@@ -17,13 +17,19 @@ namespace scalewise::inline plan {
 
 namespace detail {
 
-inline bool scales_with_depth(const std::vector<SymbolValue>& symbols) {
-  for (const SymbolValue& symbol : symbols) {
-    for (const std::string_view text : {"L", "m_L", "N_e", "m_Ne", "N_d", "m_Nd", "l"}) {
-      if (symbol.text == text) return true;
-    }
-  }
-  return false;
+/// Whether any number of a plan depends on how many layers there are, or on which one it is.
+inline bool scales_with_depth(const Plan& plan) {
+  bool found = false;
+  const auto look = [&](const char*, const auto& number) {
+    found =
+        found || depends_on_depth(number.scaling) || depends_on(number.scaling, {&symbols::layer});
+  };
+  for (const Entry& entry : plan.entries) for_each_number(entry, look);
+  for (const Residual& residual : plan.model.residuals)
+    look("", residual.branch), look("", residual.skip);
+  look("", plan.model.logit_multiplier);
+  look("", plan.model.embedding_multiplier);
+  return found;
 }
 
 /// The logit that a tied head gives the token just read, at the start.
@@ -74,10 +80,7 @@ class SetUp {
     smaller("d_model", shape.d_model, base.d_model);
     smaller("depth", shape.depth, base.depth);
     smaller("encoder_depth", shape.encoder_depth, base.encoder_depth);
-    bool depth = scales_with_depth(plan_.symbols);
-    for (const Entry& entry : plan_.entries) depth = depth || scales_with_depth(entry.where);
-    for (const Residual& r : plan_.model.residuals) depth = depth || scales_with_depth(r.where);
-    if (depth) return;
+    if (scales_with_depth(plan_)) return;
     deeper("depth", shape.depth, base.depth);
     deeper("encoder_depth", shape.encoder_depth, base.encoder_depth);
   }

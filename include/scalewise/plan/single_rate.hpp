@@ -59,11 +59,10 @@ inline RewrittenPlan single_rate(const Plan& plan) {
     }
     if (detail::is_one(rate)) continue;
     const bool squared = entry.optimizer.normalization == Normalization::none;
-    MovedFactor factor{{squared ? root(rate.value, 2) : rate.value,
-                        squared ? "√(" + rate.formula + ")" : rate.formula,
-                        squared ? "\\sqrt{" + rate.latex + "}" : rate.latex}};
+    const MovedFactor factor{
+        {squared ? root(rate.value, 2) : rate.value, squared ? sqrt(rate.scaling) : rate.scaling}};
     store_times(result.plan, entry, factor, -1);
-    entry.learning_rate = {1, "1", "1"};
+    entry.learning_rate = {1, 1};
     detail::times_power(entry.multiplier, factor.number, 1);
     if (is_extra(plan, entry)) continue;
     Model& model = result.plan.model;

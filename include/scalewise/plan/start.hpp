@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <array>
-#include <cstdio>
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -78,29 +77,17 @@ class PlanStart {
   /// Those that are 1 at this depth too.
   bool has_branch_multipliers() const {
     for (const Residual& residual : plan_.model.residuals) {
-      if (residual.branch.formula != "1") return true;
+      if (residual.branch.scaling != Scaling(1)) return true;
     }
     return false;
   }
 
-  /// Whether a variance of the start has the depth, or the number of a layer, in its formula.
+  /// Whether a variance of the start depends on the depth, or on the layer.
   bool by_depth() const {
-    const auto is_depth = [](const SymbolValue& symbol) {
-      for (const Symbol& depth :
-           {symbols::depth, symbols::encoder_depth, symbols::decoder_depth, symbols::layer}) {
-        if (symbol.text == depth.text) return true;
-      }
-      return false;
-    };
-    for (const SymbolValue& symbol : start_.symbols) {
-      if (is_depth(symbol)) return true;
-    }
-    for (const Entry& entry : start_.entries) {
-      for (const SymbolValue& symbol : entry.where) {
-        if (is_depth(symbol)) return true;
-      }
-    }
-    return false;
+    return std::any_of(start_.entries.begin(), start_.entries.end(), [](const Entry& entry) {
+      const Scaling& variance = entry.init_variance.scaling;
+      return depends_on_depth(variance) || depends_on(variance, {&symbols::layer});
+    });
   }
 
   /// "decoder.cross_query" of "decoder.3.cross_query".
@@ -119,17 +106,46 @@ class PlanStart {
     }
     const Entry& base = *found->second;
     if (entry.init_variance.value > 0) {
-      std::array<char, 32> number{};
-      std::snprintf(number.data(), number.size(), "%.6g", base.init_variance.value);
-      times_power(entry.init_variance,
-                  Number<Kind::variance>{base.init_variance.value, number.data(), number.data()},
-                  1);
+      times_power(entry.init_variance, of_base(base.init_variance, base), 1);
       entry.distribution = base.distribution;
     }
-    entry.init_mean = base.init_mean;
+    entry.init_mean = of_base(base.init_mean, base);
     times_power(entry.init_mean, entry.multiplier, -1);  // so that it acts as the base's
     entry.source += "; start: " + start_.rule;
     if (!base.source.empty()) entry.source += ", " + base.source;
+  }
+
+  /// A number of the base in the sizes of the target, over which the base's are s/m_s.
+  template <Kind kind>
+  Number<kind> of_base(const Number<kind>& number, const Entry& base) {
+    Scaling result = number.scaling.number();
+    for (const Factor& factor : number.scaling.factors()) {
+      const Symbol& symbol = *factor.symbol;
+      if (factor.is_integer()) {
+        result = result * pow(Scaling(factor.integer), factor.exponent);
+      } else if (const double* own = value_of_start(symbol, base)) {
+        result = result * power(*own, factor.exponent);
+      } else {
+        const Scaling size = Scaling(symbol) / Scaling(symbol, true);
+        list_symbols(plan_, size);
+        result = result * pow(size, factor.exponent);
+      }
+    }
+    return {number.value, result};
+  }
+
+  /// The value of a symbol that is no size of the shapes: one of the tensor, or of the start's rule.
+  const double* value_of_start(const Symbol& symbol, const Entry& base) const {
+    for (const SymbolValue& own : base.where) {
+      if (own.text == symbol.text) return &own.value;
+    }
+    for (const Symbol* known : known_symbols) {
+      if (known == &symbol) return nullptr;
+    }
+    for (const SymbolValue& listed : start_.symbols) {
+      if (listed.text == symbol.text) return &listed.value;
+    }
+    return nullptr;
   }
 
   Plan plan_;

@@ -31,7 +31,7 @@ namespace detail {
 struct LayerNumber {
   double value = 0;
   double ratio = 0;  // to what its colour compares it with
-  std::string formula;
+  Scaling scaling = 0;
 
   friend bool operator==(const LayerNumber&, const LayerNumber&) = default;
 };
@@ -54,10 +54,10 @@ struct LayerRow {
     };
     const LayerNumber& low = std::min_element(at.begin(), at.end(), by_value)->second;
     const LayerNumber& high = std::max_element(at.begin(), at.end(), by_value)->second;
-    const Number<Kind::multiplier> number{low.value, low.formula, ""};
+    const Number<Kind::multiplier> number{low.value, low.scaling};
     if (low.value == high.value) return io::detail::formula_text(number).text;
     return io::detail::short_number(low.value) + "…" + io::detail::short_number(high.value) +
-           "\n= " + low.formula;
+           "\n= " + number.formula();
   }
 };
 
@@ -188,7 +188,7 @@ class LayerNumbers {
     const auto same = [&](const LayerRow& row) { return row.tensor == tensor; };
     auto row = std::find_if(rows.begin(), rows.end(), same);
     if (row == rows.end()) row = rows.insert(row, LayerRow{tensor, matrix});
-    row->at[{stack, layer}] = {number.value, number.value * scale, number.formula};
+    row->at[{stack, layer}] = {number.value, number.value * scale, number.scaling};
   }
 
   static bool is_trivial(std::size_t kind, const LayerRow& row) {
@@ -294,7 +294,7 @@ class LayerNumbers {
     const std::string stack =
         place.first == Stack::main ? "layer" : std::string(word(stack_words, place.first));
     const double size = std::abs(number.ratio);
-    const Number<Kind::multiplier> shown{number.value, number.formula, ""};
+    const Number<Kind::multiplier> shown{number.value, number.scaling};
     return {size > 0 ? std::log10(size) : std::numeric_limits<double>::quiet_NaN(),
             fmt::format("{}.{} {}: {} {}", stack, place.second, row.tensor, names[kind],
                         io::detail::formula_text(shown).text)};
@@ -326,7 +326,9 @@ class LayerNumbers {
     std::vector<std::string> deep;
     for (std::size_t kind = 0; kind < rows_.size(); ++kind) {
       for (const LayerRow& row : rows_[kind]) {
-        const auto has_none = [](const LayerNumber& n) { return !has_depth(n.formula); };
+        const auto has_none = [](const LayerNumber& n) {
+          return !scalewise::plan::detail::depends_on_depth(n.scaling);
+        };
         if (row.all(has_none)) continue;
         std::string name =
             row.tensor.starts_with("residual_") ? row.tensor : std::string(names[kind]);
@@ -340,26 +342,6 @@ class LayerNumbers {
     return text + (deep.empty()       ? ""
                    : deep.size() == 1 ? " depends on the depth"
                                       : " depend on the depth");
-  }
-
-  /// Whether a symbol of a formula is a number of layers, or its ratio to the base's.
-  static bool has_depth(std::string_view formula) {
-    const auto in_name = [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-    };
-    std::string name;
-    for (std::size_t i = 0; i <= formula.size(); ++i) {
-      if (i < formula.size() && in_name(formula[i])) {
-        name += formula[i];
-        continue;
-      }
-      for (const Symbol* symbol :
-           {&symbols::depth, &symbols::encoder_depth, &symbols::decoder_depth}) {
-        if (name == symbol->text || name == symbol->ratio_text) return true;
-      }
-      name.clear();
-    }
-    return false;
   }
 
   const Plan& plan_;

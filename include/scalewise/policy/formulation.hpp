@@ -6,23 +6,43 @@
 
 namespace scalewise::inline policy {
 
-/// The same row with a factor t moved from the weights into the forward multiplier.
-/// Equation: multiplier·t, init std/t, mean/t, epsilon·t; rate/t where gradients are normalized, /t² elsewhere;
-///           rate·decay stays
+/// The powers of t in a tensor's numbers when its weights are stored t times as large and its multiplier is over t.
+/// Equation: std t, mean t; rate t where the optimizer divides the gradient by its size, t² where not;
+///           epsilon 1/t; decay so that rate · decay stays, of an l2 penalty 1/t²
 /// Source:   Yang, Hu et al. 2022 (arXiv:2203.03466v2), Lemma J.1; epsilon and decay are derived in
 ///           docs/formulations.md.
+/// Units:    exponents
+struct StoragePowers {
+  int init_variance = 2;
+  int init_mean = 1;
+  int learning_rate = 1;
+  int weight_decay = 0;
+  int epsilon = -1;
+};
+
+/// The powers under an optimizer whose decay has a form.
+/// Source:   as StoragePowers.
+constexpr StoragePowers storage_powers(const Optimizer& optimizer, DecayForm decay) {
+  StoragePowers powers;
+  powers.learning_rate = optimizer.normalization == Normalization::none ? 2 : 1;
+  if (decay == DecayForm::coupled) powers.weight_decay = -powers.learning_rate;
+  if (decay == DecayForm::l2) powers.weight_decay = -2;
+  return powers;
+}
+
+/// The same row with a factor t moved from the weights into the forward multiplier.
+/// Equation: multiplier·t, and the weights are stored 1/t as large, as StoragePowers says
+/// Source:   as StoragePowers.
 /// Accuracy: exact; training trajectories agree to rounding.
 /// Requires: the optimizer that the rule will be used with: the result has a rate for no other.
 constexpr Row reformulate(Row row, const Scaling& t, const Optimizer& optimizer) {
-  const Scaling step = optimizer.normalization == Normalization::none ? t * t : t;
+  const StoragePowers powers = storage_powers(optimizer, row.decay_form);
   row.multiplier = row.multiplier.scaling * t;
-  row.init_variance = row.init_variance.scaling / (t * t);
-  row.init_mean = row.init_mean.scaling / t;
-  row.rates = {{optimizer, row.rate(optimizer).scaling / step}};
-  row.epsilon = row.epsilon.scaling * t;
-  if (row.decay_form == DecayForm::coupled) {
-    row.weight_decay = row.weight_decay.scaling * step;
-  }
+  row.init_variance = row.init_variance.scaling / pow(t, powers.init_variance);
+  row.init_mean = row.init_mean.scaling / pow(t, powers.init_mean);
+  row.rates = {{optimizer, row.rate(optimizer).scaling / pow(t, powers.learning_rate)}};
+  row.weight_decay = row.weight_decay.scaling / pow(t, powers.weight_decay);
+  row.epsilon = row.epsilon.scaling / pow(t, powers.epsilon);
   return row;
 }
 

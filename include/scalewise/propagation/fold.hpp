@@ -98,8 +98,8 @@ inline Folded fold_residuals(const Plan& plan, NormPlacement placement) {
     if (pre) detail::fold_end(folded, stack, scale);
   }
   for (Residual& r : folded.plan.model.residuals) {
-    r.skip = {1, "1", "1"};
-    r.branch = {1, "1", "1"};
+    r.skip = {1, 1};
+    r.branch = {1, 1};
   }
   return folded;
 }

@@ -20,8 +20,12 @@ struct Factor {
   Exponent exponent;
 
   constexpr bool is_integer() const { return symbol == &symbols::integer; }
+  /// By its text: a symbol that was read from a file is another constant.
+  constexpr bool is(const Symbol& other) const {
+    return symbol == &other || std::string_view(symbol->text) == other.text;
+  }
   constexpr bool same_symbol(const Factor& other) const {
-    return symbol == other.symbol && ratio == other.ratio && integer == other.integer;
+    return is(*other.symbol) && ratio == other.ratio && integer == other.integer;
   }
   /// True where a product writes this factor left of another.
   constexpr bool before(const Factor& other) const {
@@ -79,7 +83,7 @@ class Scaling {
   constexpr Exponent exponent_of(const Symbol& symbol) const {
     Exponent sum;
     for (const Factor& factor : factors()) {
-      if (factor.symbol == &symbol) sum = sum + factor.exponent;
+      if (factor.is(symbol)) sum = sum + factor.exponent;
     }
     return sum;
   }
@@ -129,7 +133,7 @@ class Scaling {
                                       const Scaling& value) {
     Scaling result(scaling.number_);
     for (const Factor& factor : scaling.factors()) {
-      if (factor.symbol != &symbol) {
+      if (!factor.is(symbol)) {
         result.multiply(factor);
       } else {
         Scaling is = factor.ratio ? ratio(value) : value;
@@ -148,10 +152,9 @@ class Scaling {
     if (gap > bound || -gap > bound) return false;
     if (ca.number_ == 0) return true;
     if (ca.size_ != cb.size_) return false;
-    for (std::size_t i = 0; i < ca.size_; ++i) {
-      const Factor& fa = ca.factors_[i];
-      const Factor& fb = cb.factors_[i];
-      if (!fa.same_symbol(fb) || fa.exponent != fb.exponent) return false;
+    for (const Factor& factor : ca.factors()) {
+      const Factor* same = cb.find(factor);
+      if (same == nullptr || same->exponent != factor.exponent) return false;
     }
     return true;
   }
@@ -174,6 +177,13 @@ class Scaling {
     for (std::size_t i = size_; i > at; --i) factors_.at(i) = factors_[i - 1];
     factors_.at(at) = merged;
     ++size_;
+  }
+
+  constexpr const Factor* find(const Factor& factor) const {
+    for (const Factor& own : factors()) {
+      if (own.same_symbol(factor)) return &own;
+    }
+    return nullptr;
   }
 
   constexpr void remove(std::size_t at) {

@@ -13,8 +13,7 @@ namespace scalewise::inline scaling {
 ///                                             .ratio_text = "m_B", .ratio_latex = "m_B",
 ///                                             .meaning = "tokens per step"};
 ///
-/// Two symbols are the same if they are the same constant: formulas refer to it, and a copy is
-/// another symbol.
+/// Formulas refer to it. Two symbols with the same text are the same.
 struct Symbol {
   const char* text;
   const char* latex;
