@@ -12,6 +12,7 @@
 #include "scalewise/scalewise.hpp"
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
+#include "support/formula_problem.hpp"
 #include "support/small_shapes.hpp"
 
 namespace {
@@ -83,6 +84,24 @@ TEST_CASE("Symbols that a rule brings along are written, evaluated and listed", 
   CHECK(plan_from_json(nlohmann::json::parse(to_json(plan).dump())) == plan);
 }
 
+TEST_CASE("A symbol that varies is listed wherever it stands", "[symbol]") {
+  struct NoisyRate : Noisy {
+    Row row(Group group) const {
+      Row row = Noisy::row(group);
+      if (role_of(group) == Role::hidden) {
+        row.init_variance = 1 / symbols::n;
+        row.rates = q / symbols::n;
+      }
+      return row;
+    }
+  };
+  const Plan plan = make_plan<NoisyRate, adamw>(test::token_shape());
+  CHECK(test::formula_problem(plan) == "");
+  CHECK(plan.at("layer.1.query").where ==
+        std::vector{SymbolValue{"q", "q_\\ell", "noise of the layer", 0.25}});
+  CHECK(plan_from_json(nlohmann::json::parse(to_json(plan).dump())) == plan);
+}
+
 TEST_CASE("Symbols of one place go by their text, after those of all rules", "[symbol]") {
   CHECK(to_text(q * B * Scaling(symbols::layer) * symbols::n) == "nlBq");
   CHECK(to_latex(ratio(q) * ratio(B)) == "m_{B_s}\\,m_{q_\\ell}");
@@ -94,6 +113,14 @@ TEST_CASE("A symbol without a value, or with one that cannot be, is refused", "[
   };
   CHECK(error_message([] { make_plan<Silent, adamw>(test::token_shape()); }) ==
         "tokens per step = missing: expected a positive size, which this rule scales with");
+  static constexpr Symbol other_n{"n", "n", "m_n", "m_n", "noise of the data"};
+  struct Taken : Noisy {
+    static std::vector<OwnValues> own_values(const Context&) {
+      return {{&batch, {64}}, {&noise, {0.5, 0.25}}, {&other_n, {3}}};
+    }
+  };
+  CHECK(error_message([] { make_plan<Taken, adamw>(test::token_shape()); }) ==
+        "symbol = n: expected a text that no other symbol has (hint: it is that of d_model)");
   struct Changing : Noisy {
     static std::vector<OwnValues> own_values(const Context&) {
       return {{&batch, {64, 32}}, {&noise, {0.5, 0.25}}};

@@ -104,11 +104,14 @@ TEST_CASE("Folded and of one rate, maximal update has the scalings of the tables
   CHECK(single.at("head").multiplier.scaling == 1 / m_N);
   CHECK(single.model.logit_multiplier.scaling == 1 / m_N);
 
-  // SGD does not normalize gradients: a rate r is √r in the multiplier.
+  // SGD does not normalize gradients: a rate r is √r in the multiplier. Rate · decay stays.
   const Plan sgd_plan = make_plan("maximal-update", sgd, shape, base, {{"table", 3}});
   const Scaling rate = sgd_plan.at("token_embedding").learning_rate.scaling;
   CHECK(rate == m_N);
-  CHECK(single_rate(sgd_plan).plan.at("token_embedding").multiplier.scaling == sqrt(m_N));
+  const Entry embedding = single_rate(sgd_plan).plan.at("token_embedding");
+  CHECK(embedding.multiplier.scaling == sqrt(m_N));
+  CHECK(embedding.weight_decay.scaling ==
+        sgd_plan.at("token_embedding").weight_decay.scaling * m_N);
 }
 
 TEST_CASE("What the shape does not say is folded by itself, and changes nothing else") {

@@ -27,6 +27,11 @@ TEST_CASE("Formulas are read as the papers print them") {
   CHECK(read("2/((fi+fo)l)") == 2 / (fi_plus_fo * Scaling(layer)));
   CHECK(read("m_N·m_L/n_patch²") == m_N * m_L / (n_patch * n_patch));
   CHECK(read("m_fi+fo") == ratio(fi_plus_fo));
+  const Scaling odd = 3 * pow(Scaling(2), {1, 4});  // not 32^(1/4)
+  CHECK(to_text(odd) == "3·2^(1/4)");
+  CHECK(read(to_text(odd)) == odd);
+  const Scaling real = pow(n, exponent(0.1 + 0.2));  // 17 digits
+  CHECK(read(to_text(real)) == real);
   // As older files have them.
   CHECK(read("(1/m_N)·(0.0004)") == 0.0004 / m_N);
   CHECK(read("(√n)·(m_N/2)⁻²") == 4 * sqrt(n) / (m_N * m_N));

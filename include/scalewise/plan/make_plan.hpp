@@ -77,7 +77,10 @@ class Planner {
     Values result =
         plan_.base ? Values(plan_.shape, *plan_.base, stack) : Values(plan_.shape, stack);
     std::vector<OwnValues>& own = own_values_[static_cast<std::size_t>(stack)];
-    if (own.empty()) own = policy_.own_values(Context{plan_.shape, stack});
+    if (own.empty()) {
+      own = policy_.own_values(Context{plan_.shape, stack});
+      require_own_texts(own);
+    }
     for (const auto& [symbol, by_layer] : own) {
       if (by_layer.size() > 1 && !symbol->varies) {
         throw InvalidInput(symbol->text, "a value for each layer",
@@ -91,6 +94,21 @@ class Planner {
     }
     if (layer >= 0) result.set(symbols::layer, layer + 1);
     return result;
+  }
+
+  /// Refuses a rule's own symbol with the text of another, by which formulas would take one for the other.
+  static void require_own_texts(const std::vector<OwnValues>& own) {
+    std::vector<const Symbol*> all(known_symbols.begin(), known_symbols.end());
+    for (const OwnValues& values : own) {
+      const Symbol& symbol = *values.symbol;
+      for (const Symbol* other : all) {
+        const std::string_view text = symbol.text;
+        if (other == &symbol || (text != other->text && text != other->ratio_text)) continue;
+        throw InvalidInput("symbol", symbol.text, "a text that no other symbol has",
+                           "it is that of " + std::string(other->meaning));
+      }
+      all.push_back(&symbol);
+    }
   }
 
   template <Kind kind>
@@ -123,9 +141,7 @@ class Planner {
   template <class Symbols>
   static void list_own_symbols(const Scaling& cell, const Values& at, Symbols& where) {
     for (const Factor& factor : cell.factors()) {
-      if (!factor.symbol->varies) continue;
-      const Symbol& symbol = *factor.symbol;
-      where.push_back({symbol.text, symbol.latex, symbol.meaning, at.at(symbol)});
+      if (factor.symbol->varies) list_once(where, symbol_value(factor, at));
     }
   }
 
@@ -168,7 +184,7 @@ class Planner {
     next = 0;
     for_each_number(entry,
                     [&](const char*, auto& planned) { number(planned, cells.at(next++), at); });
-    list_own_symbols(bound(row.init_variance.scaling), at, entry.where);
+    for (const Scaling& cell : cells) list_own_symbols(cell, at, entry.where);
   }
 
   /// The optimizer's own factor on its steps, over the base's where the rule is relative.
@@ -333,14 +349,7 @@ class Planner {
   void add_symbols() {
     const Values at = values(plan_.shape.encoder_depth > 0 ? Stack::decoder : Stack::main);
     for (const Factor& factor : listed_) {
-      const Symbol& symbol = *factor.symbol;
-      if (factor.ratio) {
-        plan_.symbols.push_back({symbol.ratio_text, symbol.ratio_latex,
-                                 std::string(symbol.meaning) + ", target over base",
-                                 at.ratio(symbol)});
-      } else {
-        plan_.symbols.push_back({symbol.text, symbol.latex, symbol.meaning, at.at(symbol)});
-      }
+      plan_.symbols.push_back(symbol_value(factor, at));
     }
   }
 

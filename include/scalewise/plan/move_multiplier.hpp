@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "scalewise/architecture/values.hpp"
@@ -45,16 +44,7 @@ inline Values sizes_of(const Plan& plan) {
 inline void list_symbols(Plan& plan, const Scaling& scaling) {
   const Values at = sizes_of(plan);
   for (const Factor& factor : scaling.factors()) {
-    if (factor.is_integer()) continue;
-    const Symbol& symbol = *factor.symbol;
-    SymbolValue entry =
-        factor.ratio
-            ? SymbolValue{symbol.ratio_text, symbol.ratio_latex,
-                          std::string(symbol.meaning) + ", target over base", at.ratio(symbol)}
-            : SymbolValue{symbol.text, symbol.latex, symbol.meaning, at.at(symbol)};
-    bool known = false;
-    for (const SymbolValue& listed : plan.symbols) known = known || listed.text == entry.text;
-    if (!known) plan.symbols.push_back(std::move(entry));
+    if (!factor.is_integer()) list_once(plan.symbols, symbol_value(factor, at));
   }
 }
 
@@ -74,9 +64,7 @@ inline void store_times(const Plan& plan, Entry& entry, const MovedFactor& t, in
   if (entry.optimizer.has_epsilon)
     detail::times_power(entry.epsilon, t.number, power * powers.epsilon);
   for (const SymbolValue& symbol : t.where) {
-    bool known = false;
-    for (const SymbolValue& own : entry.where) known = known || own.text == symbol.text;
-    if (!known) entry.where.push_back(symbol);
+    detail::list_once(entry.where, symbol);
   }
 }
 

@@ -10,11 +10,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "scalewise/architecture/extra.hpp"
 #include "scalewise/architecture/group.hpp"
 #include "scalewise/architecture/shape.hpp"
+#include "scalewise/architecture/values.hpp"
 #include "scalewise/policy/policy_view.hpp"
 #include "scalewise/policy/row.hpp"
 #include "scalewise/scaling/formula.hpp"
@@ -48,6 +50,27 @@ struct SymbolValue {
 
   friend bool operator==(const SymbolValue&, const SymbolValue&) = default;
 };
+
+namespace detail {
+
+/// The symbol of a factor, with its value.
+inline SymbolValue symbol_value(const Factor& factor, const Values& at) {
+  const Symbol& symbol = *factor.symbol;
+  if (!factor.ratio) return {symbol.text, symbol.latex, symbol.meaning, at.at(symbol)};
+  return {symbol.ratio_text, symbol.ratio_latex, std::string(symbol.meaning) + ", target over base",
+          at.ratio(symbol)};
+}
+
+/// Adds a symbol to a list, unless the list has one of its text.
+template <class Symbols>
+void list_once(Symbols& symbols, SymbolValue symbol) {
+  for (const SymbolValue& listed : symbols) {
+    if (listed.text == symbol.text) return;
+  }
+  symbols.push_back(std::move(symbol));
+}
+
+}  // namespace detail
 
 /// The planned numbers of one tensor.
 /// Units:    init_variance is a variance, of the entries, or a factor on the base model's variance

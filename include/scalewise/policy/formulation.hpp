@@ -30,7 +30,7 @@ constexpr StoragePowers storage_powers(const Optimizer& optimizer, DecayForm dec
   return powers;
 }
 
-/// The same row with a factor t moved from the weights into the forward multiplier.
+/// Returns a row with a factor t moved from the weights into the forward multiplier.
 /// Equation: multiplier·t, and the weights are stored 1/t as large, as StoragePowers says
 /// Source:   as StoragePowers.
 /// Accuracy: exact; training trajectories agree to rounding.

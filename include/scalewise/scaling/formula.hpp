@@ -49,8 +49,10 @@ struct Product {
 
   void times(const std::string& part) {
     const bool opens_itself = part[0] == '(' || part.starts_with("√") || part.starts_with('\\');
-    const bool after_digit = parts > 0 && text.back() >= '0' && text.back() <= '9';
-    const bool apart = parts > 0 && part.size() > 1 && !opens_itself && !after_digit;
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    const bool after_digit = parts > 0 && is_digit(text.back());
+    const bool apart =
+        after_digit ? is_digit(part[0]) : parts > 0 && part.size() > 1 && !opens_itself;
     text += (apart ? (latex ? "\\," : "·") : "") + part;
     ++parts;
   }

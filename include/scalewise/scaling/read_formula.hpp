@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,7 +14,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "scalewise/messages/error.hpp"
 #include "scalewise/scaling/scaling.hpp"
@@ -37,13 +39,25 @@ inline const Symbol& stored_symbol(const std::string& text, const std::string& l
   return stored->symbol;
 }
 
+/// Symbols by the texts that formulas have for them.
+struct SymbolTable {
+  std::map<std::string, Scaling, std::less<>> by_text;
+  std::size_t longest = 0;
+
+  /// Adds a symbol, unless there is one of that text.
+  void add(const std::string& text, const Scaling& symbol) {
+    by_text.emplace(text, symbol);
+    longest = (std::max)(longest, text.size());
+  }
+};
+
 /// Reads what to_text() writes.
 class FormulaReader {
  public:
-  FormulaReader(std::string_view text, const std::vector<std::pair<std::string, Scaling>>& symbols)
+  FormulaReader(std::string_view text, const SymbolTable& symbols)
       : rest_(text), symbols_(symbols) {}
 
-  /// Nothing where the text is no formula.
+  /// The scaling, or nothing where the text is no formula.
   std::optional<Scaling> read() try {
     const Scaling result = product();
     const bool finite = result.number() > -1e308 && result.number() < 1e308;
@@ -96,14 +110,11 @@ class FormulaReader {
   }
 
   Scaling base() {
-    const std::pair<std::string, Scaling>* longest = nullptr;
-    for (const auto& symbol : symbols_) {
-      const bool longer = longest == nullptr || symbol.first.size() > longest->first.size();
-      if (!symbol.first.empty() && longer && rest_.starts_with(symbol.first)) longest = &symbol;
-    }
-    if (longest != nullptr) {
-      take(longest->first);
-      return longest->second;
+    for (std::size_t size = (std::min)(rest_.size(), symbols_.longest); size > 0; --size) {
+      const auto symbol = symbols_.by_text.find(rest_.substr(0, size));
+      if (symbol == symbols_.by_text.end()) continue;
+      rest_.remove_prefix(size);
+      return symbol->second;
     }
     if (at_number()) return number();
     good_ = good_ && take("(");
@@ -146,7 +157,7 @@ class FormulaReader {
   }
 
   std::string_view rest_;
-  const std::vector<std::pair<std::string, Scaling>>& symbols_;
+  const SymbolTable& symbols_;
   int depth_ = 0;
   bool good_ = true;
 };
@@ -158,21 +169,19 @@ class FormulaSymbols {
  public:
   FormulaSymbols() {
     for (const Symbol* symbol : known_symbols) {
-      all_.emplace_back(symbol->text, Scaling(*symbol));
-      all_.emplace_back(symbol->ratio_text, Scaling(*symbol, true));
+      all_.add(symbol->text, Scaling(*symbol));
+      all_.add(symbol->ratio_text, Scaling(*symbol, true));
     }
   }
 
   /// Adds a symbol that no rule here defines; one that is known stays.
   void add(const std::string& text, const std::string& latex, const std::string& meaning) {
-    for (const auto& known : all_) {
-      if (known.first == text) return;
-    }
-    all_.emplace_back(text, Scaling(detail::stored_symbol(text, latex, meaning)));
+    if (all_.by_text.contains(text)) return;
+    all_.add(text, Scaling(detail::stored_symbol(text, latex, meaning)));
   }
 
   /// The scaling that to_text() wrote.
-  /// Accuracy: exponents are exact; the number has the digits of the text.
+  /// Accuracy: fractions of exponents are exact; other numbers have the digits of the text, up to 16.
   /// Throws:   InvalidInput, with the name of the field, for a text that is no product of powers of these symbols.
   Scaling read(const std::string& field, const std::string& formula) const {
     const std::optional<Scaling> found = detail::FormulaReader(formula, all_).read();
@@ -182,7 +191,7 @@ class FormulaSymbols {
   }
 
  private:
-  std::vector<std::pair<std::string, Scaling>> all_;
+  detail::SymbolTable all_;
 };
 
 }  // namespace scalewise::inline scaling

@@ -53,8 +53,8 @@ struct Factors {
 /// Accuracy: exponents are exact (see Exponent); the number is a double.
 /// Requires: at most 8 different symbols; one more does not compile in a constant expression and
 ///           throws std::out_of_range elsewhere.
-/// Two scalings are equal when their exponents are equal after M is written as F/n, and their
-/// numbers agree to 1e-14 relative, which is the rounding of products of roots.
+/// Two scalings are equal when their exponents and numbers agree to 1e-14 relative, after M is
+/// written as F/n: that is the rounding of products of roots, and of exponents that are no fractions.
 class Scaling {
  public:
   static constexpr std::size_t capacity = 8;
@@ -147,14 +147,12 @@ class Scaling {
   friend constexpr bool operator==(const Scaling& a, const Scaling& b) {
     const Scaling ca = a.canonical();
     const Scaling cb = b.canonical();
-    const double gap = ca.number_ - cb.number_;
-    const double bound = 1e-14 * (ca.number_ < 0 ? -ca.number_ : ca.number_);
-    if (gap > bound || -gap > bound) return false;
+    if (!close(ca.number_, cb.number_)) return false;
     if (ca.number_ == 0) return true;
     if (ca.size_ != cb.size_) return false;
     for (const Factor& factor : ca.factors()) {
       const Factor* same = cb.find(factor);
-      if (same == nullptr || same->exponent != factor.exponent) return false;
+      if (same == nullptr || !close(same->exponent.value(), factor.exponent.value())) return false;
     }
     return true;
   }
@@ -177,6 +175,11 @@ class Scaling {
     for (std::size_t i = size_; i > at; --i) factors_.at(i) = factors_[i - 1];
     factors_.at(at) = merged;
     ++size_;
+  }
+
+  static constexpr bool close(double a, double b) {
+    const double gap = a < b ? b - a : a - b;
+    return gap <= 1e-14 * (a < 0 ? -a : a);
   }
 
   constexpr const Factor* find(const Factor& factor) const {

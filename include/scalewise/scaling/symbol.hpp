@@ -13,7 +13,8 @@ namespace scalewise::inline scaling {
 ///                                             .ratio_text = "m_B", .ratio_latex = "m_B",
 ///                                             .meaning = "tokens per step"};
 ///
-/// Formulas refer to it. Two symbols with the same text are the same.
+/// Formulas refer to it. Two symbols with the same text are the same, so that a rule's own has none of
+/// the texts of known_symbols.
 struct Symbol {
   const char* text;
   const char* latex;
