@@ -8,10 +8,7 @@
 # scalewise_add_library(name FOLDERS folder... DOORS door... [NEEDS target...])
 function(scalewise_add_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "FOLDERS;DOORS;NEEDS")
-  set(target scalewise_${name})
-  if(name STREQUAL "scalewise")
-    set(target scalewise)
-  endif()
+  string(REPLACE scalewise_scalewise scalewise target scalewise_${name})
   list(TRANSFORM arg_FOLDERS REPLACE "(.+)" "include/scalewise/\\1/*.hpp" OUTPUT_VARIABLE patterns)
   file(GLOB headers CONFIGURE_DEPENDS ${patterns})
   list(TRANSFORM arg_DOORS REPLACE "(.+)" "include/scalewise/\\1.hpp" OUTPUT_VARIABLE doors)
@@ -21,7 +18,6 @@ function(scalewise_add_library name)
   target_compile_features(${target} INTERFACE cxx_std_20)
   target_link_libraries(${target} INTERFACE ${arg_NEEDS})
   target_sources(${target} INTERFACE FILE_SET HEADERS BASE_DIRS include FILES ${headers} ${doors})
-  set_property(GLOBAL APPEND PROPERTY scalewise_libraries ${name})
 endfunction()
 
 # The standard library alone.
@@ -46,4 +42,9 @@ scalewise_add_library(torch
   FOLDERS libtorch
   DOORS torch
   NEEDS scalewise_json $<TARGET_NAME_IF_EXISTS:torch> $<TARGET_NAME_IF_EXISTS:torch_library>)
+
+# The preset dev compiles each header on its own. LibTorch's need it; Eigen's take half a minute each.
 set_target_properties(scalewise_torch PROPERTIES VERIFY_INTERFACE_HEADER_SETS OFF)
+if(NOT SCALEWISE_TEST_SLOW)
+  set_target_properties(scalewise_nn PROPERTIES VERIFY_INTERFACE_HEADER_SETS OFF)
+endif()

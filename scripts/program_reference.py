@@ -5,7 +5,8 @@
 
     scripts/program_reference.py FOLDER_OF_PROGRAMS... [--check]
 
---check compares instead, and says how to write the page where it differs.
+--check compares instead, and says how to write the page where it differs. It leaves out programs that are in none of
+the folders, and names them.
 """
 
 import difflib
@@ -34,18 +35,29 @@ def help_of(program):
     return re.sub(r"\n\n\n+", "\n\n", text).strip()
 
 
-def page(folders):
-    programs = [path for folder in folders for path in sorted(folder.iterdir())
-                if path.is_file() and os.access(path, os.X_OK) and not path.suffix]
-    return HEAD + "".join(f"\n## `{program.name}`\n\n```console-output\n{help_of(program)}\n```\n" for program in programs)
+def section_of(program):
+    """The section of a program; of one that is not built, the one that the page has."""
+    for folder in folders:
+        if os.access(folder / program, os.X_OK):
+            return f"\n## `{program}`\n\n```console-output\n{help_of(folder / program)}\n```\n"
+    left_out.append(program)
+    kept = re.search(rf"\n## `{program}`\n\n```console-output\n.*?\n```\n", old, re.DOTALL)
+    return kept[0] if kept else ""
 
 
 folders = [pathlib.Path(folder).resolve() for folder in sys.argv[1:] if folder != "--check"]
-text = page(folders)
+old = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+left_out = []
+programs = [path.stem for folder in ("tools", "lab/programs") for path in sorted((ROOT / folder).glob("*.cpp"))]
+text = HEAD + "".join(map(section_of, programs))
 if sys.argv[-1] != "--check":
+    if left_out:
+        sys.exit(f"not built: {', '.join(left_out)}")
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(text, encoding="utf-8")
-elif (old := PAGE.read_text(encoding="utf-8") if PAGE.exists() else "") != text:
+elif old != text:
     sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), text.splitlines(True), "the page", "--help", n=1))
     sys.exit(f"{PAGE.relative_to(ROOT)} is not what --help says; write it again by\n"
              f"    scripts/program_reference.py {' '.join(os.path.relpath(folder, ROOT) for folder in folders)}")
+elif left_out:
+    print(f"not checked, as not built: {', '.join(left_out)}")

@@ -2,29 +2,14 @@
 # SPDX-License-Identifier: MIT
 #
 # Configures, builds and runs project/ in one mode, then looks for flags that our target leaked.
+# Needs: mode, arguments (a list), build (folder), generator, compiler.
 cmake_minimum_required(VERSION 3.25)
-
-set(arguments -D MODE=${mode})
-if(mode MATCHES "^find_package")
-  list(APPEND arguments -D CMAKE_PREFIX_PATH=${prefix})
-  if(mode STREQUAL "find_package")
-    # The library must be found where nlohmann-json and Eigen are not.
-    list(APPEND arguments -D CMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON
-      -D CMAKE_DISABLE_FIND_PACKAGE_fmt=ON -D CMAKE_DISABLE_FIND_PACKAGE_Eigen3=ON)
-  else()
-    list(APPEND arguments -D nlohmann_json_DIR=${json_dir} -D fmt_DIR=${fmt_dir} -D Eigen3_DIR=${eigen_dir})
-  endif()
-elseif(mode STREQUAL "add_subdirectory")
-  list(APPEND arguments -D SCALEWISE_DIR=${source})
-elseif(mode STREQUAL "fetch_content")
-  list(APPEND arguments -D FETCHCONTENT_SOURCE_DIR_SCALEWISE=${source})
-endif()
 
 unset(ENV{CXXFLAGS})
 file(REMOVE_RECURSE ${build})
 execute_process(
   COMMAND ${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/project -B ${build} -G ${generator}
-    -D CMAKE_CXX_COMPILER=${compiler} -D CMAKE_EXPORT_COMPILE_COMMANDS=ON ${arguments}
+    -D CMAKE_CXX_COMPILER=${compiler} -D CMAKE_EXPORT_COMPILE_COMMANDS=ON -D MODE=${mode} ${arguments}
   COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND ${CMAKE_COMMAND} --build ${build} COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND ${build}/consumer COMMAND_ERROR_IS_FATAL ANY)
@@ -35,7 +20,12 @@ foreach(unwanted tests tools examples lab)
   endif()
 endforeach()
 
-# Allowed in a compile command: the compiler, include paths, the standard, and input and output.
+# Allowed in a compile command: the compiler, include paths, the standard, input and output, and what fmt and Torch
+# bring themselves.
+set(own -DFMT_SHARED)
+if(mode MATCHES "torch")
+  set(own -D.*)
+endif()
 file(READ ${build}/compile_commands.json commands)
 string(JSON count LENGTH "${commands}")
 math(EXPR last "${count} - 1")
@@ -47,8 +37,7 @@ foreach(i RANGE ${last})
     list(POP_FRONT words word)
     if(word MATCHES "^(-o|-c|-isystem)$")
       list(POP_FRONT words)
-    elseif(NOT word MATCHES "^(-I.*|-std=(c|gnu)[+][+]20|-DFMT_SHARED)$" AND NOT (mode MATCHES "torch" AND word MATCHES "^-D"))
-      # fmt and Torch have their own
+    elseif(NOT word MATCHES "^(-I.*|-std=(c|gnu)[+][+]20|${own})$")
       message(FATAL_ERROR "The target leaks ${word} into: ${command}")
     endif()
   endwhile()

@@ -321,7 +321,8 @@ class Playground(unittest.TestCase):
     def test_a_server_works_as_well_and_the_page_is_small(self):
         files = [path for path in BUILD.iterdir() if path.is_file()]
         self.assertEqual({path.name for path in files}, {"index.html"})
-        self.assertLess(sum(path.stat().st_size for path in files), 1_200_000)
+        # Without optimization, which takes most of the time of a build, four times as large as published.
+        self.assertLess(sum(path.stat().st_size for path in files), 4_800_000)
 
         origin = self.served()
         self.browser.requests.clear()
@@ -407,7 +408,7 @@ class Playground(unittest.TestCase):
 if not browser.chromium():
     print("test skipped: Chromium (chromium) not found")
     sys.exit(77)
-build = subprocess.run([SOURCE / "scripts/playground.sh", BUILD], check=False).returncode
+build = subprocess.run([SOURCE / "scripts/playground.sh", BUILD, "-O0"], check=False).returncode
 if build == 2:
     print("test skipped: Emscripten (emscripten, node-acorn) not found")
     sys.exit(77)

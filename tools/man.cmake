@@ -2,18 +2,19 @@
 # SPDX-License-Identifier: MIT
 #
 # Runs at `cmake --install` and in cpack: man pages of the programs, from --help and by help2man.
-# Needs: programs (paths), data (folder), help2man, version, extra.
+# Needs: programs (paths), help2man, version.
 set(ENV{OMP_NUM_THREADS} 1)
+set(data ${CMAKE_CURRENT_LIST_DIR}/data/)
 foreach(program IN LISTS programs)
-  get_filename_component(name ${program} NAME)
+  cmake_path(GET program FILENAME name)
   execute_process(COMMAND ${program} --help OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
   string(REGEX MATCH "^[^\n]*[^.\n]" about "${text}")
   execute_process(COMMAND ${help2man} --no-info "--name=${about}" --version-string=${version}
-      "--source=scalewise ${version}" --include=${extra} ${program}
+      "--source=scalewise ${version}" --include=${CMAKE_CURRENT_LIST_DIR}/frame/man.h2m ${program}
     OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
   # Where data lie depends on where the programs are put later.
-  string(REPLACE "-" "\\-" escaped "${data}/")
+  string(REPLACE "-" "\\-" escaped ${data})
   string(REPLACE "${escaped}" "" text "${text}")
-  string(REPLACE "${data}/" "" text "${text}")
+  string(REPLACE "${data}" "" text "${text}")
   file(WRITE $ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share/man/man1/${name}.1 "${text}")
 endforeach()
