@@ -123,6 +123,26 @@ class KernelPrograms(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("use another file or folder for another experiment", done.stderr)
 
+    def test_a_store_is_of_one_set_of_inputs(self):
+        few = ["--kernels", "gap", "--store", "s", "--stride", 4]
+        first = self.run_program("kernel_regression", *few)
+        self.assertEqual(first.returncode, 0, first.stderr)
+        self.assertEqual(self.run_program("kernel_regression", *few).stdout, first.stdout)
+        for other in (["--stride", 8], ["--seed", 2], ["--alpha", 0.25]):
+            done = self.run_program("kernel_regression", *few, *other)
+            self.assertEqual(done.returncode, 2, done.stdout)
+            self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+            self.assertTrue(done.stderr.startswith(f"kernel_regression: {other[0]} = {other[1]}: expected"), done.stderr)
+
+    @unittest.skipUnless(sys.platform.startswith("linux"), "paths are bytes on Linux")
+    def test_the_path_of_a_store_need_not_be_text(self):
+        store = os.fsencode(self.folder) + b"/\xff\xfe"
+        done = subprocess.run([*self.command("kernel_regression", ["--kernels", "gap", "--stride", 4, "--format", "json"]),
+                               "--store", store], capture_output=True, timeout=120, check=False, env=self.environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(json.loads(done.stdout)["accuracies"]), 2)
+        self.assertTrue(os.listdir(store))
+
     def test_a_single_head_is_heavier_tailed(self):
         rows = self.json_of("single_head", "--samples", 20000, "--sizes", "1,100")["heads"]
         self.assertGreater(rows[0]["excess_kurtosis"], 5 * (24 / 20000)**0.5)

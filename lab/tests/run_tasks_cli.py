@@ -14,7 +14,8 @@ import subprocess
 import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tests/cli"))
-from task_test import ENVIRONMENT, MISSING, EngineTest, TaskTest, id_of, main, shell  # noqa: E402
+from quick_start import QUICK  # noqa: E402
+from task_test import MISSING, EngineTest, TaskTest, id_of, main, shell  # noqa: E402
 
 PROGRAMS = pathlib.Path(sys.argv.pop(1)).resolve()
 BAD = [
@@ -85,7 +86,7 @@ class Alignment(TrainingTasks, EngineTest, TaskTest):
 
     def test_what_was_killed_or_damaged_is_made_again(self):
         tasks, _ = self.emit()
-        process = subprocess.Popen(["sh", "-c", "exec " + tasks[0]], stdout=subprocess.PIPE, env=ENVIRONMENT)
+        process = subprocess.Popen(["sh", "-c", "exec " + tasks[0]], stdout=subprocess.PIPE, env=QUICK)
         process.kill()
         process.communicate(timeout=60)
         (self.results / f"{id_of(tasks[0])}.json").unlink(missing_ok=True)  # where the run was faster

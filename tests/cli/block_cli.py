@@ -29,15 +29,16 @@ import browser
 PLAN, SOURCE = sys.argv.pop(1), pathlib.Path(sys.argv.pop(1))
 SVG = "{http://www.w3.org/2000/svg}"
 
-# A kind of model: options of the model and its base.
+# A kind of model: options of the model and its base. A plan has a row for each tensor of each layer, so that what
+# says the same with fewer layers has fewer.
 MODELS = {
-    "gpt": "--preset gpt2-xl --base-preset gpt2",
-    "llama": "--preset llama-3-8b --base-preset llama-3.2-1b",
-    "bert": "--preset bert-large --base-preset bert-base",
-    "t5": "--preset t5-large --base-preset t5-base",
-    "bart": "--preset bart-large --base-preset bart-large",
-    "vit": "--preset vit-l16 --base-preset vit-b16",
-    "qk-norm": "--preset olmo-2-7b --base-preset olmo-2-1b",
+    "gpt": "--preset gpt2-xl --base-preset gpt2 --set depth=24",
+    "llama": "--preset llama-3-8b --base-preset llama-3.2-1b --set depth=10",
+    "bert": "--preset bert-large --base-preset bert-base --set depth=10",
+    "t5": "--preset t5-large --base-preset t5-base --set depth=11 --set encoder_depth=10",
+    "bart": "--preset bart-large --base-preset bart-large --set depth=10 --set encoder_depth=11",
+    "vit": "--preset vit-l16 --base-preset vit-b16 --set depth=10",
+    "qk-norm": "--preset olmo-2-7b --base-preset olmo-2-1b --set depth=10",
 }
 # For rules that are made for two matrices and ReLU.
 RELU = " --set activation=relu --set gated_mlp=false"
@@ -128,9 +129,9 @@ def shown(svg):
 RELATIVE = ("maximal-update", "depth-mup", "complete-p")
 # Titles of maps of layers.
 TITLES = {
-    ("ds-init", "gpt"): "ds-init: initial variance falls 48-fold from the first layer to the last",
-    ("complete-p", "gpt"): "complete-p: all 48 layers alike; residual_branch and epsilon depend on the depth",
-    ("maximal-update", "gpt"): "maximal-update: all 48 layers alike",
+    ("ds-init", "gpt"): "ds-init: initial variance falls 24-fold from the first layer to the last",
+    ("complete-p", "gpt"): "complete-p: all 24 layers alike; residual_branch and epsilon depend on the depth",
+    ("maximal-update", "gpt"): "maximal-update: all 24 layers alike",
 }
 QUANTITIES = {"init_variance": "initial variance", "init_mean": "initial mean", "multiplier": "multiplier",
               "learning_rate": "learning rate", "weight_decay": "weight decay", "epsilon": "epsilon"}
@@ -269,7 +270,7 @@ class Block(unittest.TestCase):
         self.assertIn("post-norm", self.drawn["deep-norm", "gpt"][1])
         self.assertIn("SiLU(gate)", self.drawn["maximal-update", "llama"][1])
         self.assertNotIn("SiLU(gate)", self.drawn["maximal-update", "gpt"][1])
-        self.assertIn("Decoder layer, 24 times", self.drawn["maximal-update", "t5"][1])
+        self.assertIn("Decoder layer, 11 times", self.drawn["maximal-update", "t5"][1])
 
     def test_a_tensor_of_your_own_is_in_it(self):
         svg = run("--rule maximal-update --preset gpt2-xl --base-preset gpt2 --extra layer.*.mine:query:1600,7 "

@@ -15,6 +15,8 @@ import tempfile
 import time
 import unittest
 
+from quick_start import PASSIVE
+
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
 COMMON = ["--head-dim", "8", "--seq", "16", "--batch", "4", "--steps", "3", "--quiet"]
 SIZES = ["--sizes", "16,32,64,128"]
@@ -82,7 +84,7 @@ BAD = [
 
 def run(*arguments, **options):
     return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False,
-                          **options)
+                          env=PASSIVE, **options)
 
 
 class CoordinateCheck(unittest.TestCase):
@@ -270,7 +272,7 @@ class CoordinateCheck(unittest.TestCase):
         whole = run(*command)
         records = self.folder / "records.jsonl"
         first = subprocess.Popen([PROGRAM, *map(str, command), "--record", records], stdout=subprocess.PIPE,
-                                 stderr=subprocess.PIPE, text=True)
+                                 stderr=subprocess.PIPE, text=True, env=PASSIVE)
         self.addCleanup(first.kill)
         while first.poll() is None and not (records.exists() and records.read_bytes()):
             time.sleep(0.001)

@@ -3,7 +3,9 @@
 # SPDX-License-Identifier: MIT
 """What all programs have in common: options, messages, lost output, signals and exit codes.
 
-    frame_cli.py FOLDER_OF_PROGRAMS FOLDER_OF_PROGRAMS
+    frame_cli.py FOLDER_OF_PROGRAMS [FOLDER_OF_PROGRAMS] [TEST...]
+
+The folder of plan is one of them; what is said of all programs is then tried with all that the folders have.
 """
 
 import functools
@@ -20,12 +22,14 @@ import tempfile
 import time
 import unittest
 
-PROGRAMS = {path.name: path for folder in sys.argv[1:3] for path in pathlib.Path(folder).resolve().iterdir()
+from quick_start import PASSIVE, QUICK
+
+FOLDERS = list(itertools.takewhile(os.path.isdir, sys.argv[1:]))
+PROGRAMS = {path.name: path for folder in FOLDERS for path in pathlib.Path(folder).resolve().iterdir()
             if path.is_file() and os.access(path, os.X_OK) and not path.suffix}
 NAMES = sorted(PROGRAMS)
 TEXT = "It is a truth universally acknowledged, that a tested program may be trusted. " * 20
 DIGITS = pathlib.Path(__file__).resolve().parents[2] / "tools/data/digits.csv"
-ENVIRONMENT = {**os.environ, "OMP_WAIT_POLICY": "passive"}
 
 # Options that are no inputs of a result, each for a reason: how a program runs, what it shows, where
 # it writes.
@@ -52,6 +56,9 @@ TINY_MODEL = ["--sizes", "16,32", "--width", "16", "--depth", "1", "--seq", "8",
 TINY = [*TINY_MODEL, "--steps", "5"]
 SMALL = {"coordinate_check": TINY, "learning_rate_transfer": TINY, "alignment": TINY, "empirical_ntk": [*TINY, "--inputs", "2"]}
 
+# What takes a hundredth of a second, and writes a report.
+SHALLOW = ["--depth", "4", "--width", "16", "--heads", "2", "--seq", "32", "--quiet"]
+
 # A library that grants MOST_THREADS threads.
 FEW_THREADS = """
 #define _GNU_SOURCE
@@ -70,13 +77,13 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* how, void* (*run)(vo
 
 def run(name, *arguments, **options):
     return subprocess.run([PROGRAMS[name], *map(str, arguments)], capture_output=True, text=True, timeout=120,
-                          check=False, env=ENVIRONMENT, **options)
+                          check=False, env=QUICK, **options)
 
 
 def shell(script, name, *arguments, cwd=None):
     """Runs "$@" as a script of a shell says."""
     return subprocess.run(["bash", "-c", script, "bash", PROGRAMS[name], *map(str, arguments)], capture_output=True,
-                          text=True, timeout=120, check=False, cwd=cwd, env=ENVIRONMENT)
+                          text=True, timeout=120, check=False, cwd=cwd, env=PASSIVE)
 
 
 @functools.cache
@@ -165,8 +172,9 @@ class Frame(unittest.TestCase):
         self.assertEqual(found, RULES)
 
     def test_the_last_of_several_values_counts(self):
-        once = run("depth_methods", "--dry-run", "--k", "3").stdout
-        self.assertEqual(run("depth_methods", "--dry-run", "--k", "1", "--k", "3").stdout, once)
+        once = run("deep_init", "--dry-run", "--depth", "3").stdout
+        self.assertIn("--depth = 3\n", once)
+        self.assertEqual(run("deep_init", "--dry-run", "--depth", "1", "--depth", "3").stdout, once)
 
     def test_every_option_is_an_input_unless_it_says_otherwise(self):
         for name in NAMES:
@@ -212,6 +220,8 @@ class Frame(unittest.TestCase):
 
     def test_what_runs_will_cost_is_said_before_they_begin(self):
         for name, small in SMALL.items():
+            if name not in PROGRAMS:
+                continue
             with self.subTest(name):
                 done = run(name, "--dry-run", *small, "--seeds", "3", "--threads", "1", "--out", "none", cwd=self.folder)
                 self.assertRegex(done.stdout, r"\nexpected \d+ runs, [0-9.e+]+ operations, \d+ MiB, [0-9.e-]+ s on 1 threads\n$")
@@ -229,18 +239,9 @@ class Frame(unittest.TestCase):
         self.assertGreater(seconds("--steps", 100000), 10 * seconds("--steps", 1000))
         self.assertGreater(seconds("--steps", 1000, "--rate", 1e20), 0)  # diverges in the first steps
 
-    def test_kernels_are_counted_apart_from_steps(self):
-        def operations(steps):  # of many large kernels, next to which 63 steps are 1 %
-            return float(re.search(r", ([0-9.e+]+) operations", run(
-                "empirical_ntk", "--dry-run", *TINY_MODEL, "--inputs", 2, "--outputs", 256, "--seeds", 1, "--steps", steps,
-                cwd=self.folder).stdout)[1])
-
-        # At the start and after 1; and after 1, 2, …, 32 and 63. Two digits are printed: 5 % each, at most.
-        self.assertAlmostEqual(operations(63) / operations(1), 8 / 2, delta=4 * 0.11)
-
     def test_data_are_their_bytes(self):
         def fingerprint(path):
-            return run("signal_propagation", "--dry-run", "--text", path, cwd=self.folder).stdout
+            return run("deep_init", "--dry-run", "--text", path, cwd=self.folder).stdout
 
         plain = fingerprint("text.txt")
         (self.folder / "copy.txt").write_text(TEXT, encoding="utf-8")
@@ -273,7 +274,7 @@ class Frame(unittest.TestCase):
         self.refused(done, "plan", "output file = plan.json")
         self.assertEqual(len(list(self.folder.iterdir())), 2)
         self.refused(shell('ulimit -f 4; "$@" >out', "plan", *big, cwd=self.folder), "plan", "cannot write all")
-        self.refused(shell('ulimit -f 0; "$@"', "depth_methods", "--out", "new", cwd=self.folder), "depth_methods",
+        self.refused(shell('ulimit -f 0; "$@"', "deep_init", *SHALLOW, "--out", "new", cwd=self.folder), "deep_init",
                      "--out = new: expected a folder that can be written")
         self.assertEqual(list((self.folder / "new").iterdir()), [])
 
@@ -297,110 +298,101 @@ class Frame(unittest.TestCase):
             self.skipTest("no files without names here")
         for number in range(1000):  # all names that it would try
             (self.folder / f".scalewise-try{number}").write_bytes(b"")
-        done = run("depth_methods", "--sizes", "8,16", "--out", ".", cwd=self.folder)
+        done = run("deep_init", *SHALLOW, "--out", ".", cwd=self.folder)
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_another_experiment_is_not_written_over(self):
-        few = ["--sizes", "8,16", "--out", "out"]
-        small = ["--samples", 200, "--sizes", "1,2", "--out", "out", "--quiet"]
-        self.assertIn(run("single_head", *small, cwd=self.folder).returncode, (0, 1))
-        first = (self.folder / "out" / "single_head.json").read_bytes()
-        self.refused(run("single_head", *small, "--head-dim", 500, cwd=self.folder), "single_head", "--head-dim = 500: expected 1000")
-        self.assertIn(run("single_head", *small, cwd=self.folder).returncode, (0, 1))
-        self.assertEqual((self.folder / "out" / "single_head.json").read_bytes(), first)
-        self.assertEqual(run("depth_methods", *few, cwd=self.folder).returncode, 0)  # a folder for several
-        (self.folder / "out" / "single_head.json").write_text("{}", encoding="utf-8")
-        self.refused(run("single_head", *small, cwd=self.folder), "single_head", "--out = out: expected")
+        file = self.folder / "out" / "deep_init.json"
+
+        def report(*more):
+            return run("deep_init", *SHALLOW, "--out", "out", *more, cwd=self.folder)
+
+        self.assertEqual(report().returncode, 0)
+        first = file.read_bytes()
+        self.refused(report("--heads", 4), "deep_init", "--heads = 4: expected 2")
+        self.assertEqual(report().returncode, 0)
+        self.assertEqual(file.read_bytes(), first)
+        done = run("coordinate_check", *TINY, "--seeds", 1, "--quiet", "--out", "out", cwd=self.folder)
+        self.assertEqual(done.returncode, 3, done.stderr)  # a folder for several
         deep = "[" * 100_000
-        for text in (deep, deep + "]" * 100_000, '{"settings": {"samples": ' + deep + "]" * 100_000 + "}}", '{"settings": 1}'):
-            (self.folder / "out" / "single_head.json").write_text(text, encoding="utf-8")
-            self.refused(run("single_head", *small, cwd=self.folder), "single_head", "--out = out: expected a folder without another")
-        settings = json.loads(first)["settings"]
-        settings = {"settings": dict(reversed(settings.items()))}  # the same object of JSON
-        (self.folder / "out" / "single_head.json").write_text(json.dumps(settings), encoding="utf-8")
-        self.assertIn(run("single_head", *small, cwd=self.folder).returncode, (0, 1))
-        (self.folder / "out" / "single_head.json").unlink()
-        os.mkfifo(self.folder / "out" / "single_head.json")  # nobody writes to it
-        self.refused(run("single_head", *small, cwd=self.folder), "single_head", "--out = out: expected a folder without another")
+        for text in ("{}", deep, deep + "]" * 100_000, '{"settings": {"depth": ' + deep + "]" * 100_000 + "}}", '{"settings": 1}'):
+            file.write_text(text, encoding="utf-8")
+            self.refused(report(), "deep_init", "--out = out: expected a folder without another")
+        settings = {"settings": dict(reversed(json.loads(first)["settings"].items()))}  # the same object of JSON
+        file.write_text(json.dumps(settings), encoding="utf-8")
+        self.assertEqual(report().returncode, 0)
+        file.unlink()
+        os.mkfifo(file)  # nobody writes to it
+        self.refused(report(), "deep_init", "--out = out: expected a folder without another")
 
     def test_a_result_is_printed_even_where_it_cannot_be_kept(self):
         folder = self.folder / "out"
-        (folder / "single_head_heads.csv").mkdir(parents=True)  # a folder where a file should be
-        done = run("single_head", "--samples", 200, "--sizes", "1,2", "--out", folder, "--quiet")
+        (folder / "deep_init_profile.csv").mkdir(parents=True)  # a folder where a file should be
+        done = run("deep_init", *SHALLOW, "--out", folder)
         self.assertEqual(done.returncode, 2)
-        self.assertIn("excess_kurtosis", done.stdout)
-        self.assertIn("single_head_heads.csv", done.stderr)
+        self.assertIn("forward_growth", done.stdout)
+        self.assertIn("deep_init_profile.csv", done.stderr)
 
     def test_no_memory_is_one_message(self):
-        done = shell('ulimit -v 100000; "$@"', "plan", "--rule", "gpt2", "--preset", "gpt2", "--set", "depth=5000",
+        done = shell('ulimit -v 50000; "$@"', "plan", "--rule", "gpt2", "--preset", "gpt2", "--set", "depth=5000",
                      "--layers")
         self.refused(done, "plan", "not enough memory")
 
-    # ---- stores ----------------------------------------------------------------------------------
-
     def test_no_memory_for_products_is_one_message(self):
         """OpenBLAS asks for ever where it gets none, while it is loaded and at the first product."""
-        if "OpenBLAS" not in run("train", "--version").stdout:
+        if "OpenBLAS" not in run("coordinate_check", "--version").stdout:
             self.skipTest("no OpenBLAS here")
         refused = 0
         for size in (120_000, 200_000, 300_000, 400_000, 600_000):
-            for name in ("coordinate_check", "train"):
+            for name in ("coordinate_check", "learning_rate_transfer"):
                 with self.subTest(f"{name}, {size} KiB"):
-                    words = [*(TINY_MODEL if name == "coordinate_check" else TINY_MODEL[2:]), "--steps", "1", "--threads", "2"]
+                    words = [*TINY_MODEL, "--steps", "1", "--seeds", "1", "--threads", "2"]
                     done = shell(f'ulimit -v {size}; "$@"', name, *words, "--quiet", cwd=self.folder)
                     self.assertIn(done.returncode, (0, 2, 3), done.stderr)
                     if done.returncode == 2:
                         self.refused(done, name, "")
                         refused += "--threads = 2: expected so few that memory suffices" in done.stderr
         self.assertGreaterEqual(refused, 6)
-        self.assertEqual(shell('ulimit -v 120000; "$@"', "train", "--version").returncode, 0)
+        self.assertEqual(shell('ulimit -v 120000; "$@"', "coordinate_check", "--version").returncode, 0)
 
     def test_too_few_threads_are_one_message(self):
         compiler = shutil.which("cc")
         if sys.platform != "linux" or compiler is None:
             self.skipTest("no compiler of C, or no Linux")
-        if "threads 1\n" in run("train", "--version").stdout:
+        if "threads 1\n" in run("coordinate_check", "--version").stdout:
             self.skipTest("one thread in any case")
         (self.folder / "few.c").write_text(FEW_THREADS, encoding="utf-8")
         subprocess.run([compiler, "-shared", "-fPIC", "few.c", "-o", "few.so", "-ldl"], check=True, cwd=self.folder)
-        environment = {**ENVIRONMENT, "LD_PRELOAD": str(self.folder / "few.so")}
+        environment = {**PASSIVE, "LD_PRELOAD": str(self.folder / "few.so")}
         for most in range(5):
             with self.subTest(most):
-                done = subprocess.run([PROGRAMS["train"], *TINY_MODEL[2:], "--steps", "1", "--threads", "3", "--quiet"],
+                done = subprocess.run([PROGRAMS["coordinate_check"], *TINY_MODEL, "--steps", "1", "--seeds", "1", "--threads",
+                                       "3", "--quiet"],
                                       env={**environment, "MOST_THREADS": str(most)}, capture_output=True, text=True, timeout=60,
                                       check=False, cwd=self.folder)
-                self.assertEqual(done.returncode, 0 if most >= 4 else 2, done.stderr)
+                self.assertEqual(done.returncode, 3 if most >= 4 else 2, done.stderr)
                 if most < 2:  # not even when they are tried
-                    self.refused(done, "train", "--threads = 3: expected as many as the system grants")
+                    self.refused(done, "coordinate_check", "--threads = 3: expected as many as the system grants")
                 elif most < 4:  # OpenMP itself gets none, which ends the program
                     self.assertIn("a library ended the program", done.stderr)
-        for name in ("train", "coordinate_check"):
-            done = subprocess.run([PROGRAMS[name]], env={**ENVIRONMENT, "OMP_NUM_THREADS": "100000"}, capture_output=True,
+        for name in ("coordinate_check", "deep_init"):
+            done = subprocess.run([PROGRAMS[name]], env={**PASSIVE, "OMP_NUM_THREADS": "100000"}, capture_output=True,
                                   text=True, timeout=60, check=False, cwd=self.folder)
             self.refused(done, name, "OMP_NUM_THREADS = 100000: expected at most 1024")
         found = [subprocess.run([PROGRAMS["coordinate_check"], *TINY, "--seeds", "1", "--quiet"], capture_output=True, text=True,
-                                env={**ENVIRONMENT, "OMP_NUM_THREADS": count}, timeout=60, check=False, cwd=self.folder)
+                                env={**PASSIVE, "OMP_NUM_THREADS": count}, timeout=60, check=False, cwd=self.folder)
                  for count in ("2", "2,100000")]  # the second is for loops within loops
         self.assertEqual(*((done.returncode, done.stdout, done.stderr) for done in found))
 
-    def test_a_store_is_of_one_set_of_inputs(self):
-        few = ["--kernels", "gap", "--train", 30, "--validation", 10, "--test", 10, "--quiet", "--store", "s"]
-        first = run("kernel_regression", *few, "--stride", 4, cwd=self.folder)
-        self.assertEqual(first.returncode, 0, first.stderr)
-        self.assertEqual(run("kernel_regression", *few, "--stride", 4, cwd=self.folder).stdout, first.stdout)
-        for other in (["--stride", 8], ["--seed", 2], ["--alpha", 0.25]):
-            self.refused(run("kernel_regression", *few, "--stride", 4, *other, cwd=self.folder), "kernel_regression",
-                         f"{other[0]} = {other[1]}: expected")
-
     @unittest.skipUnless(sys.platform.startswith("linux"), "paths are bytes on Linux")
     def test_paths_need_not_be_text(self):
-        store = os.fsencode(self.folder) + b"/\xff\xfe"
-        done = subprocess.run([PROGRAMS["kernel_regression"], "--kernels", "gap", "--stride", "4", "--train", "30",
-                               "--validation", "10", "--test", "10", "--format", "json", "--store", store],
-                              capture_output=True, timeout=120, check=False, env=ENVIRONMENT)
+        out = os.fsencode(self.folder) + b"/\xff\xfe"
+        done = subprocess.run([PROGRAMS["deep_init"], *SHALLOW, "--format", "json", "--out", out], capture_output=True,
+                              timeout=120, check=False, env=PASSIVE)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(len(json.loads(done.stdout)["accuracies"]), 2)
-        done = subprocess.run([PROGRAMS["alignment"], "--set", b"\xff=1"], capture_output=True, check=False)
+        with open(out + b"/deep_init.json", "rb") as file:
+            self.assertEqual(json.load(file), json.loads(done.stdout))
+        done = subprocess.run([PROGRAMS["deep_init"], "--set", b"\xff=1"], capture_output=True, check=False)
         self.assertEqual((done.returncode, done.stdout), (2, b""))
         self.assertIn(b"--set = ?=1: expected a text in UTF-8", done.stderr)
         model = os.fsencode(self.folder) + b"/\xff.safetensors"
@@ -417,7 +409,7 @@ class Frame(unittest.TestCase):
 
     def start(self, name, *arguments):
         process = subprocess.Popen([PROGRAMS[name], *map(str, arguments)], cwd=self.folder, text=True,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT)
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=PASSIVE)
         self.addCleanup(process.kill)
         return process
 
@@ -435,16 +427,16 @@ class Frame(unittest.TestCase):
     def test_the_first_signal_ends_after_the_current_run(self):
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             with self.subTest(code=code):
-                process = self.start("single_head", "--samples", 10**8)
+                process = self.start("coordinate_check", *TINY_MODEL, "--steps", 2000, "--threads", 1)
                 self.interrupt(process, number)
                 out, message = process.communicate(timeout=60)
                 self.assertEqual(process.returncode, code, message)
                 self.assertEqual(out, "")
-                self.assertIn("single_head: finishing the current run; press Ctrl-C again to abort\n", message)
+                self.assertIn("coordinate_check: finishing the current run; press Ctrl-C again to abort\n", message)
 
     @unittest.skipUnless(pathlib.Path("/proc/self/status").exists(), "no /proc here")
     def test_the_second_signal_ends_at_once(self):
-        process = self.start("depth_methods", "--sizes", "50000,100000", "--out", "out")
+        process = self.start("coordinate_check", *TINY_MODEL, "--steps", 10**8, "--out", "out")
         self.interrupt(process, signal.SIGINT)
         while "press Ctrl-C again" not in process.stderr.readline():
             pass
@@ -458,14 +450,13 @@ class Frame(unittest.TestCase):
 
     @unittest.skipUnless(pathlib.Path("/proc/self/status").exists(), "no /proc here")
     def test_finished_runs_are_reported(self):
-        process = self.start("signal_propagation", "--text", "text.txt", "--head-dim", 16, "--depth", 2, "--seq", 8,
-                             "--batch", 4, "--seeds", 1000, "--sizes", "64,128", "--threads", 1)
-        time.sleep(1)
+        process = self.start("deep_init", *SHALLOW[:-1], "--measure", "--seeds", 1000, "--threads", 1)
+        time.sleep(0.5)
         self.interrupt(process, signal.SIGINT)
         out, message = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, message)
-        self.assertRegex(out, r"inconclusive: stopped after \d+ of 2000 runs")
+        self.assertRegex(out, r"inconclusive: stopped after \d+ of 1000 runs")
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=1)
+    unittest.main(argv=[sys.argv[0], *sys.argv[1 + len(FOLDERS):]], verbosity=1)

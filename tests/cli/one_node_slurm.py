@@ -88,17 +88,26 @@ def start(environment, *words):
         raise NoSlurm(f"{words[0]}: {(done.stderr or done.stdout).strip()[-300:]}")
 
 
-def stop(pid_file):
-    """By the process id that the program itself has written."""
+def process_id(pid_file):
+    """That the program itself has written; None where it never started."""
     try:
-        pid = int(pid_file.read_text(encoding="ascii"))
-        os.kill(pid, signal.SIGTERM)
-        for _ in range(100):
-            os.kill(pid, 0)
-            time.sleep(0.05)
-        os.kill(pid, signal.SIGKILL)
+        return int(pid_file.read_text(encoding="ascii"))
     except (OSError, ValueError):
-        pass  # it never started, or it is gone
+        return None
+
+
+def stop(pid_files):
+    """All at once: each takes up to two seconds."""
+    pids = set(map(process_id, pid_files)) - {None}
+    for number in (signal.SIGTERM, *[0] * 100, signal.SIGKILL):
+        for pid in list(pids):
+            try:
+                os.kill(pid, number)
+            except OSError:
+                pids.discard(pid)  # it is gone
+        if not pids:
+            return
+        time.sleep(0.05)
 
 
 @contextlib.contextmanager
@@ -134,8 +143,7 @@ def one_node_slurm():
                           (folder / "slurmd.log").read_text(encoding="utf-8", errors="replace")[-300:])
         yield environment
     finally:
-        for name in ("slurmd", "slurmctld", "munged"):
-            stop(folder / f"{name}.pid")
+        stop([folder / f"{name}.pid" for name in ("slurmd", "slurmctld", "munged")])
         shutil.rmtree(folder, ignore_errors=True)
 
 

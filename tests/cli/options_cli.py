@@ -4,10 +4,12 @@
 """One command line: an option has one name, one meaning and one kind of value in all programs; and what a
 terminal shows of it.
 
-    options_cli.py FOLDER_OF_PROGRAMS FOLDER_OF_PROGRAMS
+    options_cli.py FOLDER_OF_PROGRAMS [FOLDER_OF_PROGRAMS] [TEST...]
 """
 
 import fcntl
+import functools
+import itertools
 import os
 import pathlib
 import re
@@ -17,7 +19,10 @@ import sys
 import termios
 import unittest
 
-PROGRAMS = {path.name: path for folder in sys.argv[1:3] for path in pathlib.Path(folder).resolve().iterdir()
+from quick_start import QUICK
+
+FOLDERS = list(itertools.takewhile(os.path.isdir, sys.argv[1:]))
+PROGRAMS = {path.name: path for folder in FOLDERS for path in pathlib.Path(folder).resolve().iterdir()
             if path.is_file() and os.access(path, os.X_OK) and not path.suffix}
 NAMES = sorted(PROGRAMS)
 
@@ -25,10 +30,11 @@ NAMES = sorted(PROGRAMS)
 OWN_WORDS = {"--format", "--axis", "--activation"}
 
 
-def run(name, *arguments, **more):
-    return subprocess.run([PROGRAMS[name], *arguments], capture_output=True, text=True, timeout=120, check=False, **more)
+def run(name, *arguments):
+    return subprocess.run([PROGRAMS[name], *arguments], capture_output=True, text=True, timeout=120, check=False, env=QUICK)
 
 
+@functools.cache
 def options_of(name):
     """name -> (kind of value, meaning, note, words), from --help."""
     text = re.sub(r"\n {20,}", " ", run(name, "--help").stdout)
@@ -44,7 +50,7 @@ def on_terminal(columns, name, *arguments, **variables):
     """What a program prints to a terminal of so many columns."""
     master, slave = os.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    plain = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
+    plain = {key: value for key, value in QUICK.items() if key != "NO_COLOR"}
     with subprocess.Popen([PROGRAMS[name], *arguments], stdout=slave, stderr=subprocess.DEVNULL,
                           env={**plain, "TERM": "xterm", **variables}) as process:
         os.close(slave)
@@ -125,12 +131,12 @@ class Terminal(unittest.TestCase):
             path.unlink(missing_ok=True)
 
     def test_color_only_on_a_terminal_that_wants_it(self):
-        small = ["--samples", "1000", "--sizes", "1,2", "--quiet"]
-        self.assertRegex(on_terminal(200, "single_head", *small), "\x1b\\[1;3[123]m(pass|fail|inconclusive)\x1b\\[0m: ")
+        small = ["--depth", "4", "--width", "16", "--heads", "2", "--seq", "32", "--quiet"]
+        self.assertRegex(on_terminal(200, "deep_init", *small), "\x1b\\[1;3[123]m(pass|fail|inconclusive)\x1b\\[0m: ")
         for variables in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
-            self.assertNotIn("\x1b", on_terminal(200, "single_head", *small, **variables))
-        self.assertNotIn("\x1b", run("single_head", *small).stdout)
+            self.assertNotIn("\x1b", on_terminal(200, "deep_init", *small, **variables))
+        self.assertNotIn("\x1b", run("deep_init", *small).stdout)
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=1)
+    unittest.main(argv=[sys.argv[0], *sys.argv[1 + len(FOLDERS):]], verbosity=1)

@@ -3,7 +3,6 @@
 """Tests of programs whose runs are tasks have this in common."""
 
 import json
-import os
 import pathlib
 import shutil
 import subprocess
@@ -12,6 +11,7 @@ import tempfile
 import unittest
 
 import one_node_slurm
+from quick_start import QUICK
 
 TEXT = ("It is a truth universally acknowledged, that a tested program may be trusted. " * 40).encode()
 VERDICTS = (0, 1, 3)
@@ -19,12 +19,11 @@ MISSING = 4
 ENGINES = "--engines" in sys.argv
 if ENGINES:
     sys.argv.remove("--engines")
-ENVIRONMENT = {**os.environ, "OMP_WAIT_POLICY": "passive"}
 
 
 def shell(script, folder, **environment):
     return subprocess.run(["bash", "-euo", "pipefail", "-c", script], capture_output=True, text=True, cwd=folder,
-                          timeout=300, check=False, env={**ENVIRONMENT, **environment})
+                          timeout=300, check=False, env={**QUICK, **environment})
 
 
 def id_of(task):
@@ -43,7 +42,7 @@ class TaskTest(unittest.TestCase):
 
     def run_program(self, folder, *arguments):
         return subprocess.run([self.program, *map(str, arguments)], capture_output=True, text=True, cwd=folder,
-                              timeout=300, check=False, env=ENVIRONMENT)
+                              timeout=300, check=False, env=QUICK)
 
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
