@@ -190,13 +190,14 @@ void write_files(const Experiment& e, const TransferReport& report, const Table&
 
 void show(const Experiment& e, const TransferReport& report, const Table& sizes,
           const nlohmann::ordered_json& json) {
-  if (e.format == "json") {
+  if (e.format == frame::Format::json) {
     std::cout << json.dump(1) << '\n';
-  } else if (e.format == "csv") {  // the verdict apart, so that programs can read the rest
+  } else if (e.format ==
+             frame::Format::csv) {  // the verdict apart, so that programs can read the rest
     std::cout << render(sizes, TableFormat::csv);
     std::cerr << check::to_string(report.judged.verdict) << ": " << report.judged.reason << '\n';
   } else {
-    std::cout << e.model.rule << ", " << e.model.optimizer << ", " << used_text(report) << "\n\n"
+    std::cout << e.model.rule << ", " << optimizer_name(e) << ", " << used_text(report) << "\n\n"
               << render_to_fit(sizes, frame::terminal_columns()) << '\n'
               << frame::painted(check::to_string(report.judged.verdict)) << ": "
               << report.judged.reason << (report.budget > 0 ? more_text(report) : "") << '\n';
@@ -259,7 +260,6 @@ scalewise::frame::Program scalewise::frame::program() {
   const auto e = std::make_shared<Experiment>();
   const auto budget = std::make_shared<Budget>();
   const auto tasks = std::make_shared<frame::TaskOptions>();
-  e->axes = {"width", "depth", "horizon", "batch", "length", "shape", "joint"};
   e->sizes = {32, 64, 128, 256};
   e->model.steps = 200;
   e->model.batch = 8;
@@ -267,23 +267,25 @@ scalewise::frame::Program scalewise::frame::program() {
                   "Whether the best learning rate of a small model is the best of larger ones."};
   Options& o = *program.options;
   add_options(o, *e);
+  o.at("--axis").words({"width", "depth", "horizon", "batch", "length", "shape", "joint"});
   o.at("--sizes").of_runs();
   o.at("--seeds").of_runs();
   o.group("Rule");
   train::add_start_option(o, e->model);
   o.group("Runs");
   o.add("--budget", budget->seconds,
-        "or until the verdict is clear, with more seeds than --seeds; 0: --seeds alone, as with "
-        "--results")
+        "seconds after which no new runs begin (or until the verdict is clear, with more seeds "
+        "than --seeds; 0: --seeds alone, as with --results)")
       .from(0)
       .to(1e9)
       .of_runs();
-  o.add("--digits", e->model.digits).reads().excludes("--text");
-  o.add("--patch", e->model.patch).from(1);
+  o.add("--digits", e->model.digits, "images to learn from, a CSV file").reads().excludes("--text");
+  o.add("--patch", e->model.patch, "side of an image's patches").from(1);
   o.group("Training");
   train::add_schedule_options(o, e->model);
   train::add_decay_options(o, e->model);
-  o.add("--tune", e->tuned).words({"rate", "weight-decay"});
+  o.add("--tune", e->tuned, tuning_words,
+        "what each size is tuned in, around --rate or --weight-decay");
   add_output_options(o, *e);
   frame::add_task_options(o, *tasks);
   program.check = [e, tasks, &o] {

@@ -112,15 +112,15 @@ inline frame::PageSection coordinate_next(const Experiment& e, const Findings& f
     say("Does the best learning rate of the smallest model stay the best? A sweep tells:");
     next.command =
         frame::command_line("learning_rate_transfer",
-                            {"--rule", e.model.rule, "--optimizer", e.model.optimizer, "--axis",
-                             e.axis, "--sizes", list_of(e.sizes), "--out", "transfer"});
+                            {"--rule", e.model.rule, "--optimizer", optimizer_name(e), "--axis",
+                             axis_name(e), "--sizes", list_of(e.sizes), "--out", "transfer"});
   } else if (!found.optimizer.empty()) {
     say("Set the optimizer as the plan says; each difference is listed below. Then check again.");
   } else if (r.cause == check::Cause::mistake) {
     say("Look for the part that is named above where the plan is applied: in the initialization, "
         "the optimizer's groups, or the forward and backward pass. Then check again.");
   } else if (r.cause == check::Cause::growth) {
-    say("Choose a rule whose updates do not grow with the " + e.axis + ":");
+    say("Choose a rule whose updates do not grow with the " + axis_name(e) + ":");
     next.command = "plan --list-rules";
   } else {
     say("Compare the rows that fail with the plan, those of the earliest step first: later ones "
@@ -162,11 +162,11 @@ inline frame::Page coordinate_page(const Experiment& e, const Findings& found, c
   const detail::Json& json = show.json;
   const std::string verdict(to_string(found.report.verdict));
   frame::Page page{
-      fmt::format("Coordinate check of {}, {}", e.model.rule, e.model.optimizer),
+      fmt::format("Coordinate check of {}, {}", e.model.rule, optimizer_name(e)),
       fmt::format(
           "Does training follow the rule? Growth of activations, gradients and updates with "
           "the {}.{}{}",
-          e.axis, found.mistake.empty() ? "" : " Deliberate mistake: ", found.mistake),
+          axis_name(e), found.mistake.empty() ? "" : " Deliberate mistake: ", found.mistake),
       verdict, detail::coordinate_reason(found)};
   auto& sections = page.sections;
 
@@ -186,7 +186,7 @@ inline frame::Page coordinate_page(const Experiment& e, const Findings& found, c
                       .svg = slopes});
   sections.push_back(
       {.title = "Pictures",
-       .lines = {drawing.problem.empty() ? "Root mean squares against the " + e.axis +
+       .lines = {drawing.problem.empty() ? "Root mean squares against the " + axis_name(e) +
                                                ", with two standard deviations; dashed: as expected"
                                          : "No pictures: " + drawing.problem},
        .svg = drawing.svg});

@@ -66,8 +66,8 @@ inline frame::PageSection transfer_next(const Experiment& e, const TransferRepor
           "Is a part of the rule missing, or does the rule itself not transfer? A coordinate "
           "check tells, and names the part:"};
       next.command = frame::command_line(
-          "coordinate_check", {"--rule", e.model.rule, "--optimizer", e.model.optimizer, "--axis",
-                               e.axis == "depth" ? "depth" : "width", "--out", "check"});
+          "coordinate_check", {"--rule", e.model.rule, "--optimizer", optimizer_name(e), "--axis",
+                               e.axis == Axis::depth ? "depth" : "width", "--out", "check"});
       break;
     case check::Verdict::inconclusive:
       for (const check::MoreSeeds& more : report.judged.more) {
@@ -103,7 +103,7 @@ inline frame::Page transfer_page(const Experiment& e, const TransferReport& repo
                                  const plot::Drawing& drawing, const frame::Options& options) {
   const std::string tuned = tunes_decay(e) ? "weight decay" : "learning rate";
   frame::Page page{
-      fmt::format("Transfer of the {} under {}, {}", tuned, e.model.rule, e.model.optimizer),
+      fmt::format("Transfer of the {} under {}, {}", tuned, e.model.rule, optimizer_name(e)),
       fmt::format("Is the best {} of the smallest {} the best of larger ones?", tuned,
                   grows_both(e) ? "size" : size_name(e)),
       std::string(check::to_string(report.judged.verdict)), frame::sentence(report.judged.reason)};

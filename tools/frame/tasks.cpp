@@ -88,10 +88,16 @@ std::string listed_paths(const std::vector<std::string>& paths) {
 
 void add_task_options(Options& o, TaskOptions& tasks) {
   o.group("Tasks, for any engine that runs command lines");
-  o.add("--emit-tasks", tasks.emit).not_an_input();
-  o.add("--run-one", tasks.one).not_an_input();
-  o.add("--collect", tasks.collect).not_an_input();
-  o.add("--results", tasks.results).writes_folder().read_with("--collect");
+  o.add("--emit-tasks", tasks.emit, "print a command line for each run that is missing")
+      .not_an_input();
+  o.add("--run-one", tasks.one, "ID: make this run, write its result, and print it as JSON")
+      .not_an_input();
+  o.add("--collect", tasks.collect,
+        "read the results: print the verdict, or the next command lines (exit code 4)")
+      .not_an_input();
+  o.add("--results", tasks.results, "folder of the results, one file per run")
+      .writes_folder()
+      .read_with("--collect");
 }
 
 void check(const TaskOptions& tasks, const Options& options,
