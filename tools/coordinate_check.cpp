@@ -49,7 +49,7 @@ struct Arguments {
   std::string record;
   std::vector<std::string> judge;
   std::vector<std::string> plans;
-  frame::TaskOptions tasks;
+  TaskOptions tasks;
 };
 
 std::optional<check::Fault> fault_of(const std::string& text) {
@@ -297,7 +297,7 @@ void name_foreign_data(const train::Data& data, const std::string& file, Finding
 /// Trains what is asked for and judges it, or makes or judges tasks.
 /// Returns:  an exit code of tasks if there is nothing to report yet.
 std::optional<int> train_and_judge(const Arguments& a, Check& check, const check::Rounds& rounds,
-                                   const frame::TaskFolder& folder, Findings& found,
+                                   const TaskFolder& folder, Findings& found,
                                    const frame::Options& options) {
   const Experiment& e = a.e;
   if (!a.tasks.asked()) {
@@ -317,7 +317,7 @@ std::optional<int> train_and_judge(const Arguments& a, Check& check, const check
       e.seeds > 0 ? check.judge_results(found) : check.judge_results(found, rounds);
   if (a.tasks.collect && missing.empty()) return {};
   print_tasks(axis_name(e), folder, missing, options);
-  return a.tasks.collect ? frame::tasks_missing : 0;
+  return a.tasks.collect ? tasks_missing : 0;
 }
 
 int run(Arguments a, const frame::Options& options) {
@@ -325,7 +325,7 @@ int run(Arguments a, const frame::Options& options) {
   const bool usual = e.model.rate == 0;
   if (usual) e.model.rate = 1;
   const std::optional<check::Fault> fault = fault_of(a.fault);
-  train::use_threads(frame::threads_of(e.model.threads, options));
+  train::use_threads(threads_of(e.model.threads, options));
   const train::Data data = train::read_data(e.model);
   const Families asked = families_of(a, e.sizes, fault, data);
 
@@ -347,7 +347,7 @@ int run(Arguments a, const frame::Options& options) {
   if (a.trained_as.empty()) found.optimizer = read_back(trained.e, asked);
   const check::Rounds rounds(e.sizes, e.axis == Axis::depth);
   const Families all = e.seeds > 0 ? asked : families_of(a, rounds.sizes(), fault, data);
-  const frame::TaskFolder folder(a.tasks.results, "coordinate_check", inputs);
+  const TaskFolder folder(a.tasks.results, "coordinate_check", inputs);
   Check check(trained, data, all, fault, std::move(inputs));
   if (const auto code = train_and_judge(a, check, rounds, folder, found, options)) return *code;
   name_foreign_data(data, e.model.text, found);
@@ -360,7 +360,7 @@ std::string expected(Arguments a, const frame::Options& options) {
   Experiment& e = a.e;
   if (!a.judge.empty()) return "no runs";
   if (e.model.rate == 0) e.model.rate = 1e-6;  // steps take as long at any rate
-  train::use_threads(frame::threads_of(e.model.threads, options));
+  train::use_threads(threads_of(e.model.threads, options));
   const train::Data data = train::read_data(e.model);
   const std::vector<check::Member> family = family_of(e, data);
   const CoordinateRuns runs(e, data, family, {}, "", {});
@@ -411,14 +411,14 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--plans", a->plans, "plans of these models, one of each size (JSON of plan)")
       .reads()
       .repeated();
-  frame::add_task_options(o, a->tasks);
+  add_task_options(o, a->tasks);
   o.group("Mistakes, to see the check fail");
   o.add("--trained-as", a->trained_as, "train by another rule").names(rule_id).excludes("--judge");
   o.add("--fault", a->fault,
         "train with missing:INGREDIENT, twice:INGREDIENT or off:INGREDIENT:EXPONENT")
       .excludes("--judge");
   program.check = [a, &o] {
-    frame::check(a->tasks, o, {"--budget", "--record", "--judge"});
+    experiment::check(a->tasks, o, {"--budget", "--record", "--judge"});
     check_plans(o);
     if (a->e.base == 0) a->e.base = a->e.sizes.front();
     const train::Settings model = a->e.model;

@@ -15,7 +15,6 @@
 #include <string>
 #include <vector>
 
-#include "frame/begin_report.hpp"
 #include "frame/program.hpp"
 #include "frame/terminal.hpp"
 #include "scalewise/files/file.hpp"

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "check/report.hpp"
-#include "frame/data_file.hpp"
+#include "frame/files.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
 #include "lab/programs/kernel/classify.hpp"

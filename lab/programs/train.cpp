@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "frame/begin_report.hpp"
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
 #include "lab/programs/train/output.hpp"

@@ -12,10 +12,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "frame/begin_report.hpp"
+#include "check/tasks.hpp"
+#include "frame/program.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
-#include "frame/tasks.hpp"
 #include "frame/terminal.hpp"
 #include "scalewise/files/file.hpp"
 #include "scalewise/io/fit_table.hpp"
@@ -146,13 +146,13 @@ void make_report(frame::Program& program, std::function<Report()> run,
   o.add("--quiet", frame::quiet(), "no progress").not_an_input();
   if (program.expected) {
     program.expected = [expected = program.expected, output, options = program.options] {
-      train::use_threads(frame::threads_of(output->threads, *options));
+      train::use_threads(threads_of(output->threads, *options));
       return expected();
     };
   }
   program.run = [run = std::move(run), before = std::move(before), output, name = program.name,
                  options = program.options](const std::vector<std::string>&) {
-    train::use_threads(frame::threads_of(output->threads, *options));
+    train::use_threads(threads_of(output->threads, *options));
     if (const std::optional<int> code = before ? before() : std::nullopt) return *code;
     return publish(run(), {name, "", options}, *output);
   };

@@ -14,7 +14,7 @@
 
 #include "check/experiment.hpp"
 #include "check/transfer_runs.hpp"
-#include "frame/begin_report.hpp"
+#include "frame/program.hpp"
 #include "scalewise/check/judge_transfer.hpp"
 #include "scalewise/check/sweep.hpp"
 #include "scalewise/io/table.hpp"

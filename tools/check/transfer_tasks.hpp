@@ -11,8 +11,8 @@
 #include <string>
 
 #include "check/experiment.hpp"
+#include "check/tasks.hpp"
 #include "check/transfer_runs.hpp"
-#include "frame/tasks.hpp"
 #include "scalewise/check/sweep.hpp"
 #include "scalewise/io/json_reader.hpp"
 #include "scalewise/numeric/exact_text.hpp"

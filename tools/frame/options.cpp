@@ -9,7 +9,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "frame/outputs.hpp"
+#include "frame/files.hpp"
 #include "frame/terminal.hpp"
 #include "scalewise/files/bytes.hpp"
 #include "scalewise/files/read_file.hpp"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "frame/data_file.hpp"
+#include "frame/files.hpp"
 #include "frame/options.hpp"
 #include "scalewise/architecture/norm_placement.hpp"
 #include "scalewise/architecture/shape.hpp"

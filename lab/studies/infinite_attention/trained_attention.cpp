@@ -15,7 +15,7 @@
 
 #include "attention_networks.hpp"
 #include "check/report.hpp"
-#include "frame/data_file.hpp"
+#include "frame/files.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
 #include "scalewise/kernels/finite_network.hpp"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "check/report.hpp"
-#include "frame/data_file.hpp"
+#include "frame/files.hpp"
 #include "frame/progress.hpp"
 #include "lab/programs/check/for_each_run.hpp"
 #include "lab/programs/kernel/samples.hpp"
