@@ -93,7 +93,8 @@ Json answer(const Request& request) {
     a.compare.push_back(rule_id(name, "--compare"));
   }
   a.optimizer = request.text("optimizer", a.optimizer);
-  a.decay = request.text("decay", a.decay);
+  a.decay = value_of(decay_words, "--decay",
+                     request.text("decay", std::string(word(decay_words, a.decay))));
   a.start = request.rule("start");
   a.set = request.list("set");
   a.extra = request.list("extra");

@@ -41,10 +41,6 @@ namespace {
 using namespace scalewise;
 using namespace scalewise::experiment;
 
-// A tied head reads its own rows, which blurs what is predicted of it; --set tied_head=true asks for
-// one nevertheless.
-constexpr const char* untied = "tied_head=false";
-
 struct Arguments {
   Experiment e;
   double budget = 60;      // seconds
@@ -53,7 +49,7 @@ struct Arguments {
   std::string record;
   std::vector<std::string> judge;
   std::vector<std::string> plans;
-  frame::TaskOptions tasks;
+  TaskOptions tasks;
 };
 
 std::optional<check::Fault> fault_of(const std::string& text) {
@@ -114,8 +110,8 @@ Families families_of(const Arguments& a, const std::vector<long>& sizes,
 
 check::Assumptions assumptions_of(const Experiment& e) {
   check::Assumptions assumptions;
-  assumptions.norms = e.model.norm != "none";
-  assumptions.post_norm = e.model.placement == "post";
+  assumptions.norms = e.model.norm != nn::Norm::none;
+  assumptions.post_norm = e.model.placement == NormPlacement::post;
   return assumptions;
 }
 
@@ -244,7 +240,7 @@ std::vector<std::string> read_back(const Experiment& trained, const Families& fa
         families.planned[i].plan, {"", trained.model.rate, 0.1, 1e-8},
         live_settings(settings_at(trained, trained.sizes[i], 1), families.trained[i].plan, 0.1));
     for (const std::string& line : lines) {
-      all.push_back(trained.axis + " " + std::to_string(trained.sizes[i]) + ": " + line);
+      all.push_back(axis_name(trained) + " " + std::to_string(trained.sizes[i]) + ": " + line);
     }
   }
   return all;
@@ -258,7 +254,6 @@ std::vector<check::Member> family_of_options(Experiment e, const frame::Options&
     std::cerr << fmt::format("warning: recorded with {}; judged as the model given here\n",
                              fmt::join(found.other_model, ", "));
   }
-  e.model.set.insert(e.model.set.begin(), untied);
   std::vector<check::Member> family = family_of(e, train::read_data(e.model));
   if (!check::of_these_plans(file.records, family)) {
     std::cerr << "warning: recorded under other plans than those of the options; judge them by "
@@ -302,7 +297,7 @@ void name_foreign_data(const train::Data& data, const std::string& file, Finding
 /// Trains what is asked for and judges it, or makes or judges tasks.
 /// Returns:  an exit code of tasks if there is nothing to report yet.
 std::optional<int> train_and_judge(const Arguments& a, Check& check, const check::Rounds& rounds,
-                                   const frame::TaskFolder& folder, Findings& found,
+                                   const TaskFolder& folder, Findings& found,
                                    const frame::Options& options) {
   const Experiment& e = a.e;
   if (!a.tasks.asked()) {
@@ -321,17 +316,16 @@ std::optional<int> train_and_judge(const Arguments& a, Check& check, const check
   const std::vector<RunTask> missing =
       e.seeds > 0 ? check.judge_results(found) : check.judge_results(found, rounds);
   if (a.tasks.collect && missing.empty()) return {};
-  print_tasks(e.axis, folder, missing, options);
-  return a.tasks.collect ? frame::tasks_missing : 0;
+  print_tasks(axis_name(e), folder, missing, options);
+  return a.tasks.collect ? tasks_missing : 0;
 }
 
 int run(Arguments a, const frame::Options& options) {
   Experiment& e = a.e;
   const bool usual = e.model.rate == 0;
   if (usual) e.model.rate = 1;
-  e.model.set.insert(e.model.set.begin(), untied);
   const std::optional<check::Fault> fault = fault_of(a.fault);
-  train::use_threads(frame::threads_of(e.model.threads, options));
+  train::use_threads(threads_of(e.model.threads, options));
   const train::Data data = train::read_data(e.model);
   const Families asked = families_of(a, e.sizes, fault, data);
 
@@ -351,9 +345,9 @@ int run(Arguments a, const frame::Options& options) {
     inputs.push_back({"smallest size", std::to_string(e.sizes.front())});
   }
   if (a.trained_as.empty()) found.optimizer = read_back(trained.e, asked);
-  const check::Rounds rounds(e.sizes, e.axis == "depth");
+  const check::Rounds rounds(e.sizes, e.axis == Axis::depth);
   const Families all = e.seeds > 0 ? asked : families_of(a, rounds.sizes(), fault, data);
-  const frame::TaskFolder folder(a.tasks.results, "coordinate_check", inputs);
+  const TaskFolder folder(a.tasks.results, "coordinate_check", inputs);
   Check check(trained, data, all, fault, std::move(inputs));
   if (const auto code = train_and_judge(a, check, rounds, folder, found, options)) return *code;
   name_foreign_data(data, e.model.text, found);
@@ -366,11 +360,11 @@ std::string expected(Arguments a, const frame::Options& options) {
   Experiment& e = a.e;
   if (!a.judge.empty()) return "no runs";
   if (e.model.rate == 0) e.model.rate = 1e-6;  // steps take as long at any rate
-  train::use_threads(frame::threads_of(e.model.threads, options));
+  train::use_threads(threads_of(e.model.threads, options));
   const train::Data data = train::read_data(e.model);
   const std::vector<check::Member> family = family_of(e, data);
   const CoordinateRuns runs(e, data, family, {}, "", {});
-  const check::Rounds first(e.sizes, e.axis == "depth");
+  const check::Rounds first(e.sizes, e.axis == Axis::depth);
   std::vector<long> seeds = e.seeds > 0 ? std::vector<long>(family.size(), e.seeds) : first.seeds();
   seeds.resize(family.size());
   return cost_text(runs.expected(seeds));
@@ -383,6 +377,8 @@ scalewise::frame::Program scalewise::frame::program() {
   Experiment& e = a->e;
   e.model.rule = "maximal-update";
   e.model.rate = 0;
+  // A tied head reads its own rows, which blurs what is predicted of it; --set tied_head=true asks for one nevertheless.
+  e.model.tied_head = false;
   e.model.steps = 10;
   e.model.batch = 8;
   e.model.seq = 64;
@@ -394,23 +390,35 @@ scalewise::frame::Program scalewise::frame::program() {
                   "verdict."};
   Options& o = *program.options;
   add_options(o, e);
-  o.at("--rate").from(0).note(
-      "before the plan's factors; 0: a step of Adam moves no matrix of the smallest model by more "
-      "than 3 %; ten times as much under SGD");
+  o.at("--rate").from(0).help(
+      "learning rate (before the plan's factors; 0: a step of Adam moves no matrix of the smallest "
+      "model by more than 3 %; ten times as much under SGD)");
   o.at("--sizes").of_runs();
-  o.at("--seeds").from(0).of_runs().note(
-      "0: as many as the verdict needs, more of the small sizes");
-  o.add("--budget", a->budget, "if --seeds is 0").above(0).below(1e9).of_runs();
+  o.at("--seeds").from(0).of_runs().help(
+      "runs of each model, with a seed each (0: as many as the verdict needs, more of the small "
+      "sizes)");
+  o.add("--budget", a->budget, "seconds after which no new runs begin (if --seeds is 0)")
+      .above(0)
+      .below(1e9)
+      .of_runs();
   add_output_options(o, e);
-  o.add("--record", a->record).writes_file().excludes("--judge");
-  o.add("--judge", a->judge).reads().repeated();
-  o.add("--plans", a->plans).reads().repeated();
-  frame::add_task_options(o, a->tasks);
+  o.add("--record", a->record, "append what is recorded to this file (JSON lines)")
+      .writes_file()
+      .excludes("--judge");
+  o.add("--judge", a->judge, "judge these files of records (JSON lines or .csv); train nothing")
+      .reads()
+      .repeated();
+  o.add("--plans", a->plans, "plans of these models, one of each size (JSON of plan)")
+      .reads()
+      .repeated();
+  add_task_options(o, a->tasks);
   o.group("Mistakes, to see the check fail");
-  o.add("--trained-as", a->trained_as).names(rule_id).excludes("--judge");
-  o.add("--fault", a->fault).excludes("--judge");
+  o.add("--trained-as", a->trained_as, "train by another rule").names(rule_id).excludes("--judge");
+  o.add("--fault", a->fault,
+        "train with missing:INGREDIENT, twice:INGREDIENT or off:INGREDIENT:EXPONENT")
+      .excludes("--judge");
   program.check = [a, &o] {
-    frame::check(a->tasks, o, {"--budget", "--record", "--judge"});
+    experiment::check(a->tasks, o, {"--budget", "--record", "--judge"});
     check_plans(o);
     if (a->e.base == 0) a->e.base = a->e.sizes.front();
     const train::Settings model = a->e.model;

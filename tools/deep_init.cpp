@@ -42,27 +42,37 @@ struct Settings {
 void add_deep_options(frame::Options& o, Settings& s) {
   train::Settings& m = s.model;
   o.group("Model");
-  o.add("--rule", m.rule).names(rule_id);
-  o.add("--set", m.set).repeated();
-  o.add("--depth", m.depth).from(1);
-  o.add("--width", m.width).from(1);
-  o.add("--heads", m.heads).from(1);
-  o.add("--dropout", m.dropout, "of embeddings, attention and blocks").from(0).below(1);
-  o.add("--placement", m.placement).words({"pre", "post"});
-  o.add("--activation", m.activation).words({"relu", "gelu"});
-  o.add("--bidirectional", s.bidirectional);
+  o.add("--rule", m.rule, "name of a rule, see plan --list-rules").names(rule_id);
+  o.add("--set", m.set,
+        "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
+      .repeated();
+  o.add("--depth", m.depth, "layers").from(1);
+  o.add("--width", m.width, "features of a token, d_model").from(1);
+  o.add("--heads", m.heads, "attention heads").from(1);
+  o.add("--dropout", m.dropout, "dropout probability (of embeddings, attention and blocks)")
+      .from(0)
+      .below(1);
+  o.add("--placement", m.placement, train::placement_words, "place of the norms");
+  o.add("--activation", m.activation, activation_words, "activation of the MLP")
+      .words({"relu", "gelu"});
+  o.add("--bidirectional", s.bidirectional, "no causal mask");
 
   o.group("Data");
-  o.add("--text", m.text).reads();
-  o.add("--seq", m.seq).from(1);
-  o.add("--digits", m.digits).reads().excludes("--text");
-  o.add("--patch", m.patch).from(1);
-  o.add("--batch", m.batch, "for statistics and --measure").from(1);
-  o.add("--input-correlation", s.input_correlation, "instead of that of the data").from(0).to(1);
+  o.add("--text", m.text, "text to learn from, byte by byte").reads();
+  o.add("--seq", m.seq, "tokens per sequence; of a text, bytes").from(1);
+  o.add("--digits", m.digits, "images to learn from, a CSV file").reads().excludes("--text");
+  o.add("--patch", m.patch, "side of an image's patches").from(1);
+  o.add("--batch", m.batch, "sequences or images per batch (for statistics and --measure)").from(1);
+  o.add("--input-correlation", s.input_correlation,
+        "token correlation of the input before dropout (instead of that of the data)")
+      .from(0)
+      .to(1);
 
   o.group("Measure");
-  o.add("--measure", s.measure);
-  o.add("--seeds", s.seeds, "with --measure").from(1).to(1000);
+  o.add("--measure", s.measure, "run untrained reference transformers too");
+  o.add("--seeds", s.seeds, "runs of each model, with a seed each (with --measure)")
+      .from(1)
+      .to(1000);
 }
 
 /// Throws:   InvalidInput for a rule that is relative to a base model, which the theory does not cover.
@@ -78,8 +88,8 @@ void require_own_variances(const std::string& id) {
 
 propagation::Conditions conditions_of(const train::Settings& m, long tokens) {
   propagation::Conditions c;
-  c.placement = value_of(norm_placement_words, "--placement", m.placement);
-  c.activation = m.activation == "relu" ? Activation::relu : Activation::gelu;
+  c.placement = m.placement;
+  c.activation = m.activation;
   c.length = static_cast<double>(tokens);
   c.causal = m.causal && m.digits.empty();
   c.dropout = m.dropout;
@@ -92,7 +102,7 @@ void inform_rule(train::Settings& m, double correlation) {
   const std::vector<std::string> known = parameter_names(m.rule);
   const auto tell = [&](const std::string& name, double value) {
     if (std::find(known.begin(), known.end(), name) == known.end()) return;
-    m.set.insert(m.set.begin(), name + "=" + exact_text(value));
+    m.parameters.push_back({name, value});
   };
   tell("dropout", m.dropout);
   tell("input_correlation", correlation);
@@ -333,7 +343,8 @@ Report run(Settings s) {
                           : "moments stay in bounds through " + std::to_string(depth) + " layers";
   if (s.measure && measured < s.seeds) stopped_early(report, measured, s.seeds);
   report.figure = figure_of("Size and correlation of the signal through " + std::to_string(depth) +
-                                " layers: " + m.rule + ", " + m.placement + "-norm",
+                                " layers: " + m.rule + ", " +
+                                std::string(word(train::placement_words, m.placement)) + "-norm",
                             found);
   return report;
 }
@@ -346,7 +357,7 @@ scalewise::frame::Program scalewise::frame::program() {
   s->model.depth = 192;
   s->model.width = 256;
   s->model.dropout = 0.1;
-  s->model.activation = "relu";
+  s->model.activation = Activation::relu;
   s->model.batch = 8;
   s->model.warmup = 0;
   Program program{"deep_init",

@@ -341,7 +341,7 @@ std::pair<std::string, int> run(const Arguments& a) {
   need_rule(a.base.width > 0, "--base-width");
   need_rule(a.base.depth > 0, "--base-depth");
   need_rule(!a.start.empty(), "--start");
-  need_rule(!a.cut.empty(), "--cut");
+  need_rule(a.cut.has_value(), "--cut");
   need_rule(a.fold, "--fold");
   need_rule(a.single_rate, "--single-rate");
   need_rule(a.strict, "--strict");
@@ -373,16 +373,26 @@ scalewise::frame::Program scalewise::frame::program() {
   Program program{"inspect", "What each tensor of a model's files is, and its plan."};
   a->program = program.name;
   Options& o = *program.options;
-  o.add("FILE", a->files).repeated().not_an_input().path();
-  o.add("--rule", a->rule, "to print its plan").names(rule_id);
+  o.add("FILE", a->files,
+        "safetensors, model.safetensors.index.json, GGUF or a checkpoint of llm.c; several are the "
+        "parts of one model")
+      .repeated()
+      .not_an_input()
+      .path();
+  o.add("--rule", a->rule, "name of a rule, see plan --list-rules (to print its plan)")
+      .names(rule_id);
   add_shape_options(o, *a);
-  o.at("--config").note("where the one next to FILE is not meant");
+  o.at("--config").help("Hugging Face config.json (where the one next to FILE is not meant)");
   add_plan_options(o, *a);
   o.group("Output");
-  o.add("--names", a->names);
-  o.add("--layers", a->layers).not_an_input();
-  o.add("--format", a->format).words(scalewise::tools::plan_formats()).not_an_input();
-  o.add("--save", a->save).writes_file();
+  o.add("--names", a->names,
+        "code base whose names tensors have, see plan --list-names, or a file that says them "
+        "(.json)");
+  o.add("--layers", a->layers, "one row per tensor instead of one per kind").not_an_input();
+  o.add("--format", a->format, "format of the output")
+      .words(scalewise::tools::plan_formats())
+      .not_an_input();
+  o.add("--save", a->save, "file to write instead of the terminal").writes_file();
   program.run = [a](const std::vector<std::string>&) {
     const auto [text, code] = ::run(*a);
     if (a->save.empty()) {

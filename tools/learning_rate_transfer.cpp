@@ -17,15 +17,15 @@
 #include <vector>
 
 #include "check/experiment.hpp"
+#include "check/html.hpp"
+#include "check/tasks.hpp"
 #include "check/transfer_page.hpp"
 #include "check/transfer_report.hpp"
 #include "check/transfer_runs.hpp"
 #include "check/transfer_tasks.hpp"
-#include "frame/html.hpp"
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
-#include "frame/tasks.hpp"
 #include "frame/terminal.hpp"
 #include "scalewise/check/transfer_chance.hpp"
 #include "scalewise/dense/blas.hpp"
@@ -190,13 +190,14 @@ void write_files(const Experiment& e, const TransferReport& report, const Table&
 
 void show(const Experiment& e, const TransferReport& report, const Table& sizes,
           const nlohmann::ordered_json& json) {
-  if (e.format == "json") {
+  if (e.format == frame::Format::json) {
     std::cout << json.dump(1) << '\n';
-  } else if (e.format == "csv") {  // the verdict apart, so that programs can read the rest
+  } else if (e.format ==
+             frame::Format::csv) {  // the verdict apart, so that programs can read the rest
     std::cout << render(sizes, TableFormat::csv);
     std::cerr << check::to_string(report.judged.verdict) << ": " << report.judged.reason << '\n';
   } else {
-    std::cout << e.model.rule << ", " << e.model.optimizer << ", " << used_text(report) << "\n\n"
+    std::cout << e.model.rule << ", " << optimizer_name(e) << ", " << used_text(report) << "\n\n"
               << render_to_fit(sizes, frame::terminal_columns()) << '\n'
               << frame::painted(check::to_string(report.judged.verdict)) << ": "
               << report.judged.reason << (report.budget > 0 ? more_text(report) : "") << '\n';
@@ -218,9 +219,9 @@ int finish(const Experiment& e, const TransferReport& report, const frame::Optio
   return check::exit_code(report.judged.verdict);
 }
 
-int run_tasks(const Experiment& e, const frame::TaskOptions& asked, const frame::Options& options) {
+int run_tasks(const Experiment& e, const TaskOptions& asked, const frame::Options& options) {
   TransferRuns runs(e, options, "");
-  const frame::TaskFolder folder(asked.results, "learning_rate_transfer", runs.inputs());
+  const TaskFolder folder(asked.results, "learning_rate_transfer", runs.inputs());
   if (options.given("--run-one")) {
     const check::SweepTask task = task_named(folder.run_of(asked.one));
     return folder.make(asked.one, [&]() -> std::optional<nlohmann::ordered_json> {
@@ -240,7 +241,7 @@ int run_tasks(const Experiment& e, const frame::TaskOptions& asked, const frame:
     names.push_back(task_name(e, task));
   }
   folder.print(names, options);
-  return asked.collect ? frame::tasks_missing : 0;
+  return asked.collect ? tasks_missing : 0;
 }
 
 int run(const Experiment& e, const Budget& budget, const frame::Options& options) {
@@ -258,8 +259,7 @@ int run(const Experiment& e, const Budget& budget, const frame::Options& options
 scalewise::frame::Program scalewise::frame::program() {
   const auto e = std::make_shared<Experiment>();
   const auto budget = std::make_shared<Budget>();
-  const auto tasks = std::make_shared<frame::TaskOptions>();
-  e->axes = {"width", "depth", "horizon", "batch", "length", "shape", "joint"};
+  const auto tasks = std::make_shared<TaskOptions>();
   e->sizes = {32, 64, 128, 256};
   e->model.steps = 200;
   e->model.batch = 8;
@@ -267,27 +267,29 @@ scalewise::frame::Program scalewise::frame::program() {
                   "Whether the best learning rate of a small model is the best of larger ones."};
   Options& o = *program.options;
   add_options(o, *e);
+  o.at("--axis").words({"width", "depth", "horizon", "batch", "length", "shape", "joint"});
   o.at("--sizes").of_runs();
   o.at("--seeds").of_runs();
   o.group("Rule");
   train::add_start_option(o, e->model);
   o.group("Runs");
   o.add("--budget", budget->seconds,
-        "or until the verdict is clear, with more seeds than --seeds; 0: --seeds alone, as with "
-        "--results")
+        "seconds after which no new runs begin (or until the verdict is clear, with more seeds "
+        "than --seeds; 0: --seeds alone, as with --results)")
       .from(0)
       .to(1e9)
       .of_runs();
-  o.add("--digits", e->model.digits).reads().excludes("--text");
-  o.add("--patch", e->model.patch).from(1);
+  o.add("--digits", e->model.digits, "images to learn from, a CSV file").reads().excludes("--text");
+  o.add("--patch", e->model.patch, "side of an image's patches").from(1);
   o.group("Training");
   train::add_schedule_options(o, e->model);
   train::add_decay_options(o, e->model);
-  o.add("--tune", e->tuned).words({"rate", "weight-decay"});
+  o.add("--tune", e->tuned, tuning_words,
+        "what each size is tuned in, around --rate or --weight-decay");
   add_output_options(o, *e);
-  frame::add_task_options(o, *tasks);
+  add_task_options(o, *tasks);
   program.check = [e, tasks, &o] {
-    frame::check(*tasks, o, {"--budget"});
+    experiment::check(*tasks, o, {"--budget"});
     experiment::check(*e);
     if (tunes_decay(*e) && e->model.weight_decay == 0) {
       throw InvalidInput("--weight-decay", "0", "above 0 with --tune weight-decay",
@@ -296,12 +298,12 @@ scalewise::frame::Program scalewise::frame::program() {
     if (e->base == 0) e->base = e->sizes.front();
   };
   program.expected = [e, options = program.options] {
-    train::use_threads(frame::threads_of(e->model.threads, *options));
+    train::use_threads(threads_of(e->model.threads, *options));
     keep_to_one_thread();
     return cost_text(TransferRuns(*e, *options, "").expected(e->seeds));
   };
   program.run = [e, budget, tasks, options = program.options](const std::vector<std::string>&) {
-    train::use_threads(frame::threads_of(e->model.threads, *options));
+    train::use_threads(threads_of(e->model.threads, *options));
     keep_to_one_thread();
     return tasks->asked() ? run_tasks(*e, *tasks, *options) : ::run(*e, *budget, *options);
   };

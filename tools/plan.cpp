@@ -144,9 +144,9 @@ std::string run(Arguments arguments) {
     arguments.names_code = scalewise::tools::code_of_names(arguments.names);
     return write_with_names(make_plans(arguments, *target).front(), arguments);
   }
-  if (!arguments.cut.empty()) {
-    throw InvalidInput("--cut", arguments.cut, "--names as well",
-                       "only a code base has tensors to cut");
+  if (arguments.cut) {
+    throw InvalidInput("--cut", std::string(word(scalewise::dialect::cut_words, *arguments.cut)),
+                       "--names as well", "only a code base has tensors to cut");
   }
   return write_plans(make_plans(arguments, *target), arguments);
 }
@@ -159,18 +159,24 @@ scalewise::frame::Program scalewise::frame::program() {
                   "Every tensor's initial variance, learning rate, decay and multiplier under a "
                   "published rule."};
   Options& o = *program.options;
-  o.add("--rule", a->rule).names(rule_id);
-  o.add("--compare", a->compare).names(rule_id).excludes("--rule");
+  o.add("--rule", a->rule, "name of a rule, see plan --list-rules").names(rule_id);
+  o.add("--compare", a->compare, "several rules side by side").names(rule_id).excludes("--rule");
   add_shape_options(o, *a);
   add_plan_options(o, *a);
   o.group("Output");
-  o.add("--names", a->names).excludes("--compare");
-  o.add("--layers", a->layers).note("with --format svg: a heat map, layer by layer").not_an_input();
-  o.add("--format", a->format).words(formats()).not_an_input();
-  o.add("--save", a->save).writes_file();
-  o.add("--list-rules", a->list_rules).not_an_input();
-  o.add("--list-presets", a->list_presets).not_an_input();
-  o.add("--list-names", a->list_names).not_an_input();
+  o.add("--names", a->names,
+        "code base whose names tensors have, see plan --list-names, or a file that says them "
+        "(.json)")
+      .excludes("--compare");
+  o.add(
+       "--layers", a->layers,
+       "one row per tensor instead of one per kind (with --format svg: a heat map, layer by layer)")
+      .not_an_input();
+  o.add("--format", a->format, "format of the output").words(formats()).not_an_input();
+  o.add("--save", a->save, "file to write instead of the terminal").writes_file();
+  o.add("--list-rules", a->list_rules, "print the rules").not_an_input();
+  o.add("--list-presets", a->list_presets, "print the presets").not_an_input();
+  o.add("--list-names", a->list_names, "print the code bases that --names knows").not_an_input();
   program.run = [a](const std::vector<std::string>&) {
     const std::string text = ::run(*a);
     if (a->save.empty()) {

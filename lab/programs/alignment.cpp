@@ -223,7 +223,7 @@ Report report_of(const Experiment& e, const std::map<long, Runs>& runs) {
   report.reason = "all losses are finite; what exponents should be is not judged";
   Sections sections;
   for (const auto& [size, of_size] : runs) {
-    const Cells begin{{e.axis, size}};
+    const Cells begin{{axis_name(e), size}};
     for (const std::string& matrix : of_size[0].matrices()) {
       add_matrix(begin, of_size, matrix, sections);
     }
@@ -234,7 +234,7 @@ Report report_of(const Experiment& e, const std::map<long, Runs>& runs) {
   report.sections = {sections.averages, sections.layers, sections.steps, sections.losses};
   const long largest = e.sizes.back();
   report.figure.title = "How strongly updates align with activations: " + e.model.rule + ", " +
-                        e.axis + " " + std::to_string(largest);
+                        axis_name(e) + " " + std::to_string(largest);
   for (const auto& [name, exponent] : exponents) {
     report.figure.panels.push_back(panel(name, runs.at(largest), exponent));
   }
@@ -253,7 +253,7 @@ scalewise::frame::Program scalewise::frame::program() {
                   "Alignment exponents alpha, omega and nu of every kind of matrix in training."};
   add_options(*program.options, *e);
   e->model.warmup = 0;
-  e->model.schedule = "constant";
+  e->model.schedule = nn::Decline::constant;
   train::add_schedule_options(*program.options, e->model);
   program.check = [e] {
     if (e->model.warmup < 0) e->model.warmup = e->model.steps / 20;

@@ -200,8 +200,11 @@ Report run(const Settings& s) {
 scalewise::frame::Program scalewise::frame::program() {
   const auto s = std::make_shared<::Settings>();
   Program program{"component_errors", "Errors of the moments of components against simulation."};
-  program.options->add("--points", s->points, "a third of them for attention").from(1);
-  program.options->add("--seed", s->seed);
+  program.options
+      ->add("--points", s->points,
+            "random parameters per component (a third of them for attention)")
+      .from(1);
+  program.options->add("--seed", s->seed, "random seed");
   make_report(program, [s] { return ::run(*s); });
   return program;
 }

@@ -15,7 +15,6 @@
 #include <string>
 #include <vector>
 
-#include "frame/begin_report.hpp"
 #include "frame/program.hpp"
 #include "frame/terminal.hpp"
 #include "scalewise/files/file.hpp"
@@ -34,8 +33,8 @@ struct Settings {
   long width = 1024;
   long seq = 256;
   double gradient_correlation = 0.8;
-  std::string reading = "corrected";
-  std::string format = "table";
+  Reading reading = Reading::corrected;
+  frame::Format format = frame::Format::table;
   std::string out;
   DepthModel model;
 };
@@ -178,7 +177,7 @@ void draw(const Settings& o, Reading reading) {
   const plot::Drawing drawing = plot::draw_figure(figure);
   const std::string stem = (std::filesystem::path(o.out) / "depth_methods").string();
   const std::string told = plot::write_figure(figure, stem, drawing);
-  if (o.format == "table") {
+  if (o.format == frame::Format::table) {
     std::cout << told << '\n';
   } else if (!drawing.problem.empty()) {
     std::cerr << told << '\n';
@@ -186,7 +185,7 @@ void draw(const Settings& o, Reading reading) {
 }
 
 int print(Settings o, const frame::Options& options) {
-  const Reading reading = value_of(reading_words, "--reading", o.reading);
+  const Reading reading = o.reading;
   const std::string deepest = std::to_string(o.depths.back());
   Table table{"Growth with the depth N, and the values at N = " + deepest,
               {"method", "norm", "forward", "gradient", "mean sensitivity", "median sensitivity",
@@ -203,9 +202,9 @@ int print(Settings o, const frame::Options& options) {
       json["methods"].push_back(to_json(line));
     }
   }
-  std::cout << (o.format == "json"  ? json.dump(1) + "\n"
-                : o.format == "csv" ? render(table, TableFormat::csv)
-                                    : render_to_fit(table, frame::terminal_columns()))
+  std::cout << (o.format == frame::Format::json  ? json.dump(1) + "\n"
+                : o.format == frame::Format::csv ? render(table, TableFormat::csv)
+                                                 : render_to_fit(table, frame::terminal_columns()))
             << std::flush;
   if (o.out.empty()) return 0;
   write_file((std::filesystem::path(o.out) / "depth_methods.json").string(), json.dump(1) + "\n");
@@ -221,17 +220,26 @@ scalewise::frame::Program scalewise::frame::program() {
   Program program{"depth_methods",
                   "How moments and sensitivity grow with depth, method by method."};
   Options& o = *program.options;
-  o.add("--sizes", s->depths, "numbers of layers").from(1).to(100'000).increasing().at_least(2);
-  o.add("--width", s->width).from(1).to(1e9);
-  o.add("--seq", s->seq).from(1).to(1e9);
-  o.add("--dropout", m.dropout).from(0).below(1);
-  o.add("--input-correlation", m.input_correlation).from(0).to(1);
-  o.add("--gradient-correlation", s->gradient_correlation).from(0).to(1);
-  o.add("--k", m.k).above(0).below(8);
-  o.add("--reading", s->reading).words(reading_words);
+  o.add("--sizes", s->depths, "sizes to compare (numbers of layers)")
+      .from(1)
+      .to(100'000)
+      .increasing()
+      .at_least(2);
+  o.add("--width", s->width, "features of a token, d_model").from(1).to(1e9);
+  o.add("--seq", s->seq, "tokens per sequence; of a text, bytes").from(1).to(1e9);
+  o.add("--dropout", m.dropout, "dropout probability").from(0).below(1);
+  o.add("--input-correlation", m.input_correlation, "token correlation of the input before dropout")
+      .from(0)
+      .to(1);
+  o.add("--gradient-correlation", s->gradient_correlation,
+        "token correlation of the loss's gradient")
+      .from(0)
+      .to(1);
+  o.add("--k", m.k, "of DeepScaleLM: beta^2 = k/N").above(0).below(8);
+  o.add("--reading", s->reading, reading_words, "reading of the formulas");
   o.group("Output");
-  o.add("--format", s->format).words({"table", "json", "csv"}).not_an_input();
-  o.add("--out", s->out).writes_folder();
+  frame::add_format(o, s->format);
+  o.add("--out", s->out, "folder for CSV, JSON and pictures").writes_folder();
   program.check = [s] {
     s->model.width = static_cast<double>(s->width);
     s->model.length = static_cast<double>(s->seq);

@@ -259,14 +259,14 @@ Report report_of(const Experiment& e, const std::map<long, Runs>& all) {
                  "Share of the kernel's trace at initialization, and movement of weights"};
   Section steps{"steps", "Change of the kernel and of all weights since the start"};
   plot::Panel training{"in training", "step", "drift of the kernel", true, true};
-  plot::Panel end{"after the last step", e.axis, "relative change", true, true};
+  plot::Panel end{"after the last step", axis_name(e), "relative change", true, true};
   plot::Curve drift{"kernel"};
   plot::Curve movement{"weights"};
   bool all_finite = true;
   for (const auto& [size, runs] : all) {
-    add_groups({{e.axis, size}}, runs, groups);
-    add_steps({{e.axis, size}}, runs, steps);
-    training.curves.push_back(drift_curve(e.axis + " " + std::to_string(size), runs));
+    add_groups({{axis_name(e), size}}, runs, groups);
+    add_steps({{axis_name(e), size}}, runs, steps);
+    training.curves.push_back(drift_curve(axis_name(e) + " " + std::to_string(size), runs));
     const auto at = static_cast<double>(size);
     const long last = e.model.steps;
     add_point(drift, at, over_seeds(runs, &Run::steps, last, &AtStep::drift), true);
@@ -286,7 +286,7 @@ Report report_of(const Experiment& e, const std::map<long, Runs>& all) {
 scalewise::frame::Program scalewise::frame::program() {
   const auto e = std::make_shared<Experiment>();
   e->model.rule = "neural-tangent";
-  e->model.optimizer = "sgd";
+  e->model.optimizer = sgd;
   e->model.rate = 0.1;
   e->sizes = {32, 64, 128, 256};
   e->seeds = 3;
@@ -296,8 +296,12 @@ scalewise::frame::Program scalewise::frame::program() {
                   "The exact tangent kernel of some logits, its drift and the weights' movement."};
   Options& o = *program.options;
   add_options(o, *e);
-  o.add("--inputs", outputs->sequences, "sequences whose last logits are looked at").from(1);
-  o.add("--outputs", outputs->tokens).from(1).to(256);
+  o.add("--inputs", outputs->sequences,
+        "inputs of the kernel (sequences whose last logits are looked at)")
+      .from(1);
+  o.add("--outputs", outputs->tokens, "logits of each input, of the most frequent bytes")
+      .from(1)
+      .to(256);
   program.check = [e, outputs] {
     if (outputs->sequences <= e->model.batch) return;
     throw InvalidInput("--inputs", std::to_string(outputs->sequences),

@@ -314,18 +314,19 @@ scalewise::frame::Program scalewise::frame::program() {
       "kernel_convergence",
       "Kernels of finite attention networks against their limit, over widths and networks."};
   Options& o = *program.options;
-  o.add("--attention", s->attention)
+  o.add("--attention", s->attention,
+        "attention weights, of scores over the root of d except for the last two")
       .words({"softmax", "identity", "relu", "abs", "softmax-over-d", "residual"});
-  o.add("--sizes", s->sizes, "widths: as many heads, of the root of the width")
+  o.add("--sizes", s->sizes, "sizes to compare (widths: as many heads, of the root of the width)")
       .from(1)
       .to(100'000)
       .increasing()
       .at_least(2);
-  o.add("--seeds", s->seeds).from(2).to(1'000'000);
-  o.add("--inputs", s->inputs, "random").from(1).to(1000);
-  o.add("--seq", s->tokens).from(1).to(64);
-  o.add("--features", s->features).from(1).to(10'000);
-  o.add("--depth", s->depth, "of attention").from(1).to(100);
+  o.add("--seeds", s->seeds, "runs of each model, with a seed each").from(2).to(1'000'000);
+  o.add("--inputs", s->inputs, "inputs of the kernel (random)").from(1).to(1000);
+  o.add("--seq", s->tokens, "tokens per sequence; of a text, bytes").from(1).to(64);
+  o.add("--features", s->features, "features of an input token").from(1).to(10'000);
+  o.add("--depth", s->depth, "layers (of attention)").from(1).to(100);
   const RunsOf networks{{s, &s->sizes}, {s, &s->seeds}, [] { return "width"; }};
   make_report<GramMatrices>(
       program, networks,

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "check/report.hpp"
-#include "frame/data_file.hpp"
+#include "frame/files.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
 #include "lab/programs/kernel/classify.hpp"
@@ -159,27 +159,38 @@ Report run(const Settings& s, const Inputs& inputs) {
 void add_options(frame::Options& o, Settings& s) {
   SampleSettings& samples = s.samples;
   o.group("Data");
-  o.add("--data", samples.data).words({"digits", "chapters"});
-  o.add("--digits", samples.digits).reads();
-  o.add("--text", samples.novel, "with chapters").reads();
-  o.add("--train", samples.train).from(1);
-  o.add("--validation", samples.validation).from(1);
-  o.add("--test", samples.test, "0: all others");
-  o.add("--stride", samples.stride).from(1).to(1000);
-  o.add("--seed", samples.seed, "the split");
+  o.add("--data", samples.data, "images, or passages of a novel").words({"digits", "chapters"});
+  o.add("--digits", samples.digits, "images to learn from, a CSV file").reads();
+  o.add("--text", samples.novel, "text to learn from, byte by byte (with chapters)").reads();
+  o.add("--train", samples.train, "training inputs").from(1);
+  o.add("--validation", samples.validation, "inputs that the regularizer is chosen on").from(1);
+  o.add("--test", samples.test, "test inputs (0: all others)");
+  o.add("--stride", samples.stride, "between windows of an image, of stride + 2 pixels a side")
+      .from(1)
+      .to(1000);
+  o.add("--seed", samples.seed, "random seed (the split)");
 
   o.group("Kernels");
-  o.add("--kernels", s.kernels).words({"flatten", "gap", "struct", "residual"}).of_runs();
-  o.add("--depth", s.depth, "dense, with ReLU, before the kernel's own").to(1000);
-  o.add("--weight-variance", s.weight_variance).from(0).to(1e6);
-  o.add("--bias-variance", s.bias_variance).from(0).to(1e6);
-  o.add("--alpha", s.alpha).from(0).to(1);
-  o.add("--phi", s.phi).from(0).to(1e6);
-  o.add("--rho", s.rho).from(0).to(1e6);
-  o.add("--sigma-qk", s.sigma_qk).from(0).to(1e6);
+  o.add("--kernels", s.kernels, "kernels to compare")
+      .words({"flatten", "gap", "struct", "residual"})
+      .of_runs();
+  o.add("--depth", s.depth, "layers (dense, with ReLU, before the kernel's own)").to(1000);
+  o.add("--weight-variance", s.weight_variance, "variance of the weights of dense layers")
+      .from(0)
+      .to(1e6);
+  o.add("--bias-variance", s.bias_variance, "variance of the biases of dense layers")
+      .from(0)
+      .to(1e6);
+  o.add("--alpha", s.alpha, "share of the tokens next to encodings, or of the skip connection")
+      .from(0)
+      .to(1);
+  o.add("--phi", s.phi, "decay of the encodings' covariance with the distance").from(0).to(1e6);
+  o.add("--rho", s.rho, "variance of the encodings").from(0).to(1e6);
+  o.add("--sigma-qk", s.sigma_qk, "deviation of queries times that of keys").from(0).to(1e6);
 
   o.group("Run");
-  o.add("--store", s.store).writes_folder();
+  o.add("--store", s.store, "folder for Gram matrices; the same command resumes from them")
+      .writes_folder();
 }
 
 }  // namespace

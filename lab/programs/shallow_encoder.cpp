@@ -281,16 +281,18 @@ scalewise::frame::Program scalewise::frame::program() {
     throw InvalidInput(option, printable(name), listed(rules));
   };
   Options& o = *program.options;
-  o.add("--rule", s->rule, listed(rules)).names(rule_of);
-  o.add("--tau0", s->tau0).from(0.5).to(1);
-  o.add("--sizes", s->sizes, "widths").from(1).to(1'000'000).increasing();
-  o.add("--seeds", s->seeds).from(1).to(1000);
-  o.add("--inputs", s->data.inputs, "of training").from(2).to(1000);
-  o.add("--seq", s->data.tokens).from(1).to(1000);
-  o.add("--features", s->data.features).from(1).to(1000);
-  o.add("--steps", s->steps, "of gradient descent").from(1).to(1'000'000);
+  o.add("--rule", s->rule, "name of a rule, see plan --list-rules (" + listed(rules) + ")")
+      .names(rule_of);
+  o.add("--tau0", s->tau0, "0.5 or 1: scores are times width^-tau0").from(0.5).to(1);
+  o.add("--sizes", s->sizes, "sizes to compare (widths)").from(1).to(1'000'000).increasing();
+  o.add("--seeds", s->seeds, "runs of each model, with a seed each").from(1).to(1000);
+  o.add("--inputs", s->data.inputs, "inputs of the kernel (of training)").from(2).to(1000);
+  o.add("--seq", s->data.tokens, "tokens per sequence; of a text, bytes").from(1).to(1000);
+  o.add("--features", s->data.features, "features of an input token").from(1).to(1000);
+  o.add("--steps", s->steps, "optimizer steps (of gradient descent)").from(1).to(1'000'000);
   o.add("--rate", s->rate,
-        "in units of 1/largest eigenvalue of the kernel at initialization; from 2 on it diverges")
+        "learning rate (in units of 1/largest eigenvalue of the kernel at initialization; from 2 "
+        "on it diverges)")
       .above(0)
       .below(2);
   const auto cost = [](long width) { return static_cast<double>(width); };

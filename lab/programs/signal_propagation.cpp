@@ -108,13 +108,13 @@ Report report_of(const Experiment& e, const std::map<long, Measured>& measured) 
   plot::Panel correlation{.title = "correlation of tokens", .x_label = "layer"};
   bool finite = true;
   for (const auto& [size, m] : measured) {
-    add_places({{e.axis, size}}, m, places);
+    add_places({{axis_name(e), size}}, m, places);
     const std::vector<std::string> along = stream(m.forward);
-    Cells row{{e.axis, size}};
+    Cells row{{axis_name(e), size}};
     put(row, "forward", growth(m.forward, along));
     put(row, "backward", growth(m.backward, {along.rbegin(), along.rend()}));
     growths.rows.push_back(row);
-    const std::string label = e.axis + " " + std::to_string(size);
+    const std::string label = axis_name(e) + " " + std::to_string(size);
     variance.curves.push_back(curve(label, m.forward, along, &Moments::variance));
     gradient.curves.push_back(curve(label, m.backward, along, &Moments::variance));
     correlation.curves.push_back(curve(label, m.forward, along, &Moments::correlation));

@@ -217,12 +217,12 @@ scalewise::frame::Program scalewise::frame::program() {
   Program program{"single_head",
                   "Whether outputs of attention with one and with many heads are normal."};
   Options& o = *program.options;
-  o.add("--sizes", s->heads, "numbers of heads").from(1).to(1'000'000);
-  o.add("--head-dim", s->dim, "of its queries, keys and values").from(1);
-  o.add("--samples", s->samples).from(100).to(100'000'000);
-  o.add("--seq", s->tokens).from(1).to(64);
-  o.add("--features", s->features).from(1).to(10'000);
-  o.add("--sigma-qk", s->sigma_qk).from(0).to(1e6);
+  o.add("--sizes", s->heads, "sizes to compare (numbers of heads)").from(1).to(1'000'000);
+  o.add("--head-dim", s->dim, "size of a head (of its queries, keys and values)").from(1);
+  o.add("--samples", s->samples, "random layers").from(100).to(100'000'000);
+  o.add("--seq", s->tokens, "tokens per sequence; of a text, bytes").from(1).to(64);
+  o.add("--features", s->features, "features of an input token").from(1).to(10'000);
+  o.add("--sigma-qk", s->sigma_qk, "deviation of queries times that of keys").from(0).to(1e6);
   make_report(program, [s] { return ::run(*s); });
   return program;
 }

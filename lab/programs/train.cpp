@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "frame/begin_report.hpp"
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
 #include "lab/programs/train/output.hpp"
@@ -35,63 +34,76 @@ using namespace scalewise::train;
 
 void add_options(frame::Options& o, Settings& s) {
   o.group("Data");
-  o.add("--text", s.text).reads();
-  o.add("--digits", s.digits).reads().excludes("--text");
-  o.add("--task", s.task).words(task_words).excludes("--digits");
+  o.add("--text", s.text, "text to learn from, byte by byte").reads();
+  o.add("--digits", s.digits, "images to learn from, a CSV file").reads().excludes("--text");
+  o.add("--task", s.task, task_words, "what to learn from a text").excludes("--digits");
 
   o.group("Plan");
-  o.add("--rule", s.rule).names(rule_id);
-  o.add("--base", s.base_width, "a width; 0: none");
-  o.add("--base-std", s.base_std, "0: 1/sqrt(base width)").from(0).below(1e30);
+  o.add("--rule", s.rule, "name of a rule, see plan --list-rules").names(rule_id);
+  o.add("--base", s.base_width, "size that the rate was tuned at (a width; 0: none)");
+  o.add("--base-std", s.base_std,
+        "initial standard deviation of the base model (0: 1/sqrt(base width))")
+      .from(0)
+      .below(1e30);
   train::add_start_option(o, s).excludes("--base-std");
-  o.add("--set", s.set).repeated();
+  o.add("--set", s.set,
+        "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
+      .repeated();
 
   o.group("Model");
-  o.add("--width", s.width).from(1);
-  o.add("--depth", s.depth).from(1);
-  o.add("--heads", s.heads).from(1);
-  o.add("--seq", s.seq).from(1);
-  o.add("--patch", s.patch).from(1);
-  o.add("--placement", s.placement).words(placement_words);
-  o.add("--norm", s.norm).words(norm_words);
-  o.add("--activation", s.activation).words(activation_words);
-  o.add("--rotary", s.rotary);
-  o.add("--dropout", s.dropout).from(0).below(1);
+  o.add("--width", s.width, "features of a token, d_model").from(1);
+  o.add("--depth", s.depth, "layers").from(1);
+  o.add("--heads", s.heads, "attention heads").from(1);
+  o.add("--seq", s.seq, "tokens per sequence; of a text, bytes").from(1);
+  o.add("--patch", s.patch, "side of an image's patches").from(1);
+  o.add("--placement", s.placement, placement_words, "place of the norms");
+  o.add("--norm", s.norm, norm_words, "normalization");
+  o.add("--activation", s.activation, activation_words, "activation of the MLP");
+  o.add("--rotary", s.rotary, "rotary instead of learned positions");
+  o.add("--dropout", s.dropout, "dropout probability").from(0).below(1);
 
   o.group("Training");
-  o.add("--steps", s.steps).from(1);
-  o.add("--batch", s.batch).from(1);
-  o.add("--optimizer", s.optimizer).words(names_of(known_optimizers)).names(optimizer_id);
-  o.add("--rate", s.rate, "at the peak, before the plan's factors").above(0).below(1e30);
+  o.add("--steps", s.steps, "optimizer steps").from(1);
+  o.add("--batch", s.batch, "sequences or images per batch").from(1);
+  add_optimizer_option(o, s);
+  o.add("--rate", s.rate, "learning rate (at the peak, before the plan's factors)")
+      .above(0)
+      .below(1e30);
   add_schedule_options(o, s);
   add_decay_options(o, s);
-  o.add("--clip", s.clip, "0: off").from(0).below(1e30);
-  o.add("--seed", s.seed, "initial values, batches and dropout");
-  o.add("--precision", s.precision).words(precision_words);
-  o.add("--threads", s.threads).to(1024).not_an_input();
+  o.add("--clip", s.clip, "largest norm of the gradient (0: off)").from(0).below(1e30);
+  o.add("--seed", s.seed, "random seed (initial values, batches and dropout)");
+  o.add("--precision", s.twice, precision_words, "precision of numbers");
+  o.add("--threads", s.threads, "0: all cores; results do not depend on it")
+      .to(1024)
+      .not_an_input();
 
   o.group("Output");
-  o.add("--validate-every", s.validate_every).from(1);
-  o.add("--log", s.log).writes_file();
-  o.add("--checkpoint", s.checkpoint).writes_file();
-  o.add("--checkpoint-every", s.checkpoint_every).from(1).not_an_input();
-  o.add("--overwrite", s.overwrite).not_an_input();
-  o.add("--format", s.format).words({"table", "json", "csv"}).not_an_input();
-  o.add("--quiet", frame::quiet(), "and of the result, one line").not_an_input();
+  o.add("--validate-every", s.validate_every, "steps from one validation to the next").from(1);
+  o.add("--log", s.log, "CSV file with a row per step").writes_file();
+  o.add("--checkpoint", s.checkpoint, "file that keeps the run; the same command resumes from it")
+      .writes_file();
+  o.add("--checkpoint-every", s.checkpoint_every, "steps from one checkpoint to the next")
+      .from(1)
+      .not_an_input();
+  o.add("--overwrite", s.overwrite, "start again, and write over an old checkpoint and log")
+      .not_an_input();
+  frame::add_format(o, s.format);
+  o.add("--quiet", frame::quiet(), "no progress (and of the result, one line)").not_an_input();
 }
 
 /// Inputs that have to be the same when a run is resumed. With a constant rate the number of steps does not
 /// matter, so such a run can be made longer.
 Inputs inputs_of(const frame::Options& options, const Settings& s) {
   Inputs inputs = options.inputs();
-  if (s.schedule == "constant") {
+  if (s.schedule == nn::Decline::constant) {
     std::erase_if(inputs, [](const Setting& input) { return input.name == "--steps"; });
   }
   return inputs;
 }
 
 void show_heading(const Settings& s, const Data& data, const Plan& plan) {
-  std::cout << "rule        " << plan.rule << ", " << s.optimizer << "\nmodel       width "
+  std::cout << "rule        " << plan.rule << ", " << s.optimizer.name << "\nmodel       width "
             << plan.shape.d_model << ", depth " << plan.shape.depth << ", heads "
             << plan.shape.heads << ", " << plan.parameter_count() << " parameters\ndata        "
             << data.description << std::endl;
@@ -102,24 +114,24 @@ Table result_table(const Settings& s, const Data& data, const Plan& plan, const 
   return {
       {},
       {"rule", "optimizer", "parameters", "steps", "validation_nats", score_name(data), "seconds"},
-      {{plan.rule, s.optimizer, std::to_string(plan.parameter_count()), std::to_string(result.step),
-        exact_text(result.score.nats), exact_text(result.score.score),
+      {{plan.rule, std::string(s.optimizer.name), std::to_string(plan.parameter_count()),
+        std::to_string(result.step), exact_text(result.score.nats), exact_text(result.score.score),
         exact_text(result.seconds)}}};
 }
 
 void show_result(const Settings& s, const frame::Options& options, const Data& data,
                  const Plan& plan, const Result& result) {
-  if (s.format == "table") {
+  if (s.format == frame::Format::table) {
     std::cout << (frame::quiet() ? "" : "validation  ") << describe(data, result.score) << '\n';
     return;
   }
-  if (s.format == "csv") {
+  if (s.format == frame::Format::csv) {
     std::cout << render(result_table(s, data, plan, result), TableFormat::csv);
     return;
   }
   nlohmann::ordered_json json = frame::begin_report("train", 1, options);
   json.update({{"rule", plan.rule},
-               {"optimizer", s.optimizer},
+               {"optimizer", s.optimizer.name},
                {"parameters", plan.parameter_count()},
                {"steps", result.step},
                {"validation_nats", result.score.nats},
@@ -173,13 +185,12 @@ int run(const Settings& s, const frame::Options& options) {
   const Plan plan = plan_for(s, data);
   const Inputs inputs = inputs_of(options, s);
   const auto when_ready = [&] {
-    if (!frame::quiet() && s.format == "table") show_heading(s, data, plan);
+    if (!frame::quiet() && s.format == frame::Format::table) show_heading(s, data, plan);
   };
   try {
-    const bool twice = s.precision == "double";
     return end(s, options, data, plan,
-               twice ? train_model<double>(s, data, plan, inputs, outputs, when_ready)
-                     : train_model<float>(s, data, plan, inputs, outputs, when_ready));
+               s.twice ? train_model<double>(s, data, plan, inputs, outputs, when_ready)
+                       : train_model<float>(s, data, plan, inputs, outputs, when_ready));
   } catch (const Diverged& error) {
     std::cerr << "train: " << error.what() << '\n';
     return 1;

@@ -17,6 +17,8 @@ import tempfile
 import time
 import unittest
 
+from quick_start import PASSIVE
+
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
 TEXT = ("It is a truth universally acknowledged, that a tested program may be trusted. " * 40).encode()
 DIGITS = pathlib.Path(__file__).parents[2] / "tools/data/digits.csv"
@@ -63,7 +65,7 @@ def command(arguments):
 
 def run(folder, *arguments):
     return subprocess.run(command(arguments), capture_output=True, text=True, cwd=folder, timeout=120,
-                          check=False)
+                          check=False, env=PASSIVE)
 
 
 def journal(folder):
@@ -80,6 +82,8 @@ def result(folder):
 
 
 class Transfer(unittest.TestCase):
+    finished = {}  # the files of a sweep
+
     def setUp(self):
         self.scratch = tempfile.TemporaryDirectory()
         self.addCleanup(self.scratch.cleanup)
@@ -91,6 +95,16 @@ class Transfer(unittest.TestCase):
         (folder / "text.txt").write_bytes(TEXT)
         return folder
 
+    def finish(self, folder):
+        """Runs TINY in a folder: makes it once for all tests."""
+        if not self.finished:
+            made = self.make_folder("finished")
+            self.done(made, *TINY, *OUT)
+            self.finished.update((path.name, path.read_bytes()) for path in (made / "out").iterdir())
+        (folder / "out").mkdir()
+        for name, text in self.finished.items():
+            (folder / "out" / name).write_bytes(text)
+
     def done(self, folder, *arguments):
         """A sweep that comes to a verdict."""
         finished = run(folder, *arguments)
@@ -99,7 +113,7 @@ class Transfer(unittest.TestCase):
 
     def start(self, folder, *arguments):
         process = subprocess.Popen(command(arguments), cwd=folder, text=True, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE)
+                                   stderr=subprocess.PIPE, env=PASSIVE)
         self.addCleanup(process.kill)
         return process
 
@@ -193,7 +207,7 @@ class Transfer(unittest.TestCase):
         draw = random.Random(3)
         words = ["".join(draw.choices("abcdefghij", k=draw.randrange(2, 6))) for _ in range(40)]
         text.write_text(" ".join(draw.choices(words, k=8000)), encoding="utf-8")
-        finished = self.done(self.folder, *TINY, "--sizes", "16,128", "--head-dim", 16, "--steps", 50, "--seeds", 3,
+        finished = self.done(self.folder, *TINY, "--sizes", "8,64", "--head-dim", 8, "--steps", 50, "--seeds", 3,
                              "--batch", 4, "--seq", 16, "--rate", "0.01", "--format", "json")
         report = json.loads(finished.stdout)
         self.assertEqual((finished.returncode, report["verdict"]), (1, "fail"), report)
@@ -246,7 +260,7 @@ class Transfer(unittest.TestCase):
 
     def test_neither_threads_nor_formats_change_a_sweep(self):
         other = self.make_folder("other")
-        self.done(self.folder, *TINY, *OUT)
+        self.finish(self.folder)
         self.done(other, *[word for word in TINY if word != "--quiet"], *OUT, "--threads", 2, "--format", "json")
         self.assertEqual(journal(self.folder), journal(other))
         one, two = (json.loads(result(folder)) for folder in (self.folder, other))
@@ -277,7 +291,7 @@ class Transfer(unittest.TestCase):
     # ---- killed, stopped, resumed ----------------------------------------------------------------
 
     def test_killed_at_random_moments_and_resumed_equals_uninterrupted(self):
-        self.done(self.folder, *TINY, *OUT)
+        self.finish(self.folder)
         whole = journal(self.folder)
         draw = random.Random(20261120)
         kills = 0
@@ -295,12 +309,12 @@ class Transfer(unittest.TestCase):
             self.done(folder, *TINY, *OUT)
             self.assertEqual(journal(folder), whole)  # none lost, none made twice
             self.assertEqual(result(folder), result(self.folder))
-            if kills >= 6:
+            if kills >= 4:
                 break
         self.assertGreater(kills, 0)
 
     def test_a_torn_line_is_made_again(self):
-        self.done(self.folder, *TINY, *OUT)
+        self.finish(self.folder)
         path = self.folder / "out" / "runs.jsonl"
         whole, text, report = journal(self.folder), path.read_text(encoding="utf-8"), result(self.folder)
         path.write_text(text[:-20], encoding="utf-8")
@@ -309,7 +323,7 @@ class Transfer(unittest.TestCase):
         self.assertEqual(result(self.folder), report)
 
     def test_a_finished_sweep_is_not_run_again(self):
-        self.done(self.folder, *TINY, *OUT)
+        self.finish(self.folder)
         before = (self.folder / "out" / "runs.jsonl").read_bytes()
         again = self.done(self.folder, *TINY[:-1], *OUT)
         self.assertIn(f"resumed with {len(journal(self.folder)) - 1} finished runs\n", again.stderr)
@@ -317,7 +331,7 @@ class Transfer(unittest.TestCase):
         self.assertEqual((self.folder / "out" / "runs.jsonl").read_bytes(), before)
 
     def test_seeds_and_sizes_can_be_added(self):
-        self.done(self.folder, *TINY, *OUT)
+        self.finish(self.folder)
         fewer = journal(self.folder)
         self.done(self.folder, *TINY, *OUT, "--seeds", 3, "--sizes", "8,16,24")
         self.assertLess(set(fewer), set(journal(self.folder)))
@@ -353,7 +367,7 @@ class Transfer(unittest.TestCase):
         self.assertEqual((self.folder / "precious" / "runs.jsonl").read_text(encoding="utf-8"), "precious\n")
 
     def test_another_sweep_is_not_resumed(self):
-        self.done(self.folder, *TINY, *OUT)
+        self.finish(self.folder)
         before = (self.folder / "out" / "runs.jsonl").read_bytes()
         (self.folder / "other.txt").write_bytes(TEXT[::-1])
         for change in (["--rule", "he"], ["--optimizer", "sgd"], ["--rate", 0.1], ["--steps", 21], ["--batch", 3],

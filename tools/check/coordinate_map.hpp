@@ -151,7 +151,7 @@ inline plot::HeatMap slope_map(const Experiment& e, const Findings& found) {
   map.subtitle = fmt::format(
       "{}: slopes of log(root mean square) against log({}), measured minus predicted. Columns are "
       "training steps.",
-      e.model.optimizer, e.axis);
+      optimizer_name(e), axis_name(e));
   for (plot::HeatBlock& block :
        std::vector{detail::slope_block(found.report, "Activations",
                                        {{Signal::value, "values"}, {Signal::change, "changes"}}),

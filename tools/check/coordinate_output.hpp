@@ -23,8 +23,8 @@
 #include "check/coordinate_map.hpp"
 #include "check/coordinate_page.hpp"
 #include "check/experiment.hpp"
-#include "frame/begin_report.hpp"
-#include "frame/html.hpp"
+#include "check/html.hpp"
+#include "frame/program.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
 #include "frame/terminal.hpp"
@@ -145,7 +145,7 @@ inline std::string runs_text(const Experiment& e, const Findings& found,
                              const std::map<long, long>& seeds) {
   std::vector<std::string> sizes;
   for (const auto& [size, count] : seeds) {
-    sizes.push_back(fmt::format("{} of {} {}", count, e.axis, size));
+    sizes.push_back(fmt::format("{} of {} {}", count, axis_name(e), size));
   }
   return fmt::format(
       "{} runs ({}); a correct set-up fails by chance in less than {:.2g} % of such checks",
@@ -158,8 +158,8 @@ inline nlohmann::ordered_json to_json(const Experiment& e, const Findings& found
                                       const frame::Options& options) {
   nlohmann::ordered_json json = frame::begin_report("coordinate_check", 2, options);
   json.update({{"rule", e.model.rule},
-               {"optimizer", e.model.optimizer},
-               {"axis", e.axis},
+               {"optimizer", optimizer_name(e)},
+               {"axis", axis_name(e)},
                {"sizes", nlohmann::ordered_json::array()},
                {"steps", e.model.steps},
                {"rate", e.model.rate > 0 ? nlohmann::ordered_json(e.model.rate) : nullptr},
@@ -252,11 +252,11 @@ inline Table quantity_table(const check::Report& report) {
 }
 
 inline void print(const Experiment& e, const Findings& found, const Shown& show) {
-  if (e.format == "json") {
+  if (e.format == frame::Format::json) {
     fmt::print("{}\n", show.json.dump(1));
     return;
   }
-  if (e.format == "csv") {  // the verdict apart, so that programs can read the rest
+  if (e.format == frame::Format::csv) {  // the verdict apart, so that programs can read the rest
     fmt::print("{}", render(quantity_table(found.report), TableFormat::csv));
     fmt::print(stderr, "verdict: {}\n", to_string(found.report.verdict));
     return;
@@ -315,7 +315,7 @@ inline std::vector<plot::Curve> expected_curves(const check::Judgement& j,
 inline plot::Figure figure_of(const Experiment& e, const Findings& found) {
   using check::Signal;
   plot::Figure figure;
-  figure.title = e.model.rule + ", " + e.model.optimizer +
+  figure.title = e.model.rule + ", " + optimizer_name(e) +
                  (found.mistake.empty() ? "" : ", " + found.mistake) + ": " +
                  std::string(to_string(found.report.verdict));
   const std::array<std::pair<Signal, const char*>, 6> panels{{{Signal::value, "attention.output"},
@@ -328,7 +328,7 @@ inline plot::Figure figure_of(const Experiment& e, const Findings& found) {
   for (const auto& [signal, name] : panels) {
     plot::Panel panel;
     panel.title = std::string(name) + (signal == Signal::change ? ", change since step 0" : "");
-    panel.x_label = e.axis;
+    panel.x_label = axis_name(e);
     panel.y_label = "root mean square";
     panel.log_x = panel.log_y = true;
     for (const check::Judgement& j : found.report.judgements) {

@@ -13,7 +13,7 @@
 
 #include "check/coordinate_findings.hpp"
 #include "check/experiment.hpp"
-#include "frame/page.hpp"
+#include "check/page.hpp"
 #include "scalewise/plot/figure.hpp"
 
 namespace scalewise::experiment {
@@ -37,21 +37,21 @@ inline Json quantity_row(const Json& quantity, const Json& sizes) {
 }
 
 /// Mean and deviation between seeds; the exact numbers, and how many runs there were, on demand.
-inline frame::Cell point_cell(const Json& point) {
-  const frame::Cell mean = frame::cell_of(point.at("mean_log_rms"));
-  const frame::Cell deviation = frame::cell_of(point.at("deviation"));
+inline Cell point_cell(const Json& point) {
+  const Cell mean = cell_of(point.at("mean_log_rms"));
+  const Cell deviation = cell_of(point.at("deviation"));
   return {mean.text + " ± " + deviation.text,
           mean.exact + " ± " + deviation.exact + ", " + point.at("runs").dump() + " runs"};
 }
 
 /// All quantities, or those of a verdict.
-inline frame::PageTable quantity_table(const Json& json, const std::string& verdict = {}) {
+inline PageTable quantity_table(const Json& json, const std::string& verdict = {}) {
   Json rows = Json::array();
   for (const Json& quantity : json.at("quantities")) {
     if (!verdict.empty() && quantity.at("verdict") != verdict) continue;
     rows.push_back(quantity_row(quantity, json.at("sizes")));
   }
-  frame::PageTable table = frame::table_of(rows);
+  PageTable table = table_of(rows);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     std::size_t column = 0;
     for (const auto& [name, value] : rows[i].items()) {
@@ -70,7 +70,7 @@ inline std::string list_of(const std::vector<long>& sizes) {
 inline std::string coordinate_reason(const Findings& found) {
   const check::Report& r = found.report;
   if (!found.optimizer.empty())
-    return frame::sentence(optimizer_text(found)) + "; the first: " + found.optimizer[0];
+    return sentence(optimizer_text(found)) + "; the first: " + found.optimizer[0];
   if (!r.diagnosis.empty()) return r.diagnosis;
   if (!r.missing.empty()) return "Missing: " + r.missing[0];
   if (!r.undecided.empty()) return "Open: " + r.undecided[0];
@@ -96,9 +96,8 @@ inline std::string cause_text(const check::Report& report) {
   return {};
 }
 
-inline frame::PageSection coordinate_next(const Experiment& e, const Findings& found,
-                                          bool judges_files) {
-  frame::PageSection next{"What to try next"};
+inline PageSection coordinate_next(const Experiment& e, const Findings& found, bool judges_files) {
+  PageSection next{"What to try next"};
   const check::Report& r = found.report;
   const auto say = [&](const std::string& line) { next.lines.push_back(line); };
   for (const std::string& line : r.missing) say("Missing: " + line);
@@ -110,17 +109,16 @@ inline frame::PageSection coordinate_next(const Experiment& e, const Findings& f
               "help, add a larger size to --sizes. If training diverged, lower --rate.");
   } else if (r.verdict == check::Verdict::pass) {
     say("Does the best learning rate of the smallest model stay the best? A sweep tells:");
-    next.command =
-        frame::command_line("learning_rate_transfer",
-                            {"--rule", e.model.rule, "--optimizer", e.model.optimizer, "--axis",
-                             e.axis, "--sizes", list_of(e.sizes), "--out", "transfer"});
+    next.command = command_line("learning_rate_transfer",
+                                {"--rule", e.model.rule, "--optimizer", optimizer_name(e), "--axis",
+                                 axis_name(e), "--sizes", list_of(e.sizes), "--out", "transfer"});
   } else if (!found.optimizer.empty()) {
     say("Set the optimizer as the plan says; each difference is listed below. Then check again.");
   } else if (r.cause == check::Cause::mistake) {
     say("Look for the part that is named above where the plan is applied: in the initialization, "
         "the optimizer's groups, or the forward and backward pass. Then check again.");
   } else if (r.cause == check::Cause::growth) {
-    say("Choose a rule whose updates do not grow with the " + e.axis + ":");
+    say("Choose a rule whose updates do not grow with the " + axis_name(e) + ":");
     next.command = "plan --list-rules";
   } else {
     say("Compare the rows that fail with the plan, those of the earliest step first: later ones "
@@ -130,8 +128,8 @@ inline frame::PageSection coordinate_next(const Experiment& e, const Findings& f
   return next;
 }
 
-inline frame::PageSection not_judged(const Findings& found, const Json& json) {
-  frame::PageSection section{"What was not judged"};
+inline PageSection not_judged(const Findings& found, const Json& json) {
+  PageSection section{"What was not judged"};
   std::map<std::string, std::vector<std::string>> names;
   for (const Json& quantity : json.at("quantities")) {
     if (!quantity.at("verdict").is_null()) continue;
@@ -144,10 +142,10 @@ inline frame::PageSection not_judged(const Findings& found, const Json& json) {
                                         fmt::join(list, ", ")));
   }
   for (const auto* lines : {&found.report.unknown, &found.report.left_out}) {
-    for (const std::string& line : *lines) section.lines.push_back(frame::sentence(line));
+    for (const std::string& line : *lines) section.lines.push_back(sentence(line));
   }
   if (!found.report.unchecked.empty()) {
-    section.lines.push_back(frame::sentence(unchecked_text(found.report)));
+    section.lines.push_back(sentence(unchecked_text(found.report)));
   }
   if (section.lines.empty()) section.lines.emplace_back("All that was recorded was judged.");
   return section;
@@ -156,29 +154,28 @@ inline frame::PageSection not_judged(const Findings& found, const Json& json) {
 }  // namespace detail
 
 /// `slopes`: their heat map.
-inline frame::Page coordinate_page(const Experiment& e, const Findings& found, const Shown& show,
-                                   const std::string& slopes, const plot::Drawing& drawing,
-                                   const frame::Options& options) {
+inline Page coordinate_page(const Experiment& e, const Findings& found, const Shown& show,
+                            const std::string& slopes, const plot::Drawing& drawing,
+                            const frame::Options& options) {
   const detail::Json& json = show.json;
   const std::string verdict(to_string(found.report.verdict));
-  frame::Page page{
-      fmt::format("Coordinate check of {}, {}", e.model.rule, e.model.optimizer),
-      fmt::format(
-          "Does training follow the rule? Growth of activations, gradients and updates with "
-          "the {}.{}{}",
-          e.axis, found.mistake.empty() ? "" : " Deliberate mistake: ", found.mistake),
-      verdict, detail::coordinate_reason(found)};
+  Page page{fmt::format("Coordinate check of {}, {}", e.model.rule, optimizer_name(e)),
+            fmt::format(
+                "Does training follow the rule? Growth of activations, gradients and updates with "
+                "the {}.{}{}",
+                axis_name(e), found.mistake.empty() ? "" : " Deliberate mistake: ", found.mistake),
+            verdict, detail::coordinate_reason(found)};
   auto& sections = page.sections;
 
-  frame::PageSection diagnosis{"Diagnosis"};
+  PageSection diagnosis{"Diagnosis"};
   for (const std::string& line :
        {detail::cause_text(found.report), show.counts.substr(0, show.counts.find('\n')),
         show.two_widths, show.runs}) {
-    if (!line.empty()) diagnosis.lines.push_back(frame::sentence(line));
+    if (!line.empty()) diagnosis.lines.push_back(sentence(line));
   }
   diagnosis.lines.emplace_back(
       "Slopes of log(root mean square) against log(size), with two standard errors:");
-  diagnosis.table = frame::table_of(show.slopes);
+  diagnosis.table = table_of(show.slopes);
   sections.push_back(std::move(diagnosis));
   sections.push_back({"Optimizer", found.optimizer});
   sections.push_back({.title = "Slopes at all steps",
@@ -186,7 +183,7 @@ inline frame::Page coordinate_page(const Experiment& e, const Findings& found, c
                       .svg = slopes});
   sections.push_back(
       {.title = "Pictures",
-       .lines = {drawing.problem.empty() ? "Root mean squares against the " + e.axis +
+       .lines = {drawing.problem.empty() ? "Root mean squares against the " + axis_name(e) +
                                                ", with two standard deviations; dashed: as expected"
                                          : "No pictures: " + drawing.problem},
        .svg = drawing.svg});
@@ -200,14 +197,14 @@ inline frame::Page coordinate_page(const Experiment& e, const Findings& found, c
                  "number shows all its digits."},
        .table = detail::quantity_table(json)});
   sections.push_back(detail::not_judged(found, json));
-  sections.push_back({.title = "Numbers of the verdict",
-                      .table = frame::values_table(
-                          json, {"rate", "steps", "runs", "cause", "log10_odds", "error_rate",
-                                 "threshold", "doubt_threshold", "two_widths"})});
-  frame::PageTable judged{{"setting", "value"}};
+  sections.push_back(
+      {.title = "Numbers of the verdict",
+       .table = values_table(json, {"rate", "steps", "runs", "cause", "log10_odds", "error_rate",
+                                    "threshold", "doubt_threshold", "two_widths"})});
+  PageTable judged{{"setting", "value"}};
   for (const Setting& input : found.judged) judged.rows.push_back({{input.name}, {input.value}});
   sections.push_back({.title = "Settings of the records", .table = std::move(judged)});
-  frame::add_origin(page, json, "coordinate_check", options);
+  add_origin(page, json, "coordinate_check", options);
   return page;
 }
 

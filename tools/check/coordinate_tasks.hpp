@@ -8,7 +8,7 @@
 
 #include "check/coordinate_runs.hpp"
 #include "check/run_task.hpp"
-#include "frame/tasks.hpp"
+#include "check/tasks.hpp"
 #include "scalewise/check/record_json.hpp"
 #include "scalewise/io/json_reader.hpp"
 
@@ -22,7 +22,7 @@ inline nlohmann::ordered_json result_json(const RunTask& task, const check::Reco
 }
 
 /// Gives runs the results that a folder has.
-inline void add_results(const frame::TaskFolder& folder, CoordinateRuns& runs) {
+inline void add_results(const TaskFolder& folder, CoordinateRuns& runs) {
   for (const auto& [name, result] : folder.results()) {
     const RunTask task = run_task_named(name);
     const nlohmann::json json = result;

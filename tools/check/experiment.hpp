@@ -12,40 +12,64 @@
 
 #include "frame/options.hpp"
 #include "frame/progress.hpp"
-#include "scalewise/policy/muon_names.hpp"
 #include "scalewise/policy/rule_id.hpp"
 #include "train/data.hpp"
 #include "train/model.hpp"
+#include "train/options.hpp"
 #include "train/settings.hpp"
 
 namespace scalewise::experiment {
+
+/// What differs between the models of an experiment.
+enum class Axis { width, depth, horizon, batch, length, shape, joint };
+inline constexpr Spelling<Axis, 7> axis_words{{{Axis::width, "width"},
+                                               {Axis::depth, "depth"},
+                                               {Axis::horizon, "horizon"},
+                                               {Axis::batch, "batch"},
+                                               {Axis::length, "length"},
+                                               {Axis::shape, "shape"},
+                                               {Axis::joint, "joint"}}};
+
+/// What each size is tuned in.
+enum class Tuned { rate, weight_decay };
+inline constexpr Spelling<Tuned, 2> tuning_words{
+    {{Tuned::rate, "rate"}, {Tuned::weight_decay, "weight-decay"}}};
 
 /// Models that differ in width, in depth, in how they train (steps, batch, length of a sequence), or in
 /// width and depth together, with or without the steps, each from several seeds.
 struct Experiment {
   train::Settings model;  // what all have in common
-  std::string axis = "width";
-  std::vector<std::string> axes{"width", "depth"};  // that the program has
+  Axis axis = Axis::width;
+  std::string plans_axis;  // of --plans: the size of a shape that differs
   std::vector<long> sizes{64, 128, 256, 512, 1024};
   long base = 0;       // the size that rates were tuned at; 0: the smallest
   long head_dim = 16;  // fixed while the width grows; 0: --heads is fixed and the heads grow
   long seeds = 5;
-  std::string tuned = "rate";  // or "weight-decay"
-  long before_seeds = 0;       // seeds begin after this one
-  std::string format = "table";
+  Tuned tuned = Tuned::rate;
+  long before_seeds = 0;  // seeds begin after this one
+  frame::Format format = frame::Format::table;
   std::string out;
 };
 
-/// Whether the depth grows as the width.
-inline bool grows_both(const Experiment& e) { return e.axis == "shape" || e.axis == "joint"; }
+inline std::string axis_name(const Experiment& e) {
+  return e.plans_axis.empty() ? std::string(word(axis_words, e.axis)) : e.plans_axis;
+}
+inline std::string optimizer_name(const Experiment& e) {
+  return std::string(e.model.optimizer.name);
+}
 
-inline bool widens(const Experiment& e) { return e.axis == "width" || grows_both(e); }
+/// Whether the depth grows as the width.
+inline bool grows_both(const Experiment& e) {
+  return e.axis == Axis::shape || e.axis == Axis::joint;
+}
+
+inline bool widens(const Experiment& e) { return e.axis == Axis::width || grows_both(e); }
 
 /// Checks options against each other.
 /// Throws:   InvalidInput for what makes no experiment.
 inline void check(const Experiment& e) {
   train::check(e.model);
-  if (e.axis == "length" && !e.model.digits.empty()) {
+  if (e.axis == Axis::length && !e.model.digits.empty()) {
     throw InvalidInput("--axis", "length", "no --digits",
                        "an image has as many patches as --patch leaves");
   }
@@ -58,7 +82,7 @@ inline void check(const Experiment& e) {
                          "sizes that are multiples of the base");
     }
     const double r = static_cast<double>(size) / static_cast<double>(base);
-    if (e.axis == "joint" && static_cast<double>(e.model.steps) * r * r * r > 1e9) {
+    if (e.axis == Axis::joint && static_cast<double>(e.model.steps) * r * r * r > 1e9) {
       throw InvalidInput(
           "--sizes", std::to_string(size),
           "at most 1e9 steps, which are --steps (size / " + std::to_string(base) + ")³");
@@ -73,18 +97,18 @@ inline void check(const Experiment& e) {
 }
 
 /// The name of a size: those of shapes and of joint growth are widths.
-inline std::string size_name(const Experiment& e) { return grows_both(e) ? "width" : e.axis; }
+inline std::string size_name(const Experiment& e) { return grows_both(e) ? "width" : axis_name(e); }
 
 /// Gives a model its depth, and its plan the depth that rates were tuned at.
 inline void set_depth(train::Settings& s, long depth, long base) {
   s.depth = depth;
-  s.set.push_back("base.depth=" + std::to_string(base));
+  s.base_depth = base;
 }
 
 inline void set_horizon(train::Settings& s, long steps, long base) {
   s.steps = steps;
-  s.set.push_back("iterations=" + std::to_string(steps));
-  s.set.push_back("base.iterations=" + std::to_string(base));
+  s.iterations = steps;
+  s.base_iterations = base;
 }
 
 /// The settings of one model: seeds are 1, 2, … after e.before_seeds.
@@ -95,17 +119,17 @@ inline train::Settings settings_at(const Experiment& e, long size, long seed) {
   const long base = e.base > 0 ? e.base : e.sizes.front();
   s.base_width = widens(e) ? base : s.width;
   if (widens(e)) s.width = size;
-  if (e.axis == "depth") set_depth(s, size, base);
-  if (e.axis == "horizon") set_horizon(s, size, base);
-  if (e.axis == "batch") s.batch = size;
-  if (e.axis == "length") s.seq = size;
+  if (e.axis == Axis::depth) set_depth(s, size, base);
+  if (e.axis == Axis::horizon) set_horizon(s, size, base);
+  if (e.axis == Axis::batch) s.batch = size;
+  if (e.axis == Axis::length) s.seq = size;
   const double r = static_cast<double>(size) / static_cast<double>(base);
   if (grows_both(e)) set_depth(s, std::lround(static_cast<double>(s.depth) * r), s.depth);
-  if (e.axis == "joint") {
+  if (e.axis == Axis::joint) {
     set_horizon(s, std::lround(static_cast<double>(s.steps) * r * r * r), s.steps);
   }
   if (e.head_dim > 0) s.heads = s.width / e.head_dim;
-  if (e.head_dim == 0 && widens(e)) s.set.push_back("base.heads=" + std::to_string(s.heads));
+  if (e.head_dim == 0 && widens(e)) s.base_heads = s.heads;
   s.seed = static_cast<std::uint64_t>(e.before_seeds + seed);
   return s;
 }
@@ -114,41 +138,46 @@ inline train::Settings settings_at(const Experiment& e, long size, long seed) {
 /// for programs that look at untrained models.
 inline void add_options(frame::Options& o, Experiment& e, bool training = true) {
   o.group("Rule");
-  o.add("--rule", e.model.rule).names(rule_id);
+  o.add("--rule", e.model.rule, "name of a rule, see plan --list-rules").names(rule_id);
   if (training) {
-    o.add("--optimizer", e.model.optimizer).words(names_of(known_optimizers)).names(optimizer_id);
-    o.add("--rate", e.model.rate, "before the plan's factors").above(0).below(1e30);
+    train::add_optimizer_option(o, e.model);
+    o.add("--rate", e.model.rate, "learning rate (before the plan's factors)").above(0).below(1e30);
   }
-  o.add("--set", e.model.set).repeated();
+  o.add("--set", e.model.set,
+        "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
+      .repeated();
 
   o.group("Models");
-  o.add("--axis", e.axis).words(e.axes);
-  o.add("--sizes", e.sizes, "along --axis").from(1).increasing();
-  o.add("--base", e.base, "0: the smallest");
-  o.add("--width", e.model.width, "of models along another axis").from(1);
-  o.add("--depth", e.model.depth, "of models along another axis").from(1);
-  o.add("--head-dim", e.head_dim, "0: keep --heads fixed, so that heads grow");
-  o.add("--heads", e.model.heads, "where --head-dim is 0").from(1);
-  o.add("--placement", e.model.placement).words(train::placement_words);
-  o.add("--norm", e.model.norm).words(train::norm_words);
-  o.add("--activation", e.model.activation).words(activation_words);
-  o.add("--rotary", e.model.rotary);
+  o.add("--axis", e.axis, axis_words, "what grows").words({"width", "depth"});
+  o.add("--sizes", e.sizes, "sizes to compare (along --axis)").from(1).increasing();
+  o.add("--base", e.base, "size that the rate was tuned at (0: the smallest)");
+  o.add("--width", e.model.width, "features of a token, d_model (of models along another axis)")
+      .from(1);
+  o.add("--depth", e.model.depth, "layers (of models along another axis)").from(1);
+  o.add("--head-dim", e.head_dim, "size of a head (0: keep --heads fixed, so that heads grow)");
+  o.add("--heads", e.model.heads, "attention heads (where --head-dim is 0)").from(1);
+  o.add("--placement", e.model.placement, train::placement_words, "place of the norms");
+  o.add("--norm", e.model.norm, train::norm_words, "normalization");
+  o.add("--activation", e.model.activation, activation_words, "activation of the MLP");
+  o.add("--rotary", e.model.rotary, "rotary instead of learned positions");
 
   o.group("Runs");
-  o.add("--text", e.model.text).reads();
-  o.add("--seq", e.model.seq).from(1);
-  o.add("--batch", e.model.batch).from(1);
-  if (training) o.add("--steps", e.model.steps).from(1);
-  o.add("--seeds", e.seeds).from(1).to(1000);
+  o.add("--text", e.model.text, "text to learn from, byte by byte").reads();
+  o.add("--seq", e.model.seq, "tokens per sequence; of a text, bytes").from(1);
+  o.add("--batch", e.model.batch, "sequences or images per batch").from(1);
+  if (training) o.add("--steps", e.model.steps, "optimizer steps").from(1);
+  o.add("--seeds", e.seeds, "runs of each model, with a seed each").from(1).to(1000);
 }
 
 /// The same for programs that do not make a Report.
 inline void add_output_options(frame::Options& o, Experiment& e) {
-  o.add("--threads", e.model.threads).to(1024).not_an_input();
+  o.add("--threads", e.model.threads, "0: all cores; results do not depend on it")
+      .to(1024)
+      .not_an_input();
   o.group("Output");
-  o.add("--format", e.format).words({"table", "json", "csv"}).not_an_input();
-  o.add("--out", e.out, "and a page in HTML").writes_folder();
-  o.add("--quiet", frame::quiet()).not_an_input();
+  frame::add_format(o, e.format);
+  o.add("--out", e.out, "folder for CSV, JSON and pictures (and a page in HTML)").writes_folder();
+  o.add("--quiet", frame::quiet(), "no progress").not_an_input();
 }
 
 }  // namespace scalewise::experiment

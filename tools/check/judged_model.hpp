@@ -26,7 +26,7 @@ inline std::vector<std::string> other_model(const Experiment& e, const Inputs& r
   std::vector<std::string> differ;
   for (const std::string_view option : options) {
     const bool unused = (option == "--width" && widens(e)) ||
-                        (option == "--depth" && e.axis == "depth") ||
+                        (option == "--depth" && e.axis == Axis::depth) ||
                         (option == "--heads" && e.head_dim > 0);
     if (unused) continue;
     const auto of = [&](const Inputs& inputs) {

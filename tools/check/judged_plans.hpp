@@ -43,8 +43,8 @@ inline std::vector<check::Member> family_of_plans(const std::vector<std::string>
   }
   const Plan& plan = family.members.front().plan;
   e.model.rule = plan.rule;
-  e.model.optimizer = plan.optimizer.name;
-  e.axis = family.axis == "d_model" ? "width" : family.axis;
+  e.model.optimizer = plan.optimizer;
+  e.plans_axis = family.axis == "d_model" ? "width" : family.axis;
   e.sizes.clear();
   for (const check::Member& member : family.members) e.sizes.push_back(member.size);
   return std::move(family.members);

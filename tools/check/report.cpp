@@ -12,10 +12,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "frame/begin_report.hpp"
+#include "check/tasks.hpp"
+#include "frame/program.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
-#include "frame/tasks.hpp"
 #include "frame/terminal.hpp"
 #include "scalewise/files/file.hpp"
 #include "scalewise/io/fit_table.hpp"
@@ -106,16 +106,16 @@ void write_files(const Report& report, const std::string& json, const std::strin
 /// The contents and format of the output.
 struct Output {
   int threads = 0;
-  std::string format = "table";
+  frame::Format format = frame::Format::table;
   std::string out;
 };
 
 /// The result is printed first, so that it is there even where files cannot be written.
 int publish(const Report& report, const frame::Program& program, const Output& output) {
   const std::string json = json_of(report, program).dump(1) + "\n";
-  if (output.format == "json") {
+  if (output.format == frame::Format::json) {
     fmt::print("{}", json);
-  } else if (output.format == "csv") {
+  } else if (output.format == frame::Format::csv) {
     print_csv(report);
   } else {
     for (const Section& section : report.sections) {
@@ -126,7 +126,7 @@ int publish(const Report& report, const frame::Program& program, const Output& o
   std::fflush(stdout);
   if (!output.out.empty()) {
     const std::string stem = (std::filesystem::path(output.out) / program.name).string();
-    write_files(report, json, stem, output.format == "table");
+    write_files(report, json, stem, output.format == frame::Format::table);
   }
   return check::exit_code(report.verdict);
 }
@@ -137,20 +137,22 @@ void make_report(frame::Program& program, std::function<Report()> run,
                  std::function<std::optional<int>()> before) {
   const auto output = std::make_shared<Output>();
   frame::Options& o = *program.options;
-  o.add("--threads", output->threads).to(1024).not_an_input();
+  o.add("--threads", output->threads, "0: all cores; results do not depend on it")
+      .to(1024)
+      .not_an_input();
   o.group("Output");
-  o.add("--format", output->format).words({"table", "json", "csv"}).not_an_input();
-  o.add("--out", output->out).writes_folder();
-  o.add("--quiet", frame::quiet()).not_an_input();
+  frame::add_format(o, output->format);
+  o.add("--out", output->out, "folder for CSV, JSON and pictures").writes_folder();
+  o.add("--quiet", frame::quiet(), "no progress").not_an_input();
   if (program.expected) {
     program.expected = [expected = program.expected, output, options = program.options] {
-      train::use_threads(frame::threads_of(output->threads, *options));
+      train::use_threads(threads_of(output->threads, *options));
       return expected();
     };
   }
   program.run = [run = std::move(run), before = std::move(before), output, name = program.name,
                  options = program.options](const std::vector<std::string>&) {
-    train::use_threads(frame::threads_of(output->threads, *options));
+    train::use_threads(threads_of(output->threads, *options));
     if (const std::optional<int> code = before ? before() : std::nullopt) return *code;
     return publish(run(), {name, "", options}, *output);
   };

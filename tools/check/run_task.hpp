@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "frame/tasks.hpp"
+#include "check/tasks.hpp"
 
 namespace scalewise::experiment {
 
@@ -29,7 +29,7 @@ inline RunTask run_task_named(const std::string& name) {
 }
 
 /// Prints the command lines of runs.
-inline void print_tasks(const std::string& axis, const frame::TaskFolder& folder,
+inline void print_tasks(const std::string& axis, const TaskFolder& folder,
                         const std::vector<RunTask>& tasks, const frame::Options& options) {
   std::vector<std::string> names;
   for (const RunTask& task : tasks) names.push_back(task_name(axis, task));

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "check/page.hpp"
 #include "check/transfer_report.hpp"
-#include "frame/page.hpp"
 #include "scalewise/io/table.hpp"
 #include "scalewise/plot/figure.hpp"
 
@@ -30,7 +30,7 @@ inline nlohmann::ordered_json rows_without(const nlohmann::ordered_json& rows,
 }
 
 /// Rows of sizes, with the regret's members among their own.
-inline frame::PageTable size_table(const nlohmann::ordered_json& sizes) {
+inline PageTable size_table(const nlohmann::ordered_json& sizes) {
   auto rows = nlohmann::ordered_json::array();
   for (const auto& size : sizes) {
     nlohmann::ordered_json row = size;
@@ -40,19 +40,19 @@ inline frame::PageTable size_table(const nlohmann::ordered_json& sizes) {
     }
     rows.push_back(row);
   }
-  frame::PageTable table = frame::table_of(rows);
+  PageTable table = table_of(rows);
   table.sortable = true;
   return table;
 }
 
-inline frame::PageTable run_table(const nlohmann::ordered_json& runs) {
-  frame::PageTable table = frame::table_of(runs);
+inline PageTable run_table(const nlohmann::ordered_json& runs) {
+  PageTable table = table_of(runs);
   table.sortable = true;
   return table;
 }
 
-inline frame::PageSection transfer_next(const Experiment& e, const TransferReport& report) {
-  frame::PageSection next{"What to try next"};
+inline PageSection transfer_next(const Experiment& e, const TransferReport& report) {
+  PageSection next{"What to try next"};
   const std::string tuned = tuned_words(e);
   switch (report.judged.verdict) {
     case check::Verdict::pass:
@@ -65,9 +65,9 @@ inline frame::PageSection transfer_next(const Experiment& e, const TransferRepor
       next.lines = {
           "Is a part of the rule missing, or does the rule itself not transfer? A coordinate "
           "check tells, and names the part:"};
-      next.command = frame::command_line(
-          "coordinate_check", {"--rule", e.model.rule, "--optimizer", e.model.optimizer, "--axis",
-                               e.axis == "depth" ? "depth" : "width", "--out", "check"});
+      next.command = command_line(
+          "coordinate_check", {"--rule", e.model.rule, "--optimizer", optimizer_name(e), "--axis",
+                               e.axis == Axis::depth ? "depth" : "width", "--out", "check"});
       break;
     case check::Verdict::inconclusive:
       for (const check::MoreSeeds& more : report.judged.more) {
@@ -82,8 +82,8 @@ inline frame::PageSection transfer_next(const Experiment& e, const TransferRepor
   return next;
 }
 
-inline frame::PageSection transfer_not_judged(const Experiment& e, const TransferReport& report) {
-  frame::PageSection section{"What was not judged"};
+inline PageSection transfer_not_judged(const Experiment& e, const TransferReport& report) {
+  PageSection section{"What was not judged"};
   for (const check::SizeTransfer& size : report.transfer.sizes) {
     if (size.interior) continue;
     section.lines.push_back(fmt::format("{} {}: no optimum within the {}s tried.", size_name(e),
@@ -98,19 +98,18 @@ inline frame::PageSection transfer_not_judged(const Experiment& e, const Transfe
 }  // namespace detail
 
 /// Requires: the table and the JSON of this report.
-inline frame::Page transfer_page(const Experiment& e, const TransferReport& report,
-                                 const Table& sizes, const nlohmann::ordered_json& json,
-                                 const plot::Drawing& drawing, const frame::Options& options) {
+inline Page transfer_page(const Experiment& e, const TransferReport& report, const Table& sizes,
+                          const nlohmann::ordered_json& json, const plot::Drawing& drawing,
+                          const frame::Options& options) {
   const std::string tuned = tunes_decay(e) ? "weight decay" : "learning rate";
-  frame::Page page{
-      fmt::format("Transfer of the {} under {}, {}", tuned, e.model.rule, e.model.optimizer),
-      fmt::format("Is the best {} of the smallest {} the best of larger ones?", tuned,
-                  grows_both(e) ? "size" : size_name(e)),
-      std::string(check::to_string(report.judged.verdict)), frame::sentence(report.judged.reason)};
+  Page page{fmt::format("Transfer of the {} under {}, {}", tuned, e.model.rule, optimizer_name(e)),
+            fmt::format("Is the best {} of the smallest {} the best of larger ones?", tuned,
+                        grows_both(e) ? "size" : size_name(e)),
+            std::string(check::to_string(report.judged.verdict)), sentence(report.judged.reason)};
   auto& sections = page.sections;
   sections.push_back({.title = "Optimum of each " + size_name(e),
                       .lines = {used_text(report)},
-                      .table = frame::table_of(sizes)});
+                      .table = table_of(sizes)});
   sections.push_back({.title = "Pictures",
                       .lines = {drawing.problem.empty()
                                     ? "Final loss against the " + tuned + ", and the optimal " +
@@ -128,10 +127,9 @@ inline frame::Page transfer_page(const Experiment& e, const TransferReport& repo
                       .lines = {"–: diverged. Hovering over a number shows all its digits."},
                       .table = detail::run_table(json.at("runs"))});
   sections.push_back(detail::transfer_not_judged(e, report));
-  sections.push_back(
-      {.title = "Numbers of the verdict",
-       .table = frame::values_table(json, {"drift", "curvature", "error_rate", "used"})});
-  frame::add_origin(page, json, "learning_rate_transfer", options);
+  sections.push_back({.title = "Numbers of the verdict",
+                      .table = values_table(json, {"drift", "curvature", "error_rate", "used"})});
+  add_origin(page, json, "learning_rate_transfer", options);
   return page;
 }
 

@@ -14,7 +14,7 @@
 
 #include "check/experiment.hpp"
 #include "check/transfer_runs.hpp"
-#include "frame/begin_report.hpp"
+#include "frame/program.hpp"
 #include "scalewise/check/judge_transfer.hpp"
 #include "scalewise/check/sweep.hpp"
 #include "scalewise/io/table.hpp"
@@ -114,9 +114,9 @@ inline nlohmann::ordered_json transfer_json(const Experiment& e, const TransferR
   if (report.budget > 0) used["seconds"] = report.seconds;
   Json json = frame::begin_report("learning_rate_transfer", 2, options);
   json.update({{"rule", e.model.rule},
-               {"optimizer", e.model.optimizer},
-               {"axis", e.axis},
-               {"tuned", e.tuned},
+               {"optimizer", optimizer_name(e)},
+               {"axis", axis_name(e)},
+               {"tuned", word(tuning_words, e.tuned)},
                {"used", used},
                {"verdict", check::to_string(report.judged.verdict)},
                {"reason", report.judged.reason},
@@ -180,7 +180,7 @@ inline plot::Figure transfer_figure(const Experiment& e, const TransferReport& r
   }
   losses.push_back(lowest);
   const std::string verdict(check::to_string(report.judged.verdict));
-  return {e.model.rule + ", " + e.model.optimizer + ": " + verdict,
+  return {e.model.rule + ", " + optimizer_name(e) + ": " + verdict,
           {{"final loss", tuned_words(e), "nats", true, false, losses},
            {"optimal " + tuned_words(e),
             size_name(e),

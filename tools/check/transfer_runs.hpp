@@ -20,7 +20,7 @@
 namespace scalewise::experiment {
 
 /// Whether the weight decay is tuned instead of the rate; and the tuned value at octave 0.
-inline bool tunes_decay(const Experiment& e) { return e.tuned == "weight-decay"; }
+inline bool tunes_decay(const Experiment& e) { return e.tuned == Tuned::weight_decay; }
 inline double centre(const Experiment& e) {
   return tunes_decay(e) ? e.model.weight_decay : e.model.rate;
 }

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "check/experiment.hpp"
+#include "check/tasks.hpp"
 #include "check/transfer_runs.hpp"
-#include "frame/tasks.hpp"
 #include "scalewise/check/sweep.hpp"
 #include "scalewise/io/json_reader.hpp"
 #include "scalewise/numeric/exact_text.hpp"
@@ -21,8 +21,8 @@ namespace scalewise::experiment {
 
 /// Of a run, such as w64-o-1.5-s3: size along the axis, octave and seed.
 inline std::string task_name(const Experiment& e, const check::SweepTask& task) {
-  return e.axis.substr(0, 1) + std::to_string(task.size) + "-o" + exact_text(task.octave) + "-s" +
-         std::to_string(task.seed);
+  return axis_name(e).substr(0, 1) + std::to_string(task.size) + "-o" + exact_text(task.octave) +
+         "-s" + std::to_string(task.seed);
 }
 
 /// The other way round.

@@ -3,28 +3,21 @@
 
 #include "frame/machine.hpp"
 
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdlib>
 #include <exception>
 #include <future>
 #include <string_view>
 #include <thread>
 #include <vector>
 
-#include "frame/openblas_kernels.hpp"
 #include "scalewise/messages/error.hpp"
 
-#if defined(__linux__)
-#include <unistd.h>
-#endif
-#if !defined(_WIN32)
-#include <sys/mman.h>
-#include <sys/resource.h>
-#endif
-
-#if defined(__GNUC__)
 // Null where the program is not linked with the library.
 extern "C" __attribute__((weak)) int omp_get_max_threads();
 extern "C" __attribute__((weak)) int omp_get_thread_limit();
@@ -34,21 +27,10 @@ extern "C" __attribute__((weak)) char* openblas_get_corename();
 extern "C" __attribute__((weak)) char* openblas_get_config();
 extern "C" __attribute__((weak)) void* blas_memory_alloc(int where);
 extern "C" __attribute__((weak)) void blas_memory_free(void* memory);
-#endif
 
 namespace scalewise::frame {
 
 namespace {
-
-/// Whether these kernels of OpenBLAS have no vectors of 256 bits.
-bool is_old(std::string_view kernels) {
-  for (const std::string_view old :
-       {"Katmai", "Coppermine", "Northwood", "Prescott", "Banias", "Core2", "Penryn", "Dunnington",
-        "Atom", "Nehalem", "Athlon", "Opteron", "Opteron_SSE3", "Barcelona", "Bobcat", "Nano"}) {
-    if (kernels == old) return true;
-  }
-  return false;
-}
 
 /// Starts as many threads next to this one, which all exist at the same time.
 /// Returns:  why that cannot be done; empty: it can.
@@ -68,11 +50,9 @@ std::string problem_of_threads(std::size_t count) {
   return problem;
 }
 
-#if !defined(_WIN32)
 /// Whether the products of `threads` threads find memory, which OpenBLAS then has and keeps.
 /// Source:   OpenBLAS 0.3.21 on x86-64, observed: it asks for memory until it gets it; blocks of 128 MiB
-bool takes_products([[maybe_unused]] std::size_t threads) {
-#if defined(__GNUC__)
+bool takes_products(std::size_t threads) {
   if (&blas_memory_alloc == nullptr) return true;
   constexpr std::size_t size = (std::size_t{1} << 27) + (std::size_t{1} << 22);
   std::vector<void*> blocks(threads);
@@ -89,10 +69,8 @@ bool takes_products([[maybe_unused]] std::size_t threads) {
   blocks.resize((std::min)(threads, at_once));
   for (void*& one : blocks) one = blas_memory_alloc(0);
   for (void* one : blocks) blas_memory_free(one);
-#endif
   return true;
 }
-#endif
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SCALEWISE_SANITIZED
@@ -102,7 +80,7 @@ bool takes_products([[maybe_unused]] std::size_t threads) {
 #endif
 #endif
 
-#if defined(__linux__) && defined(__GNUC__) && !defined(SCALEWISE_SANITIZED)
+#if defined(__linux__) && !defined(SCALEWISE_SANITIZED)
 /// Restarts the program with OPENBLAS_NUM_THREADS=1, before any library is initialized. OpenBLAS starts threads
 /// and takes memory for each while it is loaded, though we use none of them: where it gets no threads it raises
 /// SIGINT, which would pass for Ctrl-C, and where it gets no memory it never ends.
@@ -129,7 +107,6 @@ __attribute__((section(".preinit_array"),
 
 std::string products() {
   std::string found;
-#if defined(__GNUC__)
   if (&openblas_get_config != nullptr) {
     const std::string config = openblas_get_config();  // "OpenBLAS 0.3.21 DYNAMIC_ARCH …"
     const std::size_t end = config.find(' ', config.find(' ') + 1);
@@ -142,7 +119,6 @@ std::string products() {
     found = "oneDNN " + std::to_string(v[0]) + "." + std::to_string(v[1]) + "." +
             std::to_string(v[2]) + (found.empty() ? "" : ", " + found);
   }
-#endif
   return found.empty() ? "Eigen" : found;
 }
 
@@ -165,10 +141,7 @@ std::string vectors() {
 std::string version() { return SCALEWISE_VERSION; }
 
 int threads() {
-#if defined(__GNUC__)
-  if (&omp_get_max_threads != nullptr) return omp_get_max_threads();
-#endif
-  return 1;
+  return &omp_get_max_threads != nullptr ? omp_get_max_threads() : 1;
 }
 
 void try_threads(int threads) {
@@ -177,42 +150,24 @@ void try_threads(int threads) {
   if (threads > most) {
     throw InvalidInput("OMP_NUM_THREADS", text, "at most " + std::to_string(most));
   }
-#if defined(__GNUC__)
   if (&omp_get_thread_limit != nullptr) threads = (std::min)(threads, omp_get_thread_limit());
-#endif
   const auto count = static_cast<std::size_t>((std::max)(threads, 1));
   if (const std::string problem = problem_of_threads(count - 1); !problem.empty()) {
     throw InvalidInput("--threads", text, "as many as the system grants", problem);
   }
-#if !defined(_WIN32)
   if (!takes_products(count)) {
     throw InvalidInput("--threads", text, "so few that memory suffices",
                        "OpenBLAS takes 128 MiB for each");
   }
-#endif
 }
 
 double peak_mebibytes() {
-#if defined(_WIN32)
-  return 0;
-#else
   struct rusage usage {};
   if (::getrusage(RUSAGE_SELF, &usage) != 0) return 0;
 #if defined(__APPLE__)
   return static_cast<double>(usage.ru_maxrss) / (1024.0 * 1024.0);  // bytes there
 #else
   return static_cast<double>(usage.ru_maxrss) / 1024.0;
-#endif
-#endif
-}
-
-void choose_openblas_kernels([[maybe_unused]] char** arguments) {
-#if defined(__linux__) && defined(__GNUC__)
-  if (&openblas_get_corename == nullptr || std::getenv("OPENBLAS_CORETYPE") != nullptr) return;
-  const std::string better = widest_openblas_kernels();
-  if (better.empty() || !is_old(openblas_get_corename())) return;
-  ::setenv("OPENBLAS_CORETYPE", better.c_str(), 0);
-  ::execv("/proc/self/exe", arguments);  // where that fails, the program continues as it is
 #endif
 }
 

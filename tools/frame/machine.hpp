@@ -29,9 +29,4 @@ void try_threads(int threads);
 /// The most memory that this process has held so far; 0 where the system does not say.
 double peak_mebibytes();
 
-/// Restarts the program where OpenBLAS took the processor for an older one, as a version that is
-/// older than the processor does: its kernels for that one are several times slower. OPENBLAS_CORETYPE
-/// in the environment is left alone.
-void choose_openblas_kernels(char** arguments);
-
 }  // namespace scalewise::frame

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 
-#include "frame/machine.hpp"
+#include "frame/openblas_kernels.hpp"
 #include "frame/program.hpp"
 
 int main(int argc, char** argv) {

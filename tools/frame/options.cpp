@@ -7,106 +7,101 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
-#include <stdexcept>
-#include <type_traits>
+#include <filesystem>
 
+#include "frame/files.hpp"
 #include "frame/terminal.hpp"
+#include "scalewise/files/bytes.hpp"
+#include "scalewise/files/read_file.hpp"
+#include "scalewise/io/parse_json.hpp"
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/nearest.hpp"
-#include "scalewise/messages/words.hpp"
 #include "scalewise/numeric/exact_text.hpp"
 
 namespace scalewise::frame {
 
 namespace {
 
+namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> items;
-  for (std::size_t begin = 0;;) {
-    const std::size_t comma = text.find(',', begin);
-    items.push_back(text.substr(begin, comma - begin));
-    if (comma == std::string::npos) return items;
-    begin = comma + 1;
-  }
-}
 
 bool is_utf8(const std::string& text) {
   try {
-    static_cast<void>(Json(text).dump());
-    return true;
-  } catch (const nlohmann::json::exception&) {
+    return !Json(text).dump().empty();
+  } catch (const Json::exception&) {
     return false;
   }
 }
 
+/// A value of settings() as Inputs hold it.
+template <class AnyJson>
+std::string input_text(const AnyJson& value) {
+  return value.is_string() ? value.template get<std::string>() : value.dump();
+}
+
+/// Of the bytes of a file. A pipe could not be read again by the program.
+std::string file_fingerprint(const std::string& option, const std::string& path) {
+  if (path.empty()) return {};
+  std::error_code error;
+  if (fs::exists(path, error) && !fs::is_regular_file(path, error)) {
+    throw InvalidInput(option, printable(path), "a regular file");
+  }
+  return fingerprint(read_file(path, std::size_t{1} << 30U));
+}
+
+/// The "settings" of the file PROGRAM.json that an earlier run has left in a folder; null without such a file.
+/// Throws:   InvalidInput for a file of something else.
+Json settings_in(const std::string& file, const std::string& option, const std::string& folder) {
+  std::error_code error;
+  const fs::file_status status = fs::status(file, error);
+  if (!fs::exists(status)) return nullptr;
+  if (fs::is_regular_file(status)) {  // reading a pipe would wait for ever
+    try {
+      const nlohmann::json saved = parse_json(read_file(file, std::size_t{1} << 30U), file);
+      if (saved.is_object() && saved.contains("settings") && saved["settings"].is_object()) {
+        return saved["settings"];
+      }
+    } catch (const InvalidInput&) {  // the message below says what to do
+    }
+  }
+  throw InvalidInput(option, printable(folder), "a folder without another " + file,
+                     "use another folder, or delete that file");
+}
+
 }  // namespace
 
-bool Option::is_whole() const {
-  return std::holds_alternative<int*>(variable_) || std::holds_alternative<long*>(variable_) ||
-         std::holds_alternative<std::vector<long>*>(variable_);
-}
-
-bool Option::is_list() const {
-  return std::holds_alternative<std::vector<long>*>(variable_) ||
-         std::holds_alternative<std::vector<std::string>*>(variable_);
-}
-
-bool Option::is_text() const {
-  return std::holds_alternative<std::string*>(variable_) ||
-         std::holds_alternative<std::vector<std::string>*>(variable_);
+std::string Option::type() const {
+  if (is_path()) return "PATH";
+  return std::string(kind_ == Kind::text ? "TEXT" : "N") + (list_ && !repeated_ ? ",..." : "");
 }
 
 std::string Option::default_text() const {
-  return std::visit(
-      [&](const auto* variable) -> std::string {
-        using Value = std::remove_cv_t<std::remove_pointer_t<decltype(variable)>>;
-        if constexpr (std::is_same_v<Value, std::string>) {
-          return *variable;
-        } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
-          std::string list;
-          for (const std::string& word : *variable) list += (list.empty() ? "" : ",") + word;
-          return list;
-        } else if constexpr (std::is_same_v<Value, std::vector<long>>) {
-          std::string list;
-          for (const long x : *variable) list += (list.empty() ? "" : ",") + std::to_string(x);
-          return list;
-        } else if constexpr (std::is_same_v<Value, std::optional<double>>) {
-          return *variable ? exact_text(**variable) : "";
-        } else if constexpr (std::is_same_v<Value, bool>) {
-          return "";
-        } else {
-          return exact_text(*variable);
-        }
-      },
-      variable_);
-}
-
-std::string Option::help() const {
-  return text_ + (note_.empty() ? "" : " (" + note_ + ")") +
-         (words_.empty() ? "" : ": " + listed(words_));
+  const Json value = get_();
+  if (value.is_number_float()) return exact_text(value.get<double>());
+  if (!value.is_array()) return value.is_null() ? "" : input_text(value);
+  std::string list;
+  for (const Json& item : value) list += (list.empty() ? "" : ",") + input_text(item);
+  return list;
 }
 
 std::string Option::expectation() const {
   if (!words_.empty()) return listed(words_);
-  if (std::holds_alternative<bool*>(variable_)) return "no value";
   if (role_ == Role::writes_folder) return "a folder";
   if (is_path()) return "a file";
-  if (std::holds_alternative<std::uint64_t*>(variable_)) {
-    return "a whole number from 0 to 18446744073709551615";
-  }
-  if (is_whole()) {
-    return "a whole number from " + std::to_string(std::isnan(least_) ? 0 : std::lround(least_)) +
-           " to " + std::to_string(std::isnan(most_) ? 1'000'000'000 : std::lround(most_));
-  }
-  if (std::holds_alternative<double*>(variable_) ||
-      std::holds_alternative<std::optional<double>*>(variable_)) {
-    return (above_ ? "a number above " : "a number from ") +
-           exact_text(std::isnan(least_) ? -1e30 : least_) + (above_ ? " and" : "") +
-           (below_ ? (above_ ? " below " : " to below ") : " to ") +
-           exact_text(std::isnan(most_) ? 1e30 : most_);
+  switch (kind_) {
+    case Kind::flag:
+      return "no value";
+    case Kind::seed:
+      return "a whole number from 0 to 18446744073709551615";
+    case Kind::whole:
+      return "a whole number from " + std::to_string(std::lround(least_)) + " to " +
+             std::to_string(std::lround(most_));
+    case Kind::number:
+      return (above_ ? "a number above " : "a number from ") + exact_text(least_) +
+             (above_ ? " and" : "") + (below_ ? (above_ ? " below " : " to below ") : " to ") +
+             exact_text(most_);
+    case Kind::text:
+      break;
   }
   return "a text in UTF-8";
 }
@@ -116,72 +111,75 @@ void Option::refuse(const std::string& value, const std::string& hint) const {
 }
 
 template <class Number>
-Number Option::number(const std::string& text) const {
+Number Option::number(const std::string& word) const {
   Number x{};
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, x);
-  if (error != std::errc{} || stop != end) refuse(text);
-  if constexpr (!std::is_same_v<Number, std::uint64_t>) {
-    constexpr bool whole = std::is_integral_v<Number>;
-    const auto value = static_cast<double>(x);
-    const double least = std::isnan(least_) ? (whole ? 0 : -1e30) : least_;
-    const double most = std::isnan(most_) ? (whole ? 1e9 : 1e30) : most_;
-    const bool open = !whole;  // of whole numbers both ends belong to the range
-    const bool good = (open && above_ ? value > least : value >= least) &&
-                      (open && below_ ? value < most : value <= most);
-    if (!good) refuse(text);  // NaN too
-  }
+  const char* end = word.data() + word.size();
+  const auto [stop, error] = std::from_chars(word.data(), end, x);
+  const auto value = static_cast<double>(x);
+  const bool inside = kind_ == Kind::seed || ((above_ ? value > least_ : value >= least_) &&
+                                              (below_ ? value < most_ : value <= most_));
+  if (error != std::errc{} || stop != end || !inside) refuse(word);  // NaN too
   return x;
 }
 
-std::string Option::text(const std::string& word) const {
+Option::Json Option::item(const std::string& word) const {
+  if (kind_ == Kind::whole) return number<long>(word);
+  if (kind_ == Kind::seed) return number<std::uint64_t>(word);
+  if (kind_ == Kind::number) return number<double>(word);
   if (id_) return id_(word, name_);
   if (!words_.empty()) {
-    if (std::find(words_.begin(), words_.end(), word) == words_.end()) {
-      refuse(word, did_you_mean(word, words_));
-    }
-  } else if (is_path() ? word.empty() || word.find('\0') != std::string::npos : !is_utf8(word)) {
+    const bool known = std::find(words_.begin(), words_.end(), word) != words_.end();
+    if (!known) refuse(word, did_you_mean(word, words_));
+  } else if (is_path() ? word.empty() || word.find('\0') != word.npos : !is_utf8(word)) {
     refuse(word);
   }
   return word;
 }
 
-void Option::read(const std::vector<std::string>& words) {
-  const std::string& last = words.back();
-  const auto too_few = [&](std::size_t found) {
-    if (found >= count_) return;
+Option::Json Option::value_of_words() const {
+  if (kind_ == Kind::flag) return true;
+  const std::string& last = given_words_.back();
+  if (!list_) return item(last);
+  std::vector<std::string> words = given_words_;
+  if (!repeated_) {
+    words = CLI::detail::split(last + ",.", ',');  // which drops an empty item at the end
+    words.pop_back();
+  }
+  Json list = Json::array();
+  for (const std::string& word : words) {
+    list.push_back(item(word));
+    if (increasing_ && list.size() > 1 && list.back() <= list[list.size() - 2]) {
+      throw InvalidInput(name_, word, "numbers, each one larger than the one before");
+    }
+  }
+  if (list.size() < count_) {
     throw InvalidInput(name_, printable(last),
                        "at least " + std::to_string(count_) + " values, separated by commas");
-  };
-  std::visit(
-      [&](auto* variable) {
-        using Value = std::remove_pointer_t<decltype(variable)>;
-        if constexpr (std::is_same_v<Value, bool>) {
-          *variable = true;
-        } else if constexpr (std::is_same_v<Value, std::string>) {
-          *variable = text(last);
-        } else if constexpr (std::is_same_v<Value, std::optional<double>>) {
-          *variable = number<double>(last);
-        } else if constexpr (std::is_arithmetic_v<Value>) {
-          *variable = number<Value>(last);
-        } else {
-          Value list;
-          for (const std::string& word : repeated_ ? words : split(last)) {
-            if constexpr (std::is_same_v<Value, std::vector<long>>) {
-              list.push_back(number<long>(word));
-              const std::size_t n = list.size();
-              if (increasing_ && n > 1 && list[n - 1] <= list[n - 2]) {
-                throw InvalidInput(name_, word, "numbers, each one larger than the one before");
-              }
-            } else {
-              list.push_back(text(word));
-            }
-          }
-          too_few(list.size());
-          *variable = std::move(list);
-        }
-      },
-      variable_);
+  }
+  return list;
+}
+
+Option::Json Option::value() const {
+  Json value = get_();
+  if (role_ != Role::reads) return value;
+  if (value.is_string()) return file_fingerprint(name_, value);
+  for (Json& path : value) path = file_fingerprint(name_, path);
+  return value;
+}
+
+Option& Options::declare(const std::string& name, Option::Kind kind, bool list,
+                         const std::string& help, std::function<Json()> get,
+                         std::function<void(const Json&)> set) {
+  Option& option = list_.emplace_back();
+  option.name_ = name;
+  option.kind_ = kind;
+  option.list_ = list;
+  option.get_ = std::move(get);
+  option.set_ = std::move(set);
+  option.help_ = help;
+  option.group_ = group_;
+  if (kind == Option::Kind::whole) return option.from(0).to(1e9);
+  return option.above(-1e30).below(1e30);
 }
 
 Option& Options::at(const std::string& name) {
@@ -190,112 +188,136 @@ Option& Options::at(const std::string& name) {
 }
 
 bool Options::given(const std::string& name) const {
-  return std::any_of(list_.begin(), list_.end(),
-                     [&](const Option& option) { return option.name_ == name && option.given_; });
+  return std::any_of(list_.begin(), list_.end(), [&](const Option& option) {
+    return option.name_ == name && !option.given_words_.empty();
+  });
 }
 
-/// The options as CLI11 knows them: it cuts the command line into words and writes the help.
-struct Options::CommandLine {
-  /// Of one option, as read.
-  struct Words {
-    std::string last;
-    std::vector<std::string> all;
-    bool flag = false;
-    CLI::Option* option = nullptr;
-  };
-
-  explicit CommandLine(const Options& options) {
-    const auto& [help, version, dry] = common_options;
-    app.set_help_flag(std::string("-h,") + help.name, help.help);
-    app.set_version_flag(version.name, "", version.help);
-    app.add_flag(dry.name, dry_run, dry.help);
-    app.allow_extras();
-    for (const Option& option : options.list_) add(option, words.emplace_back());
-  }
-
-  void add(const Option& option, Words& to) {
-    const std::string help = option.help();
-    if (std::holds_alternative<bool*>(option.variable_)) {
-      to.option = app.add_flag(option.name_, to.flag, help)->group(option.group_);
-      return;
+void Options::fill(CLI::App& app) const {
+  app.set_help_flag("-h,--help", "print this help and stop");
+  app.set_version_flag("--version", "", "print the version and stop");
+  app.add_flag("--dry-run")
+      ->description("check the options, print what the result depends on, and stop");
+  app.allow_extras();
+  for (const Option& option : list_) {
+    const std::string help =
+        option.help_ + (option.words_.empty() ? "" : ": " + listed(option.words_));
+    if (option.kind_ == Option::Kind::flag) {
+      app.add_flag(option.name_)->description(help)->disable_flag_override()->group(option.group_);
+      continue;
     }
-    to.option = option.repeated_ ? app.add_option(option.name_, to.all, help)
-                                 : app.add_option(option.name_, to.last, help)->take_last();
-    const bool number = option.words_.empty() && !option.is_path() && !option.is_text();
-    to.option->type_name(number ? "N" : option.is_path() ? "PATH" : "TEXT")->group(option.group_);
-    if (option.is_list() && !option.repeated_) to.option->type_name(number ? "N,..." : "TEXT,...");
-    to.option->default_str(option.default_text());
-  }
-
-  /// The option that a message of CLI11 begins with.
-  const Option* blamed(const Options& options, const std::string& message) const {
-    const Option* found = nullptr;
-    for (const Option& option : options.list_) {
-      if (message.find(option.name_) == std::string::npos) continue;
-      if (found == nullptr || option.name_.size() > found->name_.size()) found = &option;
+    CLI::Option* added = app.add_option(
+        option.name_, [](const CLI::results_t&) { return true; }, help);
+    added->type_name(option.type())->group(option.group_)->default_str(option.default_text());
+    if (option.repeated_) {
+      added->expected(1, CLI::detail::expected_max_vector_size)->allow_extra_args();
+    } else {
+      added->take_last();
     }
-    return found;
   }
-
-  CLI::App app;
-  std::deque<Words> words;
-  bool dry_run = false;
-};
-
-void Options::refuse_unknown(const std::string& word) const {
-  std::vector<std::string> names;
-  names.reserve(common_options.size() + list_.size());
-  for (const CommonOption& common : common_options) names.emplace_back(common.name);
-  for (const Option& option : list_) names.push_back(option.name_);
-  throw InvalidInput(
-      printable(word), "(unknown)", "an option of --help",
-      word.starts_with("-") ? did_you_mean(word, names) : "lists have commas and no spaces");
 }
 
 Request Options::parse(const std::vector<std::string>& arguments) {
-  CommandLine line(*this);
+  CLI::App app;
+  fill(app);
   try {
-    line.app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
     return Request::help;
   } catch (const CLI::CallForVersion&) {
     return Request::version;
-  } catch (const CLI::ParseError& error) {
+  } catch (const CLI::ParseError& error) {  // its message begins with the option
     const std::string message = error.what();
-    const Option* option = line.blamed(*this, message);
-    if (option == nullptr) throw InvalidInput("options", printable(message), "what --help lists");
-    const bool flag = std::holds_alternative<bool*>(option->variable_);
-    throw InvalidInput(option->name_, flag ? "(a value)" : "(missing)", option->expectation());
-  }
-  if (const std::vector<std::string> rest = line.app.remaining(); !rest.empty()) {
-    refuse_unknown(rest[0].substr(0, rest[0].find('=', 1)));
-  }
-  for (std::size_t i = 0; i < list_.size(); ++i) {
-    Option& option = list_[i];
-    CommandLine::Words& words = line.words[i];
-    option.given_ = words.option->count() > 0;
-    if (!option.given_) continue;
-    if (std::holds_alternative<bool*>(option.variable_)) {
-      if (!words.flag) throw InvalidInput(option.name_, "false", "no value");
-      words.all = {"true"};
+    const std::string name = message.substr(0, message.find_first_of(": "));
+    for (const Option& option : list_) {
+      if (option.name_ != name && option.key() != name) continue;
+      const bool flag = option.kind_ == Option::Kind::flag;
+      throw InvalidInput(option.name_, flag ? "(a value)" : "(missing)", option.expectation());
     }
-    option.given_words_ = option.repeated_ ? words.all : std::vector<std::string>{words.last};
-    option.read(option.given_words_);
+    throw InvalidInput("options", printable(message), "what --help lists");
+  }
+  if (const std::vector<std::string> rest = app.remaining(); !rest.empty()) {
+    std::vector<std::string> names;
+    for (const CLI::Option* known : app.get_options()) names.push_back(known->get_name());
+    const std::string word = rest[0].substr(0, rest[0].find('=', 1));
+    throw InvalidInput(
+        printable(word), "(unknown)", "an option of --help",
+        word.starts_with("-") ? did_you_mean(word, names) : "lists have commas and no spaces");
+  }
+  for (Option& option : list_) {
+    option.given_words_ = app.get_option(option.name_)->results();
+    if (option.given_words_.empty()) continue;
+    if (!option.repeated_) option.given_words_ = {option.given_words_.back()};
+    option.set_(option.value_of_words());
   }
   for (const Option& option : list_) {
     for (const std::string& other : option.excludes_) {
-      if (!option.given_ || !given(other)) continue;
+      if (option.given_words_.empty() || !given(other)) continue;
       throw InvalidInput(option.name_, "(given)", "it without " + other);
     }
   }
-  return line.dry_run ? Request::dry_run : Request::run;
+  return app.count("--dry-run") > 0 ? Request::dry_run : Request::run;
 }
 
 std::string Options::help(const std::string& program, const std::string& about) const {
-  CommandLine line(*this);
-  line.app.name(program);
-  line.app.description(about);
-  return wrapped(line.app.help(), terminal_columns(), 30);
+  CLI::App app(about, program);
+  fill(app);
+  return wrapped(app.help(), terminal_columns(), 30);
+}
+
+Inputs Options::inputs() const {
+  Inputs inputs;
+  for (const Option& option : list_) {
+    if (option.is_input()) inputs.push_back({option.name_, input_text(option.value())});
+  }
+  return inputs;
+}
+
+Options::Json Options::settings() const {
+  Json settings = Json::object();
+  for (const Option& option : list_) {
+    if (option.is_setting()) settings[option.key()] = option.value();
+  }
+  return settings;
+}
+
+std::vector<std::string> Options::words(bool from_anywhere) const {
+  std::vector<std::string> words;
+  for (const Option& option : list_) {
+    if (!option.is_setting() && !(from_anywhere && option.name_ == "--threads")) continue;
+    for (const std::string& word : option.given_words_) {
+      words.push_back(option.name_);
+      if (option.kind_ == Option::Kind::flag) continue;
+      const bool path = from_anywhere && option.role_ == Option::Role::reads;
+      words.push_back(path ? fs::absolute(word).string() : word);
+    }
+  }
+  return words;
+}
+
+void Options::try_outputs(const std::string& program) const {
+  for (const Option& option : list_) {
+    if (option.role_ < Option::Role::writes_file) continue;
+    const std::string path = option.get_();
+    if (path.empty() || (!option.read_with_.empty() && given(option.read_with_))) continue;
+    if (option.role_ == Option::Role::writes_file) {
+      try_file(option.name_, path);
+      continue;
+    }
+    try_folder(option.name_, path);
+    const std::string file = (fs::path(path) / (program + ".json")).string();
+    Json saved = settings_in(file, option.name_, path);
+    if (saved.is_null()) continue;
+    Inputs there;  // in the order of the options, which objects of JSON do not keep
+    for (const Option& other : list_) {
+      const auto found = saved.find(other.key());
+      if (found == saved.end()) continue;
+      if (other.role_ != Option::Role::runs) there.push_back({other.name_, input_text(*found)});
+      saved.erase(other.key());
+    }
+    for (const auto& [key, value] : saved.items()) there.push_back({"--" + key, input_text(value)});
+    require_same_inputs(inputs(), there, file);
+  }
 }
 
 }  // namespace scalewise::frame

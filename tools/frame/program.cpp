@@ -3,6 +3,8 @@
 
 #include "frame/program.hpp"
 
+#include <fcntl.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -16,10 +18,6 @@
 #include "frame/signals.hpp"
 #include "scalewise/messages/error.hpp"
 
-#if !defined(_WIN32)
-#include <fcntl.h>
-#endif
-
 namespace scalewise::frame {
 
 namespace {
@@ -29,12 +27,10 @@ constexpr int bad_input = 2;
 /// Gives closed standard streams a place, so that no file of results gets their numbers; writing to
 /// a closed standard output still fails.
 void fill_closed_streams() {
-#if !defined(_WIN32)
   for (const int stream : {0, 1, 2}) {
     if (::fcntl(stream, F_GETFD) != -1) continue;
     if (::open("/dev/null", stream == 2 ? O_WRONLY : O_RDONLY) < 0) return;
   }
-#endif
 }
 
 bool running = false;
@@ -89,12 +85,10 @@ int guarded(const Program& program, const std::vector<std::string>& arguments) {
   } catch (const Interrupted&) {
     say(program, "stopped before anything was finished");
     return 128 + stop_requested();
-  } catch (const std::bad_alloc&) {
-    return say(program, "not enough memory (hint: choose smaller sizes)");
-  } catch (const std::length_error&) {
-    return say(program, "not enough memory (hint: choose smaller sizes)");
   } catch (const std::exception& error) {
-    return say(program, error.what());
+    const bool memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+                        dynamic_cast<const std::length_error*>(&error) != nullptr;
+    return say(program, memory ? "not enough memory (hint: choose smaller sizes)" : error.what());
   } catch (...) {
     return say(program, "stopped by an unknown error");
   }
@@ -107,6 +101,12 @@ Request read(const Program& program, const std::vector<std::string>& arguments) 
   const bool runs = request == Request::run || request == Request::dry_run;
   if (runs && program.check) program.check();
   return request;
+}
+
+nlohmann::ordered_json begin_report(const std::string& name, int version, const Options& options) {
+  return {{"schema", "scalewise." + name + "/" + std::to_string(version)},
+          {"settings", options.settings()},
+          {"machine", {{"products", products()}, {"vectors", vectors()}, {"threads", threads()}}}};
 }
 
 std::string& called_as() {

@@ -44,6 +44,11 @@ Program program();
 /// Throws:   InvalidInput.
 Request read(const Program& program, const std::vector<std::string>& arguments);
 
+/// How every report in JSON begins.
+/// Returns:  "schema", scalewise.<name>/<version>; "settings", what was asked for; "machine", what
+///           computed it: "products", "vectors" and "threads".
+nlohmann::ordered_json begin_report(const std::string& name, int version, const Options& options);
+
 /// The program's path or name on the command line; set by main().
 std::string& called_as();
 

@@ -4,28 +4,19 @@
 #include "frame/progress.hpp"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <utility>
 
 #include "frame/signals.hpp"
 
-#if defined(_WIN32)
-#include <io.h>
-#else
-#include <unistd.h>
-#endif
-
 namespace scalewise::frame {
 
 namespace {
 
 bool is_terminal() {
-#if defined(_WIN32)
-  static const bool terminal = ::_isatty(::_fileno(stderr)) != 0;
-#else
   static const bool terminal = ::isatty(STDERR_FILENO) != 0;
-#endif
   return terminal;
 }
 

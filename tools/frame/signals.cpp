@@ -3,19 +3,14 @@
 
 #include "frame/signals.hpp"
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <array>
 #include <atomic>
 #include <csignal>
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
-
-#if defined(_WIN32)
-#include <io.h>
-#else
-#include <signal.h>
-#include <unistd.h>
-#endif
 
 namespace scalewise::frame {
 
@@ -29,42 +24,22 @@ const char* program_name = "";
 std::atomic<bool> abandons = false;
 
 void say(const char* text) {
-#if defined(_WIN32)
-  static_cast<void>(::_write(2, text, static_cast<unsigned>(std::strlen(text))));
-#else
   if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) return;  // there is no way to report it
-#endif
-}
-
-void leave(int signal) {
-#if defined(_WIN32)
-  std::_Exit(128 + signal);
-#else
-  ::_exit(128 + signal);
-#endif
 }
 
 extern "C" void on_signal(int signal) {
-#if defined(_WIN32)
-  std::signal(signal, on_signal);  // which the system forgets
-#endif
   int none = 0;
   if (first.compare_exchange_strong(none, signal)) {
-#if !defined(_WIN32)
     if (::isatty(STDERR_FILENO) != 0) say("\r\x1b[K");
-#endif
     say(program_name);
     say(abandons ? ": stopping the run, which is lost; press Ctrl-C again to stop at once\n"
                  : ": finishing the current run; press Ctrl-C again to abort\n");
     return;
   }
   second = signal;
-  if (busy == 0) leave(signal);
+  if (busy == 0) ::_exit(128 + signal);
 }
 
-#if defined(_WIN32)
-void handle(int signal) { std::signal(signal, on_signal); }
-#else
 /// A stack of their own for handlers of signals in this thread, unless it has one, as under a sanitizer.
 /// On the usual stack they would write into the heap, since oneDNN up to 3.11 keeps an address of it in the stack's register
 /// while it multiplies (https://github.com/uxlfoundation/oneDNN/issues/4845).
@@ -85,7 +60,6 @@ void handle(int signal) {
   action.sa_flags = SA_ONSTACK | SA_RESTART;
   ::sigaction(signal, &action, nullptr);  // it does not fail for these signals
 }
-#endif
 
 }  // namespace
 
@@ -96,12 +70,8 @@ void handle_signals(const char* program) {
 }
 
 void ignore_write_signals() {
-#ifdef SIGXFSZ
   std::signal(SIGXFSZ, SIG_IGN);
-#endif
-#ifdef SIGPIPE
   std::signal(SIGPIPE, SIG_IGN);
-#endif
 }
 
 void abandon_on_signal() { abandons = true; }
@@ -111,7 +81,7 @@ int stop_requested() { return first; }
 Uninterrupted::Uninterrupted() { ++busy; }
 
 Uninterrupted::~Uninterrupted() {
-  if (--busy == 0 && second != 0) leave(second);
+  if (--busy == 0 && second != 0) ::_exit(128 + second);
 }
 
 }  // namespace scalewise::frame

@@ -3,26 +3,16 @@
 
 #include "frame/terminal.hpp"
 
-#include <cstdlib>
-
-#if defined(_WIN32)
-#include <io.h>
-#else
 #include <sys/ioctl.h>
 #include <unistd.h>
-#endif
+
+#include <cstdlib>
 
 namespace scalewise::frame {
 
 namespace {
 
-bool output_is_terminal() {
-#if defined(_WIN32)
-  return ::_isatty(1) != 0;
-#else
-  return ::isatty(STDOUT_FILENO) != 0;
-#endif
-}
+bool output_is_terminal() { return ::isatty(STDOUT_FILENO) != 0; }
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): never set here
@@ -37,11 +27,9 @@ bool has_colors() {
 
 std::size_t terminal_columns() {
   if (!output_is_terminal()) return 0;
-#if defined(TIOCGWINSZ)
   winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-#endif
-  return 80;
+  const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : 80;
 }
 
 std::string painted(std::string_view verdict) {

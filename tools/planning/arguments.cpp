@@ -27,31 +27,48 @@ std::optional<GivenModel> model_of(const std::string& program, const std::string
 }  // namespace
 
 void add_shape_options(frame::Options& options, PlanArguments& a) {
-  options.add("--preset", a.preset);
-  options.add("--config", a.config).reads().excludes("--preset");
-  options.add("--base-preset", a.base_preset);
-  options.add("--base-config", a.base_config).reads().excludes("--base-preset");
-  for (const auto& [name, size] :
-       {std::pair("--base-width", &a.base.width), std::pair("--base-depth", &a.base.depth)}) {
-    options.add(name, *size, "0: the target's").excludes("--base-preset").excludes("--base-config");
-  }
-  options.add("--set", a.set).repeated();
-  options.add("--extra", a.extra).repeated();
+  options.add("--preset", a.preset, "published shape, see plan --list-presets");
+  options.add("--config", a.config, "Hugging Face config.json").reads().excludes("--preset");
+  options.add("--base-preset", a.base_preset, "published shape that rates were tuned on");
+  options.add("--base-config", a.base_config, "config.json of the model that rates were tuned on")
+      .reads()
+      .excludes("--base-preset");
+  options
+      .add("--base-width", a.base.width,
+           "width of a base that is like the target otherwise (0: the target's)")
+      .excludes("--base-preset")
+      .excludes("--base-config");
+  options
+      .add("--base-depth", a.base.depth,
+           "depth of a base that is like the target otherwise (0: the target's)")
+      .excludes("--base-preset")
+      .excludes("--base-config");
+  options
+      .add("--set", a.set,
+           "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
+      .repeated();
+  options
+      .add("--extra", a.extra,
+           "NAME:GROUP:ROWS[,COLUMNS]: a tensor of your own, * for the layer in its name")
+      .repeated();
 }
 
 void add_plan_options(frame::Options& options, PlanArguments& a) {
-  options.add("--optimizer", a.optimizer)
+  options.add("--optimizer", a.optimizer, "optimizer")
       .words(names_of(known_optimizers))
       .names([](const std::string& name, const std::string& option) {
         static_cast<void>(optimizer_id(name, option));
         return name;
       });
-  options.add("--decay", a.decay).words(decay_words);
-  options.add("--start", a.start).names(rule_id);
-  options.add("--cut", a.cut).words(dialect::cut_words);
-  options.add("--strict", a.strict);
-  options.add("--fold", a.fold);
-  options.add("--single-rate", a.single_rate).excludes("--fold");
+  options.add("--decay", a.decay, decay_words, "form of weight decay");
+  options.add("--start", a.start, "rule that initializes the base model of a relative rule")
+      .names(rule_id);
+  options.add("--cut", a.cut, dialect::cut_words,
+              "what Muon cuts out of fused matrices before it normalizes them");
+  options.add("--strict", a.strict, "make warnings errors");
+  options.add("--fold", a.fold, "put the multipliers of the forward pass into the weights");
+  options.add("--single-rate", a.single_rate, "one learning rate for all, as multipliers instead")
+      .excludes("--fold");
 }
 
 void with_names(const std::string& program, const std::string& names,
@@ -63,12 +80,13 @@ void with_names(const std::string& program, const std::string& names,
 }
 
 std::optional<dialect::Cut> cut_of(const PlanArguments& arguments, const Plan& plan) {
-  if (arguments.cut.empty()) return {};
+  if (!arguments.cut) return {};
   if (plan.optimizer.normalization != Normalization::by_matrix) {
-    throw InvalidInput("--cut", arguments.cut, "--optimizer muon-… as well",
+    throw InvalidInput("--cut", std::string(word(dialect::cut_words, *arguments.cut)),
+                       "--optimizer muon-… as well",
                        std::string(plan.optimizer.name) + " takes each number by itself");
   }
-  return value_of(dialect::cut_words, "--cut", arguments.cut);
+  return arguments.cut;
 }
 
 CodeFactors code_of_names(const std::string& names) {

@@ -84,7 +84,6 @@ std::vector<Plan> plans_of(const PlanArguments& arguments, const GivenModel& tar
                            const std::optional<GivenModel>& base,
                            const std::vector<Parameter>& parameters, const Say& say) {
   const Optimizer optimizer = optimizer_of(arguments, say);
-  const auto decay = value_of(decay_words, "--decay", arguments.decay);
   std::vector<std::string> ids = arguments.compare;
   if (ids.empty()) ids.push_back(arguments.rule);
 
@@ -101,8 +100,8 @@ std::vector<Plan> plans_of(const PlanArguments& arguments, const GivenModel& tar
       used[i] = true;
     }
     const std::optional<Shape> base_shape = base ? std::optional(base->shape) : std::nullopt;
-    plans.push_back(
-        make_plan(id, optimizer, target.shape, base_shape, own, decay, extras_of(arguments)));
+    plans.push_back(make_plan(id, optimizer, target.shape, base_shape, own, arguments.decay,
+                              extras_of(arguments)));
   }
   for (Plan& plan : plans) {
     if (!arguments.start.empty()) plan = with_start(plan, arguments.start);

@@ -11,6 +11,7 @@
 
 #include "scalewise/architecture/base_like.hpp"
 #include "scalewise/architecture/shape.hpp"
+#include "scalewise/dialect/named_plan.hpp"
 #include "scalewise/plan/code_factors.hpp"
 #include "scalewise/plan/make_plan.hpp"
 
@@ -29,7 +30,7 @@ struct PlanArguments {
   std::string rule;
   std::vector<std::string> compare;
   std::string optimizer = "adamw";
-  std::string decay = "coupled";
+  DecayForm decay = DecayForm::coupled;
   std::string preset;
   std::string config;
   std::string base_preset;
@@ -39,7 +40,7 @@ struct PlanArguments {
   std::vector<std::string> extra;
   CodeFactors names_code = {};  // what the code base of --names multiplies
   std::string start;
-  std::string cut;
+  std::optional<dialect::Cut> cut;
   bool strict = false;
   bool fold = false;
   bool single_rate = false;

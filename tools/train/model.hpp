@@ -61,8 +61,10 @@ inline Plan plan_of(const Settings& s, Shape target) {
   target.depth = s.depth;
   target.heads = s.heads;
   target.learned_positions = !s.rotary;
-  target.activation = value_of(activation_words, "--activation", s.activation);
-  const std::vector<Parameter> parameters = tools::set_target(s.set, target);
+  target.activation = s.activation;
+  target.tied_head = s.tied_head;
+  std::vector<Parameter> parameters = s.parameters;
+  for (Parameter& p : tools::set_target(s.set, target)) parameters.push_back(std::move(p));
   std::vector<std::string> known = parameter_names(s.rule);
   const std::vector<std::string> own_names = known;
   for (const std::string& field : shape_fields()) known.push_back(field);
@@ -71,21 +73,24 @@ inline Plan plan_of(const Settings& s, Shape target) {
     throw InvalidInput("--set", p.name, "a field of the shape or a parameter of the rule",
                        did_you_mean(p.name, known));
   }
+  if (s.iterations > 0) target.iterations = s.iterations;
   std::optional<Shape> base;
   if (s.base_width > 0 || std::any_of(s.set.begin(), s.set.end(), tools::is_of_base)) {
     base = base_shape(s, target);
   }
   tools::set_base(s.set, base, "");
-  Plan plan = make_plan(s.rule, optimizer_named("--optimizer", s.optimizer), target, base,
-                        parameters, value_of(decay_words, "--decay", s.decay));
+  if (base && s.base_depth > 0) base->depth = s.base_depth;
+  if (base && s.base_heads > 0) base->heads = s.base_heads;
+  if (base && s.base_iterations > 0) base->iterations = s.base_iterations;
+  Plan plan = make_plan(s.rule, s.optimizer, target, base, parameters, s.decay);
   return s.start.empty() ? plan : with_start(plan, s.start);
 }
 
 inline nn::Config config_of(const Settings& s) {
   nn::Config config;
-  config.placement = value_of(placement_words, "--placement", s.placement);
-  config.norm = value_of(norm_words, "--norm", s.norm);
-  config.activation = value_of(activation_words, "--activation", s.activation);
+  config.placement = s.placement;
+  config.norm = s.norm;
+  config.activation = s.activation;
   config.causal = s.causal && s.digits.empty() && !unmasks(s);
   config.rotary = s.rotary;
   config.dropout = s.dropout;
@@ -98,10 +103,7 @@ inline nn::OptimizerConfig optimizer_of(const Settings& s) {
 }
 
 inline nn::Schedule schedule_of(const Settings& s) {
-  return {.steps = s.steps,
-          .warmup = s.warmup,
-          .decline = value_of(schedule_words, "--schedule", s.schedule),
-          .floor = s.min_rate};
+  return {.steps = s.steps, .warmup = s.warmup, .decline = s.schedule, .floor = s.min_rate};
 }
 
 /// Deviations of the base model, for a relative rule: the same everywhere.

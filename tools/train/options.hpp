@@ -6,24 +6,35 @@
 
 #include "frame/options.hpp"
 #include "scalewise/plan/plan.hpp"
+#include "scalewise/policy/muon_names.hpp"
 #include "scalewise/policy/rule_id.hpp"
 #include "train/settings.hpp"
 
 namespace scalewise::train {
 
 inline frame::Option& add_start_option(frame::Options& o, Settings& s) {
-  return o.add("--start", s.start).names(rule_id);
+  return o.add("--start", s.start, "rule that initializes the base model of a relative rule")
+      .names(rule_id);
+}
+
+inline void add_optimizer_option(frame::Options& o, Settings& s) {
+  o.add("--optimizer", s.optimizer, optimizer_words, "optimizer").names(optimizer_id);
 }
 
 inline void add_schedule_options(frame::Options& o, Settings& s) {
-  o.add("--warmup", s.warmup, "-1: a twentieth of --steps").from(-1);
-  o.add("--schedule", s.schedule).words(schedule_words);
-  o.add("--min-rate", s.min_rate).from(0).to(1);
+  o.add("--warmup", s.warmup, "steps of linear warm-up (-1: a twentieth of --steps)").from(-1);
+  o.add("--schedule", s.schedule, schedule_words, "learning rate after the warm-up");
+  o.add("--min-rate", s.min_rate,
+        "learning rate at the end of the schedule, as a fraction of the peak")
+      .from(0)
+      .to(1);
 }
 
 inline void add_decay_options(frame::Options& o, Settings& s) {
-  o.add("--weight-decay", s.weight_decay).from(0).below(1e30);
-  o.add("--decay", s.decay).words(decay_words);
+  o.add("--weight-decay", s.weight_decay, "weight decay, before the plan's factors")
+      .from(0)
+      .below(1e30);
+  o.add("--decay", s.decay, decay_words, "form of weight decay");
 }
 
 }  // namespace scalewise::train

@@ -4,63 +4,25 @@
 // Settings of a training run.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "frame/data_file.hpp"
+#include "frame/files.hpp"
+#include "frame/options.hpp"
+#include "scalewise/architecture/norm_placement.hpp"
+#include "scalewise/architecture/shape.hpp"
 #include "scalewise/messages/words.hpp"
 #include "scalewise/nn/checkpoint.hpp"
 #include "scalewise/nn/config.hpp"
 #include "scalewise/nn/schedule.hpp"
+#include "scalewise/policy/optimizer.hpp"
+#include "scalewise/policy/policy_view.hpp"
 #include "train/number.hpp"
 
 namespace scalewise::train {
-
-struct Settings {
-  std::string text = frame::data_file("austen_persuasion.txt");
-  std::string digits;
-  std::string task = "next-token";  // of a text
-
-  std::string rule = "standard";
-  std::string decay = "coupled";
-  std::vector<std::string> set;
-  long base_width = 0;  // 0: no base
-  double base_std = 0;  // 0: 1/√(base width)
-  std::string start;    // instead of base_std: the rule by which the base model starts
-
-  long width = 64;
-  long depth = 2;
-  long heads = 4;
-  long seq = 64;
-  long patch = 2;
-  std::string placement = "pre";
-  std::string norm = "layer";
-  std::string activation = "gelu";
-  bool rotary = false;
-  bool causal = true;  // of text; without, a model sees what it is to predict
-  double dropout = 0;
-
-  long steps = 1000;
-  long batch = 32;
-  std::string optimizer = "adamw";
-  double rate = 5e-3;
-  long warmup = -1;  // a twentieth of the steps
-  std::string schedule = "cosine";
-  double min_rate = 0;  // at the end of the schedule, over the peak
-  double weight_decay = 0;
-  double clip = 0;
-  std::uint64_t seed = 1;
-  std::string precision = "float";
-  int threads = 0;  // 0: all
-
-  long validate_every = 200;
-  std::string log;
-  std::string checkpoint;
-  long checkpoint_every = 100;
-  bool overwrite = false;
-  std::string format = "table";
-};
 
 inline constexpr Spelling<nn::Decline, 3> schedule_words{{{nn::Decline::constant, "constant"},
                                                           {nn::Decline::linear, "linear"},
@@ -73,11 +35,66 @@ inline constexpr Spelling<NormPlacement, 2> placement_words{
     {{NormPlacement::pre, "pre"}, {NormPlacement::post, "post"}}};
 inline constexpr Spelling<nn::Norm, 3> norm_words{
     {{nn::Norm::layer, "layer"}, {nn::Norm::rms, "rms"}, {nn::Norm::none, "none"}}};
+inline constexpr auto optimizer_words = [] {
+  Spelling<Optimizer, known_optimizers.size()> words{};
+  for (std::size_t i = 0; i < words.size(); ++i)
+    words[i] = {known_optimizers[i], known_optimizers[i].name};
+  return words;
+}();
+
+struct Settings {
+  std::string text = frame::data_file("austen_persuasion.txt");
+  std::string digits;
+  Task task = Task::next_token;  // of a text
+
+  std::string rule = "standard";
+  DecayForm decay = DecayForm::coupled;
+  std::vector<Parameter> parameters;  // of the rule, unless --set says otherwise
+  std::vector<std::string> set;
+  std::optional<bool> tied_head;  // unless --set says otherwise
+  long base_width = 0;            // 0: no base
+  long base_depth = 0;            // of the base, where they are not 0 and not as the target's
+  long base_heads = 0;
+  long base_iterations = 0;
+  long iterations = 0;  // that the plan knows of; 0: none
+  double base_std = 0;  // 0: 1/√(base width)
+  std::string start;    // instead of base_std: the rule by which the base model starts
+
+  long width = 64;
+  long depth = 2;
+  long heads = 4;
+  long seq = 64;
+  long patch = 2;
+  NormPlacement placement = NormPlacement::pre;
+  nn::Norm norm = nn::Norm::layer;
+  Activation activation = Activation::gelu;
+  bool rotary = false;
+  bool causal = true;  // of text; without, a model sees what it is to predict
+  double dropout = 0;
+
+  long steps = 1000;
+  long batch = 32;
+  Optimizer optimizer = adamw;
+  double rate = 5e-3;
+  long warmup = -1;  // a twentieth of the steps
+  nn::Decline schedule = nn::Decline::cosine;
+  double min_rate = 0;  // at the end of the schedule, over the peak
+  double weight_decay = 0;
+  double clip = 0;
+  std::uint64_t seed = 1;
+  bool twice = false;  // numbers in double precision
+  int threads = 0;     // 0: all
+
+  long validate_every = 200;
+  std::string log;
+  std::string checkpoint;
+  long checkpoint_every = 100;
+  bool overwrite = false;
+  frame::Format format = frame::Format::table;
+};
 
 /// Whether text is for this task. Images have none.
-inline bool has_task(const Settings& s, Task task) {
-  return s.digits.empty() && value_of(task_words, "--task", s.task) == task;
-}
+inline bool has_task(const Settings& s, Task task) { return s.digits.empty() && s.task == task; }
 /// Whether an encoder-decoder restores a text.
 inline bool denoises(const Settings& s) { return has_task(s, Task::denoising); }
 /// Whether an encoder predicts masked tokens.

@@ -43,7 +43,7 @@ void experiment_program(frame::Program& program, const std::shared_ptr<Experimen
     }
     return cost_text(cost_of(sizes));
   };
-  const RunsOf of{{e, &e->sizes}, {e, &e->seeds}, [e] { return e->axis; }};
+  const RunsOf of{{e, &e->sizes}, {e, &e->seeds}, [e] { return axis_name(*e); }};
   make_report(program, of, runs);
 }
 

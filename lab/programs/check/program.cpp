@@ -7,7 +7,7 @@ namespace scalewise::experiment {
 
 void add_checks(frame::Program& program, const std::shared_ptr<Experiment>& e) {
   e->model.warmup = 0;
-  e->model.schedule = "constant";
+  e->model.schedule = nn::Decline::constant;
   program.check = [e, also = program.check] {
     check(*e);
     if (e->base == 0) e->base = e->sizes.front();

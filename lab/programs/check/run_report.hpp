@@ -18,8 +18,8 @@
 
 #include "check/report.hpp"
 #include "check/run_task.hpp"
+#include "check/tasks.hpp"
 #include "frame/progress.hpp"
-#include "frame/tasks.hpp"
 #include "lab/programs/check/for_each_run.hpp"
 #include "scalewise/io/json_reader.hpp"
 #include "scalewise/numeric/parallel.hpp"
@@ -146,9 +146,9 @@ Report report_on(const RunsOf& of, const RunReport<Run>& runs, Results<Run> resu
 /// Makes the run of --run-one, or reads the results.
 /// Returns:  an exit code, or none if all results are there and --collect asks for the report.
 template <class Run>
-std::optional<int> run_tasks(const RunsOf& of, const RunReport<Run>& runs,
-                             const frame::TaskOptions& asked, const frame::TaskFolder& folder,
-                             const frame::Options& options, Results<Run>& results) {
+std::optional<int> run_tasks(const RunsOf& of, const RunReport<Run>& runs, const TaskOptions& asked,
+                             const TaskFolder& folder, const frame::Options& options,
+                             Results<Run>& results) {
   if (!asked.one.empty()) {
     const RunTask task = run_task_named(folder.run_of(asked.one));
     return folder.make(asked.one, [&] {
@@ -170,7 +170,7 @@ std::optional<int> run_tasks(const RunsOf& of, const RunReport<Run>& runs,
   const std::vector<RunTask> missing = missing_runs(of, results);
   if (asked.collect && missing.empty()) return {};
   print_tasks(of.axis(), folder, missing, options);
-  return asked.collect ? frame::tasks_missing : 0;
+  return asked.collect ? tasks_missing : 0;
 }
 
 }  // namespace detail
@@ -179,7 +179,7 @@ std::optional<int> run_tasks(const RunsOf& of, const RunReport<Run>& runs,
 /// tasks.
 template <class Run>
 void make_report(frame::Program& program, const RunsOf& of, const RunReport<Run>& runs) {
-  const auto tasks = std::make_shared<frame::TaskOptions>();
+  const auto tasks = std::make_shared<TaskOptions>();
   const auto results = std::make_shared<detail::Results<Run>>();
   frame::Options& o = *program.options;
   o.at("--sizes").of_runs();
@@ -188,13 +188,13 @@ void make_report(frame::Program& program, const RunsOf& of, const RunReport<Run>
   const auto as_tasks = [=, name = program.name,
                          options = program.options]() -> std::optional<int> {
     if (!tasks->asked()) return {};
-    const frame::TaskFolder folder(tasks->results, name, options->inputs());
+    const TaskFolder folder(tasks->results, name, options->inputs());
     return detail::run_tasks(of, runs, *tasks, folder, *options, *results);
   };
   make_report(program, all_runs, as_tasks);
-  frame::add_task_options(o, *tasks);
+  add_task_options(o, *tasks);
   program.check = [tasks, &o, also = program.check] {
-    frame::check(*tasks, o, {});
+    experiment::check(*tasks, o, {});
     if (also) also();
   };
 }

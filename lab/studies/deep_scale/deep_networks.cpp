@@ -236,36 +236,46 @@ Report run(const Settings& s) {
 void add_options(frame::Options& o, Settings& s) {
   train::Settings& m = s.model;
   o.group("Data");
-  o.add("--text", m.text).reads();
-  o.add("--digits", m.digits).reads().excludes("--text");
-  o.add("--task", m.task).words(train::task_words).excludes("--digits");
+  o.add("--text", m.text, "text to learn from, byte by byte").reads();
+  o.add("--digits", m.digits, "images to learn from, a CSV file").reads().excludes("--text");
+  o.add("--task", m.task, train::task_words, "what to learn from a text").excludes("--digits");
   o.group("Model");
-  o.add("--rule", m.rule).names(rule_id);
-  o.add("--base", m.base_width, "a width; 0: none");
+  o.add("--rule", m.rule, "name of a rule, see plan --list-rules").names(rule_id);
+  o.add("--base", m.base_width, "size that the rate was tuned at (a width; 0: none)");
   train::add_start_option(o, m);
-  o.add("--set", m.set).repeated();
-  o.add("--beta2", s.beta2, "-1: the rule's; 0: neither skip nor branch has one").from(-1).below(1);
-  o.add("--learned", s.learned);
-  o.add("--query-key", s.query_key).above(0);
-  o.add("--width", m.width).from(1);
-  o.add("--depth", m.depth).from(1);
-  o.add("--heads", m.heads).from(1);
-  o.add("--seq", m.seq).from(1);
-  o.add("--patch", m.patch).from(1);
-  o.add("--placement", m.placement).words(train::placement_words);
-  o.add("--norm", m.norm).words(train::norm_words);
-  o.add("--activation", m.activation).words(activation_words);
-  o.add("--dropout", m.dropout).from(0).below(1);
+  o.add("--set", m.set,
+        "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
+      .repeated();
+  o.add("--beta2", s.beta2,
+        "square of the residual branch's weight; that of the skip is 1 - beta2 (-1: the rule's; 0: "
+        "neither skip nor branch has one)")
+      .from(-1)
+      .below(1);
+  o.add("--learned", s.learned, "a learned factor on every residual branch, 1 at first");
+  o.add("--query-key", s.query_key, "factor on the initial variance of queries and keys").above(0);
+  o.add("--width", m.width, "features of a token, d_model").from(1);
+  o.add("--depth", m.depth, "layers").from(1);
+  o.add("--heads", m.heads, "attention heads").from(1);
+  o.add("--seq", m.seq, "tokens per sequence; of a text, bytes").from(1);
+  o.add("--patch", m.patch, "side of an image's patches").from(1);
+  o.add("--placement", m.placement, train::placement_words, "place of the norms");
+  o.add("--norm", m.norm, train::norm_words, "normalization");
+  o.add("--activation", m.activation, activation_words, "activation of the MLP");
+  o.add("--dropout", m.dropout, "dropout probability").from(0).below(1);
   o.group("Training");
-  o.add("--steps", m.steps).from(0);
-  o.add("--batch", m.batch).from(1);
-  o.add("--rate", m.rate, "where tuning begins").above(0).below(1e30);
-  o.add("--clip", m.clip, "0: off").from(0).below(1e30);
-  o.add("--seeds", s.seeds).from(1).to(100);
-  o.add("--tuning-seeds", s.tuning_seeds, "0: train at --rate").from(0).to(100);
+  o.add("--steps", m.steps, "optimizer steps").from(0);
+  o.add("--batch", m.batch, "sequences or images per batch").from(1);
+  o.add("--rate", m.rate, "learning rate (where tuning begins)").above(0).below(1e30);
+  o.add("--clip", m.clip, "largest norm of the gradient (0: off)").from(0).below(1e30);
+  o.add("--seeds", s.seeds, "runs of each model, with a seed each").from(1).to(100);
+  o.add("--tuning-seeds", s.tuning_seeds,
+        "runs at each rate that is tried, with seeds of their own (0: train at --rate)")
+      .from(0)
+      .to(100);
   o.group("Measure");
-  o.add("--validation", s.validation, "text only").from(1);
-  o.add("--profile", s.profile);
+  o.add("--validation", s.validation, "inputs that the regularizer is chosen on (text only)")
+      .from(1);
+  o.add("--profile", s.profile, "moments of every layer, before and after training");
 }
 
 }  // namespace
@@ -282,7 +292,7 @@ scalewise::frame::Program scalewise::frame::program() {
   m.rate = 0.005;
   m.clip = 1;
   m.dropout = 0.1;
-  m.activation = "relu";
+  m.activation = Activation::relu;
   Program program{"deep_networks",
                   "Deep transformers at tuned rates, and moments of their layers."};
   add_options(*program.options, *s);

@@ -82,15 +82,15 @@ check::Report check_of(Setup setup, const Arguments& a, std::size_t& runs_made) 
   train::Settings& s = setup.experiment.model;
   if (!a.text.empty()) s.text = a.text;
   const train::Data data = train::read_data(s);
-  check::Rounds rounds(setup.experiment.sizes, setup.experiment.axis == "depth");
+  check::Rounds rounds(setup.experiment.sizes, setup.experiment.axis == experiment::Axis::depth);
   setup.experiment.sizes = rounds.sizes();
   const std::vector<check::Member> family = planned(setup, data);
   const std::vector<check::Member> wrong = trained(setup, data);
   s.rate *= experiment::usual_rate(settings_at(setup.experiment, family.front().size, 1), data,
                                    wrong.front().plan);
   check::Assumptions assumptions;
-  assumptions.norms = s.norm != "none";
-  assumptions.post_norm = s.placement == "post";
+  assumptions.norms = s.norm != nn::Norm::none;
+  assumptions.post_norm = s.placement == NormPlacement::post;
   experiment::CoordinateRuns runs(setup.experiment, data, wrong, setup.fault, "", {});
   for (long round = 1;; ++round) {
     runs.train(rounds.seeds());
@@ -206,15 +206,16 @@ scalewise::frame::Program scalewise::frame::program() {
   const auto a = std::make_shared<Arguments>();
   Program program{"verdict_errors", "How often the coordinate check is wrong."};
   Options& o = *program.options;
-  o.add("--correct", a->correct).from(0);
-  o.add("--gross", a->gross).from(0);
-  o.add("--slight", a->slight).from(0);
-  o.add("--muon", a->muon);
-  o.add("--first", a->first).from(0);
-  o.add("--rounds", a->rounds).from(1).to(6);
-  o.add("--groups", a->groups).from(0);
-  o.add("--text", a->text).reads();
-  o.add("--list", a->list);
+  o.add("--correct", a->correct, "number of correct set-ups").from(0);
+  o.add("--gross", a->gross, "number of gross mistakes").from(0);
+  o.add("--slight", a->slight, "number of exponents that are off by little").from(0);
+  o.add("--muon", a->muon, "set-ups of maximal update under Muon alone");
+  o.add("--first", a->first, "number of the first set-up").from(0);
+  o.add("--rounds", a->rounds, "rounds of runs, at most").from(1).to(6);
+  o.add("--groups", a->groups, "seeds of the set-ups of the program's test, and nothing else")
+      .from(0);
+  o.add("--text", a->text, "text to learn from, byte by byte").reads();
+  o.add("--list", a->list, "print the set-ups, run nothing");
   program.run = [a](const std::vector<std::string>&) {
     quiet() = true;
     if (a->groups > 0) {

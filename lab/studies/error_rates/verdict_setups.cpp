@@ -40,22 +40,22 @@ class Draw {
 struct RuleChoice {
   std::string rule;
   std::vector<std::string> set;
-  std::string optimizer = "adamw";
+  Optimizer optimizer = adamw;
 };
 
 std::vector<RuleChoice> width_rules() {
   return {{"maximal-update", {}},
           {"maximal-update", {"table=3"}},
           {"maximal-update", {"table=9"}},
-          {"maximal-update", {}, "sgd"},
-          {"maximal-update", {"table=3"}, "sgd"},
-          {"maximal-update", {}, "sign-sgd"},
+          {"maximal-update", {}, sgd},
+          {"maximal-update", {"table=3"}, sgd},
+          {"maximal-update", {}, sign_sgd},
           {"maximal-update", {"zero_head=true"}},
           {"maximal-update", {"zero_query=true"}},
           {"complete-p", {}},
           {"depth-mup", {}},
           {"neural-tangent", {}},
-          {"neural-tangent", {}, "sgd"},
+          {"neural-tangent", {}, sgd},
           {"meta-principled", {}},
           {"meta-principled", {"s=0.75"}},
           {"meta-principled", {"s=1"}},
@@ -67,7 +67,7 @@ std::vector<RuleChoice> width_rules() {
 std::vector<RuleChoice> muon_rules() {
   std::vector<RuleChoice> rules;
   for (const Optimizer& optimizer : {muon, muon_fan_ratio, muon_original, muon_match_adamw}) {
-    rules.push_back({"maximal-update", {}, std::string(optimizer.name)});
+    rules.push_back({"maximal-update", {}, optimizer});
   }
   return rules;
 }
@@ -93,9 +93,9 @@ Setup try_draw(Mistake mistake, std::uint64_t number, int attempt, bool muon) {
   const RuleChoice rule = draw.one_of(muon ? muon_rules() : depth ? depth_rules() : width_rules());
   s.rule = rule.rule;
   s.optimizer = rule.optimizer;
-  setup.name = rule.rule + " " + rule.optimizer;
+  setup.name = rule.rule + " " + std::string(rule.optimizer.name);
   for (const std::string& setting : rule.set) set(setting);
-  e.axis = depth ? "depth" : "width";
+  e.axis = depth ? experiment::Axis::depth : experiment::Axis::width;
   e.head_dim = draw.one_of<long>({8, 16});
   if (depth) {
     e.sizes = {4, 8, 16, 32};
@@ -113,7 +113,7 @@ Setup try_draw(Mistake mistake, std::uint64_t number, int attempt, bool muon) {
       choose("heads", "2");
     }
   }
-  choose("axis", e.axis);
+  choose("axis", experiment::axis_name(e));
   choose("from", std::to_string(e.sizes.front()));
   e.base = draw.happens(0.75) ? e.sizes.front() : draw.one_of(e.sizes);
   choose("base", std::to_string(e.base));
@@ -125,19 +125,23 @@ Setup try_draw(Mistake mistake, std::uint64_t number, int attempt, bool muon) {
   choose("steps", std::to_string(s.steps));
   s.warmup = 0;
   if (!normalized(s.rule)) {
-    s.norm = draw.one_of<std::string>({"layer", "layer", "layer", "rms", "rms", "none"});
-    if (depth && s.norm == "none") s.norm = "rms";  // signals multiply from layer to layer
-    s.placement = draw.happens(0.2) && s.norm != "none" ? "post" : "pre";
-    s.activation = draw.one_of<std::string>({"gelu", "gelu", "relu", "silu"});
-    choose("norm", s.norm);
-    choose("placement", s.placement);
-    choose("activation", s.activation);
-    if (draw.happens(0.25) && s.norm != "none") set("gated_mlp=true");
+    s.norm = draw.one_of<nn::Norm>({nn::Norm::layer, nn::Norm::layer, nn::Norm::layer,
+                                    nn::Norm::rms, nn::Norm::rms, nn::Norm::none});
+    if (depth && s.norm == nn::Norm::none)
+      s.norm = nn::Norm::rms;  // signals multiply from layer to layer
+    s.placement =
+        draw.happens(0.2) && s.norm != nn::Norm::none ? NormPlacement::post : NormPlacement::pre;
+    s.activation = draw.one_of<Activation>(
+        {Activation::gelu, Activation::gelu, Activation::relu, Activation::silu});
+    choose("norm", std::string(word(train::norm_words, s.norm)));
+    choose("placement", std::string(word(train::placement_words, s.placement)));
+    choose("activation", std::string(word(activation_words, s.activation)));
+    if (draw.happens(0.25) && s.norm != nn::Norm::none) set("gated_mlp=true");
     if (draw.happens(0.25)) set("biases=false");
     if (draw.happens(0.25)) s.rotary = true;
     if (s.rotary) choose("rotary", "true");
   }
-  if (draw.happens(0.15) && !normalized(s.rule) && s.norm != "none") {
+  if (draw.happens(0.15) && !normalized(s.rule) && s.norm != nn::Norm::none) {
     set("kv_heads=1");
     set("base.kv_heads=1");
   }
@@ -225,7 +229,7 @@ Setup draw(Mistake mistake, std::uint64_t number, bool muon) {
       if (mistake == Mistake::gross) {
         Draw pick(mistake, number, 1000 + attempt);
         // standard does not state Muon.
-        if (pick.happens(0.15) && !muon && setup.experiment.axis == "width" &&
+        if (pick.happens(0.15) && !muon && setup.experiment.axis == experiment::Axis::width &&
             !normalized(setup.experiment.model.rule)) {
           setup.trained_as = "standard";
           setup.name += " TRAINED AS standard";
@@ -269,12 +273,12 @@ std::vector<Setup> tested() {
   widths.model.steps = 3;
   widths.model.warmup = 0;
   widths.model.rate = 1;  // times the usual
-  widths.model.set = {"tied_head=false"};
+  widths.model.tied_head = false;
   Experiment heads = widths;
   heads.head_dim = 0;
   heads.model.heads = 2;
   Experiment depths = widths;
-  depths.axis = "depth";
+  depths.axis = experiment::Axis::depth;
   depths.sizes = {4, 8, 16, 32};
   depths.base = 4;
   depths.model.width = 32;
@@ -291,13 +295,13 @@ std::vector<Setup> tested() {
   add(widths, {"maximal-update", {}}, "");
   for (const char* set : {"table=3", "table=9", "zero_head=true"})
     add(widths, {"maximal-update", {set}}, set);
-  add(widths, {"maximal-update", {}, "sgd"}, "sgd");
+  add(widths, {"maximal-update", {}, sgd}, "sgd");
   for (const char* rule : {"complete-p", "depth-mup", "neural-tangent", "meta-principled", "nu-gpt",
                            "nu-gpt-full-align"}) {
     add(widths, {rule, {}}, "");
   }
   Experiment post = widths;
-  post.model.placement = "post";
+  post.model.placement = NormPlacement::post;
   add(post, {"complete-p", {}}, "post-norm");
   add(heads, {"maximal-update", {}}, "larger heads");
   add(depths, {"complete-p", {}}, "depth");

@@ -16,7 +16,7 @@
 
 #include "attention_networks.hpp"
 #include "check/report.hpp"
-#include "frame/data_file.hpp"
+#include "frame/files.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
 #include "scalewise/kernels/finite_network.hpp"
@@ -101,15 +101,17 @@ scalewise::frame::Program scalewise::frame::program() {
   s->samples.digits = frame::data_file("digits.csv");
   Program program{"sampled_kernels", "Accuracy of kernels that are sampled from networks."};
   Options& o = *program.options;
-  o.add("--attention", s->weights).words({"softmax", "relu", "identity"});
-  o.add("--sizes", s->sizes, "widths: as many heads, of the root of the width")
+  o.add("--attention", s->weights,
+        "attention weights, of scores over the root of d except for the last two")
+      .words({"softmax", "relu", "identity"});
+  o.add("--sizes", s->sizes, "sizes to compare (widths: as many heads, of the root of the width)")
       .from(1)
       .to(100'000)
       .increasing();
-  o.add("--seeds", s->seeds).from(1).to(100'000);
-  o.add("--train", s->samples.train).from(1);
-  o.add("--validation", s->samples.validation).from(1);
-  o.add("--test", s->samples.test).from(1);
+  o.add("--seeds", s->seeds, "runs of each model, with a seed each").from(1).to(100'000);
+  o.add("--train", s->samples.train, "training inputs").from(1);
+  o.add("--validation", s->samples.validation, "inputs that the regularizer is chosen on").from(1);
+  o.add("--test", s->samples.test, "test inputs").from(1);
   make_report(program, [s] { return ::run(*s); });
   return program;
 }

@@ -15,7 +15,7 @@
 
 #include "attention_networks.hpp"
 #include "check/report.hpp"
-#include "frame/data_file.hpp"
+#include "frame/files.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
 #include "scalewise/kernels/finite_network.hpp"
@@ -160,18 +160,21 @@ scalewise::frame::Program scalewise::frame::program() {
   Program program{"trained_attention",
                   "Trained attention networks next to regression with their kernels."};
   Options& o = *program.options;
-  o.add("--attention", s->weights).words({"softmax", "relu", "identity"});
-  o.add("--norm", s->norms, "after attention").words({"none", "output"});
-  o.add("--sizes", s->sizes, "widths").from(1).to(100'000).increasing();
-  o.add("--seeds", s->seeds).from(1).to(1000);
-  o.add("--steps", s->steps).from(1).to(1'000'000);
-  o.add("--rate", s->rate, "in units of 1/largest eigenvalue of the kernel at initialization")
+  o.add("--attention", s->weights,
+        "attention weights, of scores over the root of d except for the last two")
+      .words({"softmax", "relu", "identity"});
+  o.add("--norm", s->norms, "normalization (after attention)").words({"none", "output"});
+  o.add("--sizes", s->sizes, "sizes to compare (widths)").from(1).to(100'000).increasing();
+  o.add("--seeds", s->seeds, "runs of each model, with a seed each").from(1).to(1000);
+  o.add("--steps", s->steps, "optimizer steps").from(1).to(1'000'000);
+  o.add("--rate", s->rate,
+        "learning rate (in units of 1/largest eigenvalue of the kernel at initialization)")
       .above(0)
       .below(2);
-  o.add("--centred", s->centred);
-  o.add("--train", s->samples.train).from(1);
-  o.add("--validation", s->samples.validation).from(1);
-  o.add("--test", s->samples.test).from(1);
+  o.add("--centred", s->centred, "count outputs from their initial values");
+  o.add("--train", s->samples.train, "training inputs").from(1);
+  o.add("--validation", s->samples.validation, "inputs that the regularizer is chosen on").from(1);
+  o.add("--test", s->samples.test, "test inputs").from(1);
   make_report(program, [s] { return ::run(*s); });
   return program;
 }

@@ -106,13 +106,15 @@ scalewise::frame::Program scalewise::frame::program() {
   Program program{"shallow_samples",
                   "How wide a shallow encoder has to be for the convergence theorem to hold."};
   Options& o = *program.options;
-  o.add("--rule", s->rule).words({"shallow-lecun", "shallow-he", "shallow-ntk"});
-  o.add("--tau0", s->tau0).from(0.5).to(1);
-  o.add("--inputs", s->samples).from(2).to(1000).increasing();
-  o.add("--sizes", s->sizes, "widths").from(1).to(1'000'000).increasing();
-  o.add("--seeds", s->seeds).from(1).to(1000);
-  o.add("--steps", s->steps).from(1).to(1'000'000);
-  o.add("--rate", s->rate, "in units of 1/largest eigenvalue of the kernel at initialization")
+  o.add("--rule", s->rule, "name of a rule, see plan --list-rules")
+      .words({"shallow-lecun", "shallow-he", "shallow-ntk"});
+  o.add("--tau0", s->tau0, "0.5 or 1: scores are times width^-tau0").from(0.5).to(1);
+  o.add("--inputs", s->samples, "inputs of the kernel").from(2).to(1000).increasing();
+  o.add("--sizes", s->sizes, "sizes to compare (widths)").from(1).to(1'000'000).increasing();
+  o.add("--seeds", s->seeds, "runs of each model, with a seed each").from(1).to(1000);
+  o.add("--steps", s->steps, "optimizer steps").from(1).to(1'000'000);
+  o.add("--rate", s->rate,
+        "learning rate (in units of 1/largest eigenvalue of the kernel at initialization)")
       .above(0)
       .below(2);
   make_report(program, [s] { return ::run(*s); });

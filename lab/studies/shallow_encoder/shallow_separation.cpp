@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "check/report.hpp"
-#include "frame/data_file.hpp"
+#include "frame/files.hpp"
 #include "frame/progress.hpp"
 #include "lab/programs/check/for_each_run.hpp"
 #include "lab/programs/kernel/samples.hpp"
@@ -173,13 +173,15 @@ scalewise::frame::Program scalewise::frame::program() {
   Program program{"shallow_separation",
                   "A shallow encoder on digits, with scores times width^-1/2 and width^-1."};
   Options& o = *program.options;
-  o.add("--rule", s->rule).words({"shallow-lecun", "shallow-he", "shallow-ntk"});
-  o.add("--sizes", s->sizes, "widths").from(1).to(1'000'000).increasing();
-  o.add("--seeds", s->seeds).from(1).to(1000);
-  o.add("--train", s->samples.train).from(2);
-  o.add("--test", s->samples.test).from(1);
-  o.add("--steps", s->steps).from(1).to(1'000'000);
-  o.add("--rate", s->rate, "in units of 1/largest eigenvalue of the kernel at initialization")
+  o.add("--rule", s->rule, "name of a rule, see plan --list-rules")
+      .words({"shallow-lecun", "shallow-he", "shallow-ntk"});
+  o.add("--sizes", s->sizes, "sizes to compare (widths)").from(1).to(1'000'000).increasing();
+  o.add("--seeds", s->seeds, "runs of each model, with a seed each").from(1).to(1000);
+  o.add("--train", s->samples.train, "training inputs").from(2);
+  o.add("--test", s->samples.test, "test inputs").from(1);
+  o.add("--steps", s->steps, "optimizer steps").from(1).to(1'000'000);
+  o.add("--rate", s->rate,
+        "learning rate (in units of 1/largest eigenvalue of the kernel at initialization)")
       .above(0)
       .below(2);
   make_report(program, [s] { return ::run(*s); });

@@ -18,7 +18,7 @@
 #include "frame/options.hpp"
 #include "scalewise/files/inputs.hpp"
 
-namespace scalewise::frame {
+namespace scalewise::experiment {
 
 /// The exit code of --collect where runs are missing.
 inline constexpr int tasks_missing = 4;
@@ -34,16 +34,16 @@ struct TaskOptions {
 };
 
 /// Adds the three verbs and --results.
-void add_task_options(Options& options, TaskOptions& tasks);
+void add_task_options(frame::Options& options, TaskOptions& tasks);
 
 /// `others` are options that are not for tasks.
 /// Throws:   InvalidInput for two verbs, a verb without --results, --results without a verb, and for one of
 ///           the others next to them.
-void check(const TaskOptions& tasks, const Options& options,
+void check(const TaskOptions& tasks, const frame::Options& options,
            std::initializer_list<const char*> others);
 
 /// The threads to use: one for --run-one without --threads, since engines spread tasks over the cores.
-int threads_of(int threads, const Options& options);
+int threads_of(int threads, const frame::Options& options);
 
 /// A word as a POSIX shell reads it: in single quotes where that is needed.
 std::string shell_quoted(const std::string& word);
@@ -78,7 +78,7 @@ class TaskFolder {
 
   /// Prints the command lines of runs.
   /// Throws:   InvalidInput for an option with a line break, since a line is a task.
-  void print(const std::vector<std::string>& runs, const Options& options) const;
+  void print(const std::vector<std::string>& runs, const frame::Options& options) const;
 
  private:
   std::string path_of(const std::string& id) const;
@@ -91,4 +91,4 @@ class TaskFolder {
   Inputs inputs_;
 };
 
-}  // namespace scalewise::frame
+}  // namespace scalewise::experiment

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 
-#include "frame/html.hpp"
+#include "check/html.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 #include "scalewise/messages/utf8.hpp"
 
-namespace scalewise::frame {
+namespace scalewise::experiment {
 
 namespace {
 
@@ -21,7 +21,7 @@ constexpr const char* style = R"css(
   --pass: #146c2e; --pass-box: #e3f4e7; --fail: #a8071a; --fail-box: #fde7e9;
   --inconclusive: #7a4d00; --inconclusive-box: #fff1d6;
 }
-@media (prefers-color-scheme: dark) {
+@media screen and (prefers-color-scheme: dark) {
   :root {
     --text: #e4e7eb; --faint: #a0a8b3; --page: #14171a; --box: #1e2226; --line: #353b42;
     --pass: #7ddc93; --pass-box: #12301b; --fail: #ff9aa2; --fail-box: #40141a;
@@ -69,16 +69,10 @@ pre {
   white-space: pre-wrap; overflow-wrap: anywhere; font: 0.875rem/1.5 ui-monospace, monospace;
 }
 @media print {
-  :root {
-    color-scheme: light;
-    --text: #000000; --faint: #444444; --page: #ffffff; --box: #f2f2f2; --line: #bbbbbb;
-    --pass: #146c2e; --pass-box: #e3f4e7; --fail: #a8071a; --fail-box: #fde7e9;
-    --inconclusive: #7a4d00; --inconclusive-box: #fff1d6;
-  }
+  :root { color-scheme: light; }
   @page { size: landscape; margin: 12mm; }
   body { max-width: none; padding: 0; font-size: 10pt; print-color-adjust: exact; }
   .box { overflow: visible; max-height: none; border: 0; }
-  .picture img.light { filter: none; }
   .picture img { min-width: 0; max-height: 165mm; width: auto; max-width: 100%; }
   table { font-size: 7pt; }
   th, td { padding: 0.15rem 0.35rem; }
@@ -126,25 +120,11 @@ std::string escaped(std::string_view text) {
   std::string result;
   while (!text.empty()) {
     const auto [length, code] = utf8_character(text);
-    switch (code) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      case '\'':
-        result += "&#39;";
-        break;
-      default:
-        const bool shown = length > 0 && (is_visible(code) || code == '\n' || code == '\t');
-        result += shown ? text.substr(0, length) : "\uFFFD";
+    const bool shown = length > 0 && (is_visible(code) || code == '\n' || code == '\t');
+    if (code < 128 && std::string_view("&<>\"'").find(static_cast<char>(code)) != text.npos) {
+      result += "&#" + std::to_string(code) + ";";
+    } else {
+      result += shown ? text.substr(0, length) : "\uFFFD";
     }
     text.remove_prefix(length == 0 ? 1 : length);
   }
@@ -241,4 +221,4 @@ std::string html(const Page& page) {
   return out + "</main>\n<script>" + script + "</script>\n</body>\n</html>\n";
 }
 
-}  // namespace scalewise::frame
+}  // namespace scalewise::experiment

@@ -11,7 +11,7 @@
 #include "frame/options.hpp"
 #include "scalewise/io/table.hpp"
 
-namespace scalewise::frame {
+namespace scalewise::experiment {
 
 struct Cell {
   std::string text;
@@ -60,9 +60,9 @@ PageTable values_table(const nlohmann::ordered_json& object, const std::vector<s
 /// Adds how every page ends: all settings, the command that has this result, version and machine.
 /// Requires: a report that begins as begin_report() says.
 void add_origin(Page& page, const nlohmann::ordered_json& report, const std::string& program,
-                const Options& options);
+                const frame::Options& options);
 
 /// A command of words, for a shell.
 std::string command_line(const std::string& program, const std::vector<std::string>& words);
 
-}  // namespace scalewise::frame
+}  // namespace scalewise::experiment

@@ -1,17 +1,17 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 
-#include "frame/page.hpp"
+#include "check/page.hpp"
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
+#include "check/tasks.hpp"
 #include "frame/machine.hpp"
-#include "frame/tasks.hpp"
 #include "scalewise/messages/utf8.hpp"
 
-namespace scalewise::frame {
+namespace scalewise::experiment {
 
 namespace {
 
@@ -127,7 +127,7 @@ std::string command_line(const std::string& program, const std::vector<std::stri
 }
 
 void add_origin(Page& page, const Json& report, const std::string& program,
-                const Options& options) {
+                const frame::Options& options) {
   PageTable settings{{"setting", "value"}, {}};
   for (const auto& [name, value] : report.at("settings").items()) add_value(settings, name, value);
   page.sections.push_back({.title = "Settings", .table = std::move(settings)});
@@ -138,11 +138,12 @@ void add_origin(Page& page, const Json& report, const std::string& program,
             "earlier. Paths are those of the folder in which it was run. With --out FOLDER it "
             "writes this page again:"},
        .command = command_line(program, options.given_words())});
-  PageTable machine{{"name", "value"}, {{{"program"}, {program}}, {{"scalewise"}, {version()}}}};
+  PageTable machine{{"name", "value"},
+                    {{{"program"}, {program}}, {{"scalewise"}, {frame::version()}}}};
   for (const auto& [name, value] : report.at("machine").items()) {
     if (name != "threads") add_value(machine, name, value);  // results do not depend on them
   }
   page.sections.push_back({.title = "Machine and version", .table = std::move(machine)});
 }
 
-}  // namespace scalewise::frame
+}  // namespace scalewise::experiment

@@ -6,12 +6,12 @@
 
 #include <string>
 
-#include "frame/page.hpp"
+#include "check/page.hpp"
 
-namespace scalewise::frame {
+namespace scalewise::experiment {
 
 /// The page with its style, pictures and a script that sorts tables; without scripts all of it is there
 /// as well. Texts are escaped.
 std::string html(const Page& page);
 
-}  // namespace scalewise::frame
+}  // namespace scalewise::experiment

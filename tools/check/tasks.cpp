@@ -1,18 +1,19 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 
-#include "frame/tasks.hpp"
+#include "check/tasks.hpp"
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
-#include <random>
+#include <regex>
 #include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "frame/files.hpp"
 #include "frame/machine.hpp"
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
@@ -24,7 +25,7 @@
 #include "scalewise/io/line_file.hpp"
 #include "scalewise/messages/error.hpp"
 
-namespace scalewise::frame {
+namespace scalewise::experiment {
 
 namespace {
 
@@ -32,27 +33,19 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view schema = "scalewise.task/1";
 constexpr std::string_view suffix = ".json";
-constexpr std::string_view temporary_suffix = ".tmp";
 constexpr std::size_t fingerprint_size = 16;
 
 /// Whether a text ends as ids do: other files in the folder are left alone.
-bool looks_like_id(std::string_view text) {
-  if (text.size() < fingerprint_size + 2) return false;
-  const std::string_view end = text.substr(text.size() - fingerprint_size);
-  return text[text.size() - fingerprint_size - 1] == '-' &&
-         end.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+bool looks_like_id(const std::string& text) {
+  static const std::regex form(".+-[0-9a-f]{16}");
+  return std::regex_match(text, form);
 }
 
 /// The id in the name of a file that is renamed once it is complete: .ID.RANDOM.tmp; empty for other names.
-std::string id_of_temporary(std::string_view name) {
-  constexpr std::size_t end = 1 + fingerprint_size + temporary_suffix.size();
-  if (!name.starts_with('.') || !name.ends_with(temporary_suffix) || name.size() < end + 1)
-    return {};
-  const std::string_view id = name.substr(1, name.size() - 1 - end);
-  const std::string_view random = name.substr(name.size() - end + 1, fingerprint_size);
-  const bool ours = looks_like_id(id) && name[name.size() - end] == '.' &&
-                    random.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-  return ours ? std::string(id) : "";
+std::string id_of_temporary(const std::string& name) {
+  static const std::regex form("\\.(.+-[0-9a-f]{16})\\.[0-9a-f]{16}\\.tmp");
+  std::smatch found;
+  return std::regex_match(name, found, form) ? found[1].str() : "";
 }
 
 /// An id without its fingerprint.
@@ -62,16 +55,8 @@ std::string name_in(const std::string& id) {
 
 /// As the shell finds the program from any folder.
 std::string program_path() {
-  const std::string& path = called_as();
+  const std::string& path = frame::called_as();
   return path.find('/') == std::string::npos ? path : fs::absolute(path).string();
-}
-
-/// A name that no other process chooses, on any machine.
-std::string own_name() {
-  std::random_device random;
-  std::string seed;
-  for (int i = 0; i < 4; ++i) seed += std::to_string(random()) + " ";
-  return fingerprint(seed);
 }
 
 std::string listed_paths(const std::vector<std::string>& paths) {
@@ -86,15 +71,21 @@ std::string listed_paths(const std::vector<std::string>& paths) {
 
 }  // namespace
 
-void add_task_options(Options& o, TaskOptions& tasks) {
+void add_task_options(frame::Options& o, TaskOptions& tasks) {
   o.group("Tasks, for any engine that runs command lines");
-  o.add("--emit-tasks", tasks.emit).not_an_input();
-  o.add("--run-one", tasks.one).not_an_input();
-  o.add("--collect", tasks.collect).not_an_input();
-  o.add("--results", tasks.results).writes_folder().read_with("--collect");
+  o.add("--emit-tasks", tasks.emit, "print a command line for each run that is missing")
+      .not_an_input();
+  o.add("--run-one", tasks.one, "ID: make this run, write its result, and print it as JSON")
+      .not_an_input();
+  o.add("--collect", tasks.collect,
+        "read the results: print the verdict, or the next command lines (exit code 4)")
+      .not_an_input();
+  o.add("--results", tasks.results, "folder of the results, one file per run")
+      .writes_folder()
+      .read_with("--collect");
 }
 
-void check(const TaskOptions& tasks, const Options& options,
+void check(const TaskOptions& tasks, const frame::Options& options,
            std::initializer_list<const char*> others) {
   std::string verb;
   for (const char* name : {"--emit-tasks", "--run-one", "--collect"}) {
@@ -116,7 +107,7 @@ void check(const TaskOptions& tasks, const Options& options,
   }
 }
 
-int threads_of(int threads, const Options& options) {
+int threads_of(int threads, const frame::Options& options) {
   return options.given("--run-one") && !options.given("--threads") ? 1 : threads;
 }
 
@@ -179,12 +170,12 @@ void TaskFolder::write(const std::string& id, const Json& result) const {
                                          {"program", program_},
                                          {"id", id},
                                          {"inputs", inputs_json(inputs_)},
-                                         {"machine", products() + ", " + vectors()},
+                                         {"machine", frame::products() + ", " + frame::vectors()},
                                          {"result", result}});
   const std::string path = path_of(id);
   const std::string temporary =
-      (fs::path(folder_) / ("." + id + "." + own_name() + std::string(temporary_suffix))).string();
-  const Uninterrupted now;
+      (fs::path(folder_) / ("." + id + "." + frame::own_name() + ".tmp")).string();
+  const frame::Uninterrupted now;
   std::error_code error;
   OpenFile file(std::fopen(temporary.c_str(), "wbx"));
   bool written = file != nullptr &&
@@ -252,13 +243,13 @@ int TaskFolder::make(const std::string& id, const std::function<std::optional<Js
   std::optional<Json> result;
   if (fs::exists(path, error)) result = read(id);
   if (result) {
-    if (!quiet()) std::cerr << program_ << ": " << path << " is there; nothing is run\n";
+    if (!frame::quiet()) std::cerr << program_ << ": " << path << " is there; nothing is run\n";
     result = (*result)["result"];
   } else {
     result = run();
     if (!result) {
       std::cerr << program_ << ": stopped before the run was finished; nothing is written\n";
-      return 128 + stop_requested();
+      return 128 + frame::stop_requested();
     }
     write(id, *result);
   }
@@ -270,7 +261,7 @@ int TaskFolder::make(const std::string& id, const std::function<std::optional<Js
   return 0;
 }
 
-void TaskFolder::print(const std::vector<std::string>& runs, const Options& options) const {
+void TaskFolder::print(const std::vector<std::string>& runs, const frame::Options& options) const {
   std::string command = shell_quoted(program_path());
   for (const std::string& word : options.again()) command += " " + shell_quoted(word);
   const std::string end = " --results " + shell_quoted(fs::absolute(folder_).string()) + "\n";
@@ -281,4 +272,4 @@ void TaskFolder::print(const std::vector<std::string>& runs, const Options& opti
   for (const std::string& run : runs) std::cout << command << " --run-one " << id(run) << end;
 }
 
-}  // namespace scalewise::frame
+}  // namespace scalewise::experiment
