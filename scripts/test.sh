@@ -177,11 +177,12 @@ build_and_test() {
     ctest --preset "$preset" -j $jobs --no-label-summary "${select[@]}"
 }
 
-# Only whether they compile: the slow tests where they are not run, and in --full each header on its own.
+# Only whether they compile: the slow tests and the laboratory where they are not run, and in --full each header on
+# its own.
 check_syntax() {
-  local headers=
+  local headers=scalewise_lab_objects
   [ -n "$leave_out" ] || headers=all_verify_interface_header_sets
-  cmake --preset dev -B build/syntax -D CMAKE_CXX_FLAGS_DEBUG=-fsyntax-only \
+  cmake --preset dev -B build/syntax -D CMAKE_CXX_FLAGS_DEBUG="-Xclang -fsyntax-only" \
     -D CMAKE_TRY_COMPILE_CONFIGURATION=Release -D SCALEWISE_TEST_SLOW=$slow &&
     cmake --build build/syntax -j $jobs --target $headers scalewise_slow_tests
 }
@@ -209,22 +210,25 @@ packages=$!
 # quick to build; by GCC what users build, so all programs, the documentation's examples and whole
 # models; by Clang, optimized and in half of GCC's time, what is all numbers or tries most. clang-tidy
 # sees the headers, and GCC's sanitizers what is quickest to build. The command
-# lines of programs are fuzzed in --full only.
-# Reports of the sanitizers need line numbers and nothing else of -g. The tests of the consumers and of
-# the documentation run in one build.
-sanitizers=(-D CMAKE_CXX_FLAGS_DEBUG=-g1 -D SCALEWISE_TEST_MODELS=OFF
+# lines of programs are fuzzed in --full only; the laboratory is compiled, and built and tested in --full.
+# Reports of the sanitizers need line numbers and nothing else of -g; undefined behaviour stops a program without a
+# report, which takes a quarter off the time to build (the presets alone report). The tests of the consumers and of the
+# documentation run in one build.
+sanitizers=(-D CMAKE_CXX_FLAGS_DEBUG="-g1 -fsanitize-undefined-trap-on-error" -D SCALEWISE_TEST_MODELS=OFF
   -D SCALEWISE_TEST_KERNELS=OFF -D SCALEWISE_BUILD_EXAMPLES=OFF)
 if [ -n "$leave_out" ]; then
-  users="scalewise_tools scalewise_lab scalewise_examples scalewise_static_tests models_test allocation_test torch_agreement torch_tests unit_tests"
+  users="scalewise_tools scalewise_examples scalewise_static_tests models_test allocation_test torch_agreement torch_tests unit_tests"
   users_tests="not core_test policy_test dialect_test io_test check_test propagation_test data_test nn_test"
   numbers="kernels_test golden dialect_test"
   quickest=core_test
   linted="_headers.cpp"
   gcc_kernels=OFF
+  lab=OFF
 else
   users="" users_tests="" numbers="" quickest=""
   linted="_headers.cpp|tools/|lab/programs/|examples/"
   gcc_kernels=ON
+  lab=ON
 fi
 
 # The release build of GCC is the longest stage, and its tests often wait: for processes, a browser, Slurm. The
@@ -252,7 +256,7 @@ others=$!
 trap 'trap - INT; kill 0' INT
 wait $packages || true
 CXX=g++ run_stage "gcc release" build_and_test release "$users" "$users_tests" "" \
-  -D SCALEWISE_TEST_KERNELS=$gcc_kernels -D SCALEWISE_TEST_SLOW=$slow
+  -D SCALEWISE_TEST_KERNELS=$gcc_kernels -D SCALEWISE_TEST_SLOW=$slow -D SCALEWISE_BUILD_LAB=$lab
 wait $others || true
 for stage in "clang-tidy" "clang syntax" "gcc sanitizers" "clang sanitizers" "clang release"; do
   if [ "$stage" != "clang sanitizers" ] || clang_can_sanitize; then
@@ -265,6 +269,7 @@ done
 printf '\n'
 [ ${#failed[@]} -eq 0 ] || printf 'FAILED  %s\n' "${failed[@]}"
 [ ${#skipped[@]} -eq 0 ] || printf 'skipped %s\n' "${skipped[@]}"
+[ -z "$leave_out" ] || say "not run here, but by --full: the tests with the label slow, and those of the laboratory"
 printf '%d s\n' $SECONDS
 printf '%d passed, %d failed, %d skipped\n' $passed ${#failed[@]} ${#skipped[@]}
 [ ${#failed[@]} -eq 0 ]
