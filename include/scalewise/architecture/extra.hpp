@@ -31,7 +31,8 @@ struct Extra {
   Group group = Group::norm_gain;
   std::string rows = "d_model";
   std::string columns = "1";
-  std::string fan_in = "";  // of the matrix, for Group::hidden_bias alone
+  std::string fan_in =
+      "";  // of a hidden_bias: its matrix's; of copies of a matrix side by side: that of one
 
   friend bool operator==(const Extra&, const Extra&) = default;
 };
@@ -133,13 +134,14 @@ class ExtraReader {
       if (!extra_.fan_in.empty()) return side("fan_in", extra_.fan_in).scaling;
       refuse("fan_in", "(none)", "the inputs of its matrix, such as d_model");
     }
+    const Role role = role_of(group);
+    const bool matrix = role == Role::hidden || role == Role::output;
     if (!extra_.fan_in.empty()) {
+      if (matrix && has_columns()) return side("fan_in", extra_.fan_in).scaling;
       refuse("fan_in", extra_.fan_in, "none", "only a hidden_bias has that of another tensor");
     }
     if (group == Group::head_bias) return symbols::d_model;
     if (group == Group::patch_bias) return symbols::patch_dim;
-    const Role role = role_of(group);
-    const bool matrix = role == Role::hidden || role == Role::output;
     if (group == Group::patch_embedding || (matrix && group != Group::relative_position)) {
       return rows.scaling;
     }

@@ -30,6 +30,7 @@ enum class Group {
   mlp_up,
   mlp_gate,
   mlp_down,
+  hidden,  // any other matrix whose inputs and outputs grow
   norm_gain,
   norm_bias,
   hidden_bias,        // of the matrices inside the blocks
@@ -85,6 +86,7 @@ inline constexpr auto group_table = std::to_array<GroupInfo>({
     {Group::mlp_up, "mlp_up", Role::hidden},
     {Group::mlp_gate, "mlp_gate", Role::hidden},
     {Group::mlp_down, "mlp_down", Role::hidden},
+    {Group::hidden, "hidden", Role::hidden},
     {Group::norm_gain, "norm_gain", Role::block_vector},
     {Group::norm_bias, "norm_bias", Role::block_vector},
     {Group::hidden_bias, "hidden_bias", Role::block_vector},

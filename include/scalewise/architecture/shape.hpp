@@ -26,10 +26,12 @@ enum class Blocks {
   residual,         // the usual transformer, pre-norm or post-norm
   normalized,       // nGPT: no norms, learned rescalers
   shallow_encoder,  // one attention layer, ReLU, mean over tokens, linear head
+  listed,  // none that a shape knows: all tensors of the model are extras, see from_descriptions()
 };
-inline constexpr Spelling<Blocks, 3> blocks_words{{{Blocks::residual, "residual"},
+inline constexpr Spelling<Blocks, 4> blocks_words{{{Blocks::residual, "residual"},
                                                    {Blocks::normalized, "normalized"},
-                                                   {Blocks::shallow_encoder, "shallow_encoder"}}};
+                                                   {Blocks::shallow_encoder, "shallow_encoder"},
+                                                   {Blocks::listed, "listed"}}};
 
 /// The function that an MLP applies to its hidden features, or to its gate when it has one.
 enum class Activation { relu, gelu, silu };
@@ -189,13 +191,18 @@ constexpr bool has_attention_output_bias(const Shape& shape) {
 }
 
 /// Fills in what was left open: kv_heads = heads, head_dim = d_model / heads, d_ff = 4 d_model,
-/// a bias on the head of a patch model.
+/// a bias on the head of a patch model. A listed model has only the sizes that it is given.
 /// Throws:   InvalidInput when a size is missing, not positive, too large, or does not divide.
 constexpr Shape resolved(Shape shape) {
   using detail::require_positive;
   detail::check_limits(shape);
   require_positive("d_model", shape.d_model);
   require_positive("depth", shape.depth);
+  if (shape.blocks == Blocks::listed) {
+    if (!shape.tied_head) shape.tied_head = false;
+    if (!shape.head_bias) shape.head_bias = false;
+    return shape;
+  }
   require_positive("heads", shape.heads);
   detail::resolve_heads(shape);
   if (shape.d_ff == 0) shape.d_ff = 4 * shape.d_model;

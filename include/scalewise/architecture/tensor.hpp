@@ -236,6 +236,7 @@ class TensorWalk {
 /// Requires: resolved shapes.
 template <std::same_as<Shape> S, class Visitor>
 void for_each_tensor(const S& shape, const S& base, Visitor&& visit) {
+  if (shape.blocks == Blocks::listed) return;  // all of them are extras
   detail::TensorWalk<Visitor> walk(shape, base, visit);
   if (shape.blocks == Blocks::shallow_encoder) return walk.shallow();
   walk.stem();

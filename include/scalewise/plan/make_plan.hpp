@@ -37,6 +37,7 @@ class Planner {
     plan_.optimizer = optimizer;
     plan_.decay = decay;
     plan_.parameters = policy.parameters;
+    if (target.blocks == Blocks::listed) require_by_role();
     plan_.shape = policy.adapt(resolved(target));
     if (base) plan_.base = policy.adapt(resolved(*base));
     plan_.extras = extras;
@@ -70,6 +71,27 @@ class Planner {
       throw InvalidInput("base.encoder_depth", std::to_string(plan_.base->encoder_depth),
                          "an encoder in both shapes or in neither");
     }
+  }
+
+  /// A list of tensors says which of them are hidden matrices, but not which are queries or values.
+  void require_by_role() const {
+    const auto cells = [&](Group group) {
+      const Row row = policy_.row(group, Context{});
+      std::vector<Scaling> all;
+      for_each_cell(row, optimizer_of(plan_.optimizer, group),
+                    [&](const auto& cell) { all.push_back(cell.scaling); });
+      if (!row.stated) all.clear();
+      return all;
+    };
+    const std::vector<Scaling> hidden = cells(Group::hidden);
+    bool alike = !hidden.empty();
+    for (const GroupInfo& info : group_table) {
+      alike = alike && (info.role != Role::hidden || cells(info.group) == hidden);
+    }
+    if (alike) return;
+    throw InvalidInput(
+        "rule", plan_.rule, "a rule that is stated by role, such as complete-p",
+        "it tells queries, values and other hidden matrices apart; give a --preset, or a --config");
   }
 
   /// The sizes, and the rule's own values at a layer of a stack; layer -1 is outside all layers.
@@ -340,7 +362,9 @@ class Planner {
     const Scaling embedding =
         row_multiplier(token ? Group::token_embedding : Group::patch_embedding,
                        token ? Scaling(1) : symbols::n_patch, n);
-    number(plan_.model.attention_scale, in_stack(row.attention_scale.scaling, context.stack), at);
+    const bool has_heads = plan_.shape.blocks != Blocks::listed || plan_.shape.head_dim > 0;
+    number(plan_.model.attention_scale,
+           has_heads ? in_stack(row.attention_scale.scaling, context.stack) : 0, at);
     number(plan_.model.embedding_multiplier, embedding, at);
     number(plan_.model.logit_multiplier, logits, at);
     plan_.model.source = row.source;

@@ -25,6 +25,7 @@ struct OrderOne {
     constexpr bool settable = !std::is_const_v<std::remove_reference_t<decltype(constants)>>;
     for (std::size_t g = 0; g < group_count; ++g) {
       if (!settable && constants.values[g] == 1) continue;
+      if (static_cast<Group>(g) == Group::hidden) continue;  // it has no row
       visit(prefix + "_" + std::string(group_table[g].id), constants.values[g]);
     }
   }

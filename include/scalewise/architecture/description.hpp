@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "scalewise/architecture/shape.hpp"
+#include "scalewise/messages/error.hpp"
+#include "scalewise/messages/name.hpp"
+#include "scalewise/messages/words.hpp"
+
+namespace scalewise::inline architecture {
+
+/// What a tensor does, as far as its model's code says so.
+enum class TensorKind {
+  linear,     // multiplies its inputs: linear layers, convolutions, experts
+  embedding,  // one row per token or position
+  gain,       // multiplies feature by feature
+  bias,       // is added
+  other,      // its role has to be given
+};
+inline constexpr Spelling<TensorKind, 5> tensor_kind_words{{{TensorKind::linear, "linear"},
+                                                            {TensorKind::embedding, "embedding"},
+                                                            {TensorKind::gain, "gain"},
+                                                            {TensorKind::bias, "bias"},
+                                                            {TensorKind::other, "other"}}};
+
+/// One tensor of a model of any architecture.
+/// Shapes:   `sizes` in the order in which the code stores them. A letter of `axes` says what each is: i inputs,
+///           o outputs, k positions of a kernel, e copies side by side, such as experts. So PyTorch's Linear is "oi",
+///           its Embedding "io", Conv2d "oikk", a bias "o".
+struct DescribedTensor {
+  std::string name;
+  TensorKind kind = TensorKind::linear;
+  std::string axes;
+  std::vector<long> sizes;
+  std::string tied_to = {};  // the name of the tensor whose numbers these are
+
+  friend bool operator==(const DescribedTensor&, const DescribedTensor&) = default;
+};
+
+/// The tensors of a model, in the order of its forward pass.
+struct ModelDescription {
+  std::vector<DescribedTensor> tensors;
+
+  friend bool operator==(const ModelDescription&, const ModelDescription&) = default;
+};
+
+namespace detail {
+
+inline void check_axes(const DescribedTensor& tensor) {
+  const std::string field = "tensor " + printable(tensor.name) + ", axes";
+  const auto refuse = [&](const std::string& expectation) {
+    throw InvalidInput(field, tensor.axes.empty() ? "(empty)" : printable(tensor.axes),
+                       expectation);
+  };
+  if (tensor.axes.size() != tensor.sizes.size()) {
+    refuse("a letter for each of the " + std::to_string(tensor.sizes.size()) + " sizes");
+  }
+  if (tensor.axes.find_first_not_of("ioke") != std::string::npos) {
+    refuse("letters i (inputs), o (outputs), k (positions of a kernel) and e (copies)");
+  }
+  const bool inputs = tensor.axes.find('i') != std::string::npos;
+  const bool outputs = tensor.axes.find('o') != std::string::npos;
+  using enum TensorKind;
+  if ((tensor.kind == linear || tensor.kind == embedding) && !(inputs && outputs)) {
+    refuse("an i and an o, as a matrix has inputs and outputs");
+  }
+  if ((tensor.kind == gain || tensor.kind == bias) && inputs) refuse("no i: it has no inputs");
+}
+
+}  // namespace detail
+
+/// Requires that a description can be one of a model.
+/// Throws:   InvalidInput naming the tensor and its field: for a name that require_name() refuses or that two
+///           tensors have, a size that is no positive integer or above 2^30, axes that are not those of the kind,
+///           and a tie to no other tensor of the same number of entries.
+inline void check_description(const ModelDescription& model) {
+  if (model.tensors.empty()) throw InvalidInput("tensors", "(none)", "the tensors of a model");
+  std::set<std::string> names;
+  for (const DescribedTensor& tensor : model.tensors) {
+    if (tensor.name.empty()) throw InvalidInput("tensor, name", "(empty)", "the name of a tensor");
+    require_name("tensor, name", tensor.name);
+    const std::string field = "tensor " + printable(tensor.name);
+    if (!names.insert(tensor.name).second) {
+      throw InvalidInput(field, "twice", "a name that no other tensor has");
+    }
+    for (const long size : tensor.sizes) {
+      if (size >= 1 && size <= largest_size) continue;
+      throw InvalidInput(field + ", sizes", std::to_string(size), "a size from 1 to 2^30");
+    }
+    detail::check_axes(tensor);
+  }
+  for (const DescribedTensor& tensor : model.tensors) {
+    if (tensor.tied_to.empty()) continue;
+    if (tensor.tied_to != tensor.name && names.contains(tensor.tied_to)) continue;
+    throw InvalidInput("tensor " + printable(tensor.name) + ", tied_to", printable(tensor.tied_to),
+                       "the name of another tensor of the model");
+  }
+}
+
+}  // namespace scalewise::inline architecture

@@ -1,0 +1,480 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "scalewise/architecture/description.hpp"
+#include "scalewise/architecture/extra.hpp"
+
+namespace scalewise::inline architecture {
+
+/// The roles that a tensor of a described model can be given.
+enum class GivenRole { input, hidden, output, vector };
+inline constexpr Spelling<GivenRole, 4> given_role_words{{{GivenRole::input, "input"},
+                                                          {GivenRole::hidden, "hidden"},
+                                                          {GivenRole::output, "output"},
+                                                          {GivenRole::vector, "vector"}}};
+
+/// What a user says of all tensors whose names match a pattern, in which each * stands for any text.
+struct RoleOverride {
+  std::string pattern;
+  GivenRole role = GivenRole::hidden;
+};
+
+/// A model that two of its sizes describe.
+struct DescribedModel {
+  Shape shape;  // Blocks::listed
+  Shape base;
+  std::vector<Extra> tensors;        // all of the target, with names of its own
+  std::vector<std::string> reasons;  // one per tensor: why it has its group
+  std::vector<std::string> ties;     // "lm_head.weight is model.embed_tokens.weight"
+};
+
+namespace detail {
+
+/// True for a text that a pattern with * for any text describes.
+inline bool matches_glob(std::string_view pattern, std::string_view text) {
+  const std::size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == text;
+  if (text.size() < star || text.substr(0, star) != pattern.substr(0, star)) return false;
+  text.remove_prefix(star);
+  pattern.remove_prefix(star + 1);
+  const std::size_t next = std::min(pattern.find('*'), pattern.size());
+  if (next == pattern.size()) return text.ends_with(pattern);
+  const std::size_t found = text.find(pattern.substr(0, next));
+  return found != std::string_view::npos &&
+         matches_glob(pattern.substr(next), text.substr(found + next));
+}
+
+/// A name with the number that may be its layer's: "h.", 3, ".attn.weight".
+struct NumberedName {
+  std::string before;
+  long number = -1;
+  std::string after;
+};
+
+/// Splits at the first part between dots that is a number; number is -1 where there is none.
+inline NumberedName split_number(const std::string& name) {
+  for (std::size_t begin = 0; begin < name.size();) {
+    const std::size_t end = std::min(name.find('.', begin), name.size());
+    long number = 0;
+    const auto [stop, error] = std::from_chars(name.data() + begin, name.data() + end, number);
+    if (error == std::errc{} && stop == name.data() + end && number <= largest_size) {
+      return {name.substr(0, begin), number, name.substr(end)};
+    }
+    begin = end + 1;
+  }
+  return {name, -1, ""};
+}
+
+/// The tensors of one description, by name, and what is numbered in it.
+class NumberedTensors {
+ public:
+  explicit NumberedTensors(const ModelDescription& model) {
+    for (const DescribedTensor& tensor : model.tensors) {
+      by_name_.emplace(tensor.name, &tensor);
+      NumberedName name = split_number(tensor.name);
+      if (name.number >= 0) lists_[name.before][name.number].insert(name.after);
+    }
+  }
+
+  const DescribedTensor* find(const std::string& name) const {
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? nullptr : found->second;
+  }
+
+  /// How many modules stand under "h.0", "h.1", …; 0 where the numbers have gaps.
+  long count(const std::string& before) const {
+    const auto list = lists_.find(before);
+    if (list == lists_.end()) return 0;
+    const auto size = static_cast<long>(list->second.size());
+    return list->second.rbegin()->first == size - 1 ? size : 0;
+  }
+
+  /// True where each of them has the same tensors.
+  bool alike(const std::string& before) const {
+    const auto& list = lists_.at(before);
+    return std::all_of(list.begin(), list.end(),
+                       [&](const auto& layer) { return layer.second == list.begin()->second; });
+  }
+
+  std::vector<std::string> lists() const {
+    std::vector<std::string> names;
+    for (const auto& [before, layers] : lists_) names.push_back(before);
+    return names;
+  }
+
+ private:
+  std::map<std::string, const DescribedTensor*> by_name_;
+  std::map<std::string, std::map<long, std::set<std::string>>> lists_;
+};
+
+/// Compares two sizes of a model, tensor by tensor.
+class DescriptionReader {
+ public:
+  DescriptionReader(const ModelDescription& target, const ModelDescription& base,
+                    const std::vector<RoleOverride>& roles, Shape shape, Shape base_shape)
+      : target_(target), tensors_(target), base_(base), roles_(roles), base_model_(base) {
+    model_.shape = std::move(shape);
+    model_.base = std::move(base_shape);
+    used_.assign(roles.size(), false);
+  }
+
+  DescribedModel read() && {
+    find_layers();
+    pair_tensors();
+    find_width();
+    for (std::size_t i = 0; i < target_.tensors.size(); ++i) add(i);
+    require_used_roles();
+    return std::move(model_);
+  }
+
+ private:
+  /// The factor from base to target of what a tensor has along the axes of one letter.
+  struct Side {
+    long target = 1;
+    long base = 1;
+    bool grows() const { return target != base; }
+  };
+
+  // ---- layers ---------------------------------------------------------------------------------
+
+  void find_layers() {
+    std::optional<std::pair<long, long>> first;
+    std::string first_name;
+    std::vector<std::pair<long, long>> counts;
+    for (const std::string& before : tensors_.lists()) {
+      const long layers = tensors_.count(before), base_layers = base_model_.count(before);
+      if (layers == 0 || base_layers == 0) continue;
+      const bool deeper = layers != base_layers;
+      if (!deeper && (layers < 2 || !tensors_.alike(before))) continue;
+      if (first && first->first * base_layers != layers * first->second) {
+        throw InvalidInput(printable(before), growth(base_layers, layers) + " layers",
+                           "layers that grow like those of " + printable(first_name) + ", " +
+                               growth(first->second, first->first));
+      }
+      if (!first) {
+        first = {layers, base_layers};
+        first_name = before;
+      }
+      layers_.insert(before);
+      counts.emplace_back(layers, base_layers);
+    }
+    long depth = 0, base_depth = 0;
+    for (const auto& [layers, base_layers] : counts) {
+      depth += layers;
+      base_depth += base_layers;
+    }
+    model_.shape.depth = std::max(depth, 1L);
+    model_.base.depth = std::max(base_depth, 1L);
+  }
+
+  static std::string growth(long from, long to) {
+    return std::to_string(from) + " to " + std::to_string(to);
+  }
+
+  bool in_layers(const std::string& name) const {
+    return layers_.contains(split_number(name).before);
+  }
+
+  // ---- the base's tensors ---------------------------------------------------------------------
+
+  void pair_tensors() {
+    std::vector<std::string> missing;
+    for (const DescribedTensor& tensor : target_.tensors) {
+      const DescribedTensor* twin = base_model_.find(tensor.name);
+      if (twin == nullptr && in_layers(tensor.name)) {  // deeper than the base
+        const NumberedName name = split_number(tensor.name);
+        twin = base_model_.find(name.before + "0" + name.after);
+      }
+      if (twin == nullptr) missing.push_back(printable(tensor.name));
+      twins_.push_back(twin);
+    }
+    if (!missing.empty()) {
+      throw InvalidInput("base", "without " + some(missing), "the tensors of the target",
+                         "only layers that are numbered from 0 may be more");
+    }
+    for (const DescribedTensor& tensor : base_.tensors) {
+      if (tensors_.find(tensor.name) == nullptr && !in_layers(tensor.name)) {
+        missing.push_back(printable(tensor.name));
+      }
+    }
+    if (!missing.empty()) {
+      throw InvalidInput("target", "without " + some(missing), "the tensors of the base");
+    }
+    for (std::size_t i = 0; i < twins_.size(); ++i)
+      require_same_kind(target_.tensors[i], *twins_[i]);
+  }
+
+  static void require_same_kind(const DescribedTensor& tensor, const DescribedTensor& twin) {
+    if (tensor.kind == twin.kind && tensor.axes == twin.axes && tensor.tied_to == twin.tied_to)
+      return;
+    const auto text = [](const DescribedTensor& of) {
+      return std::string(word(tensor_kind_words, of.kind)) + " " + of.axes +
+             (of.tied_to.empty() ? "" : ", tied to " + printable(of.tied_to));
+    };
+    throw InvalidInput("tensor " + printable(tensor.name), text(tensor),
+                       "what it is in the base, " + text(twin));
+  }
+
+  /// Up to three names.
+  static std::string some(const std::vector<std::string>& names) {
+    std::string text;
+    for (std::size_t i = 0; i < names.size() && i < 3; ++i) text += (i == 0 ? "" : ", ") + names[i];
+    if (names.size() > 3) text += " and " + std::to_string(names.size() - 3) + " more";
+    return text;
+  }
+
+  Side side(std::size_t i, char letter) const {
+    Side found;
+    const DescribedTensor& tensor = target_.tensors[i];
+    for (std::size_t axis = 0; axis < tensor.axes.size(); ++axis) {
+      if (tensor.axes[axis] != letter) continue;
+      found.target *= tensor.sizes[axis];
+      found.base *= twins_[i]->sizes[axis];
+    }
+    return found;
+  }
+
+  // ---- the width ------------------------------------------------------------------------------
+
+  /// The width is what most outputs grow with, where the user has not said it.
+  void find_width() {
+    if (model_.shape.d_model > 0 && model_.base.d_model > 0) return;
+    std::map<std::pair<long, long>, std::size_t> sides;
+    for (std::size_t i = 0; i < target_.tensors.size(); ++i) {
+      const Side outputs = side(i, 'o');
+      if (outputs.grows()) ++sides[{outputs.target, outputs.base}];
+    }
+    if (sides.empty()) {
+      throw InvalidInput("base", "no output of a tensor that differs from the target's",
+                         "the same model at another width",
+                         "build it with the sizes that rates were tuned on");
+    }
+    const auto most =
+        std::max_element(sides.begin(), sides.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    model_.shape.d_model = most->first.first;
+    model_.base.d_model = most->first.second;
+  }
+
+  /// A size by those that have a name: "4*d_model", "43*d_model/16", "64".
+  std::string size_text(std::size_t i, const char* which, const Side& size) const {
+    if (!size.grows()) return std::to_string(size.target);
+    for (const NamedSize& named : named_sizes) {
+      const long target = model_.shape.*named.field, base = model_.base.*named.field;
+      if (target == base || base <= 0 || target * size.base != base * size.target) continue;
+      const long common = std::gcd(size.target, target);
+      const long times = size.target / common, over = target / common;
+      return (times == 1 ? "" : std::to_string(times) + "*") + std::string(named.name) +
+             (over == 1 ? "" : "/" + std::to_string(over));
+    }
+    throw InvalidInput(
+        "tensor " + printable(target_.tensors[i].name) + ", " + which,
+        growth(size.base, size.target),
+        "a multiple of d_model, which grows from " +
+            growth(model_.base.d_model, model_.shape.d_model),
+        "give the size that it grows with a name, as in --set d_ff=" + std::to_string(size.target) +
+            " --set base.d_ff=" + std::to_string(size.base));
+  }
+
+  // ---- roles ----------------------------------------------------------------------------------
+
+  std::optional<GivenRole> given(const std::string& name) {
+    std::optional<GivenRole> found;
+    for (std::size_t r = 0; r < roles_.size(); ++r) {
+      if (!matches_glob(roles_[r].pattern, name)) continue;
+      found = roles_[r].role;
+      used_[r] = true;
+    }
+    return found;
+  }
+
+  void require_used_roles() const {
+    for (std::size_t r = 0; r < roles_.size(); ++r) {
+      if (used_[r]) continue;
+      throw InvalidInput("role", printable(roles_[r].pattern),
+                         "a pattern of names of the model's tensors");
+    }
+  }
+
+  /// Where a vector stands: in the layers, or before or after them.
+  Group vector_group(std::size_t i, bool gain, bool grows) const {
+    if (in_layers(target_.tensors[i].name) || layers_.empty()) {
+      return gain ? Group::norm_gain : Group::hidden_bias;
+    }
+    bool before = false;
+    for (std::size_t j = i + 1; j < target_.tensors.size(); ++j) {
+      before = before || in_layers(target_.tensors[j].name);
+    }
+    if (before) return gain ? Group::embedding_norm_gain : Group::embedding_norm_bias;
+    if (!grows) return gain ? Group::final_norm_gain : Group::head_bias;
+    return gain ? Group::final_norm_gain : Group::final_norm_bias;
+  }
+
+  struct Decision {
+    Group group;
+    std::string reason;
+  };
+
+  Decision decide(std::size_t i, const Side& inputs, const Side& outputs) {
+    const DescribedTensor& tensor = target_.tensors[i];
+    using enum TensorKind;
+    const bool embedding_kind = tensor.kind == embedding;
+    if (const std::optional<GivenRole> role = given(tensor.name)) {
+      const auto group = *role == GivenRole::input
+                             ? (embedding_kind ? Group::token_embedding : Group::patch_embedding)
+                         : *role == GivenRole::hidden ? Group::hidden
+                         : *role == GivenRole::output
+                             ? Group::head
+                             : vector_group(i, tensor.kind == gain, outputs.grows());
+      return {group, "given: " + std::string(word(given_role_words, *role))};
+    }
+    if (tensor.kind == gain || tensor.kind == bias) {
+      return {vector_group(i, tensor.kind == gain, outputs.grows()),
+              std::string(word(tensor_kind_words, tensor.kind)) +
+                  (outputs.grows() ? " that grows" : " of fixed size")};
+    }
+    if (tensor.kind == embedding) return {Group::token_embedding, "embedding"};
+    if (tensor.kind == other) {
+      throw InvalidInput(
+          "tensor " + printable(tensor.name), "other", "a role",
+          "give --role '" + printable(tensor.name) + "=vector', or input, hidden or output");
+    }
+    if (inputs.grows() && outputs.grows()) return {Group::hidden, "inputs and outputs grow"};
+    if (inputs.grows()) return {Group::head, "inputs grow"};
+    if (outputs.grows()) return {Group::patch_embedding, "outputs grow"};
+    return {Group::patch_embedding, "neither side grows"};
+  }
+
+  /// The inputs of the matrix that a bias belongs to, the tensor of the same module.
+  std::string inputs_of_matrix(const std::string& bias) const {
+    const std::string module = bias.substr(0, bias.rfind('.') + 1);
+    for (std::size_t j = 0; j < target_.tensors.size(); ++j) {
+      const DescribedTensor& tensor = target_.tensors[j];
+      if (tensor.kind != TensorKind::linear || !tensor.name.starts_with(module)) continue;
+      if (tensor.name.find('.', module.size()) == std::string::npos) return inputs_text(j);
+    }
+    return "d_model";
+  }
+
+  std::string inputs_text(std::size_t i) const {
+    const std::string text = size_text(i, "inputs", side(i, 'i'));
+    const long kernel = side(i, 'k').target;
+    return kernel == 1 ? text : std::to_string(kernel) + "*" + text;
+  }
+
+  void add(std::size_t i) {
+    const DescribedTensor& tensor = target_.tensors[i];
+    if (!tensor.tied_to.empty()) {
+      model_.ties.push_back(tensor.name + " is " + tensor.tied_to);
+      return;
+    }
+    const Side copies = side(i, 'e'), kernel = side(i, 'k');
+    if (copies.grows() || kernel.grows()) {
+      throw InvalidInput(
+          "tensor " + printable(tensor.name) + ", " + (copies.grows() ? "copies" : "kernel"),
+          copies.grows() ? growth(copies.base, copies.target) : growth(kernel.base, kernel.target),
+          "as many in both models", "no rule for models by role scales with them");
+    }
+    const Side inputs = side(i, 'i'), outputs = side(i, 'o');
+    const auto [group, reason] = decide(i, inputs, outputs);
+    Extra extra{tensor.name, group, "", "1", ""};
+    const std::string by = copies.target == 1 ? "" : std::to_string(copies.target) + "*";
+    if (is_matrix(group)) {
+      const std::string one =
+          tensor.kind == TensorKind::embedding ? std::to_string(inputs.target) : inputs_text(i);
+      extra.rows = by + one;
+      extra.columns = size_text(i, "outputs", outputs);
+      if (!by.empty()) extra.fan_in = one;
+    } else {
+      extra.rows = by + size_text(i, "size", whole(i));
+      if (group == Group::hidden_bias) extra.fan_in = inputs_of_matrix(tensor.name);
+    }
+    fold_layers(i, extra, reason);
+  }
+
+  /// All entries of a vector.
+  Side whole(std::size_t i) const {
+    Side all;
+    for (std::size_t axis = 0; axis < target_.tensors[i].sizes.size(); ++axis) {
+      if (target_.tensors[i].axes[axis] == 'e') continue;
+      all.target *= target_.tensors[i].sizes[axis];
+      all.base *= twins_[i]->sizes[axis];
+    }
+    return all;
+  }
+
+  /// One extra with * for the layers of a model with one list of them, where they are alike.
+  void fold_layers(std::size_t i, Extra& extra, const std::string& reason) {
+    const NumberedName name = split_number(target_.tensors[i].name);
+    if (layers_.size() == 1 && layers_.contains(name.before) && alike(name, extra)) {
+      if (name.number > 0) return;
+      extra.name = name.before + "*" + name.after;
+    }
+    model_.tensors.push_back(extra);
+    model_.reasons.push_back(reason);
+  }
+
+  /// True where all layers have this tensor with the same sizes, and the same role is given to it.
+  bool alike(const NumberedName& name, const Extra& extra) {
+    const DescribedTensor* first = tensors_.find(name.before + "0" + name.after);
+    if (first == nullptr) return false;
+    for (long layer = 0; layer < tensors_.count(name.before); ++layer) {
+      const DescribedTensor* other =
+          tensors_.find(name.before + std::to_string(layer) + name.after);
+      if (other == nullptr || other->sizes != first->sizes || other->axes != first->axes ||
+          given(other->name) != given(extra.name)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  const ModelDescription& target_;
+  NumberedTensors tensors_;
+  const ModelDescription& base_;
+  const std::vector<RoleOverride>& roles_;
+  NumberedTensors base_model_;
+  std::set<std::string> layers_;               // "h." of "h.0.attn.weight"
+  std::vector<const DescribedTensor*> twins_;  // of the base, by tensor of the target
+  std::vector<bool> used_;                     // by role given
+  DescribedModel model_;
+};
+
+}  // namespace detail
+
+/// The list of tensors of a model of any architecture, from descriptions of two sizes of it: which sides of a tensor
+/// grow says what it is.
+/// Equation: inputs and outputs grow: hidden; outputs: input; inputs: output; a gain or bias: vector. The width is
+///           what most outputs grow with; layers are what is numbered from 0 under one name, alike in all.
+/// Requires: `shape` and `base_shape`, Blocks::listed, with the sizes that have names already (head_dim, d_ff, …) or
+///           none. A tensor of kind other needs a role.
+/// Throws:   InvalidInput as check_description(), and for a base without a wider or narrower tensor, tensors of one of
+///           both alone (but those of more layers), another kind or orientation in the base, layers of two stacks
+///           that grow differently, a side that grows with no named size, copies or kernels that grow, and a role for
+///           no tensor.
+inline DescribedModel from_descriptions(const ModelDescription& target,
+                                        const ModelDescription& base,
+                                        const std::vector<RoleOverride>& roles = {},
+                                        Shape shape = {.blocks = Blocks::listed},
+                                        Shape base_shape = {.blocks = Blocks::listed}) {
+  check_description(target);
+  check_description(base);
+  return detail::DescriptionReader(target, base, roles, std::move(shape), std::move(base_shape))
+      .read();
+}
+
+}  // namespace scalewise::inline architecture
