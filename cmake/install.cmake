@@ -23,7 +23,7 @@ install(
   DESTINATION ${config_dir} COMPONENT scalewise)
 
 # The modules for PyTorch; `pip install ./python` is the other way to them.
-install(FILES python/scalewise.py python/scalewise_plan.py
+install(FILES python/scalewise.py python/scalewise_describe.py python/scalewise_plan.py
   DESTINATION ${CMAKE_INSTALL_DATADIR}/scalewise/python COMPONENT scalewise)
 
 # For builds without CMake.

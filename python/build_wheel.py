@@ -22,7 +22,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     info = f"scalewise-{version}.dist-info"
     files = {
         "scalewise.py": module,
-        "scalewise_plan.py": (HERE / "scalewise_plan.py").read_text(encoding="utf-8"),
+        **{f"scalewise_{part}.py": (HERE / f"scalewise_{part}.py").read_text(encoding="utf-8") for part in ("describe", "plan")},
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: scalewise\nVersion: {version}\nLicense: MIT\n"
                             "Summary: Applies the plans of scalewise to PyTorch models and records their training\n"
                             "Requires-Python: >=3.8\n",

@@ -34,7 +34,8 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 import torch
 import torch.utils.checkpoint
 
-from scalewise_plan import FACTORS, GROUPS, MUON, Fnv, Plan, fail, load, shown
+from scalewise_describe import describe
+from scalewise_plan import FACTORS, GROUPS, MUON, SITUATIONS, Fnv, Plan, bare_name, fail, load, shown
 
 try:
     import fcntl
@@ -42,7 +43,7 @@ except ImportError:  # Windows: only one process at a time may append to a file
     fcntl = None  # type: ignore[assignment]
 
 __version__ = "0.1.0"
-__all__ = ["MeasuredStep", "Plan", "Recorder", "apply", "check_optimizer", "load", "measure_step", "param_groups", "set_lr"]
+__all__ = ["MeasuredStep", "Plan", "Recorder", "apply", "check_optimizer", "describe", "load", "measure_step", "param_groups", "set_lr"]
 
 Model = Union[torch.nn.Module, Mapping[str, torch.Tensor]]
 BaseStd = Union[None, float, Mapping[str, float], Callable[[str], float]]
@@ -64,23 +65,6 @@ def _settings_problems(**settings: Any) -> List[str]:
 
 # ---- The tensors of a model ----------------------------------------------------------------------------------------
 
-# Segments that wrappers put into names: DistributedDataParallel and others, torch.compile, checkpoint_wrapper, FSDP,
-# and FSDP of PyTorch 1.
-_WRAPPERS = {"module", "_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module", "_fpw_module"}
-
-# Names that show why a model's tensors are not those of its plan.
-_SITUATIONS = {
-    r"(^|\.)_?flat_param(_\d+)?$": "FSDP has made one flat parameter of many: apply the plan before FullyShardedDataParallel, "
-                                   "pass it use_orig_params=True for groups, or use fully_shard",
-    r"(^|\.)lora_[A-Za-z_]+|(^|\.)base_layer\.": "the model has adapters (LoRA): a plan is for the model without them",
-    r"(^|\.)(qweight|qzeros|g_idx|weight_scale_inv|weight_scale|SCB|absmax|quant_state\S*)$":
-        "the model is quantized: a plan is for weights that are trained"}
-
-
-def _bare(name: str) -> str:
-    return ".".join(segment for segment in name.split(".") if segment not in _WRAPPERS)
-
-
 def _named(model: Model) -> Dict[str, torch.Tensor]:
     """Every name of every parameter, tied ones as often as they have names."""
     if not isinstance(model, torch.nn.Module):
@@ -95,15 +79,15 @@ def _by_plan(named: Dict[str, torch.Tensor], plan: Plan, problems: List[str]) ->
 
     All names may begin with segments that the plan's do not have, as `model.` of a LightningModule does.
     """
-    known = {_bare(name): name for name in (*(t["name"] for t in plan.tensors), *plan.aliases)}
-    known.update({_bare(name): of for name, of in plan.alternatives.items()})
-    own = {name: _bare(name) for name in named}
+    known = {bare_name(name): name for name in (*(t["name"] for t in plan.tensors), *plan.aliases)}
+    known.update({bare_name(name): of for name, of in plan.alternatives.items()})
+    own = {name: bare_name(name) for name in named}
     heads = [bare.split(".")[:-1] for bare in own.values()] or [[]]
     common = os.path.commonprefix(heads)
 
     def full(bare: str, cut: int) -> str:
         rest = ".".join(bare.split(".")[cut:])
-        return known.get(rest) or known.get(_bare(plan.prefix + rest)) or rest
+        return known.get(rest) or known.get(bare_name(plan.prefix + rest)) or rest
 
     wanted = set(known.values())
     matches = [sum(full(bare, cut) in wanted for bare in own.values()) for cut in range(len(common) + 1)]
@@ -171,6 +155,8 @@ def _match(model: Model, plan: Plan, whole: bool = True) -> List[Tuple[Dict[str,
         parameters = all(isinstance(one, torch.nn.Parameter) for one in (parameter, tied))
         if first != of or parameters and parameter is not tied:
             problems.append(f"{alias}: not the same parameter as {of}, though the plan ties them")
+    if plan.plan["shape"].get("blocks") == "listed":  # whose description says what is tied
+        found = {name: value for name, value in found.items() if _memory(value) not in owner}
     unplanned = [name for name in found if plan.leaves_out(name)]
     problems += [f"{name}: not in the plan" for name, parameter in found.items()
                  if name not in unplanned and (parameter.requires_grad or not plan.ignores(name))]
@@ -183,11 +169,11 @@ def _match(model: Model, plan: Plan, whole: bool = True) -> List[Tuple[Dict[str,
 
 def _situations(named: Dict[str, torch.Tensor], plan: Plan, nothing: bool) -> List[str]:
     """Lines that say why the names may not fit."""
-    lines = [f"{name}: {words}" for pattern, words in _SITUATIONS.items()
+    lines = [f"{name}: {words}" for pattern, words in SITUATIONS.items()
              for name in [next((name for name in named if re.search(pattern, name)), None)] if name]
     matrices = tuple(t["name"] for t in plan.tensors if len(t["shape"] or ()) > 1)
     cut = next((name for name, p in named.items() if "_fsdp_wrapped_module" in name and p.dim() == 1
-                and _bare(name).endswith(matrices)), None)
+                and bare_name(name).endswith(matrices)), None)
     if not lines and cut:
         lines.append(f"{cut}: FSDP has cut it: apply the plan before FullyShardedDataParallel, or use fully_shard")
     inside = {name[:-len(t["name"])] for t in plan.tensors for name in named if name.endswith("." + t["name"])} - {""}

@@ -44,21 +44,22 @@ _DISTRIBUTIONS = ("normal", "truncated_normal", "uniform", "constant")
 GROUPS = (
     "token_embedding", "patch_embedding", "position_embedding", "segment_embedding", "class_token", "embedding_norm_gain",
     "embedding_norm_bias", "patch_bias", "query", "key", "value", "attention_output", "mlp_up", "mlp_gate", "mlp_down",
-    "norm_gain", "norm_bias", "hidden_bias", "relative_position", "residual_gain", "final_norm_gain", "final_norm_bias",
+    "hidden", "norm_gain", "norm_bias", "hidden_bias", "relative_position", "residual_gain", "final_norm_gain", "final_norm_bias",
     "head", "head_bias", "attention_step", "mlp_step", "qk_scale", "up_scale", "gate_scale", "logit_scale")
 # Muon, by the factor by which it multiplies the step of a matrix itself.
 MUON = {"muon-plain": "1", "muon-fan-ratio": "√(fan-out/fan-in)", "muon-original": "√max(1, fan-out/fan-in)",
         "muon-spectral": "√max(fan-in, fan-out)", "muon-match-adamw": "0.2 √max(fan-in, fan-out)"}
 _OPTIMIZERS = ("sgd", "adamw", "sign-sgd", *MUON)
-_SHAPE = {"d_model": _SIZE, "heads": _SIZE, "*": "scalar"}  # sizes, flags and words, which are not read here
+_SHAPE = {"d_model": _SIZE, "heads": _Range(int, 0, 1 << 30), "*": "scalar"}  # sizes, flags and words, which are not read here
 FACTORS = ("learning_rate", "weight_decay", "epsilon")
 _ENDS = dict.fromkeys(("attention_scale", "embedding_multiplier", "logit_multiplier"), _NUMBER)
+_ENDS_OF_MODEL = {"attention_scale?" if key == "attention_scale" else key: form for key, form in _ENDS.items()}
 _PLAN_FORM = {
     "schema": ("scalewise.plan/1",),
     "rule": {**dict.fromkeys(("id", "title", "authors", "year", "paper", "where", "start?"), str),
              "reference": _REFERENCES, "parameters": [{"name": str, "value": _REAL}]},
     "optimizer": _OPTIMIZERS, "decay": _DECAYS, "shape": _SHAPE, "base": _OrNull(_SHAPE),
-    "model": {**_ENDS, "source": str, "code?": {**_ENDS, "branch": _NUMBER},
+    "model": {**_ENDS_OF_MODEL, "source": str, "code?": {**_ENDS, "branch": _NUMBER},
               "residuals": [{"stack": _STACKS, "layer": _LAYER, "skip": _NUMBER, "branch": _NUMBER, "where": _SYMBOLS}]},
     "symbols": _SYMBOLS,
     "entries": [{"name": "printable", "group": GROUPS, "stack": _STACKS, "layer": _OrNull(_LAYER), "rows": _SIZE,
@@ -271,7 +272,7 @@ class Plan:
         digest.text(plan["rule"]["id"])
         digest.pack("<I", _REFERENCES.index(plan["rule"]["reference"]), _DECAYS.index(plan["decay"]))
         model = plan["model"]
-        numbers = [model[key] for key in _ENDS]
+        numbers = [model.get(key, {"value": 0.0}) for key in _ENDS]
         numbers += [residual[key] for residual in model["residuals"] for key in ("skip", "branch")]
         digest.pack("<d", *(number["value"] for number in numbers))
         for e in plan["entries"]:
@@ -283,9 +284,12 @@ class Plan:
 
     def multipliers(self) -> Dict[str, Any]:
         """The factors of the forward pass: attention_scale, embedding_multiplier, logit_multiplier, and a list
-        of (skip, branch) by layer: x = skip * x + branch * f(x)."""
+        of (skip, branch) by layer: x = skip * x + branch * f(x). 
+        A listed model has those of its tensors by name, and no attention_scale where it does not say how wide heads are."""
         model = self.plan["model"]
-        return {**{key: model[key]["value"] for key in _ENDS},
+        listed = self.plan["shape"].get("blocks") == "listed"
+        tensors = {name: e["multiplier"]["value"] for name, e in self.entries.items() if e["multiplier"]["value"] != 1}
+        return {**{key: model[key]["value"] for key in _ENDS if key in model}, **({"tensors": tensors} if listed else {}),
                 "residuals": [(r["skip"]["value"], r["branch"]["value"]) for r in model["residuals"]]}
 
     def left_to_do(self) -> Optional[Dict[str, Any]]:
@@ -294,8 +298,26 @@ class Plan:
             return None
         code = {key: number["value"] for key, number in self.plan["model"]["code"].items()}
         whole = self.multipliers()
-        return {**{key: whole[key] / code[key] for key in _ENDS},
+        return {**{key: whole[key] / code[key] for key in _ENDS if key in whole},
                 "residuals": [(skip, branch / code["branch"]) for skip, branch in whole["residuals"]]}
+
+
+# Segments that wrappers put into names: DistributedDataParallel and others, torch.compile, checkpoint_wrapper, FSDP,
+# and FSDP of PyTorch 1.
+_WRAPPERS = {"module", "_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module", "_fpw_module"}
+
+# Names that show why a model's tensors are not those of its plan.
+SITUATIONS = {
+    r"(^|\.)_?flat_param(_\d+)?$": "FSDP has made one flat parameter of many: apply the plan before FullyShardedDataParallel, "
+                                   "pass it use_orig_params=True for groups, or use fully_shard",
+    r"(^|\.)lora_[A-Za-z_]+|(^|\.)base_layer\.": "the model has adapters (LoRA): a plan is for the model without them",
+    r"(^|\.)(qweight|qzeros|g_idx|weight_scale_inv|weight_scale|SCB|absmax|quant_state\S*)$":
+        "the model is quantized: a plan is for weights that are trained"}
+
+
+def bare_name(name: str) -> str:
+    """A name without the segments of wrappers."""
+    return ".".join(segment for segment in name.split(".") if segment not in _WRAPPERS)
 
 
 def _pattern(text: str) -> "re.Pattern[str]":

@@ -122,6 +122,20 @@ std::string write_with_names(const Plan& plan, const Arguments& a) {
   return text;
 }
 
+/// What each tensor of a described model is, and why.
+std::string roles_text(const scalewise::DescribedModel& model) {
+  Table table{{}, {"tensor", "inputs x outputs", "group", "because"}, {}};
+  for (std::size_t i = 0; i < model.tensors.size(); ++i) {
+    const scalewise::Extra& tensor = model.tensors[i];
+    table.rows.push_back(
+        {tensor.name, tensor.columns == "1" ? tensor.rows : tensor.rows + " x " + tensor.columns,
+         std::string(to_string(tensor.group)), model.reasons[i]});
+  }
+  std::string text = render(table, scalewise::TableFormat::text);
+  for (const std::string& tie : model.ties) text += tie + "\n";
+  return text + "\n";
+}
+
 /// Those of inspect, and a picture.
 std::vector<std::string> formats() {
   std::vector<std::string> all = scalewise::tools::plan_formats();
@@ -135,6 +149,18 @@ std::string run(Arguments arguments) {
   if (arguments.list_names) return list(name_list(), arguments);
   if (arguments.rule.empty() && arguments.compare.empty()) {
     throw InvalidInput("--rule", "none", "the id of a rule", "see --list-rules, or use --compare");
+  }
+  if (const auto model = described_model(arguments)) {
+    if (arguments.format == "svg") {
+      throw InvalidInput("--format", "svg", "another format", "a list of tensors has no picture");
+    }
+    if (!arguments.names.empty()) {
+      throw InvalidInput("--names", arguments.names, "no --model",
+                         "its tensors have their own names");
+    }
+    const std::vector<Plan> plans = make_plans(arguments, *model);
+    if (arguments.format == "table") std::cerr << roles_text(*model);
+    return write_plans(plans, arguments);
   }
   const auto target = given_model(arguments);
   if (!target) {
@@ -162,6 +188,7 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--rule", a->rule, "name of a rule, see plan --list-rules").names(rule_id);
   o.add("--compare", a->compare, "several rules side by side").names(rule_id).excludes("--rule");
   add_shape_options(o, *a);
+  add_description_options(o, *a);
   add_plan_options(o, *a);
   o.group("Output");
   o.add("--names", a->names,

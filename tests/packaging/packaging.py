@@ -62,7 +62,7 @@ class Packaging(unittest.TestCase):
         shutil.copytree(ROOT / "python", self.folder / "python")
         target = self.folder / "target"
         run(sys.executable, "-m", "pip", "install", "--no-index", "--target", target, self.folder / "python")
-        for name in ("scalewise.py", "scalewise_plan.py"):
+        for name in ("scalewise.py", "scalewise_describe.py", "scalewise_plan.py"):
             self.assertEqual((target / name).read_bytes(), (ROOT / "python" / name).read_bytes())
         self.assertTrue(list(target.glob("scalewise-*.dist-info/RECORD")))
 
@@ -83,7 +83,8 @@ class Packaging(unittest.TestCase):
     def check_package(self, package):
         """That all is there, and that a consumer sees the headers of the source, with which it builds."""
         for name in ("share/cmake/scalewise/scalewise-config.cmake", "share/pkgconfig/scalewise.pc",
-                     "share/scalewise/python/scalewise.py", "share/scalewise/python/scalewise_plan.py"):
+                     "share/scalewise/python/scalewise.py", "share/scalewise/python/scalewise_describe.py",
+                     "share/scalewise/python/scalewise_plan.py"):
             self.assertTrue((package / name).is_file(), name)
         headers = files_below(ROOT / "include")
         self.assertIn(pathlib.Path("scalewise/scalewise.hpp"), headers)

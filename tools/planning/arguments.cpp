@@ -6,9 +6,11 @@
 #include <iostream>
 #include <utility>
 
+#include "planning/set_option.hpp"
 #include "scalewise/architecture/presets.hpp"
 #include "scalewise/dialect/all.hpp"
 #include "scalewise/io/config_json.hpp"
+#include "scalewise/io/description_json.hpp"
 #include "scalewise/io/dialect_json.hpp"
 #include "scalewise/policy/muon_names.hpp"
 #include "scalewise/policy/rule_id.hpp"
@@ -50,6 +52,24 @@ void add_shape_options(frame::Options& options, PlanArguments& a) {
   options
       .add("--extra", a.extra,
            "NAME:GROUP:ROWS[,COLUMNS]: a tensor of your own, * for the layer in its name")
+      .repeated();
+}
+
+void add_description_options(frame::Options& options, PlanArguments& a) {
+  options.add("--model", a.model, "description of a model of any architecture (docs/any_model.md)")
+      .reads()
+      .excludes("--preset")
+      .excludes("--config");
+  options
+      .add("--base-model", a.base_model, "description of it at the size that rates were tuned on")
+      .reads()
+      .excludes("--base-preset")
+      .excludes("--base-config")
+      .excludes("--base-width")
+      .excludes("--base-depth");
+  options
+      .add("--role", a.role,
+           "PATTERN=ROLE: tensors of --model, * for any text, are input, hidden, output or vector")
       .repeated();
 }
 
@@ -99,6 +119,42 @@ GivenModel model_of_config(const std::string& program, const std::string& path) 
   for (const std::string& note : config.notes) std::cerr << program << ": note: " << note << '\n';
   return {std::move(config.shape), config.code, config.initializer_std,
           std::move(config.initializer_key)};
+}
+
+std::optional<DescribedModel> described_model(const PlanArguments& a) {
+  if (a.model.empty()) {
+    const std::string option = a.base_model.empty() ? "--role" : "--base-model";
+    if (a.base_model.empty() && a.role.empty()) return {};
+    throw InvalidInput(option, a.base_model.empty() ? a.role.front() : a.base_model,
+                       "--model as well");
+  }
+  if (a.base_model.empty()) {
+    throw InvalidInput("--base-model", "none", "a description of the same model at another width",
+                       "what grows between the two says the role of each tensor");
+  }
+  std::vector<RoleOverride> roles;
+  for (const std::string& text : a.role) {
+    const std::size_t equals = text.rfind('=');
+    if (equals == std::string::npos) {
+      throw InvalidInput("--role", text, "PATTERN=ROLE", "such as '*.router.weight=output'");
+    }
+    roles.push_back(
+        {text.substr(0, equals), value_of(given_role_words, "--role", text.substr(equals + 1))});
+  }
+  Shape shape{.blocks = Blocks::listed};
+  static_cast<void>(set_target(a.set, shape));
+  std::optional<Shape> base = Shape{.blocks = Blocks::listed};
+  set_base(a.set, base, "");
+  return from_descriptions(read_description_file(a.model), read_description_file(a.base_model),
+                           roles, shape, *base);
+}
+
+std::vector<Plan> make_plans(const PlanArguments& arguments, const DescribedModel& model) {
+  GivenModel target{model.shape};
+  target.tensors = model.tensors;
+  return make_plans(
+      arguments, std::move(target), GivenModel{model.base},
+      [&](const std::string& line) { std::cerr << arguments.program << ": " << line << '\n'; });
 }
 
 std::optional<GivenModel> given_model(const PlanArguments& arguments) {

@@ -11,6 +11,7 @@
 
 #include "frame/options.hpp"
 #include "planning/plans.hpp"
+#include "scalewise/architecture/from_descriptions.hpp"
 #include "scalewise/dialect/dialect.hpp"
 #include "scalewise/dialect/named_plan.hpp"
 
@@ -18,6 +19,9 @@ namespace scalewise::tools {
 
 /// Options of the model and of its base.
 void add_shape_options(frame::Options& options, PlanArguments& arguments);
+
+/// Options of a model that two descriptions give.
+void add_description_options(frame::Options& options, PlanArguments& arguments);
 
 /// Options of how a plan is made.
 void add_plan_options(frame::Options& options, PlanArguments& arguments);
@@ -36,6 +40,12 @@ CodeFactors code_of_names(const std::string& names);
 
 /// The model of a configuration. Keys that the reader does not know are said on standard error.
 GivenModel model_of_config(const std::string& program, const std::string& path);
+
+/// The model of --model and --base-model; empty where neither is given.
+std::optional<DescribedModel> described_model(const PlanArguments& arguments);
+
+/// make_plans() for it. What it says goes to standard error.
+std::vector<Plan> make_plans(const PlanArguments& arguments, const DescribedModel& model);
 
 /// The model of --preset or --config; empty where neither is given.
 std::optional<GivenModel> given_model(const PlanArguments& arguments);

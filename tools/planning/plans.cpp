@@ -100,8 +100,10 @@ std::vector<Plan> plans_of(const PlanArguments& arguments, const GivenModel& tar
       used[i] = true;
     }
     const std::optional<Shape> base_shape = base ? std::optional(base->shape) : std::nullopt;
-    plans.push_back(make_plan(id, optimizer, target.shape, base_shape, own, arguments.decay,
-                              extras_of(arguments)));
+    std::vector<Extra> extras = target.tensors;
+    for (Extra& extra : extras_of(arguments)) extras.push_back(std::move(extra));
+    plans.push_back(
+        make_plan(id, optimizer, target.shape, base_shape, own, arguments.decay, extras));
   }
   for (Plan& plan : plans) {
     if (!arguments.start.empty()) plan = with_start(plan, arguments.start);

@@ -23,6 +23,7 @@ struct GivenModel {
   std::optional<CodeFactors> code = {};        // what a configuration says that its code multiplies
   std::optional<double> initializer_std = {};  // of a configuration, and what it is called there
   std::string initializer_key = {};
+  std::vector<Extra> tensors = {};  // of a model that descriptions give
 };
 
 struct PlanArguments {
@@ -38,6 +39,9 @@ struct PlanArguments {
   Base base;
   std::vector<std::string> set;
   std::vector<std::string> extra;
+  std::string model;  // descriptions, of the target and of the base
+  std::string base_model;
+  std::vector<std::string> role;
   CodeFactors names_code = {};  // what the code base of --names multiplies
   std::string start;
   std::optional<dialect::Cut> cut;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "scalewise/architecture/shape.hpp"
+#include "scalewise/architecture/tensor.hpp"
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/name.hpp"
 #include "scalewise/messages/words.hpp"
@@ -100,6 +101,30 @@ inline void check_description(const ModelDescription& model) {
     throw InvalidInput("tensor " + printable(tensor.name) + ", tied_to", printable(tensor.tied_to),
                        "the name of another tensor of the model");
   }
+}
+
+/// The description of a model that a shape describes; its names are those of plans.
+/// Throws:   InvalidInput as resolved().
+inline ModelDescription describe(const Shape& shape) {
+  ModelDescription model;
+  for (const Tensor& tensor : tensors(resolved(shape))) {
+    const Group group = tensor.group;
+    const bool table = role_of(group) == Role::input && group != Group::patch_embedding;
+    using enum TensorKind;
+    TensorKind kind = is_norm_gain(group) ? gain : is_matrix(group) ? linear : bias;
+    if (table) kind = embedding;
+    const bool other_kind = role_of(group) == Role::rescaler || group == Group::relative_position ||
+                            group == Group::residual_gain;
+    if (other_kind) kind = other;
+    if (group == Group::class_token) {
+      model.tensors.push_back({tensor.name, embedding, "io", {1, tensor.rows}});
+    } else if (!is_matrix(group) && tensor.columns == 1) {
+      model.tensors.push_back({tensor.name, kind, "o", {tensor.rows}});
+    } else {
+      model.tensors.push_back({tensor.name, kind, "io", {tensor.rows, tensor.columns}});
+    }
+  }
+  return model;
 }
 
 }  // namespace scalewise::inline architecture

@@ -270,14 +270,14 @@ class DescriptionReader {
     model_.base.d_model = most->first.second;
   }
 
-  /// A size by those that have a name: "4*d_model", "43*d_model/16", "64".
-  std::string size_text(std::size_t i, const char* which, const Side& size) const {
-    if (!size.grows()) return std::to_string(size.target);
+  /// A size, some times, by those that have a name: "4*d_model", "43*d_model/16", "64".
+  std::string size_text(std::size_t i, const char* which, const Side& size, long some = 1) const {
+    if (!size.grows()) return std::to_string(some * size.target);
     for (const NamedSize& named : named_sizes) {
       const long target = model_.shape.*named.field, base = model_.base.*named.field;
       if (target == base || base <= 0 || target * size.base != base * size.target) continue;
-      const long common = std::gcd(size.target, target);
-      const long times = size.target / common, over = target / common;
+      const long common = std::gcd(some * size.target, target);
+      const long times = some * size.target / common, over = target / common;
       return (times == 1 ? "" : std::to_string(times) + "*") + std::string(named.name) +
              (over == 1 ? "" : "/" + std::to_string(over));
     }
@@ -370,16 +370,17 @@ class DescriptionReader {
     return "d_model";
   }
 
-  std::string inputs_text(std::size_t i) const {
-    const std::string text = size_text(i, "inputs", side(i, 'i'));
-    const long kernel = side(i, 'k').target;
-    return kernel == 1 ? text : std::to_string(kernel) + "*" + text;
+  /// The inputs of copies of a matrix side by side.
+  std::string inputs_text(std::size_t i, long copies = 1) const {
+    return size_text(i, "inputs", side(i, 'i'), copies * side(i, 'k').target);
   }
 
   void add(std::size_t i) {
     const DescribedTensor& tensor = target_.tensors[i];
     if (!tensor.tied_to.empty()) {
       model_.ties.push_back(tensor.name + " is " + tensor.tied_to);
+      const DescribedTensor* of = tensors_.find(tensor.tied_to);
+      if (of->kind == TensorKind::embedding) model_.shape.tied_head = model_.base.tied_head = true;
       return;
     }
     const Side copies = side(i, 'e'), kernel = side(i, 'k');
@@ -392,15 +393,14 @@ class DescriptionReader {
     const Side inputs = side(i, 'i'), outputs = side(i, 'o');
     const auto [group, reason] = decide(i, inputs, outputs);
     Extra extra{tensor.name, group, "", "1", ""};
-    const std::string by = copies.target == 1 ? "" : std::to_string(copies.target) + "*";
     if (is_matrix(group)) {
-      const std::string one =
-          tensor.kind == TensorKind::embedding ? std::to_string(inputs.target) : inputs_text(i);
-      extra.rows = by + one;
+      extra.rows = tensor.kind == TensorKind::embedding
+                       ? std::to_string(copies.target * inputs.target)
+                       : inputs_text(i, copies.target);
       extra.columns = size_text(i, "outputs", outputs);
-      if (!by.empty()) extra.fan_in = one;
+      if (copies.target > 1) extra.fan_in = inputs_text(i);
     } else {
-      extra.rows = by + size_text(i, "size", whole(i));
+      extra.rows = size_text(i, "size", whole(i), copies.target);
       if (group == Group::hidden_bias) extra.fan_in = inputs_of_matrix(tensor.name);
     }
     fold_layers(i, extra, reason);

@@ -190,6 +190,11 @@ constexpr bool has_attention_output_bias(const Shape& shape) {
   return shape.biases || shape.attention_biases == AttentionBiases::all;
 }
 
+/// False for a list of tensors that does not say how wide its heads are, if it has any.
+constexpr bool has_heads(const Shape& shape) {
+  return shape.blocks != Blocks::listed || shape.head_dim > 0;
+}
+
 /// Fills in what was left open: kv_heads = heads, head_dim = d_model / heads, d_ff = 4 d_model,
 /// a bias on the head of a patch model. A listed model has only the sizes that it is given.
 /// Throws:   InvalidInput when a size is missing, not positive, too large, or does not divide.

@@ -149,11 +149,15 @@ inline Json model_json(const Model& model) {
                          {"branch", number_json(residual.branch)},
                          {"where", symbols_json(residual.where)}});
   }
-  Json json = {{"attention_scale", number_json(model.attention_scale)},
-               {"embedding_multiplier", number_json(model.embedding_multiplier)},
-               {"logit_multiplier", number_json(model.logit_multiplier)},
-               {"residuals", residuals},
-               {"source", model.source}};
+  Json json = Json::object();
+  if (!model.attention_scale.scaling
+           .is_zero()) {  // a listed model may not say how wide its heads are
+    json["attention_scale"] = number_json(model.attention_scale);
+  }
+  json["embedding_multiplier"] = number_json(model.embedding_multiplier);
+  json["logit_multiplier"] = number_json(model.logit_multiplier);
+  json["residuals"] = residuals;
+  json["source"] = model.source;
   if (model.code) {
     json["code"] = {{"attention_scale", number_json(model.code->attention_scale)},
                     {"embedding_multiplier", number_json(model.code->embedding_multiplier)},
@@ -178,7 +182,9 @@ inline Model read_model(const JsonReader& json, FormulaSymbols& symbols) {
              "code"});
   Model model;
   if (json.has("code")) model.code = read_code(json.at("code"), symbols);
-  read_number(json.at("attention_scale"), symbols, model.attention_scale);
+  if (json.has("attention_scale")) {
+    read_number(json.at("attention_scale"), symbols, model.attention_scale);
+  }
   read_number(json.at("embedding_multiplier"), symbols, model.embedding_multiplier);
   read_number(json.at("logit_multiplier"), symbols, model.logit_multiplier);
   model.source = json.at("source").string();

@@ -308,7 +308,10 @@ inline Table model_table(const std::vector<Plan>& plans) {
   };
   const std::vector<std::pair<std::string, Get>> lines{
       {"attention_scale",
-       [&](const Plan& p) { return detail::cell(table, p.model.attention_scale); }},
+       [&](const Plan& p) {
+         return has_heads(p.shape) ? detail::cell(table, p.model.attention_scale)
+                                   : "needs head_dim";
+       }},
       {"residual_skip", [&](const Plan& p) { return residual(p, &Residual::skip); }},
       {"residual_branch", [&](const Plan& p) { return residual(p, &Residual::branch); }},
       {"embedding_multiplier",

@@ -67,8 +67,9 @@ inline void check(const Config& config, const Shape& shape) {
     throw InvalidInput("class_token", "true", "false",
                        "the reference transformer pools patches by their mean");
   }
-  if (shape.blocks == Blocks::shallow_encoder) {
-    throw InvalidInput("blocks", "shallow_encoder", "residual or normalized");
+  if (shape.blocks == Blocks::shallow_encoder || shape.blocks == Blocks::listed) {
+    throw InvalidInput("blocks", std::string(word(blocks_words, shape.blocks)),
+                       "residual or normalized");
   }
   if (shape.blocks == Blocks::normalized && shape.kv_heads != shape.heads) {
     throw InvalidInput("kv_heads", std::to_string(shape.kv_heads), "heads",

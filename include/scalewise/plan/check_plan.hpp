@@ -34,6 +34,9 @@ class PlanCheck {
     end("entries", plan_.entries.size(), next, "no further entry, as the shape implies");
     residuals();
     number("model.attention_scale", plan_.model.attention_scale.value);
+    if (has_heads(plan_.shape) && plan_.model.attention_scale.scaling.is_zero()) {
+      fail("model.attention_scale", "(missing)", "a factor of the scores");
+    }
     number("model.embedding_multiplier", plan_.model.embedding_multiplier.value);
     number("model.logit_multiplier", plan_.model.logit_multiplier.value);
     if (plan_.model.code) code(*plan_.model.code);

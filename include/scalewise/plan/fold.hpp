@@ -34,6 +34,14 @@ class PlanFold {
       leave("all multipliers: the normalized transformer sets the size of its matrices");
       return std::move(result_);
     }
+    if (plan.shape.blocks == Blocks::listed) {
+      for (Entry& entry : plan.entries) {
+        into(entry, {entry.multiplier, entry.where});
+        entry.multiplier = one();
+      }
+      leave_model();
+      return std::move(result_);
+    }
     ends();
     for (Entry& entry : plan.entries) {
       if (is_end(entry.group) && !is_extra(plan, entry)) continue;
@@ -54,6 +62,18 @@ class PlanFold {
   static bool is_end(Group group) {
     return group == Group::token_embedding || group == Group::patch_embedding ||
            group == Group::head;
+  }
+
+  /// A list does not say which matrix ends a branch, or makes the queries.
+  void leave_model() {
+    const Model& model = result_.plan.model;
+    if (has_heads(result_.plan.shape))
+      leave("attention_scale: the list does not say which matrix makes queries");
+    if (!is_one(model.logit_multiplier)) leave("logit_multiplier: the head is tied");
+    for (const Residual& residual : model.residuals) {
+      if (is_one(residual.branch)) continue;
+      return leave("residual_branch: the list does not say which matrix ends a branch");
+    }
   }
 
   void leave(std::string text) { result_.left.push_back(std::move(text)); }
@@ -158,8 +178,8 @@ class PlanFold {
 /// Accuracy: exact: trajectories agree to rounding. Clipping by the norm of all gradients is not the same,
 ///           as gradients become 1/t of what they were.
 /// Throws:   InvalidInput for a plan that check_plan() refuses.
-/// Differs:  `left` names what stays: skip multipliers, everything of the normalized transformer, and a tied
-///           head without a final norm. The factor of the scores goes into the queries, whose rate and
+/// Differs:  `left` names what stays: skip multipliers, everything of the normalized transformer, a tied
+///           head without a final norm, and of a listed model all but the multipliers of its tensors. The factor of the scores goes into the queries, whose rate and
 ///           epsilon may then differ from those of keys in one matrix; name_plan() says so.
 inline RewrittenPlan fold(const Plan& plan) {
   check_plan(plan);

@@ -349,8 +349,9 @@ class Planner {
     const Context context{plan_.shape, both ? Stack::decoder : Stack::main};
     const ModelRow row = policy_.model(context);
     const Values at = values(context.stack);
+    const bool listed = plan_.shape.blocks == Blocks::listed;  // whose entries keep their own
     const auto row_multiplier = [&](Group group, const Scaling& fan_in, const Scaling& fan_out) {
-      const Scaling cell = policy_.row(group, context).multiplier.scaling;
+      const Scaling cell = listed ? Scaling(1) : policy_.row(group, context).multiplier.scaling;
       return substitute(substitute(cell, symbols::fan_in, fan_in), symbols::fan_out, fan_out);
     };
     using symbols::n;
@@ -362,9 +363,8 @@ class Planner {
     const Scaling embedding =
         row_multiplier(token ? Group::token_embedding : Group::patch_embedding,
                        token ? Scaling(1) : symbols::n_patch, n);
-    const bool has_heads = plan_.shape.blocks != Blocks::listed || plan_.shape.head_dim > 0;
     number(plan_.model.attention_scale,
-           has_heads ? in_stack(row.attention_scale.scaling, context.stack) : 0, at);
+           has_heads(plan_.shape) ? in_stack(row.attention_scale.scaling, context.stack) : 0, at);
     number(plan_.model.embedding_multiplier, embedding, at);
     number(plan_.model.logit_multiplier, logits, at);
     plan_.model.source = row.source;

@@ -147,7 +147,8 @@ struct CodeNumbers {
 ///           times its entry's multiplier; scores = attention_scale * q.k;
 ///           logits = logit_multiplier * W h, W the head or, when tied, the token embedding
 /// The two multipliers at the ends are the total: they contain those of the embedding's and the
-/// head's entries, which are not to be applied once more. `code` says which part of the numbers a code
+/// head's entries, which are not to be applied once more; of a listed model they do not, as nothing says
+/// which entries those are. `code` says which part of the numbers a code
 /// base multiplies by itself; without it, nothing is known of the code.
 struct Model {
   Number<Kind::multiplier> attention_scale;

@@ -130,6 +130,7 @@ class SetUp {
   void heads(const char* field, const Shape& shape) {
     constexpr long least = 32;
     if (shape.blocks == Blocks::shallow_encoder || shape.head_dim >= least) return;
+    if (!has_heads(shape)) return;
     warn(std::string(field) + " = " + std::to_string(shape.head_dim) +
          ": heads narrower than 32 have noisy scores, and the best rate may drift");
   }

@@ -1,0 +1,290 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "instances/registry.hpp"
+#include "scalewise/architecture/base_like.hpp"
+#include "scalewise/architecture/from_descriptions.hpp"
+#include "scalewise/architecture/presets.hpp"
+#include "scalewise/io/description_json.hpp"
+#include "scalewise/io/plan_json.hpp"
+#include "scalewise/plan/fold.hpp"
+#include "support/catch.hpp"
+#include "support/error_message.hpp"
+#include "support/formula_problem.hpp"
+
+namespace {
+
+using namespace scalewise;
+using Catch::Matchers::ContainsSubstring;
+using enum TensorKind;
+
+struct Row {
+  std::string name;
+  TensorKind kind;
+  std::string axes;
+  std::vector<long> sizes;
+  std::string tied_to = {};
+};
+
+ModelDescription description(const std::vector<Row>& rows) {
+  ModelDescription model;
+  for (const Row& row : rows) {
+    model.tensors.push_back({row.name, row.kind, row.axes, row.sizes, row.tied_to});
+  }
+  return model;
+}
+
+/// Two hidden layers, as mup's example has them; n is their width.
+ModelDescription mlp(long n) {
+  return description({{"fc_1.weight", linear, "oi", {n, 3072}},
+                      {"fc_2.weight", linear, "oi", {n, n}},
+                      {"fc_2.bias", bias, "o", {n}},
+                      {"fc_3.weight", linear, "oi", {10, n}},
+                      {"fc_3.bias", bias, "o", {10}}});
+}
+
+/// A convolutional network of two stages of which the second is twice as wide.
+ModelDescription convolutions(long n) {
+  return description({{"conv1.weight", linear, "oikk", {n, 3, 3, 3}},
+                      {"bn1.weight", gain, "o", {n}},
+                      {"bn1.bias", bias, "o", {n}},
+                      {"stage.conv.weight", linear, "oikk", {2 * n, n, 3, 3}},
+                      {"stage.bn.weight", gain, "o", {2 * n}},
+                      {"linear.weight", linear, "oi", {10, 2 * n}},
+                      {"linear.bias", bias, "o", {10}}});
+}
+
+/// Blocks with a router and four experts side by side.
+ModelDescription experts(long n, long layers) {
+  std::vector<Row> rows{{"embed.weight", embedding, "io", {100, n}}};
+  for (long layer = 0; layer < layers; ++layer) {
+    const std::string at = "blocks." + std::to_string(layer) + ".";
+    rows.push_back({at + "norm.weight", gain, "o", {n}});
+    rows.push_back({at + "router.weight", linear, "oi", {4, n}});
+    rows.push_back({at + "experts.up", linear, "eoi", {4, 2 * n, n}});
+    rows.push_back({at + "experts.down", linear, "eoi", {4, n, 2 * n}});
+  }
+  rows.push_back({"norm.weight", gain, "o", {n}});
+  rows.push_back({"head.weight", linear, "oi", {100, n}, "embed.weight"});
+  return description(rows);
+}
+
+Plan planned(const DescribedModel& model, const std::string& rule,
+             const Optimizer& optimizer = adamw) {
+  return make_plan(rule, optimizer, model.shape, model.base, {}, DecayForm::coupled, model.tensors);
+}
+
+const Entry& entry(const Plan& plan, const std::string& name) {
+  for (const Entry& one : plan.entries) {
+    if (one.name == name) return one;
+  }
+  throw std::out_of_range(name);
+}
+
+std::string refusal(const ModelDescription& target, const ModelDescription& base,
+                    const std::vector<RoleOverride>& roles = {}) {
+  return test::error_message([&] { static_cast<void>(from_descriptions(target, base, roles)); });
+}
+
+/// The first number of one plan that the other does not have, of tensors of the same names.
+std::string difference(const Plan& a, const Plan& b) {
+  std::map<std::string, const Entry*> others;
+  for (const Entry& one : b.entries) others.emplace(one.name, &one);
+  if (a.entries.size() != b.entries.size()) return "the number of tensors";
+  for (const Entry& one : a.entries) {
+    const auto other = others.find(one.name);
+    if (other == others.end()) return one.name + " is missing";
+    std::vector<double> numbers;
+    for_each_number(*other->second,
+                    [&](const char*, const auto& number) { numbers.push_back(number.value); });
+    std::size_t next = 0;
+    std::string found;
+    for_each_number(one, [&](const char* what, const auto& number) {
+      const double value = numbers.at(next++);
+      if (std::abs(number.value - value) > 1e-12 * std::abs(value)) {
+        found = one.name + ": " + what + " " + std::to_string(number.value) + " and " +
+                std::to_string(value);
+      }
+    });
+    if (!found.empty()) return found;
+  }
+  return "";
+}
+
+/// A base of a half to an eighth of the width, whichever has whole heads, and half of the layers.
+std::optional<Shape> smaller(const Shape& shape) {
+  const Shape whole = resolved(shape);
+  for (const long part : {2, 3, 4, 5, 6, 7, 8}) {
+    try {
+      return base_like(shape, {.width = whole.d_model / part,
+                               .depth = whole.depth % 2 == 0 ? whole.depth / 2 : 0});
+    } catch (const InvalidInput&) {
+      continue;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("A list of a shape's tensors has the plan of the shape, under all rules by role",
+          "[described]") {
+  const std::vector<RoleOverride> roles{{"*relative_position", GivenRole::vector},
+                                        {"*residual_gain", GivenRole::vector}};
+  std::set<std::string> compared;
+  for (const Preset& preset : presets()) {
+    const std::optional<Shape> base = smaller(preset.shape);
+    if (!base) continue;
+    std::vector<RoleOverride> given;
+    for (const Tensor& tensor : tensors(resolved(preset.shape))) {
+      if (tensor.group == Group::relative_position) given = {roles.front()};
+    }
+    // Keys of one head do not grow; a rule by role takes them for an output.
+    if (resolved(preset.shape).kv_heads == 1) {
+      given.push_back({"*key", GivenRole::hidden});
+      given.push_back({"*value", GivenRole::hidden});
+    }
+    const DescribedModel model = from_descriptions(describe(preset.shape), describe(*base), given);
+    for (const RuleInfo& rule : rules()) {
+      if (!rule.needs_base) continue;
+      for (const Optimizer& optimizer : rule.optimizers) {
+        Plan listed;
+        try {
+          listed = planned(model, std::string(rule.id), optimizer);
+        } catch (const InvalidInput& error) {
+          CHECK(error.field() == "rule");
+          continue;
+        }
+        INFO(preset.id << ", " << rule.id << ", " << optimizer.name);
+        CHECK(difference(make_plan(rule.id, optimizer, preset.shape, *base), listed) == "");
+        CHECK(read_plan(to_json(listed).dump(), "plan") == listed);
+        compared.insert(std::string(rule.id));
+      }
+    }
+  }
+  CHECK(compared.contains("complete-p"));
+  CHECK(compared.contains("depth-mup"));
+  CHECK(compared.contains("maximal-update"));
+}
+
+// Source: Yang et al. 2022 (arXiv:2203.03466v2), Table 8, Adam and SGD, which microsoft/mup implements.
+TEST_CASE("An MLP has the numbers of Table 8", "[described]") {
+  const DescribedModel model = from_descriptions(mlp(1024), mlp(128));
+  const Plan adam = planned(model, "maximal-update"),
+             by_sgd = planned(model, "maximal-update", sgd);
+  struct Expected {
+    std::string name;
+    double variance, multiplier, adam, sgd;
+  };
+  for (const Expected& e :
+       {Expected{"fc_1.weight", 1, 1, 1, 8}, Expected{"fc_2.weight", 1.0 / 8, 1, 1.0 / 8, 1},
+        Expected{"fc_2.bias", 0, 1, 1, 8}, Expected{"fc_3.weight", 1, 1.0 / 8, 1, 8},
+        Expected{"fc_3.bias", 0, 1, 1, 1}}) {
+    INFO(e.name);
+    CHECK(entry(adam, e.name).init_variance.value == e.variance);
+    CHECK(entry(adam, e.name).multiplier.value == e.multiplier);
+    CHECK(entry(adam, e.name).learning_rate.value == e.adam);
+    CHECK(entry(by_sgd, e.name).learning_rate.value == e.sgd);
+  }
+}
+
+TEST_CASE("Kernels and experts count with the fans of one", "[described]") {
+  const Plan network =
+      planned(from_descriptions(convolutions(64), convolutions(16)), "maximal-update");
+  CHECK(entry(network, "stage.conv.weight").fan_in == 9 * 64);
+  CHECK(entry(network, "stage.conv.weight").learning_rate.value == 1.0 / 4);
+  CHECK(entry(network, "conv1.weight").learning_rate.value == 1);
+  CHECK(entry(network, "linear.weight").multiplier.value == 1.0 / 4);
+
+  const Plan plan = planned(from_descriptions(experts(64, 4), experts(16, 2)), "complete-p");
+  const Entry& up = entry(plan, "blocks.3.experts.up");
+  CHECK(up.size() == 4 * 128 * 64);
+  CHECK(up.fan_in == 64);
+  CHECK(up.init_variance.formula() == "1/m_N");
+  CHECK(entry(plan, "blocks.0.router.weight").multiplier.formula() == "1/m_N");
+  CHECK(plan.model.logit_multiplier.formula() == "1/m_N");  // tied: the embedding's row
+  CHECK(plan.model.residuals.size() == 4);
+  CHECK(plan.model.residuals.front().branch.formula() == "1/m_L");
+  CHECK(plan.model.attention_scale.scaling.is_zero());  // not stated
+  CHECK_FALSE(to_json(plan).at("model").contains("attention_scale"));
+}
+
+TEST_CASE("Fold takes the multipliers of listed tensors and names what stays", "[described]") {
+  const Plan plan = planned(from_descriptions(experts(64, 4), experts(16, 2)), "complete-p");
+  const RewrittenPlan folded = fold(plan);
+  const Entry& router = entry(folded.plan, "blocks.0.router.weight");
+  CHECK(router.multiplier.value == 1);
+  CHECK(router.init_variance.value == 1.0 / 16);
+  CHECK(router.learning_rate.value == 1.0 / 4);
+  CHECK(folded.plan.model.residuals == plan.model.residuals);
+  CHECK(folded.left.size() == 2);
+}
+
+TEST_CASE("What two descriptions do not say is asked for", "[described]") {
+  CHECK_THAT(refusal(mlp(128), mlp(128)), ContainsSubstring("the same model at another width"));
+
+  ModelDescription renamed = mlp(128);
+  renamed.tensors[1].name = "hidden.weight";
+  CHECK_THAT(refusal(mlp(1024), renamed), ContainsSubstring("without fc_2.weight"));
+
+  ModelDescription transposed = mlp(128);
+  transposed.tensors[3] = {"fc_3.weight", linear, "io", {128, 10}};
+  CHECK_THAT(refusal(mlp(1024), transposed),
+             ContainsSubstring(
+                 "tensor fc_3.weight = linear oi: expected what it is in the base, linear io"));
+
+  ModelDescription target = mlp(1024), base = mlp(128);
+  target.tensors[1].sizes = {1024, 3000};
+  base.tensors[1].sizes = {128, 1000};
+  const std::string unnamed = refusal(target, base);
+  CHECK_THAT(unnamed,
+             ContainsSubstring(
+                 "1000 to 3000: expected a multiple of d_model, which grows from 128 to 1024"));
+  CHECK_THAT(unnamed, ContainsSubstring("--set d_ff=3000 --set base.d_ff=1000"));
+
+  target = mlp(1024), base = mlp(128);
+  for (ModelDescription* model : {&target, &base}) {
+    model->tensors.push_back({"scale", other, "io", {1, model->tensors[1].sizes[0]}});
+  }
+  CHECK_THAT(refusal(target, base), ContainsSubstring("--role 'scale=vector'"));
+  CHECK(refusal(target, base, {{"sc*", GivenRole::vector}}) == "no error");
+  CHECK_THAT(refusal(target, base, {{"sc*", GivenRole::vector}, {"no*", GivenRole::input}}),
+             ContainsSubstring("role = no*"));
+
+  CHECK_THAT(refusal(experts(64, 4), description({{"embed.weight", embedding, "io", {100, 16}}})),
+             ContainsSubstring("without blocks.0.norm.weight, blocks.0.router.weight"));
+  ModelDescription more = experts(16, 2);
+  for (DescribedTensor& tensor : more.tensors) {
+    if (tensor.axes == "eoi") tensor.sizes[0] = 2;
+  }
+  CHECK_THAT(refusal(experts(64, 4), more), ContainsSubstring("copies = 2 to 4"));
+
+  const DescribedModel model = from_descriptions(mlp(1024), mlp(128));
+  CHECK_THAT(test::error_message([&] { static_cast<void>(planned(model, "gpt2")); }),
+             ContainsSubstring("rule = gpt2: expected a rule that is stated by role"));
+}
+
+TEST_CASE("A description reads back, and one that no model has is refused", "[described]") {
+  const ModelDescription model = experts(64, 4);
+  CHECK(read_description(to_json(model), "model") == model);
+  const auto message = [](const DescribedTensor& tensor) {
+    ModelDescription wrong = mlp(8);
+    wrong.tensors.push_back(tensor);
+    return test::error_message([&] { check_description(wrong); });
+  };
+  CHECK_THAT(message({"fc_2.weight", linear, "oi", {8, 8}}), ContainsSubstring("twice"));
+  CHECK_THAT(message({"a", linear, "oi", {8}}),
+             ContainsSubstring("a letter for each of the 1 sizes"));
+  CHECK_THAT(message({"a", linear, "ox", {8, 8}}), ContainsSubstring("letters i"));
+  CHECK_THAT(message({"a", linear, "oo", {8, 8}}), ContainsSubstring("an i and an o"));
+  CHECK_THAT(message({"a", bias, "i", {8}}), ContainsSubstring("no i"));
+  CHECK_THAT(message({"a", linear, "oi", {8, 0}}), ContainsSubstring("a size from 1 to 2^30"));
+  CHECK_THAT(message({"a", linear, "oi", {8, 8}, "b"}),
+             ContainsSubstring("the name of another tensor"));
+}
