@@ -18,6 +18,7 @@ nothing then.
 import collections
 import contextlib
 import copy
+import fnmatch
 import functools
 import hashlib
 import inspect
@@ -302,8 +303,9 @@ def _deviations(plan: Plan, base_std: BaseStd) -> Dict[str, float]:
     return {name: math.sqrt(e["init_variance"]["value"]) * base.get(name, 1.0) for name, e in plan.entries.items()}
 
 
-def apply(model: Model, plan: Plan, base_std: BaseStd = None, seed: int = 0) -> None:
-    """Draws every tensor from its planned distribution, in place; rows of padding become zero.
+def apply(model: Model, plan: Plan, base_std: BaseStd = None, seed: int = 0, keep: Sequence[str] = ()) -> None:
+    """Draws every tensor from its planned distribution, in place; rows of padding become zero. Tensors whose names in the
+    plan match a pattern of `keep` stay as they are, such as "*.A_log" of a state-space model.
 
     Under a relative rule, variances are factors on those of the base model: `base_std` is its standard
     deviation, one for all, by group, or a function of a tensor's name in the plan. An entry's numbers depend on the
@@ -311,6 +313,9 @@ def apply(model: Model, plan: Plan, base_std: BaseStd = None, seed: int = 0) -> 
     converted. After fully_shard every process draws the same numbers and keeps its own part of them.
     """
     pairs = _match(model, plan)
+    unused = [pattern for pattern in keep if not any(fnmatch.fnmatchcase(t["name"], pattern) for t, _ in pairs)]
+    fail(f"keep: {shown(pattern)}: expected a pattern of names of the plan's tensors" for pattern in unused)
+    pairs = [(t, p) for t, p in pairs if not any(fnmatch.fnmatchcase(t["name"], pattern) for pattern in keep)]
     stds = _deviations(plan, base_std)
     seed = _whole_number("seed", seed, 0, 1 << 64, "from 0 to 2^64 - 1")
     # A normal's numbers are below 9 of its deviations.

@@ -159,8 +159,7 @@ std::string run(Arguments arguments) {
                          "its tensors have their own names");
     }
     const std::vector<Plan> plans = make_plans(arguments, *model);
-    if (arguments.format == "table") std::cerr << roles_text(*model);
-    return write_plans(plans, arguments);
+    return (arguments.format == "table" ? roles_text(*model) : "") + write_plans(plans, arguments);
   }
   const auto target = given_model(arguments);
   if (!target) {

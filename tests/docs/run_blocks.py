@@ -166,7 +166,7 @@ class Page:
             [*(str(path) for path in arguments.bin), os.environ["PATH"]])
         self.environment["SCALEWISE_SOURCE_DIR"] = str(arguments.source)
         self.environment["PYTHONPATH"] = os.pathsep.join(
-            [str(arguments.source / "python"), str(pathlib.Path(__file__).resolve().parent / "stand_ins")])
+            [str(arguments.source / "python"), str(arguments.source / "examples" / "pytorch"), str(pathlib.Path(__file__).resolve().parent / "stand_ins")])
 
     def lay_out_clone(self):
         """Makes the scratch folder look like a clone with the README's build."""

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+"""Plans for PyTorch models of any architecture, from descriptions of two sizes.
+
+    describe_torch.py PLAN_PROGRAM SOURCE_FOLDER
+
+Exit code 77, with a message, where PyTorch is not installed.
+"""
+
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PLAN, SOURCE = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
+
+try:
+    import torch
+except ImportError:
+    print("skipped: PyTorch is not installed for", sys.executable)
+    sys.exit(77)
+
+sys.path[:0] = [str(SOURCE / "python"), str(SOURCE / "examples" / "pytorch")]
+import scalewise  # noqa: E402
+from small_gpt import SmallGpt  # noqa: E402
+from torch import nn  # noqa: E402
+
+
+class StateSpace(nn.Module):
+    """The tensors of a Mamba block (state-spaces/mamba, mamba_simple.py), with a fixed rank."""
+
+    def __init__(self, width, depth, state=16, rank=4):
+        super().__init__()
+        inner = 2 * width
+        self.embed = nn.Embedding(50, width)
+        self.layers = nn.ModuleList()
+        for _ in range(depth):
+            layer = nn.Module()
+            layer.norm = nn.LayerNorm(width)
+            layer.in_proj = nn.Linear(width, 2 * inner, bias=False)
+            layer.conv1d = nn.Conv1d(inner, inner, 4, groups=inner, padding=3)
+            layer.x_proj = nn.Linear(inner, rank + 2 * state, bias=False)
+            layer.dt_proj = nn.Linear(rank, inner)
+            layer.A_log = nn.Parameter(torch.arange(1., state + 1).log().repeat(inner, 1))
+            layer.D = nn.Parameter(torch.ones(inner))
+            layer.out_proj = nn.Linear(inner, width, bias=False)
+            self.layers.append(layer)
+        self.norm_f = nn.LayerNorm(width)
+        self.head = nn.Linear(width, 50, bias=False)
+        self.head.weight = self.embed.weight
+
+
+class Convolutions(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(3, width, 3, bias=False), nn.BatchNorm2d(width)
+        self.conv2, self.bn2 = nn.Conv2d(width, 2 * width, 3, bias=False), nn.BatchNorm2d(2 * width)
+        self.linear = nn.Linear(2 * width, 10)
+
+
+class Described(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+
+    def run_plan(self, target, base, *options, kinds=None):
+        for name, model in (("target", target), ("base", base)):
+            scalewise.describe(model, self.folder / f"{name}.json", kinds)
+        return subprocess.run([PLAN, "--model", "target.json", "--base-model", "base.json", *options], cwd=self.folder,
+                              capture_output=True, encoding="utf-8", check=False)
+
+    def plan(self, target, base, *options, kinds=None):
+        done = self.run_plan(target, base, *options, "--format", "json", kinds=kinds)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return scalewise.Plan(json.loads(done.stdout))
+
+    def test_a_gpt_has_the_rates_that_its_dialect_gives_it(self):
+        def gpt(width, depth):
+            return SmallGpt({"attention_scale": 1, "embedding_multiplier": 1, "logit_multiplier": 1,
+                             "residuals": [(1, 1)] * depth}, 256, 32, width, width // 16)
+
+        for rule in ("maximal-update", "complete-p", "depth-mup"):
+            options = [word for prefix, width, depth in (("", 64, 4), ("base.", 32, 2)) for key, value in
+                       {"d_model": width, "d_ff": 4 * width, "heads": width // 16, "depth": depth, "vocab": 256,
+                        "context": 32, "tied_head": "false"}.items() for word in ("--set", f"{prefix}{key}={value}")]
+            done = subprocess.run([PLAN, "--rule", rule, "--preset", "gpt2", "--base-preset", "gpt2", *options, "--names",
+                                   "nanogpt", "--format", "json"], capture_output=True, encoding="utf-8", check=True)
+            model = gpt(64, 4)
+            by_names = scalewise.Plan(json.loads(done.stdout))
+            described = self.plan(model, gpt(32, 2), "--rule", rule)
+            rates = [{id(p): (group["lr"], group["weight_decay"], group["eps"])
+                      for group in scalewise.param_groups(model, plan, lr=1, weight_decay=1) for p in group["params"]}
+                     for plan in (by_names, described)]
+            names = {id(p): name for name, p in model.named_parameters()}
+            self.assertEqual(len(rates[1]), len(names))
+            for key, name in names.items():
+                for a, b in zip(rates[0][key], rates[1][key]):
+                    self.assertTrue(math.isclose(a, b, rel_tol=1e-12), (rule, name, rates[0][key], rates[1][key]))
+
+    def test_a_state_space_model(self):
+        kinds, roles = {"*.D": "gain:o"}, ("--role", "*.A_log=vector")
+        models = StateSpace(64, 4), StateSpace(16, 2)
+        refused = self.run_plan(*models, "--rule", "complete-p", kinds=kinds)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("--role 'layers.0.A_log=vector'", refused.stderr)
+        plan = self.plan(*models, "--rule", "complete-p", *roles, kinds=kinds)
+        rates = {name: plan.entries[f"layers.3.{name}"]["learning_rate"]["value"] for name in
+                 ("in_proj.weight", "conv1d.weight", "x_proj.weight", "dt_proj.weight", "A_log", "D", "out_proj.weight")}
+        self.assertEqual(rates, {"in_proj.weight": 1 / 4, "conv1d.weight": 1, "x_proj.weight": 1, "dt_proj.weight": 1,
+                                 "A_log": 1, "D": 1, "out_proj.weight": 1 / 4})
+        self.assertEqual(plan.multipliers()["tensors"]["layers.0.x_proj.weight"], 1 / 4)
+        self.assertEqual(plan.multipliers()["logit_multiplier"], 1 / 4)
+        self.assertNotIn("attention_scale", plan.multipliers())
+        model, before = models[0], models[0].layers[0].A_log.detach().clone()
+        with self.assertRaisesRegex(ValueError, "keep: '\\*.B_log'"):
+            scalewise.apply(model, plan, base_std=0.02, keep=["*.B_log"])
+        scalewise.apply(model, plan, base_std=0.02, keep=["*.A_log"])
+        self.assertTrue(torch.equal(model.layers[0].A_log, before))
+        self.assertTrue(torch.equal(model.layers[0].D, torch.ones(128)))
+        self.assertAlmostEqual(float(model.layers[0].in_proj.weight.std()), 0.01, delta=0.0003)  # of 16384 numbers
+        groups = scalewise.param_groups(model, plan, lr=1e-2)
+        self.assertEqual(sum(len(group["params"]) for group in groups), len(list(model.parameters())))
+
+    def test_a_convolutional_network(self):
+        plan = self.plan(Convolutions(64), Convolutions(16), "--rule", "maximal-update", "--optimizer", "sgd")
+        self.assertEqual({name: (e["learning_rate"]["value"], e["multiplier"]["value"], e["fan_in"])
+                          for name, e in plan.entries.items() if e["columns"] > 1},
+                         {"conv1.weight": (4, 1, 27), "conv2.weight": (1, 1, 576), "linear.weight": (4, 1 / 4, 128)})
+        scalewise.apply(Convolutions(64), plan, base_std=0.05)
+
+    def test_the_meta_device_and_wrappers_make_no_difference(self):
+        self.assertEqual(scalewise.describe(Convolutions(16).to("meta")), scalewise.describe(Convolutions(16)))
+        plain = scalewise.describe(StateSpace(16, 2))
+        self.assertEqual(scalewise.describe(nn.DataParallel(StateSpace(16, 2))), plain)
+        self.assertEqual(plain["tensors"][-1]["tied_to"], "embed.weight")
+
+    def test_what_cannot_be_described_is_named(self):
+        model = StateSpace(16, 1)
+        model.norm_f.weight.requires_grad_(False)
+        with self.assertRaisesRegex(ValueError, "norm_f.weight: frozen"):
+            scalewise.describe(model)
+        for kinds, message in (({"*.E": "gain:o"}, "kinds: '\\*.E': expected a pattern"), ({"*.D": "gain:oo"}, "'gain:oo'"),
+                               ({"*.D": "gains:o"}, "'gains:o'"), ({"*.D": "gain:x"}, "'gain:x'")):
+            with self.assertRaisesRegex(ValueError, message):
+                scalewise.describe(StateSpace(16, 1), kinds=kinds)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
