@@ -11,6 +11,7 @@
 #else
 
 #include "scalewise/architecture/base_like.hpp"
+#include "scalewise/architecture/from_descriptions.hpp"
 #include "scalewise/architecture/group.hpp"
 #include "scalewise/architecture/presets.hpp"
 #include "scalewise/architecture/shape.hpp"
