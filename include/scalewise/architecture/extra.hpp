@@ -81,7 +81,7 @@ class ExtraReader {
     const ExtraSide columns = side("columns", extra_.columns);
     tensor.rows = rows.length;
     tensor.columns = columns.length;
-    const bool matrix = has_columns();
+    const bool matrix = !is_vector(extra_.group);
     if (!matrix && columns.length != 1) {
       refuse("columns", extra_.columns,
              "1: a " + std::string(to_string(extra_.group)) + " is a vector");
@@ -112,11 +112,6 @@ class ExtraReader {
     throw InvalidInput("extra " + printable(extra_.name) + ", " + field, value, expectation, hint);
   }
 
-  bool has_columns() const {
-    return (is_matrix(extra_.group) && extra_.group != Group::class_token) ||
-           extra_.group == Group::relative_position;
-  }
-
   Stack stack() const {
     if (shape_.encoder_depth == 0) return Stack::main;
     const bool encoder = extra_.name.find("encoder") != std::string::npos;
@@ -138,12 +133,7 @@ class ExtraReader {
     }
     if (group == Group::head_bias) return symbols::d_model;
     if (group == Group::patch_bias) return symbols::patch_dim;
-    const Role role = role_of(group);
-    const bool matrix = role == Role::hidden || role == Role::output;
-    if (group == Group::patch_embedding || (matrix && group != Group::relative_position)) {
-      return rows.scaling;
-    }
-    return 1;
+    return group == Group::patch_embedding || reads_width(group) ? rows.scaling : Scaling(1);
   }
 
   ExtraSide side(const std::string& field, const std::string& text) const {

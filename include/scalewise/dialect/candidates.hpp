@@ -36,10 +36,6 @@ inline bool is_table(Group group) {
          group == Group::segment_embedding || group == Group::relative_position;
 }
 
-inline bool is_vector(Group group) {
-  return group == Group::class_token || (!is_matrix(group) && group != Group::relative_position);
-}
-
 /// A shape with the axes of an image model: of batches before tables and the class token, of colours and
 /// sides of a square patch. Three colours are usual, and else one; other patches stay one axis.
 inline std::vector<std::int64_t> image_axes(Group group, std::vector<std::int64_t> shape) {

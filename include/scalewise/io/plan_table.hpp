@@ -159,17 +159,14 @@ inline void merge_group(std::vector<TableRow>& rows, Group group) {
 /// Fewer rows that say the same: matrices before gains and biases, one row per group where its
 /// cells agree, and neighbours with the same cells side by side: "query, key, value".
 inline void condense(std::vector<TableRow>& rows) {
-  const auto is_matrix = [](const TableRow& row) {
-    const Role role = role_of(row.group);
-    return role == Role::input || role == Role::hidden || role == Role::output;
-  };
-  std::stable_partition(rows.begin(), rows.end(), is_matrix);
+  const auto matrix = [](const TableRow& row) { return is_matrix(row.group); };
+  std::stable_partition(rows.begin(), rows.end(), matrix);
   for (std::size_t g = 0; g < group_count; ++g) merge_group(rows, static_cast<Group>(g));
   constexpr std::size_t widest_label = 48;
   std::vector<TableRow> joined;
   for (TableRow& row : rows) {
-    const bool same = !joined.empty() && joined.back().cells == row.cells &&
-                      is_matrix(joined.back()) == is_matrix(row);
+    const bool same =
+        !joined.empty() && joined.back().cells == row.cells && matrix(joined.back()) == matrix(row);
     if (same && joined.back().label.size() + row.label.size() + 2 <= widest_label) {
       joined.back().label += ", " + row.label;
     } else {
