@@ -99,8 +99,7 @@ class ExtraReader {
     const long layers = tensor.stack == Stack::encoder ? shape_.encoder_depth : shape_.depth;
     std::vector<Tensor> all;
     for (tensor.layer = 0; tensor.layer < layers; ++tensor.layer) {
-      tensor.name = extra_.name;
-      tensor.name.replace(star, 1, std::to_string(tensor.layer));
+      tensor.name = to_string(TensorName{Stack::none, tensor.layer, extra_.name});
       all.push_back(tensor);
     }
     return all;
