@@ -101,6 +101,24 @@ TEST_CASE("A mistake in the powers is that in the plans, for every rule") {
   CHECK(mistakes >= 200);
 }
 
+TEST_CASE(
+    "A decoder's layers that the first model lacks are spoilt as its decoder's, not its "
+    "encoder's") {
+  Shape shape;
+  shape.d_model = shape.context = shape.vocab = 16;
+  shape.heads = 2;
+  shape.depth = shape.encoder_depth = 1;
+  Plan first = make_plan("standard", adamw, shape);
+  for (Entry& entry : first.entries) {
+    if (entry.stack == Stack::encoder) entry.learning_rate.value = 7;
+  }
+  shape.depth = shape.encoder_depth = 2;
+  const Plan deep =
+      with_fault(make_plan("standard", adamw, shape), first, Fault{Ingredient::hidden_rate}, 2);
+  CHECK(deep.at("encoder.1.query").learning_rate.value == 7);
+  CHECK(deep.at("decoder.1.query").learning_rate.value == 1);
+}
+
 TEST_CASE("Possible are mistakes that change a power") {
   const std::vector<Member> family = family_of("maximal-update", adamw, false);
   const Scales scales = scales_of(family);

@@ -113,4 +113,5 @@ TEST_CASE("Each entry of the dialects is known, and a misspelled one is not") {
   CHECK_FALSE(known_entries().contains("token_embeding"));
   CHECK(without_layer("decoder.{1}.cross_query") == "decoder.{}.cross_query");
   CHECK(without_layer("layer.12.mlp_up_bias") == "layer.{}.mlp_up_bias");
+  CHECK_FALSE(known_entries().contains(without_layer("layer.x.query")));
 }

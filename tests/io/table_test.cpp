@@ -96,3 +96,20 @@ TEST_CASE("A number that only one tensor of both stacks has gets a row of its ow
     CHECK(shown == 1);
   }
 }
+
+TEST_CASE("Tensors of one's own are told apart by all of their names but the layer", "[table]") {
+  const std::vector<Extra> extras{{"a.*.up.weight", Group::query, "d_model", "d_model"},
+                                  {"a.*.down.weight", Group::query, "d_ff", "d_model"},
+                                  {"layer.*.own", Group::query, "4*d_ff", "d_model"}};
+  const Plan plan =
+      make_plan("standard", adamw, preset_shape("gpt2"), {}, {}, DecayForm::coupled, extras);
+  const auto variance = [&](const std::string& label) {
+    for (const auto& row : plan_table(plan, false).rows) {
+      if (row[0] == label) return row[1];
+    }
+    return std::string("no such row");
+  };
+  CHECK(variance("a.*.up.weight") == "0.001302 = 1/n");
+  CHECK(variance("a.*.down.weight") == "0.0003255 = 1/F");
+  CHECK(variance("own") == "8.138e-05 = 1/(4F)");
+}

@@ -134,6 +134,19 @@ TEST_CASE("The base itself starts as its start says, whatever the distribution")
   CHECK_THAT(deep.at("layer.8.mlp_down").init_variance.value, WithinRel(0.0004 / 8, 1e-14));
 }
 
+TEST_CASE(
+    "A tensor of one's own starts in every layer as the base's, wherever its name has the layer") {
+  for (const std::string name : {"gain.*", "h*_gain", "model.h.*.gain", "layer.*.gain"}) {
+    const Plan plan = make_plan("maximal-update", adamw, started_shape(128, 9), started_shape(128),
+                                {}, DecayForm::coupled, {{name, Group::norm_gain}});
+    const Plan deep = with_start(plan, "gpt2");
+    CAPTURE(name);
+    CHECK(deep.entries.back().layer == 8);
+    CHECK(deep.entries.back().init_mean.value == 1);
+    CHECK(deep.entries.back().source.ends_with("; start: gpt2, convention"));
+  }
+}
+
 TEST_CASE("A start that is scaled twice, relative, or no start is refused") {
   CHECK_THAT(refusal(relative("complete-p", 512), "gpt2"),
              ContainsSubstring("scaled twice by the depth"));

@@ -93,10 +93,8 @@ void add(const RunsInTurn& runs, Cost& cost) {
 double product_weights(const Plan& plan) {
   double weights = 0;
   for (const Entry& entry : plan.entries) {
-    const Role role = role_of(entry.group);
-    const bool is_product = role == Role::hidden || role == Role::output;
     const bool tied = plan.shape.tied_head.value_or(false) && entry.group == Group::token_embedding;
-    if (is_product || tied) weights += static_cast<double>(entry.size());
+    if (reads_width(entry.group) || tied) weights += static_cast<double>(entry.size());
   }
   return weights;
 }

@@ -82,7 +82,7 @@ class ExtraReader {
     const ExtraSide columns = side("columns", extra_.columns);
     tensor.rows = rows.length;
     tensor.columns = columns.length;
-    const bool matrix = has_columns();
+    const bool matrix = !is_vector(extra_.group);
     if (!matrix && columns.length != 1) {
       refuse("columns", extra_.columns,
              "1: a " + std::string(to_string(extra_.group)) + " is a vector");
@@ -100,8 +100,7 @@ class ExtraReader {
     const long layers = tensor.stack == Stack::encoder ? shape_.encoder_depth : shape_.depth;
     std::vector<Tensor> all;
     for (tensor.layer = 0; tensor.layer < layers; ++tensor.layer) {
-      tensor.name = extra_.name;
-      tensor.name.replace(star, 1, std::to_string(tensor.layer));
+      tensor.name = to_string(TensorName{Stack::none, tensor.layer, extra_.name});
       all.push_back(tensor);
     }
     return all;
@@ -111,11 +110,6 @@ class ExtraReader {
   [[noreturn]] void refuse(const std::string& field, const std::string& value,
                            const std::string& expectation, const std::string& hint = {}) const {
     throw InvalidInput("extra " + printable(extra_.name) + ", " + field, value, expectation, hint);
-  }
-
-  bool has_columns() const {
-    return (is_matrix(extra_.group) && extra_.group != Group::class_token) ||
-           extra_.group == Group::relative_position;
   }
 
   Stack stack() const {
@@ -134,18 +128,13 @@ class ExtraReader {
       if (!extra_.fan_in.empty()) return side("fan_in", extra_.fan_in).scaling;
       refuse("fan_in", "(none)", "the inputs of its matrix, such as d_model");
     }
-    const Role role = role_of(group);
-    const bool matrix = role == Role::hidden || role == Role::output;
     if (!extra_.fan_in.empty()) {
-      if (matrix && has_columns()) return side("fan_in", extra_.fan_in).scaling;
+      if (reads_width(group)) return side("fan_in", extra_.fan_in).scaling;
       refuse("fan_in", extra_.fan_in, "none", "only a hidden_bias has that of another tensor");
     }
     if (group == Group::head_bias) return symbols::d_model;
     if (group == Group::patch_bias) return symbols::patch_dim;
-    if (group == Group::patch_embedding || (matrix && group != Group::relative_position)) {
-      return rows.scaling;
-    }
-    return 1;
+    return group == Group::patch_embedding || reads_width(group) ? rows.scaling : Scaling(1);
   }
 
   ExtraSide side(const std::string& field, const std::string& text) const {

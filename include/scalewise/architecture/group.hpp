@@ -136,10 +136,21 @@ constexpr bool is_norm_gain(Group group) {
          group == Group::final_norm_gain;
 }
 
-/// True for embeddings, the matrices of the blocks and the head.
+/// True for embeddings, the class token among them, the matrices of the blocks and the head: what rules state a
+/// variance for, where gains, biases and rescalers start as constants.
 constexpr bool is_matrix(Group group) {
   const Role role = role_of(group);
   return role == Role::input || role == Role::hidden || role == Role::output;
+}
+
+/// True for matrices whose inputs grow with the width: those of the blocks and the head.
+constexpr bool reads_width(Group group) {
+  return role_of(group) == Role::hidden || role_of(group) == Role::output;
+}
+
+/// True for tensors with one axis: gains, biases, rescalers and the class token.
+constexpr bool is_vector(Group group) {
+  return group == Group::class_token || (!is_matrix(group) && group != Group::relative_position);
 }
 
 /// True for gains and biases of norms.

@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
 
+#include "scalewise/architecture/tensor_name.hpp"
 #include "scalewise/messages/nearest.hpp"
 
 namespace scalewise::inline architecture {
@@ -45,16 +47,13 @@ consteval std::string_view observable(std::string_view name) {
   throw "no observable has this name";
 }
 
-/// True for the name of an observable, without its layer but with or without its stack. Cross attention
-/// has the observables of attention.
-constexpr bool is_observable(std::string_view role) {
-  for (const std::string_view prefix : {"encoder.", "decoder.", "cross_"}) {
-    if (role.starts_with(prefix)) role.remove_prefix(prefix.size());
-  }
-  for (const Observable& known : observables) {
-    if (known.name == role) return true;
-  }
-  return false;
+/// True for the name of an observable, in any layer and stack or in none. Cross attention has the observables
+/// of attention.
+inline bool is_observable(std::string_view name) {
+  const std::string part = tensor_name(name).part;
+  const std::string_view own = std::string_view(part).substr(part.starts_with("cross_") ? 6 : 0);
+  return std::any_of(observables.begin(), observables.end(),
+                     [&](const Observable& known) { return known.name == own; });
 }
 
 /// The observable that is nearest to a name that is none.

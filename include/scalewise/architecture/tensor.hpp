@@ -9,6 +9,7 @@
 
 #include "scalewise/architecture/group.hpp"
 #include "scalewise/architecture/shape.hpp"
+#include "scalewise/architecture/tensor_name.hpp"
 #include "scalewise/scaling/scaling.hpp"
 
 namespace scalewise::inline architecture {
@@ -62,11 +63,8 @@ class TensorWalk {
       if (s.class_token) add("class_token", Group::class_token, 1, n, s.d_model);
     }
     if (s.learned_positions) {
-      const bool both = s.encoder_depth > 0;
-      if (both)
-        add("encoder.position_embedding", Group::position_embedding, 1, n, s.context, s.d_model);
-      add(both ? "decoder.position_embedding" : "position_embedding", Group::position_embedding, 1,
-          n, s.context, s.d_model);
+      if (s.encoder_depth > 0) positions(Stack::encoder);
+      positions(s.encoder_depth > 0 ? Stack::decoder : Stack::main);
     }
     if (s.segments > 0) {
       add("segment_embedding", Group::segment_embedding, 1, n, s.segments, s.d_model);
@@ -75,21 +73,14 @@ class TensorWalk {
 
   void stack(Stack which, int layers) {
     stack_ = which;
-    prefix_ = which == Stack::encoder ? "encoder." : which == Stack::decoder ? "decoder." : "";
     if (shape_.embedding_norm)
       norm("embedding_norm", Group::embedding_norm_gain, Group::embedding_norm_bias);
-    const std::string top = prefix_;
-    for (layer_ = 0; layer_ < layers; ++layer_) {
-      prefix_ = top + (top.empty() ? "layer." : "") + std::to_string(layer_) + ".";
-      block();
-    }
+    for (layer_ = 0; layer_ < layers; ++layer_) block();
     layer_ = -1;
-    prefix_ = top;
     if (shape_.final_norm && shape_.blocks == Blocks::residual) {
       norm("final_norm", Group::final_norm_gain, Group::final_norm_bias);
     }
     stack_ = Stack::none;
-    prefix_.clear();
   }
 
   void head() {
@@ -111,18 +102,22 @@ class TensorWalk {
     stack_ = Stack::main;
     layer_ = 0;
     block_ = BlockKind::attention;
-    prefix_ = "layer.0.";
     add("query", Group::query, n_patch, n, shape_.patch_dim, shape_.d_model);
     add("key", Group::key, n_patch, n, shape_.patch_dim, shape_.d_model);
     add("value", Group::value, n_patch, n, shape_.patch_dim, shape_.d_model);
     stack_ = Stack::none;
     layer_ = -1;
     block_ = BlockKind::none;
-    prefix_.clear();
     head();
   }
 
  private:
+  /// Positions are in no stack, though the name says which one adds them.
+  void positions(Stack of) {
+    add(to_string(TensorName{of, -1, "position_embedding"}), Group::position_embedding, 1,
+        symbols::n, shape_.context, shape_.d_model);
+  }
+
   void block() {
     block_ = BlockKind::attention;
     attention("");
@@ -214,7 +209,8 @@ class TensorWalk {
 
   void add(const std::string& name, Group group, const Scaling& fan_in, const Scaling& fan_out,
            long rows, long columns = 1) {
-    visit_(Tensor{prefix_ + name, group, stack_, layer_, block_, fan_in, fan_out, rows, columns});
+    visit_(Tensor{to_string(TensorName{stack_, layer_, name}), group, stack_, layer_, block_,
+                  fan_in, fan_out, rows, columns});
   }
 
   Visitor& visit_;
@@ -226,7 +222,6 @@ class TensorWalk {
   Stack stack_ = Stack::none;
   int layer_ = -1;
   BlockKind block_ = BlockKind::none;
-  std::string prefix_;
 };
 
 }  // namespace detail

@@ -103,11 +103,11 @@ inline void spoil(double& value, double first, bool doubled) {
 
 /// The entry of another plan that has the same name, or else that of its first layer.
 inline const Entry* counterpart(const Plan& plan, const Entry& entry) {
-  const std::string role = role_name(entry.name);
+  const std::string first = scalewise::plan::detail::name_in_first_layer(plan, entry);
   const Entry* found = nullptr;
   for (const Entry& other : plan.entries) {
     if (other.name == entry.name) return &other;
-    if (found == nullptr && role_name(other.name) == role) found = &other;
+    if (other.name == first) found = &other;
   }
   return found;
 }

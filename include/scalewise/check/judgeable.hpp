@@ -328,10 +328,9 @@ class JudgeableSearch {
   /// "layer.0.", … of the smallest model.
   std::vector<std::string> layer_names() const {
     std::vector<std::string> names;
-    for (const Entry& entry : plan_.entries) {
-      const std::string role = role_name(entry.name);
-      if (entry.layer < 0 || role.size() == entry.name.size()) continue;
-      const std::string layer = entry.name.substr(0, entry.name.size() - role.size());
+    for (const Entry& entry : entries_of_shape(plan_)) {
+      if (entry.layer < 0) continue;
+      const std::string layer = TensorName{entry.stack, entry.layer}.prefix();
       if (names.empty() || names.back() != layer) names.push_back(layer);
     }
     return names;

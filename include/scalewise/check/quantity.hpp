@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cstddef>
 #include <string>
-#include <string_view>
 #include <tuple>
 
+#include "scalewise/architecture/tensor_name.hpp"
 #include "scalewise/messages/words.hpp"
 
 namespace scalewise::check {
@@ -40,15 +39,8 @@ struct Quantity {
 
 /// The name without the layer: "layer.3.mlp.output" -> "mlp.output".
 inline std::string role_name(const std::string& name) {
-  for (const std::string_view stack : {"layer.", "encoder.", "decoder."}) {
-    if (!name.starts_with(stack)) continue;
-    const std::size_t digits = stack.size();
-    const std::size_t end = name.find('.', digits);
-    if (end == std::string::npos || end == digits) return name;
-    if (name.find_first_not_of("0123456789", digits) != end) return name;
-    return name.substr(end + 1);
-  }
-  return name;
+  const TensorName parsed = tensor_name(name);
+  return parsed.layer < 0 ? name : parsed.part;
 }
 
 }  // namespace scalewise::check

@@ -25,7 +25,7 @@ struct Candidate {
   std::vector<std::int64_t> flat;  // its shape without axes of size 1 and of patches
   std::string alias_of;            // entry; empty: an owner
   std::size_t pattern = 0;         // line of the dialect; those of extras follow them
-  std::string layer;               // "decoder.1"; empty outside the blocks, and of slabs
+  std::pair<Stack, int> layer = {Stack::none, -1};  // none outside the blocks, and of slabs
   Group group = Group::query;
   int padded_axis = -1;  // may be longer than the vocabulary
 };
@@ -34,10 +34,6 @@ struct Candidate {
 inline bool is_table(Group group) {
   return group == Group::token_embedding || group == Group::position_embedding ||
          group == Group::segment_embedding || group == Group::relative_position;
-}
-
-inline bool is_vector(Group group) {
-  return group == Group::class_token || (!is_matrix(group) && group != Group::relative_position);
 }
 
 /// A shape with the axes of an image model: of batches before tables and the class token, of colours and
@@ -52,11 +48,6 @@ inline std::vector<std::int64_t> image_axes(Group group, std::vector<std::int64_
     if (colours * side * side == shape[1]) return {shape[0], colours, side, side};
   }
   return shape;
-}
-
-/// "decoder.1" of "decoder.1.cross_query".
-inline std::string layer_of_entry(const std::string& entry) {
-  return entry.substr(0, entry.rfind('.'));
 }
 
 /// All that a model of a shape may have under a dialect, line by line.
@@ -111,7 +102,7 @@ class Candidates {
       Candidate candidate = whole(pattern, found);
       candidate.pattern = line;
       candidate.tensor.name = filled(pattern.name, layered ? layer : shape_.depth);
-      if (layered) candidate.layer = layer_of_entry(found.front()->name);
+      if (layered) candidate.layer = {found.front()->stack, found.front()->layer};
       all_.push_back(std::move(candidate));
     }
   }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -193,12 +194,12 @@ class Classifier {
   /// One problem for each tensor, and one for all layers of a stack that are missing as a whole.
   void missing() {
     const std::vector<Candidate>& all = candidates_.all();
-    std::set<std::string> layers;
+    std::set<std::pair<Stack, int>> layers;
     for (std::size_t c = 0; c < all.size(); ++c) {
       if (found_[c] != nullptr) layers.insert(all[c].layer);
     }
     std::vector<const Candidate*> tensors;
-    std::map<std::string, std::set<long>> gone;
+    std::map<Stack, std::set<int>, std::greater<>> gone;
     for (const Candidate& candidate : all) {
       if (!candidate.alias_of.empty()) continue;
       bool none = true;
@@ -207,17 +208,17 @@ class Classifier {
       }
       if (!none) continue;
       for (const OwnedPart& part : candidate.tensor.parts) owner_of_.emplace(part.entry, nullptr);
-      if (!candidate.layer.empty() && !layers.contains(candidate.layer)) {
-        const std::size_t number = candidate.layer.find('.') + 1;
-        gone[candidate.layer.substr(0, number)].insert(std::stol(candidate.layer.substr(number)));
+      const auto [stack, layer] = candidate.layer;
+      if (layer >= 0 && !layers.contains(candidate.layer)) {
+        gone[stack].insert(layer);
       } else {
         tensors.push_back(&candidate);
       }
     }
     for (const auto& [stack, numbers] : gone) {
       std::vector<std::string> texts;
-      for (const long number : numbers) texts.push_back(std::to_string(number));
-      problem(stack + messages::detail::in_runs(texts),
+      for (const int number : numbers) texts.push_back(std::to_string(number));
+      problem(architecture::detail::layer_name(stack, messages::detail::in_runs(texts)),
               "no tensor found, but depth = " + std::to_string(depth_of(stack)));
     }
     for (const Candidate* tensor : tensors) missing(*tensor);
@@ -256,23 +257,24 @@ class Classifier {
     if (pattern->entries.empty()) return result_.buffers.push_back(tensor.name);
     if (pattern->entries == "-") return result_.unplanned.push_back(tensor.name);
     const std::string_view entry = words_of(pattern->entries).front();
-    if (placeholder(entry) && has_stack_of(entry) && layer >= depth_of(entry)) {
+    const long depth = depth_of(stack_of(entry));
+    if (placeholder(entry) && has_stack_of(entry) && layer >= depth) {
       return problem(tensor.name, "of layer " + std::to_string(layer) +
-                                      ", but depth = " + std::to_string(depth_of(entry)));
+                                      ", but depth = " + std::to_string(depth));
     }
     problem(tensor.name, "is " + filled(entry, layer) +
                              ", which a model of this shape does not have under this name");
   }
 
-  /// Entries of two stacks begin with the stack, those of one with "layer.", others with neither.
+  static Stack stack_of(std::string_view entries) { return tensor_name(filled(entries, 0)).stack; }
+
   bool has_stack_of(std::string_view entries) const {
-    const bool two = entries.starts_with("encoder.") || entries.starts_with("decoder.");
-    const bool one = entries.starts_with("layer.");
-    return shape_.encoder_depth > 0 ? !one : !two;
+    const Stack stack = stack_of(entries);
+    return stack == Stack::none || (stack == Stack::main) == (shape_.encoder_depth == 0);
   }
 
-  long depth_of(std::string_view entry) const {
-    return entry.starts_with("encoder.") ? shape_.encoder_depth : shape_.depth;
+  long depth_of(Stack stack) const {
+    return stack == Stack::encoder ? shape_.encoder_depth : shape_.depth;
   }
 
   const Dialect& dialect_;

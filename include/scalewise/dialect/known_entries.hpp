@@ -9,16 +9,15 @@
 
 #include "scalewise/architecture/shape.hpp"
 #include "scalewise/architecture/tensor.hpp"
+#include "scalewise/dialect/pattern.hpp"
 
 namespace scalewise::dialect {
 
 /// The name of an entry with {} for the number of the layer, however a dialect writes it.
 inline std::string without_layer(std::string_view entry) {
-  const std::size_t begin = entry.find('.');
-  const std::size_t end = entry.find('.', begin + 1);
-  if (begin == std::string_view::npos || end == std::string_view::npos) return std::string(entry);
-  std::string name(entry.substr(0, begin + 1));
-  return name.append("{}").append(entry.substr(end));
+  const TensorName name = tensor_name(detail::filled(entry, 0));
+  if (name.layer < 0) return std::string(entry);
+  return architecture::detail::layer_name(name.stack, "{}.") + name.part;
 }
 
 /// Names of the entries that a plan of some shape has, with {} for the number of the layer.

@@ -42,8 +42,7 @@ inline std::int64_t padding_rows(const Candidate& candidate, std::vector<std::in
 /// The size of a shape that an axis of a tensor follows, as --set spells it; empty where it is none alone.
 inline std::string_view size_of_axis(Group group, const std::string& entry, bool outputs) {
   const bool vector = is_vector(group);
-  const std::string_view name = std::string_view(entry).substr(entry.rfind('.') + 1);
-  const auto is = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  const auto is = [&](std::string_view part) { return entry.find(part) != std::string::npos; };
   switch (group) {
     case Group::token_embedding:
       return outputs ? "d_model" : "vocab";

@@ -26,6 +26,9 @@ inline Table named_table(const dialect::NamedPlan& named, bool layers) {
     std::vector<std::vector<const Entry*>> parts;
   };
   const auto entries = dialect::entries_by_name(named.plan);
+  const auto label = [&](const Entry& entry) {
+    return detail::without_layer(scalewise::plan::detail::name_of(named.plan, entry));
+  };
   std::vector<Rows> all;
   std::map<std::string, std::size_t> first;
   for (const dialect::OwnerTensor& tensor : named.assignment.tensors) {
@@ -36,8 +39,7 @@ inline Table named_table(const dialect::NamedPlan& named, bool layers) {
     std::map<std::string, std::size_t> kinds;  // of a slab: all its layers
     for (const dialect::OwnedPart& part : tensor.parts) {
       const Entry* entry = entries.at(part.entry);
-      const std::size_t kind =
-          kinds.emplace(detail::without_layer(*entry), kinds.size()).first->second;
+      const std::size_t kind = kinds.emplace(label(*entry), kinds.size()).first->second;
       if (kind >= rows.parts.size()) rows.parts.emplace_back();
       rows.parts[kind].push_back(entry);
     }
@@ -50,8 +52,7 @@ inline Table named_table(const dialect::NamedPlan& named, bool layers) {
     std::string name = rows.name;
     std::string shape = sizes_text(rows.tensor->shape);
     for (const std::vector<const Entry*>& part : rows.parts) {
-      table.rows.push_back({std::exchange(name, ""), std::exchange(shape, ""),
-                            detail::without_layer(*part.front()),
+      table.rows.push_back({std::exchange(name, ""), std::exchange(shape, ""), label(*part.front()),
                             detail::cell(table, part, &Entry::init_variance),
                             detail::cell(table, part, &Entry::init_mean),
                             detail::cell(table, part, &Entry::multiplier),

@@ -72,17 +72,15 @@ std::string cell(Table& table, const Of&... of) {
 }
 
 /// "layer.3.query" is "query", "encoder.3.query" is "encoder.query".
-inline std::string without_layer(const Entry& entry) {
-  if (entry.layer < 0) return entry.name;
-  const std::size_t name = entry.name.rfind('.') + 1;
-  const std::string stack = entry.name.substr(0, entry.name.find('.') + 1);
-  return (stack == "layer." ? "" : stack) + entry.name.substr(name);
+inline std::string without_layer(TensorName name) {
+  name.layer = -1;
+  return to_string(name);
 }
 
 /// Entries that one row of a table shows, in each of the plans side by side.
 struct TableRow {
   std::string label;
-  std::string tensor;  // the label without "encoder." or "decoder."
+  std::string part;  // the label without "encoder." or "decoder."
   Group group = Group::query;
   std::vector<std::vector<const Entry*>> entries;  // [plan][layer]
   std::vector<std::string> cells;
@@ -93,12 +91,13 @@ inline std::vector<TableRow> table_rows(const std::vector<Plan>& plans, bool lay
   std::unordered_map<std::string, std::size_t> places;
   for (std::size_t p = 0; p < plans.size(); ++p) {
     for (const Entry& entry : plans[p].entries) {
-      const std::string label = layers ? entry.name : without_layer(entry);
+      const TensorName name = scalewise::plan::detail::name_of(plans[p], entry);
+      const std::string label = layers ? entry.name : without_layer(name);
       const auto [place, is_new] = places.try_emplace(label, rows.size());
       const std::size_t at = place->second;
       if (is_new) {
         rows.push_back({label,
-                        label.substr(label.find('.') + 1),
+                        name.part,
                         entry.group,
                         std::vector<std::vector<const Entry*>>(plans.size()),
                         {}});
@@ -132,10 +131,10 @@ inline void merge_group(std::vector<TableRow>& rows, Group group) {
   if (merge_rows(rows, name, in_group)) return;
   std::vector<std::string> names;
   for (const TableRow& row : rows) {
-    if (in_group(row)) names.push_back(row.tensor);
+    if (in_group(row)) names.push_back(row.part);
   }
   for (const std::string& one : names) {
-    merge_rows(rows, one, [&](const TableRow& r) { return in_group(r) && r.tensor == one; });
+    merge_rows(rows, one, [&](const TableRow& r) { return in_group(r) && r.part == one; });
   }
   std::vector<std::string> most;
   std::ptrdiff_t most_rows = 2;
@@ -159,17 +158,14 @@ inline void merge_group(std::vector<TableRow>& rows, Group group) {
 /// Fewer rows that say the same: matrices before gains and biases, one row per group where its
 /// cells agree, and neighbours with the same cells side by side: "query, key, value".
 inline void condense(std::vector<TableRow>& rows) {
-  const auto is_matrix = [](const TableRow& row) {
-    const Role role = role_of(row.group);
-    return role == Role::input || role == Role::hidden || role == Role::output;
-  };
-  std::stable_partition(rows.begin(), rows.end(), is_matrix);
+  const auto matrix = [](const TableRow& row) { return is_matrix(row.group); };
+  std::stable_partition(rows.begin(), rows.end(), matrix);
   for (std::size_t g = 0; g < group_count; ++g) merge_group(rows, static_cast<Group>(g));
   constexpr std::size_t widest_label = 48;
   std::vector<TableRow> joined;
   for (TableRow& row : rows) {
-    const bool same = !joined.empty() && joined.back().cells == row.cells &&
-                      is_matrix(joined.back()) == is_matrix(row);
+    const bool same =
+        !joined.empty() && joined.back().cells == row.cells && matrix(joined.back()) == matrix(row);
     if (same && joined.back().label.size() + row.label.size() + 2 <= widest_label) {
       joined.back().label += ", " + row.label;
     } else {

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "scalewise/architecture/tensor_name.hpp"
 #include "scalewise/kernels/finite_attention.hpp"
 #include "scalewise/kernels/finite_layer.hpp"
 #include "scalewise/kernels/gram.hpp"
@@ -78,8 +79,8 @@ class FiniteNetwork {
       throw InvalidInput("sizes", "below 1", "a positive width, heads and head_dim");
     }
     for (std::size_t l = 0; l < layers.size(); ++l) {
-      stack_.push_back(detail::make_finite(layers[l], sizes, tokens, features, seed,
-                                           "layer." + std::to_string(l)));
+      const std::string name = architecture::detail::layer_name(Stack::main, std::to_string(l));
+      stack_.push_back(detail::make_finite(layers[l], sizes, tokens, features, seed, name));
     }
   }
 

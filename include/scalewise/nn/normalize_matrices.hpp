@@ -69,8 +69,7 @@ void normalize_matrices(Parameters<Scalar>& parameters, const Plan& plan) {
   if (plan.shape.blocks != Blocks::normalized) return;
   parameters.require_plan(plan);
   for (std::size_t i = 0; i < plan.entries.size(); ++i) {
-    const Role role = role_of(plan.entries[i].group);
-    if (role != Role::input && role != Role::hidden && role != Role::output) continue;
+    if (!is_matrix(plan.entries[i].group)) continue;
     if (unit_rows(plan.entries[i])) {
       detail::normalize_rows<Scalar>(parameters.value(i));
     } else {

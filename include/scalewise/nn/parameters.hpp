@@ -34,9 +34,7 @@ class Parameters {
     if (kept == Gradients::block_by_block) blocks = blocks_of(plan);
     std::map<BlockId, Eigen::Index> sizes;  // of what has its gradients in memory together
     for (const Entry& entry : plan.entries) {
-      const Role role = role_of(entry.group);
-      const bool matrix = role == Role::input || role == Role::hidden || role == Role::output;
-      const bool vector = entry.columns == 1 && (!matrix || entry.group == Group::class_token);
+      const bool vector = entry.columns == 1 && is_vector(entry.group);
       const BlockId block = blocks[entry.name];
       Eigen::Index& size = sizes[block];
       const Item item{

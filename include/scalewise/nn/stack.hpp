@@ -35,9 +35,7 @@ class LayerStack {
         which_(which),
         shape_(plan.shape) {
     Origin from{parameters, plan, config};
-    const std::string top = which == Stack::main      ? ""
-                            : which == Stack::encoder ? "encoder."
-                                                      : "decoder.";
+    const std::string top = TensorName{which}.prefix();
     const bool norms = shape_.blocks == Blocks::residual && config.norm != Norm::none;
     name_ = top;
     positions = from.weight(top + "position_embedding");
@@ -46,8 +44,8 @@ class LayerStack {
     embedding_norm_ = norm(from, top + "embedding_norm");
     final_norm_ = norm(from, top + "final_norm");
     const long depth = which == Stack::encoder ? shape_.encoder_depth : shape_.depth;
-    for (long l = 0; l < depth; ++l) {
-      const std::string prefix = (top.empty() ? "layer." : top) + std::to_string(l) + ".";
+    for (int l = 0; l < depth; ++l) {
+      const std::string prefix = TensorName{which, l}.prefix();
       auto layer = std::make_unique<TransformerLayer<Scalar>>();
       layer->self = attention(from, prefix);
       layer->self.rotary = config.rotary;
@@ -201,7 +199,7 @@ class LayerStack {
     return layer;
   }
 
-  ResidualBlock<Scalar> residual(Origin& from, long l, const std::string& name) {
+  ResidualBlock<Scalar> residual(Origin& from, int l, const std::string& name) {
     ResidualBlock<Scalar> block;
     block.name = name + ".";
     block.placement = from.config.placement;

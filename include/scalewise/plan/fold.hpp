@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -55,10 +54,6 @@ class PlanFold {
 
  private:
   static Number<Kind::multiplier> one() { return {1, 1}; }
-  /// "query" of "layer.0.query".
-  static std::string_view own_name(const Entry& entry) {
-    return std::string_view(entry.name).substr(entry.name.rfind('.') + 1);
-  }
   static bool is_end(Group group) {
     return group == Group::token_embedding || group == Group::patch_embedding ||
            group == Group::head;
@@ -123,7 +118,7 @@ class PlanFold {
       if (is_one(branch.number)) continue;
       for (Entry& entry : entries_of_shape(plan)) {
         if (entry.stack != residual.stack || entry.layer != residual.layer) continue;
-        const std::string_view name = own_name(entry);
+        const std::string name = tensor_name(entry.name).part;
         if (name.ends_with("attention_output") || name.ends_with("attention_output_bias") ||
             name == "mlp_down" || name == "mlp_down_bias") {
           into(entry, branch);
@@ -154,7 +149,7 @@ class PlanFold {
       return;
     }
     for (Entry& entry : entries_of_shape(plan)) {
-      const std::string_view name = own_name(entry);
+      const std::string name = tensor_name(entry.name).part;
       const bool query =
           norm ? name.ends_with("query_norm_gain") || name.ends_with("query_norm_bias")
                : entry.group == Group::query || name.ends_with("query_bias");

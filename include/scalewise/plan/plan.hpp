@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -16,6 +17,7 @@
 #include "scalewise/architecture/extra.hpp"
 #include "scalewise/architecture/group.hpp"
 #include "scalewise/architecture/shape.hpp"
+#include "scalewise/architecture/tensor_name.hpp"
 #include "scalewise/architecture/values.hpp"
 #include "scalewise/policy/policy_view.hpp"
 #include "scalewise/policy/row.hpp"
@@ -243,14 +245,33 @@ inline bool uses_epsilon(const Plan& plan) {
 
 /// Whether a tensor is one of the plan's extras, which the shape does not have.
 inline bool is_extra(const Plan& plan, const Entry& entry) {
-  for (const Extra& extra : plan.extras) {
-    std::string name = extra.name;
-    const std::size_t star = name.find('*');
-    if (star != std::string::npos) name.replace(star, 1, std::to_string(entry.layer));
-    if (name == entry.name) return true;
-  }
-  return false;
+  return std::any_of(plan.extras.begin(), plan.extras.end(), [&](const Extra& extra) {
+    return to_string(TensorName{Stack::none, entry.layer, extra.name}) == entry.name;
+  });
 }
+
+namespace detail {
+
+/// The name of an entry as a value; a tensor of the user's own has the name that was given for all
+/// layers as its part.
+inline TensorName name_of(const Plan& plan, const Entry& entry) {
+  TensorName name = tensor_name(entry.name);
+  if (name.layer == entry.layer) return name;
+  for (const Extra& extra : plan.extras) {
+    name = {Stack::none, entry.layer, extra.name};
+    if (to_string(name) == entry.name) return name;
+  }
+  return {Stack::none, -1, entry.name};
+}
+
+/// The name that a tensor of a layer has in the first.
+inline std::string name_in_first_layer(const Plan& plan, const Entry& entry) {
+  TensorName name = name_of(plan, entry);
+  name.layer = (std::min)(name.layer, 0);
+  return to_string(name);
+}
+
+}  // namespace detail
 
 /// The entries of the shape's tensors; those of extras follow them.
 template <class AnyPlan>

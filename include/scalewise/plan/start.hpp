@@ -31,9 +31,9 @@ class PlanStart {
     check();
     for (const Entry& entry : start_.entries) {
       by_name_.emplace(entry.name, &entry);
-      const auto [at, is_first] = by_role_.emplace(role_of(entry), &entry);
-      if (is_first || plan_.base->depth == plan_.shape.depth) continue;
-      if (at->second->init_variance.value != entry.init_variance.value) {
+      if (plan_.base->depth == plan_.shape.depth) continue;
+      const Entry* first = of_start(name_in_first_layer(start_, entry));
+      if (first != nullptr && first->init_variance.value != entry.init_variance.value) {
         refuse(entry.name +
                    " starts otherwise than layer 0, so that there is no start for other depths",
                "give both models the same depth");
@@ -90,21 +90,18 @@ class PlanStart {
     });
   }
 
-  /// "decoder.cross_query" of "decoder.3.cross_query".
-  static std::string role_of(const Entry& entry) {
-    std::string name = entry.name;
-    const std::string layer = "." + std::to_string(entry.layer) + ".";
-    if (entry.layer >= 0) name.replace(name.find(layer), layer.size(), ".");
-    return name;
+  const Entry* of_start(const std::string& name) const {
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? nullptr : found->second;
   }
 
   void apply(Entry& entry) {
-    const bool named = by_name_.contains(entry.name);
-    const auto found = named ? by_name_.find(entry.name) : by_role_.find(role_of(entry));
-    if (!named && found == by_role_.end()) {
+    const Entry* found = of_start(entry.name);
+    if (found == nullptr) found = of_start(name_in_first_layer(plan_, entry));
+    if (found == nullptr) {
       refuse("the base has no " + entry.name, "give both models the same tensors");
     }
-    const Entry& base = *found->second;
+    const Entry& base = *found;
     if (entry.init_variance.value > 0) {
       times_power(entry.init_variance, of_base(base.init_variance, base), 1);
       entry.distribution = base.distribution;
@@ -151,7 +148,6 @@ class PlanStart {
   Plan plan_;
   const Plan& start_;
   std::map<std::string, const Entry*> by_name_;
-  std::map<std::string, const Entry*> by_role_;  // of the first layer
 };
 
 }  // namespace detail

@@ -125,7 +125,7 @@ class LayerNumbers {
       std::size_t kind = 0;
       for_each_number(entry, [&](std::string_view, const auto& number) {
         const bool absolute = kind == 0 && plan.reference != Reference::base;
-        add(kind++, entry.name.substr(entry.name.rfind('.') + 1),
+        add(kind++, scalewise::plan::detail::name_of(plan, entry).part,
             role_of(entry.group) == Role::hidden, entry.stack, entry.layer, number,
             absolute ? entry.fan_in : 1);
       });
@@ -291,12 +291,12 @@ class LayerNumbers {
 
   static HeatCell cell_of(std::size_t kind, const LayerRow& row, const std::pair<Stack, int>& place,
                           const LayerNumber& number) {
-    const std::string stack =
-        place.first == Stack::main ? "layer" : std::string(word(stack_words, place.first));
+    const std::string layer =
+        architecture::detail::layer_name(place.first, std::to_string(place.second));
     const double size = std::abs(number.ratio);
     const Number<Kind::multiplier> shown{number.value, number.scaling};
     return {size > 0 ? std::log10(size) : std::numeric_limits<double>::quiet_NaN(),
-            fmt::format("{}.{} {}: {} {}", stack, place.second, row.tensor, names[kind],
+            fmt::format("{} {}: {} {}", layer, row.tensor, names[kind],
                         io::detail::formula_text(shown).text)};
   }
 

@@ -109,11 +109,11 @@ constexpr bool equivalent(const A& a, const B& b, const Optimizer& optimizer) {
 /// Units:    exponent of width.
 constexpr Exponent width_exponent(const Scaling& cell, Group group) {
   const Role role = role_of(group);
-  const bool reads_width = role == Role::hidden || role == Role::output;
   const bool writes_width = role != Role::output && role != Role::output_bias;
   const Scaling width = symbols::d_model;
-  const Scaling bound = substitute(substitute(cell, symbols::fan_in, reads_width ? width : 1),
-                                   symbols::fan_out, writes_width ? width : 1);
+  const Scaling bound =
+      substitute(substitute(cell, symbols::fan_in, reads_width(group) ? width : 1),
+                 symbols::fan_out, writes_width ? width : 1);
   Exponent sum;
   for (const Symbol* size :
        {&symbols::d_model, &symbols::d_ff, &symbols::heads, &symbols::kv_heads}) {

@@ -21,8 +21,7 @@ struct He {
 
   constexpr Row row(Group group) const {
     using namespace symbols;
-    const Role role = role_of(group);
-    if (role == Role::hidden || role == Role::output || group == Group::patch_embedding) {
+    if (reads_width(group) || group == Group::patch_embedding) {
       return {.init_variance = 2 / fi, .source = "eq. (10)"};
     }
     return Standard{}.row(group);

@@ -51,8 +51,7 @@ struct LayerScale {
       default:
         break;
     }
-    const Role role = role_of(group);
-    if (role != Role::hidden && role != Role::output) return vector_row(group, {.weight_decay = 0});
+    if (!reads_width(group)) return vector_row(group, {.weight_decay = 0});
     return {.init_variance = variance, .source = "nn.Linear, std .02"};
   }
 

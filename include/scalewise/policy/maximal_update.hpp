@@ -31,13 +31,10 @@ constexpr RateOf mup_muon() { return {muon, sqrt(symbols::m_fo / symbols::m_fi)}
 /// independent of width in the independent form (section B.3): a row's weight decay stays 1, and a plan
 /// of the coupled form divides it by the rate.
 constexpr Row mup_row(Group group, Row row) {
-  const Role role = role_of(group);
   row.decay_form = DecayForm::independent;
-  if (role != Role::input && role != Role::hidden && role != Role::output) {
-    row = vector_row(group, row);
-  }
+  if (!is_matrix(group)) row = vector_row(group, row);
   // The gradient of logits is of order one; the multiplier is between them and the bias.
-  if (role == Role::output_bias) row.epsilon = row.multiplier.scaling;
+  if (role_of(group) == Role::output_bias) row.epsilon = row.multiplier.scaling;
   return row;
 }
 

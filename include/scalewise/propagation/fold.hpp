@@ -29,13 +29,10 @@ namespace detail {
 /// The blocks of one stack in order: prefix of their tensors, and the layer.
 inline std::vector<std::pair<std::string, const Residual*>> residual_blocks(const Plan& plan,
                                                                             Stack stack) {
-  const std::string top = stack == Stack::encoder   ? "encoder."
-                          : stack == Stack::decoder ? "decoder."
-                                                    : "layer.";
   std::vector<std::pair<std::string, const Residual*>> blocks;
   for (const Residual& r : plan.model.residuals) {
     if (r.stack != stack) continue;
-    const std::string prefix = top + std::to_string(r.layer) + ".";
+    const std::string prefix = TensorName{stack, r.layer}.prefix();
     blocks.emplace_back(prefix + "attention", &r);
     if (stack == Stack::decoder) blocks.emplace_back(prefix + "cross_attention", &r);
     blocks.emplace_back(prefix + "mlp", &r);
@@ -47,10 +44,7 @@ inline std::vector<std::pair<std::string, const Residual*>> residual_blocks(cons
 inline void fold_end(Folded& folded, Stack stack, double scale) {
   if (scale == 1) return;
   if (folded.plan.shape.final_norm) {
-    const std::string top = stack == Stack::encoder   ? "encoder."
-                            : stack == Stack::decoder ? "decoder."
-                                                      : "";
-    folded.epsilons.push_back({top + "final_norm", 1 / (scale * scale)});
+    folded.epsilons.push_back({TensorName{stack}.prefix() + "final_norm", 1 / (scale * scale)});
   } else if (stack == Stack::encoder) {
     throw InvalidInput("final_norm", "false", "true",
                        "a decoder reads the stream that the encoder leaves");

@@ -25,9 +25,7 @@ struct EmbeddingPowers {
 
 inline EmbeddingPowers embedding_powers(const Plan& plan, Stack stack) {
   check_covered(plan);
-  const char* positions = stack == Stack::encoder   ? "encoder.position_embedding"
-                          : stack == Stack::decoder ? "decoder.position_embedding"
-                                                    : "position_embedding";
+  const std::string positions = to_string(TensorName{stack, -1, "position_embedding"});
   const double m = plan.model.embedding_multiplier.value;
   EmbeddingPowers powers;
   for (const Entry& e : plan.entries) {
