@@ -39,7 +39,7 @@ Plan relative(const std::string& rule, long width, long depth = 4) {
   return make_plan(rule, request(width, depth));
 }
 
-Plan started(const std::string& rule, PlanRequest request, const std::string& start) {
+Plan started(const std::string& rule, PlanRequest request, const Rule& start) {
   request.start = start;
   return make_plan(rule, request);
 }
@@ -91,14 +91,20 @@ TEST_CASE("A start is written in the sizes of the target") {
   for (const Rule& rule : rules()) {
     INFO(rule.id);
     try {
-      PlanRequest by_rule = request(512);
-      by_rule.start = rule;
-      CHECK(test::formula_problem(make_plan("maximal-update", by_rule)) == "");
+      const Plan by_rule = started("maximal-update", request(512), rule);
+      CHECK(test::formula_problem(by_rule) == "");
       ++starts;
     } catch (const InvalidInput&) {  // no start for this model
     }
   }
   CHECK(starts >= 5);
+}
+
+TEST_CASE("Tensors of your own start as the base's do") {
+  PlanRequest more = request(512);
+  more.extras = {{"layer.*.gate", Group::mlp_up, "d_model", "64"}};
+  const Plan plan = started("maximal-update", more, Gpt2{});
+  CHECK_THAT(plan.at("layer.3.gate").init_variance.value, WithinRel(0.0004 / 4, 1e-14));
 }
 
 TEST_CASE("A gain acts as the base's in each formulation") {

@@ -20,13 +20,12 @@ namespace scalewise::inline plan {
 ///     make_plan("mup", {.model = model, .base = base, .optimizer = muon, .start = "gpt2"})
 struct PlanRequest {
   Shape model;
-  std::optional<Shape> base =
-      {};  // on which rates were tuned; for rules that need one (`needs_base`)
+  std::optional<Shape> base = {};  // the model whose rates were tuned, for rules that need one
   Optimizer optimizer = adamw;
   DecayForm decay = DecayForm::coupled;    // the form that the optimizer at hand has
-  std::vector<Parameter> parameters = {};  // of the rule, by name; the others keep their values
+  std::vector<Parameter> parameters = {};  // of the rule, by name; others keep their values
   std::vector<Extra> extras = {};          // tensors that the shape does not have
-  std::optional<Rule> start = {};  // an absolute rule that initializes the base of a relative one
+  std::optional<Rule> start = {};  // the absolute rule that initializes the base of a relative one
 };
 
 }  // namespace scalewise::inline plan

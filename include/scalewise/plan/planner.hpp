@@ -128,7 +128,7 @@ class Planner {
 
   /// Evaluates a cell, and lists its symbols for the plan.
   template <Kind kind>
-  Number<kind> number(const Cell<kind>& cell, const Values& at) {
+  Number<kind> evaluated(const Cell<kind>& cell, const Values& at) {
     const Scaling& scaling = cell.scaling;
     if (scaling.is_relative() && !plan_.base) {
       throw InvalidInput("base", "none", "the shape of the model that was tuned",
@@ -188,7 +188,7 @@ class Planner {
     const auto planned = [&]<Kind kind>(const Cell<kind>& cell) {
       const Scaling bound =
           in_stack(with_fans(cell.scaling, tensor.fan_in, tensor.fan_out), tensor.stack);
-      const Number<kind> result = number<kind>(bound, at);
+      const Number<kind> result = evaluated<kind>(bound, at);
       list_own_symbols(bound, at, where);
       return result;
     };
@@ -351,9 +351,9 @@ class Planner {
         row_multiplier(token ? Group::token_embedding : Group::patch_embedding,
                        token ? Scaling(1) : symbols::n_patch, n);
     plan_.model.attention_scale =
-        number(Multiplier(in_stack(row.attention_scale.scaling, stack)), at);
-    plan_.model.embedding_multiplier = number(Multiplier(embedding), at);
-    plan_.model.logit_multiplier = number(Multiplier(logits), at);
+        evaluated(Multiplier(in_stack(row.attention_scale.scaling, stack)), at);
+    plan_.model.embedding_multiplier = evaluated(Multiplier(embedding), at);
+    plan_.model.logit_multiplier = evaluated(Multiplier(logits), at);
     plan_.model.source = row.source;
   }
 
@@ -364,7 +364,7 @@ class Planner {
     const Multiplier branch = in_stack(row.residual_branch.scaling, stack);
     for (int layer = 0; layer < context.depth(); ++layer) {
       const Values at = values_at(stack, layer);
-      Residual residual{stack, layer, number(skip, at), number(branch, at), {}};
+      Residual residual{stack, layer, evaluated(skip, at), evaluated(branch, at), {}};
       list_own_symbols(skip.scaling * branch.scaling, at, residual.where);
       plan_.model.residuals.push_back(std::move(residual));
     }

@@ -20,7 +20,7 @@ struct Rule;
 
 namespace detail {
 
-/// The members of a policy of any type, the optional ones with what they mean where they are left out.
+/// The members of a policy of any type; an optional one that the policy lacks does what its absence means.
 struct AnyPolicy {
   virtual ~AnyPolicy() = default;
   virtual Row row(Group group, const Context& context) const = 0;
@@ -68,7 +68,7 @@ struct Rule {
   std::shared_ptr<const detail::AnyPolicy> policy;
 };
 
-/// Makes what plans one function for all rules, and no template.
+/// A policy of one type, so that planning is compiled once for all of them.
 template <Policy P>
 struct detail::PolicyOf final : AnyPolicy {
   explicit PolicyOf(const P& p) : policy(p) {}
