@@ -17,7 +17,7 @@
 #include "examples/05_libtorch/gpt.hpp"
 #include "instances/transformer.hpp"
 #include "scalewise/check.hpp"
-#include "scalewise/plan/make_plan.hpp"
+#include "scalewise/scalewise.hpp"
 #include "support/catch.hpp"
 #include "support/numeric_gradient.hpp"
 

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "scalewise/plan/make_plan.hpp"
 #include "scalewise/scalewise.hpp"
 #include "scalewise/testing.hpp"
 #include "support/catch.hpp"
