@@ -8,7 +8,8 @@
 
 int main() {
   using namespace scalewise;
-  const Plan plan = make_plan<MaximalUpdate, adamw>(preset_shape("gpt2-xl"), preset_shape("gpt2"));
+  const Plan plan =
+      make_plan(MaximalUpdate{}, {.model = preset_shape("gpt2-xl"), .base = preset_shape("gpt2")});
   for (const char* name : {"token_embedding", "layer.0.query", "layer.0.mlp_down"}) {
     const Entry& tensor = plan.at(name);
     std::cout << name << ": variance x " << tensor.init_variance.value << " ("

@@ -44,7 +44,7 @@ static_assert(scalewise::Policy<Mine>);
 
 int main() {
   using namespace scalewise;
-  const Plan plan = make_plan<Mine, adamw>(preset_shape("llama-3-8b"));
+  const Plan plan = make_plan(Mine{}, {.model = preset_shape("llama-3-8b")});
   for (const char* name : {"token_embedding", "layer.0.query", "layer.0.mlp_down", "head"}) {
     fmt::print("{}\n", plan.at(name));
   }

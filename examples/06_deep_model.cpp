@@ -90,9 +90,9 @@ void show(const Plan& plan) {
 }  // namespace
 
 int main() {
-  show(make_plan<Xavier, adamw>(shape_of_model()));
+  show(make_plan(Xavier{}, {.model = shape_of_model()}));
   DeepScaleLM rule;
   rule.dropout = dropout;
   rule.input_correlation = 0.5 / vocab;  // the mean over tables of tokens and positions
-  show(make_plan<DeepScaleLM, adamw>(shape_of_model(), {}, rule));
+  show(make_plan(rule, {.model = shape_of_model()}));
 }

@@ -80,9 +80,9 @@ function cppCode(request, rules) {
     const list = parameters.filter(([key]) => own.some((p) => p.name === key))
       .map(([key, value]) => `{${quoted(key)}, ${number(value)}}`).join(", ");
     const name = ids.length === 1 ? "plan" : id.replaceAll("-", "_").replace(/^(\d)/, "_$1") + "_plan";
-    const base = hasBase ? "base" : "{}";
-    lines.push(`Plan ${name} = make_plan(${quoted(id)}, optimizer, target, ${base}, {${list}}, decay);`);
-    if (request.start) lines.push(`${name} = with_start(${name}, ${quoted(request.start)});`);
+    const members = [".model = target", ...hasBase ? [".base = base"] : [], ".optimizer = optimizer", ".decay = decay",
+      ...list ? [`.parameters = {${list}}`] : [], ...request.start ? [`.start = ${quoted(request.start)}`] : []];
+    lines.push(`Plan ${name} = make_plan(${quoted(id)}, {${members.join(", ")}});`);
     if (request.fold) lines.push(`${name} = fold(${name}).plan;`);
     if (request["single-rate"]) lines.push(`${name} = single_rate(${name}).plan;`);
     plans.push(name);

@@ -16,7 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include "instances/registry.hpp"
 #include "planning/plans.hpp"
 #include "planning/writing.hpp"
 #include "scalewise/architecture/presets.hpp"
@@ -24,6 +23,7 @@
 #include "scalewise/io/config_json.hpp"
 #include "scalewise/io/plan_table.hpp"
 #include "scalewise/io/shape_json.hpp"
+#include "scalewise/policy/rule.hpp"
 #include "scalewise/policy/rule_id.hpp"
 
 namespace {
@@ -150,34 +150,29 @@ Json fields() {
   return json;
 }
 
-/// Of every rule, in the order of rules(), the optimizers that it can be planned for.
-std::vector<Json> optimizers_of_rules() {
-  std::vector<Json> all;
-  for_each_policy([&]<class P>() {
-    Json names = Json::array();
-    for (const Optimizer& optimizer : known_optimizers) {
-      if (states(P{}, optimizer)) names.push_back(optimizer.name);
-    }
-    all.push_back(std::move(names));
-  });
-  return all;
+/// The optimizers that a rule can be planned for.
+Json optimizers_of(const Rule& rule) {
+  Json names = Json::array();
+  for (const Optimizer& optimizer : known_optimizers) {
+    if (states(rule, optimizer)) names.push_back(optimizer.name);
+  }
+  return names;
 }
 
 Json lists() {
   Json json = {{"rules", Json::array()},         {"presets", Json::array()},
                {"names", Json::array()},         {"optimizers", names_of(known_optimizers)},
                {"decay", words_of(decay_words)}, {"fields", fields()}};
-  const std::vector<Json> optimizers = optimizers_of_rules();
-  for (const RuleInfo& rule : rules()) {
+  for (const Rule& rule : rules()) {
     Json parameters = Json::array();
     for (const Parameter& p : rule.parameters) {
       parameters.push_back({{"name", p.name}, {"value", number_text(p.value)}});
     }
     json["rules"].push_back({{"id", rule.id},
                              {"title", rule.source.title},
-                             {"needs_base", rule.needs_base},
+                             {"needs_base", needs_base(rule)},
                              {"relative", rule.reference == Reference::base},
-                             {"optimizers", optimizers[json["rules"].size()]},
+                             {"optimizers", optimizers_of(rule)},
                              {"parameters", parameters}});
   }
   for (const Preset& preset : presets()) json["presets"].push_back(preset.id);

@@ -20,7 +20,7 @@
 #include "check/depth_probe.hpp"
 #include "check/report.hpp"
 #include "frame/progress.hpp"
-#include "instances/registry.hpp"
+#include "scalewise/policy/rule.hpp"
 #include "scalewise/policy/rule_id.hpp"
 #include "scalewise/propagation/model.hpp"
 #include "scalewise/propagation/warnings.hpp"
@@ -77,11 +77,7 @@ void add_deep_options(frame::Options& o, Settings& s) {
 
 /// Throws:   InvalidInput for a rule that is relative to a base model, which the theory does not cover.
 void require_own_variances(const std::string& id) {
-  const std::vector<RuleInfo> all = rules();
-  const bool relative = std::any_of(all.begin(), all.end(), [&](const RuleInfo& rule) {
-    return rule.id == id && rule.needs_base;
-  });
-  if (!relative) return;
+  if (!needs_base(id)) return;
   throw InvalidInput("--rule", id, "a rule that needs no base model",
                      "the theory of signal propagation covers no other");
 }

@@ -19,7 +19,6 @@
 
 #include "frame/program.hpp"
 #include "frame/terminal.hpp"
-#include "instances/registry.hpp"
 #include "planning/arguments.hpp"
 #include "planning/picture.hpp"
 #include "planning/writing.hpp"
@@ -28,6 +27,7 @@
 #include "scalewise/files/file.hpp"
 #include "scalewise/io/fit_table.hpp"
 #include "scalewise/io/table.hpp"
+#include "scalewise/policy/rule.hpp"
 #include "scalewise/policy/rule_id.hpp"
 #include "scalewise/scalewise.hpp"
 
@@ -68,13 +68,13 @@ std::string list(const Table& table, const Arguments& a) {
 
 Table rule_list() {
   Table table{{}, {"rule", "base", "optimizer", "parameters", "source"}, {}};
-  for (const scalewise::RuleInfo& rule : scalewise::rules()) {
+  for (const scalewise::Rule& rule : scalewise::rules()) {
     std::string parameters;
     for (const scalewise::Parameter& p : rule.parameters) {
       parameters +=
           (parameters.empty() ? "" : " ") + p.name + "=" + scalewise::number_text(p.value);
     }
-    table.rows.push_back({std::string(rule.id), rule.needs_base ? "needed" : "-",
+    table.rows.push_back({std::string(rule.id), needs_base(rule) ? "needed" : "-",
                           fmt::format("{}", fmt::join(scalewise::names_of(rule.optimizers), ", ")),
                           parameters.empty() ? "-" : parameters,
                           std::string(rule.source.authors) + " " + std::string(rule.source.year) +

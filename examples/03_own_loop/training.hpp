@@ -64,7 +64,7 @@ inline scalewise::Plan plan_of(long width) {
   shape.vocab = long{vocab};
   shape.context = 1;
   const scalewise::Shape base = base_like(shape, {.width = 16});
-  return scalewise::make_plan<scalewise::MaximalUpdate, scalewise::adamw>(shape, base);
+  return scalewise::make_plan(scalewise::MaximalUpdate{}, {.model = shape, .base = base});
 }
 
 }  // namespace own

@@ -80,7 +80,8 @@ int main(int count, char** arguments) {
   check::Records records;
   std::vector<check::Member> family;
   for (const long width : {32L, 64L, 128L, 256L}) {
-    const Plan plan = make_plan<MaximalUpdate, adamw>(shape_of(width), shape_of(32));  // scalewise
+    const Plan plan =
+        make_plan(MaximalUpdate{}, {.model = shape_of(width), .base = shape_of(32)});  // scalewise
     family.push_back({width, plan});
     const int seeds = width < 128 ? 6 : 3;
     for (int seed = 0; seed < seeds; ++seed) {

@@ -31,7 +31,7 @@ inline Shape step_shape(const StepSettings& s, long width) {
 class StepModel {
  public:
   StepModel(const StepSettings& s, long width)
-      : plan_(make_plan<Gpt2, adamw>(step_shape(s, width))),
+      : plan_(make_plan(Gpt2{}, {.model = step_shape(s, width)})),
         model_(plan_, nn::Config{}, nn::Gradients::block_by_block),
         optimizer_(plan_, {.rate = 1e-4, .weight_decay = 0.1}) {
     nn::initialize(model_.parameters(), plan_, 1);

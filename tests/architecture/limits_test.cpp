@@ -46,7 +46,9 @@ TEST_CASE("The features of all heads together are bounded") {
 }
 
 TEST_CASE("Parameters are counted up to 2^63 and refused from there on") {
-  const auto count = [](const Shape& s) { return make_plan<Standard, adamw>(s).parameter_count(); };
+  const auto count = [](const Shape& s) {
+    return make_plan(Standard{}, {.model = s}).parameter_count();
+  };
   // 7 matrices, one position, biases of 6 widths, and 3 norms with gain and bias.
   CHECK(count(huge(1)) == 7 * (1L << 60) + (1 + 6 + 4 + 2) * largest);
   CHECK_THAT(error_message([&] { count(huge(2)); }),

@@ -225,7 +225,7 @@ TEST_CASE("Changes are judged as later ones where more and more heads share keys
       Shape shape = shape_of(n);
       Shape base = shape_of(64);
       if (shared) shape.kv_heads = base.kv_heads = 1;
-      family.push_back({n, make_plan("maximal-update", adamw, shape, base)});
+      family.push_back({n, make_plan("maximal-update", {.model = shape, .base = base})});
     }
     Records records;
     add(records, signal, name, step, 0);
@@ -264,7 +264,7 @@ TEST_CASE("A mistake that explains records better than the rule keeps the verdic
     s.depth = n / 32;
     Shape base = s;
     base.depth = 2;
-    family.push_back({n, make_plan("depth-mup", adamw, s, base)});
+    family.push_back({n, make_plan("depth-mup", {.model = s, .base = base})});
   }
   // With the branch multiplier twice the stream shrinks with the depth, by a half at most.
   const auto report_of = [&](double slope) {
@@ -354,7 +354,7 @@ TEST_CASE("Along the depth, models without norms are not judged") {
   for (const long depth : sizes) {
     Shape shape = shape_of(32);
     shape.depth = depth / 8;  // slopes are those of ratios
-    family.push_back({depth, make_plan("complete-p", adamw, shape, base)});
+    family.push_back({depth, make_plan("complete-p", {.model = shape, .base = base})});
   }
   Records records;
   add(records, Signal::gradient, "token_embedding", 0, -3);
@@ -371,7 +371,7 @@ TEST_CASE("Along the width, deep models without norms are not judged") {
     for (const long n : sizes) {
       Shape shape = shape_of(n), base = shape_of(64);
       shape.depth = base.depth = depth;
-      family.push_back({n, make_plan("maximal-update", adamw, shape, base)});
+      family.push_back({n, make_plan("maximal-update", {.model = shape, .base = base})});
     }
     Records records;
     add(records, Signal::change, "mlp.output", 1, 3);

@@ -20,7 +20,10 @@ std::vector<Member> two_members(const std::string& rule, Optimizer optimizer = a
                                 const std::vector<Parameter>& parameters = {}) {
   std::vector<Member> family;
   for (const long n : {64L, 256L}) {
-    family.push_back({n, make_plan(rule, optimizer, shape_of(n), shape_of(64), parameters)});
+    family.push_back({n, make_plan(rule, {.model = shape_of(n),
+                                          .base = shape_of(64),
+                                          .optimizer = optimizer,
+                                          .parameters = parameters})});
   }
   return family;
 }
@@ -31,7 +34,8 @@ std::vector<Member> two_tied_members(Optimizer optimizer) {
     Shape shape = shape_of(n);
     Shape base = shape_of(64);
     shape.tied_head = base.tied_head = true;
-    family.push_back({n, make_plan("neural-tangent", optimizer, shape, base)});
+    family.push_back(
+        {n, make_plan("neural-tangent", {.model = shape, .base = base, .optimizer = optimizer})});
   }
   return family;
 }
@@ -103,7 +107,8 @@ TEST_CASE("Under Muon a key that begins square is no exact evidence") {
       shape.heads = n / 8;
       base.heads = smallest / 8;
       shape.kv_heads = base.kv_heads = 1;
-      family.push_back({n, make_plan("maximal-update", muon_fan_ratio, shape, base)});
+      family.push_back({n, make_plan("maximal-update",
+                                     {.model = shape, .base = base, .optimizer = muon_fan_ratio})});
     }
     return family;
   };
@@ -181,9 +186,9 @@ TEST_CASE(
   const std::vector<Extra> extras{{"layer.*.adapter", Group::mlp_up, "d_model", "64"},
                                   {"layer.*.gain", Group::norm_gain, "head_dim"}};
   for (const long n : {64L, 256L}) {
-    plain.push_back({n, make_plan("maximal-update", adamw, shape_of(n), shape_of(64))});
-    more.push_back({n, make_plan("maximal-update", adamw, shape_of(n), shape_of(64), {},
-                                 DecayForm::coupled, extras)});
+    plain.push_back({n, make_plan("maximal-update", {.model = shape_of(n), .base = shape_of(64)})});
+    more.push_back({n, make_plan("maximal-update",
+                                 {.model = shape_of(n), .base = shape_of(64), .extras = extras})});
   }
   CHECK(said(more, Signal::parameter, "layer.0.adapter", 0) == "exact");
   CHECK(said(more, Signal::parameter, "gain", 0) == "exact");

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "instances/registry.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "support/catch.hpp"
 
 using namespace scalewise;
@@ -32,7 +32,8 @@ std::vector<Member> family_of(const std::string& rule, const Optimizer& optimize
   try {
     for (const long size : depth ? std::vector<long>{1, 2, 4} : std::vector<long>{64, 128, 512}) {
       (depth ? shape.depth : shape.d_model) = size;
-      family.push_back({size, make_plan(rule, optimizer, shape, base)});
+      family.push_back(
+          {size, make_plan(rule, {.model = shape, .base = base, .optimizer = optimizer})});
     }
   } catch (const InvalidInput&) {
     return {};
@@ -69,7 +70,7 @@ bool is_visible(const Fault& fault) {
 TEST_CASE("A mistake in the powers is that in the plans, for every rule") {
   int families = 0;
   int mistakes = 0;
-  for (const RuleInfo& rule : rules()) {
+  for (const Rule& rule : rules()) {
     for (const Optimizer& optimizer : {adamw, sgd}) {
       for (const bool depth : {false, true}) {
         const std::vector<Member> family = family_of(std::string(rule.id), optimizer, depth);

@@ -84,8 +84,9 @@ TEST_CASE("Without training, logits or the outputs of blocks there is no verdict
 TEST_CASE("Zero is told from small") {
   std::vector<Member> family;
   for (const long n : sizes) {
-    family.push_back(
-        {n, make_plan("maximal-update", adamw, shape_of(n), shape_of(64), {{"zero_head", 1}})});
+    family.push_back({n, make_plan("maximal-update", {.model = shape_of(n),
+                                                      .base = shape_of(64),
+                                                      .parameters = {{"zero_head", 1}}})});
   }
   Records records;
   add(records, Signal::value, "logits", 0, -HUGE_VAL);
@@ -316,7 +317,7 @@ TEST_CASE("A rate that begins at zero is no mistake") {
     return s;
   };
   for (const long n : {32L, 64L, 128L}) {
-    family.push_back({n, make_plan("maximal-update", adamw, shape(n), shape(32))});
+    family.push_back({n, make_plan("maximal-update", {.model = shape(n), .base = shape(32)})});
   }
   const Report report = coordinate_check(
       read_records(std::string(SCALEWISE_TEST_DIR) + "/check/data/warm_up_from_zero.csv").records,

@@ -15,7 +15,7 @@ using namespace scalewise;
 using namespace scalewise::test;
 
 TEST_CASE("An optimizer is read back against the plan") {
-  const Plan plan = make_plan("maximal-update", adamw, shape_of(256), shape_of(64));
+  const Plan plan = make_plan("maximal-update", {.model = shape_of(256), .base = shape_of(64)});
   const OptimizerSetting global{"", 0.01, 0.1, 1e-8};
   std::vector<OptimizerSetting> live;
   for (const Entry& entry : plan.entries) {

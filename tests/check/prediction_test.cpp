@@ -127,7 +127,7 @@ TEST_CASE("A tied head reads its own row: that logit is a sum of squares") {
       Shape shape = shape_of(n, 2, n / 16);
       Shape base = shape_of(64, 2, 4);
       shape.tied_head = base.tied_head = tied;
-      family.push_back({n, make_plan(rule, adamw, shape, base)});
+      family.push_back({n, make_plan(rule, {.model = shape, .base = base})});
     }
     return *predict(family).value("logits", 0);
   };
@@ -161,7 +161,7 @@ TEST_CASE("Nothing is left of what a tied head that predicts its own token says 
     Shape shape = shape_of(n, 2, n / 16);
     Shape base = shape_of(64, 2, 4);
     shape.tied_head = base.tied_head = true;
-    family.push_back({n, make_plan("neural-tangent", adamw, shape, base)});
+    family.push_back({n, make_plan("neural-tangent", {.model = shape, .base = base})});
   }
   check::Assumptions recorded;
   recorded.per_logits = true;
@@ -243,7 +243,7 @@ std::vector<check::Member> sharing(const std::string& rule) {
     Shape shape = shape_of(n, 2, n / 16);
     Shape base = shape_of(64, 2, 4);
     shape.kv_heads = base.kv_heads = 1;
-    family.push_back({n, make_plan(rule, adamw, shape, base)});
+    family.push_back({n, make_plan(rule, {.model = shape, .base = base})});
   }
   return family;
 }
@@ -325,7 +325,10 @@ TEST_CASE("A tensor's own numbers count, not those of its group") {
     Shape shape = shape_of(n, 2, n / 16);
     Shape base = shape_of(64, 2, 4);
     shape.kv_heads = base.kv_heads = 1;
-    family.push_back({n, make_plan("maximal-update", sgd, shape, base, {{"table", 3}})});
+    family.push_back(
+        {n, make_plan(
+                "maximal-update",
+                {.model = shape, .base = base, .optimizer = sgd, .parameters = {{"table", 3}}})});
   }
   const Prediction p = predict(family);
   CHECK(p.tensor("value_bias")->rate == Band(0));
@@ -357,7 +360,7 @@ TEST_CASE("Normalized queries and keys are of order one, whatever their matrices
       Shape base = shape_of(64, 2, 4);
       if (norms) shape.qk_norm = base.qk_norm = QkNorm::head;
       // A rule under which queries and keys grow as √n.
-      all.push_back({n, make_plan("gpt2", adamw, shape, base)});
+      all.push_back({n, make_plan("gpt2", {.model = shape, .base = base})});
     }
     return predict(all);
   };

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "instances/registry.hpp"
 #include "scalewise/check/family.hpp"
 #include "scalewise/check/record_file.hpp"
 #include "scalewise/check/recorder.hpp"
 #include "scalewise/plan/fold.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "scalewise/plan/single_rate.hpp"
 #include "support/catch.hpp"
 #include "support/made_up_records.hpp"
@@ -41,8 +41,9 @@ Shape nanogpt_shape(long width) {
 std::vector<PlanFile> nanogpt_plans(bool folded) {
   std::vector<PlanFile> files;
   for (const long width : {256L, 512L, 1024L, 2048L}) {
-    const Plan plan = with_start(
-        make_plan("maximal-update", adamw, nanogpt_shape(width), nanogpt_shape(256)), "gpt2");
+    const Plan plan =
+        make_plan("maximal-update",
+                  {.model = nanogpt_shape(width), .base = nanogpt_shape(256), .start = "gpt2"});
     files.push_back({"plan_" + std::to_string(width) + ".json", folded ? fold(plan).plan : plan});
   }
   return files;
@@ -67,7 +68,7 @@ Rewritten rewritten(const std::string& rule, const Optimizer& optimizer, bool de
     shape.biases = base.biases = optimizer != sgd;
     if (depth) shape.depth = size;
     shape.tied_head = base.tied_head = tied;
-    const Plan plan = make_plan(rule, optimizer, shape, base);
+    const Plan plan = make_plan(rule, {.model = shape, .base = base, .optimizer = optimizer});
     all.as_it_is.push_back({size, plan});
     all.folded.push_back({size, fold(plan).plan});
     all.one_rate.push_back({size, single_rate(plan).plan});
@@ -147,7 +148,7 @@ TEST_CASE("Behind the norm a change grows like the stream's for as long as it is
   for (const long n : sizes) {
     Shape shape = shape_of(n);
     shape.tied_head = true;
-    family.push_back({n, fold(make_plan("standard", adamw, shape)).plan});
+    family.push_back({n, fold(make_plan("standard", {.model = shape})).plan});
   }
   const Prediction p = predicted(family);
   // The fold has put 1/√n into the gain. At one rate the steps of mlp_up change what it gives by n, those of
@@ -184,7 +185,7 @@ TEST_CASE("A folded model whose final gain is left at 1 is told so") {
   for (const long n : sizes) {
     Shape shape = shape_of(n), base = shape_of(64);
     shape.tied_head = base.tied_head = true;
-    family.push_back({n, fold(make_plan("maximal-update", adamw, shape, base)).plan});
+    family.push_back({n, fold(make_plan("maximal-update", {.model = shape, .base = base})).plan});
   }
   const Fault fault{Ingredient::output_multiplier, false};
   const std::vector<Member> forgotten = with_fault(family, fault);
@@ -236,7 +237,7 @@ TEST_CASE(
   for (const long depth : {2L, 8L, 32L}) {
     Shape shape = shape_of(64);
     shape.depth = depth;
-    depths.push_back({"", make_plan("complete-p", adamw, shape, shape_of(64))});
+    depths.push_back({"", make_plan("complete-p", {.model = shape, .base = shape_of(64)})});
   }
   Records deep;
   for (const long depth : {2L, 8L, 32L}) {
@@ -256,7 +257,7 @@ TEST_CASE(
   for (const long width : {64L, 128L}) {
     Shape shape = shape_of(width);
     shape.d_ff = width;
-    square.push_back({"", make_plan("standard", adamw, shape)});
+    square.push_back({"", make_plan("standard", {.model = shape})});
     narrow.add({Signal::value, "logits"}, 0, {width, 1}, {1, 1, 1});
   }
   CHECK(family_of(narrow, square).axis == "d_model");

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "instances/registry.hpp"
 #include "scalewise/dialect/detect.hpp"
 #include "scalewise/dialect/flat_blocks.hpp"
 #include "scalewise/dialect/named_plan.hpp"
@@ -498,7 +497,7 @@ TEST_CASE("Flat blocks cover each number of a tensor once, and those of its part
 }
 
 TEST_CASE("Parts of one tensor that want different rates are refused by name") {
-  Plan plan = make_plan<MaximalUpdate, adamw>(biasless_gpt(48), biasless_gpt());
+  Plan plan = make_plan(MaximalUpdate{}, {.model = biasless_gpt(48), .base = biasless_gpt()});
   CHECK(name_plan(plan, nanogpt).assignment.problems.empty());
   for (Entry& entry : plan.entries) {
     if (entry.name == "layer.1.key") entry.learning_rate.value *= 2;
@@ -530,7 +529,8 @@ Shape grouped(long width, long heads, long kv_heads, long d_ff) {
 TEST_CASE("Muon takes a fused matrix only where it is known what it does with one") {
   const auto problems = [](const Shape& target, const Shape& base, const Optimizer& optimizer,
                            std::optional<Cut> cut) {
-    const Plan plan = make_plan("maximal-update", optimizer, target, base);
+    const Plan plan =
+        make_plan("maximal-update", {.model = target, .base = base, .optimizer = optimizer});
     return name_plan(plan, megatron, cut).assignment.problems;
   };
   const Shape base = grouped(32, 4, 2, 96);
@@ -578,7 +578,8 @@ TEST_CASE("Muon takes a fused matrix only where it is known what it does with on
 
 TEST_CASE("The rate of a matrix that Muon cuts is that of the cut") {
   const Shape base = grouped(32, 4, 2, 96), larger = grouped(128, 8, 4, 384);
-  const Plan plan = make_plan("maximal-update", muon_original, larger, base);
+  const Plan plan =
+      make_plan("maximal-update", {.model = larger, .base = base, .optimizer = muon_original});
   const NamedPlan named = name_plan(plan, megatron, Cut::qkv);
   REQUIRE(named.assignment.problems.empty());
   std::size_t found = 0;
@@ -598,7 +599,9 @@ TEST_CASE("The rate of a matrix that Muon cuts is that of the cut") {
 }
 
 TEST_CASE("Layers of a slab are matrices of their own to Muon") {
-  const Plan plan = make_plan("maximal-update", muon_original, biasless_gpt(48), biasless_gpt());
+  const Plan plan =
+      make_plan("maximal-update",
+                {.model = biasless_gpt(48), .base = biasless_gpt(), .optimizer = muon_original});
   CHECK(name_plan(plan, llm_c).assignment.problems.size() > 3);  // it has biases
   const auto about = [&](std::optional<Cut> cut, const std::string& name) {
     const auto problems = name_plan(plan, llm_c, cut).assignment.problems;
@@ -661,8 +664,8 @@ TEST_CASE("Tensors that the shape does not say are found by the names of the ext
   CHECK(found.tensors.size() == classify(nanogpt, biasless_gpt(), nano()).tensors.size() + 4);
   CHECK(detect(biasless_gpt(), model, extras).dialect == "nanogpt");
 
-  const Plan plan = make_plan<MaximalUpdate, adamw>(biasless_gpt(48), biasless_gpt(), {},
-                                                    DecayForm::coupled, extras);
+  const Plan plan = make_plan(
+      MaximalUpdate{}, {.model = biasless_gpt(48), .base = biasless_gpt(), .extras = extras});
   const NamedPlan named = name_plan(plan, nanogpt);
   CHECK(named.assignment.problems.empty());
   const OwnerTensor& last = named.assignment.tensors.back();

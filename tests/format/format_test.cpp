@@ -24,7 +24,7 @@ Plan standard_plan() {
   shape.heads = 2;
   shape.vocab = 5;
   shape.context = 3;
-  return make_plan<Standard, adamw>(shape);
+  return make_plan(Standard{}, {.model = shape});
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 
 #include "fuzz/fuzz.hpp"
 #include "fuzz/scratch_file.hpp"
-#include "instances/registry.hpp"
+#include "scalewise/plan/make_plan.hpp"
 
 namespace scalewise::fuzz::checkpoint_target {
 
@@ -21,7 +21,7 @@ Plan tiny_plan() {
   Shape shape;
   shape.d_model = shape.d_ff = shape.context = shape.vocab = 2;
   shape.depth = shape.heads = 1;
-  return make_plan("gpt2", adamw, shape);
+  return make_plan("gpt2", {.model = shape});
 }
 
 struct State {

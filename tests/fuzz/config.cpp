@@ -7,8 +7,8 @@
 
 #include "fuzz/fuzz.hpp"
 #include "fuzz/json_edit.hpp"
-#include "instances/registry.hpp"
 #include "scalewise/io/config_json.hpp"
+#include "scalewise/plan/make_plan.hpp"
 
 namespace scalewise::fuzz::config_target {
 
@@ -26,7 +26,7 @@ static std::string edited(std::string input, Random& random) { return edited_jso
 static void run(std::string_view input) {
   const Shape shape = shape_from_config(parse_json(input, "config.json"));
   if (shape.depth + shape.encoder_depth > 2) return;  // larger plans take longer, and say no more
-  const Plan plan = make_plan("standard", adamw, shape);
+  const Plan plan = make_plan("standard", {.model = shape});
   static_cast<void>(plan.parameter_count());
 }
 

@@ -47,7 +47,7 @@ const std::vector<Plan>& plans() {
     bare.biases = bare.norm_bias = bare.learned_positions = false;
     std::vector<Plan> made;
     for (const Shape& shape : {small(), both, bare}) {
-      made.push_back(make_plan<MaximalUpdate, adamw>(shape, shape));
+      made.push_back(make_plan(MaximalUpdate{}, {.model = shape, .base = shape}));
     }
     return made;
   }();

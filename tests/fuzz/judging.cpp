@@ -10,9 +10,9 @@
 #include <cstdlib>
 
 #include "fuzz/fuzz.hpp"
-#include "instances/registry.hpp"
 #include "scalewise/check/coordinate_check.hpp"
 #include "scalewise/check/optimizer_check.hpp"
+#include "scalewise/plan/make_plan.hpp"
 
 namespace scalewise::fuzz::judging_target {
 
@@ -42,7 +42,8 @@ std::vector<Member> family(const char* rule, Optimizer optimizer, bool along_dep
       shape.classes = 2;
     }
     if (!base) base = shape;
-    members.push_back({size, make_plan(rule, optimizer, shape, base)});
+    members.push_back(
+        {size, make_plan(rule, {.model = shape, .base = base, .optimizer = optimizer})});
   }
   return members;
 }

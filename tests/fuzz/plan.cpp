@@ -10,7 +10,7 @@
 
 #include "fuzz/fuzz.hpp"
 #include "fuzz/json_edit.hpp"
-#include "instances/registry.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #ifdef SCALEWISE_FUZZ_MODELS
 #include "instances/transformer.hpp"
 #endif
@@ -73,7 +73,8 @@ std::vector<Json> make_plans() {
   std::vector<Json> all;
   const auto add = [&](const char* rule, Optimizer optimizer, const Shape& shape,
                        const std::optional<Shape>& base = {}) {
-    all.push_back(Json(to_json(make_plan(rule, optimizer, shape, base))));
+    all.push_back(
+        Json(to_json(make_plan(rule, {.model = shape, .base = base, .optimizer = optimizer}))));
   };
   add("gpt2", adamw, plain);
   add("xavier", sgd, both);

@@ -393,8 +393,8 @@ void check_scaling(const Case& c) {
   }
   MetaPrincipled policy;
   policy.s = c.params.at("s");
-  const Plan by_sgd = make_plan<MetaPrincipled, scalewise::sgd>(shape, {}, policy);
-  const Plan by_adamw = make_plan<MetaPrincipled, scalewise::adamw>(shape, {}, policy);
+  const Plan by_sgd = make_plan(policy, {.model = shape, .optimizer = scalewise::sgd});
+  const Plan by_adamw = make_plan(policy, {.model = shape});
   for (const auto& [quantity, values] : c.expect.items()) {
     for (const auto& [name, value] : values.items()) {
       // Clang 14 cannot capture structured bindings.
@@ -435,7 +435,7 @@ void check_parameter_counts(const Case& c) {
       shape.vocab = 50265;
     }
     c.compare(c.expect, name,
-              static_cast<double>(make_plan<MetaPrincipled, adamw>(shape).parameter_count()));
+              static_cast<double>(make_plan(MetaPrincipled{}, {.model = shape}).parameter_count()));
   }
 }
 

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "golden/files.hpp"
-#include "instances/registry.hpp"
 #include "scalewise/io/shape_json.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "scalewise/policy/deep_scale_lm.hpp"
 #include "scalewise/scalewise.hpp"
 
@@ -216,13 +216,13 @@ void check_case(const JsonReader& reader, const nlohmann::json& json, Tally& tal
       if (!is_fixed(policy, parameter)) parameters.push_back(std::move(parameter));
     }
   }
-  const Plan plan = make_plan(policy, optimizer, shape, base, parameters);
+  const Plan plan = make_plan(
+      policy, {.model = shape, .base = base, .optimizer = optimizer, .parameters = parameters});
   std::vector<double> correlations;
-  with_policy(policy, parameters, [&](const auto& p) {
-    for (const auto& [symbol, by_layer] : PolicyView(p).own_values({plan.shape})) {
-      if (symbol == &DeepScaleLM::token_correlation) correlations = by_layer;
-    }
-  });
+  const Rule rule = Rule(policy).with(parameters);
+  for (const auto& [symbol, by_layer] : rule.policy->own_values({plan.shape})) {
+    if (symbol == &DeepScaleLM::token_correlation) correlations = by_layer;
+  }
   if (reader.has("tensors")) check_tensors(reader.at("tensors"), plan, tally);
   if (reader.has("groups")) {
     check_groups(reader.at("groups"), json["groups"], plan, correlations, tally);
@@ -250,7 +250,7 @@ std::vector<std::string> rules_without_case(const nlohmann::json& file) {
     with_case.insert(c.at("policy").string() + " under " + c.at("optimizer").string());
   }
   std::vector<std::string> without;
-  for (const RuleInfo& rule : rules()) {
+  for (const Rule& rule : rules()) {
     for (const Optimizer& optimizer : rule.optimizers) {
       std::string name = std::string(rule.id) + " under " + std::string(optimizer.name);
       if (!with_case.contains(name)) without.push_back(std::move(name));

@@ -50,7 +50,7 @@ NamePatterns patterns_of(const Plan& plan, const dialect::Dialect& dialect = dia
 }
 
 Plan patterned_plan() {
-  return make_plan<MaximalUpdate, adamw>(patterned_shape(96), patterned_shape(32));
+  return make_plan(MaximalUpdate{}, {.model = patterned_shape(96), .base = patterned_shape(32)});
 }
 
 }  // namespace
@@ -132,7 +132,7 @@ TEST_CASE("A name that ends as another one does has no other prefix before it") 
   const std::vector<Extra> extras{{"norm.weight", Group::norm_gain},
                                   {"a.norm.weight", Group::mlp_up, "d_model", "64"}};
   Plan plan =
-      make_plan<MaximalUpdate, adamw>(shape, patterned_shape(32), {}, DecayForm::coupled, extras);
+      make_plan(MaximalUpdate{}, {.model = shape, .base = patterned_shape(32), .extras = extras});
   const NamePatterns patterns = patterns_of(plan);
   CHECK(patterns.head.empty());
   CHECK(group_of(patterns, "module.norm.weight") != group_of(patterns, "module.a.norm.weight"));
@@ -145,7 +145,7 @@ TEST_CASE("A pattern has the names that a model may have instead") {
   Shape shape = patterned_shape(96), base = patterned_shape(32);
   shape.tied_head = base.tied_head = true;
   const NamePatterns patterns =
-      patterns_of(make_plan<MaximalUpdate, adamw>(shape, base), dialect::megatron);
+      patterns_of(make_plan(MaximalUpdate{}, {.model = shape, .base = base}), dialect::megatron);
   const std::size_t gains = group_of(patterns, "decoder.layers.7.input_layernorm.weight");
   CHECK(group_of(patterns, "decoder.layers.7.self_attention.linear_qkv.layer_norm_weight") ==
         gains);

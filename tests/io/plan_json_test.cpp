@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "instances/registry.hpp"
 #include "scalewise/plan/code_factors.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "scalewise/scalewise.hpp"
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
@@ -36,7 +36,7 @@ Shape small_shape(bool patch) {
 }
 
 Plan small_plan() {
-  return make_plan<MaximalUpdate, adamw>(small_shape(false), small_shape(false));
+  return make_plan(MaximalUpdate{}, {.model = small_shape(false), .base = small_shape(false)});
 }
 
 /// The message with which reading fails, after one change to a good plan.
@@ -50,7 +50,7 @@ std::string complaint(Change&& change) {
 }  // namespace
 
 TEST_CASE("A plan reads back equal, for every rule", "[json]") {
-  for (const RuleInfo& rule : rules()) {
+  for (const Rule& rule : rules()) {
     int read = 0;
     for (const bool patch : {false, true}) {
       Shape shape = small_shape(patch);
@@ -59,7 +59,7 @@ TEST_CASE("A plan reads back equal, for every rule", "[json]") {
       base.depth = 7;
       std::optional<Plan> plan;
       try {
-        plan = make_plan(rule.id, adamw, shape, base);
+        plan = make_plan(rule, {.model = shape, .base = base});
       } catch (const InvalidInput& error) {
         CHECK(error.field() == (rule.id == "deep-scale-lm" ? "input_correlation" : "input"));
         continue;
@@ -83,7 +83,7 @@ TEST_CASE("Doubles survive to the last bit", "[json]") {
 }
 
 TEST_CASE("An entry that has another optimizer than its plan says so", "[json]") {
-  Plan plan = make_plan("standard", adamw, small_shape(false));
+  Plan plan = make_plan("standard", {.model = small_shape(false)});
   plan.entries.front().optimizer = sgd;
   const OrderedJson json = to_json(plan);
   CHECK(json["entries"][0]["optimizer"] == "sgd");
@@ -92,10 +92,11 @@ TEST_CASE("An entry that has another optimizer than its plan says so", "[json]")
 }
 
 TEST_CASE("Extra tensors read back, and must be those of the entries", "[json]") {
-  const Plan plan = make_plan<MaximalUpdate, adamw>(
-      small_shape(false), small_shape(false), {}, DecayForm::coupled,
-      {{"layer.*.q_gain", Group::norm_gain, "head_dim"},
-       {"adapter_bias", Group::hidden_bias, "64", "1", "d_model"}});
+  const Plan plan = make_plan(
+      MaximalUpdate{}, {.model = small_shape(false),
+                        .base = small_shape(false),
+                        .extras = {{"layer.*.q_gain", Group::norm_gain, "head_dim"},
+                                   {"adapter_bias", Group::hidden_bias, "64", "1", "d_model"}}});
   const OrderedJson json = to_json(plan);
   CHECK(read_plan(json.dump()) == plan);
   CHECK_FALSE(to_json(small_plan()).contains("extra"));

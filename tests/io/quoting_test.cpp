@@ -106,7 +106,8 @@ TEST_CASE("Whatever a dialect of C++ is called, no code and no comment ends earl
   shape.heads = 2;
   shape.vocab = 10;
   shape.context = 4;
-  dialect::NamedPlan named = dialect::name_plan(make_plan<Gpt2, adamw>(shape), dialect::nanogpt);
+  dialect::NamedPlan named =
+      dialect::name_plan(make_plan(Gpt2{}, {.model = shape}), dialect::nanogpt);
   named.assignment.dialect = "a*/\nimport os";
   named.assignment.tensors[0].name = "a\"\nimport os";
   for (const std::string& code :

@@ -57,7 +57,7 @@ TEST_CASE("A table of very many layers takes no longer than its rows", "[table]"
   // Rows were looked for one by one: 60,000 of them took 48 s.
   Shape shape = preset_shape("gpt2");
   shape.depth = 3000;
-  const Plan plan = make_plan<Gpt2, adamw>(shape);
+  const Plan plan = make_plan(Gpt2{}, {.model = shape});
   const auto start = std::chrono::steady_clock::now();
   const Table all = plan_table(plan, true);
   CHECK(all.rows.size() == plan.entries.size());
@@ -71,7 +71,7 @@ TEST_CASE("LaTeX numbers have powers of ten, and text its special letters escape
 }
 
 TEST_CASE("Sizes of the legend are whole", "[table]") {
-  const Plan plan = make_plan<NeuralTangent, adamw>(preset_shape("vit-h14"));
+  const Plan plan = make_plan(NeuralTangent{}, {.model = preset_shape("vit-h14")});
   const std::vector<std::string> lines = legend({plan});
   CHECK(std::find(lines.begin(), lines.end(), "n_out = 1000 (classes, or vocab)") != lines.end());
 }
@@ -79,7 +79,7 @@ TEST_CASE("Sizes of the legend are whole", "[table]") {
 TEST_CASE("A number that only one tensor of both stacks has gets a row of its own", "[table]") {
   Shape shape = preset_shape("gpt2");
   shape.depth = shape.encoder_depth = 1;
-  const Plan plan = make_plan<DeepNorm, adamw>(shape);
+  const Plan plan = make_plan(DeepNorm{}, {.model = shape});
   for (std::size_t i = 0; i < plan.entries.size(); ++i) {
     Plan changed = plan;
     changed.entries[i].init_variance.value = 0.123;

@@ -331,10 +331,10 @@ TEST_CASE("constants of a plan") {
     }
     CHECK(s.head_bias_rate == 0);
   };
-  check(effective_scales(make_plan<MetaPrincipled, sgd>(shape, {}, policy), 0.3));
-  check(effective_scales(make_plan<MetaPrincipled, adamw>(shape, {}, policy), 0.3));
+  check(effective_scales(make_plan(policy, {.model = shape, .optimizer = sgd}), 0.3));
+  check(effective_scales(make_plan(policy, {.model = shape}), 0.3));
   SECTION("the documentation's transformer") {
-    const Plan plan = make_plan<NeuralTangent, adamw>(shape);
+    const Plan plan = make_plan(NeuralTangent{}, {.model = shape});
     const EffectiveScales scales = effective_scales(plan, /*s=*/0, /*epsilon=*/1e-5);
     Kernel k = language_stem({{3, 1}, {2, 1}}, scales);
     for (int layer = 0; layer < 2; ++layer) {
@@ -353,8 +353,7 @@ TEST_CASE("constants of a plan") {
     for (const double s : {0.0, 1.0}) {
       policy = {};
       policy.s = s;
-      const EffectiveScales scales =
-          effective_scales(make_plan<MetaPrincipled, adamw>(shape, {}, policy), s);
+      const EffectiveScales scales = effective_scales(make_plan(policy, {.model = shape}), s);
       CHECK_THAT(scales.head.variance, WithinAbs(1, 1e-14));
       CHECK_THAT(scales.head.rate, WithinAbs(1, 1e-14));
       CHECK_THAT(scales.head_bias_rate, WithinAbs(1, 1e-14));
@@ -365,7 +364,7 @@ TEST_CASE("constants of a plan") {
     const auto refusal = [&](const Plan& plan) {
       return error_message([&] { effective_scales(plan); });
     };
-    Plan plan = make_plan<Gpt2, adamw>(shape);
+    Plan plan = make_plan(Gpt2{}, {.model = shape});
     CHECK(refusal(plan) == "no error");
     for (Entry& e : plan.entries) {
       if (e.group == Group::hidden_bias) e.init_variance.value = 0.25;
@@ -373,19 +372,19 @@ TEST_CASE("constants of a plan") {
     CHECK_THAT(refusal(plan),
                ContainsSubstring("= 0 with variance 0.25: expected 0 with variance"));
     shape.gated_mlp = true;
-    CHECK_THAT(refusal(make_plan<Gpt2, adamw>(shape)),
+    CHECK_THAT(refusal(make_plan(Gpt2{}, {.model = shape})),
                ContainsSubstring("layer.0.mlp_gate = mlp_gate: expected no such tensor (hint: "));
   }
   SECTION("other rules") {
     // GPT-2's 0.02² times the width; its rates are one: n√n over AdamW's table.
-    const EffectiveScales gpt2 = effective_scales(make_plan<Gpt2, adamw>(shape));
+    const EffectiveScales gpt2 = effective_scales(make_plan(Gpt2{}, {.model = shape}));
     CHECK_THAT(gpt2.query.variance, WithinAbs(0.0004 * 96, 1e-14));
     CHECK_THAT(gpt2.query.rate, WithinAbs(96 * std::sqrt(96), 1e-9));
     CHECK_THAT(error_message([&] {
                  Shape base = shape;
                  base.d_model = 48;
                  base.d_ff = 144;
-                 effective_scales(make_plan<MaximalUpdate, adamw>(shape, base));
+                 effective_scales(make_plan(MaximalUpdate{}, {.model = shape, .base = base}));
                }),
                ContainsSubstring("base"));
   }

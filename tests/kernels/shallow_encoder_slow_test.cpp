@@ -133,13 +133,14 @@ TEST_CASE("A plan of the shallow encoder states its numbers") {
   shape.input = Input::patch;
   shape.patch_dim = 4;
   shape.d_model = 16;
-  const auto he = shallow_scales(make_plan<ShallowHe, sgd>(shape));
+  const auto he = shallow_scales(make_plan(ShallowHe{}, {.model = shape, .optimizer = sgd}));
   CHECK_THAT(he.eta_O, WithinRel(2.0 / 16, 1e-15));
   CHECK_THAT(he.eta_V, WithinRel(2.0 / 4, 1e-15));
   CHECK_THAT(he.tau_0, WithinRel(1.0 / 4, 1e-15));
   CHECK(he.tau_1 == 1);
   CHECK(he.width == 16);
-  const auto ntk = shallow_scales(make_plan<ShallowNtk, sgd>(shape, {}, {.tau0 = 1}));
+  const auto ntk =
+      shallow_scales(make_plan(ShallowNtk{.tau0 = 1}, {.model = shape, .optimizer = sgd}));
   CHECK(ntk.eta_Q == 1);
   CHECK(ntk.eta_K == 1);
   CHECK_THAT(ntk.tau_0, WithinRel(1.0 / 16, 1e-15));
@@ -178,6 +179,6 @@ TEST_CASE("Bad input of the shallow encoder is refused") {
   Shape shape;
   shape.d_model = shape.vocab = shape.context = 4;
   shape.depth = shape.heads = 1;
-  CHECK_THROWS_WITH(shallow_scales(make_plan<Standard, sgd>(shape)),
+  CHECK_THROWS_WITH(shallow_scales(make_plan(Standard{}, {.model = shape, .optimizer = sgd})),
                     ContainsSubstring("rule = standard"));
 }

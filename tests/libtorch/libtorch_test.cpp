@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "examples/05_libtorch/gpt.hpp"
-#include "instances/registry.hpp"
 #include "instances/transformer.hpp"
 #include "scalewise/check.hpp"
+#include "scalewise/scalewise.hpp"
 #include "support/catch.hpp"
 #include "support/numeric_gradient.hpp"
 
@@ -49,8 +49,10 @@ Shape torch_shape(long width, long shared = 1, long depth = 2) {
 Plan torch_plan(const std::string& rule, long width, long shared = 1,
                 DecayForm decay = DecayForm::coupled, const Optimizer& optimizer = adamw) {
   const long depth = rule == "complete-p" ? 4 : 2;
-  return make_plan(rule, optimizer, torch_shape(width, shared, depth), torch_shape(16, shared), {},
-                   decay);
+  return make_plan(rule, {.model = torch_shape(width, shared, depth),
+                          .base = torch_shape(16, shared),
+                          .optimizer = optimizer,
+                          .decay = decay});
 }
 
 at::Tensor ids(const std::string& name) {
@@ -233,7 +235,7 @@ TEST_CASE("A module that is not the plan's is refused, tensor by tensor") {
 TEST_CASE("A base deviation that is negative or not finite is refused before anything is written") {
   for (const char* rule : {"maximal-update", "gpt2"}) {
     INFO(rule);
-    const Trained t(make_plan(rule, adamw, torch_shape(32), torch_shape(16)));
+    const Trained t(make_plan(rule, {.model = torch_shape(32), .base = torch_shape(16)}));
     libtorch::PlannedModule planned = t.planned;
     std::vector<at::Tensor> before;
     for (const at::Tensor& parameter : planned.parameters) before.push_back(parameter.clone());
@@ -369,8 +371,8 @@ TEST_CASE("What cannot be found out about query, key and value is listed") {
   CHECK(unchecked(plan, [](Trained&) {}).empty());
   Shape one_head = torch_shape(32);
   one_head.heads = one_head.kv_heads = 1;
-  const auto single =
-      unchecked(make_plan("maximal-update", adamw, one_head, one_head), [](Trained&) {});
+  const auto single = unchecked(make_plan("maximal-update", {.model = one_head, .base = one_head}),
+                                [](Trained&) {});
   REQUIRE(single.size() == 2);  // layers
   CHECK(single[0] ==
         "layer.0.query, key, value: query and key of a single head cannot be distinguished");

@@ -51,7 +51,7 @@ Batch<float> batch() {
 /// One forward and backward pass through a thousand layers; the rule's own start.
 template <class P>
 void check_thousand(const Config& config, const P& policy = {}) {
-  const Plan plan = make_plan<P, adamw>(deep(1000), deep(2), policy);
+  const Plan plan = make_plan(policy, {.model = deep(1000), .base = deep(2)});
   INFO(plan.rule);
   Transformer<float> model(plan, config);
   initialize(model.parameters(), plan, 1, BaseDeviation::uniform(0.1));
@@ -90,7 +90,7 @@ double memory_in_use() {
 
 /// What a model holds after one pass.
 double memory_of_model(long depth) {
-  const Plan plan = make_plan<Gpt2, adamw>(deep(depth));
+  const Plan plan = make_plan(Gpt2{}, {.model = deep(depth)});
   const double before = memory_in_use();
   Transformer<float> model(plan, {});
   initialize(model.parameters(), plan, 1);

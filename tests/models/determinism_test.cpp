@@ -11,7 +11,7 @@
 #include <cstring>
 #include <vector>
 
-#include "instances/registry.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "support/catch.hpp"
 #include "support/model_gradient.hpp"
 
@@ -101,7 +101,9 @@ void check_bits(const Plan& plan, const Config& config, Index tokens, Index sour
 constexpr int tables[] = {3, 8, 9};
 
 Plan mup(const Shape& shape, int table) {
-  return make_plan("maximal-update", sgd, shape, base(), {{"table", double(table)}});
+  return make_plan(
+      "maximal-update",
+      {.model = shape, .base = base(), .optimizer = sgd, .parameters = {{"table", double(table)}}});
 }
 
 /// Largest difference of a model's gradients as they act, which is over the multiplier.
@@ -159,13 +161,13 @@ TEST_CASE("An encoder-decoder has the same bits with any number of threads and a
   s.encoder_depth = 1;
   s.depth = 1;
   s.tied_head = true;
-  check_bits(make_plan("deep-norm", adamw, s), {.placement = NormPlacement::post}, 33, 29);
+  check_bits(make_plan("deep-norm", {.model = s}), {.placement = NormPlacement::post}, 33, 29);
 }
 
 TEST_CASE("A normalized transformer has the same bits with any number of threads and again") {
   Shape s = target();
   s.kv_heads = 6;
-  const Plan plan = make_plan("nu-gpt", adamw, s, s);
+  const Plan plan = make_plan("nu-gpt", {.model = s, .base = s});
   check_bits(plan, {.activation = Activation::silu, .rotary = true}, 33, 0);
 }
 
@@ -174,7 +176,7 @@ TEST_CASE("A patch model has the same bits with any number of threads and again"
   s.input = Input::patch;
   s.patch_dim = 130;
   s.classes = 7;
-  check_bits(make_plan("layer-scale", adamw, s), {.causal = false}, 33, 0);
+  check_bits(make_plan("layer-scale", {.model = s}), {.causal = false}, 33, 0);
 }
 
 TEST_CASE("The three tables of maximal update are the same function of what acts") {

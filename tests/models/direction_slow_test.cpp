@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "instances/registry.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "support/catch.hpp"
 #include "support/model_gradient.hpp"
 
@@ -34,7 +34,7 @@ Shape shape_of(long d_model, long depth, long vocab) {
 /// A model whose products span more than one tile: 4 sequences of 40 tokens.
 struct Large {
   Shape shape = shape_of(48, 4, 61);
-  Plan plan = make_plan("complete-p", adamw, shape, shape_of(16, 2, 61));
+  Plan plan = make_plan("complete-p", {.model = shape, .base = shape_of(16, 2, 61)});
   Transformer<double> model{plan, {.activation = Activation::silu, .rotary = true}};
   Batch<double> batch = random_batch(shape, 4, 40, 0);
 
@@ -44,7 +44,7 @@ struct Large {
 /// A model small enough for every entry.
 struct Small {
   Shape shape = shape_of(7, 1, 5);
-  Plan plan = make_plan("complete-p", adamw, shape, shape_of(2, 2, 5));
+  Plan plan = make_plan("complete-p", {.model = shape, .base = shape_of(2, 2, 5)});
   Transformer<double> model{plan, {}};
   Batch<double> batch = random_batch(shape, 2, 3, 0);
   double loss = 0;

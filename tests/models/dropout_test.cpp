@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "instances/registry.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "support/catch.hpp"
 #include "support/model_gradient.hpp"
 #include "support/small_shapes.hpp"
@@ -45,7 +45,7 @@ void check_gradient(const Plan& plan, Config config) {
   CHECK(model.parameters().gradients() == gradients);
 }
 
-Plan small_plan() { return make_plan("standard", adamw, token_shape()); }
+Plan small_plan() { return make_plan("standard", {.model = token_shape()}); }
 
 }  // namespace
 
@@ -55,7 +55,8 @@ TEST_CASE("Gradients with dropout are right for a pre-norm decoder with embeddin
   s.tied_head = true;
   s.gated_mlp = true;
   s.residual_gain = ResidualGain::channel;
-  check_gradient(make_plan("standard", adamw, s), {.activation = Activation::silu, .rotary = true});
+  check_gradient(make_plan("standard", {.model = s}),
+                 {.activation = Activation::silu, .rotary = true});
 }
 
 TEST_CASE("Gradients with dropout are right for a post-norm encoder with one gain per branch") {
@@ -63,7 +64,8 @@ TEST_CASE("Gradients with dropout are right for a post-norm encoder with one gai
   s.final_norm = false;
   s.segments = 2;
   s.residual_gain = ResidualGain::scalar;
-  check_gradient(make_plan("bert", adamw, s), {.placement = NormPlacement::post, .causal = false});
+  check_gradient(make_plan("bert", {.model = s}),
+                 {.placement = NormPlacement::post, .causal = false});
 }
 
 TEST_CASE("Gradients with dropout are right for the normalized transformer") {
@@ -72,7 +74,7 @@ TEST_CASE("Gradients with dropout are right for the normalized transformer") {
   s.gated_mlp = true;
   Shape base = s;
   base.d_model = 4;
-  check_gradient(make_plan("nu-gpt", adamw, s, base),
+  check_gradient(make_plan("nu-gpt", {.model = s, .base = base}),
                  {.activation = Activation::silu, .rotary = true});
 }
 
@@ -80,20 +82,20 @@ TEST_CASE("Gradients with dropout are right for an encoder-decoder") {
   Shape s = token_shape();
   s.encoder_depth = 1;
   s.embedding_norm = true;
-  check_gradient(make_plan("deep-norm", adamw, s), {.placement = NormPlacement::post});
+  check_gradient(make_plan("deep-norm", {.model = s}), {.placement = NormPlacement::post});
 }
 
 TEST_CASE("Gradients with dropout are right for a patch model") {
   Shape s = patch_shape();
   s.depth = 1;
-  check_gradient(make_plan("standard", adamw, s), {.causal = false});
+  check_gradient(make_plan("standard", {.model = s}), {.causal = false});
 }
 
 TEST_CASE("A normalized block whose whole output is dropped leaves the loss finite") {
   Shape s = token_shape();
   s.heads = s.kv_heads = 1;  // the first token's attention is dropped in every second draw
   s.gated_mlp = true;
-  const Plan plan = make_plan("ngpt", adamw, s);
+  const Plan plan = make_plan("ngpt", {.model = s});
   Transformer<double> model(plan, {.dropout = 0.5});
   prepare(model, plan);
   const Batch<double> batch = batch_for(plan);
@@ -167,7 +169,7 @@ TEST_CASE("The mean over draws of what the first layer reads is that without dro
 TEST_CASE("Each place of a model has a mask of its own, that of its name") {
   Shape s = token_shape();
   s.encoder_depth = 1;
-  const Plan plan = make_plan("standard", adamw, s);
+  const Plan plan = make_plan("standard", {.model = s});
   const Batch<double> batch = batch_for(plan);
   Transformer<double> model(plan, {.dropout = rate, .dropout_seed = 5});
   prepare(model, plan);

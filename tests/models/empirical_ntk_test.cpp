@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "check/logit_gradient.hpp"
-#include "instances/registry.hpp"
 #include "scalewise/check/tangent_kernel.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "support/catch.hpp"
 #include "support/model_gradient.hpp"
 #include "support/small_shapes.hpp"
@@ -21,7 +21,9 @@ using namespace scalewise;
 using namespace scalewise::nn;
 using namespace scalewise::test;
 
-Plan tiny_plan() { return make_plan("neural-tangent", sgd, grouped_shape()); }
+Plan tiny_plan() {
+  return make_plan("neural-tangent", {.model = grouped_shape(), .optimizer = sgd});
+}
 
 /// Rows of the Jacobian of two logits of each sequence.
 const std::vector<std::pair<Index, Index>> places{{2, 0}, {2, 5}, {5, 0}, {5, 5}};

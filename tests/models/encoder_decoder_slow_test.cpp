@@ -154,7 +154,7 @@ void check_errors(const std::string& what, const Errors& errors, double limit) {
 // more: probabilities spread 14 % less at 16 keys, which shows around the decoder's first block.
 template <class P>
 void compare(NormPlacement placement, const P& policy = {}) {
-  const Plan plan = make_plan<P, adamw>(two_stacks(placement), {}, policy);
+  const Plan plan = make_plan(policy, {.model = two_stacks(placement)});
   const bool pre = placement == NormPlacement::pre;
   INFO(plan.rule << (pre ? ", pre-norm" : ", post-norm"));
   const nn::Config config{

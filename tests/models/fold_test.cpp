@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "instances/registry.hpp"
 #include "instances/transformer.hpp"
 #include "scalewise/plan/code_factors.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "scalewise/plan/set_up_warnings.hpp"
 #include "scalewise/plan/single_rate.hpp"
 #include "support/catch.hpp"
@@ -29,7 +29,8 @@ Plan fold_plan(const std::string& rule, const Optimizer& optimizer, bool tied,
   Shape base = trained_base(tied);
   base.depth = 3;
   base.heads = 2;
-  return make_plan(rule, optimizer, trained_shape(tied), base, {}, decay);
+  return make_plan(
+      rule, {.model = trained_shape(tied), .base = base, .optimizer = optimizer, .decay = decay});
 }
 
 std::vector<double> fold_losses(const Plan& plan) {
@@ -118,7 +119,7 @@ TEST_CASE("The first loss of a large tied embedding is about the logit of the to
     shape.head_dim = 32;
     shape.d_ff = 0;
     shape.learned_positions = positions;
-    const Plan plan = make_plan("pytorch", adamw, shape);
+    const Plan plan = make_plan("pytorch", {.model = shape});
     const double logit = scalewise::plan::detail::logit_of_own_token(plan);
     CHECK(std::abs(logit - (positions ? 64 / std::sqrt(2.0) : 64)) < 1e-9);
     const double loss = training_losses(plan, 0).front();

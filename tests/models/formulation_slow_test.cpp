@@ -22,7 +22,8 @@ using namespace scalewise::test;
 
 template <class P>
 Plan plan_of(const P& policy, bool tied = false, DecayForm decay = DecayForm::coupled) {
-  return make_plan<P, adamw>(trained_shape(tied), trained_base(tied), policy, decay);
+  return make_plan(policy,
+                   {.model = trained_shape(tied), .base = trained_base(tied), .decay = decay});
 }
 
 std::vector<double> losses(const Plan& plan, double disturbance = 0) {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "instances/registry.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "scalewise/propagation/fold.hpp"
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
@@ -209,7 +209,7 @@ Shape uneven_shape() {
 
 /// Every multiplier a number of its own.
 Plan scrambled_plan(const std::string& rule, const Shape& shape) {
-  Plan plan = make_plan(rule, adamw, shape, shape);
+  Plan plan = make_plan(rule, {.model = shape, .base = shape});
   RandomStream stream(11, "multipliers");
   const auto scramble = [&](double& value) { value = 0.6 + 0.8 * stream.uniform(); };
   for (Entry& entry : plan.entries) scramble(entry.multiplier.value);
@@ -360,14 +360,14 @@ TEST_CASE("A patch model computes its equations") {
 }
 
 TEST_CASE("A plan with tensors that the shape does not say is refused") {
-  const Plan plan = make_plan("gpt2", adamw, uneven_shape(), {}, {}, DecayForm::coupled,
-                              {{"layer.*.gain", Group::norm_gain}});
+  const Plan plan =
+      make_plan("gpt2", {.model = uneven_shape(), .extras = {{"layer.*.gain", Group::norm_gain}}});
   const std::string refused = "extra = layer.*.gain: expected no tensor of your own";
   CHECK(test::error_message([&] { nn::Transformer<double>(plan, {}); }).starts_with(refused));
 }
 
 TEST_CASE("A plan that contradicts its shape, or is another model's, is refused") {
-  const Plan good = make_plan("standard", adamw, uneven_shape());
+  const Plan good = make_plan("standard", {.model = uneven_shape()});
   const OptimizerConfig settings;
   Transformer<double> model(good, {});
   const auto refused = [&](const Plan& plan) {
@@ -391,13 +391,13 @@ TEST_CASE("A plan that contradicts its shape, or is another model's, is refused"
 
   Shape wide = uneven_shape();
   wide.vocab *= 2;
-  const Plan other = make_plan("standard", adamw, wide);
+  const Plan other = make_plan("standard", {.model = wide});
   CHECK_THROWS_AS(initialize(model.parameters(), other, 1), InvalidInput);
   PlannedOptimizer<double> optimizer(other, settings);
   CHECK_THROWS_AS(optimizer.step(model.parameters()), InvalidInput);
   CHECK(optimizer.state().steps == 0);
   Shape normalized = uneven_shape();
   normalized.kv_heads = normalized.heads;
-  const Plan unit = make_plan("ngpt", adamw, normalized);
+  const Plan unit = make_plan("ngpt", {.model = normalized});
   CHECK_THROWS_AS(normalize_matrices(model.parameters(), unit), InvalidInput);
 }

@@ -133,8 +133,8 @@ void check_followed(const Comparison& c) {
 }  // namespace
 
 TEST_CASE("Epsilon of neural tangent follows the gradients of heads wider than the model") {
-  const Comparison c(make_plan<NeuralTangent, adamw>(one_layer(64, 4, 4, 256)),
-                     make_plan<NeuralTangent, adamw>(one_layer(64, 64, 64, 256)));
+  const Comparison c(make_plan(NeuralTangent{}, {.model = one_layer(64, 4, 4, 256)}),
+                     make_plan(NeuralTangent{}, {.model = one_layer(64, 64, 64, 256)}));
   check_followed(c);
   for (const char* name : {"layer.0.query", "layer.0.key", "layer.0.value"}) {
     CHECK(c.planned(name) == 0.25);
@@ -143,8 +143,8 @@ TEST_CASE("Epsilon of neural tangent follows the gradients of heads wider than t
 }
 
 TEST_CASE("Epsilon of neural tangent follows the gradients of shared heads") {
-  const Comparison c(make_plan<NeuralTangent, adamw>(one_layer(128, 8, 8, 256)),
-                     make_plan<NeuralTangent, adamw>(one_layer(128, 8, 2, 256)));
+  const Comparison c(make_plan(NeuralTangent{}, {.model = one_layer(128, 8, 8, 256)}),
+                     make_plan(NeuralTangent{}, {.model = one_layer(128, 8, 2, 256)}));
   check_followed(c);
   for (const char* name : {"layer.0.key", "layer.0.value"}) {
     CHECK(c.planned(name) == 2);
@@ -155,8 +155,8 @@ TEST_CASE("Epsilon of neural tangent follows the gradients of shared heads") {
 TEST_CASE("Epsilon of maximal update follows the gradients where fan-outs do not grow") {
   const Shape base = one_layer(64, 4, 2, 256);
   const Shape target = one_layer(256, 16, 2, 256);
-  const Comparison c(make_plan<MaximalUpdate, adamw>(base, base),
-                     make_plan<MaximalUpdate, adamw>(target, base));
+  const Comparison c(make_plan(MaximalUpdate{}, {.model = base, .base = base}),
+                     make_plan(MaximalUpdate{}, {.model = target, .base = base}));
   check_followed(c);
   for (const char* name : {"layer.0.key", "layer.0.value", "layer.0.mlp_up"}) {
     CHECK(c.planned(name) == 0.5);
@@ -166,7 +166,7 @@ TEST_CASE("Epsilon of maximal update follows the gradients where fan-outs do not
 
 TEST_CASE("DeepScaleLM's MLPs return a variance of one with ReLU, and are refused with others") {
   const Plan plan =
-      make_plan<DeepScaleLM, adamw>(one_layer(64, 4, 4, 256), {}, {.dropout = 0, .k = 0.5});
+      make_plan(DeepScaleLM{.dropout = 0, .k = 0.5}, {.model = one_layer(64, 4, 4, 256)});
   const auto refusal = [&](const Config& config) {
     return error_message([&] { Network(plan, config); });
   };

@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "instances/registry.hpp"
 #include "scalewise/nn/train_step.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "support/catch.hpp"
 #include "support/model_gradient.hpp"
 #include "support/small_shapes.hpp"
@@ -104,7 +104,8 @@ void check_every_gradient(const Plan& plan, const Config& config) {
 TEST_CASE("Gradients are right for a pre-norm decoder with a tied head") {
   Shape s = token_shape();
   s.tied_head = true;
-  const Plan plan = make_plan("maximal-update", adamw, s, base_of(s), {{"table", 3}});
+  const Plan plan =
+      make_plan("maximal-update", {.model = s, .base = base_of(s), .parameters = {{"table", 3}}});
   REQUIRE(plan.model.logit_multiplier.value != 1);
   check_every_gradient(plan, {});
   check_every_gradient(scrambled(plan), {});
@@ -117,13 +118,18 @@ TEST_CASE("Gradients are right for a gated, rotary decoder without biases") {
   s.norm_bias = false;
   s.learned_positions = false;
   const Config config{.norm = Norm::rms, .activation = Activation::silu, .rotary = true};
-  const Plan plan = make_plan("maximal-update", sgd, s, base_of(s), {{"table", 9}});
+  const Plan plan =
+      make_plan("maximal-update",
+                {.model = s, .base = base_of(s), .optimizer = sgd, .parameters = {{"table", 9}}});
   REQUIRE(plan.at("layer.0.mlp_norm_gain").multiplier.value != 1);
   REQUIRE(plan.at("token_embedding").multiplier.value != 1);
   check_every_gradient(plan, config);
   s.biases = true;
-  check_every_gradient(scrambled(make_plan("maximal-update", sgd, s, base_of(s), {{"table", 9}})),
-                       config);
+  check_every_gradient(
+      scrambled(make_plan(
+          "maximal-update",
+          {.model = s, .base = base_of(s), .optimizer = sgd, .parameters = {{"table", 9}}})),
+      config);
 }
 
 TEST_CASE("Gradients are right for a decoder without norm gains, positions or tied head") {
@@ -132,7 +138,9 @@ TEST_CASE("Gradients are right for a decoder without norm gains, positions or ti
   s.learned_positions = false;
   s.kv_heads = 1;
   s.head_bias = true;
-  const Plan plan = make_plan("maximal-update", sgd, s, base_of(s), {{"table", 8}});
+  const Plan plan =
+      make_plan("maximal-update",
+                {.model = s, .base = base_of(s), .optimizer = sgd, .parameters = {{"table", 8}}});
   REQUIRE(plan.at("head").multiplier.value != 1);
   check_every_gradient(plan, {.activation = Activation::relu});
   check_every_gradient(scrambled(plan), {.norm = Norm::rms, .activation = Activation::relu});
@@ -146,7 +154,7 @@ TEST_CASE("Gradients are right for a post-norm encoder with embedding norm and s
   s.tied_head = true;
   s.head_bias = true;
   const Config config{.placement = NormPlacement::post, .causal = false};
-  Plan plan = make_plan("deep-norm", adamw, s);
+  Plan plan = make_plan("deep-norm", {.model = s});
   REQUIRE(plan.model.residuals[0].skip.value != 1);
   // Only the first segment is read.
   Transformer<double> model(plan, config);
@@ -166,7 +174,7 @@ TEST_CASE("Gradients are right for a post-norm decoder with heads as wide as the
   s.head_dim = 3;
   s.gated_mlp = true;
   s.final_norm = false;
-  const Plan plan = make_plan("xavier", sgd, s);
+  const Plan plan = make_plan("xavier", {.model = s, .optimizer = sgd});
   REQUIRE(plan.model.embedding_multiplier.value != 1);
   check_every_gradient(
       plan, {.placement = NormPlacement::post, .norm = Norm::rms, .activation = Activation::relu});
@@ -176,7 +184,7 @@ TEST_CASE("Gradients are right for the normalized transformer") {
   Shape s = token_shape();
   s.kv_heads = 4;
   const Config config{.activation = Activation::silu, .rotary = true};
-  const Plan plan = make_plan("nu-gpt", adamw, s, base_of(s));
+  const Plan plan = make_plan("nu-gpt", {.model = s, .base = base_of(s)});
   REQUIRE(plan.at("layer.1.mlp_step").multiplier.value != 1);
   REQUIRE(plan.at("layer.1.qk_scale").multiplier.value != 1);
   REQUIRE(plan.at("logit_scale").multiplier.value != 1);
@@ -187,7 +195,7 @@ TEST_CASE("Gradients are right for the normalized transformer") {
 TEST_CASE("Steps of the normalized transformer act by their absolute value") {
   Shape s = token_shape();
   s.kv_heads = 4;
-  const Plan plan = make_plan("nu-gpt", adamw, s, base_of(s));
+  const Plan plan = make_plan("nu-gpt", {.model = s, .base = base_of(s)});
   Transformer<double> model(plan, {.activation = Activation::silu, .rotary = true});
   prepare(model, plan);
   const Batch<double> batch = random_batch(plan.shape, 3, 5, 7);
@@ -216,13 +224,14 @@ TEST_CASE("Gradients are right for a pre-norm encoder-decoder") {
   s.encoder_depth = 2;
   s.embedding_norm = true;
   s.segments = 1;
-  const Plan plan = make_plan("complete-p", adamw, s, base_of(s));
+  const Plan plan = make_plan("complete-p", {.model = s, .base = base_of(s)});
   REQUIRE(plan.model.residuals[0].branch.value != 1);
   REQUIRE(plan.model.attention_scale.value != 1);
   check_every_gradient(plan, {});
   s.residual_gain = ResidualGain::channel;
   s.tied_head = true;
-  check_every_gradient(scrambled(make_plan("depth-mup", adamw, s, base_of(s))), {.rotary = true});
+  check_every_gradient(scrambled(make_plan("depth-mup", {.model = s, .base = base_of(s)})),
+                       {.rotary = true});
 }
 
 TEST_CASE("Gradients are right for a post-norm encoder-decoder with rotary positions") {
@@ -232,13 +241,13 @@ TEST_CASE("Gradients are right for a post-norm encoder-decoder with rotary posit
   s.final_norm = false;
   s.learned_positions = false;
   const Config config{.placement = NormPlacement::post, .rotary = true};
-  const Plan plan = make_plan("deep-norm", adamw, s);
+  const Plan plan = make_plan("deep-norm", {.model = s});
   REQUIRE(plan.model.residuals.front().skip.value != plan.model.residuals.back().skip.value);
   check_every_gradient(plan, config);
 }
 
 TEST_CASE("Gradients are right for a patch model with a gain per channel") {
-  const Plan plan = make_plan("layer-scale", adamw, patch_shape());
+  const Plan plan = make_plan("layer-scale", {.model = patch_shape()});
   REQUIRE(plan.at("layer.1.mlp_gain").rows == 14);
   const Config config{.activation = Activation::relu, .causal = false};
   check_every_gradient(plan, config);
@@ -250,7 +259,7 @@ TEST_CASE("Gradients are right for a patch model with one gain per branch and no
   s.biases = false;
   s.learned_positions = false;
   s.head_bias = false;
-  const Plan plan = make_plan("rezero", sgd, s);
+  const Plan plan = make_plan("rezero", {.model = s, .optimizer = sgd});
   REQUIRE(plan.at("layer.1.mlp_gain").rows == 1);
   check_every_gradient(plan, {.norm = Norm::rms, .causal = false});
   check_every_gradient(scrambled(plan),
@@ -260,7 +269,7 @@ TEST_CASE("Gradients are right for a patch model with one gain per branch and no
 TEST_CASE("Gradients are right for weighted residual connections at depth three") {
   Shape s = token_shape();
   s.depth = 3;
-  const Plan plan = make_plan("deep-scale-lm", sgd, s);
+  const Plan plan = make_plan("deep-scale-lm", {.model = s, .optimizer = sgd});
   REQUIRE(plan.model.residuals[0].skip.value != 1);
   REQUIRE(plan.model.residuals[0].branch.value != 1);
   REQUIRE(plan.model.logit_multiplier.value != 1);
@@ -271,14 +280,14 @@ TEST_CASE("Gradients are right for a rule that ties its head with a multiplier")
   Shape s = token_shape();
   s.norm_gain = false;
   s.norm_bias = false;
-  const Plan plan = make_plan("meta-principled", adamw, s);
+  const Plan plan = make_plan("meta-principled", {.model = s});
   REQUIRE(*plan.shape.tied_head);
   REQUIRE(plan.model.logit_multiplier.value != 1);
   check_every_gradient(plan, {.norm = Norm::rms, .activation = Activation::silu});
 }
 
 TEST_CASE("Gradients are right for a regression, whose loss is half the mean squared error") {
-  const Plan plan = make_plan("standard", adamw, patch_shape());
+  const Plan plan = make_plan("standard", {.model = patch_shape()});
   Transformer<double> model(plan, {.causal = false});
   prepare(model, plan);
   Batch<double> batch = random_batch(plan.shape, 3, 5, 7);
@@ -300,7 +309,7 @@ TEST_CASE("Gradients are right for a regression, whose loss is half the mean squ
 }
 
 TEST_CASE("Steps block by block leave tensors alone that the model does not read") {
-  const Plan plan = make_plan("standard", adamw, token_shape());
+  const Plan plan = make_plan("standard", {.model = token_shape()});
   Config config;
   config.norm = Norm::none;
   check_block_by_block(plan, config, random_batch(plan.shape, 3, 5, 7));
@@ -309,7 +318,7 @@ TEST_CASE("Steps block by block leave tensors alone that the model does not read
 TEST_CASE(
     "Gradients block by block take the memory of one block, and only a step can do with them") {
   Shape s = token_shape();
-  const Plan plan = make_plan("standard", adamw, s);
+  const Plan plan = make_plan("standard", {.model = s});
   Transformer<double> model(plan, {}, Gradients::block_by_block);
   prepare(model, plan);
   const Batch<double> batch = random_batch(plan.shape, 3, 5, 7);

@@ -138,7 +138,7 @@ double accuracy(Network& model, const data::Images& images) {
 TEST_CASE("A transformer of width 128 predicts a novel better than an interpolated 3-gram") {
   const data::TokenSplit text =
       data::split_tokens(data::read_byte_tokens(data_folder + "austen_persuasion.txt"));
-  const Plan plan = make_plan<Gpt2, adamw>(text_shape());
+  const Plan plan = make_plan(Gpt2{}, {.model = text_shape()});
   Network model(plan, nn::Config{});
   train(model, plan, 3e-3, 1000, [&](std::uint64_t step) {
     return data::random_windows<float>(text.train, 8, context, 1, step);
@@ -154,7 +154,7 @@ TEST_CASE("A transformer of width 128 predicts a novel better than an interpolat
 TEST_CASE("A transformer on patches reads 97 % of unseen digits") {
   const data::ImageSplit digits =
       data::split_images(data::read_digits(data_folder + "digits.csv"), 0.2, 1);
-  const Plan plan = make_plan<Xavier, adamw>(digit_shape());
+  const Plan plan = make_plan(Xavier{}, {.model = digit_shape()});
   nn::Config config;
   config.causal = false;
   Network model(plan, config);

@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "instances/registry.hpp"
 #include "scalewise/architecture/observables.hpp"
 #include "scalewise/check/quantity.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "support/catch.hpp"
 #include "support/model_gradient.hpp"
 #include "support/small_shapes.hpp"
@@ -142,7 +142,7 @@ void check_gradients(const Plan& plan, Config config) {
 }  // namespace
 
 TEST_CASE("An observer of a decoder sees every intermediate in order") {
-  check_names(make_plan("standard", adamw, grouped_shape()), {},
+  check_names(make_plan("standard", {.model = grouped_shape()}), {},
               {"embedding 6 x 8",
                "layer.0.attention.input 6 x 8",
                "layer.0.attention.scores 24 x 3",
@@ -173,7 +173,7 @@ TEST_CASE("An observer of an encoder-decoder sees the encoder, then the decoder"
   s.encoder_depth = 1;
   s.depth = 1;
   s.gated_mlp = true;
-  check_names(make_plan("deep-norm", adamw, s), {.placement = NormPlacement::post},
+  check_names(make_plan("deep-norm", {.model = s}), {.placement = NormPlacement::post},
               {"encoder.embedding 10 x 8",
                "encoder.0.attention.input 10 x 8",
                "encoder.0.attention.scores 40 x 5",
@@ -209,7 +209,7 @@ TEST_CASE("An observer of an encoder-decoder sees the encoder, then the decoder"
 
 TEST_CASE("An observer of a patch model sees logits of whole images") {
   check_names(
-      make_plan("standard", adamw, grouped_patch_shape()), {.causal = false},
+      make_plan("standard", {.model = grouped_patch_shape()}), {.causal = false},
       {"embedding 6 x 8", "layer.0.attention.input 6 x 8", "layer.0.attention.scores 24 x 3",
        "layer.0.attention.probabilities 24 x 3", "layer.0.attention.heads 6 x 24",
        "layer.0.attention.output 6 x 8", "layer.0.attention.stream 6 x 8",
@@ -225,7 +225,7 @@ TEST_CASE("Observed gradients are right for a pre-norm decoder with channel gain
   Shape base = s;
   base.depth = 1;
   base.d_model = 4;
-  check_gradients(make_plan("depth-mup", adamw, s, base), {.rotary = true});
+  check_gradients(make_plan("depth-mup", {.model = s, .base = base}), {.rotary = true});
 }
 
 TEST_CASE("Observed gradients are right for a post-norm encoder with scalar gains") {
@@ -234,32 +234,33 @@ TEST_CASE("Observed gradients are right for a post-norm encoder with scalar gain
   s.head_bias = true;
   s.residual_gain = ResidualGain::scalar;
   check_gradients(
-      make_plan("deep-norm", adamw, s),
+      make_plan("deep-norm", {.model = s}),
       {.placement = NormPlacement::post, .activation = Activation::silu, .causal = false});
 }
 
 TEST_CASE("Observed gradients are right for the normalized transformer") {
   Shape s = grouped_shape();
   s.kv_heads = 4;
-  check_gradients(make_plan("ngpt", adamw, s), {.activation = Activation::silu, .rotary = true});
+  check_gradients(make_plan("ngpt", {.model = s}),
+                  {.activation = Activation::silu, .rotary = true});
 }
 
 TEST_CASE("Observed gradients are right for an encoder-decoder") {
   Shape s = grouped_shape();
   s.encoder_depth = 1;
   s.depth = 1;
-  check_gradients(make_plan("standard", adamw, s), {});
+  check_gradients(make_plan("standard", {.model = s}), {});
 }
 
 TEST_CASE("Observed gradients are right for a patch model") {
-  check_gradients(make_plan("standard", adamw, grouped_patch_shape()), {.causal = false});
+  check_gradients(make_plan("standard", {.model = grouped_patch_shape()}), {.causal = false});
 }
 
 TEST_CASE("Observing changes no bit, and ends") {
   Shape gated = grouped_shape();
   gated.gated_mlp = true;
   for (const Shape& s : {grouped_shape(), gated}) {
-    const Plan plan = make_plan("standard", adamw, s);
+    const Plan plan = make_plan("standard", {.model = s});
     const Batch<double> batch = observed_batch(plan);
     for (const double dropout : {0.0, 0.3}) {
       Transformer<double> model(plan, {.dropout = dropout});
@@ -282,7 +283,7 @@ TEST_CASE("Observing changes no bit, and ends") {
 }
 
 TEST_CASE("The last observed value is that of logits()") {
-  const Plan plan = make_plan("standard", adamw, grouped_shape());
+  const Plan plan = make_plan("standard", {.model = grouped_shape()});
   Transformer<double> model(plan, {});
   prepare(model, plan);
   Matrix<double> last;

@@ -15,7 +15,7 @@
 
 int main() {
   using namespace scalewise;
-  const Plan plan = make_plan<Gpt2, adamw>(test::token_shape());
+  const Plan plan = make_plan(Gpt2{}, {.model = test::token_shape()});
   std::vector<std::jthread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {

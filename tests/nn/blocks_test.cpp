@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "instances/registry.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "support/catch.hpp"
 #include "support/numeric_gradient.hpp"
 #include "support/reference_attention.hpp"
@@ -52,7 +52,7 @@ class Tensors {
 
  private:
   static Plan scrambled(const std::string& rule, const Shape& shape) {
-    Plan plan = make_plan(rule, adamw, shape, shape);
+    Plan plan = make_plan(rule, {.model = shape, .base = shape});
     RandomStream stream(11, "multipliers");
     for (Entry& entry : plan.entries) entry.multiplier.value = 0.6 + 0.8 * stream.uniform();
     return plan;

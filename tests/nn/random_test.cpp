@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "instances/registry.hpp"
 #include "scalewise/nn/initialize.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "support/catch.hpp"
 #include "support/tolerances.hpp"
 
@@ -248,7 +248,7 @@ std::vector<std::string> changed(Parameters<double> a, Parameters<double> b) {
 }
 
 Plan mup(const Shape& shape, const std::vector<Parameter>& parameters = {}) {
-  return make_plan("maximal-update", adamw, shape, base(), parameters);
+  return make_plan("maximal-update", {.model = shape, .base = base(), .parameters = parameters});
 }
 
 }  // namespace
@@ -285,7 +285,7 @@ TEST_CASE("Every tensor has the mean and variance that its plan says, whatever i
   for (const std::string rule :
        {"gpt2", "bert", "xavier", "pytorch", "maximal-update", "complete-p", "layer-scale", "ngpt",
         "neural-tangent", "ds-init"}) {
-    const Plan plan = make_plan(rule, adamw, big, base());
+    const Plan plan = make_plan(rule, {.model = big, .base = base()});
     const bool relative = plan.reference == Reference::base;
     Parameters<double> parameters = drawn(plan);
     for (std::size_t i = 0; i < plan.entries.size(); ++i) {
@@ -347,7 +347,7 @@ TEST_CASE("A base model's deviation is taken by group, and asked for by relative
     CHECK_THROWS_WITH(initialize(parameters, plan, 7, deviations),
                       Catch::Matchers::ContainsSubstring("token_embedding.init_variance = "));
   }
-  const Plan absolute = make_plan("gpt2", adamw, target());
+  const Plan absolute = make_plan("gpt2", {.model = target()});
   Parameters<double> without(absolute);
   Parameters<double> with(absolute);
   initialize(without, absolute, 7);

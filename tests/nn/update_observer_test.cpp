@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "instances/registry.hpp"
 #include "scalewise/nn/normalize_matrices.hpp"
 #include "scalewise/nn/optimizer.hpp"
 #include "scalewise/numeric/random.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
 #include "support/orthogonal_by_svd.hpp"
@@ -41,7 +41,7 @@ Plan small_plan(DecayForm decay = DecayForm::coupled) {
   Shape base = s;
   base.d_model = 7;
   base.depth = 1;
-  return make_plan("complete-p", adamw, s, base, {}, decay);
+  return make_plan("complete-p", {.model = s, .base = base, .decay = decay});
 }
 
 void fill(View<double> row, const std::string& name) {
@@ -249,7 +249,7 @@ TEST_CASE("The length of a gradient is right where squares in float would not be
 }
 
 TEST_CASE("A matrix that a normalized transformer lacks is refused, not brought to some length") {
-  Plan plan = make_plan("standard", adamw, token_shape());
+  Plan plan = make_plan("standard", {.model = token_shape()});
   plan.shape.blocks = Blocks::normalized;
   Parameters<double> parameters(plan);
   CHECK_THAT(error_message([&] { normalize_matrices(parameters, plan); }),
@@ -260,7 +260,7 @@ TEST_CASE("A matrix that a normalized transformer lacks is refused, not brought 
 TEST_CASE("Matrices of a normalized transformer get length one along d_model, and no others") {
   const Shape shape = token_shape();
   for (const std::string rule : {"ngpt", "standard"}) {
-    const Plan plan = make_plan(rule, adamw, shape);
+    const Plan plan = make_plan(rule, {.model = shape});
     Parameters<double> parameters(plan);
     fill(parameters.values(), "values");
     parameters.value(0).row(3).setZero();

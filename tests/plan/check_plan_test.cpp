@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "instances/registry.hpp"
 #include "scalewise/check/scales.hpp"
 #include "scalewise/io/plan_json.hpp"
 #include "scalewise/io/plan_table.hpp"
 #include "scalewise/plan/code_factors.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "scalewise/propagation/fold.hpp"
 #include "scalewise/propagation/model.hpp"
 #include "scalewise/scalewise.hpp"
@@ -175,7 +175,7 @@ Plan tokens(long layers = 2) {
   Shape base = shape;
   base.d_model = 7;
   base.depth = 1;
-  return make_plan<CompleteP, adamw>(shape, base);
+  return make_plan(CompleteP{}, {.model = shape, .base = base});
 }
 
 }  // namespace
@@ -196,12 +196,12 @@ TEST_CASE("A plan with anything changed is refused or used as it is", "[plan]") 
   change(tokens(1), of_tokens);
   auto without_positions = of_tokens;
   without_positions.emplace_back("plan.shape.context");
-  change(make_plan<DeepScaleLM, adamw>(small, {}, {.k = 0.5}), without_positions);
+  change(make_plan(DeepScaleLM{.k = 0.5}, {.model = small}), without_positions);
   small.encoder_depth = 1;
-  change(make_plan<Xavier, sgd>(small), without_positions);
+  change(make_plan(Xavier{}, {.model = small, .optimizer = sgd}), without_positions);
   Shape patches = test::patch_shape();
   patches.depth = 1;
-  change(make_plan<ShallowHe, sgd>(patches), of_shallow);
+  change(make_plan(ShallowHe{}, {.model = patches, .optimizer = sgd}), of_shallow);
   const int share = test::sanitized ? 7 : 1;
   CHECK(all.refused > 6000 / share);  // of 7602 changes
   CHECK(all.accepted > 700 / share);
@@ -258,7 +258,7 @@ TEST_CASE("A policy with a number that no model can use has no plan", "[plan]") 
       return row;
     }
   };
-  CHECK(error_message([] { make_plan<Negative, adamw>(test::token_shape()); }) ==
+  CHECK(error_message([] { make_plan(Negative{}, {.model = test::token_shape()}); }) ==
         "plan.entries[36].init_variance.value = -1: expected 0 or more");
 }
 

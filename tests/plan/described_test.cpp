@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "instances/registry.hpp"
 #include "scalewise/architecture/base_like.hpp"
 #include "scalewise/architecture/from_descriptions.hpp"
 #include "scalewise/architecture/presets.hpp"
 #include "scalewise/io/description_json.hpp"
 #include "scalewise/io/plan_json.hpp"
 #include "scalewise/plan/fold.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
 #include "support/formula_problem.hpp"
@@ -77,7 +77,9 @@ ModelDescription experts(long n, long layers) {
 
 Plan planned(const DescribedModel& model, const std::string& rule,
              const Optimizer& optimizer = adamw) {
-  return make_plan(rule, optimizer, model.shape, model.base, {}, DecayForm::coupled, model.tensors);
+  return make_plan(
+      rule,
+      {.model = model.shape, .base = model.base, .optimizer = optimizer, .extras = model.tensors});
 }
 
 const Entry& entry(const Plan& plan, const std::string& name) {
@@ -162,7 +164,9 @@ TEST_CASE("A list of a shape's tensors has the plan of the shape, under all rule
           continue;
         }
         INFO(preset.id << ", " << rule.id << ", " << optimizer.name);
-        CHECK(difference(make_plan(rule.id, optimizer, preset.shape, *base), listed) == "");
+        CHECK(difference(make_plan(rule.id,
+                                   {.model = preset.shape, .base = *base, .optimizer = optimizer}),
+                         listed) == "");
         CHECK(read_plan(to_json(listed).dump(), "plan") == listed);
         compared.insert(std::string(rule.id));
       }

@@ -67,7 +67,7 @@ struct Noisy : Standard {
 }  // namespace
 
 TEST_CASE("Symbols that a rule brings along are written, evaluated and listed", "[symbol]") {
-  const Plan plan = make_plan<Noisy, adamw>(test::token_shape());  // n = 14
+  const Plan plan = make_plan(Noisy{}, {.model = test::token_shape()});  // n = 14
   const Entry& first = plan.at("layer.0.query");
   CHECK(first.init_variance.formula() == "q/(nB)");
   CHECK(first.init_variance.latex() == "\\frac{q_\\ell}{n\\,B_s}");
@@ -95,7 +95,7 @@ TEST_CASE("A symbol that varies is listed wherever it stands", "[symbol]") {
       return row;
     }
   };
-  const Plan plan = make_plan<NoisyRate, adamw>(test::token_shape());
+  const Plan plan = make_plan(NoisyRate{}, {.model = test::token_shape()});
   CHECK(test::formula_problem(plan) == "");
   CHECK(plan.at("layer.1.query").where ==
         std::vector{SymbolValue{"q", "q_\\ell", "noise of the layer", 0.25}});
@@ -111,7 +111,7 @@ TEST_CASE("A symbol without a value, or with one that cannot be, is refused", "[
   struct Silent : Noisy {
     static std::vector<OwnValues> own_values(const Context&) { return {{&noise, {0.5, 0.25}}}; }
   };
-  CHECK(error_message([] { make_plan<Silent, adamw>(test::token_shape()); }) ==
+  CHECK(error_message([] { make_plan(Silent{}, {.model = test::token_shape()}); }) ==
         "tokens per step = missing: expected a positive size, which this rule scales with");
   static constexpr Symbol other_n{"n", "n", "m_n", "m_n", "noise of the data"};
   struct Taken : Noisy {
@@ -119,13 +119,13 @@ TEST_CASE("A symbol without a value, or with one that cannot be, is refused", "[
       return {{&batch, {64}}, {&noise, {0.5, 0.25}}, {&other_n, {3}}};
     }
   };
-  CHECK(error_message([] { make_plan<Taken, adamw>(test::token_shape()); }) ==
+  CHECK(error_message([] { make_plan(Taken{}, {.model = test::token_shape()}); }) ==
         "symbol = n: expected a text that no other symbol has (hint: it is that of d_model)");
   struct Changing : Noisy {
     static std::vector<OwnValues> own_values(const Context&) {
       return {{&batch, {64, 32}}, {&noise, {0.5, 0.25}}};
     }
   };
-  CHECK(error_message([] { make_plan<Changing, adamw>(test::token_shape()); }) ==
+  CHECK(error_message([] { make_plan(Changing{}, {.model = test::token_shape()}); }) ==
         "B = a value for each layer: expected one value, or a symbol that varies");
 }

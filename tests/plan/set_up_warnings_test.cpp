@@ -31,7 +31,7 @@ Shape warned_shape(long width) {
 }
 
 std::vector<std::string> warnings_of(const Shape& target, const Shape& base) {
-  return set_up_warnings(make_plan<CompleteP, adamw>(target, base));
+  return set_up_warnings(make_plan(CompleteP{}, {.model = target, .base = base}));
 }
 
 }  // namespace
@@ -100,11 +100,12 @@ TEST_CASE("Each doubtful choice is one line") {
 TEST_CASE("Depth matters to rules that have none, and decayed gains are said once") {
   Shape deep = warned_shape(256);
   deep.depth = 8;
-  const auto found = set_up_warnings(make_plan<MaximalUpdate, adamw>(deep, warned_shape(64)));
+  const auto found =
+      set_up_warnings(make_plan(MaximalUpdate{}, {.model = deep, .base = warned_shape(64)}));
   REQUIRE(found.size() == 2);
   CHECK_THAT(found[0], StartsWith("depth = 8, but the base's is 2: maximal-update does not scale"));
   CHECK_THAT(found[1], StartsWith("gains are decayed (layer.0.attention_norm_gain"));
-  CHECK(set_up_warnings(make_plan<Gpt2, adamw>(warned_shape(256))).size() <= 1);
+  CHECK(set_up_warnings(make_plan(Gpt2{}, {.model = warned_shape(256)})).size() <= 1);
 }
 
 TEST_CASE("A tied head with a large embedding warns with the first loss") {
@@ -118,16 +119,16 @@ TEST_CASE("A tied head with a large embedding warns with the first loss") {
     }
     return found;
   };
-  const auto found = tied_lines(make_plan<PyTorch, adamw>(shape));
+  const auto found = tied_lines(make_plan(PyTorch{}, {.model = shape}));
   REQUIRE(found.size() == 1);
   CHECK_THAT(found[0],
              StartsWith("the head is tied to an embedding of variance 1, so that the token "
                         "just read gets the logit 543, and the first loss is about that "
                         "(ln vocab is 5.5)"));
   shape.learned_positions = false;
-  CHECK_THAT(tied_lines(make_plan<PyTorch, adamw>(shape)).at(0),
+  CHECK_THAT(tied_lines(make_plan(PyTorch{}, {.model = shape})).at(0),
              Catch::Matchers::ContainsSubstring("the logit 768,"));
   shape.tied_head = false;
-  CHECK(tied_lines(make_plan<PyTorch, adamw>(shape)).empty());
-  CHECK(tied_lines(make_plan<Gpt2, adamw>(warned_shape(768))).empty());
+  CHECK(tied_lines(make_plan(PyTorch{}, {.model = shape})).empty());
+  CHECK(tied_lines(make_plan(Gpt2{}, {.model = warned_shape(768)})).empty());
 }

@@ -226,7 +226,7 @@ class Playground(unittest.TestCase):
                                  capture_output=True, text=True, check=False)
         self.assertEqual(run.returncode, 0, code[:5000] + run.stderr[:2000])
         for part in ('{"alpha", 0.5}', 'set_field(base, "depth", "4")', 'set_field(target, "activation", "relu")',
-                     '{"zero_head", 1}', "fold(", "with_start(", "single_rate(", "shape_from_config_file", "main1"):
+                     '{"zero_head", 1}', "fold(", ".start = \"gpt2\"", "single_rate(", "shape_from_config_file", "main1"):
             self.assertIn(part, code)
         self.go(address_of("--rule maximal-update --preset gpt2-xl --base-preset gpt2", language="pytorch"))
         code = self.js("document.getElementById('code').textContent")

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "instances/registry.hpp"
 #include "scalewise/architecture/presets.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "scalewise/plot/heat_map.hpp"
 #include "scalewise/plot/layer_map.hpp"
 #include "support/catch.hpp"
@@ -32,7 +32,7 @@ struct ModelAndBase {
 }  // namespace
 
 TEST_CASE("No two texts overlap, whatever the rule and the model", "[block]") {
-  for (const RuleInfo& rule : rules()) {
+  for (const Rule& rule : rules()) {
     long drawn = 0;
     for (const ModelAndBase kind :
          {ModelAndBase{"gpt2-xl", "gpt2"}, ModelAndBase{"llama-3-8b", "llama-3.2-1b"},
@@ -49,8 +49,8 @@ TEST_CASE("No two texts overlap, whatever the rule and the model", "[block]") {
           }
         }
         try {
-          plan = make_plan(rule.id, adamw, shape,
-                           rule.needs_base ? std::optional(base) : std::nullopt);
+          plan = make_plan(rule, {.model = shape,
+                                  .base = needs_base(rule) ? std::optional(base) : std::nullopt});
           break;
         } catch (const InvalidInput&) {  // a model for which the rule is not made
         }
@@ -68,8 +68,8 @@ TEST_CASE("No two texts overlap, whatever the rule and the model", "[block]") {
 
 TEST_CASE("A picture takes what users call things, and formulas of any length", "[block]") {
   const std::string name = "<a> & \"b\" \x01 \xff named so that it does not fit next to any column";
-  Plan plan = make_plan("he", adamw, preset_shape("gpt2"), {}, {}, DecayForm::coupled,
-                        {{"tensor", Group::query, "3", "4"}});
+  Plan plan = make_plan(
+      "he", {.model = preset_shape("gpt2"), .extras = {{"tensor", Group::query, "3", "4"}}});
   plan.entries.back().name = name;
   plan.rule = name + name + name;
   static const std::string wide_text(70, 'W');
@@ -86,7 +86,7 @@ TEST_CASE("A picture takes what users call things, and formulas of any length", 
 }
 
 TEST_CASE("A number that differs between layers is a range", "[block]") {
-  const Plan plan = make_plan("ds-init", adamw, preset_shape("gpt2"));
+  const Plan plan = make_plan("ds-init", {.model = preset_shape("gpt2")});
   const auto variance = [&](int layer) {
     return plan.at("layer." + std::to_string(layer) + ".query").init_variance.value;
   };

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "instances/registry.hpp"
 #include "scalewise/architecture/presets.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "scalewise/plot/layer_map.hpp"
 #include "support/catch.hpp"
 #include "support/svg_texts.hpp"
@@ -165,7 +165,7 @@ TEST_CASE("Texts stand out from the deepest colours, on a light and on a dark pa
 
 TEST_CASE("A map of layers says what differs between them", "[heat_map]") {
   // 2/((fi+fo)l) of layers from 1.
-  const Plan plan = make_plan("ds-init", adamw, preset_shape("gpt2"));
+  const Plan plan = make_plan("ds-init", {.model = preset_shape("gpt2")});
   const HeatMap map = layer_map(plan);
   CHECK(map.title == "ds-init: initial variance falls 12-fold from the first layer to the last");
   REQUIRE(map.blocks.size() == 1);
@@ -181,11 +181,12 @@ TEST_CASE("A map of layers says what differs between them", "[heat_map]") {
   }
 
   Shape target = preset_shape("gpt2-xl");
-  const HeatMap equal = layer_map(make_plan("complete-p", adamw, target, preset_shape("gpt2")));
+  const HeatMap equal =
+      layer_map(make_plan("complete-p", {.model = target, .base = preset_shape("gpt2")}));
   CHECK(equal.title ==
         "complete-p: all 48 layers alike; residual_branch and epsilon depend on the depth");
 
-  const HeatMap two = layer_map(make_plan("deep-norm", adamw, preset_shape("t5-large")));
+  const HeatMap two = layer_map(make_plan("deep-norm", {.model = preset_shape("t5-large")}));
   CHECK(two.title.starts_with("deep-norm: all layers of a stack alike; initial variance"));
   REQUIRE(two.blocks[0].panels.size() == 2);
   CHECK(two.blocks[0].panels[0].title == "encoder layer");
@@ -193,7 +194,7 @@ TEST_CASE("A map of layers says what differs between them", "[heat_map]") {
 }
 
 TEST_CASE("A number of one tensor that grows, and one without order", "[heat_map]") {
-  Plan plan = make_plan("he", adamw, preset_shape("gpt2"));
+  Plan plan = make_plan("he", {.model = preset_shape("gpt2")});
   for (Entry& entry : plan.entries) {
     if (entry.group == Group::query) entry.learning_rate.value = 1 << entry.layer;
   }

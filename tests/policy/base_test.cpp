@@ -60,9 +60,11 @@ TEST_CASE("a base model is left exactly as it is") {
   CHECK(checked > 100);
   // The scores of a base model are scaled as usual, whatever the rule.
   const double usual = 1 / std::sqrt(4.0);
-  CHECK(make_plan<MaximalUpdate, adamw>(tokens(), tokens()).model.attention_scale.value == usual);
-  CHECK(make_plan<CompleteP, adamw>(tokens(), tokens()).model.attention_scale.value == usual);
-  const Plan nu = make_plan<NuGpt, adamw>(tokens(), tokens());
+  CHECK(make_plan(MaximalUpdate{}, {.model = tokens(), .base = tokens()})
+            .model.attention_scale.value == usual);
+  CHECK(make_plan(CompleteP{}, {.model = tokens(), .base = tokens()}).model.attention_scale.value ==
+        usual);
+  const Plan nu = make_plan(NuGpt{}, {.model = tokens(), .base = tokens()});
   for (const Entry& entry : nu.entries) CHECK(entry.learning_rate.value == 1);
 }
 
@@ -78,16 +80,17 @@ TEST_CASE("an absolute rule ignores the base, a relative one asks for it") {
     const Shape target = shallow ? patches() : tokens();
     if (needs_base(P{})) {
       try {
-        make_plan<P, adamw>(target);
+        make_plan(P{}, {.model = target});
         FAIL_CHECK("planned without a base");
       } catch (const InvalidInput& error) {
         CHECK(error.field() == "base");
         CHECK(std::string(error.what()).find("base") != std::string::npos);
       }
-      CHECK(make_plan<P, adamw>(target, base) != make_plan<P, adamw>(target, target));
+      CHECK(make_plan(P{}, {.model = target, .base = base}) !=
+            make_plan(P{}, {.model = target, .base = target}));
     } else {
-      const Plan without = make_plan<P, adamw>(target);
-      Plan with = make_plan<P, adamw>(target, shallow ? patch_base : base);
+      const Plan without = make_plan(P{}, {.model = target});
+      Plan with = make_plan(P{}, {.model = target, .base = shallow ? patch_base : base});
       CHECK(with.entries == without.entries);
       CHECK(with.model == without.model);
     }
@@ -100,7 +103,7 @@ TEST_CASE("an absolute rule ignores the base, a relative one asks for it") {
 TEST_CASE("a base has the input and the stacks of the target") {
   const auto refused = [](const Shape& target, const Shape& base) {
     try {
-      make_plan<MaximalUpdate, adamw>(target, base);
+      make_plan(MaximalUpdate{}, {.model = target, .base = base});
     } catch (const InvalidInput& error) {
       return error.field();
     }

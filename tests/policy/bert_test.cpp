@@ -20,5 +20,5 @@ static_assert(starts_at<Bert>(linear_biases, 0, 0));
 static_assert(plain_model(Bert{}.model(), 1));
 
 TEST_CASE("BERT numbers") {
-  check_variance(make_plan<Bert, adamw>(decoder()), "layer.2.attention_output", 0.0004);
+  check_variance(make_plan(Bert{}, {.model = decoder()}), "layer.2.attention_output", 0.0004);
 }

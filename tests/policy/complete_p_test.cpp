@@ -105,7 +105,7 @@ TEST_CASE("CompleteP numbers") {
   Shape target = decoder();
   Shape base = decoder_base();
   const CompleteP policy{.alpha = alpha};
-  const Plan plan = make_plan<CompleteP, adamw>(target, base, policy);
+  const Plan plan = make_plan(policy, {.model = target, .base = base});
   // What a check leaves out is 1, a variance 0; means are those of gains and biases. Fans are ratios.
   for (const auto& [name, in, out] : hidden_of_decoder()) {
     const double size = std::pow(L, -alpha) / std::sqrt(out * N);  // of the gradient
@@ -128,11 +128,11 @@ TEST_CASE("CompleteP numbers") {
 
   // Shrink per step under an optimizer with the independent form.
   const Plan independent =
-      make_plan<CompleteP, adamw>(target, base, policy, DecayForm::independent);
+      make_plan(policy, {.model = target, .base = base, .decay = DecayForm::independent});
   CHECK(near(independent.at("layer.3.query").weight_decay.value, rate));
   CHECK(near(independent.at("head").weight_decay.value, 1));
 
   target.tied_head = base.tied_head = true;
-  const Plan tied = make_plan<CompleteP, adamw>(target, base, policy);
+  const Plan tied = make_plan(policy, {.model = target, .base = base});
   CHECK(near(tied.model.logit_multiplier.value, 1 / N));
 }

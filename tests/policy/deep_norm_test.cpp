@@ -44,7 +44,7 @@ static_assert(DeepNorm{}.row(Group::query, one_stack).distribution == Distributi
 
 TEST_CASE("DeepNorm numbers") {
   SECTION("encoder and decoder") {
-    const Plan plan = make_plan<DeepNorm, adamw>(encoder_decoder());
+    const Plan plan = make_plan(DeepNorm{}, {.model = encoder_decoder()});
     const double pair = std::pow(6.0, 4) * 4;
     const double encoder_gain = 0.87 * std::pow(pair, -1.0 / 16);
     const double decoder_gain = std::pow(12.0 * 4, -1.0 / 4);
@@ -73,7 +73,7 @@ TEST_CASE("DeepNorm numbers") {
     }
   }
   SECTION("one stack") {
-    const Plan plan = make_plan<DeepNorm, adamw>(vision());
+    const Plan plan = make_plan(DeepNorm{}, {.model = vision()});
     const double gain = std::pow(8.0 * 3, -0.25);
     check_variance(plan, "layer.1.value", gain * gain * 2 / 384);
     check_variance(plan, "layer.1.key", 2 / 384.0);

@@ -23,9 +23,9 @@ TEST_CASE("DeepScaleLM's simple form differs in value and attention output alone
   CAPTURE(p, k, a);
   const DeepScaleLM full{
       .dropout = p, .input_correlation = 0.25, .embedding_tables = 3, .k = k, .a = a};
-  const Plan plan = make_plan<DeepScaleLM, adamw>(shape, {}, full);
+  const Plan plan = make_plan(full, {.model = shape});
   shape.tied_head = true;
-  const Plan simple = make_plan<DeepScaleLMSimple, adamw>(shape, {}, {.full = full});
+  const Plan simple = make_plan(DeepScaleLMSimple{.full = full}, {.model = shape});
   for (const Group g : {Group::value, Group::attention_output}) {
     for (const Entry* entry : simple.of(g)) {
       CHECK(near(entry->init_variance.value, std::sqrt((1 - p) / 2) / 256));

@@ -66,7 +66,7 @@ TEST_CASE("DeepScaleLM numbers") {
   CAPTURE(p, k, a);
   const DeepScaleLM policy{
       .dropout = p, .input_correlation = 0.25, .embedding_tables = 3, .k = k, .a = a};
-  const Plan plan = make_plan<DeepScaleLM, adamw>(shape, {}, policy);
+  const Plan plan = make_plan(policy, {.model = shape});
   const std::vector<double> list = correlations(0.25, p, 12, k, a);
   CHECK(near(list[0], 0.25 * (1 - p)));
   const double mlp = std::sqrt(2 * (1 - p) / (700 * n));
@@ -98,8 +98,7 @@ TEST_CASE("DeepScaleLM numbers") {
   CHECK(near(n * mlp * 700 * mlp / (2 * (1 - p)), 1));
 
   shape.tied_head = true;
-  CHECK(near(make_plan<DeepScaleLM, adamw>(shape, {}, policy).model.logit_multiplier.value,
-             1 / 16.0));
+  CHECK(near(make_plan(policy, {.model = shape}).model.logit_multiplier.value, 1 / 16.0));
 }
 
 TEST_CASE("DeepScaleLM's correlations where they are known") {

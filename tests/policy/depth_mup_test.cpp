@@ -28,8 +28,8 @@ TEST_CASE("Depth-muP is CompleteP at alpha = 1/2") {
   Shape target = decoder();
   Shape base = decoder_base();
   target.tied_head = base.tied_head = true;
-  const Plan tied = make_plan<CompleteP, adamw>(target, base, {.alpha = 0.5});
-  const Plan depth = make_plan<DepthMup, adamw>(target, base);
+  const Plan tied = make_plan(CompleteP{.alpha = 0.5}, {.model = target, .base = base});
+  const Plan depth = make_plan(DepthMup{}, {.model = target, .base = base});
   CHECK(depth.entries == tied.entries);
   CHECK(depth.model.residuals == tied.model.residuals);
 }

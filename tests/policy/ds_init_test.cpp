@@ -24,7 +24,7 @@ static_assert(DsInit{}.model().residual_branch == Multiplier(1));
 static_assert(DsInit{}.model().attention_scale == Multiplier(1 / sqrt(C)));
 
 TEST_CASE("DS-Init numbers") {
-  const Plan plan = make_plan<DsInit, adamw>(decoder());
+  const Plan plan = make_plan(DsInit{}, {.model = decoder()});
   for (int l = 1; l <= 5; ++l) {
     const std::string prefix = "layer." + std::to_string(l - 1) + ".";
     check_variance(plan, prefix + "query", 2.0 / (l * (96 + 144)));

@@ -48,7 +48,7 @@ std::vector<Twin> twins(const std::string& layer) {
       {{"values", Group::head, "d_model", "vocab"}, "head"}};
 }
 
-std::optional<Plan> plan_of(const RuleInfo& rule, const Shape& shape,
+std::optional<Plan> plan_of(const Rule& rule, const Shape& shape,
                             const std::vector<Extra>& extras) {
   Shape base = tokens();
   base.encoder_depth = shape.encoder_depth > 0 ? 2 : 0;
@@ -56,25 +56,25 @@ std::optional<Plan> plan_of(const RuleInfo& rule, const Shape& shape,
   base.context = shape.context;
   base.tied_head = shape.tied_head;
   try {
-    return make_plan(rule.id, rule.optimizers.front(), shape,
-                     rule.needs_base ? std::optional<Shape>(base) : std::nullopt, {},
-                     DecayForm::coupled, extras);
+    return make_plan(rule, {.model = shape,
+                            .base = needs_base(rule) ? std::optional<Shape>(base) : std::nullopt,
+                            .optimizer = rule.optimizers.front(),
+                            .extras = extras});
   } catch (const InvalidInput&) {
     return {};
   }
 }
 
 std::string refusal(const Extra& extra, const std::string& rule = "he", Shape shape = tokens()) {
-  return error_message([&] {
-    static_cast<void>(make_plan(rule, adamw, shape, {}, {}, DecayForm::coupled, {extra}));
-  });
+  return error_message(
+      [&] { static_cast<void>(make_plan(rule, {.model = shape, .extras = {extra}})); });
 }
 
 }  // namespace
 
 TEST_CASE("An extra tensor gets what the tensor gets that it is like, under every rule") {
   std::map<std::string_view, int> compared;
-  for (const RuleInfo& rule : rules()) {
+  for (const Rule& rule : rules()) {
     for (const Variant& variant : variants()) {
       if (variant.shape.input != Input::token) continue;
       const std::optional<Plan> plain = plan_of(rule, variant.shape, {});
@@ -120,7 +120,7 @@ TEST_CASE("An extra tensor gets what the tensor gets that it is like, under ever
       CHECK(plan->entries.size() == plain->entries.size() + added);
     }
   }
-  for (const RuleInfo& rule : rules()) {
+  for (const Rule& rule : rules()) {
     if (rule.id.starts_with("shallow")) continue;
     INFO(rule.id);
     CHECK(compared[rule.id] >= 20);
@@ -133,9 +133,11 @@ TEST_CASE("A size that does not grow is no ratio") {
   Shape base = tokens();
   base.d_model = 12;
   base.heads = 3;
-  const Plan plan = make_plan("maximal-update", adamw, tokens(), base, {}, DecayForm::coupled,
-                              {{"layer.*.down", Group::mlp_up, "d_model", "64"},
-                               {"layer.*.up", Group::mlp_down, "64", "d_model"}});
+  const Plan plan =
+      make_plan("maximal-update", {.model = tokens(),
+                                   .base = base,
+                                   .extras = {{"layer.*.down", Group::mlp_up, "d_model", "64"},
+                                              {"layer.*.up", Group::mlp_down, "64", "d_model"}}});
   CHECK_THAT(plan.at("layer.2.down").init_variance.value, WithinRel(0.5, 1e-14));
   CHECK_THAT(plan.at("layer.2.down").learning_rate.value, WithinRel(0.5, 1e-14));
   CHECK(plan.at("layer.2.up").init_variance.value == 1);
@@ -148,12 +150,12 @@ TEST_CASE("A size that does not grow is no ratio") {
 
 TEST_CASE("A rule that states a matrix by sizes of the model refuses other sides") {
   const Shape shape = tokens();
-  const auto refused = [&](const char* rule, const Extra& extra) {
-    const std::vector<RuleInfo> all = rules();
-    const RuleInfo& info = *std::ranges::find(all, std::string_view(rule), &RuleInfo::id);
+  const auto refused = [&](const Rule& rule, const Extra& extra) {
     return error_message([&] {
-      static_cast<void>(
-          make_plan(rule, info.optimizers.front(), shape, shape, {}, DecayForm::coupled, {extra}));
+      static_cast<void>(make_plan(rule, {.model = shape,
+                                         .base = shape,
+                                         .optimizer = rule.optimizers.front(),
+                                         .extras = {extra}}));
     });
   };
   // Dinan et al. 2023 (arXiv:2304.02034), (1.32), has 1/(M n) for the fan-in of the MLP's output, which is
@@ -178,8 +180,9 @@ TEST_CASE("In a model of two stacks a tensor of the blocks belongs to the one th
   Shape base = shape;
   base.encoder_depth = 2;
   const auto planned = [&](const std::string& name) {
-    return make_plan("depth-mup", adamw, shape, base, {}, DecayForm::coupled,
-                     {{name, Group::mlp_up, "d_model", "64"}});
+    return make_plan(
+        "depth-mup",
+        {.model = shape, .base = base, .extras = {{name, Group::mlp_up, "d_model", "64"}}});
   };
   // Yang et al. 2023: rates fall as the root of the depth, here 3 times the base's in the encoder.
   const std::string encoder = "encoder.adapter", decoder = "decoder.adapter";

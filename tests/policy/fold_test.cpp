@@ -81,7 +81,8 @@ TEST_CASE("Folded and of one rate, maximal update has the scalings of the tables
   Shape base = shape;
   base.d_model = 48;
   using symbols::m_N;
-  const Plan plan = make_plan("maximal-update", adamw, shape, base, {{"table", 8}});
+  const Plan plan =
+      make_plan("maximal-update", {.model = shape, .base = base, .parameters = {{"table", 8}}});
   CHECK(plan.at("head").multiplier.scaling == 1 / m_N);
   CHECK(plan.model.logit_multiplier.scaling == 1 / m_N);
 
@@ -105,7 +106,9 @@ TEST_CASE("Folded and of one rate, maximal update has the scalings of the tables
   CHECK(single.model.logit_multiplier.scaling == 1 / m_N);
 
   // SGD does not normalize gradients: a rate r is √r in the multiplier. Rate · decay stays.
-  const Plan sgd_plan = make_plan("maximal-update", sgd, shape, base, {{"table", 3}});
+  const Plan sgd_plan =
+      make_plan("maximal-update",
+                {.model = shape, .base = base, .optimizer = sgd, .parameters = {{"table", 3}}});
   const Scaling rate = sgd_plan.at("token_embedding").learning_rate.scaling;
   CHECK(rate == m_N);
   const Entry embedding = single_rate(sgd_plan).plan.at("token_embedding");
@@ -132,7 +135,7 @@ TEST_CASE("What the shape does not say is folded by itself, and changes nothing 
       base.depth = 2;
       INFO(rule << (tied ? ", tied" : ""));
       const auto plan_with = [&](const std::vector<Extra>& more) {
-        return make_plan(rule, adamw, shape, base, {}, DecayForm::coupled, more);
+        return make_plan(rule, {.model = shape, .base = base, .extras = more});
       };
       const Plan plain = plan_with({});
       const Plan plan = plan_with(extras);
@@ -177,7 +180,7 @@ TEST_CASE("Code that does not divide scores gets what is left of the rule's fact
   base.tied_head = true;
   Shape target = base;
   target.head_dim = 2 * resolved(base).head_dim;
-  const Plan plan = make_plan("maximal-update", adamw, target, base);
+  const Plan plan = make_plan("maximal-update", {.model = target, .base = base});
   const Plan coded = with_code(plan, t5_code);
   CHECK(std::abs(coded.model.attention_scale.value - 0.5) < 1e-15);
   CHECK(coded.model.code->attention_scale.value == 1);
@@ -199,7 +202,7 @@ TEST_CASE("Code that divides scores by √C leaves the scores as they were, what
   const Shape base = tokens();
   Shape target = base;
   target.head_dim = 2 * resolved(base).head_dim;
-  const Plan plan = make_plan("maximal-update", adamw, target, base);
+  const Plan plan = make_plan("maximal-update", {.model = target, .base = base});
   const Plan coded = with_code(plan, CodeFactors{.embedding = sqrt(symbols::n)});
   const double of_base = 1 / std::sqrt(static_cast<double>(resolved(base).head_dim));
   CHECK(std::abs(coded.model.attention_scale.value - of_base / 2) < 1e-15);
@@ -215,13 +218,13 @@ TEST_CASE("Code that multiplies embeddings by the root of the width leaves the i
   target.d_model = 4 * base.d_model;
   target.head_dim = resolved(base).head_dim;
   const CodeFactors scaled{.embedding = sqrt(symbols::n)};
-  const Plan plan = with_code(make_plan("maximal-update", adamw, target, base), scaled);
+  const Plan plan = with_code(make_plan("maximal-update", {.model = target, .base = base}), scaled);
   CHECK(plan.model.code->embedding_multiplier.formula() == "√m_N");
   CHECK(left_over(plan.model.embedding_multiplier, plan.model.code->embedding_multiplier).value ==
         0.5);
   CHECK(fold(plan).plan.at("token_embedding").init_variance.value == 0.25);
   // A rule without a base says what the model itself is like.
-  const Plan absolute = with_code(make_plan("standard", adamw, target), scaled);
+  const Plan absolute = with_code(make_plan("standard", {.model = target}), scaled);
   CHECK(absolute.model.code->embedding_multiplier.formula() == "√n");
   CHECK(std::abs(fold(absolute).plan.at("token_embedding").init_variance.value *
                      static_cast<double>(target.d_model) /
@@ -236,7 +239,7 @@ TEST_CASE("Over a base of its own size a plan changes nothing, whatever the code
   Shape shape = tokens();
   shape.tied_head = true;
   for (const CodeFactors& code : {CodeFactors{}, t5_code, granite_code}) {
-    const Plan plan = with_code(make_plan("maximal-update", adamw, shape, shape), code);
+    const Plan plan = with_code(make_plan("maximal-update", {.model = shape, .base = shape}), code);
     const Plan folded = fold(plan).plan;
     for (std::size_t i = 0; i < plan.entries.size(); ++i) {
       INFO(plan.entries[i].name);
@@ -255,7 +258,8 @@ TEST_CASE("Constants of a configuration are those of each model's own code") {
   of_base.scores = 1.0 / 4;
   of_target.scores = 1.0 / 8;
   of_target.embedding = 24;
-  const Plan plan = with_code(make_plan("maximal-update", adamw, target, base), of_target, of_base);
+  const Plan plan =
+      with_code(make_plan("maximal-update", {.model = target, .base = base}), of_target, of_base);
   // Scores of the base are q.k/4, and of the target q.k/8: as the rule has it.
   CHECK(std::abs(plan.model.attention_scale.value - 1.0 / 8) < 1e-15);
   CHECK(std::abs(left_over(plan.model.attention_scale, plan.model.code->attention_scale).value -

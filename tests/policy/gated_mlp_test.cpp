@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "instances/registry.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "support/catch.hpp"
 
 using namespace scalewise;
@@ -31,12 +31,13 @@ Shape gated(long scale) {
 }
 
 /// A plan, or nothing where the rule has no gates or does not state the optimizer.
-std::optional<Plan> plan_of(const RuleInfo& rule, const Optimizer& optimizer, bool two_stacks) {
+std::optional<Plan> plan_of(const Rule& rule, const Optimizer& optimizer, bool two_stacks) {
   Shape target = gated(4), base = gated(1);
   if (two_stacks) target.encoder_depth = base.encoder_depth = 3;
   try {
-    return make_plan(rule.id, optimizer, target,
-                     rule.needs_base ? std::optional(base) : std::nullopt);
+    return make_plan(rule, {.model = target,
+                            .base = needs_base(rule) ? std::optional(base) : std::nullopt,
+                            .optimizer = optimizer});
   } catch (const InvalidInput&) {
     return {};
   }
@@ -60,7 +61,7 @@ Entry without_name(Entry entry) {
 
 TEST_CASE("Under no rule does it matter which half of a gated MLP comes first") {
   int rules_with_gates = 0;
-  for (const RuleInfo& rule : rules()) {
+  for (const Rule& rule : rules()) {
     bool planned = false;
     for (const Optimizer& optimizer : rule.optimizers) {
       for (const bool two_stacks : {false, true}) {

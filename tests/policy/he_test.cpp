@@ -24,5 +24,5 @@ static_assert(He{}.model().tied_logit_multiplier.scaling.exponent_of(symbols::d_
               Exponent(-1, 2));
 
 TEST_CASE("He numbers") {
-  check_variance(make_plan<He, adamw>(decoder()), "layer.2.mlp_down", 2 / 200.0);
+  check_variance(make_plan(He{}, {.model = decoder()}), "layer.2.mlp_down", 2 / 200.0);
 }

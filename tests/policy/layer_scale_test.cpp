@@ -56,7 +56,7 @@ TEST_CASE("LayerScale numbers") {
            {1, 0.1}, {18, 0.1}, {19, 1e-5}, {24, 1e-5}, {25, 1e-6}, {40, 1e-6}}) {
     Shape shape = decoder();
     shape.depth = layers;
-    const Plan plan = make_plan<LayerScale, adamw>(shape);
+    const Plan plan = make_plan(LayerScale{}, {.model = shape});
     check_gains(plan, 2 * static_cast<std::size_t>(layers), gain, 96);
     check_variance(plan, "layer.0.query", 0.0004);
   }

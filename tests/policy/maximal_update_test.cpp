@@ -183,8 +183,8 @@ TEST_CASE("maximal update numbers") {
   const int table = GENERATE(3, 8, 9);
   CAPTURE(table);
   const MaximalUpdate policy{.table = table};
-  const Plan adam = make_plan<MaximalUpdate, adamw>(target, base, policy);
-  const Plan descent = make_plan<MaximalUpdate, sgd>(target, base, policy);
+  const Plan adam = make_plan(policy, {.model = target, .base = base});
+  const Plan descent = make_plan(policy, {.model = target, .base = base, .optimizer = sgd});
 
   SECTION("hidden") {
     for (const auto& [matrix, in, out] : hidden_of_decoder()) {
@@ -225,26 +225,27 @@ TEST_CASE("maximal update numbers") {
   }
   SECTION("attention scale sqrt(C0)/C") {
     CHECK(near(adam.model.attention_scale.value, std::sqrt(8.0) / 24));
-    const Plan at_base = make_plan<MaximalUpdate, adamw>(base, base, policy);
+    const Plan at_base = make_plan(policy, {.model = base, .base = base});
     CHECK(near(at_base.model.attention_scale.value, 1 / std::sqrt(8.0)));
   }
   SECTION("a tied head is an input weight whose logits are divided") {
     target.tied_head = base.tied_head = true;
-    const Plan plan = make_plan<MaximalUpdate, adamw>(target, base, policy);
+    const Plan plan = make_plan(policy, {.model = target, .base = base});
     CHECK(plan.of(Group::head).empty());
     CHECK(near(plan.model.logit_multiplier.value, table == 9 ? 1 / root : 1 / N));
     CHECK(near(plan.at("token_embedding").init_variance.value, table == 9 ? 1 / N : 1));
   }
   SECTION("decay in the independent form does not depend on width") {
     for (const Entry& entry :
-         make_plan<MaximalUpdate, adamw>(target, base, policy, DecayForm::independent).entries) {
+         make_plan(policy, {.model = target, .base = base, .decay = DecayForm::independent})
+             .entries) {
       INFO(entry.name);
       CHECK(entry.weight_decay.value == 1);
     }
   }
   SECTION("zero initialization") {
     const MaximalUpdate zero{.table = table, .zero_head = true, .zero_query = true};
-    const Plan plan = make_plan<MaximalUpdate, adamw>(target, base, zero);
+    const Plan plan = make_plan(zero, {.model = target, .base = base});
     CHECK(plan.at("head").init_variance.value == 0);
     CHECK(plan.at("layer.1.query").init_variance.value == 0);
     CHECK(near(plan.at("layer.1.key").init_variance.value, 1 / N));
@@ -261,8 +262,8 @@ TEST_CASE("the three tables of maximal update are one rule") {
   Shape base = decoder_base();
   target.tied_head = base.tied_head = false;
   const auto plan_of = [&](const MaximalUpdate& policy) {
-    return adam ? make_plan<MaximalUpdate, adamw>(target, base, policy)
-                : make_plan<MaximalUpdate, sgd>(target, base, policy);
+    return adam ? make_plan(policy, {.model = target, .base = base})
+                : make_plan(policy, {.model = target, .base = base, .optimizer = sgd});
   };
   const Plan a = plan_of({.table = 8});
   const Plan b = plan_of({.table = other});
@@ -284,8 +285,8 @@ TEST_CASE("the three tables of maximal update are one rule") {
 TEST_CASE("Epsilon of shared heads that stay as many while the width grows") {
   // llama-3-70b over llama-3-8b: n and d_ff double, and so do the query heads that share each of 8 key
   // heads, while fo, kv_heads * head_dim, stays 1024: 1/√(fo·m_N) is 1/√2.
-  const Plan plan =
-      make_plan<MaximalUpdate, adamw>(preset_shape("llama-3-70b"), preset_shape("llama-3-8b"));
+  const Plan plan = make_plan(
+      MaximalUpdate{}, {.model = preset_shape("llama-3-70b"), .base = preset_shape("llama-3-8b")});
   for (const char* name : {"key", "value"}) {
     CHECK(near(plan.at(std::string("layer.0.") + name).epsilon.value, 1 / std::sqrt(2.0)));
   }
@@ -294,7 +295,7 @@ TEST_CASE("Epsilon of shared heads that stay as many while the width grows") {
 }
 
 TEST_CASE("the legend has the size or the ratio of every letter") {
-  const Plan plan = make_plan<MaximalUpdate, adamw>(decoder(), decoder_base());
+  const Plan plan = make_plan(MaximalUpdate{}, {.model = decoder(), .base = decoder_base()});
   std::map<std::string, double> values;
   for (const SymbolValue& symbol : plan.symbols) values[symbol.text] = symbol.value;
   // Of the symbols in some formula of the plan: n, F (d_ff), H (heads), K (kv_heads), C (head_dim), over

@@ -66,17 +66,20 @@ double own(const Optimizer& optimizer, double in, double out) {
 }
 
 Plan plan_for(const Optimizer& optimizer, DecayForm decay = DecayForm::coupled) {
-  return make_plan("maximal-update", optimizer, uneven(3), uneven(1), {}, decay);
+  return make_plan("maximal-update",
+                   {.model = uneven(3), .base = uneven(1), .optimizer = optimizer, .decay = decay});
 }
 
 }  // namespace
 
 TEST_CASE(
     "Whatever a Muon multiplies by itself, its steps grow as the root of fan-out over fan-in") {
-  const Plan base = make_plan("maximal-update", muon, uneven(1), uneven(1));
+  const Plan base =
+      make_plan("maximal-update", {.model = uneven(1), .base = uneven(1), .optimizer = muon});
   for (const Optimizer& optimizer : variants_of_muon) {
     for (const Shape& shape : {uneven(3), turned()}) {
-      const Plan plan = make_plan("maximal-update", optimizer, shape, uneven(1));
+      const Plan plan =
+          make_plan("maximal-update", {.model = shape, .base = uneven(1), .optimizer = optimizer});
       CHECK(plan.optimizer == optimizer);
       for (std::size_t i = 0; i < plan.entries.size(); ++i) {
         const Entry& entry = plan.entries[i];
@@ -198,14 +201,16 @@ TEST_CASE(
       {"burn", "MatchRmsAdamW", adamw_rms},
   };
   CHECK(implementations.size() == muon_names.size());
-  const Plan base = make_plan("maximal-update", muon, uneven(1), uneven(1));
+  const Plan base =
+      make_plan("maximal-update", {.model = uneven(1), .base = uneven(1), .optimizer = muon});
   for (const Implementation& known : implementations) {
     INFO(known.code << ", " << known.name);
     const auto codes = muons_named(known.name);
     CHECK(std::count(codes.begin(), codes.end(), known.code) == 1);
     const Optimizer optimizer = optimizer_named("optimizer", optimizer_id(known.name));
     for (const Shape& shape : {uneven(3), turned()}) {
-      const Plan plan = make_plan("maximal-update", optimizer, shape, uneven(1));
+      const Plan plan =
+          make_plan("maximal-update", {.model = shape, .base = uneven(1), .optimizer = optimizer});
       for (std::size_t i = 0; i < plan.entries.size(); ++i) {
         const Entry& entry = plan.entries[i];
         if (role_of(entry.group) != Role::hidden) continue;
@@ -245,7 +250,10 @@ TEST_CASE("An optimizer is known by its id and by the words of code bases, as th
 }
 
 TEST_CASE("Muon is refused where its rate or decay is not known") {
-  CHECK_THAT(error_message([] { make_plan("complete-p", muon_original, tokens(), tokens()); }),
+  CHECK_THAT(error_message([] {
+               make_plan("complete-p",
+                         {.model = tokens(), .base = tokens(), .optimizer = muon_original});
+             }),
              Catch::Matchers::StartsWith("optimizer = muon-original: expected adamw"));
   CHECK_THAT(error_message([] { plan_for(muon_fan_ratio, DecayForm::l2); }),
              Catch::Matchers::StartsWith("decay = l2"));

@@ -92,7 +92,7 @@ TEST_CASE("neural-tangent numbers") {
   SECTION("AdamW, untied: rates, and decays that undo them") {
     Shape shape = decoder();
     shape.tied_head = false;
-    const Plan plan = make_plan<NeuralTangent, adamw>(shape);
+    const Plan plan = make_plan(NeuralTangent{}, {.model = shape});
     const auto row = [&](const std::string& name, double variance, double rate, double epsilon) {
       check(plan, name,
             {.variance = variance, .rate = rate, .decay = 1 / rate, .epsilon = epsilon});
@@ -118,7 +118,7 @@ TEST_CASE("neural-tangent numbers") {
     Shape shape = decoder();
     shape.heads = shape.kv_heads = 4;
     shape.d_ff = 0;
-    const Plan plan = make_plan<NeuralTangent, sgd>(shape);
+    const Plan plan = make_plan(NeuralTangent{}, {.model = shape, .optimizer = sgd});
     for (const char* name : {"query", "key", "value", "attention_output", "mlp_up"}) {
       check(plan, std::string("layer.0.") + name,
             {.variance = 1 / n,
@@ -130,12 +130,13 @@ TEST_CASE("neural-tangent numbers") {
     CHECK(plan.at("token_embedding").learning_rate.value == 1);
   }
   SECTION("the tied head is the default; its logits are divided by the root of the width") {
-    const Plan plan = make_plan<NeuralTangent, adamw>(decoder());
+    const Plan plan = make_plan(NeuralTangent{}, {.model = decoder()});
     CHECK(plan.of(Group::head).empty());
     CHECK(near(plan.model.logit_multiplier.value, 1 / std::sqrt(n)));
   }
   SECTION("decay in the independent form is one") {
-    const Plan plan = make_plan<NeuralTangent, adamw>(decoder(), {}, {}, DecayForm::independent);
+    const Plan plan =
+        make_plan(NeuralTangent{}, {.model = decoder(), .decay = DecayForm::independent});
     CHECK(plan.at("layer.0.query").weight_decay.value == 1);
     CHECK(plan.at("layer.0.mlp_down").weight_decay.value == 1);
   }
@@ -147,7 +148,7 @@ TEST_CASE("neural-tangent numbers") {
     policy.init_constant[Group::mlp_up] = 2.0 / 5;
     policy.init_constant[Group::mlp_down] = 8.0 / 5;
     policy.init_constant[Group::position_embedding] = 0.02 * 0.02;
-    const Plan plan = make_plan<NeuralTangent, adamw>(vision(), {}, policy);
+    const Plan plan = make_plan(policy, {.model = vision()});
     const double w = 192;
     CHECK(near(plan.at("layer.0.query").init_variance.value, 0.5 / w));
     CHECK(near(plan.at("layer.1.attention_output").init_variance.value, 1 / (3 * w)));
@@ -166,13 +167,13 @@ TEST_CASE("neural-tangent numbers") {
 
 TEST_CASE("neural-tangent numbers of heads wider than the model, and of shared ones") {
   // 1/(n √fan-out) and 1/√fan-out, the gradient's size in (1.95).
-  const Plan wide = make_plan<NeuralTangent, adamw>(preset_shape("t5-11b"));
+  const Plan wide = make_plan(NeuralTangent{}, {.model = preset_shape("t5-11b")});
   for (const char* name : {"query", "key", "value", "cross_query", "cross_key", "cross_value"}) {
     const Entry& entry = wide.at(std::string("decoder.0.") + name);  // 1024 -> 128 * 128
     CHECK(near(entry.learning_rate.value, 1.0 / (1024 * 128)));
     CHECK(near(entry.epsilon.value, 1.0 / 128));
   }
-  const Plan shared = make_plan<NeuralTangent, adamw>(preset_shape("llama-3-8b"));
+  const Plan shared = make_plan(NeuralTangent{}, {.model = preset_shape("llama-3-8b")});
   CHECK(near(shared.at("layer.0.query").learning_rate.value, 1.0 / (4096 * 64)));
   for (const char* name : {"key", "value"}) {
     const Entry& entry = shared.at(std::string("layer.0.") + name);  // 4096 -> 8 * 128

@@ -17,6 +17,6 @@ static_assert(unit_model(NGptCompleteP{}.model()));
 static_assert(!states(NGptCompleteP{}, sgd));
 
 TEST_CASE("nGPT with CompleteP numbers") {
-  check_column(make_plan<NGptCompleteP, adamw>(decoder(), decoder_base()),
+  check_column(make_plan(NGptCompleteP{}, {.model = decoder(), .base = decoder_base()}),
                {1 / std::sqrt(3.0), 1 / 3.0, 1 / 3.0, 1}, 0.05 / 2.5, 0.03, 1);
 }

@@ -18,6 +18,6 @@ static_assert(!states(NGptDepthMup{}, sgd));
 TEST_CASE("nGPT with Depth-muP numbers") {
   const double width = 3;
   const double root = std::sqrt(2.5);  // of the ratio of depths
-  check_column(make_plan<NGptDepthMup, adamw>(decoder(), decoder_base()),
+  check_column(make_plan(NGptDepthMup{}, {.model = decoder(), .base = decoder_base()}),
                {1 / std::sqrt(width), 1 / (width * root), 1 / width, 1}, 0.05 / root, 0.03, 1);
 }

@@ -17,5 +17,5 @@ static_assert(!NGpt{}.row(Group::query).rate(adamw).scaling.is_relative());
 static_assert(!states(NGpt{}, sgd) && states(NGpt{}, adamw));
 
 TEST_CASE("nGPT numbers") {
-  check_column(make_plan<NGpt, adamw>(decoder()), {1, 1, 1, 1}, 0.05, 1 / std::sqrt(96.0), 1);
+  check_column(make_plan(NGpt{}, {.model = decoder()}), {1, 1, 1, 1}, 0.05, 1 / std::sqrt(96.0), 1);
 }

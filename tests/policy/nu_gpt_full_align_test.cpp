@@ -18,6 +18,6 @@ static_assert(!states(NuGptFullAlign{}, sgd));
 TEST_CASE("nuGPT numbers under full alignment") {
   const double root = std::sqrt(3.0);              // of the ratio of widths
   const double horizon = std::pow(8.0, -1.0 / 3);  // 1/2
-  check_column(make_plan<NuGptFullAlign, adamw>(decoder(), decoder_base()),
+  check_column(make_plan(NuGptFullAlign{}, {.model = decoder(), .base = decoder_base()}),
                {horizon / root, horizon / 3, horizon / 3, horizon}, 0.05 / 2.5, 0.03, root);
 }

@@ -37,11 +37,11 @@ TEST_CASE("nuGPT numbers") {
   const double root = std::sqrt(3.0);              // of the ratio of widths
   const double horizon = std::pow(8.0, -1.0 / 3);  // 1/2
   const double mid = std::pow(3.0, -0.75);
-  check_column(make_plan<NuGpt, adamw>(target, base),
+  check_column(make_plan(NuGpt{}, {.model = target, .base = base}),
                {horizon / root, horizon * mid, horizon * mid, horizon}, 0.05 / 2.5, 0.03, root);
   const double a = 0.6180339887;  // no simple fraction
   const double align = std::pow(3.0, -a);
-  check_column(make_plan<NuGpt, adamw>(target, base, {.alignment = a, .output_rate = 0.5}),
-               {horizon / root, horizon * align, 0.5 * horizon * align, horizon}, 0.05 / 2.5, 0.03,
-               root);
+  check_column(
+      make_plan(NuGpt{.alignment = a, .output_rate = 0.5}, {.model = target, .base = base}),
+      {horizon / root, horizon * align, 0.5 * horizon * align, horizon}, 0.05 / 2.5, 0.03, root);
 }

@@ -23,13 +23,13 @@ TEST_CASE("SGD is refused by rules that are published for AdamW") {
     CHECK(states(P{}, sign_sgd));  // a case of AdamW
     if (!states(P{}, sgd)) {
       try {
-        make_plan<P, sgd>(shape, shape);
+        make_plan(P{}, {.model = shape, .base = shape, .optimizer = sgd});
         FAIL_CHECK("planned for SGD");
       } catch (const InvalidInput& error) {
         CHECK(error.field() == "optimizer");
       }
     } else {
-      const Plan plan = make_plan<P, sgd>(shape, shape);
+      const Plan plan = make_plan(P{}, {.model = shape, .base = shape, .optimizer = sgd});
       CHECK(plan.optimizer == sgd);
       for (const Entry& entry : plan.entries) {
         INFO(entry.name);
@@ -51,13 +51,15 @@ TEST_CASE("An optimizer that a rule does not state is refused, never treated as 
     INFO(P::id);
     const Shape shape = std::string_view(P::id).starts_with("shallow") ? patches() : tokens();
     CHECK(!states(P{}, unstated));
-    CHECK_THROWS_WITH((make_plan<P, unstated>(shape, shape)),
+    CHECK_THROWS_WITH(make_plan(P{}, {.model = shape, .base = shape, .optimizer = unstated}),
                       Catch::Matchers::StartsWith("optimizer = unstated"));
   });
   constexpr Row row{.rates = {{adamw, 2}}};
   CHECK(row.rate(sign_sgd) == Rate(2));
   CHECK_THROWS_AS(row.rate(sgd), InvalidInput);
-  CHECK(make_plan<Standard, sign_sgd>(tokens()).entries.front().optimizer == sign_sgd);
+  CHECK(
+      make_plan(Standard{}, {.model = tokens(), .optimizer = sign_sgd}).entries.front().optimizer ==
+      sign_sgd);
 }
 
 TEST_CASE("a penalty in Adam's gradient is refused where rates are scaled") {
@@ -67,15 +69,20 @@ TEST_CASE("a penalty in Adam's gradient is refused where rates are scaled") {
   for (const int table : {3, 8, 9}) {
     INFO(table);
     const MaximalUpdate policy{.table = table};
-    CHECK_THROWS_AS((make_plan<MaximalUpdate, adamw>(tokens(), base, policy, l2)), InvalidInput);
-    const Plan accepted = make_plan<MaximalUpdate, sgd>(tokens(), base, policy, l2);
-    const Plan coupled = make_plan<MaximalUpdate, sgd>(tokens(), base, policy);
+    CHECK_THROWS_AS(make_plan(policy, {.model = tokens(), .base = base, .decay = l2}),
+                    InvalidInput);
+    const Plan accepted =
+        make_plan(policy, {.model = tokens(), .base = base, .optimizer = sgd, .decay = l2});
+    const Plan coupled = make_plan(policy, {.model = tokens(), .base = base, .optimizer = sgd});
     CHECK(accepted.entries == coupled.entries);  // under SGD they are the same
   }
-  CHECK_THROWS_AS((make_plan<NeuralTangent, adamw>(tokens(), {}, {}, l2)), InvalidInput);
-  CHECK_THROWS_AS((make_plan<CompleteP, adamw>(tokens(), base, {}, l2)), InvalidInput);
-  CHECK(make_plan<Standard, adamw>(tokens(), {}, {}, l2).at("head").weight_decay.value == 1);
-  CHECK(make_plan<Gpt2, adamw>(tokens(), {}, {}, l2).at("final_norm_gain").weight_decay.value == 0);
+  CHECK_THROWS_AS(make_plan(NeuralTangent{}, {.model = tokens(), .decay = l2}), InvalidInput);
+  CHECK_THROWS_AS(make_plan(CompleteP{}, {.model = tokens(), .base = base, .decay = l2}),
+                  InvalidInput);
+  CHECK(make_plan(Standard{}, {.model = tokens(), .decay = l2}).at("head").weight_decay.value == 1);
+  CHECK(make_plan(Gpt2{}, {.model = tokens(), .decay = l2})
+            .at("final_norm_gain")
+            .weight_decay.value == 0);
 }
 
 TEST_CASE("shrink per step is the same in both forms of decay") {
@@ -89,8 +96,9 @@ TEST_CASE("shrink per step is the same in both forms of decay") {
     if (!shallow) from = base;
     // An absolute rule is evaluated at the target, so that a base too shallow for it is no matter.
     if (!needs_base(P{})) from = {};
-    const Plan coupled = make_plan<P, adamw>(target, from);
-    const Plan independent = make_plan<P, adamw>(target, from, {}, DecayForm::independent);
+    const Plan coupled = make_plan(P{}, {.model = target, .base = from});
+    const Plan independent =
+        make_plan(P{}, {.model = target, .base = from, .decay = DecayForm::independent});
     REQUIRE(coupled.entries.size() == independent.entries.size());
     for (std::size_t i = 0; i < coupled.entries.size(); ++i) {
       const Entry& entry = coupled.entries[i];
@@ -114,7 +122,7 @@ struct MatricesAlone : Standard {
 }  // namespace
 
 TEST_CASE("A tensor of a group that a rule says nothing on is refused by name") {
-  CHECK_THROWS_WITH((make_plan<MatricesAlone, adamw>(tokens())),
+  CHECK_THROWS_WITH(make_plan(MatricesAlone{}, {.model = tokens()}),
                     Catch::Matchers::StartsWith("token_embedding = a tensor of the group "
                                                 "token_embedding: expected one of those that "
                                                 "matrices-alone states"));

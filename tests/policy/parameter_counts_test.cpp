@@ -35,7 +35,7 @@ TEST_CASE("parameter counts of the effective theory's models") {
     shape.patch_dim = 768;
     shape.classes = 1000;
     shape.head_bias = true;
-    CHECK(make_plan<NeuralTangent, adamw>(counted(shape)).parameter_count() ==
+    CHECK(make_plan(NeuralTangent{}, {.model = counted(shape)}).parameter_count() ==
           768L * 768 + 196L * 768 + 768L * 768 * 12 * 12 + 768L * 1000 + 1000);
   }
   // Encoder: 12 n² a layer; decoder with cross attention: 16 n²; a position table each.
@@ -48,7 +48,7 @@ TEST_CASE("parameter counts of the effective theory's models") {
     shape.context = 514;
     shape.vocab = 50265;
     shape.tied_head = true;
-    return make_plan<NeuralTangent, adamw>(counted(shape)).parameter_count();
+    return make_plan(NeuralTangent{}, {.model = counted(shape)}).parameter_count();
   };
   SECTION("BART-large") {
     CHECK(language(1024, 12, 16) == 50265L * 1024 + 514L * 1024 + 1024L * 1024 * 12 * 12 +

@@ -30,25 +30,31 @@ std::string refused_field(F&& f) {
 
 TEST_CASE("parameters out of range are refused by name") {
   const Shape s = tokens();
-  CHECK(refused_field([&] { make_plan<MaximalUpdate, adamw>(s, s, {.table = 7}); }) == "table");
-  CHECK(refused_field([&] { make_plan<CompleteP, adamw>(s, s, {.alpha = 0.4}); }) == "alpha");
-  CHECK(refused_field([&] { make_plan<CompleteP, adamw>(s, s, {.alpha = std::nan("")}); }) ==
+  CHECK(refused_field([&] { make_plan(MaximalUpdate{.table = 7}, {.model = s, .base = s}); }) ==
+        "table");
+  CHECK(refused_field([&] { make_plan(CompleteP{.alpha = 0.4}, {.model = s, .base = s}); }) ==
         "alpha");
-  CHECK(refused_field([&] { make_plan<MetaPrincipled, adamw>(s, {}, {.s = 1.5}); }) == "s");
-  CHECK(refused_field([&] { make_plan<NuGpt, adamw>(s, s, {.alignment = 0.3}); }) == "alignment");
-  CHECK(refused_field([&] { make_plan<NuGpt, adamw>(s, s, {.output_rate = 0}); }) == "output_rate");
-  CHECK(refused_field([&] { make_plan<NuGpt, adamw>(s, s, {.input_rate = -1}); }) == "input_rate");
-  CHECK(refused_field([&] { make_plan<DeepScaleLM, adamw>(s, {}, {.dropout = 1}); }) == "dropout");
-  CHECK(refused_field([&] { make_plan<DeepScaleLM, adamw>(s, {}, {.k = 5}); }) == "depth");
+  CHECK(refused_field([&] {
+          make_plan(CompleteP{.alpha = std::nan("")}, {.model = s, .base = s});
+        }) == "alpha");
+  CHECK(refused_field([&] { make_plan(MetaPrincipled{.s = 1.5}, {.model = s}); }) == "s");
+  CHECK(refused_field([&] { make_plan(NuGpt{.alignment = 0.3}, {.model = s, .base = s}); }) ==
+        "alignment");
+  CHECK(refused_field([&] { make_plan(NuGpt{.output_rate = 0}, {.model = s, .base = s}); }) ==
+        "output_rate");
+  CHECK(refused_field([&] { make_plan(NuGpt{.input_rate = -1}, {.model = s, .base = s}); }) ==
+        "input_rate");
+  CHECK(refused_field([&] { make_plan(DeepScaleLM{.dropout = 1}, {.model = s}); }) == "dropout");
+  CHECK(refused_field([&] { make_plan(DeepScaleLM{.k = 5}, {.model = s}); }) == "depth");
   NeuralTangent negative;
   negative.init_constant[Group::query] = -1;
-  CHECK(refused_field([&] { make_plan<NeuralTangent, adamw>(s, {}, negative); }) != "accepted");
+  CHECK(refused_field([&] { make_plan(negative, {.model = s}); }) != "accepted");
 }
 
 TEST_CASE("an input correlation is above 0 and at most 1") {
   const auto refused = [](double correlation) {
     return refused_field(
-        [&] { make_plan<DeepScaleLM, adamw>(tokens(), {}, {.input_correlation = correlation}); });
+        [&] { make_plan(DeepScaleLM{.input_correlation = correlation}, {.model = tokens()}); });
   };
   CHECK(refused(1) == "accepted");
   CHECK(refused(std::nextafter(1.0, 2.0)) == "input_correlation");
@@ -62,7 +68,7 @@ TEST_CASE("DeepScaleLM refuses what its formulas do not cover") {
   const auto refused = [](auto policy, auto&& change) {
     Shape s = tokens();
     change(s);
-    return refused_field([&] { make_plan<decltype(policy), adamw>(s, {}, policy); });
+    return refused_field([&] { make_plan(policy, {.model = s}); });
   };
   const auto check = [&](auto policy) {
     CHECK(refused(policy, [](Shape& s) { s.gated_mlp = true; }) == "gated_mlp");
@@ -70,7 +76,7 @@ TEST_CASE("DeepScaleLM refuses what its formulas do not cover") {
       CHECK(refused(policy, [&](Shape& s) { s.activation = other; }) == "activation");
     }
     CHECK(refused(policy, [](Shape& s) { s.activation = Activation::relu; }) == "accepted");
-    const Plan plan = make_plan<decltype(policy), adamw>(tokens(), {}, policy);
+    const Plan plan = make_plan(policy, {.model = tokens()});
     CHECK(plan.shape.activation == Activation::relu);
   };
   check(DeepScaleLM{});
@@ -91,7 +97,8 @@ TEST_CASE("a yes-or-no parameter is 0 or 1 when it is named at run time") {
   const auto plan = [](double zero_head) {
     Shape s = tokens();
     s.tied_head = false;
-    return make_plan("maximal-update", adamw, s, s, {{"zero_head", zero_head}});
+    return make_plan("maximal-update",
+                     {.model = s, .base = s, .parameters = {{"zero_head", zero_head}}});
   };
   CHECK(plan(0).at("head").init_variance.value == 1);
   CHECK(plan(1).at("head").init_variance.value == 0);
@@ -103,7 +110,8 @@ TEST_CASE("a yes-or-no parameter is 0 or 1 when it is named at run time") {
 
 TEST_CASE("a whole-number parameter takes no fraction when it is named at run time") {
   const auto plan = [](double table) {
-    return make_plan("maximal-update", adamw, tokens(), tokens(), {{"table", table}});
+    return make_plan("maximal-update",
+                     {.model = tokens(), .base = tokens(), .parameters = {{"table", table}}});
   };
   CHECK(plan(9).parameters.front().value == 9);
   CHECK(refused_field([&] { plan(8.5); }) == "table");

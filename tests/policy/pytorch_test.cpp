@@ -21,7 +21,7 @@ static_assert(starts_at<PyTorch>(norm_biases, 0));
 static_assert(plain_model(PyTorch{}.model(), 1));
 
 TEST_CASE("PyTorch numbers") {
-  const Plan plan = make_plan<PyTorch, sgd>(decoder());
+  const Plan plan = make_plan(PyTorch{}, {.model = decoder(), .optimizer = sgd});
   const double limit = 1 / std::sqrt(96.0);
   check_variance(plan, "layer.2.mlp_up", limit * limit / 3);
   check_variance(plan, "layer.2.mlp_up_bias", limit * limit / 3);

@@ -19,7 +19,7 @@ static_assert(ReZero{}.model().residual_branch == Multiplier(1));
 static_assert(ReZero{}.model().residual_skip == Multiplier(1));
 
 TEST_CASE("ReZero numbers") {
-  const Plan plan = make_plan<ReZero, adamw>(decoder());
+  const Plan plan = make_plan(ReZero{}, {.model = decoder()});
   check_gains(plan, 10, 0, 1);
   check_variance(plan, "layer.0.mlp_up", 2.0 / (96 + 200));
 }

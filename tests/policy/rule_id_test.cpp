@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "instances/registry.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
 #include "support/models.hpp"
@@ -99,17 +99,19 @@ TEST_CASE("A name of no rule is refused, with a hint only where one is near") {
 
 TEST_CASE(
     "A plan says the id of its rule and of its start, by whatever names they were asked for") {
-  const Plan plan = make_plan("\xce\xbcP", adamw, tokens(), tokens());
+  const Plan plan = make_plan("\xce\xbcP", {.model = tokens(), .base = tokens()});
   CHECK(plan.rule == "maximal-update");
-  CHECK(plan.entries == make_plan("maximal-update", adamw, tokens(), tokens()).entries);
-  CHECK(with_start(plan, "GPT-2").start == "gpt2");
+  CHECK(plan.entries == make_plan("maximal-update", {.model = tokens(), .base = tokens()}).entries);
+  CHECK(make_plan("mup", {.model = tokens(), .base = tokens(), .start = "GPT-2"}).start == "gpt2");
   CHECK(parameter_names("completep") == parameter_names("complete-p"));
   CHECK_THROWS_WITH(parameter_names("no-such-rule"), ContainsSubstring("rule = no-such-rule"));
 }
 
 TEST_CASE("What a parameter may be called is said") {
   const auto refused = [](const std::string& rule, const std::string& parameter) {
-    return error_message([&] { make_plan(rule, adamw, tokens(), tokens(), {{parameter, 1}}); });
+    return error_message([&] {
+      make_plan(rule, {.model = tokens(), .base = tokens(), .parameters = {{parameter, 1}}});
+    });
   };
   CHECK_THAT(refused("he", "x"), ContainsSubstring("(hint: it has none)"));
   CHECK_THAT(refused("complete-p", "alhpa"), ContainsSubstring("(hint: did you mean alpha?)"));

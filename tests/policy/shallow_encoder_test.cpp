@@ -67,9 +67,10 @@ TEST_CASE("shallow encoder numbers") {
     CHECK(near(plan.model.logit_multiplier.value, tau1));
   };
   const double root = 1 / std::sqrt(w);
-  row(make_plan<ShallowLeCun, sgd>(shape), 1 / w, 1 / 48.0, 1, root);
-  row(make_plan<ShallowHe, sgd>(shape), 2 / w, 2 / 48.0, 1, root);
-  row(make_plan<ShallowNtk, sgd>(shape), 1, 1, root, root);
-  row(make_plan<ShallowNtk, sgd>(shape, {}, {.tau0 = 1}), 1, 1, root, 1 / w);
-  CHECK_THROWS_AS((make_plan<ShallowNtk, sgd>(shape, {}, {.tau0 = 0.7})), InvalidInput);
+  row(make_plan(ShallowLeCun{}, {.model = shape, .optimizer = sgd}), 1 / w, 1 / 48.0, 1, root);
+  row(make_plan(ShallowHe{}, {.model = shape, .optimizer = sgd}), 2 / w, 2 / 48.0, 1, root);
+  row(make_plan(ShallowNtk{}, {.model = shape, .optimizer = sgd}), 1, 1, root, root);
+  row(make_plan(ShallowNtk{.tau0 = 1}, {.model = shape, .optimizer = sgd}), 1, 1, root, 1 / w);
+  CHECK_THROWS_AS(make_plan(ShallowNtk{.tau0 = 0.7}, {.model = shape, .optimizer = sgd}),
+                  InvalidInput);
 }

@@ -19,7 +19,7 @@ static_assert(SkipInit{}.model().residual_branch == Multiplier(1));
 static_assert(SkipInit{}.model().residual_skip == Multiplier(1));
 
 TEST_CASE("SkipInit numbers") {
-  const Plan plan = make_plan<SkipInit, sgd>(decoder());
+  const Plan plan = make_plan(SkipInit{}, {.model = decoder(), .optimizer = sgd});
   check_gains(plan, 10, 0, 1);
   check_variance(plan, "layer.0.mlp_down", 2.0 / 200);
 }

@@ -24,7 +24,8 @@ static_assert(!Standard{}.row(Group::query).init_variance.scaling.is_relative())
 
 TEST_CASE("standard numbers") {
   Shape shape = decoder();
-  check_variance(make_plan<Standard, adamw>(shape), "layer.2.attention_output", 1 / 144.0);
+  check_variance(make_plan(Standard{}, {.model = shape}), "layer.2.attention_output", 1 / 144.0);
   shape.tied_head = true;
-  CHECK(near(make_plan<Standard, adamw>(shape).model.logit_multiplier.value, 1 / std::sqrt(96.0)));
+  CHECK(near(make_plan(Standard{}, {.model = shape}).model.logit_multiplier.value,
+             1 / std::sqrt(96.0)));
 }

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <string>
 
-#include "instances/registry.hpp"
 #include "scalewise/io/plan_json.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "scalewise/policy/gpt2.hpp"
 #include "scalewise/policy/maximal_update.hpp"
 #include "support/catch.hpp"
@@ -31,12 +31,21 @@ Shape started_shape(long width, long depth = 4) {
   return s;
 }
 
-Plan relative(const std::string& rule, long width, long depth = 4) {
-  return make_plan(rule, adamw, started_shape(width, depth), started_shape(128));
+PlanRequest request(long width, long depth = 4) {
+  return {.model = started_shape(width, depth), .base = started_shape(128)};
 }
 
-std::string refusal(const Plan& plan, const std::string& start) {
-  return test::error_message([&] { static_cast<void>(with_start(plan, start)); });
+Plan relative(const std::string& rule, long width, long depth = 4) {
+  return make_plan(rule, request(width, depth));
+}
+
+Plan started(const std::string& rule, PlanRequest request, const Rule& start) {
+  request.start = start;
+  return make_plan(rule, request);
+}
+
+std::string refusal(const std::string& rule, const PlanRequest& request, const std::string& start) {
+  return test::error_message([&] { static_cast<void>(started(rule, request, start)); });
 }
 
 }  // namespace
@@ -44,8 +53,8 @@ std::string refusal(const Plan& plan, const std::string& start) {
 TEST_CASE("A relative rule on GPT-2's start gives the numbers that one multiplies by hand") {
   // GPT-2 at width 128 and depth 4: 0.02 everywhere, 0.02/√8 for what writes to the stream. Maximal
   // update at four times the width: variances of hidden matrices by 1/4, of the table and the head by 1.
-  const Plan plan =
-      make_plan<MaximalUpdate, adamw>(started_shape(512), started_shape(128), Start<Gpt2>{});
+  const Plan plan = make_plan(
+      MaximalUpdate{}, {.model = started_shape(512), .base = started_shape(128), .start = Gpt2{}});
   CHECK(plan.reference == Reference::absolute);
   CHECK(plan.start == "gpt2");
   CHECK(plan.rule == "maximal-update");
@@ -73,31 +82,37 @@ TEST_CASE("A relative rule on GPT-2's start gives the numbers that one multiplie
 }
 
 TEST_CASE("A start is written in the sizes of the target") {
-  const Plan factors = make_plan("maximal-update", adamw, started_shape(512), started_shape(128));
   // 1/n of the base, by 1/m_N: the width of the base is n/m_N.
-  const Plan plan = with_start(factors, "standard");
+  const Plan plan = started("maximal-update", request(512), "standard");
   CHECK(plan.at("layer.0.query").init_variance.scaling == 1 / symbols::n);
   CHECK(plan.at("layer.0.query").init_variance.formula() == "1/n");
   CHECK(test::formula_problem(plan) == "");
-  int started = 0;
-  for (const RuleInfo& rule : rules()) {
+  int starts = 0;
+  for (const Rule& rule : rules()) {
     INFO(rule.id);
     try {
-      const Plan started_plan = with_start(factors, rule.id);
-      CHECK(test::formula_problem(started_plan) == "");
-      ++started;
+      const Plan by_rule = started("maximal-update", request(512), rule);
+      CHECK(test::formula_problem(by_rule) == "");
+      ++starts;
     } catch (const InvalidInput&) {  // no start for this model
     }
   }
-  CHECK(started >= 5);
+  CHECK(starts >= 5);
+}
+
+TEST_CASE("Tensors of your own start as the base's do") {
+  PlanRequest more = request(512);
+  more.extras = {{"layer.*.gate", Group::mlp_up, "d_model", "64"}};
+  const Plan plan = started("maximal-update", more, Gpt2{});
+  CHECK_THAT(plan.at("layer.3.gate").init_variance.value, WithinRel(0.0004 / 4, 1e-14));
 }
 
 TEST_CASE("A gain acts as the base's in each formulation") {
   // Yang et al. 2022 (arXiv:2203.03466), Table 9: gains have the multiplier √m_N and start at 1/√m_N.
-  const std::vector<Parameter> table_9{{"table", 9}};
-  const Plan factors = make_plan("maximal-update", adamw, started_shape(512), started_shape(128),
-                                 table_9, DecayForm::coupled, {});
-  const Plan plan = with_start(factors, "gpt2");
+  PlanRequest table_9 = request(512);
+  table_9.parameters = {{"table", 9}};
+  const Plan factors = make_plan("maximal-update", table_9);
+  const Plan plan = started("maximal-update", table_9, "gpt2");
   for (const char* name : {"layer.1.mlp_norm_gain", "final_norm_gain"}) {
     INFO(name);
     const Entry& gain = plan.at(name);
@@ -110,16 +125,15 @@ TEST_CASE("A gain acts as the base's in each formulation") {
 TEST_CASE("A start with gains on its branches is refused where the rule has none") {
   // LayerScale's branches begin at 0.1, SkipInit's at 0: without the gain they would begin at 1.
   for (const char* start : {"layer-scale", "skip-init"}) {
-    CHECK_THAT(refusal(relative("maximal-update", 512), start),
+    CHECK_THAT(refusal("maximal-update", request(512), start),
                ContainsSubstring("gains on the branches"));
   }
 }
 
 TEST_CASE("The base itself starts as its start says, whatever the distribution") {
   for (const char* start : {"standard", "gpt2", "he", "pytorch", "bert"}) {
-    const Plan alone =
-        make_plan(start, make_plan(start, sgd, started_shape(128)).optimizer, started_shape(128));
-    const Plan plan = with_start(relative("maximal-update", 128), start);
+    const Plan alone = make_plan(start, {.model = started_shape(128), .optimizer = sgd});
+    const Plan plan = started("maximal-update", request(128), start);
     for (const Entry& entry : plan.entries) {
       INFO(start << ": " << entry.name);
       const Entry& own = alone.at(entry.name);
@@ -130,7 +144,7 @@ TEST_CASE("The base itself starts as its start says, whatever the distribution")
     }
   }
   // Deeper than the base: every layer starts as those of the base.
-  const Plan deep = with_start(relative("maximal-update", 128, 9), "gpt2");
+  const Plan deep = started("maximal-update", request(128, 9), "gpt2");
   CHECK_THAT(deep.at("layer.8.mlp_down").init_variance.value, WithinRel(0.0004 / 8, 1e-14));
 }
 
@@ -148,27 +162,30 @@ TEST_CASE(
 }
 
 TEST_CASE("A start that is scaled twice, relative, or no start is refused") {
-  CHECK_THAT(refusal(relative("complete-p", 512), "gpt2"),
+  CHECK_THAT(refusal("complete-p", request(512), "gpt2"),
              ContainsSubstring("scaled twice by the depth"));
-  CHECK_THAT(refusal(relative("depth-mup", 128), "gpt2"),
+  CHECK_THAT(refusal("depth-mup", request(128), "gpt2"),
              ContainsSubstring("scaled twice by the depth"));
-  CHECK(refusal(relative("complete-p", 512), "standard") == "no error");
-  CHECK(refusal(relative("maximal-update", 512, 8), "gpt2") == "no error");
+  CHECK(refusal("complete-p", request(512), "standard") == "no error");
+  CHECK(refusal("maximal-update", request(512, 8), "gpt2") == "no error");
   CHECK_THAT(
-      refusal(relative("maximal-update", 512), "complete-p"),
+      refusal("maximal-update", request(512), "complete-p"),
       ContainsSubstring(
           "start = complete-p: expected a rule that can initialize the base of maximal-update"));
-  CHECK_THAT(refusal(relative("maximal-update", 512), "deep-scale-lm"),
+  CHECK_THAT(refusal("maximal-update", request(512), "deep-scale-lm"),
              ContainsSubstring("multiplier"));
-  CHECK_THAT(refusal(make_plan("gpt2", adamw, started_shape(128)), "standard"),
+  CHECK_THAT(refusal("gpt2", {.model = started_shape(128)}, "standard"),
              ContainsSubstring("gpt2 says itself how a model starts"));
-  CHECK_THAT(refusal(with_start(relative("maximal-update", 512), "gpt2"), "gpt2"),
+  const Plan gpt2 = make_plan("gpt2", {.model = started_shape(128)});
+  CHECK_THAT(test::error_message([&] {
+               static_cast<void>(with_start(started("maximal-update", request(512), "gpt2"), gpt2));
+             }),
              ContainsSubstring("maximal-update says itself how a model starts"));
-  CHECK_THAT(refusal(relative("maximal-update", 512), "gtp2"), ContainsSubstring("gpt2"));
-  CHECK_THAT(refusal(relative("maximal-update", 512), "xavier"),
+  CHECK_THAT(refusal("maximal-update", request(512), "gtp2"), ContainsSubstring("gpt2"));
+  CHECK_THAT(refusal("maximal-update", request(512), "xavier"),
              ContainsSubstring("its token_embedding has a multiplier"));
   // Layers that differ have no start for other depths.
-  Plan layered = make_plan("standard", adamw, started_shape(128));
+  Plan layered = make_plan("standard", {.model = started_shape(128)});
   for (Entry& entry : layered.entries) {
     if (entry.name == "layer.2.mlp_up") entry.init_variance.value *= 2;
   }
@@ -184,7 +201,7 @@ TEST_CASE("A start that is scaled twice, relative, or no start is refused") {
 }
 
 TEST_CASE("A plan keeps its start in a file") {
-  const Plan plan = with_start(relative("maximal-update", 512), "gpt2");
+  const Plan plan = started("maximal-update", request(512), "gpt2");
   CHECK(plan_from_json(to_json(plan)) == plan);
   CHECK(to_json(plan)["rule"]["start"] == "gpt2");
   CHECK_FALSE(to_json(relative("maximal-update", 512))["rule"].contains("start"));

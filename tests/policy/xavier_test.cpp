@@ -23,7 +23,7 @@ static_assert(starts_at<Xavier>(linear_biases, 0));
 static_assert(plain_model(Xavier{}.model(), 1));
 
 TEST_CASE("Xavier numbers") {
-  const Plan plan = make_plan<Xavier, adamw>(decoder());
+  const Plan plan = make_plan(Xavier{}, {.model = decoder()});
   check_variance(plan, "layer.2.key", 2.0 / (96 + 48));
   check(plan, "token_embedding", {.variance = 1 / 96.0, .multiplier = std::sqrt(96.0)});
   CHECK(near(plan.model.embedding_multiplier.value, std::sqrt(96.0)));

@@ -150,7 +150,7 @@ TEST_CASE("Plans that the theory does not cover are refused, and why") {
     return error_message([&] { plan_layers(plan, c); });
   };
   Shape shape = small_shape();
-  const Plan relative = make_plan<CompleteP, adamw>(shape, shape);
+  const Plan relative = make_plan(CompleteP{}, {.model = shape, .base = shape});
   CHECK_THAT(refusal(relative),
              ContainsSubstring("rule = complete-p: expected a rule whose variances are absolute"));
   CHECK_THAT(refusal(relative),

@@ -34,7 +34,7 @@ inline propagation::Conditions conditions(double length = 16) {
 
 template <class P>
 Plan plan_of(const Shape& shape, const P& policy = {}) {
-  return make_plan<P, adamw>(shape, {}, policy);
+  return make_plan(policy, {.model = shape});
 }
 
 inline const propagation::Attention& attention_at(const propagation::Layers& layers,

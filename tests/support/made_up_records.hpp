@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "instances/registry.hpp"
 #include "scalewise/check/coordinate_check.hpp"
 #include "scalewise/numeric/random.hpp"
+#include "scalewise/plan/make_plan.hpp"
 
 namespace scalewise::test {
 
@@ -33,7 +33,7 @@ inline constexpr long sizes[] = {64, 128, 256, 512};
 inline std::vector<Member> family_of(const std::string& rule) {
   std::vector<Member> family;
   for (const long n : sizes) {
-    family.push_back({n, make_plan(rule, adamw, shape_of(n), shape_of(64))});
+    family.push_back({n, make_plan(rule, {.model = shape_of(n), .base = shape_of(64)})});
   }
   return family;
 }

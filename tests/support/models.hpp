@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "instances/registry.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "support/catch.hpp"
 
 namespace scalewise::test {
@@ -91,7 +91,7 @@ inline std::vector<Variant> variants() {
 template <class P>
 std::optional<Plan> planned(const Shape& shape, const P& policy = {}) {
   try {
-    return make_plan<P, adamw>(shape, shape, policy);
+    return make_plan(policy, {.model = shape, .base = shape});
   } catch (const InvalidInput& error) {
     INFO(error.what());
     const std::set<std::string> fields{"input", "encoder_depth", "gated_mlp", "input_correlation"};

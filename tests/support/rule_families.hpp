@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "instances/registry.hpp"
 #include "scalewise/check/prediction.hpp"
+#include "scalewise/plan/make_plan.hpp"
 
 namespace scalewise::test {
 
@@ -29,7 +29,10 @@ inline std::vector<check::Member> widths(const std::string& rule, Optimizer opti
   std::vector<check::Member> family;
   const auto shape = [&](long n) { return shape_of(n, 2, head_dim > 0 ? n / head_dim : 4); };
   for (const long n : {64L, 256L, 1024L}) {
-    family.push_back({n, make_plan(rule, optimizer, shape(n), shape(64), parameters)});
+    family.push_back({n, make_plan(rule, {.model = shape(n),
+                                          .base = shape(64),
+                                          .optimizer = optimizer,
+                                          .parameters = parameters})});
   }
   return family;
 }
@@ -38,8 +41,9 @@ inline std::vector<check::Member> depths(const std::string& rule,
                                          const std::vector<Parameter>& parameters = {}) {
   std::vector<check::Member> family;
   for (const long depth : {2L, 8L, 32L}) {
-    family.push_back(
-        {depth, make_plan(rule, adamw, shape_of(64, depth, 4), shape_of(64, 2, 4), parameters)});
+    family.push_back({depth, make_plan(rule, {.model = shape_of(64, depth, 4),
+                                              .base = shape_of(64, 2, 4),
+                                              .parameters = parameters})});
   }
   return family;
 }
@@ -55,7 +59,7 @@ inline std::vector<check::Member> tied(const std::string& rule, Optimizer optimi
     Shape shape = shape_of(n, 2, n / 16);
     Shape base = shape_of(64, 2, 4);
     shape.tied_head = base.tied_head = true;
-    family.push_back({n, make_plan(rule, optimizer, shape, base)});
+    family.push_back({n, make_plan(rule, {.model = shape, .base = base, .optimizer = optimizer})});
   }
   return family;
 }

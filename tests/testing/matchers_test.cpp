@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "instances/registry.hpp"
 #include "scalewise/scalewise.hpp"
 #include "scalewise/testing.hpp"
 #include "support/catch.hpp"
@@ -133,7 +132,7 @@ TEST_CASE("An optimizer that was read back follows its plan or is told tensor by
   shape.context = 8;
   Shape base = shape;
   base.d_model = 16;
-  const Plan plan = make_plan("maximal-update", adamw, shape, base);
+  const Plan plan = make_plan("maximal-update", {.model = shape, .base = base});
   const check::OptimizerSetting global{
       .name = "", .rate = 0.01, .weight_decay = 0.1, .epsilon = 1e-8};
   std::vector<check::OptimizerSetting> live;

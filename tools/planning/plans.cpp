@@ -10,12 +10,12 @@
 #include <stdexcept>
 #include <utility>
 
-#include "instances/registry.hpp"
 #include "planning/set_option.hpp"
 #include "scalewise/messages/problems.hpp"
 #include "scalewise/numeric/number_text.hpp"
 #include "scalewise/plan/code_factors.hpp"
 #include "scalewise/plan/fold.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "scalewise/plan/set_up_warnings.hpp"
 #include "scalewise/plan/single_rate.hpp"
 #include "scalewise/policy/muon_names.hpp"
@@ -99,14 +99,19 @@ std::vector<Plan> plans_of(const PlanArguments& arguments, const GivenModel& tar
       own.push_back(parameters[i]);
       used[i] = true;
     }
-    const std::optional<Shape> base_shape = base ? std::optional(base->shape) : std::nullopt;
     std::vector<Extra> extras = target.tensors;
     for (Extra& extra : extras_of(arguments)) extras.push_back(std::move(extra));
-    plans.push_back(
-        make_plan(id, optimizer, target.shape, base_shape, own, arguments.decay, extras));
+    plans.push_back(make_plan(
+        id,
+        {.model = target.shape,
+         .base = base ? std::optional(base->shape) : std::nullopt,
+         .optimizer = optimizer,
+         .decay = arguments.decay,
+         .parameters = own,
+         .extras = extras,
+         .start = arguments.start.empty() ? std::nullopt : std::optional<Rule>(arguments.start)}));
   }
   for (Plan& plan : plans) {
-    if (!arguments.start.empty()) plan = with_start(plan, arguments.start);
     warn(plan, arguments, say);
     plan = coded(std::move(plan), arguments, target, base);
     const bool of_base =

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "scalewise/architecture/shape_fields.hpp"
-#include "scalewise/policy/policy_view.hpp"
+#include "scalewise/policy/parameter.hpp"
 
 namespace scalewise::tools {
 

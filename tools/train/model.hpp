@@ -12,11 +12,11 @@
 #include <string_view>
 #include <vector>
 
-#include "instances/registry.hpp"
 #include "planning/set_option.hpp"
 #include "scalewise/nn/initialize.hpp"
 #include "scalewise/nn/optimizer.hpp"
 #include "scalewise/nn/schedule.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "train/settings.hpp"
 
 namespace scalewise::train {
@@ -82,8 +82,13 @@ inline Plan plan_of(const Settings& s, Shape target) {
   if (base && s.base_depth > 0) base->depth = s.base_depth;
   if (base && s.base_heads > 0) base->heads = s.base_heads;
   if (base && s.base_iterations > 0) base->iterations = s.base_iterations;
-  Plan plan = make_plan(s.rule, s.optimizer, target, base, parameters, s.decay);
-  return s.start.empty() ? plan : with_start(plan, s.start);
+  return make_plan(s.rule,
+                   {.model = target,
+                    .base = base,
+                    .optimizer = s.optimizer,
+                    .decay = s.decay,
+                    .parameters = parameters,
+                    .start = s.start.empty() ? std::nullopt : std::optional<Rule>(s.start)});
 }
 
 inline nn::Config config_of(const Settings& s) {

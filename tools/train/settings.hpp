@@ -19,7 +19,7 @@
 #include "scalewise/nn/config.hpp"
 #include "scalewise/nn/schedule.hpp"
 #include "scalewise/policy/optimizer.hpp"
-#include "scalewise/policy/policy_view.hpp"
+#include "scalewise/policy/parameter.hpp"
 #include "train/number.hpp"
 
 namespace scalewise::train {

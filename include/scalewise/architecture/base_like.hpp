@@ -67,7 +67,7 @@ constexpr void require_base_depth(const Shape& whole, long depth) {
 /// of key heads, d_ff and the encoder's depth are in proportion. A single key head stays one; what the target
 /// leaves open stays open.
 ///
-///     make_plan<MaximalUpdate, adamw>(target, base_like(target, {.width = 256}))
+///     make_plan("mup", {.model = target, .base = base_like(target, {.width = 256})})
 ///
 /// Throws:   InvalidInput for a target that is no shape, and for a width or depth at which one of these would not
 ///           be whole.

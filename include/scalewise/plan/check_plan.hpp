@@ -40,7 +40,7 @@ class PlanCheck {
     number("model.embedding_multiplier", plan_.model.embedding_multiplier.value);
     number("model.logit_multiplier", plan_.model.logit_multiplier.value);
     if (plan_.model.code) code(*plan_.model.code);
-    symbols("symbols", plan_.symbols, values(two_stacks() ? Stack::decoder : Stack::main));
+    symbols("symbols", plan_.symbols, sizes_of(plan_, last_stack(plan_.shape)));
     for (std::size_t i = 0; i < plan_.parameters.size(); ++i) {
       path_ = "parameters[" + std::to_string(i) + "]";
       number("value", plan_.parameters[i].value);
@@ -125,10 +125,6 @@ class PlanCheck {
 
   bool two_stacks() const { return plan_.shape.encoder_depth > 0; }
 
-  Values values(Stack stack) const {
-    return plan_.base ? Values(plan_.shape, *plan_.base, stack) : Values(plan_.shape, stack);
-  }
-
   void entry(std::size_t index, const Tensor& tensor) {
     if (index == plan_.entries.size()) {
       fail("entries[" + std::to_string(index) + "]", "(missing)",
@@ -142,7 +138,7 @@ class PlanCheck {
     same<long>("layer", e.layer, tensor.layer);
     same("rows", e.rows, tensor.rows);
     same("columns", e.columns, tensor.columns);
-    if (tensor.stack != stack_) at_ = values(stack_ = tensor.stack);
+    if (tensor.stack != stack_) at_ = sizes_of(plan_, stack_ = tensor.stack);
     same("fan_in", e.fan_in, evaluate(tensor.fan_in, at_));
     same("fan_out", e.fan_out, evaluate(tensor.fan_out, at_));
     for_each_number(e, [&]<Kind kind>(const std::string& field, const Number<kind>& planned) {
@@ -163,7 +159,7 @@ class PlanCheck {
     const auto& all = plan_.model.residuals;
     std::size_t index = 0;
     const auto layers = [&](Stack stack, long depth) {
-      Values own = values(stack);
+      Values own = sizes_of(plan_, stack);
       for (long layer = 0; layer < depth; ++layer, ++index) {
         path_ = "model";
         const std::string at = "residuals[" + std::to_string(index) + "]";
@@ -212,7 +208,7 @@ class PlanCheck {
   std::string_view name_;
   std::string path_;
   Stack stack_ = Stack::none;  // of the last tensor
-  Values at_ = values(stack_);
+  Values at_ = sizes_of(plan_, stack_);
 };
 
 }  // namespace detail

@@ -48,7 +48,7 @@ class PlanCode {
  public:
   PlanCode(Plan plan, const CodeFactors& code, const CodeFactors& of_base)
       : plan_(std::move(plan)), code_(code), of_base_(of_base) {
-    if (plan_.base) base_.emplace(*plan_.base, stack(*plan_.base));
+    if (plan_.base) base_.emplace(*plan_.base, last_stack(*plan_.base));
   }
 
   Plan run() && {
@@ -63,9 +63,6 @@ class PlanCode {
   }
 
  private:
-  static Stack stack(const Shape& shape) {
-    return shape.encoder_depth > 0 ? Stack::decoder : Stack::main;
-  }
   /// A plan that scales a base, perhaps initialized by another rule: what the code does in the base stays.
   bool relative() const {
     return plan_.base && (plan_.reference == Reference::base || !plan_.start.empty());
@@ -89,13 +86,14 @@ class PlanCode {
   Number<Kind::multiplier> at_ends(const Scaling& target, const Scaling& base) {
     if (!relative()) return listed(target);
     if (target == base) return listed(over_base(target));
-    return listed(Scaling(evaluate(target, sizes_of(plan_)) / evaluate(base, *base_)));
+    return listed(Scaling(evaluate(target, sizes_of(plan_, last_stack(plan_.shape))) /
+                          evaluate(base, *base_)));
   }
 
   /// As a number, with its symbols in the plan's list.
   Number<Kind::multiplier> listed(const Scaling& scaling) {
     list_symbols(plan_, scaling);
-    return {evaluate(scaling, sizes_of(plan_)), scaling};
+    return {evaluate(scaling, sizes_of(plan_, last_stack(plan_.shape))), scaling};
   }
 
   Plan plan_;

@@ -34,15 +34,9 @@ void times_power(Number<kind>& number, const Number<other>& factor, int power) {
   number.scaling = number.scaling * pow(factor.scaling, power);
 }
 
-/// The sizes of a plan's target and base; of two stacks, those of the decoder.
-inline Values sizes_of(const Plan& plan) {
-  const Stack stack = plan.shape.encoder_depth > 0 ? Stack::decoder : Stack::main;
-  return plan.base ? Values(plan.shape, *plan.base, stack) : Values(plan.shape, stack);
-}
-
 /// Adds the symbols of a scaling to the list of a plan.
 inline void list_symbols(Plan& plan, const Scaling& scaling) {
-  const Values at = sizes_of(plan);
+  const Values at = sizes_of(plan, last_stack(plan.shape));
   for (const Factor& factor : scaling.factors()) {
     if (!factor.is_integer()) list_once(plan.symbols, symbol_value(factor, at));
   }

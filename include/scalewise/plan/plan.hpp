@@ -19,7 +19,8 @@
 #include "scalewise/architecture/shape.hpp"
 #include "scalewise/architecture/tensor_name.hpp"
 #include "scalewise/architecture/values.hpp"
-#include "scalewise/policy/policy_view.hpp"
+#include "scalewise/policy/parameter.hpp"
+#include "scalewise/policy/policy.hpp"
 #include "scalewise/policy/row.hpp"
 #include "scalewise/scaling/formula.hpp"
 
@@ -177,12 +178,12 @@ struct Plan {
   DecayForm decay = DecayForm::coupled;
   std::vector<Parameter> parameters;
   Shape shape;
-  std::optional<Shape> base;
+  std::optional<Shape> base = {};
   std::vector<Extra> extras = {};  // tensors that the shape does not have
 
-  Model model;
-  std::vector<Entry> entries;
-  std::vector<SymbolValue> symbols;
+  Model model = {};
+  std::vector<Entry> entries = {};
+  std::vector<SymbolValue> symbols = {};
 
   /// The entry of a tensor.
   /// Throws:   InvalidInput for a name that is not in the plan.
@@ -219,6 +220,16 @@ struct Plan {
 };
 
 namespace detail {
+
+/// The stack whose output the head reads.
+inline Stack last_stack(const Shape& shape) {
+  return shape.encoder_depth > 0 ? Stack::decoder : Stack::main;
+}
+
+/// The sizes of a plan's target and base, as a stack has them.
+inline Values sizes_of(const Plan& plan, Stack stack) {
+  return plan.base ? Values(plan.shape, *plan.base, stack) : Values(plan.shape, stack);
+}
 
 /// Whether a scaling grows or falls with any of some sizes of the target: L/m_L, the base's depth, does not.
 inline bool depends_on(const Scaling& scaling, std::initializer_list<const Symbol*> sizes) {

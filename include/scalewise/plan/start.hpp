@@ -8,17 +8,10 @@
 
 #include "scalewise/messages/error.hpp"
 #include "scalewise/plan/check_plan.hpp"
-#include "scalewise/plan/make_plan.hpp"
 #include "scalewise/plan/move_multiplier.hpp"
 #include "scalewise/plan/plan.hpp"
 
 namespace scalewise::inline plan {
-
-/// How the base model of a relative rule starts: an absolute rule.
-template <class P>
-struct Start {
-  P policy{};
-};
 
 namespace detail {
 
@@ -164,18 +157,6 @@ class PlanStart {
 ///           these would be scaled twice, or initializes layers differently where the depths differ.
 inline Plan with_start(const Plan& plan, const Plan& start) {
   return detail::PlanStart(plan, start).run();
-}
-
-/// The plan of a model under a relative rule whose base model starts by an absolute one.
-/// Throws:   InvalidInput as make_plan() and with_start().
-template <class P, const Optimizer& optimizer, class S>
-Plan make_plan(const Shape& target, const Shape& base, const Start<S>& start, const P& policy = {},
-               DecayForm decay = DecayForm::coupled) {
-  const Plan plan = make_plan<P, optimizer>(target, base, policy, decay);
-  const PolicyView view(start.policy);
-  const Optimizer& any = view.optimizers.front();  // the start is the same for all
-  return with_start(plan,
-                    detail::Planner(view, any, DecayForm::coupled, *plan.base, plan.base).make());
 }
 
 }  // namespace scalewise::inline plan

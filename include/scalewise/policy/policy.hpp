@@ -158,9 +158,9 @@ constexpr ModelRow model_of(const P& policy, const Context& context = {}) {
 }
 
 /// True when a rule is stated for an optimizer, or for the one that it is a case of.
-template <Policy P>
-constexpr bool states(const P&, const Optimizer& optimizer) {
-  for (const Optimizer& stated : P::optimizers) {
+template <HasOptimizers R>
+constexpr bool states(const R& rule, const Optimizer& optimizer) {
+  for (const Optimizer& stated : rule.optimizers) {
     if (stated == optimizer || stated.name == optimizer.case_of) return true;
   }
   return false;

@@ -32,7 +32,7 @@ inline kernels::ShallowScales shallow_scales_of(const std::string& rule, double 
   shape.context = data.tokens;
   const auto with = [&]<class P>(P policy) {
     policy.tau0 = tau0;
-    return kernels::shallow_scales(make_plan<P, sgd>(shape, {}, policy));
+    return kernels::shallow_scales(make_plan(policy, {.model = shape, .optimizer = sgd}));
   };
   if (rule == ShallowLeCun::id) return with(ShallowLeCun{});
   if (rule == ShallowHe::id) return with(ShallowHe{});

@@ -6,9 +6,9 @@
 
 #include <string>
 
-#include "instances/registry.hpp"
 #include "scalewise/nn/normalize_matrices.hpp"
 #include "scalewise/nn/optimizer.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "support/allocations.hpp"
 #include "support/catch.hpp"
 #include "support/model_gradient.hpp"
@@ -76,7 +76,7 @@ TEST_CASE("A later step of a pre-norm decoder takes nothing from the heap") {
   s.head_bias = true;
   s.embedding_norm = true;
   s.segments = 2;
-  check(make_plan("standard", adamw, s), {});
+  check(make_plan("standard", {.model = s}), {});
 }
 
 TEST_CASE("A later step of a gated, rotary decoder takes nothing from the heap") {
@@ -84,21 +84,22 @@ TEST_CASE("A later step of a gated, rotary decoder takes nothing from the heap")
   s.gated_mlp = true;
   s.norm_bias = false;
   s.residual_gain = ResidualGain::channel;
-  check(make_plan("standard", adamw, s),
+  check(make_plan("standard", {.model = s}),
         {.norm = Norm::rms, .activation = Activation::silu, .rotary = true});
 }
 
 TEST_CASE("A later step of a post-norm encoder-decoder takes nothing from the heap") {
   Shape s = token_shape();
   s.encoder_depth = 1;
-  check(make_plan("deep-norm", adamw, s), {.placement = NormPlacement::post});
+  check(make_plan("deep-norm", {.model = s}), {.placement = NormPlacement::post});
 }
 
 TEST_CASE("A later step of a normalized transformer takes nothing from the heap") {
   Shape s = token_shape();
   s.kv_heads = 4;
   s.gated_mlp = true;
-  check(make_plan("nu-gpt", adamw, s, s), {.activation = Activation::silu, .rotary = true});
+  check(make_plan("nu-gpt", {.model = s, .base = s}),
+        {.activation = Activation::silu, .rotary = true});
 }
 
 TEST_CASE("A later step of a patch model with scalar gains takes nothing from the heap") {
@@ -106,5 +107,5 @@ TEST_CASE("A later step of a patch model with scalar gains takes nothing from th
   s.input = Input::patch;
   s.patch_dim = 10;
   s.classes = 9;
-  check(make_plan("rezero", adamw, s), {.activation = Activation::relu, .causal = false});
+  check(make_plan("rezero", {.model = s}), {.activation = Activation::relu, .causal = false});
 }

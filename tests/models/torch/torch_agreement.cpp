@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "instances/registry.hpp"
 #include "instances/transformer.hpp"
 #include "scalewise/io/plan_json.hpp"
 #include "scalewise/nn/initialize.hpp"
+#include "scalewise/plan/make_plan.hpp"
 
 namespace {
 
@@ -281,7 +281,8 @@ void replace_every_number(Plan& plan) {
 }
 
 Plan plan_of(const Case& test) {
-  Plan plan = scalewise::make_plan(test.rule, adamw, test.shape, test.base, test.parameters);
+  Plan plan = scalewise::make_plan(
+      test.rule, {.model = test.shape, .base = test.base, .parameters = test.parameters});
   if (test.every_number) replace_every_number(plan);
   return plan;
 }

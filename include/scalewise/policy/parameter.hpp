@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "scalewise/messages/error.hpp"
+#include "scalewise/messages/nearest.hpp"
+#include "scalewise/numeric/number_text.hpp"
+
+namespace scalewise::inline policy {
+
+/// A rule's own parameter, such as the s of the meta-principled family.
+struct Parameter {
+  std::string name;
+  double value = 0;
+
+  friend bool operator==(const Parameter&, const Parameter&) = default;
+};
+
+namespace detail {
+
+/// Calls visit(name, field) for every parameter of a policy that has any.
+template <class P, class Visitor>
+void for_each_parameter(P& policy, Visitor&& visit) {
+  if constexpr (requires { P::parameters(policy, visit); }) P::parameters(policy, visit);
+}
+
+/// Every parameter of a policy with its value.
+template <class P>
+std::vector<Parameter> parameters_of(const P& policy) {
+  std::vector<Parameter> list;
+  for_each_parameter(policy, [&list](const auto& name, const auto& value) {
+    list.push_back({name, static_cast<double>(value)});
+  });
+  return list;
+}
+
+/// Writes a number into a field of a policy.
+/// Throws:   InvalidInput for a non-finite value, or a fraction for a whole number.
+template <class Field>
+void assign(Field& field, const Parameter& parameter) {
+  const double value = parameter.value;
+  const auto require = [&](bool ok, const char* expectation) {
+    if (!ok) throw InvalidInput(parameter.name, number_text(value), expectation);
+  };
+  require(value > -1e9 && value < 1e9, "a number between -1e9 and 1e9");
+  if constexpr (std::is_same_v<Field, bool>) require(value == 0 || value == 1, "true or false");
+  if constexpr (std::is_same_v<Field, int>) {
+    require(value == static_cast<int>(value), "a whole number");
+  }
+  field = static_cast<Field>(value);
+}
+
+/// Sets one field of a policy by name.
+/// Throws:   InvalidInput for an unknown name or a value that the field cannot take.
+template <class P>
+void set_parameter(P& policy, const Parameter& parameter) {
+  bool found = false;
+  Nearest known(parameter.name);
+  std::vector<std::string> names;
+  for_each_parameter(policy, [&](const auto& name, auto& field) {
+    known.offer(name);
+    names.emplace_back(name);
+    if (parameter.name != name) return;
+    found = true;
+    assign(field, parameter);
+  });
+  if (found) return;
+  throw InvalidInput("parameter", parameter.name, "a parameter of " + std::string(P::id),
+                     names.empty()   ? "it has none"
+                     : known.empty() ? "it has " + listed(names)
+                                     : known.hint());
+}
+
+}  // namespace detail
+
+}  // namespace scalewise::inline policy

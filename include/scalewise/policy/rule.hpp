@@ -1,0 +1,125 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scalewise/policy/all.hpp"
+#include "scalewise/policy/parameter.hpp"
+#include "scalewise/policy/policy.hpp"
+#include "scalewise/policy/rule_id.hpp"
+
+namespace scalewise::inline policy {
+
+struct Rule;
+
+namespace detail {
+
+/// The members of a policy of any type; an optional one that the policy lacks does what its absence means.
+struct AnyPolicy {
+  virtual ~AnyPolicy() = default;
+  virtual Row row(Group group, const Context& context) const = 0;
+  virtual ModelRow model(const Context& context) const = 0;
+  virtual Shape adapt(const Shape& shape) const = 0;
+  virtual void validate(const Shape& shape) const = 0;
+  virtual std::vector<OwnValues> own_values(const Context& context) const = 0;
+  virtual Rule with(const std::vector<Parameter>& parameters) const = 0;
+};
+
+template <Policy P>
+struct PolicyOf;
+
+}  // namespace detail
+
+/// A rule to plan by: a policy of any type, of which it keeps a copy, or the name of a shipped one.
+struct Rule {
+  /// Throws:   InvalidInput for a name of no rule.
+  template <class R>
+  Rule(const R& rule) {
+    if constexpr (std::convertible_to<const R&, std::string_view>) {
+      const std::string name = rule_id(rule);
+      for_each_policy([&]<class P>() {
+        if (P::id == name) *this = P{};
+      });
+    } else if constexpr (require_policy<R>()) {
+      id = R::id;
+      source = R::source;
+      reference = R::reference;
+      optimizers.assign(R::optimizers.begin(), R::optimizers.end());
+      parameters = detail::parameters_of(rule);
+      policy = std::make_shared<const detail::PolicyOf<R>>(rule);
+    }
+  }
+
+  /// The rule with other values of some parameters.
+  /// Throws:   InvalidInput for a parameter that it does not have, or a value that it cannot take.
+  Rule with(const std::vector<Parameter>& changes) const { return policy->with(changes); }
+
+  std::string_view id;
+  Source source;
+  Reference reference = Reference::absolute;
+  std::vector<Optimizer> optimizers;
+  std::vector<Parameter> parameters;  // with their values
+  std::shared_ptr<const detail::AnyPolicy> policy;
+};
+
+/// A policy of one type, so that planning is compiled once for all of them.
+template <Policy P>
+struct detail::PolicyOf final : AnyPolicy {
+  explicit PolicyOf(const P& p) : policy(p) {}
+
+  Row row(Group group, const Context& context) const override {
+    return row_of(policy, group, context);
+  }
+  ModelRow model(const Context& context) const override { return model_of(policy, context); }
+  Shape adapt(const Shape& shape) const override { return adapted(policy, shape); }
+  void validate([[maybe_unused]] const Shape& shape) const override {
+    if constexpr (requires { policy.validate(shape); }) policy.validate(shape);
+  }
+  std::vector<OwnValues> own_values([[maybe_unused]] const Context& context) const override {
+    if constexpr (requires { policy.own_values(context); }) return policy.own_values(context);
+    return {};
+  }
+  Rule with(const std::vector<Parameter>& parameters) const override {
+    P changed = policy;
+    for (const Parameter& parameter : parameters) set_parameter(changed, parameter);
+    return changed;
+  }
+
+  P policy;
+};
+
+/// True when any number of a rule depends on the base shape.
+inline bool needs_base(const Rule& rule) {
+  bool relative = false;
+  const auto look = [&](const auto& cell) { relative = relative || cell.scaling.is_relative(); };
+  for_each_cell(rule.policy->model({}), look);
+  for (const Optimizer& optimizer : rule.optimizers) {
+    for (std::size_t g = 0; g < group_count; ++g) {
+      const auto group = static_cast<Group>(g);
+      for_each_cell(rule.policy->row(group, {}), optimizer_of(optimizer, group), look);
+    }
+  }
+  return relative;
+}
+
+/// Every shipped rule, with the defaults of its parameters, in the order of the docs.
+inline std::vector<Rule> rules() {
+  std::vector<Rule> all;
+  for_each_policy([&]<class P>() { all.emplace_back(P{}); });
+  return all;
+}
+
+/// The names of a rule's parameters, in the order of its page.
+inline std::vector<std::string> parameter_names(const Rule& rule) {
+  std::vector<std::string> names;
+  for (const Parameter& parameter : rule.parameters) names.push_back(parameter.name);
+  return names;
+}
+
+}  // namespace scalewise::inline policy
