@@ -27,11 +27,7 @@ using Product = void (*)(Into, float, const Operand<float>&, const Operand<float
 /// Columns first, as a BLAS: cᵀ = bᵀ aᵀ.
 inline void xsmm_product(Into into, float factor, const Operand<float>& a, const Operand<float>& b,
                          View<float> c) {
-  const auto gemm = [](const char* ta, const char* tb, const int* m, const int* n, const int* k,
-                       const float* alpha, const float* x, const int* ldx, const float* y,
-                       const int* ldy, const float* beta, float* z, const int* ldz) {
-    libxsmm_sgemm(ta, tb, m, n, k, alpha, x, ldx, y, ldy, beta, z, ldz);
-  };
+  const auto gemm = [](auto... of_blas) { libxsmm_sgemm(of_blas...); };
   dense::detail::blas_product(gemm, into, factor, a, b, c);
 }
 #endif
