@@ -24,19 +24,16 @@ endfunction()
 scalewise_add_library(scalewise
   FOLDERS messages files numeric scaling architecture policy plan dialect propagation
   DOORS scalewise names theory)
-
 # Files, tables, checks.
 scalewise_add_library(json
   FOLDERS io plot check testing
   DOORS json format check testing
   NEEDS scalewise nlohmann_json::nlohmann_json fmt::fmt)
-
 # Models and kernels. Link OpenMP::OpenMP_CXX next to it to use all cores.
 scalewise_add_library(nn
   FOLDERS dense nn data kernels
   DOORS nn kernels
   NEEDS scalewise Eigen3::Eigen)
-
 # LibTorch is linked where a project has found it by find_package(Torch).
 scalewise_add_library(torch
   FOLDERS libtorch
@@ -45,6 +42,4 @@ scalewise_add_library(torch
 
 # The preset dev compiles each header on its own. LibTorch's need it; Eigen's take half a minute each.
 set_target_properties(scalewise_torch PROPERTIES VERIFY_INTERFACE_HEADER_SETS OFF)
-if(NOT SCALEWISE_TEST_SLOW)
-  set_target_properties(scalewise_nn PROPERTIES VERIFY_INTERFACE_HEADER_SETS OFF)
-endif()
+set_target_properties(scalewise_nn PROPERTIES VERIFY_INTERFACE_HEADER_SETS ${SCALEWISE_TEST_SLOW})

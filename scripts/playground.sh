@@ -4,22 +4,33 @@
 #
 # scripts/playground.sh [FOLDER [OPTIMIZATION]]
 # Builds the playground, the page FOLDER/index.html, by default build/playground, and by default with -Oz, which
-# makes it small. It needs Emscripten, CMake, Ninja, nlohmann-json and fmt (Debian: emscripten node-acorn cmake
-# ninja-build nlohmann-json3-dev libfmt-dev). Exit code: 2 when Emscripten or its acorn is missing.
+# makes it small. It needs Emscripten, nlohmann-json and fmt (Debian: emscripten node-acorn nlohmann-json3-dev
+# libfmt-dev). Exit code: 2 when Emscripten or its acorn is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib.sh
 
 folder=${1:-build/playground}
-have_command emcmake || give_up "missing: Emscripten (Debian: apt-get install emscripten node-acorn)"
+have_command em++ || give_up "missing: Emscripten (Debian: apt-get install emscripten node-acorn)"
 # Where Debian has acorn, which the optimizer of Emscripten needs and other builds of Node do not look for.
 export NODE_PATH=${NODE_PATH:+$NODE_PATH:}/usr/share/nodejs
 node -e 'require("acorn")' 2>/dev/null || give_up "missing: acorn (Debian: apt-get install node-acorn)"
 
 objects=${folder%/}-wasm
-mkdir -p "$folder" "$objects"
-emcmake cmake -S playground -B "$objects" -G Ninja -D CMAKE_BUILD_TYPE=None \
-  -D OPTIMIZATION="${2:--Oz}" >"$objects/cmake.log" 2>&1 ||
-  { cat "$objects/cmake.log" >&2; exit 1; }
-cmake --build "$objects" || exit 1
+mkdir -p "$folder" "$objects/system"
+# Of this system's headers, those of nlohmann-json and fmt and no others: the rest is Emscripten's.
+for header in nlohmann/json.hpp fmt/format.h; do
+  have_header $header || give_up "missing: $header (Debian: apt-get install nlohmann-json3-dev libfmt-dev)"
+  for headers in /usr/include /usr/local/include; do
+    [ ! -e $headers/$header ] || ln -sfn $headers/${header%/*} "$objects/system/${header%/*}"
+  done
+done
+# One unit, since its headers take as long to compile as all else. Newer versions have a stack of 64 KiB otherwise.
+printf '#include "%s"\n' playground/plan.cpp tools/planning/{plans,writing}.cpp >"$objects/plan.cpp"
+em++ -std=c++20 "${2:--Oz}" -fwasm-exceptions -D FMT_HEADER_ONLY -I . -I include -I tools \
+  -isystem "$objects/system" "$objects/plan.cpp" -o "$objects/plan.js" --no-entry \
+  -sSINGLE_FILE -sMODULARIZE -sEXPORT_NAME=scalewise -sENVIRONMENT=web,node \
+  -sFILESYSTEM=0 -sALLOW_MEMORY_GROWTH -sTOTAL_STACK=1048576 \
+  -sEXPORTED_FUNCTIONS=_scalewise_lists,_scalewise_plan,_malloc,_free \
+  -sEXPORTED_RUNTIME_METHODS=ccall,lengthBytesUTF8,stringToUTF8 || exit 1
 node playground/assemble.js "$folder" "$objects/plan.js"

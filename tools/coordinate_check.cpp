@@ -355,6 +355,23 @@ int run(Arguments a, const frame::Options& options) {
   return report(e, found, options);
 }
 
+void check_arguments(Arguments& a, const frame::Options& options) {
+  experiment::check(a.tasks, options, {"--budget", "--record", "--judge"});
+  check_plans(options);
+  Experiment& e = a.e;
+  if (e.base == 0) e.base = e.sizes.front();
+  const double rate = e.model.rate;
+  if (rate == 0) e.model.rate = 1;  // run() finds it
+  experiment::check(e);
+  e.model.rate = rate;
+  if (e.model.seq < 2) {
+    throw InvalidInput("--seq", std::to_string(e.model.seq), "at least 2",
+                       "with one token, attention has nothing to choose from, and queries and keys "
+                       "have no gradients");
+  }
+  static_cast<void>(fault_of(a.fault));
+}
+
 /// Of the first round of runs, which decides as a rule, or of --seeds of each size.
 std::string expected(Arguments a, const frame::Options& options) {
   Experiment& e = a.e;
@@ -417,22 +434,7 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--fault", a->fault,
         "train with missing:INGREDIENT, twice:INGREDIENT or off:INGREDIENT:EXPONENT")
       .excludes("--judge");
-  program.check = [a, &o] {
-    experiment::check(a->tasks, o, {"--budget", "--record", "--judge"});
-    check_plans(o);
-    if (a->e.base == 0) a->e.base = a->e.sizes.front();
-    const train::Settings model = a->e.model;
-    if (a->e.model.rate == 0) a->e.model.rate = 1;  // run() finds it
-    experiment::check(a->e);
-    a->e.model.rate = model.rate;
-    if (a->e.model.seq < 2) {
-      throw InvalidInput(
-          "--seq", std::to_string(a->e.model.seq), "at least 2",
-          "with one token, attention has nothing to choose from, and queries and keys "
-          "have no gradients");
-    }
-    static_cast<void>(fault_of(a->fault));
-  };
+  program.check = [a, &o] { check_arguments(*a, o); };
   program.expected = [a, options = program.options] { return ::expected(*a, *options); };
   program.run = [a, options = program.options](const std::vector<std::string>&) {
     return a->judge.empty() ? ::run(*a, *options) : judge(*a, *options);

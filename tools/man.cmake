@@ -1,10 +1,8 @@
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
 #
-# Runs at `cmake --install` and in cpack: man pages of the programs, from --help and by help2man.
-# Needs: programs (paths), help2man, version.
+# Runs when `programs` (paths) are installed: man pages by `help2man` from --help, for `version`.
 set(ENV{OMP_NUM_THREADS} 1)
-set(data ${CMAKE_CURRENT_LIST_DIR}/data/)
 foreach(program IN LISTS programs)
   cmake_path(GET program FILENAME name)
   execute_process(COMMAND ${program} --help OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
@@ -13,6 +11,7 @@ foreach(program IN LISTS programs)
       "--source=scalewise ${version}" --include=${CMAKE_CURRENT_LIST_DIR}/frame/man.h2m ${program}
     OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
   # Where data lie depends on where the programs are put later.
+  set(data ${CMAKE_CURRENT_LIST_DIR}/data/)
   string(REPLACE "-" "\\-" escaped ${data})
   string(REPLACE "${escaped}" "" text "${text}")
   string(REPLACE "${data}" "" text "${text}")

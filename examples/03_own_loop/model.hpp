@@ -44,21 +44,21 @@ inline void init(Tensor& t, Size size, double deviation, double rate, std::mt199
   t.rate = rate;
 }
 
-// y (rows, to) += x (rows, from) w (from, to)
-inline void multiply(const Floats& x, const Floats& w, Floats& y, Size rows, Size from, Size to) {
-  for (Size r = 0; r < rows; ++r)
+// y (examples, to) += x (examples, from) w (from, to)
+inline void multiply(const Floats& x, const Tensor& w, Floats& y, Size from, Size to) {
+  for (Size r = 0; r < examples; ++r)
     for (Size i = 0; i < from; ++i)
-      for (Size o = 0; o < to; ++o) y[r * to + o] += x[r * from + i] * w[i * to + o];
+      for (Size o = 0; o < to; ++o) y[r * to + o] += x[r * from + i] * w.w[i * to + o];
 }
 
 // The gradients of multiply.
-inline void multiply_back(const Floats& x, const Floats& w, const Floats& dy, Floats& dx,
-                          Floats& dw, Size rows, Size from, Size to) {
-  for (Size r = 0; r < rows; ++r)
+inline void multiply_back(const Floats& x, Tensor& w, const Floats& dy, Floats& dx, Size from,
+                          Size to) {
+  for (Size r = 0; r < examples; ++r)
     for (Size i = 0; i < from; ++i)
       for (Size o = 0; o < to; ++o) {
-        dx[r * from + i] += dy[r * to + o] * w[i * to + o];
-        dw[i * to + o] += dy[r * to + o] * x[r * from + i];
+        dx[r * from + i] += dy[r * to + o] * w.w[i * to + o];
+        w.g[i * to + o] += dy[r * to + o] * x[r * from + i];
       }
 }
 
@@ -93,13 +93,13 @@ inline float forward_backward(Model& m, const Symbols& symbols, const Symbols& n
   m.final_hidden.assign(examples * n, 0);
   m.logits.assign(examples * vocab, 0);
   normalize(m.x, m.unit, examples, n);
-  multiply(m.unit, m.up.w, m.hidden, examples, n, f);
+  multiply(m.unit, m.up, m.hidden, n, f);
   for (float& h : m.hidden) h = h > 0 ? h : 0;
-  multiply(m.hidden, m.down.w, m.branch, examples, f, n);
+  multiply(m.hidden, m.down, m.branch, f, n);
   Floats stream = m.x;
   for (std::size_t i = 0; i < stream.size(); ++i) stream[i] += m.branch[i];
   normalize(stream, m.final_hidden, examples, n);
-  multiply(m.final_hidden, m.head.w, m.logits, examples, n, vocab);
+  multiply(m.final_hidden, m.head, m.logits, n, vocab);
   for (float& z : m.logits) z *= m.logit_multiplier;
 
   float loss = 0;
@@ -115,11 +115,11 @@ inline float forward_backward(Model& m, const Symbols& symbols, const Symbols& n
   }
   for (Tensor* t : {&m.embedding, &m.up, &m.down, &m.head}) t->g.assign(t->w.size(), 0);
   Floats dfinal(examples * n), dstream(examples * n), dhidden(examples * f), dunit(examples * n);
-  multiply_back(m.final_hidden, m.head.w, dlogits, dfinal, m.head.g, examples, n, vocab);
+  multiply_back(m.final_hidden, m.head, dlogits, dfinal, n, vocab);
   normalize_back(stream, m.final_hidden, dfinal, dstream, examples, n);
-  multiply_back(m.hidden, m.down.w, dstream, dhidden, m.down.g, examples, f, n);
+  multiply_back(m.hidden, m.down, dstream, dhidden, f, n);
   for (std::size_t i = 0; i < dhidden.size(); ++i) dhidden[i] *= m.hidden[i] > 0 ? 1.F : 0.F;
-  multiply_back(m.unit, m.up.w, dhidden, dunit, m.up.g, examples, n, f);
+  multiply_back(m.unit, m.up, dhidden, dunit, n, f);
   normalize_back(m.x, m.unit, dunit, dstream, examples, n);
   for (Size r = 0; r < examples; ++r)
     for (Size i = 0; i < n; ++i) m.embedding.g[symbols[r] * n + i] += dstream[r * n + i];

@@ -15,35 +15,15 @@
 #include "scalewise/dense/product.hpp"
 #include "scalewise/numeric/parallel.hpp"
 
-#ifdef SCALEWISE_LIBXSMM
-#include <libxsmm.h>
-#endif
-
 namespace scalewise::benchmark {
 
 using Product = void (*)(Into, float, const Operand<float>&, const Operand<float>&, View<float>);
-
-#ifdef SCALEWISE_LIBXSMM
-/// Columns first, as a BLAS: cᵀ = bᵀ aᵀ.
-inline void xsmm_product(Into into, float factor, const Operand<float>& a, const Operand<float>& b,
-                         View<float> c) {
-  const auto gemm = [](const char* ta, const char* tb, const int* m, const int* n, const int* k,
-                       const float* alpha, const float* x, const int* ldx, const float* y,
-                       const int* ldy, const float* beta, float* z, const int* ldz) {
-    libxsmm_sgemm(ta, tb, m, n, k, alpha, x, ldx, y, ldy, beta, z, ldz);
-  };
-  dense::detail::blas_product(gemm, into, factor, a, b, c);
-}
-#endif
 
 /// The libraries that were compiled in. Eigen calls the BLAS where there is one.
 inline std::vector<std::pair<std::string, Product>> product_libraries() {
   std::vector<std::pair<std::string, Product>> libraries;
 #ifdef SCALEWISE_ONEDNN
   libraries.emplace_back("oneDNN", &dense::detail::onednn_product);
-#endif
-#ifdef SCALEWISE_LIBXSMM
-  libraries.emplace_back("libxsmm", &xsmm_product);
 #endif
 #ifdef EIGEN_USE_BLAS
   libraries.emplace_back(

@@ -85,7 +85,7 @@ def other_builds(results: dict) -> str:
 
 
 def products(results: dict) -> str:
-    columns = [("oneDNN", "products", "oneDNN"), ("OpenBLAS", "products", "BLAS"), ("libxsmm", "products", "libxsmm"),
+    columns = [("oneDNN", "products", "oneDNN"), ("OpenBLAS", "products", "BLAS"),
                ("BLIS", "products_blis", "BLAS"), ("Eigen", "products_eigen", "Eigen")]
     rows = []
     for i, shape in enumerate(results["products"]["gflop_per_s"]):

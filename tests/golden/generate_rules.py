@@ -8,6 +8,7 @@
 It reads nothing of the library: neither headers nor programs. README.md describes the conventions.
 """
 
+import pathlib
 import sys
 from collections import namedtuple
 from math import asin, pi, sqrt
@@ -755,13 +756,15 @@ def case_text(c):
 
 
 def main():
-    if len(sys.argv) != 2:
-        sys.exit("usage: generate_rules.py FILE")
-    with open(sys.argv[1], "w", encoding="utf-8", newline="\n") as file:
-        file.write('{"about": "Expected plans of every rule; README.md has the conventions.",\n')
-        file.write('"cases": [\n')
-        file.write(",\n".join(case_text(c) for c in cases()))
-        file.write("\n]}\n")
+    if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["--check"]):
+        sys.exit("usage: generate_rules.py FILE [--check]")
+    file = pathlib.Path(sys.argv[1])
+    written = ('{"about": "Expected plans of every rule; README.md has the conventions.",\n"cases": [\n'
+               + ",\n".join(case_text(c) for c in cases()) + "\n]}\n").encode()
+    if not sys.argv[2:]:
+        file.write_bytes(written)
+    elif file.read_bytes() != written:
+        sys.exit(f"{file} has other bytes than this program writes")
 
 
 if __name__ == "__main__":

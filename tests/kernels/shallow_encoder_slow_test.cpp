@@ -32,7 +32,7 @@ MatrixXd normal(Index rows, Index columns, std::uint64_t seed, std::string_view 
   return m;
 }
 
-std::vector<MatrixXd> some_inputs() {
+std::vector<MatrixXd> encoder_inputs() {
   return {normal(2, features, 1, "first"), normal(3, features, 2, "second"),
           normal(1, features, 3, "third")};
 }
@@ -43,7 +43,7 @@ const ShallowScales scales{
 }  // namespace
 
 TEST_CASE("Gradients of the shallow encoder agree with central differences") {
-  const auto inputs = some_inputs();
+  const auto inputs = encoder_inputs();
   ShallowEncoder encoder(features, scales, 5);
   const MatrixXd gradients = encoder.gradients(inputs);
   for (Index p = 0; p < gradients.rows(); ++p) {
@@ -63,7 +63,7 @@ TEST_CASE("Gradients of the shallow encoder agree with central differences") {
 
 TEST_CASE("The limiting kernel is the mean over networks with orthogonal queries and keys") {
   // Columns of W_Q and W_K with exact lengths √(d_m η): then the mean over W_V and w_O is exact.
-  const auto inputs = some_inputs();
+  const auto inputs = encoder_inputs();
   const auto columns = [](const char* name, double eta) -> MatrixXd {
     const MatrixXd q =
         Eigen::HouseholderQR<MatrixXd>(normal(scales.width, features, 9, name)).householderQ() *
@@ -148,7 +148,7 @@ TEST_CASE("A plan of the shallow encoder states its numbers") {
 }
 
 TEST_CASE("A step of the shallow encoder goes down the kernel's way") {
-  const auto inputs = some_inputs();
+  const auto inputs = encoder_inputs();
   ShallowEncoder encoder(features, scales, 11);
   const Eigen::VectorXd targets = normal(3, 1, 4, "targets");
   const Eigen::VectorXd before = encoder.outputs(inputs) - targets;
@@ -162,7 +162,7 @@ TEST_CASE("A step of the shallow encoder goes down the kernel's way") {
 }
 
 TEST_CASE("Bad input of the shallow encoder is refused") {
-  std::vector<MatrixXd> inputs = some_inputs();
+  std::vector<MatrixXd> inputs = encoder_inputs();
   const MatrixXd scores = MatrixXd::Zero(features, features);
   CHECK_THROWS_WITH(shallow_kernel({}, scales, scores), ContainsSubstring("inputs (empty)"));
   CHECK_THROWS_WITH(shallow_kernel(inputs, scales, MatrixXd::Zero(2, 2)),

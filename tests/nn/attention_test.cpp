@@ -57,8 +57,10 @@ struct Core {
     return o;
   }
   void backward(const Matrix<double>& dout) {
-    attention_backward(n, scale, dropout, read(dout), read(q), read(k), read(v), read(p),
-                       view(kept), view(ds), view(dq), view(dk), view(dv));
+    attention_backward(
+        n, scale, dropout,
+        {.o_gradient = read(dout), .q = read(q), .k = read(k), .v = read(v), .p = read(p)},
+        view(kept), {.q = view(dq), .k = view(dk), .v = view(dv), .s = view(ds)});
   }
 
   /// From the definition, also what backward computes.

@@ -201,8 +201,8 @@ struct NormCase {
   const Matrix<double>& forward() {
     const ConstView<double> g = read(gain);
     const ConstView<double> b = read(bias);
-    norm_forward(kind, read(x), has_gain ? &g : nullptr, has_bias ? &b : nullptr, epsilon, cache,
-                 view(y));
+    norm_forward(kind, read(x), {.gain = has_gain ? &g : nullptr, .bias = has_bias ? &b : nullptr},
+                 epsilon, cache, view(y));
     return y;
   }
   void backward(const Matrix<double>& dy, Matrix<double>& dx, Matrix<double>& dgain,
@@ -211,8 +211,12 @@ struct NormCase {
     const ConstView<double> g = read(gain);
     View<double> dg = view(dgain);
     View<double> db = view(dbias);
-    norm_backward(kind, read(dy), read(x), has_gain ? &g : nullptr, cache, view(dx),
-                  has_gain ? &dg : nullptr, has_bias ? &db : nullptr, beside, beside_factor);
+    norm_backward(kind, read(dy), read(x), has_gain ? &g : nullptr, cache,
+                  {.x = view(dx),
+                   .gain = has_gain ? &dg : nullptr,
+                   .bias = has_bias ? &db : nullptr,
+                   .beside = beside,
+                   .beside_factor = beside_factor});
   }
 };
 

@@ -152,6 +152,35 @@ inline std::string runs_text(const Experiment& e, const Findings& found,
       found.runs, fmt::join(sizes, ", "), 100 * found.report.error_rate);
 }
 
+inline nlohmann::ordered_json to_json(const check::Judgement& j) {
+  nlohmann::ordered_json item{{"signal", word(check::signal_words, j.curve.quantity.signal)},
+                              {"name", j.curve.quantity.name},
+                              {"step", j.curve.step}};
+  item["slope"] = j.measured ? nlohmann::ordered_json(j.measured->slope) : nullptr;
+  item["error"] = j.measured ? nlohmann::ordered_json(j.measured->error) : nullptr;
+  // null: not predicted; "zero": exactly zero
+  if (!j.expected) {
+    item["expected"] = nullptr;
+  } else if (j.expected->band.is_zero()) {
+    item["expected"] = "zero";
+  } else {
+    item["expected"] = {j.expected->band.low, j.expected->band.high};
+  }
+  item["regime"] =
+      j.expected ? nlohmann::ordered_json(word(check::regime_words, j.expected->regime)) : nullptr;
+  item["deviation"] = std::isfinite(j.deviation) ? nlohmann::ordered_json(j.deviation) : nullptr;
+  item["verdict"] = j.expected ? nlohmann::ordered_json(to_string(j.verdict)) : nullptr;
+  item["reason"] = j.reason;
+  auto& points = item["points"] = nlohmann::ordered_json::array();
+  for (const check::SizePoint& point : j.curve.points) {
+    points.push_back({{"size", point.size},
+                      {"mean_log_rms", point.mean},
+                      {"deviation", point.deviation()},
+                      {"runs", point.runs}});
+  }
+  return item;
+}
+
 inline nlohmann::ordered_json to_json(const Experiment& e, const Findings& found,
                                       const std::map<long, long>& all_seeds,
                                       const check::TwoWidths& widths,
@@ -193,33 +222,7 @@ inline nlohmann::ordered_json to_json(const Experiment& e, const Findings& found
   json["undecided"] = r.undecided;
   auto& all = json["quantities"] = nlohmann::ordered_json::array();
   for (const check::Judgement& j : found.report.judgements) {
-    nlohmann::ordered_json item{{"signal", word(check::signal_words, j.curve.quantity.signal)},
-                                {"name", j.curve.quantity.name},
-                                {"step", j.curve.step}};
-    item["slope"] = j.measured ? nlohmann::ordered_json(j.measured->slope) : nullptr;
-    item["error"] = j.measured ? nlohmann::ordered_json(j.measured->error) : nullptr;
-    // null: not predicted; "zero": exactly zero
-    if (!j.expected) {
-      item["expected"] = nullptr;
-    } else if (j.expected->band.is_zero()) {
-      item["expected"] = "zero";
-    } else {
-      item["expected"] = {j.expected->band.low, j.expected->band.high};
-    }
-    item["regime"] = j.expected
-                         ? nlohmann::ordered_json(word(check::regime_words, j.expected->regime))
-                         : nullptr;
-    item["deviation"] = std::isfinite(j.deviation) ? nlohmann::ordered_json(j.deviation) : nullptr;
-    item["verdict"] = j.expected ? nlohmann::ordered_json(to_string(j.verdict)) : nullptr;
-    item["reason"] = j.reason;
-    auto& points = item["points"] = nlohmann::ordered_json::array();
-    for (const check::SizePoint& point : j.curve.points) {
-      points.push_back({{"size", point.size},
-                        {"mean_log_rms", point.mean},
-                        {"deviation", point.deviation()},
-                        {"runs", point.runs}});
-    }
-    all.push_back(std::move(item));
+    all.push_back(to_json(j));
   }
   return json;
 }

@@ -167,8 +167,12 @@ class CoordinateCheck {
   }
 
   std::vector<Standing> standings_of(const std::vector<Fault>& faults) const {
-    return standings(scales_, plan_.shape, assumptions_, faults, report_.judgements, criteria_,
-                     report_.thresholds.failure);
+    std::vector<Standing> result;
+    for (const Fault& fault : faults) {
+      result.push_back(standing_of(hypothesis_of(scales_, plan_.shape, fault, assumptions_),
+                                   report_.judgements, criteria_, report_.thresholds.failure));
+    }
+    return result;
   }
 
   void diagnose() {

@@ -106,19 +106,4 @@ inline Standing standing_of(const Hypothesis& h, const std::vector<Judgement>& a
   return standing;
 }
 
-/// How some mistakes stand in a family of models whose smallest has this shape.
-inline std::vector<Standing> standings(const Scales& scales, const Shape& shape,
-                                       const Assumptions& assumptions,
-                                       const std::vector<Fault>& faults,
-                                       const std::vector<Judgement>& all, const Criteria& criteria,
-                                       double threshold) {
-  std::vector<Standing> result;
-  result.reserve(faults.size());
-  for (const Fault& fault : faults) {
-    result.push_back(
-        standing_of(hypothesis_of(scales, shape, fault, assumptions), all, criteria, threshold));
-  }
-  return result;
-}
-
 }  // namespace scalewise::check

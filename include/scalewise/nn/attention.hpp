@@ -157,33 +157,45 @@ void attention_mix(const AttentionSizes& n, const Dropout& dropout, const ConstV
   });
 }
 
+/// What attention_backward reads: the gradient of o, and what the forward pass read and left.
+/// Shapes:   as in attention_scores and attention_mix
+template <class Scalar>
+struct AttentionPass {
+  ConstView<Scalar> o_gradient, q, k, v, p;
+};
+
+/// What attention_backward writes: the gradients of queries, keys, values and scores.
+/// Shapes:   as in attention_scores and attention_mix
+template <class Scalar>
+struct AttentionGradients {
+  View<Scalar> q, k, v, s;
+};
+
 /// Gradient of attention_scores and attention_mix together.
 /// Equation: dv = dropout(P)ᵀ do; dP = dropout(do vᵀ); dS = P * (dP - rowsum(dP * P));
 ///           dq = scale dS k; dk = scale dSᵀ q
-/// Shapes:   as there; ds (B*H*T, S); kept is scratch again
-/// Writes:   overwrites dq, dk, dv and ds.
+/// Shapes:   as there; kept is scratch again
+/// Writes:   overwrites all of d.
 template <class Scalar>
 void attention_backward(const AttentionSizes& n, Scalar scale, const Dropout& dropout,
-                        const ConstView<Scalar>& dout, const ConstView<Scalar>& q,
-                        const ConstView<Scalar>& k, const ConstView<Scalar>& v,
-                        const ConstView<Scalar>& p, View<Scalar> kept, View<Scalar> ds,
-                        View<Scalar> dq, View<Scalar> dk, View<Scalar> dv) {
+                        const AttentionPass<Scalar>& pass, View<Scalar> kept,
+                        const AttentionGradients<Scalar>& d) {
   // One task per key head, so that the heads that share it add up in one place.
   parallel_parts(n.batch * n.kv_heads, [&](Eigen::Index task) {
     const Eigen::Index b = task / n.kv_heads;
     const Eigen::Index g = task % n.kv_heads;
-    const auto k_g = detail::head_block(k, b, g, n.key_tokens, n.head_dim);
-    const auto v_g = detail::head_block(v, b, g, n.key_tokens, n.head_dim);
-    auto dk_g = detail::head_block(dk, b, g, n.key_tokens, n.head_dim);
-    auto dv_g = detail::head_block(dv, b, g, n.key_tokens, n.head_dim);
+    const auto k_g = detail::head_block(pass.k, b, g, n.key_tokens, n.head_dim);
+    const auto v_g = detail::head_block(pass.v, b, g, n.key_tokens, n.head_dim);
+    auto dk_g = detail::head_block(d.k, b, g, n.key_tokens, n.head_dim);
+    auto dv_g = detail::head_block(d.v, b, g, n.key_tokens, n.head_dim);
     const Eigen::Index group = n.heads / n.kv_heads;
     for (Eigen::Index h = g * group; h < (g + 1) * group; ++h) {
       const Into into = h == g * group ? Into::fresh : Into::sum;
       const Eigen::Index first = (b * n.heads + h) * n.query_tokens;
-      const auto q_h = detail::head_block(q, b, h, n.query_tokens, n.head_dim);
-      const auto do_h = detail::head_block(dout, b, h, n.query_tokens, n.head_dim);
-      const auto p_h = block(p, first, 0, n.query_tokens, n.key_tokens);
-      auto ds_h = block(ds, first, 0, n.query_tokens, n.key_tokens);
+      const auto q_h = detail::head_block(pass.q, b, h, n.query_tokens, n.head_dim);
+      const auto do_h = detail::head_block(pass.o_gradient, b, h, n.query_tokens, n.head_dim);
+      const auto p_h = block(pass.p, first, 0, n.query_tokens, n.key_tokens);
+      auto ds_h = block(d.s, first, 0, n.query_tokens, n.key_tokens);
       detail::for_queries(n, [&](Eigen::Index t, Eigen::Index queries, Eigen::Index keys) {
         product<Scalar>(Into::fresh, 1, block(do_h, t, 0, queries, n.head_dim),
                         transposed(block(v_g, 0, 0, keys, n.head_dim)),
@@ -204,7 +216,7 @@ void attention_backward(const AttentionSizes& n, Scalar scale, const Dropout& dr
         block(ds_h, t, keys, queries, n.key_tokens - keys).setZero();
       });
       detail::mix<Scalar>(n, scale, read(ds_h), k_g,
-                          detail::head_block(dq, b, h, n.query_tokens, n.head_dim));
+                          detail::head_block(d.q, b, h, n.query_tokens, n.head_dim));
       detail::mix_back<Scalar>(n, into, scale, read(ds_h), q_h, dk_g);
     }
   });

@@ -39,8 +39,7 @@ struct NormLayer {
     if (bias.present()) scaled_bias.shape(1, x.cols()) = bias.multiplier * bias.value();
     const ConstView<Scalar> g = scaled_gain.read();
     const ConstView<Scalar> b = scaled_bias.read();
-    norm_forward(kind, x, gain.present() ? &g : nullptr, bias.present() ? &b : nullptr, epsilon,
-                 cache, y);
+    norm_forward(kind, x, weights(g, b), epsilon, cache, y);
   }
 
   /// Computes y of the last forward again.
@@ -48,7 +47,7 @@ struct NormLayer {
   void again(const ConstView<Scalar>& x, View<Scalar> y) const {
     const ConstView<Scalar> g = scaled_gain.read();
     const ConstView<Scalar> b = scaled_bias.read();
-    norm_again(x, gain.present() ? &g : nullptr, bias.present() ? &b : nullptr, cache, y);
+    norm_again(x, weights(g, b), cache, y);
   }
 
   /// dx = the gradient, and beside_factor * beside where that is given.
@@ -61,11 +60,19 @@ struct NormLayer {
     View<Scalar> db = dbias.shape(1, dy.cols());
     dg.setZero();
     db.setZero();
-    norm_backward(kind, dy, x, gain.present() ? &g : nullptr, cache, dx,
-                  gain.present() ? &dg : nullptr, bias.present() ? &db : nullptr, beside,
-                  beside_factor);
+    norm_backward(kind, dy, x, gain.present() ? &g : nullptr, cache,
+                  {.x = dx,
+                   .gain = gain.present() ? &dg : nullptr,
+                   .bias = bias.present() ? &db : nullptr,
+                   .beside = beside,
+                   .beside_factor = beside_factor});
     if (gain.present()) gain.gradient() = gain.multiplier * dg;
     if (bias.present()) bias.gradient() = bias.multiplier * db;
+  }
+
+ private:
+  NormWeights<Scalar> weights(const ConstView<Scalar>& g, const ConstView<Scalar>& b) const {
+    return {.gain = gain.present() ? &g : nullptr, .bias = bias.present() ? &b : nullptr};
   }
 };
 
@@ -123,8 +130,10 @@ struct AttentionLayer {
     pass.show_gradient(name, "heads", mixed.read());
     const Dropout dropout = pass.dropout_of(name, "probabilities");
     if (dropout.active()) pass.kept.shape(p.rows(), p.cols());
-    attention_backward(sizes, scale, dropout, mixed.read(), q.read(), k.read(), v.read(), p.read(),
-                       pass.kept.view(), ds, dq, dk, dv);
+    attention_backward(
+        sizes, scale, dropout,
+        {.o_gradient = mixed.read(), .q = q.read(), .k = k.read(), .v = v.read(), .p = p.read()},
+        pass.kept.view(), {.q = dq, .k = dk, .v = dv, .s = ds});
     pass.show_gradient(name, "scores", read(ds));
     if (qk_scale.present()) {
       qk_scale.gradient().setZero();
@@ -153,12 +162,8 @@ struct AttentionLayer {
   }
 
  private:
-  struct CoreGradients {
-    View<Scalar> q, k, v, p;
-  };
-
   /// One after the other, in the memory that an MLP's hidden layer needs at other times.
-  CoreGradients gradients(Pass<Scalar>& pass) const {
+  AttentionGradients<Scalar> gradients(Pass<Scalar>& pass) const {
     const std::array<const Buffer<Scalar>*, 4> of{&q, &k, &v, &p};
     const auto padded = [](const Buffer<Scalar>& b) {
       return (b.rows() * b.cols() + 15) / 16 * 16;
@@ -226,16 +231,17 @@ struct MlpLayer {
     View<Scalar> hidden = pass.hidden.shape(x.rows(), width);
     View<Scalar> linear = u.shape(x.rows(), width);
     if (!gate.present()) {
-      rescaled_linear(up, up_bias, up_scale, 1, x, linear, u_raw,
+      rescaled_linear(up, up_bias, {up_scale, 1, u_raw}, x, linear,
                       [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
                         for (Eigen::Index i = 0; i < tile.rows(); ++i) {
                           activate(activation, tile.cols(), &tile(i, 0), &hidden(row + i, column));
                         }
                       });
     } else {
-      rescaled_linear(up, up_bias, up_scale, 1, x, linear, u_raw, nothing);
-      rescaled_linear(gate, gate_bias, gate_scale, gate_factor(x), x, g.shape(x.rows(), width),
-                      g_raw, [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
+      rescaled_linear(up, up_bias, {up_scale, 1, u_raw}, x, linear, nothing);
+      rescaled_linear(gate, gate_bias, {gate_scale, gate_factor(x), g_raw}, x,
+                      g.shape(x.rows(), width),
+                      [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
                         for (Eigen::Index i = 0; i < tile.rows(); ++i) {
                           activate(activation, tile.cols(), &tile(i, 0), &hidden(row + i, column));
                         }
@@ -296,19 +302,25 @@ struct MlpLayer {
     return std::sqrt(static_cast<Scalar>(x.cols()));
   }
 
-  /// y = factor scale * (x W + b), or x W + b without a scale; raw is y before the scale.
+  /// factor scale, which need not be there, and what is kept of y before it.
+  struct Rescale {
+    const Weight<Scalar>& scale;
+    Scalar factor;
+    Buffer<Scalar>& raw;
+  };
+
+  /// y = factor scale * (x W + b), or x W + b without a scale.
   template <class Finish>
-  static void rescaled_linear(const Weight<Scalar>& w, const Weight<Scalar>& b,
-                              const Weight<Scalar>& scale, Scalar factor,
-                              const ConstView<Scalar>& x, View<Scalar> y, Buffer<Scalar>& raw,
-                              const Finish& finish) {
+  static void rescaled_linear(const Weight<Scalar>& w, const Weight<Scalar>& b, const Rescale& r,
+                              const ConstView<Scalar>& x, View<Scalar> y, const Finish& finish) {
+    const Weight<Scalar>& scale = r.scale;
     if (!scale.present()) return side_by_side(linear_tiles(w, b, x, y, finish));
-    View<Scalar> before = raw.shape(y.rows(), y.cols());
+    View<Scalar> before = r.raw.shape(y.rows(), y.cols());
     const auto rescale = [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
       block(before, row, column, tile.rows(), tile.cols()) = tile;
       for (Eigen::Index i = 0; i < tile.rows(); ++i) {
         tile.row(i).array() *=
-            factor * scale.multiplier * scale.value().row(0).segment(column, tile.cols()).array();
+            r.factor * scale.multiplier * scale.value().row(0).segment(column, tile.cols()).array();
       }
       finish(row, column, tile);
     };

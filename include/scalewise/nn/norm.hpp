@@ -19,6 +19,25 @@ struct NormCache {
   Buffer<Scalar> partial;            // one row of gain and bias gradients per tile of rows
 };
 
+/// What a norm applies to normalized rows; null: nothing.
+/// Shapes:   (1, C) each
+template <class Scalar>
+struct NormWeights {
+  const ConstView<Scalar>* gain = nullptr;
+  const ConstView<Scalar>* bias = nullptr;
+};
+
+/// The gradients that norm_backward writes, and that of a path around the norm, which it adds to x's.
+/// Shapes:   x, beside (N, C); gain, bias (1, C); all but x may be null
+template <class Scalar>
+struct NormGradients {
+  View<Scalar> x;
+  View<Scalar>* gain = nullptr;
+  View<Scalar>* bias = nullptr;
+  const ConstView<Scalar>* beside = nullptr;
+  Scalar beside_factor = 1;
+};
+
 /// Rows of one tile of a norm.
 inline constexpr Eigen::Index norm_tile = 64;
 
@@ -26,7 +45,8 @@ namespace detail {
 
 template <class Scalar>
 void normalize_row(const ConstView<Scalar>& x, View<Scalar>& y, Eigen::Index i, Scalar mean,
-                   Scalar inverse, const ConstView<Scalar>* gain, const ConstView<Scalar>* bias) {
+                   Scalar inverse, const NormWeights<Scalar>& weights) {
+  const auto [gain, bias] = weights;
   const auto in = x.row(i).array();
   auto out = y.row(i).array();
   if (gain != nullptr && bias != nullptr) {
@@ -54,11 +74,10 @@ void norm_correction(Norm kind, const Gradient& g, Row& n) {
 
 /// Normalizes every row, then applies gain and bias.
 /// Equation: layer: (x - mean) / √(var + ε) * gain + bias; rms: x / √(mean x² + ε) * gain + bias
-/// Shapes:   x (N, C), gain (1, C) or null, bias (1, C) or null -> y (N, C)
+/// Shapes:   x (N, C) -> y (N, C)
 template <class Scalar>
-void norm_forward(Norm kind, const ConstView<Scalar>& x, const ConstView<Scalar>* gain,
-                  const ConstView<Scalar>* bias, Scalar epsilon, NormCache<Scalar>& cache,
-                  View<Scalar> y) {
+void norm_forward(Norm kind, const ConstView<Scalar>& x, const NormWeights<Scalar>& weights,
+                  Scalar epsilon, NormCache<Scalar>& cache, View<Scalar> y) {
   View<Scalar> means = cache.mean.shape(x.rows(), 1);
   View<Scalar> inverses = cache.inverse_deviation.shape(x.rows(), 1);
   parallel_tiles(x.rows(), norm_tile, [&](Eigen::Index begin, Eigen::Index rows) {
@@ -69,7 +88,7 @@ void norm_forward(Norm kind, const ConstView<Scalar>& x, const ConstView<Scalar>
       const Scalar inverse = 1 / std::sqrt(square + epsilon);
       means(i, 0) = mean;
       inverses(i, 0) = inverse;
-      detail::normalize_row(x, y, i, mean, inverse, gain, bias);
+      detail::normalize_row(x, y, i, mean, inverse, weights);
     }
   });
 }
@@ -77,27 +96,26 @@ void norm_forward(Norm kind, const ConstView<Scalar>& x, const ConstView<Scalar>
 /// Computes y of norm_forward again, from what that left in the cache.
 /// Shapes:   as norm_forward
 template <class Scalar>
-void norm_again(const ConstView<Scalar>& x, const ConstView<Scalar>* gain,
-                const ConstView<Scalar>* bias, const NormCache<Scalar>& cache, View<Scalar> y) {
+void norm_again(const ConstView<Scalar>& x, const NormWeights<Scalar>& weights,
+                const NormCache<Scalar>& cache, View<Scalar> y) {
   const ConstView<Scalar> means = cache.mean.read();
   const ConstView<Scalar> inverses = cache.inverse_deviation.read();
   parallel_tiles(x.rows(), norm_tile, [&](Eigen::Index begin, Eigen::Index rows) {
     for (Eigen::Index i = begin; i < begin + rows; ++i) {
-      detail::normalize_row(x, y, i, means(i, 0), inverses(i, 0), gain, bias);
+      detail::normalize_row(x, y, i, means(i, 0), inverses(i, 0), weights);
     }
   });
 }
 
 /// Gradient of norm_forward, plus that of a path around it.
 /// Equation: n = (x - mean) * inverse; g = dy * gain;
-///           dx = beside_factor * beside + inverse * (g - mean g [layer only] - n * mean(g * n))
-/// Shapes:   dy, x (N, C), beside (N, C) or null -> dx (N, C), dgain (1, C), dbias (1, C)
-/// Writes:   overwrites dx, which may be beside; accumulates into dgain and dbias.
+///           d.x = beside_factor * beside + inverse * (g - mean g [layer only] - n * mean(g * n))
+/// Shapes:   dy, x (N, C), gain (1, C) or null
+/// Writes:   overwrites d.x, which may be d.beside; accumulates into d.gain and d.bias.
 template <class Scalar>
 void norm_backward(Norm kind, const ConstView<Scalar>& dy, const ConstView<Scalar>& x,
-                   const ConstView<Scalar>* gain, NormCache<Scalar>& cache, View<Scalar> dx,
-                   View<Scalar>* dgain, View<Scalar>* dbias,
-                   const ConstView<Scalar>* beside = nullptr, Scalar beside_factor = 1) {
+                   const ConstView<Scalar>* gain, NormCache<Scalar>& cache,
+                   NormGradients<Scalar> d) {
   const Eigen::Index width = dy.cols();
   const Eigen::Index tiles = (dy.rows() + norm_tile - 1) / norm_tile;
   const ConstView<Scalar> means = cache.mean.read();
@@ -113,15 +131,15 @@ void norm_backward(Norm kind, const ConstView<Scalar>& dy, const ConstView<Scala
     bias_part.setZero();
     for (Eigen::Index i = begin; i < begin + rows; ++i) {
       const auto in = dy.row(i).array();
-      auto out = dx.row(i).array();
+      auto out = d.x.row(i).array();
       const Scalar inverse = inverses(i, 0);
       normalized = (x.row(i).array() - means(i, 0)) * inverse;
-      if (dgain != nullptr) gain_part += in * normalized;
-      if (dbias != nullptr) bias_part += in;
+      if (d.gain != nullptr) gain_part += in * normalized;
+      if (d.bias != nullptr) bias_part += in;
       const auto finish = [&](const auto& g) {
         detail::norm_correction(kind, g, normalized);
-        if (beside != nullptr) {
-          out = beside_factor * beside->row(i).array() + inverse * (g - normalized);
+        if (d.beside != nullptr) {
+          out = d.beside_factor * d.beside->row(i).array() + inverse * (g - normalized);
         } else {
           out = inverse * (g - normalized);
         }
@@ -134,8 +152,8 @@ void norm_backward(Norm kind, const ConstView<Scalar>& dy, const ConstView<Scala
     }
   });
   for (Eigen::Index tile = 0; tile < tiles; ++tile) {  // in order, whoever computed them
-    if (dgain != nullptr) *dgain += partial.row(3 * tile);
-    if (dbias != nullptr) *dbias += partial.row(3 * tile + 1);
+    if (d.gain != nullptr) *d.gain += partial.row(3 * tile);
+    if (d.bias != nullptr) *d.bias += partial.row(3 * tile + 1);
   }
 }
 

@@ -125,15 +125,18 @@ class LayerNumbers {
       std::size_t kind = 0;
       for_each_number(entry, [&](std::string_view, const auto& number) {
         const bool absolute = kind == 0 && plan.reference != Reference::base;
-        add(kind++, scalewise::plan::detail::name_of(plan, entry).part,
-            role_of(entry.group) == Role::hidden, entry.stack, entry.layer, number,
-            absolute ? entry.fan_in : 1);
+        add(kind++,
+            {.tensor = scalewise::plan::detail::name_of(plan, entry).part,
+             .matrix = role_of(entry.group) == Role::hidden,
+             .stack = entry.stack,
+             .layer = entry.layer},
+            number, absolute ? entry.fan_in : 1);
       });
     }
     for (const Residual& r : plan.model.residuals) {
       if (plan.shape.blocks != Blocks::residual) continue;  // the others have no such connection
-      add(multipliers, "residual_skip", true, r.stack, r.layer, r.skip, 1);
-      add(multipliers, "residual_branch", true, r.stack, r.layer, r.branch, 1);
+      add(multipliers, {"residual_skip", true, r.stack, r.layer}, r.skip, 1);
+      add(multipliers, {"residual_branch", true, r.stack, r.layer}, r.branch, 1);
     }
     for (std::size_t kind = 0; kind < rows_.size(); ++kind) {
       const std::size_t vectors = vectors_in(rows_[kind]);
@@ -181,14 +184,21 @@ class LayerNumbers {
   static constexpr std::array<std::string_view, 6> names{
       "initial variance", "initial mean", "multiplier", "learning rate", "weight decay", "epsilon"};
 
+  /// The row of a number, and its column.
+  struct Cell {
+    std::string tensor;
+    bool matrix;
+    Stack stack;
+    int layer;
+  };
+
   template <Kind kind>
-  void add(std::size_t of, const std::string& tensor, bool matrix, Stack stack, int layer,
-           const Number<kind>& number, double scale) {
+  void add(std::size_t of, const Cell& cell, const Number<kind>& number, double scale) {
     std::vector<LayerRow>& rows = rows_[of];
-    const auto same = [&](const LayerRow& row) { return row.tensor == tensor; };
+    const auto same = [&](const LayerRow& row) { return row.tensor == cell.tensor; };
     auto row = std::find_if(rows.begin(), rows.end(), same);
-    if (row == rows.end()) row = rows.insert(row, LayerRow{tensor, matrix});
-    row->at[{stack, layer}] = {number.value, number.value * scale, number.scaling};
+    if (row == rows.end()) row = rows.insert(row, LayerRow{cell.tensor, cell.matrix});
+    row->at[{cell.stack, cell.layer}] = {number.value, number.value * scale, number.scaling};
   }
 
   static bool is_trivial(std::size_t kind, const LayerRow& row) {

@@ -76,25 +76,19 @@ std::vector<RuleChoice> depth_rules() { return {{"complete-p", {}}, {"depth-mup"
 
 bool normalized(const std::string& rule) { return rule.find("gpt") != std::string::npos; }
 
-/// One model, drawn; it may be none that a rule takes.
-Setup try_draw(Mistake mistake, std::uint64_t number, int attempt, bool muon) {
-  Draw draw(mistake, number, attempt);
-  Setup setup;
+void choose(Setup& setup, const std::string& what, const std::string& value) {
+  setup.name += " " + what + "=" + value;
+}
+
+void set(Setup& setup, const std::string& setting) {
+  setup.experiment.model.set.push_back(setting);
+  setup.name += " " + setting;
+}
+
+/// Sizes of the models, the base, and how they are trained.
+void draw_sizes(Draw& draw, bool depth, Setup& setup) {
   Experiment& e = setup.experiment;
   train::Settings& s = e.model;
-  const auto choose = [&](const char* what, const std::string& value) {
-    setup.name += std::string(" ") + what + "=" + value;
-  };
-  const auto set = [&](const std::string& setting) {
-    s.set.push_back(setting);
-    setup.name += " " + setting;
-  };
-  const bool depth = draw.happens(0.2) && !muon;
-  const RuleChoice rule = draw.one_of(muon ? muon_rules() : depth ? depth_rules() : width_rules());
-  s.rule = rule.rule;
-  s.optimizer = rule.optimizer;
-  setup.name = rule.rule + " " + std::string(rule.optimizer.name);
-  for (const std::string& setting : rule.set) set(setting);
   e.axis = depth ? experiment::Axis::depth : experiment::Axis::width;
   e.head_dim = draw.one_of<long>({8, 16});
   if (depth) {
@@ -106,60 +100,82 @@ Setup try_draw(Mistake mistake, std::uint64_t number, int attempt, bool muon) {
         {{16, 32, 64, 128}, {32, 64, 128, 256}, {32, 48, 96, 192, 256}});
     if (e.sizes.front() < 32) e.head_dim = 8;
     s.depth = draw.one_of<long>({1, 2, 2, 3, 4});
-    choose("depth", std::to_string(s.depth));
+    choose(setup, "depth", std::to_string(s.depth));
     if (draw.happens(0.1)) {
       e.head_dim = 0;
       s.heads = 2;
-      choose("heads", "2");
+      choose(setup, "heads", "2");
     }
   }
-  choose("axis", experiment::axis_name(e));
-  choose("from", std::to_string(e.sizes.front()));
+  choose(setup, "axis", experiment::axis_name(e));
+  choose(setup, "from", std::to_string(e.sizes.front()));
   e.base = draw.happens(0.75) ? e.sizes.front() : draw.one_of(e.sizes);
-  choose("base", std::to_string(e.base));
+  choose(setup, "base", std::to_string(e.base));
   s.seq = draw.one_of<long>({16, 32, 64});
   s.batch = draw.one_of<long>({4, 8});
   s.steps = draw.one_of<long>({3, 5, 8});
-  choose("seq", std::to_string(s.seq));
-  choose("batch", std::to_string(s.batch));
-  choose("steps", std::to_string(s.steps));
+  choose(setup, "seq", std::to_string(s.seq));
+  choose(setup, "batch", std::to_string(s.batch));
+  choose(setup, "steps", std::to_string(s.steps));
   s.warmup = 0;
-  if (!normalized(s.rule)) {
-    s.norm = draw.one_of<nn::Norm>({nn::Norm::layer, nn::Norm::layer, nn::Norm::layer,
-                                    nn::Norm::rms, nn::Norm::rms, nn::Norm::none});
-    if (depth && s.norm == nn::Norm::none)
-      s.norm = nn::Norm::rms;  // signals multiply from layer to layer
-    s.placement =
-        draw.happens(0.2) && s.norm != nn::Norm::none ? NormPlacement::post : NormPlacement::pre;
-    s.activation = draw.one_of<Activation>(
-        {Activation::gelu, Activation::gelu, Activation::relu, Activation::silu});
-    choose("norm", std::string(word(train::norm_words, s.norm)));
-    choose("placement", std::string(word(train::placement_words, s.placement)));
-    choose("activation", std::string(word(activation_words, s.activation)));
-    if (draw.happens(0.25) && s.norm != nn::Norm::none) set("gated_mlp=true");
-    if (draw.happens(0.25)) set("biases=false");
-    if (draw.happens(0.25)) s.rotary = true;
-    if (s.rotary) choose("rotary", "true");
-  }
+}
+
+/// Norms, activation and other choices of a model that is not normalized.
+void draw_blocks(Draw& draw, bool depth, Setup& setup) {
+  train::Settings& s = setup.experiment.model;
+  s.norm = draw.one_of<nn::Norm>({nn::Norm::layer, nn::Norm::layer, nn::Norm::layer, nn::Norm::rms,
+                                  nn::Norm::rms, nn::Norm::none});
+  // Without norms signals would multiply from layer to layer.
+  if (depth && s.norm == nn::Norm::none) s.norm = nn::Norm::rms;
+  const bool norms = s.norm != nn::Norm::none;
+  s.placement = draw.happens(0.2) && norms ? NormPlacement::post : NormPlacement::pre;
+  s.activation = draw.one_of<Activation>(
+      {Activation::gelu, Activation::gelu, Activation::relu, Activation::silu});
+  choose(setup, "norm", std::string(word(train::norm_words, s.norm)));
+  choose(setup, "placement", std::string(word(train::placement_words, s.placement)));
+  choose(setup, "activation", std::string(word(activation_words, s.activation)));
+  if (draw.happens(0.25) && norms) set(setup, "gated_mlp=true");
+  if (draw.happens(0.25)) set(setup, "biases=false");
+  if (draw.happens(0.25)) s.rotary = true;
+  if (s.rotary) choose(setup, "rotary", "true");
+}
+
+check::Fault draw_slip(Draw& draw, std::uint64_t number, const std::string& rule) {
+  using enum check::Ingredient;
+  check::Fault slip;
+  // Matrices of the normalized transformer are normalized before they are used.
+  const bool rate = normalized(rule) || draw.happens(0.5);
+  slip.ingredient =
+      rate ? draw.one_of<check::Ingredient>({hidden_rate, head_rate, input_rate})
+           : draw.one_of<check::Ingredient>({hidden_variance, head_variance, input_variance});
+  static constexpr std::array offs{0.05, -0.05, 0.1, -0.1, 0.2, -0.2};
+  slip.off = offs[static_cast<std::size_t>(number) % offs.size()];
+  return slip;
+}
+
+/// One model, drawn; it may be none that a rule takes.
+Setup try_draw(Mistake mistake, std::uint64_t number, int attempt, bool muon) {
+  Draw draw(mistake, number, attempt);
+  Setup setup;
+  train::Settings& s = setup.experiment.model;
+  const bool depth = draw.happens(0.2) && !muon;
+  const RuleChoice rule = draw.one_of(muon ? muon_rules() : depth ? depth_rules() : width_rules());
+  s.rule = rule.rule;
+  s.optimizer = rule.optimizer;
+  setup.name = rule.rule + " " + std::string(rule.optimizer.name);
+  for (const std::string& setting : rule.set) set(setup, setting);
+  draw_sizes(draw, depth, setup);
+  if (!normalized(s.rule)) draw_blocks(draw, depth, setup);
   if (draw.happens(0.15) && !normalized(s.rule) && s.norm != nn::Norm::none) {
-    set("kv_heads=1");
-    set("base.kv_heads=1");
+    set(setup, "kv_heads=1");
+    set(setup, "base.kv_heads=1");
   }
-  set(draw.happens(0.1) && !normalized(s.rule) ? "tied_head=true" : "tied_head=false");
+  set(setup, draw.happens(0.1) && !normalized(s.rule) ? "tied_head=true" : "tied_head=false");
   s.rate = std::exp(draw.between(-0.7, 0.7));  // times the usual
-  choose("rate", std::to_string(s.rate).substr(0, 4));
+  choose(setup, "rate", std::to_string(s.rate).substr(0, 4));
   if (mistake == Mistake::slight) {
-    using enum check::Ingredient;
-    check::Fault slip;
-    // Matrices of the normalized transformer are normalized before they are used.
-    const bool rate = normalized(s.rule) || draw.happens(0.5);
-    slip.ingredient =
-        rate ? draw.one_of<check::Ingredient>({hidden_rate, head_rate, input_rate})
-             : draw.one_of<check::Ingredient>({hidden_variance, head_variance, input_variance});
-    static constexpr std::array offs{0.05, -0.05, 0.1, -0.1, 0.2, -0.2};
-    slip.off = offs[static_cast<std::size_t>(number) % offs.size()];
-    setup.fault = slip;
-    setup.name += " OFF " + check::to_string(slip);
+    setup.fault = draw_slip(draw, number, s.rule);
+    setup.name += " OFF " + check::to_string(*setup.fault);
   }
   return setup;
 }
