@@ -109,13 +109,13 @@ TEST_CASE(
   shape.d_model = shape.context = shape.vocab = 16;
   shape.heads = 2;
   shape.depth = shape.encoder_depth = 1;
-  Plan first = make_plan("standard", adamw, shape);
+  Plan first = make_plan("standard", {.model = shape});
   for (Entry& entry : first.entries) {
     if (entry.stack == Stack::encoder) entry.learning_rate.value = 7;
   }
   shape.depth = shape.encoder_depth = 2;
   const Plan deep =
-      with_fault(make_plan("standard", adamw, shape), first, Fault{Ingredient::hidden_rate}, 2);
+      with_fault(make_plan("standard", {.model = shape}), first, Fault{Ingredient::hidden_rate}, 2);
   CHECK(deep.at("encoder.1.query").learning_rate.value == 7);
   CHECK(deep.at("decoder.1.query").learning_rate.value == 1);
 }

@@ -101,8 +101,7 @@ TEST_CASE("Tensors of one's own are told apart by all of their names but the lay
   const std::vector<Extra> extras{{"a.*.up.weight", Group::query, "d_model", "d_model"},
                                   {"a.*.down.weight", Group::query, "d_ff", "d_model"},
                                   {"layer.*.own", Group::query, "4*d_ff", "d_model"}};
-  const Plan plan =
-      make_plan("standard", adamw, preset_shape("gpt2"), {}, {}, DecayForm::coupled, extras);
+  const Plan plan = make_plan("standard", {.model = preset_shape("gpt2"), .extras = extras});
   const auto variance = [&](const std::string& label) {
     for (const auto& row : plan_table(plan, false).rows) {
       if (row[0] == label) return row[1];

@@ -24,7 +24,7 @@ using namespace scalewise;
 using Catch::Matchers::ContainsSubstring;
 using enum TensorKind;
 
-struct Row {
+struct Given {
   std::string name;
   TensorKind kind;
   std::string axes;
@@ -32,9 +32,9 @@ struct Row {
   std::string tied_to = {};
 };
 
-ModelDescription description(const std::vector<Row>& rows) {
+ModelDescription description(const std::vector<Given>& rows) {
   ModelDescription model;
-  for (const Row& row : rows) {
+  for (const Given& row : rows) {
     model.tensors.push_back({row.name, row.kind, row.axes, row.sizes, row.tied_to});
   }
   return model;
@@ -62,7 +62,7 @@ ModelDescription convolutions(long n) {
 
 /// Blocks with a router and four experts side by side.
 ModelDescription experts(long n, long layers) {
-  std::vector<Row> rows{{"embed.weight", embedding, "io", {100, n}}};
+  std::vector<Given> rows{{"embed.weight", embedding, "io", {100, n}}};
   for (long layer = 0; layer < layers; ++layer) {
     const std::string at = "blocks." + std::to_string(layer) + ".";
     rows.push_back({at + "norm.weight", gain, "o", {n}});
@@ -153,8 +153,8 @@ TEST_CASE("A list of a shape's tensors has the plan of the shape, under all rule
       given.push_back({"*value", GivenRole::hidden});
     }
     const DescribedModel model = from_descriptions(describe(preset.shape), describe(*base), given);
-    for (const RuleInfo& rule : rules()) {
-      if (!rule.needs_base) continue;
+    for (const Rule& rule : rules()) {
+      if (rule.reference != Reference::base) continue;
       for (const Optimizer& optimizer : rule.optimizers) {
         Plan listed;
         try {

@@ -151,9 +151,9 @@ TEST_CASE("The base itself starts as its start says, whatever the distribution")
 TEST_CASE(
     "A tensor of one's own starts in every layer as the base's, wherever its name has the layer") {
   for (const std::string name : {"gain.*", "h*_gain", "model.h.*.gain", "layer.*.gain"}) {
-    const Plan plan = make_plan("maximal-update", adamw, started_shape(128, 9), started_shape(128),
-                                {}, DecayForm::coupled, {{name, Group::norm_gain}});
-    const Plan deep = with_start(plan, "gpt2");
+    PlanRequest own = request(128, 9);
+    own.extras = {{name, Group::norm_gain}};
+    const Plan deep = started("maximal-update", own, "gpt2");
     CAPTURE(name);
     CHECK(deep.entries.back().layer == 8);
     CHECK(deep.entries.back().init_mean.value == 1);

@@ -50,6 +50,19 @@ struct ModelDescription {
   friend bool operator==(const ModelDescription&, const ModelDescription&) = default;
 };
 
+/// The roles that a tensor of a described model can be given.
+enum class GivenRole { input, hidden, output, vector };
+inline constexpr Spelling<GivenRole, 4> given_role_words{{{GivenRole::input, "input"},
+                                                          {GivenRole::hidden, "hidden"},
+                                                          {GivenRole::output, "output"},
+                                                          {GivenRole::vector, "vector"}}};
+
+/// What a user says of all tensors whose names match a pattern, in which each * stands for any text.
+struct RoleOverride {
+  std::string pattern;
+  GivenRole role = GivenRole::hidden;
+};
+
 namespace detail {
 
 inline void check_axes(const DescribedTensor& tensor) {

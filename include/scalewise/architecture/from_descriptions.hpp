@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <map>
 #include <numeric>
@@ -17,21 +16,9 @@
 
 #include "scalewise/architecture/description.hpp"
 #include "scalewise/architecture/extra.hpp"
+#include "scalewise/architecture/numbered_tensors.hpp"
 
 namespace scalewise::inline architecture {
-
-/// The roles that a tensor of a described model can be given.
-enum class GivenRole { input, hidden, output, vector };
-inline constexpr Spelling<GivenRole, 4> given_role_words{{{GivenRole::input, "input"},
-                                                          {GivenRole::hidden, "hidden"},
-                                                          {GivenRole::output, "output"},
-                                                          {GivenRole::vector, "vector"}}};
-
-/// What a user says of all tensors whose names match a pattern, in which each * stands for any text.
-struct RoleOverride {
-  std::string pattern;
-  GivenRole role = GivenRole::hidden;
-};
 
 /// A model that two of its sizes describe.
 struct DescribedModel {
@@ -43,83 +30,6 @@ struct DescribedModel {
 };
 
 namespace detail {
-
-/// True for a text that a pattern with * for any text describes.
-inline bool matches_glob(std::string_view pattern, std::string_view text) {
-  const std::size_t star = pattern.find('*');
-  if (star == std::string_view::npos) return pattern == text;
-  if (text.size() < star || text.substr(0, star) != pattern.substr(0, star)) return false;
-  text.remove_prefix(star);
-  pattern.remove_prefix(star + 1);
-  const std::size_t next = std::min(pattern.find('*'), pattern.size());
-  if (next == pattern.size()) return text.ends_with(pattern);
-  const std::size_t found = text.find(pattern.substr(0, next));
-  return found != std::string_view::npos &&
-         matches_glob(pattern.substr(next), text.substr(found + next));
-}
-
-/// A name with the number that may be its layer's: "h.", 3, ".attn.weight".
-struct NumberedName {
-  std::string before;
-  long number = -1;
-  std::string after;
-};
-
-/// Splits at the first part between dots that is a number; number is -1 where there is none.
-inline NumberedName split_number(const std::string& name) {
-  for (std::size_t begin = 0; begin < name.size();) {
-    const std::size_t end = std::min(name.find('.', begin), name.size());
-    long number = 0;
-    const auto [stop, error] = std::from_chars(name.data() + begin, name.data() + end, number);
-    if (error == std::errc{} && stop == name.data() + end && number <= largest_size) {
-      return {name.substr(0, begin), number, name.substr(end)};
-    }
-    begin = end + 1;
-  }
-  return {name, -1, ""};
-}
-
-/// The tensors of one description, by name, and what is numbered in it.
-class NumberedTensors {
- public:
-  explicit NumberedTensors(const ModelDescription& model) {
-    for (const DescribedTensor& tensor : model.tensors) {
-      by_name_.emplace(tensor.name, &tensor);
-      NumberedName name = split_number(tensor.name);
-      if (name.number >= 0) lists_[name.before][name.number].insert(name.after);
-    }
-  }
-
-  const DescribedTensor* find(const std::string& name) const {
-    const auto found = by_name_.find(name);
-    return found == by_name_.end() ? nullptr : found->second;
-  }
-
-  /// How many modules stand under "h.0", "h.1", …; 0 where the numbers have gaps.
-  long count(const std::string& before) const {
-    const auto list = lists_.find(before);
-    if (list == lists_.end()) return 0;
-    const auto size = static_cast<long>(list->second.size());
-    return list->second.rbegin()->first == size - 1 ? size : 0;
-  }
-
-  /// True where each of them has the same tensors.
-  bool alike(const std::string& before) const {
-    const auto& list = lists_.at(before);
-    return std::all_of(list.begin(), list.end(),
-                       [&](const auto& layer) { return layer.second == list.begin()->second; });
-  }
-
-  std::vector<std::string> lists() const {
-    std::vector<std::string> names;
-    for (const auto& [before, layers] : lists_) names.push_back(before);
-    return names;
-  }
-
- private:
-  std::map<std::string, const DescribedTensor*> by_name_;
-  std::map<std::string, std::map<long, std::set<std::string>>> lists_;
-};
 
 /// Compares two sizes of a model, tensor by tensor.
 class DescriptionReader {
@@ -143,7 +53,7 @@ class DescriptionReader {
 
  private:
   /// The factor from base to target of what a tensor has along the axes of one letter.
-  struct Side {
+  struct SideSizes {
     long target = 1;
     long base = 1;
     bool grows() const { return target != base; }
@@ -237,8 +147,8 @@ class DescriptionReader {
     return text;
   }
 
-  Side side(std::size_t i, char letter) const {
-    Side found;
+  SideSizes side(std::size_t i, char letter) const {
+    SideSizes found;
     const DescribedTensor& tensor = target_.tensors[i];
     for (std::size_t axis = 0; axis < tensor.axes.size(); ++axis) {
       if (tensor.axes[axis] != letter) continue;
@@ -255,7 +165,7 @@ class DescriptionReader {
     if (model_.shape.d_model > 0 && model_.base.d_model > 0) return;
     std::map<std::pair<long, long>, std::size_t> sides;
     for (std::size_t i = 0; i < target_.tensors.size(); ++i) {
-      const Side outputs = side(i, 'o');
+      const SideSizes outputs = side(i, 'o');
       if (outputs.grows()) ++sides[{outputs.target, outputs.base}];
     }
     if (sides.empty()) {
@@ -271,7 +181,8 @@ class DescriptionReader {
   }
 
   /// A size, some times, by those that have a name: "4*d_model", "43*d_model/16", "64".
-  std::string size_text(std::size_t i, const char* which, const Side& size, long some = 1) const {
+  std::string size_text(std::size_t i, const char* which, const SideSizes& size,
+                        long some = 1) const {
     if (!size.grows()) return std::to_string(some * size.target);
     for (const NamedSize& named : named_sizes) {
       const long target = model_.shape.*named.field, base = model_.base.*named.field;
@@ -329,7 +240,7 @@ class DescriptionReader {
     std::string reason;
   };
 
-  Decision decide(std::size_t i, const Side& inputs, const Side& outputs) {
+  Decision decide(std::size_t i, const SideSizes& inputs, const SideSizes& outputs) {
     const DescribedTensor& tensor = target_.tensors[i];
     using enum TensorKind;
     const bool embedding_kind = tensor.kind == embedding;
@@ -383,14 +294,14 @@ class DescriptionReader {
       if (of->kind == TensorKind::embedding) model_.shape.tied_head = model_.base.tied_head = true;
       return;
     }
-    const Side copies = side(i, 'e'), kernel = side(i, 'k');
+    const SideSizes copies = side(i, 'e'), kernel = side(i, 'k');
     if (copies.grows() || kernel.grows()) {
       throw InvalidInput(
           "tensor " + printable(tensor.name) + ", " + (copies.grows() ? "copies" : "kernel"),
           copies.grows() ? growth(copies.base, copies.target) : growth(kernel.base, kernel.target),
           "as many in both models", "no rule for models by role scales with them");
     }
-    const Side inputs = side(i, 'i'), outputs = side(i, 'o');
+    const SideSizes inputs = side(i, 'i'), outputs = side(i, 'o');
     const auto [group, reason] = decide(i, inputs, outputs);
     Extra extra{tensor.name, group, "", "1", ""};
     if (is_matrix(group)) {
@@ -407,8 +318,8 @@ class DescriptionReader {
   }
 
   /// All entries of a vector.
-  Side whole(std::size_t i) const {
-    Side all;
+  SideSizes whole(std::size_t i) const {
+    SideSizes all;
     for (std::size_t axis = 0; axis < target_.tensors[i].sizes.size(); ++axis) {
       if (target_.tensors[i].axes[axis] == 'e') continue;
       all.target *= target_.tensors[i].sizes[axis];

@@ -17,6 +17,7 @@
 #include "scalewise/plan/check_plan.hpp"
 #include "scalewise/plan/plan.hpp"
 #include "scalewise/plan/plan_request.hpp"
+#include "scalewise/policy/by_role.hpp"
 #include "scalewise/policy/rule.hpp"
 
 namespace scalewise::inline plan {
@@ -58,29 +59,8 @@ class Planner {
  private:
   /// The shape that the rule is defined on.
   Shape adapted(const Shape& model) const {
-    if (model.blocks == Blocks::listed) require_by_role();
+    if (model.blocks == Blocks::listed) require_by_role(rule_);
     return rule_.policy->adapt(resolved(model));
-  }
-
-  /// A list of tensors says which of them are hidden matrices, but not which are queries or values.
-  void require_by_role() const {
-    const auto cells = [&](Group group) {
-      const Row row = rule_.policy->row(group, {});
-      std::vector<Scaling> all;
-      for (const Optimizer& optimizer : rule_.optimizers) {
-        for_each_cell(row, optimizer, [&](const auto& cell) { all.push_back(cell.scaling); });
-      }
-      return row.stated ? all : std::vector<Scaling>{};
-    };
-    const std::vector<Scaling> hidden = cells(Group::hidden);
-    const bool alike =
-        std::all_of(group_table.begin(), group_table.end(), [&](const GroupInfo& info) {
-          return info.role != Role::hidden || cells(info.group) == hidden;
-        });
-    if (alike && !hidden.empty()) return;
-    throw InvalidInput(
-        "rule", std::string(rule_.id), "a rule that is stated by role, such as complete-p",
-        "it tells queries, values and other hidden matrices apart; give a --preset, or a --config");
   }
 
   void check() const {

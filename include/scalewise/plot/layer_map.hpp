@@ -185,7 +185,7 @@ class LayerNumbers {
       "initial variance", "initial mean", "multiplier", "learning rate", "weight decay", "epsilon"};
 
   /// The row of a number, and its column.
-  struct Cell {
+  struct Square {
     std::string tensor;
     bool matrix;
     Stack stack;
@@ -193,7 +193,7 @@ class LayerNumbers {
   };
 
   template <Kind kind>
-  void add(std::size_t of, const Cell& cell, const Number<kind>& number, double scale) {
+  void add(std::size_t of, const Square& cell, const Number<kind>& number, double scale) {
     std::vector<LayerRow>& rows = rows_[of];
     const auto same = [&](const LayerRow& row) { return row.tensor == cell.tensor; };
     auto row = std::find_if(rows.begin(), rows.end(), same);

@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scalewise/architecture/description.hpp"
+
+namespace scalewise::inline architecture {
+
+namespace detail {
+
+/// True for a text that a pattern with * for any text describes.
+inline bool matches_glob(std::string_view pattern, std::string_view text) {
+  const std::size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == text;
+  if (text.size() < star || text.substr(0, star) != pattern.substr(0, star)) return false;
+  text.remove_prefix(star);
+  pattern.remove_prefix(star + 1);
+  const std::size_t next = std::min(pattern.find('*'), pattern.size());
+  if (next == pattern.size()) return text.ends_with(pattern);
+  const std::size_t found = text.find(pattern.substr(0, next));
+  return found != std::string_view::npos &&
+         matches_glob(pattern.substr(next), text.substr(found + next));
+}
+
+/// A name with the number that may be its layer's: "h.", 3, ".attn.weight".
+struct NumberedName {
+  std::string before;
+  long number = -1;
+  std::string after;
+};
+
+/// Splits at the first part between dots that is a number; number is -1 where there is none.
+inline NumberedName split_number(const std::string& name) {
+  for (std::size_t begin = 0; begin < name.size();) {
+    const std::size_t end = std::min(name.find('.', begin), name.size());
+    long number = 0;
+    const auto [stop, error] = std::from_chars(name.data() + begin, name.data() + end, number);
+    if (error == std::errc{} && stop == name.data() + end && number <= largest_size) {
+      return {name.substr(0, begin), number, name.substr(end)};
+    }
+    begin = end + 1;
+  }
+  return {name, -1, ""};
+}
+
+/// The tensors of one description, by name, and what is numbered in it.
+class NumberedTensors {
+ public:
+  explicit NumberedTensors(const ModelDescription& model) {
+    for (const DescribedTensor& tensor : model.tensors) {
+      by_name_.emplace(tensor.name, &tensor);
+      NumberedName name = split_number(tensor.name);
+      if (name.number >= 0) lists_[name.before][name.number].insert(name.after);
+    }
+  }
+
+  const DescribedTensor* find(const std::string& name) const {
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? nullptr : found->second;
+  }
+
+  /// How many modules stand under "h.0", "h.1", …; 0 where the numbers have gaps.
+  long count(const std::string& before) const {
+    const auto list = lists_.find(before);
+    if (list == lists_.end()) return 0;
+    const auto size = static_cast<long>(list->second.size());
+    return list->second.rbegin()->first == size - 1 ? size : 0;
+  }
+
+  /// True where each of them has the same tensors.
+  bool alike(const std::string& before) const {
+    const auto& list = lists_.at(before);
+    return std::all_of(list.begin(), list.end(),
+                       [&](const auto& layer) { return layer.second == list.begin()->second; });
+  }
+
+  std::vector<std::string> lists() const {
+    std::vector<std::string> names;
+    for (const auto& [before, layers] : lists_) names.push_back(before);
+    return names;
+  }
+
+ private:
+  std::map<std::string, const DescribedTensor*> by_name_;
+  std::map<std::string, std::map<long, std::set<std::string>>> lists_;
+};
+
+}  // namespace detail
+
+}  // namespace scalewise::inline architecture

@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "scalewise/policy/rule.hpp"
+
+namespace scalewise::inline policy {
+
+/// Requires that a rule gives all hidden matrices one row: a list of tensors does not say which of them are
+/// queries or values.
+/// Throws:   InvalidInput for a rule that tells them apart.
+inline void require_by_role(const Rule& rule) {
+  const auto cells = [&](Group group) {
+    const Row row = rule.policy->row(group, {});
+    std::vector<Scaling> all;
+    for (const Optimizer& optimizer : rule.optimizers) {
+      for_each_cell(row, optimizer, [&](const auto& cell) { all.push_back(cell.scaling); });
+    }
+    return row.stated ? all : std::vector<Scaling>{};
+  };
+  const std::vector<Scaling> hidden = cells(Group::hidden);
+  const bool alike =
+      std::all_of(group_table.begin(), group_table.end(), [&](const GroupInfo& info) {
+        return info.role != Role::hidden || cells(info.group) == hidden;
+      });
+  if (alike && !hidden.empty()) return;
+  throw InvalidInput(
+      "rule", std::string(rule.id), "a rule that is stated by role, such as complete-p",
+      "it tells queries, values and other hidden matrices apart; give a --preset, or a --config");
+}
+
+}  // namespace scalewise::inline policy
