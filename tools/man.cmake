@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
 #
-# Runs when `programs` (paths) are installed: man pages by `help2man` from --help, for `version`.
+# Runs when the programs `installed` (paths) are: man pages by `help2man` from --help, for `version`.
 set(ENV{OMP_NUM_THREADS} 1)
-foreach(program IN LISTS programs)
+foreach(program IN LISTS installed)
   cmake_path(GET program FILENAME name)
   execute_process(COMMAND ${program} --help OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
   string(REGEX MATCH "^[^\n]*[^.\n]" about "${text}")

@@ -185,7 +185,7 @@ class LayerNumbers {
       "initial variance", "initial mean", "multiplier", "learning rate", "weight decay", "epsilon"};
 
   /// The row of a number, and its column.
-  struct Square {
+  struct LayerPlace {
     std::string tensor;
     bool matrix;
     Stack stack;
@@ -193,12 +193,12 @@ class LayerNumbers {
   };
 
   template <Kind kind>
-  void add(std::size_t of, const Square& cell, const Number<kind>& number, double scale) {
+  void add(std::size_t of, const LayerPlace& place, const Number<kind>& number, double scale) {
     std::vector<LayerRow>& rows = rows_[of];
-    const auto same = [&](const LayerRow& row) { return row.tensor == cell.tensor; };
+    const auto same = [&](const LayerRow& row) { return row.tensor == place.tensor; };
     auto row = std::find_if(rows.begin(), rows.end(), same);
-    if (row == rows.end()) row = rows.insert(row, LayerRow{cell.tensor, cell.matrix});
-    row->at[{cell.stack, cell.layer}] = {number.value, number.value * scale, number.scaling};
+    if (row == rows.end()) row = rows.insert(row, LayerRow{place.tensor, place.matrix});
+    row->at[{place.stack, place.layer}] = {number.value, number.value * scale, number.scaling};
   }
 
   static bool is_trivial(std::size_t kind, const LayerRow& row) {
