@@ -26,13 +26,13 @@ namespace {
 
 using namespace scalewise;
 using Eigen::Index;
-using Network = nn::Transformer<float>;
+using FloatModel = nn::Transformer<float>;
 
 const std::string data_folder = std::string(SCALEWISE_TEST_DIR) + "/../tools/data/";
 
 /// AdamW with clipping, and a cosine behind a short warm-up; batch_of(step) is what a step reads.
 template <class BatchOf>
-void train(Network& model, const Plan& plan, double rate, long steps, const BatchOf& batch_of) {
+void train(FloatModel& model, const Plan& plan, double rate, long steps, const BatchOf& batch_of) {
   nn::initialize(model.parameters(), plan, 1);
   nn::PlannedOptimizer<float> optimizer(plan, {.rate = rate, .weight_decay = 0.1, .clip_norm = 1});
   const nn::Schedule schedule{
@@ -58,7 +58,7 @@ Shape text_shape() {
 }
 
 /// Mean over all windows of a text.
-double nats_per_byte(Network& model, const std::vector<int>& tokens) {
+double nats_per_byte(FloatModel& model, const std::vector<int>& tokens) {
   const Index count = data::window_count(tokens, context);
   double sum = 0;
   for (Index first = 0; first < count; first += 32) {
@@ -122,7 +122,7 @@ nn::Batch<float> shifted_batch(const data::Images& images, Index size, std::uint
 }
 
 /// Share of images whose largest logit is that of their label.
-double accuracy(Network& model, const data::Images& images) {
+double accuracy(FloatModel& model, const data::Images& images) {
   model.loss(data::image_patches<float>(images, all_of(images), patch));
   Index right = 0;
   for (Index i = 0; i < images.size(); ++i) {
@@ -139,7 +139,7 @@ TEST_CASE("A transformer of width 128 predicts a novel better than an interpolat
   const data::TokenSplit text =
       data::split_tokens(data::read_byte_tokens(data_folder + "austen_persuasion.txt"));
   const Plan plan = make_plan(Gpt2{}, {.model = text_shape()});
-  Network model(plan, nn::Config{});
+  FloatModel model(plan, nn::Config{});
   train(model, plan, 3e-3, 1000, [&](std::uint64_t step) {
     return data::random_windows<float>(text.train, 8, context, 1, step);
   });
@@ -157,7 +157,7 @@ TEST_CASE("A transformer on patches reads 97 % of unseen digits") {
   const Plan plan = make_plan(Xavier{}, {.model = digit_shape()});
   nn::Config config;
   config.causal = false;
-  Network model(plan, config);
+  FloatModel model(plan, config);
   train(model, plan, 3e-3, 2000,
         [&](std::uint64_t step) { return shifted_batch(digits.train, 64, step); });
   const double reached = accuracy(model, digits.test);
