@@ -68,9 +68,11 @@ struct Rule {
   std::shared_ptr<const detail::AnyPolicy> policy;
 };
 
+namespace detail {
+
 /// A policy of one type, so that planning is compiled once for all of them.
 template <Policy P>
-struct detail::PolicyOf final : AnyPolicy {
+struct PolicyOf final : AnyPolicy {
   explicit PolicyOf(const P& p) : policy(p) {}
 
   Row row(Group group, const Context& context) const override {
@@ -93,6 +95,8 @@ struct detail::PolicyOf final : AnyPolicy {
 
   P policy;
 };
+
+}  // namespace detail
 
 /// True when any number of a rule depends on the base shape.
 inline bool needs_base(const Rule& rule) {
