@@ -34,7 +34,7 @@ using namespace scalewise;
 /// The keys of a request that are given.
 class Request {
  public:
-  explicit Request(const std::string& text) : json_(parse_json(text, "request")) {
+  explicit Request(const std::string& text) : json_(io::parse_json(text, "request")) {
     reader().only({"rule", "compare", "optimizer", "decay", "start", "preset", "config",
                    "base-preset", "base-config", "set", "extra", "fold", "single-rate", "names",
                    "layers", "format"});
@@ -47,25 +47,25 @@ class Request {
   std::vector<std::string> list(const char* key) const {
     std::vector<std::string> all;
     if (!reader().has(key)) return all;
-    for (const JsonReader& item : reader().at(key).items()) all.push_back(item.string());
+    for (const io::JsonReader& item : reader().at(key).items()) all.push_back(item.string());
     return all;
   }
   /// The id of a rule by any of its names; empty where none is given.
   std::string rule(const char* key) const {
-    return reader().has(key) ? rule_id(text(key), std::string("--") + key) : "";
+    return reader().has(key) ? policy::rule_id(text(key), std::string("--") + key) : "";
   }
   /// Of a preset, or of what is in a file `name`.
   std::optional<tools::GivenModel> model(const char* preset, const char* config, const char* name,
                                          Json& messages) const {
     if (reader().has(preset)) return tools::GivenModel{preset_shape(text(preset))};
     if (!reader().has(config)) return {};
-    const ModelConfig read = model_config(parse_json(text(config), name), name);
+    const io::ModelConfig read = io::model_config(io::parse_json(text(config), name), name);
     for (const std::string& note : read.notes) messages.push_back("note: " + note);
     return tools::GivenModel{read.shape, read.code, read.initializer_std};
   }
 
  private:
-  JsonReader reader() const { return {json_, "request"}; }
+  io::JsonReader reader() const { return {json_, "request"}; }
 
   nlohmann::json json_;
 };
@@ -90,11 +90,11 @@ Json answer(const Request& request) {
   tools::PlanArguments a;
   a.rule = request.rule("rule");
   for (const std::string& name : request.list("compare")) {
-    a.compare.push_back(rule_id(name, "--compare"));
+    a.compare.push_back(policy::rule_id(name, "--compare"));
   }
   a.optimizer = request.text("optimizer", a.optimizer);
-  a.decay = value_of(decay_words, "--decay",
-                     request.text("decay", std::string(word(decay_words, a.decay))));
+  a.decay = value_of(policy::decay_words, "--decay",
+                     request.text("decay", std::string(word(policy::decay_words, a.decay))));
   a.start = request.rule("start");
   a.set = request.list("set");
   a.extra = request.list("extra");
@@ -140,37 +140,40 @@ Json words_of(const Spelling& spelling) {
 
 /// The fields that "set" knows: "size", "flag", or the words.
 Json fields() {
-  Json json = {{"input", words_of(input_words)},
-               {"activation", words_of(activation_words)},
-               {"attention_biases", words_of(attention_biases_words)},
-               {"qk_norm", words_of(qk_norm_words)}};
+  Json json = {{"input", words_of(architecture::input_words)},
+               {"activation", words_of(architecture::activation_words)},
+               {"attention_biases", words_of(architecture::attention_biases_words)},
+               {"qk_norm", words_of(architecture::qk_norm_words)}};
   Shape shape;
-  for_each_size(shape, [&](const char* name, long) { json[name] = "size"; });
-  for_each_flag(shape, [&](const char* name, const auto&) { json[name] = "flag"; });
+  architecture::for_each_size(shape, [&](const char* name, long) { json[name] = "size"; });
+  architecture::for_each_flag(shape, [&](const char* name, const auto&) { json[name] = "flag"; });
   return json;
 }
 
 /// The optimizers that a rule can be planned for.
 Json optimizers_of(const Rule& rule) {
   Json names = Json::array();
-  for (const Optimizer& optimizer : known_optimizers) {
-    if (states(rule, optimizer)) names.push_back(optimizer.name);
+  for (const Optimizer& optimizer : policy::known_optimizers) {
+    if (policy::states(rule, optimizer)) names.push_back(optimizer.name);
   }
   return names;
 }
 
 Json lists() {
-  Json json = {{"rules", Json::array()},         {"presets", Json::array()},
-               {"names", Json::array()},         {"optimizers", names_of(known_optimizers)},
-               {"decay", words_of(decay_words)}, {"fields", fields()}};
+  Json json = {{"rules", Json::array()},
+               {"presets", Json::array()},
+               {"names", Json::array()},
+               {"optimizers", policy::names_of(policy::known_optimizers)},
+               {"decay", words_of(policy::decay_words)},
+               {"fields", fields()}};
   for (const Rule& rule : rules()) {
     Json parameters = Json::array();
     for (const Parameter& p : rule.parameters) {
-      parameters.push_back({{"name", p.name}, {"value", number_text(p.value)}});
+      parameters.push_back({{"name", p.name}, {"value", numeric::number_text(p.value)}});
     }
     json["rules"].push_back({{"id", rule.id},
                              {"title", rule.source.title},
-                             {"needs_base", needs_base(rule)},
+                             {"needs_base", policy::needs_base(rule)},
                              {"relative", rule.reference == Reference::base},
                              {"optimizers", optimizers_of(rule)},
                              {"parameters", parameters}});

@@ -55,7 +55,7 @@ struct Arguments {
 std::optional<check::Fault> fault_of(const std::string& text) {
   if (text.empty()) return {};
   const auto refuse = [&] {
-    throw InvalidInput("--fault", printable(text),
+    throw InvalidInput("--fault", messages::printable(text),
                        "missing:INGREDIENT, twice:INGREDIENT or off:INGREDIENT:EXPONENT",
                        "for example missing:output-multiplier");
   };
@@ -119,7 +119,7 @@ check::Assumptions assumptions_of(const Experiment& e) {
 class Check {
  public:
   Check(const Arguments& a, const train::Data& data, const Families& families,
-        const std::optional<check::Fault>& fault, Inputs inputs)
+        const std::optional<check::Fault>& fault, files::Inputs inputs)
       : a_(a),
         family_(families.planned),
         runs_(a.e, data, families.trained, fault, a.record, std::move(inputs)) {}
@@ -340,7 +340,7 @@ int run(Arguments a, const frame::Options& options) {
   Findings found;
   if (fault) found.mistake = "with " + a.fault;
   if (!a.trained_as.empty()) found.mistake = "trained as " + a.trained_as;
-  Inputs inputs = options.inputs();
+  files::Inputs inputs = options.inputs();
   if (fault || !options.given("--rate")) {  // they depend on the smallest model
     inputs.push_back({"smallest size", std::to_string(e.sizes.front())});
   }
@@ -430,7 +430,9 @@ scalewise::frame::Program scalewise::frame::program() {
       .repeated();
   add_task_options(o, a->tasks);
   o.group("Mistakes, to see the check fail");
-  o.add("--trained-as", a->trained_as, "train by another rule").names(rule_id).excludes("--judge");
+  o.add("--trained-as", a->trained_as, "train by another rule")
+      .names(policy::rule_id)
+      .excludes("--judge");
   o.add("--fault", a->fault,
         "train with missing:INGREDIENT, twice:INGREDIENT or off:INGREDIENT:EXPONENT")
       .excludes("--judge");

@@ -42,7 +42,7 @@ struct Settings {
 void add_deep_options(frame::Options& o, Settings& s) {
   train::Settings& m = s.model;
   o.group("Model");
-  o.add("--rule", m.rule, "name of a rule, see plan --list-rules").names(rule_id);
+  o.add("--rule", m.rule, "name of a rule, see plan --list-rules").names(policy::rule_id);
   o.add("--set", m.set,
         "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
       .repeated();
@@ -53,7 +53,7 @@ void add_deep_options(frame::Options& o, Settings& s) {
       .from(0)
       .below(1);
   o.add("--placement", m.placement, train::placement_words, "place of the norms");
-  o.add("--activation", m.activation, activation_words, "activation of the MLP")
+  o.add("--activation", m.activation, architecture::activation_words, "activation of the MLP")
       .words({"relu", "gelu"});
   o.add("--bidirectional", s.bidirectional, "no causal mask");
 
@@ -77,7 +77,7 @@ void add_deep_options(frame::Options& o, Settings& s) {
 
 /// Throws:   InvalidInput for a rule that is relative to a base model, which the theory does not cover.
 void require_own_variances(const std::string& id) {
-  if (!needs_base(id)) return;
+  if (!policy::needs_base(id)) return;
   throw InvalidInput("--rule", id, "a rule that needs no base model",
                      "the theory of signal propagation covers no other");
 }
@@ -95,7 +95,7 @@ propagation::Conditions conditions_of(const train::Settings& m, long tokens) {
 
 /// Tells a rule with such parameters the dropout and the input's correlation.
 void inform_rule(train::Settings& m, double correlation) {
-  const std::vector<std::string> known = parameter_names(m.rule);
+  const std::vector<std::string> known = policy::parameter_names(m.rule);
   const auto tell = [&](const std::string& name, double value) {
     if (std::find(known.begin(), known.end(), name) == known.end()) return;
     m.parameters.push_back({name, value});

@@ -46,13 +46,13 @@ namespace {
 
 using scalewise::InvalidInput;
 using scalewise::Plan;
-using scalewise::printable;
 using scalewise::Shape;
 using scalewise::StoredTensor;
 using scalewise::Table;
 using scalewise::TensorFile;
 using scalewise::dialect::Assignment;
 using scalewise::dialect::ModelTensor;
+using scalewise::messages::printable;
 using Json = nlohmann::ordered_json;
 
 struct Arguments : scalewise::tools::PlanArguments {
@@ -125,7 +125,8 @@ Model read_model(const Arguments& a) {
     read_config(a, a.config, model);
   } else if (model.content.shape) {
     model.given = scalewise::tools::GivenModel{*model.content.shape};
-    if (model.content.code != scalewise::CodeFactors{}) model.given->code = model.content.code;
+    if (model.content.code != scalewise::plan::CodeFactors{})
+      model.given->code = model.content.code;
     model.shape_from = a.files.front();
   } else if (const auto beside =
                  std::filesystem::path(a.files.front()).parent_path() / "config.json";
@@ -183,7 +184,7 @@ std::map<std::string, std::string> meanings(const Assignment& assignment) {
     std::vector<std::string> entries;
     std::set<std::string> seen;  // a slab has each kind once per layer
     for (const auto& part : tensor.parts) {
-      std::string entry = scalewise::name_of_any_layer(part.entry);
+      std::string entry = scalewise::io::name_of_any_layer(part.entry);
       if (seen.insert(entry).second) entries.push_back(std::move(entry));
     }
     all[tensor.name] = fmt::format("{}", fmt::join(entries, " + "));
@@ -221,9 +222,9 @@ Table tensor_table(const TensorFile& content, const std::map<std::string, std::s
   std::vector<long> times;
   for (const StoredTensor& tensor : content.tensors) {
     const auto found = meaning.find(tensor.name);
-    const std::string name = layers ? tensor.name : scalewise::name_of_any_layer(tensor.name);
+    const std::string name = layers ? tensor.name : scalewise::io::name_of_any_layer(tensor.name);
     std::vector<std::string> row{printable(name), "", tensor.type,
-                                 scalewise::sizes_text(tensor.shape),
+                                 scalewise::messages::sizes_text(tensor.shape),
                                  found == meaning.end() ? "?" : found->second};
     const auto [at, is_first] = rows.emplace(row, table.rows.size());
     if (is_first) {
@@ -265,7 +266,7 @@ std::string as_text(const Model& model, const std::optional<Assignment>& assignm
                         assignment->problems.size() == 1 ? "problem" : "problems");
   }
   for (const std::string& note : content.notes) text += "note     " + note + "\n";
-  text += "\n" + render_to_fit(table, columns);
+  text += "\n" + scalewise::io::render_to_fit(table, columns);
   if (assignment && !assignment->problems.empty()) {
     text += fmt::format("\nproblems\n  {}\n", fmt::join(assignment->problems, "\n  "));
   }
@@ -352,9 +353,9 @@ std::pair<std::string, int> run(const Arguments& a) {
     const auto parameters = scalewise::tools::set_target(a.set, shape);
     scalewise::tools::set_base(a.set, none, "there is none without --rule");
     if (!parameters.empty()) {
-      throw InvalidInput(
-          "--set", parameters.front().name, "a field of the shape",
-          scalewise::did_you_mean(parameters.front().name, scalewise::shape_fields()));
+      throw InvalidInput("--set", parameters.front().name, "a field of the shape",
+                         scalewise::messages::did_you_mean(
+                             parameters.front().name, scalewise::architecture::shape_fields()));
     }
     assignment = classified(a, shape, tensors);
   }
@@ -380,7 +381,7 @@ scalewise::frame::Program scalewise::frame::program() {
       .not_an_input()
       .path();
   o.add("--rule", a->rule, "name of a rule, see plan --list-rules (to print its plan)")
-      .names(rule_id);
+      .names(scalewise::policy::rule_id);
   add_shape_options(o, *a);
   o.at("--config").help("Hugging Face config.json (where the one next to FILE is not meant)");
   add_plan_options(o, *a);
@@ -398,7 +399,7 @@ scalewise::frame::Program scalewise::frame::program() {
     if (a->save.empty()) {
       std::cout << text;
     } else {
-      write_file(a->save, text);
+      scalewise::files::write_file(a->save, text);
     }
     return code;
   };

@@ -153,7 +153,7 @@ class Program {
     double more = 0;
     for (const check::MoreSeeds& size : report.judged.more) {
       more += static_cast<double>(size.seeds) * check::rates_per_seed *
-              runs_.times().seconds(size.size) / thread_count();
+              runs_.times().seconds(size.size) / numeric::thread_count();
     }
     report.more_seconds = more;
     return report;
@@ -178,12 +178,12 @@ void write_files(const Experiment& e, const TransferReport& report, const Table&
                  const nlohmann::ordered_json& json, const frame::Options& options) {
   if (e.out.empty()) return;
   const std::string stem = e.out + "/learning_rate_transfer";
-  write_file(stem + ".json", json.dump(1) + "\n");
-  write_file(e.out + "/sizes.csv", render(sizes, TableFormat::csv));
+  files::write_file(stem + ".json", json.dump(1) + "\n");
+  files::write_file(e.out + "/sizes.csv", render(sizes, TableFormat::csv));
   const plot::Figure figure = transfer_figure(e, report);
   const plot::Drawing drawing = plot::draw_figure(figure);
   const std::string told = plot::write_figure(figure, stem, drawing);
-  write_file(stem + ".html", html(transfer_page(e, report, sizes, json, drawing, options)));
+  files::write_file(stem + ".html", html(transfer_page(e, report, sizes, json, drawing, options)));
   if (!frame::quiet() || !drawing.problem.empty()) std::cerr << told << '\n';
   if (!frame::quiet()) std::cerr << "wrote " << stem << ".html\n";
 }
@@ -198,7 +198,7 @@ void show(const Experiment& e, const TransferReport& report, const Table& sizes,
     std::cerr << check::to_string(report.judged.verdict) << ": " << report.judged.reason << '\n';
   } else {
     std::cout << e.model.rule << ", " << optimizer_name(e) << ", " << used_text(report) << "\n\n"
-              << render_to_fit(sizes, frame::terminal_columns()) << '\n'
+              << io::render_to_fit(sizes, frame::terminal_columns()) << '\n'
               << frame::painted(check::to_string(report.judged.verdict)) << ": "
               << report.judged.reason << (report.budget > 0 ? more_text(report) : "") << '\n';
   }
@@ -299,12 +299,12 @@ scalewise::frame::Program scalewise::frame::program() {
   };
   program.expected = [e, options = program.options] {
     train::use_threads(threads_of(e->model.threads, *options));
-    keep_to_one_thread();
+    dense::keep_to_one_thread();
     return cost_text(TransferRuns(*e, *options, "").expected(e->seeds));
   };
   program.run = [e, budget, tasks, options = program.options](const std::vector<std::string>&) {
     train::use_threads(threads_of(e->model.threads, *options));
-    keep_to_one_thread();
+    dense::keep_to_one_thread();
     return tasks->asked() ? run_tasks(*e, *tasks, *options) : ::run(*e, *budget, *options);
   };
   return program;

@@ -55,7 +55,7 @@ struct Arguments : scalewise::tools::PlanArguments {
 
 /// JSON has an object per row.
 std::string list(const Table& table, const Arguments& a) {
-  if (a.format == "table") return render_to_fit(table, a.columns());
+  if (a.format == "table") return scalewise::io::render_to_fit(table, a.columns());
   if (a.format != "json") return render(table, table_format(a.format));
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const std::vector<std::string>& cells : table.rows) {
@@ -72,14 +72,14 @@ Table rule_list() {
     std::string parameters;
     for (const scalewise::Parameter& p : rule.parameters) {
       parameters +=
-          (parameters.empty() ? "" : " ") + p.name + "=" + scalewise::number_text(p.value);
+          (parameters.empty() ? "" : " ") + p.name + "=" + scalewise::numeric::number_text(p.value);
     }
-    table.rows.push_back({std::string(rule.id), needs_base(rule) ? "needed" : "-",
-                          fmt::format("{}", fmt::join(scalewise::names_of(rule.optimizers), ", ")),
-                          parameters.empty() ? "-" : parameters,
-                          std::string(rule.source.authors) + " " + std::string(rule.source.year) +
-                              ", " + std::string(rule.source.id) + ", " +
-                              std::string(rule.source.where)});
+    table.rows.push_back(
+        {std::string(rule.id), scalewise::policy::needs_base(rule) ? "needed" : "-",
+         fmt::format("{}", fmt::join(scalewise::policy::names_of(rule.optimizers), ", ")),
+         parameters.empty() ? "-" : parameters,
+         std::string(rule.source.authors) + " " + std::string(rule.source.year) + ", " +
+             std::string(rule.source.id) + ", " + std::string(rule.source.where)});
   }
   return table;
 }
@@ -184,8 +184,11 @@ scalewise::frame::Program scalewise::frame::program() {
                   "Every tensor's initial variance, learning rate, decay and multiplier under a "
                   "published rule."};
   Options& o = *program.options;
-  o.add("--rule", a->rule, "name of a rule, see plan --list-rules").names(rule_id);
-  o.add("--compare", a->compare, "several rules side by side").names(rule_id).excludes("--rule");
+  o.add("--rule", a->rule, "name of a rule, see plan --list-rules")
+      .names(scalewise::policy::rule_id);
+  o.add("--compare", a->compare, "several rules side by side")
+      .names(scalewise::policy::rule_id)
+      .excludes("--rule");
   add_shape_options(o, *a);
   add_description_options(o, *a);
   add_plan_options(o, *a);
@@ -208,7 +211,7 @@ scalewise::frame::Program scalewise::frame::program() {
     if (a->save.empty()) {
       std::cout << text;
     } else {
-      write_file(a->save, text);
+      scalewise::files::write_file(a->save, text);
     }
     return 0;
   };

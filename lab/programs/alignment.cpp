@@ -96,12 +96,12 @@ nlohmann::ordered_json result_json(const check::Alignments& run) {
 }
 
 /// The other way round.
-check::Alignments run_of_result(const JsonReader& result) {
+check::Alignments run_of_result(const io::JsonReader& result) {
   const std::vector<double> losses = numbers_or_nan(result.at("losses"));
   check::Alignments run(losses.at(0));
   for (std::size_t t = 1; t < losses.size(); ++t) {
     run.begin_step(losses[t]);
-    for (const JsonReader& matrix : result.at("matrices").items()) {
+    for (const io::JsonReader& matrix : result.at("matrices").items()) {
       std::vector<check::Alignment> layers;
       for (const auto& [letter, exponent] : exponents) {
         const std::vector<double> means = numbers_or_nan(matrix.at(letter).items().at(t - 1));

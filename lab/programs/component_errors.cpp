@@ -41,7 +41,7 @@ using Percentiles = std::array<std::array<double, 3>, 5>;  // 50, 90, 99 % by qu
 struct Component {
   const char* name;
   std::vector<const char*> readings;
-  std::function<std::vector<Errors>(RandomStream&)> point;
+  std::function<std::vector<Errors>(numeric::RandomStream&)> point;
   const Percentiles* published = nullptr;  // Table 21
   bool costly = false;                     // a third of the points
 };
@@ -62,39 +62,40 @@ constexpr Percentiles published_attention{
     {{0.2, 1, 2.5}, {1.4, 4.1, 7.8}, {2.2, 13.3, 44.5}, {1.3, 3.9, 7.4}, {1.6, 4.5, 8.2}}};
 
 std::vector<Component> components() {
-  return {{"linear", {"exact"}, linear_point, &published_linear},
-          {"ReLU", {"exact"}, relu_point, &published_relu},
-          {"GELU", {"exact"}, gelu_point, &published_gelu},
-          {"LayerNorm", {"paper-full", "corrected"}, norm_point, &published_norm},
-          {"dropout", {"exact"}, dropout_point, &published_dropout},
-          {"softmax",
-           {"paper-full", "paper-simple", "corrected"},
-           [](RandomStream& stream) {
-             return softmax_point(stream, 0,
-                                  {Reading::paper_full, Reading::paper_simple, Reading::corrected});
-           },
-           &published_softmax},
-          {"softmax, correlated gradient",
-           {"paper-full", "corrected"},
-           [](RandomStream& stream) {
-             return softmax_point(stream, 0.95, {Reading::paper_full, Reading::corrected});
-           }},
-          {"attention, published scores",
-           {"paper-full", "corrected"},
-           [](RandomStream& stream) {
-             // The paper's code draws √(d sq) and √(d sk) from 0.1 to 0.6.
-             const double q = uniform(stream, 0.1, 0.6);
-             const double k = uniform(stream, 0.1, 0.6);
-             const auto third = static_cast<double>(stream.bits() % 3);
-             return attention_point(stream, q * q * k * k, third / 3);
-           },
-           &published_attention,
-           true},
-          {"attention, scores of DeepScaleLM",
-           {"paper-full", "corrected"},
-           [](RandomStream& stream) { return attention_point(stream, 1, stream.uniform()); },
-           nullptr,
-           true}};
+  return {
+      {"linear", {"exact"}, linear_point, &published_linear},
+      {"ReLU", {"exact"}, relu_point, &published_relu},
+      {"GELU", {"exact"}, gelu_point, &published_gelu},
+      {"LayerNorm", {"paper-full", "corrected"}, norm_point, &published_norm},
+      {"dropout", {"exact"}, dropout_point, &published_dropout},
+      {"softmax",
+       {"paper-full", "paper-simple", "corrected"},
+       [](numeric::RandomStream& stream) {
+         return softmax_point(stream, 0,
+                              {Reading::paper_full, Reading::paper_simple, Reading::corrected});
+       },
+       &published_softmax},
+      {"softmax, correlated gradient",
+       {"paper-full", "corrected"},
+       [](numeric::RandomStream& stream) {
+         return softmax_point(stream, 0.95, {Reading::paper_full, Reading::corrected});
+       }},
+      {"attention, published scores",
+       {"paper-full", "corrected"},
+       [](numeric::RandomStream& stream) {
+         // The paper's code draws √(d sq) and √(d sk) from 0.1 to 0.6.
+         const double q = uniform(stream, 0.1, 0.6);
+         const double k = uniform(stream, 0.1, 0.6);
+         const auto third = static_cast<double>(stream.bits() % 3);
+         return attention_point(stream, q * q * k * k, third / 3);
+       },
+       &published_attention,
+       true},
+      {"attention, scores of DeepScaleLM",
+       {"paper-full", "corrected"},
+       [](numeric::RandomStream& stream) { return attention_point(stream, 1, stream.uniform()); },
+       nullptr,
+       true}};
 }
 
 double quantile(const std::vector<double>& sorted, double q) {
@@ -157,9 +158,9 @@ std::vector<std::vector<Errors>> measure(const Component& c, const Settings& s,
                                          frame::Progress& progress) {
   const long points = points_of(c, s.points);
   std::vector<std::vector<Errors>> found(static_cast<std::size_t>(points));
-  parallel_for(points, [&](Eigen::Index i) {
+  numeric::parallel_for(points, [&](Eigen::Index i) {
     if (frame::stop_requested() != 0) return;
-    RandomStream stream(s.seed, c.name, std::to_string(i));
+    numeric::RandomStream stream(s.seed, c.name, std::to_string(i));
     found[static_cast<std::size_t>(i)] = c.point(stream);
     progress.done(1, c.name);
   });
@@ -167,7 +168,7 @@ std::vector<std::vector<Errors>> measure(const Component& c, const Settings& s,
 }
 
 Report run(const Settings& s) {
-  keep_to_one_thread();
+  dense::keep_to_one_thread();
   const std::vector<Component> all = components();
   long count = 0;
   for (const Component& c : all) count += points_of(c, s.points);

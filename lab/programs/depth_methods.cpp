@@ -60,8 +60,8 @@ Row row(DepthMethod method, const Settings& o, Reading reading) {
                               correlated(1, o.gradient_correlation), reading)));
   }
   return {std::string(word(depth_method_words, method)),
-          std::string(word(norm_placement_words, o.model.placement)), growth_orders(points),
-          points.back()};
+          std::string(word(architecture::norm_placement_words, o.model.placement)),
+          growth_orders(points), points.back()};
 }
 
 std::vector<std::string> cells(const Row& row) {
@@ -130,8 +130,8 @@ plot::Panel correlation_panel(DepthModel m, long depth) {
       const Profile profile = propagate_forward(depth_layers(DepthMethod::vanilla, m, depth),
                                                 correlated(1, m.input_correlation * (1 - p)));
       plot::Curve curve;
-      curve.label = "vanilla " + std::string(word(norm_placement_words, placement)) + ", dropout " +
-                    digits(p);
+      curve.label = "vanilla " + std::string(word(architecture::norm_placement_words, placement)) +
+                    ", dropout " + digits(p);
       curve.points = false;
       for (std::size_t l = 0; l <= profile.depth(); ++l) {
         curve.x.push_back(static_cast<double>(l));
@@ -154,7 +154,7 @@ plot::Panel gradient_panel(const Settings& o, Reading reading) {
       m.placement = placement;
       plot::Curve curve;
       curve.label = std::string(word(depth_method_words, method)) + " " +
-                    std::string(word(norm_placement_words, placement));
+                    std::string(word(architecture::norm_placement_words, placement));
       for (long depth = 8; depth <= o.depths.back(); depth *= 2) {
         const SignalMoments input = correlated(1, m.input_correlation * (1 - m.dropout));
         const SignalMoments gradient = correlated(1, o.gradient_correlation);
@@ -202,12 +202,14 @@ int print(Settings o, const frame::Options& options) {
       json["methods"].push_back(to_json(line));
     }
   }
-  std::cout << (o.format == frame::Format::json  ? json.dump(1) + "\n"
-                : o.format == frame::Format::csv ? render(table, TableFormat::csv)
-                                                 : render_to_fit(table, frame::terminal_columns()))
+  std::cout << (o.format == frame::Format::json ? json.dump(1) + "\n"
+                : o.format == frame::Format::csv
+                    ? render(table, TableFormat::csv)
+                    : io::render_to_fit(table, frame::terminal_columns()))
             << std::flush;
   if (o.out.empty()) return 0;
-  write_file((std::filesystem::path(o.out) / "depth_methods.json").string(), json.dump(1) + "\n");
+  files::write_file((std::filesystem::path(o.out) / "depth_methods.json").string(),
+                    json.dump(1) + "\n");
   draw(o, reading);
   return 0;
 }

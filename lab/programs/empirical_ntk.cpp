@@ -65,7 +65,7 @@ check::TangentKernel kernel_of(Network& network, const Outputs& outputs) {
 /// The factor of gradient descent on each tensor's gradient; 1 where gradients are normalized: such
 /// training is no gradient flow.
 std::vector<double> weights_of(const Plan& plan) {
-  const bool descent = plan.optimizer.normalization == Normalization::none;
+  const bool descent = plan.optimizer.normalization == policy::Normalization::none;
   std::vector<double> weights;
   for (const Entry& entry : plan.entries) {
     weights.push_back(descent ? entry.learning_rate.value : 1);
@@ -191,13 +191,13 @@ nlohmann::ordered_json result_json(const Run& run) {
 }
 
 /// The other way round.
-Run run_of_result(const JsonReader& result) {
+Run run_of_result(const io::JsonReader& result) {
   Run run;
-  for (const JsonReader& group : result.at("groups").items()) {
+  for (const io::JsonReader& group : result.at("groups").items()) {
     run.groups[group.at("group").string()] = {number_or_nan(group.at("share")),
                                               number_or_nan(group.at("movement"))};
   }
-  for (const JsonReader& step : result.at("steps").items()) {
+  for (const io::JsonReader& step : result.at("steps").items()) {
     run.steps[step.at("step").integer()] = {
         number_or_nan(step.at("loss")), number_or_nan(step.at("drift")),
         number_or_nan(step.at("distance")), number_or_nan(step.at("movement"))};

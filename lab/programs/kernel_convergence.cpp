@@ -162,21 +162,21 @@ class LogLine {
       y_.push_back(std::log(value));
     }
   }
-  Line fit() const { return fit_line(x_, y_); }
+  numeric::Line fit() const { return numeric::fit_line(x_, y_); }
 
  private:
   std::vector<double> x_, y_;
 };
 
 /// Of single networks against the width.
-Line slope_over_widths(const DistancesByWidth& all) {
+numeric::Line slope_over_widths(const DistancesByWidth& all) {
   LogLine line;
   for (const auto& [width, of_width] : all) line.add(width, of_width.at(1));
   return line.fit();
 }
 
 /// Of means of networks against their number, at the largest width, where there are two or more.
-Line slope_over_networks(const DistancesByWidth& all) {
+numeric::Line slope_over_networks(const DistancesByWidth& all) {
   LogLine line;
   for (const auto& [group, values] : all.rbegin()->second) {
     if (values.size() > 1) line.add(group, values);
@@ -184,7 +184,7 @@ Line slope_over_networks(const DistancesByWidth& all) {
   return line.fit();
 }
 
-Cells slope_row(const std::string& kernel, const std::string& against, const Line& line) {
+Cells slope_row(const std::string& kernel, const std::string& against, const numeric::Line& line) {
   return {{"kernel", kernel},
           {"against", against},
           {"slope", line.slope},
@@ -193,7 +193,7 @@ Cells slope_row(const std::string& kernel, const std::string& against, const Lin
 }
 
 /// Whether distances fall with the width: half as fast as expected is enough.
-check::Verdict judge(const Line& line) {
+check::Verdict judge(const numeric::Line& line) {
   if (line.slope - line.error > -0.25) return check::Verdict::fail;
   if (line.slope + line.error >= -0.25) return check::Verdict::inconclusive;
   return check::Verdict::pass;
@@ -217,7 +217,7 @@ void add_kernel(const Kernel& kernel, Report& report) {
   for (const auto& [width, networks] : kernel.networks) {
     all[width] = distances(kernel.limit, networks);
   }
-  const Line line = slope_over_widths(all);
+  const numeric::Line line = slope_over_widths(all);
   report.verdict = check::worse(report.verdict, judge(line));
   add_distances(kernel.name, all, report.sections[0]);
   Section& slopes = report.sections[1];
@@ -231,7 +231,7 @@ void add_kernel(const Kernel& kernel, Report& report) {
 
 std::vector<Matrix<>> random_inputs(const Settings& s) {
   std::vector<Matrix<>> inputs;
-  RandomStream stream(1, "kernel_convergence inputs");
+  numeric::RandomStream stream(1, "kernel_convergence inputs");
   for (long i = 0; i < s.inputs; ++i) {
     Matrix<> x(s.tokens, s.features);
     for (double& entry : x.reshaped()) entry = stream.normal();
@@ -263,9 +263,9 @@ nlohmann::ordered_json result_json(const GramMatrices& k) {
 }
 
 /// The other way round.
-GramMatrices kernels_of_result(const Settings& s, const JsonReader& result) {
+GramMatrices kernels_of_result(const Settings& s, const io::JsonReader& result) {
   const auto matrix = [&](const char* name) {
-    const std::vector<JsonReader> rows = result.at(name).items();
+    const std::vector<io::JsonReader> rows = result.at(name).items();
     MatrixXd all(s.inputs, s.inputs);
     for (Index i = 0; i < s.inputs; ++i) {
       const std::vector<double> row = numbers_or_nan(rows.at(static_cast<std::size_t>(i)));
@@ -333,7 +333,7 @@ scalewise::frame::Program scalewise::frame::program() {
       {.make = [s](long width, long seed,
                    frame::Progress& progress) { return draw_kernels(*s, width, seed, progress); },
        .write = result_json,
-       .read = [s](const JsonReader& result) { return kernels_of_result(*s, result); },
+       .read = [s](const io::JsonReader& result) { return kernels_of_result(*s, result); },
        .report = [s](const auto& found) { return report_of(*s, found); },
        .work =
            [](long width) {

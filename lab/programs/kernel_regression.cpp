@@ -81,7 +81,7 @@ kernels::Network network_of(const Settings& s, const std::string& kernel, const 
 
 /// Kernels among all inputs: training, validation and test, in this order.
 kernels::GramMatrices gram_of(const Settings& s, const std::string& name, const Samples& samples,
-                              const Inputs& inputs) {
+                              const files::Inputs& inputs) {
   const kernels::Network network = network_of(s, name, samples);
   const std::vector<kernels::PreparedInput> prepared = kernels::prepare(network, samples.inputs);
   const auto n = static_cast<Index>(prepared.size());
@@ -93,7 +93,7 @@ kernels::GramMatrices gram_of(const Settings& s, const std::string& name, const 
     if (gram.nngp.size() == 0) throw frame::Interrupted{};
     return gram;
   }
-  Inputs of_kernel{{"kernel", name}};
+  files::Inputs of_kernel{{"kernel", name}};
   of_kernel.insert(of_kernel.end(), inputs.begin(), inputs.end());
   kernels::StoredGram stored(s.store + "/" + name, n, of_kernel);
   if (!stored.compute(pairs, report)) {
@@ -134,7 +134,7 @@ plot::Panel accuracy_panel(const std::vector<Results>& all) {
   return panel;
 }
 
-Report run(const Settings& s, const Inputs& inputs) {
+Report run(const Settings& s, const files::Inputs& inputs) {
   const Samples samples = read_samples(s.samples);
   std::vector<Results> all;
   for (const std::string& name : s.kernels) {
@@ -152,7 +152,8 @@ Report run(const Settings& s, const Inputs& inputs) {
   }
   report.sections = {accuracies};
   report.figure = {"Regression with kernels, " + s.samples.data, {accuracy_panel(all)}};
-  report.reason = "guessing is right for " + number_text(samples.chance) + " of the test inputs";
+  report.reason =
+      "guessing is right for " + numeric::number_text(samples.chance) + " of the test inputs";
   return report;
 }
 

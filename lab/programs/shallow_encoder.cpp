@@ -116,9 +116,9 @@ nlohmann::ordered_json json_of(const Quantities& quantities) {
   return list;
 }
 
-Quantities quantities_of(const JsonReader& list) {
+Quantities quantities_of(const io::JsonReader& list) {
   Quantities quantities;
-  for (const JsonReader& one : list.items()) {
+  for (const io::JsonReader& one : list.items()) {
     quantities[one.at("name").string()] = number_or_nan(one.at("value"));
   }
   return quantities;
@@ -134,16 +134,16 @@ nlohmann::ordered_json result_json(const Run& run) {
 }
 
 /// The other way round.
-Run run_of_result(const JsonReader& result) {
+Run run_of_result(const io::JsonReader& result) {
   Run run{quantities_of(result.at("start")), {}};
-  for (const JsonReader& step : result.at("training").items()) {
+  for (const io::JsonReader& step : result.at("training").items()) {
     run.in_training[step.at("step").integer()] = quantities_of(step.at("quantities"));
   }
   return run;
 }
 
 /// The slope of log values against log width, every network a point.
-Line slope(const std::map<long, Measured>& measured, const std::string& name, bool end) {
+numeric::Line slope(const std::map<long, Measured>& measured, const std::string& name, bool end) {
   std::vector<double> x, y;
   for (const auto& [width, m] : measured) {
     for (const double value : (end ? m.at_end : m.at_start).at(name)) {
@@ -152,7 +152,7 @@ Line slope(const std::map<long, Measured>& measured, const std::string& name, bo
       y.push_back(std::log(value));
     }
   }
-  return measured.size() < 2 ? Line{NAN, NAN, NAN} : fit_line(x, y);
+  return measured.size() < 2 ? numeric::Line{NAN, NAN, NAN} : numeric::fit_line(x, y);
 }
 
 Cells start_row(long width, const Measured& m) {
@@ -214,7 +214,7 @@ struct Judged {
 
 /// Whether kernels converge, by the slope of the distance: half as fast as
 /// expected is enough.
-Judged judge(const Line& distance) {
+Judged judge(const numeric::Line& distance) {
   if (!std::isfinite(distance.error)) {
     return {check::Verdict::inconclusive, "too few networks for a slope"};
   }
@@ -241,11 +241,11 @@ Report report_of(const Settings& s, const std::map<long, Measured>& measured) {
     all_finite = all_finite && finite(m);
   }
   const auto add_slope = [&](const char* name, bool end) {
-    const Line line = slope(measured, name, end);
+    const numeric::Line line = slope(measured, name, end);
     slopes.rows.push_back({{"quantity", name}, {"slope", line.slope}, {"interval", line.error}});
     return line;
   };
-  const Line distance = add_slope("distance", false);
+  const numeric::Line distance = add_slope("distance", false);
   add_slope("distance_scores", false);
   add_slope("drift", true);
   add_slope("movement", true);
@@ -256,7 +256,7 @@ Report report_of(const Settings& s, const std::map<long, Measured>& measured) {
       over_steps(measured, "drift of the kernel", "drift"), over_widths(measured)};
   return {{start, training, slopes},
           {"Training next to the limit of infinite width: " + s.rule + ", tau_0 = d_m^-" +
-               number_text(s.tau0),
+               numeric::number_text(s.tau0),
            panels},
           verdict,
           reason};
@@ -276,12 +276,13 @@ scalewise::frame::Program scalewise::frame::program() {
                   "How wide a shallow encoder has to be to train as its limiting kernel says."};
   const std::vector<std::string> rules{"shallow-lecun", "shallow-he", "shallow-ntk"};
   const auto rule_of = [rules](const std::string& name, const std::string& option) {
-    std::string id = rule_id(name, option);
+    std::string id = policy::rule_id(name, option);
     if (std::find(rules.begin(), rules.end(), id) != rules.end()) return id;
-    throw InvalidInput(option, printable(name), listed(rules));
+    throw InvalidInput(option, messages::printable(name), messages::listed(rules));
   };
   Options& o = *program.options;
-  o.add("--rule", s->rule, "name of a rule, see plan --list-rules (" + listed(rules) + ")")
+  o.add("--rule", s->rule,
+        "name of a rule, see plan --list-rules (" + messages::listed(rules) + ")")
       .names(rule_of);
   o.add("--tau0", s->tau0, "0.5 or 1: scores are times width^-tau0").from(0.5).to(1);
   o.add("--sizes", s->sizes, "sizes to compare (widths)").from(1).to(1'000'000).increasing();

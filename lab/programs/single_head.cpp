@@ -36,7 +36,7 @@ struct Settings {
 
 /// A sum of n squares of standard normals.
 /// Source:   Marsaglia and Tsang 2000, twice a Gamma variable of shape n/2.
-double chi_square(RandomStream& stream, double n) {
+double chi_square(numeric::RandomStream& stream, double n) {
   if (n == 1) {
     const double z = stream.normal();
     return z * z;
@@ -62,7 +62,7 @@ class Layer {
         dim_(static_cast<double>(s.dim)),
         sigma_qk_(s.sigma_qk) {}
 
-  double draw(RandomStream& stream, long heads) const {
+  double draw(numeric::RandomStream& stream, long heads) const {
     double variance = 0;
     Eigen::VectorXd z(root_.rows());
     for (long h = 0; h < heads; ++h) {
@@ -146,7 +146,7 @@ plot::Panel histogram(const std::vector<double>& sample, const Moments& m, long 
 
 Matrix<> random_input(const Settings& s) {
   Matrix<> x(s.tokens, s.features);
-  RandomStream stream(1, "single_head inputs");
+  numeric::RandomStream stream(1, "single_head inputs");
   for (double& entry : x.reshaped()) entry = stream.normal();
   return x;
 }
@@ -162,7 +162,7 @@ double limit_of(const Settings& s, const Matrix<>& x) {
 /// Progress counts each hundredth of a sample as its heads and one.
 std::vector<double> sample_of(const Layer& layer, long heads, long samples,
                               frame::Progress& progress) {
-  RandomStream stream(1, "single_head, heads ", std::to_string(heads));
+  numeric::RandomStream stream(1, "single_head, heads ", std::to_string(heads));
   std::vector<double> sample;
   for (long i = 0; i < samples; ++i) {
     sample.push_back(layer.draw(stream, heads));

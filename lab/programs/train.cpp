@@ -39,7 +39,7 @@ void add_options(frame::Options& o, Settings& s) {
   o.add("--task", s.task, task_words, "what to learn from a text").excludes("--digits");
 
   o.group("Plan");
-  o.add("--rule", s.rule, "name of a rule, see plan --list-rules").names(rule_id);
+  o.add("--rule", s.rule, "name of a rule, see plan --list-rules").names(policy::rule_id);
   o.add("--base", s.base_width, "size that the rate was tuned at (a width; 0: none)");
   o.add("--base-std", s.base_std,
         "initial standard deviation of the base model (0: 1/sqrt(base width))")
@@ -58,7 +58,7 @@ void add_options(frame::Options& o, Settings& s) {
   o.add("--patch", s.patch, "side of an image's patches").from(1);
   o.add("--placement", s.placement, placement_words, "place of the norms");
   o.add("--norm", s.norm, norm_words, "normalization");
-  o.add("--activation", s.activation, activation_words, "activation of the MLP");
+  o.add("--activation", s.activation, architecture::activation_words, "activation of the MLP");
   o.add("--rotary", s.rotary, "rotary instead of learned positions");
   o.add("--dropout", s.dropout, "dropout probability").from(0).below(1);
 
@@ -94,10 +94,10 @@ void add_options(frame::Options& o, Settings& s) {
 
 /// Inputs that have to be the same when a run is resumed. With a constant rate the number of steps does not
 /// matter, so such a run can be made longer.
-Inputs inputs_of(const frame::Options& options, const Settings& s) {
-  Inputs inputs = options.inputs();
+files::Inputs inputs_of(const frame::Options& options, const Settings& s) {
+  files::Inputs inputs = options.inputs();
   if (s.schedule == nn::Decline::constant) {
-    std::erase_if(inputs, [](const Setting& input) { return input.name == "--steps"; });
+    std::erase_if(inputs, [](const files::Setting& input) { return input.name == "--steps"; });
   }
   return inputs;
 }
@@ -115,8 +115,8 @@ Table result_table(const Settings& s, const Data& data, const Plan& plan, const 
       {},
       {"rule", "optimizer", "parameters", "steps", "validation_nats", score_name(data), "seconds"},
       {{plan.rule, std::string(s.optimizer.name), std::to_string(plan.parameter_count()),
-        std::to_string(result.step), exact_text(result.score.nats), exact_text(result.score.score),
-        exact_text(result.seconds)}}};
+        std::to_string(result.step), numeric::exact_text(result.score.nats),
+        numeric::exact_text(result.score.score), numeric::exact_text(result.seconds)}}};
 }
 
 void show_result(const Settings& s, const frame::Options& options, const Data& data,
@@ -183,7 +183,7 @@ int run(const Settings& s, const frame::Options& options) {
   flush_denormals();
   const Data data = read_data(s);
   const Plan plan = plan_for(s, data);
-  const Inputs inputs = inputs_of(options, s);
+  const files::Inputs inputs = inputs_of(options, s);
   const auto when_ready = [&] {
     if (!frame::quiet() && s.format == frame::Format::table) show_heading(s, data, plan);
   };

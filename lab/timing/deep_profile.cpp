@@ -65,9 +65,10 @@ nlohmann::ordered_json run(long depth, long rounds) {
                                 {"rounds", rounds},
                                 {"sum_of_correlations", sum}};
   for (const Subject& s : subjects) {
-    report["profiles"].push_back({{"method", word(depth_method_words, s.method)},
-                                  {"placement", word(norm_placement_words, s.placement)},
-                                  {"milliseconds", benchmark::summary(s.milliseconds)}});
+    report["profiles"].push_back(
+        {{"method", word(depth_method_words, s.method)},
+         {"placement", word(architecture::norm_placement_words, s.placement)},
+         {"milliseconds", benchmark::summary(s.milliseconds)}});
   }
   return report;
 }

@@ -17,7 +17,8 @@
 
 namespace scalewise::benchmark {
 
-using Product = void (*)(Into, float, const Operand<float>&, const Operand<float>&, View<float>);
+using Product = void (*)(dense::Into, float, const dense::Operand<float>&,
+                         const dense::Operand<float>&, View<float>);
 
 /// The libraries that were compiled in. Eigen calls the BLAS where there is one.
 inline std::vector<std::pair<std::string, Product>> product_libraries() {
@@ -26,9 +27,10 @@ inline std::vector<std::pair<std::string, Product>> product_libraries() {
   libraries.emplace_back("oneDNN", &dense::detail::onednn_product);
 #endif
 #ifdef EIGEN_USE_BLAS
-  libraries.emplace_back(
-      "BLAS", [](Into into, float factor, const Operand<float>& a, const Operand<float>& b,
-                 View<float> c) { dense::detail::blas_product(sgemm_, into, factor, a, b, c); });
+  libraries.emplace_back("BLAS", [](dense::Into into, float factor, const dense::Operand<float>& a,
+                                    const dense::Operand<float>& b, View<float> c) {
+    dense::detail::blas_product(sgemm_, into, factor, a, b, c);
+  });
 #else
   libraries.emplace_back("Eigen", &dense::detail::eigen_product<float>);
 #endif
@@ -43,7 +45,7 @@ struct ProductShape {
 
 /// The best rate of some runs, in tiles of `tile` rows on all threads, in GFLOP/s.
 inline double product_rate(Product product, const ProductShape& s, Eigen::Index tile) {
-  keep_to_one_thread();
+  dense::keep_to_one_thread();
   const auto factor = [](Eigen::Index rows, Eigen::Index columns, bool transposed) {
     return transposed ? Matrix<float>(columns, rows).setConstant(0.5F).eval()
                       : Matrix<float>(rows, columns).setConstant(0.5F).eval();
@@ -51,16 +53,17 @@ inline double product_rate(Product product, const ProductShape& s, Eigen::Index 
   const Matrix<float> a = factor(s.rows, s.k, s.transposed_a);
   const Matrix<float> b = factor(s.k, s.columns, s.transposed_b);
   Matrix<float> c(s.rows, s.columns);
-  const Operand<float> left(read(a), s.transposed_a), right(read(b), s.transposed_b);
+  const dense::Operand<float> left(dense::read(a), s.transposed_a),
+      right(dense::read(b), s.transposed_b);
   const double gflop = 2e-9 * static_cast<double>(s.rows * s.k * s.columns);
   const int repeats = std::max(1, static_cast<int>(0.02 / gflop));
   double best = 0;
   for (int run = 0; run < 20; ++run) {
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < repeats; ++i) {
-      parallel_tiles(s.rows, tile, [&](Eigen::Index begin, Eigen::Index count) {
-        product(Into::fresh, 1, left.middle_rows(begin, count), right,
-                block(view(c), begin, 0, count, s.columns));
+      numeric::parallel_tiles(s.rows, tile, [&](Eigen::Index begin, Eigen::Index count) {
+        product(dense::Into::fresh, 1, left.middle_rows(begin, count), right,
+                dense::block(dense::view(c), begin, 0, count, s.columns));
       });
     }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

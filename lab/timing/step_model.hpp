@@ -35,7 +35,7 @@ class StepModel {
         model_(plan_, nn::Config{}, nn::Gradients::block_by_block),
         optimizer_(plan_, {.rate = 1e-4, .weight_decay = 0.1}) {
     nn::initialize(model_.parameters(), plan_, 1);
-    RandomStream stream(1, "tokens");
+    numeric::RandomStream stream(1, "tokens");
     const auto id = [&] {
       return static_cast<int>(stream.bits() % static_cast<std::uint64_t>(s.vocab));
     };

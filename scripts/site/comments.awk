@@ -25,7 +25,6 @@ match($0, /^ *\/\/\/ ?/) {
 }
 {
   section = 0
-  sub(/^namespace scalewise::inline [a-z]+/, "namespace scalewise")  # the names that users write
   sub(/^struct (fmt|Eigen::internal)::/, "struct ")  # specializations of what Doxygen does not see
   print
 }

@@ -133,7 +133,7 @@ TEST_CASE("A refused base says what would not be whole, and which sizes are poss
   CHECK_THAT(refusal(preset_shape("gpt2"), {.width = 1L << 31}), ContainsSubstring("at most 2^30"));
   CHECK_THAT(refusal(preset_shape("gpt2"), {.depth = -1}),
              ContainsSubstring("base depth = -1: expected a positive integer"));
-  CHECK_THAT(refusal(preset_shape("gpt2"), {.depth = most_layers + 1}),
+  CHECK_THAT(refusal(preset_shape("gpt2"), {.depth = architecture::most_layers + 1}),
              ContainsSubstring("at most 5000"));
   CHECK_THAT(refusal(Shape{}, {.width = 64}), ContainsSubstring("d_model = 0"));
 }

@@ -12,8 +12,8 @@ using namespace scalewise;
 
 TEST_CASE("The page of the reference transformer has every observable", "[observables]") {
   const std::string page =
-      read_file(SCALEWISE_TEST_DIR "/../docs/reference_transformer.md", 1U << 20U);
-  for (const Observable& known : observables) {
+      files::read_file(SCALEWISE_TEST_DIR "/../docs/reference_transformer.md", 1U << 20U);
+  for (const architecture::Observable& known : architecture::observables) {
     const std::string row = "\n| `" + std::string(known.name) + "` | " + std::string(known.shape) +
                             " | " + std::string(known.meaning) + " |\n";
     INFO(row);
@@ -22,8 +22,8 @@ TEST_CASE("The page of the reference transformer has every observable", "[observ
 }
 
 TEST_CASE("A misspelt observable is told from a known one", "[observables]") {
-  CHECK(is_observable("mlp.output"));
-  CHECK(is_observable("cross_attention.scores"));
-  CHECK_FALSE(is_observable("mlp.ouput"));
-  CHECK(nearest_observable("mlp.ouput").hint() == "did you mean mlp.output?");
+  CHECK(architecture::is_observable("mlp.output"));
+  CHECK(architecture::is_observable("cross_attention.scores"));
+  CHECK_FALSE(architecture::is_observable("mlp.ouput"));
+  CHECK(architecture::nearest_observable("mlp.ouput").hint() == "did you mean mlp.output?");
 }

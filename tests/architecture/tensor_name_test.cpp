@@ -12,7 +12,7 @@ using namespace scalewise;
 TEST_CASE("A tensor's name is a stack, a layer and a part, and is read as it is printed") {
   const struct {
     std::string text;
-    TensorName name;
+    architecture::TensorName name;
     std::string prefix;
   } table[] = {
       {"head", {Stack::none, -1, "head"}, ""},
@@ -35,19 +35,20 @@ TEST_CASE("A tensor's name is a stack, a layer and a part, and is read as it is 
   };
   for (const auto& [text, name, prefix] : table) {
     CAPTURE(text);
-    CHECK(tensor_name(text) == name);
+    CHECK(architecture::tensor_name(text) == name);
     CHECK(to_string(name) == text);
     CHECK(name.prefix() == prefix);
   }
 }
 
 TEST_CASE("A tensor of the main stack that is in no layer has no prefix") {
-  CHECK(to_string(TensorName{Stack::main, -1, "final_norm_gain"}) == "final_norm_gain");
+  CHECK(to_string(architecture::TensorName{Stack::main, -1, "final_norm_gain"}) ==
+        "final_norm_gain");
 }
 
 TEST_CASE("In the name of a tensor of one's own a star stands for the layer") {
-  CHECK(to_string(TensorName{Stack::none, 7, "model.layers.*.adapter.w"}) ==
+  CHECK(to_string(architecture::TensorName{Stack::none, 7, "model.layers.*.adapter.w"}) ==
         "model.layers.7.adapter.w");
-  CHECK(to_string(TensorName{Stack::none, -1, "model.layers.*.adapter.w"}) ==
+  CHECK(to_string(architecture::TensorName{Stack::none, -1, "model.layers.*.adapter.w"}) ==
         "model.layers.*.adapter.w");
 }

@@ -56,7 +56,8 @@ bool alike(const Scales& a, const Scales& b) {
   bool all = alike(a.attention_scale, b.attention_scale) && alike(a.skip, b.skip) &&
              alike(a.branch, b.branch) && alike(a.logit_multiplier, b.logit_multiplier) &&
              alike(a.embedding_multiplier, b.embedding_multiplier);
-  for (std::size_t g = 0; g < group_count; ++g) all = all && alike(a.groups[g], b.groups[g]);
+  for (std::size_t g = 0; g < architecture::group_count; ++g)
+    all = all && alike(a.groups[g], b.groups[g]);
   for (const auto& [name, row] : a.tensors) all = all && alike(row, b.tensors.at(name));
   return all && a.tensors.size() == b.tensors.size();
 }

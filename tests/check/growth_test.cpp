@@ -25,7 +25,7 @@ namespace {
 /// Runs of 16, 8, 4 and 2 seeds at sizes 32 to 256 with the slope -0.5; `bend` and `seed_effect` are
 /// standard deviations.
 SizeCurve drawn(std::uint64_t number, double scatter, double bend, double seed_effect = 0) {
-  RandomStream stream(number, "curve");
+  numeric::RandomStream stream(number, "curve");
   const double root = bend * 0.1 / 0.3 * stream.normal();
   const double first = bend * stream.normal();
   std::vector<double> effects(16);
@@ -45,7 +45,8 @@ SizeCurve drawn(std::uint64_t number, double scatter, double bend, double seed_e
 }
 
 bool holds(const Growth& growth, double z) {
-  return std::abs(normal_deviate((growth.slope + 0.5) / growth.error, growth.degrees)) <= z;
+  return std::abs(numeric::normal_deviate((growth.slope + 0.5) / growth.error, growth.degrees)) <=
+         z;
 }
 
 }  // namespace
@@ -112,7 +113,7 @@ TEST_CASE("What runs of one seed have in common cancels within seeds") {
   CHECK(widest < 1e-3);  // what epsilon and rounding may do
   // Equal scatter at all sizes has exactly Student's interval; 15 runs beyond the seeds and a slope.
   for (std::uint64_t draw = 0; draw < 4000; ++draw) {
-    RandomStream stream(draw, "within");
+    numeric::RandomStream stream(draw, "within");
     Records::Runs runs;
     for (const long n : {32L, 64L, 128L, 256L}) {
       for (std::uint64_t seed = 0; seed < 5; ++seed) {
@@ -133,18 +134,18 @@ TEST_CASE("What runs of one seed have in common cancels within seeds") {
 
 TEST_CASE("Deviates of Student's t are as rare as the normal ones they become") {
   // Two-sided 95 % and 99.9 % quantiles of the tables.
-  CHECK(std::abs(normal_upper_quantile(0.025) - 1.959963985) < 1e-9);
-  CHECK(std::abs(normal_upper_quantile(0.0005) - 3.290526731) < 1e-9);
+  CHECK(std::abs(numeric::normal_upper_quantile(0.025) - 1.959963985) < 1e-9);
+  CHECK(std::abs(numeric::normal_upper_quantile(0.0005) - 3.290526731) < 1e-9);
   for (const auto& [degrees, t95, t999, accuracy] : {std::tuple{3.0, 3.182446, 12.92398, 0.07},
                                                      {5.0, 2.570582, 6.868827, 0.03},
                                                      {10.0, 2.228139, 4.586894, 0.01},
                                                      {30.0, 2.042272, 3.645959, 0.01}}) {
-    CHECK(std::abs(normal_deviate(t95, degrees) - 1.959964) < accuracy);
-    CHECK(std::abs(normal_deviate(t999, degrees) - 3.290527) < accuracy);
-    CHECK(normal_deviate(-t95, degrees) == -normal_deviate(t95, degrees));
+    CHECK(std::abs(numeric::normal_deviate(t95, degrees) - 1.959964) < accuracy);
+    CHECK(std::abs(numeric::normal_deviate(t999, degrees) - 3.290527) < accuracy);
+    CHECK(numeric::normal_deviate(-t95, degrees) == -numeric::normal_deviate(t95, degrees));
   }
-  CHECK(std::isnan(normal_upper_quantile(0)));
-  CHECK(std::isnan(normal_upper_quantile(0.6)));
+  CHECK(std::isnan(numeric::normal_upper_quantile(0)));
+  CHECK(std::isnan(numeric::normal_upper_quantile(0.6)));
 }
 
 TEST_CASE("A curve that is not of the form that is fitted has a larger error") {

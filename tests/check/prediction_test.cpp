@@ -91,7 +91,7 @@ TEST_CASE("The attention scale shows where heads grow") {
   std::vector<check::Member> wrong = widths("maximal-update", adamw, {}, 0);
   for (check::Member& member : wrong) {
     member.plan.model.attention_scale.value =
-        1 / root(static_cast<double>(member.plan.shape.head_dim), 2);
+        1 / numeric::root(static_cast<double>(member.plan.shape.head_dim), 2);
   }
   CHECK(*predict(wrong, {.alignment = full}).value("attention.scores", 0) == Band(0));
   CHECK(*predict(wrong, {.alignment = full}).change("attention.scores", 5) == Band(0.5));

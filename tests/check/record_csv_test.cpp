@@ -30,7 +30,7 @@ const std::string header = "size,seed,step,signal,name,sum_abs,sum_squares,count
 RecordFile read_csv(const std::string& text) {
   const test::TemporaryFolder folder;
   const std::string path = (folder.path() / "run.csv").string();
-  write_file(path, text);
+  files::write_file(path, text);
   return read_records(path);
 }
 
@@ -131,7 +131,7 @@ TEST_CASE("Sums in float32 or rounded to bfloat16 are possible") {
     std::memcpy(&x, &bits, sizeof(bits));
     return x;
   };
-  RandomStream stream(1, "numbers");
+  numeric::RandomStream stream(1, "numbers");
   std::string text = header;
   long step = 0;
   const auto add = [&](float sum_abs, float sum_squares, std::size_t count) {
@@ -161,7 +161,7 @@ TEST_CASE("A run in two files counts once, and must be the same") {
   const test::TemporaryFolder folder;
   const auto in = [&](const char* name, const std::string& text) {
     const std::string path = (folder.path() / name).string();
-    write_file(path, header + text);
+    files::write_file(path, header + text);
     return path;
   };
   const std::string a = in("a.csv", "64,1,0,value,x,1,1,1\n");

@@ -57,7 +57,8 @@ TEST_CASE("Records of several processes come back merged, to the last bit") {
   CHECK(read_records(a).records == expected);
   expected.merge(some(256, 1e-300));
   // Files put behind each other are one.
-  write_file(in(folder, "all.jsonl"), read_file(a, 1 << 20) + read_file(b, 1 << 20));
+  files::write_file(in(folder, "all.jsonl"),
+                    files::read_file(a, 1 << 20) + files::read_file(b, 1 << 20));
   CHECK(read_records(in(folder, "all.jsonl")).records == expected);
   CHECK(read_records(std::vector{a, b, in(folder, "all.jsonl")}).records == expected);
 }
@@ -69,7 +70,7 @@ TEST_CASE("A file keeps the plan of each run, and reads lines without one") {
   planned.set_plan({64, 3}, "00ff00ff00ff00ff");
   append_records(path, planned);
   append_records(path, some(128, 0.2));
-  CHECK(read_file(path, 1 << 20).find("\"seed\":3,\"plan\":\"00ff00ff00ff00ff\",") !=
+  CHECK(files::read_file(path, 1 << 20).find("\"seed\":3,\"plan\":\"00ff00ff00ff00ff\",") !=
         std::string::npos);
   const Records read = read_records(path).records;
   CHECK(read.plans() == planned.plans());
@@ -101,8 +102,8 @@ TEST_CASE("A process killed while it wrote loses its run only, and the next one 
   const test::TemporaryFolder folder;
   const std::string path = in(folder, "torn");
   append_records(path, some(64, 1));
-  const std::string whole = read_file(path, 1 << 20);
-  write_file(path, whole + whole.substr(0, 40));
+  const std::string whole = files::read_file(path, 1 << 20);
+  files::write_file(path, whole + whole.substr(0, 40));
   CHECK(read_records(path).records == some(64, 1));
   CHECK(read_records(path).damage == path + ": left out damaged line 2");
   append_records(path, some(128, 1));
@@ -115,12 +116,12 @@ TEST_CASE("A process killed while it wrote loses its run only, and the next one 
 TEST_CASE("No flipped bit and no cut of a record file changes records silently") {
   const test::TemporaryFolder folder;
   const std::string path = in(folder, "records");
-  const Inputs inputs{{"--rule", "he"}};
+  const files::Inputs inputs{{"--rule", "he"}};
   std::map<Run, Records> runs;
   runs[{64, 3}].add({Signal::value, "x"}, 0, {64, 3}, {0.1, 0.01, 1});
   runs[{128, 3}].add({Signal::value, "x"}, 0, {128, 3}, {1.0 / 3, 1.0 / 9, 1});
   for (const auto& [run, records] : runs) append_records(path, records, inputs);
-  const std::string whole = read_file(path, 1 << 20);
+  const std::string whole = files::read_file(path, 1 << 20);
   const auto some_of_the_runs = [&](const RecordFile& file) {
     Records expected;
     for (const Run& run : file.runs) expected.merge(runs.at(run));
@@ -156,8 +157,8 @@ TEST_CASE("Four processes append to one file at the same time, after one that wa
   const test::TemporaryFolder folder;
   const std::string path = in(folder, "records");
   append_records(path, some(1, 0.5));
-  const std::string first = read_file(path, 1 << 20);
-  write_file(path, first + first.substr(0, 100));
+  const std::string first = files::read_file(path, 1 << 20);
+  files::write_file(path, first + first.substr(0, 100));
   // Of several pages, so that it takes the system more than one moment to write.
   const auto run_of = [](long size, unsigned seed) {
     Recorder recorder({size, seed});
@@ -192,7 +193,7 @@ TEST_CASE("A reader waits for a process that is writing") {
   const test::TemporaryFolder folder;
   const std::string path = in(folder, "records");
   append_records(path, some(64, 1));
-  auto writer = std::make_unique<LineFile>(path, record_schema, IfLocked::wait);
+  auto writer = std::make_unique<io::LineFile>(path, record_schema, files::IfLocked::wait);
   std::ofstream(path, std::ios::app) << "{\"schema\"";  // half a line
   std::thread end([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -211,13 +212,13 @@ TEST_CASE("A full disk costs a record file nothing but the run that found no roo
   const test::TemporaryFolder folder;
   const std::string path = in(folder, "records");
   append_records(path, some(64, 1));
-  const std::string before = read_file(path, 1 << 20);
+  const std::string before = files::read_file(path, 1 << 20);
   CHECK_THAT(test::error_message([&] {
                const test::FileSizeLimit limit(before.size() + 10);
                append_records(path, some(128, 1));
              }),
              ContainsSubstring("is the disk full?"));
-  CHECK(read_file(path, 1 << 20) == before);
+  CHECK(files::read_file(path, 1 << 20) == before);
 }
 #endif
 
@@ -225,14 +226,14 @@ TEST_CASE("Records of other inputs are refused by the first that differs") {
   const test::TemporaryFolder folder;
   const std::string a = in(folder, "a");
   const std::string b = in(folder, "b");
-  const Inputs inputs{{"--rule", "he"}, {"--steps", "10"}};
-  const Inputs others{{"--rule", "he"}, {"--steps", "11"}};
+  const files::Inputs inputs{{"--rule", "he"}, {"--steps", "10"}};
+  const files::Inputs others{{"--rule", "he"}, {"--steps", "11"}};
   append_records(a, some(64, 1), inputs);
   append_records(b, some(128, 1), others);
-  const std::string before = read_file(a, 1 << 20);
+  const std::string before = files::read_file(a, 1 << 20);
   CHECK_THAT(test::error_message([&] { append_records(a, some(128, 1), others); }),
              ContainsSubstring("--steps = 11: expected 10, as in " + a));
-  CHECK(read_file(a, 1 << 20) == before);
+  CHECK(files::read_file(a, 1 << 20) == before);
   CHECK_THAT(test::error_message([&] {
                static_cast<void>(read_records(std::vector{a, b}));
              }),
@@ -251,7 +252,7 @@ TEST_CASE("Records of other inputs are refused by the first that differs") {
 TEST_CASE("Inputs may be any bytes, and names any text that can be shown") {
   const test::TemporaryFolder folder;
   const std::string path = in(folder, "bytes");
-  const Inputs inputs{{"--text", "caf\xe9\n"}, {"--set", "caf\xc3\xa9"}};
+  const files::Inputs inputs{{"--text", "caf\xe9\n"}, {"--set", "caf\xc3\xa9"}};
   const double value = 1;
   Recorder recorder({64, 3});
   recorder.record("caf\xc3\xa9", &value, 1, 0);
@@ -259,7 +260,7 @@ TEST_CASE("Inputs may be any bytes, and names any text that can be shown") {
   const RecordFile file = read_records(path);
   CHECK(file.records == recorder.records());
   CHECK(file.inputs == inputs);
-  const std::string text = read_file(path, 1 << 20);
+  const std::string text = files::read_file(path, 1 << 20);
   CHECK_THAT(text, ContainsSubstring("{\"bytes\":\"636166e90a\"}"));
   CHECK_THAT(text, ContainsSubstring("\"caf\xc3\xa9\""));
 
@@ -267,7 +268,7 @@ TEST_CASE("Inputs may be any bytes, and names any text that can be shown") {
   hidden.record("caf\xe9", &value, 1, 0);
   CHECK(test::error_message([&] { append_records(path, hidden.records(), inputs); }) ==
         "name of a record = caf?: expected a name in UTF-8 without control characters");
-  CHECK(read_file(path, 1 << 20) == text);
+  CHECK(files::read_file(path, 1 << 20) == text);
 }
 
 TEST_CASE("Lines that end as on another system, blank lines and a byte order mark are no damage") {
@@ -277,16 +278,16 @@ TEST_CASE("Lines that end as on another system, blank lines and a byte order mar
   const auto other_end = [](std::string text) { return text.insert(text.size() - 1, "\r"); };
   const std::string text =
       "\xEF\xBB\xBF\r\n" + other_end(line(64)) + "\r\n\n" + other_end(line(128)) + "\n";
-  write_file(path, text);
+  files::write_file(path, text);
   Records expected = some(64, 1);
   expected.merge(some(128, 1));
   CHECK(read_records(path).records == expected);
   CHECK(read_records(path).damage.empty());
   append_records(path, some(256, 1));
-  CHECK(read_file(path, 1 << 20) == text + line(256));
+  CHECK(files::read_file(path, 1 << 20) == text + line(256));
   expected.merge(some(256, 1));
   CHECK(read_records(path).records == expected);
-  write_file(path, text + "\r\r\n");  // one of them is of the line
+  files::write_file(path, text + "\r\r\n");  // one of them is of the line
   CHECK(read_records(path).damage == path + ": left out damaged line 7");
 }
 
@@ -311,10 +312,10 @@ TEST_CASE("A file that holds no records is refused and left alone") {
   const test::TemporaryFolder folder;
   const std::string path = in(folder, "other");
   const auto message = [&](const std::string& text) {
-    write_file(path, text);
+    files::write_file(path, text);
     const std::string reading = test::error_message([&] { static_cast<void>(read_records(path)); });
     const std::string writing = test::error_message([&] { append_records(path, some(64, 1)); });
-    CHECK(read_file(path, 1 << 20) == text);
+    CHECK(files::read_file(path, 1 << 20) == text);
     CHECK(reading == writing);
     return reading;
   };
@@ -323,7 +324,7 @@ TEST_CASE("A file that holds no records is refused and left alone") {
   CHECK_THAT(message("{\"schema\":\"scalewise.coordinates/1\",\"size\":64}\n"),
              ContainsSubstring("scalewise.coordinates/1: expected scalewise.coordinates/2") &&
                  ContainsSubstring("another version"));
-  CHECK_THAT(message(checked_line({{"schema", "scalewise.sweep/2"}, {"inputs", {}}})),
+  CHECK_THAT(message(io::checked_line({{"schema", "scalewise.sweep/2"}, {"inputs", {}}})),
              ContainsSubstring("(another kind of file)"));
   CHECK_THROWS_AS(read_records(in(folder, "none")), InvalidInput);
   CHECK_THROWS_AS(append_records(in(folder, "no/such/file"), some(64, 1)), InvalidInput);
@@ -343,7 +344,7 @@ TEST_CASE("What an undamaged line says is checked") {
                                 {"seed", 3},
                                 {"records", nlohmann::ordered_json::array({record})}};
     (line.contains(key) ? line[key] : line["records"][0][key]) = value;
-    write_file(path, checked_line(line));
+    files::write_file(path, io::checked_line(line));
     return test::error_message([&] { static_cast<void>(read_records(path)); });
   };
   CHECK(message("size", 64) == "no error");
@@ -373,12 +374,12 @@ TEST_CASE("What would not be read is not appended") {
   const test::TemporaryFolder folder;
   const std::string path = in(folder, "shared");
   append_records(path, some(64, 1));
-  const std::string before = read_file(path, 1 << 20);
+  const std::string before = files::read_file(path, 1 << 20);
   const auto message = [&](long step, Run run, Moments moments) {
     Records records;
     records.add({Signal::value, "x"}, step, run, moments);
     const std::string told = test::error_message([&] { append_records(path, records); });
-    CHECK(read_file(path, 1 << 20) == before);
+    CHECK(files::read_file(path, 1 << 20) == before);
     return told;
   };
   CHECK_THAT(message(-1, {128, 3}, {1, 1, 1}),

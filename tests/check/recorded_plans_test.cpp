@@ -226,7 +226,7 @@ TEST_CASE(
   for (const PlanFile& file : nanogpt_plans(true)) {
     for (const std::uint64_t seed : {0U, 1U, 2U}) {
       const Run run{file.plan.shape.d_model, seed};
-      records.set_plan(run, plan_fingerprint(file.plan));
+      records.set_plan(run, plan::plan_fingerprint(file.plan));
     }
   }
   const Family by_fingerprint = family_of(records, plans);
@@ -267,7 +267,7 @@ TEST_CASE("Records that were made under another plan say so") {
   Records records = recorded("nanogpt_folded");
   for (const PlanFile& file : nanogpt_plans(true)) {
     if (file.plan.shape.d_model > 1024) break;  // the base's is the same in both
-    records.set_plan({file.plan.shape.d_model, 0}, plan_fingerprint(file.plan));
+    records.set_plan({file.plan.shape.d_model, 0}, plan::plan_fingerprint(file.plan));
   }
   CHECK(judged(records, nanogpt_plans(true)).verdict == Verdict::pass);
   const Report other = judged(records, nanogpt_plans(false));
@@ -284,9 +284,9 @@ TEST_CASE("A recorder with a plan writes its fingerprint, which files keep") {
   const Plan plan = nanogpt_plans(true).front().plan;
   Recorder recorder({256, 3}, plan);
   recorder.record_moments(Signal::value, "logits", {1, 1, 1}, 0);
-  CHECK(recorder.records().plans().at({256, 3}) == plan_fingerprint(plan));
+  CHECK(recorder.records().plans().at({256, 3}) == plan::plan_fingerprint(plan));
   // Python's struct and FNV-1a over the JSON of that plan.
-  CHECK(plan_fingerprint(nanogpt_plans(true)[1].plan) == "1de8269bd675b5c5");
+  CHECK(plan::plan_fingerprint(nanogpt_plans(true)[1].plan) == "1de8269bd675b5c5");
   CHECK(pooled_layers(recorder.records()).plans() == recorder.records().plans());
   Records merged;
   merged.merge(recorder.records());

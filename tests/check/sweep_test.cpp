@@ -27,7 +27,7 @@ namespace {
 
 using namespace scalewise::check;
 using Catch::Matchers::ContainsSubstring;
-using scalewise::Inputs;
+using scalewise::files::Inputs;
 using scalewise::test::error_message;
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
@@ -99,7 +99,8 @@ std::string three_runs(const JournalFile& scratch) {
 
 }  // namespace
 
-TEST_CASE("A sweep is expected to have the runs that it has with optima an octave away", "[check]") {
+TEST_CASE("A sweep is expected to have the runs that it has with optima an octave away",
+          "[check]") {
   const Loss loss = bowl_at([](long, long) { return 1.0; });
   for (const long seeds : {1, 2, 3, 8}) {
     INFO(seeds);

@@ -19,7 +19,7 @@ namespace {
 
 /// A chain of bytes that repeats the last one with a probability, and else takes one of `kinds`.
 std::vector<int> chain(std::size_t length, double repeat, std::uint64_t kinds) {
-  RandomStream stream(1, "chain");
+  numeric::RandomStream stream(1, "chain");
   std::vector<int> bytes{0};
   while (bytes.size() < length) {
     const bool again = stream.uniform() < repeat;

@@ -93,7 +93,7 @@ std::string text_of(const OwnerTensor& tensor) {
 TEST_CASE("Dialects state what their code multiplies") {
   // transformers: GemmaModel.forward and T5Attention, T5ForConditionalGeneration; fairseq's transformer_base.py;
   // Marian's transformer.h.
-  const std::map<std::string_view, CodeFactors> multiplied{
+  const std::map<std::string_view, plan::CodeFactors> multiplied{
       {"gemma", {.embedding = sqrt(symbols::n)}},
       {"hf-t5", {.scores = 1, .tied_logits = 1 / sqrt(symbols::n)}},
       {"fairseq", {.embedding = sqrt(symbols::n)}},
@@ -104,7 +104,8 @@ TEST_CASE("Dialects state what their code multiplies") {
   for (const std::string_view id : ids) {
     INFO(id);
     const auto own = multiplied.find(id);
-    CHECK(dialect_named("id", id).code == (own == multiplied.end() ? CodeFactors{} : own->second));
+    CHECK(dialect_named("id", id).code ==
+          (own == multiplied.end() ? plan::CodeFactors{} : own->second));
   }
 }
 
@@ -161,7 +162,7 @@ TEST_CASE(
         };
         return has(mutation.says) &&
                std::any_of(mutation.one_of.begin(), mutation.one_of.end(),
-                           [&](const std::string& name) { return has(printable(name)); });
+                           [&](const std::string& name) { return has(messages::printable(name)); });
       };
       INFO("mistake " << static_cast<int>(mutation.mistake) << " at " << mutation.one_of.front());
       const bool is_told = std::any_of(found.problems.begin(), found.problems.end(), names_it);

@@ -42,7 +42,7 @@ COMPUTES = re.compile(r"(?<![\w.])\d|\S [-+*/] \S|[*/+-]=|\bstd::(sqrt|exp|log|p
 DOXYGEN = """@INCLUDE = scripts/site/Doxyfile
 OUTPUT_DIRECTORY = {folder}
 INPUT = include
-INPUT_FILTER = "sed -E 's/^namespace scalewise::inline [a-z]+/namespace scalewise/'"
+INPUT_FILTER =
 GENERATE_HTML = NO
 GENERATE_XML = YES
 XML_PROGRAMLISTING = NO

@@ -15,7 +15,7 @@
 
 namespace {
 
-using scalewise::FileCursor;
+using scalewise::files::FileCursor;
 using scalewise::test::TemporaryFile;
 
 /// 40000 bytes, each of which tells its place: several blocks.

@@ -45,8 +45,8 @@ struct Scratch {
 TEST_CASE("A file is replaced whole and nothing is left beside it", "[file]") {
   const Scratch scratch;
   const std::string path = (scratch.path / "plan.json").string();
-  scalewise::write_file(path, "old");
-  scalewise::write_file(path, "new");
+  scalewise::files::write_file(path, "old");
+  scalewise::files::write_file(path, "new");
   CHECK(content(path) == "new");
   CHECK(scratch.files() == 1);
 }
@@ -55,9 +55,10 @@ TEST_CASE("A file that cannot be written leaves the folder as it was", "[file]")
   const Scratch scratch;
   const std::string folder = (scratch.path / "folder").string();
   fs::create_directories(folder);
-  CHECK_THROWS_AS(scalewise::write_file(folder, "text"), scalewise::InvalidInput);
-  CHECK_THROWS_AS(scalewise::write_file((scratch.path / "none" / "plan.json").string(), "text"),
-                  scalewise::InvalidInput);
+  CHECK_THROWS_AS(scalewise::files::write_file(folder, "text"), scalewise::InvalidInput);
+  CHECK_THROWS_AS(
+      scalewise::files::write_file((scratch.path / "none" / "plan.json").string(), "text"),
+      scalewise::InvalidInput);
   CHECK(scratch.files() == 1);
 }
 
@@ -65,26 +66,26 @@ TEST_CASE("A file that cannot be written leaves the folder as it was", "[file]")
 TEST_CASE("A program that is started does not hold a lock", "[file]") {
   const Scratch scratch;
   const std::string path = (scratch.path / "runs").string();
-  scalewise::OpenFile file(std::fopen(path.c_str(), "ab"));
-  REQUIRE(scalewise::lock_file(file.get(), scalewise::IfLocked::refuse));
+  scalewise::files::OpenFile file(std::fopen(path.c_str(), "ab"));
+  REQUIRE(scalewise::files::lock_file(file.get(), scalewise::files::IfLocked::refuse));
   REQUIRE(std::system("sleep 3 >/dev/null 2>&1 &") == 0);
   file.reset();
   file.reset(std::fopen(path.c_str(), "ab"));
-  CHECK(scalewise::lock_file(file.get(), scalewise::IfLocked::refuse));
+  CHECK(scalewise::files::lock_file(file.get(), scalewise::files::IfLocked::refuse));
 }
 
 TEST_CASE("What a killed process left is taken over, what another writes is not", "[file]") {
   const Scratch scratch;
   const std::string path = (scratch.path / "plan.json").string();
   std::ofstream(path + ".scalewise-tmp0") << "longer than the new text";
-  scalewise::write_file(path, "new");
+  scalewise::files::write_file(path, "new");
   CHECK(content(path) == "new");
   CHECK(scratch.files() == 1);
 
-  const scalewise::OpenFile busy(std::fopen((path + ".scalewise-tmp0").c_str(), "wb"));
-  REQUIRE(scalewise::lock_file(busy.get(), scalewise::IfLocked::refuse));
+  const scalewise::files::OpenFile busy(std::fopen((path + ".scalewise-tmp0").c_str(), "wb"));
+  REQUIRE(scalewise::files::lock_file(busy.get(), scalewise::files::IfLocked::refuse));
   std::ofstream(path + ".scalewise-tmp0") << "part";
-  scalewise::write_file(path, "newer");
+  scalewise::files::write_file(path, "newer");
   CHECK(content(path) == "newer");
   CHECK(content(path + ".scalewise-tmp0") == "part");
   CHECK(scratch.files() == 2);
@@ -97,7 +98,7 @@ TEST_CASE("A temporary file of two names is somebody's, and is not written into"
   const std::string path = (scratch.path / "file").string();
   std::ofstream(scratch.path / "own") << "kept";
   fs::create_hard_link(scratch.path / "own", path + ".scalewise-tmp0");
-  scalewise::write_file(path, "new");
+  scalewise::files::write_file(path, "new");
   CHECK(content(path) == "new");
   CHECK(content(scratch.path / "own") == "kept");
   CHECK(content(path + ".scalewise-tmp0") == "kept");
@@ -112,7 +113,7 @@ TEST_CASE("A link is followed, also to a file that is not there yet", "[file]") 
   fs::create_symlink("../target", scratch.path / "folder" / "second");
   const std::string path = (scratch.path / "first").string();
   for (const char* text : {"new", "replaced"}) {
-    scalewise::write_file(path, text);
+    scalewise::files::write_file(path, text);
     CHECK(content(scratch.path / "target") == text);
     CHECK(fs::is_symlink(scratch.path / "first"));
     CHECK(fs::is_symlink(scratch.path / "folder" / "second"));
@@ -127,7 +128,7 @@ TEST_CASE("A link that leads nowhere is refused and stays", "[file]") {
   fs::create_symlink("none/file", scratch.path / "lost");
   const auto message = [&](const char* link) {
     return scalewise::test::error_message(
-        [&] { scalewise::write_file((scratch.path / link).string(), "text"); });
+        [&] { scalewise::files::write_file((scratch.path / link).string(), "text"); });
   };
   CHECK_THAT(message("circle"), ContainsSubstring("its links lead nowhere"));
   CHECK_THAT(message("lost"), ContainsSubstring("is the folder there"));
@@ -140,16 +141,16 @@ TEST_CASE("A link that leads nowhere is refused and stays", "[file]") {
 
 TEST_CASE("A device that never ends is read to a limit, a pipe to its end", "[file]") {
   CHECK_THAT(scalewise::test::error_message([] {
-               static_cast<void>(
-                   scalewise::read_file("/dev/zero", std::numeric_limits<std::size_t>::max()));
+               static_cast<void>(scalewise::files::read_file(
+                   "/dev/zero", std::numeric_limits<std::size_t>::max()));
              }),
              ContainsSubstring("/dev/zero (larger): expected at most 268435456 bytes"));
-  CHECK(scalewise::read_file("/dev/null", 10).empty());
+  CHECK(scalewise::files::read_file("/dev/null", 10).empty());
   int ends[2] = {};
   REQUIRE(::pipe(ends) == 0);
   REQUIRE(::write(ends[1], "text", 4) == 4);
   ::close(ends[1]);
-  CHECK(scalewise::read_file("/dev/fd/" + std::to_string(ends[0]), 10) == "text");
+  CHECK(scalewise::files::read_file("/dev/fd/" + std::to_string(ends[0]), 10) == "text");
   ::close(ends[0]);
 }
 
@@ -160,10 +161,10 @@ TEST_CASE("A device that never ends is read to a limit, a pipe to its end", "[fi
 TEST_CASE("A disk that fills up costs neither the old file nor the space", "[file]") {
   const Scratch scratch;
   const std::string path = (scratch.path / "plan.json").string();
-  scalewise::write_file(path, "old");
+  scalewise::files::write_file(path, "old");
   const std::string message = scalewise::test::error_message([&] {
     const scalewise::test::FileSizeLimit limit(4096);
-    scalewise::write_file(path, std::string(1 << 20, 'x'));
+    scalewise::files::write_file(path, std::string(1 << 20, 'x'));
   });
   CHECK_THAT(message, ContainsSubstring("is the disk full?"));
   CHECK(content(path) == "old");

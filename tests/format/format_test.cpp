@@ -58,8 +58,8 @@ TEST_CASE("Entries, plans, slopes and verdicts are printed", "[format]") {
   const std::string all = fmt::format("{}", plan);
   CHECK_THAT(all, Catch::Matchers::StartsWith("standard for adamw, "));
   CHECK(std::count(all.begin(), all.end(), '\n') == static_cast<long>(plan.entries.size()));
-  CHECK(fmt::format("{}", Line{-0.504, 0, 0.021}) == "-0.50 ± 0.02");
-  CHECK(fmt::format("{:.3}", Line{-0.504, 0, 0.021}) == "-0.504 ± 0.021");
+  CHECK(fmt::format("{}", numeric::Line{-0.504, 0, 0.021}) == "-0.50 ± 0.02");
+  CHECK(fmt::format("{:.3}", numeric::Line{-0.504, 0, 0.021}) == "-0.504 ± 0.021");
   CHECK(fmt::format("{:>6}", check::Verdict::pass) == "  pass");
 }
 

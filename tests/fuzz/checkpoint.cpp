@@ -32,7 +32,7 @@ struct State {
 
   State() {
     parameters.values().setConstant(0.5F);
-    optimizer.first = optimizer.second = Memory<float>(parameters.values().size());
+    optimizer.first = optimizer.second = dense::Memory<float>(parameters.values().size());
     optimizer.first.row() = optimizer.second.row() = parameters.values();
     optimizer.steps = 3;
   }
@@ -40,7 +40,7 @@ struct State {
   std::string saved() const {
     const std::string path = scratch_file().path();
     save_checkpoint(path, parameters, optimizer, info);
-    return read_file(path, 1 << 16);
+    return files::read_file(path, 1 << 16);
   }
 };
 
@@ -66,12 +66,12 @@ static std::string edited(std::string input, Random& random) {
 static void run(std::string_view input) {
   std::string file(input);
   if (!input.starts_with(nn::detail::checkpoint_magic)) {
-    ByteWriter writer;
+    files::ByteWriter writer;
     writer.raw(nn::detail::checkpoint_magic);
     writer.number(nn::detail::checkpoint_version);
     writer.number(static_cast<std::uint64_t>(nn::detail::checkpoint_start + input.size() + 8));
     writer.raw(input);
-    file = with_checksum(std::move(writer).take());
+    file = files::with_checksum(std::move(writer).take());
   }
   State state;
   static const std::string untouched = State().saved();

@@ -16,7 +16,7 @@ static std::vector<std::string> seeds() {
   std::vector<std::string> all;
   const std::filesystem::path folder = SCALEWISE_TEST_DIR "/data/configs";
   for (const auto& file : std::filesystem::directory_iterator(folder)) {
-    all.push_back(read_file(file.path().string(), 1 << 16));
+    all.push_back(files::read_file(file.path().string(), 1 << 16));
   }
   return all;
 }
@@ -24,7 +24,7 @@ static std::vector<std::string> seeds() {
 static std::string edited(std::string input, Random& random) { return edited_json(input, random); }
 
 static void run(std::string_view input) {
-  const Shape shape = shape_from_config(parse_json(input, "config.json"));
+  const Shape shape = shape_from_config(io::parse_json(input, "config.json"));
   if (shape.depth + shape.encoder_depth > 2) return;  // larger plans take longer, and say no more
   const Plan plan = make_plan("standard", {.model = shape});
   static_cast<void>(plan.parameter_count());

@@ -58,13 +58,13 @@ const std::vector<Plan>& plans() {
 std::string part_of(const dialect::Dialect& dialect, std::size_t from) {
   nlohmann::ordered_json patterns = nlohmann::ordered_json::array();
   for (const dialect::TensorPattern& p : dialect.patterns.subspan(from).first(3)) {
-    patterns.push_back({p.name, p.entries, word(packing_words, p.packing)});
+    patterns.push_back({p.name, p.entries, word(io::packing_words, p.packing)});
   }
-  return nlohmann::ordered_json{{"schema", dialect_schema},
+  return nlohmann::ordered_json{{"schema", io::dialect_schema},
                                 {"id", "own"},
                                 {"extends", dialect.id},
                                 {"prefix", dialect.prefix},
-                                {"layout", word(layout_words, dialect.layout)},
+                                {"layout", word(io::layout_words, dialect.layout)},
                                 {"patterns", patterns}}
       .dump();
 }
@@ -79,7 +79,7 @@ const std::vector<std::string>& words() {
         for (std::string_view entry : dialect::detail::words_of(p.entries)) found.emplace(entry);
       }
     }
-    for (const auto& packing : packing_words) found.emplace(packing.text);
+    for (const auto& packing : io::packing_words) found.emplace(packing.text);
     return std::vector<std::string>(found.begin(), found.end());
   }();
   return all;
@@ -144,8 +144,8 @@ static std::string edited(std::string input, Random& random) {
 }
 
 static void run(std::string_view input) {
-  const nlohmann::json json = parse_json(input, "own.json");
-  const OwnDialect own(JsonReader(json, "own.json"));
+  const nlohmann::json json = io::parse_json(input, "own.json");
+  const io::OwnDialect own(io::JsonReader(json, "own.json"));
   // One of the plans for each input, so that there are more inputs.
   const Plan& plan = plans()[std::hash<std::string_view>{}(input) % plans().size()];
   const dialect::NamedPlan named = name_plan(plan, own.get());

@@ -37,7 +37,7 @@ static std::string edited(std::string input, Random& random) {
 static void run(std::string_view input) {
   const std::uintmax_t size = input.size() + (std::uintmax_t{1} << 20U);
   const std::string path = sparse_file(input, size);
-  check_stored(read_gguf(path), size);
+  check_stored(io::read_gguf(path), size);
 }
 
 static const Added added{{"gguf", seeds, edited, run}};

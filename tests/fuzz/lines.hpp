@@ -20,9 +20,9 @@ inline std::string sealed(std::string_view text) {
     const std::size_t end = std::min(text.find('\n'), text.size() - 1);
     std::string line(text.substr(0, end + 1));
     text.remove_prefix(end + 1);
-    if (line.ends_with("}\n") && line.find(scalewise::io::detail::sum_begin) == std::string::npos) {
+    if (line.ends_with("}\n") && line.find(scalewise::detail::sum_begin) == std::string::npos) {
       line.resize(line.size() - 2);
-      line += scalewise::io::detail::sum_of(line) + '\n';
+      line += scalewise::detail::sum_of(line) + '\n';
     }
     out += line;
   }
@@ -31,8 +31,7 @@ inline std::string sealed(std::string_view text) {
 
 /// The opposite.
 inline std::string unsealed(std::string text) {
-  for (std::size_t at = 0;
-       (at = text.find(scalewise::io::detail::sum_begin)) != std::string::npos;) {
+  for (std::size_t at = 0; (at = text.find(scalewise::detail::sum_begin)) != std::string::npos;) {
     text.replace(at, text.find('}', at) - at, "");
   }
   return text;

@@ -39,7 +39,7 @@ static void run(std::string_view input) {
   head.resize(2048);
   try {
     const std::string path = sparse_file(head, head.size());
-    check_stored(read_llm_c(path), head.size());
+    check_stored(io::read_llm_c(path), head.size());
   } catch (const InvalidInput& error) {
     const std::string text = error.what();
     const std::string expected = ": expected ";
@@ -53,7 +53,7 @@ static void run(std::string_view input) {
     // A header of 1024 bytes may be longer than its file.
     const std::string path = scratch_file().with(head);
     std::filesystem::resize_file(path, size);
-    check_stored(read_llm_c(path), size);
+    check_stored(io::read_llm_c(path), size);
   }
 }
 

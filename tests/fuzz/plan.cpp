@@ -169,7 +169,7 @@ void write(const Plan& plan, std::size_t choice) {
   render(model_table({plan}), format);
   legend({plan});
   citation(plan);
-  plan_fingerprint(plan);
+  plan::plan_fingerprint(plan);
 }
 
 void predict(const Plan& plan, bool causal) {

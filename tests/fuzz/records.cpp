@@ -24,7 +24,7 @@ static std::vector<std::string> seeds() {
       records.add({Signal::gradient, "layer.0.mlp_up"}, step, {size, 1}, Moments{0, HUGE_VAL, 1});
     }
   }
-  const Inputs inputs{{"--rule", "he"}, {"--steps", "10"}};
+  const files::Inputs inputs{{"--rule", "he"}, {"--steps", "10"}};
   return {unsealed(check::detail::record_lines(records, inputs))};
 }
 

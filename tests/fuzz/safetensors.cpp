@@ -54,7 +54,7 @@ static void run(std::string_view input) {
     size = file.size() + data_end(input);
   }
   const std::string path = sparse_file(file, size);
-  check_stored(read_safetensors(path), size);
+  check_stored(io::read_safetensors(path), size);
 }
 
 static const Added added{{"safetensors", seeds, edited, run}};

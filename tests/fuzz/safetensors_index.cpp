@@ -70,7 +70,7 @@ static std::string edited(std::string input, Random& random) {
 static void run(std::string_view input) {
   const std::filesystem::path path = folder() / "index.json";
   std::ofstream(path, std::ios::binary | std::ios::trunc) << input;
-  const TensorFile read = read_safetensors_index(path.string());
+  const TensorFile read = io::read_safetensors_index(path.string());
   check_stored(read, shard("w.0", "w.1").size());
   if (read.tensors.size() != data * read.files.size()) std::abort();
 }

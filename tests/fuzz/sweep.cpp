@@ -15,7 +15,7 @@ namespace scalewise::fuzz::sweep_target {
 
 namespace {
 
-const Inputs inputs{{"--rule", "he"}, {"--steps", "10"}};
+const files::Inputs inputs{{"--rule", "he"}, {"--steps", "10"}};
 
 }  // namespace
 
@@ -32,7 +32,7 @@ static std::vector<std::string> seeds() {
       }
     }
   }
-  return {unsealed(read_file(path, 1 << 16))};
+  return {unsealed(files::read_file(path, 1 << 16))};
 }
 
 static std::string edited(std::string input, Random& random) { return edited_lines(input, random); }

@@ -34,7 +34,7 @@ constexpr File json_files[] = {
 
 /// Throws: InvalidInput for a name that this program has no check for.
 const File& file_of(const std::string& name) {
-  Nearest known(name);
+  messages::Nearest known(name);
   for (const File& file : json_files) {
     known.offer(file.name);
     if (name == file.name) return file;
@@ -49,7 +49,7 @@ bool agrees(const File& file, const std::string& path, bool every_rule) {
     return false;
   }
   golden::Tally tally;
-  const nlohmann::json json = parse_json(read_file(path, std::size_t{1} << 28U), path);
+  const nlohmann::json json = io::parse_json(files::read_file(path, std::size_t{1} << 28U), path);
   const long cases = file.check(json, tally);
   if (file.check == golden::check_rules) {
     for (const std::string& missing : golden::rules_without_case(json)) {

@@ -42,7 +42,7 @@ double number(const json& object, const char* key, double otherwise = 0) {
 /// One case, with the tolerance that it names.
 class Case {
  public:
-  Case(const JsonReader& reader, const json& all, const json& tolerances, Tally& tally)
+  Case(const io::JsonReader& reader, const json& all, const json& tolerances, Tally& tally)
       : params(all.at("params")),
         inputs(all.at("inputs")),
         expect(all.at("expect")),
@@ -101,10 +101,10 @@ class Case {
     double absolute = error > 0 ? error : tolerance.at("atol").get<double>();
     if (coincide) absolute = std::max(absolute, number(tolerance, "ntk_coincident_atol"));
     const double relative = expected.get<double>() == 0 ? 0 : number(tolerance, "rtol");
-    tally_.compare(JsonReader(expected, path), actual, relative, absolute);
+    tally_.compare(io::JsonReader(expected, path), actual, relative, absolute);
   }
 
-  const JsonReader& reader_;
+  const io::JsonReader& reader_;
   const json& tolerance_;
   const json& closed_;
   Tally& tally_;
@@ -468,7 +468,8 @@ void check_case(const Case& c) {
 }  // namespace
 
 long check_kernels(const json& file, Tally& tally) {
-  const std::vector<JsonReader> cases = JsonReader(file, "kernels.json").at("cases").items();
+  const std::vector<io::JsonReader> cases =
+      io::JsonReader(file, "kernels.json").at("cases").items();
   for (std::size_t i = 0; i < cases.size(); ++i) {
     try {
       check_case(Case(cases[i], file["cases"][i], file.at("tolerances"), tally));

@@ -26,7 +26,7 @@ namespace scalewise::golden {
 namespace {
 
 std::vector<const Entry*> entries_of(const Plan& plan, const std::string& id) {
-  for (const GroupInfo& info : group_table) {
+  for (const architecture::GroupInfo& info : architecture::group_table) {
     if (info.id == id) return plan.of(info.group);
   }
   return {};
@@ -38,9 +38,9 @@ bool is_fixed(const std::string& policy, const Parameter& parameter) {
          (policy == "depth-mup" && parameter.name == "alpha" && parameter.value == 0.5);
 }
 
-void check_group(const JsonReader& expected, const std::string& quantity, const Entry& entry,
+void check_group(const io::JsonReader& expected, const std::string& quantity, const Entry& entry,
                  Tally& tally) {
-  const JsonReader value = expected.at(quantity);
+  const io::JsonReader value = expected.at(quantity);
   if (quantity == "init_variance") return tally.compare(value, entry.init_variance.value);
   if (quantity == "multiplier") return tally.compare(value, entry.multiplier.value);
   if (quantity == "learning_rate") return tally.compare(value, entry.learning_rate.value);
@@ -49,16 +49,16 @@ void check_group(const JsonReader& expected, const std::string& quantity, const 
   tally.complain(value.path(), "no such quantity");
 }
 
-void compare_correlation(const JsonReader& expected, const std::vector<double>& correlations,
+void compare_correlation(const io::JsonReader& expected, const std::vector<double>& correlations,
                          std::size_t at, Tally& tally) {
   if (at < correlations.size()) return tally.compare(expected, correlations[at]);
   tally.complain(expected.path(), "this rule tracks no such correlation");
 }
 
 /// DeepScaleLM's cases list their variances layer by layer, with the token correlations.
-void check_layers(const JsonReader& groups, const nlohmann::json& json, const Plan& plan,
+void check_layers(const io::JsonReader& groups, const nlohmann::json& json, const Plan& plan,
                   const std::vector<double>& correlations, Tally& tally) {
-  const std::vector<JsonReader> layers = groups.at("layers").items();
+  const std::vector<io::JsonReader> layers = groups.at("layers").items();
   if (static_cast<long>(layers.size()) != plan.shape.depth) {
     tally.complain(groups.path() + ".layers", "not as many as the shape has");
     return;
@@ -75,7 +75,7 @@ void check_layers(const JsonReader& groups, const nlohmann::json& json, const Pl
   }
 }
 
-void check_groups(const JsonReader& groups, const nlohmann::json& json, const Plan& plan,
+void check_groups(const io::JsonReader& groups, const nlohmann::json& json, const Plan& plan,
                   const std::vector<double>& correlations, Tally& tally) {
   for (const auto& [key, quantities] : json.items()) {
     if (key == "layers") {
@@ -105,25 +105,26 @@ std::string starred(const Entry& entry) {
 }
 
 /// A row: names, distribution, and numbers in the order of the columns. Null is not checked.
-void check_row(const JsonReader& row, const Entry& entry, Tally& tally) {
-  const std::vector<JsonReader> cells = row.items();
+void check_row(const io::JsonReader& row, const Entry& entry, Tally& tally) {
+  const std::vector<io::JsonReader> cells = row.items();
   const std::array<double, 6> numbers{entry.init_variance.value, entry.init_mean.value,
                                       entry.multiplier.value,    entry.learning_rate.value,
                                       entry.weight_decay.value,  entry.epsilon.value};
   if (cells.size() != numbers.size() + 2) return tally.complain(row.path(), "is no row of 8 cells");
-  tally.same(cells[1], std::string(word(distribution_words, entry.distribution)), entry.name);
+  tally.same(cells[1], std::string(word(policy::distribution_words, entry.distribution)),
+             entry.name);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if (!cells[i + 2].is_null()) tally.compare(cells[i + 2], numbers[i], 1e-12, 0, entry.name);
   }
 }
 
-void check_tensors(const JsonReader& tensors, const Plan& plan, Tally& tally) {
+void check_tensors(const io::JsonReader& tensors, const Plan& plan, Tally& tally) {
   struct Named {
-    JsonReader row;
+    io::JsonReader row;
     bool met = false;
   };
   std::map<std::string, Named> rows;
-  for (const JsonReader& row : tensors.items()) {
+  for (const io::JsonReader& row : tensors.items()) {
     std::istringstream names(row.items().at(0).string());
     for (std::string name; names >> name;) {
       if (!rows.try_emplace(name, Named{row}).second) tally.complain(row.path(), name + " again");
@@ -145,9 +146,10 @@ void check_tensors(const JsonReader& tensors, const Plan& plan, Tally& tally) {
 }
 
 /// Skip and branch of every layer, which are the same in all layers of a stack.
-void check_residuals(const JsonReader& stacks, const Plan& plan, Tally& tally) {
+void check_residuals(const io::JsonReader& stacks, const Plan& plan, Tally& tally) {
   for (const Residual& r : plan.model.residuals) {
-    const std::vector<JsonReader> pair = stacks.at(std::string(word(stack_words, r.stack))).items();
+    const std::vector<io::JsonReader> pair =
+        stacks.at(std::string(word(architecture::stack_words, r.stack))).items();
     tally.compare(pair.at(0), r.skip.value);
     tally.compare(pair.at(1), r.branch.value);
   }
@@ -158,10 +160,10 @@ double xavier_gain(const Entry& entry) {
   return std::sqrt(entry.init_variance.value * (entry.fan_in + entry.fan_out) / 2);
 }
 
-void check_model(const JsonReader& model, const nlohmann::json& json, const Plan& plan,
+void check_model(const io::JsonReader& model, const nlohmann::json& json, const Plan& plan,
                  Tally& tally) {
   for (const auto& [key, value] : json.items()) {
-    const JsonReader expected = model.at(key);
+    const io::JsonReader expected = model.at(key);
     if (key == "parameters") {
       tally.compare(expected, static_cast<double>(plan.parameter_count()), 0);
     } else if (key == "attention_scale") {
@@ -191,7 +193,7 @@ void check_model(const JsonReader& model, const nlohmann::json& json, const Plan
         const std::vector<const Entry*> entries = entries_of(plan, name);
         if (entries.empty()) tally.complain(expected.path() + "." + name, "no such entry");
         for (const Entry* entry : entries) {
-          const JsonReader rescaler = expected.at(name);
+          const io::JsonReader rescaler = expected.at(name);
           tally.compare(rescaler.at("init"), entry->init_mean.value * entry->multiplier.value);
           tally.compare(rescaler.at("scale"), entry->init_mean.value);
         }
@@ -202,10 +204,11 @@ void check_model(const JsonReader& model, const nlohmann::json& json, const Plan
   }
 }
 
-void check_case(const JsonReader& reader, const nlohmann::json& json, Tally& tally) {
+void check_case(const io::JsonReader& reader, const nlohmann::json& json, Tally& tally) {
   reader.only({"policy", "optimizer", "shape", "base", "params", "groups", "tensors", "model"});
   const std::string policy = reader.at("policy").string();
-  const Optimizer optimizer = optimizer_named(reader.path(), reader.at("optimizer").string());
+  const Optimizer optimizer =
+      policy::optimizer_named(reader.path(), reader.at("optimizer").string());
   const Shape shape = shape_from_json(reader.at("shape"));
   std::optional<Shape> base;
   if (reader.has("base") && !reader.at("base").is_null()) base = shape_from_json(reader.at("base"));
@@ -233,7 +236,7 @@ void check_case(const JsonReader& reader, const nlohmann::json& json, Tally& tal
 }  // namespace
 
 long check_rules(const nlohmann::json& file, Tally& tally) {
-  const std::vector<JsonReader> cases = JsonReader(file, "rules.json").at("cases").items();
+  const std::vector<io::JsonReader> cases = io::JsonReader(file, "rules.json").at("cases").items();
   for (std::size_t i = 0; i < cases.size(); ++i) {
     try {
       check_case(cases[i], file["cases"][i], tally);
@@ -246,7 +249,7 @@ long check_rules(const nlohmann::json& file, Tally& tally) {
 
 std::vector<std::string> rules_without_case(const nlohmann::json& file) {
   std::set<std::string> with_case;
-  for (const JsonReader& c : JsonReader(file, "rules.json").at("cases").items()) {
+  for (const io::JsonReader& c : io::JsonReader(file, "rules.json").at("cases").items()) {
     with_case.insert(c.at("policy").string() + " under " + c.at("optimizer").string());
   }
   std::vector<std::string> without;

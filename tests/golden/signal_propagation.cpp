@@ -29,7 +29,7 @@ constexpr Reading readings[] = {Reading::paper_simple, Reading::paper_full, Read
 /// Our numbers under the names of the file.
 using Numbers = std::map<std::string, double>;
 
-double in(const JsonReader& c, const char* name) { return c.at("in").at(name).number(); }
+double in(const io::JsonReader& c, const char* name) { return c.at("in").at(name).number(); }
 
 void put(Numbers& n, const std::string& prefix, const SignalMoments& m) {
   n[prefix + "mean"] = m.mean;
@@ -45,19 +45,19 @@ std::string name_of(Reading reading) {
   return name;
 }
 
-SignalMoments input_of(const JsonReader& c) {
+SignalMoments input_of(const io::JsonReader& c) {
   SignalMoments x = correlated(in(c, "var"), in(c, "corr"));
   if (c.at("in").has("mu")) x.mean = in(c, "mu");
   return x;
 }
 
-SignalMoments gradient_of(const JsonReader& c) {
+SignalMoments gradient_of(const io::JsonReader& c) {
   return correlated(in(c, "var_g"), in(c, "corr_g"));
 }
 
 // ---- components ----------------------------------------------------------------------------------
 
-Numbers embedding_corr(const JsonReader& c) {
+Numbers embedding_corr(const io::JsonReader& c) {
   const Embeddings e{.vocab = c.at("in").at("V").integer(),
                      .length = in(c, "L"),
                      .segments = c.at("in").at("segment").boolean(),
@@ -71,21 +71,21 @@ Numbers embedding_corr(const JsonReader& c) {
   return n;
 }
 
-Numbers linear_layer(const JsonReader& c) {
+Numbers linear_layer(const io::JsonReader& c) {
   Numbers n;
   put(n, "fwd_", linear(input_of(c), in(c, "d_in"), in(c, "var_w")));
   put(n, "bwd_", linear_gradient(gradient_of(c), in(c, "d_out"), in(c, "var_w")));
   return n;
 }
 
-Numbers dropout_layer(const JsonReader& c) {
+Numbers dropout_layer(const io::JsonReader& c) {
   Numbers n;
   put(n, "fwd_", dropout(input_of(c), in(c, "p")));
   put(n, "bwd_", dropout_gradient(gradient_of(c), in(c, "p")));
   return n;
 }
 
-Numbers relu_layer(const JsonReader& c) {
+Numbers relu_layer(const io::JsonReader& c) {
   Numbers n;
   const SignalMoments x = input_of(c);
   put(n, "fwd_", relu(x));
@@ -94,14 +94,14 @@ Numbers relu_layer(const JsonReader& c) {
   return n;
 }
 
-Numbers gelu_layer(const JsonReader& c) {
+Numbers gelu_layer(const io::JsonReader& c) {
   Numbers n;
   put(n, "fwd_", gelu(input_of(c)));
   put(n, "bwd_", gelu_gradient(gradient_of(c), input_of(c)));
   return n;
 }
 
-Numbers norm_layer(const JsonReader& c) {
+Numbers norm_layer(const io::JsonReader& c) {
   Numbers n;
   const SignalMoments x = input_of(c);
   const SignalMoments g = gradient_of(c);
@@ -119,7 +119,7 @@ Numbers norm_layer(const JsonReader& c) {
   return n;
 }
 
-Numbers softmax_layer(const JsonReader& c) {
+Numbers softmax_layer(const io::JsonReader& c) {
   Numbers n;
   const SignalMoments x = input_of(c);
   const SignalMoments g = gradient_of(c);
@@ -137,7 +137,7 @@ Numbers softmax_layer(const JsonReader& c) {
   return n;
 }
 
-Numbers attention_core(const JsonReader& c) {
+Numbers attention_core(const io::JsonReader& c) {
   const Attention a{.width = in(c, "d"),
                     .heads = in(c, "dk"),
                     .length = in(c, "L"),
@@ -154,7 +154,7 @@ Numbers attention_core(const JsonReader& c) {
   return n;
 }
 
-Numbers attention(const JsonReader& c) {
+Numbers attention(const io::JsonReader& c) {
   const Attention a{.width = in(c, "d"),
                     .heads = in(c, "d"),
                     .length = in(c, "L"),
@@ -174,7 +174,7 @@ Numbers attention(const JsonReader& c) {
   return n;
 }
 
-Numbers mlp(const JsonReader& c, Activation activation) {
+Numbers mlp(const io::JsonReader& c, Activation activation) {
   const double d = in(c, "d");
   const Mlp m{.width = d,
               .hidden = 4 * d,
@@ -192,7 +192,7 @@ Numbers mlp(const JsonReader& c, Activation activation) {
   return n;
 }
 
-Numbers correlation_maps(const JsonReader& c) {
+Numbers correlation_maps(const io::JsonReader& c) {
   const double r = in(c, "corr");
   Numbers n;
   n["ffn_map"] = relu_product(r);
@@ -204,7 +204,7 @@ Numbers correlation_maps(const JsonReader& c) {
 }
 
 /// How far a closed form may be from the simulation, relative to it.
-double truth(const std::string& component, const JsonReader& c, const std::string& key) {
+double truth(const std::string& component, const io::JsonReader& c, const std::string& key) {
   if (component == "softmax") {
     const double a = in(c, "var") * (1 - in(c, "corr"));
     const double n = in(c, "n");
@@ -220,7 +220,7 @@ double truth(const std::string& component, const JsonReader& c, const std::strin
 
 struct Component {
   const char* name;
-  Numbers (*numbers)(const JsonReader& c);
+  Numbers (*numbers)(const io::JsonReader& c);
 };
 
 const Component components[] = {
@@ -233,20 +233,20 @@ const Component components[] = {
     {"softmax", softmax_layer},
     {"attention_core_with_value", attention_core},
     {"attention_block", attention},
-    {"ffn_block_relu", [](const JsonReader& c) { return mlp(c, Activation::relu); }},
-    {"ffn_block_gelu", [](const JsonReader& c) { return mlp(c, Activation::gelu); }},
+    {"ffn_block_relu", [](const io::JsonReader& c) { return mlp(c, Activation::relu); }},
+    {"ffn_block_gelu", [](const io::JsonReader& c) { return mlp(c, Activation::gelu); }},
     {"correlation_maps", correlation_maps},
 };
 
-void compare(const JsonReader& expected, const Numbers& ours, const std::string& key, Tally& tally,
-             double relative, double absolute = 0) {
+void compare(const io::JsonReader& expected, const Numbers& ours, const std::string& key,
+             Tally& tally, double relative, double absolute = 0) {
   const auto found = ours.find(key);
   if (found == ours.end()) return tally.complain(expected.path(), "no such number");
   tally.compare(expected, found->second, relative, absolute);
 }
 
-long check_component(const JsonReader& section, const std::string& name, const nlohmann::json& json,
-                     Tally& tally) {
+long check_component(const io::JsonReader& section, const std::string& name,
+                     const nlohmann::json& json, Tally& tally) {
   const auto* component = std::find_if(std::begin(components), std::end(components),
                                        [&](const Component& known) { return known.name == name; });
   if (component == std::end(components)) {
@@ -254,7 +254,7 @@ long check_component(const JsonReader& section, const std::string& name, const n
     return 0;
   }
   const double tolerance = section.at("tol_formula").number();
-  const std::vector<JsonReader> cases = section.at("cases").items();
+  const std::vector<io::JsonReader> cases = section.at("cases").items();
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Numbers ours = component->numbers(cases[i]);
     for (const auto& [key, unused] : json["cases"][i]["out"].items()) {
@@ -273,14 +273,14 @@ long check_component(const JsonReader& section, const std::string& name, const n
 
 // ---- whole models --------------------------------------------------------------------------------
 
-void compare_all(const JsonReader& object, const nlohmann::json& json, const Numbers& ours,
+void compare_all(const io::JsonReader& object, const nlohmann::json& json, const Numbers& ours,
                  Tally& tally, double tolerance) {
   for (const auto& [key, value] : json.items()) {
     if (value.is_number()) compare(object.at(key), ours, key, tally, tolerance);
   }
 }
 
-long check_zipf(const JsonReader& section, const nlohmann::json& json, Tally& tally) {
+long check_zipf(const io::JsonReader& section, const nlohmann::json& json, Tally& tally) {
   const long vocab = section.at("V").integer();
   const double length = section.at("L").number();
   const double tolerance = section.at("tol_formula").number();
@@ -335,22 +335,22 @@ Numbers stable_numbers(const LayerGains& g) {
           {"C2", g.mlp}};
 }
 
-long check_stable(const JsonReader& section, const nlohmann::json& json, Tally& tally) {
+long check_stable(const io::JsonReader& section, const nlohmann::json& json, Tally& tally) {
   const double tolerance = section.at("tol_formula").number();
-  const auto gains = [](const JsonReader& c) {
+  const auto gains = [](const io::JsonReader& c) {
     return LayerGains{.attention = c.at("C1").number(), .mlp = c.at("C2").number()};
   };
-  const std::vector<JsonReader> cases = section.at("cases").items();
+  const std::vector<io::JsonReader> cases = section.at("cases").items();
   for (std::size_t i = 0; i < cases.size(); ++i) {
     LayerGains g = gains(cases[i]);
     g.dropout = cases[i].at("p").number();
     compare_all(cases[i], json["cases"][i], stable_numbers(g), tally, tolerance);
-    const std::vector<JsonReader> bounds = cases[i].at("growth_exponent_bounds").items();
+    const std::vector<io::JsonReader> bounds = cases[i].at("growth_exponent_bounds").items();
     tally.compare(bounds[0], g.mlp / (g.attention + g.mlp), tolerance);
     tally.compare(bounds[1], (g.attention + g.mlp) / g.mlp, tolerance);
   }
   const char* corrected = "corrected_post_grad_corr";
-  const std::vector<JsonReader> post = section.at(corrected).items();
+  const std::vector<io::JsonReader> post = section.at(corrected).items();
   for (std::size_t i = 0; i < post.size(); ++i) {
     LayerGains g = gains(post[i]);
     g.score = post[i].at("d2_sq_sk").number();
@@ -380,9 +380,9 @@ DeepScaleLM deep_scale_lm(double dropout, double start) {
   return rule;
 }
 
-void compare_list(const JsonReader& list, const std::vector<double>& ours, Tally& tally,
+void compare_list(const io::JsonReader& list, const std::vector<double>& ours, Tally& tally,
                   double relative) {
-  const std::vector<JsonReader> expected = list.items();
+  const std::vector<io::JsonReader> expected = list.items();
   if (expected.size() != ours.size()) {
     return tally.complain(list.path(), "another length: " + std::to_string(ours.size()));
   }
@@ -399,10 +399,10 @@ double final_correlation(double start, double beta2, double keep, long depth, co
   return r;
 }
 
-long check_dslm_init(const JsonReader& section, Tally& tally) {
+long check_dslm_init(const io::JsonReader& section, Tally& tally) {
   const double tolerance = section.at("tol_formula").number();
-  const std::vector<JsonReader> cases = section.at("cases").items();
-  for (const JsonReader& c : cases) {
+  const std::vector<io::JsonReader> cases = section.at("cases").items();
+  for (const io::JsonReader& c : cases) {
     const long depth = c.at("N").integer();
     const double p = c.at("p").number();
     const double start = c.at("corr_start").number();
@@ -443,8 +443,8 @@ long check_dslm_init(const JsonReader& section, Tally& tally) {
         final_correlation(input, beta2, 1 - p, depth, [&](double) { return relu_product(input); }),
         tolerance);
   }
-  const std::vector<JsonReader> without = section.at("no_dropout").items();
-  for (const JsonReader& c : without) {
+  const std::vector<io::JsonReader> without = section.at("no_dropout").items();
+  for (const io::JsonReader& c : without) {
     const DeepScaleLM rule = deep_scale_lm(0, c.at("corr_start").number());
     tally.compare(c.at("final_corr"), rule.token_correlations(c.at("N").integer()).back(),
                   tolerance);
@@ -452,11 +452,11 @@ long check_dslm_init(const JsonReader& section, Tally& tally) {
   return static_cast<long>(cases.size() + without.size());
 }
 
-Layers layers_of(const JsonReader& c) {
+Layers layers_of(const io::JsonReader& c) {
   const long depth = c.at("N").integer();
   const std::string init = c.at("init").string();
   DepthModel m;
-  m.placement = value_of(norm_placement_words, "kind", c.at("kind").string());
+  m.placement = value_of(architecture::norm_placement_words, "kind", c.at("kind").string());
   m.width = c.at("d").number();
   m.length = c.at("L").number();
   m.dropout = c.at("p").number();
@@ -468,7 +468,7 @@ Layers layers_of(const JsonReader& c) {
                         depth);
   }
   Layers layers = depth_layers(DepthMethod::vanilla, m, depth);
-  const JsonReader weights = c.at("weights");
+  const io::JsonReader weights = c.at("weights");
   for (std::size_t i = 0; i < layers.blocks.size(); i += 2) {
     auto& a = std::get<Attention>(layers.blocks[i].inner);
     auto& f = std::get<Mlp>(layers.blocks[i + 1].inner);
@@ -493,12 +493,12 @@ std::vector<double> by_layer(const Profile& p, const std::vector<SignalMoments>&
 }
 
 /// What simulated networks of a case have to agree with.
-void check_simulated(const JsonReader& mc, const Profile& p, bool post,
-                     const JsonReader& tolerances, Tally& tally) {
+void check_simulated(const io::JsonReader& mc, const Profile& p, bool post,
+                     const io::JsonReader& tolerances, Tally& tally) {
   const auto check = [&](const char* key, const std::vector<double>& ours, double relative,
                          double absolute) {
-    const std::vector<JsonReader> expected = mc.at(key).items();
-    const std::vector<JsonReader> layers = mc.at("layers").items();
+    const std::vector<io::JsonReader> expected = mc.at(key).items();
+    const std::vector<io::JsonReader> layers = mc.at("layers").items();
     const std::string errors = std::string(key) + "_se";
     for (std::size_t i = 0; i < expected.size(); ++i) {
       const double error = mc.has(errors) ? mc.at(errors).items()[i].number() : 0;
@@ -511,7 +511,7 @@ void check_simulated(const JsonReader& mc, const Profile& p, bool post,
   check("fwd_corr", by_layer(p, p.forward, true), 0, tolerance("fwd_corr_abs"));
   // The file has no standard errors of these: their root mean square over layers is held to it.
   const std::vector<double> correlations = by_layer(p, p.gradient, true);
-  const std::vector<JsonReader> simulated = mc.at("grad_corr").items();
+  const std::vector<io::JsonReader> simulated = mc.at("grad_corr").items();
   double squares = 0;
   for (std::size_t i = 0; i < simulated.size(); ++i) {
     const auto layer = static_cast<std::size_t>(mc.at("layers").items()[i].integer());
@@ -528,11 +528,11 @@ void check_simulated(const JsonReader& mc, const Profile& p, bool post,
   }
 }
 
-long check_profiles(const JsonReader& section, const nlohmann::json& json, Tally& tally) {
+long check_profiles(const io::JsonReader& section, const nlohmann::json& json, Tally& tally) {
   const double tolerance = section.at("tol_formula").number();
-  const std::vector<JsonReader> cases = section.at("cases").items();
+  const std::vector<io::JsonReader> cases = section.at("cases").items();
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    const JsonReader& c = cases[i];
+    const io::JsonReader& c = cases[i];
     const Layers layers = layers_of(c);
     const bool post = layers.placement == NormPlacement::post;
     const SignalMoments input =
@@ -543,7 +543,7 @@ long check_profiles(const JsonReader& section, const nlohmann::json& json, Tally
       std::replace(name.begin(), name.end(), '_', '-');
       const Reading reading = value_of(reading_words, "theory", name);
       const Profile p = propagate(layers, input, gradient, reading);
-      const JsonReader expected = c.at("theory").at(key);
+      const io::JsonReader expected = c.at("theory").at(key);
       compare_list(expected.at("layer_fwd_var"), by_layer(p, p.forward, false), tally, tolerance);
       compare_list(expected.at("layer_fwd_corr"), by_layer(p, p.forward, true), tally, tolerance);
       compare_list(expected.at("layer_grad_var"), by_layer(p, p.gradient, false), tally, tolerance);
@@ -567,7 +567,7 @@ DepthMethod method_of(const std::string& name) {
   throw InvalidInput("method", name, "a method of the file");
 }
 
-long check_growth(const JsonReader& section, const nlohmann::json& json, Tally& tally) {
+long check_growth(const io::JsonReader& section, const nlohmann::json& json, Tally& tally) {
   const double tolerance = section.at("tol_formula").number();
   DepthModel m;
   m.width = section.at("d").number();
@@ -576,18 +576,18 @@ long check_growth(const JsonReader& section, const nlohmann::json& json, Tally& 
   const double start = section.at("corr0").number();
   m.input_correlation = start / (1 - m.dropout);
   std::vector<long> fitted;
-  for (const JsonReader& depth : section.at("fit_over_N").items()) {
+  for (const io::JsonReader& depth : section.at("fit_over_N").items()) {
     fitted.push_back(depth.integer());
   }
-  const std::vector<JsonReader> cases = section.at("cases").items();
+  const std::vector<io::JsonReader> cases = section.at("cases").items();
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    const JsonReader& c = cases[i];
-    m.placement = value_of(norm_placement_words, "kind", c.at("kind").string());
+    const io::JsonReader& c = cases[i];
+    m.placement = value_of(architecture::norm_placement_words, "kind", c.at("kind").string());
     std::string variant = c.at("variant").string();
     std::replace(variant.begin(), variant.end(), '_', '-');
     const Reading reading = value_of(reading_words, "variant", variant);
     std::vector<DepthPoint> points;
-    const std::vector<JsonReader> expected = c.at("points").items();
+    const std::vector<io::JsonReader> expected = c.at("points").items();
     for (std::size_t j = 0; j < expected.size(); ++j) {
       const Layers layers =
           depth_layers(method_of(c.at("method").string()), m, expected[j].at("N").integer());
@@ -610,10 +610,10 @@ long check_growth(const JsonReader& section, const nlohmann::json& json, Tally& 
     }
     const GrowthOrders orders = growth_orders(points);
     const double slope = section.at("tol_slope").number();
-    const auto absolute = [&](const JsonReader& expected_slope, double ours) {
+    const auto absolute = [&](const io::JsonReader& expected_slope, double ours) {
       tally.compare(expected_slope, ours, 0, slope * 1e-6);  // both fit the same numbers
     };
-    const JsonReader slopes = c.at("slopes");
+    const io::JsonReader slopes = c.at("slopes");
     absolute(slopes.at("fwd"), orders.forward);
     absolute(slopes.at("bwd_var"), orders.gradient);
     absolute(slopes.at("bwd_cov"), orders.covariance);
@@ -626,18 +626,18 @@ long check_growth(const JsonReader& section, const nlohmann::json& json, Tally& 
 }
 
 /// Simulations of DeepScaleLM at twelve layers, whose closed forms are not in the file.
-long check_twelve(const JsonReader& section, Tally& tally) {
-  const std::vector<JsonReader> cases = section.at("mc_12").items();
-  for (const JsonReader& c : cases) {
+long check_twelve(const io::JsonReader& section, Tally& tally) {
+  const std::vector<io::JsonReader> cases = section.at("mc_12").items();
+  for (const io::JsonReader& c : cases) {
     DepthModel m;
-    m.placement = value_of(norm_placement_words, "kind", c.at("kind").string());
+    m.placement = value_of(architecture::norm_placement_words, "kind", c.at("kind").string());
     m.width = c.at("d").number();
     m.input_correlation = 0.2041150579352331 / (1 - m.dropout);
     const Layers layers = depth_layers(DepthMethod::deep_scale_lm, m, c.at("N").integer());
     const Profile p = propagate(layers, correlated(1, m.input_correlation * (1 - m.dropout)),
                                 correlated(1, c.at("corr_g").number()));
     const auto check = [&](const char* key, const std::vector<double>& ours, double relative) {
-      const std::vector<JsonReader> expected = c.at(key).items();
+      const std::vector<io::JsonReader> expected = c.at(key).items();
       const std::string errors = std::string(key) + "_se";
       for (std::size_t l = 0; l < expected.size(); ++l) {
         const double error = c.has(errors) ? c.at(errors).items()[l].number() : 0;
@@ -655,12 +655,12 @@ long check_twelve(const JsonReader& section, Tally& tally) {
 }  // namespace
 
 long check_signal_propagation(const nlohmann::json& file, Tally& tally) {
-  const JsonReader reader(file, "signal_propagation.json");
+  const io::JsonReader reader(file, "signal_propagation.json");
   long cases = 0;
   for (const auto& [name, json] : file["components"].items()) {
     cases += check_component(reader.at("components").at(name), name, json, tally);
   }
-  const JsonReader model = reader.at("model");
+  const io::JsonReader model = reader.at("model");
   const nlohmann::json& json = file["model"];
   for (const auto& [name, section] : json.items()) {
     if (name == "a_zipf") {

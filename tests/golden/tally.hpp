@@ -15,15 +15,15 @@ namespace scalewise::golden {
 class Tally {
  public:
   /// Agreement within relative * |expected| + absolute; a zero is compared absolutely.
-  void compare(const JsonReader& expected, double actual, double relative = 1e-12,
+  void compare(const io::JsonReader& expected, double actual, double relative = 1e-12,
                double absolute = 0, const std::string& of = "") {
     const double value = expected.number();
     const double bound = relative * (value == 0 ? 1 : std::abs(value)) + absolute;
     ++checked_;
     if (std::abs(actual - value) <= bound) return;
-    differs(expected, number_text(value), number_text(actual), of);
+    differs(expected, numeric::number_text(value), numeric::number_text(actual), of);
   }
-  void same(const JsonReader& expected, const std::string& actual, const std::string& of) {
+  void same(const io::JsonReader& expected, const std::string& actual, const std::string& of) {
     ++checked_;
     if (expected.string() != actual) differs(expected, expected.string(), actual, of);
   }
@@ -31,7 +31,8 @@ class Tally {
   void within(const std::string& path, double distance, double bound) {
     ++checked_;
     if (distance <= bound) return;
-    complain(path, "off by " + number_text(distance) + ", at most " + number_text(bound));
+    complain(path, "off by " + numeric::number_text(distance) + ", at most " +
+                       numeric::number_text(bound));
   }
   void complain(const std::string& path, const std::string& what) {
     ++failed_;
@@ -41,7 +42,7 @@ class Tally {
   long failed() const { return failed_; }
 
  private:
-  void differs(const JsonReader& expected, const std::string& value, const std::string& actual,
+  void differs(const io::JsonReader& expected, const std::string& value, const std::string& actual,
                const std::string& of) {
     complain(expected.path(),
              (of.empty() ? of : of + ": ") + "expected " + value + ", got " + actual);

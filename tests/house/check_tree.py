@@ -3,10 +3,12 @@
 # SPDX-License-Identifier: MIT
 """Checks the architecture that the tree of include/scalewise shows.
 
-Each folder is one namespace, listed in cmake/folders.cmake. A header includes its own folder, folders before it
-in its library, and libraries that its library needs: nothing upward. Doors, the headers beside the folders, have
-includes only, and users' code includes doors only. No two types of the library have the same name, so that one word
-means one thing. The sections of a comment have one order, and a line each. Nothing outside the laboratory includes it.
+A name that users write is in scalewise::, which has at most MOST_NAMES; every other one is in the namespace of its
+folder, or in detail; no namespace is inline. A header includes its own folder, folders before it in its library
+(cmake/folders.cmake), and libraries that its library needs: nothing upward. Doors, the headers beside the folders,
+have includes only, and users' code includes doors only. No two types of the library have the same name, so that
+one word means one thing. The sections of a comment have one order, and a line each. Nothing outside the laboratory
+includes it.
 """
 
 import collections
@@ -17,6 +19,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 INCLUDE = ROOT / "include" / "scalewise"
 LIMIT = 400  # lines of a header
+MOST_NAMES = 150  # directly in scalewise::
 
 # Each kind of layer says by this name what it keeps of one input.
 ASSOCIATED_TYPES = {"Own"}
@@ -53,10 +56,10 @@ def check_header(header, folder, needs):
     text = header.read_text(encoding="utf-8")
     if text.count("\n") > LIMIT:
         complain(f"{name}: more than {LIMIT} lines")
-    for namespace in re.findall(r"^namespace (scalewise[\w: ]*) \{", text, re.MULTILINE):
-        plain = namespace.replace("inline ", "")
-        if plain.removesuffix("::detail") != f"scalewise::{folder}":
-            complain(f"{name}: namespace {plain} in the folder {folder}")
+    for namespace in re.findall(r"^((?:inline )?namespace [\w: ]+) \{", text, re.MULTILINE):
+        plain = namespace.removeprefix("namespace ").removeprefix("scalewise::").removesuffix("::detail")
+        if plain not in {"scalewise", "detail", "symbols", folder}:
+            complain(f"{name}: {namespace} in the folder {folder}")
     for included in re.findall(r'^#include "scalewise/(\w+)/', text, re.MULTILINE):
         if included not in needs[folder]:
             complain(f"{name}: includes {included}/, which does not stand below {folder}")
@@ -90,6 +93,25 @@ def types_of(header):
         yield match[1] or match[2]
 
 
+def public_names(header):
+    """Names that a header declares directly in scalewise::, as clang-format sets them: at the start of a line."""
+    text = re.sub(r'R"(\w*)\(.*?\)\1"', '""', header.read_text(encoding="utf-8"), flags=re.DOTALL)
+    space = []
+    for line in re.sub(r"\n +", " ", text).split("\n"):
+        if opened := re.match(r"(?:inline )?namespace ([\w: ]+) \{", line):
+            space.append(opened[1])
+        elif line.startswith("}  // namespace "):
+            del space[-1:]
+        elif space == ["scalewise"] and re.match(r"(?!template|requires|static_assert|extern|using namespace)\w", line):
+            head = re.split(r"[{=;]", line)[0]
+            while "<" in head and head != (head := re.sub(r"<[^<>]*>", "", head)):
+                pass
+            name = (re.match(r"(?:struct|class|enum class|using|concept) (\w+)", head)
+                    or re.search(r"(\w+)(?=\(|\[| *$)", head))
+            if name and "operator" not in head:
+                yield name[name.lastindex]
+
+
 def check_door(header):
     text = re.sub(r"//.*", "", header.read_text(encoding="utf-8"))
     for line in text.split("\n"):
@@ -116,6 +138,9 @@ for path in users:
 folders = {path.name for path in INCLUDE.iterdir() if path.is_dir()}
 for missing in sorted(folders ^ set(needs)):
     complain(f"{missing}: in include/scalewise or in cmake/folders.cmake, not in both")
+public = {name for header in INCLUDE.glob("*/*.hpp") for name in public_names(header)}
+if len(public) > MOST_NAMES:
+    complain(f"{len(public)} names in scalewise::, and at most {MOST_NAMES} may be: {' '.join(sorted(public))}")
 homes = collections.defaultdict(list)
 for header in sorted(INCLUDE.glob("*/*.hpp")):
     folder = header.parent.name
@@ -136,6 +161,7 @@ for deeper in INCLUDE.glob("*/*/**/*.hpp"):
     complain(f"{deeper.relative_to(ROOT)}: a folder in a folder")
 for error in errors:
     print(error)
-print(f"{len(needs)} folders, {len(doors)} doors, {len(users)} files of users, {sum(map(len, homes.values()))} types, "
+print(f"{len(needs)} folders, {len(doors)} doors, {len(users)} files of users, {len(public)} names in scalewise::, "
+      f"{sum(map(len, homes.values()))} types, "
       f"{len(errors)} errors")
 sys.exit(1 if errors else 0)

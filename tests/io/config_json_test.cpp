@@ -22,12 +22,12 @@ namespace {
 
 using nlohmann::json;
 using scalewise::InvalidInput;
-using scalewise::parse_json;
 using scalewise::preset_shape;
-using scalewise::read_file;
 using scalewise::Shape;
 using scalewise::shape_from_config;
 using scalewise::shape_from_config_file;
+using scalewise::files::read_file;
+using scalewise::io::parse_json;
 using scalewise::test::TemporaryFile;
 
 std::string data(const std::string& name) {

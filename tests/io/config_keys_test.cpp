@@ -163,13 +163,13 @@ const std::vector<KeysOf> class_keys = {
        "num_hidden_layers": 12})")},
 };
 
-bool same_config(const ModelConfig& a, const ModelConfig& b) {
+bool same_config(const io::ModelConfig& a, const io::ModelConfig& b) {
   return a.shape == b.shape && a.code == b.code && a.initializer_std == b.initializer_std;
 }
 
 std::string refusal_of_config(const json& config) {
   try {
-    static_cast<void>(resolved(model_config(config).shape));
+    static_cast<void>(resolved(io::model_config(config).shape));
   } catch (const InvalidInput& error) {
     return error.what();
   }
@@ -188,14 +188,14 @@ std::int64_t parameters_of(const Shape& shape) {
 TEST_CASE("Every key of a configuration class is used, refused, or known to change nothing") {
   for (const KeysOf& keys : class_keys) {
     const json base = config_file(keys.base);
-    const ModelConfig before = model_config(base);
+    const io::ModelConfig before = io::model_config(base);
     CHECK(before.notes.empty());
     for (const auto& [key, value] : keys.changing.items()) {
       INFO(keys.base << ": " << key);
       json changed = base;
       changed.erase("word_embed_proj_dim");  // has to follow hidden_size
       changed[key] = value;
-      CHECK_FALSE(same_config(model_config(changed), before));
+      CHECK_FALSE(same_config(io::model_config(changed), before));
     }
     for (const auto& [key, value] : keys.refused.items()) {
       INFO(keys.base << ": " << key);
@@ -210,7 +210,7 @@ TEST_CASE("Every key of a configuration class is used, refused, or known to chan
         INFO(keys.base << ": " << key);
         json changed = base;
         changed[key] = value;
-        const ModelConfig after = model_config(changed);
+        const io::ModelConfig after = io::model_config(changed);
         CHECK(same_config(after, before));
         CHECK(after.notes.empty());
       }
@@ -233,32 +233,32 @@ TEST_CASE("A key that nobody knows is refused where its name says that it change
   }
   config["use_qk_norm"] = false;
   config["logit_scale"] = 1.0;
-  CHECK(model_config(config).notes.empty());
+  CHECK(io::model_config(config).notes.empty());
   config["corpus"] = "a text";
-  const std::vector<std::string> notes = model_config(config).notes;
+  const std::vector<std::string> notes = io::model_config(config).notes;
   REQUIRE(notes.size() == 1);
   CHECK(notes.front() == "config.json: corpus: not known of llama, and taken to change nothing");
 }
 
 TEST_CASE("A configuration says what its code multiplies") {
-  const auto code = [](const json& config) { return model_config(config).code; };
-  CHECK(code(config_file("llama-3-8b")) == CodeFactors{});
-  CHECK(code(config_file("bart-large")) == CodeFactors{});
-  CHECK(code(config_file("gemma-2b")) == CodeFactors{.embedding = sqrt(symbols::n)});
+  const auto code = [](const json& config) { return io::model_config(config).code; };
+  CHECK(code(config_file("llama-3-8b")) == plan::CodeFactors{});
+  CHECK(code(config_file("bart-large")) == plan::CodeFactors{});
+  CHECK(code(config_file("gemma-2b")) == plan::CodeFactors{.embedding = sqrt(symbols::n)});
 
   json config = config_file("gpt2");
-  CHECK(code(config) == CodeFactors{});
+  CHECK(code(config) == plan::CodeFactors{});
   config["scale_attn_weights"] = false;
-  CHECK(code(config) == CodeFactors{.scores = 1});
+  CHECK(code(config) == plan::CodeFactors{.scores = 1});
 
   config = config_file("bart-large");
   config["scale_embedding"] = true;
-  CHECK(code(config) == CodeFactors{.embedding = sqrt(symbols::n)});
+  CHECK(code(config) == plan::CodeFactors{.embedding = sqrt(symbols::n)});
 
   // Tied: the last hidden state is multiplied by model_dim^-0.5; T5 1.1 is not tied.
   CHECK(code(config_file("t5-base")) ==
-        CodeFactors{.scores = 1, .tied_logits = 1 / sqrt(symbols::n)});
-  CHECK(code(config_file("t5-1.1-xxl")) == CodeFactors{.scores = 1});
+        plan::CodeFactors{.scores = 1, .tied_logits = 1 / sqrt(symbols::n)});
+  CHECK(code(config_file("t5-1.1-xxl")) == plan::CodeFactors{.scores = 1});
 
   config = config_file("llama-3-8b");
   config["model_type"] = "granite";
@@ -266,11 +266,11 @@ TEST_CASE("A configuration says what its code multiplies") {
   config["embedding_multiplier"] = 12.0;
   config["logits_scaling"] = 16.0;
   config["residual_multiplier"] = 0.22;
-  CHECK(code(config) == CodeFactors{.scores = 0.0078125,
-                                    .embedding = 12,
-                                    .logits = 1.0 / 16,
-                                    .tied_logits = 1.0 / 16,
-                                    .branch = 0.22});
+  CHECK(code(config) == plan::CodeFactors{.scores = 0.0078125,
+                                          .embedding = 12,
+                                          .logits = 1.0 / 16,
+                                          .tied_logits = 1.0 / 16,
+                                          .branch = 0.22});
   config["logits_scaling"] = 0;
   CHECK_THAT(refusal_of_config(config),
              ContainsSubstring("logits_scaling = 0: expected a positive number"));
@@ -323,7 +323,7 @@ TEST_CASE("Configurations as people have them are read with the right count, or 
     if (seen.contains("count")) {
       ++read;
       REQUIRE(text.empty());
-      CHECK(parameters_of(model_config(seen["config"]).shape) == seen["count"]);
+      CHECK(parameters_of(io::model_config(seen["config"]).shape) == seen["count"]);
     } else {
       ++refused;
       CHECK_THAT(text, ContainsSubstring("config.json: " + seen["refused"].get<std::string>()) &&

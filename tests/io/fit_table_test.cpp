@@ -10,19 +10,19 @@ using namespace scalewise;
 namespace {
 
 const Table wide{"Caption",
-                  {"tensor", "rate", "source"},
-                  {{"query, key", "0.5 = 1/√n", "Table 8, hidden"}, {"head", "1", "Table 3"}}};
+                 {"tensor", "rate", "source"},
+                 {{"query, key", "0.5 = 1/√n", "Table 8, hidden"}, {"head", "1", "Table 3"}}};
 
 }  // namespace
 
 TEST_CASE("A table that fits, or has no terminal, stays as it is", "[table]") {
   const std::string whole = render(wide, TableFormat::text);
-  CHECK(render_to_fit(wide, 0) == whole);
-  CHECK(render_to_fit(wide, 10 + 2 + 10 + 2 + 15) == whole);
+  CHECK(io::render_to_fit(wide, 0) == whole);
+  CHECK(io::render_to_fit(wide, 10 + 2 + 10 + 2 + 15) == whole);
 }
 
 TEST_CASE("A table that is too wide is cut between columns", "[table]") {
-  CHECK(render_to_fit(wide, 38) ==
+  CHECK(io::render_to_fit(wide, 38) ==
         "Caption\n"
         "tensor      rate\n"
         "query, key  0.5 = 1/√n\n"
@@ -34,7 +34,7 @@ TEST_CASE("A table that is too wide is cut between columns", "[table]") {
 }
 
 TEST_CASE("Cells wider than half of the terminal are wrapped at spaces", "[table]") {
-  CHECK(render_to_fit(wide, 18) ==
+  CHECK(io::render_to_fit(wide, 18) ==
         "Caption\n"
         "tensor  rate\n"
         "query,  0.5 =\n"
@@ -49,8 +49,8 @@ TEST_CASE("Cells wider than half of the terminal are wrapped at spaces", "[table
 
 TEST_CASE("Words that are wider than the terminal stay whole", "[table]") {
   const Table words{{}, {"name", "x"}, {{"transformer.h.0.attn.c_attn.weight", "1"}}};
-  CHECK(render_to_fit(words, 10) == render(words, TableFormat::text));
+  CHECK(io::render_to_fit(words, 10) == render(words, TableFormat::text));
   const Table one{{}, {"a long heading"}, {{"1"}}};
-  CHECK(render_to_fit(one, 6) == "a\nlong\nheading\n1\n");
-  CHECK(render_to_fit(Table{}, 5) == render(Table{}, TableFormat::text));
+  CHECK(io::render_to_fit(one, 6) == "a\nlong\nheading\n1\n");
+  CHECK(io::render_to_fit(Table{}, 5) == render(Table{}, TableFormat::text));
 }

@@ -21,8 +21,8 @@ using Catch::Matchers::ContainsSubstring;
 using scalewise::Activation;
 using scalewise::AttentionBiases;
 using scalewise::QkNorm;
-using scalewise::read_gguf;
 using scalewise::Shape;
+using scalewise::io::read_gguf;
 using scalewise::test::GgufBytes;
 using scalewise::test::ModelBytes;
 using scalewise::test::TemporaryFile;
@@ -156,7 +156,7 @@ TEST_CASE("GGUF tells the shape of qwen2, qwen3, gemma and gpt2", "[gguf]") {
   CHECK(gemma.shape->gated_mlp);
   CHECK(gemma.shape->activation == Activation::gelu);
   CHECK(gemma.notes.empty());
-  CHECK(gemma.code == scalewise::CodeFactors{.embedding = sqrt(scalewise::symbols::n)});
+  CHECK(gemma.code == scalewise::plan::CodeFactors{.embedding = sqrt(scalewise::symbols::n)});
 
   const auto gpt2 = read_shape({.architecture = "gpt2",
                                 .kv_heads = 0,

@@ -19,7 +19,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 using Sizes = std::vector<std::int64_t>;
-using scalewise::read_gguf;
+using scalewise::io::read_gguf;
 using scalewise::test::GgufBytes;
 using scalewise::test::ModelBytes;
 using scalewise::test::TemporaryFile;
@@ -107,7 +107,7 @@ TEST_CASE("Every type of ggml has its number, its blocks and their size", "[gguf
     CHECK(tensors[i].type == types[i].name);
     CHECK(tensors[i].bytes == static_cast<std::int64_t>(6 * types[i].bytes));
   }
-  CHECK(types.size() == scalewise::ggml_types.size());
+  CHECK(types.size() == scalewise::io::ggml_types.size());
   for (const std::uint32_t none : {4U, 5U, 31U, 38U, 43U, 1000000U}) {
     CHECK(gguf_refusal(GgufBytes().tensor("blk.0.attn_q.weight", {32}, none, 0)) ==
           "FILE: blk.0.attn_q.weight: type = " + std::to_string(none) +

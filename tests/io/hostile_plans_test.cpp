@@ -17,8 +17,8 @@ namespace {
 
 /// What the readers of plans refuse or accept, in C++ and in Python (tests/python/plans.py).
 const nlohmann::json& hostile_plans() {
-  static const nlohmann::json corpus =
-      nlohmann::json::parse(read_file(SCALEWISE_TEST_DIR "/data/hostile_plans.json", 1 << 20));
+  static const nlohmann::json corpus = nlohmann::json::parse(
+      files::read_file(SCALEWISE_TEST_DIR "/data/hostile_plans.json", 1 << 20));
   return corpus;
 }
 
@@ -47,7 +47,7 @@ std::string plan_without(const std::string& pointer) {
 TEST_CASE("Plans that Python refuses or accepts are refused or accepted", "[json]") {
   const nlohmann::json& corpus = hostile_plans();
   REQUIRE(plan_is_read(corpus["plan"].dump()));
-  CHECK(plan_fingerprint(read_plan(corpus["plan"].dump())) == corpus["fingerprint"]);
+  CHECK(plan::plan_fingerprint(read_plan(corpus["plan"].dump())) == corpus["fingerprint"]);
   const auto check = [](const nlohmann::json& item, bool accepted) {
     for (const std::string pointer : item["at"]) {
       for (const std::string text : item["to"]) {
@@ -77,15 +77,16 @@ TEST_CASE("The words of a plan are those that Python knows", "[json]") {
     for (const auto& word : spelling) all.emplace_back(word.text);
     return all;
   };
-  CHECK(known("decay") == spelled(decay_words));
-  CHECK(known("reference") == spelled(reference_words));
-  CHECK(known("distribution") == spelled(distribution_words));
-  CHECK(known("stack") == spelled(stack_words));
+  CHECK(known("decay") == spelled(policy::decay_words));
+  CHECK(known("reference") == spelled(policy::reference_words));
+  CHECK(known("distribution") == spelled(policy::distribution_words));
+  CHECK(known("stack") == spelled(architecture::stack_words));
   std::vector<std::string> groups;
-  for (const GroupInfo& info : group_table) groups.emplace_back(info.id);
+  for (const architecture::GroupInfo& info : architecture::group_table)
+    groups.emplace_back(info.id);
   CHECK(known("group") == groups);
   const std::vector<std::string> optimizers = known("optimizer");
-  for (const Optimizer& one : known_optimizers) {
+  for (const Optimizer& one : policy::known_optimizers) {
     CHECK(std::count(optimizers.begin(), optimizers.end(), one.name) == 1);
   }
 }

@@ -13,7 +13,7 @@
 
 namespace {
 
-using scalewise::JsonReader;
+using scalewise::io::JsonReader;
 
 /// The message with which a value is refused as a whole number.
 std::string refusal(const nlohmann::json& value) {

@@ -20,7 +20,7 @@
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
-using scalewise::read_llm_c;
+using scalewise::io::read_llm_c;
 using scalewise::test::ModelBytes;
 using scalewise::test::TemporaryFile;
 using Numbers = std::vector<std::int64_t>;

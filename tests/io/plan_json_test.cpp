@@ -127,7 +127,8 @@ TEST_CASE("A plan that is not one is refused with one message", "[json]") {
   CHECK(complaint([](OrderedJson& j) { j["optimiser"] = 1; }) ==
         "plan.optimiser = 1: expected a known key (hint: did you mean optimizer?)");
   CHECK(complaint([](OrderedJson& j) { j["optimizer"] = "adam"; }) ==
-        "plan.optimizer = adam: expected " + listed(names_of(known_optimizers)) +
+        "plan.optimizer = adam: expected " +
+            messages::listed(policy::names_of(policy::known_optimizers)) +
             " (hint: did you mean adamw?)");
   CHECK(complaint([](OrderedJson& j) { j["entries"][3].erase("name"); }) ==
         "plan.entries[3].name (missing): expected a value");
@@ -161,11 +162,11 @@ TEST_CASE("Text that is no JSON is refused with one message", "[json]") {
 }
 
 TEST_CASE("The factors of the code that a plan is for read back, and old plans have none") {
-  const Plan plan = with_code(small_plan(), {.scores = 1,
-                                             .embedding = sqrt(symbols::n),
-                                             .logits = 0.5,
-                                             .tied_logits = 0.25,
-                                             .branch = 2});
+  const Plan plan = plan::with_code(small_plan(), {.scores = 1,
+                                                   .embedding = sqrt(symbols::n),
+                                                   .logits = 0.5,
+                                                   .tied_logits = 0.25,
+                                                   .branch = 2});
   REQUIRE(plan.model.code.has_value());
   const Plan read = read_plan(to_json(plan).dump());
   CHECK(read == plan);

@@ -35,7 +35,7 @@ TEST_CASE("A string of Python is raw where that is all it needs", "[quoting]") {
                                           {"a\\\n", "\"a\\\\\\U0000000a\""},
                                           {"\xc2\x9b\xe2\x80\xae", "\"\\U0000009b\\U0000202e\""},
                                           {"caf\xe9", "\"caf\\U0000dce9\""}}) {
-    CHECK(python_string(text) == python);
+    CHECK(io::python_string(text) == python);
   }
 }
 
@@ -47,31 +47,31 @@ TEST_CASE("A string of C has no trigraph and no byte that an editor hides", "[qu
                                      {"a\n1", "\"a\\0121\""},
                                      {"\xe2\x80\xae\xff", "\"\\342\\200\\256\\377\""},
                                      {"größe", "\"größe\""}}) {
-    CHECK(c_string(text) == c);
+    CHECK(io::c_string(text) == c);
   }
-  CHECK(c_comment_text("a*/b/*c\nd") == "a* /b/ *c d");
-  CHECK(c_comment_text("/*/") == "/ * /");
+  CHECK(io::c_comment_text("a*/b/*c\nd") == "a* /b/ *c d");
+  CHECK(io::c_comment_text("/*/") == "/ * /");
 }
 
 TEST_CASE("A line of a comment and a field between tabs stay one", "[quoting]") {
-  CHECK(comment_text("a\nimport os\r\x1b[2J") == "a import os ?[2J");
-  CHECK(tsv_field("a\tb\nc") == "a b c");
+  CHECK(io::comment_text("a\nimport os\r\x1b[2J") == "a import os ?[2J");
+  CHECK(io::tsv_field("a\tb\nc") == "a b c");
 }
 
 TEST_CASE("Text of a regular expression or a glob matches itself alone", "[quoting]") {
-  CHECK(regex_text("a.b_1/ö+\n") == "a\\.b_1/ö\\+\\\n");
-  CHECK(glob_text("a.*?[x]") == "a.[*][?][[]x]");
+  CHECK(io::regex_text("a.b_1/ö+\n") == "a\\.b_1/ö\\+\\\n");
+  CHECK(io::glob_text("a.*?[x]") == "a.[*][?][[]x]");
 }
 
 TEST_CASE("A spreadsheet runs no field of CSV", "[quoting]") {
   for (const char* text :
        {"=1+1", "@SUM(1)", "+1+1", "-1+1", "+a", "-2x", "-1e", "-.", "-1.5.2", "\tx", "\r=1"}) {
-    CHECK(csv_field(text).find('\'') <= 1);
+    CHECK(io::csv_field(text).find('\'') <= 1);
   }
   for (const char* text : {"-1", "+1.5", "-.5", "-1e-3", "-1.E+10", "-", "a=1", "1-1", ""}) {
-    CHECK(csv_field(text) == text);
+    CHECK(io::csv_field(text) == text);
   }
-  CHECK(csv_field("=a,\"b\"") == "\"'=a,\"\"b\"\"\"");
+  CHECK(io::csv_field("=a,\"b\"") == "\"'=a,\"\"b\"\"\"");
 }
 
 TEST_CASE("Markdown shows marks, links and HTML as text", "[quoting]") {
@@ -83,7 +83,7 @@ TEST_CASE("Markdown shows marks, links and HTML as text", "[quoting]") {
              {"<b>&amp;", "&#60;b&#62;&#38;amp;"},
              {"~~a~~ $x$", "&#126;&#126;a&#126;&#126; &#36;x&#36;"},
              {"http://a www.b c@d a:b", "http&#58;//a www&#46;b c&#64;d a:b"}}) {
-    CHECK(markdown_text(text) == markdown);
+    CHECK(io::markdown_text(text) == markdown);
   }
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("LaTeX reads no command in a text", "[quoting]") {
              {"a--b ``c'' ?`", "a-{}-b `{}`c'{}' ?{}`"},
              {"μ√é中", "$\\mu$$\\surd$é\\texttt{U+4E2D}"},
              {"a\nb\x01", "a b?"}}) {
-    CHECK(latex_text(text) == latex);
+    CHECK(io::latex_text(text) == latex);
   }
 }
 

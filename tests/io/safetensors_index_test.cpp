@@ -19,7 +19,7 @@
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
-using scalewise::read_safetensors_index;
+using scalewise::io::read_safetensors_index;
 using scalewise::test::safetensors_bytes;
 
 /// A folder with an index and two files: `a` and `b`, each with two tensors of one byte.
@@ -169,8 +169,7 @@ TEST_CASE("An index of safetensors has its form", "[safetensors]") {
 }
 
 TEST_CASE("Of a tensor that two files have, the index says which one counts", "[safetensors]") {
-  const std::string map =
-      R"({"w.0":"a.safetensors","w.1":"b.safetensors","w.2":"b.safetensors"})";
+  const std::string map = R"({"w.0":"a.safetensors","w.1":"b.safetensors","w.2":"b.safetensors"})";
   const Shards shards(index_of(map));
   shards.write("b.safetensors", safetensors_bytes(Shards::two("w.2", "w.1"), 2));
   const scalewise::TensorFile read = read_safetensors_index(shards.path());

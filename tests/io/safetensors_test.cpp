@@ -19,7 +19,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 using Sizes = std::vector<std::int64_t>;
-using scalewise::read_safetensors;
+using scalewise::io::read_safetensors;
 using scalewise::test::ModelBytes;
 using scalewise::test::safetensors_bytes;
 using scalewise::test::TemporaryFile;
@@ -106,7 +106,7 @@ TEST_CASE("Every type of safetensors has its size", "[safetensors]") {
     CHECK(tensors[0].type == type);
     CHECK(tensors[0].bytes == static_cast<std::int64_t>(bytes));
   }
-  CHECK(types.size() == scalewise::io::detail::safetensors_types.size());
+  CHECK(types.size() == scalewise::detail::safetensors_types.size());
   CHECK(safetensors_refusal(one("\"F4\"", "[3]", "[0,2]"), 2) ==
         "FILE: w: shape = [3]: expected a whole number of bytes");
 }

@@ -28,7 +28,7 @@ TEST_CASE("CSV fields with commas, quotes and ends of lines are quoted", "[table
   CHECK(render(table, TableFormat::csv) == "a,b\n√n,1\nx|y,\"say \"\"so\"\", twice\"\n");
   for (const char* text : {"a\rb", "a\nb", "a\"b", "a,b"}) {
     const std::string quoted = *(text + 1) == '"' ? "a\"\"b" : text;
-    CHECK(csv_field(text) == "\"" + quoted + "\"");
+    CHECK(io::csv_field(text) == "\"" + quoted + "\"");
   }
 }
 
@@ -47,7 +47,7 @@ TEST_CASE("Ragged tables, and comparisons of no plan, are refused", "[table]") {
          {TableFormat::text, TableFormat::markdown, TableFormat::latex, TableFormat::csv}) {
       CHECK(test::error_message([&] { render(ragged, format); }) == refusal);
     }
-    CHECK(test::error_message([&] { fit_table(ragged, 10); }) == refusal);
+    CHECK(test::error_message([&] { io::fit_table(ragged, 10); }) == refusal);
   }
   CHECK(test::error_message([] { comparison_tables({}, false); }) ==
         "plans = none: expected at least one");
@@ -65,9 +65,9 @@ TEST_CASE("A table of very many layers takes no longer than its rows", "[table]"
 }
 
 TEST_CASE("LaTeX numbers have powers of ten, and text its special letters escaped", "[table]") {
-  CHECK(io::detail::latex_number(4.167e-6) == "4.167\\cdot 10^{-6}");
-  CHECK(io::detail::latex_number(0.25) == "0.25");
-  CHECK(latex_text("eta_input, gain β") == "eta\\_input, gain $\\beta$");
+  CHECK(scalewise::detail::latex_number(4.167e-6) == "4.167\\cdot 10^{-6}");
+  CHECK(scalewise::detail::latex_number(0.25) == "0.25");
+  CHECK(io::latex_text("eta_input, gain β") == "eta\\_input, gain $\\beta$");
 }
 
 TEST_CASE("Sizes of the legend are whole", "[table]") {

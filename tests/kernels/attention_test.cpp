@@ -85,7 +85,7 @@ void sample_kernels(const SelfAttention& layer, const Kernel& k, Matrix<>& nngp,
   const Eigen::MatrixXd root = covariance.llt().matrixL();
   const int samples = 6000;
   nngp = ntk = nngp_error = ntk_error = Matrix<>::Zero(t, u);
-  RandomStream stream(11, "scores");
+  numeric::RandomStream stream(11, "scores");
   const auto slopes = [&](Matrix<> g, Index query) {  // (weight, score), of one query
     Matrix<> j(g.cols(), g.cols());
     const double h = 1e-6;

@@ -16,7 +16,7 @@ using Catch::Matchers::ContainsSubstring;
 namespace {
 
 std::vector<Matrix<>> trained_inputs() {
-  RandomStream stream(1, "inputs of finite networks");
+  numeric::RandomStream stream(1, "inputs of finite networks");
   std::vector<Matrix<>> inputs(3, Matrix<>(3, 4));
   for (Matrix<>& x : inputs) {
     for (double& entry : x.reshaped()) entry = stream.normal();

@@ -135,7 +135,7 @@ TEST_CASE("No flipped bit and no cut of a stored Gram matrix goes unseen") {
     std::ofstream(folder.path / name, std::ios::binary) << bytes;
   };
   const auto read = [&](const std::string& name) {
-    return read_file((folder.path / name).string(), 1 << 20);
+    return files::read_file((folder.path / name).string(), 1 << 20);
   };
   for (const std::string name : {"block_0_0.bin", "block_0_1.bin", "block_1_1.bin"}) {
     const std::string good = read(name);
@@ -180,7 +180,7 @@ TEST_CASE("A block is not taken from another place or another store") {
   CHECK(open(folder.path, "first").compute(pair));
   check_all(open(folder.path, "first").load(), 6);
 
-  write_file((other / "settings.txt").string(), "scalewise.gram/1\n");
+  files::write_file((other / "settings.txt").string(), "scalewise.gram/1\n");
   CHECK_THROWS_WITH(open(other, "second"), ContainsSubstring("an older version wrote them"));
 }
 

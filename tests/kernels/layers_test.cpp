@@ -275,7 +275,7 @@ TEST_CASE("encodings") {
       PairKernel pair;
       pair.nngp.shape(3, 3) = k;
       pair.ntk.shape(3, 3) = k;
-      e.interpolate(pair, entries(e.covariance(3, 3)));
+      e.interpolate(pair, dense::entries(e.covariance(3, 3)));
       CHECK((pair.nngp.read() - 0.6 * k - 0.4 * Matrix<>::Identity(3, 3)).norm() < 1e-15);
       return Matrix<>(pair.ntk.read());
     };

@@ -14,7 +14,7 @@ namespace scalewise::test {
 /// Standard normal entries.
 inline Matrix<> random_matrix(Eigen::Index rows, Eigen::Index columns, std::uint64_t seed,
                               std::string_view name = "matrix") {
-  RandomStream stream(seed, name);
+  numeric::RandomStream stream(seed, name);
   Matrix<> m(rows, columns);
   for (Eigen::Index i = 0; i < m.size(); ++i) m.data()[i] = stream.normal();
   return m;

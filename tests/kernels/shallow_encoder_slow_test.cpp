@@ -26,7 +26,7 @@ namespace {
 constexpr Index features = 3;
 
 MatrixXd normal(Index rows, Index columns, std::uint64_t seed, std::string_view name) {
-  RandomStream stream(seed, name);
+  numeric::RandomStream stream(seed, name);
   MatrixXd m(rows, columns);
   for (double& x : m.reshaped()) x = stream.normal();
   return m;

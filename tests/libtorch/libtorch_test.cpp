@@ -148,7 +148,7 @@ TEST_CASE("A module starts with the reference transformer's numbers and trains a
       if (shared > 1 && std::string(rule) == "neural-tangent") continue;
       for (const DecayForm decay : {DecayForm::coupled, DecayForm::independent}) {
         const Plan plan = torch_plan(rule, 32, shared, decay);
-        INFO(rule << ", keys shared by " << shared << ", " << word(decay_words, decay));
+        INFO(rule << ", keys shared by " << shared << ", " << word(policy::decay_words, decay));
         Trained t(plan);
         t.model->to(at::kDouble);
         t.planned = libtorch::plan_module(*t.model, plan, dialect::nanogpt);

@@ -10,7 +10,7 @@
 #include "support/catch.hpp"
 
 using Lines = std::vector<std::string>;
-using scalewise::folded;
+using scalewise::messages::folded;
 
 namespace {
 
@@ -80,7 +80,8 @@ TEST_CASE("Numbers that all lines share, and those that are no layers, stay") {
 }
 
 TEST_CASE("An error about tensors has a line per problem") {
-  CHECK_NOTHROW(scalewise::require_none("wrong:", {}));
-  CHECK_THROWS_WITH(scalewise::require_none("wrong:", of_layers("h.%.w: missing", {0, 1, 2})),
-                    "wrong:\n  h.*.w (3 tensors): missing");
+  CHECK_NOTHROW(scalewise::messages::require_none("wrong:", {}));
+  CHECK_THROWS_WITH(
+      scalewise::messages::require_none("wrong:", of_layers("h.%.w: missing", {0, 1, 2})),
+      "wrong:\n  h.*.w (3 tensors): missing");
 }

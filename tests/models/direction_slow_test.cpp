@@ -164,6 +164,6 @@ TEST_CASE("A tensor's gradient that is absent, doubled, negated or not a number 
 TEST_CASE("A gradient of another shape is not accepted") {
   Matrix<double> x = normal_matrix(2, 3, "x");
   const auto error = gradient_error(
-      "x", view(x), x.transpose(), [] { return 0.0; }, 1);
+      "x", dense::view(x), x.transpose(), [] { return 0.0; }, 1);
   CHECK_FALSE(error.accepted());
 }

@@ -181,7 +181,7 @@ TEST_CASE("Each place of a model has a mask of its own, that of its name") {
     if (name.ends_with("probabilities")) return;                    // zeros are of later tokens
     dropped.emplace_back(name);
     Matrix<double> mask = Matrix<double>::Ones(values.rows(), values.cols());
-    Dropout(rate, 5, draw, name).apply(view(mask));
+    Dropout(rate, 5, draw, name).apply(dense::view(mask));
     INFO(name);
     CHECK(((values.array() == 0) == (mask.array() == 0)).all());
   });

@@ -54,7 +54,7 @@ TEST_CASE("A folded plan has no multipliers, and one of a single rate no other r
     for (const bool tied : {false, true}) {
       for (const DecayForm decay : {DecayForm::coupled, DecayForm::independent}) {
         const Plan plan = fold_plan(rule, adamw, tied, decay);
-        INFO(rule << (tied ? ", tied, " : ", ") << word(decay_words, decay));
+        INFO(rule << (tied ? ", tied, " : ", ") << word(policy::decay_words, decay));
         const bool plain = plan.rule == "neural-tangent" && !tied;
         CHECK((multipliers_in(plan) > 0) != plain);
         const std::vector<double> expected = fold_losses(plan);
@@ -88,15 +88,15 @@ TEST_CASE("Under SGD rates go with the square") {
 }
 
 TEST_CASE("A plan that is folded for a code base trains with the factors of that code") {
-  const CodeFactors code{.scores = 1,
-                         .embedding = sqrt(symbols::n),
-                         .logits = 0.5,
-                         .tied_logits = 1 / sqrt(symbols::n),
-                         .branch = 0.25};
+  const plan::CodeFactors code{.scores = 1,
+                               .embedding = sqrt(symbols::n),
+                               .logits = 0.5,
+                               .tied_logits = 1 / sqrt(symbols::n),
+                               .branch = 0.25};
   for (const char* rule : {"maximal-update", "complete-p", "standard"}) {
     for (const bool tied : {false, true}) {
       INFO(rule << (tied ? ", tied" : ""));
-      const Plan plan = with_code(fold_plan(rule, adamw, tied), code);
+      const Plan plan = plan::with_code(fold_plan(rule, adamw, tied), code);
       const RewrittenPlan folded = fold(plan);
       CHECK(folded.left.empty());
       const Model& model = folded.plan.model;
@@ -120,7 +120,7 @@ TEST_CASE("The first loss of a large tied embedding is about the logit of the to
     shape.d_ff = 0;
     shape.learned_positions = positions;
     const Plan plan = make_plan("pytorch", {.model = shape});
-    const double logit = scalewise::plan::detail::logit_of_own_token(plan);
+    const double logit = scalewise::detail::logit_of_own_token(plan);
     CHECK(std::abs(logit - (positions ? 64 / std::sqrt(2.0) : 64)) < 1e-9);
     const double loss = training_losses(plan, 0).front();
     // The blocks add to the stream what the estimate leaves out.

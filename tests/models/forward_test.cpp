@@ -210,7 +210,7 @@ Shape uneven_shape() {
 /// Every multiplier a number of its own.
 Plan scrambled_plan(const std::string& rule, const Shape& shape) {
   Plan plan = make_plan(rule, {.model = shape, .base = shape});
-  RandomStream stream(11, "multipliers");
+  numeric::RandomStream stream(11, "multipliers");
   const auto scramble = [&](double& value) { value = 0.6 + 0.8 * stream.uniform(); };
   for (Entry& entry : plan.entries) scramble(entry.multiplier.value);
   scramble(plan.model.attention_scale.value);

@@ -41,7 +41,7 @@ Shape one_layer(long d_model, long heads, long kv_heads, long d_ff) {
 }
 
 Batch<double> token_batch(std::uint64_t seed) {
-  RandomStream stream(seed, "batch");
+  numeric::RandomStream stream(seed, "batch");
   Batch<double> batch;
   batch.size = 4;
   for (int i = 0; i < 32; ++i) {

@@ -32,8 +32,8 @@ Shape base_of(Shape s) {
 /// Checks that three steps block by block, with all gradients in memory and with those of one block, give the bits
 /// of three plain steps.
 void check_block_by_block(Plan plan, const Config& config, const Batch<double>& batch) {
-  for (const Optimizer& one : known_optimizers) {
-    if (one.normalization == Normalization::by_matrix) continue;  // plans of its own
+  for (const Optimizer& one : policy::known_optimizers) {
+    if (one.normalization == policy::Normalization::by_matrix) continue;  // plans of its own
     plan.optimizer = one;
     INFO(plan.rule << ", " << one.name);
     const auto train = [&](Gradients kept, bool by_block) {

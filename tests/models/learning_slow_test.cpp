@@ -105,7 +105,7 @@ std::vector<Index> all_of(const data::Images& images) {
 
 /// Random images, each moved by up to one pixel both ways.
 nn::Batch<float> shifted_batch(const data::Images& images, Index size, std::uint64_t step) {
-  RandomStream stream(1, "digits." + std::to_string(step));
+  numeric::RandomStream stream(1, "digits." + std::to_string(step));
   const auto shift = [&] {
     constexpr std::array<Index, 4> moves{-1, 0, 0, 1};
     return moves[stream.bits() % 4];

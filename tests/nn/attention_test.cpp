@@ -44,23 +44,28 @@ struct Core {
     dk.setConstant(k.rows(), k.cols(), 99);
     dv.setConstant(v.rows(), v.cols(), 99);
     mask.setOnes(p.rows(), p.cols());
-    dropout.apply(view(mask));
+    dropout.apply(dense::view(mask));
   }
 
   const Matrix<double>& forward() {
-    attention_scores(n, scale, read(q), read(k), view(p));
+    attention_scores(n, scale, dense::read(q), dense::read(k), dense::view(p));
     return mix();
   }
   /// The same from the scores in p on.
   const Matrix<double>& mix() {
-    attention_mix(n, dropout, read(v), view(p), view(kept), view(o));
+    attention_mix(n, dropout, dense::read(v), dense::view(p), dense::view(kept), dense::view(o));
     return o;
   }
   void backward(const Matrix<double>& dout) {
     attention_backward(
         n, scale, dropout,
-        {.o_gradient = read(dout), .q = read(q), .k = read(k), .v = read(v), .p = read(p)},
-        view(kept), {.q = view(dq), .k = view(dk), .v = view(dv), .s = view(ds)});
+        {.o_gradient = dense::read(dout),
+         .q = dense::read(q),
+         .k = dense::read(k),
+         .v = dense::read(v),
+         .p = dense::read(p)},
+        dense::view(kept),
+        {.q = dense::view(dq), .k = dense::view(dk), .v = dense::view(dv), .s = dense::view(ds)});
   }
 
   /// From the definition, also what backward computes.
@@ -108,9 +113,9 @@ void check_gradient(const AttentionSizes& n, const Dropout& dropout) {
   const double size = probe.magnitude(core.forward());
   core.backward(probe.weights);
   const auto f = [&] { return probe(core.forward()); };
-  const auto worst_q = gradient_error("q", view(core.q), core.dq, f, size);
-  const auto worst_k = gradient_error("k", view(core.k), core.dk, f, size);
-  const auto worst_v = gradient_error("v", view(core.v), core.dv, f, size);
+  const auto worst_q = gradient_error("q", dense::view(core.q), core.dq, f, size);
+  const auto worst_k = gradient_error("k", dense::view(core.k), core.dk, f, size);
+  const auto worst_v = gradient_error("v", dense::view(core.v), core.dv, f, size);
   INFO(name(n) << ": " << worst_q << "; " << worst_k << "; " << worst_v);
   CHECK(worst_q.accepted());
   CHECK(worst_k.accepted());
@@ -121,7 +126,7 @@ void rotate(Matrix<double>& x, Index tokens, Index head_dim, int sign) {
   RotaryTable<double> table;
   table.prepare(2, head_dim);  // too short: it has to grow
   table.prepare(tokens, head_dim);
-  table.rotate(view(x), tokens, sign);
+  table.rotate(dense::view(x), tokens, sign);
 }
 
 }  // namespace
@@ -185,13 +190,14 @@ TEST_CASE("The gradient of the scores is that of their central differences") {
   const Probe probe(core.o.rows(), core.o.cols());
   const double size = probe.magnitude(core.forward());
   core.backward(probe.weights);
-  attention_scores(core.n, core.scale, read(core.q), read(core.k), view(core.p));
+  attention_scores(core.n, core.scale, dense::read(core.q), dense::read(core.k),
+                   dense::view(core.p));
   Matrix<double> scores = core.p;
   const auto f = [&] {
     core.p = scores;
     return probe(core.mix());
   };
-  const auto worst = gradient_error("scores", view(scores), core.ds, f, size);
+  const auto worst = gradient_error("scores", dense::view(scores), core.ds, f, size);
   INFO(worst);
   CHECK(worst.accepted());
 }

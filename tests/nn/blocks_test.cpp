@@ -34,7 +34,7 @@ template <class Scalar>
 class Tensors {
  public:
   Tensors(const std::string& rule, const Shape& shape) : plan_(scrambled(rule, shape)) {
-    RandomStream stream(3, "tensors");
+    numeric::RandomStream stream(3, "tensors");
     for (Index i = 0; i < parameters_.values().size(); ++i) {
       parameters_.values()(0, i) = static_cast<Scalar>(0.5 * stream.normal());
     }
@@ -53,7 +53,7 @@ class Tensors {
  private:
   static Plan scrambled(const std::string& rule, const Shape& shape) {
     Plan plan = make_plan(rule, {.model = shape, .base = shape});
-    RandomStream stream(11, "multipliers");
+    numeric::RandomStream stream(11, "multipliers");
     for (Entry& entry : plan.entries) entry.multiplier.value = 0.6 + 0.8 * stream.uniform();
     return plan;
   }
@@ -130,14 +130,14 @@ void check_norm(const Shape& shape, Norm kind) {
   const Matrix<double> expected = reference::norm(kind, 0.25, x.exact, gain, bias);
   const Index forward = 2 * width;  // mean, deviation
   Matrix<Scalar> y(batch_rows, width);
-  layer.forward(read(x.fast), view(y));
+  layer.forward(dense::read(x.fast), dense::view(y));
   check_near(y, expected, forward, largest(expected));
   y.setConstant(99);
-  layer.again(read(x.fast), view(y));
+  layer.again(dense::read(x.fast), dense::view(y));
   check_near(y, expected, forward, largest(expected));
 
   Matrix<Scalar> dx(batch_rows, width);
-  layer.backward(read(dy.fast), read(x.fast), view(dx));
+  layer.backward(dense::read(dy.fast), dense::read(x.fast), dense::view(dx));
   const auto d = reference::norm_backward(kind, 0.25, dy.exact, x.exact, gain, bias);
   Gradients<Scalar> gradients;
   gradients.add("x", dx, d.x);
@@ -171,7 +171,7 @@ void check_attention(const std::string& rule, const Shape& shape, bool causal, b
 
   Pass<Scalar> pass;
   Matrix<Scalar> y(batch_rows, width);
-  layer.forward(pass, read(x.fast), read(source.fast), view(y));
+  layer.forward(pass, dense::read(x.fast), dense::read(source.fast), dense::view(y));
   const Matrix<double> expected = exact.forward(x.exact, source.exact);
   // Queries, their length, and scores, an error in which acts on a probability times the score's size;
   // softmax and mean; the output.
@@ -182,8 +182,8 @@ void check_attention(const std::string& rule, const Shape& shape, bool causal, b
 
   Matrix<Scalar> dx = Matrix<Scalar>::Constant(batch_rows, width, 99);
   Matrix<Scalar> dsource = Matrix<Scalar>::Ones(sequences * keys, width);
-  layer.backward(pass, read(dy.fast), read(x.fast), read(source.fast), view(dx),
-                 own ? view(dx) : view(dsource));
+  layer.backward(pass, dense::read(dy.fast), dense::read(x.fast), dense::read(source.fast),
+                 dense::view(dx), own ? dense::view(dx) : dense::view(dsource));
   Matrix<double> exact_dx = Matrix<double>::Zero(batch_rows, width);
   Matrix<double> exact_dsource = Matrix<double>::Ones(sequences * keys, width);
   const reference::AttentionTensors dw =
@@ -217,14 +217,14 @@ void check_mlp(const std::string& rule, const Shape& shape, Activation activatio
 
   Pass<Scalar> pass;
   Matrix<Scalar> y(batch_rows, width);
-  layer.forward(pass, read(x.fast), view(y));
+  layer.forward(pass, dense::read(x.fast), dense::view(y));
   const Matrix<double> expected = exact.forward(x.exact);
   // up and gate, the activation (in float right to 5 epsilon), down
   const Index forward = 2 * width + 5 + shape.d_ff;
   check_near(y, expected, forward, largest(expected));
 
   Matrix<Scalar> dx = Matrix<Scalar>::Constant(batch_rows, width, 99);
-  layer.backward(pass, read(dy.fast), read(x.fast), view(dx), [] {});
+  layer.backward(pass, dense::read(dy.fast), dense::read(x.fast), dense::view(dx), [] {});
   Matrix<double> exact_dx = Matrix<double>::Zero(batch_rows, width);
   const reference::MlpTensors dw = exact.backward(dy.exact, x.exact, exact_dx);
   Gradients<Scalar> gradients;
@@ -286,8 +286,8 @@ TEST_CASE("Attention with its matrices agrees with its equations, forward and ba
 TEST_CASE("An MLP agrees with its equations, forward and backward") {
   for (const Activation activation : {Activation::relu, Activation::gelu, Activation::silu}) {
     const auto check = [&](const std::string& rule, const Shape& s) {
-      INFO(rule << ", " << word(activation_words, activation) << ", gated " << s.gated_mlp
-                << ", biases " << s.biases);
+      INFO(rule << ", " << word(architecture::activation_words, activation) << ", gated "
+                << s.gated_mlp << ", biases " << s.biases);
       check_mlp<double>(rule, s, activation);
       check_mlp<float>(rule, s, activation);
     };

@@ -49,7 +49,7 @@ Plan tiny_plan(const scalewise::Optimizer& optimizer = scalewise::adamw) {
 template <class Scalar>
 struct Run {
   explicit Run(const Plan& plan) : parameters(plan), optimizer(plan, {}) {
-    info.plan = scalewise::plan_fingerprint(plan);
+    info.plan = scalewise::plan::plan_fingerprint(plan);
     info.inputs = {{"rate", "0.1"}, {"text", "öäü\n"}};
   }
 
@@ -136,9 +136,9 @@ std::string text(const std::string& t) { return count(t.size()) + t; }
 
 TEST_CASE("The hash is FNV-1a", "[checkpoint]") {
   // From the authors' list of test vectors.
-  CHECK(scalewise::fingerprint("") == "cbf29ce484222325");
-  CHECK(scalewise::fingerprint("a") == "af63dc4c8601ec8c");
-  CHECK(scalewise::fingerprint("foobar") == "85944171f73967e8");
+  CHECK(scalewise::files::fingerprint("") == "cbf29ce484222325");
+  CHECK(scalewise::files::fingerprint("a") == "af63dc4c8601ec8c");
+  CHECK(scalewise::files::fingerprint("foobar") == "85944171f73967e8");
 }
 
 TEMPLATE_TEST_CASE("A checkpoint comes back bit for bit", "[checkpoint]", float, double) {
@@ -172,17 +172,18 @@ TEST_CASE("The file is what the format says", "[checkpoint]") {
     numbers += little_endian(run.parameters.values()(0, i));
     moments += little_endian(static_cast<float>(i) / 3);
   }
-  const std::string body =
-      little_endian(std::uint32_t{4}) + count(42) + text(scalewise::plan_fingerprint(plan)) +  //
-      count(2) + text("rate") + text("0.1") + text("text") + text("öäü\n") +                   //
-      count(1) + text("first_loss") + text("5.5") +                                            //
-      count(41) + count(1) + text("w") + count(2) + count(3) +                                 //
-      count(6) + numbers + count(6) + moments + count(0);
+  const std::string body = little_endian(std::uint32_t{4}) + count(42) +
+                           text(scalewise::plan::plan_fingerprint(plan)) +  //
+                           count(2) + text("rate") + text("0.1") + text("text") +
+                           text("öäü\n") +                                           //
+                           count(1) + text("first_loss") + text("5.5") +             //
+                           count(41) + count(1) + text("w") + count(2) + count(3) +  //
+                           count(6) + numbers + count(6) + moments + count(0);
   const std::string start = std::string("\x89SCALEW\n") + little_endian(std::uint32_t{1});
   const std::string file = start + count(start.size() + 16 + body.size()) + body;
   const std::string saved = scratch.read();
   CHECK(saved.substr(0, saved.size() - 8) == file);
-  CHECK(saved.substr(saved.size() - 8) == count(scalewise::hash_of(file)));
+  CHECK(saved.substr(saved.size() - 8) == count(scalewise::files::hash_of(file)));
 }
 
 TEST_CASE("Every cut and every changed byte is refused and changes nothing", "[checkpoint]") {
@@ -228,7 +229,7 @@ TEST_CASE("Counts that a valid checksum covers are not believed", "[checkpoint]"
   for (std::size_t at = 32; at + 16 <= good.size(); ++at) {
     std::string bad = good.substr(0, good.size() - 8);
     bad.replace(at, 8, std::string(8, '\x7F'));
-    scratch.write(bad + count(scalewise::hash_of(bad)));
+    scratch.write(bad + count(scalewise::files::hash_of(bad)));
     const std::string message = refusal(other, scratch.path);
     CHECK(message != "changed something");
   }
@@ -246,7 +247,7 @@ TEST_CASE("Numbers that a valid checksum covers are checked before any is taken"
     std::string bad = good.substr(0, good.size() - 8);
     bad.replace(at, size, bytes);
     bad.replace(12, 8, count(bad.size() + 8));
-    scratch.write(bad + count(scalewise::hash_of(bad)));
+    scratch.write(bad + count(scalewise::files::hash_of(bad)));
     return refusal(other, scratch.path);
   };
   const std::uint64_t negative = ~std::uint64_t{0};
@@ -346,14 +347,14 @@ TEST_CASE("What is no checkpoint of this run is refused by name", "[checkpoint]"
 }
 
 TEST_CASE("Every number of a plan is in its fingerprint", "[checkpoint]") {
-  const std::string plain = scalewise::plan_fingerprint(tiny_plan());
-  CHECK(plain == scalewise::plan_fingerprint(tiny_plan()));
+  const std::string plain = scalewise::plan::plan_fingerprint(tiny_plan());
+  CHECK(plain == scalewise::plan::plan_fingerprint(tiny_plan()));
   const auto changed = [&](auto change) {
     Plan plan = tiny_plan();
     plan.model.residuals.resize(1);
-    const std::string before = scalewise::plan_fingerprint(plan);
+    const std::string before = scalewise::plan::plan_fingerprint(plan);
     change(plan);
-    return scalewise::plan_fingerprint(plan) != before;
+    return scalewise::plan::plan_fingerprint(plan) != before;
   };
   CHECK(changed([](Plan& p) { p.rule = "other"; }));
   CHECK(changed([](Plan& p) { p.decay = scalewise::DecayForm::independent; }));

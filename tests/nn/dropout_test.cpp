@@ -30,7 +30,7 @@ constexpr Index columns = 211;
 /// 1 / (1 - p) where an entry is kept, else 0.
 Matrix<double> mask(const Dropout& dropout) {
   Matrix<double> m = Matrix<double>::Ones(height, columns);
-  dropout.apply(view(m));
+  dropout.apply(dense::view(m));
   return m;
 }
 
@@ -71,8 +71,8 @@ TEST_CASE("Dropout multiplies every entry by its mask, in either precision") {
     y.data()[i] = static_cast<float>(x.data()[i]);
   }
   const Matrix<double> before = x;
-  dropout.apply(view(x));
-  dropout.apply(view(y));
+  dropout.apply(dense::view(x));
+  dropout.apply(dense::view(y));
   CHECK((x.array() == before.array() * m.array()).all());
   const Eigen::ArrayXXd expected = before.array() * m.array();
   constexpr double epsilon_float = std::numeric_limits<float>::epsilon();
@@ -101,7 +101,7 @@ TEST_CASE("A mask is the same when it is drawn again, in pieces or into a part o
   }
   CHECK(pieces == whole);
   Matrix<double> wider = Matrix<double>::Ones(height + 5, columns + 3);
-  dropout.apply(block(view(wider), 2, 1, height, columns));
+  dropout.apply(dense::block(dense::view(wider), 2, 1, height, columns));
   CHECK(wider.block(2, 1, height, columns) == whole);
   wider.block(2, 1, height, columns).setOnes();
   CHECK((wider.array() == 1).all());
@@ -111,7 +111,7 @@ TEST_CASE("A mask is the same when it is drawn again, in pieces or into a part o
 TEST_CASE("A mask is the same on every platform") {
   const std::string expected = "1111111111110101001111101110011100010011111010110111110011111111";
   Matrix<double> m = Matrix<double>::Ones(1, 64);
-  Dropout(0.3, 7, 12, "layer.0.mlp.output").apply(view(m));
+  Dropout(0.3, 7, 12, "layer.0.mlp.output").apply(dense::view(m));
   std::string kept;
   for (Index i = 0; i < m.size(); ++i) kept += m(0, i) == 0 ? '0' : '1';
   CHECK(kept == expected);
@@ -147,7 +147,7 @@ TEST_CASE("Dropout of rate zero does nothing") {
     CHECK_FALSE(dropout.active());
     Matrix<double> x = Matrix<double>::Constant(3, 4, 1.5);
     x(1, 2) = nan;
-    dropout.apply(view(x));
+    dropout.apply(dense::view(x));
     CHECK(std::isnan(x(1, 2)));
     x(1, 2) = 1.5;
     CHECK((x.array() == 1.5).all());

@@ -61,7 +61,7 @@ struct Linear {
     return -0.6 * b.value();
   }
   const Matrix<double>& forward(bool bias) {
-    linear_forward(w, bias ? b : none, read(x), view(y));
+    linear_forward(w, bias ? b : none, dense::read(x), dense::view(y));
     return y;
   }
 };
@@ -85,10 +85,11 @@ TEST_CASE("A linear map has the gradient of its central differences") {
   Matrix<double> dx(rows, width);
   for (const bool bias : {true, false}) {
     l.parameters.gradients().setZero();
-    linear_backward(l.w, bias ? l.b : l.none, read(l.x), read(probe.weights), view(dx));
+    linear_backward(l.w, bias ? l.b : l.none, dense::read(l.x), dense::read(probe.weights),
+                    dense::view(dx));
     const double size = probe.magnitude(l.forward(bias));
     const auto f = [&] { return probe(l.forward(bias)); };
-    const auto worst_x = gradient_error("x", view(l.x), dx, f, size);
+    const auto worst_x = gradient_error("x", dense::view(l.x), dx, f, size);
     const auto worst_w = gradient_error("w", l.parameters.value(0), l.w.gradient(), f, size);
     const auto worst_b = gradient_error("b", l.parameters.value(1), l.b.gradient(), f, size);
     INFO(worst_x << "; " << worst_w << "; " << worst_b);
@@ -103,13 +104,14 @@ TEST_CASE("A linear map's gradients replace the last ones, and its input's add u
   Linear l;
   const Probe probe(rows, inner);
   Matrix<double> dx(rows, width);
-  linear_backward(l.w, l.b, read(l.x), read(probe.weights), view(dx));
+  linear_backward(l.w, l.b, dense::read(l.x), dense::read(probe.weights), dense::view(dx));
   const Matrix<double> once = l.parameters.gradients();
   const Matrix<double> dx_once = dx;
-  linear_backward(l.w, l.b, read(l.x), read(probe.weights), view(dx));
+  linear_backward(l.w, l.b, dense::read(l.x), dense::read(probe.weights), dense::view(dx));
   CHECK(l.parameters.gradients() == once);
   CHECK(dx == dx_once);
-  linear_backward(l.w, l.b, read(l.x), read(probe.weights), view(dx), Into::sum);
+  linear_backward(l.w, l.b, dense::read(l.x), dense::read(probe.weights), dense::view(dx),
+                  dense::Into::sum);
   CHECK(largest(dx - 2 * dx_once) <= forward_relative * largest(dx_once));
 }
 
@@ -120,16 +122,16 @@ TEST_CASE("Products of more rows than a tile, and of a single row, are whole") {
     const Matrix<double> wide = normal_matrix(5, n, "wide");
     const Matrix<double> tall = normal_matrix(7, 5, "tall");
     const Matrix<double> start = normal_matrix(n, 7, "start");
-    for (const Into into : {Into::fresh, Into::sum}) {
-      const Matrix<double> base = into == Into::sum ? start : Matrix<double>::Zero(n, 7);
+    for (const dense::Into into : {dense::Into::fresh, dense::Into::sum}) {
+      const Matrix<double> base = into == dense::Into::sum ? start : Matrix<double>::Zero(n, 7);
       Matrix<double> c = start;
-      multiply(1.3, read(a), read(b), view(c), into);
+      multiply(1.3, dense::read(a), dense::read(b), dense::view(c), into);
       CHECK(largest(c - base - 1.3 * a * b) <= forward_relative * 10);
       c = start;
-      multiply(1.3, transposed(read(wide)), read(b), view(c), into);
+      multiply(1.3, dense::transposed(dense::read(wide)), dense::read(b), dense::view(c), into);
       CHECK(largest(c - base - 1.3 * wide.transpose() * b) <= forward_relative * 10);
       c = start;
-      multiply(1.3, read(a), transposed(read(tall)), view(c), into);
+      multiply(1.3, dense::read(a), dense::transposed(dense::read(tall)), dense::view(c), into);
       CHECK(largest(c - base - 1.3 * a * tall.transpose()) <= forward_relative * 10);
     }
   }
@@ -140,13 +142,13 @@ TEST_CASE("Products with more columns than rows, and more than a tile, are whole
     const Matrix<double> a = normal_matrix(19, 5, "a");
     const Matrix<double> b = normal_matrix(5, columns, "b");
     Matrix<double> c(19, columns);
-    multiply(1.0, read(a), read(b), view(c));
+    multiply(1.0, dense::read(a), dense::read(b), dense::view(c));
     CHECK(largest(c - a * b) <= forward_relative * 10);
     const Matrix<double> bt = b.transpose();
-    multiply(1.0, read(a), transposed(read(bt)), view(c));
+    multiply(1.0, dense::read(a), dense::transposed(dense::read(bt)), dense::view(c));
     CHECK(largest(c - a * b) <= forward_relative * 10);
     const Matrix<double> at = a.transpose();
-    multiply(1.0, transposed(read(at)), read(b), view(c));
+    multiply(1.0, dense::transposed(dense::read(at)), dense::read(b), dense::view(c));
     CHECK(largest(c - a * b) <= forward_relative * 10);
   }
 }
@@ -173,13 +175,13 @@ TEST_CASE("Sums over rows with more columns than a tile are whole") {
   const Matrix<double> c = normal_matrix(19, 1100, "c");
   const Matrix<double> other = normal_matrix(19, 1100, "other");
   Matrix<double> sums = Matrix<double>::Constant(1, 1100, 2);
-  sum_products(0.5, read(c), read(other), view(sums));
+  sum_products(0.5, dense::read(c), dense::read(other), dense::view(sums));
   const Matrix<double> products = 0.5 * c.cwiseProduct(other).colwise().sum();
   CHECK(largest((sums - products).array() - 2) <= forward_relative * 100);
-  sum_rows(0.5, read(c), view(sums));
+  sum_rows(0.5, dense::read(c), dense::view(sums));
   const Matrix<double> totals = 0.5 * c.colwise().sum();
   CHECK(largest(sums - totals) <= forward_relative * 100);
-  sum_rows(0.5, read(c), view(sums), true);
+  sum_rows(0.5, dense::read(c), dense::view(sums), true);
   CHECK(largest(sums - 2 * totals) <= forward_relative * 200);
 }
 
@@ -199,20 +201,21 @@ struct NormCase {
   NormCache<double> cache{};
 
   const Matrix<double>& forward() {
-    const ConstView<double> g = read(gain);
-    const ConstView<double> b = read(bias);
-    norm_forward(kind, read(x), {.gain = has_gain ? &g : nullptr, .bias = has_bias ? &b : nullptr},
-                 epsilon, cache, view(y));
+    const ConstView<double> g = dense::read(gain);
+    const ConstView<double> b = dense::read(bias);
+    norm_forward(kind, dense::read(x),
+                 {.gain = has_gain ? &g : nullptr, .bias = has_bias ? &b : nullptr}, epsilon, cache,
+                 dense::view(y));
     return y;
   }
   void backward(const Matrix<double>& dy, Matrix<double>& dx, Matrix<double>& dgain,
                 Matrix<double>& dbias, const ConstView<double>* beside = nullptr,
                 double beside_factor = 1) {
-    const ConstView<double> g = read(gain);
-    View<double> dg = view(dgain);
-    View<double> db = view(dbias);
-    norm_backward(kind, read(dy), read(x), has_gain ? &g : nullptr, cache,
-                  {.x = view(dx),
+    const ConstView<double> g = dense::read(gain);
+    View<double> dg = dense::view(dgain);
+    View<double> db = dense::view(dbias);
+    norm_backward(kind, dense::read(dy), dense::read(x), has_gain ? &g : nullptr, cache,
+                  {.x = dense::view(dx),
                    .gain = has_gain ? &dg : nullptr,
                    .bias = has_bias ? &db : nullptr,
                    .beside = beside,
@@ -258,9 +261,9 @@ TEST_CASE("A norm has the gradient of its central differences, which adds up ove
     Matrix<double> dbias = Matrix<double>::Zero(1, width);
     n.backward(probe.weights, dx, dgain, dbias);
     const auto f = [&] { return probe(n.forward()); };
-    const auto worst_x = gradient_error("x", view(n.x), dx, f, size);
-    const auto worst_gain = gradient_error("gain", view(n.gain), dgain, f, size);
-    const auto worst_bias = gradient_error("bias", view(n.bias), dbias, f, size);
+    const auto worst_x = gradient_error("x", dense::view(n.x), dx, f, size);
+    const auto worst_gain = gradient_error("gain", dense::view(n.gain), dgain, f, size);
+    const auto worst_bias = gradient_error("bias", dense::view(n.bias), dbias, f, size);
     INFO(worst_x << "; " << worst_gain << "; " << worst_bias);
     CHECK(worst_x.accepted());
     CHECK(worst_gain.accepted());
@@ -276,7 +279,7 @@ TEST_CASE("A norm has the gradient of its central differences, which adds up ove
     // What passes beside the norm is added, and may be where the result goes.
     const Matrix<double> beside = normal_matrix(n.count, width, "beside");
     Matrix<double> both = beside;
-    const ConstView<double> passing = read(both);
+    const ConstView<double> passing = dense::read(both);
     n.backward(probe.weights, both, dgain, dbias, &passing, 0.6);
     CHECK(largest(both - dx - 0.6 * beside) <= forward_relative * largest(both));
   }
@@ -308,7 +311,7 @@ TEST_CASE("A unit norm gives rows of length one, and has the gradient of its dif
     Matrix<double> inverse(rows, 1);
     const Probe probe(rows, width);
     const auto forward = [&] {
-      unit_forward(read(x), view(y), view(inverse));
+      unit_forward(dense::read(x), dense::view(y), dense::view(inverse));
       return probe(y);
     };
     forward();
@@ -319,12 +322,14 @@ TEST_CASE("A unit norm gives rows of length one, and has the gradient of its dif
       CHECK(std::abs(x(i, 3) * inverse(i, 0) - y(i, 3)) <= forward_relative);
     }
     Matrix<double> dx(rows, width);
-    unit_backward(read(probe.weights), read(y), read(inverse), view(dx));
+    unit_backward(dense::read(probe.weights), dense::read(y), dense::read(inverse),
+                  dense::view(dx));
     Matrix<double> in_place = probe.weights;
-    unit_backward(read(in_place), read(y), read(inverse), view(in_place));
+    unit_backward(dense::read(in_place), dense::read(y), dense::read(inverse),
+                  dense::view(in_place));
     CHECK(in_place == dx);
     if (deviation < 1) continue;  // a step of 6e-6 is no small one there
-    const auto worst = gradient_error("x", view(x), dx, forward, probe.magnitude(y));
+    const auto worst = gradient_error("x", dense::view(x), dx, forward, probe.magnitude(y));
     INFO(worst);
     CHECK(worst.accepted());
   }
@@ -335,12 +340,12 @@ TEST_CASE("A row of zeros has no direction: it stays, and passes no gradient") {
   x.row(1) = normal_matrix(1, width, "x");
   Matrix<double> y(2, width);
   Matrix<double> inverse(2, 1);
-  unit_forward(read(x), view(y), view(inverse));
+  unit_forward(dense::read(x), dense::view(y), dense::view(inverse));
   CHECK(y.row(0).norm() == 0);
   CHECK(std::abs(y.row(1).norm() - 1) <= forward_relative);
   Matrix<double> dx(2, width);
   const Matrix<double> dy = normal_matrix(2, width, "dy");
-  unit_backward(read(dy), read(y), read(inverse), view(dx));
+  unit_backward(dense::read(dy), dense::read(y), dense::read(inverse), dense::view(dx));
   CHECK(dx.row(0).norm() == 0);
   CHECK(dx.row(1).allFinite());
 }
@@ -351,7 +356,7 @@ TEST_CASE("A row with a NaN leaves every norm as NaN: nothing hides it") {
   Matrix<double> unit(rows, width);
   NormCase n{.kind = Norm::layer};
   n.x(2, 5) = none;
-  unit_forward(read(n.x), view(unit), view(inverse));
+  unit_forward(dense::read(n.x), dense::view(unit), dense::view(inverse));
   for (const Norm kind : {Norm::layer, Norm::rms}) {
     n.kind = kind;
     n.forward();
@@ -369,9 +374,9 @@ TEST_CASE("What a task throws reaches the caller, after all tasks have ended") {
     if (i == 50) throw std::runtime_error("task 50");
   };
   done.assign(100, 0);
-  CHECK_THROWS_AS(parallel_for(100, task), std::runtime_error);
+  CHECK_THROWS_AS(numeric::parallel_for(100, task), std::runtime_error);
   CHECK(done[50] == 1);
   done.assign(100, 0);
-  CHECK_THROWS_AS(parallel_parts(100, task), std::runtime_error);
+  CHECK_THROWS_AS(numeric::parallel_parts(100, task), std::runtime_error);
   CHECK(done[50] == 1);
 }

@@ -46,7 +46,7 @@ double activation_slope(Activation kind, double x) { return activated(kind, x).s
 /// The loss alone, without the rows' own.
 double entropy(const ConstView<double>& logits, const std::vector<int>& targets,
                View<double> gradient) {
-  Buffer<double> row_losses;
+  dense::Buffer<double> row_losses;
   return cross_entropy(logits, std::span<const int>(targets), gradient, row_losses);
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("Cross-entropy is the mean of minus the log-softmax of the targets") {
   const Matrix<double> logits = normal_matrix(positions, classes, "logits", 2);
   const std::vector<int> targets = random_ids(positions, classes, "targets");
   Matrix<double> gradient(positions, classes);
-  const double loss = entropy(read(logits), targets, view(gradient));
+  const double loss = entropy(dense::read(logits), targets, dense::view(gradient));
   double expected = 0;
   for (Index i = 0; i < positions; ++i) {
     double total = 0;
@@ -169,10 +169,11 @@ TEST_CASE("Cross-entropy has the gradient of its central differences, and rows t
     const std::vector<int> targets = random_ids(positions, classes, "targets");
     Matrix<double> gradient(positions, classes);
     Matrix<double> scratch(positions, classes);
-    const double loss = entropy(read(logits), targets, view(gradient));
+    const double loss = entropy(dense::read(logits), targets, dense::view(gradient));
     const auto worst = gradient_error(
-        "logits", view(logits), gradient,
-        [&] { return entropy(read(logits), targets, view(scratch)); }, std::max(1.0, loss));
+        "logits", dense::view(logits), gradient,
+        [&] { return entropy(dense::read(logits), targets, dense::view(scratch)); },
+        std::max(1.0, loss));
     INFO(worst);
     CHECK(worst.accepted());
     CHECK(gradient.rowwise().sum().cwiseAbs().maxCoeff() <= 4 * epsilon);
@@ -192,7 +193,7 @@ TEST_CASE("Cross-entropy leaves out rows without a target") {
     }
   }
   Matrix<double> gradient = Matrix<double>::Constant(positions, classes, 9);
-  const double loss = entropy(read(logits), targets, view(gradient));
+  const double loss = entropy(dense::read(logits), targets, dense::view(gradient));
   double expected = 0;
   for (const Index i : kept) {
     const double total = logits.row(i).array().exp().sum();
@@ -208,7 +209,7 @@ TEST_CASE("Cross-entropy leaves out rows without a target") {
   CHECK(std::abs(loss - expected) <= forward_relative * expected);
   CHECK(gradient.cwiseAbs().maxCoeff() == 0);
   targets.assign(positions, no_target);
-  CHECK(error_message([&] { entropy(read(logits), targets, view(gradient)); }) ==
+  CHECK(error_message([&] { entropy(dense::read(logits), targets, dense::view(gradient)); }) ==
         "targets = none: expected at least one");
 }
 
@@ -217,9 +218,9 @@ TEST_CASE("Cross-entropy of huge logits is finite and exact") {
     Matrix<double> logits = Matrix<double>::Constant(1, classes, -size);
     logits(0, 4) = size;
     Matrix<double> gradient(1, classes);
-    CHECK(entropy(read(logits), std::vector<int>{4}, view(gradient)) == 0);
+    CHECK(entropy(dense::read(logits), std::vector<int>{4}, dense::view(gradient)) == 0);
     CHECK(gradient.cwiseAbs().maxCoeff() < 1e-300);
-    CHECK(entropy(read(logits), std::vector<int>{5}, view(gradient)) == 2 * size);
+    CHECK(entropy(dense::read(logits), std::vector<int>{5}, dense::view(gradient)) == 2 * size);
     CHECK(gradient(0, 4) == 1);
     CHECK(gradient(0, 5) == -1);
   }
@@ -229,7 +230,7 @@ TEST_CASE("Cross-entropy of a sure answer keeps the gradient of the others") {
   Matrix<double> logits = Matrix<double>::Zero(1, 2);
   logits(0, 0) = 30;
   Matrix<double> gradient(1, 2);
-  const double loss = entropy(read(logits), std::vector<int>{0}, view(gradient));
+  const double loss = entropy(dense::read(logits), std::vector<int>{0}, dense::view(gradient));
   CHECK(std::abs(loss - std::log1p(std::exp(-30.0))) <= 64 * epsilon);
   CHECK(std::abs(gradient(0, 1) / (std::exp(-30.0) / (1 + std::exp(-30.0))) - 1) <= 4 * epsilon);
 }
@@ -238,7 +239,7 @@ TEST_CASE("Cross-entropy refuses a target that is no class") {
   const Matrix<double> logits = normal_matrix(2, classes, "logits");
   Matrix<double> gradient(2, classes);
   const auto loss = [&](int target) {
-    return entropy(read(logits), std::vector<int>{0, target}, view(gradient));
+    return entropy(dense::read(logits), std::vector<int>{0, target}, dense::view(gradient));
   };
   CHECK_THROWS_AS(loss(-1), InvalidInput);
   CHECK_THROWS_AS(loss(classes), InvalidInput);
@@ -251,17 +252,20 @@ TEST_CASE("Mean squared error is half the mean square, with the gradient of its 
   const Matrix<double> target = normal_matrix(positions, classes, "target");
   Matrix<double> gradient(positions, classes);
   Matrix<double> scratch(positions, classes);
-  const double loss = mean_squared_error(read(y), read(target), view(gradient));
+  const double loss =
+      mean_squared_error(dense::read(y), dense::read(target), dense::view(gradient));
   double expected = 0;
   for (Index i = 0; i < positions; ++i) {
     for (Index c = 0; c < classes; ++c) expected += std::pow(y(i, c) - target(i, c), 2) / 2;
   }
   expected /= double(positions * classes);
   CHECK(std::abs(loss - expected) <= forward_relative * expected);
-  const auto f = [&] { return mean_squared_error(read(y), read(target), view(scratch)); };
-  const auto worst = gradient_error("y", view(y), gradient, f, std::max(1.0, loss));
+  const auto f = [&] {
+    return mean_squared_error(dense::read(y), dense::read(target), dense::view(scratch));
+  };
+  const auto worst = gradient_error("y", dense::view(y), gradient, f, std::max(1.0, loss));
   INFO(worst);
   CHECK(worst.accepted());
-  CHECK(mean_squared_error(read(y), read(y), view(gradient)) == 0);
+  CHECK(mean_squared_error(dense::read(y), dense::read(y), dense::view(gradient)) == 0);
   CHECK(gradient.cwiseAbs().maxCoeff() == 0);
 }

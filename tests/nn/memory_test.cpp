@@ -11,7 +11,7 @@
 
 #include "support/catch.hpp"
 
-using scalewise::Memory;
+using scalewise::dense::Memory;
 
 namespace {
 

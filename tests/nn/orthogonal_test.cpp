@@ -19,7 +19,7 @@ using namespace scalewise::test;
 using Eigen::Index;
 
 Matrix<double> normals(Index rows, Index columns) {
-  RandomStream stream(3, std::to_string(rows) + "x" + std::to_string(columns));
+  numeric::RandomStream stream(3, std::to_string(rows) + "x" + std::to_string(columns));
   Matrix<double> m(rows, columns);
   for (Index i = 0; i < m.size(); ++i) m.data()[i] = stream.normal();
   return m;
@@ -36,14 +36,15 @@ TEST_CASE("The direction of a matrix is its iteration on singular values") {
        {std::pair<Index, Index>{1, 1}, {1, 9}, {9, 1}, {16, 16}, {12, 40}, {40, 12}}) {
     INFO(rows << " x " << columns);
     const Matrix<double> g = normals(rows, columns);
-    const Matrix<double> x = nn::orthogonal<double>(read(g));
+    const Matrix<double> x = nn::orthogonal<double>(dense::read(g));
     REQUIRE(x.rows() == rows);
     REQUIRE(x.cols() == columns);
     // Rounding of 1e-16 in the smallest values grows by a⁵ = 485.
     CHECK((x - orthogonal_by_svd(g)).cwiseAbs().maxCoeff() < 1e-13);
-    CHECK((nn::orthogonal<double>(read(Matrix<double>(1e-30 * g))) - x).cwiseAbs().maxCoeff() <
-          1e-13);
-    const Matrix<float> coarse = nn::orthogonal<float>(read(Matrix<float>(g.cast<float>())));
+    CHECK(
+        (nn::orthogonal<double>(dense::read(Matrix<double>(1e-30 * g))) - x).cwiseAbs().maxCoeff() <
+        1e-13);
+    const Matrix<float> coarse = nn::orthogonal<float>(dense::read(Matrix<float>(g.cast<float>())));
     CHECK((coarse.cast<double>() - x).cwiseAbs().maxCoeff() < 1e-4);
   }
 }
@@ -53,7 +54,7 @@ TEST_CASE("Singular values of any size above 0.003 of the norm become 1, within 
     Matrix<double> g = Matrix<double>::Zero(2, 3);
     g(0, 0) = 1;
     g(1, 1) = ratio;  // the share of the norm is ratio/√(1 + ratio²)
-    const Eigen::VectorXd s = singular_values(nn::orthogonal<double>(read(g)));
+    const Eigen::VectorXd s = singular_values(nn::orthogonal<double>(dense::read(g)));
     INFO(ratio);
     CHECK(s.minCoeff() > 0.68);
     CHECK(s.maxCoeff() < 1.21);
@@ -61,5 +62,5 @@ TEST_CASE("Singular values of any size above 0.003 of the norm become 1, within 
 }
 
 TEST_CASE("A matrix of zeros has no direction, and stays") {
-  CHECK(nn::orthogonal<double>(read(Matrix<double>(Matrix<double>::Zero(3, 2)))).isZero(0));
+  CHECK(nn::orthogonal<double>(dense::read(Matrix<double>(Matrix<double>::Zero(3, 2)))).isZero(0));
 }

@@ -25,15 +25,16 @@ Matrix<Scalar> numbers(Index rows, Index columns) {
 }
 
 template <class Scalar>
-void every_entry_is_its_sum(Index n, Index k, Index m, bool ta, bool tb, Into into) {
+void every_entry_is_its_sum(Index n, Index k, Index m, bool ta, bool tb, dense::Into into) {
   // Parts of larger matrices, so that rows do not follow each other in memory.
   const Matrix<Scalar> a = numbers<Scalar>((ta ? k : n) + 1, (ta ? n : k) + 3);
   const Matrix<Scalar> b = numbers<Scalar>((tb ? m : k) + 1, (tb ? k : m) + 2);
   const Matrix<Scalar> before = numbers<Scalar>(n + 1, m + 5);
   Matrix<Scalar> c = before;
-  const ConstView<Scalar> a_part = block(read(a), 1, 2, ta ? k : n, ta ? n : k);
-  const ConstView<Scalar> b_part = block(read(b), 1, 1, tb ? m : k, tb ? k : m);
-  product<Scalar>(into, Scalar(0.3), {a_part, ta}, {b_part, tb}, block(view(c), 0, 4, n, m));
+  const ConstView<Scalar> a_part = dense::block(dense::read(a), 1, 2, ta ? k : n, ta ? n : k);
+  const ConstView<Scalar> b_part = dense::block(dense::read(b), 1, 1, tb ? m : k, tb ? k : m);
+  dense::product<Scalar>(into, Scalar(0.3), {a_part, ta}, {b_part, tb},
+                         dense::block(dense::view(c), 0, 4, n, m));
   // A sum of k products, each at most 1, and its rounding.
   const double tolerance = 2.0 * double(k + 2) * double(std::numeric_limits<Scalar>::epsilon());
   for (Index i = 0; i < c.rows(); ++i) {
@@ -49,7 +50,7 @@ void every_entry_is_its_sum(Index n, Index k, Index m, bool ta, bool tb, Into in
                double(tb ? b_part(j - 4, t) : b_part(t, j - 4));
       }
       const double expected =
-          (into == Into::sum ? double(before(i, j)) : 0) + double(Scalar(0.3)) * sum;
+          (into == dense::Into::sum ? double(before(i, j)) : 0) + double(Scalar(0.3)) * sum;
       REQUIRE(std::fabs(double(c(i, j)) - expected) <= tolerance);
     }
   }
@@ -61,7 +62,7 @@ TEST_CASE(
     "A product is the sum that it stands for, transposed or not, over or onto what was there") {
   for (const bool ta : {false, true}) {
     for (const bool tb : {false, true}) {
-      for (const Into into : {Into::fresh, Into::sum}) {
+      for (const dense::Into into : {dense::Into::fresh, dense::Into::sum}) {
         for (const Index n : {1, 7, 33}) {
           every_entry_is_its_sum<float>(n, 19, 6, ta, tb, into);
           every_entry_is_its_sum<double>(n, 19, 6, ta, tb, into);
@@ -81,11 +82,11 @@ TEST_CASE("A product overwrites what is not a number, and passes on what is not 
   for (const Index n : {4, 80}) {
     const Matrix<float> a = numbers<float>(n, n);
     Matrix<float> c = Matrix<float>::Constant(n, n, nan);
-    product<float>(Into::fresh, 1, read(a), read(a), view(c));
+    dense::product<float>(dense::Into::fresh, 1, dense::read(a), dense::read(a), dense::view(c));
     CHECK(c.allFinite());
     Matrix<float> b = a;
     b(2, 1) = nan;
-    product<float>(Into::fresh, 1, read(a), read(b), view(c));
+    dense::product<float>(dense::Into::fresh, 1, dense::read(a), dense::read(b), dense::view(c));
     for (Index i = 0; i < n; ++i) CHECK(std::isnan(c(i, 1)));
   }
 }

@@ -43,7 +43,7 @@ TEST_CASE("The normal quantile inverts the distribution function") {
     ps.push_back(tail);
   }
   for (const double p : ps) {
-    const double z = RandomStream::normal_quantile(p);
+    const double z = numeric::RandomStream::normal_quantile(p);
     // Newton's correction of z, on the side where the probability is small; 1 - p is exact there.
     const long double wide = z;
     const long double side = p < 0.5 ? p : 1 - static_cast<long double>(p);
@@ -58,13 +58,13 @@ TEST_CASE("The normal quantile inverts the distribution function") {
     CHECK(error <= 1e-14 * std::max(1.0, std::abs(z)));
     CHECK((z < 0) == (p < 0.5));
   }
-  CHECK(RandomStream::normal_quantile(0.5) == 0);
+  CHECK(numeric::RandomStream::normal_quantile(0.5) == 0);
 }
 
 TEST_CASE("Uniform and normal draws have the moments of their distributions") {
   for (const std::string name : {"", "layer.0.query", "layer.1.query", "head"}) {
     INFO(name);
-    RandomStream uniform(1, name);
+    numeric::RandomStream uniform(1, name);
     double least = 1;
     double most = 0;
     const double mean = mean_of([&] {
@@ -79,7 +79,7 @@ TEST_CASE("Uniform and normal draws have the moments of their distributions") {
     CHECK(most < 1);
     CHECK(most > 1 - 20.0 / draws);
     const auto moment = [&](int power) {
-      RandomStream normal(1, name);
+      numeric::RandomStream normal(1, name);
       return mean_of([&] { return std::pow(normal.normal(), power); });
     };
     CHECK(std::abs(moment(1)) <= standard_errors * standard_error(1));
@@ -90,7 +90,7 @@ TEST_CASE("Uniform and normal draws have the moments of their distributions") {
 }
 
 TEST_CASE("Truncated draws lie within two deviations and have the variance of the cut") {
-  RandomStream stream(1, "truncated");
+  numeric::RandomStream stream(1, "truncated");
   double furthest = 0;
   const double square = mean_of([&] {
     const double z = stream.truncated_normal();
@@ -116,8 +116,8 @@ TEST_CASE("Streams of other names and seeds are uncorrelated, within and across"
     for (std::size_t j = i; j < all.size(); ++j) {
       for (const int lag : {0, 1, 7}) {
         if (i == j && lag == 0) continue;
-        RandomStream a(all[i].first, all[i].second);
-        RandomStream b(all[j].first, all[j].second);
+        numeric::RandomStream a(all[i].first, all[i].second);
+        numeric::RandomStream b(all[j].first, all[j].second);
         for (int skip = 0; skip < lag; ++skip) b.normal();
         const double correlation = mean_of([&] { return a.normal() * b.normal(); }, 100'000);
         INFO(i << " " << j << " lag " << lag);
@@ -129,10 +129,10 @@ TEST_CASE("Streams of other names and seeds are uncorrelated, within and across"
 
 TEST_CASE("A stream is made of its seed and the whole of its name, in constant expressions too") {
   constexpr auto first = [](std::uint64_t seed, std::string_view name) {
-    return RandomStream(seed, name).bits();
+    return numeric::RandomStream(seed, name).bits();
   };
   static_assert(first(1, "a") == first(1, "a"));
-  static_assert(RandomStream(1, "a").normal() != 0);
+  static_assert(numeric::RandomStream(1, "a").normal() != 0);
   CHECK(first(1, "a") != first(2, "a"));
   CHECK(first(1, "a") != first(1, "b"));
   CHECK(first(1, "ab") != first(1, "ba"));
@@ -140,8 +140,8 @@ TEST_CASE("A stream is made of its seed and the whole of its name, in constant e
 }
 
 TEST_CASE("Normal draws side by side are those one by one, to the last bit") {
-  RandomStream one(3, "side by side");
-  RandomStream many(3, "side by side");
+  numeric::RandomStream one(3, "side by side");
+  numeric::RandomStream many(3, "side by side");
   for (const std::size_t size :
        std::array<std::size_t, 9>{1, 7, 255, 256, 257, 1000, 100'000, 0, 3}) {
     std::vector<double> drawn(size);
@@ -170,7 +170,7 @@ std::uint64_t unmixed(std::uint64_t z) {
 // One draw in 4e10 comes from the last approximation. The quantiles were computed with sixty digits.
 TEST_CASE("The rarest normal draws, side by side too, are quantiles") {
   constexpr std::uint64_t increment = 0x9E3779B97F4A7C15ULL;
-  CHECK(RandomStream::mix(unmixed(12345)) == 12345);
+  CHECK(numeric::RandomStream::mix(unmixed(12345)) == 12345);
   constexpr std::uint64_t hash = 14695981039346656037ULL;  // of no name
   struct Rare {
     std::uint64_t bits;
@@ -183,19 +183,19 @@ TEST_CASE("The rarest normal draws, side by side too, are quantiles") {
         Rare{0xFFFFFFFFC0000000ULL, 6.443934526538564}, Rare{0x10000000ULL, -6.651034818517205}}) {
     const std::uint64_t seed = unmixed((unmixed(bits) - increment) ^ hash) - increment;
     INFO(bits);
-    CHECK(RandomStream(seed, "").bits() == bits);
-    CHECK(std::abs(RandomStream(seed, "").normal() - z) <= 4 * epsilon * std::abs(z));
+    CHECK(numeric::RandomStream(seed, "").bits() == bits);
+    CHECK(std::abs(numeric::RandomStream(seed, "").normal() - z) <= 4 * epsilon * std::abs(z));
     std::vector<double> drawn(2);
-    RandomStream(seed, "").normals(drawn);
+    numeric::RandomStream(seed, "").normals(drawn);
     CHECK(std::abs(drawn[0] - z) <= 4 * epsilon * std::abs(z));
   }
 }
 
 // Computed apart from this code: integers exactly, quantiles with forty digits.
 TEST_CASE("The first numbers of a stream are the same for ever") {
-  RandomStream bits(7, "layer.0.query");
-  RandomStream uniform(7, "layer.0.query");
-  RandomStream normal(7, "layer.0.query");
+  numeric::RandomStream bits(7, "layer.0.query");
+  numeric::RandomStream uniform(7, "layer.0.query");
+  numeric::RandomStream normal(7, "layer.0.query");
   for (const std::uint64_t expected :
        {0xBA178DDAAB22EEA2ULL, 0x18668B86A9471B24ULL, 0x011CBB2AECE8DA83ULL, 0x69A8AE4CF4D9BB5DULL,
         0x1813DA301B3C8E50ULL, 0xC78D80FDD07155B8ULL}) {

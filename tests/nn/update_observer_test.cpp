@@ -45,17 +45,17 @@ Plan small_plan(DecayForm decay = DecayForm::coupled) {
 }
 
 void fill(View<double> row, const std::string& name) {
-  RandomStream stream(9, name);
+  numeric::RandomStream stream(9, name);
   for (Index i = 0; i < row.size(); ++i) row(0, i) = stream.normal();
 }
 
 void set_optimizer(Plan& plan, const Optimizer& method) {
   plan.optimizer = method;
-  for (Entry& entry : plan.entries) entry.optimizer = optimizer_of(method, entry.group);
+  for (Entry& entry : plan.entries) entry.optimizer = policy::optimizer_of(method, entry.group);
 }
 
 bool is_whole(const Entry& entry) {
-  return entry.optimizer.normalization == Normalization::by_matrix;
+  return entry.optimizer.normalization == policy::Normalization::by_matrix;
 }
 
 /// What the first step adds to one number, from the update's definition.
@@ -199,14 +199,14 @@ void check_steps(const Optimizer& method, DecayForm decay) {
 
 TEST_CASE("Clipped steps under a schedule are those of the definition, in both forms of decay") {
   for (const DecayForm decay : {DecayForm::coupled, DecayForm::independent}) {
-    for (const Optimizer& method : known_optimizers) {
+    for (const Optimizer& method : policy::known_optimizers) {
       check_steps(method, decay);
     }
   }
 }
 
 TEST_CASE("The observer of a step sees what it adds to each tensor") {
-  for (const Optimizer& method : known_optimizers) check(method);
+  for (const Optimizer& method : policy::known_optimizers) check(method);
 }
 
 TEST_CASE("An optimizer refuses numbers that it cannot use, by name") {
@@ -233,7 +233,7 @@ TEST_CASE("An optimizer refuses numbers that it cannot use, by name") {
 
 TEST_CASE("An optimizer that the reference transformer lacks is refused") {
   Plan plan = small_plan();
-  plan.optimizer = {.name = "unknown", .normalization = Normalization::by_entry};
+  plan.optimizer = {.name = "unknown", .normalization = policy::Normalization::by_entry};
   CHECK_THROWS_WITH((PlannedOptimizer<double>(plan, {})),
                     Catch::Matchers::ContainsSubstring("optimizer = unknown"));
 }

@@ -10,8 +10,8 @@
 
 namespace {
 
-using scalewise::jobs_that_share;
-using scalewise::parallel_jobs;
+using scalewise::numeric::jobs_that_share;
+using scalewise::numeric::parallel_jobs;
 
 /// Time until the last of jobs is done where the first `alone` have all threads, which loses a fifth of
 /// them, and each other goes to the thread that is free first.

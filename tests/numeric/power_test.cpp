@@ -35,12 +35,12 @@ TEST_CASE("Roots are good to two units in the last place", "[power]") {
     const double x = std::exp(1200 * draws.next() - 600);
     const int q = 1 + i % 64;
     const long double exact = std::pow(static_cast<long double>(x), 1.0L / q);
-    REQUIRE(std::abs(static_cast<double>(root(x, q) / exact - 1)) < 2 * 2.3e-16);
+    REQUIRE(std::abs(static_cast<double>(numeric::root(x, q) / exact - 1)) < 2 * 2.3e-16);
   }
-  CHECK(root(0, 3) == 0);
-  CHECK(root(1, 7) == 1);
-  CHECK(root(4096, 2) == 64);
-  CHECK(root(1.0 / 64, 3) == 0.25);
+  CHECK(numeric::root(0, 3) == 0);
+  CHECK(numeric::root(1, 7) == 1);
+  CHECK(numeric::root(4096, 2) == 64);
+  CHECK(numeric::root(1.0 / 64, 3) == 0.25);
 }
 
 TEST_CASE("Fractional powers are good to 1e-14", "[power]") {
@@ -50,9 +50,9 @@ TEST_CASE("Fractional powers are good to 1e-14", "[power]") {
     const Exponent e(i % 9 - 4, 1 + i % 6);
     const long double exact =
         std::pow(static_cast<long double>(x), static_cast<long double>(e.num) / e.den);
-    REQUIRE(std::abs(static_cast<double>(power(x, e) / exact - 1)) < 1e-14);
+    REQUIRE(std::abs(static_cast<double>(numeric::power(x, e) / exact - 1)) < 1e-14);
   }
-  CHECK(power(1, Exponent(-3, 7)) == 1);
+  CHECK(numeric::power(1, Exponent(-3, 7)) == 1);
 }
 
 TEST_CASE("Real powers are good to 2e-15 (1 + |e ln x|)", "[power]") {
@@ -62,16 +62,16 @@ TEST_CASE("Real powers are good to 2e-15 (1 + |e ln x|)", "[power]") {
     const double e = 6 * draws.next() - 3;
     const long double exact = std::pow(static_cast<long double>(x), static_cast<long double>(e));
     const double bound = 2e-15 * (1 + std::abs(e * std::log(x)));
-    REQUIRE(std::abs(static_cast<double>(real_power(x, e) / exact - 1)) < bound);
+    REQUIRE(std::abs(static_cast<double>(numeric::real_power(x, e) / exact - 1)) < bound);
   }
-  static_assert(power(1, exponent(0.1234567)) == 1);
+  static_assert(numeric::power(1, exponent(0.1234567)) == 1);
 }
 
 TEST_CASE("The arc sine is good to 2e-15", "[power]") {
   for (int i = -10000; i <= 10000; ++i) {
     const double r = i / 10000.0;
     const long double exact = std::asin(static_cast<long double>(r));
-    REQUIRE(std::abs(static_cast<double>(arcsin(r) - exact)) < 2e-15);
+    REQUIRE(std::abs(static_cast<double>(policy::arcsin(r) - exact)) < 2e-15);
   }
 }
 
@@ -91,8 +91,8 @@ TEST_CASE("A ReLU's correlation map agrees with quadrature", "[correlation]") {
       const double inner = mean * 0.5 * std::erfc(-mean / (s * std::sqrt(2.0))) + s * density;
       sum += x * inner * std::exp(-x * x / 2) / std::sqrt(2 * 3.14159265358979324) * step;
     }
-    CHECK(std::abs(relu_correlation(r) - 2 * sum) < 1e-8);
+    CHECK(std::abs(policy::relu_correlation(r) - 2 * sum) < 1e-8);
   }
-  CHECK(relu_correlation(1) == 1);
-  CHECK(relu_correlation(1.0000000000000002) == 1);
+  CHECK(policy::relu_correlation(1) == 1);
+  CHECK(policy::relu_correlation(1.0000000000000002) == 1);
 }

@@ -30,46 +30,49 @@ TEST_CASE("Powers, roots and logarithms are total", "[total]") {
   for (const double x : hostile) {
     for (const int q : {INT_MIN, -1, 0, 1, 2, 3, 64, 1024, 1025, INT_MAX}) {
       call("root", [&] {
-        const double y = root(x, q);
+        const double y = numeric::root(x, q);
         if (x < 0 && q != 1) CHECK(std::isnan(y));
       });
       for (const int den : {INT_MIN, -3, 0, 1, 2, INT_MAX}) {
-        call("power", [&] { power(x, Exponent(q, den)); });
+        call("power", [&] { numeric::power(x, Exponent(q, den)); });
         call("Exponent", [&] { Exponent(q, den) * Exponent(den, 7) + Exponent(q, 5) - q; });
       }
     }
-    for (const double y : hostile) call("real_power", [&] { real_power(x, y); });
-    call("exponent", [&] { power(2, exponent(x)); });
-    call("exponential", [&] { exponential(x); });
-    call("natural_log", [&] { natural_log(x); });
-    call("arcsin", [&] { arcsin(x); });
-    call("relu_correlation", [&] { relu_correlation(x); });
-    call("number_text", [&] { number_text(x); });
+    for (const double y : hostile) call("real_power", [&] { numeric::real_power(x, y); });
+    call("exponent", [&] { numeric::power(2, exponent(x)); });
+    call("exponential", [&] { numeric::exponential(x); });
+    call("natural_log", [&] { numeric::natural_log(x); });
+    call("arcsin", [&] { policy::arcsin(x); });
+    call("relu_correlation", [&] { policy::relu_correlation(x); });
+    call("number_text", [&] { numeric::number_text(x); });
     call("pow", [&] { to_text(pow(Scaling(x), Exponent(1, 2))); });
   }
-  CHECK(root(4e-320, 2) == Approx(std::sqrt(4e-320)).epsilon(1e-14));
-  CHECK(std::isnan(root(-1, 2)));
-  CHECK(std::isnan(root(limit::quiet_NaN(), 3)));
-  CHECK(root(limit::infinity(), 5) == limit::infinity());
-  CHECK(natural_log(0) == -limit::infinity());
-  CHECK(std::isnan(natural_log(-2)));
-  CHECK(std::isnan(relu_correlation(-2)));
-  CHECK(std::isnan(relu_correlation(2)));
-  CHECK(relu_correlation(-1 - 1e-15) == 0);
+  CHECK(numeric::root(4e-320, 2) == Approx(std::sqrt(4e-320)).epsilon(1e-14));
+  CHECK(std::isnan(numeric::root(-1, 2)));
+  CHECK(std::isnan(numeric::root(limit::quiet_NaN(), 3)));
+  CHECK(numeric::root(limit::infinity(), 5) == limit::infinity());
+  CHECK(numeric::natural_log(0) == -limit::infinity());
+  CHECK(std::isnan(numeric::natural_log(-2)));
+  CHECK(std::isnan(policy::relu_correlation(-2)));
+  CHECK(std::isnan(policy::relu_correlation(2)));
+  CHECK(policy::relu_correlation(-1 - 1e-15) == 0);
   CHECK_THROWS_AS(Exponent(1, 0), InvalidInput);
-  CHECK(number_text(limit::denorm_min()) == "5e-324");
-  CHECK(number_text(1e300) == "1e+300");
+  CHECK(numeric::number_text(limit::denorm_min()) == "5e-324");
+  CHECK(numeric::number_text(1e300) == "1e+300");
 }
 
 TEST_CASE("Lines and quantiles are total", "[total]") {
   for (const double x : hostile) {
-    call("fit_line", [&] { fit_line(std::vector<double>{x, 1, x}, std::vector<double>{x, x, 2}); });
+    call("fit_line", [&] {
+      numeric::fit_line(std::vector<double>{x, 1, x}, std::vector<double>{x, x, 2});
+    });
   }
-  CHECK(std::isnan(fit_line(std::vector<double>{}, std::vector<double>{}).slope));
-  CHECK(std::isnan(fit_line(std::vector<double>{2, 2}, std::vector<double>{1, 3}).slope));
-  CHECK_THROWS_AS(fit_line(std::vector<double>{1, 2}, std::vector<double>{1}), InvalidInput);
-  CHECK(t_quantile(0) == limit::infinity());
-  CHECK(t_quantile(SIZE_MAX) == Approx(1.959964));
+  CHECK(std::isnan(numeric::fit_line(std::vector<double>{}, std::vector<double>{}).slope));
+  CHECK(std::isnan(numeric::fit_line(std::vector<double>{2, 2}, std::vector<double>{1, 3}).slope));
+  CHECK_THROWS_AS(numeric::fit_line(std::vector<double>{1, 2}, std::vector<double>{1}),
+                  InvalidInput);
+  CHECK(numeric::t_quantile(0) == limit::infinity());
+  CHECK(numeric::t_quantile(SIZE_MAX) == Approx(1.959964));
 }
 
 TEST_CASE("The theory of components is total", "[total]") {

@@ -233,7 +233,7 @@ TEST_CASE("The first difference is named", "[plan]") {
   CHECK(message([](Plan& p) { p.model.attention_scale.value = std::nan(""); }) ==
         "p.json.model.attention_scale = nan: expected a finite number");
   CHECK(message([](Plan& p) {
-          p.model.code = code_of(p);
+          p.model.code = plan::code_of(p);
           p.model.code->branch.value = 0;
         }) == "p.json.model.code.branch = 0: expected a positive number");
   CHECK(message([](Plan& p) { p.entries[0].init_variance.value = -1; }) ==

@@ -90,7 +90,7 @@ const Entry& entry(const Plan& plan, const std::string& name) {
 }
 
 std::string refusal(const ModelDescription& target, const ModelDescription& base,
-                    const std::vector<RoleOverride>& roles = {}) {
+                    const std::vector<architecture::RoleOverride>& roles = {}) {
   return test::error_message([&] { static_cast<void>(from_descriptions(target, base, roles)); });
 }
 
@@ -103,11 +103,11 @@ std::string difference(const Plan& a, const Plan& b) {
     const auto other = others.find(one.name);
     if (other == others.end()) return one.name + " is missing";
     std::vector<double> numbers;
-    for_each_number(*other->second,
-                    [&](const char*, const auto& number) { numbers.push_back(number.value); });
+    plan::for_each_number(
+        *other->second, [&](const char*, const auto& number) { numbers.push_back(number.value); });
     std::size_t next = 0;
     std::string found;
-    for_each_number(one, [&](const char* what, const auto& number) {
+    plan::for_each_number(one, [&](const char* what, const auto& number) {
       const double value = numbers.at(next++);
       if (std::abs(number.value - value) > 1e-12 * std::abs(value)) {
         found = one.name + ": " + what + " " + std::to_string(number.value) + " and " +
@@ -137,13 +137,13 @@ std::optional<Shape> smaller(const Shape& shape) {
 
 TEST_CASE("A list of a shape's tensors has the plan of the shape, under all rules by role",
           "[described]") {
-  const std::vector<RoleOverride> roles{{"*relative_position", GivenRole::vector},
-                                        {"*residual_gain", GivenRole::vector}};
+  const std::vector<architecture::RoleOverride> roles{{"*relative_position", GivenRole::vector},
+                                                      {"*residual_gain", GivenRole::vector}};
   std::set<std::string> compared;
   for (const Preset& preset : presets()) {
     const std::optional<Shape> base = smaller(preset.shape);
     if (!base) continue;
-    std::vector<RoleOverride> given;
+    std::vector<architecture::RoleOverride> given;
     for (const Tensor& tensor : tensors(resolved(preset.shape))) {
       if (tensor.group == Group::relative_position) given = {roles.front()};
     }
@@ -276,11 +276,11 @@ TEST_CASE("What two descriptions do not say is asked for", "[described]") {
 
 TEST_CASE("A description reads back, and one that no model has is refused", "[described]") {
   const ModelDescription model = experts(64, 4);
-  CHECK(read_description(to_json(model), "model") == model);
+  CHECK(io::read_description(to_json(model), "model") == model);
   const auto message = [](const DescribedTensor& tensor) {
     ModelDescription wrong = mlp(8);
     wrong.tensors.push_back(tensor);
-    return test::error_message([&] { check_description(wrong); });
+    return test::error_message([&] { architecture::check_description(wrong); });
   };
   CHECK_THAT(message({"fc_2.weight", linear, "oi", {8, 8}}), ContainsSubstring("twice"));
   CHECK_THAT(message({"a", linear, "oi", {8}}),

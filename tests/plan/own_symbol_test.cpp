@@ -40,9 +40,9 @@ static_assert(B != q && B != ratio(B) && ratio(B).is_relative());
 static_assert(substitute(symbols::n / B, batch, symbols::F) == symbols::n / symbols::F);
 static_assert((symbols::n / B).exponent_of(batch) == Exponent(-1));
 static_assert([] {
-  Values values(Shape{.d_model = 14});
+  architecture::Values values(Shape{.d_model = 14});
   values.set(batch, 64);
-  return evaluate(symbols::n / sqrt(B), values) == 14.0 / 8;
+  return architecture::evaluate(symbols::n / sqrt(B), values) == 14.0 / 8;
 }());
 
 // A formula does not refer to a symbol that is gone.
@@ -59,7 +59,7 @@ struct Noisy : Standard {
     }
     return row;
   }
-  static std::vector<OwnValues> own_values(const Context&) {
+  static std::vector<policy::OwnValues> own_values(const policy::Context&) {
     return {{&batch, {64}}, {&noise, {0.5, 0.25}}};
   }
 };
@@ -76,10 +76,10 @@ TEST_CASE("Symbols that a rule brings along are written, evaluated and listed", 
   CHECK(first.learning_rate.value == 8.0 / 14);
   CHECK(plan.at("layer.1.query").init_variance.value == 0.25 / (14 * 64));
 
-  CHECK(plan.symbols.back() == SymbolValue{"B", "B_s", "tokens per step", 64});
-  CHECK(first.where == std::vector{SymbolValue{"q", "q_\\ell", "noise of the layer", 0.5}});
+  CHECK(plan.symbols.back() == plan::SymbolValue{"B", "B_s", "tokens per step", 64});
+  CHECK(first.where == std::vector{plan::SymbolValue{"q", "q_\\ell", "noise of the layer", 0.5}});
   CHECK(plan.at("layer.1.query").where.front().value == 0.25);
-  for (const SymbolValue& listed : plan.symbols) CHECK(listed.text != "q");
+  for (const plan::SymbolValue& listed : plan.symbols) CHECK(listed.text != "q");
 
   CHECK(plan_from_json(nlohmann::json::parse(to_json(plan).dump())) == plan);
 }
@@ -98,7 +98,7 @@ TEST_CASE("A symbol that varies is listed wherever it stands", "[symbol]") {
   const Plan plan = make_plan(NoisyRate{}, {.model = test::token_shape()});
   CHECK(test::formula_problem(plan) == "");
   CHECK(plan.at("layer.1.query").where ==
-        std::vector{SymbolValue{"q", "q_\\ell", "noise of the layer", 0.25}});
+        std::vector{plan::SymbolValue{"q", "q_\\ell", "noise of the layer", 0.25}});
   CHECK(plan_from_json(nlohmann::json::parse(to_json(plan).dump())) == plan);
 }
 
@@ -109,20 +109,22 @@ TEST_CASE("Symbols of one place go by their text, after those of all rules", "[s
 
 TEST_CASE("A symbol without a value, or with one that cannot be, is refused", "[symbol]") {
   struct Silent : Noisy {
-    static std::vector<OwnValues> own_values(const Context&) { return {{&noise, {0.5, 0.25}}}; }
+    static std::vector<policy::OwnValues> own_values(const policy::Context&) {
+      return {{&noise, {0.5, 0.25}}};
+    }
   };
   CHECK(error_message([] { make_plan(Silent{}, {.model = test::token_shape()}); }) ==
         "tokens per step = missing: expected a positive size, which this rule scales with");
   static constexpr Symbol other_n{"n", "n", "m_n", "m_n", "noise of the data"};
   struct Taken : Noisy {
-    static std::vector<OwnValues> own_values(const Context&) {
+    static std::vector<policy::OwnValues> own_values(const policy::Context&) {
       return {{&batch, {64}}, {&noise, {0.5, 0.25}}, {&other_n, {3}}};
     }
   };
   CHECK(error_message([] { make_plan(Taken{}, {.model = test::token_shape()}); }) ==
         "symbol = n: expected a text that no other symbol has (hint: it is that of d_model)");
   struct Changing : Noisy {
-    static std::vector<OwnValues> own_values(const Context&) {
+    static std::vector<policy::OwnValues> own_values(const policy::Context&) {
       return {{&batch, {64, 32}}, {&noise, {0.5, 0.25}}};
     }
   };

@@ -49,8 +49,9 @@ TEST_CASE("No two texts overlap, whatever the rule and the model", "[block]") {
           }
         }
         try {
-          plan = make_plan(rule, {.model = shape,
-                                  .base = needs_base(rule) ? std::optional(base) : std::nullopt});
+          plan = make_plan(rule,
+                           {.model = shape,
+                            .base = policy::needs_base(rule) ? std::optional(base) : std::nullopt});
           break;
         } catch (const InvalidInput&) {  // a model for which the rule is not made
         }

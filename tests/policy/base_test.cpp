@@ -32,7 +32,7 @@ std::string problem_at_base(const Entry& e) {
 TEST_CASE("a base model is left exactly as it is") {
   int checked = 0;
   for_each_form([&]<class P>(const P& policy) {
-    if (P::reference != Reference::base && !needs_base(P{})) return;
+    if (P::reference != Reference::base && !policy::needs_base(P{})) return;
     for (const Variant& variant : variants()) {
       const std::optional<Plan> plan = planned(variant.shape, policy);
       if (!plan) continue;
@@ -74,11 +74,11 @@ TEST_CASE("an absolute rule ignores the base, a relative one asks for it") {
   base.depth = 4;
   Shape patch_base = patches();
   patch_base.d_model = 12;
-  for_each_policy([&]<class P>() {
+  policy::for_each_policy([&]<class P>() {
     INFO(P::id);
     const bool shallow = std::string_view(P::id).starts_with("shallow");
     const Shape target = shallow ? patches() : tokens();
-    if (needs_base(P{})) {
+    if (policy::needs_base(P{})) {
       try {
         make_plan(P{}, {.model = target});
         FAIL_CHECK("planned without a base");

@@ -78,7 +78,7 @@ static_assert(complete_p_table(CompleteP{.alpha = 0.9}, {9, 10}));
 // At alpha = 1 no rate depends on depth.
 static_assert(CompleteP{}.row(Group::query).rate(adamw).scaling.exponent_of(symbols::depth) ==
               Exponent(0));
-static_assert(states(CompleteP{}, adamw) && !states(CompleteP{}, sgd));
+static_assert(policy::states(CompleteP{}, adamw) && !policy::states(CompleteP{}, sgd));
 static_assert(CompleteP::reference == Reference::base);
 
 // Its width part is maximal update, Table 8.

@@ -25,8 +25,8 @@ struct Mine {
 };
 static_assert(Policy<Mine>);
 static_assert(require_policy<Mine>());
-static_assert(row_of(Mine{}, Group::query).init_variance == Variance(1 / symbols::n));
-static_assert(model_of(Mine{}).attention_scale == Multiplier(1 / sqrt(symbols::C)));
+static_assert(policy::row_of(Mine{}, Group::query).init_variance == Variance(1 / symbols::n));
+static_assert(policy::model_of(Mine{}).attention_scale == Multiplier(1 / sqrt(symbols::C)));
 
 // The same, where cells depend on the model or the stack; the id may be a literal.
 struct WithContext {
@@ -34,17 +34,17 @@ struct WithContext {
   static constexpr Source source = here;
   static constexpr Reference reference = Reference::base;
   static constexpr std::array optimizers{sgd, adamw};
-  constexpr Row row(Group, const Context& context) const {
+  constexpr Row row(Group, const policy::Context& context) const {
     return {.init_variance = static_cast<double>(context.depth())};
   }
-  constexpr ModelRow model(const Context&) const { return {}; }
+  constexpr ModelRow model(const policy::Context&) const { return {}; }
 };
 static_assert(Policy<WithContext>);
-static_assert(row_of(WithContext{}, Group::query).init_variance == Variance(0));
+static_assert(policy::row_of(WithContext{}, Group::query).init_variance == Variance(0));
 
 // One of each form.
 struct Mixed : Mine {
-  constexpr ModelRow model(const Context&) const { return {}; }
+  constexpr ModelRow model(const policy::Context&) const { return {}; }
 };
 static_assert(Policy<Mixed>);
 
@@ -56,9 +56,9 @@ struct NoId {
   constexpr Row row(Group) const { return {}; }
   constexpr ModelRow model() const { return {}; }
 };
-static_assert(!Policy<NoId> && !HasId<NoId>);
-static_assert(HasOptimizers<NoId> && HasSource<NoId> && HasReference<NoId> && HasRow<NoId> &&
-              HasModel<NoId>);
+static_assert(!Policy<NoId> && !policy::HasId<NoId>);
+static_assert(policy::HasOptimizers<NoId> && policy::HasSource<NoId> &&
+              policy::HasReference<NoId> && policy::HasRow<NoId> && policy::HasModel<NoId>);
 
 struct NoSource {
   static constexpr std::string_view id = "no-source";
@@ -67,9 +67,10 @@ struct NoSource {
   constexpr Row row(Group) const { return {}; }
   constexpr ModelRow model() const { return {}; }
 };
-static_assert(!Policy<NoSource> && !HasSource<NoSource>);
-static_assert(HasId<NoSource> && HasReference<NoSource> && HasRow<NoSource>);
-static_assert(HasModel<NoSource> && HasOptimizers<NoSource>);
+static_assert(!Policy<NoSource> && !policy::HasSource<NoSource>);
+static_assert(policy::HasId<NoSource> && policy::HasReference<NoSource> &&
+              policy::HasRow<NoSource>);
+static_assert(policy::HasModel<NoSource> && policy::HasOptimizers<NoSource>);
 
 struct NoReference {
   static constexpr std::string_view id = "no-reference";
@@ -77,9 +78,10 @@ struct NoReference {
   constexpr Row row(Group) const { return {}; }
   constexpr ModelRow model() const { return {}; }
 };
-static_assert(!Policy<NoReference> && !HasReference<NoReference>);
-static_assert(HasId<NoReference> && HasSource<NoReference> && HasRow<NoReference>);
-static_assert(HasModel<NoReference>);
+static_assert(!Policy<NoReference> && !policy::HasReference<NoReference>);
+static_assert(policy::HasId<NoReference> && policy::HasSource<NoReference> &&
+              policy::HasRow<NoReference>);
+static_assert(policy::HasModel<NoReference>);
 
 struct NoOptimizers {
   static constexpr std::string_view id = "no-optimizers";
@@ -88,9 +90,10 @@ struct NoOptimizers {
   constexpr Row row(Group) const { return {}; }
   constexpr ModelRow model() const { return {}; }
 };
-static_assert(!Policy<NoOptimizers> && !HasOptimizers<NoOptimizers>);
-static_assert(HasId<NoOptimizers> && HasSource<NoOptimizers> && HasReference<NoOptimizers>);
-static_assert(HasRow<NoOptimizers> && HasModel<NoOptimizers>);
+static_assert(!Policy<NoOptimizers> && !policy::HasOptimizers<NoOptimizers>);
+static_assert(policy::HasId<NoOptimizers> && policy::HasSource<NoOptimizers> &&
+              policy::HasReference<NoOptimizers>);
+static_assert(policy::HasRow<NoOptimizers> && policy::HasModel<NoOptimizers>);
 
 struct NoRule {
   static constexpr std::string_view id = "no-rule";
@@ -99,8 +102,9 @@ struct NoRule {
   static constexpr std::array optimizers{sgd, adamw};
   constexpr ModelRow model() const { return {}; }
 };
-static_assert(!Policy<NoRule> && !HasRow<NoRule>);
-static_assert(HasId<NoRule> && HasSource<NoRule> && HasReference<NoRule> && HasModel<NoRule>);
+static_assert(!Policy<NoRule> && !policy::HasRow<NoRule>);
+static_assert(policy::HasId<NoRule> && policy::HasSource<NoRule> && policy::HasReference<NoRule> &&
+              policy::HasModel<NoRule>);
 
 struct NoModel {
   static constexpr std::string_view id = "no-model";
@@ -109,8 +113,9 @@ struct NoModel {
   static constexpr std::array optimizers{sgd, adamw};
   constexpr Row row(Group) const { return {}; }
 };
-static_assert(!Policy<NoModel> && !HasModel<NoModel>);
-static_assert(HasId<NoModel> && HasSource<NoModel> && HasReference<NoModel> && HasRow<NoModel>);
+static_assert(!Policy<NoModel> && !policy::HasModel<NoModel>);
+static_assert(policy::HasId<NoModel> && policy::HasSource<NoModel> &&
+              policy::HasReference<NoModel> && policy::HasRow<NoModel>);
 
 // Wrong types.
 struct NumberForId : Mine {
@@ -164,16 +169,16 @@ static_assert(!Policy<Row>);
 // Every shipped rule is one, and no two share an id unless they are forms of one rule.
 constexpr int shipped() {
   int count = 0;
-  for_each_policy([&]<class P>() { count += Policy<P> && !P::id.empty() ? 1 : 0; });
+  policy::for_each_policy([&]<class P>() { count += Policy<P> && !P::id.empty() ? 1 : 0; });
   return count;
 }
 static_assert(shipped() > 0);
 
 constexpr bool ids_differ() {
   bool differ = true;
-  for_each_policy([&]<class P>() {
+  policy::for_each_policy([&]<class P>() {
     int same = 0;
-    for_each_policy([&]<class Q>() { same += P::id == Q::id ? 1 : 0; });
+    policy::for_each_policy([&]<class Q>() { same += P::id == Q::id ? 1 : 0; });
     differ = differ && same == 1;
   });
   return differ;
@@ -182,7 +187,7 @@ static_assert(ids_differ());
 
 constexpr bool sources_are_named() {
   bool named = true;
-  for_each_policy([&]<class P>() {
+  policy::for_each_policy([&]<class P>() {
     const Source& s = P::source;
     named = named && !s.title.empty() && !s.authors.empty() && !s.year.empty() && !s.id.empty() &&
             !s.where.empty();

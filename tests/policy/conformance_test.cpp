@@ -74,7 +74,7 @@ TEST_CASE("a plan is a function of its input") {
 }
 
 TEST_CASE("a rule named at run time gives the same plan") {
-  for_each_policy([]<class P>() {
+  policy::for_each_policy([]<class P>() {
     for (const Variant& variant : variants()) {
       const std::optional<Plan> plan = planned<P>(variant.shape);
       if (!plan) continue;

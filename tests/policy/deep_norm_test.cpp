@@ -14,15 +14,16 @@ namespace {
 
 // arXiv:2203.00555, cell by cell, retyped: Xavier's variance times beta² on value, output, up and
 // down; normal in its Figure 2.
-constexpr Context one_stack{.shape = {.depth = 12}};
-constexpr Context encoder_stack{.shape = {.depth = 6, .encoder_depth = 18},
-                                .stack = Stack::encoder};
-constexpr Context decoder_stack{.shape = {.depth = 6, .encoder_depth = 18},
-                                .stack = Stack::decoder};
+constexpr policy::Context one_stack{.shape = {.depth = 12}};
+constexpr policy::Context encoder_stack{.shape = {.depth = 6, .encoder_depth = 18},
+                                        .stack = Stack::encoder};
+constexpr policy::Context decoder_stack{.shape = {.depth = 6, .encoder_depth = 18},
+                                        .stack = Stack::decoder};
 constexpr Scaling N_e{symbols::encoder_depth};
 constexpr Scaling N_d{symbols::decoder_depth};
 
-constexpr bool deep_norm(const Context& context, const Scaling& alpha, const Scaling& beta) {
+constexpr bool deep_norm(const policy::Context& context, const Scaling& alpha,
+                         const Scaling& beta) {
   const Scaling small = beta * beta * 2 / fi_plus_fo;
   const auto of = [&](Group g) { return DeepNorm{}.row(g, context); };
   const ModelRow m = DeepNorm{}.model(context);

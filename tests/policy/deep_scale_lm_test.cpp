@@ -24,7 +24,7 @@ static_assert(substitute(dslm_mlp, symbols::d_ff, 4 * symbols::n) == sqrt(keep /
 // (1-p) over the number of embedding tables: as told, or as many as the shape has.
 constexpr bool dslm_tables(const DeepScaleLM& p, bool positions, long segments,
                            const Scaling& variance) {
-  const Context context{.shape = {.segments = segments, .learned_positions = positions}};
+  const policy::Context context{.shape = {.segments = segments, .learned_positions = positions}};
   return drawn(fans(p, Group::token_embedding, context), variance) &&
          drawn(fans(p, Group::position_embedding, context), variance) &&
          drawn(fans(p, Group::segment_embedding, context), variance);

@@ -13,7 +13,7 @@ using namespace scalewise::test;
 // CompleteP's table at alpha = 1/2, where the rates of the blocks fall with the root of the depth.
 static_assert([] {
   constexpr CompleteP half{.alpha = 0.5};  // its table is retyped in complete_p_test.cpp
-  for (const GroupInfo& info : group_table) {
+  for (const architecture::GroupInfo& info : architecture::group_table) {
     if (!equivalent(DepthMup{}.row(info.group), half.row(info.group), adamw)) return false;
   }
   return DepthMup{}.model().residual_branch == half.model().residual_branch &&
@@ -21,7 +21,7 @@ static_assert([] {
 }());
 static_assert(DepthMup{}.row(Group::query).rate(adamw).scaling.exponent_of(symbols::depth) ==
               Exponent(-1, 2));
-static_assert(states(DepthMup{}, adamw) && !states(DepthMup{}, sgd));
+static_assert(policy::states(DepthMup{}, adamw) && !policy::states(DepthMup{}, sgd));
 static_assert(DepthMup::reference == Reference::base);
 
 TEST_CASE("Depth-muP is CompleteP at alpha = 1/2") {

@@ -56,10 +56,11 @@ std::optional<Plan> plan_of(const Rule& rule, const Shape& shape,
   base.context = shape.context;
   base.tied_head = shape.tied_head;
   try {
-    return make_plan(rule, {.model = shape,
-                            .base = needs_base(rule) ? std::optional<Shape>(base) : std::nullopt,
-                            .optimizer = rule.optimizers.front(),
-                            .extras = extras});
+    return make_plan(rule,
+                     {.model = shape,
+                      .base = policy::needs_base(rule) ? std::optional<Shape>(base) : std::nullopt,
+                      .optimizer = rule.optimizers.front(),
+                      .extras = extras});
   } catch (const InvalidInput&) {
     return {};
   }
@@ -114,8 +115,8 @@ TEST_CASE("An extra tensor gets what the tensor gets that it is like, under ever
         CHECK_THAT(entry.weight_decay.value, WithinRel(original.weight_decay.value, 1e-14));
         CHECK_THAT(entry.epsilon.value, WithinRel(original.epsilon.value, 1e-14));
         added += layered ? static_cast<std::size_t>(plan->shape.depth) : 1;
-        CHECK(is_extra(*plan, entry));
-        CHECK_FALSE(is_extra(*plan, plan->at(twin.original)));
+        CHECK(plan::is_extra(*plan, entry));
+        CHECK_FALSE(plan::is_extra(*plan, plan->at(twin.original)));
       }
       CHECK(plan->entries.size() == plain->entries.size() + added);
     }
@@ -232,16 +233,18 @@ TEST_CASE("An extra tensor that cannot be is refused, and named") {
 }
 
 TEST_CASE("An extra is read from text") {
-  CHECK(extra_from_text("layer.*.q:norm_gain:head_dim") ==
+  CHECK(architecture::extra_from_text("layer.*.q:norm_gain:head_dim") ==
         Extra{"layer.*.q", Group::norm_gain, "head_dim"});
-  CHECK(extra_from_text("a:mlp_up:d_model,64") == Extra{"a", Group::mlp_up, "d_model", "64"});
-  CHECK(extra_from_text("a:hidden_bias:64:d_ff") ==
+  CHECK(architecture::extra_from_text("a:mlp_up:d_model,64") ==
+        Extra{"a", Group::mlp_up, "d_model", "64"});
+  CHECK(architecture::extra_from_text("a:hidden_bias:64:d_ff") ==
         Extra{"a", Group::hidden_bias, "64", "1", "d_ff"});
   for (const char* text : {"", "a", "a:norm_gain", "a:norm_gain:1:2:3"}) {
     INFO(text);
-    CHECK_THAT(error_message([&] { extra_from_text(text); }), ContainsSubstring("NAME:GROUP:ROWS"));
+    CHECK_THAT(error_message([&] { architecture::extra_from_text(text); }),
+               ContainsSubstring("NAME:GROUP:ROWS"));
   }
-  CHECK_THAT(error_message([] { extra_from_text("a:norm_gai:d_model"); }),
+  CHECK_THAT(error_message([] { architecture::extra_from_text("a:norm_gai:d_model"); }),
              ContainsSubstring("extra a, group = norm_gai") &&
                  ContainsSubstring("did you mean norm_gain?"));
 }

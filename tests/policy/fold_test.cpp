@@ -141,7 +141,7 @@ TEST_CASE("What the shape does not say is folded by itself, and changes nothing 
       const Plan plan = plan_with(extras);
       const auto same = [&](const Plan& with, const Plan& without) {
         CHECK(with.model == without.model);
-        const auto entries = entries_of_shape(with);
+        const auto entries = plan::entries_of_shape(with);
         CHECK(std::vector<Entry>(entries.begin(), entries.end()) == without.entries);
       };
       same(plan, plain);
@@ -149,7 +149,7 @@ TEST_CASE("What the shape does not say is folded by itself, and changes nothing 
       const Plan folded = fold(plan).plan;
       same(folded, fold(plain).plan);
       for (const Entry& entry : plan.entries) {
-        if (!is_extra(plan, entry)) continue;
+        if (!plan::is_extra(plan, entry)) continue;
         INFO(entry.name);
         const Entry& is = folded.at(entry.name);
         const double t = entry.multiplier.value;
@@ -165,12 +165,12 @@ TEST_CASE("What the shape does not say is folded by itself, and changes nothing 
 
 namespace {
 
-const CodeFactors t5_code{.scores = 1, .tied_logits = 1 / sqrt(symbols::n)};
-const CodeFactors granite_code{.scores = 0.0078125,
-                               .embedding = 12,
-                               .logits = 1.0 / 16,
-                               .tied_logits = 1.0 / 16,
-                               .branch = 0.22};
+const plan::CodeFactors t5_code{.scores = 1, .tied_logits = 1 / sqrt(symbols::n)};
+const plan::CodeFactors granite_code{.scores = 0.0078125,
+                                     .embedding = 12,
+                                     .logits = 1.0 / 16,
+                                     .tied_logits = 1.0 / 16,
+                                     .branch = 0.22};
 
 }  // namespace
 
@@ -181,7 +181,7 @@ TEST_CASE("Code that does not divide scores gets what is left of the rule's fact
   Shape target = base;
   target.head_dim = 2 * resolved(base).head_dim;
   const Plan plan = make_plan("maximal-update", {.model = target, .base = base});
-  const Plan coded = with_code(plan, t5_code);
+  const Plan coded = plan::with_code(plan, t5_code);
   CHECK(std::abs(coded.model.attention_scale.value - 0.5) < 1e-15);
   CHECK(coded.model.code->attention_scale.value == 1);
   const Plan folded = fold(coded).plan;
@@ -203,13 +203,14 @@ TEST_CASE("Code that divides scores by √C leaves the scores as they were, what
   Shape target = base;
   target.head_dim = 2 * resolved(base).head_dim;
   const Plan plan = make_plan("maximal-update", {.model = target, .base = base});
-  const Plan coded = with_code(plan, CodeFactors{.embedding = sqrt(symbols::n)});
+  const Plan coded = plan::with_code(plan, plan::CodeFactors{.embedding = sqrt(symbols::n)});
   const double of_base = 1 / std::sqrt(static_cast<double>(resolved(base).head_dim));
   CHECK(std::abs(coded.model.attention_scale.value - of_base / 2) < 1e-15);
   CHECK(coded.model.attention_scale == plan.model.attention_scale);
   // What is left of 1/2 after the code's own 1/√2.
-  CHECK(std::abs(left_over(coded.model.attention_scale, coded.model.code->attention_scale).value -
-                 std::sqrt(0.5)) < 1e-15);
+  CHECK(std::abs(
+            plan::left_over(coded.model.attention_scale, coded.model.code->attention_scale).value -
+            std::sqrt(0.5)) < 1e-15);
 }
 
 TEST_CASE("Code that multiplies embeddings by the root of the width leaves the inverse") {
@@ -217,29 +218,31 @@ TEST_CASE("Code that multiplies embeddings by the root of the width leaves the i
   Shape target = base;
   target.d_model = 4 * base.d_model;
   target.head_dim = resolved(base).head_dim;
-  const CodeFactors scaled{.embedding = sqrt(symbols::n)};
-  const Plan plan = with_code(make_plan("maximal-update", {.model = target, .base = base}), scaled);
+  const plan::CodeFactors scaled{.embedding = sqrt(symbols::n)};
+  const Plan plan =
+      plan::with_code(make_plan("maximal-update", {.model = target, .base = base}), scaled);
   CHECK(plan.model.code->embedding_multiplier.formula() == "√m_N");
-  CHECK(left_over(plan.model.embedding_multiplier, plan.model.code->embedding_multiplier).value ==
-        0.5);
+  CHECK(plan::left_over(plan.model.embedding_multiplier, plan.model.code->embedding_multiplier)
+            .value == 0.5);
   CHECK(fold(plan).plan.at("token_embedding").init_variance.value == 0.25);
   // A rule without a base says what the model itself is like.
-  const Plan absolute = with_code(make_plan("standard", {.model = target}), scaled);
+  const Plan absolute = plan::with_code(make_plan("standard", {.model = target}), scaled);
   CHECK(absolute.model.code->embedding_multiplier.formula() == "√n");
   CHECK(std::abs(fold(absolute).plan.at("token_embedding").init_variance.value *
                      static_cast<double>(target.d_model) /
                      absolute.at("token_embedding").init_variance.value -
                  1) < 1e-14);
-  REQUIRE(code_notes(plan).size() == 1);
-  CHECK(code_notes(plan).front() ==
+  REQUIRE(plan::code_notes(plan).size() == 1);
+  CHECK(plan::code_notes(plan).front() ==
         "the code multiplies embeddings by √m_N times the base's, so that 0.5 is left to multiply");
 }
 
 TEST_CASE("Over a base of its own size a plan changes nothing, whatever the code multiplies") {
   Shape shape = tokens();
   shape.tied_head = true;
-  for (const CodeFactors& code : {CodeFactors{}, t5_code, granite_code}) {
-    const Plan plan = with_code(make_plan("maximal-update", {.model = shape, .base = shape}), code);
+  for (const plan::CodeFactors& code : {plan::CodeFactors{}, t5_code, granite_code}) {
+    const Plan plan =
+        plan::with_code(make_plan("maximal-update", {.model = shape, .base = shape}), code);
     const Plan folded = fold(plan).plan;
     for (std::size_t i = 0; i < plan.entries.size(); ++i) {
       INFO(plan.entries[i].name);
@@ -254,16 +257,17 @@ TEST_CASE("Constants of a configuration are those of each model's own code") {
   Shape base = tokens();
   Shape target = base;
   target.head_dim = 2 * resolved(base).head_dim;
-  CodeFactors of_target = granite_code, of_base = granite_code;
+  plan::CodeFactors of_target = granite_code, of_base = granite_code;
   of_base.scores = 1.0 / 4;
   of_target.scores = 1.0 / 8;
   of_target.embedding = 24;
-  const Plan plan =
-      with_code(make_plan("maximal-update", {.model = target, .base = base}), of_target, of_base);
+  const Plan plan = plan::with_code(make_plan("maximal-update", {.model = target, .base = base}),
+                                    of_target, of_base);
   // Scores of the base are q.k/4, and of the target q.k/8: as the rule has it.
   CHECK(std::abs(plan.model.attention_scale.value - 1.0 / 8) < 1e-15);
-  CHECK(std::abs(left_over(plan.model.attention_scale, plan.model.code->attention_scale).value -
-                 1) < 1e-14);
+  CHECK(
+      std::abs(plan::left_over(plan.model.attention_scale, plan.model.code->attention_scale).value -
+               1) < 1e-14);
   CHECK(plan.model.code->embedding_multiplier.value == 2);
   CHECK(plan.model.code->branch.value == 1);
   check_plan(plan);

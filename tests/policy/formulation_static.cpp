@@ -63,7 +63,7 @@ static_assert(changed([](Row& r) { r.multiplier = 1 / symbols::m_fi; }));
 constexpr Row coupled{.init_variance = 1, .weight_decay = 1, .decay_form = DecayForm::coupled};
 static_assert(reformulate(coupled, symbols::n, adamw).weight_decay == Decay(symbols::n));
 static_assert(reformulate(coupled, symbols::n, sgd).weight_decay == Decay(symbols::n * symbols::n));
-static_assert(shrink_per_step(reformulate(coupled, symbols::n, sgd), sgd) == Scaling(1));
+static_assert(policy::shrink_per_step(reformulate(coupled, symbols::n, sgd), sgd) == Scaling(1));
 
 // Independent decay is what shrinks by itself, coupled decay times the rate.
 constexpr Row decaying(DecayForm form) {
@@ -72,8 +72,8 @@ constexpr Row decaying(DecayForm form) {
           .weight_decay = 3,
           .decay_form = form};
 }
-static_assert(shrink_per_step(decaying(DecayForm::coupled), adamw) == 3 / symbols::n);
-static_assert(shrink_per_step(decaying(DecayForm::independent), adamw) == Scaling(3));
+static_assert(policy::shrink_per_step(decaying(DecayForm::coupled), adamw) == 3 / symbols::n);
+static_assert(policy::shrink_per_step(decaying(DecayForm::independent), adamw) == Scaling(3));
 static_assert(!equivalent(decaying(DecayForm::coupled), decaying(DecayForm::independent), adamw));
 
 }  // namespace

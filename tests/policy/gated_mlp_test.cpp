@@ -36,7 +36,7 @@ std::optional<Plan> plan_of(const Rule& rule, const Optimizer& optimizer, bool t
   if (two_stacks) target.encoder_depth = base.encoder_depth = 3;
   try {
     return make_plan(rule, {.model = target,
-                            .base = needs_base(rule) ? std::optional(base) : std::nullopt,
+                            .base = policy::needs_base(rule) ? std::optional(base) : std::nullopt,
                             .optimizer = optimizer});
   } catch (const InvalidInput&) {
     return {};

@@ -16,7 +16,7 @@ namespace {
 
 // arXiv:2103.17239, retyped: per-channel gain 0.1 (<= 18 layers), 1e-5 (<= 24), 1e-6 (deeper).
 constexpr bool layer_scale(long depth, double gain) {
-  const Context context{.shape = {.depth = depth}};
+  const policy::Context context{.shape = {.depth = depth}};
   return starts_at(LayerScale{}.row(Group::residual_gain, context), gain, 0) &&
          LayerScale{}.row(Group::query, context).init_variance == Variance(0.02 * 0.02) &&
          LayerScale{}.row(Group::mlp_down, context).init_variance == Variance(0.02 * 0.02);
@@ -28,10 +28,11 @@ static_assert(layer_scale(25, 1e-6) && layer_scale(36, 1e-6) && layer_scale(96, 
 // The rest as in facebookresearch/deit, cait_models.py: trunc_normal_(std=.02) cuts at ±2, no cut;
 // the convolution stays U(±1/√fi); pos_embed, cls_token and what has one dimension do not decay.
 constexpr bool released(Group g, Distribution distribution, const Scaling& variance, int decay) {
-  const Row rule = LayerScale{}.row(g, Context{});
+  const Row rule = LayerScale{}.row(g, policy::Context{});
   return rule.distribution == distribution && rule.init_variance == Variance(variance) &&
-         rule.init_mean == Mean(is_norm_gain(g) ? 1 : 0) && rule.weight_decay == Decay(decay) &&
-         rule.multiplier == Multiplier(1) && rule.rate(adamw) == Rate(1);
+         rule.init_mean == Mean(architecture::is_norm_gain(g) ? 1 : 0) &&
+         rule.weight_decay == Decay(decay) && rule.multiplier == Multiplier(1) &&
+         rule.rate(adamw) == Rate(1);
 }
 constexpr bool weight(Group g) { return released(g, Distribution::normal, 0.02 * 0.02, 1); }
 constexpr bool constant(Group g) { return released(g, Distribution::constant, 0, 0); }

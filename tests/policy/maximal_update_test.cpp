@@ -297,7 +297,7 @@ TEST_CASE("Epsilon of shared heads that stay as many while the width grows") {
 TEST_CASE("the legend has the size or the ratio of every letter") {
   const Plan plan = make_plan(MaximalUpdate{}, {.model = decoder(), .base = decoder_base()});
   std::map<std::string, double> values;
-  for (const SymbolValue& symbol : plan.symbols) values[symbol.text] = symbol.value;
+  for (const plan::SymbolValue& symbol : plan.symbols) values[symbol.text] = symbol.value;
   // Of the symbols in some formula of the plan: n, F (d_ff), H (heads), K (kv_heads), C (head_dim), over
   // those of the base: 96/32, 200/80, 6/4, 2/2 and 24/8.
   const std::map<std::string, double> expected{{"C", 24},    {"m_N", 3}, {"m_F", 2.5},

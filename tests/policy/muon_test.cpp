@@ -200,14 +200,15 @@ TEST_CASE(
       {"burn", "Original", shape_ratio},
       {"burn", "MatchRmsAdamW", adamw_rms},
   };
-  CHECK(implementations.size() == muon_names.size());
+  CHECK(implementations.size() == policy::muon_names.size());
   const Plan base =
       make_plan("maximal-update", {.model = uneven(1), .base = uneven(1), .optimizer = muon});
   for (const Implementation& known : implementations) {
     INFO(known.code << ", " << known.name);
-    const auto codes = muons_named(known.name);
+    const auto codes = policy::muons_named(known.name);
     CHECK(std::count(codes.begin(), codes.end(), known.code) == 1);
-    const Optimizer optimizer = optimizer_named("optimizer", optimizer_id(known.name));
+    const Optimizer optimizer =
+        policy::optimizer_named("optimizer", policy::optimizer_id(known.name));
     for (const Shape& shape : {uneven(3), turned()}) {
       const Plan plan =
           make_plan("maximal-update", {.model = shape, .base = uneven(1), .optimizer = optimizer});
@@ -229,16 +230,17 @@ TEST_CASE(
 }
 
 TEST_CASE("An optimizer is known by its id and by the words of code bases, as they are written") {
-  CHECK(optimizer_id("adamw") == "adamw");
-  CHECK(optimizer_id("spectral") == "muon-spectral");
-  CHECK(optimizer_id("Spectral") == "muon-fan-ratio");  // scion's
-  CHECK(optimizer_id("spectral_norm") == "muon-fan-ratio");
-  CHECK(muons_named("spectral") == std::vector<std::string>{"Megatron-LM", "Emerging-Optimizers"});
-  CHECK(muons_named("muon-original").empty());
+  CHECK(policy::optimizer_id("adamw") == "adamw");
+  CHECK(policy::optimizer_id("spectral") == "muon-spectral");
+  CHECK(policy::optimizer_id("Spectral") == "muon-fan-ratio");  // scion's
+  CHECK(policy::optimizer_id("spectral_norm") == "muon-fan-ratio");
+  CHECK(policy::muons_named("spectral") ==
+        std::vector<std::string>{"Megatron-LM", "Emerging-Optimizers"});
+  CHECK(policy::muons_named("muon-original").empty());
   const auto refusal = [](const char* name) {
-    return error_message([&] { optimizer_id(name, "--optimizer"); });
+    return error_message([&] { policy::optimizer_id(name, "--optimizer"); });
   };
-  const std::string all = listed(names_of(known_optimizers));
+  const std::string all = messages::listed(policy::names_of(policy::known_optimizers));
   CHECK(refusal("spectrl") ==
         "--optimizer = spectrl: expected " + all + " (hint: did you mean spectral?)");
   CHECK(refusal("adam") == "--optimizer = adam: expected " + all + " (hint: did you mean adamw?)");

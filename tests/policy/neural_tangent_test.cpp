@@ -190,10 +190,10 @@ TEST_CASE("between standard and neural-tangent tuning") {
   Shape large = base;
   large.d_model = 1024;
   large.heads = 16;
-  const double vision_rate = at(20 * pow(n, {-3, 2}), base);
+  const double vision_rate = architecture::at(20 * pow(n, {-3, 2}), base);
   CHECK(near(vision_rate, 20 * std::pow(768.0, -1.5)));
   CHECK(std::abs(vision_rate - 9.4e-4) < 0.05e-4);
-  CHECK(near(at(1e-3 * pow(n, {3, 2}), large), 32.768));
+  CHECK(near(architecture::at(1e-3 * pow(n, {3, 2}), large), 32.768));
   // (lr, wd) -> (n^{3/2} lr, n^{-3/2} wd): their product does not change.
   const Scaling there = pow(n, {3, 2});
   const Scaling back = pow(n, {-3, 2});

@@ -14,7 +14,7 @@ using namespace scalewise::test;
 static_assert(has_column(NGptCompleteP{},
                          {1, 1 / sqrt(m_N), 1 / m_N, 1 / m_N, 0.05 / m_L, 0.03, 1}));
 static_assert(unit_model(NGptCompleteP{}.model()));
-static_assert(!states(NGptCompleteP{}, sgd));
+static_assert(!policy::states(NGptCompleteP{}, sgd));
 
 TEST_CASE("nGPT with CompleteP numbers") {
   check_column(make_plan(NGptCompleteP{}, {.model = decoder(), .base = decoder_base()}),

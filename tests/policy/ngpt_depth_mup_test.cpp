@@ -13,7 +13,7 @@ using namespace scalewise::test;
 static_assert(has_column(NGptDepthMup{}, {1, 1 / sqrt(m_N), 1 / (m_N * sqrt(m_L)), 1 / m_N,
                                           0.05 / sqrt(m_L), 0.03, 1}));
 static_assert(unit_model(NGptDepthMup{}.model()));
-static_assert(!states(NGptDepthMup{}, sgd));
+static_assert(!policy::states(NGptDepthMup{}, sgd));
 
 TEST_CASE("nGPT with Depth-muP numbers") {
   const double width = 3;

@@ -13,7 +13,7 @@ using namespace scalewise::test;
 static_assert(has_column(NuGptFullAlign{}, {pow(m_D, {-1, 3}), 1 / sqrt(m_N), 1 / m_N, 1 / m_N,
                                             0.05 / m_L, 0.03, sqrt(m_N)}));
 static_assert(unit_model(NuGptFullAlign{}.model()));
-static_assert(!states(NuGptFullAlign{}, sgd));
+static_assert(!policy::states(NuGptFullAlign{}, sgd));
 
 TEST_CASE("nuGPT numbers under full alignment") {
   const double root = std::sqrt(3.0);              // of the ratio of widths

@@ -27,7 +27,7 @@ static_assert(has_column(NuGpt{.alignment = 1}, nu_gpt(1)));
 static_assert(has_column(NuGpt{.input_rate = 2, .output_rate = 0.5}, nu_gpt({3, 4}, 2, 0.5)));
 static_assert(unit_model(NuGpt{}.model()));
 static_assert(NuGpt{}.row(Group::query).rate(adamw).scaling.is_relative());
-static_assert(!states(NuGpt{}, sgd));
+static_assert(!policy::states(NuGpt{}, sgd));
 
 }  // namespace
 

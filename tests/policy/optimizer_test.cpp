@@ -16,12 +16,12 @@ using namespace scalewise;
 using namespace scalewise::test;
 
 TEST_CASE("SGD is refused by rules that are published for AdamW") {
-  for_each_policy([]<class P>() {
+  policy::for_each_policy([]<class P>() {
     INFO(P::id);
     const Shape shape = std::string_view(P::id).starts_with("shallow") ? patches() : tokens();
-    CHECK(states(P{}, adamw));
-    CHECK(states(P{}, sign_sgd));  // a case of AdamW
-    if (!states(P{}, sgd)) {
+    CHECK(policy::states(P{}, adamw));
+    CHECK(policy::states(P{}, sign_sgd));  // a case of AdamW
+    if (!policy::states(P{}, sgd)) {
       try {
         make_plan(P{}, {.model = shape, .base = shape, .optimizer = sgd});
         FAIL_CHECK("planned for SGD");
@@ -42,15 +42,15 @@ TEST_CASE("SGD is refused by rules that are published for AdamW") {
 
 namespace {
 
-constexpr Optimizer unstated{.name = "unstated", .normalization = Normalization::by_entry};
+constexpr Optimizer unstated{.name = "unstated", .normalization = policy::Normalization::by_entry};
 
 }  // namespace
 
 TEST_CASE("An optimizer that a rule does not state is refused, never treated as another") {
-  for_each_policy([]<class P>() {
+  policy::for_each_policy([]<class P>() {
     INFO(P::id);
     const Shape shape = std::string_view(P::id).starts_with("shallow") ? patches() : tokens();
-    CHECK(!states(P{}, unstated));
+    CHECK(!policy::states(P{}, unstated));
     CHECK_THROWS_WITH(make_plan(P{}, {.model = shape, .base = shape, .optimizer = unstated}),
                       Catch::Matchers::StartsWith("optimizer = unstated"));
   });
@@ -89,13 +89,13 @@ TEST_CASE("shrink per step is the same in both forms of decay") {
   Shape base = tokens();
   base.d_model = 12;
   base.depth = 2;
-  for_each_policy([&]<class P>() {
+  policy::for_each_policy([&]<class P>() {
     const bool shallow = std::string_view(P::id).starts_with("shallow");
     const Shape target = shallow ? patches() : tokens();
     std::optional<Shape> from;
     if (!shallow) from = base;
     // An absolute rule is evaluated at the target, so that a base too shallow for it is no matter.
-    if (!needs_base(P{})) from = {};
+    if (!policy::needs_base(P{})) from = {};
     const Plan coupled = make_plan(P{}, {.model = target, .base = from});
     const Plan independent =
         make_plan(P{}, {.model = target, .base = from, .decay = DecayForm::independent});

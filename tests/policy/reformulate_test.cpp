@@ -28,7 +28,9 @@ Shape small_shape() {
   return resolved(shape);
 }
 
-double number(const Scaling& scaling) { return evaluate(scaling, Values(small_shape())); }
+double number(const Scaling& scaling) {
+  return architecture::evaluate(scaling, architecture::Values(small_shape()));
+}
 
 /// Output a W x after 50 steps on the loss (y - 2)^2 / 2.
 double output_after_training(const Row& rule, Optimizer optimizer) {

@@ -24,7 +24,7 @@ using Catch::Matchers::ContainsSubstring;
 /// The message for a name of no rule.
 std::string refusal(const std::string& name) {
   try {
-    return "accepted as " + rule_id(name);
+    return "accepted as " + policy::rule_id(name);
   } catch (const InvalidInput& error) {
     return error.what();
   }
@@ -74,15 +74,15 @@ TEST_CASE("A rule is found by the names that people type") {
 
 TEST_CASE("No two rules have a name in common") {
   std::set<std::string> names;
-  for (const std::string& id : rule_ids()) {
-    CHECK(rule_id(id) == id);
-    CHECK(names.insert(policy::detail::folded(id)).second);
+  for (const std::string& id : policy::rule_ids()) {
+    CHECK(policy::rule_id(id) == id);
+    CHECK(names.insert(scalewise::detail::folded(id)).second);
   }
   CHECK(names.size() == rules().size());
-  for (const RuleAlias& alias : rule_aliases) {
+  for (const policy::RuleAlias& alias : policy::rule_aliases) {
     INFO(alias.name);
-    CHECK(policy::detail::folded(alias.name) == alias.name);
-    CHECK(rule_id(alias.name) == alias.id);
+    CHECK(scalewise::detail::folded(alias.name) == alias.name);
+    CHECK(policy::rule_id(alias.name) == alias.id);
     CHECK(names.insert(std::string(alias.name)).second);
   }
 }
@@ -103,8 +103,9 @@ TEST_CASE(
   CHECK(plan.rule == "maximal-update");
   CHECK(plan.entries == make_plan("maximal-update", {.model = tokens(), .base = tokens()}).entries);
   CHECK(make_plan("mup", {.model = tokens(), .base = tokens(), .start = "GPT-2"}).start == "gpt2");
-  CHECK(parameter_names("completep") == parameter_names("complete-p"));
-  CHECK_THROWS_WITH(parameter_names("no-such-rule"), ContainsSubstring("rule = no-such-rule"));
+  CHECK(policy::parameter_names("completep") == policy::parameter_names("complete-p"));
+  CHECK_THROWS_WITH(policy::parameter_names("no-such-rule"),
+                    ContainsSubstring("rule = no-such-rule"));
 }
 
 TEST_CASE("What a parameter may be called is said") {

@@ -22,7 +22,8 @@ struct Listed : Standard {
   std::vector<double> variances;
   Row row(Group group) const {
     Row row = Standard::row(group);
-    if (is_matrix(group)) row.init_variance = variances.at(static_cast<std::size_t>(group));
+    if (architecture::is_matrix(group))
+      row.init_variance = variances.at(static_cast<std::size_t>(group));
     return row;
   }
 };
@@ -32,7 +33,7 @@ struct Listed : Standard {
 TEST_CASE("A rule keeps a copy of its policy") {
   const Rule rule = [] {
     Listed listed;
-    listed.variances.assign(group_count, 0.25);
+    listed.variances.assign(architecture::group_count, 0.25);
     return Rule(listed);
   }();
   CHECK(make_plan(rule, {.model = tokens()}).at("layer.1.query").init_variance.value == 0.25);

@@ -62,11 +62,12 @@ TEST_CASE("A relative rule on GPT-2's start gives the numbers that one multiplie
   for (const Entry& entry : plan.entries) {
     INFO(entry.name);
     const bool gain = entry.group == Group::norm_gain || entry.group == Group::final_norm_gain;
-    const bool hidden = is_matrix(entry.group) && entry.group != Group::token_embedding &&
+    const bool hidden = architecture::is_matrix(entry.group) &&
+                        entry.group != Group::token_embedding &&
                         entry.group != Group::position_embedding && entry.group != Group::head;
     const bool writes = entry.group == Group::attention_output || entry.group == Group::mlp_down;
     const double variance =
-        is_matrix(entry.group) ? 0.0004 / (writes ? 8 : 1) * (hidden ? 0.25 : 1) : 0;
+        architecture::is_matrix(entry.group) ? 0.0004 / (writes ? 8 : 1) * (hidden ? 0.25 : 1) : 0;
     CHECK_THAT(entry.init_variance.value, WithinRel(variance, 1e-14));
     CHECK(entry.init_mean.value == (gain ? 1 : 0));
     const Entry& factor = factors.at(entry.name);

@@ -55,7 +55,8 @@ inline void add_transposed(Rows& y, const Rows& g, const Rows& w) {
   }
 }
 
-inline Rows normals(RandomStream& stream, std::size_t rows, std::size_t columns, double variance) {
+inline Rows normals(numeric::RandomStream& stream, std::size_t rows, std::size_t columns,
+                    double variance) {
   Rows x(rows, columns);
   for (double& v : x.values) v = std::sqrt(variance) * stream.normal();
   return x;
@@ -66,7 +67,8 @@ struct Token {
   double shared, own;
 };
 
-inline Rows draw(RandomStream& stream, const std::vector<Token>& tokens, std::size_t columns) {
+inline Rows draw(numeric::RandomStream& stream, const std::vector<Token>& tokens,
+                 std::size_t columns) {
   Rows x(tokens.size(), columns);
   for (std::size_t i = 0; i < columns; ++i) {
     const double shared = stream.normal();
@@ -92,7 +94,7 @@ inline propagation::TokenCovariance covariance_of(const std::vector<Token>& toke
 class AttentionNetwork {
  public:
   AttentionNetwork(const propagation::Attention& a, std::size_t heads, std::size_t queries,
-                   std::size_t keys, RandomStream& stream)
+                   std::size_t keys, numeric::RandomStream& stream)
       : a_(a),
         heads_(heads),
         head_dim_(static_cast<std::size_t>(a.heads) / heads),
@@ -171,7 +173,7 @@ class AttentionNetwork {
   }
 
  private:
-  static Rows mask(RandomStream& stream, std::size_t rows, std::size_t columns, double p) {
+  static Rows mask(numeric::RandomStream& stream, std::size_t rows, std::size_t columns, double p) {
     Rows m(rows, columns);
     for (double& v : m.values) v = p == 0 ? 1 : stream.uniform() < p ? 0 : 1 / (1 - p);
     return m;

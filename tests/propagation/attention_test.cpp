@@ -49,7 +49,7 @@ Simulated simulate(const Attention& a, std::size_t heads, const std::vector<Toke
                    const std::vector<Token>& g, int networks) {
   const std::size_t L = x.size();
   Simulated s{TokenAverages(L), TokenAverages(L)};
-  RandomStream stream(3, "attention");
+  numeric::RandomStream stream(3, "attention");
   for (int i = 0; i < networks; ++i) {
     AttentionNetwork network(a, heads, L, L, stream);
     const Rows in = draw(stream, x, static_cast<std::size_t>(a.width));
@@ -74,7 +74,7 @@ double largest_difference(const TokenCovariance& a, const TokenCovariance& b) {
 }  // namespace
 
 TEST_CASE("The simulated network's gradient is that of its output") {
-  RandomStream stream(1, "check");
+  numeric::RandomStream stream(1, "check");
   for (const bool causal : {false, true}) {
     Attention a = unit_attention(6, 4, 3, 0.2);
     a.causal = causal;
@@ -148,7 +148,7 @@ TEST_CASE("Cross attention against simulated networks") {
       own.add(square);
       pair.add(product);
     };
-    RandomStream stream(9, "cross");
+    numeric::RandomStream stream(9, "cross");
     for (int i = 0; i < 500; ++i) {
       AttentionNetwork network(c.attention, 2, queries, keys, stream);
       const Rows x = draw(stream, alike(queries, s, r), 32);
@@ -245,7 +245,7 @@ TEST_CASE("Causal attention of infinite width, where only scores are random") {
   const TokenCovariance g(L, correlated(1, rg));
   std::vector<Average> forward(L * L);
   std::vector<Average> backward(L * L);
-  RandomStream stream(2, "scores");
+  numeric::RandomStream stream(2, "scores");
   for (int round = 0; round < 8000; ++round) {
     double shared[L];
     double own[L][L];

@@ -455,7 +455,7 @@ TEST_CASE("LayerNorm against simulation") {
   const double s = 2.5;
   const double r = 0.9;
   const double rg = 0.3;
-  RandomStream stream(11, "rows");
+  numeric::RandomStream stream(11, "rows");
   Average covariance;
   Average features;
   Average gradient;
@@ -518,7 +518,7 @@ TEST_CASE("Softmax against simulation") {
   const double r = 0.5;
   const double sg = 1.7;
   const double rg = 0.6;
-  RandomStream stream(5, "scores");
+  numeric::RandomStream stream(5, "scores");
   Average mean;
   Average square;
   Average gradient;

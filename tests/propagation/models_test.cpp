@@ -42,7 +42,7 @@ TEST_CASE("What enters the first layer, against embeddings that are drawn") {
     CHECK_THAT(x.covariance, WithinRel(power * (0.3 * token + 2.0 / 3 / 32), 1e-12));
     if (norm) continue;
     Average square, product;
-    RandomStream stream(4, "embedding");
+    numeric::RandomStream stream(4, "embedding");
     for (int i = 0; i < 40'000; ++i) {
       const auto row = [&](double variance) { return std::sqrt(variance) * stream.normal(); };
       const double first = row(token);
@@ -77,7 +77,7 @@ TEST_CASE("The loss' gradient against heads that are drawn") {
                         bool pooled) {
     // At logits of zero: rows of the head, weighted by 1/V minus one-hot of the target.
     Average square, product;
-    RandomStream stream(8, "head");
+    numeric::RandomStream stream(8, "head");
     for (int i = 0; i < 60'000; ++i) {
       std::vector<double> head;
       for (int v = 0; v < outputs; ++v) head.push_back(scale * stream.normal());

@@ -40,7 +40,7 @@ Worst simulate(const Attention& a, const std::vector<Token>& x, const std::vecto
   const std::size_t L = x.size();
   TokenAverages forward(L);
   TokenAverages backward(L);
-  RandomStream stream(21, "networks");
+  numeric::RandomStream stream(21, "networks");
   for (int i = 0; i < networks; ++i) {
     AttentionNetwork network(a, 2, L, L, stream);
     const Rows in = draw(stream, x, static_cast<std::size_t>(a.width));

@@ -72,22 +72,22 @@ TEST_CASE("Scalings have a LaTeX form", "[print]") {
 }
 
 TEST_CASE("Numbers are the shortest that read back", "[print]") {
-  CHECK(number_text(0.1) == "0.1");
-  CHECK(number_text(0.02) == "0.02");
-  CHECK(number_text(1.0 / 3) == "0.3333333333333333");
-  CHECK(number_text(1.0 / 7) == "0.1428571428571428");
-  CHECK(number_text(100.0 / 3) == "33.33333333333334");
-  CHECK(number_text(0) == "0");
-  CHECK(number_text(1) == "1");
-  CHECK(number_text(1024) == "1024");
-  CHECK(number_text(1000000) == "1000000");
-  CHECK(number_text(0.00001) == "0.00001");
-  CHECK(number_text(1e-6) == "1e-06");
-  CHECK(number_text(2.5e-7) == "2.5e-07");
-  CHECK(number_text(1e7) == "1e+07");
-  CHECK(number_text(-12) == "-12");
-  CHECK(number_text(std::numeric_limits<double>::infinity()) == "inf");
-  CHECK(number_text(std::numeric_limits<double>::quiet_NaN()) == "nan");
+  CHECK(numeric::number_text(0.1) == "0.1");
+  CHECK(numeric::number_text(0.02) == "0.02");
+  CHECK(numeric::number_text(1.0 / 3) == "0.3333333333333333");
+  CHECK(numeric::number_text(1.0 / 7) == "0.1428571428571428");
+  CHECK(numeric::number_text(100.0 / 3) == "33.33333333333334");
+  CHECK(numeric::number_text(0) == "0");
+  CHECK(numeric::number_text(1) == "1");
+  CHECK(numeric::number_text(1024) == "1024");
+  CHECK(numeric::number_text(1000000) == "1000000");
+  CHECK(numeric::number_text(0.00001) == "0.00001");
+  CHECK(numeric::number_text(1e-6) == "1e-06");
+  CHECK(numeric::number_text(2.5e-7) == "2.5e-07");
+  CHECK(numeric::number_text(1e7) == "1e+07");
+  CHECK(numeric::number_text(-12) == "-12");
+  CHECK(numeric::number_text(std::numeric_limits<double>::infinity()) == "inf");
+  CHECK(numeric::number_text(std::numeric_limits<double>::quiet_NaN()) == "nan");
 }
 
 TEST_CASE("Decimals of up to 16 digits read back", "[print]") {
@@ -96,28 +96,30 @@ TEST_CASE("Decimals of up to 16 digits read back", "[print]") {
     state = state * 6364136223846793005ULL + 1442695040888963407ULL;
     const std::string typed = std::to_string(state >> 11U) + "e-" + std::to_string(i % 20);
     const double x = std::strtod(typed.c_str(), nullptr);  // up to 16 digits
-    REQUIRE(std::strtod(number_text(x).c_str(), nullptr) == x);
+    REQUIRE(std::strtod(numeric::number_text(x).c_str(), nullptr) == x);
   }
 }
 
 TEST_CASE("The nearest word is that of the fewest edits, or what a word begins", "[nearest]") {
   const std::array<std::string_view, 4> words{"coupled", "independent", "l2", "xavier"};
-  CHECK(did_you_mean("copled", words) == "did you mean coupled?");     // one letter is missing
-  CHECK(did_you_mean("xaviar", words) == "did you mean xavier?");      // another
-  CHECK(did_you_mean("lr2", words) == "did you mean l2?");             // one too many
-  CHECK(did_you_mean("indep", words) == "did you mean independent?");  // 6 edits, but its beginning
+  CHECK(messages::did_you_mean("copled", words) ==
+        "did you mean coupled?");  // one letter is missing
+  CHECK(messages::did_you_mean("xaviar", words) == "did you mean xavier?");  // another
+  CHECK(messages::did_you_mean("lr2", words) == "did you mean l2?");         // one too many
+  CHECK(messages::did_you_mean("indep", words) ==
+        "did you mean independent?");  // 6 edits, but its beginning
   // kitten and sitting are three edits apart: two letters changed and one added.
   const auto among = [](std::string_view word, std::string_view one, std::string_view other) {
-    return did_you_mean(word, std::array{one, other});
+    return messages::did_you_mean(word, std::array{one, other});
   };
   CHECK(among("kitten-heels", "fitter-weals", "sitting-heels") == "did you mean sitting-heels?");
   CHECK(among("kitten-heels", "sitting-heels", "kitter-weels") == "did you mean kitter-weels?");
-  CHECK(did_you_mean("x", std::array<std::string_view, 0>{}).empty());
+  CHECK(messages::did_you_mean("x", std::array<std::string_view, 0>{}).empty());
 }
 
 TEST_CASE("Words that are not near are not offered", "[nearest]") {
   const auto offered = [](std::string_view word, std::string_view candidate) {
-    return !did_you_mean(word, std::array{candidate}).empty();
+    return !messages::did_you_mean(word, std::array{candidate}).empty();
   };
   // One edit for words of up to three letters, two from four, three from eight on.
   CHECK(offered("abc", "abx"));

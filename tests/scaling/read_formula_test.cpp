@@ -13,7 +13,7 @@ using namespace scalewise;
 using namespace scalewise::symbols;
 
 TEST_CASE("Formulas are read as the papers print them") {
-  const FormulaSymbols symbols;
+  const scaling::FormulaSymbols symbols;
   const auto read = [&](const std::string& text) { return symbols.read("formula", text); };
   CHECK(read("0") == Scaling(0));
   CHECK(read("-0.5") == Scaling(-0.5));
@@ -39,19 +39,19 @@ TEST_CASE("Formulas are read as the papers print them") {
 }
 
 TEST_CASE("A file's own symbols are read, and known ones stay themselves") {
-  FormulaSymbols symbols;
+  scaling::FormulaSymbols symbols;
   symbols.add("(1-p)", "(1-p)", "share that dropout keeps");
   symbols.add("n", "n", "something else");
   const Scaling own = symbols.read("formula", "√(1-p)/n");
   CHECK(to_text(own) == "√(1-p)/n");
   CHECK(own.exponent_of(d_model) == Exponent(-1));
-  FormulaSymbols others;
+  scaling::FormulaSymbols others;
   others.add("(1-p)", "1-p", "the same letter of another file");
   CHECK(others.read("formula", "√(1-p)/n") == own);
 }
 
 TEST_CASE("A text that is no formula is refused by its field") {
-  const FormulaSymbols symbols;
+  const scaling::FormulaSymbols symbols;
   const std::string deep(2000, '(');
   for (const std::string text :
        {"", "x", "n+1", "1/0", "0^(-1)", "n^(1/0)", "n^(1", "(n", "n)", "n/", "√", "0x10", "1e999",

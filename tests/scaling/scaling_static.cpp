@@ -163,33 +163,37 @@ constexpr Shape model(long d_model, long depth, long heads) {
 constexpr Shape small = model(64, 4, 4);     // C = 16, F = 256
 constexpr Shape large = model(1024, 16, 4);  // C = 256, F = 4096
 
-static_assert(at(n, small) == 64 && at(F, small) == 256 && at(M, small) == 4);
-static_assert(at(C, small) == 16 && at(L, small) == 4 && at(n_out, small) == 100);
-static_assert(at(1 / (n * sqrt(n)), small) == 1.0 / 512);
-static_assert(at(1 / (n * sqrt(n)), large) == 1.0 / 32768);
-static_assert(at(pow(n, {3, 2}), large) == 32768);
-static_assert(at(1 / (n * sqrt(M * n)), small) == 1.0 / 1024);
-static_assert(at(1 / sqrt(C), large) == 1.0 / 16);
-static_assert(at(pow(n, {1, 3}), small) == 4 && at(pow(L, {-3, 2}), small) == 0.125);
-static_assert(at(1e-3 * pow(n, {3, 2}), large) == 1e-3 * 32768);
-static_assert(relative(n, large, small) == 16);
-static_assert(relative(1 / n, large, small) == 1.0 / 16);
-static_assert(relative(pow(n, {-3, 4}), large, small) == 1.0 / 8);
-static_assert(relative(1 / sqrt(L), large, small) == 0.5);
-static_assert(relative(1 / (n * sqrt(M * n)), small, small) == 1);
-static_assert(relative(pow(n, {-1, 3}) * pow(L, {-5, 7}), large, large) == 1);
+static_assert(architecture::at(n, small) == 64 && architecture::at(F, small) == 256 &&
+              architecture::at(M, small) == 4);
+static_assert(architecture::at(C, small) == 16 && architecture::at(L, small) == 4 &&
+              architecture::at(n_out, small) == 100);
+static_assert(architecture::at(1 / (n * sqrt(n)), small) == 1.0 / 512);
+static_assert(architecture::at(1 / (n * sqrt(n)), large) == 1.0 / 32768);
+static_assert(architecture::at(pow(n, {3, 2}), large) == 32768);
+static_assert(architecture::at(1 / (n * sqrt(M * n)), small) == 1.0 / 1024);
+static_assert(architecture::at(1 / sqrt(C), large) == 1.0 / 16);
+static_assert(architecture::at(pow(n, {1, 3}), small) == 4 &&
+              architecture::at(pow(L, {-3, 2}), small) == 0.125);
+static_assert(architecture::at(1e-3 * pow(n, {3, 2}), large) == 1e-3 * 32768);
+static_assert(architecture::relative(n, large, small) == 16);
+static_assert(architecture::relative(1 / n, large, small) == 1.0 / 16);
+static_assert(architecture::relative(pow(n, {-3, 4}), large, small) == 1.0 / 8);
+static_assert(architecture::relative(1 / sqrt(L), large, small) == 0.5);
+static_assert(architecture::relative(1 / (n * sqrt(M * n)), small, small) == 1);
+static_assert(architecture::relative(pow(n, {-1, 3}) * pow(L, {-5, 7}), large, large) == 1);
 
 // Where target equals base, every relative cell of every relative policy is exactly its number: no
 // rounding, so that a base model is left as it is.
 constexpr bool exact_at_base(const Scaling& cell, const Shape& shape) {
   const Scaling own = substitute(substitute(cell, symbols::fan_in, n), symbols::fan_out, F);
-  for (const Factor& factor : own.factors()) {
+  for (const scaling::Factor& factor : own.factors()) {
     if (!factor.ratio) return true;  // an absolute cell, or a number under a root
   }
-  return evaluate(own, Values(resolved(shape), resolved(shape))) == cell.number();
+  return architecture::evaluate(own, architecture::Values(resolved(shape), resolved(shape))) ==
+         cell.number();
 }
 constexpr bool leaves_base_alone(const auto& policy, const Shape& shape) {
-  for (std::size_t g = 0; g < group_count; ++g) {
+  for (std::size_t g = 0; g < architecture::group_count; ++g) {
     const Row rule = policy.row(static_cast<Group>(g));
     for (const Scaling& cell :
          {rule.init_variance.scaling, rule.init_mean.scaling, rule.multiplier.scaling,

@@ -12,10 +12,10 @@
 using namespace scalewise;
 
 TEST_CASE("The glossary has every symbol, with its ratio and its meaning", "[symbol]") {
-  const std::string page = read_file(SCALEWISE_TEST_DIR "/../docs/glossary.md", 1U << 20U);
+  const std::string page = files::read_file(SCALEWISE_TEST_DIR "/../docs/glossary.md", 1U << 20U);
   const auto begin = page.find("## Symbols");
   REQUIRE(begin != std::string::npos);
-  std::vector<const Symbol*> all(known_symbols.begin(), known_symbols.end());
+  std::vector<const Symbol*> all(scaling::known_symbols.begin(), scaling::known_symbols.end());
   for (const Symbol* own : {&DeepScaleLM::token_correlation, &DeepScaleLM::keep_probability,
                             &DeepScaleLM::skip_power}) {
     all.push_back(own);
@@ -36,7 +36,7 @@ TEST_CASE("The glossary has every symbol, with its ratio and its meaning", "[sym
 
 TEST_CASE("Each symbol has a place of its own, before those of a single rule", "[symbol]") {
   int last = symbols::integer.place;
-  for (const Symbol* symbol : known_symbols) {
+  for (const Symbol* symbol : scaling::known_symbols) {
     CHECK(symbol->place > last);
     last = symbol->place;
   }

@@ -23,11 +23,12 @@ inline std::string problem(const Entry& e) {
   if (e.multiplier.value == 0) return "multiplier zero";
   if (!(e.fan_in > 0 && e.fan_out > 0)) return "fan not positive";
   if (e.rows <= 0 || e.columns <= 0) return "no entries";
-  if (is_matrix(e.group) && e.source.empty()) return "no source";
+  if (architecture::is_matrix(e.group) && e.source.empty()) return "no source";
   if (e.distribution == Distribution::constant && e.init_variance.value != 0) {
     return "constant with a variance";
   }
-  if (is_norm_gain(e.group) && std::abs(e.init_mean.value * e.multiplier.value - 1) > 1e-14) {
+  if (architecture::is_norm_gain(e.group) &&
+      std::abs(e.init_mean.value * e.multiplier.value - 1) > 1e-14) {
     return "a norm gain that does not act as one";
   }
   return {};

@@ -14,17 +14,17 @@ namespace scalewise::test {
 /// What is wrong with the formula of a number, from the listed values of its symbols alone: a symbol that no list
 /// has, another value, or a text that reads back to another scaling. Empty if nothing is.
 template <Kind kind>
-std::string formula_problem(const Plan& plan, const std::vector<SymbolValue>& where,
+std::string formula_problem(const Plan& plan, const std::vector<plan::SymbolValue>& where,
                             const Number<kind>& number) {
   double value = number.scaling.number();
-  FormulaSymbols symbols;
-  for (const Factor& factor : number.scaling.factors()) {
+  scaling::FormulaSymbols symbols;
+  for (const scaling::Factor& factor : number.scaling.factors()) {
     double size = factor.integer;
     if (!factor.is_integer()) {
       const std::string text = factor.ratio ? factor.symbol->ratio_text : factor.symbol->text;
-      const SymbolValue* found = nullptr;
+      const plan::SymbolValue* found = nullptr;
       for (const auto* list : {&where, &plan.symbols}) {
-        for (const SymbolValue& listed : *list) {
+        for (const plan::SymbolValue& listed : *list) {
           if (found == nullptr && listed.text == text) found = &listed;
         }
       }
@@ -48,13 +48,13 @@ std::string formula_problem(const Plan& plan, const std::vector<SymbolValue>& wh
 /// The first problem of a plan's formulas, with the name of its tensor; empty without one.
 inline std::string formula_problem(const Plan& plan) {
   std::string problem;
-  const auto look = [&](const std::string& name, const std::vector<SymbolValue>& where,
+  const auto look = [&](const std::string& name, const std::vector<plan::SymbolValue>& where,
                         const auto& number) {
     if (problem.empty()) problem = formula_problem(plan, where, number);
     if (!problem.empty() && problem.find(" of ") == std::string::npos) problem += " of " + name;
   };
   for (const Entry& entry : plan.entries) {
-    for_each_number(entry, [&](const char* what, const auto& number) {
+    plan::for_each_number(entry, [&](const char* what, const auto& number) {
       look(std::string(what) + " of " + entry.name, entry.where, number);
     });
   }

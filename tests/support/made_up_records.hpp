@@ -41,7 +41,7 @@ inline std::vector<Member> family_of(const std::string& rule) {
 /// Runs whose root mean squares are 3 n^slope with a scatter of so many percent.
 inline void add(Records& records, Signal signal, const std::string& name, long step, double slope,
                 double scatter = 0.02) {
-  RandomStream stream(1, name + std::to_string(step));
+  numeric::RandomStream stream(1, name + std::to_string(step));
   for (const long n : sizes) {
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
       const double rms = slope == -HUGE_VAL ? 0

@@ -22,7 +22,7 @@ namespace scalewise::test {
 /// a normal of the given deviation as it acts, which is after the multiplier.
 inline void shake(nn::Parameters<double>& parameters, const Plan& plan, double deviation = 0.3) {
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    RandomStream stream(3, parameters.name(i));
+    numeric::RandomStream stream(3, parameters.name(i));
     View<double> value = parameters.value(i);
     const double by = deviation / plan.entries[i].multiplier.value;
     for (Index r = 0; r < value.rows(); ++r) {
@@ -76,7 +76,7 @@ inline std::vector<std::string> idle_tensors(nn::Transformer<double>& model) {
 
 /// The plan with every multiplier a number of its own, those that no rule has included.
 inline Plan scrambled(Plan plan) {
-  RandomStream stream(11, "multipliers");
+  numeric::RandomStream stream(11, "multipliers");
   const auto scramble = [&](double& value) { value = 0.6 + 0.8 * stream.uniform(); };
   for (Entry& entry : plan.entries) scramble(entry.multiplier.value);
   scramble(plan.model.attention_scale.value);

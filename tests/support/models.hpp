@@ -103,7 +103,7 @@ std::optional<Plan> planned(const Shape& shape, const P& policy = {}) {
 /// Calls visit(policy) for every shipped rule and for the other forms of those that have several.
 template <class Visitor>
 void for_each_form(Visitor&& visit) {
-  for_each_policy([&]<class P>() { visit(P{}); });
+  policy::for_each_policy([&]<class P>() { visit(P{}); });
   visit(MaximalUpdateTable3{});
   visit(MaximalUpdateTable8{});
   visit(MaximalUpdateTable9{});

@@ -52,7 +52,7 @@ struct GradientError {
 /// Entries of an independent standard normal, times a deviation.
 inline Matrix<double> normal_matrix(Index rows, Index columns, const std::string& name,
                                     double deviation = 1) {
-  RandomStream stream(2024, name);
+  numeric::RandomStream stream(2024, name);
   Matrix<double> m(rows, columns);
   for (Index i = 0; i < m.size(); ++i) m.data()[i] = deviation * stream.normal();
   return m;
@@ -115,7 +115,7 @@ struct Probe {
 
 /// Ids drawn from [0, count).
 inline std::vector<int> random_ids(Index size, int count, const std::string& name) {
-  RandomStream stream(5, name);
+  numeric::RandomStream stream(5, name);
   std::vector<int> ids;
   for (Index i = 0; i < size; ++i) {
     ids.push_back(static_cast<int>(stream.bits() % static_cast<std::uint64_t>(count)));

@@ -40,7 +40,7 @@ inline constexpr double rates[] = {-2, -1, -0.5, 0, 0.5, 1, 2};
 /// Sweep number `draw`: 16 seeds at width 32, 4 at 64 and at 128, each at seven rates around its
 /// optimum.
 inline std::vector<check::RateRun> drawn(const Truth& truth, std::uint64_t draw) {
-  RandomStream stream(draw, "sweep");
+  numeric::RandomStream stream(draw, "sweep");
   std::vector<check::RateRun> runs;
   for (const long size : {32L, 64L, 128L}) {
     const double centre = std::round(truth.optimum(size));

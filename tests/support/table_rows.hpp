@@ -45,11 +45,11 @@ constexpr Row bound(Row row, const Scaling& in, const Scaling& out) {
 }
 
 /// The rows of a model whose heads fill its width.
-constexpr Row fans(const auto& policy, Group g, const Context& context = {}) {
+constexpr Row fans(const auto& policy, Group g, const policy::Context& context = {}) {
   using namespace symbols;
   using enum Group;
   const auto is = [&](auto... groups) { return ((g == groups) || ...); };
-  const Row row = row_of(policy, g, context);
+  const Row row = policy::row_of(policy, g, context);
   if (is(patch_embedding, patch_bias)) return bound(row, n_patch, n);
   if (is(mlp_up, mlp_gate)) return bound(row, n, F);
   if (g == mlp_down) return bound(row, F, n);
@@ -119,7 +119,7 @@ inline constexpr Scaling dslm_mlp = sqrt(2 * keep / (symbols::F * symbols::n));
 /// What both of its forms share.
 constexpr bool dslm_rows(const auto& p) {
   using symbols::n;
-  constexpr Context one_table{.shape = {.learned_positions = false}};
+  constexpr policy::Context one_table{.shape = {.learned_positions = false}};
   return drawn(fans(p, Group::query), 1 / n) && drawn(fans(p, Group::key), 1 / n) &&
          drawn(fans(p, Group::mlp_up), dslm_mlp) && drawn(fans(p, Group::mlp_down), dslm_mlp) &&
          drawn(fans(p, Group::token_embedding, one_table), keep) &&

@@ -60,7 +60,7 @@ inline std::vector<double> training_losses(const Plan& plan, double rate, double
   using namespace scalewise::nn;
   Transformer<double> model(plan, {});
   initialize(model.parameters(), plan, 7, BaseDeviation::uniform(0.3));
-  RandomStream stream(1, "disturbance");
+  numeric::RandomStream stream(1, "disturbance");
   View<double> values = model.parameters().values();
   for (Eigen::Index i = 0; i < values.size(); ++i) {
     values.data()[i] *= 1 + (stream.uniform() < 0.5 ? -disturbance : disturbance);

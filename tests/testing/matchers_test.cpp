@@ -55,7 +55,7 @@ TEST_CASE("A tensor that starts as planned is refused as seldom as the matcher s
         refused += one_percent.match(values) ? 0 : 1;
         if (!usual.match(values)) CHECK_THAT(values, usual);
       }
-      INFO(word(distribution_words, distribution) << ", " << count << ": " << refused);
+      INFO(word(policy::distribution_words, distribution) << ", " << count << ": " << refused);
       CHECK(refused <= 80);
       CHECK(refused >= 25);
     }

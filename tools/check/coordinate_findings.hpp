@@ -23,7 +23,7 @@ struct Findings {
   std::string mistake;                 // that was made to see the check fail
   std::vector<std::string> optimizer;  // what the read-back of rates, decay and epsilon found
   std::size_t runs = 0;
-  Inputs judged;                         // of files of records that were judged
+  files::Inputs judged;                  // of files of records that were judged
   std::vector<std::string> other_model;  // options of the model that differ from these inputs
 };
 

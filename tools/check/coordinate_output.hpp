@@ -241,7 +241,7 @@ inline Table quantity_table(const check::Report& report) {
               {"signal", "name", "step", "slope", "error", "expected_low", "expected_high",
                "deviation", "verdict", "reason"},
               {}};
-  const auto text = [](double x) { return std::isfinite(x) ? exact_text(x) : ""; };
+  const auto text = [](double x) { return std::isfinite(x) ? numeric::exact_text(x) : ""; };
   for (const check::Judgement& j : report.judgements) {
     const bool banded = j.expected && !j.expected->band.is_zero();
     table.rows.push_back(
@@ -264,7 +264,7 @@ inline void print(const Experiment& e, const Findings& found, const Shown& show)
     fmt::print(stderr, "verdict: {}\n", to_string(found.report.verdict));
     return;
   }
-  fmt::print("{}\n{}{}\n", render_to_fit(show.slopes, frame::terminal_columns()), show.counts,
+  fmt::print("{}\n{}{}\n", io::render_to_fit(show.slopes, frame::terminal_columns()), show.counts,
              show.two_widths);
   if (!found.optimizer.empty())
     fmt::print("{}; the first: {}\n", optimizer_text(found), found.optimizer.front());
@@ -352,13 +352,14 @@ inline void write(const Experiment& e, const Findings& found, const Shown& show,
                   const frame::Options& options) {
   const frame::Uninterrupted now;
   const std::string stem = e.out + "/coordinate_check";
-  write_file(stem + ".json", show.json.dump(1) + "\n");
+  files::write_file(stem + ".json", show.json.dump(1) + "\n");
   const plot::Figure figure = figure_of(e, found);
   const plot::Drawing drawing = plot::draw_figure(figure);
   const std::string message = plot::write_figure(figure, stem, drawing);
   const std::string slopes = plot::heat_map_svg(slope_map(e, found));
-  write_file(stem + "_slopes.svg", slopes);
-  write_file(stem + ".html", html(coordinate_page(e, found, show, slopes, drawing, options)));
+  files::write_file(stem + "_slopes.svg", slopes);
+  files::write_file(stem + ".html",
+                    html(coordinate_page(e, found, show, slopes, drawing, options)));
   if (!frame::quiet() || !drawing.problem.empty()) std::cerr << message << '\n';
   if (!frame::quiet()) std::cerr << "wrote " << stem << "_slopes.svg and " << stem << ".html\n";
 }

@@ -202,7 +202,8 @@ inline Page coordinate_page(const Experiment& e, const Findings& found, const Sh
        .table = values_table(json, {"rate", "steps", "runs", "cause", "log10_odds", "error_rate",
                                     "threshold", "doubt_threshold", "two_widths"})});
   PageTable judged{{"setting", "value"}};
-  for (const Setting& input : found.judged) judged.rows.push_back({{input.name}, {input.value}});
+  for (const files::Setting& input : found.judged)
+    judged.rows.push_back({{input.name}, {input.value}});
   sections.push_back({.title = "Settings of the records", .table = std::move(judged)});
   add_origin(page, json, "coordinate_check", options);
   return page;

@@ -126,10 +126,10 @@ class RecordedSteps {
   template <class Task>
   void each(const Tensors& tensors, const Task& task) {
     for (std::size_t at = 0; at < tensors.size(); ++at) {
-      parallel_tiles(parameters_.value(tensors[at]).size(), most,
-                     [&](Eigen::Index begin, Eigen::Index size) {
-                       task(Piece{tensors[at], at, begin, size});
-                     });
+      numeric::parallel_tiles(parameters_.value(tensors[at]).size(), most,
+                              [&](Eigen::Index begin, Eigen::Index size) {
+                                task(Piece{tensors[at], at, begin, size});
+                              });
     }
   }
 
@@ -157,7 +157,8 @@ class RecordedSteps {
   check::Recorder& recorder_;
   Tensors all_;
   std::map<nn::BlockId, Tensors> blocks_;
-  std::vector<Buffer<Scalar>> before_;  // of a block's tensors: their values, then their changes
+  std::vector<dense::Buffer<Scalar>>
+      before_;  // of a block's tensors: their values, then their changes
 };
 
 }  // namespace
@@ -204,10 +205,10 @@ double usual_rate(const train::Settings& s, const train::Data& data, const Plan&
   };
   double rate = 1e30;
   for (const Entry& entry : plan.entries) {
-    if (!is_matrix(entry.group)) continue;
+    if (!architecture::is_matrix(entry.group)) continue;
     const double size = rms(check::Signal::parameter, entry.name, 0);
     const double step =
-        entry.optimizer.normalization == Normalization::none
+        entry.optimizer.normalization == policy::Normalization::none
             ? entry.learning_rate.value * rms(check::Signal::gradient, entry.name, 0)
             : entry.learning_rate.value;
     if (size > 0 && step > 0) rate = (std::min)(rate, most * size / step);

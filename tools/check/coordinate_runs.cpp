@@ -31,7 +31,7 @@ double least_to_share(const Experiment& e) {
 CoordinateRuns::CoordinateRuns(const Experiment& e, const train::Data& data,
                                const std::vector<check::Member>& family,
                                const std::optional<check::Fault>& fault, const std::string& file,
-                               Inputs inputs)
+                               files::Inputs inputs)
     : e_(e), data_(data), family_(family), fault_(fault), file_(file), inputs_(std::move(inputs)) {
   if (file_.empty()) return;
   all_ = check::resume_records(file_, inputs_);
@@ -95,7 +95,7 @@ bool CoordinateRuns::train(const std::vector<long>& seeds) {
   }
   frame::Progress progress("runs", static_cast<long>(tasks.size()), cost);
   std::mutex mutex;
-  parallel_jobs(costs, least_to_share(e_), [&](std::size_t i) {
+  numeric::parallel_jobs(costs, least_to_share(e_), [&](std::size_t i) {
     if (frame::stop_requested() != 0) return;
     const check::Records records = make(tasks[i]);
     progress.done(costs[i]);

@@ -25,7 +25,7 @@ class CoordinateRuns {
   /// Throws:   InvalidInput for a file of other inputs.
   CoordinateRuns(const Experiment& e, const train::Data& data,
                  const std::vector<check::Member>& family, const std::optional<check::Fault>& fault,
-                 const std::string& file, Inputs inputs);
+                 const std::string& file, files::Inputs inputs);
 
   /// Trains seeds[i] seeds of size i, the largest size first, whole runs on each core or, where one would
   /// keep the others waiting, on all; finished runs are not repeated. Ends early when the program is asked
@@ -60,7 +60,7 @@ class CoordinateRuns {
   const std::vector<check::Member>& family_;
   std::optional<check::Fault> fault_;
   std::string file_;
-  Inputs inputs_;
+  files::Inputs inputs_;
   check::RecordFile all_;
 };
 

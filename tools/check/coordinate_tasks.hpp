@@ -26,7 +26,7 @@ inline void add_results(const TaskFolder& folder, CoordinateRuns& runs) {
   for (const auto& [name, result] : folder.results()) {
     const RunTask task = run_task_named(name);
     const nlohmann::json json = result;
-    runs.add(task, check::records_of(JsonReader(json, name).at("records"), runs.run_of(task)));
+    runs.add(task, check::records_of(io::JsonReader(json, name).at("records"), runs.run_of(task)));
   }
 }
 

@@ -43,7 +43,7 @@ double seconds_of_run(long steps, const std::function<void(const AfterStep&)>& t
 
 /// Of all runs of a size. As many are timed at once as there are threads; one alone runs on all of them.
 double seconds_of(const RunsOfSize& one, const std::function<void(long, const AfterStep&)>& train) {
-  const long together = std::min<long>(thread_count(), one.count);
+  const long together = std::min<long>(numeric::thread_count(), one.count);
   std::atomic<double> sum = 0;
   const auto time_one = [&](std::ptrdiff_t) {
     sum += seconds_of_run(one.steps, [&](const AfterStep& after) { train(one.size, after); });
@@ -51,7 +51,7 @@ double seconds_of(const RunsOfSize& one, const std::function<void(long, const Af
   if (together == 1) {
     time_one(0);
   } else {
-    parallel_for(together, time_one);
+    numeric::parallel_for(together, time_one);
   }
   if (frame::stop_requested() != 0) throw frame::Interrupted{};
   return sum / static_cast<double>(together * together) * static_cast<double>(one.count);
@@ -94,7 +94,8 @@ double product_weights(const Plan& plan) {
   double weights = 0;
   for (const Entry& entry : plan.entries) {
     const bool tied = plan.shape.tied_head.value_or(false) && entry.group == Group::token_embedding;
-    if (reads_width(entry.group) || tied) weights += static_cast<double>(entry.size());
+    if (architecture::reads_width(entry.group) || tied)
+      weights += static_cast<double>(entry.size());
   }
   return weights;
 }
@@ -129,7 +130,7 @@ Cost cost_of(const std::vector<RunsInTurn>& sizes) {
 
 std::string cost_text(const Cost& cost) {
   return fmt::format("{} runs, {:.2g} operations, {:.0f} MiB, {:.2g} s on {} threads", cost.runs,
-                     cost.operations, cost.mebibytes, cost.seconds, thread_count());
+                     cost.operations, cost.mebibytes, cost.seconds, numeric::thread_count());
 }
 
 }  // namespace scalewise::experiment

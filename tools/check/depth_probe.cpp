@@ -24,7 +24,8 @@ Subject subject_of(const train::Settings& settings) {
 
 std::string stream_place(long layer) {
   if (layer == 0) return "embedding";
-  return to_string(TensorName{Stack::main, static_cast<int>(layer - 1), "mlp.stream"});
+  return to_string(
+      architecture::TensorName{Stack::main, static_cast<int>(layer - 1), "mlp.stream"});
 }
 
 Measured measure_depth(train::Settings settings, long seeds,

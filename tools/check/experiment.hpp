@@ -22,17 +22,17 @@ namespace scalewise::experiment {
 
 /// What differs between the models of an experiment.
 enum class Axis { width, depth, horizon, batch, length, shape, joint };
-inline constexpr Spelling<Axis, 7> axis_words{{{Axis::width, "width"},
-                                               {Axis::depth, "depth"},
-                                               {Axis::horizon, "horizon"},
-                                               {Axis::batch, "batch"},
-                                               {Axis::length, "length"},
-                                               {Axis::shape, "shape"},
-                                               {Axis::joint, "joint"}}};
+inline constexpr messages::Spelling<Axis, 7> axis_words{{{Axis::width, "width"},
+                                                         {Axis::depth, "depth"},
+                                                         {Axis::horizon, "horizon"},
+                                                         {Axis::batch, "batch"},
+                                                         {Axis::length, "length"},
+                                                         {Axis::shape, "shape"},
+                                                         {Axis::joint, "joint"}}};
 
 /// What each size is tuned in.
 enum class Tuned { rate, weight_decay };
-inline constexpr Spelling<Tuned, 2> tuning_words{
+inline constexpr messages::Spelling<Tuned, 2> tuning_words{
     {{Tuned::rate, "rate"}, {Tuned::weight_decay, "weight-decay"}}};
 
 /// Models that differ in width, in depth, in how they train (steps, batch, length of a sequence), or in
@@ -138,7 +138,7 @@ inline train::Settings settings_at(const Experiment& e, long size, long seed) {
 /// for programs that look at untrained models.
 inline void add_options(frame::Options& o, Experiment& e, bool training = true) {
   o.group("Rule");
-  o.add("--rule", e.model.rule, "name of a rule, see plan --list-rules").names(rule_id);
+  o.add("--rule", e.model.rule, "name of a rule, see plan --list-rules").names(policy::rule_id);
   if (training) {
     train::add_optimizer_option(o, e.model);
     o.add("--rate", e.model.rate, "learning rate (before the plan's factors)").above(0).below(1e30);
@@ -158,7 +158,8 @@ inline void add_options(frame::Options& o, Experiment& e, bool training = true) 
   o.add("--heads", e.model.heads, "attention heads (where --head-dim is 0)").from(1);
   o.add("--placement", e.model.placement, train::placement_words, "place of the norms");
   o.add("--norm", e.model.norm, train::norm_words, "normalization");
-  o.add("--activation", e.model.activation, activation_words, "activation of the MLP");
+  o.add("--activation", e.model.activation, architecture::activation_words,
+        "activation of the MLP");
   o.add("--rotary", e.model.rotary, "rotary instead of learned positions");
 
   o.group("Runs");

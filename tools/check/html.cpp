@@ -119,8 +119,8 @@ for (const table of document.querySelectorAll("table.sortable")) {
 std::string escaped(std::string_view text) {
   std::string result;
   while (!text.empty()) {
-    const auto [length, code] = utf8_character(text);
-    const bool shown = length > 0 && (is_visible(code) || code == '\n' || code == '\t');
+    const auto [length, code] = messages::utf8_character(text);
+    const bool shown = length > 0 && (messages::is_visible(code) || code == '\n' || code == '\t');
     if (code < 128 && std::string_view("&<>\"'").find(static_cast<char>(code)) != text.npos) {
       result += "&#" + std::to_string(code) + ";";
     } else {

@@ -18,8 +18,8 @@ namespace scalewise::experiment {
 
 /// Options of the rule and the model whose values in a file of records are not those given now, as
 /// "--depth 1 (here 3)". Files of other programs have none of these inputs.
-inline std::vector<std::string> other_model(const Experiment& e, const Inputs& recorded,
-                                            const Inputs& given) {
+inline std::vector<std::string> other_model(const Experiment& e, const files::Inputs& recorded,
+                                            const files::Inputs& given) {
   constexpr std::array<std::string_view, 13> options{
       "--rule",     "--optimizer", "--set",       "--axis", "--base",       "--width", "--depth",
       "--head-dim", "--heads",     "--placement", "--norm", "--activation", "--rotary"};
@@ -29,14 +29,14 @@ inline std::vector<std::string> other_model(const Experiment& e, const Inputs& r
                         (option == "--depth" && e.axis == Axis::depth) ||
                         (option == "--heads" && e.head_dim > 0);
     if (unused) continue;
-    const auto of = [&](const Inputs& inputs) {
+    const auto of = [&](const files::Inputs& inputs) {
       return std::find_if(inputs.begin(), inputs.end(),
-                          [&](const Setting& input) { return input.name == option; });
+                          [&](const files::Setting& input) { return input.name == option; });
     };
     const auto then = of(recorded), now = of(given);
     if (then == recorded.end() || now == given.end() || then->value == now->value) continue;
-    differ.push_back(std::string(option) + " " + printable(then->value) + " (here " +
-                     printable(now->value) + ")");
+    differ.push_back(std::string(option) + " " + messages::printable(then->value) + " (here " +
+                     messages::printable(now->value) + ")");
   }
   return differ;
 }

@@ -39,7 +39,7 @@ inline std::vector<check::Member> family_of_plans(const std::vector<std::string>
   for (const std::string& path : paths) files.push_back(check::read_plan_file(path));
   check::Family family = check::family_of(records, files);
   for (const std::string& name : family.unused) {
-    std::cerr << "coordinate_check: " << printable(name) << ": no records of its size\n";
+    std::cerr << "coordinate_check: " << messages::printable(name) << ": no records of its size\n";
   }
   const Plan& plan = family.members.front().plan;
   e.model.rule = plan.rule;

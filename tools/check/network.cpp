@@ -69,7 +69,7 @@ std::span<const float> Network::values() const {
 }
 
 Array Network::tensor(std::size_t entry) const {
-  return array_of(read(parts_->model.parameters().value(entry)));
+  return array_of(dense::read(parts_->model.parameters().value(entry)));
 }
 
 double Network::step() {

@@ -101,13 +101,13 @@ namespace {
 /// A word for somebody who copies it from a page. Bytes that a page cannot show, as some paths have them, are
 /// written by their numbers, as bash, zsh and POSIX of 2024 read them.
 std::string copied_word(const std::string& word) {
-  if (is_printable_utf8(word)) return shell_quoted(word);
+  if (messages::is_printable_utf8(word)) return shell_quoted(word);
   std::string quoted = "$'";
   for (std::string_view rest = word; !rest.empty();) {
-    const auto [length, code] = utf8_character(rest);
+    const auto [length, code] = messages::utf8_character(rest);
     const std::string_view bytes = rest.substr(0, length == 0 ? 1 : length);
     rest.remove_prefix(bytes.size());
-    if (length > 0 && is_visible(code)) {
+    if (length > 0 && messages::is_visible(code)) {
       quoted += code == '\'' || code == '\\' ? "\\" + std::string(bytes) : std::string(bytes);
       continue;
     }

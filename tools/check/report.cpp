@@ -35,7 +35,7 @@ std::string text_of(const Value& cell, TableFormat format) {
   const double number = std::get<double>(cell);
   const bool people = format == TableFormat::text;
   if (!std::isfinite(number)) return people ? "-" : "";
-  if (!people) return exact_text(number);
+  if (!people) return numeric::exact_text(number);
   return fmt::format("{:.4g}", number);
 }
 
@@ -48,7 +48,7 @@ std::string render(const Section& section, TableFormat format) {
     for (const auto& [name, value] : row) cells.push_back(text_of(value, format));
     table.rows.push_back(std::move(cells));
   }
-  if (format == TableFormat::text) return render_to_fit(table, frame::terminal_columns());
+  if (format == TableFormat::text) return io::render_to_fit(table, frame::terminal_columns());
   return scalewise::render(table, format);
 }
 
@@ -88,10 +88,10 @@ nlohmann::ordered_json json_of(const Report& report, const frame::Program& progr
 void write_files(const Report& report, const std::string& json, const std::string& stem,
                  bool people) {
   const frame::Uninterrupted now;
-  write_file(stem + ".json", json);
+  files::write_file(stem + ".json", json);
   for (const Section& section : report.sections) {
     if (!section.in_file) continue;
-    write_file(stem + "_" + section.name + ".csv", render(section, TableFormat::csv));
+    files::write_file(stem + "_" + section.name + ".csv", render(section, TableFormat::csv));
   }
   if (report.figure.panels.empty()) return;
   const plot::Drawing drawing = plot::draw_figure(report.figure);

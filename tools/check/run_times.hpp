@@ -45,7 +45,7 @@ class RunTimes {
   double seconds(const std::vector<check::SweepTask>& tasks) const {
     double sum = 0;
     for (const check::SweepTask& task : tasks) sum += seconds(task.size);
-    return sum / thread_count();
+    return sum / numeric::thread_count();
   }
 
  private:

@@ -94,7 +94,7 @@ void check(const TaskOptions& tasks, const frame::Options& options,
     verb = name;
   }
   if (verb.empty() && tasks.asked()) {
-    throw InvalidInput("--results", printable(tasks.results),
+    throw InvalidInput("--results", messages::printable(tasks.results),
                        "it with --emit-tasks, --run-one or --collect");
   }
   if (!verb.empty() && !tasks.asked()) {
@@ -120,14 +120,14 @@ std::string shell_quoted(const std::string& word) {
   return quoted + "'";
 }
 
-TaskFolder::TaskFolder(std::string folder, std::string program, Inputs inputs)
+TaskFolder::TaskFolder(std::string folder, std::string program, files::Inputs inputs)
     : folder_(std::move(folder)), program_(std::move(program)), inputs_(std::move(inputs)) {}
 
 std::string TaskFolder::id(const std::string& run) const {
-  Inputs all = inputs_;
+  files::Inputs all = inputs_;
   all.push_back({"program", program_});
   all.push_back({"run", run});
-  return run + "-" + fingerprint(all);
+  return run + "-" + files::fingerprint(all);
 }
 
 std::string TaskFolder::run_of(const std::string& id) const {
@@ -135,7 +135,7 @@ std::string TaskFolder::run_of(const std::string& id) const {
     std::string run = name_in(id);
     if (this->id(run) == id) return run;
   }
-  throw InvalidInput("--run-one", id.empty() ? "(empty)" : printable(id),
+  throw InvalidInput("--run-one", id.empty() ? "(empty)" : messages::printable(id),
                      "an id that --emit-tasks prints with the same options and data");
 }
 
@@ -147,18 +147,18 @@ std::optional<TaskFolder::Json> TaskFolder::read(const std::string& id) const {
   const std::string path = path_of(id);
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return {};  // reading a pipe would wait for ever
-  const CheckedLines lines = checked_lines(read_file(path, std::size_t{1} << 30U));
+  const io::CheckedLines lines = io::checked_lines(files::read_file(path, std::size_t{1} << 30U));
   if (lines.good.size() != 1 || !lines.damaged.empty()) return {};
-  const nlohmann::json json = parse_json(lines.good[0].json, path);
-  const JsonReader file(json, path);
+  const nlohmann::json json = io::parse_json(lines.good[0].json, path);
+  const io::JsonReader file(json, path);
   if (const std::string saved = file.at("schema").string(); saved != schema) {
-    throw InvalidInput(path, printable(saved), std::string(schema));
+    throw InvalidInput(path, messages::printable(saved), std::string(schema));
   }
   if (const std::string saved = file.at("program").string(); saved != program_) {
-    throw InvalidInput(path, "(a result of " + printable(saved) + ")", "one of " + program_,
-                       "use another folder for another experiment");
+    throw InvalidInput(path, "(a result of " + messages::printable(saved) + ")",
+                       "one of " + program_, "use another folder for another experiment");
   }
-  require_same_inputs(inputs_, inputs_of(file.at("inputs")), path);
+  files::require_same_inputs(inputs_, io::inputs_of(file.at("inputs")), path);
   file.only({"schema", "program", "id", "inputs", "machine", "result"});
   if (file.at("id").string() != id || this->id(name_in(id)) != id) return {};
   static_cast<void>(file.at("result"));
@@ -166,21 +166,22 @@ std::optional<TaskFolder::Json> TaskFolder::read(const std::string& id) const {
 }
 
 void TaskFolder::write(const std::string& id, const Json& result) const {
-  const std::string line = checked_line({{"schema", schema},
-                                         {"program", program_},
-                                         {"id", id},
-                                         {"inputs", inputs_json(inputs_)},
-                                         {"machine", frame::products() + ", " + frame::vectors()},
-                                         {"result", result}});
+  const std::string line =
+      io::checked_line({{"schema", schema},
+                        {"program", program_},
+                        {"id", id},
+                        {"inputs", io::inputs_json(inputs_)},
+                        {"machine", frame::products() + ", " + frame::vectors()},
+                        {"result", result}});
   const std::string path = path_of(id);
   const std::string temporary =
       (fs::path(folder_) / ("." + id + "." + frame::own_name() + ".tmp")).string();
   const frame::Uninterrupted now;
   std::error_code error;
-  OpenFile file(std::fopen(temporary.c_str(), "wbx"));
+  files::OpenFile file(std::fopen(temporary.c_str(), "wbx"));
   bool written = file != nullptr &&
                  std::fwrite(line.data(), 1, line.size(), file.get()) == line.size() &&
-                 flush_to_disk(file.get());
+                 files::flush_to_disk(file.get());
   // A network file system may report at the end only that it has no room.
   written = file != nullptr && std::fclose(file.release()) == 0 && written;
   if (written) fs::rename(temporary, path, error);
@@ -191,7 +192,7 @@ void TaskFolder::write(const std::string& id, const Json& result) const {
     fs::remove(temporary, error);
     throw InvalidInput(path, "(cannot be written)", "a file that can be written", why);
   }
-  flush_folder(folder_);
+  files::flush_folder(folder_);
 }
 
 std::map<std::string, TaskFolder::Json> TaskFolder::results() const {
@@ -202,7 +203,7 @@ std::map<std::string, TaskFolder::Json> TaskFolder::results() const {
   std::error_code problem;
   const fs::directory_iterator entries(folder_, problem);
   if (problem && problem != std::errc::no_such_file_or_directory) {  // no task has made it
-    throw InvalidInput("--results", printable(folder_), "a folder that can be read",
+    throw InvalidInput("--results", messages::printable(folder_), "a folder that can be read",
                        problem.message());
   }
   for (const fs::directory_entry& entry : entries) {

@@ -56,7 +56,7 @@ class TaskFolder {
   using Json = nlohmann::ordered_json;
 
   /// `inputs` are all that a run depends on besides its name.
-  TaskFolder(std::string folder, std::string program, Inputs inputs);
+  TaskFolder(std::string folder, std::string program, files::Inputs inputs);
 
   /// The id of a run: its name, such as w64-o-1.5-s3, and the fingerprint of program, inputs and name.
   std::string id(const std::string& run) const;
@@ -88,7 +88,7 @@ class TaskFolder {
 
   std::string folder_;
   std::string program_;
-  Inputs inputs_;
+  files::Inputs inputs_;
 };
 
 }  // namespace scalewise::experiment

@@ -25,10 +25,11 @@ train::Settings settings_of(const Experiment& e, const check::SweepTask& task) {
   return s;
 }
 
-Inputs inputs_of_runs(const Experiment& e, const train::Data& data, const frame::Options& options) {
+files::Inputs inputs_of_runs(const Experiment& e, const train::Data& data,
+                             const frame::Options& options) {
   const train::Settings s = settings_of(e, {.size = e.base, .octave = 0, .seed = 1});
-  Inputs inputs = options.inputs();
-  inputs.push_back({"plan", plan_fingerprint(train::plan_of(s, train::data_shape(s, data)))});
+  files::Inputs inputs = options.inputs();
+  inputs.push_back({"plan", plan::plan_fingerprint(train::plan_of(s, train::data_shape(s, data)))});
   return inputs;
 }
 
@@ -104,7 +105,7 @@ void TransferRuns::make(std::vector<check::SweepTask> tasks, double deadline) {
   for (const check::SweepTask& task : tasks) cost += costs_.at(task.size);
   frame::Progress progress("runs", static_cast<long>(tasks.size()), cost);
   std::atomic<bool> failed = false;
-  parallel_for(static_cast<Eigen::Index>(tasks.size()), [&](Eigen::Index i) {
+  numeric::parallel_for(static_cast<Eigen::Index>(tasks.size()), [&](Eigen::Index i) {
     const check::SweepTask& task = tasks[static_cast<std::size_t>(i)];
     if (failed || times_.elapsed() + times_.seconds(task.size) > deadline) return;
     try {

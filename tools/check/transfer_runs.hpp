@@ -32,7 +32,7 @@ class TransferRuns {
   TransferRuns(const Experiment& e, const frame::Options& options, const std::string& journal);
 
   /// All that a run depends on besides size, the tuned value and seed; sizes and seeds can be added later.
-  const Inputs& inputs() const { return inputs_; }
+  const files::Inputs& inputs() const { return inputs_; }
 
   const std::vector<check::RateRun>& finished() const { return journal_.runs(); }
   const RunTimes& times() const { return times_; }
@@ -67,7 +67,7 @@ class TransferRuns {
 
   const Experiment& e_;
   train::Data data_;
-  Inputs inputs_;
+  files::Inputs inputs_;
   std::map<long, double> costs_;  // the time of a run of each size, in any unit
   RunTimes times_;
   check::SweepJournal journal_;

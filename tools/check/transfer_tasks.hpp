@@ -21,8 +21,8 @@ namespace scalewise::experiment {
 
 /// Of a run, such as w64-o-1.5-s3: size along the axis, octave and seed.
 inline std::string task_name(const Experiment& e, const check::SweepTask& task) {
-  return axis_name(e).substr(0, 1) + std::to_string(task.size) + "-o" + exact_text(task.octave) +
-         "-s" + std::to_string(task.seed);
+  return axis_name(e).substr(0, 1) + std::to_string(task.size) + "-o" +
+         numeric::exact_text(task.octave) + "-s" + std::to_string(task.seed);
 }
 
 /// The other way round.
@@ -50,7 +50,7 @@ inline nlohmann::ordered_json result_json(const Experiment& e, const check::Rate
 inline check::RateRun run_of_result(const std::string& name, const nlohmann::ordered_json& result) {
   const check::SweepTask task = task_named(name);
   const nlohmann::json json = result;
-  const JsonReader loss = JsonReader(json, name).at("loss");
+  const io::JsonReader loss = io::JsonReader(json, name).at("loss");
   const double diverged = std::numeric_limits<double>::infinity();
   return {task.size, task.octave, task.seed, loss.is_null() ? diverged : loss.number()};
 }

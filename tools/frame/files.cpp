@@ -56,7 +56,7 @@ std::string own_name() {
   std::random_device random;
   std::string seed;
   for (int i = 0; i < 4; ++i) seed += std::to_string(random()) + " ";
-  return fingerprint(seed);
+  return files::fingerprint(seed);
 }
 
 void try_folder(const std::string& option, const std::string& folder) {
@@ -64,27 +64,28 @@ void try_folder(const std::string& option, const std::string& folder) {
   fs::create_directories(folder, error);
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) {
-    throw InvalidInput(option, printable(folder), "a folder that can be made",
+    throw InvalidInput(option, messages::printable(folder), "a folder that can be made",
                        error ? error.message() : "");
   }
   if (takes_files(folder)) return;
-  throw InvalidInput(option, printable(folder), "a folder that can be written",
+  throw InvalidInput(option, messages::printable(folder), "a folder that can be written",
                      "may you write there, and is there room?");
 }
 
 void try_file(const std::string& option, const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (fs::is_directory(status)) throw InvalidInput(option, printable(path), "a file");
+  if (fs::is_directory(status)) throw InvalidInput(option, messages::printable(path), "a file");
   if (fs::exists(status) && !fs::is_regular_file(status)) return;
   const bool linked = fs::is_symlink(path, error);
   error.clear();
   const fs::path target = linked ? fs::weakly_canonical(path, error) : fs::path(path);
   if (error || target.empty()) {
-    throw InvalidInput(option, printable(path), "a file that can be written", error.message());
+    throw InvalidInput(option, messages::printable(path), "a file that can be written",
+                       error.message());
   }
   if (takes_files(target.has_parent_path() ? target.parent_path() : ".")) return;
-  throw InvalidInput(option, printable(path), "a file that can be written",
+  throw InvalidInput(option, messages::printable(path), "a file that can be written",
                      "is the folder there, may you write to it, and is there room?");
 }
 

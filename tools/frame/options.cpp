@@ -44,9 +44,9 @@ std::string file_fingerprint(const std::string& option, const std::string& path)
   if (path.empty()) return {};
   std::error_code error;
   if (fs::exists(path, error) && !fs::is_regular_file(path, error)) {
-    throw InvalidInput(option, printable(path), "a regular file");
+    throw InvalidInput(option, messages::printable(path), "a regular file");
   }
-  return fingerprint(read_file(path, std::size_t{1} << 30U));
+  return files::fingerprint(files::read_file(path, std::size_t{1} << 30U));
 }
 
 /// The "settings" of the file PROGRAM.json that an earlier run has left in a folder; null without such a file.
@@ -57,14 +57,15 @@ Json settings_in(const std::string& file, const std::string& option, const std::
   if (!fs::exists(status)) return nullptr;
   if (fs::is_regular_file(status)) {  // reading a pipe would wait for ever
     try {
-      const nlohmann::json saved = parse_json(read_file(file, std::size_t{1} << 30U), file);
+      const nlohmann::json saved =
+          io::parse_json(files::read_file(file, std::size_t{1} << 30U), file);
       if (saved.is_object() && saved.contains("settings") && saved["settings"].is_object()) {
         return saved["settings"];
       }
     } catch (const InvalidInput&) {  // the message below says what to do
     }
   }
-  throw InvalidInput(option, printable(folder), "a folder without another " + file,
+  throw InvalidInput(option, messages::printable(folder), "a folder without another " + file,
                      "use another folder, or delete that file");
 }
 
@@ -77,7 +78,7 @@ std::string Option::type() const {
 
 std::string Option::default_text() const {
   const Json value = get_();
-  if (value.is_number_float()) return exact_text(value.get<double>());
+  if (value.is_number_float()) return numeric::exact_text(value.get<double>());
   if (!value.is_array()) return value.is_null() ? "" : input_text(value);
   std::string list;
   for (const Json& item : value) list += (list.empty() ? "" : ",") + input_text(item);
@@ -85,7 +86,7 @@ std::string Option::default_text() const {
 }
 
 std::string Option::expectation() const {
-  if (!words_.empty()) return listed(words_);
+  if (!words_.empty()) return messages::listed(words_);
   if (role_ == Role::writes_folder) return "a folder";
   if (is_path()) return "a file";
   switch (kind_) {
@@ -97,9 +98,9 @@ std::string Option::expectation() const {
       return "a whole number from " + std::to_string(std::lround(least_)) + " to " +
              std::to_string(std::lround(most_));
     case Kind::number:
-      return (above_ ? "a number above " : "a number from ") + exact_text(least_) +
+      return (above_ ? "a number above " : "a number from ") + numeric::exact_text(least_) +
              (above_ ? " and" : "") + (below_ ? (above_ ? " below " : " to below ") : " to ") +
-             exact_text(most_);
+             numeric::exact_text(most_);
     case Kind::text:
       break;
   }
@@ -107,7 +108,8 @@ std::string Option::expectation() const {
 }
 
 void Option::refuse(const std::string& value, const std::string& hint) const {
-  throw InvalidInput(name_, value.empty() ? "(empty)" : printable(value), expectation(), hint);
+  throw InvalidInput(name_, value.empty() ? "(empty)" : messages::printable(value), expectation(),
+                     hint);
 }
 
 template <class Number>
@@ -129,7 +131,7 @@ Option::Json Option::item(const std::string& word) const {
   if (id_) return id_(word, name_);
   if (!words_.empty()) {
     const bool known = std::find(words_.begin(), words_.end(), word) != words_.end();
-    if (!known) refuse(word, did_you_mean(word, words_));
+    if (!known) refuse(word, messages::did_you_mean(word, words_));
   } else if (is_path() ? word.empty() || word.find('\0') != word.npos : !is_utf8(word)) {
     refuse(word);
   }
@@ -153,7 +155,7 @@ Option::Json Option::value_of_words() const {
     }
   }
   if (list.size() < count_) {
-    throw InvalidInput(name_, printable(last),
+    throw InvalidInput(name_, messages::printable(last),
                        "at least " + std::to_string(count_) + " values, separated by commas");
   }
   return list;
@@ -201,7 +203,7 @@ void Options::fill(CLI::App& app) const {
   app.allow_extras();
   for (const Option& option : list_) {
     const std::string help =
-        option.help_ + (option.words_.empty() ? "" : ": " + listed(option.words_));
+        option.help_ + (option.words_.empty() ? "" : ": " + messages::listed(option.words_));
     if (option.kind_ == Option::Kind::flag) {
       app.add_flag(option.name_)->description(help)->disable_flag_override()->group(option.group_);
       continue;
@@ -234,15 +236,15 @@ Request Options::parse(const std::vector<std::string>& arguments) {
       const bool flag = option.kind_ == Option::Kind::flag;
       throw InvalidInput(option.name_, flag ? "(a value)" : "(missing)", option.expectation());
     }
-    throw InvalidInput("options", printable(message), "what --help lists");
+    throw InvalidInput("options", messages::printable(message), "what --help lists");
   }
   if (const std::vector<std::string> rest = app.remaining(); !rest.empty()) {
     std::vector<std::string> names;
     for (const CLI::Option* known : app.get_options()) names.push_back(known->get_name());
     const std::string word = rest[0].substr(0, rest[0].find('=', 1));
-    throw InvalidInput(
-        printable(word), "(unknown)", "an option of --help",
-        word.starts_with("-") ? did_you_mean(word, names) : "lists have commas and no spaces");
+    throw InvalidInput(messages::printable(word), "(unknown)", "an option of --help",
+                       word.starts_with("-") ? messages::did_you_mean(word, names)
+                                             : "lists have commas and no spaces");
   }
   for (Option& option : list_) {
     option.given_words_ = app.get_option(option.name_)->results();
@@ -265,8 +267,8 @@ std::string Options::help(const std::string& program, const std::string& about) 
   return wrapped(app.help(), terminal_columns(), 30);
 }
 
-Inputs Options::inputs() const {
-  Inputs inputs;
+files::Inputs Options::inputs() const {
+  files::Inputs inputs;
   for (const Option& option : list_) {
     if (option.is_input()) inputs.push_back({option.name_, input_text(option.value())});
   }
@@ -308,7 +310,7 @@ void Options::try_outputs(const std::string& program) const {
     const std::string file = (fs::path(path) / (program + ".json")).string();
     Json saved = settings_in(file, option.name_, path);
     if (saved.is_null()) continue;
-    Inputs there;  // in the order of the options, which objects of JSON do not keep
+    files::Inputs there;  // in the order of the options, which objects of JSON do not keep
     for (const Option& other : list_) {
       const auto found = saved.find(other.key());
       if (found == saved.end()) continue;
@@ -316,7 +318,7 @@ void Options::try_outputs(const std::string& program) const {
       saved.erase(other.key());
     }
     for (const auto& [key, value] : saved.items()) there.push_back({"--" + key, input_text(value)});
-    require_same_inputs(inputs(), there, file);
+    files::require_same_inputs(inputs(), there, file);
   }
 }
 

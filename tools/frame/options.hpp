@@ -143,8 +143,8 @@ class Options {
 
   /// A value with a word. None is the empty text.
   template <class Value, std::size_t size>
-  Option& add(const std::string& name, Value& variable, const Spelling<Value, size>& spelling,
-              const std::string& help) {
+  Option& add(const std::string& name, Value& variable,
+              const messages::Spelling<Value, size>& spelling, const std::string& help) {
     return declare<std::string>(
                name, help, [&] { return Json(word(spelling, variable)); },
                [&, name](const Json& text) {
@@ -154,7 +154,7 @@ class Options {
   }
   template <class Value, std::size_t size>
   Option& add(const std::string& name, std::optional<Value>& variable,
-              const Spelling<Value, size>& spelling, const std::string& help) {
+              const messages::Spelling<Value, size>& spelling, const std::string& help) {
     return declare<std::string>(
                name, help, [&] { return Json(variable ? word(spelling, *variable) : ""); },
                [&, name](const Json& text) {
@@ -176,7 +176,7 @@ class Options {
   /// All that a result depends on: names and values of the variables as they are now, which may be
   /// later than parse(), and the fingerprints of data.
   /// Throws:   InvalidInput for data that cannot be read.
-  Inputs inputs() const;
+  files::Inputs inputs() const;
 
   /// The same and which runs are made, as JSON, without the dashes of the names.
   Json settings() const;
@@ -195,7 +195,7 @@ class Options {
 
  private:
   template <class Value, std::size_t size>
-  static std::vector<std::string> words_of(const Spelling<Value, size>& spelling) {
+  static std::vector<std::string> words_of(const messages::Spelling<Value, size>& spelling) {
     std::vector<std::string> words;
     for (const auto& entry : spelling) words.emplace_back(entry.text);
     return words;
@@ -230,7 +230,7 @@ class Options {
 
 /// The form of a report.
 enum class Format { table, json, csv };
-inline constexpr Spelling<Format, 3> format_words{
+inline constexpr messages::Spelling<Format, 3> format_words{
     {{Format::table, "table"}, {Format::json, "json"}, {Format::csv, "csv"}}};
 inline void add_format(Options& options, Format& format) {
   options.add("--format", format, format_words, "format of the output").not_an_input();

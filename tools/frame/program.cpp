@@ -50,11 +50,11 @@ int say(const Program& program, const std::string& message) {
 }
 
 void print_inputs(const Options& options) {
-  const Inputs inputs = options.inputs();
+  const files::Inputs inputs = options.inputs();
   for (const auto& [name, value] : inputs) {
-    std::cout << name << " = " << printable(value.empty() ? "(none)" : value) << '\n';
+    std::cout << name << " = " << messages::printable(value.empty() ? "(none)" : value) << '\n';
   }
-  std::cout << "fingerprint " << fingerprint(inputs) << '\n';
+  std::cout << "fingerprint " << files::fingerprint(inputs) << '\n';
 }
 
 int answer(const Program& program, const std::vector<std::string>& arguments) {

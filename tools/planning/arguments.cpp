@@ -75,14 +75,14 @@ void add_description_options(frame::Options& options, PlanArguments& a) {
 
 void add_plan_options(frame::Options& options, PlanArguments& a) {
   options.add("--optimizer", a.optimizer, "optimizer")
-      .words(names_of(known_optimizers))
+      .words(policy::names_of(policy::known_optimizers))
       .names([](const std::string& name, const std::string& option) {
-        static_cast<void>(optimizer_id(name, option));
+        static_cast<void>(policy::optimizer_id(name, option));
         return name;
       });
-  options.add("--decay", a.decay, decay_words, "form of weight decay");
+  options.add("--decay", a.decay, policy::decay_words, "form of weight decay");
   options.add("--start", a.start, "rule that initializes the base model of a relative rule")
-      .names(rule_id);
+      .names(policy::rule_id);
   options.add("--cut", a.cut, dialect::cut_words,
               "what Muon cuts out of fused matrices before it normalizes them");
   options.add("--strict", a.strict, "make warnings errors");
@@ -101,7 +101,7 @@ void with_names(const std::string& program, const std::string& names,
 
 std::optional<dialect::Cut> cut_of(const PlanArguments& arguments, const Plan& plan) {
   if (!arguments.cut) return {};
-  if (plan.optimizer.normalization != Normalization::by_matrix) {
+  if (plan.optimizer.normalization != policy::Normalization::by_matrix) {
     throw InvalidInput("--cut", std::string(word(dialect::cut_words, *arguments.cut)),
                        "--optimizer muon-… as well",
                        std::string(plan.optimizer.name) + " takes each number by itself");
@@ -109,13 +109,13 @@ std::optional<dialect::Cut> cut_of(const PlanArguments& arguments, const Plan& p
   return arguments.cut;
 }
 
-CodeFactors code_of_names(const std::string& names) {
+plan::CodeFactors code_of_names(const std::string& names) {
   if (names.ends_with(".json")) return read_dialect_file(names)->get().code;
   return dialect::dialect_named("--names", names).code;
 }
 
 GivenModel model_of_config(const std::string& program, const std::string& path) {
-  ModelConfig config = model_config_file(path);
+  io::ModelConfig config = io::model_config_file(path);
   for (const std::string& note : config.notes) std::cerr << program << ": note: " << note << '\n';
   return {std::move(config.shape), config.code, config.initializer_std,
           std::move(config.initializer_key)};
@@ -132,14 +132,14 @@ std::optional<DescribedModel> described_model(const PlanArguments& a) {
     throw InvalidInput("--base-model", "none", "a description of the same model at another width",
                        "what grows between the two says the role of each tensor");
   }
-  std::vector<RoleOverride> roles;
+  std::vector<architecture::RoleOverride> roles;
   for (const std::string& text : a.role) {
     const std::size_t equals = text.rfind('=');
     if (equals == std::string::npos) {
       throw InvalidInput("--role", text, "PATTERN=ROLE", "such as '*.router.weight=output'");
     }
-    roles.push_back(
-        {text.substr(0, equals), value_of(given_role_words, "--role", text.substr(equals + 1))});
+    roles.push_back({text.substr(0, equals),
+                     value_of(architecture::given_role_words, "--role", text.substr(equals + 1))});
   }
   Shape shape{.blocks = Blocks::listed};
   static_cast<void>(set_target(a.set, shape));

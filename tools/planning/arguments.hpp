@@ -36,7 +36,7 @@ void with_names(const std::string& program, const std::string& names,
 std::optional<dialect::Cut> cut_of(const PlanArguments& arguments, const Plan& plan);
 
 /// The factors of the code base of --names.
-CodeFactors code_of_names(const std::string& names);
+plan::CodeFactors code_of_names(const std::string& names);
 
 /// The model of a configuration. Keys that the reader does not know are said on standard error.
 GivenModel model_of_config(const std::string& program, const std::string& path);

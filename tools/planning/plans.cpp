@@ -32,7 +32,7 @@ constexpr const char* how_to_give_a_base =
 /// Says what a plan was hardly meant to be; with --strict that is an error.
 void warn(const Plan& plan, const PlanArguments& arguments, const Say& say) {
   const std::vector<std::string> warnings = set_up_warnings(plan);
-  if (arguments.strict) require_none(plan.rule + " in a strict plan:", warnings);
+  if (arguments.strict) messages::require_none(plan.rule + " in a strict plan:", warnings);
   for (const std::string& text : warnings) say("warning: " + text);
 }
 
@@ -50,11 +50,12 @@ Plan rewritten(const Plan& plan, const PlanArguments& arguments, const Say& say)
 /// Says what was taken where the name is another than the id: alike words are different factors elsewhere.
 Optimizer optimizer_of(const PlanArguments& arguments, const Say& say) {
   const std::string& name = arguments.optimizer;
-  const Optimizer optimizer = optimizer_named("--optimizer", optimizer_id(name, "--optimizer"));
+  const Optimizer optimizer =
+      policy::optimizer_named("--optimizer", policy::optimizer_id(name, "--optimizer"));
   if (optimizer.name != name) {
     say(fmt::format("note: {} ({}) is {}, which multiplies its steps by {}", name,
-                    fmt::join(muons_named(name), " and "), optimizer.name,
-                    own_factor_text(optimizer.own_factor)));
+                    fmt::join(policy::muons_named(name), " and "), optimizer.name,
+                    policy::own_factor_text(optimizer.own_factor)));
   }
   return optimizer;
 }
@@ -62,8 +63,8 @@ Optimizer optimizer_of(const PlanArguments& arguments, const Say& say) {
 /// The factors of the code, of the target and of its base.
 Plan coded(Plan plan, const PlanArguments& arguments, const GivenModel& target,
            const std::optional<GivenModel>& base) {
-  const CodeFactors code = target.code ? *target.code : arguments.names_code;
-  return with_code(std::move(plan), code, base && base->code ? *base->code : code);
+  const plan::CodeFactors code = target.code ? *target.code : arguments.names_code;
+  return plan::with_code(std::move(plan), code, base && base->code ? *base->code : code);
 }
 
 /// Whether a plan draws with the standard deviation of a rule where the configuration has another.
@@ -74,8 +75,9 @@ void compare_initializer(const Plan& plan, const GivenModel& model, const Say& s
     const double ratio = *given / 0.02;
     if (ratio > 1 - 1e-6 && ratio < 1 + 1e-6) return;
     return say("note: the configuration has " + model.initializer_key + " = " +
-               number_text(*given) + ", the plan has 0.02: multiply the variances of matrices by " +
-               number_text(ratio * ratio) + " to start as the configuration says");
+               numeric::number_text(*given) +
+               ", the plan has 0.02: multiply the variances of matrices by " +
+               numeric::number_text(ratio * ratio) + " to start as the configuration says");
   }
 }
 
@@ -88,10 +90,10 @@ std::vector<Plan> plans_of(const PlanArguments& arguments, const GivenModel& tar
   if (ids.empty()) ids.push_back(arguments.rule);
 
   std::vector<bool> used(parameters.size(), false);
-  std::vector<std::string> known = shape_fields();
+  std::vector<std::string> known = architecture::shape_fields();
   std::vector<Plan> plans;
   for (const std::string& id : ids) {
-    const std::vector<std::string> names = parameter_names(id);
+    const std::vector<std::string> names = policy::parameter_names(id);
     known.insert(known.end(), names.begin(), names.end());
     std::vector<Parameter> own;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -118,13 +120,13 @@ std::vector<Plan> plans_of(const PlanArguments& arguments, const GivenModel& tar
         !plan.start.empty() && base;  // a started plan begins with the base's numbers
     compare_initializer(plan, of_base ? *base : target, say);
     plan = rewritten(plan, arguments, say);
-    for (const std::string& note : code_notes(plan)) say("note: " + note);
+    for (const std::string& note : plan::code_notes(plan)) say("note: " + note);
   }
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     if (used[i]) continue;
     throw InvalidInput("--set", parameters[i].name,
                        "a field of the shape or a parameter of the rule",
-                       did_you_mean(parameters[i].name, known));
+                       messages::did_you_mean(parameters[i].name, known));
   }
   return plans;
 }
@@ -133,7 +135,8 @@ std::vector<Plan> plans_of(const PlanArguments& arguments, const GivenModel& tar
 
 std::vector<Extra> extras_of(const PlanArguments& arguments) {
   std::vector<Extra> extras;
-  for (const std::string& text : arguments.extra) extras.push_back(extra_from_text(text));
+  for (const std::string& text : arguments.extra)
+    extras.push_back(architecture::extra_from_text(text));
   return extras;
 }
 

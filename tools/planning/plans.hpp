@@ -20,7 +20,7 @@ namespace scalewise::tools {
 /// A model to be planned, or its base.
 struct GivenModel {
   Shape shape;
-  std::optional<CodeFactors> code = {};        // what a configuration says that its code multiplies
+  std::optional<plan::CodeFactors> code = {};  // what a configuration says that its code multiplies
   std::optional<double> initializer_std = {};  // of a configuration, and what it is called there
   std::string initializer_key = {};
   std::vector<Extra> tensors = {};  // of a model that descriptions give
@@ -42,7 +42,7 @@ struct PlanArguments {
   std::string model;  // descriptions, of the target and of the base
   std::string base_model;
   std::vector<std::string> role;
-  CodeFactors names_code = {};  // what the code base of --names multiplies
+  plan::CodeFactors names_code = {};  // what the code base of --names multiplies
   std::string start;
   std::optional<dialect::Cut> cut;
   bool strict = false;

@@ -38,7 +38,8 @@ inline std::vector<Parameter> set_target(const std::vector<std::string>& setting
     if (is_of_base(setting)) continue;
     const std::string key = setting.substr(0, equals);
     const std::string value = setting.substr(equals + 1);
-    if (!set_field(target, key, value)) parameters.push_back({key, number_of(key, value)});
+    if (!architecture::set_field(target, key, value))
+      parameters.push_back({key, number_of(key, value)});
   }
   return parameters;
 }
@@ -53,9 +54,9 @@ inline void set_base(const std::vector<std::string>& settings, std::optional<Sha
     if (!base) throw InvalidInput("--set", setting, "a base", base_hint);
     const std::size_t equals = setting.find('=');
     const std::string field = setting.substr(5, equals - 5);
-    if (set_field(*base, field, setting.substr(equals + 1))) continue;
+    if (architecture::set_field(*base, field, setting.substr(equals + 1))) continue;
     throw InvalidInput("--set", "base." + field, "a field of a shape after \"base.\"",
-                       did_you_mean(field, shape_fields()));
+                       messages::did_you_mean(field, architecture::shape_fields()));
   }
 }
 

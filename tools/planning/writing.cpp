@@ -61,7 +61,7 @@ std::string as_tables(const std::vector<Plan>& plans, bool compare, bool layers,
   std::string out;
   const bool prose = format == TableFormat::text;
   const auto render = [&](const Table& table, TableFormat style) {
-    return prose ? render_to_fit(table, columns) : io::render(table, style);
+    return prose ? io::render_to_fit(table, columns) : scalewise::render(table, style);
   };
   if (compare) {
     for (const Table& table : comparison_tables(plans, layers)) {
@@ -112,7 +112,7 @@ std::string heading_line(const std::string& name, const std::string& text, std::
   std::string line = name + std::string(indent - name.size(), ' ');
   if (columns <= indent) return line + text + "\n";
   bool first = true;
-  for (const std::string& part : io::detail::lines_of_cell(text, columns - indent)) {
+  for (const std::string& part : scalewise::detail::lines_of_cell(text, columns - indent)) {
     line += (std::exchange(first, false) ? "" : std::string(indent, ' ')) + part + "\n";
   }
   return line;
@@ -122,14 +122,15 @@ std::string heading_line(const std::string& name, const std::string& text, std::
 
 std::string heading(const Plan& plan, std::size_t columns) {
   std::string rule = plan.rule;
-  for (const Parameter& p : plan.parameters) rule += " " + p.name + "=" + number_text(p.value);
+  for (const Parameter& p : plan.parameters)
+    rule += " " + p.name + "=" + numeric::number_text(p.value);
   if (!plan.start.empty()) rule += ", from a base initialized by " + plan.start;
   std::string optimizer(plan.optimizer.name);
-  if (plan.optimizer.normalization == Normalization::by_matrix) {
-    optimizer +=
-        " (its own factor is " + std::string(own_factor_text(plan.optimizer.own_factor)) + ")";
+  if (plan.optimizer.normalization == policy::Normalization::by_matrix) {
+    optimizer += " (its own factor is " +
+                 std::string(policy::own_factor_text(plan.optimizer.own_factor)) + ")";
   }
-  optimizer += ", " + std::string(word(decay_words, plan.decay)) + " weight decay";
+  optimizer += ", " + std::string(word(policy::decay_words, plan.decay)) + " weight decay";
   return heading_line("rule", rule, columns) + heading_line("source", citation(plan), columns) +
          (plan.base ? heading_line("base", base_text(plan), columns) : "") +
          heading_line("optimizer", optimizer, columns) +
@@ -157,8 +158,8 @@ std::string write_plans(const std::vector<Plan>& plans, bool compare, const std:
 
 std::string write_named(const dialect::NamedPlan& named, const std::string& format, bool layers,
                         std::size_t columns) {
-  require_none("cannot name the tensors as " + named.assignment.dialect + " does:",
-               named.assignment.problems);
+  messages::require_none("cannot name the tensors as " + named.assignment.dialect + " does:",
+                         named.assignment.problems);
   for (const auto& [name, writer] : named_formats) {
     if (format == name) return writer(named);
   }
@@ -169,8 +170,9 @@ std::string write_named(const dialect::NamedPlan& named, const std::string& form
   const TableFormat style = table_format(format);
   const Table table = named_table(named, layers);
   if (style != TableFormat::text) return render(table, style);
-  return heading(named.plan, columns) + "\n" + render_to_fit(model_table({named.plan}), columns) +
-         "\n" + render_to_fit(table, columns) + "\n" + footing({named.plan});
+  return heading(named.plan, columns) + "\n" +
+         io::render_to_fit(model_table({named.plan}), columns) + "\n" +
+         io::render_to_fit(table, columns) + "\n" + footing({named.plan});
 }
 
 }  // namespace scalewise::tools

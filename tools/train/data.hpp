@@ -108,7 +108,7 @@ nn::Batch<Scalar> training_batch(const Settings& s, const Data& data, long step)
     if (!denoises(s)) return batch;
     return data::infilling(std::move(batch), noise, {s.seed, "infilling.", name});
   }
-  RandomStream stream(s.seed, "images." + std::to_string(step));
+  numeric::RandomStream stream(s.seed, "images." + std::to_string(step));
   const auto count = static_cast<std::uint64_t>(data.images.train.size());
   std::vector<Eigen::Index> which(static_cast<std::size_t>(s.batch));
   for (Eigen::Index& image : which) image = static_cast<Eigen::Index>(stream.bits() % count);
@@ -119,7 +119,7 @@ nn::Batch<Scalar> training_batch(const Settings& s, const Data& data, long step)
 template <class Scalar>
 nn::Batch<Scalar> validation_batch(const Settings& s, const Data& data, Eigen::Index first) {
   auto batch = data::validation_windows<Scalar>(data.tokens.validation, s.batch, s.seq, first);
-  const RandomStream stream(0, "validation.", std::to_string(first));
+  const numeric::RandomStream stream(0, "validation.", std::to_string(first));
   if (unmasks(s)) return data::masking(std::move(batch), masks, stream);
   return denoises(s) ? data::infilling(std::move(batch), noise, stream) : batch;
 }

@@ -37,13 +37,15 @@ class DivergenceWatch {
       fail(step, "the loss is not finite, and " + first_not_finite(parameters));
     }
     if (!std::isfinite(gradient_norm)) {
-      fail(step, "the loss is " + exact_text(loss) + ", but " + first_not_finite(parameters));
+      fail(step,
+           "the loss is " + numeric::exact_text(loss) + ", but " + first_not_finite(parameters));
     }
     if (step == 1) first_ = loss;
     high_ = good(loss) ? 0 : high_ + 1;
     if (high_ >= patience) {
-      fail(step, "the loss has been above " + exact_text(limit()) + " for " +
-                     std::to_string(patience) + " steps, and it started at " + exact_text(first_));
+      fail(step, "the loss has been above " + numeric::exact_text(limit()) + " for " +
+                     std::to_string(patience) + " steps, and it started at " +
+                     numeric::exact_text(first_));
     }
   }
 
@@ -55,19 +57,21 @@ class DivergenceWatch {
   /// The same for the loss of the parameters that a run ends with.
   void check_end(long step, double loss) const {
     if (good(loss)) return;
-    fail(step, "the loss at the end is " + exact_text(loss) + ", above " + exact_text(limit()) +
-                   ", and it started at " + exact_text(first_));
+    fail(step, "the loss at the end is " + numeric::exact_text(loss) + ", above " +
+                   numeric::exact_text(limit()) + ", and it started at " +
+                   numeric::exact_text(first_));
   }
 
   /// Whether parameters of this loss are worth keeping: finite, and not far above the start.
   bool good(double loss) const { return std::isfinite(loss) && loss <= limit(); }
 
-  std::vector<Setting> notes() const {
-    return {{"first loss", exact_text(first_)}, {"steps far above", std::to_string(high_)}};
+  std::vector<files::Setting> notes() const {
+    return {{"first loss", numeric::exact_text(first_)},
+            {"steps far above", std::to_string(high_)}};
   }
 
   /// Throws:   InvalidInput for a note that notes() does not write.
-  void recall(const std::vector<Setting>& notes) {
+  void recall(const std::vector<files::Setting>& notes) {
     for (const auto& [name, value] : notes) {
       if (name == "first loss") {
         first_ = number_of<double>(name, value, 0, std::numeric_limits<double>::max(),
@@ -98,7 +102,7 @@ class DivergenceWatch {
 
   [[noreturn]] void fail(long step, const std::string& why) const {
     throw Diverged("training diverged at step " + std::to_string(step) + ": " + why +
-                   "; try a lower --rate than " + exact_text(settings_.rate) +
+                   "; try a lower --rate than " + numeric::exact_text(settings_.rate) +
                    ", a longer --warmup than " + std::to_string(settings_.warmup) +
                    (settings_.clip > 0 ? ", or a lower --clip" : ", or --clip 1"));
   }

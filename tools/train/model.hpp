@@ -65,13 +65,13 @@ inline Plan plan_of(const Settings& s, Shape target) {
   target.tied_head = s.tied_head;
   std::vector<Parameter> parameters = s.parameters;
   for (Parameter& p : tools::set_target(s.set, target)) parameters.push_back(std::move(p));
-  std::vector<std::string> known = parameter_names(s.rule);
+  std::vector<std::string> known = policy::parameter_names(s.rule);
   const std::vector<std::string> own_names = known;
-  for (const std::string& field : shape_fields()) known.push_back(field);
+  for (const std::string& field : architecture::shape_fields()) known.push_back(field);
   for (const Parameter& p : parameters) {
     if (std::find(own_names.begin(), own_names.end(), p.name) != own_names.end()) continue;
     throw InvalidInput("--set", p.name, "a field of the shape or a parameter of the rule",
-                       did_you_mean(p.name, known));
+                       messages::did_you_mean(p.name, known));
   }
   if (s.iterations > 0) target.iterations = s.iterations;
   std::optional<Shape> base;

@@ -23,7 +23,7 @@ Number number_of(const std::string& field, std::string_view text, Number least, 
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc() || stop != end || !(value >= least && value <= most)) {
-    throw InvalidInput(field, text.empty() ? "(empty)" : printable(text), expectation);
+    throw InvalidInput(field, text.empty() ? "(empty)" : messages::printable(text), expectation);
   }
   return value;
 }

@@ -14,11 +14,11 @@ namespace scalewise::train {
 
 inline frame::Option& add_start_option(frame::Options& o, Settings& s) {
   return o.add("--start", s.start, "rule that initializes the base model of a relative rule")
-      .names(rule_id);
+      .names(policy::rule_id);
 }
 
 inline void add_optimizer_option(frame::Options& o, Settings& s) {
-  o.add("--optimizer", s.optimizer, optimizer_words, "optimizer").names(optimizer_id);
+  o.add("--optimizer", s.optimizer, optimizer_words, "optimizer").names(policy::optimizer_id);
 }
 
 inline void add_schedule_options(frame::Options& o, Settings& s) {
@@ -34,7 +34,7 @@ inline void add_decay_options(frame::Options& o, Settings& s) {
   o.add("--weight-decay", s.weight_decay, "weight decay, before the plan's factors")
       .from(0)
       .below(1e30);
-  o.add("--decay", s.decay, decay_words, "form of weight decay");
+  o.add("--decay", s.decay, policy::decay_words, "form of weight decay");
 }
 
 }  // namespace scalewise::train

@@ -24,21 +24,22 @@
 
 namespace scalewise::train {
 
-inline constexpr Spelling<nn::Decline, 3> schedule_words{{{nn::Decline::constant, "constant"},
-                                                          {nn::Decline::linear, "linear"},
-                                                          {nn::Decline::cosine, "cosine"}}};
+inline constexpr messages::Spelling<nn::Decline, 3> schedule_words{
+    {{nn::Decline::constant, "constant"},
+     {nn::Decline::linear, "linear"},
+     {nn::Decline::cosine, "cosine"}}};
 enum class Task { next_token, denoising, masked };
-inline constexpr Spelling<Task, 3> task_words{
+inline constexpr messages::Spelling<Task, 3> task_words{
     {{Task::next_token, "next-token"}, {Task::denoising, "denoising"}, {Task::masked, "masked"}}};
-inline constexpr Spelling<bool, 2> precision_words{{{false, "float"}, {true, "double"}}};
-inline constexpr Spelling<NormPlacement, 2> placement_words{
+inline constexpr messages::Spelling<bool, 2> precision_words{{{false, "float"}, {true, "double"}}};
+inline constexpr messages::Spelling<NormPlacement, 2> placement_words{
     {{NormPlacement::pre, "pre"}, {NormPlacement::post, "post"}}};
-inline constexpr Spelling<nn::Norm, 3> norm_words{
+inline constexpr messages::Spelling<nn::Norm, 3> norm_words{
     {{nn::Norm::layer, "layer"}, {nn::Norm::rms, "rms"}, {nn::Norm::none, "none"}}};
 inline constexpr auto optimizer_words = [] {
-  Spelling<Optimizer, known_optimizers.size()> words{};
+  messages::Spelling<Optimizer, policy::known_optimizers.size()> words{};
   for (std::size_t i = 0; i < words.size(); ++i)
-    words[i] = {known_optimizers[i], known_optimizers[i].name};
+    words[i] = {policy::known_optimizers[i], policy::known_optimizers[i].name};
   return words;
 }();
 

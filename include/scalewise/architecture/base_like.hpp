@@ -8,7 +8,7 @@
 #include "scalewise/architecture/shape.hpp"
 #include "scalewise/messages/error.hpp"
 
-namespace scalewise::inline architecture {
+namespace scalewise {
 
 /// How a base differs from its target: in its width, in its depth, or in both. 0: not in this.
 struct Base {
@@ -28,7 +28,7 @@ constexpr bool is_multi_query(const Shape& shape) {
 
 /// Throws:   InvalidInput where heads, key heads or d_ff would not be whole.
 constexpr void require_base_width(const Shape& whole, long width) {
-  if (width < 0 || width > largest_size) {
+  if (width < 0 || width > architecture::largest_size) {
     throw InvalidInput("base width", std::to_string(width), "a positive integer, at most 2^30");
   }
   const long n = whole.d_model;
@@ -49,9 +49,9 @@ constexpr void require_base_width(const Shape& whole, long width) {
 
 /// Throws:   InvalidInput where the encoder's depth would not be whole.
 constexpr void require_base_depth(const Shape& whole, long depth) {
-  if (depth < 0 || depth > most_layers) {
+  if (depth < 0 || depth > architecture::most_layers) {
     throw InvalidInput("base depth", std::to_string(depth),
-                       "a positive integer, at most " + std::to_string(most_layers));
+                       "a positive integer, at most " + std::to_string(architecture::most_layers));
   }
   const long step = step_of(whole.encoder_depth, whole.depth);
   if (depth % step == 0) return;
@@ -93,4 +93,4 @@ constexpr Shape base_like(const Shape& target, const Base& base) {
   return shape;
 }
 
-}  // namespace scalewise::inline architecture
+}  // namespace scalewise

@@ -13,7 +13,7 @@
 #include "scalewise/messages/name.hpp"
 #include "scalewise/messages/words.hpp"
 
-namespace scalewise::inline architecture {
+namespace scalewise {
 
 /// What a tensor does, as far as its model's code says so.
 enum class TensorKind {
@@ -23,11 +23,17 @@ enum class TensorKind {
   bias,       // is added
   other,      // its role has to be given
 };
-inline constexpr Spelling<TensorKind, 5> tensor_kind_words{{{TensorKind::linear, "linear"},
-                                                            {TensorKind::embedding, "embedding"},
-                                                            {TensorKind::gain, "gain"},
-                                                            {TensorKind::bias, "bias"},
-                                                            {TensorKind::other, "other"}}};
+
+namespace architecture {
+
+inline constexpr messages::Spelling<TensorKind, 5> tensor_kind_words{
+    {{TensorKind::linear, "linear"},
+     {TensorKind::embedding, "embedding"},
+     {TensorKind::gain, "gain"},
+     {TensorKind::bias, "bias"},
+     {TensorKind::other, "other"}}};
+
+}  // namespace architecture
 
 /// One tensor of a model of any architecture.
 /// Shapes:   `sizes` in the order in which the code stores them. A letter of `axes` says what each is: i inputs,
@@ -52,10 +58,13 @@ struct ModelDescription {
 
 /// The roles that a tensor of a described model can be given.
 enum class GivenRole { input, hidden, output, vector };
-inline constexpr Spelling<GivenRole, 4> given_role_words{{{GivenRole::input, "input"},
-                                                          {GivenRole::hidden, "hidden"},
-                                                          {GivenRole::output, "output"},
-                                                          {GivenRole::vector, "vector"}}};
+
+namespace architecture {
+
+inline constexpr messages::Spelling<GivenRole, 4> given_role_words{{{GivenRole::input, "input"},
+                                                                    {GivenRole::hidden, "hidden"},
+                                                                    {GivenRole::output, "output"},
+                                                                    {GivenRole::vector, "vector"}}};
 
 /// What a user says of all tensors whose names match a pattern, in which each * stands for any text.
 struct RoleOverride {
@@ -63,12 +72,14 @@ struct RoleOverride {
   GivenRole role = GivenRole::hidden;
 };
 
+}  // namespace architecture
+
 namespace detail {
 
 inline void check_axes(const DescribedTensor& tensor) {
-  const std::string field = "tensor " + printable(tensor.name) + ", axes";
+  const std::string field = "tensor " + messages::printable(tensor.name) + ", axes";
   const auto refuse = [&](const std::string& expectation) {
-    throw InvalidInput(field, tensor.axes.empty() ? "(empty)" : printable(tensor.axes),
+    throw InvalidInput(field, tensor.axes.empty() ? "(empty)" : messages::printable(tensor.axes),
                        expectation);
   };
   if (tensor.axes.size() != tensor.sizes.size()) {
@@ -88,6 +99,8 @@ inline void check_axes(const DescribedTensor& tensor) {
 
 }  // namespace detail
 
+namespace architecture {
+
 /// Requires that a description can be one of a model.
 /// Throws:   InvalidInput naming the tensor and its field: for a name that require_name() refuses or that two
 ///           tensors have, a size that is no positive integer or above 2^30, axes that are not those of the kind,
@@ -97,8 +110,8 @@ inline void check_description(const ModelDescription& model) {
   std::set<std::string> names;
   for (const DescribedTensor& tensor : model.tensors) {
     if (tensor.name.empty()) throw InvalidInput("tensor, name", "(empty)", "the name of a tensor");
-    require_name("tensor, name", tensor.name);
-    const std::string field = "tensor " + printable(tensor.name);
+    messages::require_name("tensor, name", tensor.name);
+    const std::string field = "tensor " + messages::printable(tensor.name);
     if (!names.insert(tensor.name).second) {
       throw InvalidInput(field, "twice", "a name that no other tensor has");
     }
@@ -111,10 +124,13 @@ inline void check_description(const ModelDescription& model) {
   for (const DescribedTensor& tensor : model.tensors) {
     if (tensor.tied_to.empty()) continue;
     if (tensor.tied_to != tensor.name && names.contains(tensor.tied_to)) continue;
-    throw InvalidInput("tensor " + printable(tensor.name) + ", tied_to", printable(tensor.tied_to),
+    throw InvalidInput("tensor " + messages::printable(tensor.name) + ", tied_to",
+                       messages::printable(tensor.tied_to),
                        "the name of another tensor of the model");
   }
 }
+
+}  // namespace architecture
 
 /// The description of a model that a shape describes; its names are those of plans.
 /// Throws:   InvalidInput as resolved().
@@ -124,14 +140,16 @@ inline ModelDescription describe(const Shape& shape) {
     const Group group = tensor.group;
     const bool table = role_of(group) == Role::input && group != Group::patch_embedding;
     using enum TensorKind;
-    TensorKind kind = is_norm_gain(group) ? gain : is_matrix(group) ? linear : bias;
+    TensorKind kind = architecture::is_norm_gain(group) ? gain
+                      : architecture::is_matrix(group)  ? linear
+                                                        : bias;
     if (table) kind = embedding;
     const bool other_kind = role_of(group) == Role::rescaler || group == Group::relative_position ||
                             group == Group::residual_gain;
     if (other_kind) kind = other;
     if (group == Group::class_token) {
       model.tensors.push_back({tensor.name, embedding, "io", {1, tensor.rows}});
-    } else if (!is_matrix(group) && tensor.columns == 1) {
+    } else if (!architecture::is_matrix(group) && tensor.columns == 1) {
       model.tensors.push_back({tensor.name, kind, "o", {tensor.rows}});
     } else {
       model.tensors.push_back({tensor.name, kind, "io", {tensor.rows, tensor.columns}});
@@ -140,4 +158,4 @@ inline ModelDescription describe(const Shape& shape) {
   return model;
 }
 
-}  // namespace scalewise::inline architecture
+}  // namespace scalewise

@@ -18,7 +18,7 @@
 #include "scalewise/messages/nearest.hpp"
 #include "scalewise/scaling/scaling.hpp"
 
-namespace scalewise::inline architecture {
+namespace scalewise {
 
 /// A tensor that a model has but its shape does not describe, such as a gain of your own: it follows the
 /// rule's row for a group.
@@ -72,9 +72,10 @@ class ExtraReader {
   std::vector<Tensor> tensors() const {
     const std::size_t star = extra_.name.find('*');
     if (extra_.name.empty()) refuse("name", "(empty)", "the name of a tensor");
-    require_name("extra", extra_.name);
+    messages::require_name("extra", extra_.name);
     if (star != extra_.name.rfind('*')) {
-      refuse("name", printable(extra_.name), "one * at most, for the number of the layer");
+      refuse("name", messages::printable(extra_.name),
+             "one * at most, for the number of the layer");
     }
     Tensor tensor;
     tensor.group = extra_.group;
@@ -82,7 +83,7 @@ class ExtraReader {
     const ExtraSide columns = side("columns", extra_.columns);
     tensor.rows = rows.length;
     tensor.columns = columns.length;
-    const bool matrix = !is_vector(extra_.group);
+    const bool matrix = !architecture::is_vector(extra_.group);
     if (!matrix && columns.length != 1) {
       refuse("columns", extra_.columns,
              "1: a " + std::string(to_string(extra_.group)) + " is a vector");
@@ -100,7 +101,7 @@ class ExtraReader {
     const long layers = tensor.stack == Stack::encoder ? shape_.encoder_depth : shape_.depth;
     std::vector<Tensor> all;
     for (tensor.layer = 0; tensor.layer < layers; ++tensor.layer) {
-      tensor.name = to_string(TensorName{Stack::none, tensor.layer, extra_.name});
+      tensor.name = to_string(architecture::TensorName{Stack::none, tensor.layer, extra_.name});
       all.push_back(tensor);
     }
     return all;
@@ -109,7 +110,8 @@ class ExtraReader {
  private:
   [[noreturn]] void refuse(const std::string& field, const std::string& value,
                            const std::string& expectation, const std::string& hint = {}) const {
-    throw InvalidInput("extra " + printable(extra_.name) + ", " + field, value, expectation, hint);
+    throw InvalidInput("extra " + messages::printable(extra_.name) + ", " + field, value,
+                       expectation, hint);
   }
 
   Stack stack() const {
@@ -117,7 +119,7 @@ class ExtraReader {
     const bool encoder = extra_.name.find("encoder") != std::string::npos;
     const bool decoder = extra_.name.find("decoder") != std::string::npos;
     if (encoder != decoder) return encoder ? Stack::encoder : Stack::decoder;
-    refuse("name", printable(extra_.name), "one with encoder or decoder in it",
+    refuse("name", messages::printable(extra_.name), "one with encoder or decoder in it",
            "the shape has layers in both");
   }
 
@@ -129,12 +131,13 @@ class ExtraReader {
       refuse("fan_in", "(none)", "the inputs of its matrix, such as d_model");
     }
     if (!extra_.fan_in.empty()) {
-      if (reads_width(group)) return side("fan_in", extra_.fan_in).scaling;
+      if (architecture::reads_width(group)) return side("fan_in", extra_.fan_in).scaling;
       refuse("fan_in", extra_.fan_in, "none", "only a hidden_bias has that of another tensor");
     }
     if (group == Group::head_bias) return symbols::d_model;
     if (group == Group::patch_bias) return symbols::patch_dim;
-    return group == Group::patch_embedding || reads_width(group) ? rows.scaling : Scaling(1);
+    return group == Group::patch_embedding || architecture::reads_width(group) ? rows.scaling
+                                                                               : Scaling(1);
   }
 
   ExtraSide side(const std::string& field, const std::string& text) const {
@@ -146,7 +149,7 @@ class ExtraReader {
       const std::size_t end = (std::min)(text.find_first_of("*/", begin), text.size());
       const auto [number, scaling] = factor(field, text.substr(begin, end - begin));
       long& product = divide ? over : times;
-      if (product > largest_size / number) refuse(field, text, "a size up to 2^30");
+      if (product > architecture::largest_size / number) refuse(field, text, "a size up to 2^30");
       product *= number;
       side.scaling = divide ? side.scaling / scaling : side.scaling * scaling;
       divide = end < text.size() && text[end] == '/';
@@ -162,7 +165,7 @@ class ExtraReader {
   }
 
   std::pair<long, Scaling> factor(const std::string& field, const std::string& word) const {
-    Nearest nearest(word);
+    messages::Nearest nearest(word);
     for (const NamedSize& size : named_sizes) {
       nearest.offer(size.name);
       if (size.name != word) continue;
@@ -173,10 +176,10 @@ class ExtraReader {
     long number = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
     if (error == std::errc{} && end == word.data() + word.size() && number > 0 &&
-        number <= largest_size) {
+        number <= architecture::largest_size) {
       return {number, Scaling(static_cast<double>(number))};
     }
-    refuse(field, word.empty() ? "(empty)" : printable(word),
+    refuse(field, word.empty() ? "(empty)" : messages::printable(word),
            "a whole number or a size of the shape", nearest.hint());
   }
 
@@ -185,6 +188,8 @@ class ExtraReader {
 };
 
 }  // namespace detail
+
+namespace architecture {
 
 /// The tensors of extras in a model, in order.
 /// Requires: a resolved shape.
@@ -212,12 +217,12 @@ inline Extra extra_from_text(const std::string& text) {
     }
   }
   if (parts.size() < 3 || parts.size() > 4) {
-    throw InvalidInput("extra", text.empty() ? "(empty)" : printable(text),
+    throw InvalidInput("extra", text.empty() ? "(empty)" : messages::printable(text),
                        "NAME:GROUP:ROWS or NAME:GROUP:ROWS,COLUMNS",
                        "such as layer.*.query_gain:norm_gain:head_dim");
   }
-  Extra extra{parts[0], group_named("extra " + printable(parts[0]) + ", group", parts[1]), parts[2],
-              "1", parts.size() == 4 ? parts[3] : ""};
+  Extra extra{parts[0], group_named("extra " + messages::printable(parts[0]) + ", group", parts[1]),
+              parts[2], "1", parts.size() == 4 ? parts[3] : ""};
   if (const std::size_t comma = parts[2].find(','); comma != std::string::npos) {
     extra.rows = parts[2].substr(0, comma);
     extra.columns = parts[2].substr(comma + 1);
@@ -225,4 +230,6 @@ inline Extra extra_from_text(const std::string& text) {
   return extra;
 }
 
-}  // namespace scalewise::inline architecture
+}  // namespace architecture
+
+}  // namespace scalewise

@@ -18,7 +18,7 @@
 #include "scalewise/architecture/extra.hpp"
 #include "scalewise/architecture/numbered_tensors.hpp"
 
-namespace scalewise::inline architecture {
+namespace scalewise {
 
 /// A model that two of its sizes describe.
 struct DescribedModel {
@@ -35,7 +35,8 @@ namespace detail {
 class DescriptionReader {
  public:
   DescriptionReader(const ModelDescription& target, const ModelDescription& base,
-                    const std::vector<RoleOverride>& roles, Shape shape, Shape base_shape)
+                    const std::vector<architecture::RoleOverride>& roles, Shape shape,
+                    Shape base_shape)
       : target_(target), tensors_(target), base_(base), roles_(roles), base_model_(base) {
     model_.shape = std::move(shape);
     model_.base = std::move(base_shape);
@@ -71,9 +72,9 @@ class DescriptionReader {
       const bool deeper = layers != base_layers;
       if (!deeper && (layers < 2 || !tensors_.alike(before))) continue;
       if (first && first->first * base_layers != layers * first->second) {
-        throw InvalidInput(printable(before), growth(base_layers, layers) + " layers",
-                           "layers that grow like those of " + printable(first_name) + ", " +
-                               growth(first->second, first->first));
+        throw InvalidInput(messages::printable(before), growth(base_layers, layers) + " layers",
+                           "layers that grow like those of " + messages::printable(first_name) +
+                               ", " + growth(first->second, first->first));
       }
       if (!first) {
         first = {layers, base_layers};
@@ -109,7 +110,7 @@ class DescriptionReader {
         const NumberedName name = split_number(tensor.name);
         twin = base_model_.find(name.before + "0" + name.after);
       }
-      if (twin == nullptr) missing.push_back(printable(tensor.name));
+      if (twin == nullptr) missing.push_back(messages::printable(tensor.name));
       twins_.push_back(twin);
     }
     if (!missing.empty()) {
@@ -118,7 +119,7 @@ class DescriptionReader {
     }
     for (const DescribedTensor& tensor : base_.tensors) {
       if (tensors_.find(tensor.name) == nullptr && !in_layers(tensor.name)) {
-        missing.push_back(printable(tensor.name));
+        missing.push_back(messages::printable(tensor.name));
       }
     }
     if (!missing.empty()) {
@@ -132,10 +133,10 @@ class DescriptionReader {
     if (tensor.kind == twin.kind && tensor.axes == twin.axes && tensor.tied_to == twin.tied_to)
       return;
     const auto text = [](const DescribedTensor& of) {
-      return std::string(word(tensor_kind_words, of.kind)) + " " + of.axes +
-             (of.tied_to.empty() ? "" : ", tied to " + printable(of.tied_to));
+      return std::string(word(architecture::tensor_kind_words, of.kind)) + " " + of.axes +
+             (of.tied_to.empty() ? "" : ", tied to " + messages::printable(of.tied_to));
     };
-    throw InvalidInput("tensor " + printable(tensor.name), text(tensor),
+    throw InvalidInput("tensor " + messages::printable(tensor.name), text(tensor),
                        "what it is in the base, " + text(twin));
   }
 
@@ -193,7 +194,7 @@ class DescriptionReader {
              (over == 1 ? "" : "/" + std::to_string(over));
     }
     throw InvalidInput(
-        "tensor " + printable(target_.tensors[i].name) + ", " + which,
+        "tensor " + messages::printable(target_.tensors[i].name) + ", " + which,
         growth(size.base, size.target),
         "a multiple of d_model, which grows from " +
             growth(model_.base.d_model, model_.shape.d_model),
@@ -216,7 +217,7 @@ class DescriptionReader {
   void require_used_roles() const {
     for (std::size_t r = 0; r < roles_.size(); ++r) {
       if (used_[r]) continue;
-      throw InvalidInput("role", printable(roles_[r].pattern),
+      throw InvalidInput("role", messages::printable(roles_[r].pattern),
                          "a pattern of names of the model's tensors");
     }
   }
@@ -251,18 +252,18 @@ class DescriptionReader {
                          : *role == GivenRole::output
                              ? Group::head
                              : vector_group(i, tensor.kind == gain, outputs.grows());
-      return {group, "given: " + std::string(word(given_role_words, *role))};
+      return {group, "given: " + std::string(word(architecture::given_role_words, *role))};
     }
     if (tensor.kind == gain || tensor.kind == bias) {
       return {vector_group(i, tensor.kind == gain, outputs.grows()),
-              std::string(word(tensor_kind_words, tensor.kind)) +
+              std::string(word(architecture::tensor_kind_words, tensor.kind)) +
                   (outputs.grows() ? " that grows" : " of fixed size")};
     }
     if (tensor.kind == embedding) return {Group::token_embedding, "embedding"};
     if (tensor.kind == other) {
-      throw InvalidInput(
-          "tensor " + printable(tensor.name), "other", "a role",
-          "give --role '" + printable(tensor.name) + "=vector', or input, hidden or output");
+      throw InvalidInput("tensor " + messages::printable(tensor.name), "other", "a role",
+                         "give --role '" + messages::printable(tensor.name) +
+                             "=vector', or input, hidden or output");
     }
     if (inputs.grows() && outputs.grows()) return {Group::hidden, "inputs and outputs grow"};
     if (inputs.grows()) return {Group::head, "inputs grow"};
@@ -297,14 +298,15 @@ class DescriptionReader {
     const SideSizes copies = side(i, 'e'), kernel = side(i, 'k');
     if (copies.grows() || kernel.grows()) {
       throw InvalidInput(
-          "tensor " + printable(tensor.name) + ", " + (copies.grows() ? "copies" : "kernel"),
+          "tensor " + messages::printable(tensor.name) + ", " +
+              (copies.grows() ? "copies" : "kernel"),
           copies.grows() ? growth(copies.base, copies.target) : growth(kernel.base, kernel.target),
           "as many in both models", "no rule for models by role scales with them");
     }
     const SideSizes inputs = side(i, 'i'), outputs = side(i, 'o');
     const auto [group, reason] = decide(i, inputs, outputs);
     Extra extra{tensor.name, group, "", "1", ""};
-    if (is_matrix(group)) {
+    if (architecture::is_matrix(group)) {
       extra.rows = tensor.kind == TensorKind::embedding
                        ? std::to_string(copies.target * inputs.target)
                        : inputs_text(i, copies.target);
@@ -357,7 +359,7 @@ class DescriptionReader {
   const ModelDescription& target_;
   NumberedTensors tensors_;
   const ModelDescription& base_;
-  const std::vector<RoleOverride>& roles_;
+  const std::vector<architecture::RoleOverride>& roles_;
   NumberedTensors base_model_;
   std::set<std::string> layers_;               // "h." of "h.0.attn.weight"
   std::vector<const DescribedTensor*> twins_;  // of the base, by tensor of the target
@@ -379,13 +381,13 @@ class DescriptionReader {
 ///           no tensor.
 inline DescribedModel from_descriptions(const ModelDescription& target,
                                         const ModelDescription& base,
-                                        const std::vector<RoleOverride>& roles = {},
+                                        const std::vector<architecture::RoleOverride>& roles = {},
                                         Shape shape = {.blocks = Blocks::listed},
                                         Shape base_shape = {.blocks = Blocks::listed}) {
-  check_description(target);
-  check_description(base);
+  architecture::check_description(target);
+  architecture::check_description(base);
   return detail::DescriptionReader(target, base, roles, std::move(shape), std::move(base_shape))
       .read();
 }
 
-}  // namespace scalewise::inline architecture
+}  // namespace scalewise

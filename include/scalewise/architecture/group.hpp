@@ -10,7 +10,7 @@
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/nearest.hpp"
 
-namespace scalewise::inline architecture {
+namespace scalewise {
 
 /// The kind of a tensor, as far as any rule distinguishes tensors.
 enum class Group {
@@ -63,6 +63,8 @@ enum class Role {
   rescaler,  // of the normalized transformer
 };
 
+namespace architecture {
+
 /// A group with its id in plans and golden files.
 struct GroupInfo {
   Group group;
@@ -109,25 +111,30 @@ inline constexpr std::size_t group_count = group_table.size();
 constexpr const GroupInfo& info_of(Group group) {
   return group_table[static_cast<std::size_t>(group)];
 }
-constexpr std::string_view to_string(Group group) { return info_of(group).id; }
-constexpr Role role_of(Group group) { return info_of(group).role; }
+
+}  // namespace architecture
+
+constexpr std::string_view to_string(Group group) { return architecture::info_of(group).id; }
+constexpr Role role_of(Group group) { return architecture::info_of(group).role; }
 
 static_assert([] {
-  for (std::size_t g = 0; g < group_count; ++g) {
-    if (group_table[g].group != static_cast<Group>(g)) return false;
+  for (std::size_t g = 0; g < architecture::group_count; ++g) {
+    if (architecture::group_table[g].group != static_cast<Group>(g)) return false;
   }
   return true;
 }());  // the table has the order of the enumeration
 
+namespace architecture {
+
 /// The group of an id.
 /// Throws:   InvalidInput naming the field and the closest id.
 inline Group group_named(const std::string& field, std::string_view id) {
-  Nearest known(id);
+  messages::Nearest known(id);
   for (const GroupInfo& info : group_table) {
     if (info.id == id) return info.group;
     known.offer(info.id);
   }
-  throw InvalidInput(field, printable(id), "the id of a group", known.hint());
+  throw InvalidInput(field, messages::printable(id), "the id of a group", known.hint());
 }
 
 /// True for norm gains, which start at 1.
@@ -159,4 +166,6 @@ constexpr bool is_norm(Group group) {
          group == Group::final_norm_bias;
 }
 
-}  // namespace scalewise::inline architecture
+}  // namespace architecture
+
+}  // namespace scalewise

@@ -13,9 +13,7 @@
 
 #include "scalewise/architecture/description.hpp"
 
-namespace scalewise::inline architecture {
-
-namespace detail {
+namespace scalewise::detail {
 
 /// True for a text that a pattern with * for any text describes.
 inline bool matches_glob(std::string_view pattern, std::string_view text) {
@@ -44,7 +42,7 @@ inline NumberedName split_number(const std::string& name) {
     const std::size_t end = std::min(name.find('.', begin), name.size());
     long number = 0;
     const auto [stop, error] = std::from_chars(name.data() + begin, name.data() + end, number);
-    if (error == std::errc{} && stop == name.data() + end && number <= largest_size) {
+    if (error == std::errc{} && stop == name.data() + end && number <= architecture::largest_size) {
       return {name.substr(0, begin), number, name.substr(end)};
     }
     begin = end + 1;
@@ -94,6 +92,4 @@ class NumberedTensors {
   std::map<std::string, std::map<long, std::set<std::string>>> lists_;
 };
 
-}  // namespace detail
-
-}  // namespace scalewise::inline architecture
+}  // namespace scalewise::detail

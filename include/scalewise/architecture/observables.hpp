@@ -10,7 +10,7 @@
 #include "scalewise/architecture/tensor_name.hpp"
 #include "scalewise/messages/nearest.hpp"
 
-namespace scalewise::inline architecture {
+namespace scalewise::architecture {
 
 /// An intermediate of a transformer under the name by which it is observed, recorded and predicted.
 /// Inside the blocks the name follows the layer: "layer.3.mlp.output", "encoder.0.attention.input".
@@ -57,10 +57,10 @@ inline bool is_observable(std::string_view name) {
 }
 
 /// The observable that is nearest to a name that is none.
-inline Nearest nearest_observable(std::string_view role) {
-  Nearest nearest(role);
+inline messages::Nearest nearest_observable(std::string_view role) {
+  messages::Nearest nearest(role);
   for (const Observable& known : observables) nearest.offer(known.name);
   return nearest;
 }
 
-}  // namespace scalewise::inline architecture
+}  // namespace scalewise::architecture

@@ -9,7 +9,7 @@
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/nearest.hpp"
 
-namespace scalewise::inline architecture {
+namespace scalewise {
 
 /// The shape of a published model and the code or configuration that it was read from.
 struct Preset {
@@ -245,10 +245,10 @@ inline Shape preset_shape(std::string_view id) {
   for (const Preset& preset : presets()) {
     if (preset.id == id) return preset.shape;
   }
-  Nearest known(id);
+  messages::Nearest known(id);
   for (const Preset& preset : presets()) known.offer(preset.id);
-  throw InvalidInput("preset", printable(id), "the id of a preset",
+  throw InvalidInput("preset", messages::printable(id), "the id of a preset",
                      known.empty() ? "plan --list-presets prints them" : known.hint());
 }
 
-}  // namespace scalewise::inline architecture
+}  // namespace scalewise

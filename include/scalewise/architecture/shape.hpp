@@ -9,17 +9,28 @@
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/words.hpp"
 
-namespace scalewise::inline architecture {
+namespace scalewise {
 
 enum class Input { token, patch };
-inline constexpr Spelling<Input, 2> input_words{{{Input::token, "token"}, {Input::patch, "patch"}}};
+
+namespace architecture {
+
+inline constexpr messages::Spelling<Input, 2> input_words{
+    {{Input::token, "token"}, {Input::patch, "patch"}}};
+
+}  // namespace architecture
 
 /// Which part of the model a tensor belongs to; `main` is the only stack of a model with one.
 enum class Stack { none, main, encoder, decoder };
-inline constexpr Spelling<Stack, 4> stack_words{{{Stack::none, "none"},
-                                                 {Stack::main, "main"},
-                                                 {Stack::encoder, "encoder"},
-                                                 {Stack::decoder, "decoder"}}};
+
+namespace architecture {
+
+inline constexpr messages::Spelling<Stack, 4> stack_words{{{Stack::none, "none"},
+                                                           {Stack::main, "main"},
+                                                           {Stack::encoder, "encoder"},
+                                                           {Stack::decoder, "decoder"}}};
+
+}  // namespace architecture
 
 /// Which tensors the blocks have.
 enum class Blocks {
@@ -28,33 +39,60 @@ enum class Blocks {
   shallow_encoder,  // one attention layer, ReLU, mean over tokens, linear head
   listed,  // none that a shape knows: all tensors of the model are extras, see from_descriptions()
 };
-inline constexpr Spelling<Blocks, 4> blocks_words{{{Blocks::residual, "residual"},
-                                                   {Blocks::normalized, "normalized"},
-                                                   {Blocks::shallow_encoder, "shallow_encoder"},
-                                                   {Blocks::listed, "listed"}}};
+
+namespace architecture {
+
+inline constexpr messages::Spelling<Blocks, 4> blocks_words{
+    {{Blocks::residual, "residual"},
+     {Blocks::normalized, "normalized"},
+     {Blocks::shallow_encoder, "shallow_encoder"},
+     {Blocks::listed, "listed"}}};
+
+}  // namespace architecture
 
 /// The function that an MLP applies to its hidden features, or to its gate when it has one.
 enum class Activation { relu, gelu, silu };
-inline constexpr Spelling<Activation, 3> activation_words{
+
+namespace architecture {
+
+inline constexpr messages::Spelling<Activation, 3> activation_words{
     {{Activation::relu, "relu"}, {Activation::gelu, "gelu"}, {Activation::silu, "silu"}}};
+
+}  // namespace architecture
 
 /// Learned gain on every residual branch.
 enum class ResidualGain { none, channel, scalar };
-inline constexpr Spelling<ResidualGain, 3> residual_gain_words{{{ResidualGain::none, "none"},
-                                                                {ResidualGain::channel, "channel"},
-                                                                {ResidualGain::scalar, "scalar"}}};
+
+namespace architecture {
+
+inline constexpr messages::Spelling<ResidualGain, 3> residual_gain_words{
+    {{ResidualGain::none, "none"},
+     {ResidualGain::channel, "channel"},
+     {ResidualGain::scalar, "scalar"}}};
+
+}  // namespace architecture
 
 /// Which projections of the attention have biases where the rest of the blocks has none.
 enum class AttentionBiases { none, qkv, all };
-inline constexpr Spelling<AttentionBiases, 3> attention_biases_words{
+
+namespace architecture {
+
+inline constexpr messages::Spelling<AttentionBiases, 3> attention_biases_words{
     {{AttentionBiases::none, "none"},
      {AttentionBiases::qkv, "qkv"},
      {AttentionBiases::all, "all"}}};
 
+}  // namespace architecture
+
 /// Norms of queries and keys: one gain for all heads, or one over the whole projection.
 enum class QkNorm { none, head, full };
-inline constexpr Spelling<QkNorm, 3> qk_norm_words{
+
+namespace architecture {
+
+inline constexpr messages::Spelling<QkNorm, 3> qk_norm_words{
     {{QkNorm::none, "none"}, {QkNorm::head, "head"}, {QkNorm::full, "full"}}};
+
+}  // namespace architecture
 
 /// A transformer's shape: the sizes that rules scale with and the choices that decide which tensors
 /// there are. Sizes left at 0 and flags left unset take the usual value, see resolved().
@@ -100,6 +138,8 @@ constexpr long outputs(const Shape& shape) {
   return shape.input == Input::token ? shape.vocab : shape.classes;
 }
 
+namespace architecture {
+
 /// Calls visit(name, field) for every size of a shape, in a fixed order.
 template <class AnyShape, class Visitor>
 constexpr void for_each_size(AnyShape& shape, Visitor&& visit) {
@@ -141,6 +181,8 @@ inline constexpr long most_layers = 5000;
 /// The largest size, so that a matrix has fewer than 2^63 entries.
 inline constexpr long largest_size = 1L << 30;
 
+}  // namespace architecture
+
 namespace detail {
 
 constexpr void require_positive(const char* field, long value) {
@@ -149,17 +191,17 @@ constexpr void require_positive(const char* field, long value) {
 
 /// Throws:   InvalidInput for a negative size, or one that is too large.
 constexpr void check_limits(const Shape& shape) {
-  for_each_size(shape, [&](const char* field, const long& value) {
+  architecture::for_each_size(shape, [&](const char* field, const long& value) {
     if (value < 0) throw InvalidInput(field, std::to_string(value), "a positive integer");
-    if (value > largest_size && &value != &shape.iterations) {
+    if (value > architecture::largest_size && &value != &shape.iterations) {
       throw InvalidInput(field, std::to_string(value), "at most 2^30");
     }
   });
   const std::int64_t layers = std::int64_t{shape.depth} + shape.encoder_depth;
-  if (layers > most_layers) {
+  if (layers > architecture::most_layers) {
     throw InvalidInput(shape.encoder_depth > 0 ? "depth + encoder_depth" : "depth",
                        std::to_string(layers),
-                       "at most " + std::to_string(most_layers) + " layers");
+                       "at most " + std::to_string(architecture::most_layers) + " layers");
   }
 }
 
@@ -178,12 +220,14 @@ constexpr void resolve_heads(Shape& shape) {
     }
     shape.head_dim = shape.d_model / shape.heads;
   }
-  if (shape.head_dim > largest_size / shape.heads) {
+  if (shape.head_dim > architecture::largest_size / shape.heads) {
     throw InvalidInput("head_dim", std::to_string(shape.head_dim), "heads * head_dim at most 2^30");
   }
 }
 
 }  // namespace detail
+
+namespace architecture {
 
 /// True for models whose output projection of the attention has a bias.
 constexpr bool has_attention_output_bias(const Shape& shape) {
@@ -194,6 +238,8 @@ constexpr bool has_attention_output_bias(const Shape& shape) {
 constexpr bool has_heads(const Shape& shape) {
   return shape.blocks != Blocks::listed || shape.head_dim > 0;
 }
+
+}  // namespace architecture
 
 /// Fills in what was left open: kv_heads = heads, head_dim = d_model / heads, d_ff = 4 d_model,
 /// a bias on the head of a patch model. A listed model has only the sizes that it is given.
@@ -232,4 +278,4 @@ constexpr Shape resolved(Shape shape) {
   return shape;
 }
 
-}  // namespace scalewise::inline architecture
+}  // namespace scalewise

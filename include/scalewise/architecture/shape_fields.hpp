@@ -11,7 +11,7 @@
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/words.hpp"
 
-namespace scalewise::inline architecture {
+namespace scalewise::architecture {
 
 /// Sets one field of a shape from text, as in "d_ff=11008" or "tied_head=true".
 /// Returns false when the shape has no such field; blocks and residual_gain are the rules' to set.
@@ -60,4 +60,4 @@ inline std::vector<std::string> shape_fields() {
   return names;
 }
 
-}  // namespace scalewise::inline architecture
+}  // namespace scalewise::architecture

@@ -12,7 +12,7 @@
 #include "scalewise/architecture/tensor_name.hpp"
 #include "scalewise/scaling/scaling.hpp"
 
-namespace scalewise::inline architecture {
+namespace scalewise {
 
 /// The block of a layer.
 enum class BlockKind { none, attention, cross_attention, mlp };
@@ -114,8 +114,8 @@ class TensorWalk {
  private:
   /// Positions are in no stack, though the name says which one adds them.
   void positions(Stack of) {
-    add(to_string(TensorName{of, -1, "position_embedding"}), Group::position_embedding, 1,
-        symbols::n, shape_.context, shape_.d_model);
+    add(to_string(architecture::TensorName{of, -1, "position_embedding"}),
+        Group::position_embedding, 1, symbols::n, shape_.context, shape_.d_model);
   }
 
   void block() {
@@ -144,7 +144,7 @@ class TensorWalk {
       add(kind + "key_bias", Group::hidden_bias, n, kv_, kv_width_);
       add(kind + "value_bias", Group::hidden_bias, n, kv_, kv_width_);
     }
-    if (has_attention_output_bias(s)) {
+    if (architecture::has_attention_output_bias(s)) {
       add(kind + "attention_output_bias", Group::hidden_bias, q_, n, d);
     }
     if (s.qk_norm != QkNorm::none && s.blocks == Blocks::residual) {
@@ -209,8 +209,8 @@ class TensorWalk {
 
   void add(const std::string& name, Group group, const Scaling& fan_in, const Scaling& fan_out,
            long rows, long columns = 1) {
-    visit_(Tensor{to_string(TensorName{stack_, layer_, name}), group, stack_, layer_, block_,
-                  fan_in, fan_out, rows, columns});
+    visit_(Tensor{to_string(architecture::TensorName{stack_, layer_, name}), group, stack_, layer_,
+                  block_, fan_in, fan_out, rows, columns});
   }
 
   Visitor& visit_;
@@ -225,6 +225,8 @@ class TensorWalk {
 };
 
 }  // namespace detail
+
+namespace architecture {
 
 /// Calls visit(Tensor) for every tensor of a model, stem first, head last, with fans that are written
 /// so that they hold in `base` too.
@@ -244,11 +246,14 @@ void for_each_tensor(const S& shape, const S& base, Visitor&& visit) {
   walk.head();
 }
 
+}  // namespace architecture
+
 /// The same as a list.
 template <std::same_as<Shape> S>
 std::vector<Tensor> tensors(const S& shape, const S& base) {
   std::vector<Tensor> list;
-  for_each_tensor(shape, base, [&](auto tensor) { list.push_back(std::move(tensor)); });
+  architecture::for_each_tensor(shape, base,
+                                [&](auto tensor) { list.push_back(std::move(tensor)); });
   return list;
 }
 
@@ -257,4 +262,4 @@ std::vector<Tensor> tensors(const S& shape) {
   return tensors(shape, shape);
 }
 
-}  // namespace scalewise::inline architecture
+}  // namespace scalewise

@@ -10,17 +10,19 @@
 #include "scalewise/architecture/shape.hpp"
 #include "scalewise/messages/words.hpp"
 
-namespace scalewise::inline architecture {
+namespace scalewise {
 
 namespace detail {
 
 /// "layer.3", "encoder.3" or "decoder.3".
 inline std::string layer_name(Stack stack, std::string_view number) {
-  std::string name(stack == Stack::main ? "layer" : word(stack_words, stack));
+  std::string name(stack == Stack::main ? "layer" : word(architecture::stack_words, stack));
   return name.append(".").append(number);
 }
 
 }  // namespace detail
+
+namespace architecture {
 
 /// The name of a tensor or of an observable as a value: "layer.3.mlp_up" is mlp_up in layer 3 of the
 /// main stack, "encoder.3.mlp.output" is mlp.output in layer 3 of the encoder, "head" is in neither.
@@ -38,13 +40,17 @@ struct TensorName {
   friend bool operator==(const TensorName&, const TensorName&) = default;
 };
 
+}  // namespace architecture
+
 /// The text of a name.
-inline std::string to_string(const TensorName& name) {
+inline std::string to_string(const architecture::TensorName& name) {
   std::string text = name.prefix() + name.part;
   const std::size_t star = name.layer < 0 ? std::string::npos : text.find('*');
   if (star != std::string::npos) text.replace(star, 1, std::to_string(name.layer));
   return text;
 }
+
+namespace architecture {
 
 /// The name that a text stands for. Text of another form, such as the name of a tensor of your own,
 /// is a part in no stack.
@@ -64,4 +70,6 @@ inline TensorName tensor_name(std::string_view text) {
   return {Stack::none, -1, std::string(text)};
 }
 
-}  // namespace scalewise::inline architecture
+}  // namespace architecture
+
+}  // namespace scalewise

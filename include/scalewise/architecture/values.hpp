@@ -9,7 +9,7 @@
 #include "scalewise/messages/error.hpp"
 #include "scalewise/scaling/scaling.hpp"
 
-namespace scalewise::inline architecture {
+namespace scalewise::architecture {
 
 /// A number for every symbol, at the target and, for relative rules, at the base: the sizes of the
 /// shapes, and what is set.
@@ -101,7 +101,7 @@ class Values {
 ///           shape leaves at 0.
 constexpr double evaluate(const Scaling& scaling, const Values& values) {
   double product = scaling.number();
-  for (const Factor& factor : scaling.factors()) {
+  for (const scaling::Factor& factor : scaling.factors()) {
     const double size = factor.is_integer() ? factor.integer
                         : factor.ratio      ? values.ratio(*factor.symbol)
                                             : values.at(*factor.symbol);
@@ -110,7 +110,7 @@ constexpr double evaluate(const Scaling& scaling, const Values& values) {
                          "a positive size, which this rule scales with",
                          factor.ratio ? "give it for the target and for the base" : "");
     }
-    product *= power(size, factor.exponent);
+    product *= numeric::power(size, factor.exponent);
   }
   return product;
 }
@@ -129,4 +129,4 @@ constexpr double relative(const Scaling& scaling, const Shape& target, const Sha
   return evaluate(ratio(scaling), Values(resolved(target), resolved(base)));
 }
 
-}  // namespace scalewise::inline architecture
+}  // namespace scalewise::architecture

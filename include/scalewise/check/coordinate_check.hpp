@@ -28,10 +28,10 @@ enum class Cause {
   growth,   // what training adds grows with the size because the rule says so
   unknown,  // no single mistake explains what was measured
 };
-inline constexpr Spelling<Cause, 4> cause_words{{{Cause::none, "none"},
-                                                 {Cause::mistake, "mistake"},
-                                                 {Cause::growth, "growth"},
-                                                 {Cause::unknown, "unknown"}}};
+inline constexpr messages::Spelling<Cause, 4> cause_words{{{Cause::none, "none"},
+                                                           {Cause::mistake, "mistake"},
+                                                           {Cause::growth, "growth"},
+                                                           {Cause::unknown, "unknown"}}};
 
 /// The result of a coordinate check.
 struct Report {
@@ -134,7 +134,7 @@ class CoordinateCheck {
       const bool certain = band.low > criteria_.growth;
       // Scores of normalized queries and keys start small and may grow up to where they are bounded.
       const bool open = band.high > criteria_.open_growth &&
-                        j.curve.quantity.name != observable("attention.scores");
+                        j.curve.quantity.name != architecture::observable("attention.scores");
       if (!certain && !open) continue;
       const double most = certain ? criteria_.growth : criteria_.open_growth;
       if (j.measured->slope - threshold * j.measured->tail_error <= most) continue;
@@ -218,11 +218,12 @@ class CoordinateCheck {
           "of more than 4 layers; and SGD on a tied head whose logits grow");
       return;
     }
-    if (!judged_change({observable("logits")})) {
+    if (!judged_change({architecture::observable("logits")})) {
       report_.missing.emplace_back("logits, at step 0 and after a step");
     }
-    if (!judged_change({observable("attention.output"), observable("mlp.hidden"),
-                        observable("mlp.output"), observable("mlp.stream")})) {
+    if (!judged_change(
+            {architecture::observable("attention.output"), architecture::observable("mlp.hidden"),
+             architecture::observable("mlp.output"), architecture::observable("mlp.stream")})) {
       report_.missing.emplace_back(
           "layer.*.mlp.output or layer.*.attention.output, at step 0 and after a step");
     }

@@ -18,10 +18,10 @@ enum class Regime {
   later,  // after more steps, where trajectories of different sizes part
 };
 
-inline constexpr Spelling<Regime, 4> regime_words{{{Regime::exact, "exact"},
-                                                   {Regime::mean, "mean"},
-                                                   {Regime::first, "first"},
-                                                   {Regime::later, "later"}}};
+inline constexpr messages::Spelling<Regime, 4> regime_words{{{Regime::exact, "exact"},
+                                                             {Regime::mean, "mean"},
+                                                             {Regime::first, "first"},
+                                                             {Regime::later, "later"}}};
 
 /// The measure of a tensor's entries that is judged.
 enum class Measure {
@@ -79,8 +79,8 @@ inline std::optional<Expectation> activation_expected(const Prediction& predicti
 /// ones. Square gradients have small singular values, which a few steps of Newton and Schulz do not bring to 1.
 /// Measured: keys of one head of 8 at widths 8, 16, 32 and 64 under Muon: 0.73, 0.95, 1.00 and 1.00 of 8 singular values
 inline bool begins_square(const GroupExponents& tensor) {
-  return tensor.normalization == Normalization::by_matrix && tensor.fan_in != tensor.fan_out &&
-         tensor.aspect < 2;
+  return tensor.normalization == policy::Normalization::by_matrix &&
+         tensor.fan_in != tensor.fan_out && tensor.aspect < 2;
 }
 
 inline std::optional<Expectation> tensor_expected(const Prediction& prediction,
@@ -96,14 +96,14 @@ inline std::optional<Expectation> tensor_expected(const Prediction& prediction,
     // Once there was a gradient, later ones are the trajectory's and not the rule's.
     if (!band || (step > 0 && prediction.gradient(group, step - 1) != Band::zero())) return {};
     // Gradients of gains and biases are sums over tokens, which are alike by an unknown degree.
-    const bool near_limit = is_matrix(group) && prediction.has_first_gradients();
+    const bool near_limit = architecture::is_matrix(group) && prediction.has_first_gradients();
     return Expectation{*band, near_limit ? Regime::first : Regime::later,
                        prediction.per_logits() ? Measure::per_logits : Measure::rms};
   }
   const Band band = prediction.update(group, step);
   if (band.is_zero()) return Expectation{band, Regime::exact};
   const GroupExponents& tensor = *prediction.tensor(role);
-  if (tensor.normalization == Normalization::none) {
+  if (tensor.normalization == policy::Normalization::none) {
     return Expectation{tensor.rate, Regime::exact, Measure::per_gradient};
   }
   const Band own = prediction.normalized_update(role);  // the group's may be of several tensors
@@ -115,7 +115,7 @@ inline std::optional<Expectation> tensor_expected(const Prediction& prediction,
   // Averages of gradients begin at step 1; what moves later is exact except for their epsilon.
   return Expectation{
       own, exact ? Regime::exact : Regime::first,
-      tensor.normalization == Normalization::by_entry ? Measure::entry : Measure::rms};
+      tensor.normalization == policy::Normalization::by_entry ? Measure::entry : Measure::rms};
 }
 
 /// Where the gradient of a tensor comes from that the shape does not describe is not known, but a normalized one makes a
@@ -125,7 +125,7 @@ inline std::optional<Expectation> extra_expected(const Prediction& prediction,
                                                  long step) {
   const GroupExponents* tensor = prediction.tensor(role);
   const bool known = tensor != nullptr && tensor->present && signal == Signal::update &&
-                     step == 1 && tensor->normalization == Normalization::by_entry;
+                     step == 1 && tensor->normalization == policy::Normalization::by_entry;
   if (!known) return {};
   return Expectation{prediction.normalized_update(role), Regime::exact, Measure::entry};
 }
@@ -137,7 +137,7 @@ inline Subject subject_of(const Plan& plan, const Quantity& quantity) {
   if (is_activation(quantity.signal)) return subject;
   if (const Entry* entry = entry_of(plan, quantity.name)) {
     subject.group = entry->group;
-    subject.extra = is_extra(plan, *entry);
+    subject.extra = plan::is_extra(plan, *entry);
   }
   return subject;
 }

@@ -30,9 +30,10 @@ struct PlanFile {
 /// Reads what `plan --format json` writes, with --names or without.
 /// Throws:   InvalidInput naming the file where it has no plan.
 inline PlanFile read_plan_file(const std::string& path) {
-  const nlohmann::json json = parse_json(read_file(path, std::size_t{1} << 30U), path);
-  const JsonReader root(json, path);
-  if (root.at("schema").string() != named_plan_schema) return {path, plan_from_json(json, path)};
+  const nlohmann::json json = io::parse_json(files::read_file(path, std::size_t{1} << 30U), path);
+  const io::JsonReader root(json, path);
+  if (root.at("schema").string() != io::named_plan_schema)
+    return {path, plan_from_json(json, path)};
   root.at("plan");
   return {path, plan_from_json(json.at("plan"), path + ".plan")};
 }
@@ -79,7 +80,7 @@ class FamilySearch {
     std::map<long, std::size_t> found;
     for (const auto& [size, fingerprint] : recorded_) {
       for (std::size_t i = 0; i < plans_.size(); ++i) {
-        if (plan_fingerprint(plans_[i].plan) == fingerprint) found.emplace(size, i);
+        if (plan::plan_fingerprint(plans_[i].plan) == fingerprint) found.emplace(size, i);
       }
     }
     return found;
@@ -87,7 +88,7 @@ class FamilySearch {
 
   static long size_of(const Plan& plan, std::string_view field) {
     long found = 0;
-    for_each_size(plan.shape, [&](std::string_view name, long size) {
+    architecture::for_each_size(plan.shape, [&](std::string_view name, long size) {
       if (name == field) found = size;
     });
     return found;
@@ -98,7 +99,7 @@ class FamilySearch {
   std::string axis_of(const std::map<long, std::size_t>& chosen) const {
     std::string best = "size";
     std::size_t most = 0;
-    for_each_size(plans_.front().plan.shape, [&](std::string_view field, long) {
+    architecture::for_each_size(plans_.front().plan.shape, [&](std::string_view field, long) {
       std::set<long> met;
       for (std::size_t i = 0; i < plans_.size(); ++i) {
         const long size = size_of(plans_[i].plan, field);
@@ -122,9 +123,10 @@ class FamilySearch {
       if (!sizes_.contains(size)) continue;
       const auto [other, is_new] = found.emplace(size, i);
       if (is_new) continue;
-      throw InvalidInput(
-          "plans", printable(plans_[other->second].name) + " and " + printable(plans_[i].name),
-          "one plan of " + axis + " " + std::to_string(size));
+      throw InvalidInput("plans",
+                         messages::printable(plans_[other->second].name) + " and " +
+                             messages::printable(plans_[i].name),
+                         "one plan of " + axis + " " + std::to_string(size));
     }
     std::set<long> without;
     for (const long size : sizes_) {

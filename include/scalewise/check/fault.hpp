@@ -34,7 +34,7 @@ enum class Ingredient {
   weight_decay,
 };
 
-inline constexpr Spelling<Ingredient, 14> ingredient_words{
+inline constexpr messages::Spelling<Ingredient, 14> ingredient_words{
     {{Ingredient::output_multiplier, "output-multiplier"},
      {Ingredient::head_variance, "head-variance"},
      {Ingredient::head_rate, "head-rate"},
@@ -103,7 +103,7 @@ inline void spoil(double& value, double first, bool doubled) {
 
 /// The entry of another plan that has the same name, or else that of its first layer.
 inline const Entry* counterpart(const Plan& plan, const Entry& entry) {
-  const std::string first = scalewise::plan::detail::name_in_first_layer(plan, entry);
+  const std::string first = scalewise::detail::name_in_first_layer(plan, entry);
   const Entry* found = nullptr;
   for (const Entry& other : plan.entries) {
     if (other.name == entry.name) return &other;
@@ -113,7 +113,7 @@ inline const Entry* counterpart(const Plan& plan, const Entry& entry) {
 }
 
 inline const Entry* first_of(const Plan& plan, Group group) {
-  for (const Entry& entry : entries_of_shape(plan)) {
+  for (const Entry& entry : plan::entries_of_shape(plan)) {
     if (entry.group == group) return &entry;
   }
   return nullptr;
@@ -150,7 +150,8 @@ inline double final_norm_factor(const Plan& plan, const Plan& first) {
 inline void enlarge(Entry& entry, double by) {
   entry.init_mean.value *= by;
   entry.init_variance.value *= by * by;
-  entry.learning_rate.value *= entry.optimizer.normalization == Normalization::none ? by * by : by;
+  entry.learning_rate.value *=
+      entry.optimizer.normalization == policy::Normalization::none ? by * by : by;
 }
 
 /// Spoils a multiplier that a fold has put into weights.
@@ -160,7 +161,7 @@ inline bool spoil_folded(Plan& plan, const Plan& first, const Fault& fault, doub
   const bool logits = fault.ingredient == Ingredient::output_multiplier;
   const double t = scores ? query_factor(plan, first) : logits ? final_norm_factor(plan, first) : 1;
   if (t == 1) return false;
-  for (Entry& entry : entries_of_shape(plan)) {
+  for (Entry& entry : plan::entries_of_shape(plan)) {
     const bool holds =
         scores ? entry.group == Group::query : role_of(entry.group) == Role::final_vector;
     if (holds) enlarge(entry, fault.off != 0 ? factor : fault.doubled ? t : 1 / t);

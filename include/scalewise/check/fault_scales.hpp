@@ -35,7 +35,7 @@ inline void enlarge(GroupExponents& row, double power) {
   if (!row.present) return;
   row.deviation = row.deviation + power;
   row.mean = row.mean + power;
-  row.rate = row.rate + (row.normalization == Normalization::none ? 2 * power : power);
+  row.rate = row.rate + (row.normalization == policy::Normalization::none ? 2 * power : power);
 }
 
 }  // namespace detail
@@ -60,7 +60,7 @@ inline Scales with_fault(Scales scales, const Fault& fault) {
   };
   if (const double power = detail::folded_power(scales, fault.ingredient); power != 0) {
     const double by = fault.off != 0 ? fault.off : fault.doubled ? power : -power;
-    for (const GroupInfo& info : group_table) {
+    for (const architecture::GroupInfo& info : architecture::group_table) {
       if (!detail::holds_folded(fault.ingredient, info.group)) continue;
       detail::enlarge(scales.of(info.group), by);
       for (auto& [name, row] : scales.tensors) {

@@ -104,12 +104,12 @@ class Formatter {
   template <Kind kind>
   std::string text(const Number<kind>& number) const {
     std::string value = fmt::format("{:.{}g}", number.value, digits(4));
-    if (number.formula() == number_text(number.value)) return value;
+    if (number.formula() == numeric::number_text(number.value)) return value;
     return value + " = " + text(number.scaling);
   }
   std::string text(const Entry& entry) const {
     std::string line = entry.name + ":";
-    for_each_number(entry, [&](const char* name, const auto& number) {
+    plan::for_each_number(entry, [&](const char* name, const auto& number) {
       line += fmt::format("{} {} {}", line.ends_with(':') ? "" : ",", name, text(number));
     });
     return line;
@@ -121,7 +121,7 @@ class Formatter {
     for (const Entry& entry : plan.entries) lines += "\n" + text(entry);
     return lines;
   }
-  std::string text(const Line& slope) const {
+  std::string text(const numeric::Line& slope) const {
     return fmt::format("{:+.{}f} ± {:.{}f}", slope.slope, digits(2), slope.error, digits(2));
   }
   std::string text(Verdict verdict) const { return std::string(to_string(verdict)); }
@@ -157,7 +157,8 @@ struct fmt::formatter<scalewise::Entry> : scalewise::check::detail::FormatterOf<
 template <>
 struct fmt::formatter<scalewise::Plan> : scalewise::check::detail::FormatterOf<scalewise::Plan> {};
 template <>
-struct fmt::formatter<scalewise::Line> : scalewise::check::detail::FormatterOf<scalewise::Line> {};
+struct fmt::formatter<scalewise::numeric::Line>
+    : scalewise::check::detail::FormatterOf<scalewise::numeric::Line> {};
 template <>
 struct fmt::formatter<scalewise::check::Verdict>
     : scalewise::check::detail::FormatterOf<scalewise::check::Verdict> {};

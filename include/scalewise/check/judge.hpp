@@ -95,7 +95,7 @@ inline double deviation_of(const Growth& growth, const Expectation& expected,
   if (expected.band.is_zero()) return HUGE_VAL;
   const double beyond =
       std::abs(distance(growth.slope, expected.band)) - criteria.margin(expected.regime);
-  return beyond <= 0 ? 0 : normal_deviate(beyond / growth.tail_error, growth.degrees);
+  return beyond <= 0 ? 0 : numeric::normal_deviate(beyond / growth.tail_error, growth.degrees);
 }
 
 namespace detail {
@@ -128,7 +128,8 @@ class Measurements {
         const Measure measure = j.expected ? j.expected->measure : Measure::rms;
         const Records::Runs* gradient = nullptr;
         if (measure == Measure::per_logits) {
-          gradient = records.find({Signal::gradient, std::string(observable("logits"))}, step);
+          gradient = records.find(
+              {Signal::gradient, std::string(architecture::observable("logits"))}, step);
           if (gradient == nullptr) j.expected.reset();
         }
         if (measure == Measure::per_gradient) {
@@ -216,8 +217,8 @@ struct Thresholds {
 ///           with error_rate/n, both sides together
 inline Thresholds thresholds_of(const Criteria& criteria, std::size_t slopes) {
   const auto n = static_cast<double>((std::max)(slopes, std::size_t{1}));
-  return {normal_upper_quantile(criteria.doubts / n / 2),
-          normal_upper_quantile(criteria.error_rate / n / 2)};
+  return {numeric::normal_upper_quantile(criteria.doubts / n / 2),
+          numeric::normal_upper_quantile(criteria.error_rate / n / 2)};
 }
 
 /// Compares the measured slope with the expected one. It fails where they differ by more than the

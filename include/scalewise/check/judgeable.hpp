@@ -58,8 +58,9 @@ inline void require_plans(const Records& records, const std::vector<Member>& fam
     for (const auto& [step, runs] : steps) {
       for (const auto& [run, moments] : runs) {
         if (member_of(family, run.size) != nullptr) continue;
-        throw InvalidInput("size of " + printable(quantity.name), std::to_string(run.size),
-                           "one that has a plan: " + listed(sizes));
+        throw InvalidInput("size of " + messages::printable(quantity.name),
+                           std::to_string(run.size),
+                           "one that has a plan: " + messages::listed(sizes));
       }
     }
   }
@@ -83,7 +84,7 @@ inline std::set<long> of_other_plans(const Records& records, const std::vector<M
     const Member* member = member_of(family, run.size);
     if (member == nullptr) continue;
     const auto [known, is_new] = own.try_emplace(run.size);
-    if (is_new) known->second = plan_fingerprint(member->plan);
+    if (is_new) known->second = plan::plan_fingerprint(member->plan);
     if (known->second != fingerprint) others.insert(run.size);
   }
   return others;
@@ -146,7 +147,8 @@ class JudgeableSearch {
     const Member& first = *member_of(family_, *others.begin());
     miss(fmt::format(
         "plans of the models that were recorded: records of size {} are of another plan than {}",
-        fmt::join(others, ", "), first.name.empty() ? "the one given" : printable(first.name)));
+        fmt::join(others, ", "),
+        first.name.empty() ? "the one given" : messages::printable(first.name)));
     return false;
   }
 
@@ -221,10 +223,11 @@ class JudgeableSearch {
   std::string same_activations() const {
     if (family_.front().plan.shape.d_model == family_.back().plan.shape.d_model) return {};
     for (const auto& [quantity, steps] : pooled_.all()) {
-      const bool wide = quantity.signal == Signal::value && quantity.name != observable("logits") &&
-                        quantity.name != observable("attention.scores") &&
-                        quantity.name != observable("attention.probabilities");
-      if (!wide || !is_observable(quantity.name)) continue;
+      const bool wide = quantity.signal == Signal::value &&
+                        quantity.name != architecture::observable("logits") &&
+                        quantity.name != architecture::observable("attention.scores") &&
+                        quantity.name != architecture::observable("attention.probabilities");
+      if (!wide || !architecture::is_observable(quantity.name)) continue;
       const Records::Runs& runs = steps.begin()->second;
       const std::uint64_t count = runs.begin()->second.count;
       const long size = runs.begin()->first.size;
@@ -306,7 +309,7 @@ class JudgeableSearch {
       recorded[role_name(quantity.name)].insert(quantity.name);
     }
     for (const std::string_view output :
-         {observable("attention.output"), observable("mlp.output")}) {
+         {architecture::observable("attention.output"), architecture::observable("mlp.output")}) {
       const std::string role(output);
       const std::set<std::string>& names = recorded[role];
       if (names.contains(role)) continue;  // all layers in one
@@ -328,9 +331,9 @@ class JudgeableSearch {
   /// "layer.0.", … of the smallest model.
   std::vector<std::string> layer_names() const {
     std::vector<std::string> names;
-    for (const Entry& entry : entries_of_shape(plan_)) {
+    for (const Entry& entry : plan::entries_of_shape(plan_)) {
       if (entry.layer < 0) continue;
-      const std::string layer = TensorName{entry.stack, entry.layer}.prefix();
+      const std::string layer = architecture::TensorName{entry.stack, entry.layer}.prefix();
       if (names.empty() || names.back() != layer) names.push_back(layer);
     }
     return names;

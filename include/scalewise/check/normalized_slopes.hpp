@@ -30,13 +30,14 @@ class NormalizedSlopes {
     head.omega = {0.5, 1};
     const Moving raw = head.times(stream_);
     const Moving logits = product(raw, rescaler(Group::logit_scale));
-    state.activations = {{observable("embedding"), shown},
-                         {observable("attention.scores"), scores_},
-                         {observable("attention.output"), attention_},
-                         {observable("mlp.hidden"), hidden_},
-                         {observable("mlp.output"), mlp_},
-                         {observable("final_hidden"), deep() ? shown_stream_ : stream_},
-                         {observable("logits"), logits}};
+    state.activations = {
+        {architecture::observable("embedding"), shown},
+        {architecture::observable("attention.scores"), scores_},
+        {architecture::observable("attention.output"), attention_},
+        {architecture::observable("mlp.hidden"), hidden_},
+        {architecture::observable("mlp.output"), mlp_},
+        {architecture::observable("final_hidden"), deep() ? shown_stream_ : stream_},
+        {architecture::observable("logits"), logits}};
     return state;
   }
 

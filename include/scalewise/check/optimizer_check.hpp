@@ -58,7 +58,7 @@ inline std::vector<std::string> check_optimizer(const Plan& plan, const Optimize
   for (const Entry& entry : plan.entries) {
     if (!seen.contains(entry.name)) wrong.push_back(entry.name + ": not in the optimizer");
   }
-  return folded(wrong);
+  return messages::folded(wrong);
 }
 
 /// The same in the order of a matcher: what is asked, the plan, the global values.

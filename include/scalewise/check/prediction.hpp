@@ -42,7 +42,7 @@ class Prediction {
       State state = normalized_ ? normalized_slopes(scales, change, assumptions.alignment)
                                 : residual_slopes(scales, shape, change, assumptions);
       updates_.push_back(update_);
-      for (std::size_t g = 0; g < group_count; ++g) {
+      for (std::size_t g = 0; g < architecture::group_count; ++g) {
         const GroupExponents& group = scales.groups[g];
         if (!group.present) continue;
         update_[g] = update_of(group, state.gradients[g]);
@@ -51,7 +51,7 @@ class Prediction {
       states_.push_back(std::move(state));
     }
     for (const GroupExponents& group : scales.groups) {
-      if (group.present && group.normalization == Normalization::none) follows_ = true;
+      if (group.present && group.normalization == policy::Normalization::none) follows_ = true;
     }
     if (follows_ && !states_.front().gradients_have_limit) near_limit_ = false;
   }
@@ -130,7 +130,8 @@ class Prediction {
 
   /// Of the entries of a tensor before the first step.
   Band parameter(const std::string& role, Group group) const {
-    if (normalized_ && is_matrix(group)) return -scales_.width / 2;  // vectors of unit length
+    if (normalized_ && architecture::is_matrix(group))
+      return -scales_.width / 2;  // vectors of unit length
     const GroupExponents& g = *tensor(role);
     return sum(g.deviation, g.mean);
   }
@@ -160,12 +161,12 @@ class Prediction {
   /// The update that a step adds to a tensor. A gradient that is not predicted is not zero.
   static Band update_of(const GroupExponents& group, const std::optional<Band>& gradient) {
     if (gradient && gradient->is_zero()) return Band::zero();
-    if (group.normalization != Normalization::none) return normalized_update(group);
+    if (group.normalization != policy::Normalization::none) return normalized_update(group);
     return gradient ? group.rate + *gradient : Band::zero();
   }
 
   static Band normalized_update(const GroupExponents& group) {
-    if (group.normalization == Normalization::by_entry) return group.rate;
+    if (group.normalization == policy::Normalization::by_entry) return group.rate;
     return group.rate +
            Band(-(group.fan_in + group.fan_out) / 2, -(std::max)(group.fan_in, group.fan_out) / 2);
   }
@@ -173,7 +174,7 @@ class Prediction {
   /// The size of an update in products. Whatever its rank, a step of singular values 1 makes r x of a vector of its own
   /// tokens, as does one of rank one that is aligned with it.
   static Band moves_by(const GroupExponents& group, const Band& update) {
-    if (group.normalization != Normalization::by_matrix || update.is_zero()) return update;
+    if (group.normalization != policy::Normalization::by_matrix || update.is_zero()) return update;
     return group.rate + Band(-(group.fan_in + group.fan_out) / 2);
   }
 

@@ -14,11 +14,11 @@ namespace scalewise::check {
 /// the same batch, a parameter, its gradient, or what a step added to it.
 enum class Signal { value, change, parameter, gradient, update };
 
-inline constexpr Spelling<Signal, 5> signal_words{{{Signal::value, "value"},
-                                                   {Signal::change, "change"},
-                                                   {Signal::parameter, "parameter"},
-                                                   {Signal::gradient, "gradient"},
-                                                   {Signal::update, "update"}}};
+inline constexpr messages::Spelling<Signal, 5> signal_words{{{Signal::value, "value"},
+                                                             {Signal::change, "change"},
+                                                             {Signal::parameter, "parameter"},
+                                                             {Signal::gradient, "gradient"},
+                                                             {Signal::update, "update"}}};
 
 /// Of an activation, by its name in the list of observables; otherwise of a tensor of the plan.
 constexpr bool is_activation(Signal signal) {
@@ -39,7 +39,7 @@ struct Quantity {
 
 /// The name without the layer: "layer.3.mlp.output" -> "mlp.output".
 inline std::string role_name(const std::string& name) {
-  const TensorName parsed = tensor_name(name);
+  const architecture::TensorName parsed = architecture::tensor_name(name);
   return parsed.layer < 0 ? name : parsed.part;
 }
 

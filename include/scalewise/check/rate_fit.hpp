@@ -63,7 +63,7 @@ struct ShapeSums {
 
 /// A function on the points of a curve without what offset and slope can say, and that slope.
 inline double remove_line(const std::vector<double>& v, std::vector<double>& f) {
-  const Line line = fit_line(v, f);
+  const numeric::Line line = numeric::fit_line(v, f);
   for (std::size_t i = 0; i < v.size(); ++i) f[i] -= line.intercept + line.slope * v[i];
   return line.slope;
 }

@@ -37,7 +37,7 @@ class RecordCsv {
   ///           name that is not UTF-8 or has control characters, sums that no numbers have, a record
   ///           given twice, or a last line without its end.
   RecordCsv(std::string path, std::string_view text) : path_(std::move(path)) {
-    text = io::detail::after_mark(text);
+    text = scalewise::detail::after_mark(text);
     if (text.empty()) refuse("(empty)", "a line with the names of the columns", all_columns());
     for (; !text.empty(); ++line_) {
       const std::size_t end = text.find('\n');
@@ -99,7 +99,8 @@ class RecordCsv {
   void read_columns(const std::vector<std::string>& names) {
     for (const std::string& name : names) {
       const auto* const column = std::find(columns.begin(), columns.end(), name);
-      if (column == columns.end()) refuse(printable(name), "the name of a column", all_columns());
+      if (column == columns.end())
+        refuse(messages::printable(name), "the name of a column", all_columns());
       const auto at = static_cast<std::size_t>(column - columns.begin());
       if (std::count(order_.begin(), order_.end(), at) > 0) {
         refuse(name + " (given twice)", "each column once");
@@ -118,11 +119,11 @@ class RecordCsv {
     CsvCell(const std::string& text, const std::string& place, bool is_text)
         : json_(is_text ? nlohmann::json(text) : parsed(text)), reader_(json_, place) {
       if (!is_text && !json_.is_number()) {
-        throw InvalidInput(place, text.empty() ? "(empty)" : printable(text), "a number");
+        throw InvalidInput(place, text.empty() ? "(empty)" : messages::printable(text), "a number");
       }
     }
 
-    const JsonReader& read() const { return reader_; }
+    const io::JsonReader& read() const { return reader_; }
 
    private:
     static nlohmann::json parsed(const std::string& text) {
@@ -130,7 +131,7 @@ class RecordCsv {
     }
 
     nlohmann::json json_;
-    JsonReader reader_;
+    io::JsonReader reader_;
   };
 
   static double sum(const std::string& text, const std::string& place) {
@@ -153,7 +154,7 @@ class RecordCsv {
     const Run run{number(0).read().integer(1, most), number(1).read().natural()};
     const long step = number(2).read().integer(0, most);
     const Quantity quantity{CsvCell(cell[3], at(3), true).read().word(signal_words), cell[4]};
-    require_name(at(4), quantity.name);
+    messages::require_name(at(4), quantity.name);
     PlacedRecords& found = runs_.try_emplace(run, PlacedRecords{place(), {}}).first->second;
     if (found.records.has(quantity, step, run)) {
       refuse("(given twice)", "one record of each quantity, step, size and seed",

@@ -22,7 +22,7 @@ inline nlohmann::ordered_json record_json(const Quantity& quantity, long step,
                                           const Moments& moments) {
   return {{"step", step},
           {"signal", word(signal_words, quantity.signal)},
-          {"name", text_json(quantity.name)},
+          {"name", io::text_json(quantity.name)},
           {"sum_abs", moments.sum_abs},  // null if not finite
           {"sum_squares", moments.sum_squares},
           {"count", moments.count}};
@@ -47,20 +47,20 @@ inline std::map<Run, nlohmann::ordered_json> records_json(const Records& records
 /// Throws:   InvalidInput naming the member: for one that is unknown or missing, a sum that is negative
 ///           or no number, sums that no numbers have, a name that is not UTF-8 or has control
 ///           characters, and a record given twice.
-inline Records records_of(const JsonReader& list, const Run& run) {
+inline Records records_of(const io::JsonReader& list, const Run& run) {
   Records records;
-  for (const JsonReader& item : list.items()) {
+  for (const io::JsonReader& item : list.items()) {
     item.only({"step", "signal", "name", "sum_abs", "sum_squares", "count"});
     const auto sum = [&](const char* key) {
-      const JsonReader value = item.at(key);
+      const io::JsonReader value = item.at(key);
       if (value.is_null()) return HUGE_VAL;
       if (!(value.number() >= 0)) {
         throw InvalidInput(value.path(), "(negative)", "a sum of absolute values");
       }
       return value.number();
     };
-    const Quantity quantity{item.at("signal").word(signal_words), text_of(item.at("name"))};
-    require_name(item.at("name").path(), quantity.name);
+    const Quantity quantity{item.at("signal").word(signal_words), io::text_of(item.at("name"))};
+    messages::require_name(item.at("name").path(), quantity.name);
     const long step = item.at("step").integer(0, (std::numeric_limits<long>::max)());
     if (records.has(quantity, step, run)) {
       throw InvalidInput(item.path(), "(given twice)", "one record of each quantity and step");

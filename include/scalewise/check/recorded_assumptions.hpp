@@ -35,7 +35,7 @@ inline std::optional<double> smallest_rms(const Records& records, Signal signal,
 
 /// Whether the first step that moves something changes the final hidden state by more than its size.
 inline bool begins_with_large_steps(const Records& records, const Judgeable& judgeable) {
-  constexpr std::string_view name = observable("final_hidden");
+  constexpr std::string_view name = architecture::observable("final_hidden");
   long first = 1;
   while (judgeable.idle.contains(first)) ++first;
   const auto value = smallest_rms(records, Signal::value, name, 0);
@@ -48,7 +48,7 @@ inline bool begins_with_large_steps(const Records& records, const Judgeable& jud
 /// Equation: of V normal logits with the root mean square s, Σ p² = exp(s²)/V: above a fifth, which is
 ///           no longer small compared with Σ y² = 1
 inline bool begins_sharp(const Records& records, const Plan& smallest) {
-  const auto rms = smallest_rms(records, Signal::value, observable("logits"), 0);
+  const auto rms = smallest_rms(records, Signal::value, architecture::observable("logits"), 0);
   return rms && std::exp(*rms * *rms) > static_cast<double>(outputs(smallest.shape)) / 5;
 }
 
@@ -59,7 +59,8 @@ inline Assumptions as_recorded(Assumptions assumptions, const Records& records, 
                                const Judgeable& judgeable) {
   assumptions.sharp_softmax = assumptions.sharp_softmax || detail::begins_sharp(records, plan);
   assumptions.per_logits =
-      records.find({Signal::gradient, std::string(observable("logits"))}, 0) != nullptr;
+      records.find({Signal::gradient, std::string(architecture::observable("logits"))}, 0) !=
+      nullptr;
   assumptions.large_steps =
       assumptions.large_steps || detail::begins_with_large_steps(records, judgeable);
   return assumptions;

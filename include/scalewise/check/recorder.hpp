@@ -26,7 +26,7 @@ class Recorder {
   explicit Recorder(Run run) : run_(run) {}
   /// Records a run of a model with a plan, whose fingerprint the records then have: no other plan can judge them.
   Recorder(Run run, const Plan& plan) : run_(run) {
-    records_.set_plan(run, plan_fingerprint(plan));
+    records_.set_plan(run, plan::plan_fingerprint(plan));
   }
 
   /// An activation: its size, and from the second step on how far it is from step 0.

@@ -38,7 +38,7 @@ inline void require_possible_sums(const std::string& place, const Quantity& quan
   if (has_possible_sums(m)) return;
   throw InvalidInput(
       fmt::format("{}, {} of {}", place, word(signal_words, quantity.signal),
-                  printable(quantity.name)),
+                  messages::printable(quantity.name)),
       fmt::format("sum_abs {:g}, sum_squares {:g}, count {}", m.sum_abs, m.sum_squares, m.count),
       m.count == 0 ? "a count of at least 1, unless both sums are 0"
                    : "sum_squares <= sum_abs^2 <= count * sum_squares, as for any numbers",

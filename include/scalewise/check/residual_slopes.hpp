@@ -50,7 +50,7 @@ class ResidualSlopes {
   MovingMatrix matrix(Group group) const {
     const GroupExponents& g = s_.of(group);
     // Steps with singular values of one size are aligned with what made them.
-    const bool by_matrix = g.normalization == Normalization::by_matrix;
+    const bool by_matrix = g.normalization == policy::Normalization::by_matrix;
     return {g.multiplier,    g.deviation, moved(group),
             g.fan_in,        g.fan_out,   by_matrix ? Band(1) : alignment_,
             omega(g.fan_out)};
@@ -91,7 +91,7 @@ class ResidualSlopes {
     const GroupExponents& g = found->second;
     Band change = moved(group);
     if (!change.is_zero()) {
-      const bool follows = g.normalization == Normalization::none;
+      const bool follows = g.normalization == policy::Normalization::none;
       change = follows ? change + (g.rate.low - s_.of(group).rate.low) : g.rate;
     }
     return {g.multiplier + g.mean, g.multiplier + change};
@@ -161,14 +161,14 @@ class ResidualSlopes {
     const Band length = gains ? vector(Group::final_norm_gain).start : Band(0);
     shown_final.change =
         mixture(final_hidden_.change, sum(final_hidden_.change, relative_change(stream_) + length));
-    state_.activations = {{observable("embedding"), embedding_},
-                          {observable("attention.scores"), scores_},
-                          {observable("attention.output"), attention_},
-                          {observable("mlp.hidden"), hidden_},
-                          {observable("mlp.output"), mlp_},
-                          {observable("mlp.stream"), shown_stream_},
-                          {observable("final_hidden"), shown_final},
-                          {observable("logits"), logits_}};
+    state_.activations = {{architecture::observable("embedding"), embedding_},
+                          {architecture::observable("attention.scores"), scores_},
+                          {architecture::observable("attention.output"), attention_},
+                          {architecture::observable("mlp.hidden"), hidden_},
+                          {architecture::observable("mlp.output"), mlp_},
+                          {architecture::observable("mlp.stream"), shown_stream_},
+                          {architecture::observable("final_hidden"), shown_final},
+                          {architecture::observable("logits"), logits_}};
   }
 
   /// Embeddings are random numbers themselves. Rows of a fresh matrix make of vectors that a norm has set to one length
@@ -179,10 +179,11 @@ class ResidualSlopes {
         table(Group::token_embedding, s_.embedding_multiplier).start ==
             table(Group::position_embedding, s_.of(Group::position_embedding).multiplier).start;
     const bool plain = !patches_ && shape.segments == 0 && !shape.embedding_norm;
-    if (plain && one_term) state_.exact_starts.push_back(observable("embedding"));
+    if (plain && one_term) state_.exact_starts.push_back(architecture::observable("embedding"));
     if (!norms_ || post_norm_) return;
-    if (!qk_norm_) state_.exact_starts.push_back(observable("attention.scores"));
-    if (!tied_ && shape.final_norm) state_.exact_starts.push_back(observable("logits"));
+    if (!qk_norm_) state_.exact_starts.push_back(architecture::observable("attention.scores"));
+    if (!tied_ && shape.final_norm)
+      state_.exact_starts.push_back(architecture::observable("logits"));
   }
 
   void blocks() {
@@ -240,7 +241,7 @@ class ResidualSlopes {
 
   void gradient(Group group, const Band& input, const Band& output) {
     const GroupExponents& g = s_.of(group);
-    if (!norms_ && is_norm(group)) {
+    if (!norms_ && architecture::is_norm(group)) {
       if (g.present) state_.set_gradient(group, Band::zero());
       return;
     }

@@ -25,7 +25,7 @@ struct GroupExponents {
   Band multiplier, deviation, mean, rate;
   double fan_in = 0, fan_out = 0;
   double aspect = 0;  // of the first tensor in the smallest model: its longer side over the shorter
-  Normalization normalization = Normalization::none;  // of its optimizer
+  policy::Normalization normalization = policy::Normalization::none;  // of its optimizer
 
   friend bool operator==(const GroupExponents&, const GroupExponents&) = default;
 };
@@ -33,7 +33,7 @@ struct GroupExponents {
 /// The rule's table as powers of one size, read from the plans of a family of models.
 /// Units:    exponents
 struct Scales {
-  std::array<GroupExponents, group_count> groups;
+  std::array<GroupExponents, architecture::group_count> groups;
   std::map<std::string, GroupExponents> tensors;  // by their names without the layer
   double width = 0;                               // 1 along the width, 0 along the depth
   double layers = 0;                              // 1 along the depth, 0 along the width
@@ -88,7 +88,8 @@ struct EntrySums {
     multiplier.add(entry.multiplier.value);
     deviation.add(std::sqrt(entry.init_variance.value));
     mean.add(entry.init_mean.value);
-    rate.add(entry.learning_rate.value * own_factor(entry.optimizer, entry.fan_in, entry.fan_out));
+    rate.add(entry.learning_rate.value *
+             policy::own_factor(entry.optimizer, entry.fan_in, entry.fan_out));
     fan_in.add(entry.fan_in);
     fan_out.add(entry.fan_out);
   }
@@ -96,11 +97,11 @@ struct EntrySums {
 
 /// The entries of a plan, by group and by name without the layer.
 struct PlanSums {
-  std::array<EntrySums, group_count> groups;
+  std::array<EntrySums, architecture::group_count> groups;
   std::map<std::string, EntrySums> tensors;
 
   explicit PlanSums(const Plan& plan) {
-    for (const Entry& entry : entries_of_shape(plan)) {
+    for (const Entry& entry : plan::entries_of_shape(plan)) {
       if (is_qk_norm(role_name(entry.name))) continue;  // not alike those of blocks
       groups[static_cast<std::size_t>(entry.group)].add(entry);
     }
@@ -181,7 +182,7 @@ inline Scales scales_of(const std::vector<Member>& family) {
   scales.queries_per_key = growth(&Shape::heads) - growth(&Shape::kv_heads);
   const detail::PlanSums first(smallest);
   detail::PlanSums last(largest);
-  for (std::size_t g = 0; g < group_count; ++g) {
+  for (std::size_t g = 0; g < architecture::group_count; ++g) {
     scales.groups[g] = power(first.groups[g], last.groups[g]);
   }
   for (const auto& [name, sums] : first.tensors) {
@@ -201,7 +202,7 @@ inline Scales scales_of(const std::vector<Member>& family) {
     scales.first_branch = smallest.model.residuals.front().branch.value;
   }
   double variance = 0, tokens = 0;  // of the embedding
-  for (const Entry& entry : entries_of_shape(smallest)) {
+  for (const Entry& entry : plan::entries_of_shape(smallest)) {
     const bool token = entry.group == Group::token_embedding;
     if (!token && entry.group != Group::position_embedding) continue;
     const double m = token ? smallest.model.embedding_multiplier.value : entry.multiplier.value;

@@ -67,7 +67,7 @@ inline SizeCurve curve_of(const Quantity& quantity, long step, const Records::Ru
   std::set<long> sizes;
   for (const auto& [run, moments] : runs) {
     if (run.size < 1) {
-      throw InvalidInput("size of " + printable(quantity.name), std::to_string(run.size),
+      throw InvalidInput("size of " + messages::printable(quantity.name), std::to_string(run.size),
                          "a positive size");
     }
     double rms = (moments.*of)();

@@ -25,12 +25,13 @@ struct Assumptions {
 };
 
 /// A slope per group: of the entries of its tensors, or of what moves them.
-using GroupSlopes = std::array<Band, group_count>;
+using GroupSlopes = std::array<Band, architecture::group_count>;
 
 /// Slopes of a model at one moment of training.
 struct State {
   std::vector<std::pair<std::string_view, Moving>> activations;  // by role
-  std::array<std::optional<Band>, group_count> gradients;        // none: nothing is predicted
+  std::array<std::optional<Band>, architecture::group_count>
+      gradients;  // none: nothing is predicted
   Band logit_gradient = 0;
   bool gradients_have_limit = true;  // false: they are not to be judged
   // Activations, by role, whose mean square over initializations is a power of the size at every size.

@@ -32,12 +32,12 @@ class SweepJournal {
   /// Throws:   InvalidInput for a file that is no journal, has other inputs or another version,
   ///           has a damaged first line, has two results of one run, is being written by another
   ///           process, or cannot be written.
-  SweepJournal(const std::string& path, const Inputs& inputs) {
+  SweepJournal(const std::string& path, const files::Inputs& inputs) {
     if (path.empty()) return;
-    file_ = std::make_unique<LineFile>(path, schema, IfLocked::refuse);
-    const CheckedLines& lines = file_->lines();
+    file_ = std::make_unique<io::LineFile>(path, schema, files::IfLocked::refuse);
+    const io::CheckedLines& lines = file_->lines();
     if (lines.size == 0) {  // new, or an interrupted first write
-      file_->append(checked_line({{"schema", schema}, {"inputs", inputs_json(inputs)}}));
+      file_->append(io::checked_line({{"schema", schema}, {"inputs", io::inputs_json(inputs)}}));
       return;
     }
     if (lines.good.empty() || lines.good[0].number != 1) {
@@ -46,7 +46,7 @@ class SweepJournal {
     }
     check_inputs(lines.good[0].json, path, inputs);
     for (std::size_t i = 1; i < lines.good.size(); ++i) add(lines.good[i], path);
-    damage_ = damage_text(path, lines.damaged);
+    damage_ = io::damage_text(path, lines.damaged);
   }
 
   /// In the order in which they finished.
@@ -61,10 +61,11 @@ class SweepJournal {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (file_ != nullptr) {
       const bool finite = std::isfinite(run.loss);
-      file_->append(checked_line({{"size", run.size},
-                                  {"octave", octave_json(run.octave)},
-                                  {"seed", run.seed},
-                                  {"loss", finite ? nlohmann::ordered_json(run.loss) : nullptr}}));
+      file_->append(
+          io::checked_line({{"size", run.size},
+                            {"octave", octave_json(run.octave)},
+                            {"seed", run.seed},
+                            {"loss", finite ? nlohmann::ordered_json(run.loss) : nullptr}}));
     }
     runs_.push_back(run);
   }
@@ -78,27 +79,28 @@ class SweepJournal {
     return octave;
   }
 
-  static double octave_of(const JsonReader& reader) {
+  static double octave_of(const io::JsonReader& reader) {
     const double octave = reader.number();
     if (std::fabs(octave) <= 1000) return octave;
     throw InvalidInput(reader.path(), std::to_string(octave), "a number from -1000 to 1000");
   }
 
-  static void check_inputs(const std::string& line, const std::string& path, const Inputs& inputs) {
+  static void check_inputs(const std::string& line, const std::string& path,
+                           const files::Inputs& inputs) {
     const std::string name = path + " line 1";
-    const nlohmann::json json = parse_json(line, name);
-    const JsonReader header(json, name);
+    const nlohmann::json json = io::parse_json(line, name);
+    const io::JsonReader header(json, name);
     header.only({"schema", "inputs"});
     if (const std::string saved = header.at("schema").string(); saved != schema) {
-      throw InvalidInput(path, printable(saved), std::string(schema));
+      throw InvalidInput(path, messages::printable(saved), std::string(schema));
     }
-    require_same_inputs(inputs, inputs_of(header.at("inputs")), path);
+    files::require_same_inputs(inputs, io::inputs_of(header.at("inputs")), path);
   }
 
-  void add(const CheckedLine& line, const std::string& path) {
+  void add(const io::CheckedLine& line, const std::string& path) {
     const std::string name = path + " line " + std::to_string(line.number);
-    const nlohmann::json json = parse_json(line.json, name);
-    const JsonReader reader(json, name);
+    const nlohmann::json json = io::parse_json(line.json, name);
+    const io::JsonReader reader(json, name);
     reader.only({"size", "octave", "seed", "loss"});
     const bool diverged = reader.at("loss").is_null();
     RateRun run{.size = reader.at("size").integer(),
@@ -116,7 +118,7 @@ class SweepJournal {
     }
   }
 
-  std::unique_ptr<LineFile> file_;
+  std::unique_ptr<io::LineFile> file_;
   std::vector<RateRun> runs_;
   std::map<std::tuple<long, double, long>, std::pair<std::size_t, double>> lines_;  // by run
   std::string damage_;

@@ -77,7 +77,7 @@ inline double optima_half(const RateFit& fit, const std::vector<double>& weights
     third += weights[k] * size.leverage[1];
   }
   const double degrees = squares > 0 ? std::fmax(seeds * seeds / squares, 1) : 1;
-  return t_quantile(static_cast<std::size_t>(degrees)) *
+  return numeric::t_quantile(static_cast<std::size_t>(degrees)) *
          std::sqrt(seeds + shape_variance(fit, curvature, third));
 }
 
@@ -118,7 +118,7 @@ inline IntervalEstimate fitted_regret(const RateFit& fit, const IntervalEstimate
   const double least = distance.low <= 0 && distance.high >= 0 ? 0 : std::fmin(ends[0], ends[1]);
   const double most = std::fmax(value, std::fmax(ends[0], ends[1]));
   const double shape =
-      t_quantile(fit.shape_degrees) * std::sqrt(shape_variance(fit, v * v, v * v * v));
+      numeric::t_quantile(fit.shape_degrees) * std::sqrt(shape_variance(fit, v * v, v * v * v));
   return {value, value - std::hypot(value - std::fmin(least, value), shape),
           value + std::hypot(most - value, shape)};
 }
@@ -147,9 +147,9 @@ inline IntervalEstimate measured_regret(const RateCurve& curve, const SizeFit& s
   for (const double regret : regrets) mean += regret / n;
   double squares = 0;
   for (const double regret : regrets) squares += (regret - mean) * (regret - mean);
-  const double half = regrets.size() < 2
-                          ? infinite
-                          : t_quantile(regrets.size() - 1) * std::sqrt(squares / (n - 1) / n);
+  const double half = regrets.size() < 2 ? infinite
+                                         : numeric::t_quantile(regrets.size() - 1) *
+                                               std::sqrt(squares / (n - 1) / n);
   return {mean, mean - half, mean + half};
 }
 
@@ -212,7 +212,8 @@ inline Transfer analyse_transfer(const std::vector<RateRun>& runs, double expect
   }
   if (!fit.fitted) return result;
   result.curvature = fit.curvature;
-  result.curved = fit.curvature > t_quantile(fit.shape_degrees) * std::sqrt(fit.covariance[0]);
+  result.curved =
+      fit.curvature > numeric::t_quantile(fit.shape_degrees) * std::sqrt(fit.covariance[0]);
   const std::vector<double> slope = detail::slope_weights(fit);
   result.drift = detail::optima_sum(fit, slope);
   for (std::size_t k = 0; k < curves.size(); ++k) {

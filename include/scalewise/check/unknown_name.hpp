@@ -22,12 +22,12 @@ struct UnknownName {
 inline UnknownName unknown_name(const Quantity& quantity, const Plan& plan) {
   const std::string role = role_name(quantity.name);
   if (is_activation(quantity.signal)) {
-    if (is_observable(role)) return {};
-    return {quantity.name, "no observable", nearest_observable(role).word()};
+    if (architecture::is_observable(role)) return {};
+    return {quantity.name, "no observable", architecture::nearest_observable(role).word()};
   }
   if (entry_of(plan, quantity.name) != nullptr) return {};
-  if (quantity.signal == Signal::gradient && role == observable("logits")) return {};
-  Nearest nearest(role);
+  if (quantity.signal == Signal::gradient && role == architecture::observable("logits")) return {};
+  messages::Nearest nearest(role);
   for (const Entry& entry : plan.entries) nearest.offer(role_name(entry.name));
   return {quantity.name, "no tensor of the plan", nearest.word()};
 }

@@ -78,7 +78,7 @@ class DigitsReader {
     const auto [stop, error] = std::from_chars(text.data(), end, value);
     if (error != std::errc{} || stop != end || value < 0 || value > largest) {
       throw InvalidInput(place() + ", column " + std::to_string(column),
-                         text.empty() ? "(empty)" : printable(text),
+                         text.empty() ? "(empty)" : messages::printable(text),
                          "a whole number from 0 to " + std::to_string(largest));
     }
     return value;
@@ -101,7 +101,7 @@ class DigitsReader {
 ///           image, or larger than 1 GiB.
 inline Images read_digits(const std::string& path) {
   constexpr std::size_t limit = std::size_t{1} << 30U;
-  const std::string text = read_file(path, limit);
+  const std::string text = files::read_file(path, limit);
   detail::DigitsReader reader(path);
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = (std::min)(text.find('\n', begin), text.size());

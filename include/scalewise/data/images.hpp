@@ -69,17 +69,17 @@ struct ImageSplit {
 inline ImageSplit split_images(const Images& images, double test, std::uint64_t seed) {
   detail::require_whole(images);
   if (!(test > 0 && test < 1)) {
-    throw InvalidInput("test", number_text(test), "a fraction between 0 and 1");
+    throw InvalidInput("test", numeric::number_text(test), "a fraction between 0 and 1");
   }
   const auto count = static_cast<std::size_t>(images.size());
   const auto last = static_cast<std::size_t>(test * static_cast<double>(count));
   if (last == 0 || last == count) {
     throw InvalidInput("images", std::to_string(count), "enough for one in either part",
-                       "test = " + number_text(test));
+                       "test = " + numeric::number_text(test));
   }
   std::vector<Eigen::Index> order;
   for (Eigen::Index i = 0; i < images.size(); ++i) order.push_back(i);
-  RandomStream stream(seed, "split_images");
+  numeric::RandomStream stream(seed, "split_images");
   for (std::size_t i = count - 1; i > 0; --i) std::swap(order[i], order[stream.bits() % (i + 1)]);
   const std::span<const Eigen::Index> all(order);
   return {detail::select(images, all.first(count - last)), detail::select(images, all.last(last))};

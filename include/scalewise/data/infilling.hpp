@@ -36,15 +36,16 @@ namespace detail {
 /// Throws:   InvalidInput.
 inline void check(const Infilling& noise) {
   if (!(noise.fraction > 0 && noise.fraction < 1)) {
-    throw InvalidInput("fraction", number_text(noise.fraction), "a fraction between 0 and 1");
+    throw InvalidInput("fraction", numeric::number_text(noise.fraction),
+                       "a fraction between 0 and 1");
   }
   if (!(noise.mean_span > 0 && noise.mean_span <= 100)) {
-    throw InvalidInput("mean_span", number_text(noise.mean_span), "above 0, at most 100");
+    throw InvalidInput("mean_span", numeric::number_text(noise.mean_span), "above 0, at most 100");
   }
 }
 
 /// A Poisson number: how many uniform numbers it takes until their product is below e^-mean, less one.
-inline Eigen::Index poisson(double mean, RandomStream& stream) {
+inline Eigen::Index poisson(double mean, numeric::RandomStream& stream) {
   const double limit = std::exp(-mean);
   double product = stream.uniform();
   Eigen::Index count = 0;
@@ -58,7 +59,7 @@ inline Eigen::Index poisson(double mean, RandomStream& stream) {
 /// Lengths that add up to `cut`, the last one shortened to fit. There are at most `most`: the last of
 /// these takes what is left.
 inline std::vector<Eigen::Index> span_lengths(Eigen::Index cut, Eigen::Index most, double mean,
-                                              RandomStream& stream) {
+                                              numeric::RandomStream& stream) {
   std::vector<Eigen::Index> lengths;
   for (Eigen::Index left = cut; left > 0; left -= lengths.back()) {
     const bool last = static_cast<Eigen::Index>(lengths.size()) + 1 == most;
@@ -67,7 +68,7 @@ inline std::vector<Eigen::Index> span_lengths(Eigen::Index cut, Eigen::Index mos
   return lengths;
 }
 
-inline std::uint64_t below(Eigen::Index end, RandomStream& stream) {
+inline std::uint64_t below(Eigen::Index end, numeric::RandomStream& stream) {
   return stream.bits() % static_cast<std::uint64_t>(end);
 }
 
@@ -82,7 +83,7 @@ inline std::uint64_t below(Eigen::Index end, RandomStream& stream) {
 /// Throws:   InvalidInput for numbers out of range, and windows of fewer than two tokens.
 template <class Scalar>
 nn::Batch<Scalar> infilling(nn::Batch<Scalar> windows, const Infilling& noise,
-                            RandomStream stream) {
+                            numeric::RandomStream stream) {
   using Index = Eigen::Index;
   detail::check(noise);
   const Index length =

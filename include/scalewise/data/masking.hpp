@@ -33,12 +33,14 @@ struct Masking {
 ///           likely up to tokens / 2^64, and may be the same as before.
 /// Throws:   InvalidInput for fractions out of range, windows without a token, and no ids of text.
 template <class Scalar>
-nn::Batch<Scalar> masking(nn::Batch<Scalar> windows, const Masking& noise, RandomStream stream) {
+nn::Batch<Scalar> masking(nn::Batch<Scalar> windows, const Masking& noise,
+                          numeric::RandomStream stream) {
   if (!(noise.fraction > 0 && noise.fraction < 1)) {
-    throw InvalidInput("fraction", number_text(noise.fraction), "a fraction between 0 and 1");
+    throw InvalidInput("fraction", numeric::number_text(noise.fraction),
+                       "a fraction between 0 and 1");
   }
   if (!(noise.masked >= 0 && noise.random >= 0 && noise.masked + noise.random <= 1)) {
-    throw InvalidInput("masked + random", number_text(noise.masked + noise.random),
+    throw InvalidInput("masked + random", numeric::number_text(noise.masked + noise.random),
                        "fractions that add up to at most 1");
   }
   if (noise.tokens < 1) {

@@ -44,7 +44,7 @@ inline Structure structure_of(std::span<const int> tokens) {
   const auto byte = [&](std::size_t i) { return static_cast<std::size_t>(tokens[i]) % bytes; };
   std::vector<std::size_t> anywhere(count);
   std::iota(anywhere.begin(), anywhere.end(), std::size_t{1});
-  RandomStream stream(1, "structure");
+  numeric::RandomStream stream(1, "structure");
   for (std::size_t i = count; i > 1; --i) {
     std::swap(anywhere[i - 1], anywhere[static_cast<std::size_t>(stream.bits() % i)]);
   }

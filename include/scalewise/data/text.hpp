@@ -16,7 +16,7 @@ namespace scalewise::data {
 /// Throws:   InvalidInput when the file is missing, cannot be read, is empty, or larger than 1 GiB.
 inline std::vector<int> read_byte_tokens(const std::string& path) {
   constexpr std::size_t limit = std::size_t{1} << 30U;
-  const std::string text = read_file(path, limit);
+  const std::string text = files::read_file(path, limit);
   if (text.empty()) throw InvalidInput(path, "(empty)", "a file of at least one byte");
   std::vector<int> tokens;
   tokens.reserve(text.size());
@@ -36,13 +36,14 @@ struct TokenSplit {
 ///           tokens that make one prediction.
 inline TokenSplit split_tokens(const std::vector<int>& tokens, double validation = 0.1) {
   if (!(validation > 0 && validation < 1)) {
-    throw InvalidInput("validation", number_text(validation), "a fraction between 0 and 1");
+    throw InvalidInput("validation", numeric::number_text(validation),
+                       "a fraction between 0 and 1");
   }
   const auto last = static_cast<std::size_t>(validation * static_cast<double>(tokens.size()));
   if (last < 2 || tokens.size() - last < 2) {
     throw InvalidInput("tokens", std::to_string(tokens.size()),
                        "enough for two tokens in either part",
-                       "validation = " + number_text(validation));
+                       "validation = " + numeric::number_text(validation));
   }
   const auto border = tokens.end() - static_cast<std::ptrdiff_t>(last);
   return {{tokens.begin(), border}, {border, tokens.end()}};

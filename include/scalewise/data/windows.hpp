@@ -19,7 +19,7 @@ inline void require_positive(const char* field, Eigen::Index value) {
 }
 
 /// The stream of a step's draws: a step's numbers do not depend on the steps before it.
-inline RandomStream step_stream(std::uint64_t seed, std::uint64_t step) {
+inline numeric::RandomStream step_stream(std::uint64_t seed, std::uint64_t step) {
   return {seed, "windows." + std::to_string(step)};
 }
 
@@ -61,7 +61,7 @@ nn::Batch<Scalar> random_windows(const std::vector<int>& tokens, Eigen::Index ba
   detail::require_positive("batch", batch);
   window_count(tokens, length);  // refuses what has none
   const std::uint64_t starts = tokens.size() - static_cast<std::uint64_t>(length);
-  RandomStream stream = detail::step_stream(seed, step);
+  numeric::RandomStream stream = detail::step_stream(seed, step);
   nn::Batch<Scalar> result;
   for (Eigen::Index i = 0; i < batch; ++i) {
     const auto start = static_cast<Eigen::Index>(stream.bits() % starts);

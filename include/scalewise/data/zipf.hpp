@@ -29,10 +29,10 @@ class ZipfSource {
                          "an integer from 1 to " + std::to_string(most_tokens));
     }
     if (!(exponent >= 0 && exponent <= 10)) {
-      throw InvalidInput("exponent", number_text(exponent), "a number from 0 to 10");
+      throw InvalidInput("exponent", numeric::number_text(exponent), "a number from 0 to 10");
     }
     for (int k = 1; k <= vocab; ++k) {
-      total_ += real_power(k, -exponent_);
+      total_ += numeric::real_power(k, -exponent_);
       cumulative_.push_back(total_);
     }
     for (double& sum : cumulative_) sum /= total_;
@@ -43,7 +43,9 @@ class ZipfSource {
   /// P(token).
   /// Units:    a probability
   /// Requires: 0 <= token < vocab().
-  double probability(int token) const { return real_power(token + 1, -exponent_) / total_; }
+  double probability(int token) const {
+    return numeric::real_power(token + 1, -exponent_) / total_;
+  }
 
   /// Probability that two tokens are the same.
   /// Equation: Σ p²
@@ -60,7 +62,7 @@ class ZipfSource {
   }
 
   /// One token.
-  int draw(RandomStream& stream) const {
+  int draw(numeric::RandomStream& stream) const {
     const auto found = std::lower_bound(cumulative_.begin(), cumulative_.end(), stream.uniform());
     return static_cast<int>(found - cumulative_.begin());  // the last one is 1
   }
@@ -72,7 +74,7 @@ class ZipfSource {
   nn::Batch<Scalar> windows(Eigen::Index batch, Eigen::Index length, std::uint64_t step) const {
     detail::require_positive("batch", batch);
     detail::require_positive("length", length);
-    RandomStream stream = detail::step_stream(seed_, step);
+    numeric::RandomStream stream = detail::step_stream(seed_, step);
     nn::Batch<Scalar> result;
     std::vector<int> window(static_cast<std::size_t>(length) + 1);
     for (Eigen::Index i = 0; i < batch; ++i) {

@@ -9,7 +9,7 @@
 extern "C" __attribute__((weak)) void openblas_set_num_threads(int count);
 #endif
 
-namespace scalewise::inline dense {
+namespace scalewise::dense {
 
 /// Keeps each product, of Eigen or of the BLAS that it calls, to the calling thread: products are
 /// already cut into tiles, and threads of their own would make results depend on how many there
@@ -26,4 +26,4 @@ inline void keep_to_one_thread() {
   static_cast<void>(once);
 }
 
-}  // namespace scalewise::inline dense
+}  // namespace scalewise::dense

@@ -5,7 +5,7 @@
 #include "scalewise/dense/matrix.hpp"
 #include "scalewise/dense/memory.hpp"
 
-namespace scalewise::inline dense {
+namespace scalewise::dense {
 
 /// A matrix for results that are computed again in every pass. Its memory only grows, so that a second
 /// pass of the same sizes allocates nothing. Entries of a new shape are not initialized.
@@ -42,4 +42,4 @@ class Buffer {
   Eigen::Index columns_ = 0;
 };
 
-}  // namespace scalewise::inline dense
+}  // namespace scalewise::dense

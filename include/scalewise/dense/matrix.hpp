@@ -4,7 +4,7 @@
 
 #include <Eigen/Core>
 
-namespace scalewise::inline dense {
+namespace scalewise {
 
 /// Dense matrices, row-major: a row is a token, a column a feature.
 template <class Scalar = double>
@@ -15,6 +15,8 @@ template <class Scalar>
 using View = Eigen::Map<Matrix<Scalar>, 0, Eigen::OuterStride<>>;
 template <class Scalar>
 using ConstView = Eigen::Map<const Matrix<Scalar>, 0, Eigen::OuterStride<>>;
+
+namespace dense {
 
 /// A whole matrix, to write or to read.
 /// Shapes:   m and the view (rows, columns)
@@ -47,4 +49,6 @@ V block(V v, Eigen::Index row, Eigen::Index column, Eigen::Index rows, Eigen::In
           Eigen::OuterStride<>(v.outerStride())};
 }
 
-}  // namespace scalewise::inline dense
+}  // namespace dense
+
+}  // namespace scalewise

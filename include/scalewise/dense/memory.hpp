@@ -16,7 +16,7 @@
 
 #include "scalewise/dense/matrix.hpp"
 
-namespace scalewise::inline dense {
+namespace scalewise::dense {
 
 namespace detail {
 
@@ -113,4 +113,4 @@ class Memory {
   Eigen::Index size_ = 0;
 };
 
-}  // namespace scalewise::inline dense
+}  // namespace scalewise::dense

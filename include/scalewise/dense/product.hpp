@@ -17,7 +17,7 @@
 #include <Eigen/src/misc/blas.h>
 #endif
 
-namespace scalewise::inline dense {
+namespace scalewise::dense {
 
 /// A matrix as a product reads it: as it lies in memory, or transposed.
 /// Shapes:   of the operand: that of what is stored, with rows and columns exchanged where it is
@@ -117,7 +117,9 @@ inline void product(Into into, double factor, const Operand<double>& a, const Op
 #endif
 
 #ifdef SCALEWISE_ONEDNN
+
 namespace detail {
+
 inline void onednn_product(Into into, float factor, const Operand<float>& a,
                            const Operand<float>& b, View<float> c) {
   const auto status = dnnl_sgemm(
@@ -126,10 +128,12 @@ inline void onednn_product(Into into, float factor, const Operand<float>& a,
       into == Into::sum ? 1.0F : 0.0F, c.data(), c.outerStride());
   if (status != dnnl_success) throw std::bad_alloc();
 }
-}  // namespace detail
 #endif
 
 #if defined(SCALEWISE_ONEDNN) || defined(EIGEN_USE_BLAS)
+
+}  // namespace detail
+
 template <>
 inline void product(Into into, float factor, const Operand<float>& a, const Operand<float>& b,
                     View<float> c) {
@@ -146,4 +150,4 @@ inline void product(Into into, float factor, const Operand<float>& a, const Oper
 }
 #endif
 
-}  // namespace scalewise::inline dense
+}  // namespace scalewise::dense

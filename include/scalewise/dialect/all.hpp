@@ -33,7 +33,7 @@ inline constexpr std::pair<std::string_view, const Dialect*> other_ids[] = {
 /// The dialect of an id.
 /// Throws:   InvalidInput naming the field and the closest id.
 inline const Dialect& dialect_named(const std::string& field, std::string_view id) {
-  Nearest known(id);
+  messages::Nearest known(id);
   for (const Dialect* dialect : all_dialects) {
     if (dialect->id == id) return *dialect;
     known.offer(dialect->id);
@@ -42,7 +42,7 @@ inline const Dialect& dialect_named(const std::string& field, std::string_view i
     if (other == id) return *dialect;
     known.offer(other);
   }
-  throw InvalidInput(field, printable(id), "the id of a dialect",
+  throw InvalidInput(field, messages::printable(id), "the id of a dialect",
                      known.empty() ? "plan --list-names prints them" : known.hint());
 }
 

@@ -58,7 +58,7 @@ class Candidates {
     for (Tensor& tensor : tensors(shape)) add_entry(std::move(tensor));
     for (std::size_t line = 0; line < dialect.patterns.size(); ++line) add(line);
     for (std::size_t i = 0; i < extras.size(); ++i) {
-      for (Tensor& tensor : extra_tensors({extras[i]}, shape)) {
+      for (Tensor& tensor : architecture::extra_tensors({extras[i]}, shape)) {
         const Tensor& entry = add_entry(std::move(tensor));
         Candidate candidate = whole({entry.name, entry.name}, {&entry});
         candidate.pattern = dialect.patterns.size() + i;
@@ -150,7 +150,7 @@ class Candidates {
     Candidate candidate;
     candidate.group = first.group;
     OwnerTensor& tensor = candidate.tensor;
-    const bool vector = is_vector(first.group);
+    const bool vector = architecture::is_vector(first.group);
     const bool head = first.group == Group::head;
     tensor.transposed =
         !vector && !is_table(first.group) && (head || dialect_.layout == MatrixLayout::out_in);
@@ -190,7 +190,8 @@ class Candidates {
 
   /// The length along the axis that parts of one tensor share.
   static std::int64_t axis_size(const Tensor& tensor) {
-    return is_vector(tensor.group) || is_table(tensor.group) ? tensor.rows : tensor.columns;
+    return architecture::is_vector(tensor.group) || is_table(tensor.group) ? tensor.rows
+                                                                           : tensor.columns;
   }
 
   /// Part i of several. Those of key groups lie in as many runs as there are key heads.

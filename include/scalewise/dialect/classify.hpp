@@ -82,13 +82,14 @@ class Classifier {
     storages();
     missing();
     for (const auto& [name, tensor] : rest) leftover(name, *tensor);
-    for (std::string& line : folded(problems_)) result_.problems.push_back(std::move(line));
+    for (std::string& line : messages::folded(problems_))
+      result_.problems.push_back(std::move(line));
     return std::move(result_);
   }
 
  private:
   void problem(std::string_view name, const std::string& text) {
-    problems_.push_back(printable(name) + ": " + text);
+    problems_.push_back(messages::printable(name) + ": " + text);
   }
 
   /// Names without wrappers, and without what all begin with where no name is known with it.
@@ -99,8 +100,8 @@ class Classifier {
     if (knows_any(names, "")) return names;
     for (const std::string& prefix : common_prefixes(names)) {
       if (!knows_any(names, prefix)) continue;
-      result_.problems.push_back("all names begin with " + printable(prefix) + ", which " +
-                                 std::string(dialect_.id) +
+      result_.problems.push_back("all names begin with " + messages::printable(prefix) +
+                                 ", which " + std::string(dialect_.id) +
                                  " does not have (hint: give the module that it names)");
       for (std::string& name : names) name.erase(0, prefix.size());
       break;
@@ -121,7 +122,7 @@ class Classifier {
     if (at == by_name_.end()) at = by_name_.find(std::string(dialect_.prefix) + name);
     if (at == by_name_.end()) return false;
     if (found_[at->second] != nullptr) {
-      problem(tensor.name, "the same tensor as " + printable(found_[at->second]->name));
+      problem(tensor.name, "the same tensor as " + messages::printable(found_[at->second]->name));
     } else {
       found_[at->second] = &tensor;
     }
@@ -135,8 +136,8 @@ class Classifier {
       for (const OwnedPart& part : all[c].tensor.parts) {
         const auto [at, first] = owner_of_.emplace(part.entry, found_[c]);
         if (first) continue;
-        problem(found_[c]->name,
-                "is " + part.entry + ", as " + printable(at->second->name) + " is already");
+        problem(found_[c]->name, "is " + part.entry + ", as " +
+                                     messages::printable(at->second->name) + " is already");
         break;
       }
       OwnerTensor tensor = all[c].tensor;
@@ -158,12 +159,13 @@ class Classifier {
       const ModelTensor& of = *owner->second;
       result_.aliases.push_back({alias.name, of.name});
       if (alias.shape != of.shape) {
-        problem(alias.name, sizes_text(alias.shape) + ", but it is another name of " +
-                                printable(of.name) + ", which is " + sizes_text(of.shape));
+        problem(alias.name, messages::sizes_text(alias.shape) + ", but it is another name of " +
+                                messages::printable(of.name) + ", which is " +
+                                messages::sizes_text(of.shape));
       } else if (alias.storage != nullptr && of.storage != nullptr && alias.storage != of.storage) {
         const bool head = all[c].group == Group::token_embedding &&
                           dialect_.patterns[all[c].pattern].packing != Packing::alias;
-        problem(alias.name, "not the same storage as " + printable(of.name) +
+        problem(alias.name, "not the same storage as " + messages::printable(of.name) +
                                 ", whose other name it is" +
                                 (head ? " (hint: tie them, or plan with tied_head=false)" : ""));
       }
@@ -185,7 +187,7 @@ class Classifier {
       const std::string other = at->second->parts.front().entry;
       problem(
           tensor.name,
-          "the same storage as " + printable(at->second->name) + ", but one is " +
+          "the same storage as " + messages::printable(at->second->name) + ", but one is " +
               tensor.parts.front().entry + " and the other " + other +
               (tensor.parts.front().entry == "head" ? " (hint: plan with tied_head=true)" : ""));
     }
@@ -218,7 +220,7 @@ class Classifier {
     for (const auto& [stack, numbers] : gone) {
       std::vector<std::string> texts;
       for (const int number : numbers) texts.push_back(std::to_string(number));
-      problem(architecture::detail::layer_name(stack, messages::detail::in_runs(texts)),
+      problem(scalewise::detail::layer_name(stack, messages::detail::in_runs(texts)),
               "no tensor found, but depth = " + std::to_string(depth_of(stack)));
     }
     for (const Candidate* tensor : tensors) missing(*tensor);
@@ -232,7 +234,7 @@ class Classifier {
     }
     if (text == "head") text += " (hint: or --set tied_head=true, if it is the embedding)";
     problem(candidate.tensor.name,
-            "missing: expected " + sizes_text(candidate.tensor.shape) + " for " + text);
+            "missing: expected " + messages::sizes_text(candidate.tensor.shape) + " for " + text);
   }
 
   /// The line of the dialect that a name is of, in a stack that the model has if there is such a line.
@@ -266,7 +268,9 @@ class Classifier {
                              ", which a model of this shape does not have under this name");
   }
 
-  static Stack stack_of(std::string_view entries) { return tensor_name(filled(entries, 0)).stack; }
+  static Stack stack_of(std::string_view entries) {
+    return architecture::tensor_name(filled(entries, 0)).stack;
+  }
 
   bool has_stack_of(std::string_view entries) const {
     const Stack stack = stack_of(entries);
@@ -329,11 +333,12 @@ inline Assignment usual_tensors(const Dialect& dialect, const Shape& shape,
     for (const OwnedPart& part : parts) {
       const auto [at, is_new] = owner_of.emplace(part.entry, usual.tensors.size() - 1);
       if (is_new || !twice.empty()) continue;
-      twice = "has " + part.entry + ", as " + printable(usual.tensors[at->second].name) +
+      twice = "has " + part.entry + ", as " + messages::printable(usual.tensors[at->second].name) +
               " has already";
     }
     if (!twice.empty()) {
-      usual.problems.push_back(printable(candidate.tensor.name).append(": ").append(twice));
+      usual.problems.push_back(
+          messages::printable(candidate.tensor.name).append(": ").append(twice));
     }
   }
   for (const detail::Candidate& candidate : candidates.all()) {

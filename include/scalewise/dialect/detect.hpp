@@ -116,9 +116,9 @@ inline std::string unknown_names(const std::vector<ModelTensor>& model) {
     texts.push_back(alike.name);
   }
   std::string text = "no code base is known that has names such as " +
-                     printable(most.count > 1 ? with_stars(most.name) : most.name);
+                     messages::printable(most.count > 1 ? with_stars(most.name) : most.name);
   const std::vector<std::string> prefixes = common_prefixes(texts);
-  if (!prefixes.empty()) text += "; all begin with " + printable(prefixes.back());
+  if (!prefixes.empty()) text += "; all begin with " + messages::printable(prefixes.back());
   return text + " (hint: describe them in a file for --names)";
 }
 

@@ -47,7 +47,7 @@ struct Dialect {
   MatrixLayout layout = MatrixLayout::out_in;
   std::span<const TensorPattern> patterns;
   std::string_view note = {};
-  CodeFactors code = {};
+  plan::CodeFactors code = {};
 };
 
 }  // namespace scalewise::dialect

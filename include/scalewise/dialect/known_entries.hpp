@@ -15,9 +15,9 @@ namespace scalewise::dialect {
 
 /// The name of an entry with {} for the number of the layer, however a dialect writes it.
 inline std::string without_layer(std::string_view entry) {
-  const TensorName name = tensor_name(detail::filled(entry, 0));
+  const architecture::TensorName name = architecture::tensor_name(detail::filled(entry, 0));
   if (name.layer < 0) return std::string(entry);
-  return architecture::detail::layer_name(name.stack, "{}.") + name.part;
+  return scalewise::detail::layer_name(name.stack, "{}.") + name.part;
 }
 
 /// Names of the entries that a plan of some shape has, with {} for the number of the layer.
@@ -40,8 +40,9 @@ inline const std::set<std::string, std::less<>>& known_entries() {
           shape.encoder_depth = encoder_depth;
           shape.blocks = blocks;
           shape = resolved(shape);
-          for_each_tensor(shape, shape,
-                          [&](const Tensor& tensor) { names.insert(without_layer(tensor.name)); });
+          architecture::for_each_tensor(shape, shape, [&](const Tensor& tensor) {
+            names.insert(without_layer(tensor.name));
+          });
         }
       }
     }

@@ -48,7 +48,7 @@ struct NamedPlan {
 /// Source:   Megatron-LM 000a717, TensorParallelMuon.orthogonalize: --muon-split-qkv cuts linear_qkv into the rows of
 ///           all queries, keys and values
 enum class Cut { none, qkv };
-inline constexpr Spelling<Cut, 2> cut_words{{{Cut::none, "none"}, {Cut::qkv, "qkv"}}};
+inline constexpr messages::Spelling<Cut, 2> cut_words{{{Cut::none, "none"}, {Cut::qkv, "qkv"}}};
 
 /// The entries of a plan by their names.
 inline std::map<std::string_view, const Entry*> entries_by_name(const Plan& plan) {
@@ -68,7 +68,7 @@ inline TensorFactors factors_of(const Entry& entry) {
 inline std::string disagreement(const Entry& a, const Entry& b) {
   const auto differ = [&](const char* what, double of_a, double of_b) {
     return a.name + " and " + b.name + " are parts of it, but want different " + what + " (" +
-           number_text(of_a) + " and " + number_text(of_b) +
+           numeric::number_text(of_a) + " and " + numeric::number_text(of_b) +
            " times the global one; hint: split the tensor, as an optimizer has one for each)";
   };
   const TensorFactors of_a = factors_of(a), of_b = factors_of(b);
@@ -91,20 +91,20 @@ struct Fans {
 class PartProblems {
  public:
   PartProblems(const Plan& plan, std::optional<Cut> cut) : cut_(cut) {
-    if (plan.optimizer.normalization != Normalization::by_matrix) return;
+    if (plan.optimizer.normalization != policy::Normalization::by_matrix) return;
     const Shape base = plan.base.value_or(plan.shape);
     const auto add = [&](const Tensor& tensor) {
       base_.emplace(kind(tensor),
                     Fans{static_cast<double>(tensor.rows), static_cast<double>(tensor.columns)});
     };
-    for_each_tensor(base, base, add);
-    for (const Tensor& tensor : extra_tensors(plan.extras, base)) add(tensor);
+    architecture::for_each_tensor(base, base, add);
+    for (const Tensor& tensor : architecture::extra_tensors(plan.extras, base)) add(tensor);
   }
 
   /// The result is empty where they have factors in common.
   std::string problem(const std::vector<const Entry*>& parts) const {
     const Entry& first = *parts.front();
-    if (parts.size() > 1 && first.optimizer.normalization == Normalization::by_matrix) {
+    if (parts.size() > 1 && first.optimizer.normalization == policy::Normalization::by_matrix) {
       if (!cut_) return how_to_cut(first, *parts[1]);
       std::string text = cuts_out(parts) ? "" : problem_of_one_matrix(parts);
       if (!text.empty()) return text;
@@ -155,8 +155,8 @@ class PartProblems {
       if (part->layer == first.layer && part->stack == first.stack) outputs += part->fan_out;
     }
     const auto factor = [&](double out) {
-      return own_factor(first.optimizer, first.fan_in, out) /
-             own_factor(first.optimizer, of_base.in, out / growth);
+      return policy::own_factor(first.optimizer, first.fan_in, out) /
+             policy::own_factor(first.optimizer, of_base.in, out / growth);
     };
     const double of_part = factor(first.fan_out), of_whole = factor(outputs);
     if (TensorFactors::same(of_part, of_whole)) return "";
@@ -166,7 +166,7 @@ class PartProblems {
   static std::string one_matrix(const Entry& a, const Entry& b, const char* what, double x,
                                 double y) {
     return a.name + " and " + b.name + " are one matrix to " + std::string(a.optimizer.name) +
-           ", but " + what + " " + number_text(x) + " and " + number_text(y) +
+           ", but " + what + " " + numeric::number_text(x) + " and " + numeric::number_text(y) +
            " times the base's (hint: split the tensor)";
   }
 

@@ -21,7 +21,7 @@ inline std::vector<std::int64_t> of_rank(std::vector<std::int64_t> shape, std::s
   while (shape.size() > rank && group == Group::patch_embedding) {
     const std::int64_t last = shape.back();
     shape.pop_back();
-    if (last < 1 || shape.back() < 1 || shape.back() > largest_size / last) return {};
+    if (last < 1 || shape.back() < 1 || shape.back() > architecture::largest_size / last) return {};
     shape.back() *= last;
   }
   if (shape.empty() && rank == 1) shape = {1};
@@ -41,7 +41,7 @@ inline std::int64_t padding_rows(const Candidate& candidate, std::vector<std::in
 
 /// The size of a shape that an axis of a tensor follows, as --set spells it; empty where it is none alone.
 inline std::string_view size_of_axis(Group group, const std::string& entry, bool outputs) {
-  const bool vector = is_vector(group);
+  const bool vector = architecture::is_vector(group);
   const auto is = [&](std::string_view part) { return entry.find(part) != std::string::npos; };
   switch (group) {
     case Group::token_embedding:
@@ -78,7 +78,7 @@ inline std::string_view size_of_axis(Group group, const std::string& entry, bool
 
 inline long size_named(const Shape& shape, std::string_view name) {
   long size = 0;
-  for_each_size(shape, [&](const char* field, long value) {
+  architecture::for_each_size(shape, [&](const char* field, long value) {
     if (name == field) size = value;
   });
   return size;
@@ -95,7 +95,7 @@ inline std::string size_hint(const Candidate& candidate, const Shape& shape,
     if (axis < got.size()) return "";
     axis = i;
   }
-  const bool slab = got.size() == (is_vector(candidate.group) ? 2 : 3);
+  const bool slab = got.size() == (architecture::is_vector(candidate.group) ? 2 : 3);
   if (axis == got.size() || got[axis] < 1 || (slab && axis == 0)) return "";
   const bool first = axis + 2 == got.size() || got.size() == 1;
   const bool table = is_table(candidate.group);
@@ -133,7 +133,8 @@ inline std::string fit(const Candidate& candidate, const Shape& shape,
   std::vector<std::int64_t> turned = got;
   if (turned.size() >= 2) std::swap(turned[turned.size() - 1], turned[turned.size() - 2]);
   const bool transposed = turned == expected || padding_rows(candidate, turned) > 0;
-  return sizes_text(actual) + ": expected " + sizes_text(candidate.tensor.shape) +
+  return messages::sizes_text(actual) + ": expected " +
+         messages::sizes_text(candidate.tensor.shape) +
          (transposed ? " (hint: it is transposed)" : size_hint(candidate, shape, got));
 }
 

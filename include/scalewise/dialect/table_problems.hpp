@@ -72,9 +72,9 @@ class TableProblems {
 
   enum class EntryKind { vector, table, matrix };
   static EntryKind kind(const Tensor& entry) {
-    return is_vector(entry.group)  ? EntryKind::vector
-           : is_table(entry.group) ? EntryKind::table
-                                   : EntryKind::matrix;
+    return architecture::is_vector(entry.group) ? EntryKind::vector
+           : is_table(entry.group)              ? EntryKind::table
+                                                : EntryKind::matrix;
   }
 
   /// The axis that parts of one tensor share.
@@ -90,7 +90,7 @@ class TableProblems {
   }
 
   void problem(const Candidate& candidate, const std::string& text) {
-    found_.push_back(printable(candidate.tensor.name) + ": " + text);
+    found_.push_back(messages::printable(candidate.tensor.name) + ": " + text);
   }
 
   const Dialect& dialect_;

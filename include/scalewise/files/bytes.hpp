@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace scalewise::inline files {
+namespace scalewise::files {
 
 /// Hash of a text: FNV-1a with 64 bits. Every single changed byte changes it.
 constexpr std::uint64_t hash_of(std::string_view text) {
@@ -135,4 +135,4 @@ inline std::optional<std::string_view> without_checksum(std::string_view bytes) 
   return covered;
 }
 
-}  // namespace scalewise::inline files
+}  // namespace scalewise::files

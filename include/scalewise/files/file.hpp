@@ -21,7 +21,7 @@
 #include <io.h>
 #endif
 
-namespace scalewise::inline files {
+namespace scalewise::files {
 
 /// Part of the temporary name under which write_file() writes a file, between its name and a number.
 /// No user names a file like that, so that one left by a process that was killed may be removed.
@@ -152,4 +152,4 @@ inline void write_file(const std::string& path, std::string_view text) {
   flush_folder(fs::path(target).parent_path().string());
 }
 
-}  // namespace scalewise::inline files
+}  // namespace scalewise::files

@@ -16,7 +16,7 @@
 #include "scalewise/files/read_file.hpp"
 #include "scalewise/messages/error.hpp"
 
-namespace scalewise::inline files {
+namespace scalewise::files {
 
 /// A file that is read in order, a block at a time, so that a header costs the same whatever comes
 /// after it. Numbers have their lowest byte first. `field` is what errors call the bytes.
@@ -115,4 +115,4 @@ class FileCursor {
   std::size_t at_ = 0;  // in the block
 };
 
-}  // namespace scalewise::inline files
+}  // namespace scalewise::files

@@ -11,7 +11,7 @@
 #include "scalewise/files/bytes.hpp"
 #include "scalewise/messages/error.hpp"
 
-namespace scalewise::inline files {
+namespace scalewise::files {
 
 /// One thing that a result depends on: an option and its value, or data and their fingerprint.
 struct Setting {
@@ -64,7 +64,7 @@ inline void require_same_inputs(
     return found == inputs.end() ? nullptr : &found->value;
   };
   const auto text = [](const std::string* value) {
-    return value == nullptr ? std::string("(none)") : printable(*value);
+    return value == nullptr ? std::string("(none)") : messages::printable(*value);
   };
   const auto compare = [&](const std::string& name) {
     const std::string* here = find(now, name);
@@ -79,4 +79,4 @@ inline void require_same_inputs(
   }
 }
 
-}  // namespace scalewise::inline files
+}  // namespace scalewise::files

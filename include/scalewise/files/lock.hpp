@@ -11,7 +11,7 @@
 #include <sys/file.h>
 #endif
 
-namespace scalewise::inline files {
+namespace scalewise::files {
 
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
@@ -43,4 +43,4 @@ inline bool lock_file(std::FILE* file, IfLocked if_locked) {
 #endif
 }
 
-}  // namespace scalewise::inline files
+}  // namespace scalewise::files

@@ -13,7 +13,7 @@
 
 #include "scalewise/messages/error.hpp"
 
-namespace scalewise::inline files {
+namespace scalewise::files {
 
 /// The most that is read from a pipe or a device, of which some never end.
 inline constexpr std::size_t largest_stream = std::size_t{1} << 28;
@@ -62,4 +62,4 @@ inline std::string read_file(const std::string& path, std::size_t limit) {
   return text;
 }
 
-}  // namespace scalewise::inline files
+}  // namespace scalewise::files

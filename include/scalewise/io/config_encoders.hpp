@@ -8,7 +8,7 @@
 #include "scalewise/io/config_reader.hpp"
 #include "scalewise/plan/code_factors.hpp"
 
-namespace scalewise::inline io::detail {
+namespace scalewise::detail {
 
 // Each model with the defaults that transformers has. A size is required when its default is the size
 // of some model.
@@ -78,8 +78,8 @@ inline Shape t5_shape(const ConfigReader& c) {
 }
 
 /// Scores are not divided; a tied model multiplies the last hidden state by 1/√d_model.
-inline CodeFactors t5_code(const ConfigReader& c) {
-  CodeFactors code{.scores = 1};
+inline plan::CodeFactors t5_code(const ConfigReader& c) {
+  plan::CodeFactors code{.scores = 1};
   const bool tied = c.flag("tie_word_embeddings", true);
   if (c.flag("scale_decoder_outputs", tied)) code.tied_logits = 1 / sqrt(symbols::n);
   return code;
@@ -114,10 +114,10 @@ inline Shape bart_shape(const ConfigReader& c) {
   return shape;
 }
 
-inline CodeFactors bart_code(const ConfigReader& c) {
-  CodeFactors code;
+inline plan::CodeFactors bart_code(const ConfigReader& c) {
+  plan::CodeFactors code;
   if (c.flag("scale_embedding", false)) code.embedding = sqrt(symbols::n);
   return code;
 }
 
-}  // namespace scalewise::inline io::detail
+}  // namespace scalewise::detail

@@ -8,7 +8,7 @@
 #include "scalewise/io/config_reader.hpp"
 #include "scalewise/plan/code_factors.hpp"
 
-namespace scalewise::inline io::detail {
+namespace scalewise::detail {
 
 // Each model with the defaults that transformers has. A size is required when its default is the size
 // of some model.
@@ -30,8 +30,8 @@ inline Shape gpt2_shape(const ConfigReader& c) {
   return shape;
 }
 
-inline CodeFactors gpt2_code(const ConfigReader& c) {
-  CodeFactors code;
+inline plan::CodeFactors gpt2_code(const ConfigReader& c) {
+  plan::CodeFactors code;
   if (!c.flag("scale_attn_weights", true)) code.scores = 1;
   return code;
 }
@@ -65,4 +65,4 @@ inline Shape opt_shape(const ConfigReader& c) {
   return shape;
 }
 
-}  // namespace scalewise::inline io::detail
+}  // namespace scalewise::detail

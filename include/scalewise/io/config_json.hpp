@@ -18,16 +18,16 @@
 #include "scalewise/messages/words.hpp"
 #include "scalewise/plan/code_factors.hpp"
 
-namespace scalewise::inline io {
+namespace scalewise {
 
 namespace detail {
 
-inline CodeFactors usual_code(const ConfigReader&) { return {}; }
+inline plan::CodeFactors usual_code(const ConfigReader&) { return {}; }
 
 struct ConfigModel {
   std::string_view type;
   Shape (*read)(const ConfigReader&);
-  CodeFactors (*code)(const ConfigReader&) = &usual_code;
+  plan::CodeFactors (*code)(const ConfigReader&) = &usual_code;
 };
 
 inline constexpr ConfigModel config_models[] = {{"bart", &bart_shape, &bart_code},
@@ -143,15 +143,17 @@ inline std::string no_reader(const nlohmann::json& config, const std::string& ty
   for (const auto& [other, reason] : other_models) {
     if (type == other) return std::string(reason) + "; " + std::string(way_on);
   }
-  return "there is no reader for " + printable(type) + ": " + std::string(way_on);
+  return "there is no reader for " + messages::printable(type) + ": " + std::string(way_on);
 }
 
 }  // namespace detail
 
+namespace io {
+
 /// A model as a Hugging Face `config.json` describes it.
 struct ModelConfig {
   Shape shape;
-  CodeFactors code;                       // what the model's own code multiplies
+  plan::CodeFactors code;                 // what the model's own code multiplies
   std::optional<double> initializer_std;  // where it is given
   std::string initializer_key;            // "initializer_range" or "init_std"
   std::vector<std::string> notes;         // keys that the reader does not know
@@ -190,20 +192,22 @@ inline ModelConfig model_config(const nlohmann::json& config,
 /// Throws:   InvalidInput as model_config, read_file and parse_json; at most 16 MiB.
 inline ModelConfig model_config_file(const std::string& path) {
   constexpr std::size_t limit = std::size_t{1} << 24;
-  return model_config(parse_json(read_file(path, limit), path), path);
+  return model_config(parse_json(files::read_file(path, limit), path), path);
 }
+
+}  // namespace io
 
 /// The shape alone of model_config().
 /// Throws:   InvalidInput as model_config.
 inline Shape shape_from_config(const nlohmann::json& config,
                                const std::string& name = "config.json") {
-  return model_config(config, name).shape;
+  return io::model_config(config, name).shape;
 }
 
 /// The shape alone of model_config_file().
 /// Throws:   InvalidInput as model_config_file.
 inline Shape shape_from_config_file(const std::string& path) {
-  return model_config_file(path).shape;
+  return io::model_config_file(path).shape;
 }
 
-}  // namespace scalewise::inline io
+}  // namespace scalewise

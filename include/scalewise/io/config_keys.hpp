@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace scalewise::inline io::detail {
+namespace scalewise::detail {
 
 /// The meaning of a key of a config.json that the reader of its type has not looked at.
 enum class UnreadKey {
@@ -167,4 +167,4 @@ inline UnreadKey unread_key(std::string_view key, const nlohmann::json& value) {
   return is_telling_key(key) ? UnreadKey::telling : UnreadKey::unknown;
 }
 
-}  // namespace scalewise::inline io::detail
+}  // namespace scalewise::detail

@@ -8,7 +8,7 @@
 #include "scalewise/io/config_reader.hpp"
 #include "scalewise/plan/code_factors.hpp"
 
-namespace scalewise::inline io::detail {
+namespace scalewise::detail {
 
 // Each model with the defaults that transformers has. A size is required when its default is the size
 // of some model.
@@ -50,8 +50,8 @@ inline Shape llama_shape(const ConfigReader& c) {
 }
 
 /// Granite: LLaMA's tensors, and four multipliers.
-inline CodeFactors granite_code(const ConfigReader& c) {
-  CodeFactors code;
+inline plan::CodeFactors granite_code(const ConfigReader& c) {
+  plan::CodeFactors code;
   code.scores = c.factor("attention_multiplier", 1);
   code.embedding = c.factor("embedding_multiplier", 1);
   code.logits = code.tied_logits = 1 / c.factor("logits_scaling", 1);
@@ -100,7 +100,7 @@ inline Shape gemma_shape(const ConfigReader& c) {
   return shape;
 }
 
-inline CodeFactors gemma_code(const ConfigReader&) { return {.embedding = sqrt(symbols::n)}; }
+inline plan::CodeFactors gemma_code(const ConfigReader&) { return {.embedding = sqrt(symbols::n)}; }
 
 inline Shape phi3_shape(const ConfigReader& c) {
   Shape shape = rotary_shape(c, 4096);
@@ -108,4 +108,4 @@ inline Shape phi3_shape(const ConfigReader& c) {
   return shape;
 }
 
-}  // namespace scalewise::inline io::detail
+}  // namespace scalewise::detail

@@ -17,7 +17,7 @@
 #include "scalewise/io/parse_json.hpp"
 #include "scalewise/messages/error.hpp"
 
-namespace scalewise::inline io::detail {
+namespace scalewise::detail {
 
 /// Reads the keys of one `config.json`, and knows which it has not read. A key that is null counts as absent.
 class ConfigReader {
@@ -54,14 +54,14 @@ class ConfigReader {
     }
     if (!value->is_number_integer()) throw error(key, expectation);
     const auto number = value->get<std::int64_t>();  // negative when it does not fit
-    if (number < 1 || number > largest_size) throw error(key, expectation);
+    if (number < 1 || number > architecture::largest_size) throw error(key, expectation);
     return static_cast<long>(number);
   }
 
   /// Rows of a table of positions whose first two no token uses.
   long positions_after_two(const char* key) const {
     const long positions = size(key);
-    if (positions > largest_size - 2) throw error(key, "at most 2^30 - 2");
+    if (positions > architecture::largest_size - 2) throw error(key, "at most 2^30 - 2");
     return positions + 2;
   }
 
@@ -69,7 +69,8 @@ class ConfigReader {
 
   long layers(const char* key, std::optional<long> otherwise = {}) const {
     const long count = size(key, otherwise);
-    if (count > most_layers) throw error(key, "at most " + std::to_string(most_layers));
+    if (count > architecture::most_layers)
+      throw error(key, "at most " + std::to_string(architecture::most_layers));
     return count;
   }
 
@@ -100,7 +101,7 @@ class ConfigReader {
   }
 
   long product(const char* key, long a, long b) const {
-    if (b > (largest_size - 1) / a) {
+    if (b > (architecture::largest_size - 1) / a) {
       throw error(key, "a smaller number", "a size that follows from it would reach 2^30");
     }
     return a * b;
@@ -124,7 +125,7 @@ class ConfigReader {
     }
     const auto side = [&](std::size_t i) {
       const Json& number = (*value)[i];
-      if (!number.is_number_integer() || number < 1 || number > largest_size) {
+      if (!number.is_number_integer() || number < 1 || number > architecture::largest_size) {
         throw error(key, "a whole number from 1 to 2^30, or two of them");
       }
       return number.get<long>();
@@ -155,12 +156,12 @@ class ConfigReader {
         case UnreadKey::harmless:
           break;
         case UnreadKey::unknown:
-          notes.push_back(name_ + ": " + printable(key) + ": not known of " + type +
+          notes.push_back(name_ + ": " + messages::printable(key) + ": not known of " + type +
                           ", and taken to change nothing");
           break;
         case UnreadKey::telling:
           throw InvalidInput(
-              name_ + ": " + printable(key), value_text(value),
+              name_ + ": " + messages::printable(key), value_text(value),
               "no key that may change a model of type " + type +
                   " and that this version does not know",
               "if it changes nothing, take it out of a copy of the file; if it does, "
@@ -222,4 +223,4 @@ class ConfigReader {
   mutable std::set<std::string, std::less<>> read_;
 };
 
-}  // namespace scalewise::inline io::detail
+}  // namespace scalewise::detail

@@ -12,26 +12,32 @@
 #include "scalewise/io/json_reader.hpp"
 #include "scalewise/io/parse_json.hpp"
 
-namespace scalewise::inline io {
+namespace scalewise {
+
+namespace io {
 
 /// Name and major version of a description's JSON; docs/any_model.md writes it down.
 inline constexpr std::string_view model_schema = "scalewise.model/1";
 
+}  // namespace io
+
 /// The JSON of a description.
 /// Throws:   InvalidInput as check_description().
 inline nlohmann::ordered_json to_json(const ModelDescription& model) {
-  check_description(model);
+  architecture::check_description(model);
   nlohmann::ordered_json tensors = nlohmann::ordered_json::array();
   for (const DescribedTensor& tensor : model.tensors) {
     nlohmann::ordered_json json = {{"name", tensor.name},
-                                   {"kind", word(tensor_kind_words, tensor.kind)},
+                                   {"kind", word(architecture::tensor_kind_words, tensor.kind)},
                                    {"axes", tensor.axes},
                                    {"sizes", tensor.sizes}};
     if (!tensor.tied_to.empty()) json["tied_to"] = tensor.tied_to;
     tensors.push_back(std::move(json));
   }
-  return {{"schema", model_schema}, {"tensors", std::move(tensors)}};
+  return {{"schema", io::model_schema}, {"tensors", std::move(tensors)}};
 }
+
+namespace io {
 
 /// A description from JSON.
 /// Throws:   InvalidInput naming the key, and as check_description().
@@ -40,30 +46,33 @@ inline ModelDescription read_description(const nlohmann::json& json, const std::
   root.only({"schema", "tensors"});
   const std::string schema = root.at("schema").string();
   if (schema != model_schema) {
-    throw InvalidInput(root.path() + ".schema", printable(schema), std::string(model_schema));
+    throw InvalidInput(root.path() + ".schema", messages::printable(schema),
+                       std::string(model_schema));
   }
   ModelDescription model;
   for (const JsonReader& item : root.at("tensors").items()) {
     item.only({"name", "kind", "axes", "sizes", "tied_to"});
     DescribedTensor tensor{item.at("name").string(),
-                           item.at("kind").word(tensor_kind_words),
+                           item.at("kind").word(architecture::tensor_kind_words),
                            item.at("axes").string(),
                            {}};
     for (const JsonReader& size : item.at("sizes").items()) {
-      tensor.sizes.push_back(size.integer(1, largest_size));
+      tensor.sizes.push_back(size.integer(1, architecture::largest_size));
     }
     if (item.has("tied_to")) tensor.tied_to = item.at("tied_to").string();
     model.tensors.push_back(std::move(tensor));
   }
-  check_description(model);
+  architecture::check_description(model);
   return model;
 }
+
+}  // namespace io
 
 /// A description from a file.
 /// Throws:   InvalidInput as read_description(), read_file and parse_json; at most 256 MiB.
 inline ModelDescription read_description_file(const std::string& path) {
   constexpr std::size_t limit = std::size_t{256} << 20U;
-  return read_description(parse_json(read_file(path, limit), path), path);
+  return io::read_description(io::parse_json(files::read_file(path, limit), path), path);
 }
 
-}  // namespace scalewise::inline io
+}  // namespace scalewise

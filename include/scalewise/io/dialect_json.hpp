@@ -23,20 +23,24 @@
 #include "scalewise/messages/words.hpp"
 #include "scalewise/plan/code_factors.hpp"
 
-namespace scalewise::inline io {
+namespace scalewise {
+
+namespace io {
 
 /// Name and major version of a dialect's JSON; docs/dialects.md writes it down.
 inline constexpr std::string_view dialect_schema = "scalewise.dialect/1";
 
-inline constexpr Spelling<dialect::MatrixLayout, 2> layout_words{
+inline constexpr messages::Spelling<dialect::MatrixLayout, 2> layout_words{
     {{dialect::MatrixLayout::out_in, "out_in"}, {dialect::MatrixLayout::in_out, "in_out"}}};
-inline constexpr Spelling<dialect::Packing, 6> packing_words{
+inline constexpr messages::Spelling<dialect::Packing, 6> packing_words{
     {{dialect::Packing::blocks, "blocks"},
      {dialect::Packing::key_groups, "key_groups"},
      {dialect::Packing::heads, "heads"},
      {dialect::Packing::after_two, "after_two"},
      {dialect::Packing::alias, "alias"},
      {dialect::Packing::image, "image"}}};
+
+}  // namespace io
 
 namespace detail {
 
@@ -56,7 +60,7 @@ inline Scaling code_factor(const std::string& field, std::string_view text) {
   if (decimal) factor = std::strtod(std::string(text).c_str(), nullptr);
   if (factor.is_zero()) {
     throw InvalidInput(
-        field, printable(std::string(whole)),
+        field, messages::printable(std::string(whole)),
         "a positive number, d_model, head_dim or d_ff, perhaps in sqrt() or after 1/");
   }
   if (root) factor = sqrt(factor);
@@ -64,6 +68,8 @@ inline Scaling code_factor(const std::string& field, std::string_view text) {
 }
 
 }  // namespace detail
+
+namespace io {
 
 /// A dialect with the memory of its texts: those of a library's dialect are constants.
 class OwnDialect {
@@ -77,7 +83,8 @@ class OwnDialect {
     json.only({"schema", "id", "title", "extends", "prefix", "layout", "patterns", "code"});
     const std::string schema = json.at("schema").string();
     if (schema != dialect_schema) {
-      throw InvalidInput(json.path() + ".schema", printable(schema), std::string(dialect_schema));
+      throw InvalidInput(json.path() + ".schema", messages::printable(schema),
+                         std::string(dialect_schema));
     }
     if (json.has("extends")) {
       const JsonReader extends = json.at("extends");
@@ -103,13 +110,13 @@ class OwnDialect {
  private:
   std::string_view keep(const JsonReader& json) {
     std::string text = json.string();
-    require_name(json.path(), text);
+    messages::require_name(json.path(), text);
     return texts_.emplace_back(std::move(text));
   }
 
   void read_code(const JsonReader& json) {
     json.only({"attention_scale", "embedding_multiplier", "logit_multiplier", "branch"});
-    CodeFactors& code = dialect_.code;
+    plan::CodeFactors& code = dialect_.code;
     const auto read = [&](const char* key, Scaling& factor) {
       if (json.has(key)) factor = detail::code_factor(json.at(key).path(), json.at(key).string());
     };
@@ -142,17 +149,18 @@ class OwnDialect {
     if (entry == "-") return;
     if (entry.starts_with('!')) entry.remove_prefix(1);
     const std::string name = dialect::without_layer(entry);
-    Nearest nearest(name);
+    messages::Nearest nearest(name);
     for (const std::string& known : dialect::known_entries()) {
       if (known == name) return;
       nearest.offer(known);
     }
-    throw InvalidInput(field, printable(entry), "the name of an entry of a plan", nearest.hint());
+    throw InvalidInput(field, messages::printable(entry), "the name of an entry of a plan",
+                       nearest.hint());
   }
 
   static void one_layer(const std::string& field, std::string_view text) {
     if (std::count(text.begin(), text.end(), '{') <= 1) return;
-    throw InvalidInput(field, printable(text), "one {} or {1} at most, for the layer");
+    throw InvalidInput(field, messages::printable(text), "one {} or {1} at most, for the layer");
   }
 
   std::deque<std::string> texts_;
@@ -160,12 +168,14 @@ class OwnDialect {
   dialect::Dialect dialect_;
 };
 
+}  // namespace io
+
 /// Reads a dialect from a file.
 /// Throws:   InvalidInput as OwnDialect, read_file and parse_json; at most 1 MiB.
-inline std::unique_ptr<OwnDialect> read_dialect_file(const std::string& path) {
+inline std::unique_ptr<io::OwnDialect> read_dialect_file(const std::string& path) {
   constexpr std::size_t limit = std::size_t{1} << 20;
-  const nlohmann::json json = parse_json(read_file(path, limit), path);
-  return std::make_unique<OwnDialect>(JsonReader(json, path));
+  const nlohmann::json json = io::parse_json(files::read_file(path, limit), path);
+  return std::make_unique<io::OwnDialect>(io::JsonReader(json, path));
 }
 
-}  // namespace scalewise::inline io
+}  // namespace scalewise

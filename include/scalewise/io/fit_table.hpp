@@ -11,7 +11,7 @@
 
 #include "scalewise/io/table.hpp"
 
-namespace scalewise::inline io {
+namespace scalewise {
 
 namespace detail {
 
@@ -23,7 +23,7 @@ inline std::vector<std::string> lines_of_cell(std::string_view text, std::size_t
     const std::size_t space = text.find(' ');
     const std::string word(text.substr(0, space));
     text.remove_prefix(space == std::string_view::npos ? text.size() : space + 1);
-    const bool fits = display_width(line) + 1 + display_width(word) <= width;
+    const bool fits = io::display_width(line) + 1 + io::display_width(word) <= width;
     if (!line.empty() && !fits) lines.push_back(std::exchange(line, ""));
     if (!line.empty()) line += ' ';
     line += word;
@@ -39,7 +39,7 @@ inline Table with_wrapped_cells(const Table& table, std::size_t width) {
   const auto add = [&](const std::vector<std::string>& row) {
     std::vector<std::vector<std::string>> rows;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      if (display_width(row[i]) <= width) {
+      if (io::display_width(row[i]) <= width) {
         if (rows.empty()) rows.emplace_back(row.size());
         rows[0][i] = row[i];
         continue;
@@ -60,6 +60,8 @@ inline Table with_wrapped_cells(const Table& table, std::size_t width) {
 }
 
 }  // namespace detail
+
+namespace io {
 
 /// Tables that together have the cells of one and fit `columns` of a terminal where words allow: cells
 /// wider than half of that are wrapped at spaces, and columns that find no room go to another table,
@@ -106,4 +108,6 @@ inline std::string render_to_fit(const Table& table, std::size_t columns) {
   return text;
 }
 
-}  // namespace scalewise::inline io
+}  // namespace io
+
+}  // namespace scalewise

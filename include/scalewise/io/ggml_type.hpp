@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace scalewise::inline io {
+namespace scalewise::io {
 
 /// A type of entries in GGUF: `block` neighbouring entries take `bytes` together.
 struct GgmlType {
@@ -42,4 +42,4 @@ constexpr const GgmlType* ggml_type(std::uint32_t id) {
   return nullptr;
 }
 
-}  // namespace scalewise::inline io
+}  // namespace scalewise::io

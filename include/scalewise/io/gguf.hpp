@@ -18,14 +18,14 @@
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/sizes_text.hpp"
 
-namespace scalewise::inline io {
+namespace scalewise {
 
 namespace detail {
 
 /// Reads the description of one tensor; its offset counts from the beginning of the data.
 class GgufTensorReader {
  public:
-  explicit GgufTensorReader(FileCursor& file) : file_(file) {}
+  explicit GgufTensorReader(files::FileCursor& file) : file_(file) {}
 
   StoredTensor read() {
     StoredTensor tensor;
@@ -35,7 +35,7 @@ class GgufTensorReader {
                         "at most " + std::to_string(longest_name));
     }
     tensor.name = file_.text(static_cast<std::size_t>(length), "a tensor's name");
-    name_ = printable(tensor.name);
+    name_ = messages::printable(tensor.name);
     read_shape(tensor);
     read_type(tensor);
     const std::uint64_t offset = file_.natural(8, name_ + ": offset");
@@ -69,14 +69,14 @@ class GgufTensorReader {
 
   void read_type(StoredTensor& tensor) {
     const auto id = static_cast<std::uint32_t>(file_.natural(4, name_ + ": type"));
-    const GgmlType* type = ggml_type(id);
+    const io::GgmlType* type = io::ggml_type(id);
     if (type == nullptr) {
       throw file_.error(name_ + ": type", std::to_string(id), "the number of a type of ggml");
     }
     tensor.type = type->name;
     const std::int64_t row = tensor.shape.empty() ? 1 : tensor.shape.back();
     if (row % type->block != 0) {
-      throw file_.error(name_ + ": dims", sizes_text(tensor.shape),
+      throw file_.error(name_ + ": dims", messages::sizes_text(tensor.shape),
                         "rows of whole blocks of " + std::to_string(type->block) + ", as " +
                             tensor.type + " has them");
     }
@@ -84,12 +84,13 @@ class GgufTensorReader {
     const std::optional<std::int64_t> bytes =
         entries ? checked_product(*entries / type->block, type->bytes) : entries;
     if (!bytes) {
-      throw file_.error(name_ + ": dims", sizes_text(tensor.shape), "fewer than 2^63 bytes");
+      throw file_.error(name_ + ": dims", messages::sizes_text(tensor.shape),
+                        "fewer than 2^63 bytes");
     }
     tensor.bytes = *bytes;
   }
 
-  FileCursor& file_;
+  files::FileCursor& file_;
   std::string name_;  // of the tensor, as errors show it
 };
 
@@ -98,7 +99,7 @@ inline std::uint64_t aligned(std::uint64_t position, std::uint64_t alignment) {
   return position + (alignment - position % alignment) % alignment;
 }
 
-inline std::uint64_t gguf_alignment(const FileCursor& file, const GgufMetadata& metadata) {
+inline std::uint64_t gguf_alignment(const files::FileCursor& file, const GgufMetadata& metadata) {
   const auto found = metadata.find("general.alignment");
   if (found == metadata.end()) return 32;
   const GgufValue& value = found->second;
@@ -111,7 +112,7 @@ inline std::uint64_t gguf_alignment(const FileCursor& file, const GgufMetadata& 
 
 /// Tensors follow each other with nothing but padding in between, and end within the file. Returns
 /// where the last one's padding ends, counted from the beginning of the data.
-inline std::uint64_t check_gguf_layout(const FileCursor& file, const TensorList& list,
+inline std::uint64_t check_gguf_layout(const files::FileCursor& file, const TensorList& list,
                                        std::uint64_t alignment, std::uint64_t data_size) {
   std::uint64_t end = 0;
   const auto order = list.sorted(0, [](const StoredTensor& a, const StoredTensor& b) {
@@ -121,7 +122,7 @@ inline std::uint64_t check_gguf_layout(const FileCursor& file, const TensorList&
     const StoredTensor& tensor = list.all()[place];
     const auto offset = static_cast<std::uint64_t>(tensor.offset);
     const auto bytes = static_cast<std::uint64_t>(tensor.bytes);
-    const std::string field = printable(tensor.name) + ": offset";
+    const std::string field = messages::printable(tensor.name) + ": offset";
     if (offset != end) {
       throw file.error(
           field, std::to_string(offset), std::to_string(end),
@@ -137,7 +138,7 @@ inline std::uint64_t check_gguf_layout(const FileCursor& file, const TensorList&
   return end;
 }
 
-inline void read_gguf_version(FileCursor& file) {
+inline void read_gguf_version(files::FileCursor& file) {
   if (file.text(4, "magic") != "GGUF") throw file.error("magic", "(another)", "GGUF");
   const std::uint64_t version = file.natural(4, "version");
   if (version == 2 || version == 3) return;
@@ -149,7 +150,7 @@ inline void read_gguf_version(FileCursor& file) {
 }
 
 /// A model in several files has its metadata in the first alone.
-inline void refuse_split(const FileCursor& file, const GgufMetadata& metadata) {
+inline void refuse_split(const files::FileCursor& file, const GgufMetadata& metadata) {
   const auto count = metadata.find("split.count");
   if (count == metadata.end() || count->second.natural <= 1) return;
   throw file.error("split.count", to_text(count->second), "a model in one file",
@@ -157,6 +158,8 @@ inline void refuse_split(const FileCursor& file, const GgufMetadata& metadata) {
 }
 
 }  // namespace detail
+
+namespace io {
 
 /// The tensors of a GGUF file, and the shape of a llama, qwen2, qwen3, gemma or gpt2, from its
 /// header alone.
@@ -170,7 +173,7 @@ inline void refuse_split(const FileCursor& file, const GgufMetadata& metadata) {
 ///           format has no such bounds.
 inline TensorFile read_gguf(const std::string& path) {
   using namespace detail;
-  FileCursor file(path);
+  files::FileCursor file(path);
   TensorList list("GGUF");
   list.begin_file(path);
   read_gguf_version(file);
@@ -209,4 +212,6 @@ inline TensorFile read_gguf(const std::string& path) {
   return result;
 }
 
-}  // namespace scalewise::inline io
+}  // namespace io
+
+}  // namespace scalewise

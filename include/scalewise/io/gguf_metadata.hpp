@@ -16,9 +16,7 @@
 #include "scalewise/io/stored_tensor.hpp"
 #include "scalewise/messages/error.hpp"
 
-namespace scalewise::inline io {
-
-namespace detail {
+namespace scalewise::detail {
 
 /// A value of GGUF's metadata. Only whole numbers and short texts are kept.
 struct GgufValue {
@@ -36,7 +34,7 @@ inline std::string to_text(const GgufValue& value) {
     case GgufValue::Form::natural:
       return std::to_string(value.natural);
     case GgufValue::Form::text:
-      return '"' + printable(value.text) + '"';
+      return '"' + messages::printable(value.text) + '"';
     case GgufValue::Form::array:
       return "(an array)";
     case GgufValue::Form::other:
@@ -48,7 +46,7 @@ inline std::string to_text(const GgufValue& value) {
 /// Reads the keys and values of GGUF's metadata.
 class GgufMetadataReader {
  public:
-  explicit GgufMetadataReader(FileCursor& file) : file_(file) {}
+  explicit GgufMetadataReader(files::FileCursor& file) : file_(file) {}
 
   GgufMetadata read(std::uint64_t count) {
     if (count > most_values || count > file_.left() / smallest_value) {
@@ -64,7 +62,7 @@ class GgufMetadataReader {
                               std::to_string(longest_keys) + " bytes in all");
       }
       key_ = file_.text(static_cast<std::size_t>(length), "key");
-      field_ = printable(key_);
+      field_ = messages::printable(key_);
       if (metadata_.contains(key_)) {
         throw file_.error(field_, "(given twice)", "one value for each key");
       }
@@ -161,13 +159,11 @@ class GgufMetadataReader {
                       "at most " + std::to_string(longest_metadata) + " bytes");
   }
 
-  FileCursor& file_;
+  files::FileCursor& file_;
   GgufMetadata metadata_;
   std::string key_;    // the last one
   std::string field_;  // what errors call it
   std::uint64_t keys_size_ = 0;
 };
 
-}  // namespace detail
-
-}  // namespace scalewise::inline io
+}  // namespace scalewise::detail

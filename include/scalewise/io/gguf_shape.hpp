@@ -16,16 +16,14 @@
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/sizes_text.hpp"
 
-namespace scalewise::inline io {
-
-namespace detail {
+namespace scalewise::detail {
 
 /// The shape that GGUF's metadata describe, with its vocabulary, biases and head from the tensors.
 /// What a shape cannot describe becomes a note.
 class GgufShape {
  public:
   /// `by_name`: the places of the tensors, sorted by name.
-  GgufShape(const FileCursor& file, const GgufMetadata& metadata,
+  GgufShape(const files::FileCursor& file, const GgufMetadata& metadata,
             const std::vector<std::uint32_t>& by_name, TensorFile& result)
       : file_(file), metadata_(metadata), by_name_(by_name), result_(result) {}
 
@@ -65,25 +63,27 @@ class GgufShape {
     // GPT-2's files need not have feed_forward_length: four times the width.
     const bool gpt2 = prefix_ == "gpt2.";
     if (!set(shape_.d_model, "embedding_length") ||
-        !set(shape_.depth, "block_count", most_layers) ||
-        !set(shape_.d_ff, "feed_forward_length", largest_size, gpt2) ||
+        !set(shape_.depth, "block_count", architecture::most_layers) ||
+        !set(shape_.d_ff, "feed_forward_length", architecture::largest_size, gpt2) ||
         !set(shape_.context, "context_length")) {
       return false;
     }
     if (shape_.d_ff > 0) return true;
-    if (shape_.d_model > largest_size / 4) throw error("embedding_length", "at most 2^28");
+    if (shape_.d_model > architecture::largest_size / 4)
+      throw error("embedding_length", "at most 2^28");
     shape_.d_ff = 4 * shape_.d_model;
     return true;
   }
 
   bool read_heads() {
     if (!set(shape_.heads, "attention.head_count") ||
-        !set(shape_.kv_heads, "attention.head_count_kv", largest_size, true) ||
-        !set(shape_.head_dim, "attention.key_length", largest_size, true)) {
+        !set(shape_.kv_heads, "attention.head_count_kv", architecture::largest_size, true) ||
+        !set(shape_.head_dim, "attention.key_length", architecture::largest_size, true)) {
       return false;
     }
     long value_length = 0;
-    if (!set(value_length, "attention.value_length", largest_size, true)) return false;
+    if (!set(value_length, "attention.value_length", architecture::largest_size, true))
+      return false;
     if (shape_.kv_heads == 0) shape_.kv_heads = shape_.heads;
     if (shape_.heads % shape_.kv_heads != 0) {
       throw error("attention.head_count_kv",
@@ -94,7 +94,7 @@ class GgufShape {
                   "a divisor of embedding_length = " + std::to_string(shape_.d_model));
     }
     const long head_dim = shape_.head_dim > 0 ? shape_.head_dim : shape_.d_model / shape_.heads;
-    if (head_dim > largest_size / shape_.heads) {
+    if (head_dim > architecture::largest_size / shape_.heads) {
       throw error("attention.key_length", "at most 2^30 in all heads");
     }
     if (value_length == 0 || value_length == head_dim) return true;
@@ -111,9 +111,9 @@ class GgufShape {
     }
     const std::vector<std::int64_t>& sizes = embedding->shape;
     if (sizes.size() != 2 || sizes[1] != shape_.d_model || sizes[0] < 1 ||
-        sizes[0] > largest_size) {
+        sizes[0] > architecture::largest_size) {
       throw file_.error(
-          "token_embd.weight: dims", sizes_text(sizes),
+          "token_embd.weight: dims", messages::sizes_text(sizes),
           "[vocabulary, " + prefix_ + "embedding_length = " + std::to_string(shape_.d_model) + "]");
     }
     shape_.vocab = static_cast<long>(sizes[0]);
@@ -183,7 +183,8 @@ class GgufShape {
   }
 
   /// Sets a size; false, with a note, where it cannot be set.
-  bool set(long& field, const std::string& key, long most = largest_size, bool optional = false) {
+  bool set(long& field, const std::string& key, long most = architecture::largest_size,
+           bool optional = false) {
     const std::optional<std::int64_t> value = size(key, most);
     if (value) field = static_cast<long>(*value);
     if (value || (optional && find(prefix_ + key) == nullptr)) return true;
@@ -194,7 +195,7 @@ class GgufShape {
     return false;
   }
 
-  const FileCursor& file_;
+  const files::FileCursor& file_;
   const GgufMetadata& metadata_;
   const std::vector<std::uint32_t>& by_name_;
   TensorFile& result_;
@@ -202,6 +203,4 @@ class GgufShape {
   Shape shape_;
 };
 
-}  // namespace detail
-
-}  // namespace scalewise::inline io
+}  // namespace scalewise::detail

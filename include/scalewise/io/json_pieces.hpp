@@ -12,7 +12,7 @@
 #include "scalewise/files/file_cursor.hpp"
 #include "scalewise/messages/error.hpp"
 
-namespace scalewise::inline io {
+namespace scalewise {
 
 namespace detail {
 
@@ -20,7 +20,7 @@ namespace detail {
 /// would grow in memory is refused.
 class JsonText {
  public:
-  JsonText(FileCursor& file, std::uint64_t bytes) : file_(file), left_(bytes) { next(); }
+  JsonText(files::FileCursor& file, std::uint64_t bytes) : file_(file), left_(bytes) { next(); }
 
   bool done() const { return done_; }
   const char& current() const { return current_; }
@@ -78,7 +78,7 @@ class JsonText {
     }
   }
 
-  FileCursor& file_;
+  files::FileCursor& file_;
   std::uint64_t left_;
   Token token_ = Token::structure;
   bool escaped_ = false;
@@ -118,6 +118,8 @@ class JsonTextIterator {
 
 }  // namespace detail
 
+namespace io {
+
 /// Takes a JSON text piece by piece: only one string of it is in memory at a time.
 class JsonPieces : private nlohmann::json_sax<nlohmann::json> {
  public:
@@ -131,12 +133,12 @@ class JsonPieces : private nlohmann::json_sax<nlohmann::json> {
   }
 
  protected:
-  explicit JsonPieces(FileCursor& file) : file_(file) {}
+  explicit JsonPieces(files::FileCursor& file) : file_(file) {}
   ~JsonPieces() override = default;
   JsonPieces(const JsonPieces&) = delete;
   JsonPieces& operator=(const JsonPieces&) = delete;
 
-  FileCursor& file() const { return file_; }
+  files::FileCursor& file() const { return file_; }
 
   virtual void open(bool object) = 0;  // or an array
   virtual void close() = 0;
@@ -164,7 +166,7 @@ class JsonPieces : private nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool number_float(number_float_t, const string_t& value) final {
-    other(printable(value));
+    other(messages::printable(value));
     return true;
   }
   bool string(string_t& value) final {
@@ -194,11 +196,13 @@ class JsonPieces : private nlohmann::json_sax<nlohmann::json> {
   }
   bool parse_error(std::size_t, const std::string& token, const nlohmann::json::exception&) final {
     throw file_.error(
-        "JSON", printable(token), "valid JSON",
+        "JSON", messages::printable(token), "valid JSON",
         "byte " + std::to_string(file_.position()) + " of the file cannot stand there");
   }
 
-  FileCursor& file_;
+  files::FileCursor& file_;
 };
 
-}  // namespace scalewise::inline io
+}  // namespace io
+
+}  // namespace scalewise

@@ -16,7 +16,7 @@
 #include "scalewise/messages/nearest.hpp"
 #include "scalewise/messages/words.hpp"
 
-namespace scalewise::inline io {
+namespace scalewise::io {
 
 /// A JSON value together with the path to it, so that every complaint says where.
 /// Throws:   each accessor, InvalidInput when the value is not what it asks for.
@@ -53,7 +53,7 @@ class JsonReader {
     for (auto item = json_.begin(); item != json_.end(); ++item) {
       if (std::find(known.begin(), known.end(), item.key()) != known.end()) continue;
       throw InvalidInput(path_ + "." + item.key(), detail::value_text(item.value()), "a known key",
-                         did_you_mean(item.key(), known));
+                         messages::did_you_mean(item.key(), known));
     }
   }
 
@@ -97,7 +97,7 @@ class JsonReader {
     return json_.get<std::uint64_t>();
   }
   template <class Enum, std::size_t size>
-  Enum word(const Spelling<Enum, size>& spelling) const {
+  Enum word(const messages::Spelling<Enum, size>& spelling) const {
     return value_of(spelling, path_, string());
   }
 
@@ -110,4 +110,4 @@ class JsonReader {
   std::string path_;
 };
 
-}  // namespace scalewise::inline io
+}  // namespace scalewise::io

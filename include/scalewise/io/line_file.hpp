@@ -24,7 +24,7 @@
 #include "scalewise/io/json_reader.hpp"
 #include "scalewise/messages/error.hpp"
 
-namespace scalewise::inline io {
+namespace scalewise {
 
 namespace detail {
 
@@ -33,7 +33,7 @@ inline constexpr std::string_view sum_begin = ",\"sum\":\"";
 inline constexpr std::string_view sum_end = "\"}";
 
 inline std::string sum_of(std::string_view body) {
-  return std::string(sum_begin) + fingerprint(body) + std::string(sum_end);
+  return std::string(sum_begin) + files::fingerprint(body) + std::string(sum_end);
 }
 
 /// The text without the byte order mark that some editors put before UTF-8.
@@ -44,6 +44,8 @@ inline std::string_view after_mark(std::string_view text) {
 }
 
 }  // namespace detail
+
+namespace io {
 
 /// A JSON object as a line whose last member is the fingerprint of the bytes before that member.
 /// Accuracy: any change of one byte shows, the newline included; of other changes, all but one in
@@ -81,7 +83,8 @@ inline std::string text_of(const JsonReader& json) {
     unsigned char c = 0;
     const char* begin = bytes.data() + i;
     if (i + 2 > bytes.size() || std::from_chars(begin, begin + 2, c, 16).ptr != begin + 2) {
-      throw InvalidInput(json.path() + ".bytes", printable(bytes), "pairs of hexadecimal digits");
+      throw InvalidInput(json.path() + ".bytes", messages::printable(bytes),
+                         "pairs of hexadecimal digits");
     }
     text += static_cast<char>(c);
   }
@@ -140,17 +143,17 @@ inline std::string damage_text(const std::string& path, const std::vector<std::s
 }
 
 /// Inputs as lines have them: [["--rule","he"],["--steps","10"]].
-inline nlohmann::ordered_json inputs_json(const Inputs& inputs) {
+inline nlohmann::ordered_json inputs_json(const files::Inputs& inputs) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const Setting& input : inputs) {
+  for (const files::Setting& input : inputs) {
     list.push_back(nlohmann::ordered_json::array({text_json(input.name), text_json(input.value)}));
   }
   return list;
 }
 
 /// Throws:   InvalidInput for what inputs_json() does not write.
-inline Inputs inputs_of(const JsonReader& list) {
-  Inputs inputs;
+inline files::Inputs inputs_of(const JsonReader& list) {
+  files::Inputs inputs;
   for (const JsonReader& item : list.items()) {
     const std::vector<JsonReader> pair = item.items();
     if (pair.size() != 2) {
@@ -173,7 +176,7 @@ inline void require_schema(const std::string& path, std::string_view text,
   if (!lines.good.empty() && lines.good[0].number > 1) return;
   const std::size_t version = begin.rfind('/') + 1;
   if (text.substr(0, version) == begin.substr(0, version)) {
-    throw InvalidInput(path, printable(text.substr(11, text.find('"', 11) - 11)),
+    throw InvalidInput(path, messages::printable(text.substr(11, text.find('"', 11) - 11)),
                        std::string(schema),
                        "another version wrote it; give another name and run again");
   }
@@ -186,7 +189,8 @@ class LineFile {
   /// Begins a file or resumes one. Changes nothing in an existing file.
   /// Throws:   InvalidInput for a file that is not regular, cannot be written, is of another kind
   ///           or version, or, with IfLocked::refuse, is in use.
-  LineFile(std::string path, std::string_view schema, IfLocked if_locked) : path_(std::move(path)) {
+  LineFile(std::string path, std::string_view schema, files::IfLocked if_locked)
+      : path_(std::move(path)) {
     std::error_code error;
     if (std::filesystem::exists(path_, error) && !std::filesystem::is_regular_file(path_, error)) {
       refuse("(no regular file)", "a file that can be written");
@@ -197,10 +201,10 @@ class LineFile {
              "is the folder there, and may you write to it?");
     }
     std::setvbuf(file_.get(), nullptr, _IONBF, 0);  // one write for all
-    if (!lock_file(file_.get(), if_locked)) {
+    if (!files::lock_file(file_.get(), if_locked)) {
       refuse("(in use)", "a file that no other process writes");
     }
-    const std::string text = read_file(path_, (std::numeric_limits<std::size_t>::max)());
+    const std::string text = files::read_file(path_, (std::numeric_limits<std::size_t>::max)());
     lines_ = checked_lines(text);
     require_schema(path_, text, lines_, schema);
     size_ = lines_.size;
@@ -215,13 +219,13 @@ class LineFile {
   void append(std::string_view lines) {
     cut();
     const bool written = std::fwrite(lines.data(), 1, lines.size(), file_.get()) == lines.size() &&
-                         flush_to_disk(file_.get());
+                         files::flush_to_disk(file_.get());
     if (!written) {
       std::clearerr(file_.get());
       cut();
       refuse("(not all was written)", "room for every line", "is the disk full?");
     }
-    if (size_ == 0) flush_folder(std::filesystem::path(path_).parent_path().string());
+    if (size_ == 0) files::flush_folder(std::filesystem::path(path_).parent_path().string());
     size_ += lines.size();
   }
 
@@ -240,9 +244,11 @@ class LineFile {
   }
 
   std::string path_;
-  OpenFile file_;
+  files::OpenFile file_;
   CheckedLines lines_;
   std::uintmax_t size_ = 0;
 };
 
-}  // namespace scalewise::inline io
+}  // namespace io
+
+}  // namespace scalewise

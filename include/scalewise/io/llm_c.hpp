@@ -17,11 +17,15 @@
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/sizes_text.hpp"
 
-namespace scalewise::inline io {
+namespace scalewise {
+
+namespace io {
 
 /// The first number of a checkpoint of llm.c: GPT-2 and GPT-3, and Llama.
 inline constexpr std::uint32_t llm_c_gpt2_magic = 20240326;
 inline constexpr std::uint32_t llm_c_llama_magic = 20240803;
+
+}  // namespace io
 
 namespace detail {
 
@@ -35,10 +39,10 @@ class LlmCReader {
 
   TensorFile read() {
     const std::uint64_t magic = file_.natural(4, "magic");
-    if (magic != llm_c_gpt2_magic && magic != llm_c_llama_magic) {
+    if (magic != io::llm_c_gpt2_magic && magic != io::llm_c_llama_magic) {
       throw file_.error("magic", std::to_string(magic), "20240326 or 20240803");
     }
-    llama_ = magic == llm_c_llama_magic;
+    llama_ = magic == io::llm_c_llama_magic;
     const std::uint64_t version = file_.natural(4, "version");
     if (version != 3 && version != 5) {
       throw file_.error("version", std::to_string(version), "3 (float) or 5 (bfloat16)");
@@ -46,7 +50,7 @@ class LlmCReader {
     bf16_ = version == 5;
     shape_.context = size("max_seq_len");
     shape_.vocab = size("vocab_size");
-    shape_.depth = size("num_layers", most_layers);
+    shape_.depth = size("num_layers", architecture::most_layers);
     shape_.heads = size("num_heads");
     if (llama_) {
       read_llama();
@@ -65,7 +69,7 @@ class LlmCReader {
   static constexpr std::uint64_t floats_end = 2048;  // Llama: 256 floating-point numbers
 
   void read_gpt2() {
-    read_width(largest_size / 4);
+    read_width(architecture::largest_size / 4);
     shape_.d_ff = 4 * shape_.d_model;
     fused_ = shape_.d_ff;
     shape_.tied_head = true;
@@ -89,7 +93,7 @@ class LlmCReader {
       throw file_.error("num_kv_heads", std::to_string(shape_.kv_heads),
                         "a divisor of num_heads = " + std::to_string(shape_.heads));
     }
-    read_width(largest_size);
+    read_width(architecture::largest_size);
     const long multiple = size("multiple_of");
     if (file_.natural(4, "use_scaled_rope") > 1) {
       throw file_.error("use_scaled_rope", "(another number)", "0 or 1",
@@ -124,7 +128,7 @@ class LlmCReader {
     // In the precision of llm.c, as it decides between two sizes.
     const auto scaled = static_cast<std::int64_t>(factor * static_cast<float>(plain));
     const std::int64_t d_ff = (scaled + multiple - 1) / multiple * multiple;
-    if (d_ff < 1 || d_ff > largest_size) {
+    if (d_ff < 1 || d_ff > architecture::largest_size) {
       throw file_.error("ffn_dim_multiplier, multiple_of", std::to_string(d_ff),
                         "a d_ff from 1 to 2^30");
     }
@@ -139,7 +143,7 @@ class LlmCReader {
     }
   }
 
-  long size(const char* field, long most = largest_size) {
+  long size(const char* field, long most = architecture::largest_size) {
     const std::uint64_t number = file_.natural(4, field);
     if (number < 1 || number > static_cast<std::uint64_t>(most)) {
       throw file_.error(field, std::to_string(static_cast<std::int32_t>(number)),
@@ -182,7 +186,7 @@ class LlmCReader {
     const std::optional<std::int64_t> bytes =
         entries ? checked_product(*entries, bf16_ ? 2 : 4) : entries;
     if (!bytes || static_cast<std::uint64_t>(*bytes) > largest_int64 - end_) {
-      throw file_.error(name, sizes_text(sizes), "fewer than 2^63 bytes");
+      throw file_.error(name, messages::sizes_text(sizes), "fewer than 2^63 bytes");
     }
     list_.add({.name = name,
                .shape = std::move(sizes),
@@ -192,7 +196,7 @@ class LlmCReader {
     end_ += static_cast<std::uint64_t>(*bytes);
   }
 
-  FileCursor file_;
+  files::FileCursor file_;
   TensorList list_;
   Shape shape_;
   std::vector<std::string> notes_;
@@ -206,6 +210,8 @@ class LlmCReader {
 
 }  // namespace detail
 
+namespace io {
+
 /// The tensors and the shape of a checkpoint of llm.c, from its header and its size.
 /// Source:   llm.c, gpt2_build_from_checkpoint() of train_gpt2.cu, and llama3_build_from_checkpoint()
 ///           of train_llama3.cu in the branch llama3.
@@ -215,4 +221,6 @@ class LlmCReader {
 ///           that is not as large as they say.
 inline TensorFile read_llm_c(const std::string& path) { return detail::LlmCReader(path).read(); }
 
-}  // namespace scalewise::inline io
+}  // namespace io
+
+}  // namespace scalewise

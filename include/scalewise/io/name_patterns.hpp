@@ -13,7 +13,9 @@
 #include "scalewise/dialect/named_plan.hpp"
 #include "scalewise/io/quoting.hpp"
 
-namespace scalewise::inline io {
+namespace scalewise {
+
+namespace io {
 
 /// The names of one tensor, or of tensors that differ in the layer alone, as patterns: the usual one, then
 /// those that a model may have instead.
@@ -45,6 +47,8 @@ enum class PatternStyle {
 inline constexpr std::string_view wrapper_regex =
     R"((?:(?:_orig_mod|_checkpoint_wrapped_module|_fsdp_wrapped_module|module)\.)*)";
 
+}  // namespace io
+
 namespace detail {
 
 /// A name with another text for each number that is a part of it by itself, unlike those of "ln_1" or
@@ -69,6 +73,8 @@ std::string with_numbers_as(std::string_view name, std::string_view number, Quot
 }
 
 }  // namespace detail
+
+namespace io {
 
 /// A name with * for its numbers, for people.
 inline std::string name_of_any_layer(std::string_view name) {
@@ -110,13 +116,15 @@ inline bool glob_matches(std::string_view glob, std::string_view name) {
   return glob.find_first_not_of('*', g) == none;
 }
 
+}  // namespace io
+
 namespace detail {
 
 /// Finds short patterns of which one matches each name: without a prefix that models may have or lack, and
 /// those of all layers in one, where no other name looks the same.
 class PatternWriter {
  public:
-  PatternWriter(const dialect::NamedPlan& named, PatternStyle style)
+  PatternWriter(const dialect::NamedPlan& named, io::PatternStyle style)
       : prefix_(named.assignment.prefix), style_(style) {
     const dialect::Assignment& all = named.assignment;
     std::map<std::string_view, std::size_t> index;
@@ -134,12 +142,12 @@ class PatternWriter {
     std::map<std::pair<std::size_t, std::string>, std::size_t> kinds;
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       tensors_[i].group = group(named.factors[i]);
-      const std::pair kind(tensors_[i].group, name_of_any_layer(tensors_[i].names.front()));
+      const std::pair kind(tensors_[i].group, io::name_of_any_layer(tensors_[i].names.front()));
       tensors_[i].kind = kinds.emplace(kind, kinds.size()).first->second;
     }
   }
 
-  NamePatterns write() {
+  io::NamePatterns write() {
     read_names();
     const auto clear = [&](const NamedTensor& tensor) {
       return is_clear(tensor, true) || is_clear(tensor, false);
@@ -149,7 +157,7 @@ class PatternWriter {
       read_names();
     }
     for (const NamedTensor& tensor : tensors_) add(tensor);
-    const bool regex = style_ == PatternStyle::regex;
+    const bool regex = style_ == io::PatternStyle::regex;
     return {any_prefix_ ? (regex ? "(?:.*\\.)?" : "*") : "", std::move(groups_)};
   }
 
@@ -185,16 +193,16 @@ class PatternWriter {
   /// The pattern of a name, without the prefix where any may stand before it.
   std::string pattern(std::string_view name, bool any_number) const {
     if (any_prefix_ && name.starts_with(prefix_)) name.remove_prefix(prefix_.size());
-    return name_pattern(name, style_, any_number);
+    return io::name_pattern(name, style_, any_number);
   }
 
   const Found& found(const std::string& pattern) {
     const auto [at, is_new] = found_.emplace(pattern, Found{});
-    if (!is_new || style_ == PatternStyle::regex) return at->second;
+    if (!is_new || style_ == io::PatternStyle::regex) return at->second;
     const std::string glob = (any_prefix_ ? "*" : "") + pattern;
     for (const NamedTensor& tensor : tensors_) {
       for (const std::string& name : tensor.names) {
-        if (glob_matches(glob, name)) at->second.add(tensor);
+        if (io::glob_matches(glob, name)) at->second.add(tensor);
       }
     }
     return at->second;
@@ -203,13 +211,13 @@ class PatternWriter {
   /// Where regular expressions are found: in names, and with any prefix also in their ends.
   void read_names() {
     found_.clear();
-    if (style_ == PatternStyle::glob) return;
+    if (style_ == io::PatternStyle::glob) return;
     for (const NamedTensor& tensor : tensors_) {
       for (std::string_view name : tensor.names) {
         for (std::size_t begin = 0; begin != std::string_view::npos;) {
           name.remove_prefix(begin);
           for (const bool any_number : {false, true}) {
-            found_[name_pattern(name, style_, any_number)].add(tensor);
+            found_[io::name_pattern(name, style_, any_number)].add(tensor);
           }
           begin = any_prefix_ ? name.find('.') : std::string_view::npos;
           if (begin != std::string_view::npos) ++begin;
@@ -227,13 +235,13 @@ class PatternWriter {
   }
 
   void add(const NamedTensor& tensor) {
-    PatternGroup& group = groups_[tensor.group];
+    io::PatternGroup& group = groups_[tensor.group];
     ++group.tensors;
     const bool any_number = is_clear(tensor, true);
     const std::pair shown(tensor.group, pattern(tensor.names.front(), any_number));
     const auto [at, is_new] = written_.emplace(shown, group.patterns.size());
     if (is_new) group.patterns.emplace_back();
-    NamePattern& written = group.patterns[at->second];
+    io::NamePattern& written = group.patterns[at->second];
     ++written.tensors;
     for (const std::string& name : tensor.names) {
       std::string text = pattern(name, any_number);
@@ -244,15 +252,17 @@ class PatternWriter {
   }
 
   std::string_view prefix_;
-  PatternStyle style_;
+  io::PatternStyle style_;
   bool any_prefix_ = true;
   std::vector<NamedTensor> tensors_;
-  std::vector<PatternGroup> groups_;
+  std::vector<io::PatternGroup> groups_;
   std::map<std::string, Found> found_;
   std::map<std::pair<std::size_t, std::string>, std::size_t> written_;
 };
 
 }  // namespace detail
+
+namespace io {
 
 /// Patterns of the names of all tensors, in groups in the order of their first tensor. Names that differ in the
 /// layer share a pattern where all names that it matches are in one group.
@@ -276,4 +286,6 @@ inline std::string whole_name_regex(const std::string& head, const NamePattern& 
   return "^" + (head.empty() ? std::string(wrapper_regex) : head) + "(?:" + all + ")$";
 }
 
-}  // namespace scalewise::inline io
+}  // namespace io
+
+}  // namespace scalewise

@@ -10,10 +10,14 @@
 #include "scalewise/dialect/named_plan.hpp"
 #include "scalewise/io/plan_json.hpp"
 
-namespace scalewise::inline io {
+namespace scalewise {
+
+namespace io {
 
 /// Name and major version of a named plan's JSON; docs/dialects.md writes it down.
 inline constexpr std::string_view named_plan_schema = "scalewise.named_plan/1";
+
+}  // namespace io
 
 namespace detail {
 
@@ -59,7 +63,7 @@ inline nlohmann::ordered_json to_json(const dialect::NamedPlan& named) {
     if (!tensor.padding.empty()) json["padding"] = detail::axes_json(tensor.padding);
     tensors.push_back(std::move(json));
   }
-  detail::Json json = {{"schema", named_plan_schema},
+  detail::Json json = {{"schema", io::named_plan_schema},
                        {"plan", to_json(named.plan)},
                        {"dialect", named.assignment.dialect},
                        {"prefix", named.assignment.prefix},
@@ -73,4 +77,4 @@ inline nlohmann::ordered_json to_json(const dialect::NamedPlan& named) {
   return json;
 }
 
-}  // namespace scalewise::inline io
+}  // namespace scalewise

@@ -15,7 +15,7 @@
 #include "scalewise/io/table.hpp"
 #include "scalewise/messages/sizes_text.hpp"
 
-namespace scalewise::inline io {
+namespace scalewise {
 
 /// A plan by the tensors of a code base: one row per part of each, or per part of all tensors whose names
 /// differ in the layer, with the range of their numbers.
@@ -27,12 +27,12 @@ inline Table named_table(const dialect::NamedPlan& named, bool layers) {
   };
   const auto entries = dialect::entries_by_name(named.plan);
   const auto label = [&](const Entry& entry) {
-    return detail::without_layer(scalewise::plan::detail::name_of(named.plan, entry));
+    return detail::without_layer(scalewise::detail::name_of(named.plan, entry));
   };
   std::vector<Rows> all;
   std::map<std::string, std::size_t> first;
   for (const dialect::OwnerTensor& tensor : named.assignment.tensors) {
-    const std::string name = layers ? tensor.name : name_of_any_layer(tensor.name);
+    const std::string name = layers ? tensor.name : io::name_of_any_layer(tensor.name);
     const auto [at, is_first] = first.emplace(name, all.size());
     if (is_first) all.push_back({&tensor, name, {}});
     Rows& rows = all[at->second];
@@ -50,7 +50,7 @@ inline Table named_table(const dialect::NamedPlan& named, bool layers) {
               {}};
   for (const Rows& rows : all) {
     std::string name = rows.name;
-    std::string shape = sizes_text(rows.tensor->shape);
+    std::string shape = messages::sizes_text(rows.tensor->shape);
     for (const std::vector<const Entry*>& part : rows.parts) {
       table.rows.push_back({std::exchange(name, ""), std::exchange(shape, ""), label(*part.front()),
                             detail::cell(table, part, &Entry::init_variance),
@@ -64,4 +64,4 @@ inline Table named_table(const dialect::NamedPlan& named, bool layers) {
   return table;
 }
 
-}  // namespace scalewise::inline io
+}  // namespace scalewise

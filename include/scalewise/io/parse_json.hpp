@@ -15,7 +15,7 @@
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/words.hpp"
 
-namespace scalewise::inline io {
+namespace scalewise {
 
 namespace detail {
 
@@ -23,9 +23,10 @@ namespace detail {
 inline std::string value_text(const nlohmann::json& value) {
   if (value.is_object()) return "(an object)";
   if (value.is_array()) return "(an array)";
-  if (value.is_string()) return printable('"' + value.get_ref<const std::string&>() + '"');
+  if (value.is_string())
+    return messages::printable('"' + value.get_ref<const std::string&>() + '"');
   if (value.is_number_float() && !std::isfinite(value.get<double>())) return "(not finite)";
-  return printable(value.dump());
+  return messages::printable(value.dump());
 }
 
 /// Builds the value while it is read, so that a bad text is refused before it can do harm.
@@ -64,21 +65,23 @@ class JsonBuilder final : public nlohmann::json_sax<nlohmann::json> {
                    const Json::exception& error) override {
     constexpr int out_of_range = 406;
     if (error.id == out_of_range) {
-      throw InvalidInput(field(), printable(token), "a number that a double can hold");
+      throw InvalidInput(field(), messages::printable(token), "a number that a double can hold");
     }
     const std::size_t end = (std::min)(position, text_.size());  // just after what was not expected
     const std::string_view before = text_.substr(0, end);
     const auto line = std::count(before.begin(), before.end(), '\n') + 1;
     const std::string_view last = before.substr(end > 30 ? end - 30 : 0);
     const bool cut_short = position > text_.size();
-    throw InvalidInput(name_, (end > 30 ? "..." : "") + printable(last), "valid JSON",
+    throw InvalidInput(name_, (end > 30 ? "..." : "") + messages::printable(last), "valid JSON",
                        cut_short ? "it ends too early, in line " + std::to_string(line)
                                  : "the last of these characters, in line " + std::to_string(line) +
                                        ", cannot stand there");
   }
 
  private:
-  std::string field() const { return key_.empty() ? name_ : name_ + ": " + printable(key_); }
+  std::string field() const {
+    return key_.empty() ? name_ : name_ + ": " + messages::printable(key_);
+  }
 
   Json* place(Json&& value) {
     if (open_.empty()) return &(root_ = std::move(value));
@@ -118,6 +121,8 @@ class JsonBuilder final : public nlohmann::json_sax<nlohmann::json> {
 
 }  // namespace detail
 
+namespace io {
+
 /// The value of a JSON text; `name` is what errors call the text.
 /// Throws:   InvalidInput for a text that is not JSON, a key given twice in one object, a number
 ///           beyond a double, or more than 64 arrays and objects inside each other.
@@ -132,4 +137,6 @@ inline nlohmann::json parse_json(std::string_view text, const std::string& name)
   return std::move(builder).take();
 }
 
-}  // namespace scalewise::inline io
+}  // namespace io
+
+}  // namespace scalewise

@@ -15,10 +15,14 @@
 #include "scalewise/plan/set_up_warnings.hpp"
 #include "scalewise/scaling/read_formula.hpp"
 
-namespace scalewise::inline io {
+namespace scalewise {
+
+namespace io {
 
 /// Name and major version of the plan's JSON; docs/plan_schema.md writes it down.
 inline constexpr std::string_view plan_schema = "scalewise.plan/1";
+
+}  // namespace io
 
 namespace detail {
 
@@ -31,16 +35,17 @@ Json number_json(const Number<kind>& number) {
 
 /// Formulas are read back, and written as LaTeX anew.
 template <Kind kind>
-void read_number(const JsonReader& json, const FormulaSymbols& symbols, Number<kind>& number) {
+void read_number(const io::JsonReader& json, const scaling::FormulaSymbols& symbols,
+                 Number<kind>& number) {
   json.only({"value", "formula", "latex"});
   static_cast<void>(json.at("latex").string());
-  const JsonReader formula = json.at("formula");
+  const io::JsonReader formula = json.at("formula");
   number = {json.at("value").number(), symbols.read(formula.path(), formula.string())};
 }
 
-inline Json symbols_json(const std::vector<SymbolValue>& symbols) {
+inline Json symbols_json(const std::vector<plan::SymbolValue>& symbols) {
   Json array = Json::array();
-  for (const SymbolValue& symbol : symbols) {
+  for (const plan::SymbolValue& symbol : symbols) {
     array.push_back({{"symbol", symbol.text},
                      {"latex", symbol.latex},
                      {"meaning", symbol.meaning},
@@ -50,9 +55,10 @@ inline Json symbols_json(const std::vector<SymbolValue>& symbols) {
 }
 
 /// A list of symbols, which formulas may then have.
-inline std::vector<SymbolValue> read_symbols(const JsonReader& json, FormulaSymbols& known) {
-  std::vector<SymbolValue> symbols;
-  for (const JsonReader& item : json.items()) {
+inline std::vector<plan::SymbolValue> read_symbols(const io::JsonReader& json,
+                                                   scaling::FormulaSymbols& known) {
+  std::vector<plan::SymbolValue> symbols;
+  for (const io::JsonReader& item : json.items()) {
     item.only({"symbol", "latex", "meaning", "value"});
     symbols.push_back({item.at("symbol").string(), item.at("latex").string(),
                        item.at("meaning").string(), item.at("value").number()});
@@ -65,45 +71,45 @@ inline Json entry_json(const Entry& entry, const Optimizer& optimizer) {
   Json json;
   json["name"] = entry.name;
   json["group"] = to_string(entry.group);
-  json["stack"] = word(stack_words, entry.stack);
+  json["stack"] = word(architecture::stack_words, entry.stack);
   json["layer"] = entry.layer < 0 ? Json(nullptr) : Json(entry.layer);
   json["rows"] = entry.rows;
   json["columns"] = entry.columns;
   json["fan_in"] = entry.fan_in;
   json["fan_out"] = entry.fan_out;
   if (entry.optimizer != optimizer) json["optimizer"] = entry.optimizer.name;
-  json["distribution"] = word(distribution_words, entry.distribution);
-  for_each_number(entry,
-                  [&](const char* key, const auto& planned) { json[key] = number_json(planned); });
+  json["distribution"] = word(policy::distribution_words, entry.distribution);
+  plan::for_each_number(
+      entry, [&](const char* key, const auto& planned) { json[key] = number_json(planned); });
   json["source"] = entry.source;
   json["where"] = symbols_json(entry.where);
   return json;
 }
 
-inline Optimizer read_optimizer(const JsonReader& json) {
-  return optimizer_named(json.path(), json.string());
+inline Optimizer read_optimizer(const io::JsonReader& json) {
+  return policy::optimizer_named(json.path(), json.string());
 }
 
 /// Requires: the plan's own optimizer, which is that of an entry that names no other.
-inline Entry read_entry(const JsonReader& json, const Optimizer& optimizer,
-                        FormulaSymbols& symbols) {
+inline Entry read_entry(const io::JsonReader& json, const Optimizer& optimizer,
+                        scaling::FormulaSymbols& symbols) {
   json.only({"name", "group", "stack", "layer", "rows", "columns", "fan_in", "fan_out", "optimizer",
              "distribution", "init_variance", "init_mean", "multiplier", "learning_rate",
              "weight_decay", "epsilon", "source", "where"});
   Entry entry;
   entry.optimizer = json.has("optimizer") ? read_optimizer(json.at("optimizer")) : optimizer;
   entry.name = json.at("name").string();
-  entry.group = group_named(json.path() + ".group", json.at("group").string());
-  entry.stack = json.at("stack").word(stack_words);
+  entry.group = architecture::group_named(json.path() + ".group", json.at("group").string());
+  entry.stack = json.at("stack").word(architecture::stack_words);
   if (!json.at("layer").is_null())
-    entry.layer = static_cast<int>(json.at("layer").integer(0, most_layers));
-  entry.rows = json.at("rows").integer(1, largest_size);
-  entry.columns = json.at("columns").integer(1, largest_size);
+    entry.layer = static_cast<int>(json.at("layer").integer(0, architecture::most_layers));
+  entry.rows = json.at("rows").integer(1, architecture::largest_size);
+  entry.columns = json.at("columns").integer(1, architecture::largest_size);
   entry.fan_in = json.at("fan_in").number();
   entry.fan_out = json.at("fan_out").number();
-  entry.distribution = json.at("distribution").word(distribution_words);
+  entry.distribution = json.at("distribution").word(policy::distribution_words);
   entry.where = read_symbols(json.at("where"), symbols);
-  for_each_number(
+  plan::for_each_number(
       entry, [&](const char* key, auto& planned) { read_number(json.at(key), symbols, planned); });
   entry.source = json.at("source").string();
   return entry;
@@ -122,12 +128,12 @@ inline Json extras_json(const std::vector<Extra>& extras) {
   return array;
 }
 
-inline std::vector<Extra> read_extras(const JsonReader& json) {
+inline std::vector<Extra> read_extras(const io::JsonReader& json) {
   std::vector<Extra> extras;
-  for (const JsonReader& item : json.items()) {
+  for (const io::JsonReader& item : json.items()) {
     item.only({"name", "group", "rows", "columns", "fan_in"});
     extras.push_back({item.at("name").string(),
-                      group_named(item.path() + ".group", item.at("group").string()),
+                      architecture::group_named(item.path() + ".group", item.at("group").string()),
                       item.at("rows").string(), item.at("columns").string(),
                       item.has("fan_in") ? item.at("fan_in").string() : ""});
   }
@@ -135,15 +141,15 @@ inline std::vector<Extra> read_extras(const JsonReader& json) {
 }
 
 /// A shape of a plan, with every key.
-inline Shape read_shape(const JsonReader& json) {
-  for (const std::string& key : shape_json_keys()) json.at(key);
+inline Shape read_shape(const io::JsonReader& json) {
+  for (const std::string& key : io::shape_json_keys()) json.at(key);
   return shape_from_json(json);
 }
 
 inline Json model_json(const Model& model) {
   Json residuals = Json::array();
   for (const Residual& residual : model.residuals) {
-    residuals.push_back({{"stack", word(stack_words, residual.stack)},
+    residuals.push_back({{"stack", word(architecture::stack_words, residual.stack)},
                          {"layer", residual.layer},
                          {"skip", number_json(residual.skip)},
                          {"branch", number_json(residual.branch)},
@@ -167,9 +173,10 @@ inline Json model_json(const Model& model) {
   return json;
 }
 
-inline CodeNumbers read_code(const JsonReader& json, const FormulaSymbols& symbols) {
+inline plan::CodeNumbers read_code(const io::JsonReader& json,
+                                   const scaling::FormulaSymbols& symbols) {
   json.only({"attention_scale", "embedding_multiplier", "logit_multiplier", "branch"});
-  CodeNumbers code;
+  plan::CodeNumbers code;
   read_number(json.at("attention_scale"), symbols, code.attention_scale);
   read_number(json.at("embedding_multiplier"), symbols, code.embedding_multiplier);
   read_number(json.at("logit_multiplier"), symbols, code.logit_multiplier);
@@ -177,7 +184,7 @@ inline CodeNumbers read_code(const JsonReader& json, const FormulaSymbols& symbo
   return code;
 }
 
-inline Model read_model(const JsonReader& json, FormulaSymbols& symbols) {
+inline Model read_model(const io::JsonReader& json, scaling::FormulaSymbols& symbols) {
   json.only({"attention_scale", "embedding_multiplier", "logit_multiplier", "residuals", "source",
              "code"});
   Model model;
@@ -188,11 +195,11 @@ inline Model read_model(const JsonReader& json, FormulaSymbols& symbols) {
   read_number(json.at("embedding_multiplier"), symbols, model.embedding_multiplier);
   read_number(json.at("logit_multiplier"), symbols, model.logit_multiplier);
   model.source = json.at("source").string();
-  for (const JsonReader& item : json.at("residuals").items()) {
+  for (const io::JsonReader& item : json.at("residuals").items()) {
     item.only({"stack", "layer", "skip", "branch", "where"});
     Residual residual;
-    residual.stack = item.at("stack").word(stack_words);
-    residual.layer = static_cast<int>(item.at("layer").integer(0, most_layers));
+    residual.stack = item.at("stack").word(architecture::stack_words);
+    residual.layer = static_cast<int>(item.at("layer").integer(0, architecture::most_layers));
     residual.where = read_symbols(item.at("where"), symbols);
     read_number(item.at("skip"), symbols, residual.skip);
     read_number(item.at("branch"), symbols, residual.branch);
@@ -213,7 +220,7 @@ inline nlohmann::ordered_json to_json(const Plan& plan) {
   detail::Json entries = detail::Json::array();
   for (const Entry& entry : plan.entries)
     entries.push_back(detail::entry_json(entry, plan.optimizer));
-  detail::Json json = {{"schema", plan_schema},
+  detail::Json json = {{"schema", io::plan_schema},
                        {"rule",
                         {{"id", plan.rule},
                          {"title", plan.title},
@@ -221,10 +228,10 @@ inline nlohmann::ordered_json to_json(const Plan& plan) {
                          {"year", plan.year},
                          {"paper", plan.paper},
                          {"where", plan.where},
-                         {"reference", word(reference_words, plan.reference)},
+                         {"reference", word(policy::reference_words, plan.reference)},
                          {"parameters", parameters}}},
                        {"optimizer", plan.optimizer.name},
-                       {"decay", word(decay_words, plan.decay)},
+                       {"decay", word(policy::decay_words, plan.decay)},
                        {"shape", to_json(plan.shape)},
                        {"base", plan.base ? to_json(*plan.base) : detail::Json(nullptr)},
                        {"model", detail::model_json(plan.model)},
@@ -241,16 +248,16 @@ inline nlohmann::ordered_json to_json(const Plan& plan) {
 /// Throws:   InvalidInput for JSON that is malformed, of another schema or major version, incomplete
 ///           or of the wrong types, and for a plan that check_plan() refuses.
 inline Plan plan_from_json(const nlohmann::json& json, const std::string& name = "plan") {
-  const JsonReader root(json, name);
+  const io::JsonReader root(json, name);
   const std::string schema = root.at("schema").string();
-  if (schema != plan_schema) {
-    throw InvalidInput(name + ".schema", printable(schema), std::string(plan_schema),
+  if (schema != io::plan_schema) {
+    throw InvalidInput(name + ".schema", messages::printable(schema), std::string(io::plan_schema),
                        "this version reads no other");
   }
   root.only({"schema", "rule", "optimizer", "decay", "shape", "base", "model", "symbols", "entries",
              "extra", "warnings"});  // for people: set_up_warnings(plan) has them
   Plan plan;
-  const JsonReader rule = root.at("rule");
+  const io::JsonReader rule = root.at("rule");
   rule.only(
       {"id", "title", "authors", "year", "paper", "where", "reference", "parameters", "start"});
   plan.rule = rule.at("id").string();
@@ -259,21 +266,21 @@ inline Plan plan_from_json(const nlohmann::json& json, const std::string& name =
   plan.year = rule.at("year").string();
   plan.paper = rule.at("paper").string();
   plan.where = rule.at("where").string();
-  plan.reference = rule.at("reference").word(reference_words);
+  plan.reference = rule.at("reference").word(policy::reference_words);
   if (rule.has("start")) plan.start = rule.at("start").string();
-  for (const JsonReader& item : rule.at("parameters").items()) {
+  for (const io::JsonReader& item : rule.at("parameters").items()) {
     item.only({"name", "value"});
     plan.parameters.push_back({item.at("name").string(), item.at("value").number()});
   }
   if (root.has("extra")) plan.extras = detail::read_extras(root.at("extra"));
   plan.optimizer = detail::read_optimizer(root.at("optimizer"));
-  plan.decay = root.at("decay").word(decay_words);
+  plan.decay = root.at("decay").word(policy::decay_words);
   plan.shape = detail::read_shape(root.at("shape"));
   if (!root.at("base").is_null()) plan.base = detail::read_shape(root.at("base"));
-  FormulaSymbols symbols;
+  scaling::FormulaSymbols symbols;
   plan.symbols = detail::read_symbols(root.at("symbols"), symbols);
   plan.model = detail::read_model(root.at("model"), symbols);
-  for (const JsonReader& item : root.at("entries").items()) {
+  for (const io::JsonReader& item : root.at("entries").items()) {
     plan.entries.push_back(detail::read_entry(item, plan.optimizer, symbols));
   }
   check_plan(plan, name);
@@ -283,7 +290,7 @@ inline Plan plan_from_json(const nlohmann::json& json, const std::string& name =
 /// Reads a plan from text, such as the content of a file called `name`.
 /// Throws:   InvalidInput for text that is no JSON, and as plan_from_json().
 inline Plan read_plan(std::string_view text, const std::string& name = "plan") {
-  return plan_from_json(parse_json(text, name), name);
+  return plan_from_json(io::parse_json(text, name), name);
 }
 
-}  // namespace scalewise::inline io
+}  // namespace scalewise

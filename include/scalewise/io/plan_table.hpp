@@ -18,7 +18,7 @@
 #include "scalewise/plan/plan.hpp"
 #include "scalewise/scaling/formula.hpp"
 
-namespace scalewise::inline io {
+namespace scalewise {
 
 namespace detail {
 
@@ -42,7 +42,7 @@ struct FormulaText {
 template <Kind kind>
 FormulaText formula_text(const Number<kind>& number) {
   const std::string formula = number.formula();
-  const bool plain = formula == number_text(number.value);
+  const bool plain = formula == numeric::number_text(number.value);
   return {short_number(number.value) + (plain ? "" : " = " + formula),
           "$" + latex_number(number.value) + (plain ? "" : " = " + number.latex()) + "$"};
 }
@@ -72,7 +72,7 @@ std::string cell(Table& table, const Of&... of) {
 }
 
 /// "layer.3.query" is "query", "encoder.3.query" is "encoder.query".
-inline std::string without_layer(TensorName name) {
+inline std::string without_layer(architecture::TensorName name) {
   name.layer = -1;
   return to_string(name);
 }
@@ -91,7 +91,7 @@ inline std::vector<TableRow> table_rows(const std::vector<Plan>& plans, bool lay
   std::unordered_map<std::string, std::size_t> places;
   for (std::size_t p = 0; p < plans.size(); ++p) {
     for (const Entry& entry : plans[p].entries) {
-      const TensorName name = scalewise::plan::detail::name_of(plans[p], entry);
+      const architecture::TensorName name = scalewise::detail::name_of(plans[p], entry);
       const std::string label = layers ? entry.name : without_layer(name);
       const auto [place, is_new] = places.try_emplace(label, rows.size());
       const std::size_t at = place->second;
@@ -158,9 +158,10 @@ inline void merge_group(std::vector<TableRow>& rows, Group group) {
 /// Fewer rows that say the same: matrices before gains and biases, one row per group where its
 /// cells agree, and neighbours with the same cells side by side: "query, key, value".
 inline void condense(std::vector<TableRow>& rows) {
-  const auto matrix = [](const TableRow& row) { return is_matrix(row.group); };
+  const auto matrix = [](const TableRow& row) { return architecture::is_matrix(row.group); };
   std::stable_partition(rows.begin(), rows.end(), matrix);
-  for (std::size_t g = 0; g < group_count; ++g) merge_group(rows, static_cast<Group>(g));
+  for (std::size_t g = 0; g < architecture::group_count; ++g)
+    merge_group(rows, static_cast<Group>(g));
   constexpr std::size_t widest_label = 48;
   std::vector<TableRow> joined;
   for (TableRow& row : rows) {
@@ -189,20 +190,20 @@ inline std::vector<std::pair<std::string, std::string>> flat_row(const std::stri
   return {{"rule", rule},
           {"name", e.name},
           {"group", std::string(to_string(e.group))},
-          {"stack", std::string(word(stack_words, e.stack))},
+          {"stack", std::string(word(architecture::stack_words, e.stack))},
           {"layer", e.layer < 0 ? "" : std::to_string(e.layer)},
           {"rows", std::to_string(e.rows)},
           {"columns", std::to_string(e.columns)},
-          {"fan_in", exact_text(e.fan_in)},
-          {"fan_out", exact_text(e.fan_out)},
-          {"distribution", std::string(word(distribution_words, e.distribution))},
-          {"init_variance", exact_text(e.init_variance.value)},
-          {"init_std", exact_text(std_dev(e.init_variance))},
-          {"init_mean", exact_text(e.init_mean.value)},
-          {"multiplier", exact_text(e.multiplier.value)},
-          {"learning_rate", exact_text(e.learning_rate.value)},
-          {"weight_decay", exact_text(e.weight_decay.value)},
-          {"epsilon", exact_text(e.epsilon.value)},
+          {"fan_in", numeric::exact_text(e.fan_in)},
+          {"fan_out", numeric::exact_text(e.fan_out)},
+          {"distribution", std::string(word(policy::distribution_words, e.distribution))},
+          {"init_variance", numeric::exact_text(e.init_variance.value)},
+          {"init_std", numeric::exact_text(std_dev(e.init_variance))},
+          {"init_mean", numeric::exact_text(e.init_mean.value)},
+          {"multiplier", numeric::exact_text(e.multiplier.value)},
+          {"learning_rate", numeric::exact_text(e.learning_rate.value)},
+          {"weight_decay", numeric::exact_text(e.weight_decay.value)},
+          {"epsilon", numeric::exact_text(e.epsilon.value)},
           {"init_variance_formula", e.init_variance.formula()},
           {"init_mean_formula", e.init_mean.formula()},
           {"multiplier_formula", e.multiplier.formula()},
@@ -218,7 +219,7 @@ inline std::vector<std::pair<std::string, std::string>> flat_row(const std::stri
 inline Table plan_table(const Plan& plan, bool layers) {
   const std::string variance =
       plan.reference == Reference::base ? "init variance / base" : "init variance";
-  const bool has_epsilon = uses_epsilon(plan);
+  const bool has_epsilon = plan::uses_epsilon(plan);
   Table table{
       {}, {"tensor", variance, "init mean", "multiplier", "learning rate", "weight decay"}, {}};
   if (has_epsilon) table.header.push_back("epsilon");
@@ -271,15 +272,15 @@ inline std::string cell_of_all(Table& table, const std::vector<Number<Kind::mult
 
 /// Columns for the factors of the code that a plan is for, and for what is left to do.
 inline void add_code_columns(Table& table, const Plan& plan) {
-  const CodeNumbers code = code_of(plan);
+  const plan::CodeNumbers code = plan::code_of(plan);
   const Model& model = plan.model;
   std::vector<Number<Kind::multiplier>> branches;
   for (const Residual& residual : model.residuals) {
-    branches.push_back(left_over(residual.branch, code.branch));
+    branches.push_back(plan::left_over(residual.branch, code.branch));
   }
   const auto row = [&](std::size_t at, const auto& total, const auto& own) {
     table.rows[at].push_back(cell(table, own));
-    table.rows[at].push_back(cell(table, left_over(total, own)));
+    table.rows[at].push_back(cell(table, plan::left_over(total, own)));
   };
   table.header.insert(table.header.end(), {"by the code", "left to do"});
   row(0, model.attention_scale, code.attention_scale);
@@ -305,8 +306,8 @@ inline Table model_table(const std::vector<Plan>& plans) {
   const std::vector<std::pair<std::string, Get>> lines{
       {"attention_scale",
        [&](const Plan& p) {
-         return has_heads(p.shape) ? detail::cell(table, p.model.attention_scale)
-                                   : "needs head_dim";
+         return architecture::has_heads(p.shape) ? detail::cell(table, p.model.attention_scale)
+                                                 : "needs head_dim";
        }},
       {"residual_skip", [&](const Plan& p) { return residual(p, &Residual::skip); }},
       {"residual_branch", [&](const Plan& p) { return residual(p, &Residual::branch); }},
@@ -350,7 +351,7 @@ inline std::vector<Table> comparison_tables(const std::vector<Plan>& plans, bool
     return table;
   };
   const std::string optimizer(plans.front().optimizer.name);
-  const std::string decay(word(decay_words, plans.front().decay));
+  const std::string decay(word(policy::decay_words, plans.front().decay));
   std::vector<Table> tables{
       table_of("Initial variance (of a relative rule: over the base model's)",
                &Entry::init_variance, ""),
@@ -360,7 +361,7 @@ inline std::vector<Table> comparison_tables(const std::vector<Plan>& plans, bool
                &Entry::learning_rate, ""),
       table_of("Weight decay, " + decay + " (factor on the global decay)", &Entry::weight_decay,
                "")};
-  if (uses_epsilon(plans.front())) {
+  if (plan::uses_epsilon(plans.front())) {
     tables.push_back(table_of("Epsilon (factor on Adam's epsilon)", &Entry::epsilon, ""));
   }
   tables.push_back(model_table(plans));
@@ -377,7 +378,7 @@ inline std::string citation(const Plan& plan) {
 /// The symbols of plans with their values: "n = 1600 (d_model)".
 inline std::vector<std::string> legend(const std::vector<Plan>& plans) {
   std::vector<std::string> lines;
-  const auto add = [&](const SymbolValue& symbol) {
+  const auto add = [&](const plan::SymbolValue& symbol) {
     const bool whole = symbol.value < 1e15 && symbol.value == std::floor(symbol.value);
     const std::string value = whole ? std::to_string(static_cast<long>(symbol.value))
                                     : detail::short_number(symbol.value);
@@ -385,12 +386,12 @@ inline std::vector<std::string> legend(const std::vector<Plan>& plans) {
     if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
   };
   for (const Plan& plan : plans) {
-    for (const SymbolValue& symbol : plan.symbols) add(symbol);
+    for (const plan::SymbolValue& symbol : plan.symbols) add(symbol);
     for (const Residual& residual : plan.model.residuals) {
-      for (const SymbolValue& symbol : residual.where) add(symbol);
+      for (const plan::SymbolValue& symbol : residual.where) add(symbol);
     }
   }
   return lines;
 }
 
-}  // namespace scalewise::inline io
+}  // namespace scalewise

@@ -17,7 +17,9 @@
 #include "scalewise/messages/words.hpp"
 #include "scalewise/plan/plan.hpp"
 
-namespace scalewise::inline io {
+namespace scalewise {
+
+namespace io {
 
 /// The factor on a weight decay that an optimizer multiplies by the tensor's own rate, as PyTorch's do.
 /// Units:    a factor on the global weight decay
@@ -26,14 +28,16 @@ inline double factor_of_coupled_decay(const Plan& plan, const dialect::TensorFac
   return factors.weight_decay / (independent ? factors.learning_rate : 1);
 }
 
+}  // namespace io
+
 namespace detail {
 
 /// The first lines of a configuration in Python.
 inline std::string python_heading(const dialect::NamedPlan& named, std::string_view what) {
   return fmt::format("# Rule {}, optimizer {}, {} weight decay, names {}.\n# {}\n",
-                     comment_text(named.plan.rule), named.plan.optimizer.name,
-                     word(decay_words, named.plan.decay), comment_text(named.assignment.dialect),
-                     what);
+                     io::comment_text(named.plan.rule), named.plan.optimizer.name,
+                     word(policy::decay_words, named.plan.decay),
+                     io::comment_text(named.assignment.dialect), what);
 }
 
 /// LR * 0.125, or LR.
@@ -43,7 +47,7 @@ inline std::string times(std::string_view symbol, double factor) {
 
 /// Throws:   InvalidInput for a plan whose tensors have different optimizers.
 inline void require_one_optimizer(const dialect::NamedPlan& named, std::string_view format) {
-  if (named.plan.optimizer.normalization != Normalization::by_matrix) return;
+  if (named.plan.optimizer.normalization != policy::Normalization::by_matrix) return;
   throw InvalidInput(
       "optimizer", std::string(named.plan.optimizer.name),
       "one optimizer for all tensors, as " + std::string(format) + " has",
@@ -67,10 +71,10 @@ inline void require_adamw(const dialect::NamedPlan& named, std::string_view form
 }
 
 /// The numbers of tensors of all patterns.
-inline std::string tensor_counts(const NamePatterns& patterns) {
+inline std::string tensor_counts(const io::NamePatterns& patterns) {
   std::string text;
-  for (const PatternGroup& group : patterns.groups) {
-    for (const NamePattern& pattern : group.patterns) {
+  for (const io::PatternGroup& group : patterns.groups) {
+    for (const io::NamePattern& pattern : group.patterns) {
       text += (text.empty() ? "" : ", ") + std::to_string(pattern.tensors);
     }
   }
@@ -82,14 +86,14 @@ inline std::string python_arguments(const std::vector<std::string>& texts,
                                     const std::string& head = "") {
   std::string all;
   for (const std::string& text : texts) {
-    all += (all.empty() ? "" : ", ") + python_string(head + text);
+    all += (all.empty() ? "" : ", ") + io::python_string(head + text);
   }
   return all;
 }
 
 /// The function names(), which makes one regular expression of patterns of bare names.
-inline std::string names_function(const NamePatterns& patterns) {
-  return "import re\n\nWRAPPERS = " + python_string(wrapper_regex) + R"py(
+inline std::string names_function(const io::NamePatterns& patterns) {
+  return "import re\n\nWRAPPERS = " + io::python_string(io::wrapper_regex) + R"py(
 
 
 def names(*patterns):
@@ -97,7 +101,7 @@ def names(*patterns):
     inner = "|".join(p.replace(r"\.", r"\." + WRAPPERS) for p in patterns)
     return )py" +
          (patterns.head.empty() ? "\"^\" + WRAPPERS + \"(?:\""
-                                : python_string("^" + patterns.head + "(?:")) +
+                                : io::python_string("^" + patterns.head + "(?:")) +
          " + inner + \")$\"\n\n\n";
 }
 
@@ -118,4 +122,4 @@ def check_counts(patterns, found, whole):
 
 }  // namespace detail
 
-}  // namespace scalewise::inline io
+}  // namespace scalewise

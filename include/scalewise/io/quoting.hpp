@@ -15,7 +15,7 @@
 
 #include "scalewise/messages/utf8.hpp"
 
-namespace scalewise::inline io {
+namespace scalewise {
 
 namespace detail {
 
@@ -31,7 +31,7 @@ template <class Replacement>
 std::string replaced(std::string_view text, Replacement&& replacement) {
   std::string result;
   for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = utf8_length(text.substr(i));
+    const std::size_t length = messages::utf8_length(text.substr(i));
     const std::size_t size = length == 0 ? 1 : length;
     result += replacement(text.substr(i, size), text.substr(0, i), text.substr(i + size));
     i += size;
@@ -65,12 +65,14 @@ inline bool is_decimal(std::string_view text) {
 
 }  // namespace detail
 
+namespace io {
+
 /// A text for a line of a comment that ends with the line, as those of Python, LaTeX and gnuplot do.
-inline std::string comment_text(std::string_view text) { return visible_text(text); }
+inline std::string comment_text(std::string_view text) { return messages::visible_text(text); }
 
 /// A text for a comment of C.
 inline std::string c_comment_text(std::string_view text) {
-  return detail::replaced(visible_text(text),
+  return detail::replaced(messages::visible_text(text),
                           [](std::string_view c, std::string_view before, std::string_view) {
                             const bool ends = c == "/" && before.ends_with('*');
                             const bool begins = c == "*" && before.ends_with('/');
@@ -80,7 +82,7 @@ inline std::string c_comment_text(std::string_view text) {
 
 /// A text as a string of Python: raw where it has a backslash and may be raw.
 inline std::string python_string(std::string_view text) {
-  const bool plain = is_printable_utf8(text) && text.find('"') == std::string_view::npos;
+  const bool plain = messages::is_printable_utf8(text) && text.find('"') == std::string_view::npos;
   if (plain && text.find('\\') != std::string_view::npos && !text.ends_with('\\')) {
     return "r\"" + std::string(text) + "\"";
   }
@@ -88,9 +90,9 @@ inline std::string python_string(std::string_view text) {
          detail::replaced(
              text,
              [](std::string_view c, std::string_view, std::string_view) -> std::string {
-               const auto [length, code] = utf8_character(c);
+               const auto [length, code] = messages::utf8_character(c);
                if (c == "\"" || c == "\\") return "\\" + std::string(c);
-               if (length > 0 && is_visible(code)) return std::string(c);
+               if (length > 0 && messages::is_visible(code)) return std::string(c);
                // A byte that is no UTF-8 is what Python's own "surrogateescape" makes of it.
                const unsigned other = 0xDC00U + static_cast<unsigned char>(c.front());
                return fmt::format("\\U{:08x}", length > 0 ? code : other);
@@ -105,8 +107,8 @@ inline std::string c_string(std::string_view text) {
                           [](std::string_view c, std::string_view, std::string_view) {
                             // ?? begins a trigraph of C99.
                             if (c == "\"" || c == "\\" || c == "?") return "\\" + std::string(c);
-                            const auto [length, code] = utf8_character(c);
-                            if (length > 0 && is_visible(code)) return std::string(c);
+                            const auto [length, code] = messages::utf8_character(c);
+                            if (length > 0 && messages::is_visible(code)) return std::string(c);
                             std::string octal;
                             for (const char byte : c) {
                               octal += fmt::format("\\{:03o}", static_cast<unsigned char>(byte));
@@ -134,7 +136,7 @@ inline std::string glob_text(std::string_view text) {
 }
 
 /// A field between tabs. Such files have no quotes: what is not visible is replaced.
-inline std::string tsv_field(std::string_view text) { return visible_text(text); }
+inline std::string tsv_field(std::string_view text) { return messages::visible_text(text); }
 
 /// A field of CSV (RFC 4180). Spreadsheets run text that begins as a formula does; an apostrophe before
 /// it, which they hide, makes it text.
@@ -155,7 +157,7 @@ inline std::string csv_field(std::string_view text) {
 inline std::string markdown_text(std::string_view text) {
   const auto word = [](char c) { return detail::is_letter_or_digit(c); };
   return detail::replaced(
-      visible_text(text),
+      messages::visible_text(text),
       [&](std::string_view c, std::string_view before, std::string_view after) -> std::string {
         if (c == "|" || c == "*" || c == "\\" || c == "`" || c == "[" || c == "]") {
           return "\\" + std::string(c);
@@ -170,6 +172,8 @@ inline std::string markdown_text(std::string_view text) {
       });
 }
 
+}  // namespace io
+
 namespace detail {
 
 /// A character that is not of ASCII. Those that pdfTeX's usual fonts lack are named by their number.
@@ -181,17 +185,19 @@ inline std::string latex_letter(std::string_view c) {
   for (const auto& [letter, command] : letters) {
     if (c == letter) return std::string(command);
   }
-  const std::uint32_t code = utf8_character(c).code;
+  const std::uint32_t code = messages::utf8_character(c).code;
   const bool european = code >= 0xC0U && code <= 0x17FU;
   return european ? std::string(c) : fmt::format("\\texttt{{U+{:04X}}}", code);
 }
 
 }  // namespace detail
 
+namespace io {
+
 /// A text as LaTeX text.
 inline std::string latex_text(std::string_view text) {
   return detail::replaced(
-      visible_text(text),
+      messages::visible_text(text),
       [](std::string_view c, std::string_view before, std::string_view) -> std::string {
         if (c.size() > 1) return detail::latex_letter(c);
         switch (c[0]) {
@@ -227,4 +233,6 @@ inline std::string latex_text(std::string_view text) {
       });
 }
 
-}  // namespace scalewise::inline io
+}  // namespace io
+
+}  // namespace scalewise

@@ -18,7 +18,7 @@
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/sizes_text.hpp"
 
-namespace scalewise::inline io {
+namespace scalewise {
 
 namespace detail {
 
@@ -41,10 +41,10 @@ inline constexpr std::uint64_t longest_safetensors_header = std::uint64_t{1} << 
 
 /// The JSON of a header: {name: {"dtype": …, "shape": […], "data_offsets": [begin, end]}}. Offsets
 /// in the list count from the beginning of the data.
-class SafetensorsHeader final : public JsonPieces {
+class SafetensorsHeader final : public io::JsonPieces {
  public:
-  SafetensorsHeader(FileCursor& file, TensorList& list, std::uint64_t data_size)
-      : JsonPieces(file), list_(list), data_size_(data_size) {}
+  SafetensorsHeader(files::FileCursor& file, TensorList& list, std::uint64_t data_size)
+      : io::JsonPieces(file), list_(list), data_size_(data_size) {}
 
  private:
   enum class Place { outside, names, metadata, tensor, shape, offsets };
@@ -95,23 +95,24 @@ class SafetensorsHeader final : public JsonPieces {
         throw file().error("__metadata__", "(larger)",
                            "at most " + std::to_string(most_metadata) + " keys");
       }
-      if (!metadata_.insert(key).second) refuse_second("__metadata__: " + printable(key));
+      if (!metadata_.insert(key).second) refuse_second("__metadata__: " + messages::printable(key));
     } else {
       key_ = key == "dtype"          ? dtype
              : key == "shape"        ? shape
              : key == "data_offsets" ? data_offsets
                                      : no_key;
       if (key_ == no_key) {
-        throw file().error(field("") + printable(key), "(given)", "dtype, shape and data_offsets");
+        throw file().error(field("") + messages::printable(key), "(given)",
+                           "dtype, shape and data_offsets");
       }
-      if ((given_ & key_) != 0) refuse_second(field(printable(key)));
+      if ((given_ & key_) != 0) refuse_second(field(messages::printable(key)));
       given_ |= key_;
     }
   }
 
   void text(std::string& value) override {
     if (place_ == Place::metadata) return;
-    if (place_ != Place::tensor || key_ != dtype) refuse('"' + printable(value) + '"');
+    if (place_ != Place::tensor || key_ != dtype) refuse('"' + messages::printable(value) + '"');
     tensor_.type = std::move(value);
   }
 
@@ -120,7 +121,7 @@ class SafetensorsHeader final : public JsonPieces {
     if (value > largest_int64) refuse(std::to_string(value));
     const auto number = static_cast<std::int64_t>(value);
     if (place_ == Place::shape) {
-      if (tensor_.shape.size() == most_dimensions) refuse("(more)");
+      if (tensor_.shape.size() == io::most_dimensions) refuse("(more)");
       tensor_.shape.push_back(number);
     } else {
       if (offsets_ == 2) refuse("(more)");
@@ -143,20 +144,21 @@ class SafetensorsHeader final : public JsonPieces {
       if (type.name == tensor_.type) known = &type;
     }
     if (known == nullptr) {
-      throw file().error(field("dtype"), printable(tensor_.type), "a type of safetensors");
+      throw file().error(field("dtype"), messages::printable(tensor_.type),
+                         "a type of safetensors");
     }
     const std::optional<std::int64_t> entries = entries_of(tensor_.shape);
     const std::optional<std::int64_t> bits =
         entries ? checked_product(*entries, known->bits) : entries;
     if (!bits || *bits % 8 != 0) {
-      throw file().error(field("shape"), sizes_text(tensor_.shape),
+      throw file().error(field("shape"), messages::sizes_text(tensor_.shape),
                          bits ? "a whole number of bytes" : "fewer than 2^63 bits");
     }
-    const std::string offsets = sizes_text({tensor_.offset, end_});
+    const std::string offsets = messages::sizes_text({tensor_.offset, end_});
     if (end_ < tensor_.offset || end_ - tensor_.offset != *bits / 8) {
       throw file().error(field("data_offsets"), offsets,
                          "the " + std::to_string(*bits / 8) + " bytes of " + tensor_.type + " " +
-                             sizes_text(tensor_.shape));
+                             messages::sizes_text(tensor_.shape));
     }
     if (static_cast<std::uint64_t>(end_) > data_size_) {
       throw file().error(field("data_offsets"), offsets,
@@ -167,7 +169,9 @@ class SafetensorsHeader final : public JsonPieces {
   }
 
   /// "wte.weight: shape".
-  std::string field(const std::string& key) const { return printable(tensor_.name) + ": " + key; }
+  std::string field(const std::string& key) const {
+    return messages::printable(tensor_.name) + ": " + key;
+  }
 
   [[noreturn]] void refuse_second(const std::string& name) const {
     throw file().error(name, "(given twice)", "one value for each key");
@@ -175,11 +179,12 @@ class SafetensorsHeader final : public JsonPieces {
 
   [[noreturn]] void refuse(const std::string& value) const {
     if (place_ == Place::outside) throw file().error("header", value, "an object");
-    if (place_ == Place::names) throw file().error(printable(tensor_.name), value, "an object");
+    if (place_ == Place::names)
+      throw file().error(messages::printable(tensor_.name), value, "an object");
     if (place_ == Place::metadata) throw file().error("__metadata__", value, "strings only");
     if (place_ == Place::shape || key_ == shape) {
       throw file().error(field("shape"), value,
-                         "an array of at most " + std::to_string(most_dimensions) +
+                         "an array of at most " + std::to_string(io::most_dimensions) +
                              " whole numbers from 0 to 2^63 - 1");
     }
     if (place_ == Place::offsets || key_ == data_offsets) {
@@ -202,7 +207,7 @@ class SafetensorsHeader final : public JsonPieces {
 };
 
 /// Tensors from `first` on share a buffer of `size` bytes without a gap or an overlap.
-inline void check_safetensors_layout(const FileCursor& file, const TensorList& list,
+inline void check_safetensors_layout(const files::FileCursor& file, const TensorList& list,
                                      std::size_t first, std::uint64_t size) {
   std::int64_t end = 0;
   const auto order = list.sorted(first, [](const StoredTensor& a, const StoredTensor& b) {
@@ -211,8 +216,8 @@ inline void check_safetensors_layout(const FileCursor& file, const TensorList& l
   for (const std::uint32_t place : order) {
     const StoredTensor& tensor = list.all()[place];
     if (tensor.offset != end) {
-      throw file.error(printable(tensor.name) + ": data_offsets",
-                       sizes_text({tensor.offset, tensor.offset + tensor.bytes}),
+      throw file.error(messages::printable(tensor.name) + ": data_offsets",
+                       messages::sizes_text({tensor.offset, tensor.offset + tensor.bytes}),
                        "a begin of " + std::to_string(end),
                        tensor.offset < end ? "it overlaps the tensor before it"
                                            : "no tensor has the bytes before it");
@@ -227,7 +232,7 @@ inline void check_safetensors_layout(const FileCursor& file, const TensorList& l
 
 /// Adds the tensors of one file.
 inline void read_safetensors_into(TensorList& list, const std::string& path) {
-  FileCursor file(path);
+  files::FileCursor file(path);
   list.begin_file(path);
   const std::size_t first = list.all().size();
   const std::uint64_t length = file.natural(8, "header length");
@@ -254,6 +259,8 @@ inline void read_safetensors_into(TensorList& list, const std::string& path) {
 
 }  // namespace detail
 
+namespace io {
+
 /// The tensors of a safetensors file, from its header alone.
 /// Source:   safetensors, README.md, section Format, and Metadata::validate() in src/tensor.rs.
 /// Throws:   InvalidInput, naming the file, the tensor and the field, for a header of more than
@@ -268,4 +275,6 @@ inline TensorFile read_safetensors(const std::string& path) {
   return std::move(list).take();
 }
 
-}  // namespace scalewise::inline io
+}  // namespace io
+
+}  // namespace scalewise

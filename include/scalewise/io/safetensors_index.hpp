@@ -19,7 +19,7 @@
 #include "scalewise/io/stored_tensor.hpp"
 #include "scalewise/messages/error.hpp"
 
-namespace scalewise::inline io {
+namespace scalewise {
 
 namespace detail {
 
@@ -31,11 +31,12 @@ inline constexpr std::size_t most_shards = 4096;
 
 /// Calls visit(tensor, file) for each member of weight_map, which is an object in the object that the
 /// text is; whatever else is there is skipped.
-class WeightMap final : public JsonPieces {
+class WeightMap final : public io::JsonPieces {
  public:
   using Visit = std::function<void(const std::string& tensor, const std::string& file)>;
 
-  WeightMap(FileCursor& file, Visit visit) : JsonPieces(file), visit_(std::move(visit)) {}
+  WeightMap(files::FileCursor& file, Visit visit)
+      : io::JsonPieces(file), visit_(std::move(visit)) {}
 
   bool found() const { return found_; }
 
@@ -61,7 +62,7 @@ class WeightMap final : public JsonPieces {
 
   void text(std::string& value) override {
     if (inside_) visit_(key_, value);
-    if (!inside_) other('"' + printable(value) + '"');
+    if (!inside_) other('"' + messages::printable(value) + '"');
   }
 
   void natural(std::uint64_t value) override { other(std::to_string(value)); }
@@ -73,7 +74,7 @@ class WeightMap final : public JsonPieces {
   [[noreturn]] void refuse(const std::string& value) const {
     if (depth_ == 0) throw file().error("index", value, "an object");
     if (!inside_) throw file().error("weight_map", value, "one object");
-    throw file().error("weight_map: " + printable(key_), value, "the name of a file");
+    throw file().error("weight_map: " + messages::printable(key_), value, "the name of a file");
   }
 
   Visit visit_;
@@ -83,7 +84,7 @@ class WeightMap final : public JsonPieces {
   bool found_ = false;
 };
 
-inline bool read_weight_map(FileCursor& file, WeightMap::Visit visit) {
+inline bool read_weight_map(files::FileCursor& file, WeightMap::Visit visit) {
   WeightMap map(file, std::move(visit));
   map.read(file.left());
   return map.found();
@@ -97,20 +98,20 @@ inline bool is_plain_file_name(const std::string& name) {
   return !special && !name.empty() && name.size() < 256 && name != "." && name != "..";
 }
 
-inline FileCursor open_index(const std::string& path) {
-  FileCursor file(path);
+inline files::FileCursor open_index(const std::string& path) {
+  files::FileCursor file(path);
   if (file.size() <= longest_index) return file;
   throw file.error("size", std::to_string(file.size()), "at most " + std::to_string(longest_index));
 }
 
 /// How many tensors an index names; their files go to `shards`.
-inline std::size_t count_weight_map(FileCursor& file, std::set<std::string>& shards) {
+inline std::size_t count_weight_map(files::FileCursor& file, std::set<std::string>& shards) {
   std::size_t count = 0;
   const bool found =
       read_weight_map(file, [&](const std::string& tensor, const std::string& shard) {
         ++count;
         if (!is_plain_file_name(shard)) {
-          throw file.error("weight_map: " + printable(tensor), printable(shard),
+          throw file.error("weight_map: " + messages::printable(tensor), messages::printable(shard),
                            "the name of a file in the same folder");
         }
         if (shards.insert(shard).second && shards.size() > most_shards) {
@@ -132,7 +133,7 @@ class IndexedTensors {
         places_(list.sorted(0, [](const auto& a, const auto& b) { return a.name < b.name; })),
         taken_(list.all().size(), false) {}
 
-  void check(FileCursor& file) {
+  void check(files::FileCursor& file) {
     read_weight_map(file, [&](const std::string& tensor, const std::string& shard) {
       take(file, tensor, shard);
     });
@@ -141,12 +142,12 @@ class IndexedTensors {
       for (end = begin; end < places_.size() && name(end) == name(begin); ++end) {
         any = any || taken_[places_[end]];
         if (end > begin && tensor(end).file == tensor(end - 1).file) {
-          throw InvalidInput(list_.path_of(tensor(end)) + ": " + printable(name(end)),
+          throw InvalidInput(list_.path_of(tensor(end)) + ": " + messages::printable(name(end)),
                              "(given twice)", "one tensor of each name");
         }
       }
       if (any) continue;
-      throw file.error("weight_map: " + printable(name(begin)), "(missing)",
+      throw file.error("weight_map: " + messages::printable(name(begin)), "(missing)",
                        "its file, " + shards_[tensor(begin).file]);
     }
   }
@@ -157,8 +158,8 @@ class IndexedTensors {
   const StoredTensor& tensor(std::size_t i) const { return list_.all()[places_[i]]; }
   const std::string& name(std::size_t i) const { return tensor(i).name; }
 
-  void take(const FileCursor& file, const std::string& sought, const std::string& shard) {
-    const std::string field = "weight_map: " + printable(sought);
+  void take(const files::FileCursor& file, const std::string& sought, const std::string& shard) {
+    const std::string field = "weight_map: " + messages::printable(sought);
     const auto first = std::lower_bound(places_.begin(), places_.end(), sought,
                                         [&](std::uint32_t place, const std::string& wanted) {
                                           return list_.all()[place].name < wanted;
@@ -174,7 +175,8 @@ class IndexedTensors {
       taken_[places_[i]] = true;
       return;
     }
-    throw file.error(field, printable(shard), other.empty() ? "a file with this tensor" : other);
+    throw file.error(field, messages::printable(shard),
+                     other.empty() ? "a file with this tensor" : other);
   }
 
   const TensorList& list_;
@@ -196,13 +198,15 @@ inline void read_shard(TensorList& list, const std::filesystem::path& file,
 
 }  // namespace detail
 
+namespace io {
+
 /// The tensors of all files that a model.safetensors.index.json names, which are in its folder. Where two files
 /// have a tensor, the index says which one counts.
 /// Throws:   InvalidInput as read_safetensors(), for an index of more than 32 MiB or 4096 files, for
 ///           a file that is not in the same folder, and where the index and its files disagree.
 inline TensorFile read_safetensors_index(const std::string& path) {
   std::set<std::string> names;
-  FileCursor first = detail::open_index(path);
+  files::FileCursor first = detail::open_index(path);
   const std::size_t count = detail::count_weight_map(first, names);
   detail::TensorList list("safetensors");
   list.reserve(count);
@@ -211,7 +215,7 @@ inline TensorFile read_safetensors_index(const std::string& path) {
   for (const std::string& shard : shards) {
     detail::read_shard(list, folder / shard, path);
   }
-  FileCursor second = detail::open_index(path);
+  files::FileCursor second = detail::open_index(path);
   detail::IndexedTensors indexed(list, shards);
   indexed.check(second);
   TensorFile all = std::move(list).take();
@@ -225,4 +229,6 @@ inline TensorFile read_safetensors_index(const std::string& path) {
   return all;
 }
 
-}  // namespace scalewise::inline io
+}  // namespace io
+
+}  // namespace scalewise

@@ -16,7 +16,7 @@
 #include "scalewise/messages/error.hpp"
 #include "scalewise/plan/code_factors.hpp"
 
-namespace scalewise::inline io {
+namespace scalewise {
 
 /// A tensor as a file of a model describes it. Names come from the file: print them by printable().
 /// Units:    offset and bytes in bytes; the offset counts from the beginning of its file.
@@ -36,14 +36,18 @@ struct TensorFile {
   std::vector<StoredTensor> tensors;  // in the order of the headers
   std::optional<Shape> shape = {};    // where the format tells it; safetensors never does
   std::vector<std::string> notes;     // what the shape leaves out, or why there is none
-  CodeFactors code = {};              // of the code that reads such files
+  plan::CodeFactors code = {};        // of the code that reads such files
 };
+
+namespace io {
 
 /// The most tensors that are read; DeepSeek-V3, in 163 files, has 91991.
 inline constexpr std::size_t most_tensors = std::size_t{1} << 18;
 
 /// The most dimensions that are read.
 inline constexpr std::size_t most_dimensions = 8;
+
+}  // namespace io
 
 namespace detail {
 
@@ -77,14 +81,14 @@ class TensorList {
   const std::vector<StoredTensor>& all() const { return file_.tensors; }
   StoredTensor& operator[](std::size_t i) { return file_.tensors[i]; }
 
-  void reserve(std::size_t count) { file_.tensors.reserve((std::min)(count, most_tensors)); }
+  void reserve(std::size_t count) { file_.tensors.reserve((std::min)(count, io::most_tensors)); }
 
   void add(StoredTensor tensor) {
     std::vector<StoredTensor>& list = file_.tensors;
     memory_ += sizeof(StoredTensor) + tensor.name.size() + tensor.shape.size() * 8 + overhead;
-    if (list.size() == most_tensors || memory_ > most_memory) {
+    if (list.size() == io::most_tensors || memory_ > most_memory) {
       throw InvalidInput(path() + ": tensors", "(more than " + std::to_string(list.size()) + ")",
-                         "at most " + std::to_string(most_tensors) + ", in at most " +
+                         "at most " + std::to_string(io::most_tensors) + ", in at most " +
                              std::to_string(most_memory >> 20U) + " MiB of memory");
     }
     // By a quarter and not twofold, so that old and new elements together stay small.
@@ -117,8 +121,8 @@ class TensorList {
         [&](std::uint32_t a, std::uint32_t b) { return all()[a].name == all()[b].name; });
     if (twice == places.end()) return places;
     const StoredTensor& tensor = all()[*std::next(twice)];
-    throw InvalidInput(file_.files[tensor.file] + ": " + printable(tensor.name), "(given twice)",
-                       "one tensor of each name");
+    throw InvalidInput(file_.files[tensor.file] + ": " + messages::printable(tensor.name),
+                       "(given twice)", "one tensor of each name");
   }
 
   TensorFile take() && { return std::move(file_); }
@@ -133,4 +137,4 @@ class TensorList {
 
 }  // namespace detail
 
-}  // namespace scalewise::inline io
+}  // namespace scalewise

@@ -13,7 +13,7 @@
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/utf8.hpp"
 
-namespace scalewise::inline io {
+namespace scalewise {
 
 enum class TableFormat { text, markdown, latex, csv };
 
@@ -26,6 +26,8 @@ struct Table {
       {};  // of formulas, by their text; none is in the first column
 };
 
+namespace io {
+
 /// Columns that a UTF-8 text takes on a terminal, for the letters that formulas use.
 inline std::size_t display_width(std::string_view text) {
   std::size_t width = 0;
@@ -35,24 +37,27 @@ inline std::size_t display_width(std::string_view text) {
   return width;
 }
 
+}  // namespace io
+
 namespace detail {
 
 /// Throws:   InvalidInput for a row that has not as many cells as the header.
 inline void require_rectangular(const Table& table) {
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     if (table.rows[i].size() == table.header.size()) continue;
-    throw InvalidInput("table \"" + printable(table.caption) + "\", row " + std::to_string(i),
-                       std::to_string(table.rows[i].size()) + " cells",
-                       std::to_string(table.header.size()) + ", one for each column");
+    throw InvalidInput(
+        "table \"" + messages::printable(table.caption) + "\", row " + std::to_string(i),
+        std::to_string(table.rows[i].size()) + " cells",
+        std::to_string(table.header.size()) + ", one for each column");
   }
 }
 
 inline std::vector<std::size_t> column_widths(const Table& table) {
   std::vector<std::size_t> widths;
-  for (const std::string& name : table.header) widths.push_back(display_width(name));
+  for (const std::string& name : table.header) widths.push_back(io::display_width(name));
   for (const auto& row : table.rows) {
     for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::size_t width = display_width(row[i]);
+      const std::size_t width = io::display_width(row[i]);
       if (width > widths[i]) widths[i] = width;
     }
   }
@@ -64,7 +69,7 @@ inline std::string text_row(const std::vector<std::string>& cells,
   std::string line;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     line += cells[i];
-    if (i + 1 < cells.size()) line += std::string(widths[i] - display_width(cells[i]) + 2, ' ');
+    if (i + 1 < cells.size()) line += std::string(widths[i] - io::display_width(cells[i]) + 2, ' ');
   }
   return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
 }
@@ -96,10 +101,10 @@ inline std::string as_text(const Table& table) {
 }
 
 inline std::string as_markdown(const Table& table) {
-  std::string out = table.caption.empty() ? "" : "**" + markdown_text(table.caption) + "**\n\n";
+  std::string out = table.caption.empty() ? "" : "**" + io::markdown_text(table.caption) + "**\n\n";
   std::string rule = joined(std::vector<std::string>(table.header.size(), "---"), "|", "|", "|\n");
   for (const auto& line : quoted_lines(
-           table, [](const std::string&cell, std::size_t) { return markdown_text(cell); })) {
+           table, [](const std::string&cell, std::size_t) { return io::markdown_text(cell); })) {
     out += joined(line, "| ", " | ", " |\n") + std::exchange(rule, "");
   }
   return out;
@@ -109,9 +114,9 @@ inline std::string as_latex(const Table& table) {
   const auto quote = [&](const std::string& cell, std::size_t column) {
     const auto formula = table.latex.find(cell);
     const bool is_text = column == 0 || formula == table.latex.end();
-    return is_text ? latex_text(cell) : formula->second;
+    return is_text ? io::latex_text(cell) : formula->second;
   };
-  std::string out = table.caption.empty() ? "" : "% " + comment_text(table.caption) + "\n";
+  std::string out = table.caption.empty() ? "" : "% " + io::comment_text(table.caption) + "\n";
   out += "\\begin{tabular}{" + std::string(table.header.size(), 'l') + "}\n\\toprule\n";
   std::string rule = "\\midrule\n";
   for (const auto& line : quoted_lines(table, quote)) {
@@ -125,7 +130,7 @@ inline std::string as_latex(const Table& table) {
 inline std::string as_csv(const Table& table) {
   std::string out;
   for (const auto& line :
-       quoted_lines(table, [](const std::string&cell, std::size_t) { return csv_field(cell); }))
+       quoted_lines(table, [](const std::string&cell, std::size_t) { return io::csv_field(cell); }))
     out += joined(line, "", ",", "\n");
   return out;
 }
@@ -149,4 +154,4 @@ inline std::string render(const Table& table, TableFormat format) {
   return "";
 }
 
-}  // namespace scalewise::inline io
+}  // namespace scalewise

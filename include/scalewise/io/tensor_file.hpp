@@ -17,7 +17,7 @@
 #include "scalewise/io/stored_tensor.hpp"
 #include "scalewise/messages/error.hpp"
 
-namespace scalewise::inline io {
+namespace scalewise {
 
 namespace detail {
 
@@ -78,21 +78,22 @@ inline const ForeignFormat* foreign_format(std::string_view begin) {
 /// Throws:   InvalidInput as read_safetensors(), read_safetensors_index(), read_gguf() and
 ///           read_llm_c(), and for every other format.
 inline TensorFile read_tensor_file(const std::string& path) {
-  FileCursor file(path);
+  files::FileCursor file(path);
   constexpr std::uint64_t most = 24;
   const auto count = static_cast<std::size_t>((std::min)(file.size(), most));
   const std::string begin = file.text(count, "header");
-  if (path.ends_with(".json")) return read_safetensors_index(path);
-  if (begin.starts_with("GGUF")) return read_gguf(path);
+  if (path.ends_with(".json")) return io::read_safetensors_index(path);
+  if (begin.starts_with("GGUF")) return io::read_gguf(path);
   if (begin.size() >= 4) {
-    const std::uint64_t magic = FileCursor(path).natural(4, "magic");
-    if (magic == llm_c_gpt2_magic || magic == llm_c_llama_magic) return read_llm_c(path);
+    const std::uint64_t magic = files::FileCursor(path).natural(4, "magic");
+    if (magic == io::llm_c_gpt2_magic || magic == io::llm_c_llama_magic)
+      return io::read_llm_c(path);
   }
   // A length of a header may begin with the two bytes of a pickle, but not like the others.
   const detail::ForeignFormat* foreign = detail::foreign_format(begin);
   const bool other = foreign != nullptr && foreign->begin.size() > 2;
-  if (!other && begin.size() > 8 && begin[8] == '{') return read_safetensors(path);
+  if (!other && begin.size() > 8 && begin[8] == '{') return io::read_safetensors(path);
   detail::refuse_format(path, begin);
 }
 
-}  // namespace scalewise::inline io
+}  // namespace scalewise

@@ -18,7 +18,7 @@
 #include "scalewise/messages/words.hpp"
 #include "scalewise/plan/code_factors.hpp"
 
-namespace scalewise::inline io {
+namespace scalewise {
 
 namespace detail {
 
@@ -63,9 +63,9 @@ inline std::string tensor_tsv(const dialect::NamedPlan& named) {
   for (const detail::TensorRow& row : detail::tensor_rows(named)) {
     const Entry& e = *row.entry;
     text += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n",
-                        tsv_field(row.tensor->name), fmt::join(row.tensor->shape, "x"),
-                        tsv_field(e.name), row.block.offset, row.block.count, row.block.stride,
-                        row.block.repeats, word(distribution_words, e.distribution),
+                        io::tsv_field(row.tensor->name), fmt::join(row.tensor->shape, "x"),
+                        io::tsv_field(e.name), row.block.offset, row.block.count, row.block.stride,
+                        row.block.repeats, word(policy::distribution_words, e.distribution),
                         e.init_mean.value, std_dev(e.init_variance), e.multiplier.value,
                         e.learning_rate.value, e.weight_decay.value, e.epsilon.value);
   }
@@ -96,41 +96,42 @@ inline std::string c_header(const dialect::NamedPlan& named) {
       "  float mean, std, multiplier;\n}} scalewise_block;\n\n"
       "enum {{ scalewise_tensors = {}, scalewise_blocks = {}, scalewise_std_is_relative = {} "
       "}};\n\n",
-      c_comment_text(plan.rule), plan.optimizer.name, c_comment_text(named.assignment.dialect),
-      plan.parameter_count(),
+      io::c_comment_text(plan.rule), plan.optimizer.name,
+      io::c_comment_text(named.assignment.dialect), plan.parameter_count(),
       relative ? "a factor on that of the same tensor in the base model" : "a standard deviation",
       named.assignment.tensors.size(), rows.size(), relative ? 1 : 0);
-  const CodeNumbers code = code_of(plan);  // what it does by itself
+  const plan::CodeNumbers code = plan::code_of(plan);  // what it does by itself
   text += fmt::format("static const double scalewise_attention_scale = {};\n",
                       plan.model.attention_scale.value);
-  text += fmt::format("static const double scalewise_embedding_multiplier = {};\n",
-                      left_over(plan.model.embedding_multiplier, code.embedding_multiplier).value);
+  text += fmt::format(
+      "static const double scalewise_embedding_multiplier = {};\n",
+      plan::left_over(plan.model.embedding_multiplier, code.embedding_multiplier).value);
   text += fmt::format("static const double scalewise_logit_multiplier = {};\n\n",
-                      left_over(plan.model.logit_multiplier, code.logit_multiplier).value);
+                      plan::left_over(plan.model.logit_multiplier, code.logit_multiplier).value);
   text += "/* x = skip * x + branch * f(x), by layer. */\nstatic const double scalewise_skip[] = {";
   for (const Residual& r : plan.model.residuals) text += fmt::format("{}, ", r.skip.value);
   text += "};\nstatic const double scalewise_branch[] = {";
   for (const Residual& r : plan.model.residuals)
-    text += fmt::format("{}, ", left_over(r.branch, code.branch).value);
+    text += fmt::format("{}, ", plan::left_over(r.branch, code.branch).value);
   text += "};\n\nstatic const scalewise_tensor scalewise_tensor_rows[] = {\n";
   for (std::size_t i = 0; i < named.factors.size(); ++i) {
     const dialect::TensorFactors& f = named.factors[i];
-    text +=
-        fmt::format("  {{{}, {}, {}, {}}},\n", c_string(named.assignment.tensors[i].name),
-                    float_constant(f.learning_rate),
-                    float_constant(factor_of_coupled_decay(plan, f)), float_constant(f.epsilon));
+    text += fmt::format("  {{{}, {}, {}, {}}},\n", io::c_string(named.assignment.tensors[i].name),
+                        float_constant(f.learning_rate),
+                        float_constant(io::factor_of_coupled_decay(plan, f)),
+                        float_constant(f.epsilon));
   }
   text += "};\n\nstatic const scalewise_block scalewise_block_rows[] = {\n";
   for (const detail::TensorRow& row : rows) {
-    const std::string_view kind = word(distribution_words, row.entry->distribution);
-    text +=
-        fmt::format("  {{{}, {}, {}, {}, {}, {}, '{}', {}, {}, {}}},\n", row.index,
-                    c_string(row.entry->name), row.block.offset, row.block.count, row.block.stride,
-                    row.block.repeats, kind.front(), float_constant(row.entry->init_mean.value),
-                    float_constant(std_dev(row.entry->init_variance)),
-                    float_constant(row.entry->multiplier.value));
+    const std::string_view kind = word(policy::distribution_words, row.entry->distribution);
+    text += fmt::format("  {{{}, {}, {}, {}, {}, {}, '{}', {}, {}, {}}},\n", row.index,
+                        io::c_string(row.entry->name), row.block.offset, row.block.count,
+                        row.block.stride, row.block.repeats, kind.front(),
+                        float_constant(row.entry->init_mean.value),
+                        float_constant(std_dev(row.entry->init_variance)),
+                        float_constant(row.entry->multiplier.value));
   }
   return text + "};\n\n#endif\n";
 }
 
-}  // namespace scalewise::inline io
+}  // namespace scalewise

@@ -14,22 +14,22 @@
 #include "scalewise/io/python_code.hpp"
 #include "scalewise/messages/error.hpp"
 
-namespace scalewise::inline io {
+namespace scalewise {
 
 /// Groups for any optimizer of PyTorch, as JSON: regular expressions of names, with factors on the
 /// global learning rate, weight decay and epsilon, and the optimizer where it is another than the plan's.
 inline std::string torch_groups(const dialect::NamedPlan& named) {
   nlohmann::ordered_json groups = nlohmann::ordered_json::array();
-  const NamePatterns patterns = name_patterns(named, PatternStyle::regex);
-  for (const PatternGroup& group : patterns.groups) {
+  const io::NamePatterns patterns = io::name_patterns(named, io::PatternStyle::regex);
+  for (const io::PatternGroup& group : patterns.groups) {
     nlohmann::ordered_json regexes = nlohmann::ordered_json::array();
-    for (const NamePattern& pattern : group.patterns) {
-      regexes.push_back(whole_name_regex(patterns.head, pattern));
+    for (const io::NamePattern& pattern : group.patterns) {
+      regexes.push_back(io::whole_name_regex(patterns.head, pattern));
     }
     groups.push_back({{"patterns", regexes},
                       {"tensors", group.tensors},
                       {"lr", group.factors.learning_rate},
-                      {"weight_decay", factor_of_coupled_decay(named.plan, group.factors)},
+                      {"weight_decay", io::factor_of_coupled_decay(named.plan, group.factors)},
                       {"eps", group.factors.epsilon}});
     if (group.factors.optimizer == named.plan.optimizer) continue;
     groups.back()["optimizer"] = group.factors.optimizer.name;
@@ -80,24 +80,25 @@ inline TitanOptimizer titan_optimizer(const Optimizer& optimizer, DecayForm deca
 ///           one that is found in none is an error; arguments that are not given are PyTorch's defaults.
 /// Throws:   InvalidInput for an optimizer that torchtitan lacks.
 inline std::string torchtitan_groups(const dialect::NamedPlan& named) {
-  const bool muon = named.plan.optimizer.normalization == Normalization::by_matrix;
-  const NamePatterns patterns = name_patterns(named, PatternStyle::regex);
+  const bool is_muon = named.plan.optimizer.normalization == policy::Normalization::by_matrix;
+  const io::NamePatterns patterns = io::name_patterns(named, io::PatternStyle::regex);
   std::string text = detail::python_heading(
-      named, muon ? "Set LR (AdamW's), MUON_LR, WEIGHT_DECAY, EPS and BETAS to the values of the "
-                    "base model;\n"
-                    "# DistMuon's other arguments go into optimizer_factory_kwargs_by_name."
-                  : "Set LR, WEIGHT_DECAY, EPS and BETAS to the values of the base model.");
+      named, is_muon
+                 ? "Set LR (AdamW's), MUON_LR, WEIGHT_DECAY, EPS and BETAS to the values of the "
+                   "base model;\n"
+                   "# DistMuon's other arguments go into optimizer_factory_kwargs_by_name."
+                 : "Set LR, WEIGHT_DECAY, EPS and BETAS to the values of the base model.");
   text += detail::names_function(patterns) + "PARAM_GROUPS = [\n";
-  for (const PatternGroup& group : patterns.groups) {
+  for (const io::PatternGroup& group : patterns.groups) {
     const detail::TitanOptimizer optimizer =
         detail::titan_optimizer(group.factors.optimizer, named.plan.decay);
-    for (const NamePattern& pattern : group.patterns) {
+    for (const io::NamePattern& pattern : group.patterns) {
       text += fmt::format(
           "    ParamGroupConfig(\n        pattern=names({}),\n        optimizer_name=\"{}\",\n"
           "        optimizer_kwargs={{\"lr\": {}, \"weight_decay\": {}{}{}}},\n    ),\n",
           detail::python_arguments(pattern.names), optimizer.name,
           detail::times(optimizer.rate, group.factors.learning_rate),
-          detail::times("WEIGHT_DECAY", factor_of_coupled_decay(named.plan, group.factors)),
+          detail::times("WEIGHT_DECAY", io::factor_of_coupled_decay(named.plan, group.factors)),
           group.factors.optimizer.has_epsilon
               ? ", \"eps\": " + detail::times("EPS", group.factors.epsilon)
               : "",
@@ -143,16 +144,17 @@ inline std::string megatron_options(const Optimizer& optimizer, DecayForm decay)
 }
 
 /// One entry of config_overrides. Muon has no epsilon that a rule scales.
-inline std::string megatron_override(const dialect::NamedPlan& named, const PatternGroup& group) {
-  const bool muon = group.factors.optimizer.normalization == Normalization::by_matrix;
+inline std::string megatron_override(const dialect::NamedPlan& named,
+                                     const io::PatternGroup& group) {
+  const bool is_muon = group.factors.optimizer.normalization == policy::Normalization::by_matrix;
   const double rate = group.factors.learning_rate;
   const std::string epsilon = group.factors.optimizer.has_epsilon
                                   ? ", \"eps\": " + times("EPS", group.factors.epsilon)
                                   : "";
   return fmt::format("{{\"max_lr\": {}, \"min_lr\": {}, \"wd_mult\": {}{}}}",
-                     times(muon ? "MUON_LR" : "LR", rate),
-                     times(muon ? "MUON_MIN_LR" : "MIN_LR", rate),
-                     factor_of_coupled_decay(named.plan, group.factors), epsilon);
+                     times(is_muon ? "MUON_LR" : "LR", rate),
+                     times(is_muon ? "MUON_MIN_LR" : "MIN_LR", rate),
+                     io::factor_of_coupled_decay(named.plan, group.factors), epsilon);
 }
 
 }  // namespace detail
@@ -163,18 +165,20 @@ inline std::string megatron_override(const dialect::NamedPlan& named, const Patt
 /// Throws:   InvalidInput for an optimizer that Megatron-LM lacks.
 inline std::string megatron_overrides(const dialect::NamedPlan& named) {
   const Optimizer& optimizer = named.plan.optimizer;
-  const bool muon = optimizer.normalization == Normalization::by_matrix;
-  const NamePatterns patterns = name_patterns(named, PatternStyle::glob);
+  const bool is_muon = optimizer.normalization == policy::Normalization::by_matrix;
+  const io::NamePatterns patterns = io::name_patterns(named, io::PatternStyle::glob);
   std::string text = detail::python_heading(
-      named, muon ? "Set LR, MIN_LR and EPS (Adam's), MUON_LR and MUON_MIN_LR to the values of the "
-                    "base model;\n"
-                    "# no other overrides."
-                  : "Set LR, MIN_LR and EPS to the values of the base model; no other overrides.");
+      named, is_muon
+                 ? "Set LR, MIN_LR and EPS (Adam's), MUON_LR and MUON_MIN_LR to the values of the "
+                   "base model;\n"
+                   "# no other overrides."
+                 : "Set LR, MIN_LR and EPS to the values of the base model; no other overrides.");
   text += "CONFIG_OVERRIDES = {\n";
   std::string with_muon;
-  for (const PatternGroup& group : patterns.groups) {
-    const bool by_matrix = group.factors.optimizer.normalization == Normalization::by_matrix;
-    for (const NamePattern& pattern : group.patterns) {
+  for (const io::PatternGroup& group : patterns.groups) {
+    const bool by_matrix =
+        group.factors.optimizer.normalization == policy::Normalization::by_matrix;
+    for (const io::NamePattern& pattern : group.patterns) {
       const std::string names = detail::python_arguments(pattern.names, patterns.head);
       text += fmt::format("    ParamKey(name={}): {},\n",
                           pattern.names.size() == 1 ? names : "(" + names + ")",
@@ -183,7 +187,8 @@ inline std::string megatron_overrides(const dialect::NamedPlan& named) {
       with_muon += by_matrix ? "True" : "False";
     }
   }
-  text += "}\n" + detail::tensor_counts(patterns) + (muon ? "MUON = [" + with_muon + "]\n" : "") +
+  text += "}\n" + detail::tensor_counts(patterns) +
+          (is_muon ? "MUON = [" + with_muon + "]\n" : "") +
           "OPTIONS = " + detail::megatron_options(optimizer, named.plan.decay) + "\n";
   text += detail::count_function;
   text += R"py(
@@ -199,7 +204,7 @@ def check_overrides(config, model_chunks, whole=True):
             if parameter.requires_grad:
                 found.append((name, [i for i, key in enumerate(CONFIG_OVERRIDES) if key.matches(parameter, name)]))
 )py";
-  if (muon) {
+  if (is_muon) {
     text +=
         R"py(                muon = (parameter.dim() == 2 and getattr(parameter, "use_muon", True)
                         and not getattr(parameter, "is_embedding_or_output_parameter", False))
@@ -218,22 +223,22 @@ def check_overrides(config, model_chunks, whole=True):
 inline std::string fairseq_groups(const dialect::NamedPlan& named) {
   detail::require_adamw(named, "fairseq", true);
   const bool adam = named.plan.optimizer == adamw;
-  const NamePatterns patterns = name_patterns(named, PatternStyle::regex);
+  const io::NamePatterns patterns = io::name_patterns(named, io::PatternStyle::regex);
   std::string text = detail::python_heading(named,
                                             "Call set_param_groups() on the model before its "
                                             "trainer is made; composite() is its optimizer.");
   text += detail::names_function(patterns) + "PARAM_GROUPS = [\n";
   std::string factors;
   for (std::size_t g = 0; g < patterns.groups.size(); ++g) {
-    const PatternGroup& group = patterns.groups[g];
-    for (const NamePattern& pattern : group.patterns) {
+    const io::PatternGroup& group = patterns.groups[g];
+    for (const io::NamePattern& pattern : group.patterns) {
       text += fmt::format("    (names({}), \"scalewise_{}\"),\n",
                           detail::python_arguments(pattern.names), g);
     }
-    factors +=
-        fmt::format("    \"scalewise_{}\": {{\"lr\": {}, \"weight_decay\": {}{}}},\n", g,
-                    group.factors.learning_rate, factor_of_coupled_decay(named.plan, group.factors),
-                    adam ? fmt::format(", \"adam_eps\": {}", group.factors.epsilon) : "");
+    factors += fmt::format("    \"scalewise_{}\": {{\"lr\": {}, \"weight_decay\": {}{}}},\n", g,
+                           group.factors.learning_rate,
+                           io::factor_of_coupled_decay(named.plan, group.factors),
+                           adam ? fmt::format(", \"adam_eps\": {}", group.factors.epsilon) : "");
   }
   text += "]\n" + detail::tensor_counts(patterns) + "FACTORS = {\n" + factors + "}\n";
   return text.append(detail::count_function) + R"py(
@@ -270,22 +275,22 @@ def composite(lr, optimizer, lr_scheduler):
 /// Differs:  use_mup of a configuration stays off: it scales rates, initial values and outputs by itself.
 inline std::string neox_groups(const dialect::NamedPlan& named) {
   detail::require_adamw(named, "gpt-neox", false);
-  const NamePatterns patterns = name_patterns(named, PatternStyle::regex);
+  const io::NamePatterns patterns = io::name_patterns(named, io::PatternStyle::regex);
   std::string text =
       detail::python_heading(named,
                              "For megatron/training.py: param_groups() in get_optimizer, "
                              "scale_rates() in get_learning_rate_scheduler.");
   text += detail::names_function(patterns) + "PARAM_GROUPS = [\n";
-  for (const PatternGroup& group : patterns.groups) {
+  for (const io::PatternGroup& group : patterns.groups) {
     if (group.factors.learning_rate == 0) {
       throw InvalidInput("learning rate of " + group.patterns.front().names.front(), "0",
                          "a positive factor");
     }
-    for (const NamePattern& pattern : group.patterns) {
+    for (const io::NamePattern& pattern : group.patterns) {
       text += fmt::format(
           "    (names({}), {{\"width_mult\": {}, \"weight_decay\": {}, \"eps\": {}}}),\n",
           detail::python_arguments(pattern.names), 1 / group.factors.learning_rate,
-          factor_of_coupled_decay(named.plan, group.factors), group.factors.epsilon);
+          io::factor_of_coupled_decay(named.plan, group.factors), group.factors.epsilon);
     }
   }
   text += "]\n" + detail::tensor_counts(patterns);
@@ -319,4 +324,4 @@ def scale_rates(lr_scheduler):
 )py";
 }
 
-}  // namespace scalewise::inline io
+}  // namespace scalewise

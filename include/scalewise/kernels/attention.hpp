@@ -77,7 +77,7 @@ struct SelfAttention {
     Own result;
     result.encodings = encodings.covariance(tokens, tokens);
     PairKernel seen = own;
-    encodings.interpolate(seen, entries(result.encodings));
+    encodings.interpolate(seen, dense::entries(result.encodings));
     result.weights = seen.nngp.read();
     if (scores == ScoreScale::over_root_d) return result;
     result.weights *= scores == ScoreScale::over_d ? 0 : sigma_q * sigma_k;
@@ -96,7 +96,7 @@ struct SelfAttention {
     }
     if (encodings.in_values) {
       if (pair.rows() == pair.cols()) {
-        encodings.interpolate(pair, entries(left.encodings));
+        encodings.interpolate(pair, dense::entries(left.encodings));
       } else {
         encodings.covariance(pair.rows(), pair.cols(), pair.work.shape(pair.rows(), pair.cols()));
         encodings.interpolate(pair, pair.work.entries());
@@ -125,7 +125,7 @@ struct SelfAttention {
     const Matrix<> k = pair.nngp.read();
     const Matrix<> theta = pair.ntk.read();
     PairKernel seen = pair;
-    encodings.interpolate(seen, entries(encodings.covariance(k.rows(), k.cols())));
+    encodings.interpolate(seen, dense::entries(encodings.covariance(k.rows(), k.cols())));
     const Matrix<> a = seen.nngp.read();
     const Matrix<> a_ntk = seen.ntk.read();
     const bool in_values = encodings.in_values;

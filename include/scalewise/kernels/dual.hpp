@@ -143,7 +143,7 @@ inline Dual dual(Function f, double v1, double v2, double c) {
   detail::require_nonnegative(v1, "v1");
   detail::require_nonnegative(v2, "v2");
   if (!(std::abs(c) <= std::sqrt(v1) * std::sqrt(v2) * (1 + 1e-8))) {
-    throw InvalidInput("covariance", number_text(c), "at most the root of v1 v2 in size");
+    throw InvalidInput("covariance", numeric::number_text(c), "at most the root of v1 v2 in size");
   }
   const detail::Spread u = detail::spread(f, v1);
   const detail::Spread v = detail::spread(f, v2);

@@ -37,7 +37,8 @@ inline GroupScale unit_scale(const Entry& entry, bool normalized, double n, doub
 inline void check_covered(const Plan& plan) {
   const char* hint = "the effective theory is of blocks of LayerNorm, attention and a plain MLP";
   if (plan.shape.qk_norm != QkNorm::none) {
-    throw InvalidInput("qk_norm", std::string(word(qk_norm_words, plan.shape.qk_norm)), "none",
+    throw InvalidInput("qk_norm",
+                       std::string(word(architecture::qk_norm_words, plan.shape.qk_norm)), "none",
                        hint);
   }
   for (const Entry& e : plan.entries) {
@@ -61,13 +62,13 @@ inline void check_covered(const Plan& plan) {
       case Group::hidden_bias:
       case Group::final_norm_gain:
       case Group::final_norm_bias: {
-        const double start = is_norm_gain(e.group) ? 1 : 0;
+        const double start = architecture::is_norm_gain(e.group) ? 1 : 0;
         if (std::abs(e.init_mean.value * e.multiplier.value - start) > 1e-12 ||
             e.init_variance.value > 0) {
           throw InvalidInput(e.name,
-                             number_text(e.init_mean.value) + " with variance " +
-                                 number_text(e.init_variance.value),
-                             number_text(start) + " with variance 0", hint);
+                             numeric::number_text(e.init_mean.value) + " with variance " +
+                                 numeric::number_text(e.init_variance.value),
+                             numeric::number_text(start) + " with variance 0", hint);
         }
         break;
       }
@@ -79,7 +80,7 @@ inline void check_covered(const Plan& plan) {
 
 /// C_G and Λ_G of a group; nothing where the plan has no such tensor.
 inline std::optional<GroupScale> group_scale(const Plan& plan, Group group, double s) {
-  const bool normalized = plan.optimizer.normalization == Normalization::by_entry;
+  const bool normalized = plan.optimizer.normalization == policy::Normalization::by_entry;
   const auto width = static_cast<double>(plan.shape.d_model);
   const auto differs = [](double a, double b) { return std::abs(a - b) > 1e-12 * std::abs(b); };
   std::optional<GroupScale> found;
@@ -112,14 +113,14 @@ inline std::optional<GroupScale> group_scale(const Plan& plan, Group group, doub
 /// Differs:  The multiplier of tied logits is not part of it: see EffectiveHead::shrinkage.
 inline EffectiveScales effective_scales(const Plan& plan, double s = 0, double epsilon = 0) {
   check_plan(plan);
-  require_no_extras(plan, "the theory does not know where it is");
+  plan::require_no_extras(plan, "the theory does not know where it is");
   detail::check_covered(plan);
   if (plan.reference == Reference::base) {
     throw InvalidInput("plan", plan.rule, "a rule with variances of its own",
                        "this one multiplies a base model's");
   }
-  if (!(s >= 0 && s <= 1)) throw InvalidInput("s", number_text(s), "a number in [0, 1]");
-  if (plan.optimizer.normalization == Normalization::by_matrix) {
+  if (!(s >= 0 && s <= 1)) throw InvalidInput("s", numeric::number_text(s), "a number in [0, 1]");
+  if (plan.optimizer.normalization == policy::Normalization::by_matrix) {
     throw InvalidInput("optimizer", std::string(plan.optimizer.name),
                        "one that divides no gradient, or each entry by itself");
   }

@@ -35,7 +35,7 @@ struct Encodings {
   void check(Index tokens) const {
     if (geometry == Geometry::none) return;
     if (!(alpha >= 0 && alpha <= 1)) {
-      throw InvalidInput("alpha", number_text(alpha), "a number in [0, 1]");
+      throw InvalidInput("alpha", numeric::number_text(alpha), "a number in [0, 1]");
     }
     detail::require_nonnegative(rho, "rho");
     detail::require_nonnegative(phi, "phi");
@@ -86,7 +86,7 @@ struct Encodings {
     check(rows);
     check(columns);
     Matrix<> r(rows, columns);
-    covariance(rows, columns, view(r));
+    covariance(rows, columns, dense::view(r));
     return r;
   }
 

@@ -33,7 +33,7 @@ namespace detail {
 
 inline Matrix<> normal_matrix(Index rows, Index columns, std::uint64_t seed, std::string_view name,
                               std::string_view end) {
-  RandomStream stream(seed, name, end);
+  numeric::RandomStream stream(seed, name, end);
   Matrix<> m(rows, columns);
   for (Index i = 0; i < m.size(); ++i) m.data()[i] = stream.normal();
   return m;

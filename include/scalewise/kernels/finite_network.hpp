@@ -79,7 +79,7 @@ class FiniteNetwork {
       throw InvalidInput("sizes", "below 1", "a positive width, heads and head_dim");
     }
     for (std::size_t l = 0; l < layers.size(); ++l) {
-      const std::string name = architecture::detail::layer_name(Stack::main, std::to_string(l));
+      const std::string name = scalewise::detail::layer_name(Stack::main, std::to_string(l));
       stack_.push_back(detail::make_finite(layers[l], sizes, tokens, features, seed, name));
     }
   }

@@ -99,7 +99,7 @@ GramMatrices gram_block(const GramBlock& block, Pair& pair) {
       if (!std::isfinite(value.nngp) || !std::isfinite(value.ntk)) {
         throw InvalidInput("kernel of inputs " + std::to_string(block.row + i) + " and " +
                                std::to_string(block.column + j),
-                           number_text(std::isfinite(value.nngp) ? value.ntk : value.nngp),
+                           numeric::number_text(std::isfinite(value.nngp) ? value.ntk : value.nngp),
                            "a finite number", "do variances grow from layer to layer?");
       }
       gram.nngp(i, j) = value.nngp;
@@ -127,7 +127,7 @@ bool for_each_gram_block(const std::vector<GramBlock>& blocks, const Pair& pair,
   long done = 0;
   std::atomic<bool> stop = false;
   std::atomic<bool> failed = false;
-  parallel_for(static_cast<Eigen::Index>(blocks.size()), [&](Eigen::Index b) {
+  numeric::parallel_for(static_cast<Eigen::Index>(blocks.size()), [&](Eigen::Index b) {
     if (stop || failed) return;
     const GramBlock& block = blocks[static_cast<std::size_t>(b)];
     try {

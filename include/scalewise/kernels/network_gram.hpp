@@ -19,7 +19,7 @@ namespace scalewise::kernels {
 inline std::vector<PreparedInput> prepare(const Network& network, std::vector<Matrix<>> inputs) {
   if (inputs.empty()) throw InvalidInput("inputs", "0", "at least one");
   std::vector<PreparedInput> prepared(inputs.size());
-  parallel_for(static_cast<Index>(inputs.size()), [&](Index i) {
+  numeric::parallel_for(static_cast<Index>(inputs.size()), [&](Index i) {
     const auto at = static_cast<std::size_t>(i);
     prepared[at] = network.prepare(std::move(inputs[at]));
     prepared[at].last = {};  // not needed, and as large as all the rest

@@ -23,9 +23,9 @@ using Array = Eigen::ArrayXd;
 /// Shapes:   nngp, ntk (T, T'), of the real tokens only
 /// A layer maps it in place. Memory only grows, so that a second pair of inputs allocates nothing.
 struct PairKernel {
-  Buffer<double> nngp;
-  Buffer<double> ntk;
-  Buffer<double> work;  // of the layers, its contents mean nothing between them
+  dense::Buffer<double> nngp;
+  dense::Buffer<double> ntk;
+  dense::Buffer<double> work;  // of the layers, its contents mean nothing between them
   /// Asks the next layer for the diagonals only; it may leave any numbers elsewhere.
   bool diagonal_only = false;
 
@@ -42,7 +42,7 @@ inline void require_finite(const Matrix<>& m, const std::string& field) {
 /// A nonnegative finite number, such as a variance or its root.
 inline void require_nonnegative(double value, const std::string& field) {
   if (!(value >= 0) || !std::isfinite(value)) {
-    throw InvalidInput(field, number_text(value), "a finite number that is not negative");
+    throw InvalidInput(field, numeric::number_text(value), "a finite number that is not negative");
   }
 }
 
@@ -58,7 +58,7 @@ inline Array variances(const PairKernel& own) {
   for (Index a = 0; a < k.rows(); ++a) {
     if (!(k(a, a) >= 0) || !std::isfinite(k(a, a))) {
       throw InvalidInput("nngp(" + std::to_string(a) + ", " + std::to_string(a) + ")",
-                         number_text(k(a, a)), "a variance: finite and not negative",
+                         numeric::number_text(k(a, a)), "a variance: finite and not negative",
                          "the kernel is indefinite or has overflowed");
     }
   }

@@ -34,14 +34,14 @@ struct QuasiMonteCarlo {
       do ++prime;
       while (!is_prime(prime));
       const double root = std::sqrt(static_cast<double>(prime));
-      RandomStream stream(seed, "shift.", std::to_string(j));
+      numeric::RandomStream stream(seed, "shift.", std::to_string(j));
       for (Index s = 0; s < shifts; ++s) {
         const double shift = stream.uniform();
         for (Index k = 0; k < points; ++k) {
           const double at = static_cast<double>(k + 1) * root + shift;
           const double folded = std::abs(2 * (at - std::floor(at)) - 1);
-          z(s * points + k, j) =
-              RandomStream::normal_quantile(std::fmin(std::fmax(folded, 0x1p-53), 1 - 0x1p-53));
+          z(s * points + k, j) = numeric::RandomStream::normal_quantile(
+              std::fmin(std::fmax(folded, 0x1p-53), 1 - 0x1p-53));
         }
       }
     }

@@ -92,7 +92,8 @@ class RegularizedKernel {
     if (kernel.rows() == 0) throw InvalidInput("kernel", "(empty)", "at least one training input");
     detail::require_kernel("kernel", kernel, kernel.rows(), kernel.rows());
     if (!(regularizer.value >= 0 && std::isfinite(regularizer.value))) {
-      throw InvalidInput("regularizer", number_text(regularizer.value), "a number from 0 on");
+      throw InvalidInput("regularizer", numeric::number_text(regularizer.value),
+                         "a number from 0 on");
     }
     const double largest = kernel.cwiseAbs().maxCoeff();
     if ((kernel - kernel.transpose()).cwiseAbs().maxCoeff() > 1e-6 * largest) {
@@ -104,7 +105,7 @@ class RegularizedKernel {
     if (factor_.info() != Eigen::Success) {
       throw InvalidInput("kernel", "(not positive definite)", "positive eigenvalues",
                          "are two inputs the same? A larger regularizer than " +
-                             number_text(regularizer.value) + " may help");
+                             numeric::number_text(regularizer.value) + " may help");
     }
   }
 

@@ -32,7 +32,7 @@ class ShallowEncoder {
     if (features < 1) throw InvalidInput("features", std::to_string(features), "at least 1");
     parameters_.resize(width_ * (3 * features_ + 1));
     const auto draw = [&](Part part, const char* name, double variance) {
-      RandomStream stream(seed, name);
+      numeric::RandomStream stream(seed, name);
       const double std_dev = std::sqrt(variance);
       for (double& w : parameters_.segment(begin(part), size(part))) w = std_dev * stream.normal();
     };
@@ -54,7 +54,7 @@ class ShallowEncoder {
     require(inputs);
     const Eigen::MatrixXd scores = this->scores();
     Eigen::VectorXd f(static_cast<Eigen::Index>(inputs.size()));
-    parallel_for(f.size(), [&](Eigen::Index i) {
+    numeric::parallel_for(f.size(), [&](Eigen::Index i) {
       const Eigen::MatrixXd& x = inputs[static_cast<std::size_t>(i)];
       const Eigen::MatrixXd z = detail::softmax_rows(x * scores * x.transpose()) * x;
       const Eigen::MatrixXd a = z * weight(Part::value).transpose();
@@ -70,7 +70,7 @@ class ShallowEncoder {
     require(inputs);
     const Eigen::MatrixXd scores = this->scores();
     Eigen::MatrixXd result(parameters_.size(), static_cast<Eigen::Index>(inputs.size()));
-    parallel_for(result.cols(), [&](Eigen::Index i) {
+    numeric::parallel_for(result.cols(), [&](Eigen::Index i) {
       write_gradient(inputs[static_cast<std::size_t>(i)], scores, result.col(i).data());
     });
     return result;

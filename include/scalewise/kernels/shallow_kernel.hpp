@@ -123,7 +123,7 @@ inline TokenSums token_sums(const Eigen::MatrixXd& x, const Attended& left,
 inline Eigen::MatrixXd draw_scores(const ShallowScales& s, Eigen::Index features,
                                    std::uint64_t seed) {
   detail::require_shallow(s);
-  RandomStream stream(seed, "scores");
+  numeric::RandomStream stream(seed, "scores");
   const double std_dev = s.tau_0 * std::sqrt(static_cast<double>(s.width) * s.eta_Q * s.eta_K);
   Eigen::MatrixXd scores(features, features);
   for (double& entry : scores.reshaped()) entry = std_dev * stream.normal();
@@ -162,7 +162,7 @@ inline ShallowKernel shallow_kernel(std::span<const Eigen::MatrixXd> inputs, con
   const auto width = static_cast<double>(s.width);
   ShallowKernel kernel;
   for (auto* part : {&kernel.output, &kernel.value, &kernel.query, &kernel.key}) part->resize(n, n);
-  parallel_for(n, [&](Eigen::Index i) {
+  numeric::parallel_for(n, [&](Eigen::Index i) {
     const detail::Attended& left = attended[static_cast<std::size_t>(i)];
     const Eigen::MatrixXd& x = inputs[static_cast<std::size_t>(i)];
     for (Eigen::Index j = 0; j <= i; ++j) {

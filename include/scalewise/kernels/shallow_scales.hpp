@@ -28,7 +28,7 @@ struct ShallowScales {
 /// Throws:   InvalidInput for a plan of another model.
 inline ShallowScales shallow_scales(const Plan& plan) {
   check_plan(plan);
-  require_no_extras(plan, "the theory does not know where it is");
+  plan::require_no_extras(plan, "the theory does not know where it is");
   if (plan.shape.blocks != Blocks::shallow_encoder) {
     throw InvalidInput("rule", plan.rule, "a rule of the shallow encoder",
                        "shallow-lecun, shallow-he or shallow-ntk");
@@ -48,7 +48,7 @@ namespace detail {
 inline void require_shallow(const ShallowScales& s) {
   const auto positive = [](const char* name, double x) {
     if (!(x > 0 && std::isfinite(x))) {
-      throw InvalidInput(name, number_text(x), "a positive finite number");
+      throw InvalidInput(name, numeric::number_text(x), "a positive finite number");
     }
   };
   positive("width", static_cast<double>(s.width));

@@ -95,7 +95,7 @@ inline std::vector<ScoreMoments> softmax_monte_carlo(const ScoreKernels& s,
   const detail::SoftmaxIntegrand integrand(s);
   std::vector<ScoreMoments> result(static_cast<std::size_t>(sample.shifts),
                                    ScoreMoments(rows, columns));
-  parallel_for(rows * columns, [&](Index task) {
+  numeric::parallel_for(rows * columns, [&](Index task) {
     const Index a = task / columns;
     const Index b = task % columns;
     const Matrix<> factor = detail::principal_factor(s, basis, a, b);

@@ -73,7 +73,7 @@ inline void check(const Kernel& kernel) {
   }
   const double smallest = detail::symmetric_eigenvalues(kernel.nngp)(0);
   if (smallest < -1e-8 * kernel.nngp.cwiseAbs().maxCoeff()) {
-    throw InvalidInput("nngp", "an eigenvalue of " + number_text(smallest),
+    throw InvalidInput("nngp", "an eigenvalue of " + numeric::number_text(smallest),
                        "a positive semidefinite matrix");
   }
 }

@@ -33,7 +33,7 @@ class StoredGram {
   /// and their order included.
   /// Throws:   InvalidInput for a folder of other inputs, of an older version, in use by another
   ///           process, or that cannot be written, and for n or block below 1.
-  StoredGram(std::string folder, Eigen::Index n, Inputs inputs, Eigen::Index block = 256)
+  StoredGram(std::string folder, Eigen::Index n, files::Inputs inputs, Eigen::Index block = 256)
       : folder_(std::move(folder)),
         n_(n),
         block_(block),
@@ -50,14 +50,14 @@ class StoredGram {
     }
     const std::string path = file("inputs.bin");
     if (!std::filesystem::exists(path, error)) {
-      ByteWriter bytes;
+      files::ByteWriter bytes;
       bytes.text(schema);
-      write_inputs(bytes, inputs_);
-      write_file(path, with_checksum(std::move(bytes).take()));
+      files::write_inputs(bytes, inputs_);
+      files::write_file(path, files::with_checksum(std::move(bytes).take()));
     }
-    require_same_inputs(inputs_, saved_inputs(path), path);
+    files::require_same_inputs(inputs_, saved_inputs(path), path);
     for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
-      if (entry.path().string().find(temporary_suffix) != std::string::npos) {
+      if (entry.path().string().find(files::temporary_suffix) != std::string::npos) {
         std::filesystem::remove(entry.path(), error);  // left by a run that was killed
       }
     }
@@ -85,11 +85,11 @@ class StoredGram {
     return for_each_gram_block(
         missing(), pair,
         [&](const GramBlock& block, const GramMatrices& gram) {
-          ByteWriter bytes;
+          files::ByteWriter bytes;
           bytes.raw(header(block));
           bytes.numbers(gram.nngp.data(), static_cast<std::size_t>(gram.nngp.size()));
           bytes.numbers(gram.ntk.data(), static_cast<std::size_t>(gram.ntk.size()));
-          write_file(file(name(block)), with_checksum(std::move(bytes).take()));
+          files::write_file(file(name(block)), files::with_checksum(std::move(bytes).take()));
         },
         report);
   }
@@ -134,7 +134,7 @@ class StoredGram {
       throw InvalidInput("folder", folder_.empty() ? "(empty)" : folder_,
                          "a folder that can be written");
     }
-    if (!lock_file(lock_.get(), IfLocked::refuse)) {
+    if (!files::lock_file(lock_.get(), files::IfLocked::refuse)) {
       throw InvalidInput("folder", folder_, "a folder that no other process writes");
     }
   }
@@ -147,12 +147,12 @@ class StoredGram {
            std::to_string(block.column / block_) + ".bin";
   }
 
-  static Inputs saved_inputs(const std::string& path) {
-    const std::string text = read_file(path, std::size_t{1} << 20U);
-    const std::optional<std::string_view> covered = without_checksum(text);
-    ByteReader bytes(covered.value_or(std::string_view{}));
+  static files::Inputs saved_inputs(const std::string& path) {
+    const std::string text = files::read_file(path, std::size_t{1} << 20U);
+    const std::optional<std::string_view> covered = files::without_checksum(text);
+    files::ByteReader bytes(covered.value_or(std::string_view{}));
     const bool known = bytes.text() == schema;
-    Inputs inputs = read_inputs(bytes);
+    files::Inputs inputs = files::read_inputs(bytes);
     if (!covered || !known || !bytes.good() || !bytes.at_end()) {
       throw InvalidInput(path, "(damaged)", "the inputs of these blocks",
                          "delete this file; blocks of other inputs are then computed again");
@@ -162,9 +162,9 @@ class StoredGram {
 
   /// The first line of a block's file: its place in the matrix.
   std::string header(const GramBlock& block) const {
-    ByteWriter bytes;
+    files::ByteWriter bytes;
     bytes.text(schema);
-    bytes.text(fingerprint(inputs_));
+    bytes.text(files::fingerprint(inputs_));
     for (const Eigen::Index place : {block.row, block.column, block.rows, block.columns}) {
       bytes.number(static_cast<std::int64_t>(place));
     }
@@ -180,12 +180,12 @@ class StoredGram {
     const std::string path = file(name(block));
     std::error_code error;
     if (std::filesystem::file_size(path, error) != size && !error) return {};
-    const std::string bytes = read_file(path, size);
-    const std::optional<std::string_view> covered = without_checksum(bytes);
+    const std::string bytes = files::read_file(path, size);
+    const std::optional<std::string_view> covered = files::without_checksum(bytes);
     if (!covered || bytes.size() != size || !covered->starts_with(begin)) return {};
     GramMatrices gram{Eigen::MatrixXd(block.rows, block.columns),
                       Eigen::MatrixXd(block.rows, block.columns)};
-    ByteReader reader(covered->substr(begin.size()));
+    files::ByteReader reader(covered->substr(begin.size()));
     reader.numbers(gram.nngp.data(), numbers);
     reader.numbers(gram.ntk.data(), numbers);
     return gram;
@@ -195,8 +195,8 @@ class StoredGram {
   Eigen::Index n_;
   Eigen::Index block_;
   std::vector<GramBlock> blocks_;
-  Inputs inputs_;
-  OpenFile lock_;
+  files::Inputs inputs_;
+  files::OpenFile lock_;
 };
 
 }  // namespace scalewise::kernels

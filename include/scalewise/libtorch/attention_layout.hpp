@@ -95,7 +95,7 @@ inline AttentionLayout attention_layout(const PlannedModule& planned, const std:
     return found;
   };
   if (output.dim() != 3 || output.size(1) < 3) {
-    return skip("the attention's output is " + sizes_text(output.sizes().vec()) +
+    return skip("the attention's output is " + messages::sizes_text(output.sizes().vec()) +
                 ", not (batch, three or more tokens, width)");
   }
   if (planned.named.plan.shape.heads < 2)

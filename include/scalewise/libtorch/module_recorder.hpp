@@ -98,7 +98,7 @@ class ModuleRecorder {
     const std::string layer = name.substr(0, name.rfind("attention.output"));
     const detail::AttentionLayout found = detail::attention_layout(planned_, layer, output);
     unchecked_.insert(unchecked_.end(), found.unchecked.begin(), found.unchecked.end());
-    require_none("the attention is not laid out as the plan says:", found.problems);
+    messages::require_none("the attention is not laid out as the plan says:", found.problems);
   }
 
   PlannedModule planned_;

@@ -84,8 +84,9 @@ inline PlannedModule plan_module(const torch::nn::Module& module, Plan plan,
     planned.named.assignment.problems.push_back(
         tensor.name + ": a buffer: expected a parameter, as the plan trains it");
   }
-  require_none("the module is not as the plan and " + planned.named.assignment.dialect + " say:",
-               planned.named.assignment.problems);
+  messages::require_none(
+      "the module is not as the plan and " + planned.named.assignment.dialect + " say:",
+      planned.named.assignment.problems);
   for (const dialect::OwnerTensor& tensor : planned.named.assignment.tensors) {
     planned.parameters.push_back(by_name.at(tensor.name));
   }
@@ -106,7 +107,7 @@ inline void initialize(PlannedModule& planned, std::uint64_t seed,
                        plan.rule + "'s variances are factors on the base model's");
   }
   if (base_deviation && !(std::isfinite(*base_deviation) && *base_deviation >= 0)) {
-    throw InvalidInput("base_deviation", number_text(*base_deviation),
+    throw InvalidInput("base_deviation", numeric::number_text(*base_deviation),
                        "a finite number, 0 or greater");
   }
   const double deviation = plan.reference == Reference::base ? *base_deviation : 1;
@@ -157,7 +158,7 @@ void require_options(const Plan& plan) {
   static_assert(
       is_sgd<Options> || is_adam<Options> || std::is_same_v<Options, torch::optim::AdamWOptions>,
       "plans are for AdamW, Adam and SGD");
-  if (plan.optimizer.normalization == Normalization::by_matrix) {
+  if (plan.optimizer.normalization == policy::Normalization::by_matrix) {
     throw InvalidInput("optimizer", std::string(plan.optimizer.name), "one that LibTorch has");
   }
   const char* wanted = plan.optimizer == sgd         ? "SGDOptions"
@@ -169,7 +170,7 @@ void require_options(const Plan& plan) {
   if (std::string_view(given) == wanted) return;
   throw InvalidInput("options", given, wanted,
                      "the plan is for " + std::string(plan.optimizer.name) + " with " +
-                         std::string(word(decay_words, plan.decay)) + " decay");
+                         std::string(word(policy::decay_words, plan.decay)) + " decay");
 }
 
 /// Global settings times the factors of a tensor.
@@ -220,7 +221,7 @@ std::vector<torch::optim::OptimizerParamGroup> param_groups(const PlannedModule&
     }
     groups[g].params().push_back(planned.parameters[i]);
   }
-  require_none("the module cannot be trained by the plan:", frozen);
+  messages::require_none("the module cannot be trained by the plan:", frozen);
   return groups;
 }
 
@@ -272,7 +273,7 @@ std::vector<std::string> optimizer_problems(const torch::optim::Optimizer& optim
     }
     for (const at::Tensor& parameter : group.params()) {
       held[parameter.unsafeGetTensorImpl()].push_back(options);
-      sizes[parameter.unsafeGetTensorImpl()] = sizes_text(parameter.sizes().vec());
+      sizes[parameter.unsafeGetTensorImpl()] = messages::sizes_text(parameter.sizes().vec());
     }
   }
   std::vector<std::string> problems;
@@ -292,8 +293,8 @@ std::vector<std::string> optimizer_problems(const torch::optim::Optimizer& optim
     const Options expected = detail::scaled(planned, i, global);
     const auto compare = [&](const char* what, double value, double wanted) {
       if (std::abs(value - wanted) <= 1e-5 * std::abs(wanted)) return;
-      problems.push_back(name + ": " + what + " = " + number_text(value) + ": expected " +
-                         number_text(wanted));
+      problems.push_back(name + ": " + what + " = " + numeric::number_text(value) + ": expected " +
+                         numeric::number_text(wanted));
     };
     compare("lr", live.lr(), expected.lr());
     compare("weight_decay", live.weight_decay(), expected.weight_decay());
@@ -305,7 +306,7 @@ std::vector<std::string> optimizer_problems(const torch::optim::Optimizer& optim
     problems.push_back("a parameter of shape " + sizes[parameter] +
                        ": in the optimizer, but not in the plan");
   }
-  return folded(problems);
+  return messages::folded(problems);
 }
 
 /// Compares what the optimizer uses with the plan; call it once more after the scheduler's first step.
@@ -313,8 +314,8 @@ std::vector<std::string> optimizer_problems(const torch::optim::Optimizer& optim
 template <class Options>
 void check_optimizer(const torch::optim::Optimizer& optimizer, const PlannedModule& planned,
                      const Options& global) {
-  require_none("the optimizer does not follow the plan:",
-               optimizer_problems(optimizer, planned, global));
+  messages::require_none("the optimizer does not follow the plan:",
+                         optimizer_problems(optimizer, planned, global));
 }
 
 }  // namespace scalewise::libtorch

@@ -8,9 +8,9 @@
 
 #include "scalewise/messages/utf8.hpp"
 
-namespace scalewise::inline messages {
+namespace scalewise {
 
-namespace detail {
+namespace messages::detail {
 
 /// "width = 0", or "width (missing)" where the value only says in parentheses what is wrong with it.
 inline std::string field_and_value(const std::string& field, const std::string& value) {
@@ -18,7 +18,7 @@ inline std::string field_and_value(const std::string& field, const std::string& 
   return field + (aside ? " " : " = ") + value;
 }
 
-}  // namespace detail
+}  // namespace messages::detail
 
 /// Thrown by every function of the library on bad input, with one message that names the field, the
 /// value it had, what was expected, and what to do about it. It is one line, whatever is in a value.
@@ -27,8 +27,8 @@ class InvalidInput : public std::invalid_argument {
   /// A value in parentheses, such as (missing), stands for what cannot be shown.
   InvalidInput(const std::string& field, const std::string& value, const std::string& expectation,
                const std::string& hint = {})
-      : InvalidInput(field, detail::field_and_value(field, value) + ": expected " + expectation +
-                                (hint.empty() ? "" : " (hint: " + hint + ")")) {}
+      : InvalidInput(field, messages::detail::field_and_value(field, value) + ": expected " +
+                                expectation + (hint.empty() ? "" : " (hint: " + hint + ")")) {}
 
   /// "cannot open runs.jsonl: no such file".
   static InvalidInput cannot(const std::string& act, const std::string& path,
@@ -41,10 +41,12 @@ class InvalidInput : public std::invalid_argument {
 
  private:
   InvalidInput(const std::string& field, const std::string& message)
-      : std::invalid_argument(visible_text(message)), field_(field) {}
+      : std::invalid_argument(messages::visible_text(message)), field_(field) {}
 
   std::string field_;
 };
+
+namespace messages {
 
 /// At most 60 characters of a text that somebody gave, all of them printable ASCII.
 inline std::string printable(std::string_view text) {
@@ -57,4 +59,6 @@ inline std::string printable(std::string_view text) {
   return cut ? result + "..." : result;
 }
 
-}  // namespace scalewise::inline messages
+}  // namespace messages
+
+}  // namespace scalewise

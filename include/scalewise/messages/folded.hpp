@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace scalewise::inline messages {
+namespace scalewise::messages {
 
 namespace detail {
 
@@ -130,4 +130,4 @@ inline std::vector<std::string> folded(const std::vector<std::string>& lines) {
   return result;
 }
 
-}  // namespace scalewise::inline messages
+}  // namespace scalewise::messages

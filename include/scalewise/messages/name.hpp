@@ -8,7 +8,7 @@
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/utf8.hpp"
 
-namespace scalewise::inline messages {
+namespace scalewise::messages {
 
 /// Requires that a name can be shown: nothing else may enter where names come from outside.
 /// Throws:   InvalidInput for a name that is_printable_utf8() denies.
@@ -17,4 +17,4 @@ inline void require_name(const std::string& field, std::string_view name) {
   throw InvalidInput(field, printable(name), "a name in UTF-8 without control characters");
 }
 
-}  // namespace scalewise::inline messages
+}  // namespace scalewise::messages

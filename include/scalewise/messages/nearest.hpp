@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace scalewise::inline messages {
+namespace scalewise::messages {
 
 /// Finds the closest of several candidates to a word, for "did you mean": the first that starts with
 /// it, or else the one that takes the fewest single-letter edits to reach, of a quarter of the word and
@@ -78,4 +78,4 @@ std::string did_you_mean(std::string_view word, const Candidates& candidates) {
   return nearest.hint();
 }
 
-}  // namespace scalewise::inline messages
+}  // namespace scalewise::messages

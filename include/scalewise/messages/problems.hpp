@@ -8,7 +8,7 @@
 
 #include "scalewise/messages/folded.hpp"
 
-namespace scalewise::inline messages {
+namespace scalewise::messages {
 
 /// Nothing where there are no problems.
 /// Throws:   std::invalid_argument with all of them at once, folded(), below what they are problems of.
@@ -22,4 +22,4 @@ inline void require_none(const std::string& what, const std::vector<std::string>
   throw std::invalid_argument(text);
 }
 
-}  // namespace scalewise::inline messages
+}  // namespace scalewise::messages

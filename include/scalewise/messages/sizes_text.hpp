@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace scalewise::inline messages {
+namespace scalewise::messages {
 
 /// The sizes of a tensor: "[768, 3072]".
 inline std::string sizes_text(const std::vector<std::int64_t>& sizes) {
@@ -19,4 +19,4 @@ inline std::string sizes_text(const std::vector<std::int64_t>& sizes) {
   return text += ']';
 }
 
-}  // namespace scalewise::inline messages
+}  // namespace scalewise::messages

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace scalewise::inline messages {
+namespace scalewise::messages {
 
 /// A character of a text: its bytes, and its number in Unicode; 0 bytes where there is none in UTF-8.
 struct Utf8Character {
@@ -76,4 +76,4 @@ inline std::string visible_text(std::string_view text) {
   return result;
 }
 
-}  // namespace scalewise::inline messages
+}  // namespace scalewise::messages

@@ -11,7 +11,7 @@
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/nearest.hpp"
 
-namespace scalewise::inline messages {
+namespace scalewise::messages {
 
 /// A value of an enumeration and its word.
 template <class Enum>
@@ -56,4 +56,4 @@ Enum value_of(const Spelling<Enum, size>& spelling, const std::string& field,
   throw InvalidInput(field, printable(text), listed(known), did_you_mean(text, known));
 }
 
-}  // namespace scalewise::inline messages
+}  // namespace scalewise::messages

@@ -31,7 +31,7 @@ namespace detail {
 template <class V>
 V head_block(const V& x, Eigen::Index batch, Eigen::Index head, Eigen::Index tokens,
              Eigen::Index head_dim) {
-  return block(x, batch * tokens, head * head_dim, tokens, head_dim);
+  return dense::block(x, batch * tokens, head * head_dim, tokens, head_dim);
 }
 
 /// Scores of one head to probabilities, in place; a causal query sees no key after its own position.
@@ -90,25 +90,27 @@ template <class Scalar>
 void mix(const AttentionSizes& n, Scalar factor, const ConstView<Scalar>& p,
          const ConstView<Scalar>& v, View<Scalar> o) {
   for_queries(n, [&](Eigen::Index t, Eigen::Index queries, Eigen::Index keys) {
-    product<Scalar>(Into::fresh, factor, block(p, t, 0, queries, keys),
-                    block(v, 0, 0, keys, v.cols()), block(o, t, 0, queries, o.cols()));
+    dense::product<Scalar>(dense::Into::fresh, factor, dense::block(p, t, 0, queries, keys),
+                           dense::block(v, 0, 0, keys, v.cols()),
+                           dense::block(o, t, 0, queries, o.cols()));
   });
 }
 
 /// v (+)= factor pᵀ o, of one head.
 /// Shapes:   p (T, S), o (T, C) -> v (S, C)
 template <class Scalar>
-void mix_back(const AttentionSizes& n, Into into, Scalar factor, const ConstView<Scalar>& p,
+void mix_back(const AttentionSizes& n, dense::Into into, Scalar factor, const ConstView<Scalar>& p,
               const ConstView<Scalar>& o, View<Scalar> v) {
   for_keys(n, [&](Eigen::Index s, Eigen::Index keys, Eigen::Index first) {
     const Eigen::Index queries = n.query_tokens - first;
-    View<Scalar> part = block(v, s, 0, keys, v.cols());
+    View<Scalar> part = dense::block(v, s, 0, keys, v.cols());
     if (queries == 0) {  // for no head of the group
       part.setZero();
       return;
     }
-    product<Scalar>(into, factor, transposed(block(p, first, s, queries, keys)),
-                    block(o, first, 0, queries, o.cols()), part);
+    dense::product<Scalar>(into, factor,
+                           dense::transposed(dense::block(p, first, s, queries, keys)),
+                           dense::block(o, first, 0, queries, o.cols()), part);
   });
 }
 
@@ -120,13 +122,13 @@ void mix_back(const AttentionSizes& n, Into into, Scalar factor, const ConstView
 template <class Scalar>
 void attention_scores(const AttentionSizes& n, Scalar scale, const ConstView<Scalar>& q,
                       const ConstView<Scalar>& k, View<Scalar> s) {
-  parallel_parts(n.batch * n.heads, [&](Eigen::Index task) {
+  numeric::parallel_parts(n.batch * n.heads, [&](Eigen::Index task) {
     const Eigen::Index b = task / n.heads;
     const Eigen::Index h = task % n.heads;
-    auto s_h = block(s, task * n.query_tokens, 0, n.query_tokens, n.key_tokens);
-    product<Scalar>(Into::fresh, scale, detail::head_block(q, b, h, n.query_tokens, n.head_dim),
-                    transposed(detail::head_block(k, b, n.kv_head(h), n.key_tokens, n.head_dim)),
-                    s_h);
+    auto s_h = dense::block(s, task * n.query_tokens, 0, n.query_tokens, n.key_tokens);
+    dense::product<Scalar>(
+        dense::Into::fresh, scale, detail::head_block(q, b, h, n.query_tokens, n.head_dim),
+        dense::transposed(detail::head_block(k, b, n.kv_head(h), n.key_tokens, n.head_dim)), s_h);
   });
 }
 
@@ -138,21 +140,21 @@ void attention_scores(const AttentionSizes& n, Scalar scale, const ConstView<Sca
 template <class Scalar>
 void attention_mix(const AttentionSizes& n, const Dropout& dropout, const ConstView<Scalar>& v,
                    View<Scalar> p, View<Scalar> kept, View<Scalar> o) {
-  parallel_parts(n.batch * n.heads, [&](Eigen::Index task) {
+  numeric::parallel_parts(n.batch * n.heads, [&](Eigen::Index task) {
     const Eigen::Index b = task / n.heads;
     const Eigen::Index h = task % n.heads;
     const Eigen::Index first = task * n.query_tokens;
-    auto p_h = block(p, first, 0, n.query_tokens, n.key_tokens);
+    auto p_h = dense::block(p, first, 0, n.query_tokens, n.key_tokens);
     detail::softmax_rows(n.causal, p_h);
     const auto v_h = detail::head_block(v, b, n.kv_head(h), n.key_tokens, n.head_dim);
     auto o_h = detail::head_block(o, b, h, n.query_tokens, n.head_dim);
     if (dropout.active()) {
-      auto kept_h = block(kept, first, 0, n.query_tokens, n.key_tokens);
+      auto kept_h = dense::block(kept, first, 0, n.query_tokens, n.key_tokens);
       kept_h = p_h;
       dropout.apply(first * n.key_tokens, kept_h.size(), kept_h.data());
-      detail::mix<Scalar>(n, 1, read(kept_h), v_h, o_h);
+      detail::mix<Scalar>(n, 1, dense::read(kept_h), v_h, o_h);
     } else {
-      detail::mix<Scalar>(n, 1, read(p_h), v_h, o_h);
+      detail::mix<Scalar>(n, 1, dense::read(p_h), v_h, o_h);
     }
   });
 }
@@ -181,7 +183,7 @@ void attention_backward(const AttentionSizes& n, Scalar scale, const Dropout& dr
                         const AttentionPass<Scalar>& pass, View<Scalar> kept,
                         const AttentionGradients<Scalar>& d) {
   // One task per key head, so that the heads that share it add up in one place.
-  parallel_parts(n.batch * n.kv_heads, [&](Eigen::Index task) {
+  numeric::parallel_parts(n.batch * n.kv_heads, [&](Eigen::Index task) {
     const Eigen::Index b = task / n.kv_heads;
     const Eigen::Index g = task % n.kv_heads;
     const auto k_g = detail::head_block(pass.k, b, g, n.key_tokens, n.head_dim);
@@ -190,34 +192,34 @@ void attention_backward(const AttentionSizes& n, Scalar scale, const Dropout& dr
     auto dv_g = detail::head_block(d.v, b, g, n.key_tokens, n.head_dim);
     const Eigen::Index group = n.heads / n.kv_heads;
     for (Eigen::Index h = g * group; h < (g + 1) * group; ++h) {
-      const Into into = h == g * group ? Into::fresh : Into::sum;
+      const dense::Into into = h == g * group ? dense::Into::fresh : dense::Into::sum;
       const Eigen::Index first = (b * n.heads + h) * n.query_tokens;
       const auto q_h = detail::head_block(pass.q, b, h, n.query_tokens, n.head_dim);
       const auto do_h = detail::head_block(pass.o_gradient, b, h, n.query_tokens, n.head_dim);
-      const auto p_h = block(pass.p, first, 0, n.query_tokens, n.key_tokens);
-      auto ds_h = block(d.s, first, 0, n.query_tokens, n.key_tokens);
+      const auto p_h = dense::block(pass.p, first, 0, n.query_tokens, n.key_tokens);
+      auto ds_h = dense::block(d.s, first, 0, n.query_tokens, n.key_tokens);
       detail::for_queries(n, [&](Eigen::Index t, Eigen::Index queries, Eigen::Index keys) {
-        product<Scalar>(Into::fresh, 1, block(do_h, t, 0, queries, n.head_dim),
-                        transposed(block(v_g, 0, 0, keys, n.head_dim)),
-                        block(ds_h, t, 0, queries, keys));
+        dense::product<Scalar>(dense::Into::fresh, 1, dense::block(do_h, t, 0, queries, n.head_dim),
+                               dense::transposed(dense::block(v_g, 0, 0, keys, n.head_dim)),
+                               dense::block(ds_h, t, 0, queries, keys));
       });
       if (dropout.active()) {
-        auto kept_h = block(kept, first, 0, n.query_tokens, n.key_tokens);
+        auto kept_h = dense::block(kept, first, 0, n.query_tokens, n.key_tokens);
         kept_h = p_h;
         dropout.apply(first * n.key_tokens, kept_h.size(), kept_h.data());
         dropout.apply(first * n.key_tokens, ds_h.size(), ds_h.data());
-        detail::mix_back<Scalar>(n, into, 1, read(kept_h), do_h, dv_g);
+        detail::mix_back<Scalar>(n, into, 1, dense::read(kept_h), do_h, dv_g);
       } else {
         detail::mix_back<Scalar>(n, into, 1, p_h, do_h, dv_g);
       }
       detail::for_queries(n, [&](Eigen::Index t, Eigen::Index queries, Eigen::Index keys) {
-        detail::softmax_rows_backward(block(p_h, t, 0, queries, keys),
-                                      block(ds_h, t, 0, queries, keys));
-        block(ds_h, t, keys, queries, n.key_tokens - keys).setZero();
+        detail::softmax_rows_backward(dense::block(p_h, t, 0, queries, keys),
+                                      dense::block(ds_h, t, 0, queries, keys));
+        dense::block(ds_h, t, keys, queries, n.key_tokens - keys).setZero();
       });
-      detail::mix<Scalar>(n, scale, read(ds_h), k_g,
+      detail::mix<Scalar>(n, scale, dense::read(ds_h), k_g,
                           detail::head_block(d.q, b, h, n.query_tokens, n.head_dim));
-      detail::mix_back<Scalar>(n, into, scale, read(ds_h), q_h, dk_g);
+      detail::mix_back<Scalar>(n, into, scale, dense::read(ds_h), q_h, dk_g);
     }
   });
 }

@@ -25,7 +25,7 @@ struct BlockId {
 /// Requires: a plan whose shape is resolved, as make_plan() makes it.
 inline std::map<std::string, BlockId> blocks_of(const Plan& plan) {
   std::map<std::string, BlockId> blocks;
-  for_each_tensor(plan.shape, plan.shape, [&](const auto& tensor) {
+  architecture::for_each_tensor(plan.shape, plan.shape, [&](const auto& tensor) {
     if (role_of(tensor.group) != Role::hidden) return;
     const bool down = tensor.group == Group::mlp_down;
     blocks[tensor.name] = {tensor.stack, tensor.layer, tensor.block, down};

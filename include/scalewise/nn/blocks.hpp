@@ -28,10 +28,10 @@ struct NormLayer {
   Weight<Scalar> gain;
   Weight<Scalar> bias;
   NormCache<Scalar> cache;
-  Buffer<Scalar> scaled_gain;  // (1, C), times the multiplier
-  Buffer<Scalar> scaled_bias;
-  Buffer<Scalar> dgain;
-  Buffer<Scalar> dbias;
+  dense::Buffer<Scalar> scaled_gain;  // (1, C), times the multiplier
+  dense::Buffer<Scalar> scaled_bias;
+  dense::Buffer<Scalar> dgain;
+  dense::Buffer<Scalar> dbias;
 
   /// Shapes: x (N, C) -> y (N, C)
   void forward(const ConstView<Scalar>& x, View<Scalar> y) {
@@ -87,8 +87,8 @@ struct AttentionLayer {
   Weight<Scalar> query_bias, key_bias, value_bias, output_bias;
   Weight<Scalar> qk_scale;  // normalized transformer: queries and keys of unit norm, times this
 
-  Buffer<Scalar> q, k, v, p, o;                         // what the core reads and writes
-  Buffer<Scalar> q_unit, k_unit, q_inverse, k_inverse;  // before qk_scale
+  dense::Buffer<Scalar> q, k, v, p, o;                         // what the core reads and writes
+  dense::Buffer<Scalar> q_unit, k_unit, q_inverse, k_inverse;  // before qk_scale
 
   /// Shapes: x (B*T, C), source (B*S, C) -> y (B*T, C)
   void forward(Pass<Scalar>& pass, const ConstView<Scalar>& x, const ConstView<Scalar>& source,
@@ -125,7 +125,7 @@ struct AttentionLayer {
   void backward(Pass<Scalar>& pass, const ConstView<Scalar>& dy, const ConstView<Scalar>& x,
                 const ConstView<Scalar>& source, View<Scalar> dx, View<Scalar> dsource) {
     const auto [dq, dk, dv, ds] = gradients(pass);
-    Buffer<Scalar>& mixed = pass.output;  // free in the backward pass: the gradient of o
+    dense::Buffer<Scalar>& mixed = pass.output;  // free in the backward pass: the gradient of o
     linear_backward(output, output_bias, o.read(), dy, mixed.shape(o.rows(), o.cols()));
     pass.show_gradient(name, "heads", mixed.read());
     const Dropout dropout = pass.dropout_of(name, "probabilities");
@@ -134,7 +134,7 @@ struct AttentionLayer {
         sizes, scale, dropout,
         {.o_gradient = mixed.read(), .q = q.read(), .k = k.read(), .v = v.read(), .p = p.read()},
         pass.kept.view(), {.q = dq, .k = dk, .v = dv, .s = ds});
-    pass.show_gradient(name, "scores", read(ds));
+    pass.show_gradient(name, "scores", dense::read(ds));
     if (qk_scale.present()) {
       qk_scale.gradient().setZero();
       unit_heads_backward(dq, q_unit, q_inverse);
@@ -144,7 +144,8 @@ struct AttentionLayer {
       pass.rotary.rotate(dq, sizes.query_tokens, -1);
       pass.rotary.rotate(dk, sizes.key_tokens, -1);
     }
-    const Path<Scalar> of_query{query, read(dq)}, of_key{key, read(dk)}, of_value{value, read(dv)};
+    const Path<Scalar> of_query{query, dense::read(dq)}, of_key{key, dense::read(dk)},
+        of_value{value, dense::read(dv)};
     const auto backward = [&](const auto&... inputs) {
       side_by_side(weight_gradient_tiles(query, x, of_query.dy),
                    weight_gradient_tiles(key, source, of_key.dy),
@@ -157,21 +158,21 @@ struct AttentionLayer {
       backward(input_gradient_tiles(std::array{of_query, of_key, of_value}, dx));
     } else {
       backward(input_gradient_tiles(std::array{of_query}, dx),
-               input_gradient_tiles(std::array{of_key, of_value}, dsource, Into::sum));
+               input_gradient_tiles(std::array{of_key, of_value}, dsource, dense::Into::sum));
     }
   }
 
  private:
   /// One after the other, in the memory that an MLP's hidden layer needs at other times.
   AttentionGradients<Scalar> gradients(Pass<Scalar>& pass) const {
-    const std::array<const Buffer<Scalar>*, 4> of{&q, &k, &v, &p};
-    const auto padded = [](const Buffer<Scalar>& b) {
+    const std::array<const dense::Buffer<Scalar>*, 4> of{&q, &k, &v, &p};
+    const auto padded = [](const dense::Buffer<Scalar>& b) {
       return (b.rows() * b.cols() + 15) / 16 * 16;
     };
     Eigen::Index size = 0;
     for (const auto* b : of) size += padded(*b);
     Scalar* next = pass.hidden.shape(1, size).data();
-    const auto take = [&](const Buffer<Scalar>& b) {
+    const auto take = [&](const dense::Buffer<Scalar>& b) {
       const View<Scalar> view(next, b.rows(), b.cols(), Eigen::OuterStride<>(b.cols()));
       next += padded(b);
       return view;
@@ -181,31 +182,31 @@ struct AttentionLayer {
 
   /// x <- qk_scale * x / ‖x‖ per head.
   /// Shapes: x (N, H*D), unit (N, H*D), inverse (N, H)
-  void unit_heads(View<Scalar> x, Buffer<Scalar>& unit, Buffer<Scalar>& inverse) {
+  void unit_heads(View<Scalar> x, dense::Buffer<Scalar>& unit, dense::Buffer<Scalar>& inverse) {
     View<Scalar> units = unit.shape(x.rows(), x.cols());
     View<Scalar> inverses = inverse.shape(x.rows(), sizes.heads);
-    const ConstView<Scalar> in = read(x);
+    const ConstView<Scalar> in = dense::read(x);
     for (Eigen::Index h = 0; h < sizes.heads; ++h) {
       const Eigen::Index at = h * sizes.head_dim;
-      unit_forward(block(in, 0, at, x.rows(), sizes.head_dim),
-                   block(units, 0, at, x.rows(), sizes.head_dim),
-                   block(inverses, 0, h, x.rows(), 1));
+      unit_forward(dense::block(in, 0, at, x.rows(), sizes.head_dim),
+                   dense::block(units, 0, at, x.rows(), sizes.head_dim),
+                   dense::block(inverses, 0, h, x.rows(), 1));
     }
     scale_columns(qk_scale.multiplier, unit.read(), qk_scale.value(), x);
   }
 
   /// Turns dx into the gradient before unit_heads, and adds to that of qk_scale.
-  void unit_heads_backward(View<Scalar> dx, const Buffer<Scalar>& unit,
-                           const Buffer<Scalar>& inverse) {
-    const ConstView<Scalar> d = read(dx);
+  void unit_heads_backward(View<Scalar> dx, const dense::Buffer<Scalar>& unit,
+                           const dense::Buffer<Scalar>& inverse) {
+    const ConstView<Scalar> d = dense::read(dx);
     sum_products(qk_scale.multiplier, d, unit.read(), qk_scale.gradient());
     scale_columns(qk_scale.multiplier, d, qk_scale.value(), dx);
     for (Eigen::Index h = 0; h < sizes.heads; ++h) {
       const Eigen::Index at = h * sizes.head_dim;
-      unit_backward(block(d, 0, at, dx.rows(), sizes.head_dim),
-                    block(unit.read(), 0, at, dx.rows(), sizes.head_dim),
-                    block(inverse.read(), 0, h, dx.rows(), 1),
-                    block(dx, 0, at, dx.rows(), sizes.head_dim));
+      unit_backward(dense::block(d, 0, at, dx.rows(), sizes.head_dim),
+                    dense::block(unit.read(), 0, at, dx.rows(), sizes.head_dim),
+                    dense::block(inverse.read(), 0, h, dx.rows(), 1),
+                    dense::block(dx, 0, at, dx.rows(), sizes.head_dim));
     }
   }
 };
@@ -222,8 +223,8 @@ struct MlpLayer {
   Weight<Scalar> up_bias, gate_bias, down_bias;
   Weight<Scalar> up_scale, gate_scale;
 
-  Buffer<Scalar> u, g;          // (N, F), up x and gate x
-  Buffer<Scalar> u_raw, g_raw;  // before the scales
+  dense::Buffer<Scalar> u, g;          // (N, F), up x and gate x
+  dense::Buffer<Scalar> u_raw, g_raw;  // before the scales
 
   /// Shapes: x (N, C) -> y (N, C); hidden (N, F)
   void forward(Pass<Scalar>& pass, const ConstView<Scalar>& x, View<Scalar> y) {
@@ -239,15 +240,15 @@ struct MlpLayer {
                       });
     } else {
       rescaled_linear(up, up_bias, {up_scale, 1, u_raw}, x, linear, nothing);
-      rescaled_linear(gate, gate_bias, {gate_scale, gate_factor(x), g_raw}, x,
-                      g.shape(x.rows(), width),
-                      [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
-                        for (Eigen::Index i = 0; i < tile.rows(); ++i) {
-                          activate(activation, tile.cols(), &tile(i, 0), &hidden(row + i, column));
-                        }
-                        auto h = block(hidden, row, column, tile.rows(), tile.cols());
-                        h.array() *= block(linear, row, column, tile.rows(), tile.cols()).array();
-                      });
+      rescaled_linear(
+          gate, gate_bias, {gate_scale, gate_factor(x), g_raw}, x, g.shape(x.rows(), width),
+          [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
+            for (Eigen::Index i = 0; i < tile.rows(); ++i) {
+              activate(activation, tile.cols(), &tile(i, 0), &hidden(row + i, column));
+            }
+            auto h = dense::block(hidden, row, column, tile.rows(), tile.cols());
+            h.array() *= dense::block(linear, row, column, tile.rows(), tile.cols()).array();
+          });
     }
     pass.show(name, "hidden", pass.hidden.read());
     linear_forward(down, down_bias, pass.hidden.read(), y);
@@ -263,7 +264,7 @@ struct MlpLayer {
     View<Scalar> active = gate.present() ? pass.active.shape(u.rows(), u.cols()) : hidden;
     View<Scalar> slope = gate.present() ? g.view() : u.view();  // takes the place of its argument
     const ConstView<Scalar> linear = u.read();
-    parallel_tiles(u.rows(), 32, [&](Eigen::Index begin, Eigen::Index rows) {
+    numeric::parallel_tiles(u.rows(), 32, [&](Eigen::Index begin, Eigen::Index rows) {
       const Eigen::Index at = begin * u.cols();
       Scalar* s = slope.data() + at;
       activate(activation, rows * u.cols(), s, active.data() + at, s);
@@ -274,11 +275,11 @@ struct MlpLayer {
     // The gradient of hidden takes its place once that of down is known.
     side_by_side(weight_gradient_tiles(down, pass.hidden.read(), dy),
                  bias_gradient_tiles(down_bias, dy));
-    multiply(down.multiplier, dy, transposed(down.value()), hidden);
+    multiply(down.multiplier, dy, dense::transposed(down.value()), hidden);
     known();
     pass.show_gradient(name, "hidden", pass.hidden.read());
     View<Scalar> up_gradient = gate.present() ? active : hidden;
-    parallel_tiles(u.rows(), 32, [&](Eigen::Index begin, Eigen::Index rows) {
+    numeric::parallel_tiles(u.rows(), 32, [&](Eigen::Index begin, Eigen::Index rows) {
       auto h = hidden.middleRows(begin, rows).array();
       if (gate.present()) {
         active.middleRows(begin, rows).array() *= h;
@@ -287,7 +288,7 @@ struct MlpLayer {
       h *= slope.middleRows(begin, rows).array();
     });
     rescaled_backward(up_scale, 1, u_raw, up_gradient);
-    const Path<Scalar> of_up{up, read(up_gradient)}, of_gate{gate, pass.hidden.read()};
+    const Path<Scalar> of_up{up, dense::read(up_gradient)}, of_gate{gate, pass.hidden.read()};
     if (!gate.present()) return linear_backward(up, up_bias, x, of_up.dy, dx);
     rescaled_backward(gate_scale, gate_factor(x), g_raw, hidden);
     side_by_side(weight_gradient_tiles(up, x, of_up.dy), weight_gradient_tiles(gate, x, of_gate.dy),
@@ -306,7 +307,7 @@ struct MlpLayer {
   struct Rescale {
     const Weight<Scalar>& scale;
     Scalar factor;
-    Buffer<Scalar>& raw;
+    dense::Buffer<Scalar>& raw;
   };
 
   /// y = factor scale * (x W + b), or x W + b without a scale.
@@ -317,7 +318,7 @@ struct MlpLayer {
     if (!scale.present()) return side_by_side(linear_tiles(w, b, x, y, finish));
     View<Scalar> before = r.raw.shape(y.rows(), y.cols());
     const auto rescale = [&](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
-      block(before, row, column, tile.rows(), tile.cols()) = tile;
+      dense::block(before, row, column, tile.rows(), tile.cols()) = tile;
       for (Eigen::Index i = 0; i < tile.rows(); ++i) {
         tile.row(i).array() *=
             r.factor * scale.multiplier * scale.value().row(0).segment(column, tile.cols()).array();
@@ -329,9 +330,9 @@ struct MlpLayer {
 
   /// Turns dy into the gradient before the scale, and overwrites that of the scale.
   static void rescaled_backward(const Weight<Scalar>& scale, Scalar factor,
-                                const Buffer<Scalar>& raw, View<Scalar> dy) {
+                                const dense::Buffer<Scalar>& raw, View<Scalar> dy) {
     if (!scale.present()) return;
-    const ConstView<Scalar> d = read(dy);
+    const ConstView<Scalar> d = dense::read(dy);
     scale.gradient().setZero();
     sum_products(factor * scale.multiplier, d, raw.read(), scale.gradient());
     scale_columns(factor * scale.multiplier, d, scale.value(), dy);

@@ -25,10 +25,10 @@ namespace scalewise::nn {
 
 /// The contents of a checkpoint besides the numbers.
 struct CheckpointInfo {
-  long step = 0;               // steps done
-  std::string plan;            // plan_fingerprint()
-  Inputs inputs;               // have to be the same when it is loaded
-  std::vector<Setting> notes;  // whatever else has to be remembered
+  long step = 0;                      // steps done
+  std::string plan;                   // plan_fingerprint()
+  files::Inputs inputs;               // have to be the same when it is loaded
+  std::vector<files::Setting> notes;  // whatever else has to be remembered
 };
 
 namespace detail {
@@ -64,13 +64,13 @@ struct CheckpointContent {
 };
 
 template <class Scalar>
-void write_numbers(ByteWriter& writer, const Scalar* data, Eigen::Index size) {
+void write_numbers(files::ByteWriter& writer, const Scalar* data, Eigen::Index size) {
   writer.number(static_cast<std::uint64_t>(size));
   writer.numbers(data, static_cast<std::size_t>(size));
 }
 
 template <class Scalar>
-std::vector<Scalar> read_numbers(ByteReader& reader) {
+std::vector<Scalar> read_numbers(files::ByteReader& reader) {
   const auto count = reader.number<std::uint64_t>();
   if (!reader.has(count, sizeof(Scalar))) return {};
   std::vector<Scalar> numbers(count);
@@ -80,12 +80,12 @@ std::vector<Scalar> read_numbers(ByteReader& reader) {
 
 /// Reads all from after the scalar type up to the checksum.
 template <class Scalar>
-CheckpointContent<Scalar> read_body(ByteReader& reader) {
+CheckpointContent<Scalar> read_body(files::ByteReader& reader) {
   CheckpointContent<Scalar> content;
   content.step = reader.number<std::int64_t>();
   content.info.plan = reader.text();
-  content.info.inputs = read_inputs(reader);
-  content.info.notes = read_inputs(reader);
+  content.info.inputs = files::read_inputs(reader);
+  content.info.notes = files::read_inputs(reader);
   content.optimizer_steps = reader.number<std::int64_t>();
   for (auto count = reader.number<std::uint64_t>(); count > 0 && reader.good(); --count) {
     std::string name = reader.text();
@@ -103,7 +103,7 @@ inline std::string_view undamaged(const std::string& path, const std::string& by
   if (!std::string_view(bytes).starts_with(checkpoint_magic)) {
     refuse_checkpoint(path, bytes.empty() ? "(empty)" : "(another kind of file)", "a checkpoint");
   }
-  ByteReader reader(bytes);
+  files::ByteReader reader(bytes);
   reader.raw(checkpoint_magic.size());
   const auto version = reader.number<std::uint32_t>();
   if (reader.good() && version != checkpoint_version) {
@@ -116,7 +116,7 @@ inline std::string_view undamaged(const std::string& path, const std::string& by
                       reader.good() ? std::to_string(length) + " bytes" : "more",
                       "the file is cut off");
   }
-  const std::optional<std::string_view> covered = without_checksum(bytes);
+  const std::optional<std::string_view> covered = files::without_checksum(bytes);
   if (bytes.size() != length || !covered) {
     refuse_checkpoint(path, "(damaged)", "a file that matches its checksum");
   }
@@ -126,8 +126,8 @@ inline std::string_view undamaged(const std::string& path, const std::string& by
 /// A file that is whole and undamaged, taken apart.
 template <class Scalar>
 CheckpointContent<Scalar> read_checkpoint(const std::string& path) {
-  const std::string bytes = read_file(path, (std::numeric_limits<std::size_t>::max)());
-  ByteReader reader(undamaged(path, bytes));
+  const std::string bytes = files::read_file(path, (std::numeric_limits<std::size_t>::max)());
+  files::ByteReader reader(undamaged(path, bytes));
   reader.raw(checkpoint_start);
   const auto scalar = reader.number<std::uint32_t>();
   if (scalar != sizeof(Scalar)) {
@@ -149,10 +149,11 @@ CheckpointContent<Scalar> read_checkpoint(const std::string& path) {
 /// Throws:   InvalidInput for the first input that is not the same, or the plan.
 inline void require_same_run(const std::string& path, const CheckpointInfo& saved,
                              const CheckpointInfo& wanted) {
-  require_same_inputs(wanted.inputs, saved.inputs, "checkpoint " + path,
-                      "use another file for another experiment, or --overwrite");
+  files::require_same_inputs(wanted.inputs, saved.inputs, "checkpoint " + path,
+                             "use another file for another experiment, or --overwrite");
   if (saved.plan != wanted.plan) {
-    throw InvalidInput("plan", wanted.plan, printable(saved.plan) + ", as in checkpoint " + path,
+    throw InvalidInput("plan", wanted.plan,
+                       messages::printable(saved.plan) + ", as in checkpoint " + path,
                        "another rule, parameter of a rule, shape or base");
   }
 }
@@ -162,7 +163,8 @@ template <class Scalar>
 void require_same_tensors(const std::string& path, const CheckpointContent<Scalar>& content,
                           const Parameters<Scalar>& parameters) {
   const auto shown = [](const std::string& name, std::int64_t rows, std::int64_t columns) {
-    return printable(name) + " of " + std::to_string(rows) + " x " + std::to_string(columns);
+    return messages::printable(name) + " of " + std::to_string(rows) + " x " +
+           std::to_string(columns);
   };
   const std::size_t count = content.tensors.size();
   for (std::size_t i = 0; i < count || i < parameters.size(); ++i) {
@@ -199,12 +201,12 @@ inline void require_same_moments(const std::string& path, const char* which, std
 template <class Scalar>
 void save_checkpoint(const std::string& path, const Parameters<Scalar>& parameters,
                      const OptimizerState<Scalar>& state, const CheckpointInfo& info) {
-  ByteWriter body;
+  files::ByteWriter body;
   body.number(static_cast<std::uint32_t>(sizeof(Scalar)));
   body.number(static_cast<std::int64_t>(info.step));
   body.text(info.plan);
-  write_inputs(body, info.inputs);
-  write_inputs(body, info.notes);
+  files::write_inputs(body, info.inputs);
+  files::write_inputs(body, info.notes);
   body.number(static_cast<std::int64_t>(state.steps));
   body.number(static_cast<std::uint64_t>(parameters.size()));
   for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -218,14 +220,14 @@ void save_checkpoint(const std::string& path, const Parameters<Scalar>& paramete
   detail::write_numbers(body, state.first.data(), state.first.size());
   detail::write_numbers(body, state.second.data(), state.second.size());
 
-  ByteWriter file;
+  files::ByteWriter file;
   file.raw(detail::checkpoint_magic);
   file.number(detail::checkpoint_version);
   constexpr std::size_t sum_size = sizeof(std::uint64_t);
   file.number(
       static_cast<std::uint64_t>(detail::checkpoint_start + body.bytes().size() + sum_size));
   file.raw(body.bytes());
-  write_file(path, with_checksum(std::move(file).take()));
+  files::write_file(path, files::with_checksum(std::move(file).take()));
 }
 
 /// Reads a checkpoint back, bit for bit, and returns its contents besides the numbers.

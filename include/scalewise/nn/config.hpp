@@ -29,18 +29,20 @@ struct Config {
 /// Throws:   InvalidInput for a combination that the reference transformer does not have.
 inline void check(const Config& config, const Shape& shape) {
   if (!(config.norm_epsilon >= 0 && config.norm_epsilon < 1)) {
-    throw InvalidInput("norm_epsilon", number_text(config.norm_epsilon), "a number from 0 to 1");
+    throw InvalidInput("norm_epsilon", numeric::number_text(config.norm_epsilon),
+                       "a number from 0 to 1");
   }
   if (!(config.dropout >= 0 && config.dropout < 1)) {
-    throw InvalidInput("dropout", number_text(config.dropout), "a probability below 1");
+    throw InvalidInput("dropout", numeric::number_text(config.dropout), "a probability below 1");
   }
   if (config.placement == NormPlacement::none) {
     throw InvalidInput("placement", "none", "pre or post",
                        "blocks without norms are those of a plan with Blocks::normalized");
   }
   if (shape.activation && *shape.activation != config.activation) {
-    throw InvalidInput("activation", std::string(word(activation_words, config.activation)),
-                       std::string(word(activation_words, *shape.activation)),
+    throw InvalidInput("activation",
+                       std::string(word(architecture::activation_words, config.activation)),
+                       std::string(word(architecture::activation_words, *shape.activation)),
                        "the plan was made for it");
   }
   if (shape.input == Input::patch && shape.encoder_depth > 0) {
@@ -55,20 +57,21 @@ inline void check(const Config& config, const Shape& shape) {
                        "the reference transformer has learned, rotary or no positions");
   }
   if (shape.qk_norm != QkNorm::none) {
-    throw InvalidInput("qk_norm", std::string(word(qk_norm_words, shape.qk_norm)), "none",
-                       "the reference transformer does not normalize queries and keys");
+    throw InvalidInput("qk_norm", std::string(word(architecture::qk_norm_words, shape.qk_norm)),
+                       "none", "the reference transformer does not normalize queries and keys");
   }
   if (shape.attention_biases != AttentionBiases::none) {
-    throw InvalidInput("attention_biases",
-                       std::string(word(attention_biases_words, shape.attention_biases)), "none",
-                       "the blocks of the reference transformer have all biases or none");
+    throw InvalidInput(
+        "attention_biases",
+        std::string(word(architecture::attention_biases_words, shape.attention_biases)), "none",
+        "the blocks of the reference transformer have all biases or none");
   }
   if (shape.class_token) {
     throw InvalidInput("class_token", "true", "false",
                        "the reference transformer pools patches by their mean");
   }
   if (shape.blocks == Blocks::shallow_encoder || shape.blocks == Blocks::listed) {
-    throw InvalidInput("blocks", std::string(word(blocks_words, shape.blocks)),
+    throw InvalidInput("blocks", std::string(word(architecture::blocks_words, shape.blocks)),
                        "residual or normalized");
   }
   if (shape.blocks == Blocks::normalized && shape.kv_heads != shape.heads) {

@@ -22,7 +22,8 @@ class Dropout {
   Dropout(double rate, std::uint64_t seed, std::uint64_t draw, std::string_view name,
           std::string_view end = {})  // a name in two parts is their concatenation
       : rate_(rate) {
-    if (rate > 0) key_ = RandomStream(seed + RandomStream::mix(draw), name, end).bits();
+    if (rate > 0)
+      key_ = numeric::RandomStream(seed + numeric::RandomStream::mix(draw), name, end).bits();
   }
 
   bool active() const { return rate_ > 0; }
@@ -34,7 +35,8 @@ class Dropout {
     const auto keep = static_cast<Scalar>(1 / (1 - rate_));
     for (Eigen::Index i = 0; i < size; ++i) {
       const auto at = static_cast<std::uint64_t>(first + i + 1);
-      const bool dropped = (RandomStream::mix(key_ + at * 0x9E3779B97F4A7C15ULL) >> 11U) < bound;
+      const bool dropped =
+          (numeric::RandomStream::mix(key_ + at * 0x9E3779B97F4A7C15ULL) >> 11U) < bound;
       x[i] *= dropped ? Scalar(0) : keep;
     }
   }
@@ -43,7 +45,7 @@ class Dropout {
   template <class Scalar>
   void apply(View<Scalar> x) const {
     if (!active()) return;
-    parallel_tiles(x.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
+    numeric::parallel_tiles(x.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
       for (Eigen::Index i = begin; i < begin + rows; ++i) {
         apply(i * x.cols(), x.cols(), x.row(i).data());
       }

@@ -19,7 +19,7 @@ namespace scalewise::nn {
 /// Standard deviations of the base model, by group, and of single tensors by name, where layers differ; a relative
 /// rule's variances are factors on them.
 struct BaseDeviation {
-  std::array<double, group_count> values{};
+  std::array<double, architecture::group_count> values{};
   std::map<std::string, double> tensors = {};
 
   /// The deviation for an entry: that of its name, or else of its group.
@@ -54,7 +54,7 @@ void initialize(Parameters<Scalar>& parameters, const Plan& plan, std::uint64_t 
   if (relative) {
     for (const auto& [name, deviation] : base->tensors) static_cast<void>(plan.at(name));
   }
-  parallel_for(static_cast<std::ptrdiff_t>(plan.entries.size()), [&](std::ptrdiff_t at) {
+  numeric::parallel_for(static_cast<std::ptrdiff_t>(plan.entries.size()), [&](std::ptrdiff_t at) {
     const auto i = static_cast<std::size_t>(at);
     const Entry& entry = plan.entries[i];
     const double deviation = relative ? base->of(entry) : 1;

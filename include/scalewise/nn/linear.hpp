@@ -50,8 +50,8 @@ class Tiles {
     const Eigen::Index row = i / across() * sizes_.rows;
     const Eigen::Index column = i % across() * sizes_.columns;
     task_(row, column,
-          block(c_, row, column, (std::min)(sizes_.rows, c_.rows() - row),
-                (std::min)(sizes_.columns, c_.cols() - column)));
+          dense::block(c_, row, column, (std::min)(sizes_.rows, c_.rows() - row),
+                       (std::min)(sizes_.columns, c_.cols() - column)));
   }
 
  private:
@@ -71,28 +71,28 @@ void side_by_side(const AllTiles&... all) {
     const Eigen::Index end = (part + 1) * tiles.count() / parts;
     for (Eigen::Index i = part * tiles.count() / parts; i < end; ++i) tiles.run(i);
   };
-  parallel_parts(parts, [&](Eigen::Index part) { (run(all, part), ...); });
+  numeric::parallel_parts(parts, [&](Eigen::Index part) { (run(all, part), ...); });
 }
 
 /// The tiles of c (+)= factor a b.
 /// Shapes:   a (N, K), b (K, M) -> c (N, M)
 template <class Scalar>
-auto product_tiles(Scalar factor, const std::type_identity_t<Operand<Scalar>>& a,
-                   const std::type_identity_t<Operand<Scalar>>& b, View<Scalar> c,
-                   Into into = Into::fresh) {
+auto product_tiles(Scalar factor, const std::type_identity_t<dense::Operand<Scalar>>& a,
+                   const std::type_identity_t<dense::Operand<Scalar>>& b, View<Scalar> c,
+                   dense::Into into = dense::Into::fresh) {
   return Tiles(c, tile_sizes(c.rows(), c.cols(), a.transposed(), b.transposed()),
                [=](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
-                 product(into, factor, a.middle_rows(row, tile.rows()),
-                         b.middle_cols(column, tile.cols()), tile);
+                 dense::product(into, factor, a.middle_rows(row, tile.rows()),
+                                b.middle_cols(column, tile.cols()), tile);
                });
 }
 
 /// c (+)= factor a b, on all cores.
 /// Shapes:   a (N, K), b (K, M) -> c (N, M)
 template <class Scalar>
-void multiply(Scalar factor, const std::type_identity_t<Operand<Scalar>>& a,
-              const std::type_identity_t<Operand<Scalar>>& b, View<Scalar> c,
-              Into into = Into::fresh) {
+void multiply(Scalar factor, const std::type_identity_t<dense::Operand<Scalar>>& a,
+              const std::type_identity_t<dense::Operand<Scalar>>& b, View<Scalar> c,
+              dense::Into into = dense::Into::fresh) {
   side_by_side(product_tiles(factor, a, b, c, into));
 }
 
@@ -127,7 +127,7 @@ void sum_rows(Scalar factor, const ConstView<Scalar>& x, View<Scalar> sums,
 template <class Scalar>
 void sum_products(Scalar factor, const ConstView<Scalar>& x, const ConstView<Scalar>& y,
                   View<Scalar> sums) {
-  parallel_tiles(x.cols(), 64, [&](Eigen::Index column, Eigen::Index columns) {
+  numeric::parallel_tiles(x.cols(), 64, [&](Eigen::Index column, Eigen::Index columns) {
     Eigen::Array<Scalar, 1, 64> total;
     total.head(columns).setZero();
     for (Eigen::Index i = 0; i < x.rows(); ++i) {
@@ -143,7 +143,7 @@ void sum_products(Scalar factor, const ConstView<Scalar>& x, const ConstView<Sca
 template <class Scalar>
 void scale_columns(Scalar factor, const ConstView<Scalar>& x, const ConstView<Scalar>& scale,
                    View<Scalar> y) {
-  parallel_tiles(x.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
+  numeric::parallel_tiles(x.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
     for (Eigen::Index i = begin; i < begin + rows; ++i) {
       y.row(i).array() = x.row(i).array() * (factor * scale.row(0).array());
     }

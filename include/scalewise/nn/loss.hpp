@@ -21,7 +21,7 @@ namespace scalewise::nn {
 /// Throws:   InvalidInput for a target that is neither in [0, V) nor no_target, and without any in [0, V).
 template <class Scalar>
 double cross_entropy(const ConstView<Scalar>& logits, std::span<const int> targets,
-                     View<Scalar> dlogits, Buffer<double>& row_losses) {
+                     View<Scalar> dlogits, dense::Buffer<double>& row_losses) {
   Eigen::Index with_target = 0;
   for (Eigen::Index i = 0; i < logits.rows(); ++i) {
     const int target = targets[static_cast<std::size_t>(i)];
@@ -35,7 +35,7 @@ double cross_entropy(const ConstView<Scalar>& logits, std::span<const int> targe
   if (with_target == 0) throw InvalidInput("targets", "none", "at least one");
   const auto rows = static_cast<Scalar>(with_target);
   View<double> losses = row_losses.shape(1, logits.rows());
-  parallel_tiles(logits.rows(), 32, [&](Eigen::Index begin, Eigen::Index count) {
+  numeric::parallel_tiles(logits.rows(), 32, [&](Eigen::Index begin, Eigen::Index count) {
     for (Eigen::Index i = begin; i < begin + count; ++i) {
       const int target = targets[static_cast<std::size_t>(i)];
       const auto z = logits.row(i).array();

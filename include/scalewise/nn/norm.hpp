@@ -14,9 +14,9 @@ enum class Norm { layer, rms, none };
 /// Results that the backward pass of a norm needs besides its input.
 template <class Scalar>
 struct NormCache {
-  Buffer<Scalar> mean;               // (N, 1), 0 of rms
-  Buffer<Scalar> inverse_deviation;  // (N, 1)
-  Buffer<Scalar> partial;            // one row of gain and bias gradients per tile of rows
+  dense::Buffer<Scalar> mean;               // (N, 1), 0 of rms
+  dense::Buffer<Scalar> inverse_deviation;  // (N, 1)
+  dense::Buffer<Scalar> partial;            // one row of gain and bias gradients per tile of rows
 };
 
 /// What a norm applies to normalized rows; null: nothing.
@@ -80,7 +80,7 @@ void norm_forward(Norm kind, const ConstView<Scalar>& x, const NormWeights<Scala
                   Scalar epsilon, NormCache<Scalar>& cache, View<Scalar> y) {
   View<Scalar> means = cache.mean.shape(x.rows(), 1);
   View<Scalar> inverses = cache.inverse_deviation.shape(x.rows(), 1);
-  parallel_tiles(x.rows(), norm_tile, [&](Eigen::Index begin, Eigen::Index rows) {
+  numeric::parallel_tiles(x.rows(), norm_tile, [&](Eigen::Index begin, Eigen::Index rows) {
     for (Eigen::Index i = begin; i < begin + rows; ++i) {
       const auto in = x.row(i).array();
       const Scalar mean = kind == Norm::layer ? in.mean() : Scalar(0);
@@ -100,7 +100,7 @@ void norm_again(const ConstView<Scalar>& x, const NormWeights<Scalar>& weights,
                 const NormCache<Scalar>& cache, View<Scalar> y) {
   const ConstView<Scalar> means = cache.mean.read();
   const ConstView<Scalar> inverses = cache.inverse_deviation.read();
-  parallel_tiles(x.rows(), norm_tile, [&](Eigen::Index begin, Eigen::Index rows) {
+  numeric::parallel_tiles(x.rows(), norm_tile, [&](Eigen::Index begin, Eigen::Index rows) {
     for (Eigen::Index i = begin; i < begin + rows; ++i) {
       detail::normalize_row(x, y, i, means(i, 0), inverses(i, 0), weights);
     }
@@ -122,7 +122,7 @@ void norm_backward(Norm kind, const ConstView<Scalar>& dy, const ConstView<Scala
   const ConstView<Scalar> inverses = cache.inverse_deviation.read();
   // Each tile has a row for its part of dgain, one for dbias, and one to work in.
   View<Scalar> partial = cache.partial.shape(3 * tiles, width);
-  parallel_tiles(dy.rows(), norm_tile, [&](Eigen::Index begin, Eigen::Index rows) {
+  numeric::parallel_tiles(dy.rows(), norm_tile, [&](Eigen::Index begin, Eigen::Index rows) {
     const Eigen::Index tile = begin / norm_tile;
     auto gain_part = partial.row(3 * tile).array();
     auto bias_part = partial.row(3 * tile + 1).array();
@@ -163,7 +163,7 @@ void norm_backward(Norm kind, const ConstView<Scalar>& dy, const ConstView<Scala
 /// Shapes:   x (N, C) -> y (N, C), which may be x; inverse_length (N, 1)
 template <class Scalar>
 void unit_forward(const ConstView<Scalar>& x, View<Scalar> y, View<Scalar> inverse_length) {
-  parallel_tiles(x.rows(), norm_tile, [&](Eigen::Index begin, Eigen::Index rows) {
+  numeric::parallel_tiles(x.rows(), norm_tile, [&](Eigen::Index begin, Eigen::Index rows) {
     for (Eigen::Index i = begin; i < begin + rows; ++i) {
       const Scalar length = x.row(i).norm();
       inverse_length(i, 0) = length > 0 || std::isnan(length) ? 1 / length : Scalar(0);
@@ -179,7 +179,7 @@ void unit_forward(const ConstView<Scalar>& x, View<Scalar> y, View<Scalar> inver
 template <class Scalar>
 void unit_backward(const ConstView<Scalar>& dy, const ConstView<Scalar>& y,
                    const ConstView<Scalar>& inverse_length, View<Scalar> dx) {
-  parallel_tiles(y.rows(), norm_tile, [&](Eigen::Index begin, Eigen::Index rows) {
+  numeric::parallel_tiles(y.rows(), norm_tile, [&](Eigen::Index begin, Eigen::Index rows) {
     for (Eigen::Index i = begin; i < begin + rows; ++i) {
       const Scalar along = y.row(i).dot(dy.row(i));
       dx.row(i) = (dy.row(i) - y.row(i) * along) * inverse_length(i, 0);

@@ -36,7 +36,7 @@ namespace detail {
 /// Scales every row to unit length.
 template <class Scalar>
 void normalize_rows(View<Scalar> w) {
-  parallel_tiles(w.rows(), 64, [&](Eigen::Index begin, Eigen::Index count) {
+  numeric::parallel_tiles(w.rows(), 64, [&](Eigen::Index begin, Eigen::Index count) {
     for (Eigen::Index r = begin; r < begin + count; ++r) w.row(r).normalize();
   });
 }
@@ -44,7 +44,7 @@ void normalize_rows(View<Scalar> w) {
 /// Scales every column to unit length; one of zeros stays.
 template <class Scalar>
 void normalize_columns(View<Scalar> w) {
-  parallel_tiles(w.cols(), 64, [&](Eigen::Index begin, Eigen::Index count) {
+  numeric::parallel_tiles(w.cols(), 64, [&](Eigen::Index begin, Eigen::Index count) {
     Eigen::Array<Scalar, 1, 64> square;
     square.head(count).setZero();
     for (Eigen::Index r = 0; r < w.rows(); ++r) {
@@ -69,7 +69,7 @@ void normalize_matrices(Parameters<Scalar>& parameters, const Plan& plan) {
   if (plan.shape.blocks != Blocks::normalized) return;
   parameters.require_plan(plan);
   for (std::size_t i = 0; i < plan.entries.size(); ++i) {
-    if (!is_matrix(plan.entries[i].group)) continue;
+    if (!architecture::is_matrix(plan.entries[i].group)) continue;
     if (unit_rows(plan.entries[i])) {
       detail::normalize_rows<Scalar>(parameters.value(i));
     } else {

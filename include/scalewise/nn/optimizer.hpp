@@ -33,7 +33,7 @@ struct OptimizerConfig {
 /// Throws:   InvalidInput for a number that no optimizer can use.
 inline void check(const OptimizerConfig& config) {
   const auto require = [](const char* field, double value, bool good, const char* expected) {
-    if (!good) throw InvalidInput(field, number_text(value), expected);
+    if (!good) throw InvalidInput(field, numeric::number_text(value), expected);
   };
   const auto positive = [&](const char* field, double value) {
     require(field, value, value >= 0 && std::isfinite(value), "a number that is not negative");
@@ -59,7 +59,7 @@ double gradient_norm(const Parameters<Scalar>& parameters) {
   constexpr Eigen::Index most = 1024;
   const ConstView<Scalar> g = parameters.gradients();
   const Eigen::Index tile = std::max<Eigen::Index>(1 << 14, (g.size() + most - 1) / most);
-  parallel_tiles(g.size(), tile, [&](Eigen::Index begin, Eigen::Index size) {
+  numeric::parallel_tiles(g.size(), tile, [&](Eigen::Index begin, Eigen::Index size) {
     double sum = 0;
     for (Eigen::Index i = begin; i < begin + size; i += 256) {
       const Eigen::Index n = std::min<Eigen::Index>(256, begin + size - i);
@@ -77,7 +77,7 @@ double gradient_norm(const Parameters<Scalar>& parameters) {
 template <class Scalar>
 struct OptimizerState {
   long steps = 0;
-  Memory<Scalar> first, second;
+  dense::Memory<Scalar> first, second;
 };
 
 /// Steps parameters along their gradients, each tensor with its planned rate, decay and epsilon.
@@ -97,19 +97,19 @@ class PlannedOptimizer {
   PlannedOptimizer(const Plan& plan, const OptimizerConfig& config)
       : config_(config),
         decay_(plan.decay),
-        method_(method_of(optimizer_of(plan.optimizer, Group::token_embedding))) {
+        method_(method_of(policy::optimizer_of(plan.optimizer, Group::token_embedding))) {
     check(config);
     const auto count = static_cast<Eigen::Index>(plan.parameter_count());
-    state_.first = Memory<Scalar>(count);
-    if (method_.has_second_moment) state_.second = Memory<Scalar>(count);
+    state_.first = dense::Memory<Scalar>(count);
+    if (method_.has_second_moment) state_.second = dense::Memory<Scalar>(count);
     constexpr Eigen::Index tile = 1 << 12;
     Eigen::Index offset = 0;
     for (const Entry& entry : plan.entries) {
       const auto size = static_cast<Eigen::Index>(entry.size());
-      const bool whole = entry.optimizer.normalization == Normalization::by_matrix;
+      const bool whole = entry.optimizer.normalization == policy::Normalization::by_matrix;
       if (whole) {
         whole_.push_back({factors_.size(), offset, entry.rows, entry.columns,
-                          own_factor(entry.optimizer, entry.fan_in, entry.fan_out)});
+                          policy::own_factor(entry.optimizer, entry.fan_in, entry.fan_out)});
       }
       for (Eigen::Index i = 0; i < size && !whole; i += tile) {
         tiles_.push_back({factors_.size(), offset, i, (std::min)(tile, size - i)});
@@ -193,10 +193,10 @@ class PlannedOptimizer {
   }
 
   void update(Parameters<Scalar>& parameters, const Work& work, double schedule, double clip) {
-    parallel_parts(static_cast<Eigen::Index>(work.tiles.size()), [&](Eigen::Index i) {
+    numeric::parallel_parts(static_cast<Eigen::Index>(work.tiles.size()), [&](Eigen::Index i) {
       update(parameters, tiles_[work.tiles[static_cast<std::size_t>(i)]], schedule, clip);
     });
-    parallel_for(static_cast<Eigen::Index>(work.whole.size()), [&](Eigen::Index i) {
+    numeric::parallel_for(static_cast<Eigen::Index>(work.whole.size()), [&](Eigen::Index i) {
       update(parameters, whole_[work.whole[static_cast<std::size_t>(i)]], schedule, clip);
     });
   }
@@ -281,7 +281,7 @@ class PlannedOptimizer {
       if (method.optimizer == optimizer) return method;
       known.emplace_back(method.optimizer.name);
     }
-    throw InvalidInput("optimizer", std::string(optimizer.name), listed(known),
+    throw InvalidInput("optimizer", std::string(optimizer.name), messages::listed(known),
                        "the reference transformer has no other");
   }
 
@@ -298,8 +298,8 @@ class PlannedOptimizer {
 template <class Scalar>
 void PlannedOptimizer<Scalar>::begin_step(const Parameters<Scalar>& parameters) {
   if (config_.clip_norm > 0) {
-    throw InvalidInput("clip_norm", number_text(config_.clip_norm), "0 in a step block by block",
-                       "clipping needs all gradients at once");
+    throw InvalidInput("clip_norm", numeric::number_text(config_.clip_norm),
+                       "0 in a step block by block", "clipping needs all gradients at once");
   }
   require_size(parameters);
   for (auto& [block, work] : blocks_) {  // keeps their memory
@@ -328,10 +328,10 @@ void PlannedOptimizer<Scalar>::step(Parameters<Scalar>& parameters, double sched
   }
   Matrix<Scalar> before;
   if (observer) before = parameters.values();
-  parallel_parts(static_cast<Eigen::Index>(tiles_.size()), [&](Eigen::Index i) {
+  numeric::parallel_parts(static_cast<Eigen::Index>(tiles_.size()), [&](Eigen::Index i) {
     update(parameters, tiles_[static_cast<std::size_t>(i)], schedule, clip);
   });
-  parallel_for(static_cast<Eigen::Index>(whole_.size()), [&](Eigen::Index i) {
+  numeric::parallel_for(static_cast<Eigen::Index>(whole_.size()), [&](Eigen::Index i) {
     update(parameters, whole_[static_cast<std::size_t>(i)], schedule, clip);
   });
   if (!observer) return;

@@ -26,11 +26,14 @@ Matrix<Scalar> orthogonal(const ConstView<Scalar>& g) {
   Matrix<Scalar> inner(x.rows(), x.rows());
   Matrix<Scalar> next(x.rows(), x.cols());
   for (int i = 0; i < 5; ++i) {
-    product<Scalar>(Into::fresh, 1, read(x), transposed(read(x)), view(square));
+    dense::product<Scalar>(dense::Into::fresh, 1, dense::read(x), dense::transposed(dense::read(x)),
+                           dense::view(square));
     inner = b * square;
-    product<Scalar>(Into::sum, c, read(square), read(square), view(inner));
+    dense::product<Scalar>(dense::Into::sum, c, dense::read(square), dense::read(square),
+                           dense::view(inner));
     next = a * x;
-    product<Scalar>(Into::sum, 1, read(inner), read(x), view(next));
+    dense::product<Scalar>(dense::Into::sum, 1, dense::read(inner), dense::read(x),
+                           dense::view(next));
     x.swap(next);
   }
   return tall ? Matrix<Scalar>(x.transpose()) : x;

@@ -34,7 +34,7 @@ class Parameters {
     if (kept == Gradients::block_by_block) blocks = blocks_of(plan);
     std::map<BlockId, Eigen::Index> sizes;  // of what has its gradients in memory together
     for (const Entry& entry : plan.entries) {
-      const bool vector = entry.columns == 1 && is_vector(entry.group);
+      const bool vector = entry.columns == 1 && architecture::is_vector(entry.group);
       const BlockId block = blocks[entry.name];
       Eigen::Index& size = sizes[block];
       const Item item{
@@ -50,8 +50,8 @@ class Parameters {
     for (const auto& [block, size] : sizes) {
       if (block != BlockId{}) largest = (std::max)(largest, size);
     }
-    values_ = Memory<Scalar>(offset);
-    gradients_ = Memory<Scalar>(in_no_block_ + largest);
+    values_ = dense::Memory<Scalar>(offset);
+    gradients_ = dense::Memory<Scalar>(in_no_block_ + largest);
   }
 
   // Layers point into the memory, so it may not be exchanged: assign to values() instead.
@@ -126,12 +126,12 @@ class Parameters {
     return items_[i].gradient_offset + (items_[i].block == BlockId{} ? 0 : in_no_block_);
   }
 
-  View<Scalar> at(Memory<Scalar>& all, std::size_t i, Eigen::Index offset) {
+  View<Scalar> at(dense::Memory<Scalar>& all, std::size_t i, Eigen::Index offset) {
     const Item& item = items_[i];
     return {all.data() + offset, item.rows, item.columns, Eigen::OuterStride<>(item.columns)};
   }
 
-  ConstView<Scalar> at(const Memory<Scalar>& all, std::size_t i, Eigen::Index offset) const {
+  ConstView<Scalar> at(const dense::Memory<Scalar>& all, std::size_t i, Eigen::Index offset) const {
     const Item& item = items_[i];
     return {all.data() + offset, item.rows, item.columns, Eigen::OuterStride<>(item.columns)};
   }
@@ -140,8 +140,8 @@ class Parameters {
   std::vector<Item> items_;
   Eigen::Index in_no_block_ = 0;  // numbers of the gradients that share no memory
   std::map<std::string, std::size_t> index_;
-  Memory<Scalar> values_;
-  Memory<Scalar> gradients_;
+  dense::Memory<Scalar> values_;
+  dense::Memory<Scalar> gradients_;
 };
 
 }  // namespace scalewise::nn

@@ -23,9 +23,9 @@ struct Pass {
   std::uint64_t draw = 0;
 
   RotaryTable<Scalar> rotary;
-  Buffer<Scalar> normed, output, doutput, dinput;  // of a residual branch
-  Buffer<Scalar> kept;                             // probabilities after dropout
-  Buffer<Scalar> hidden, active;                   // of an MLP; hidden also of attention, backward
+  dense::Buffer<Scalar> normed, output, doutput, dinput;  // of a residual branch
+  dense::Buffer<Scalar> kept;                             // probabilities after dropout
+  dense::Buffer<Scalar> hidden, active;  // of an MLP; hidden also of attention, backward
 
   /// Hands values to the observer, if there is one.
   /// Shapes:   values of any

@@ -31,11 +31,11 @@ struct ResidualBlock {
   Weight<Scalar> gain;
   Weight<Scalar> step;
 
-  Buffer<Scalar>
-      output;          // (N, C) of f where the backward pass reads it; of unit length if normalized
-  Buffer<Scalar> sum;  // (N, C) before the norm of post, after that of normalized
-  Buffer<Scalar> inverse_output, inverse_sum;
-  Buffer<Scalar> size;  // (1, C) of the steps, |a|
+  dense::Buffer<Scalar>
+      output;  // (N, C) of f where the backward pass reads it; of unit length if normalized
+  dense::Buffer<Scalar> sum;  // (N, C) before the norm of post, after that of normalized
+  dense::Buffer<Scalar> inverse_output, inverse_sum;
+  dense::Buffer<Scalar> size;  // (1, C) of the steps, |a|
 
   bool normalized() const { return step.present(); }
 
@@ -43,7 +43,7 @@ struct ResidualBlock {
   template <class Inner>
   void forward(Pass<Scalar>& pass, const ConstView<Scalar>& x, const Inner& inner, View<Scalar> y) {
     if (before()) norm.forward(x, pass.normed.shape(x.rows(), x.cols()));
-    Buffer<Scalar>& f = normalized() || gain.present() ? output : pass.output;
+    dense::Buffer<Scalar>& f = normalized() || gain.present() ? output : pass.output;
     pass.show(name, "input", input(pass, x));
     View<Scalar> out = f.shape(x.rows(), x.cols());
     inner(input(pass, x), out);
@@ -68,7 +68,7 @@ struct ResidualBlock {
     pass.show_gradient(name, "stream", dy);
     View<Scalar> dinput = pass.dinput.shape(dy.rows(), dy.cols());
     // Of post-norm and normalized: the gradient that bypasses the block, before the block's own part.
-    const ConstView<Scalar> dstream = read(dx);
+    const ConstView<Scalar> dstream = dense::read(dx);
     if (after()) norm.backward(dy, sum.read(), dx);
     const ConstView<Scalar> dsum = after() ? dstream : dy;
     const Dropout dropout = pass.dropout_of(name, "output");
@@ -105,7 +105,7 @@ struct ResidualBlock {
   /// y = a x + b f
   static void add_rows(Scalar a, const ConstView<Scalar>& x, Scalar b, const ConstView<Scalar>& f,
                        View<Scalar> y) {
-    parallel_tiles(x.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
+    numeric::parallel_tiles(x.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
       y.middleRows(begin, rows) = a * x.middleRows(begin, rows) + b * f.middleRows(begin, rows);
     });
   }
@@ -115,7 +115,7 @@ struct ResidualBlock {
     if (!gain.present()) return add_rows(skip, x, branch, f, y);
     const Scalar factor = branch * gain.multiplier;
     if (gain.value().size() == 1) return add_rows(skip, x, factor * gain.value()(0, 0), f, y);
-    parallel_tiles(x.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
+    numeric::parallel_tiles(x.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
       for (Eigen::Index i = begin; i < begin + rows; ++i) {
         y.row(i).array() =
             skip * x.row(i).array() + f.row(i).array() * (factor * gain.value().row(0).array());
@@ -136,7 +136,7 @@ struct ResidualBlock {
       gain.gradient()(0, 0) = factor * dsum.cwiseProduct(output.read()).sum();
       scale = factor * gain.value()(0, 0);
     }
-    parallel_tiles(dsum.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
+    numeric::parallel_tiles(dsum.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
       doutput.middleRows(begin, rows) = scale * dsum.middleRows(begin, rows);
     });
   }
@@ -147,7 +147,7 @@ struct ResidualBlock {
     View<Scalar> s = sum.shape(x.rows(), x.cols());
     View<Scalar> a = size.shape(1, x.cols());
     a = (step.multiplier * step.value()).cwiseAbs();
-    parallel_tiles(x.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
+    numeric::parallel_tiles(x.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
       for (Eigen::Index i = begin; i < begin + rows; ++i) {
         s.row(i).array() = x.row(i).array() + (f.row(i) - x.row(i)).array() * a.row(0).array();
       }
@@ -160,7 +160,7 @@ struct ResidualBlock {
   void backward_normalized(const ConstView<Scalar>& dy, const ConstView<Scalar>& x,
                            View<Scalar> doutput, View<Scalar> dx) {
     unit_backward(dy, sum.read(), inverse_sum.read(), dx);
-    const ConstView<Scalar> dsum = read(dx);
+    const ConstView<Scalar> dsum = dense::read(dx);
     const ConstView<Scalar> f = output.read();
     View<Scalar> da = step.gradient();
     da.setZero();
@@ -168,10 +168,10 @@ struct ResidualBlock {
     sum_products(-step.multiplier, dsum, x, da);
     da.array() *= (step.multiplier * step.value()).array().sign();
     scale_columns(Scalar(1), dsum, size.read(), doutput);
-    parallel_tiles(dx.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
+    numeric::parallel_tiles(dx.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
       dx.middleRows(begin, rows) -= doutput.middleRows(begin, rows);
     });
-    const ConstView<Scalar> df = read(doutput);
+    const ConstView<Scalar> df = dense::read(doutput);
     unit_backward(df, f, inverse_output.read(), doutput);
   }
 };

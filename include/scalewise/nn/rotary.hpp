@@ -39,7 +39,7 @@ class RotaryTable {
   void rotate(View<Scalar> x, Eigen::Index tokens, int sign) const {
     const Eigen::Index half = cosine_.cols();
     const auto direction = static_cast<Scalar>(sign);
-    parallel_tiles(x.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
+    numeric::parallel_tiles(x.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
       for (Eigen::Index i = begin; i < begin + rows; ++i) {
         const Scalar* cosine = cosine_.row(i % tokens).data();
         const Scalar* sine = sine_.row(i % tokens).data();

@@ -19,7 +19,7 @@ struct TransformerLayer {
   AttentionLayer<Scalar> self, cross;
   MlpLayer<Scalar> mlp;
   ResidualBlock<Scalar> around_self, around_cross, around_mlp;
-  Buffer<Scalar> after_self, after_cross, after_mlp;  // (N, C), the stream
+  dense::Buffer<Scalar> after_self, after_cross, after_mlp;  // (N, C), the stream
 };
 
 /// A stack of layers with the norms around it.
@@ -35,7 +35,7 @@ class LayerStack {
         which_(which),
         shape_(plan.shape) {
     Origin from{parameters, plan, config};
-    const std::string top = TensorName{which}.prefix();
+    const std::string top = architecture::TensorName{which}.prefix();
     const bool norms = shape_.blocks == Blocks::residual && config.norm != Norm::none;
     name_ = top;
     positions = from.weight(top + "position_embedding");
@@ -45,7 +45,7 @@ class LayerStack {
     final_norm_ = norm(from, top + "final_norm");
     const long depth = which == Stack::encoder ? shape_.encoder_depth : shape_.depth;
     for (int l = 0; l < depth; ++l) {
-      const std::string prefix = TensorName{which, l}.prefix();
+      const std::string prefix = architecture::TensorName{which, l}.prefix();
       auto layer = std::make_unique<TransformerLayer<Scalar>>();
       layer->self = attention(from, prefix);
       layer->self.rotary = config.rotary;
@@ -67,7 +67,7 @@ class LayerStack {
     if (has_embedding_norm_) {
       embedding_norm_.forward(embedded.read(), normed_embedding_.shape(rows, width));
     }
-    Buffer<Scalar>& entered = has_embedding_norm_ ? normed_embedding_ : embedded;
+    dense::Buffer<Scalar>& entered = has_embedding_norm_ ? normed_embedding_ : embedded;
     pass.dropout_of(name_, "embedding").apply(entered.view());
     pass.show(name_, "embedding", entered.read());
     for (std::size_t l = 0; l < layers_.size(); ++l) forward_layer(pass, batch, l, source);
@@ -88,8 +88,8 @@ class LayerStack {
   void backward(Pass<Scalar>& pass, LayerStack* source,
                 const std::function<void(const BlockId&)>& known) {
     pass.show_gradient(name_, "final_hidden", dfinal_hidden.read());
-    Buffer<Scalar>* d = &dfinal_hidden;
-    Buffer<Scalar>* next = &dstream_;
+    dense::Buffer<Scalar>* d = &dfinal_hidden;
+    dense::Buffer<Scalar>* next = &dstream_;
     next->shape(dfinal_hidden.rows(), dfinal_hidden.cols());
     if (has_final_norm_) {
       final_norm_.backward(d->read(), entering(layers_.size()), next->view());
@@ -112,9 +112,9 @@ class LayerStack {
   ConstView<Scalar> dembedded() const { return dembedded_->read(); }
 
   Weight<Scalar> positions;
-  Eigen::Index tokens = 0;       // T of the batch
-  Buffer<Scalar> embedded;       // (N, C), sum of embeddings
-  Buffer<Scalar> dfinal_hidden;  // (N, C), the gradient of final_hidden()
+  Eigen::Index tokens = 0;              // T of the batch
+  dense::Buffer<Scalar> embedded;       // (N, C), sum of embeddings
+  dense::Buffer<Scalar> dfinal_hidden;  // (N, C), the gradient of final_hidden()
 
  private:
   /// Shapes: entering(l) (N, C) -> after_mlp of layer l (N, C)
@@ -149,8 +149,8 @@ class LayerStack {
   /// The backward pass of forward_layer. Turns d from the gradient of the layer's output into that of
   /// its input; next is scratch. Calls known(kind) after each block, and known(kind, true) after an MLP's matrix down.
   template <class Known>
-  void backward_layer(Pass<Scalar>& pass, std::size_t l, LayerStack* source, Buffer<Scalar>*& d,
-                      Buffer<Scalar>*& next, const Known& known) {
+  void backward_layer(Pass<Scalar>& pass, std::size_t l, LayerStack* source,
+                      dense::Buffer<Scalar>*& d, dense::Buffer<Scalar>*& next, const Known& known) {
     TransformerLayer<Scalar>& layer = *layers_[l];
     layer.around_mlp.backward(
         pass, d->read(), entering_mlp(layer),
@@ -276,8 +276,8 @@ class LayerStack {
   bool has_embedding_norm_ = false;
   bool has_final_norm_ = false;
   std::vector<std::unique_ptr<TransformerLayer<Scalar>>> layers_;
-  Buffer<Scalar> normed_embedding_, normed_left_, dstream_;
-  Buffer<Scalar>* dembedded_ = nullptr;
+  dense::Buffer<Scalar> normed_embedding_, normed_left_, dstream_;
+  dense::Buffer<Scalar>* dembedded_ = nullptr;
 };
 
 }  // namespace scalewise::nn

@@ -123,7 +123,7 @@ class Transformer {
     }
     stack.tokens = rows / batch;
     View<Scalar> embedded = stack.embedded.shape(rows, shape_.d_model);
-    parallel_tiles(rows, 64, [&](Eigen::Index begin, Eigen::Index count) {
+    numeric::parallel_tiles(rows, 64, [&](Eigen::Index begin, Eigen::Index count) {
       for (Eigen::Index i = begin; i < begin + count; ++i) {
         embedded.row(i) =
             embedding_.multiplier * embedding_.value().row(ids[static_cast<std::size_t>(i)]);
@@ -148,7 +148,7 @@ class Transformer {
       throw InvalidInput("batch.patches", "not finite", "finite numbers");
     }
     stack.tokens = rows / batch.size;
-    linear_forward(embedding_, embedding_bias_, read(batch.patches),
+    linear_forward(embedding_, embedding_bias_, dense::read(batch.patches),
                    stack.embedded.shape(rows, shape_.d_model));
     add_positions(stack);
   }
@@ -160,7 +160,7 @@ class Transformer {
                          "at most context = " + std::to_string(stack.positions.value().rows()));
     }
     View<Scalar> embedded = stack.embedded.view();
-    parallel_tiles(embedded.rows(), 64, [&](Eigen::Index begin, Eigen::Index count) {
+    numeric::parallel_tiles(embedded.rows(), 64, [&](Eigen::Index begin, Eigen::Index count) {
       for (Eigen::Index i = begin; i < begin + count; ++i) {
         embedded.row(i) +=
             stack.positions.multiplier * stack.positions.value().row(i % stack.tokens);
@@ -190,7 +190,7 @@ class Transformer {
     if (head_.present()) {
       multiply(logit_multiplier_, h, head_.value(), z);
     } else {
-      multiply(logit_multiplier_, h, transposed(embedding_.value()), z);
+      multiply(logit_multiplier_, h, dense::transposed(embedding_.value()), z);
     }
     if (logit_scale_.present()) {
       raw_logits_.shape(z.rows(), z.cols()) = z;
@@ -224,10 +224,10 @@ class Transformer {
     View<Scalar> dh = patches ? dpooled_.shape(h.rows(), h.cols()) : dfinal_hidden;
     if (head_.present()) {
       if (!patches) embedding_.gradient().setZero();
-      multiply(logit_multiplier_, transposed(h), d, head_.gradient());
-      multiply(logit_multiplier_, d, transposed(head_.value()), dh);
+      multiply(logit_multiplier_, dense::transposed(h), d, head_.gradient());
+      multiply(logit_multiplier_, d, dense::transposed(head_.value()), dh);
     } else {
-      multiply(logit_multiplier_, transposed(d), h, embedding_.gradient());
+      multiply(logit_multiplier_, dense::transposed(d), h, embedding_.gradient());
       multiply(logit_multiplier_, d, embedding_.value(), dh);
     }
     if (!patches) return;
@@ -240,7 +240,7 @@ class Transformer {
   /// One task per block of columns, so that rows of the same token add up in one place.
   void embed_tokens_backward(const std::vector<int>& ids, LayerStack<Scalar>& stack) {
     const ConstView<Scalar> d = stack.dembedded();
-    parallel_tiles(d.cols(), 64, [&](Eigen::Index column, Eigen::Index columns) {
+    numeric::parallel_tiles(d.cols(), 64, [&](Eigen::Index column, Eigen::Index columns) {
       for (Eigen::Index i = 0; i < d.rows(); ++i) {
         embedding_.gradient().row(ids[static_cast<std::size_t>(i)]).segment(column, columns) +=
             embedding_.multiplier * d.row(i).segment(column, columns);
@@ -248,7 +248,7 @@ class Transformer {
     });
     if (segments_.present()) {
       View<Scalar> first = segments_.gradient();
-      sum_rows(segments_.multiplier, d, block(first, 0, 0, 1, first.cols()), true);
+      sum_rows(segments_.multiplier, d, dense::block(first, 0, 0, 1, first.cols()), true);
     }
     positions_backward(stack);
   }
@@ -256,7 +256,7 @@ class Transformer {
   void positions_backward(LayerStack<Scalar>& stack) {
     if (!stack.positions.present()) return;
     const ConstView<Scalar> d = stack.dembedded();
-    parallel_tiles(d.cols(), 64, [&](Eigen::Index column, Eigen::Index columns) {
+    numeric::parallel_tiles(d.cols(), 64, [&](Eigen::Index column, Eigen::Index columns) {
       for (Eigen::Index i = 0; i < d.rows(); ++i) {
         stack.positions.gradient().row(i % stack.tokens).segment(column, columns) +=
             stack.positions.multiplier * d.row(i).segment(column, columns);
@@ -271,10 +271,10 @@ class Transformer {
   LayerStack<Scalar> encoder_, decoder_;  // a model of one stack is in decoder_
   double dropout_ = 0;
   Pass<Scalar> pass_;
-  Buffer<Scalar> pooled_, dpooled_, raw_logits_, logits_, dlogits_;
-  Buffer<double> row_losses_;
+  dense::Buffer<Scalar> pooled_, dpooled_, raw_logits_, logits_, dlogits_;
+  dense::Buffer<double> row_losses_;
   std::vector<int> tokens_, source_;
-  Buffer<Scalar> patches_;
+  dense::Buffer<Scalar> patches_;
   bool has_loss_ = false;  // and backward() has not used it up
 };
 
@@ -283,10 +283,10 @@ class Transformer {
 
 template <class Scalar>
 Transformer<Scalar>::Transformer(const Plan& plan, const Config& config, Gradients gradients)
-    : shape_(checked(plan).shape), parameters_(plan, gradients), dropout_(config.dropout) {
+    : shape_(plan::checked(plan).shape), parameters_(plan, gradients), dropout_(config.dropout) {
   check(config, shape_);
-  require_no_extras(plan, "the reference transformer would not use it");
-  keep_to_one_thread();
+  plan::require_no_extras(plan, "the reference transformer would not use it");
+  dense::keep_to_one_thread();
   pass_.dropout_seed = config.dropout_seed;
   const auto weight = [&](const std::string& name) {
     return Weight<Scalar>(parameters_, plan, name);
@@ -320,7 +320,7 @@ double Transformer<Scalar>::forward_loss(const Batch<Scalar>& batch) {
     if (!batch.values.allFinite()) {
       throw InvalidInput("batch.values", "not finite", "finite numbers");
     }
-    const double value = mean_squared_error(logits_.read(), read(batch.values), dlogits);
+    const double value = mean_squared_error(logits_.read(), dense::read(batch.values), dlogits);
     keep(batch);
     return value;
   }
@@ -351,7 +351,7 @@ void Transformer<Scalar>::backward(const std::function<void(const BlockId&)>& kn
   if (shape_.input == Input::token) {
     embed_tokens_backward(tokens_, decoder_);
   } else {
-    multiply(embedding_.multiplier, transposed(patches_.read()), decoder_.dembedded(),
+    multiply(embedding_.multiplier, dense::transposed(patches_.read()), decoder_.dembedded(),
              embedding_.gradient());
     if (embedding_bias_.present()) {
       sum_rows(embedding_bias_.multiplier, decoder_.dembedded(), embedding_bias_.gradient());

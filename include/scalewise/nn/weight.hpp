@@ -56,9 +56,10 @@ auto linear_tiles(const Weight<Scalar>& w, const Weight<Scalar>& b, const ConstV
                  for (Eigen::Index i = 0; b.present() && i < tile.rows(); ++i) {
                    tile.row(i) = b.multiplier * b.value().row(0).segment(column, tile.cols());
                  }
-                 product<Scalar>(b.present() ? Into::sum : Into::fresh, w.multiplier,
-                                 block(x, row, 0, tile.rows(), x.cols()),
-                                 block(w.value(), 0, column, x.cols(), tile.cols()), tile);
+                 dense::product<Scalar>(
+                     b.present() ? dense::Into::sum : dense::Into::fresh, w.multiplier,
+                     dense::block(x, row, 0, tile.rows(), x.cols()),
+                     dense::block(w.value(), 0, column, x.cols(), tile.cols()), tile);
                  finish(row, column, tile);
                });
 }
@@ -85,7 +86,7 @@ void linear_forward(const Weight<Scalar>& w, const Weight<Scalar>& b, const Cons
 template <class Scalar>
 auto weight_gradient_tiles(const Weight<Scalar>& w, const ConstView<Scalar>& x,
                            const ConstView<Scalar>& dy) {
-  return product_tiles(w.multiplier, transposed(x), dy, w.gradient());
+  return product_tiles(w.multiplier, dense::transposed(x), dy, w.gradient());
 }
 
 /// The tiles of the gradient of b; none where it is absent.
@@ -108,16 +109,18 @@ struct Path {
 /// Shapes:   W (K, M) and dy (N, M) of each path, M its own -> dx (N, K)
 template <class Scalar, std::size_t paths>
 auto input_gradient_tiles(const std::array<Path<Scalar>, paths>& all, View<Scalar> dx,
-                          Into into = Into::fresh) {
+                          dense::Into into = dense::Into::fresh) {
   return Tiles(dx, tile_sizes(dx.rows(), dx.cols(), false, true),
                [=](Eigen::Index row, Eigen::Index column, View<Scalar> tile) {
-                 Into next = into;
+                 dense::Into next = into;
                  for (const Path<Scalar>& path : all) {
-                   product<Scalar>(
-                       next, path.w.multiplier, block(path.dy, row, 0, tile.rows(), path.dy.cols()),
-                       transposed(block(path.w.value(), column, 0, tile.cols(), path.dy.cols())),
+                   dense::product<Scalar>(
+                       next, path.w.multiplier,
+                       dense::block(path.dy, row, 0, tile.rows(), path.dy.cols()),
+                       dense::transposed(
+                           dense::block(path.w.value(), column, 0, tile.cols(), path.dy.cols())),
                        tile);
-                   next = Into::sum;
+                   next = dense::Into::sum;
                  }
                });
 }
@@ -128,7 +131,8 @@ auto input_gradient_tiles(const std::array<Path<Scalar>, paths>& all, View<Scala
 /// Writes:   overwrites the gradients of W and b, and dx, or adds to dx.
 template <class Scalar>
 void linear_backward(const Weight<Scalar>& w, const Weight<Scalar>& b, const ConstView<Scalar>& x,
-                     const ConstView<Scalar>& dy, View<Scalar> dx, Into into = Into::fresh) {
+                     const ConstView<Scalar>& dy, View<Scalar> dx,
+                     dense::Into into = dense::Into::fresh) {
   side_by_side(weight_gradient_tiles(w, x, dy), bias_gradient_tiles(b, dy),
                input_gradient_tiles(std::array{Path<Scalar>{w, dy}}, dx, into));
 }

@@ -12,7 +12,7 @@
 
 #include "scalewise/numeric/number_text.hpp"
 
-namespace scalewise::inline numeric {
+namespace scalewise::numeric {
 
 namespace detail {
 
@@ -43,4 +43,4 @@ std::string exact_text(Number x) {
   }
 }
 
-}  // namespace scalewise::inline numeric
+}  // namespace scalewise::numeric

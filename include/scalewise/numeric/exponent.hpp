@@ -6,7 +6,7 @@
 
 #include "scalewise/messages/error.hpp"
 
-namespace scalewise::inline numeric {
+namespace scalewise {
 
 /// Exponent of one symbol in a scaling: an exact fraction, plus a real part for a parameter such as
 /// the meta-principled s that is no simple fraction.
@@ -89,4 +89,4 @@ constexpr Exponent exponent(double x) {
   return inexact;
 }
 
-}  // namespace scalewise::inline numeric
+}  // namespace scalewise

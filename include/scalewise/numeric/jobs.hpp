@@ -13,7 +13,7 @@
 #include <omp.h>
 #endif
 
-namespace scalewise::inline numeric {
+namespace scalewise::numeric {
 
 /// How many threads parallel_for() has.
 inline int thread_count() {
@@ -57,4 +57,4 @@ void parallel_jobs(const std::vector<double>& costs, double least, const Job& jo
                [&](std::ptrdiff_t i) { job(alone + static_cast<std::size_t>(i)); });
 }
 
-}  // namespace scalewise::inline numeric
+}  // namespace scalewise::numeric

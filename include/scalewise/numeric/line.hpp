@@ -9,7 +9,7 @@
 
 #include "scalewise/messages/error.hpp"
 
-namespace scalewise::inline numeric {
+namespace scalewise::numeric {
 
 /// A straight line through points.
 /// Units:    error is the half width of the slope's 95 % interval; infinite with fewer than 3 points
@@ -72,4 +72,4 @@ inline Line fit_line(std::span<const double> x, std::span<const double> y) {
   return line;
 }
 
-}  // namespace scalewise::inline numeric
+}  // namespace scalewise::numeric

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace scalewise::inline numeric {
+namespace scalewise::numeric {
 
 namespace detail {
 
@@ -46,4 +46,4 @@ inline std::string number_text(double x) {
   return text.insert(whole, 1, '.');
 }
 
-}  // namespace scalewise::inline numeric
+}  // namespace scalewise::numeric

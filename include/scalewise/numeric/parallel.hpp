@@ -5,10 +5,11 @@
 #include <cstddef>
 #include <exception>
 
-namespace scalewise::inline numeric {
+namespace scalewise::numeric {
+
+namespace detail {
 
 #ifdef _OPENMP
-namespace detail {
 
 /// The first exception of tasks that run side by side.
 class FirstFailure {
@@ -30,8 +31,9 @@ class FirstFailure {
   std::exception_ptr failure_;
 };
 
-}  // namespace detail
 #endif
+
+}  // namespace detail
 
 /// Runs task(0) … task(count - 1), on all cores where OpenMP is on, each by the thread that is free first.
 /// Requires: tasks write to disjoint memory. Which tasks there are must not depend on the number of
@@ -77,4 +79,4 @@ void parallel_tiles(std::ptrdiff_t total, std::ptrdiff_t tile, const Task& task)
   });
 }
 
-}  // namespace scalewise::inline numeric
+}  // namespace scalewise::numeric

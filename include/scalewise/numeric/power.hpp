@@ -7,11 +7,13 @@
 
 #include "scalewise/numeric/exponent.hpp"
 
-namespace scalewise::inline numeric {
+namespace scalewise::numeric {
 
 namespace detail {
+
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
 inline constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
 }  // namespace detail
 
 /// Positive q-th root, usable in constant expressions (std::pow is not in C++20).
@@ -105,4 +107,4 @@ constexpr double power(double x, Exponent e) {
   return e.real == 0 || x == 1 ? result : result * real_power(x, e.real);
 }
 
-}  // namespace scalewise::inline numeric
+}  // namespace scalewise::numeric

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace scalewise::inline numeric {
+namespace scalewise::numeric {
 
 /// The number that a standard normal variable exceeds with a given probability.
 /// Equation: ½ erfc(z/√2) = p
@@ -33,4 +33,4 @@ inline double normal_deviate(double t, double degrees) {
   return t < 0 ? -z : z;
 }
 
-}  // namespace scalewise::inline numeric
+}  // namespace scalewise::numeric

@@ -11,7 +11,7 @@
 
 #include "scalewise/numeric/power.hpp"
 
-namespace scalewise::inline numeric {
+namespace scalewise::numeric {
 
 /// A stream of random numbers that belongs to a seed and a name, so that adding or zeroing one
 /// tensor shifts no other.
@@ -189,4 +189,4 @@ class RandomStream {
   std::uint64_t state_ = 0;
 };
 
-}  // namespace scalewise::inline numeric
+}  // namespace scalewise::numeric

@@ -16,7 +16,7 @@
 #include "scalewise/plan/plan.hpp"
 #include "scalewise/scaling/formula.hpp"
 
-namespace scalewise::inline plan {
+namespace scalewise {
 
 namespace detail {
 
@@ -29,12 +29,14 @@ class PlanCheck {
     check_shape("shape", plan_.shape);
     if (plan_.base) check_base();
     std::size_t next = 0;
-    for_each_tensor(plan_.shape, plan_.shape, [&](const Tensor& tensor) { entry(next++, tensor); });
-    for (const Tensor& tensor : extra_tensors(plan_.extras, plan_.shape)) entry(next++, tensor);
+    architecture::for_each_tensor(plan_.shape, plan_.shape,
+                                  [&](const Tensor& tensor) { entry(next++, tensor); });
+    for (const Tensor& tensor : architecture::extra_tensors(plan_.extras, plan_.shape))
+      entry(next++, tensor);
     end("entries", plan_.entries.size(), next, "no further entry, as the shape implies");
     residuals();
     number("model.attention_scale", plan_.model.attention_scale.value);
-    if (has_heads(plan_.shape) && plan_.model.attention_scale.scaling.is_zero()) {
+    if (architecture::has_heads(plan_.shape) && plan_.model.attention_scale.scaling.is_zero()) {
       fail("model.attention_scale", "(missing)", "a factor of the scores");
     }
     number("model.embedding_multiplier", plan_.model.embedding_multiplier.value);
@@ -56,8 +58,8 @@ class PlanCheck {
 
   static std::string text(bool value) { return value ? "true" : "false"; }
   static std::string text(long value) { return std::to_string(value); }
-  static std::string text(double value) { return number_text(value); }
-  static std::string text(std::string_view value) { return printable(value); }
+  static std::string text(double value) { return numeric::number_text(value); }
+  static std::string text(std::string_view value) { return messages::printable(value); }
 
   template <class T>
   void same(const char* field, const T& value, const T& implied) const {
@@ -67,10 +69,10 @@ class PlanCheck {
 
   void number(const std::string& field, double value) const {
     if (value > -1e308 && value < 1e308) return;
-    fail(field, number_text(value), "a finite number");
+    fail(field, numeric::number_text(value), "a finite number");
   }
 
-  void code(const CodeNumbers& code) const {
+  void code(const plan::CodeNumbers& code) const {
     const std::pair<const char*, double> values[] = {
         {"attention_scale", code.attention_scale.value},
         {"embedding_multiplier", code.embedding_multiplier.value},
@@ -79,13 +81,13 @@ class PlanCheck {
     for (const auto& [field, value] : values) {
       const std::string path = "model.code." + std::string(field);
       number(path, value);
-      if (!(value > 0)) fail(path, number_text(value), "a positive number");
+      if (!(value > 0)) fail(path, numeric::number_text(value), "a positive number");
     }
   }
 
   void not_negative(const std::string& field, double value) const {
     number(field, value);
-    if (value < 0) fail(field, number_text(value), "0 or more");
+    if (value < 0) fail(field, numeric::number_text(value), "0 or more");
   }
 
   void end(const char* field, std::size_t size, std::size_t implied, const char* expectation) {
@@ -100,22 +102,24 @@ class PlanCheck {
     const Shape whole = resolved(shape);
     path_ = path;
     std::vector<long> sizes;
-    for_each_size(whole, [&](const char*, auto value) { sizes.push_back(value); });
+    architecture::for_each_size(whole, [&](const char*, auto value) { sizes.push_back(value); });
     std::size_t i = 0;
-    for_each_size(shape, [&](const char* field, long value) { same(field, value, sizes[i++]); });
+    architecture::for_each_size(
+        shape, [&](const char* field, long value) { same(field, value, sizes[i++]); });
     const auto settled = [&](const char* field, const auto& flag) {
       if constexpr (!std::same_as<std::remove_cvref_t<decltype(flag)>, bool>) {
         if (!flag) fail(field, "null", "true or false");
       }
     };
-    for_each_flag(shape, settled);
+    architecture::for_each_flag(shape, settled);
     path_.clear();
   }
 
   void check_base() {
     check_shape("base", *plan_.base);
     path_ = "base";
-    same("input", word(input_words, plan_.base->input), word(input_words, plan_.shape.input));
+    same("input", word(architecture::input_words, plan_.base->input),
+         word(architecture::input_words, plan_.shape.input));
     if ((plan_.base->encoder_depth > 0) != two_stacks()) {
       fail("encoder_depth", text(plan_.base->encoder_depth),
            two_stacks() ? "an encoder, as in shape" : "0, as in shape");
@@ -134,14 +138,15 @@ class PlanCheck {
     path_ = "entries[" + std::to_string(index) + "]";
     same<std::string_view>("name", e.name, tensor.name);
     same("group", to_string(e.group), to_string(tensor.group));
-    same("stack", word(stack_words, e.stack), word(stack_words, tensor.stack));
+    same("stack", word(architecture::stack_words, e.stack),
+         word(architecture::stack_words, tensor.stack));
     same<long>("layer", e.layer, tensor.layer);
     same("rows", e.rows, tensor.rows);
     same("columns", e.columns, tensor.columns);
     if (tensor.stack != stack_) at_ = sizes_of(plan_, stack_ = tensor.stack);
-    same("fan_in", e.fan_in, evaluate(tensor.fan_in, at_));
-    same("fan_out", e.fan_out, evaluate(tensor.fan_out, at_));
-    for_each_number(e, [&]<Kind kind>(const std::string& field, const Number<kind>& planned) {
+    same("fan_in", e.fan_in, architecture::evaluate(tensor.fan_in, at_));
+    same("fan_out", e.fan_out, architecture::evaluate(tensor.fan_out, at_));
+    plan::for_each_number(e, [&]<Kind kind>(const std::string& field, const Number<kind>& planned) {
       if (kind == Kind::mean || kind == Kind::multiplier) {
         number(field + ".value", planned.value);
       } else {
@@ -149,7 +154,7 @@ class PlanCheck {
       }
     });
     if (e.where.empty()) return;
-    Values own = at_;
+    architecture::Values own = at_;
     own.set(symbols::layer, tensor.layer + 1);
     own.set(symbols::fan_total, e.fan_in + e.fan_out);
     symbols(path_ + ".where", e.where, own);
@@ -159,17 +164,18 @@ class PlanCheck {
     const auto& all = plan_.model.residuals;
     std::size_t index = 0;
     const auto layers = [&](Stack stack, long depth) {
-      Values own = sizes_of(plan_, stack);
+      architecture::Values own = sizes_of(plan_, stack);
       for (long layer = 0; layer < depth; ++layer, ++index) {
         path_ = "model";
         const std::string at = "residuals[" + std::to_string(index) + "]";
         if (index == all.size()) {
           fail(at, "(missing)",
-               std::string(word(stack_words, stack)) + " layer " + text(layer) +
+               std::string(word(architecture::stack_words, stack)) + " layer " + text(layer) +
                    ", as the shape implies");
         }
         path_ += "." + at;
-        same("stack", word(stack_words, all[index].stack), word(stack_words, stack));
+        same("stack", word(architecture::stack_words, all[index].stack),
+             word(architecture::stack_words, stack));
         same<long>("layer", all[index].layer, layer);
         number("skip.value", all[index].skip.value);
         number("branch.value", all[index].branch.value);
@@ -183,7 +189,8 @@ class PlanCheck {
   }
 
   /// Sizes follow from the shapes; the values of a rule's own symbols do not.
-  void symbols(const std::string& path, const std::vector<SymbolValue>& all, const Values& at) {
+  void symbols(const std::string& path, const std::vector<plan::SymbolValue>& all,
+               const architecture::Values& at) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       path_ = path + "[" + std::to_string(i) + "]";
       number("value", all[i].value);
@@ -193,8 +200,8 @@ class PlanCheck {
   }
 
   /// The value that a symbol must have: its own where the shapes leave it open.
-  double implied(const SymbolValue& listed, const Values& at) const {
-    for (const Symbol* symbol : known_symbols) {
+  double implied(const plan::SymbolValue& listed, const architecture::Values& at) const {
+    for (const Symbol* symbol : scaling::known_symbols) {
       const double size = at.at(*symbol);
       if (listed.text == symbol->text) return size > 0 ? size : listed.value;
       if (listed.text != symbol->ratio_text) continue;
@@ -208,7 +215,7 @@ class PlanCheck {
   std::string_view name_;
   std::string path_;
   Stack stack_ = Stack::none;  // of the last tensor
-  Values at_ = sizes_of(plan_, stack_);
+  architecture::Values at_ = sizes_of(plan_, stack_);
 };
 
 }  // namespace detail
@@ -224,6 +231,8 @@ inline void check_plan(const Plan& plan, std::string_view name = "plan") {
   detail::PlanCheck(plan, name).run();
 }
 
+namespace plan {
+
 /// The plan itself, after check_plan().
 /// Throws:   InvalidInput as check_plan().
 inline const Plan& checked(const Plan& plan) {
@@ -231,4 +240,6 @@ inline const Plan& checked(const Plan& plan) {
   return plan;
 }
 
-}  // namespace scalewise::inline plan
+}  // namespace plan
+
+}  // namespace scalewise

@@ -14,7 +14,9 @@
 #include "scalewise/plan/move_multiplier.hpp"
 #include "scalewise/plan/plan.hpp"
 
-namespace scalewise::inline plan {
+namespace scalewise {
+
+namespace plan {
 
 /// Factors that the forward pass of a code base itself applies, in the sizes of the model.
 /// Equation: scores * q.k; embedding * E[token]; logits * W h, of a tied head tied_logits * E h;
@@ -28,6 +30,8 @@ struct CodeFactors {
 
   friend bool operator==(const CodeFactors&, const CodeFactors&) = default;
 };
+
+}  // namespace plan
 
 namespace detail {
 
@@ -46,7 +50,7 @@ inline Scaling over_base(const Scaling& scaling) {
 /// Puts a code base's factors into a plan.
 class PlanCode {
  public:
-  PlanCode(Plan plan, const CodeFactors& code, const CodeFactors& of_base)
+  PlanCode(Plan plan, const plan::CodeFactors& code, const plan::CodeFactors& of_base)
       : plan_(std::move(plan)), code_(code), of_base_(of_base) {
     if (plan_.base) base_.emplace(*plan_.base, last_stack(*plan_.base));
   }
@@ -55,10 +59,11 @@ class PlanCode {
     const bool tied = plan_.shape.tied_head.value_or(false);
     Model& model = plan_.model;
     scores();
-    model.code = CodeNumbers{listed(code_.scores), at_ends(code_.embedding, of_base_.embedding),
-                             at_ends(tied ? code_.tied_logits : code_.logits,
-                                     tied ? of_base_.tied_logits : of_base_.logits),
-                             at_ends(code_.branch, of_base_.branch)};
+    model.code =
+        plan::CodeNumbers{listed(code_.scores), at_ends(code_.embedding, of_base_.embedding),
+                          at_ends(tied ? code_.tied_logits : code_.logits,
+                                  tied ? of_base_.tied_logits : of_base_.logits),
+                          at_ends(code_.branch, of_base_.branch)};
     return std::move(plan_);
   }
 
@@ -75,7 +80,7 @@ class PlanCode {
     const Scaling plain = sqrt(C) / sqrt(m_C);  // √(the base's head size)
     const bool same = code_.scores == of_base_.scores;
     const Scaling base = same ? code_.scores / over_base(code_.scores) * plain
-                              : Scaling(evaluate(of_base_.scores, *base_)) * plain;
+                              : Scaling(architecture::evaluate(of_base_.scores, *base_)) * plain;
     if (base == Scaling(1)) return;
     Number<Kind::multiplier> factor = listed(base);
     times_power(factor, plan_.model.attention_scale, 1);
@@ -86,28 +91,30 @@ class PlanCode {
   Number<Kind::multiplier> at_ends(const Scaling& target, const Scaling& base) {
     if (!relative()) return listed(target);
     if (target == base) return listed(over_base(target));
-    return listed(Scaling(evaluate(target, sizes_of(plan_, last_stack(plan_.shape))) /
-                          evaluate(base, *base_)));
+    return listed(Scaling(architecture::evaluate(target, sizes_of(plan_, last_stack(plan_.shape))) /
+                          architecture::evaluate(base, *base_)));
   }
 
   /// As a number, with its symbols in the plan's list.
   Number<Kind::multiplier> listed(const Scaling& scaling) {
     list_symbols(plan_, scaling);
-    return {evaluate(scaling, sizes_of(plan_, last_stack(plan_.shape))), scaling};
+    return {architecture::evaluate(scaling, sizes_of(plan_, last_stack(plan_.shape))), scaling};
   }
 
   Plan plan_;
-  const CodeFactors& code_;
-  const CodeFactors& of_base_;
-  std::optional<Values> base_;
+  const plan::CodeFactors& code_;
+  const plan::CodeFactors& of_base_;
+  std::optional<architecture::Values> base_;
 };
 
 }  // namespace detail
 
+namespace plan {
+
 /// The factors of the code in a plan: that of the plan, or else the 1/√C of the scores alone.
 inline CodeNumbers code_of(const Plan& plan) {
   if (plan.model.code) return *plan.model.code;
-  const double root_c = root(static_cast<double>(plan.shape.head_dim), 2);
+  const double root_c = numeric::root(static_cast<double>(plan.shape.head_dim), 2);
   return {{1 / root_c, 1 / sqrt(symbols::C)}, {1, 1}, {1, 1}, {1, 1}};
 }
 
@@ -165,4 +172,6 @@ inline std::vector<std::string> code_notes(const Plan& plan) {
   return notes;
 }
 
-}  // namespace scalewise::inline plan
+}  // namespace plan
+
+}  // namespace scalewise

@@ -8,12 +8,12 @@
 #include "scalewise/files/bytes.hpp"
 #include "scalewise/plan/plan.hpp"
 
-namespace scalewise::inline plan {
+namespace scalewise::plan {
 
 /// Sixteen hexadecimal digits that stand for a plan: its rule and every tensor's name, size and
 /// numbers. Plans that differ in any of them have, up to chance, different ones.
 inline std::string plan_fingerprint(const Plan& plan) {
-  ByteWriter text;
+  files::ByteWriter text;
   text.text(plan.rule);
   text.number(static_cast<std::uint32_t>(plan.reference));
   text.number(static_cast<std::uint32_t>(plan.decay));
@@ -31,7 +31,7 @@ inline std::string plan_fingerprint(const Plan& plan) {
     text.number(static_cast<std::uint32_t>(entry.distribution));
     for_each_number(entry, [&](const char*, const auto& planned) { text.number(planned.value); });
   }
-  return fingerprint(text.bytes());
+  return files::fingerprint(text.bytes());
 }
 
-}  // namespace scalewise::inline plan
+}  // namespace scalewise::plan

@@ -12,7 +12,7 @@
 #include "scalewise/plan/move_multiplier.hpp"
 #include "scalewise/plan/plan.hpp"
 
-namespace scalewise::inline plan {
+namespace scalewise {
 
 /// A plan for the same training with other weights, and what could not be moved: one line each.
 struct RewrittenPlan {
@@ -25,7 +25,7 @@ namespace detail {
 /// Moves every forward multiplier of a plan into the weights.
 class PlanFold {
  public:
-  explicit PlanFold(const Plan& plan) : result_{plan, {}}, code_(code_of(plan)) {}
+  explicit PlanFold(const Plan& plan) : result_{plan, {}}, code_(plan::code_of(plan)) {}
 
   RewrittenPlan run() && {
     Plan& plan = result_.plan;
@@ -43,7 +43,7 @@ class PlanFold {
     }
     ends();
     for (Entry& entry : plan.entries) {
-      if (is_end(entry.group) && !is_extra(plan, entry)) continue;
+      if (is_end(entry.group) && !plan::is_extra(plan, entry)) continue;
       into(entry, {entry.multiplier, entry.where});
       entry.multiplier = one();
     }
@@ -62,7 +62,7 @@ class PlanFold {
   /// A list does not say which matrix ends a branch, or makes the queries.
   void leave_model() {
     const Model& model = result_.plan.model;
-    if (has_heads(result_.plan.shape))
+    if (architecture::has_heads(result_.plan.shape))
       leave("attention_scale: the list does not say which matrix makes queries");
     if (!is_one(model.logit_multiplier)) leave("logit_multiplier: the head is tied");
     for (const Residual& residual : model.residuals) {
@@ -72,10 +72,12 @@ class PlanFold {
   }
 
   void leave(std::string text) { result_.left.push_back(std::move(text)); }
-  void into(Entry& entry, const MovedFactor& factor) { store_times(result_.plan, entry, factor); }
+  void into(Entry& entry, const plan::MovedFactor& factor) {
+    plan::store_times(result_.plan, entry, factor);
+  }
 
   bool has(Group group) const {
-    for (const Entry& entry : entries_of_shape(result_.plan)) {
+    for (const Entry& entry : plan::entries_of_shape(result_.plan)) {
       if (entry.group == group) return true;
     }
     return false;
@@ -87,15 +89,16 @@ class PlanFold {
     Plan& plan = result_.plan;
     Model& model = plan.model;
     const bool tied = !has(Group::head);
-    const MovedFactor embedding{left_over(model.embedding_multiplier, code_.embedding_multiplier)};
-    MovedFactor logits{left_over(model.logit_multiplier, code_.logit_multiplier)};
+    const plan::MovedFactor embedding{
+        plan::left_over(model.embedding_multiplier, code_.embedding_multiplier)};
+    plan::MovedFactor logits{plan::left_over(model.logit_multiplier, code_.logit_multiplier)};
     if (is_one(embedding.number) && is_one(logits.number)) return;
     if (tied && !is_one(embedding.number)) times_power(logits.number, embedding.number, -1);
     if (tied && !is_one(logits.number) && !has(Group::final_norm_gain)) {
       leave("embedding_multiplier, logit_multiplier: the head is tied, without a final gain");
       return;
     }
-    for (Entry& entry : entries_of_shape(plan)) {
+    for (Entry& entry : plan::entries_of_shape(plan)) {
       const bool stem =
           entry.group == Group::token_embedding || entry.group == Group::patch_embedding;
       const bool end = entry.stack != Stack::encoder && (entry.group == Group::final_norm_gain ||
@@ -114,11 +117,12 @@ class PlanFold {
     bool skips = false;
     for (Residual& residual : plan.model.residuals) {
       skips = skips || residual.skip.value != 1;
-      const MovedFactor branch{left_over(residual.branch, code_.branch), residual.where};
+      const plan::MovedFactor branch{plan::left_over(residual.branch, code_.branch),
+                                     residual.where};
       if (is_one(branch.number)) continue;
-      for (Entry& entry : entries_of_shape(plan)) {
+      for (Entry& entry : plan::entries_of_shape(plan)) {
         if (entry.stack != residual.stack || entry.layer != residual.layer) continue;
-        const std::string name = tensor_name(entry.name).part;
+        const std::string name = architecture::tensor_name(entry.name).part;
         if (name.ends_with("attention_output") || name.ends_with("attention_output_bias") ||
             name == "mlp_down" || name == "mlp_down_bias") {
           into(entry, branch);
@@ -141,15 +145,16 @@ class PlanFold {
       }
       return;
     }
-    const MovedFactor factor{left_over(plan.model.attention_scale, code_.attention_scale)};
+    const plan::MovedFactor factor{
+        plan::left_over(plan.model.attention_scale, code_.attention_scale)};
     if (factor.number.value > 1 - 1e-15 && factor.number.value < 1 + 1e-15) return;
     const bool norm = plan.shape.qk_norm != QkNorm::none && plan.shape.norm_gain;
     if (plan.shape.qk_norm != QkNorm::none && !norm) {
       leave("attention_scale: queries are normalized, and their norm has no gain");
       return;
     }
-    for (Entry& entry : entries_of_shape(plan)) {
-      const std::string name = tensor_name(entry.name).part;
+    for (Entry& entry : plan::entries_of_shape(plan)) {
+      const std::string name = architecture::tensor_name(entry.name).part;
       const bool query =
           norm ? name.ends_with("query_norm_gain") || name.ends_with("query_norm_bias")
                : entry.group == Group::query || name.ends_with("query_bias");
@@ -159,7 +164,7 @@ class PlanFold {
   }
 
   RewrittenPlan result_;
-  CodeNumbers code_;
+  plan::CodeNumbers code_;
 };
 
 }  // namespace detail
@@ -181,4 +186,4 @@ inline RewrittenPlan fold(const Plan& plan) {
   return detail::PlanFold(plan).run();
 }
 
-}  // namespace scalewise::inline plan
+}  // namespace scalewise

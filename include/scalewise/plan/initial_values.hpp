@@ -11,7 +11,7 @@
 #include "scalewise/plan/plan.hpp"
 #include "scalewise/scaling/formula.hpp"
 
-namespace scalewise::inline plan {
+namespace scalewise {
 
 /// The numbers of a tensor before training, one after another, from a stream of its own: they depend
 /// on the seed and on the entry's name alone, not on the layout or on other tensors.
@@ -56,21 +56,21 @@ class InitialValues {
  private:
   static double deviation_of(const Entry& entry, double base_deviation) {
     if (!(base_deviation >= 0 && std::isfinite(base_deviation))) {
-      throw InvalidInput("base_deviation", number_text(base_deviation),
+      throw InvalidInput("base_deviation", numeric::number_text(base_deviation),
                          "a finite number, 0 or greater");
     }
     const double variance = entry.init_variance.value;
     if (!(variance >= 0 && std::isfinite(variance))) {
-      throw InvalidInput(entry.name + ".init_variance", number_text(variance),
+      throw InvalidInput(entry.name + ".init_variance", numeric::number_text(variance),
                          "a finite number, 0 or greater");
     }
     return std::sqrt(variance) * base_deviation;
   }
 
-  RandomStream stream_;
+  numeric::RandomStream stream_;
   double mean_;
   double deviation_;
   Distribution distribution_;
 };
 
-}  // namespace scalewise::inline plan
+}  // namespace scalewise

@@ -10,7 +10,7 @@
 #include "scalewise/plan/start.hpp"
 #include "scalewise/policy/rule.hpp"
 
-namespace scalewise::inline plan {
+namespace scalewise {
 
 /// The plan of a model under a rule, which is a policy or the name of a shipped one.
 /// Shapes:   one entry per tensor of the model, in the order stem, blocks, head, and then per tensor of the extras.
@@ -32,4 +32,4 @@ inline Plan make_plan(const Rule& rule, const PlanRequest& request) {
                                             .extras = plan.extras}));
 }
 
-}  // namespace scalewise::inline plan
+}  // namespace scalewise

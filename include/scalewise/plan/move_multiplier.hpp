@@ -9,13 +9,17 @@
 #include "scalewise/plan/plan.hpp"
 #include "scalewise/policy/formulation.hpp"
 
-namespace scalewise::inline plan {
+namespace scalewise {
+
+namespace plan {
 
 /// A factor, and the symbols in it that are not of the whole plan.
 struct MovedFactor {
   Number<Kind::multiplier> number{1, 1};
   std::vector<SymbolValue> where = {};
 };
+
+}  // namespace plan
 
 namespace detail {
 
@@ -36,13 +40,15 @@ void times_power(Number<kind>& number, const Number<other>& factor, int power) {
 
 /// Adds the symbols of a scaling to the list of a plan.
 inline void list_symbols(Plan& plan, const Scaling& scaling) {
-  const Values at = sizes_of(plan, last_stack(plan.shape));
-  for (const Factor& factor : scaling.factors()) {
+  const architecture::Values at = sizes_of(plan, last_stack(plan.shape));
+  for (const scaling::Factor& factor : scaling.factors()) {
     if (!factor.is_integer()) list_once(plan.symbols, symbol_value(factor, at));
   }
 }
 
 }  // namespace detail
+
+namespace plan {
 
 /// Stores the weights of an entry t times as large, or 1/t with `power` = -1, and leaves its multiplier
 /// alone: what the model computes changes, unless the factor on the tensor changes by the inverse.
@@ -50,7 +56,7 @@ inline void list_symbols(Plan& plan, const Scaling& scaling) {
 /// Accuracy: exact, so that trajectories agree to rounding.
 inline void store_times(const Plan& plan, Entry& entry, const MovedFactor& t, int power = 1) {
   if (t.number.value == 1) return;
-  const StoragePowers powers = storage_powers(entry.optimizer, plan.decay);
+  const policy::StoragePowers powers = policy::storage_powers(entry.optimizer, plan.decay);
   detail::times_power(entry.init_variance, t.number, power * powers.init_variance);
   detail::times_power(entry.init_mean, t.number, power * powers.init_mean);
   detail::times_power(entry.learning_rate, t.number, power * powers.learning_rate);
@@ -62,4 +68,6 @@ inline void store_times(const Plan& plan, Entry& entry, const MovedFactor& t, in
   }
 }
 
-}  // namespace scalewise::inline plan
+}  // namespace plan
+
+}  // namespace scalewise

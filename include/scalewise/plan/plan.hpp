@@ -24,7 +24,7 @@
 #include "scalewise/policy/row.hpp"
 #include "scalewise/scaling/formula.hpp"
 
-namespace scalewise::inline plan {
+namespace scalewise {
 
 /// A number of a plan, and the scaling that it comes from.
 /// Units:    the kind's; scaling has those of value
@@ -42,7 +42,11 @@ struct Number {
 
 /// Standard deviation of a planned variance.
 /// Units:    a standard deviation, from a variance
-inline double std_dev(const Number<Kind::variance>& variance) { return root(variance.value, 2); }
+inline double std_dev(const Number<Kind::variance>& variance) {
+  return numeric::root(variance.value, 2);
+}
+
+namespace plan {
 
 /// A symbol that formulas use, with its value.
 struct SymbolValue {
@@ -54,10 +58,13 @@ struct SymbolValue {
   friend bool operator==(const SymbolValue&, const SymbolValue&) = default;
 };
 
+}  // namespace plan
+
 namespace detail {
 
 /// The symbol of a factor, with its value.
-inline SymbolValue symbol_value(const Factor& factor, const Values& at) {
+inline plan::SymbolValue symbol_value(const scaling::Factor& factor,
+                                      const architecture::Values& at) {
   const Symbol& symbol = *factor.symbol;
   if (!factor.ratio) return {symbol.text, symbol.latex, symbol.meaning, at.at(symbol)};
   return {symbol.ratio_text, symbol.ratio_latex, std::string(symbol.meaning) + ", target over base",
@@ -66,8 +73,8 @@ inline SymbolValue symbol_value(const Factor& factor, const Values& at) {
 
 /// Adds a symbol to a list, unless the list has one of its text.
 template <class Symbols>
-void list_once(Symbols& symbols, SymbolValue symbol) {
-  for (const SymbolValue& listed : symbols) {
+void list_once(Symbols& symbols, plan::SymbolValue symbol) {
+  for (const plan::SymbolValue& listed : symbols) {
     if (listed.text == symbol.text) return;
   }
   symbols.push_back(std::move(symbol));
@@ -98,7 +105,7 @@ struct Entry {
   Number<Kind::decay> weight_decay;
   Number<Kind::epsilon> epsilon;
   std::string source;
-  std::vector<SymbolValue> where;  // symbols whose value is this entry's own: l, r, (fi+fo)
+  std::vector<plan::SymbolValue> where;  // symbols whose value is this entry's own: l, r, (fi+fo)
 
   /// How many numbers the tensor has.
   /// Throws:   InvalidInput for sizes that are not positive, and for 2^63 numbers or more.
@@ -113,6 +120,8 @@ struct Entry {
   friend bool operator==(const Entry&, const Entry&) = default;
 };
 
+namespace plan {
+
 /// Calls visit(name, number) for every number of an entry, in the order of for_each_cell().
 template <class AnyEntry, class Visitor>
 constexpr void for_each_number(AnyEntry& entry, Visitor&& visit) {
@@ -124,16 +133,20 @@ constexpr void for_each_number(AnyEntry& entry, Visitor&& visit) {
   visit("epsilon", entry.epsilon);
 }
 
+}  // namespace plan
+
 /// Residual connection of both blocks of a layer: skip * x + branch * f(x).
 struct Residual {
   Stack stack = Stack::main;
   int layer = 0;
   Number<Kind::multiplier> skip;
   Number<Kind::multiplier> branch;
-  std::vector<SymbolValue> where;  // symbols whose value is this layer's own
+  std::vector<plan::SymbolValue> where;  // symbols whose value is this layer's own
 
   friend bool operator==(const Residual&, const Residual&) = default;
 };
+
+namespace plan {
 
 /// Factors of the whole model that the code base itself applies.
 struct CodeNumbers {
@@ -144,6 +157,8 @@ struct CodeNumbers {
 
   friend bool operator==(const CodeNumbers&, const CodeNumbers&) = default;
 };
+
+}  // namespace plan
 
 /// The planned numbers of the model as a whole.
 /// Equation: x = embedding_multiplier * E[token] (or patches * E) plus the other embeddings, each
@@ -159,7 +174,7 @@ struct Model {
   Number<Kind::multiplier> logit_multiplier;
   std::vector<Residual> residuals;
   std::string source;
-  std::optional<CodeNumbers> code = {};
+  std::optional<plan::CodeNumbers> code = {};
 
   friend bool operator==(const Model&, const Model&) = default;
 };
@@ -183,7 +198,7 @@ struct Plan {
 
   Model model = {};
   std::vector<Entry> entries = {};
-  std::vector<SymbolValue> symbols = {};
+  std::vector<plan::SymbolValue> symbols = {};
 
   /// The entry of a tensor.
   /// Throws:   InvalidInput for a name that is not in the plan.
@@ -227,8 +242,9 @@ inline Stack last_stack(const Shape& shape) {
 }
 
 /// The sizes of a plan's target and base, as a stack has them.
-inline Values sizes_of(const Plan& plan, Stack stack) {
-  return plan.base ? Values(plan.shape, *plan.base, stack) : Values(plan.shape, stack);
+inline architecture::Values sizes_of(const Plan& plan, Stack stack) {
+  return plan.base ? architecture::Values(plan.shape, *plan.base, stack)
+                   : architecture::Values(plan.shape, stack);
 }
 
 /// Whether a scaling grows or falls with any of some sizes of the target: L/m_L, the base's depth, does not.
@@ -246,6 +262,8 @@ inline bool depends_on_depth(const Scaling& scaling) {
 
 }  // namespace detail
 
+namespace plan {
+
 /// Whether the optimizer of any tensor adds an epsilon.
 inline bool uses_epsilon(const Plan& plan) {
   for (const Entry& entry : plan.entries) {
@@ -257,16 +275,18 @@ inline bool uses_epsilon(const Plan& plan) {
 /// Whether a tensor is one of the plan's extras, which the shape does not have.
 inline bool is_extra(const Plan& plan, const Entry& entry) {
   return std::any_of(plan.extras.begin(), plan.extras.end(), [&](const Extra& extra) {
-    return to_string(TensorName{Stack::none, entry.layer, extra.name}) == entry.name;
+    return to_string(architecture::TensorName{Stack::none, entry.layer, extra.name}) == entry.name;
   });
 }
+
+}  // namespace plan
 
 namespace detail {
 
 /// The name of an entry as a value; a tensor of the user's own has the name that was given for all
 /// layers as its part.
-inline TensorName name_of(const Plan& plan, const Entry& entry) {
-  TensorName name = tensor_name(entry.name);
+inline architecture::TensorName name_of(const Plan& plan, const Entry& entry) {
+  architecture::TensorName name = architecture::tensor_name(entry.name);
   if (name.layer == entry.layer) return name;
   for (const Extra& extra : plan.extras) {
     name = {Stack::none, entry.layer, extra.name};
@@ -277,12 +297,14 @@ inline TensorName name_of(const Plan& plan, const Entry& entry) {
 
 /// The name that a tensor of a layer has in the first.
 inline std::string name_in_first_layer(const Plan& plan, const Entry& entry) {
-  TensorName name = name_of(plan, entry);
+  architecture::TensorName name = name_of(plan, entry);
   name.layer = (std::min)(name.layer, 0);
   return to_string(name);
 }
 
 }  // namespace detail
+
+namespace plan {
 
 /// The entries of the shape's tensors; those of extras follow them.
 template <class AnyPlan>
@@ -296,7 +318,10 @@ auto entries_of_shape(AnyPlan& plan) {
 /// Throws:   InvalidInput, with `why` as its hint.
 inline void require_no_extras(const Plan& plan, const char* why) {
   if (plan.extras.empty()) return;
-  throw InvalidInput("extra", printable(plan.extras.front().name), "no tensor of your own", why);
+  throw InvalidInput("extra", messages::printable(plan.extras.front().name),
+                     "no tensor of your own", why);
 }
 
-}  // namespace scalewise::inline plan
+}  // namespace plan
+
+}  // namespace scalewise

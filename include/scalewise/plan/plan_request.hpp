@@ -12,7 +12,7 @@
 #include "scalewise/policy/row.hpp"
 #include "scalewise/policy/rule.hpp"
 
-namespace scalewise::inline plan {
+namespace scalewise {
 
 /// The model that a plan is asked for, and how it is trained.
 ///
@@ -28,4 +28,4 @@ struct PlanRequest {
   std::optional<Rule> start = {};  // the absolute rule that initializes the base of a relative one
 };
 
-}  // namespace scalewise::inline plan
+}  // namespace scalewise

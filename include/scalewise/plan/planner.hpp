@@ -20,9 +20,7 @@
 #include "scalewise/policy/by_role.hpp"
 #include "scalewise/policy/rule.hpp"
 
-namespace scalewise::inline plan {
-
-namespace detail {
+namespace scalewise::detail {
 
 /// Walks one shape through one rule.
 class Planner {
@@ -46,12 +44,12 @@ class Planner {
   }
 
   Plan make() && {
-    for_each_tensor(plan_.shape, plan_.base.value_or(plan_.shape),
-                    [&](const Tensor& tensor) { add(tensor); });
+    architecture::for_each_tensor(plan_.shape, plan_.base.value_or(plan_.shape),
+                                  [&](const Tensor& tensor) { add(tensor); });
     add_extras();
     add_model();
-    const Values at = values_at(last_stack(plan_.shape));
-    for (const Factor& factor : listed_) plan_.symbols.push_back(symbol_value(factor, at));
+    const architecture::Values at = values_at(last_stack(plan_.shape));
+    for (const scaling::Factor& factor : listed_) plan_.symbols.push_back(symbol_value(factor, at));
     check_plan(plan_);
     return std::move(plan_);
   }
@@ -59,15 +57,15 @@ class Planner {
  private:
   /// The shape that the rule is defined on.
   Shape adapted(const Shape& model) const {
-    if (model.blocks == Blocks::listed) require_by_role(rule_);
+    if (model.blocks == Blocks::listed) policy::require_by_role(rule_);
     return rule_.policy->adapt(resolved(model));
   }
 
   void check() const {
     rule_.policy->validate(plan_.shape);
-    if (!states(rule_, plan_.optimizer)) {
+    if (!policy::states(rule_, plan_.optimizer)) {
       throw InvalidInput("optimizer", std::string(plan_.optimizer.name),
-                         listed(names_of(rule_.optimizers)),
+                         messages::listed(policy::names_of(rule_.optimizers)),
                          plan_.rule + " is published for no other");
     }
     if (!plan_.base) return;
@@ -88,8 +86,8 @@ class Planner {
   // ---- values of symbols -------------------------------------------------------------------------
 
   /// The sizes, and the values of the rule's own symbols, at a layer of a stack; layer -1 is outside all layers.
-  Values values_at(Stack stack, int layer = -1) {
-    Values result = sizes_of(plan_, stack);
+  architecture::Values values_at(Stack stack, int layer = -1) {
+    architecture::Values result = sizes_of(plan_, stack);
     for (const auto& [symbol, by_layer] : own_values(stack)) {
       if (by_layer.size() == 1) {
         result.set(*symbol, by_layer.front());
@@ -102,8 +100,8 @@ class Planner {
   }
 
   /// Asks the rule once for each stack, since some integrate.
-  const std::vector<OwnValues>& own_values(Stack stack) {
-    std::vector<OwnValues>& own = own_values_[static_cast<std::size_t>(stack)];
+  const std::vector<policy::OwnValues>& own_values(Stack stack) {
+    std::vector<policy::OwnValues>& own = own_values_[static_cast<std::size_t>(stack)];
     if (own.empty()) {
       own = rule_.policy->own_values({plan_.shape, stack});
       require_own_symbols(own);
@@ -113,9 +111,9 @@ class Planner {
 
   /// Refuses a rule's own symbol with the text of another, by which formulas would take one for the other, and
   /// one with a value for each layer that does not vary.
-  static void require_own_symbols(const std::vector<OwnValues>& own) {
-    std::vector<const Symbol*> all(known_symbols.begin(), known_symbols.end());
-    for (const OwnValues& values : own) {
+  static void require_own_symbols(const std::vector<policy::OwnValues>& own) {
+    std::vector<const Symbol*> all(scaling::known_symbols.begin(), scaling::known_symbols.end());
+    for (const policy::OwnValues& values : own) {
       const Symbol& symbol = *values.symbol;
       for (const Symbol* other : all) {
         const std::string_view text = symbol.text;
@@ -135,29 +133,29 @@ class Planner {
 
   /// Evaluates a cell, and lists its symbols for the plan.
   template <Kind kind>
-  Number<kind> evaluated(const Cell<kind>& cell, const Values& at) {
+  Number<kind> evaluated(const Cell<kind>& cell, const architecture::Values& at) {
     const Scaling& scaling = cell.scaling;
     if (scaling.is_relative() && !plan_.base) {
       throw InvalidInput("base", "none", "the shape of the model that was tuned",
                          plan_.rule + " is relative to a base, and there is no default");
     }
-    for (const Factor& factor : scaling.factors()) {
+    for (const scaling::Factor& factor : scaling.factors()) {
       if (!factor.is_integer() && !factor.symbol->varies) list(factor);
     }
-    return {evaluate(scaling, at), scaling};
+    return {architecture::evaluate(scaling, at), scaling};
   }
 
   /// Lists the symbol of a factor, once.
-  void list(const Factor& factor) {
+  void list(const scaling::Factor& factor) {
     auto place = listed_.begin();
     while (place != listed_.end() && place->before(factor)) ++place;
     if (place == listed_.end() || !place->same_symbol(factor)) listed_.insert(place, factor);
   }
 
   /// Lists the symbols of a cell whose values are its own.
-  static void list_own_symbols(const Scaling& cell, const Values& at,
-                               std::vector<SymbolValue>& where) {
-    for (const Factor& factor : cell.factors()) {
+  static void list_own_symbols(const Scaling& cell, const architecture::Values& at,
+                               std::vector<plan::SymbolValue>& where) {
+    for (const scaling::Factor& factor : cell.factors()) {
       if (factor.symbol->varies) list_once(where, symbol_value(factor, at));
     }
   }
@@ -182,16 +180,16 @@ class Planner {
                          "a tensor of the group " + std::string(to_string(tensor.group)),
                          "one of those that " + plan_.rule + " states");
     }
-    const Optimizer optimizer = optimizer_of(plan_.optimizer, tensor.group);
-    Values at = values_at(tensor.stack, tensor.layer);
+    const Optimizer optimizer = policy::optimizer_of(plan_.optimizer, tensor.group);
+    architecture::Values at = values_at(tensor.stack, tensor.layer);
     row.rates.set(optimizer, row.rate(optimizer).scaling / own_factor(optimizer, tensor, at));
     row.weight_decay = decay_of(row, optimizer);
-    if (optimizer.normalization == Normalization::by_matrix) row.epsilon = 1;  // not Adam's
-    const double fan_in = evaluate(tensor.fan_in, at);
-    const double fan_out = evaluate(tensor.fan_out, at);
+    if (optimizer.normalization == policy::Normalization::by_matrix) row.epsilon = 1;  // not Adam's
+    const double fan_in = architecture::evaluate(tensor.fan_in, at);
+    const double fan_out = architecture::evaluate(tensor.fan_out, at);
     at.set(symbols::fan_total, fan_in + fan_out);
 
-    std::vector<SymbolValue> where;
+    std::vector<plan::SymbolValue> where;
     const auto planned = [&]<Kind kind>(const Cell<kind>& cell) {
       const Scaling bound =
           in_stack(with_fans(cell.scaling, tensor.fan_in, tensor.fan_out), tensor.stack);
@@ -220,30 +218,33 @@ class Planner {
   }
 
   /// The optimizer's own factor on its steps, over the base's where the rule is relative.
-  Scaling own_factor(const Optimizer& optimizer, const Tensor& tensor, const Values& at) const {
+  Scaling own_factor(const Optimizer& optimizer, const Tensor& tensor,
+                     const architecture::Values& at) const {
     const bool relative = plan_.reference == Reference::base;
     const auto fan = [&](const Symbol& symbol) { return Scaling(symbol, relative); };
     switch (optimizer.own_factor) {
-      case OwnFactor::one:
+      case policy::OwnFactor::one:
         return 1;
-      case OwnFactor::fan_ratio:
+      case policy::OwnFactor::fan_ratio:
         return sqrt(fan(symbols::fan_out) / fan(symbols::fan_in));
-      case OwnFactor::original:
+      case policy::OwnFactor::original:
         return sqrt(larger_fan(tensor, at) / fan(symbols::fan_in));
-      case OwnFactor::larger_fan:
+      case policy::OwnFactor::larger_fan:
         return sqrt(larger_fan(tensor, at));
-      case OwnFactor::match_adamw:
+      case policy::OwnFactor::match_adamw:
         return (relative ? 1 : 0.2) * sqrt(larger_fan(tensor, at));
     }
     return 1;
   }
 
   /// The larger fan, over the base's where the rule is relative: a number if it is another one there.
-  Scaling larger_fan(const Tensor& tensor, const Values& at) const {
-    const double in = evaluate(tensor.fan_in, at), out = evaluate(tensor.fan_out, at);
+  Scaling larger_fan(const Tensor& tensor, const architecture::Values& at) const {
+    const double in = architecture::evaluate(tensor.fan_in, at),
+                 out = architecture::evaluate(tensor.fan_out, at);
     const bool relative = plan_.reference == Reference::base;
-    const double base_in = relative ? in / evaluate(ratio(tensor.fan_in), at) : in;
-    const double base_out = relative ? out / evaluate(ratio(tensor.fan_out), at) : out;
+    const double base_in = relative ? in / architecture::evaluate(ratio(tensor.fan_in), at) : in;
+    const double base_out =
+        relative ? out / architecture::evaluate(ratio(tensor.fan_out), at) : out;
     if (in >= out && base_in >= base_out) return Scaling(symbols::fan_in, relative);
     if (in <= out && base_in <= base_out) return Scaling(symbols::fan_out, relative);
     return (std::max)(in, out) / (std::max)(base_in, base_out);
@@ -255,8 +256,8 @@ class Planner {
     const Scaling& rate = row.rate(optimizer).scaling;
     if (stated.is_zero()) return 0;
     // Where gradients are not normalized, L2 and coupled decay are the same.
-    if (plan_.decay == DecayForm::l2 && optimizer.normalization != Normalization::none) {
-      if (rate != Scaling(1) || optimizer.normalization == Normalization::by_matrix) {
+    if (plan_.decay == DecayForm::l2 && optimizer.normalization != policy::Normalization::none) {
+      if (rate != Scaling(1) || optimizer.normalization == policy::Normalization::by_matrix) {
         throw InvalidInput(
             "decay", "l2", "coupled or independent",
             "a penalty inside Adam's gradient is normalized away and cannot follow " + plan_.rule +
@@ -275,12 +276,13 @@ class Planner {
     if (plan_.extras.empty()) return;
     std::set<std::string> names;
     for (const Entry& entry : plan_.entries) names.insert(entry.name);
-    for (const Tensor& tensor : extra_tensors(plan_.extras, plan_.shape)) {
+    for (const Tensor& tensor : architecture::extra_tensors(plan_.extras, plan_.shape)) {
       if (!names.insert(tensor.name).second) {
-        throw InvalidInput("extra", printable(tensor.name), "a name that no other tensor has");
+        throw InvalidInput("extra", messages::printable(tensor.name),
+                           "a name that no other tensor has");
       }
       if (tensor.layer < 0 && varies(row_of(tensor.group, tensor.stack), tensor.group)) {
-        throw InvalidInput("extra", printable(tensor.name), "a name with * for the layer",
+        throw InvalidInput("extra", messages::printable(tensor.name), "a name with * for the layer",
                            "in " + plan_.rule + " the row of " +
                                std::string(to_string(tensor.group)) +
                                " differs from layer to layer");
@@ -288,14 +290,15 @@ class Planner {
       require_sides(tensor);
       add(tensor);
     }
-    if (plan_.base) static_cast<void>(extra_tensors(plan_.extras, *plan_.base));  // has its sizes
+    if (plan_.base)
+      static_cast<void>(architecture::extra_tensors(plan_.extras, *plan_.base));  // has its sizes
   }
 
   /// Whether a row has other numbers in each layer.
   bool varies(const Row& row, Group group) const {
     bool found = false;
-    for_each_cell(row, optimizer_of(plan_.optimizer, group), [&](const auto& cell) {
-      for (const Factor& factor : cell.scaling.factors()) {
+    policy::for_each_cell(row, policy::optimizer_of(plan_.optimizer, group), [&](const auto& cell) {
+      for (const scaling::Factor& factor : cell.scaling.factors()) {
         found = found || (factor.symbol->varies && factor.symbol != &symbols::fan_total);
       }
     });
@@ -304,9 +307,9 @@ class Planner {
 
   /// A row whose variance or rate names sizes of the model is for a matrix with the sides of its group.
   void require_sides(const Tensor& extra) {
-    if (!is_matrix(extra.group)) return;
+    if (!architecture::is_matrix(extra.group)) return;
     const Row row = row_of(extra.group, extra.stack);
-    const Optimizer& optimizer = optimizer_of(plan_.optimizer, extra.group);
+    const Optimizer& optimizer = policy::optimizer_of(plan_.optimizer, extra.group);
     if (!names_a_size(row.init_variance.scaling) && !names_a_size(row.rate(optimizer).scaling))
       return;
     bool alike = false;
@@ -314,18 +317,19 @@ class Planner {
     whole.tied_head = false;
     whole.gated_mlp = whole.learned_positions = true;
     whole.segments = 1;
-    const Values at = values_at(extra.stack);
+    const architecture::Values at = values_at(extra.stack);
     const auto same = [&](const Scaling& a, const Scaling& b) {
-      return evaluate(a, at) == evaluate(b, at) &&
-             (!plan_.base || evaluate(ratio(a), at) == evaluate(ratio(b), at));
+      return architecture::evaluate(a, at) == architecture::evaluate(b, at) &&
+             (!plan_.base ||
+              architecture::evaluate(ratio(a), at) == architecture::evaluate(ratio(b), at));
     };
-    for_each_tensor(whole, plan_.base.value_or(plan_.shape), [&](const Tensor& own) {
+    architecture::for_each_tensor(whole, plan_.base.value_or(plan_.shape), [&](const Tensor& own) {
       alike = alike || (own.group == extra.group && same(own.fan_in, extra.fan_in) &&
                         same(own.fan_out, extra.fan_out));
     });
     if (alike) return;
     throw InvalidInput(
-        "extra", printable(extra.name),
+        "extra", messages::printable(extra.name),
         "the inputs and outputs of the shape's own " + std::string(to_string(extra.group)),
         plan_.rule + " states them by sizes of the model, not by a matrix's fans");
   }
@@ -344,7 +348,7 @@ class Planner {
     add_residuals(stack);
 
     const ModelRow row = rule_.policy->model({plan_.shape, stack});
-    const Values at = values_at(stack);
+    const architecture::Values at = values_at(stack);
     const bool listed = plan_.shape.blocks == Blocks::listed;  // whose entries keep their own
     const auto row_multiplier = [&](Group group, const Scaling& fan_in, const Scaling& fan_out) {
       return listed ? Scaling(1)
@@ -359,7 +363,7 @@ class Planner {
     const Scaling embedding =
         row_multiplier(token ? Group::token_embedding : Group::patch_embedding,
                        token ? Scaling(1) : symbols::n_patch, n);
-    if (has_heads(plan_.shape)) {
+    if (architecture::has_heads(plan_.shape)) {
       plan_.model.attention_scale =
           evaluated(Multiplier(in_stack(row.attention_scale.scaling, stack)), at);
     }
@@ -369,12 +373,12 @@ class Planner {
   }
 
   void add_residuals(Stack stack) {
-    const Context context{plan_.shape, stack};
+    const policy::Context context{plan_.shape, stack};
     const ModelRow row = rule_.policy->model(context);
     const Multiplier skip = in_stack(row.residual_skip.scaling, stack);
     const Multiplier branch = in_stack(row.residual_branch.scaling, stack);
     for (int layer = 0; layer < context.depth(); ++layer) {
-      const Values at = values_at(stack, layer);
+      const architecture::Values at = values_at(stack, layer);
       Residual residual{stack, layer, evaluated(skip, at), evaluated(branch, at), {}};
       list_own_symbols(skip.scaling * branch.scaling, at, residual.where);
       plan_.model.residuals.push_back(std::move(residual));
@@ -383,10 +387,8 @@ class Planner {
 
   const Rule& rule_;
   Plan plan_;
-  std::array<std::vector<OwnValues>, 4> own_values_;  // by stack
-  std::vector<Factor> listed_;                        // one of each symbol, in their order
+  std::array<std::vector<policy::OwnValues>, 4> own_values_;  // by stack
+  std::vector<scaling::Factor> listed_;                       // one of each symbol, in their order
 };
 
-}  // namespace detail
-
-}  // namespace scalewise::inline plan
+}  // namespace scalewise::detail

@@ -13,7 +13,7 @@
 
 #include "scalewise/plan/plan.hpp"
 
-namespace scalewise::inline plan {
+namespace scalewise {
 
 namespace detail {
 
@@ -24,7 +24,7 @@ inline bool scales_with_depth(const Plan& plan) {
     found =
         found || depends_on_depth(number.scaling) || depends_on(number.scaling, {&symbols::layer});
   };
-  for (const Entry& entry : plan.entries) for_each_number(entry, look);
+  for (const Entry& entry : plan.entries) plan::for_each_number(entry, look);
   for (const Residual& residual : plan.model.residuals)
     look("", residual.branch), look("", residual.skip);
   look("", plan.model.logit_multiplier);
@@ -100,7 +100,7 @@ class SetUp {
   /// Unset is as false.
   static std::vector<std::pair<std::string, bool>> flags_of(const Shape& shape) {
     std::vector<std::pair<std::string, bool>> flags;
-    for_each_flag(
+    architecture::for_each_flag(
         shape, [&](const char* name, const auto& flag) { flags.emplace_back(name, flag == true); });
     return flags;
   }
@@ -130,14 +130,14 @@ class SetUp {
   void heads(const char* field, const Shape& shape) {
     constexpr long least = 32;
     if (shape.blocks == Blocks::shallow_encoder || shape.head_dim >= least) return;
-    if (!has_heads(shape)) return;
+    if (!architecture::has_heads(shape)) return;
     warn(std::string(field) + " = " + std::to_string(shape.head_dim) +
          ": heads narrower than 32 have noisy scores, and the best rate may drift");
   }
 
   void gains() {
     for (const Entry& entry : plan_.entries) {
-      if (!is_norm_gain(entry.group) || entry.weight_decay.value == 0) continue;
+      if (!architecture::is_norm_gain(entry.group) || entry.weight_decay.value == 0) continue;
       warn("gains are decayed (" + entry.name + " and others): " + plan_.rule +
            " does not exempt them, but most code bases do");
       return;
@@ -177,4 +177,4 @@ inline std::vector<std::string> set_up_warnings(const Plan& plan) {
   return detail::SetUp(plan).take();
 }
 
-}  // namespace scalewise::inline plan
+}  // namespace scalewise

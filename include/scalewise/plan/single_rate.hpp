@@ -13,7 +13,7 @@
 #include "scalewise/plan/move_multiplier.hpp"
 #include "scalewise/plan/plan.hpp"
 
-namespace scalewise::inline plan {
+namespace scalewise {
 
 namespace detail {
 
@@ -28,8 +28,8 @@ void leave_others(RewrittenPlan& result, const char* what, Number<kind> Entry::*
     if (value > high) high = value;
   }
   if (high - low <= 1e-12 * high) return;
-  result.left.push_back(std::string(what) + ": from " + number_text(low) + " to " +
-                        number_text(high) + " times the global one");
+  result.left.push_back(std::string(what) + ": from " + numeric::number_text(low) + " to " +
+                        numeric::number_text(high) + " times the global one");
 }
 
 }  // namespace detail
@@ -54,17 +54,17 @@ inline RewrittenPlan single_rate(const Plan& plan) {
   for (Entry& entry : result.plan.entries) {
     const Number<Kind::rate> rate = entry.learning_rate;
     if (!(rate.value > 0)) {
-      throw InvalidInput("learning rate of " + entry.name, number_text(rate.value),
+      throw InvalidInput("learning rate of " + entry.name, numeric::number_text(rate.value),
                          "a positive factor");
     }
     if (detail::is_one(rate)) continue;
-    const bool squared = entry.optimizer.normalization == Normalization::none;
-    const MovedFactor factor{
-        {squared ? root(rate.value, 2) : rate.value, squared ? sqrt(rate.scaling) : rate.scaling}};
-    store_times(result.plan, entry, factor, -1);
+    const bool squared = entry.optimizer.normalization == policy::Normalization::none;
+    const plan::MovedFactor factor{{squared ? numeric::root(rate.value, 2) : rate.value,
+                                    squared ? sqrt(rate.scaling) : rate.scaling}};
+    plan::store_times(result.plan, entry, factor, -1);
     entry.learning_rate = {1, 1};
     detail::times_power(entry.multiplier, factor.number, 1);
-    if (is_extra(plan, entry)) continue;
+    if (plan::is_extra(plan, entry)) continue;
     Model& model = result.plan.model;
     const bool stem =
         entry.group == Group::token_embedding || entry.group == Group::patch_embedding;
@@ -75,8 +75,8 @@ inline RewrittenPlan single_rate(const Plan& plan) {
     }
   }
   detail::leave_others(result, "weight decay", &Entry::weight_decay);
-  if (uses_epsilon(plan)) detail::leave_others(result, "epsilon", &Entry::epsilon);
+  if (plan::uses_epsilon(plan)) detail::leave_others(result, "epsilon", &Entry::epsilon);
   return result;
 }
 
-}  // namespace scalewise::inline plan
+}  // namespace scalewise

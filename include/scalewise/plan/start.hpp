@@ -11,7 +11,7 @@
 #include "scalewise/plan/move_multiplier.hpp"
 #include "scalewise/plan/plan.hpp"
 
-namespace scalewise::inline plan {
+namespace scalewise {
 
 namespace detail {
 
@@ -109,12 +109,12 @@ class PlanStart {
   template <Kind kind>
   Number<kind> of_base(const Number<kind>& number, const Entry& base) {
     Scaling result = number.scaling.number();
-    for (const Factor& factor : number.scaling.factors()) {
+    for (const scaling::Factor& factor : number.scaling.factors()) {
       const Symbol& symbol = *factor.symbol;
       if (factor.is_integer()) {
         result = result * pow(Scaling(factor.integer), factor.exponent);
       } else if (const double* own = value_of_start(symbol, base)) {
-        result = result * power(*own, factor.exponent);
+        result = result * numeric::power(*own, factor.exponent);
       } else {
         const Scaling size = Scaling(symbol) / Scaling(symbol, true);
         list_symbols(plan_, size);
@@ -126,13 +126,13 @@ class PlanStart {
 
   /// The value of a symbol that is no size of the shapes: one of the tensor, or of the start's rule.
   const double* value_of_start(const Symbol& symbol, const Entry& base) const {
-    for (const SymbolValue& own : base.where) {
+    for (const plan::SymbolValue& own : base.where) {
       if (own.text == symbol.text) return &own.value;
     }
-    for (const Symbol* known : known_symbols) {
+    for (const Symbol* known : scaling::known_symbols) {
       if (known == &symbol) return nullptr;
     }
-    for (const SymbolValue& listed : start_.symbols) {
+    for (const plan::SymbolValue& listed : start_.symbols) {
       if (listed.text == symbol.text) return &listed.value;
     }
     return nullptr;
@@ -159,4 +159,4 @@ inline Plan with_start(const Plan& plan, const Plan& start) {
   return detail::PlanStart(plan, start).run();
 }
 
-}  // namespace scalewise::inline plan
+}  // namespace scalewise

@@ -32,7 +32,9 @@ namespace detail {
 class BlockNumbers {
  public:
   explicit BlockNumbers(const Plan& plan)
-      : plans_{plan}, rows_(io::detail::table_rows(plans_, false)), shown_(rows_.size(), false) {}
+      : plans_{plan},
+        rows_(scalewise::detail::table_rows(plans_, false)),
+        shown_(rows_.size(), false) {}
 
   BlockNumbers(const BlockNumbers&) = delete;  // rows point into plans
   BlockNumbers& operator=(const BlockNumbers&) = delete;
@@ -66,7 +68,7 @@ class BlockNumbers {
     BlockCells cells;
     // The scale of attention scores is no factor on what others do: 1 is not the usual one.
     cells[0] = {std::string(name),
-                {io::detail::formula_text(number).text},
+                {scalewise::detail::formula_text(number).text},
                 name == "attention_scale" ? Fill::none : fill_of(number.value, number.value)};
     return cells;
   }
@@ -84,7 +86,8 @@ class BlockNumbers {
     BlockCells cells;
     if (entries.empty()) return cells;
     std::string name = field == &Residual::skip ? "residual_skip" : "residual_branch";
-    if (stack != Stack::main) name = std::string(word(stack_words, stack)) + "." + name;
+    if (stack != Stack::main)
+      name = std::string(word(architecture::stack_words, stack)) + "." + name;
     cells[0] = cell("", name, entries, &Entry::multiplier, true);
     return cells;
   }
@@ -106,7 +109,7 @@ class BlockNumbers {
 
   template <Kind kind>
   static std::string text_of(const std::vector<const Entry*>& entries, Number<kind> Entry::*field) {
-    return io::detail::formula_text(entries, field).text;
+    return scalewise::detail::formula_text(entries, field).text;
   }
 
   template <Kind kind>
@@ -130,7 +133,7 @@ class BlockNumbers {
   }
 
   std::vector<Plan> plans_;  // one
-  std::vector<io::detail::TableRow> rows_;
+  std::vector<scalewise::detail::TableRow> rows_;
   std::vector<bool> shown_;
 };
 

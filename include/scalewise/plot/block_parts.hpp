@@ -122,20 +122,20 @@ class BlockReader {
     }
     tensor(part, "position_embedding", "+ position embedding");
     if (stack != Stack::main) {
-      prefix_ = TensorName{stack}.prefix();
+      prefix_ = architecture::TensorName{stack}.prefix();
       tensor(part, "position_embedding", "+ position embedding");
     }
     prefix_.clear();
     if (own_tokens) tensor(part, "segment_embedding", "+ segment embedding");
     add(part);
-    prefix_ = TensorName{stack}.prefix();
+    prefix_ = architecture::TensorName{stack}.prefix();
     if (shape_.embedding_norm) norm(BlockPlace::stream, "embedding_norm");
     if (shape_.blocks == Blocks::normalized) operation(BlockPlace::stream, "to unit length");
   }
 
   void layer(Stack stack, const std::string& title, long layers) {
     open(layers > 1 ? title + ", " + std::to_string(layers) + " times" : title, true);
-    prefix_ = TensorName{stack}.prefix();
+    prefix_ = architecture::TensorName{stack}.prefix();
     if (shape_.blocks == Blocks::shallow_encoder) return shallow();
     branch(stack, "attention", [&] { attention(""); });
     if (stack == Stack::decoder) branch(stack, "cross_attention", [&] { attention("cross_"); });
@@ -215,7 +215,7 @@ class BlockReader {
   }
 
   void end_of(Stack stack) {
-    prefix_ = TensorName{stack}.prefix();
+    prefix_ = architecture::TensorName{stack}.prefix();
     if (!shape_.final_norm || shape_.blocks != Blocks::residual) return;
     open(stack == Stack::encoder ? "After the encoder" : "After the last layer");
     norm(BlockPlace::stream, "final_norm");

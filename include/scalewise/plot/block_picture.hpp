@@ -31,8 +31,8 @@ inline std::string block_title(const Plan& plan) {
   }
   return plan.rule + ": " +
          (low == high ? "one learning rate for all tensors"
-                      : "learning rates from " + io::detail::short_number(low) + " to " +
-                            io::detail::short_number(high) + " times the global one");
+                      : "learning rates from " + scalewise::detail::short_number(low) + " to " +
+                            scalewise::detail::short_number(high) + " times the global one");
 }
 
 /// Draws the parts of a plan from top to bottom, the model on the left and its numbers on the right.

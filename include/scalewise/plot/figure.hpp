@@ -25,7 +25,7 @@ inline void check_lengths(const Figure& figure) {
     for (const Curve& curve : panel.curves) {
       const auto check = [&](const char* name, const std::vector<double>& values) {
         if (values.size() == curve.x.size()) return;
-        throw InvalidInput("curve \"" + printable(curve.label) + "\", " + name,
+        throw InvalidInput("curve \"" + messages::printable(curve.label) + "\", " + name,
                            std::to_string(values.size()) + " values",
                            std::to_string(curve.x.size()) + ", one for each x");
       };
@@ -102,10 +102,10 @@ inline Drawing draw_figure(const Figure& figure,
 inline std::string write_figure(const Figure& figure, const std::string& stem,
                                 const Drawing& drawing) {
   detail::check_lengths(figure);
-  write_file(stem + ".csv", figure_csv(figure));
+  files::write_file(stem + ".csv", figure_csv(figure));
   if (!drawing.problem.empty()) return "wrote " + stem + ".csv; no pictures: " + drawing.problem;
-  write_file(stem + ".svg", drawing.svg);
-  write_file(stem + ".png", drawing.png);
+  files::write_file(stem + ".svg", drawing.svg);
+  files::write_file(stem + ".png", drawing.png);
   return "wrote " + stem + ".csv, .svg and .png";
 }
 

@@ -212,7 +212,7 @@ struct Layout {
     title_height = figure.title.empty() ? 0 : 36;
     std::size_t longest = 0;
     for (const Curve& entry : legend) {
-      const std::size_t length = display_width(entry.label);
+      const std::size_t length = io::display_width(entry.label);
       if (length > longest) longest = length;
     }
     width = columns * panel_width;

@@ -55,9 +55,9 @@ struct LayerRow {
     const LayerNumber& low = std::min_element(at.begin(), at.end(), by_value)->second;
     const LayerNumber& high = std::max_element(at.begin(), at.end(), by_value)->second;
     const Number<Kind::multiplier> number{low.value, low.scaling};
-    if (low.value == high.value) return io::detail::formula_text(number).text;
-    return io::detail::short_number(low.value) + "…" + io::detail::short_number(high.value) +
-           "\n= " + number.formula();
+    if (low.value == high.value) return scalewise::detail::formula_text(number).text;
+    return scalewise::detail::short_number(low.value) + "…" +
+           scalewise::detail::short_number(high.value) + "\n= " + number.formula();
   }
 };
 
@@ -123,10 +123,10 @@ class LayerNumbers {
     for (const Entry& entry : plan.entries) {
       if (entry.layer < 0) continue;
       std::size_t kind = 0;
-      for_each_number(entry, [&](std::string_view, const auto& number) {
+      plan::for_each_number(entry, [&](std::string_view, const auto& number) {
         const bool absolute = kind == 0 && plan.reference != Reference::base;
         add(kind++,
-            {.tensor = scalewise::plan::detail::name_of(plan, entry).part,
+            {.tensor = scalewise::detail::name_of(plan, entry).part,
              .matrix = role_of(entry.group) == Role::hidden,
              .stack = entry.stack,
              .layer = entry.layer},
@@ -277,9 +277,10 @@ class LayerNumbers {
     std::vector<HeatPanel> panels;
     for (const Entry& entry : plan_.entries) {
       if (entry.layer < 0) continue;
-      const std::string title = entry.stack == Stack::main
-                                    ? "layer"
-                                    : std::string(word(stack_words, entry.stack)) + " layer";
+      const std::string title =
+          entry.stack == Stack::main
+              ? "layer"
+              : std::string(word(architecture::stack_words, entry.stack)) + " layer";
       if (panels.empty() || panels.back().title != title) {
         const auto known = std::find_if(panels.begin(), panels.end(), [&](const HeatPanel& panel) {
           return panel.title == title;
@@ -302,12 +303,12 @@ class LayerNumbers {
   static HeatCell cell_of(std::size_t kind, const LayerRow& row, const std::pair<Stack, int>& place,
                           const LayerNumber& number) {
     const std::string layer =
-        architecture::detail::layer_name(place.first, std::to_string(place.second));
+        scalewise::detail::layer_name(place.first, std::to_string(place.second));
     const double size = std::abs(number.ratio);
     const Number<Kind::multiplier> shown{number.value, number.scaling};
     return {size > 0 ? std::log10(size) : std::numeric_limits<double>::quiet_NaN(),
             fmt::format("{} {}: {} {}", layer, row.tensor, names[kind],
-                        io::detail::formula_text(shown).text)};
+                        scalewise::detail::formula_text(shown).text)};
   }
 
   /// The numbers that differ between layers; where none does, those that depend on how many there are.
@@ -337,7 +338,7 @@ class LayerNumbers {
     for (std::size_t kind = 0; kind < rows_.size(); ++kind) {
       for (const LayerRow& row : rows_[kind]) {
         const auto has_none = [](const LayerNumber& n) {
-          return !scalewise::plan::detail::depends_on_depth(n.scaling);
+          return !scalewise::detail::depends_on_depth(n.scaling);
         };
         if (row.all(has_none)) continue;
         std::string name =

@@ -25,7 +25,8 @@ inline std::string plan_subtitle(const Plan& plan) {
                      size_text(plan, &Shape::d_model) + ", depth " + size_text(plan, &Shape::depth);
   if (plan.shape.blocks == Blocks::normalized) return text + ", normalized";
   if (plan.shape.blocks == Blocks::shallow_encoder) return text;
-  return text + ", " + std::string(word(norm_placement_words, norm_placement(plan))) + "-norm";
+  return text + ", " + std::string(word(architecture::norm_placement_words, norm_placement(plan))) +
+         "-norm";
 }
 
 /// The letters of a plan's formulas, where it has any, and its source: lines below a picture.

@@ -28,7 +28,7 @@ struct Letter {
   long advance = 1000;  // in thousandths of the font size
 
   explicit Letter(std::string_view text) {
-    if (const std::size_t known = utf8_length(text); known != 0) length = known;
+    if (const std::size_t known = messages::utf8_length(text); known != 0) length = known;
     const bool ascii = text[0] >= ' ' && text[0] <= '~';
     if (ascii) advance = advance_widths[text[0] - ' '];
     if (text.starts_with("·")) advance = 500;
@@ -61,7 +61,7 @@ inline constexpr double bold_to_plain = 1.27;
 /// A text as XML, also within double quotes: a line of visible characters.
 inline std::string xml_text(std::string_view text) {
   std::string result;
-  for (const char c : visible_text(text)) {
+  for (const char c : messages::visible_text(text)) {
     switch (c) {
       case '&':
         result += "&amp;";

@@ -27,7 +27,7 @@
 #include "scalewise/policy/standard.hpp"
 #include "scalewise/policy/xavier.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise::policy {
 
 /// Calls visit.template operator()<P>() for every shipped policy, in the order of the docs.
 template <class Visitor>
@@ -41,4 +41,4 @@ constexpr void for_each_policy(Visitor&& visit) {
              SkipInit, ShallowLeCun, ShallowHe, ShallowNtk>();
 }
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise::policy

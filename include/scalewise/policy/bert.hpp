@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/policy.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 /// BERT's initialization: a truncated normal of the same size everywhere.
 /// Equation: std 0.02, cut at two standard deviations
@@ -50,4 +50,4 @@ struct Bert {
 
 static_assert(Policy<Bert>);
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

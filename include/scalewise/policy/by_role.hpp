@@ -8,7 +8,7 @@
 
 #include "scalewise/policy/rule.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise::policy {
 
 /// Requires that a rule gives all hidden matrices one row: a list of tensors does not say which of them are
 /// queries or values.
@@ -23,14 +23,14 @@ inline void require_by_role(const Rule& rule) {
     return row.stated ? all : std::vector<Scaling>{};
   };
   const std::vector<Scaling> hidden = cells(Group::hidden);
-  const bool alike =
-      std::all_of(group_table.begin(), group_table.end(), [&](const GroupInfo& info) {
-        return info.role != Role::hidden || cells(info.group) == hidden;
-      });
+  const bool alike = std::all_of(architecture::group_table.begin(), architecture::group_table.end(),
+                                 [&](const architecture::GroupInfo& info) {
+                                   return info.role != Role::hidden || cells(info.group) == hidden;
+                                 });
   if (alike && !hidden.empty()) return;
   throw InvalidInput(
       "rule", std::string(rule.id), "a rule that is stated by role, such as complete-p",
       "it tells queries, values and other hidden matrices apart; give a --preset, or a --config");
 }
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise::policy

@@ -4,7 +4,7 @@
 
 #include "scalewise/scaling/scaling.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 /// The quantity that a scaling or a number measures. Different kinds do not convert into each
 /// other, so a variance cannot be passed where a standard deviation or a rate is expected.
@@ -32,4 +32,4 @@ using Epsilon = Cell<Kind::epsilon>;
 /// The only way from a variance to a standard deviation.
 constexpr StandardDeviation std_dev(const Variance& variance) { return sqrt(variance.scaling); }
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/policy.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 /// CompleteP: maximal update in width, and residual branches that shrink with the depth so that every
 /// layer keeps learning features at any depth.
@@ -79,7 +79,7 @@ struct CompleteP {
   /// Throws:   InvalidInput for an α outside [1/2, 1].
   constexpr void validate(const Shape&) const {
     if (!(alpha >= 0.5 && alpha <= 1)) {
-      throw InvalidInput("alpha", number_text(alpha), "a number between 1/2 and 1");
+      throw InvalidInput("alpha", numeric::number_text(alpha), "a number between 1/2 and 1");
     }
   }
 
@@ -88,4 +88,4 @@ struct CompleteP {
 
 static_assert(Policy<CompleteP>);
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

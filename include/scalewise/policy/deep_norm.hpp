@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/xavier.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 /// DeepNorm: a heavier skip and smaller branch weights for very deep post-norm transformers.
 /// Equation: LN(α x + f(x)); Xavier with gain β on value, output, up and down, gain 1 on query, key;
@@ -43,7 +43,7 @@ struct DeepNorm {
     return {};
   }
 
-  constexpr Row row(Group group, const Context& context) const {
+  constexpr Row row(Group group, const policy::Context& context) const {
     Row row = Xavier{}.row(group);
     if (role_of(group) == Role::hidden) row.distribution = Distribution::normal;
     switch (group) {
@@ -62,11 +62,11 @@ struct DeepNorm {
     }
   }
 
-  constexpr ModelRow model(const Context& context) const {
+  constexpr ModelRow model(const policy::Context& context) const {
     return {.residual_skip = gains(context.stack).alpha, .source = "Figure 2"};
   }
 };
 
 static_assert(Policy<DeepNorm>);
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

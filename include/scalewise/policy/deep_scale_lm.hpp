@@ -6,7 +6,7 @@
 #include "scalewise/policy/policy.hpp"
 #include "scalewise/policy/relu_correlation.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 /// DeepScaleLM: initial variances and residual weights that keep the variance of every block's
 /// output, and of its gradient, at one through hundreds of layers.
@@ -63,7 +63,7 @@ struct DeepScaleLM {
   double k = 2;
   double a = 1;
 
-  constexpr Row row(Group group, const Context& context) const {
+  constexpr Row row(Group group, const policy::Context& context) const {
     constexpr Scaling r = token_correlation;
     return row(group, sqrt(keep / r), context.shape);
   }
@@ -111,13 +111,13 @@ struct DeepScaleLM {
     std::vector<double> all{r};
     for (long layer = 0; layer < depth; ++layer) {
       r = (1 - beta2) * r + beta2 * (1 - dropout);
-      r = (1 - beta2) * r + beta2 * (1 - dropout) * relu_correlation(r);
+      r = (1 - beta2) * r + beta2 * (1 - dropout) * policy::relu_correlation(r);
       all.push_back(r);
     }
     return all;
   }
 
-  std::vector<OwnValues> own_values(const Context& context) const {
+  std::vector<policy::OwnValues> own_values(const policy::Context& context) const {
     return {{&keep_probability, {1 - dropout}},
             {&skip_power, {1 - branch_power(context.depth())}},
             {&token_correlation, token_correlations(context.depth())}};
@@ -125,7 +125,7 @@ struct DeepScaleLM {
 
   /// β² = k/L^a.
   constexpr double branch_power(long depth) const {
-    return k / power(static_cast<double>(depth), exponent(a));
+    return k / numeric::power(static_cast<double>(depth), exponent(a));
   }
 
   /// Its formulas are those of an MLP of two matrices with ReLU.
@@ -137,7 +137,7 @@ struct DeepScaleLM {
   constexpr void validate(const Shape& shape) const {
     validate_parameters(shape);
     if (shape.input == Input::patch && input_correlation == text_correlation) {
-      throw InvalidInput("input_correlation", number_text(input_correlation),
+      throw InvalidInput("input_correlation", numeric::number_text(input_correlation),
                          "that of the embedded patches",
                          "0.221 is that of text; the source measured 0.46 for ViT (appendix H)");
     }
@@ -146,7 +146,7 @@ struct DeepScaleLM {
   /// All but what the correlation of the input has to be.
   constexpr void validate_parameters(const Shape& shape) const {
     const auto require = [](bool ok, const char* field, double value, const char* expectation) {
-      if (!ok) throw InvalidInput(field, number_text(value), expectation);
+      if (!ok) throw InvalidInput(field, numeric::number_text(value), expectation);
     };
     require(dropout >= 0 && dropout < 1, "dropout", dropout, "a probability below 1");
     require(input_correlation > 0 && input_correlation <= 1, "input_correlation", input_correlation,
@@ -163,7 +163,8 @@ struct DeepScaleLM {
         "gated_mlp=false and activation=relu";
     if (shape.gated_mlp) throw InvalidInput("gated_mlp", "true", "false", hint);
     if (shape.activation && *shape.activation != Activation::relu) {
-      throw InvalidInput("activation", std::string(word(activation_words, *shape.activation)),
+      throw InvalidInput("activation",
+                         std::string(word(architecture::activation_words, *shape.activation)),
                          "relu", hint);
     }
   }
@@ -182,4 +183,4 @@ struct DeepScaleLM {
 
 static_assert(Policy<DeepScaleLM>);
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/deep_scale_lm.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 /// DeepScaleLM, simple version: one variance for every layer instead of one per layer.
 /// Equation: value and attention output √((1-p)/2)/n in every layer; the rest as DeepScaleLM
@@ -19,13 +19,13 @@ struct DeepScaleLMSimple {
 
   DeepScaleLM full{};
 
-  constexpr Row row(Group group, const Context& context) const {
+  constexpr Row row(Group group, const policy::Context& context) const {
     return full.row(group, sqrt(Scaling(DeepScaleLM::keep_probability)) / sqrt(Scaling(2)),
                     context.shape);
   }
   constexpr ModelRow model() const { return full.model(); }
 
-  std::vector<OwnValues> own_values(const Context& context) const {
+  std::vector<policy::OwnValues> own_values(const policy::Context& context) const {
     return full.own_values(context);
   }
   constexpr Shape adapt(Shape shape) const { return full.adapt(shape); }
@@ -37,4 +37,4 @@ struct DeepScaleLMSimple {
 
 static_assert(Policy<DeepScaleLMSimple>);
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

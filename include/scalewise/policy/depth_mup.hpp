@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/complete_p.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 /// Depth-μP: maximal update in width, residual branches that shrink as 1/√L.
 /// Equation: x + m_L^(-1/2) f(norm x); CompleteP's table with α = 1/2
@@ -27,4 +27,4 @@ struct DepthMup {
 
 static_assert(Policy<DepthMup>);
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

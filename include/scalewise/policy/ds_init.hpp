@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/xavier.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 /// DS-Init: Xavier's bound divided by the square root of the layer's number.
 /// Equation: layer l, from 1: W ~ U(±√(6/(fi+fo))/√l), variance 2/(l (fi+fo))
@@ -33,4 +33,4 @@ struct DsInit {
 
 static_assert(Policy<DsInit>);
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

@@ -4,7 +4,9 @@
 
 #include "scalewise/policy/policy.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
+
+namespace policy {
 
 /// The powers of t in a tensor's numbers when its weights are stored t times as large and its multiplier is over t.
 /// Equation: std t, mean t; rate t where the optimizer divides the gradient by its size, t² where not;
@@ -30,13 +32,15 @@ constexpr StoragePowers storage_powers(const Optimizer& optimizer, DecayForm dec
   return powers;
 }
 
+}  // namespace policy
+
 /// Returns a row with a factor t moved from the weights into the forward multiplier.
 /// Equation: multiplier·t, and the weights are stored 1/t as large, as StoragePowers says
 /// Source:   as StoragePowers.
 /// Accuracy: exact; training trajectories agree to rounding.
 /// Requires: the optimizer that the rule will be used with: the result has a rate for no other.
 constexpr Row reformulate(Row row, const Scaling& t, const Optimizer& optimizer) {
-  const StoragePowers powers = storage_powers(optimizer, row.decay_form);
+  const policy::StoragePowers powers = policy::storage_powers(optimizer, row.decay_form);
   row.multiplier = row.multiplier.scaling * t;
   row.init_variance = row.init_variance.scaling / pow(t, powers.init_variance);
   row.init_mean = row.init_mean.scaling / pow(t, powers.init_mean);
@@ -53,6 +57,8 @@ constexpr Row folded(const Row& row, const Optimizer& optimizer) {
   return reformulate(row, 1 / row.multiplier.scaling, optimizer);
 }
 
+namespace policy {
+
 /// Decay per step as a factor on the global rate times the global decay, whatever form it is in.
 /// Source:   the forms of decay, see docs/formulations.md.
 constexpr Scaling shrink_per_step(const Row& row, const Optimizer& optimizer) {
@@ -60,6 +66,8 @@ constexpr Scaling shrink_per_step(const Row& row, const Optimizer& optimizer) {
   if (decay.is_zero()) return 0;
   return row.decay_form == DecayForm::coupled ? row.rate(optimizer).scaling * decay : decay;
 }
+
+}  // namespace policy
 
 /// True when two rows train the same function along the same path: one is the other with a factor
 /// moved between weights and multiplier.
@@ -70,14 +78,14 @@ constexpr bool equivalent(const Row& a, const Row& b, const Optimizer& optimizer
   return moved.init_variance == b.init_variance && moved.init_mean == b.init_mean &&
          moved.rate(optimizer) == b.rate(optimizer) &&
          (!optimizer.has_epsilon || moved.epsilon == b.epsilon) &&
-         shrink_per_step(moved, optimizer) == shrink_per_step(b, optimizer);
+         policy::shrink_per_step(moved, optimizer) == policy::shrink_per_step(b, optimizer);
 }
 
 namespace detail {
 
 template <class Compare>
 constexpr bool for_all_groups(Compare&& same) {
-  for (std::size_t g = 0; g < group_count; ++g) {
+  for (std::size_t g = 0; g < architecture::group_count; ++g) {
     if (!same(static_cast<Group>(g))) return false;
   }
   return true;
@@ -89,13 +97,13 @@ constexpr bool for_all_groups(Compare&& same) {
 /// so are the residual weights, the attention scale and the logits of a tied head.
 template <Policy A, Policy B>
 constexpr bool equivalent(const A& a, const B& b, const Optimizer& optimizer) {
-  const ModelRow model_a = model_of(a);
-  const ModelRow model_b = model_of(b);
-  const Scaling moved = substitute(row_of(b, Group::token_embedding).multiplier.scaling /
-                                       row_of(a, Group::token_embedding).multiplier.scaling,
+  const ModelRow model_a = policy::model_of(a);
+  const ModelRow model_b = policy::model_of(b);
+  const Scaling moved = substitute(policy::row_of(b, Group::token_embedding).multiplier.scaling /
+                                       policy::row_of(a, Group::token_embedding).multiplier.scaling,
                                    symbols::fan_out, symbols::n);
   return detail::for_all_groups([&](Group group) {
-           return equivalent(row_of(a, group), row_of(b, group), optimizer);
+           return equivalent(policy::row_of(a, group), policy::row_of(b, group), optimizer);
          }) &&
          model_a.attention_scale == model_b.attention_scale &&
          model_a.residual_skip == model_b.residual_skip &&
@@ -103,6 +111,8 @@ constexpr bool equivalent(const A& a, const B& b, const Optimizer& optimizer) {
          model_a.logit_multiplier == model_b.logit_multiplier &&
          model_a.tied_logit_multiplier.scaling * moved == model_b.tied_logit_multiplier.scaling;
 }
+
+namespace policy {
 
 /// Exponent with which a scaling grows when every width grows alike: d_model, d_ff and the number
 /// of heads, at fixed head_dim, vocab, patch_dim and classes.
@@ -112,7 +122,7 @@ constexpr Exponent width_exponent(const Scaling& cell, Group group) {
   const bool writes_width = role != Role::output && role != Role::output_bias;
   const Scaling width = symbols::d_model;
   const Scaling bound =
-      substitute(substitute(cell, symbols::fan_in, reads_width(group) ? width : 1),
+      substitute(substitute(cell, symbols::fan_in, architecture::reads_width(group) ? width : 1),
                  symbols::fan_out, writes_width ? width : 1);
   Exponent sum;
   for (const Symbol* size :
@@ -122,13 +132,16 @@ constexpr Exponent width_exponent(const Scaling& cell, Group group) {
   return sum;
 }
 
+}  // namespace policy
+
 /// True when two rules differ by order-one constants only: equivalent() with every cell replaced by
 /// its width_exponent().
 constexpr bool same_width_scaling(const Row& a, const Row& b, Group group,
                                   const Optimizer& optimizer) {
   const Row moved = reformulate(a, b.multiplier.scaling / a.multiplier.scaling, optimizer);
   const auto same = [&](const Scaling& x, const Scaling& y) {
-    return x.is_zero() == y.is_zero() && width_exponent(x, group) == width_exponent(y, group);
+    return x.is_zero() == y.is_zero() &&
+           policy::width_exponent(x, group) == policy::width_exponent(y, group);
   };
   return same(moved.init_variance.scaling, b.init_variance.scaling) &&
          same(moved.init_mean.scaling, b.init_mean.scaling) &&
@@ -140,17 +153,20 @@ constexpr bool same_width_scaling(const Row& a, const Row& b, Group group,
 template <Policy A, Policy B>
 constexpr bool same_width_scaling(const A& a, const B& b, const Optimizer& optimizer) {
   const auto exponent_of = [](const Multiplier& m) {
-    return width_exponent(m.scaling, Group::head);
+    return policy::width_exponent(m.scaling, Group::head);
   };
-  const Exponent moved = width_exponent(row_of(b, Group::token_embedding).multiplier.scaling /
-                                            row_of(a, Group::token_embedding).multiplier.scaling,
-                                        Group::token_embedding);
+  const Exponent moved =
+      policy::width_exponent(policy::row_of(b, Group::token_embedding).multiplier.scaling /
+                                 policy::row_of(a, Group::token_embedding).multiplier.scaling,
+                             Group::token_embedding);
   return detail::for_all_groups([&](Group group) {
-           return same_width_scaling(row_of(a, group), row_of(b, group), group, optimizer);
+           return same_width_scaling(policy::row_of(a, group), policy::row_of(b, group), group,
+                                     optimizer);
          }) &&
-         exponent_of(model_of(a).attention_scale) == exponent_of(model_of(b).attention_scale) &&
-         exponent_of(model_of(a).tied_logit_multiplier) + moved ==
-             exponent_of(model_of(b).tied_logit_multiplier);
+         exponent_of(policy::model_of(a).attention_scale) ==
+             exponent_of(policy::model_of(b).attention_scale) &&
+         exponent_of(policy::model_of(a).tied_logit_multiplier) + moved ==
+             exponent_of(policy::model_of(b).tied_logit_multiplier);
 }
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

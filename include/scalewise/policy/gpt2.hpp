@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/policy.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 /// GPT-2's initialization: 0.02 everywhere, residual outputs smaller with depth.
 /// Equation: std 0.02; attention output and MLP down 0.02/√(2L); position embedding 0.02
@@ -54,4 +54,4 @@ struct Gpt2 {
 
 static_assert(Policy<Gpt2>);
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/standard.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 /// He (Kaiming) initialization: fan-in with the factor 2 that a ReLU takes away.
 /// Equation: var W = 2/fi
@@ -21,7 +21,7 @@ struct He {
 
   constexpr Row row(Group group) const {
     using namespace symbols;
-    if (reads_width(group) || group == Group::patch_embedding) {
+    if (architecture::reads_width(group) || group == Group::patch_embedding) {
       return {.init_variance = 2 / fi, .source = "eq. (10)"};
     }
     return Standard{}.row(group);
@@ -32,4 +32,4 @@ struct He {
 
 static_assert(Policy<He>);
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/policy.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 /// LayerScale: a learned gain per channel on every residual branch, small at first.
 /// Equation: x + diag(g) f(x), g = 0.1 up to 18 layers, 1e-5 up to 24, 1e-6 beyond
@@ -22,7 +22,7 @@ struct LayerScale {
   static constexpr Reference reference = Reference::absolute;
   static constexpr std::array optimizers{sgd, adamw};
 
-  constexpr Row row(Group group, const Context& context) const {
+  constexpr Row row(Group group, const policy::Context& context) const {
     using symbols::fi;
     constexpr double variance = 0.0004;
     switch (group) {
@@ -51,7 +51,7 @@ struct LayerScale {
       default:
         break;
     }
-    if (!reads_width(group)) return vector_row(group, {.weight_decay = 0});
+    if (!architecture::reads_width(group)) return vector_row(group, {.weight_decay = 0});
     return {.init_variance = variance, .source = "nn.Linear, std .02"};
   }
 
@@ -65,4 +65,4 @@ struct LayerScale {
 
 static_assert(Policy<LayerScale>);
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

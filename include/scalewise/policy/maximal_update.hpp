@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/policy.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 namespace detail {
 
@@ -25,14 +25,14 @@ constexpr MupColumn mup_column(Group group) {
 /// The rate of hidden matrices under Muon, in all tables: a step whose singular values are the rate changes
 /// features by order one where these are √(fo/fi).
 /// Source:   Yang, Simon, Bernstein 2023 (arXiv:2310.17813), spectral condition; arXiv:2512.05620, Muon.
-constexpr RateOf mup_muon() { return {muon, sqrt(symbols::m_fo / symbols::m_fi)}; }
+constexpr policy::RateOf mup_muon() { return {muon, sqrt(symbols::m_fo / symbols::m_fi)}; }
 
 /// The part that all three tables share: gains and biases start so that they act as 1 and 0, and decay is
 /// independent of width in the independent form (section B.3): a row's weight decay stays 1, and a plan
 /// of the coupled form divides it by the rate.
 constexpr Row mup_row(Group group, Row row) {
   row.decay_form = DecayForm::independent;
-  if (!is_matrix(group)) row = vector_row(group, row);
+  if (!architecture::is_matrix(group)) row = vector_row(group, row);
   // The gradient of logits is of order one; the multiplier is between them and the bias.
   if (role_of(group) == Role::output_bias) row.epsilon = row.multiplier.scaling;
   return row;
@@ -212,4 +212,4 @@ struct MaximalUpdate {
 static_assert(Policy<MaximalUpdateTable3> && Policy<MaximalUpdateTable8> &&
               Policy<MaximalUpdateTable9> && Policy<MaximalUpdate>);
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

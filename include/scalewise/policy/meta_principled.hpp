@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/neural_tangent.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 /// Meta-principled scaling: the family between neural-tangent (s = 0) and maximal-update (s = 1).
 /// Equation: head variance C/n^(1+s), tied logits times n^(-(1+s)/2); rates of all groups but the
@@ -52,7 +52,7 @@ struct MetaPrincipled {
   constexpr void validate(const Shape& shape) const {
     neural_tangent.validate(shape);
     if (!(s >= 0 && s <= 1)) {
-      throw InvalidInput("s", number_text(s), "a number between 0 and 1",
+      throw InvalidInput("s", numeric::number_text(s), "a number between 0 and 1",
                          "0 is neural-tangent, 1 is maximal-update");
     }
   }
@@ -65,4 +65,4 @@ struct MetaPrincipled {
 
 static_assert(Policy<MetaPrincipled>);
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

@@ -9,7 +9,7 @@
 
 #include "scalewise/policy/optimizer.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise::policy {
 
 /// The word of a code base for the factor by which its Muon multiplies its steps.
 struct MuonName {
@@ -74,14 +74,14 @@ inline std::string optimizer_id(std::string_view name, const std::string& field 
     if (known.name == name) return std::string(known.optimizer.name);
     all.emplace_back(known.name);
   }
-  std::string hint = did_you_mean(name, all);
+  std::string hint = messages::did_you_mean(name, all);
   if (name == "muon" || name == "Muon" || hint.empty()) {
     hint =
         "name a Muon by its own factor or by its option, such as original (torch.optim.Muon), "
         "spectral "
         "(Megatron-LM) or spectral_norm (dion)";
   }
-  throw InvalidInput(field, printable(name), listed(ids), hint);
+  throw InvalidInput(field, messages::printable(name), messages::listed(ids), hint);
 }
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise::policy

@@ -8,13 +8,15 @@
 
 #include "scalewise/policy/policy.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
+
+namespace policy {
 
 /// The order-one constants of the effective theory, one per group, 1 unless set.
 /// Equation: C_G multiplies a group's initial variance, Λ_G its rate.
 /// Source:   arXiv:2304.02034v1, eqs. (1.25)-(1.33) and (1.99)-(1.116).
 struct OrderOne {
-  std::array<double, group_count> values = filled_with_one();
+  std::array<double, architecture::group_count> values = filled_with_one();
 
   constexpr double operator[](Group group) const { return values[static_cast<std::size_t>(group)]; }
   constexpr double& operator[](Group group) { return values[static_cast<std::size_t>(group)]; }
@@ -23,20 +25,22 @@ struct OrderOne {
   /// object, for those that have been.
   static void visit_all(const std::string& prefix, auto& constants, auto&& visit) {
     constexpr bool settable = !std::is_const_v<std::remove_reference_t<decltype(constants)>>;
-    for (std::size_t g = 0; g < group_count; ++g) {
+    for (std::size_t g = 0; g < architecture::group_count; ++g) {
       if (!settable && constants.values[g] == 1) continue;
       if (static_cast<Group>(g) == Group::hidden) continue;  // it has no row
-      visit(prefix + "_" + std::string(group_table[g].id), constants.values[g]);
+      visit(prefix + "_" + std::string(architecture::group_table[g].id), constants.values[g]);
     }
   }
 
  private:
-  static constexpr std::array<double, group_count> filled_with_one() {
-    std::array<double, group_count> all{};
+  static constexpr std::array<double, architecture::group_count> filled_with_one() {
+    std::array<double, architecture::group_count> all{};
     for (double& value : all) value = 1;
     return all;
   }
 };
+
+}  // namespace policy
 
 /// Neural-tangent scaling: initial variances that keep preactivations of order one, and learning
 /// rates that keep the neural tangent kernel of order one.
@@ -60,9 +64,9 @@ struct NeuralTangent {
   static constexpr Reference reference = Reference::absolute;
   static constexpr std::array optimizers{sgd, adamw};
 
-  OrderOne init_constant{};        // C_G
-  OrderOne rate_constant{};        // Λ_G
-  bool mlp_ratio_in_rates = true;  // the paper's experiments drop M from the two MLP AdamW rates
+  policy::OrderOne init_constant{};  // C_G
+  policy::OrderOne rate_constant{};  // Λ_G
+  bool mlp_ratio_in_rates = true;    // the paper's experiments drop M from the two MLP AdamW rates
 
   constexpr Row row(Group group) const {
     Row row = table(group);
@@ -92,23 +96,23 @@ struct NeuralTangent {
   /// Checks the parameters.
   /// Throws:   InvalidInput for a negative C of a group, and a Λ that is not positive.
   constexpr void validate(const Shape&) const {
-    for (std::size_t g = 0; g < group_count; ++g) {
-      const std::string_view group = group_table[g].id;
+    for (std::size_t g = 0; g < architecture::group_count; ++g) {
+      const std::string_view group = architecture::group_table[g].id;
       if (!(init_constant.values[g] >= 0)) {
-        throw InvalidInput("C_" + std::string(group), number_text(init_constant.values[g]),
+        throw InvalidInput("C_" + std::string(group), numeric::number_text(init_constant.values[g]),
                            "0 or more");
       }
       if (!(rate_constant.values[g] > 0)) {
-        throw InvalidInput("Lambda_" + std::string(group), number_text(rate_constant.values[g]),
-                           "a positive number");
+        throw InvalidInput("Lambda_" + std::string(group),
+                           numeric::number_text(rate_constant.values[g]), "a positive number");
       }
     }
   }
 
   static void parameters(auto& self, auto&& visit) {
     visit("mlp_ratio_in_rates", self.mlp_ratio_in_rates);
-    OrderOne::visit_all("C", self.init_constant, visit);
-    OrderOne::visit_all("Lambda", self.rate_constant, visit);
+    policy::OrderOne::visit_all("C", self.init_constant, visit);
+    policy::OrderOne::visit_all("Lambda", self.rate_constant, visit);
   }
 
  private:
@@ -170,4 +174,4 @@ struct NeuralTangent {
 
 static_assert(Policy<NeuralTangent>);
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/normalized.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 /// nGPT: the normalized transformer as published, with one rate for every tensor.
 /// Equation: the column below; rescalers are stored at 1/√n
@@ -18,7 +18,7 @@ struct NGpt {
   static constexpr Reference reference = Reference::absolute;
   static constexpr std::array optimizers{adamw};
 
-  constexpr NormalizedColumn column() const {
+  constexpr policy::NormalizedColumn column() const {
     using namespace symbols;
     // clang-format off
     return {
@@ -33,13 +33,13 @@ struct NGpt {
     // clang-format on
   }
 
-  constexpr Row row(Group group) const { return normalized_row(group, column()); }
-  constexpr ModelRow model() const { return normalized_model(); }
+  constexpr Row row(Group group) const { return policy::normalized_row(group, column()); }
+  constexpr ModelRow model() const { return policy::normalized_model(); }
   /// The shape as a normalized transformer.
   /// Throws:   InvalidInput as normalized_shape().
-  constexpr Shape adapt(Shape shape) const { return normalized_shape(shape); }
+  constexpr Shape adapt(Shape shape) const { return policy::normalized_shape(shape); }
 };
 
 static_assert(Policy<NGpt>);
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

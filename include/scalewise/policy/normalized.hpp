@@ -4,7 +4,9 @@
 
 #include "scalewise/policy/policy.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
+
+namespace policy {
 
 /// One column of the normalized-transformer tables: what differs between nGPT and its extensions.
 /// Equation: h <- Norm(h + (init/scale) |a| * (Norm(f(h)) - h)), a the stored vector, a = scale at
@@ -101,6 +103,8 @@ constexpr Shape normalized_shape(Shape shape) {
   return shape;
 }
 
+}  // namespace policy
+
 namespace detail {
 
 constexpr Source normalized_source(std::string_view column) {
@@ -110,4 +114,4 @@ constexpr Source normalized_source(std::string_view column) {
 
 }  // namespace detail
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/normalized.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 /// νGPT: the normalized transformer with rates that transfer over width, depth and token horizon.
 /// Equation: the column below; m_N = n/n0, m_L = L/L0, m_D = iterations/iterations0; the hidden and
@@ -23,7 +23,7 @@ struct NuGpt {
   double input_rate = 1;   // constants tuned on the base model;
   double output_rate = 1;  // the source uses 1/2 for the output
 
-  constexpr NormalizedColumn column() const {
+  constexpr policy::NormalizedColumn column() const {
     using namespace symbols;
     // clang-format off
     return {
@@ -38,22 +38,23 @@ struct NuGpt {
     // clang-format on
   }
 
-  constexpr Row row(Group group) const { return normalized_row(group, column()); }
-  constexpr ModelRow model() const { return normalized_model(); }
+  constexpr Row row(Group group) const { return policy::normalized_row(group, column()); }
+  constexpr ModelRow model() const { return policy::normalized_model(); }
   /// The shape as a normalized transformer.
   /// Throws:   InvalidInput as normalized_shape().
-  constexpr Shape adapt(Shape shape) const { return normalized_shape(shape); }
+  constexpr Shape adapt(Shape shape) const { return policy::normalized_shape(shape); }
   /// Checks the parameters.
   /// Throws:   InvalidInput for an alignment outside [1/2, 1], and a rate that is not positive.
   constexpr void validate(const Shape&) const {
     if (!(alignment >= 0.5 && alignment <= 1)) {
-      throw InvalidInput("alignment", number_text(alignment), "a number between 1/2 and 1");
+      throw InvalidInput("alignment", numeric::number_text(alignment),
+                         "a number between 1/2 and 1");
     }
     if (!(input_rate > 0)) {
-      throw InvalidInput("input_rate", number_text(input_rate), "a positive number");
+      throw InvalidInput("input_rate", numeric::number_text(input_rate), "a positive number");
     }
     if (!(output_rate > 0)) {
-      throw InvalidInput("output_rate", number_text(output_rate), "a positive number");
+      throw InvalidInput("output_rate", numeric::number_text(output_rate), "a positive number");
     }
   }
   static void parameters(auto& self, auto&& visit) {
@@ -65,4 +66,4 @@ struct NuGpt {
 
 static_assert(Policy<NuGpt>);
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

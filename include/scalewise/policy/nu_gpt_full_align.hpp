@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/normalized.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 /// νGPT under the full alignment assumption, the control of the source's logit ablation.
 /// Equation: the column below; m_N = n/n0, m_L = L/L0, m_D = iterations/iterations0
@@ -17,7 +17,7 @@ struct NuGptFullAlign {
   static constexpr Reference reference = Reference::absolute;
   static constexpr std::array optimizers{adamw};
 
-  constexpr NormalizedColumn column() const {
+  constexpr policy::NormalizedColumn column() const {
     using namespace symbols;
     // clang-format off
     return {
@@ -32,13 +32,13 @@ struct NuGptFullAlign {
     // clang-format on
   }
 
-  constexpr Row row(Group group) const { return normalized_row(group, column()); }
-  constexpr ModelRow model() const { return normalized_model(); }
+  constexpr Row row(Group group) const { return policy::normalized_row(group, column()); }
+  constexpr ModelRow model() const { return policy::normalized_model(); }
   /// The shape as a normalized transformer.
   /// Throws:   InvalidInput as normalized_shape().
-  constexpr Shape adapt(Shape shape) const { return normalized_shape(shape); }
+  constexpr Shape adapt(Shape shape) const { return policy::normalized_shape(shape); }
 };
 
 static_assert(Policy<NuGptFullAlign>);
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

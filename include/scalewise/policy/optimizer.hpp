@@ -13,7 +13,9 @@
 #include "scalewise/messages/nearest.hpp"
 #include "scalewise/messages/words.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
+
+namespace policy {
 
 /// How an optimizer treats the size of a gradient.
 /// Equation: none: Δw = r g; by_entry: Δw = r g/|g|, entry by entry; by_matrix: Δw = r U Vᵀ, where
@@ -25,13 +27,15 @@ enum class Normalization { none, by_entry, by_matrix };
 ///           larger_fan: √max(fan_in, fan_out); match_adamw: 0.2 √max(fan_in, fan_out)
 enum class OwnFactor { one, fan_ratio, original, larger_fan, match_adamw };
 
+}  // namespace policy
+
 /// An optimizer, as far as rules distinguish optimizers.
 struct Optimizer {
   std::string_view name;
-  Normalization normalization = Normalization::none;
+  policy::Normalization normalization = policy::Normalization::none;
   bool has_epsilon = false;       // added to the root that the gradient is divided by
   std::string_view case_of = {};  // the optimizer whose rates it has, being a case of it
-  OwnFactor own_factor = OwnFactor::one;
+  policy::OwnFactor own_factor = policy::OwnFactor::one;
 
   friend constexpr bool operator==(const Optimizer& a, const Optimizer& b) {
     return a.name == b.name;
@@ -40,10 +44,10 @@ struct Optimizer {
 
 inline constexpr Optimizer sgd{.name = "sgd"};
 inline constexpr Optimizer adamw{
-    .name = "adamw", .normalization = Normalization::by_entry, .has_epsilon = true};
+    .name = "adamw", .normalization = policy::Normalization::by_entry, .has_epsilon = true};
 /// Sign descent: AdamW with β1, β2 and ε of zero.
 inline constexpr Optimizer sign_sgd{
-    .name = "sign-sgd", .normalization = Normalization::by_entry, .case_of = "adamw"};
+    .name = "sign-sgd", .normalization = policy::Normalization::by_entry, .case_of = "adamw"};
 
 /// Muon: every hidden matrix moves by its momentum with all singular values made 1; all other tensors
 /// have AdamW. A rule states its rate for such steps; a plan divides that by the factor that
@@ -51,23 +55,26 @@ inline constexpr Optimizer sign_sgd{
 /// Source:   the factors of existing optimizers, see muon_names; 0.2 √max is of Liu et al. 2025
 ///           (arXiv:2502.16982), and the fan ratio the spectral condition of Yang, Simon, Bernstein 2023
 ///           (arXiv:2310.17813)
-inline constexpr Optimizer muon{.name = "muon-plain", .normalization = Normalization::by_matrix};
+inline constexpr Optimizer muon{.name = "muon-plain",
+                                .normalization = policy::Normalization::by_matrix};
 inline constexpr Optimizer muon_fan_ratio{.name = "muon-fan-ratio",
-                                          .normalization = Normalization::by_matrix,
+                                          .normalization = policy::Normalization::by_matrix,
                                           .case_of = "muon-plain",
-                                          .own_factor = OwnFactor::fan_ratio};
+                                          .own_factor = policy::OwnFactor::fan_ratio};
 inline constexpr Optimizer muon_original{.name = "muon-original",
-                                         .normalization = Normalization::by_matrix,
+                                         .normalization = policy::Normalization::by_matrix,
                                          .case_of = "muon-plain",
-                                         .own_factor = OwnFactor::original};
+                                         .own_factor = policy::OwnFactor::original};
 inline constexpr Optimizer muon_spectral{.name = "muon-spectral",
-                                         .normalization = Normalization::by_matrix,
+                                         .normalization = policy::Normalization::by_matrix,
                                          .case_of = "muon-plain",
-                                         .own_factor = OwnFactor::larger_fan};
+                                         .own_factor = policy::OwnFactor::larger_fan};
 inline constexpr Optimizer muon_match_adamw{.name = "muon-match-adamw",
-                                            .normalization = Normalization::by_matrix,
+                                            .normalization = policy::Normalization::by_matrix,
                                             .case_of = "muon-plain",
-                                            .own_factor = OwnFactor::match_adamw};
+                                            .own_factor = policy::OwnFactor::match_adamw};
+
+namespace policy {
 
 /// The factor by which an optimizer multiplies the step of a matrix itself.
 /// Equation: OwnFactor
@@ -132,7 +139,10 @@ inline Optimizer optimizer_named(const std::string& field, std::string_view name
     if (optimizer.name == name) return optimizer;
   }
   const std::vector<std::string> known = names_of(known_optimizers);
-  throw InvalidInput(field, printable(name), listed(known), did_you_mean(name, known));
+  throw InvalidInput(field, messages::printable(name), messages::listed(known),
+                     messages::did_you_mean(name, known));
 }
 
-}  // namespace scalewise::inline policy
+}  // namespace policy
+
+}  // namespace scalewise

@@ -10,7 +10,7 @@
 #include "scalewise/messages/nearest.hpp"
 #include "scalewise/numeric/number_text.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 /// A rule's own parameter, such as the s of the meta-principled family.
 struct Parameter {
@@ -44,7 +44,7 @@ template <class Field>
 void assign(Field& field, const Parameter& parameter) {
   const double value = parameter.value;
   const auto require = [&](bool ok, const char* expectation) {
-    if (!ok) throw InvalidInput(parameter.name, number_text(value), expectation);
+    if (!ok) throw InvalidInput(parameter.name, numeric::number_text(value), expectation);
   };
   require(value > -1e9 && value < 1e9, "a number between -1e9 and 1e9");
   if constexpr (std::is_same_v<Field, bool>) require(value == 0 || value == 1, "true or false");
@@ -59,7 +59,7 @@ void assign(Field& field, const Parameter& parameter) {
 template <class P>
 void set_parameter(P& policy, const Parameter& parameter) {
   bool found = false;
-  Nearest known(parameter.name);
+  messages::Nearest known(parameter.name);
   std::vector<std::string> names;
   for_each_parameter(policy, [&](const auto& name, auto& field) {
     known.offer(name);
@@ -71,10 +71,10 @@ void set_parameter(P& policy, const Parameter& parameter) {
   if (found) return;
   throw InvalidInput("parameter", parameter.name, "a parameter of " + std::string(P::id),
                      names.empty()   ? "it has none"
-                     : known.empty() ? "it has " + listed(names)
+                     : known.empty() ? "it has " + messages::listed(names)
                                      : known.hint());
 }
 
 }  // namespace detail
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

@@ -14,11 +14,14 @@
 #include "scalewise/policy/source.hpp"
 #include "scalewise/scaling/formula.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 /// Whether the initial variances of a rule are numbers, or factors on the tuned base model's.
 enum class Reference { absolute, base };
-inline constexpr Spelling<Reference, 2> reference_words{
+
+namespace policy {
+
+inline constexpr messages::Spelling<Reference, 2> reference_words{
     {{Reference::absolute, "absolute"}, {Reference::base, "base"}}};
 
 /// The model and the stack that a row is for; the cells of a few rules depend on them.
@@ -70,6 +73,8 @@ concept HasModel = requires(const P& policy) {
   { policy.model(context) } -> std::same_as<ModelRow>;
 };
 
+}  // namespace policy
+
 /// States a rule: a small struct with a name, a source, one row per group and one row for the whole
 /// model. Parameters are public fields with defaults.
 ///
@@ -88,22 +93,23 @@ concept HasModel = requires(const P& policy) {
 ///   std::vector<OwnValues> own_values(const Context&) const       of symbols the shape does not give
 ///   static constexpr void parameters(auto& self, auto&& visit)    visit(name, field) for each
 template <class P>
-concept Policy =
-    HasId<P> && HasSource<P> && HasReference<P> && HasOptimizers<P> && HasRow<P> && HasModel<P>;
+concept Policy = policy::HasId<P> && policy::HasSource<P> && policy::HasReference<P> &&
+    policy::HasOptimizers<P> && policy::HasRow<P> && policy::HasModel<P>;
 
 /// Says in the compiler's own words what a struct lacks to be a policy.
 template <class P>
 constexpr bool require_policy() {
-  static_assert(HasId<P>, "a policy needs: static constexpr std::string_view id");
-  static_assert(HasSource<P>, "a policy needs: static constexpr scalewise::Source source");
-  static_assert(HasReference<P>, "a policy needs: static constexpr scalewise::Reference reference");
+  static_assert(policy::HasId<P>, "a policy needs: static constexpr std::string_view id");
+  static_assert(policy::HasSource<P>, "a policy needs: static constexpr scalewise::Source source");
+  static_assert(policy::HasReference<P>,
+                "a policy needs: static constexpr scalewise::Reference reference");
   static_assert(
-      HasOptimizers<P>,
+      policy::HasOptimizers<P>,
       "a policy needs: static constexpr std::array optimizers{scalewise::adamw}, or others");
-  static_assert(HasRow<P>,
+  static_assert(policy::HasRow<P>,
                 "a policy needs: constexpr scalewise::Row row(scalewise::Group) const,"
                 " or with a second argument const scalewise::Context&");
-  static_assert(HasModel<P>,
+  static_assert(policy::HasModel<P>,
                 "a policy needs: constexpr scalewise::ModelRow model() const,"
                 " or with an argument const scalewise::Context&");
   // Optional members that exist but cannot be called would be ignored silently.
@@ -118,8 +124,8 @@ constexpr bool require_policy() {
       "validate is written: constexpr void validate(const scalewise::Shape&) const");
   static_assert(
       !requires { &P::own_values; } ||
-          requires(const P& p, const Context& c) {
-            { p.own_values(c) } -> std::same_as<std::vector<OwnValues>>;
+          requires(const P& p, const policy::Context& c) {
+            { p.own_values(c) } -> std::same_as<std::vector<policy::OwnValues>>;
           },
       "own_values is written: std::vector<scalewise::OwnValues> own_values(const "
       "scalewise::Context&) const");
@@ -131,11 +137,13 @@ constexpr bool require_policy() {
 /// Source:   convention, unless the row names another.
 constexpr Row vector_row(Group group, Row row = {}) {
   row.init_variance = 0;
-  row.init_mean = is_norm_gain(group) ? 1 / row.multiplier.scaling : 0;
+  row.init_mean = architecture::is_norm_gain(group) ? 1 / row.multiplier.scaling : 0;
   row.distribution = Distribution::constant;
   if (row.source.empty()) row.source = "convention";
   return row;
 }
+
+namespace policy {
 
 /// The row of a group.
 template <Policy P>
@@ -166,6 +174,8 @@ constexpr bool states(const R& rule, const Optimizer& optimizer) {
   return false;
 }
 
+}  // namespace policy
+
 /// The shape a policy is defined on, for instance without norms for the normalized transformer.
 template <Policy P>
 constexpr Shape adapted(const P& policy, Shape shape) {
@@ -174,4 +184,4 @@ constexpr Shape adapted(const P& policy, Shape shape) {
   return shape;
 }
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

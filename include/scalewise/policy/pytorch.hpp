@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/policy.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 /// PyTorch's defaults: the values of a model without an initialization of its own.
 /// Equation: Linear: W, b ~ U(-1/√fi, 1/√fi), variance 1/(3fi); Embedding ~ N(0, 1)
@@ -56,4 +56,4 @@ struct PyTorch {
 
 static_assert(Policy<PyTorch>);
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

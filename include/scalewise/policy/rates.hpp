@@ -11,13 +11,17 @@
 #include "scalewise/policy/cell.hpp"
 #include "scalewise/policy/optimizer.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
+
+namespace policy {
 
 /// The learning rate of one optimizer.
 struct RateOf {
   Optimizer optimizer;
   Rate rate = 0;
 };
+
+}  // namespace policy
 
 /// The learning rates of a row: one for each optimizer that it tells apart, or one for all.
 ///
@@ -31,8 +35,8 @@ class Rates {
   constexpr Rates(double all) : all_(all) {}
   constexpr Rates(const Scaling& all) : all_(all) {}
   constexpr Rates(const Rate& all) : all_(all) {}
-  constexpr Rates(std::initializer_list<RateOf> each) : all_(0), for_all_(false) {
-    for (const RateOf& one : each) set(one.optimizer, one.rate);
+  constexpr Rates(std::initializer_list<policy::RateOf> each) : all_(0), for_all_(false) {
+    for (const policy::RateOf& one : each) set(one.optimizer, one.rate);
   }
 
   /// True where there is a rate for an optimizer, or for the one that it is a case of.
@@ -64,10 +68,10 @@ class Rates {
     return size_;
   }
 
-  std::array<RateOf, 4> each_{};
+  std::array<policy::RateOf, 4> each_{};
   std::size_t size_ = 0;
   Rate all_;
   bool for_all_ = true;
 };
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

@@ -6,7 +6,7 @@
 
 #include "scalewise/numeric/power.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise::policy {
 
 /// Arc sine, usable in constant expressions.
 /// Equation: Taylor's series up to 1/2, asin r = π/2 - 2 asin √((1-r)/2) above
@@ -16,7 +16,7 @@ namespace scalewise::inline policy {
 constexpr double arcsin(double r) {
   constexpr double half_pi = 1.57079632679489661923;
   if (r < 0) return -arcsin(-r);
-  if (r > 0.5) return half_pi - 2 * arcsin(root((1 - r) / 2, 2));
+  if (r > 0.5) return half_pi - 2 * arcsin(numeric::root((1 - r) / 2, 2));
   double sum = 0;
   double term = r;
   for (int i = 1; i < 51; i += 2) {
@@ -37,7 +37,7 @@ constexpr double relu_correlation(double r) {
   constexpr double rounding = 1 + 1e-9;  // can take r a little beyond
   if (r >= 1) return r <= rounding ? 1 : nan;
   if (r <= -1) return r >= -rounding ? 0 : nan;
-  return r / 2 + (root(1 - r * r, 2) + r * arcsin(r)) / pi;
+  return r / 2 + (numeric::root(1 - r * r, 2) + r * arcsin(r)) / pi;
 }
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise::policy

@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/xavier.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 /// ReZero: one learned gain per residual branch, zero at first, and no norms in the blocks.
 /// Equation: x + g f(x), g = 0
@@ -35,4 +35,4 @@ struct ReZero {
 
 static_assert(Policy<ReZero>);
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

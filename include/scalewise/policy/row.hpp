@@ -8,7 +8,7 @@
 #include "scalewise/policy/cell.hpp"
 #include "scalewise/policy/rates.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 /// How weight decay enters one step of the optimizer.
 enum class DecayForm {
@@ -16,9 +16,15 @@ enum class DecayForm {
   independent,  // W -= schedule * decay * W: as the papers write it
   l2,           // decay * W is added to the gradient before Adam's normalization
 };
-inline constexpr Spelling<DecayForm, 3> decay_words{{{DecayForm::coupled, "coupled"},
-                                                     {DecayForm::independent, "independent"},
-                                                     {DecayForm::l2, "l2"}}};
+
+namespace policy {
+
+inline constexpr messages::Spelling<DecayForm, 3> decay_words{
+    {{DecayForm::coupled, "coupled"},
+     {DecayForm::independent, "independent"},
+     {DecayForm::l2, "l2"}}};
+
+}  // namespace policy
 
 /// From which distribution a tensor starts. The rule's variance is that of its entries; of a
 /// truncated normal it is the parent's, which the cut at two standard deviations makes 0.774 times
@@ -29,11 +35,16 @@ enum class Distribution {
   uniform,
   constant,  // every entry is the mean
 };
-inline constexpr Spelling<Distribution, 4> distribution_words{
+
+namespace policy {
+
+inline constexpr messages::Spelling<Distribution, 4> distribution_words{
     {{Distribution::normal, "normal"},
      {Distribution::truncated_normal, "truncated_normal"},
      {Distribution::uniform, "uniform"},
      {Distribution::constant, "constant"}}};
+
+}  // namespace policy
 
 /// One row of a rule's table: all that it says about one group.
 /// Units:    init_variance is a variance; rates are factors on the global rate; weight_decay is a
@@ -58,6 +69,8 @@ struct Row {
 /// The row of a group that a rule says nothing on: a model with such a tensor has no plan.
 constexpr Row not_stated() { return {.stated = false}; }
 
+namespace policy {
+
 /// Calls visit(cell) for every number that a row gives a tensor, in the order of an entry's.
 template <class Visitor>
 constexpr void for_each_cell(const Row& row, const Optimizer& optimizer, Visitor&& visit) {
@@ -68,6 +81,8 @@ constexpr void for_each_cell(const Row& row, const Optimizer& optimizer, Visitor
   visit(row.weight_decay);
   visit(row.epsilon);
 }
+
+}  // namespace policy
 
 /// The row of the whole model.
 /// Equation: residual: skip * x + branch * f(x); scores: attention_scale * q.k;
@@ -82,6 +97,8 @@ struct ModelRow {
   std::string_view source = {};
 };
 
+namespace policy {
+
 /// Calls visit(cell) for every number of the row of the whole model.
 template <class Visitor>
 constexpr void for_each_cell(const ModelRow& row, Visitor&& visit) {
@@ -92,4 +109,6 @@ constexpr void for_each_cell(const ModelRow& row, Visitor&& visit) {
   visit(row.tied_logit_multiplier);
 }
 
-}  // namespace scalewise::inline policy
+}  // namespace policy
+
+}  // namespace scalewise

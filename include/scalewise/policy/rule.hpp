@@ -14,7 +14,7 @@
 #include "scalewise/policy/policy.hpp"
 #include "scalewise/policy/rule_id.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 struct Rule;
 
@@ -23,11 +23,11 @@ namespace detail {
 /// The members of a policy of any type; an optional one that the policy lacks does what its absence means.
 struct AnyPolicy {
   virtual ~AnyPolicy() = default;
-  virtual Row row(Group group, const Context& context) const = 0;
-  virtual ModelRow model(const Context& context) const = 0;
+  virtual Row row(Group group, const policy::Context& context) const = 0;
+  virtual ModelRow model(const policy::Context& context) const = 0;
   virtual Shape adapt(const Shape& shape) const = 0;
   virtual void validate(const Shape& shape) const = 0;
-  virtual std::vector<OwnValues> own_values(const Context& context) const = 0;
+  virtual std::vector<policy::OwnValues> own_values(const policy::Context& context) const = 0;
   virtual Rule with(const std::vector<Parameter>& parameters) const = 0;
 };
 
@@ -42,8 +42,8 @@ struct Rule {
   template <class R>
   Rule(const R& rule) {
     if constexpr (std::convertible_to<const R&, std::string_view>) {
-      const std::string name = rule_id(rule);
-      for_each_policy([&]<class P>() {
+      const std::string name = policy::rule_id(rule);
+      policy::for_each_policy([&]<class P>() {
         if (P::id == name) *this = P{};
       });
     } else if constexpr (require_policy<R>()) {
@@ -75,15 +75,18 @@ template <Policy P>
 struct PolicyOf final : AnyPolicy {
   explicit PolicyOf(const P& p) : policy(p) {}
 
-  Row row(Group group, const Context& context) const override {
-    return row_of(policy, group, context);
+  Row row(Group group, const policy::Context& context) const override {
+    return policy::row_of(policy, group, context);
   }
-  ModelRow model(const Context& context) const override { return model_of(policy, context); }
+  ModelRow model(const policy::Context& context) const override {
+    return policy::model_of(policy, context);
+  }
   Shape adapt(const Shape& shape) const override { return adapted(policy, shape); }
   void validate([[maybe_unused]] const Shape& shape) const override {
     if constexpr (requires { policy.validate(shape); }) policy.validate(shape);
   }
-  std::vector<OwnValues> own_values([[maybe_unused]] const Context& context) const override {
+  std::vector<policy::OwnValues> own_values(
+      [[maybe_unused]] const policy::Context& context) const override {
     if constexpr (requires { policy.own_values(context); }) return policy.own_values(context);
     return {};
   }
@@ -98,13 +101,15 @@ struct PolicyOf final : AnyPolicy {
 
 }  // namespace detail
 
+namespace policy {
+
 /// True when any number of a rule depends on the base shape.
 inline bool needs_base(const Rule& rule) {
   bool relative = false;
   const auto look = [&](const auto& cell) { relative = relative || cell.scaling.is_relative(); };
   for_each_cell(rule.policy->model({}), look);
   for (const Optimizer& optimizer : rule.optimizers) {
-    for (std::size_t g = 0; g < group_count; ++g) {
+    for (std::size_t g = 0; g < architecture::group_count; ++g) {
       const auto group = static_cast<Group>(g);
       for_each_cell(rule.policy->row(group, {}), optimizer_of(optimizer, group), look);
     }
@@ -112,12 +117,16 @@ inline bool needs_base(const Rule& rule) {
   return relative;
 }
 
+}  // namespace policy
+
 /// Every shipped rule, with the defaults of its parameters, in the order of the docs.
 inline std::vector<Rule> rules() {
   std::vector<Rule> all;
-  for_each_policy([&]<class P>() { all.emplace_back(P{}); });
+  policy::for_each_policy([&]<class P>() { all.emplace_back(P{}); });
   return all;
 }
+
+namespace policy {
 
 /// The names of a rule's parameters, in the order of its page.
 inline std::vector<std::string> parameter_names(const Rule& rule) {
@@ -126,4 +135,6 @@ inline std::vector<std::string> parameter_names(const Rule& rule) {
   return names;
 }
 
-}  // namespace scalewise::inline policy
+}  // namespace policy
+
+}  // namespace scalewise

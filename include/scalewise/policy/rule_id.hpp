@@ -13,7 +13,9 @@
 #include "scalewise/messages/nearest.hpp"
 #include "scalewise/policy/all.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
+
+namespace policy {
 
 /// Another name of a rule.
 struct RuleAlias {
@@ -28,6 +30,8 @@ inline constexpr std::array rule_aliases{
     RuleAlias{"ntk", "neural-tangent"}, RuleAlias{"ntp", "neural-tangent"},
     RuleAlias{"mup", "maximal-update"},
 };
+
+}  // namespace policy
 
 namespace detail {
 
@@ -55,6 +59,8 @@ inline std::string folded(std::string_view name) {
 
 }  // namespace detail
 
+namespace policy {
+
 /// The ids of all shipped rules, in the order of the docs.
 inline std::vector<std::string> rule_ids() {
   std::vector<std::string> ids;
@@ -67,7 +73,7 @@ inline std::vector<std::string> rule_ids() {
 /// Throws:   InvalidInput, naming the field, for a name of no rule.
 inline std::string rule_id(std::string_view name, const std::string& field = "rule") {
   const std::string folded = detail::folded(name);
-  Nearest known(name);
+  messages::Nearest known(name);
   for (const std::string& id : rule_ids()) {
     if (folded == detail::folded(id)) return id;
     known.offer(id);
@@ -75,8 +81,11 @@ inline std::string rule_id(std::string_view name, const std::string& field = "ru
   for (const RuleAlias& alias : rule_aliases) {
     if (folded == alias.name) return std::string(alias.id);
   }
-  throw InvalidInput(field, name.empty() ? "(empty)" : printable(name), "the id of a rule",
+  throw InvalidInput(field, name.empty() ? "(empty)" : messages::printable(name),
+                     "the id of a rule",
                      known.empty() ? "plan --list-rules prints them" : known.hint());
 }
 
-}  // namespace scalewise::inline policy
+}  // namespace policy
+
+}  // namespace scalewise

@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/policy.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 namespace detail {
 
@@ -30,7 +30,8 @@ constexpr ModelRow shallow_model(double tau0) {
 
 constexpr void shallow_validate(double tau0) {
   if (tau0 != 0.5 && tau0 != 1) {
-    throw InvalidInput("tau0", number_text(tau0), "0.5 or 1", "the scores are times d_m^-tau0");
+    throw InvalidInput("tau0", numeric::number_text(tau0), "0.5 or 1",
+                       "the scores are times d_m^-tau0");
   }
 }
 
@@ -130,4 +131,4 @@ struct ShallowNtk {
 
 static_assert(Policy<ShallowLeCun> && Policy<ShallowHe> && Policy<ShallowNtk>);
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

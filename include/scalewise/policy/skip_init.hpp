@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/he.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 /// SkipInit: a learned scalar at the end of every residual branch, zero at first, in place of
 /// normalization.
@@ -36,4 +36,4 @@ struct SkipInit {
 
 static_assert(Policy<SkipInit>);
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

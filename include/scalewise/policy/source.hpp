@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 /// Where a rule is published.
 struct Source {
@@ -15,4 +15,4 @@ struct Source {
   std::string_view where;  // table, equation or section
 };
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/policy.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 /// The standard parametrization: LeCun's fan-in initialization and one rate for every tensor.
 /// Equation: var W = 1/fi
@@ -46,4 +46,4 @@ struct Standard {
 
 static_assert(Policy<Standard>);
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

@@ -4,7 +4,7 @@
 
 #include "scalewise/policy/policy.hpp"
 
-namespace scalewise::inline policy {
+namespace scalewise {
 
 /// Xavier (Glorot) initialization, the plain baseline of the deep-transformer papers.
 /// Equation: W ~ U(±√(6/(fi+fo))), variance 2/(fi+fo)
@@ -51,4 +51,4 @@ struct Xavier {
 
 static_assert(Policy<Xavier>);
 
-}  // namespace scalewise::inline policy
+}  // namespace scalewise

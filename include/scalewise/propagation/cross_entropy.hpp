@@ -23,7 +23,8 @@ namespace scalewise::propagation {
 inline double squared_probabilities(long n, double variance) {
   if (n < 1) throw InvalidInput("outputs", std::to_string(n), "a positive integer");
   if (!(variance >= 0 && variance <= 25)) {
-    throw InvalidInput("variance of logits", number_text(variance), "a number from 0 to 25");
+    throw InvalidInput("variance of logits", numeric::number_text(variance),
+                       "a number from 0 to 25");
   }
   const auto count = static_cast<double>(n);
   if (variance < 1e-8) return 1 / count;
@@ -164,7 +165,8 @@ class SharedAverages {
 inline double shared_probabilities(long n, double variance, double covariance) {
   if (n < 1) throw InvalidInput("outputs", std::to_string(n), "a positive integer");
   if (!(variance >= 0 && variance <= 25)) {
-    throw InvalidInput("variance of logits", number_text(variance), "a number from 0 to 25");
+    throw InvalidInput("variance of logits", numeric::number_text(variance),
+                       "a number from 0 to 25");
   }
   if (std::isnan(covariance)) throw InvalidInput("covariance of logits", "nan", "a number");
   const auto count = static_cast<double>(n);

@@ -27,7 +27,7 @@ enum class DepthMethod {
   deep_scale_lm_simple,
 };
 
-inline constexpr Spelling<DepthMethod, 9> depth_method_words{
+inline constexpr messages::Spelling<DepthMethod, 9> depth_method_words{
     {{DepthMethod::vanilla, "vanilla"},
      {DepthMethod::ds_init, "ds-init"},
      {DepthMethod::ds_init_total, "ds-init-total"},
@@ -152,7 +152,8 @@ inline Layers depth_layers(DepthMethod method, const DepthModel& m, long depth) 
   }
   const bool of_post = method == DepthMethod::deep_norm || method == DepthMethod::admin;
   if (of_post && m.placement != NormPlacement::post) {
-    throw InvalidInput("placement", std::string(word(norm_placement_words, m.placement)), "post",
+    throw InvalidInput("placement",
+                       std::string(word(architecture::norm_placement_words, m.placement)), "post",
                        std::string(word(depth_method_words, method)) + " is for post-norm models");
   }
   detail::DepthStack stack(m);

@@ -33,7 +33,7 @@ enum class Repeats {
 ///           its last line is 11 % too high (V = 32000).
 inline double token_repeats(long vocab, double length, Repeats reading = Repeats::exact) {
   constexpr double pi = std::numbers::pi;
-  if (vocab < 1 || vocab > largest_size) {
+  if (vocab < 1 || vocab > architecture::largest_size) {
     throw InvalidInput("vocab", std::to_string(vocab), "a whole number from 1 to 2^30");
   }
   const double log_vocab = std::log(static_cast<double>(vocab));
@@ -97,7 +97,8 @@ struct Embeddings {
 /// Throws:   InvalidInput for a size that makes no sequence of tokens.
 inline double embedding_correlation(const Embeddings& e, Repeats reading = Repeats::exact) {
   if (e.vocab < 1) throw InvalidInput("vocab", std::to_string(e.vocab), "a positive integer");
-  if (!(e.length >= 2)) throw InvalidInput("length", number_text(e.length), "2 or more tokens");
+  if (!(e.length >= 2))
+    throw InvalidInput("length", numeric::number_text(e.length), "2 or more tokens");
   double sum = token_repeats(e.vocab, e.length, reading);
   if (e.segments) sum += segment_repeats(e.length, reading);
   return (1 - e.dropout) * sum / e.tables();

@@ -32,7 +32,7 @@ inline std::vector<std::pair<std::string, const Residual*>> residual_blocks(cons
   std::vector<std::pair<std::string, const Residual*>> blocks;
   for (const Residual& r : plan.model.residuals) {
     if (r.stack != stack) continue;
-    const std::string prefix = TensorName{stack, r.layer}.prefix();
+    const std::string prefix = architecture::TensorName{stack, r.layer}.prefix();
     blocks.emplace_back(prefix + "attention", &r);
     if (stack == Stack::decoder) blocks.emplace_back(prefix + "cross_attention", &r);
     blocks.emplace_back(prefix + "mlp", &r);
@@ -44,7 +44,8 @@ inline std::vector<std::pair<std::string, const Residual*>> residual_blocks(cons
 inline void fold_end(Folded& folded, Stack stack, double scale) {
   if (scale == 1) return;
   if (folded.plan.shape.final_norm) {
-    folded.epsilons.push_back({TensorName{stack}.prefix() + "final_norm", 1 / (scale * scale)});
+    folded.epsilons.push_back(
+        {architecture::TensorName{stack}.prefix() + "final_norm", 1 / (scale * scale)});
   } else if (stack == Stack::encoder) {
     throw InvalidInput("final_norm", "false", "true",
                        "a decoder reads the stream that the encoder leaves");
@@ -68,7 +69,8 @@ inline void fold_end(Folded& folded, Stack stack, double scale) {
 inline Folded fold_residuals(const Plan& plan, NormPlacement placement) {
   check_plan(plan);
   if (placement == NormPlacement::none || plan.shape.blocks != Blocks::residual) {
-    throw InvalidInput("placement", std::string(word(norm_placement_words, placement)),
+    throw InvalidInput("placement",
+                       std::string(word(architecture::norm_placement_words, placement)),
                        "pre or post", "only what a norm follows can be rescaled");
   }
   const bool pre = placement == NormPlacement::pre;
@@ -78,7 +80,8 @@ inline Folded fold_residuals(const Plan& plan, NormPlacement placement) {
     double scale = 1;  // Λ
     for (const auto& [name, residual] : detail::residual_blocks(plan, stack)) {
       const double skip = residual->skip.value;
-      if (!(skip > 0)) throw InvalidInput("residual skip", number_text(skip), "a positive number");
+      if (!(skip > 0))
+        throw InvalidInput("residual skip", numeric::number_text(skip), "a positive number");
       const double before = pre ? scale : 1 / skip;
       folded.epsilons.push_back({name + "_norm", pre ? 1 / (before * before) : before * before});
       scale *= skip;
@@ -86,7 +89,7 @@ inline Folded fold_residuals(const Plan& plan, NormPlacement placement) {
       const bool mlp = name.ends_with("mlp");
       const std::string matrix = name + (mlp ? "_down" : "_output");
       folded.tensors.push_back({matrix, factor});
-      if (mlp ? plan.shape.biases : has_attention_output_bias(plan.shape))
+      if (mlp ? plan.shape.biases : architecture::has_attention_output_bias(plan.shape))
         folded.tensors.push_back({matrix + "_bias", factor});
     }
     if (pre) detail::fold_end(folded, stack, scale);

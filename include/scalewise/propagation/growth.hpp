@@ -81,7 +81,7 @@ inline GrowthOrders growth_orders(std::span<const DepthPoint> points) {
     return list;
   };
   const auto order = [&](double DepthPoint::*field) {
-    return fit_line(logs, values(field, true)).slope;
+    return numeric::fit_line(logs, values(field, true)).slope;
   };
   GrowthOrders orders;
   orders.forward = order(&DepthPoint::forward);
@@ -89,8 +89,9 @@ inline GrowthOrders growth_orders(std::span<const DepthPoint> points) {
   orders.covariance = order(&DepthPoint::covariance);
   orders.mean_sensitivity = order(&DepthPoint::mean_sensitivity);
   orders.median_sensitivity = order(&DepthPoint::median_sensitivity);
-  orders.gradient_per_layer = fit_line(depths, values(&DepthPoint::gradient, true)).slope;
-  orders.sensitivity_per_log = fit_line(logs, values(&DepthPoint::mean_sensitivity, false)).slope;
+  orders.gradient_per_layer = numeric::fit_line(depths, values(&DepthPoint::gradient, true)).slope;
+  orders.sensitivity_per_log =
+      numeric::fit_line(logs, values(&DepthPoint::mean_sensitivity, false)).slope;
   return orders;
 }
 

@@ -29,8 +29,8 @@ namespace detail {
 
 inline void require_closed_form(Activation activation) {
   if (activation == Activation::relu || activation == Activation::gelu) return;
-  throw InvalidInput("activation", std::string(word(activation_words, activation)), "relu or gelu",
-                     "its moments have no closed form here");
+  throw InvalidInput("activation", std::string(word(architecture::activation_words, activation)),
+                     "relu or gelu", "its moments have no closed form here");
 }
 
 /// E f(x) f(y) of hidden units of variances v and w and covariance c.

@@ -25,7 +25,8 @@ struct EmbeddingPowers {
 
 inline EmbeddingPowers embedding_powers(const Plan& plan, Stack stack) {
   check_covered(plan);
-  const std::string positions = to_string(TensorName{stack, -1, "position_embedding"});
+  const std::string positions =
+      to_string(architecture::TensorName{stack, -1, "position_embedding"});
   const double m = plan.model.embedding_multiplier.value;
   EmbeddingPowers powers;
   for (const Entry& e : plan.entries) {
@@ -204,7 +205,7 @@ inline Profile predict(const Plan& plan, const Conditions& c, const TokenCovaria
   detail::require_one_stack(plan);
   if (static_cast<double>(content.tokens()) != c.length) {
     throw InvalidInput("content", std::to_string(content.tokens()) + " tokens",
-                       number_text(c.length) + ", the length of the conditions");
+                       numeric::number_text(c.length) + ", the length of the conditions");
   }
   const TokenCovariance input = embedding(plan, c, content);
   return propagate_tokens(plan_layers(plan, c), input, [&](const TokenCovariance& stream) {

@@ -68,7 +68,7 @@ inline bool is_covered(Group group) {
 
 inline void check_covered(const Plan& plan) {
   check_plan(plan);
-  require_no_extras(plan, "the theory does not know where it is");
+  plan::require_no_extras(plan, "the theory does not know where it is");
   if (plan.reference != Reference::absolute) {
     refuse("rule", plan.rule, "a rule whose variances are absolute");
   }
@@ -78,7 +78,7 @@ inline void check_covered(const Plan& plan) {
     refuse("relative_buckets", std::to_string(plan.shape.relative_buckets), "0");
   }
   if (plan.shape.qk_norm != QkNorm::none) {
-    refuse("qk_norm", std::string(word(qk_norm_words, plan.shape.qk_norm)), "none");
+    refuse("qk_norm", std::string(word(architecture::qk_norm_words, plan.shape.qk_norm)), "none");
   }
   for (const Entry& e : plan.entries) {
     if (!is_covered(e.group)) refuse(e.name, std::string(to_string(e.group)), "no such tensor");
@@ -86,10 +86,10 @@ inline void check_covered(const Plan& plan) {
                       e.group == Group::norm_bias || e.group == Group::embedding_norm_bias ||
                       e.group == Group::final_norm_bias || e.group == Group::head_bias;
     if (bias && entry_power(e) > 0) {
-      refuse(e.name, number_text(e.init_variance.value), "biases that start at zero");
+      refuse(e.name, numeric::number_text(e.init_variance.value), "biases that start at zero");
     }
-    if (is_norm_gain(e.group) && e.init_mean.value * e.multiplier.value != 1) {
-      refuse(e.name, number_text(e.init_mean.value), "norm gains that start at one");
+    if (architecture::is_norm_gain(e.group) && e.init_mean.value * e.multiplier.value != 1) {
+      refuse(e.name, numeric::number_text(e.init_mean.value), "norm gains that start at one");
     }
   }
 }
@@ -97,8 +97,8 @@ inline void check_covered(const Plan& plan) {
 /// Throws:   InvalidInput where the plan was made for another activation.
 inline void check_activation(const Plan& plan, Activation activation) {
   if (plan.shape.activation.value_or(activation) == activation) return;
-  throw InvalidInput("activation", std::string(word(activation_words, activation)),
-                     std::string(word(activation_words, *plan.shape.activation)),
+  throw InvalidInput("activation", std::string(word(architecture::activation_words, activation)),
+                     std::string(word(architecture::activation_words, *plan.shape.activation)),
                      "the plan was made for it");
 }
 
@@ -106,11 +106,11 @@ inline void check_activation(const Plan& plan, Activation activation) {
 inline void check_conditions(const Conditions& c) {
   check_dropout("dropout", c.dropout);
   if (!(c.norm_epsilon >= 0)) {
-    throw InvalidInput("norm_epsilon", number_text(c.norm_epsilon),
+    throw InvalidInput("norm_epsilon", numeric::number_text(c.norm_epsilon),
                        "a number that is not negative");
   }
   if (!(c.source_length == 0 || c.source_length >= 1)) {
-    throw InvalidInput("source_length", number_text(c.source_length),
+    throw InvalidInput("source_length", numeric::number_text(c.source_length),
                        "at least one token, or 0 for as many as length");
   }
 }
@@ -186,11 +186,12 @@ inline Layers plan_layers(const Plan& plan, const Conditions& c, Stack stack = S
   detail::check_covered(plan);
   detail::check_conditions(c);
   detail::check_activation(plan, c.activation);
-  if (!(c.length >= 1)) throw InvalidInput("length", number_text(c.length), "at least one token");
+  if (!(c.length >= 1))
+    throw InvalidInput("length", numeric::number_text(c.length), "at least one token");
   Layers layers = detail::layers_of(plan, c, stack);
   const auto per_layer = static_cast<std::size_t>(layers.blocks_per_layer);
   auto entry = plan.entries.begin();  // in the order of the tensors, or check_plan() had thrown
-  for_each_tensor(plan.shape, plan.shape, [&](const Tensor& tensor) {
+  architecture::for_each_tensor(plan.shape, plan.shape, [&](const Tensor& tensor) {
     const Entry& e = *entry++;
     if (tensor.stack != stack || tensor.block == BlockKind::none) return;
     const std::size_t first = static_cast<std::size_t>(tensor.layer) * per_layer;

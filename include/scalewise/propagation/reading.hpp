@@ -14,8 +14,9 @@ enum class Reading {
   corrected,     // with the paper's errors removed and what it leaves out added
 };
 
-inline constexpr Spelling<Reading, 3> reading_words{{{Reading::paper_simple, "paper-simple"},
-                                                     {Reading::paper_full, "paper-full"},
-                                                     {Reading::corrected, "corrected"}}};
+inline constexpr messages::Spelling<Reading, 3> reading_words{
+    {{Reading::paper_simple, "paper-simple"},
+     {Reading::paper_full, "paper-full"},
+     {Reading::corrected, "corrected"}}};
 
 }  // namespace scalewise::propagation

@@ -8,14 +8,14 @@
 #include "scalewise/numeric/number_text.hpp"
 #include "scalewise/scaling/scaling.hpp"
 
-namespace scalewise::inline scaling {
+namespace scalewise {
 
 namespace detail {
 
 /// The small differences between plain text and LaTeX.
 template <bool latex>
 struct Notation {
-  static std::string symbol(const Factor& factor) {
+  static std::string symbol(const scaling::Factor& factor) {
     if (factor.is_integer()) return std::to_string(factor.integer);
     const Symbol& letter = *factor.symbol;
     if (factor.ratio) return latex ? letter.ratio_latex : letter.ratio_text;
@@ -25,7 +25,7 @@ struct Notation {
     if (e == Exponent(1)) return base;
     if (!latex && e == Exponent(2)) return base + "²";
     if (!latex && e == Exponent(3)) return base + "³";
-    std::string power = number_text(e.value());
+    std::string power = numeric::number_text(e.value());
     if (e.real == 0) {
       power = std::to_string(e.num) + (e.den == 1 ? "" : "/" + std::to_string(e.den));
     }
@@ -83,7 +83,7 @@ void write_number(double number, Side<latex>& over, Side<latex>& under) {
     under.plain.times(std::to_string(den));
     return;
   }
-  const std::string decimal = number_text(number);
+  const std::string decimal = numeric::number_text(number);
   for (int den = 2; den <= 64 && decimal.size() > 6; ++den) {
     if (number < 1e-3 || number > 1e3) break;
     const auto num = static_cast<int>(number * den * 2 + 1) / 2;
@@ -102,12 +102,12 @@ constexpr bool is_odd_power(const Exponent& e) { return e.real != 0 || e.den > 2
 
 /// Symbols to an odd power keep its sign and share a bracket when they share it: (2L)^(1/4).
 template <bool latex>
-void write_odd_powers(const Factors& factors, Side<latex>& over) {
-  for (const Factor& first : factors) {
+void write_odd_powers(const scaling::Factors& factors, Side<latex>& over) {
+  for (const scaling::Factor& first : factors) {
     if (!is_odd_power(first.exponent)) continue;
     Product<latex> base;
     bool written = false;
-    for (const Factor& factor : factors) {
+    for (const scaling::Factor& factor : factors) {
       if (factor.exponent != first.exponent) continue;
       written = written || (base.parts == 0 && !factor.same_symbol(first));
       base.times(Notation<latex>::symbol(factor));
@@ -125,7 +125,7 @@ std::string write(const Scaling& scaling) {
   Side<latex> over;
   Side<latex> under;
   write_number(scaling.number(), over, under);
-  for (const Factor& factor : scaling.factors()) {
+  for (const scaling::Factor& factor : scaling.factors()) {
     const Exponent e = factor.exponent;
     if (is_odd_power(e)) continue;
     Side<latex>& side = e.num < 0 ? under : over;
@@ -159,4 +159,4 @@ std::string to_latex(const S& scaling) {
   return detail::write<true>(scaling);
 }
 
-}  // namespace scalewise::inline scaling
+}  // namespace scalewise

@@ -18,7 +18,7 @@
 #include "scalewise/messages/error.hpp"
 #include "scalewise/scaling/scaling.hpp"
 
-namespace scalewise::inline scaling {
+namespace scalewise {
 
 namespace detail {
 
@@ -164,6 +164,8 @@ class FormulaReader {
 
 }  // namespace detail
 
+namespace scaling {
+
 /// The symbols that a formula may have: those of all rules, and a file's own.
 class FormulaSymbols {
  public:
@@ -186,7 +188,8 @@ class FormulaSymbols {
   Scaling read(const std::string& field, const std::string& formula) const {
     const std::optional<Scaling> found = detail::FormulaReader(formula, all_).read();
     if (found) return *found;
-    throw InvalidInput(field, printable(formula), "a product of powers of the plan's symbols",
+    throw InvalidInput(field, messages::printable(formula),
+                       "a product of powers of the plan's symbols",
                        "such as 1/(n√n) or m_N^(-3/4)");
   }
 
@@ -194,4 +197,6 @@ class FormulaSymbols {
   detail::SymbolTable all_;
 };
 
-}  // namespace scalewise::inline scaling
+}  // namespace scaling
+
+}  // namespace scalewise

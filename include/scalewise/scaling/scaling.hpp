@@ -10,7 +10,9 @@
 #include "scalewise/numeric/power.hpp"
 #include "scalewise/scaling/symbol.hpp"
 
-namespace scalewise::inline scaling {
+namespace scalewise {
+
+namespace scaling {
 
 /// One symbol to a power; `ratio` means the target's size over the base's.
 struct Factor {
@@ -48,6 +50,8 @@ struct Factors {
   constexpr bool empty() const { return first == last; }
 };
 
+}  // namespace scaling
+
 /// An exact scaling: a number times powers of symbols, as one cell of a paper's table.
 /// Equation: number * prod symbol^e * prod (symbol_target/symbol_base)^e
 /// Accuracy: exponents are exact (see Exponent); the number is a double.
@@ -62,18 +66,18 @@ class Scaling {
   constexpr Scaling() = default;
   constexpr Scaling(double number) : number_(number) {}
   constexpr Scaling(const Symbol& symbol, bool ratio = false)
-      : factors_{Factor{&symbol, ratio, 0, 1}}, size_(1) {}
+      : factors_{scaling::Factor{&symbol, ratio, 0, 1}}, size_(1) {}
   Scaling(const Symbol&& temporary, bool ratio = false) = delete;
 
   /// The number that the powers of symbols multiply.
   /// Units:    none, or those of the cell that the scaling stands in
   constexpr double number() const { return number_; }
-  constexpr Factors factors() const { return {factors_.data(), factors_.data() + size_}; }
+  constexpr scaling::Factors factors() const { return {factors_.data(), factors_.data() + size_}; }
   constexpr bool is_zero() const { return number_ == 0; }
 
   /// True when the value depends on a base shape.
   constexpr bool is_relative() const {
-    for (const Factor& factor : factors()) {
+    for (const scaling::Factor& factor : factors()) {
       if (factor.ratio) return true;
     }
     return false;
@@ -82,7 +86,7 @@ class Scaling {
   /// Sum of the exponents with which a symbol enters, absolute and as a ratio.
   constexpr Exponent exponent_of(const Symbol& symbol) const {
     Exponent sum;
-    for (const Factor& factor : factors()) {
+    for (const scaling::Factor& factor : factors()) {
       if (factor.is(symbol)) sum = sum + factor.exponent;
     }
     return sum;
@@ -91,7 +95,7 @@ class Scaling {
   friend constexpr Scaling operator*(Scaling a, const Scaling& b) {
     a.number_ *= b.number_;
     if (a.number_ == 0) return 0;
-    for (const Factor& factor : b.factors()) a.multiply(factor);
+    for (const scaling::Factor& factor : b.factors()) a.multiply(factor);
     return a;
   }
   friend constexpr Scaling operator/(const Scaling& a, const Scaling& b) {
@@ -105,12 +109,12 @@ class Scaling {
       const bool moderate = base.number_ >= 1 && base.number_ < 1e6;
       const int whole = moderate ? static_cast<int>(base.number_) : 0;
       if (e.is_whole() || whole != base.number_ || whole < 1) {
-        result.number_ = base.number_ == 0 ? 0 : power(base.number_, e);
+        result.number_ = base.number_ == 0 ? 0 : numeric::power(base.number_, e);
       } else {
-        result.multiply(Factor{&symbols::integer, false, whole, e});
+        result.multiply(scaling::Factor{&symbols::integer, false, whole, e});
       }
     }
-    for (Factor factor : base.factors()) {
+    for (scaling::Factor factor : base.factors()) {
       factor.exponent = factor.exponent * e;
       result.multiply(factor);
     }
@@ -121,7 +125,7 @@ class Scaling {
   /// The same powers, taken of target over base: what only counts relative to a tuned model.
   friend constexpr Scaling ratio(const Scaling& absolute) {
     Scaling result(absolute.number_);
-    for (Factor factor : absolute.factors()) {
+    for (scaling::Factor factor : absolute.factors()) {
       factor.ratio = !factor.is_integer();
       result.multiply(factor);
     }
@@ -132,7 +136,7 @@ class Scaling {
   friend constexpr Scaling substitute(const Scaling& scaling, const Symbol& symbol,
                                       const Scaling& value) {
     Scaling result(scaling.number_);
-    for (const Factor& factor : scaling.factors()) {
+    for (const scaling::Factor& factor : scaling.factors()) {
       if (!factor.is(symbol)) {
         result.multiply(factor);
       } else {
@@ -150,8 +154,8 @@ class Scaling {
     if (!close(ca.number_, cb.number_)) return false;
     if (ca.number_ == 0) return true;
     if (ca.size_ != cb.size_) return false;
-    for (const Factor& factor : ca.factors()) {
-      const Factor* same = cb.find(factor);
+    for (const scaling::Factor& factor : ca.factors()) {
+      const scaling::Factor* same = cb.find(factor);
       if (same == nullptr || !close(same->exponent.value(), factor.exponent.value())) return false;
     }
     return true;
@@ -159,17 +163,17 @@ class Scaling {
 
  private:
   /// Multiplies one factor in, keeping the factors sorted and free of zero exponents.
-  constexpr void multiply(const Factor& factor) {
+  constexpr void multiply(const scaling::Factor& factor) {
     std::size_t at = 0;
     while (at < size_ && factors_[at].before(factor)) ++at;
-    Factor merged = factor;
+    scaling::Factor merged = factor;
     if (at < size_ && factors_[at].same_symbol(factor)) {
       merged.exponent = merged.exponent + factors_[at].exponent;
       remove(at);
     }
     if (merged.exponent.is_zero()) return;
     if (merged.is_integer() && merged.exponent.is_whole()) {
-      number_ *= power(merged.integer, merged.exponent);
+      number_ *= numeric::power(merged.integer, merged.exponent);
       return;
     }
     for (std::size_t i = size_; i > at; --i) factors_.at(i) = factors_[i - 1];
@@ -182,8 +186,8 @@ class Scaling {
     return gap <= 1e-14 * (a < 0 ? -a : a);
   }
 
-  constexpr const Factor* find(const Factor& factor) const {
-    for (const Factor& own : factors()) {
+  constexpr const scaling::Factor* find(const scaling::Factor& factor) const {
+    for (const scaling::Factor& own : factors()) {
       if (own.same_symbol(factor)) return &own;
     }
     return nullptr;
@@ -197,9 +201,9 @@ class Scaling {
   /// M as F/n, and integers under roots as part of the number.
   constexpr Scaling canonical() const {
     Scaling result(number_);
-    for (const Factor& factor : factors()) {
+    for (const scaling::Factor& factor : factors()) {
       if (factor.is_integer()) {
-        result.number_ *= power(factor.integer, factor.exponent);
+        result.number_ *= numeric::power(factor.integer, factor.exponent);
       } else if (factor.symbol == &symbols::mlp_ratio) {
         result.multiply({&symbols::d_ff, factor.ratio, 0, factor.exponent});
         result.multiply({&symbols::d_model, factor.ratio, 0, -factor.exponent});
@@ -211,12 +215,14 @@ class Scaling {
   }
 
   double number_ = 1;
-  std::array<Factor, capacity> factors_{};
+  std::array<scaling::Factor, capacity> factors_{};
   std::size_t size_ = 0;
 };
 
 /// The letters of the papers, so that a policy reads like its table.
+
 namespace symbols {
+
 inline constexpr Scaling n{d_model};
 inline constexpr Scaling F{d_ff};
 inline constexpr Scaling M{mlp_ratio};
@@ -233,6 +239,7 @@ inline constexpr Scaling m_C{head_dim, true};
 inline constexpr Scaling m_D{iterations, true};
 inline constexpr Scaling m_fi{fan_in, true};
 inline constexpr Scaling m_fo{fan_out, true};
+
 }  // namespace symbols
 
-}  // namespace scalewise::inline scaling
+}  // namespace scalewise

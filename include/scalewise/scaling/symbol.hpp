@@ -4,7 +4,7 @@
 
 #include <array>
 
-namespace scalewise::inline scaling {
+namespace scalewise {
 
 /// A letter of a formula, and what it stands for. A rule with a letter of its own defines it as a
 /// constant and gives its values in own_values():
@@ -26,6 +26,7 @@ struct Symbol {
 };
 
 /// The symbols of all rules. Those of one rule alone stand with that rule.
+
 namespace symbols {
 
 /// Under a root, such as the 2 of (2L)^(1/4); a factor has its value.
@@ -70,6 +71,8 @@ inline constexpr Symbol layer{.text = "l",
 
 }  // namespace symbols
 
+namespace scaling {
+
 /// The symbols of all rules, in the order of their places.
 inline constexpr std::array known_symbols{
     &symbols::mlp_ratio,     &symbols::d_ff,       &symbols::d_model,   &symbols::heads,
@@ -78,4 +81,6 @@ inline constexpr std::array known_symbols{
     &symbols::context,       &symbols::iterations, &symbols::fan_in,    &symbols::fan_out,
     &symbols::fan_total,     &symbols::layer};
 
-}  // namespace scalewise::inline scaling
+}  // namespace scaling
+
+}  // namespace scalewise

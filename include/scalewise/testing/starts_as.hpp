@@ -75,7 +75,7 @@ class StartsAs : public Matcher<StartsAs> {
         distribution_(entry.init_variance.value > 0 ? entry.distribution : Distribution::constant),
         mean_(entry.init_mean.value),
         deviation_(std::sqrt(entry.init_variance.value) * base_deviation),
-        z_(normal_upper_quantile(error_rate / 4)) {}
+        z_(numeric::normal_upper_quantile(error_rate / 4)) {}
 
   template <class Values>
   std::string problem(const Values& values) const {
@@ -91,7 +91,7 @@ class StartsAs : public Matcher<StartsAs> {
     const double variance =
         deviation_ * deviation_ * detail::standard_moments(distribution_).variance;
     return fmt::format("starts as {}: {} of mean {:.6g} and variance {:.6g}", name_,
-                       word(distribution_words, distribution_), mean_, variance);
+                       word(policy::distribution_words, distribution_), mean_, variance);
   }
 
  private:

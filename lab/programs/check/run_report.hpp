@@ -50,7 +50,7 @@ struct RunReport {
   /// To the members of its file, and back. Numbers that are not finite are null there, and no numbers
   /// afterwards: report() treats all of these alike.
   std::function<Json(const Run&)> write;
-  std::function<Run(const JsonReader&)> read;
+  std::function<Run(const io::JsonReader&)> read;
 
   /// Of the runs by size, one per seed.
   std::function<Report(const std::map<long, std::vector<Run>>&)> report;
@@ -67,13 +67,13 @@ struct RunReport {
 };
 
 /// A number of a run's file; none for null.
-inline double number_or_nan(const JsonReader& value) {
+inline double number_or_nan(const io::JsonReader& value) {
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.number();
 }
 
-inline std::vector<double> numbers_or_nan(const JsonReader& list) {
+inline std::vector<double> numbers_or_nan(const io::JsonReader& list) {
   std::vector<double> numbers;
-  for (const JsonReader& value : list.items()) numbers.push_back(number_or_nan(value));
+  for (const io::JsonReader& value : list.items()) numbers.push_back(number_or_nan(value));
   return numbers;
 }
 
@@ -106,7 +106,7 @@ void make_together(const RunReport<Run>& runs, const std::vector<RunTask>& tasks
     std::vector<std::optional<Run>> made(
         static_cast<std::size_t>(std::min(runs.at_once, all - begin)));
     const auto first = tasks.begin() + begin;
-    parallel_for(static_cast<std::ptrdiff_t>(made.size()), [&](std::ptrdiff_t i) {
+    numeric::parallel_for(static_cast<std::ptrdiff_t>(made.size()), [&](std::ptrdiff_t i) {
       made[static_cast<std::size_t>(i)] = runs.make(first[i].size, first[i].seed, progress);
     });
     for (std::size_t i = 0; i < made.size(); ++i) {
@@ -165,7 +165,7 @@ std::optional<int> run_tasks(const RunsOf& of, const RunReport<Run>& runs, const
     const auto file = files.find(task_name(of.axis(), task));
     if (file == files.end()) continue;
     const nlohmann::json json = file->second;
-    results.emplace(std::pair(task.size, task.seed), runs.read(JsonReader(json, file->first)));
+    results.emplace(std::pair(task.size, task.seed), runs.read(io::JsonReader(json, file->first)));
   }
   const std::vector<RunTask> missing = missing_runs(of, results);
   if (asked.collect && missing.empty()) return {};

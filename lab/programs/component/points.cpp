@@ -27,7 +27,7 @@ constexpr double largest_dropout = 0.9;  // closer to 1 so few entries are left 
 
 Eigen::Index whole(double x) { return static_cast<Eigen::Index>(std::lround(x)); }
 
-SignalMoments input(RandomStream& stream, double largest_mean) {
+SignalMoments input(numeric::RandomStream& stream, double largest_mean) {
   const double m = largest_mean > 0 ? uniform(stream, -largest_mean, largest_mean) : 0;
   const double s = log_uniform(stream, 0.1, 10);
   return {m, s, s * stream.uniform()};
@@ -35,7 +35,7 @@ SignalMoments input(RandomStream& stream, double largest_mean) {
 
 /// An activation f with slope df, entry by entry. Half of the features are the other half's
 /// negatives, so that the mean of x is zero.
-std::vector<Errors> activation_point(RandomStream& stream, const auto& f, const auto& df,
+std::vector<Errors> activation_point(numeric::RandomStream& stream, const auto& f, const auto& df,
                                      const auto& moments, const auto& gradient_moments) {
   const SignalMoments in = input(stream, 0);
   const SignalMoments out = input(stream, 0);
@@ -54,7 +54,7 @@ std::vector<Errors> activation_point(RandomStream& stream, const auto& f, const 
 }
 
 /// Draws one head, what it reads (x) and the gradient of what it returns (g), and adds both passes.
-void add_head(RandomStream& stream, const Attention& a, Eigen::Index head_dim,
+void add_head(numeric::RandomStream& stream, const Attention& a, Eigen::Index head_dim,
               const SignalMoments& in, const SignalMoments& out, Passes& p) {
   const Eigen::Index tokens = whole(a.length);
   const Eigen::Index width = whole(a.width);
@@ -84,7 +84,7 @@ void add_head(RandomStream& stream, const Attention& a, Eigen::Index head_dim,
 
 }  // namespace
 
-std::vector<Errors> linear_point(RandomStream& stream) {
+std::vector<Errors> linear_point(numeric::RandomStream& stream) {
   const SignalMoments in = input(stream, 10);
   const SignalMoments out = input(stream, 0);
   const Eigen::Index fan_in = whole(log_uniform(stream, 10, 1000));
@@ -106,14 +106,14 @@ std::vector<Errors> linear_point(RandomStream& stream) {
                  linear_gradient(p.g.gradient(), static_cast<double>(fan_out), weight))};
 }
 
-std::vector<Errors> relu_point(RandomStream& stream) {
+std::vector<Errors> relu_point(numeric::RandomStream& stream) {
   return activation_point(
       stream, [](float x) { return std::max(x, 0.0F); },
       [](float x) { return x > 0 ? 1.0F : 0.0F; }, [](const SignalMoments& x) { return relu(x); },
       [](const SignalMoments& g, const SignalMoments& x) { return relu_gradient(g, x); });
 }
 
-std::vector<Errors> gelu_point(RandomStream& stream) {
+std::vector<Errors> gelu_point(numeric::RandomStream& stream) {
   const auto cdf = [](float x) { return std::erfc(-x * std::numbers::sqrt2_v<float> / 2) / 2; };
   return activation_point(
       stream, [=](float x) { return x * cdf(x); },
@@ -125,7 +125,7 @@ std::vector<Errors> gelu_point(RandomStream& stream) {
       [](const SignalMoments& g, const SignalMoments& x) { return gelu_gradient(g, x); });
 }
 
-std::vector<Errors> norm_point(RandomStream& stream) {
+std::vector<Errors> norm_point(numeric::RandomStream& stream) {
   const SignalMoments in = input(stream, 10);
   const SignalMoments out = input(stream, 0);
   const Eigen::Index width = whole(log_uniform(stream, 100, 1000));
@@ -158,7 +158,7 @@ std::vector<Errors> norm_point(RandomStream& stream) {
   return all;
 }
 
-std::vector<Errors> dropout_point(RandomStream& stream) {
+std::vector<Errors> dropout_point(numeric::RandomStream& stream) {
   const SignalMoments in = input(stream, 10);
   const SignalMoments out = input(stream, 0);
   const double drop = uniform(stream, 0, largest_dropout);
@@ -174,7 +174,7 @@ std::vector<Errors> dropout_point(RandomStream& stream) {
   return {errors(p, dropout(p.x.moments(), drop), dropout_gradient(p.g.gradient(), drop))};
 }
 
-std::vector<Errors> softmax_point(RandomStream& stream, double largest,
+std::vector<Errors> softmax_point(numeric::RandomStream& stream, double largest,
                                   const std::vector<Reading>& readings) {
   const SignalMoments in = correlated(log_uniform(stream, 1e-4, 1), stream.uniform());
   const SignalMoments out = correlated(log_uniform(stream, 0.1, 10), uniform(stream, 0, largest));
@@ -205,7 +205,8 @@ std::vector<Errors> softmax_point(RandomStream& stream, double largest,
   return all;
 }
 
-std::vector<Errors> attention_point(RandomStream& stream, double scores, double correlation) {
+std::vector<Errors> attention_point(numeric::RandomStream& stream, double scores,
+                                    double correlation) {
   const SignalMoments in = correlated(1, stream.uniform());
   const SignalMoments out = correlated(log_uniform(stream, 0.1, 10), correlation);
   const auto width = static_cast<double>(whole(log_uniform(stream, 100, 1000)));

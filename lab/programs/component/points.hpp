@@ -12,16 +12,17 @@
 
 namespace scalewise::component {
 
-std::vector<Errors> linear_point(RandomStream& stream);
-std::vector<Errors> relu_point(RandomStream& stream);
-std::vector<Errors> gelu_point(RandomStream& stream);
+std::vector<Errors> linear_point(numeric::RandomStream& stream);
+std::vector<Errors> relu_point(numeric::RandomStream& stream);
+std::vector<Errors> gelu_point(numeric::RandomStream& stream);
 /// Readings: paper_full and corrected.
-std::vector<Errors> norm_point(RandomStream& stream);
-std::vector<Errors> dropout_point(RandomStream& stream);
+std::vector<Errors> norm_point(numeric::RandomStream& stream);
+std::vector<Errors> dropout_point(numeric::RandomStream& stream);
 /// Softmax of columns, whose gradients have correlations up to `largest`.
-std::vector<Errors> softmax_point(RandomStream& stream, double largest,
+std::vector<Errors> softmax_point(numeric::RandomStream& stream, double largest,
                                   const std::vector<propagation::Reading>& readings);
 /// One head, without values, of given d² sq sk and gradient correlation: paper_full and corrected.
-std::vector<Errors> attention_point(RandomStream& stream, double scores, double correlation);
+std::vector<Errors> attention_point(numeric::RandomStream& stream, double scores,
+                                    double correlation);
 
 }  // namespace scalewise::component

@@ -18,16 +18,16 @@ namespace scalewise::component {
 using propagation::SignalMoments;
 using Matrix = Eigen::MatrixXf;  // tokens by features, or entries of a softmax by rows of scores
 
-inline double uniform(RandomStream& stream, double low, double high) {
+inline double uniform(numeric::RandomStream& stream, double low, double high) {
   return low + (high - low) * stream.uniform();
 }
 
-inline double log_uniform(RandomStream& stream, double low, double high) {
+inline double log_uniform(numeric::RandomStream& stream, double low, double high) {
   return std::exp(uniform(stream, std::log(low), std::log(high)));
 }
 
 /// Tokens by features with the given moments: a part that tokens share, and their own.
-inline Matrix draw(RandomStream& stream, Eigen::Index tokens, Eigen::Index count,
+inline Matrix draw(numeric::RandomStream& stream, Eigen::Index tokens, Eigen::Index count,
                    const SignalMoments& m) {
   Matrix x(tokens, count);
   const double shared = std::sqrt(m.covariance);
@@ -42,7 +42,8 @@ inline Matrix draw(RandomStream& stream, Eigen::Index tokens, Eigen::Index count
 }
 
 /// Kept with the chance 1 - p, over it.
-inline Matrix mask(RandomStream& stream, Eigen::Index rows, Eigen::Index columns, double p) {
+inline Matrix mask(numeric::RandomStream& stream, Eigen::Index rows, Eigen::Index columns,
+                   double p) {
   Matrix m(rows, columns);
   const auto kept = static_cast<float>(1 / (1 - p));
   for (Eigen::Index i = 0; i < m.size(); ++i) m.data()[i] = stream.uniform() < p ? 0 : kept;

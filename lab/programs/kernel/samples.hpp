@@ -108,7 +108,7 @@ inline Samples chapters(const SampleSettings& s) {
   constexpr int chapters_of_class = 6;
   constexpr kernels::Index features = 256;
   const std::vector<Passage> list =
-      passages(read_file(s.novel, std::size_t{1} << 26U), least, most);
+      passages(files::read_file(s.novel, std::size_t{1} << 26U), least, most);
   std::map<std::string, double> with_word;
   for (const Passage& passage : list) {
     for (const std::string& w : std::set(passage.words.begin(), passage.words.end()))
@@ -121,7 +121,7 @@ inline Samples chapters(const SampleSettings& s) {
     for (kernels::Index t = 0; t < tokens.rows(); ++t) {
       const std::string& word = passage.words[static_cast<std::size_t>(t)];
       const double weight = std::log(static_cast<double>(list.size()) / with_word[word]);
-      RandomStream stream(1, word);
+      numeric::RandomStream stream(1, word);
       for (kernels::Index c = 0; c < features; ++c) tokens(t, c) = weight * stream.normal();
     }
     all.inputs.push_back(std::move(tokens));
@@ -152,7 +152,7 @@ inline Samples read_samples(const SampleSettings& s) {
 
   std::vector<std::size_t> order(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  RandomStream stream(static_cast<std::uint64_t>(s.seed), "split");
+  numeric::RandomStream stream(static_cast<std::uint64_t>(s.seed), "split");
   for (std::size_t i = order.size() - 1; i > 0; --i)
     std::swap(order[i], order[stream.bits() % (i + 1)]);
   Samples chosen = all;

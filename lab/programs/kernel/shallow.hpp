@@ -47,7 +47,7 @@ struct ShallowData {
 /// Tokens of length one in random directions, normal targets.
 inline ShallowData draw_shallow_data(const ShallowDataSettings& s) {
   ShallowData data;
-  RandomStream stream(1, "shallow_encoder data");
+  numeric::RandomStream stream(1, "shallow_encoder data");
   for (long i = 0; i < s.inputs; ++i) {
     Eigen::MatrixXd x(s.tokens, s.features);
     for (double& entry : x.reshaped()) entry = stream.normal();

@@ -44,18 +44,18 @@ class Log {
   /// Begins a new file.
   void start() {
     if (path_.empty()) return;
-    write_file(path_, header_);
+    files::write_file(path_, header_);
     open();
   }
 
   /// Notes for the checkpoint on the rows so far.
-  std::vector<Setting> notes() const {
+  std::vector<files::Setting> notes() const {
     if (path_.empty()) return {};
     return {{"log begins", std::to_string(begin_)}, {"log rows", rows_}};
   }
 
   /// Throws:   InvalidInput for a note that notes() does not write.
-  void recall(const std::vector<Setting>& notes) {
+  void recall(const std::vector<files::Setting>& notes) {
     for (const auto& [name, value] : notes) {
       if (name == "log begins") {
         begin_ = number_of<long>(name, value, 0, std::numeric_limits<long>::max(), "a step");
@@ -99,7 +99,7 @@ class Log {
             number_of<double>("--log " + path_, last.substr(last.rfind(',') + 1), 0, 1e15,
                               "seconds at the end of the row of step " + std::to_string(step));
       }
-      if (end < old.size()) write_file(path_, kept);
+      if (end < old.size()) files::write_file(path_, kept);
     }
     open();
     return seconds;
@@ -108,12 +108,13 @@ class Log {
   void write(const LogRow& row) {
     if (file_ == nullptr) return;
     std::string line = std::to_string(row.step) + ',';
-    if (row.step > 0) line += exact_text(row.loss);
-    line +=
-        ',' + (row.score ? exact_text(row.score->nats) + ',' + exact_text(row.score->score) : ",");
+    if (row.step > 0) line += numeric::exact_text(row.loss);
+    line += ',' + (row.score ? numeric::exact_text(row.score->nats) + ',' +
+                                   numeric::exact_text(row.score->score)
+                             : ",");
     line += ',';
     if (row.step > 0)
-      line += exact_text(row.rate) + ',' + exact_text(row.gradient_norm);
+      line += numeric::exact_text(row.rate) + ',' + numeric::exact_text(row.gradient_norm);
     else
       line += ',';
     rows_ = with_row(rows_, line);
@@ -123,7 +124,7 @@ class Log {
   }
 
   void flush() {
-    if (file_ != nullptr && !flush_to_disk(file_.get())) lost();
+    if (file_ != nullptr && !files::flush_to_disk(file_.get())) lost();
   }
 
  private:
@@ -140,11 +141,13 @@ class Log {
     throw InvalidInput("--log", path_, expectation, "give another name to begin a new log");
   }
 
-  std::string text() const { return read_file(path_, std::numeric_limits<std::size_t>::max()); }
+  std::string text() const {
+    return files::read_file(path_, std::numeric_limits<std::size_t>::max());
+  }
 
   /// The fingerprint of rows and one more, without its seconds.
   static std::string with_row(const std::string& rows, std::string_view row) {
-    return fingerprint(rows + std::string(row));
+    return files::fingerprint(rows + std::string(row));
   }
 
   /// The fingerprint of whole lines.
@@ -183,7 +186,7 @@ class Log {
   std::string header_;
   long begin_ = 0;    // step of the first row
   std::string rows_;  // fingerprint of the rows
-  OpenFile file_;
+  files::OpenFile file_;
 };
 
 }  // namespace scalewise::train

@@ -40,7 +40,7 @@ class OutputLock {
     if (error) refuse_name();
     while (!lock()) {
     }
-    run_ = read_file(lock_name(), 1000);
+    run_ = files::read_file(lock_name(), 1000);
   }
   ~OutputLock() {
     if (file_ == nullptr) return;
@@ -72,7 +72,7 @@ class OutputLock {
     std::error_code error;
     for (const fs::directory_entry& entry : fs::directory_iterator(target.parent_path(), error)) {
       const std::string name = entry.path().filename().string();
-      for (const char* kind : {temporary_suffix, probe_suffix}) {
+      for (const char* kind : {files::temporary_suffix, probe_suffix}) {
         const std::string stem = target.filename().string() + kind;
         if (name.size() > stem.size() && name.starts_with(stem) &&
             name.find_first_not_of("0123456789", stem.size()) == std::string::npos) {
@@ -95,7 +95,7 @@ class OutputLock {
   bool lock() {
     file_.reset(std::fopen(lock_name().c_str(), "ab"));
     if (file_ == nullptr) refuse_name();
-    if (!lock_file(file_.get(), IfLocked::refuse)) {
+    if (!files::lock_file(file_.get(), files::IfLocked::refuse)) {
       file_.reset();
       throw InvalidInput(option_, path_, "a file that no other run writes",
                          "wait until that run has ended, or give another name");
@@ -114,7 +114,7 @@ class OutputLock {
     std::filesystem::resize_file(lock_name(), 0, error);
     run_ = run;
     if (error || std::fwrite(run.data(), 1, run.size(), file_.get()) != run.size() ||
-        !flush_to_disk(file_.get())) {
+        !files::flush_to_disk(file_.get())) {
       refuse_name();
     }
   }
@@ -123,7 +123,7 @@ class OutputLock {
   std::string path_;
   std::string target_;
   std::string run_;  // that has begun the file; empty: none
-  OpenFile file_;
+  files::OpenFile file_;
 };
 
 }  // namespace scalewise::train

@@ -34,7 +34,7 @@ namespace scalewise::train {
 template <class Scalar>
 class Run {
  public:
-  Run(const Settings& settings, const Data& data, const Plan& plan, const Inputs& inputs,
+  Run(const Settings& settings, const Data& data, const Plan& plan, const files::Inputs& inputs,
       Outputs& outputs)
       : s_(settings),
         data_(data),
@@ -45,7 +45,7 @@ class Run {
         schedule_(schedule_of(settings)),
         watch_(settings, data.guess()),
         log_(settings.log, score_name(data)) {
-    info_.plan = plan_fingerprint(plan);
+    info_.plan = plan::plan_fingerprint(plan);
     info_.inputs = inputs;
   }
 
@@ -128,9 +128,9 @@ class Run {
 
   /// Stands for all that the run depends on.
   std::string run_name() const {
-    Inputs all = info_.inputs;
+    files::Inputs all = info_.inputs;
     all.push_back({"plan", info_.plan});
-    return fingerprint(all);
+    return files::fingerprint(all);
   }
 
   /// Tries what a step needs before the first file is touched: memory, and a place to save.
@@ -207,7 +207,7 @@ class Run {
     if (s_.checkpoint.empty()) return;
     log_.flush();
     info_.notes = watch_.notes();
-    for (Setting& note : log_.notes()) info_.notes.push_back(std::move(note));
+    for (files::Setting& note : log_.notes()) info_.notes.push_back(std::move(note));
     save_checkpoint(s_.checkpoint, model_.parameters(), optimizer_.state(), info_);
     saved_ = info_.step;
   }
@@ -231,7 +231,7 @@ class Run {
 
 template <class Scalar>
 Result train_model(const Settings& settings, const Data& data, const Plan& plan,
-                   const Inputs& inputs, Outputs& outputs,
+                   const files::Inputs& inputs, Outputs& outputs,
                    const std::function<void()>& when_ready) {
   Run<Scalar> run(settings, data, plan, inputs, outputs);
   run.prepare();

@@ -5,7 +5,7 @@
 
 namespace scalewise::train {
 
-template Result train_model<float>(const Settings&, const Data&, const Plan&, const Inputs&,
+template Result train_model<float>(const Settings&, const Data&, const Plan&, const files::Inputs&,
                                    Outputs&, const std::function<void()>&);
 
 }  // namespace scalewise::train

@@ -49,6 +49,7 @@ class Outputs;
 ///           that it would write over; Diverged.
 template <class Scalar>
 Result train_model(const Settings& settings, const Data& data, const Plan& plan,
-                   const Inputs& inputs, Outputs& outputs, const std::function<void()>& when_ready);
+                   const files::Inputs& inputs, Outputs& outputs,
+                   const std::function<void()>& when_ready);
 
 }  // namespace scalewise::train

@@ -240,7 +240,7 @@ void add_options(frame::Options& o, Settings& s) {
   o.add("--digits", m.digits, "images to learn from, a CSV file").reads().excludes("--text");
   o.add("--task", m.task, train::task_words, "what to learn from a text").excludes("--digits");
   o.group("Model");
-  o.add("--rule", m.rule, "name of a rule, see plan --list-rules").names(rule_id);
+  o.add("--rule", m.rule, "name of a rule, see plan --list-rules").names(policy::rule_id);
   o.add("--base", m.base_width, "size that the rate was tuned at (a width; 0: none)");
   train::add_start_option(o, m);
   o.add("--set", m.set,
@@ -260,7 +260,7 @@ void add_options(frame::Options& o, Settings& s) {
   o.add("--patch", m.patch, "side of an image's patches").from(1);
   o.add("--placement", m.placement, train::placement_words, "place of the norms");
   o.add("--norm", m.norm, train::norm_words, "normalization");
-  o.add("--activation", m.activation, activation_words, "activation of the MLP");
+  o.add("--activation", m.activation, architecture::activation_words, "activation of the MLP");
   o.add("--dropout", m.dropout, "dropout probability").from(0).below(1);
   o.group("Training");
   o.add("--steps", m.steps, "optimizer steps").from(0);

@@ -111,7 +111,7 @@ void count_intervals(const check::Report& report, std::map<check::Regime, Held>&
     Held& h = held[j.expected->regime];
     const double away = (j.measured->slope - j.expected->band.low) / j.measured->error;
     ++h.all;
-    if (std::abs(normal_deviate(away, j.measured->degrees)) <= 1.959964) ++h.held;
+    if (std::abs(numeric::normal_deviate(away, j.measured->degrees)) <= 1.959964) ++h.held;
   }
 }
 

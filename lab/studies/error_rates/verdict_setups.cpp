@@ -34,7 +34,7 @@ class Draw {
   }
 
  private:
-  RandomStream stream_;
+  numeric::RandomStream stream_;
 };
 
 struct RuleChoice {
@@ -133,7 +133,7 @@ void draw_blocks(Draw& draw, bool depth, Setup& setup) {
       {Activation::gelu, Activation::gelu, Activation::relu, Activation::silu});
   choose(setup, "norm", std::string(word(train::norm_words, s.norm)));
   choose(setup, "placement", std::string(word(train::placement_words, s.placement)));
-  choose(setup, "activation", std::string(word(activation_words, s.activation)));
+  choose(setup, "activation", std::string(word(architecture::activation_words, s.activation)));
   if (draw.happens(0.25) && norms) set(setup, "gated_mlp=true");
   if (draw.happens(0.25)) set(setup, "biases=false");
   if (draw.happens(0.25)) s.rotary = true;

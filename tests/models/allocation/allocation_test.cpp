@@ -53,7 +53,7 @@ void check(Plan plan, Config config) {
     config.dropout = dropout;
     Transformer<double> model(plan, config);
     initialize(model.parameters(), plan, 7, BaseDeviation::uniform(0.1));
-    for (const Optimizer& one : known_optimizers) {
+    for (const Optimizer& one : policy::known_optimizers) {
       plan.optimizer = one;
       PlannedOptimizer<double> optimizer(plan,
                                          {.weight_decay = 0.1, .momentum = 0.9, .clip_norm = 0.1});

@@ -28,10 +28,10 @@ using scalewise::Activation;
 using scalewise::adamw;
 using scalewise::NormPlacement;
 using scalewise::Plan;
-using scalewise::RandomStream;
 using scalewise::Shape;
 using scalewise::nn::Config;
 using scalewise::nn::Norm;
+using scalewise::numeric::RandomStream;
 
 struct Case {
   std::string name;
