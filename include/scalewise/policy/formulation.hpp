@@ -83,17 +83,20 @@ constexpr bool equivalent(const Row& a, const Row& b, const Optimizer& optimizer
 
 namespace detail {
 
-template <class Compare>
-constexpr bool for_all_groups(Compare&& same) {
+/// Whether two rules agree in the groups that both state.
+template <class A, class B, class Compare>
+constexpr bool for_all_groups(const A& a, const B& b, Compare&& same) {
   for (std::size_t g = 0; g < architecture::group_count; ++g) {
-    if (!same(static_cast<Group>(g))) return false;
+    const auto group = static_cast<Group>(g);
+    const Row of_a = policy::row_of(a, group), of_b = policy::row_of(b, group);
+    if (of_a.stated && of_b.stated && !same(of_a, of_b, group)) return false;
   }
   return true;
 }
 
 }  // namespace detail
 
-/// True when two policies are one rule in two formulations: every group's rows are equivalent, and
+/// True when two policies are one rule in two formulations: the rows of every group that both state are equivalent, and
 /// so are the residual weights, the attention scale and the logits of a tied head.
 template <Policy A, Policy B>
 constexpr bool equivalent(const A& a, const B& b, const Optimizer& optimizer) {
@@ -102,9 +105,9 @@ constexpr bool equivalent(const A& a, const B& b, const Optimizer& optimizer) {
   const Scaling moved = substitute(policy::row_of(b, Group::token_embedding).multiplier.scaling /
                                        policy::row_of(a, Group::token_embedding).multiplier.scaling,
                                    symbols::fan_out, symbols::n);
-  return detail::for_all_groups([&](Group group) {
-           return equivalent(policy::row_of(a, group), policy::row_of(b, group), optimizer);
-         }) &&
+  return detail::for_all_groups(
+             a, b,
+             [&](const Row& x, const Row& y, Group) { return equivalent(x, y, optimizer); }) &&
          model_a.attention_scale == model_b.attention_scale &&
          model_a.residual_skip == model_b.residual_skip &&
          model_a.residual_branch == model_b.residual_branch &&
@@ -159,10 +162,10 @@ constexpr bool same_width_scaling(const A& a, const B& b, const Optimizer& optim
       policy::width_exponent(policy::row_of(b, Group::token_embedding).multiplier.scaling /
                                  policy::row_of(a, Group::token_embedding).multiplier.scaling,
                              Group::token_embedding);
-  return detail::for_all_groups([&](Group group) {
-           return same_width_scaling(policy::row_of(a, group), policy::row_of(b, group), group,
-                                     optimizer);
-         }) &&
+  return detail::for_all_groups(a, b,
+                                [&](const Row& x, const Row& y, Group group) {
+                                  return same_width_scaling(x, y, group, optimizer);
+                                }) &&
          exponent_of(policy::model_of(a).attention_scale) ==
              exponent_of(policy::model_of(b).attention_scale) &&
          exponent_of(policy::model_of(a).tied_logit_multiplier) + moved ==

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <deque>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -60,7 +61,7 @@ template <class P>
 void set_parameter(P& policy, const Parameter& parameter) {
   bool found = false;
   messages::Nearest known(parameter.name);
-  std::vector<std::string> names;
+  std::deque<std::string> names;  // GCC 12 warns of a growing vector where all of it is inlined
   for_each_parameter(policy, [&](const auto& name, auto& field) {
     known.offer(name);
     names.emplace_back(name);
@@ -71,7 +72,7 @@ void set_parameter(P& policy, const Parameter& parameter) {
   if (found) return;
   throw InvalidInput("parameter", parameter.name, "a parameter of " + std::string(P::id),
                      names.empty()   ? "it has none"
-                     : known.empty() ? "it has " + messages::listed(names)
+                     : known.empty() ? "it has " + messages::listed({names.begin(), names.end()})
                                      : known.hint());
 }
 
