@@ -66,14 +66,14 @@ function cppCode(request, rules) {
     if (rules.some((rule) => ids.includes(rule.id) && rule.parameters.some((p) => p.name === key))) {
       parameters.push([key, value]);
     } else if (key.startsWith("base.")) {
-      lines.push(`set_field(base, ${quoted(key.slice(5))}, ${quoted(value)});`);
+      lines.push(`architecture::set_field(base, ${quoted(key.slice(5))}, ${quoted(value)});`);
     } else {
-      lines.push(`set_field(target, ${quoted(key)}, ${quoted(value)});`);
+      lines.push(`architecture::set_field(target, ${quoted(key)}, ${quoted(value)});`);
     }
   }
   const number = (value) => ({"true": "1", "false": "0"})[value] ?? value;
-  lines.push(`const Optimizer optimizer = optimizer_named("optimizer", ${quoted(request.optimizer ?? "adamw")});`,
-    `const DecayForm decay = value_of(decay_words, "decay", ${quoted(request.decay ?? "coupled")});`);
+  lines.push(`const Optimizer optimizer = policy::optimizer_named("optimizer", ${quoted(request.optimizer ?? "adamw")});`,
+    `const DecayForm decay = messages::value_of(policy::decay_words, "decay", ${quoted(request.decay ?? "coupled")});`);
   const plans = [];
   for (const id of ids) {
     const own = rules.find((rule) => rule.id === id)?.parameters ?? [];

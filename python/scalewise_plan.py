@@ -50,16 +50,15 @@ GROUPS = (
 MUON = {"muon-plain": "1", "muon-fan-ratio": "√(fan-out/fan-in)", "muon-original": "√max(1, fan-out/fan-in)",
         "muon-spectral": "√max(fan-in, fan-out)", "muon-match-adamw": "0.2 √max(fan-in, fan-out)"}
 _OPTIMIZERS = ("sgd", "adamw", "sign-sgd", *MUON)
-_SHAPE = {"d_model": _SIZE, "heads": _Range(int, 0, 1 << 30), "*": "scalar"}  # sizes, flags and words, which are not read here
+_SHAPE = {"d_model": _SIZE, "heads": _SIZE, "*": "scalar"}  # sizes, flags and words, which are not read here
 FACTORS = ("learning_rate", "weight_decay", "epsilon")
 _ENDS = dict.fromkeys(("attention_scale", "embedding_multiplier", "logit_multiplier"), _NUMBER)
-_ENDS_OF_MODEL = {"attention_scale?" if key == "attention_scale" else key: form for key, form in _ENDS.items()}
 _PLAN_FORM = {
     "schema": ("scalewise.plan/1",),
     "rule": {**dict.fromkeys(("id", "title", "authors", "year", "paper", "where", "start?"), str),
              "reference": _REFERENCES, "parameters": [{"name": str, "value": _REAL}]},
     "optimizer": _OPTIMIZERS, "decay": _DECAYS, "shape": _SHAPE, "base": _OrNull(_SHAPE),
-    "model": {**_ENDS_OF_MODEL, "source": str, "code?": {**_ENDS, "branch": _NUMBER},
+    "model": {**_ENDS, "source": str, "code?": {**_ENDS, "branch": _NUMBER},
               "residuals": [{"stack": _STACKS, "layer": _LAYER, "skip": _NUMBER, "branch": _NUMBER, "where": _SYMBOLS}]},
     "symbols": _SYMBOLS,
     "entries": [{"name": "printable", "group": GROUPS, "stack": _STACKS, "layer": _OrNull(_LAYER), "rows": _SIZE,
@@ -67,6 +66,10 @@ _PLAN_FORM = {
                  "distribution": _DISTRIBUTIONS, "init_variance": _FACTOR, "init_mean": _NUMBER, "multiplier": _NUMBER,
                  **dict.fromkeys(FACTORS, _FACTOR), "source": str, "where": _SYMBOLS}],
     "extra?": [{"name": str, "group": GROUPS, "rows": str, "columns": str, "fan_in?": str}], "warnings?": [str]}
+# A listed model need not say how wide its heads are.
+_LISTED_SHAPE = {"d_model": _SIZE, "*": "scalar"}
+_LISTED_FORM = {**_PLAN_FORM, "shape": _LISTED_SHAPE, "base": _OrNull(_LISTED_SHAPE),
+                "model": {"attention_scale?" if key == "attention_scale" else key: form for key, form in _PLAN_FORM["model"].items()}}
 _AXES = [{"axis": _Range(int, 0, 7), "runs": [[_Range(int, 0, 1 << 30)]]}]
 _NAMED_PLAN_FORM = {
     "schema": ("scalewise.named_plan/1",), "plan": _PLAN_FORM, "dialect": str, "prefix": str, "ignored": [str], "unplanned?": [str],
@@ -226,7 +229,8 @@ class Plan:
             self._ignored = [_pattern(text) for text in data["ignored"]]
             self._unplanned = [_pattern(text) for text in data.get("unplanned", [])]
         elif schema == "scalewise.plan/1":
-            _require(data, _PLAN_FORM, path)
+            shape = data.get("shape")
+            _require(data, _LISTED_FORM if isinstance(shape, dict) and shape.get("blocks") == "listed" else _PLAN_FORM, path)
             self.plan = data
             self.tensors = [{"name": e["name"], "shape": None, "transposed": False,
                              "parts": [{"entry": e["name"], "select": []}],

@@ -276,7 +276,7 @@ class Page:
         lists = [source / folder / "CMakeLists.txt" for folder in ("examples", "lab", "tests", "tools")]
         text = "\n".join(path.read_text(encoding="utf-8") for path in lists)
         for target in targets:
-            if not re.search(rf"(?m)(\w+\(|^ *){target}\b", text):
+            if not re.search(rf"(?m)^[^#\n]*\b{target}\b", text):
                 raise BlockError(f"no such target: {target}")
 
     def run_python(self, block, _expected):

@@ -5,6 +5,7 @@
 
 #include "scalewise/policy/rule_id.hpp"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -103,6 +104,8 @@ TEST_CASE(
   CHECK(plan.rule == "maximal-update");
   CHECK(plan.entries == make_plan("maximal-update", {.model = tokens(), .base = tokens()}).entries);
   CHECK(make_plan("mup", {.model = tokens(), .base = tokens(), .start = "GPT-2"}).start == "gpt2");
+  const std::vector<std::string> all = policy::parameter_names("neural-tangent");
+  CHECK(std::count(all.begin(), all.end(), "C_query") == 1);
   CHECK(policy::parameter_names("completep") == policy::parameter_names("complete-p"));
   CHECK_THROWS_WITH(policy::parameter_names("no-such-rule"),
                     ContainsSubstring("rule = no-such-rule"));

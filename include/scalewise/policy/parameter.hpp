@@ -55,24 +55,31 @@ void assign(Field& field, const Parameter& parameter) {
   field = static_cast<Field>(value);
 }
 
+/// The names of a policy's parameters, those among them that have their defaults.
+template <class P>
+std::vector<std::string> names_of_parameters(P policy) {
+  std::deque<std::string> names;  // GCC 12 warns of a growing vector where all of it is inlined
+  for_each_parameter(policy, [&](const auto& name, auto&) { names.emplace_back(name); });
+  return {names.begin(), names.end()};
+}
+
 /// Sets one field of a policy by name.
 /// Throws:   InvalidInput for an unknown name or a value that the field cannot take.
 template <class P>
 void set_parameter(P& policy, const Parameter& parameter) {
   bool found = false;
   messages::Nearest known(parameter.name);
-  std::deque<std::string> names;  // GCC 12 warns of a growing vector where all of it is inlined
   for_each_parameter(policy, [&](const auto& name, auto& field) {
     known.offer(name);
-    names.emplace_back(name);
     if (parameter.name != name) return;
     found = true;
     assign(field, parameter);
   });
   if (found) return;
+  const std::vector<std::string> names = names_of_parameters(policy);
   throw InvalidInput("parameter", parameter.name, "a parameter of " + std::string(P::id),
                      names.empty()   ? "it has none"
-                     : known.empty() ? "it has " + messages::listed({names.begin(), names.end()})
+                     : known.empty() ? "it has " + messages::listed(names)
                                      : known.hint());
 }
 

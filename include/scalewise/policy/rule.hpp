@@ -29,6 +29,7 @@ struct AnyPolicy {
   virtual void validate(const Shape& shape) const = 0;
   virtual std::vector<policy::OwnValues> own_values(const policy::Context& context) const = 0;
   virtual Rule with(const std::vector<Parameter>& parameters) const = 0;
+  virtual std::vector<std::string> parameter_names() const = 0;
 };
 
 template <Policy P>
@@ -96,6 +97,8 @@ struct PolicyOf final : AnyPolicy {
     return changed;
   }
 
+  std::vector<std::string> parameter_names() const override { return names_of_parameters(policy); }
+
   P policy;
 };
 
@@ -130,9 +133,7 @@ namespace policy {
 
 /// The names of a rule's parameters, in the order of its page.
 inline std::vector<std::string> parameter_names(const Rule& rule) {
-  std::vector<std::string> names;
-  for (const Parameter& parameter : rule.parameters) names.push_back(parameter.name);
-  return names;
+  return rule.policy->parameter_names();
 }
 
 }  // namespace policy
