@@ -35,11 +35,11 @@ namespace detail {
 class DescriptionReader {
  public:
   DescriptionReader(const ModelDescription& target, const ModelDescription& base,
-                    const std::vector<architecture::RoleOverride>& roles, Shape shape,
-                    Shape base_shape)
+                    const std::vector<architecture::RoleOverride>& roles, const Shape& shape,
+                    const Shape& base_shape)
       : target_(target), tensors_(target), base_(base), roles_(roles), base_model_(base) {
-    model_.shape = std::move(shape);
-    model_.base = std::move(base_shape);
+    model_.shape = shape;
+    model_.base = base_shape;
     used_.assign(roles.size(), false);
   }
 
@@ -382,12 +382,11 @@ class DescriptionReader {
 inline DescribedModel from_descriptions(const ModelDescription& target,
                                         const ModelDescription& base,
                                         const std::vector<architecture::RoleOverride>& roles = {},
-                                        Shape shape = {.blocks = Blocks::listed},
-                                        Shape base_shape = {.blocks = Blocks::listed}) {
+                                        const Shape& shape = {.blocks = Blocks::listed},
+                                        const Shape& base_shape = {.blocks = Blocks::listed}) {
   architecture::check_description(target);
   architecture::check_description(base);
-  return detail::DescriptionReader(target, base, roles, std::move(shape), std::move(base_shape))
-      .read();
+  return detail::DescriptionReader(target, base, roles, shape, base_shape).read();
 }
 
 }  // namespace scalewise

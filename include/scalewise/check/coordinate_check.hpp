@@ -168,6 +168,7 @@ class CoordinateCheck {
 
   std::vector<Standing> standings_of(const std::vector<Fault>& faults) const {
     std::vector<Standing> result;
+    result.reserve(faults.size());
     for (const Fault& fault : faults) {
       result.push_back(standing_of(hypothesis_of(scales_, plan_.shape, fault, assumptions_),
                                    report_.judgements, criteria_, report_.thresholds.failure));
