@@ -219,13 +219,15 @@ sanitizers=(-D CMAKE_CXX_FLAGS_DEBUG="-g1 -fsanitize-undefined-trap-on-error" -D
 if [ -n "$leave_out" ]; then
   users="scalewise_tools scalewise_examples scalewise_static_tests models_test allocation_test torch_agreement torch_tests unit_tests"
   users_tests="not core_test policy_test dialect_test io_test check_test propagation_test data_test nn_test"
-  numbers="kernels_test golden dialect_test"
+  numbers="kernels_test golden dialect_test policy_test"
+  watched="core_test dialect_test io_test propagation_test check_test data_test nn_test tests/fuzz/all"
+  watched_tests="not policy_test"
   quickest=core_test
   linted="_headers.cpp"
   gcc_kernels=OFF
   lab=OFF
 else
-  users="" users_tests="" numbers="" quickest=""
+  users="" users_tests="" numbers="" quickest="" watched="" watched_tests=""
   linted="_headers.cpp|tools/|lab/programs/|examples/"
   gcc_kernels=ON
   lab=ON
@@ -243,7 +245,7 @@ aside() {
   CXX=g++ run_aside "gcc sanitizers" build_and_test asan-ubsan "$quickest" "$quickest" "consumer|docs" \
     "${sanitizers[@]}"
   if clang_can_sanitize; then
-    CXX=clang++ run_aside "clang sanitizers" build_and_test clang-asan-ubsan "" "" "consumer|docs" \
+    CXX=clang++ run_aside "clang sanitizers" build_and_test clang-asan-ubsan "$watched" "$watched_tests" "consumer|docs" \
       "${sanitizers[@]}" -D SCALEWISE_BUILD_FUZZERS=ON -D SCALEWISE_FUZZ_PROGRAMS=$slow
   fi
   CXX=clang++ run_aside "clang release" build_and_test clang-release "$numbers" "$numbers" "docs" \

@@ -16,7 +16,7 @@
 #include "scalewise/plan/make_plan.hpp"
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
-#include "support/formula_problem.hpp"
+#include "support/sanitized.hpp"
 
 namespace {
 
@@ -140,9 +140,10 @@ TEST_CASE("A list of a shape's tensors has the plan of the shape, under all rule
   const std::vector<architecture::RoleOverride> roles{{"*relative_position", GivenRole::vector},
                                                       {"*residual_gain", GivenRole::vector}};
   std::set<std::string> compared;
+  std::size_t tried = 0;
   for (const Preset& preset : presets()) {
     const std::optional<Shape> base = smaller(preset.shape);
-    if (!base) continue;
+    if (!base || (test::sanitized && tried++ % 8 != 0)) continue;
     std::vector<architecture::RoleOverride> given;
     for (const Tensor& tensor : tensors(resolved(preset.shape))) {
       if (tensor.group == Group::relative_position) given = {roles.front()};
