@@ -257,7 +257,7 @@ TEST_CASE("What two descriptions do not say is asked for", "[described]") {
   for (ModelDescription* model : {&target, &base}) {
     model->tensors.push_back({"scale", other, "io", {1, model->tensors[1].sizes[0]}});
   }
-  CHECK_THAT(refusal(target, base), ContainsSubstring("--role 'scale=vector'"));
+  CHECK_THAT(refusal(target, base), ContainsSubstring("tensor scale = other: expected a role"));
   CHECK(refusal(target, base, {{"sc*", GivenRole::vector}}) == "no error");
   CHECK_THAT(refusal(target, base, {{"sc*", GivenRole::vector}, {"no*", GivenRole::input}}),
              ContainsSubstring("role = no*"));
@@ -288,6 +288,9 @@ TEST_CASE("A description reads back, and one that no model has is refused", "[de
              ContainsSubstring("a letter for each of the 1 sizes"));
   CHECK_THAT(message({"a", linear, "ox", {8, 8}}), ContainsSubstring("letters i"));
   CHECK_THAT(message({"a", linear, "oo", {8, 8}}), ContainsSubstring("an i and an o"));
+  CHECK_THAT(message({"a.*", linear, "oi", {8, 8}}), ContainsSubstring("a name without *"));
+  CHECK_THAT(message({"a", linear, "oii", {1L << 30, 1L << 30, 8}}),
+             ContainsSubstring("at most 2^60 numbers"));
   CHECK_THAT(message({"a", bias, "i", {8}}), ContainsSubstring("no i"));
   CHECK_THAT(message({"a", linear, "oi", {8, 0}}), ContainsSubstring("a size from 1 to 2^30"));
   CHECK_THAT(message({"a", linear, "oi", {8, 8}, "b"}),

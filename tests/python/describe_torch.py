@@ -107,7 +107,7 @@ class Described(unittest.TestCase):
         models = StateSpace(64, 4), StateSpace(16, 2)
         refused = self.run_plan(*models, "--rule", "complete-p", kinds=kinds)
         self.assertEqual(refused.returncode, 2)
-        self.assertIn("--role 'layers.0.A_log=vector'", refused.stderr)
+        self.assertIn("tensor layers.0.A_log = other: expected a role", refused.stderr)
         plan = self.plan(*models, "--rule", "complete-p", *roles, kinds=kinds)
         rates = {name: plan.entries[f"layers.3.{name}"]["learning_rate"]["value"] for name in
                  ("in_proj.weight", "conv1d.weight", "x_proj.weight", "dt_proj.weight", "A_log", "D", "out_proj.weight")}

@@ -44,7 +44,7 @@ bool takes_files(const fs::path& folder) {
 
 std::string data_file(const std::string& name) {
   std::error_code failed;
-  // Of Linux: in the folder bin of where it is installed.
+  // Linux says where the program is: in the folder bin of where it is installed.
   const fs::path program = fs::read_symlink("/proc/self/exe", failed);
   const fs::path installed =
       program.parent_path().parent_path() / "share" / "scalewise" / "data" / name;

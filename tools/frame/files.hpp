@@ -19,7 +19,7 @@ std::string own_name();
 /// Throws:   InvalidInput, naming the option.
 void try_folder(const std::string& option, const std::string& folder);
 
-/// The same for a file that is to be written: in its folder, which has to exist. Other than regular files
+/// Tries a file that is to be written, in its folder, which has to exist. Other than regular files
 /// (devices) are taken as they are.
 void try_file(const std::string& option, const std::string& path);
 

@@ -39,7 +39,7 @@ std::string input_text(const AnyJson& value) {
   return value.is_string() ? value.template get<std::string>() : value.dump();
 }
 
-/// Of the bytes of a file. A pipe could not be read again by the program.
+/// A checksum of the bytes of a file. A pipe could not be read again by the program.
 std::string file_fingerprint(const std::string& option, const std::string& path) {
   if (path.empty()) return {};
   std::error_code error;

@@ -48,7 +48,7 @@ class Option {
   using Id = std::function<std::string(const std::string& name, const std::string& option)>;
   Option& names(Id id) { return id_ = std::move(id), *this; }
 
-  /// Of lists: each number is larger than the one before; so many at least; an item each time that it is given.
+  /// A list obeys these: each number is larger than the one before; so many at least; an item each time that it is given.
   Option& increasing() { return increasing_ = true, *this; }
   Option& at_least(std::size_t count) { return count_ = count, *this; }
   Option& repeated() { return repeated_ = true, *this; }

@@ -115,9 +115,18 @@ inline void check_description(const ModelDescription& model) {
     if (!names.insert(tensor.name).second) {
       throw InvalidInput(field, "twice", "a name that no other tensor has");
     }
+    if (tensor.name.find('*') != std::string::npos) {
+      throw InvalidInput(field, "with *", "a name without *, which stands for the layer in a plan");
+    }
+    long numbers = 1;
     for (const long size : tensor.sizes) {
-      if (size >= 1 && size <= largest_size) continue;
-      throw InvalidInput(field + ", sizes", std::to_string(size), "a size from 1 to 2^30");
+      if (size < 1 || size > architecture::largest_size) {
+        throw InvalidInput(field + ", sizes", std::to_string(size), "a size from 1 to 2^30");
+      }
+      if (numbers > (1L << 60) / size) {
+        throw InvalidInput(field + ", sizes", std::to_string(size), "at most 2^60 numbers in all");
+      }
+      numbers *= size;
     }
     detail::check_axes(tensor);
   }

@@ -47,19 +47,13 @@ class DescriptionReader {
     find_layers();
     pair_tensors();
     find_width();
+    find_places();
     for (std::size_t i = 0; i < target_.tensors.size(); ++i) add(i);
     require_used_roles();
     return std::move(model_);
   }
 
  private:
-  /// The factor from base to target of what a tensor has along the axes of one letter.
-  struct SideSizes {
-    long target = 1;
-    long base = 1;
-    bool grows() const { return target != base; }
-  };
-
   // ---- layers ---------------------------------------------------------------------------------
 
   void find_layers() {
@@ -187,7 +181,7 @@ class DescriptionReader {
     if (!size.grows()) return std::to_string(some * size.target);
     for (const NamedSize& named : named_sizes) {
       const long target = model_.shape.*named.field, base = model_.base.*named.field;
-      if (target == base || base <= 0 || target * size.base != base * size.target) continue;
+      if (target == base || base <= 0 || !same_ratio(size, {target, base})) continue;
       const long common = std::gcd(some * size.target, target);
       const long times = some * size.target / common, over = target / common;
       return (times == 1 ? "" : std::to_string(times) + "*") + std::string(named.name) +
@@ -227,11 +221,7 @@ class DescriptionReader {
     if (in_layers(target_.tensors[i].name) || layers_.empty()) {
       return gain ? Group::norm_gain : Group::hidden_bias;
     }
-    bool before = false;
-    for (std::size_t j = i + 1; j < target_.tensors.size(); ++j) {
-      before = before || in_layers(target_.tensors[j].name);
-    }
-    if (before) return gain ? Group::embedding_norm_gain : Group::embedding_norm_bias;
+    if (i < last_in_layers_) return gain ? Group::embedding_norm_gain : Group::embedding_norm_bias;
     if (!grows) return gain ? Group::final_norm_gain : Group::head_bias;
     return gain ? Group::final_norm_gain : Group::final_norm_bias;
   }
@@ -262,8 +252,7 @@ class DescriptionReader {
     if (tensor.kind == embedding) return {Group::token_embedding, "embedding"};
     if (tensor.kind == other) {
       throw InvalidInput("tensor " + messages::printable(tensor.name), "other", "a role",
-                         "give --role '" + messages::printable(tensor.name) +
-                             "=vector', or input, hidden or output");
+                         "give --role PATTERN=vector, or input, hidden or output");
     }
     if (inputs.grows() && outputs.grows()) return {Group::hidden, "inputs and outputs grow"};
     if (inputs.grows()) return {Group::head, "inputs grow"};
@@ -273,13 +262,21 @@ class DescriptionReader {
 
   /// The inputs of the matrix that a bias belongs to, the tensor of the same module.
   std::string inputs_of_matrix(const std::string& bias) const {
-    const std::string module = bias.substr(0, bias.rfind('.') + 1);
-    for (std::size_t j = 0; j < target_.tensors.size(); ++j) {
-      const DescribedTensor& tensor = target_.tensors[j];
-      if (tensor.kind != TensorKind::linear || !tensor.name.starts_with(module)) continue;
-      if (tensor.name.find('.', module.size()) == std::string::npos) return inputs_text(j);
+    const auto matrix = matrices_.find(module_of(bias));
+    return matrix == matrices_.end() ? "d_model" : inputs_text(matrix->second);
+  }
+
+  static std::string module_of(const std::string& name) {
+    return name.substr(0, name.rfind('.') + 1);
+  }
+
+  /// The first matrix of each module, and where the last layer ends.
+  void find_places() {
+    for (std::size_t i = 0; i < target_.tensors.size(); ++i) {
+      const DescribedTensor& tensor = target_.tensors[i];
+      if (tensor.kind == TensorKind::linear) matrices_.emplace(module_of(tensor.name), i);
+      if (in_layers(tensor.name)) last_in_layers_ = i;
     }
-    return "d_model";
   }
 
   /// The inputs of copies of a matrix side by side.
@@ -343,6 +340,12 @@ class DescriptionReader {
 
   /// True where all layers have this tensor with the same sizes, and the same role is given to it.
   bool alike(const NumberedName& name, const Extra& extra) {
+    const auto [known, is_new] = alike_.try_emplace(name.before + "*" + name.after, false);
+    if (is_new) known->second = compare_layers(name, extra);
+    return known->second;
+  }
+
+  bool compare_layers(const NumberedName& name, const Extra& extra) {
     const DescribedTensor* first = tensors_.find(name.before + "0" + name.after);
     if (first == nullptr) return false;
     for (long layer = 0; layer < tensors_.count(name.before); ++layer) {
@@ -364,6 +367,9 @@ class DescriptionReader {
   std::set<std::string> layers_;               // "h." of "h.0.attn.weight"
   std::vector<const DescribedTensor*> twins_;  // of the base, by tensor of the target
   std::vector<bool> used_;                     // by role given
+  std::map<std::string, std::size_t> matrices_;
+  std::size_t last_in_layers_ = 0;
+  std::map<std::string, bool> alike_;  // by name with * for the layer
   DescribedModel model_;
 };
 

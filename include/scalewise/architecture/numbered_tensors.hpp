@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstddef>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <string_view>
@@ -27,6 +28,19 @@ inline bool matches_glob(std::string_view pattern, std::string_view text) {
   const std::size_t found = text.find(pattern.substr(0, next));
   return found != std::string_view::npos &&
          matches_glob(pattern.substr(next), text.substr(found + next));
+}
+
+/// What a tensor has along the axes of one letter, in the target and in the base.
+struct SideSizes {
+  long target = 1;
+  long base = 1;
+  bool grows() const { return target != base; }
+};
+
+/// True where two sides grow alike; sizes may be too large to multiply.
+inline bool same_ratio(const SideSizes& a, const SideSizes& b) {
+  const long of_a = std::gcd(a.target, a.base), of_b = std::gcd(b.target, b.base);
+  return a.target / of_a == b.target / of_b && a.base / of_a == b.base / of_b;
 }
 
 /// A name with the number that may be its layer's: "h.", 3, ".attn.weight".
