@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -118,12 +119,12 @@ inline void check_description(const ModelDescription& model) {
     if (tensor.name.find('*') != std::string::npos) {
       throw InvalidInput(field, "with *", "a name without *, which stands for the layer in a plan");
     }
-    long numbers = 1;
+    std::int64_t numbers = 1;  // `long` has 32 bits on Windows
     for (const long size : tensor.sizes) {
       if (size < 1 || size > architecture::largest_size) {
         throw InvalidInput(field + ", sizes", std::to_string(size), "a size from 1 to 2^30");
       }
-      if (numbers > (1L << 60) / size) {
+      if (numbers > (std::int64_t{1} << 60) / size) {
         throw InvalidInput(field + ", sizes", std::to_string(size), "at most 2^60 numbers in all");
       }
       numbers *= size;
