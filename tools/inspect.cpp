@@ -25,7 +25,6 @@
 #include <vector>
 
 #include "frame/program.hpp"
-#include "frame/terminal.hpp"
 #include "planning/arguments.hpp"
 #include "planning/set_option.hpp"
 #include "planning/writing.hpp"

@@ -18,6 +18,7 @@
 
 #include "check/experiment.hpp"
 #include "check/html.hpp"
+#include "check/report.hpp"
 #include "check/tasks.hpp"
 #include "check/transfer_page.hpp"
 #include "check/transfer_report.hpp"
@@ -26,7 +27,6 @@
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
-#include "frame/terminal.hpp"
 #include "scalewise/check/transfer_chance.hpp"
 #include "scalewise/dense/blas.hpp"
 #include "scalewise/files/file.hpp"
@@ -199,8 +199,8 @@ void show(const Experiment& e, const TransferReport& report, const Table& sizes,
   } else {
     std::cout << e.model.rule << ", " << optimizer_name(e) << ", " << used_text(report) << "\n\n"
               << io::render_to_fit(sizes, frame::terminal_columns()) << '\n'
-              << frame::painted(check::to_string(report.judged.verdict)) << ": "
-              << report.judged.reason << (report.budget > 0 ? more_text(report) : "") << '\n';
+              << painted(report.judged.verdict) << ": " << report.judged.reason
+              << (report.budget > 0 ? more_text(report) : "") << '\n';
   }
   if (report.budget == 0 && !frame::quiet() && report.seconds > 0) {
     std::cerr << report.runs.size() << " runs, " << digits(report.seconds) << " s"

@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "frame/program.hpp"
-#include "frame/terminal.hpp"
 #include "planning/arguments.hpp"
 #include "planning/picture.hpp"
 #include "planning/writing.hpp"

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "frame/program.hpp"
-#include "frame/terminal.hpp"
 #include "scalewise/files/file.hpp"
 #include "scalewise/io/fit_table.hpp"
 #include "scalewise/io/table.hpp"

@@ -24,10 +24,10 @@
 #include "check/coordinate_page.hpp"
 #include "check/experiment.hpp"
 #include "check/html.hpp"
+#include "check/report.hpp"
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
-#include "frame/terminal.hpp"
 #include "scalewise/check/coordinate_check.hpp"
 #include "scalewise/check/two_widths.hpp"
 #include "scalewise/files/file.hpp"
@@ -278,7 +278,7 @@ inline void print(const Experiment& e, const Findings& found, const Shown& show)
   if (!found.report.unchecked.empty()) fmt::print("{}\n", unchecked_text(found.report));
   fmt::print("{}\n", show.runs);
   if (!found.report.diagnosis.empty()) fmt::print("{}\n", found.report.diagnosis);
-  fmt::print("verdict: {}\n", frame::painted(to_string(found.report.verdict)));
+  fmt::print("verdict: {}\n", painted(found.report.verdict));
 }
 
 /// The curve of one judgement: means over seeds of the logarithm, with two standard deviations.

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -16,7 +17,6 @@
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
-#include "frame/terminal.hpp"
 #include "scalewise/files/file.hpp"
 #include "scalewise/io/fit_table.hpp"
 #include "scalewise/io/table.hpp"
@@ -121,7 +121,7 @@ int publish(const Report& report, const frame::Program& program, const Output& o
     for (const Section& section : report.sections) {
       if (section.in_text) fmt::print("{}\n", render(section, TableFormat::text));
     }
-    fmt::print("{}: {}\n", frame::painted(check::to_string(report.verdict)), report.reason);
+    fmt::print("{}: {}\n", painted(report.verdict), report.reason);
   }
   std::fflush(stdout);
   if (!output.out.empty()) {
@@ -132,6 +132,20 @@ int publish(const Report& report, const frame::Program& program, const Output& o
 }
 
 }  // namespace
+
+std::string painted(check::Verdict verdict) {
+  const auto set = [](const char* name) {
+    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): never set here
+    return std::string(value == nullptr ? "" : value);
+  };
+  const std::string text(check::to_string(verdict));
+  const bool colors =
+      frame::terminal_columns() > 0 && set("NO_COLOR").empty() && set("TERM") != "dumb";
+  const int color = verdict == check::Verdict::pass   ? 32
+                    : verdict == check::Verdict::fail ? 31
+                                                      : 33;
+  return colors ? fmt::format("\x1b[1;{}m{}\x1b[0m", color, text) : text;
+}
 
 void make_report(frame::Program& program, std::function<Report()> run,
                  std::function<std::optional<int>()> before) {

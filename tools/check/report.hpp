@@ -65,6 +65,10 @@ inline void add_point(plot::Curve& curve, double x, const check::Estimate& e,
 void make_report(frame::Program& program, std::function<Report()> run,
                  std::function<std::optional<int>()> before = {});
 
+/// A verdict in its color. Without color where standard output is no terminal, where the terminal has none, and where
+/// NO_COLOR is set (https://no-color.org).
+std::string painted(check::Verdict verdict);
+
 /// Says that a report is of what was finished only.
 void stopped_early(Report& report, long finished, long all, const std::string& what = "runs");
 

@@ -264,7 +264,7 @@ int TaskFolder::make(const std::string& id, const std::function<std::optional<Js
 
 void TaskFolder::print(const std::vector<std::string>& runs, const frame::Options& options) const {
   std::string command = shell_quoted(program_path());
-  for (const std::string& word : options.again()) command += " " + shell_quoted(word);
+  for (const std::string& word : options.given_words(true)) command += " " + shell_quoted(word);
   const std::string end = " --results " + shell_quoted(fs::absolute(folder_).string()) + "\n";
   if (command.find('\n') != std::string::npos || std::count(end.begin(), end.end(), '\n') > 1) {
     throw InvalidInput("--emit-tasks", "(a line break in an option)", "one line per task",

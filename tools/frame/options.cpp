@@ -8,14 +8,17 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <sstream>
+#include <stdexcept>
 
 #include "frame/files.hpp"
-#include "frame/terminal.hpp"
+#include "frame/program.hpp"
 #include "scalewise/files/bytes.hpp"
 #include "scalewise/files/read_file.hpp"
 #include "scalewise/io/parse_json.hpp"
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/nearest.hpp"
+#include "scalewise/messages/utf8.hpp"
 #include "scalewise/numeric/exact_text.hpp"
 
 namespace scalewise::frame {
@@ -25,12 +28,10 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-bool is_utf8(const std::string& text) {
-  try {
-    return !Json(text).dump().empty();
-  } catch (const Json::exception&) {
-    return false;
-  }
+bool is_utf8(std::string_view text) {
+  while (!text.empty() && messages::utf8_length(text) > 0)
+    text.remove_prefix(messages::utf8_length(text));
+  return text.empty();
 }
 
 /// A value of settings() as Inputs hold it.
@@ -49,24 +50,43 @@ std::string file_fingerprint(const std::string& option, const std::string& path)
   return files::fingerprint(files::read_file(path, std::size_t{1} << 30U));
 }
 
-/// The "settings" of the file PROGRAM.json that an earlier run has left in a folder; null without such a file.
+/// The "settings" of the file PROGRAM.json that an earlier run has left in a folder; none without such a file.
 /// Throws:   InvalidInput for a file of something else.
-Json settings_in(const std::string& file, const std::string& option, const std::string& folder) {
+std::optional<nlohmann::json::object_t> settings_in(const std::string& file,
+                                                    const std::string& option,
+                                                    const std::string& folder) {
   std::error_code error;
   const fs::file_status status = fs::status(file, error);
-  if (!fs::exists(status)) return nullptr;
+  if (!fs::exists(status)) return {};
   if (fs::is_regular_file(status)) {  // reading a pipe would wait for ever
     try {
       const nlohmann::json saved =
           io::parse_json(files::read_file(file, std::size_t{1} << 30U), file);
-      if (saved.is_object() && saved.contains("settings") && saved["settings"].is_object()) {
-        return saved["settings"];
-      }
-    } catch (const InvalidInput&) {  // the message below says what to do
+      return saved.at("settings").get<nlohmann::json::object_t>();
+    } catch (const std::invalid_argument&) {  // the message below says what to do
+    } catch (const nlohmann::json::exception&) {
     }
   }
   throw InvalidInput(option, messages::printable(folder), "a folder without another " + file,
                      "use another folder, or delete that file");
+}
+
+/// Cuts lines at spaces so that they have `columns` at most, where words allow. What continues a line
+/// is indented by `indent`. With 0 columns the text stays as it is.
+std::string wrapped(const std::string& text, std::size_t columns, std::size_t indent) {
+  if (columns <= indent) return text;
+  std::string result;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line); result += line + "\n") {
+    while (line.size() > columns) {
+      std::size_t space = line.rfind(' ', columns);
+      if (space == std::string::npos || space <= indent) space = line.find(' ', columns);
+      if (space == std::string::npos) break;
+      result += line.substr(0, space) + "\n";
+      line = std::string(indent, ' ') + line.substr(space + 1);
+    }
+  }
+  return result;
 }
 
 }  // namespace
@@ -87,24 +107,17 @@ std::string Option::default_text() const {
 
 std::string Option::expectation() const {
   if (!words_.empty()) return messages::listed(words_);
-  if (role_ == Role::writes_folder) return "a folder";
-  if (is_path()) return "a file";
-  switch (kind_) {
-    case Kind::flag:
-      return "no value";
-    case Kind::seed:
-      return "a whole number from 0 to 18446744073709551615";
-    case Kind::whole:
-      return "a whole number from " + std::to_string(std::lround(least_)) + " to " +
-             std::to_string(std::lround(most_));
-    case Kind::number:
-      return (above_ ? "a number above " : "a number from ") + numeric::exact_text(least_) +
-             (above_ ? " and" : "") + (below_ ? (above_ ? " below " : " to below ") : " to ") +
-             numeric::exact_text(most_);
-    case Kind::text:
-      break;
-  }
-  return "a text in UTF-8";
+  if (is_path()) return role_ == Role::writes_folder ? "a folder" : "a file";
+  if (kind_ == Kind::flag) return "no value";
+  if (kind_ == Kind::text) return "a text in UTF-8";
+  if (kind_ == Kind::seed) return "a whole number from 0 to 18446744073709551615";
+  const bool whole = kind_ == Kind::whole;
+  const auto text = [&](double x) {
+    return whole ? std::to_string(std::lround(x)) : numeric::exact_text(x);
+  };
+  return std::string(whole ? "a whole number" : "a number") + (above_ ? " above " : " from ") +
+         text(least_) + (above_ ? " and" : "") + (above_ && below_ ? "" : " to") +
+         (below_ ? " below " : " ") + text(most_);
 }
 
 void Option::refuse(const std::string& value, const std::string& hint) const {
@@ -118,9 +131,9 @@ Number Option::number(const std::string& word) const {
   const char* end = word.data() + word.size();
   const auto [stop, error] = std::from_chars(word.data(), end, x);
   const auto value = static_cast<double>(x);
-  const bool inside = kind_ == Kind::seed || ((above_ ? value > least_ : value >= least_) &&
-                                              (below_ ? value < most_ : value <= most_));
-  if (error != std::errc{} || stop != end || !inside) refuse(word);  // NaN too
+  const bool inside = (above_ ? value > least_ : value >= least_) &&  // NaN is not
+                      (below_ ? value < most_ : value <= most_);
+  if (error != std::errc{} || stop != end || !inside) refuse(word);
   return x;
 }
 
@@ -169,18 +182,17 @@ Option::Json Option::value() const {
   return value;
 }
 
-Option& Options::declare(const std::string& name, Option::Kind kind, bool list,
-                         const std::string& help, std::function<Json()> get,
-                         std::function<void(const Json&)> set) {
+Option& Options::declare(const std::string& name, Option::Kind kind, const std::string& help,
+                         std::function<Json()> get, std::function<void(const Json&)> set) {
   Option& option = list_.emplace_back();
   option.name_ = name;
   option.kind_ = kind;
-  option.list_ = list;
   option.get_ = std::move(get);
   option.set_ = std::move(set);
   option.help_ = help;
   option.group_ = group_;
   if (kind == Option::Kind::whole) return option.from(0).to(1e9);
+  if (kind == Option::Kind::seed) return option.from(0).to(1.8446744073709552e19);
   return option.above(-1e30).below(1e30);
 }
 
@@ -190,9 +202,8 @@ Option& Options::at(const std::string& name) {
 }
 
 bool Options::given(const std::string& name) const {
-  return std::any_of(list_.begin(), list_.end(), [&](const Option& option) {
-    return option.name_ == name && !option.given_words_.empty();
-  });
+  return std::any_of(list_.begin(), list_.end(),
+                     [&](const Option& option) { return option.name_ == name && option.given(); });
 }
 
 void Options::fill(CLI::App& app) const {
@@ -248,14 +259,15 @@ Request Options::parse(const std::vector<std::string>& arguments) {
   }
   for (Option& option : list_) {
     option.given_words_ = app.get_option(option.name_)->results();
-    if (option.given_words_.empty()) continue;
+    if (!option.given()) continue;
     if (!option.repeated_) option.given_words_ = {option.given_words_.back()};
     option.set_(option.value_of_words());
   }
   for (const Option& option : list_) {
     for (const std::string& other : option.excludes_) {
-      if (option.given_words_.empty() || !given(other)) continue;
-      throw InvalidInput(option.name_, "(given)", "it without " + other);
+      if (option.given() && given(other)) {
+        throw InvalidInput(option.name_, "(given)", "it without " + other);
+      }
     }
   }
   return app.count("--dry-run") > 0 ? Request::dry_run : Request::run;
@@ -283,7 +295,7 @@ Options::Json Options::settings() const {
   return settings;
 }
 
-std::vector<std::string> Options::words(bool from_anywhere) const {
+std::vector<std::string> Options::given_words(bool from_anywhere) const {
   std::vector<std::string> words;
   for (const Option& option : list_) {
     if (!option.is_setting() && !(from_anywhere && option.name_ == "--threads")) continue;
@@ -308,16 +320,16 @@ void Options::try_outputs(const std::string& program) const {
     }
     try_folder(option.name_, path);
     const std::string file = (fs::path(path) / (program + ".json")).string();
-    Json saved = settings_in(file, option.name_, path);
-    if (saved.is_null()) continue;
+    auto saved = settings_in(file, option.name_, path);
+    if (!saved) continue;
     files::Inputs there;  // in the order of the options, which objects of JSON do not keep
     for (const Option& other : list_) {
-      const auto found = saved.find(other.key());
-      if (found == saved.end()) continue;
-      if (other.role_ != Option::Role::runs) there.push_back({other.name_, input_text(*found)});
-      saved.erase(other.key());
+      const auto found = saved->find(other.key());
+      if (found == saved->end()) continue;
+      if (other.is_input()) there.push_back({other.name_, input_text(found->second)});
+      saved->erase(found);
     }
-    for (const auto& [key, value] : saved.items()) there.push_back({"--" + key, input_text(value)});
+    for (const auto& [key, value] : *saved) there.push_back({"--" + key, input_text(value)});
     files::require_same_inputs(inputs(), there, file);
   }
 }

@@ -31,6 +31,7 @@ namespace scalewise::frame {
 class Option {
  public:
   using Json = nlohmann::ordered_json;
+  using Id = std::function<std::string(const std::string& name, const std::string& option)>;
 
   Option& help(std::string text) { return help_ = std::move(text), *this; }
 
@@ -40,12 +41,9 @@ class Option {
   Option& to(double most) { return most_ = most, below_ = false, *this; }
   Option& below(double bound) { return most_ = bound, below_ = true, *this; }
 
-  /// The words that a text may be.
+  /// The words that a text may be; or names of things that have ids: `id` returns the id of any of their names, and
+  /// throws for what is none.
   Option& words(std::vector<std::string> words) { return words_ = std::move(words), *this; }
-
-  /// Names of things that have ids. `id` returns the id of any of their names, and throws for what is none;
-  /// its second argument is the option.
-  using Id = std::function<std::string(const std::string& name, const std::string& option)>;
   Option& names(Id id) { return id_ = std::move(id), *this; }
 
   /// A list obeys these: each number is larger than the one before; so many at least; an item each time that it is given.
@@ -56,21 +54,18 @@ class Option {
   /// Cannot be given together with another option, or each of several.
   Option& excludes(std::string name) { return excludes_.push_back(std::move(name)), *this; }
 
-  /// Every option is an input of the result, unless one of these says otherwise:
-  /// how the program runs or shows the result;
+  /// Every option is an input of the result, unless it only says how the program runs or shows the result, or which
+  /// runs are made: a file of results keeps that with each run.
   Option& not_an_input() { return role_ = Role::no_input, *this; }
-  /// which runs are made: a file of results keeps that with each run.
   Option& of_runs() { return role_ = Role::runs, *this; }
 
-  /// A path to data: the bytes of the file are the input, not its name.
+  /// Paths, which need not be UTF-8. Of data the bytes of the file are the input, not its name; where results are
+  /// written is tried before the program works, but with another option a folder is only read.
+  Option& path() { return path_ = true, *this; }
   Option& reads() { return role_ = Role::reads, *this; }
-  /// Paths that results are written to. They are tried before the program works.
   Option& writes_file() { return role_ = Role::writes_file, *this; }
   Option& writes_folder() { return role_ = Role::writes_folder, *this; }
-  /// With another option the folder is only read.
   Option& read_with(std::string name) { return read_with_ = std::move(name), *this; }
-  /// A path that is not in these roles, which need not be UTF-8.
-  Option& path() { return path_ = true, *this; }
 
  private:
   friend class Options;
@@ -80,6 +75,7 @@ class Option {
   bool is_path() const { return path_ || role_ >= Role::reads; }
   bool is_input() const { return role_ == Role::input || role_ == Role::reads; }
   bool is_setting() const { return is_input() || role_ == Role::runs; }
+  bool given() const { return !given_words_.empty(); }
   std::string key() const { return name_.substr(name_.starts_with("--") ? 2 : 0); }
   std::string type() const;
   std::string default_text() const;
@@ -91,25 +87,17 @@ class Option {
   Json value_of_words() const;
   Json value() const;
 
-  std::string name_;
+  std::string name_, help_, group_;
   Kind kind_ = Kind::text;
   bool list_ = false;
   std::function<Json()> get_;             // from the variable
   std::function<void(const Json&)> set_;  // to the variable
-  std::string help_;
-  std::string group_;
-  double least_ = 0;
-  double most_ = 0;
-  bool above_ = false;
-  bool below_ = false;
-  std::vector<std::string> words_;
+  double least_ = 0, most_ = 0;
+  bool above_ = false, below_ = false, increasing_ = false, repeated_ = false, path_ = false;
+  std::vector<std::string> words_, excludes_;
   Id id_;
-  bool increasing_ = false;
   std::size_t count_ = 1;
-  bool repeated_ = false;
-  std::vector<std::string> excludes_;
   std::string read_with_;
-  bool path_ = false;
   Role role_ = Role::input;
   std::vector<std::string> given_words_;  // none: it was not given
 };
@@ -121,46 +109,44 @@ class Options {
  public:
   using Json = Option::Json;
 
-  Options() = default;
-  Options(const Options&) = delete;
-  Options& operator=(const Options&) = delete;
-
   /// The heading in --help of the options that follow.
   void group(std::string heading) { group_ = std::move(heading); }
 
-  /// A flag (bool), a number, a text, or a list (std::vector) of numbers or texts.
+  /// A flag (bool), a number, a text, or a list of numbers or texts.
   template <class Value>
   Option& add(const std::string& name, Value& variable, const std::string& help) {
-    return declare<Value>(
-        name, help, [&variable] { return Json(variable); },
+    return declare(
+        name, kind_of<Value>(), help, [&variable] { return Json(variable); },
         [&variable](const Json& value) { value.get_to(variable); });
   }
+  template <class Item>
+  Option& add(const std::string& name, std::vector<Item>& variable, const std::string& help) {
+    Option& option = declare(
+        name, kind_of<Item>(), help, [&variable] { return Json(variable); },
+        [&variable](const Json& value) { value.get_to(variable); });
+    return option.list_ = true, option;
+  }
   Option& add(const std::string& name, std::optional<double>& variable, const std::string& help) {
-    return declare<double>(
-        name, help, [&variable] { return variable ? Json(*variable) : Json(nullptr); },
+    return declare(
+        name, Option::Kind::number, help,
+        [&variable] { return variable ? Json(*variable) : Json(nullptr); },
         [&variable](const Json& value) { variable = value.get<double>(); });
   }
 
-  /// A value with a word. None is the empty text.
-  template <class Value, std::size_t size>
-  Option& add(const std::string& name, Value& variable,
+  /// A value with a word. No value is the empty text.
+  template <class Variable, class Value, std::size_t size>
+  Option& add(const std::string& name, Variable& variable,
               const messages::Spelling<Value, size>& spelling, const std::string& help) {
-    return declare<std::string>(
-               name, help, [&] { return Json(word(spelling, variable)); },
-               [&, name](const Json& text) {
-                 variable = value_of(spelling, name, text.get<std::string>());
-               })
-        .words(words_of(spelling));
-  }
-  template <class Value, std::size_t size>
-  Option& add(const std::string& name, std::optional<Value>& variable,
-              const messages::Spelling<Value, size>& spelling, const std::string& help) {
-    return declare<std::string>(
-               name, help, [&] { return Json(variable ? word(spelling, *variable) : ""); },
-               [&, name](const Json& text) {
-                 variable = value_of(spelling, name, text.get<std::string>());
-               })
-        .words(words_of(spelling));
+    const auto get = [&] {
+      const std::optional<Value> value = variable;
+      return Json(value ? word(spelling, *value) : "");
+    };
+    const auto set = [&, name](const Json& text) {
+      variable = value_of(spelling, name, text.get<std::string>());
+    };
+    Option& option = declare(name, Option::Kind::text, help, get, set);
+    for (const auto& entry : spelling) option.words_.emplace_back(entry.text);
+    return option;
   }
 
   /// Requires: an option of that name.
@@ -181,12 +167,9 @@ class Options {
   /// The same and which runs are made, as JSON, without the dashes of the names.
   Json settings() const;
 
-  /// The words of a command line that has these inputs and runs: the options that were given, as they
-  /// were given.
-  std::vector<std::string> given_words() const { return words(false); }
-
-  /// The same from any folder, on as many threads: with absolute paths.
-  std::vector<std::string> again() const { return words(true); }
+  /// The words of a command line that has these inputs and runs: the options that were given, as they were given; or
+  /// from any folder and on as many threads, with absolute paths.
+  std::vector<std::string> given_words(bool from_anywhere = false) const;
 
   /// Makes the folders that results go to, and tries to write there.
   /// Throws:   InvalidInput when one cannot be made or written, and for a folder that has the file
@@ -194,13 +177,6 @@ class Options {
   void try_outputs(const std::string& program) const;
 
  private:
-  template <class Value, std::size_t size>
-  static std::vector<std::string> words_of(const messages::Spelling<Value, size>& spelling) {
-    std::vector<std::string> words;
-    for (const auto& entry : spelling) words.emplace_back(entry.text);
-    return words;
-  }
-
   template <class Item>
   static constexpr Option::Kind kind_of() {
     if constexpr (std::same_as<Item, bool>) return Option::Kind::flag;
@@ -208,21 +184,9 @@ class Options {
     if constexpr (std::integral<Item>) return Option::Kind::whole;
     return std::floating_point<Item> ? Option::Kind::number : Option::Kind::text;
   }
-
-  template <class Value, class Get, class Set>
-  Option& declare(const std::string& name, const std::string& help, Get get, Set set) {
-    constexpr bool list = requires(Value value) { value.push_back(value.front()); }
-    &&!std::same_as<Value, std::string>;
-    if constexpr (list) {
-      return declare(name, kind_of<typename Value::value_type>(), list, help, get, set);
-    } else {
-      return declare(name, kind_of<Value>(), list, help, get, set);
-    }
-  }
-  Option& declare(const std::string& name, Option::Kind kind, bool list, const std::string& help,
+  Option& declare(const std::string& name, Option::Kind kind, const std::string& help,
                   std::function<Json()> get, std::function<void(const Json&)> set);
   void fill(CLI::App& app) const;
-  std::vector<std::string> words(bool from_anywhere) const;
 
   std::deque<Option> list_;
   std::string group_ = "Options";

@@ -4,6 +4,8 @@
 #include "frame/program.hpp"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -40,7 +42,7 @@ bool running = false;
 void on_exit() {
   if (!running) return;
   static_cast<void>(
-      std::fputs("a library ended the program: is there too little memory for it?\n", stderr));
+      std::fputs("a library ended the program: does it lack memory or threads?\n", stderr));
   std::_Exit(bad_input);
 }
 
@@ -89,8 +91,6 @@ int guarded(const Program& program, const std::vector<std::string>& arguments) {
     const bool memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
                         dynamic_cast<const std::length_error*>(&error) != nullptr;
     return say(program, memory ? "not enough memory (hint: choose smaller sizes)" : error.what());
-  } catch (...) {
-    return say(program, "stopped by an unknown error");
   }
 }
 
@@ -107,6 +107,13 @@ nlohmann::ordered_json begin_report(const std::string& name, int version, const 
   return {{"schema", "scalewise." + name + "/" + std::to_string(version)},
           {"settings", options.settings()},
           {"machine", {{"products", products()}, {"vectors", vectors()}, {"threads", threads()}}}};
+}
+
+std::size_t terminal_columns() {
+  if (::isatty(STDOUT_FILENO) == 0) return 0;
+  winsize size{};
+  const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : 80;
 }
 
 std::string& called_as() {

@@ -13,6 +13,7 @@
 //   130, 143   stopped by Ctrl-C or SIGTERM; what was finished is kept where stderr says so
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -48,6 +49,9 @@ Request read(const Program& program, const std::vector<std::string>& arguments);
 /// Returns:  "schema", scalewise.<name>/<version>; "settings", what was asked for; "machine", what
 ///           computed it: "products", "vectors" and "threads".
 nlohmann::ordered_json begin_report(const std::string& name, int version, const Options& options);
+
+/// Columns of the terminal; 0: standard output is none, and lines are as long as they are.
+std::size_t terminal_columns();
 
 /// The program's path or name on the command line; set by main().
 std::string& called_as();

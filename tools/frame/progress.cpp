@@ -13,45 +13,33 @@
 
 namespace scalewise::frame {
 
-namespace {
-
-bool is_terminal() {
-  static const bool terminal = ::isatty(STDERR_FILENO) != 0;
-  return terminal;
-}
-
-}  // namespace
-
 bool& quiet() {
   static bool value = false;
   return value;
 }
 
-Progress::Progress(std::string what, long all, double cost)
-    : what_(std::move(what)), all_(all), cost_(cost > 0 ? cost : static_cast<double>(all)) {}
+Progress::Progress(std::string what, long all, double cost, long before)
+    : what_(std::move(what)),
+      all_(all),
+      done_(before),
+      cost_(cost > 0 ? cost : static_cast<double>(all)),
+      spent_(static_cast<double>(before)),
+      before_(spent_) {}
 
 Progress::~Progress() { clear(); }
-
-void Progress::begin_at(long count) {
-  const std::lock_guard lock(mutex_);
-  done_ = count;
-  spent_ = before_ = static_cast<double>(count);
-}
 
 bool Progress::done(double cost, const std::string& note) {
   const std::lock_guard lock(mutex_);
   ++done_;
   spent_ += cost;
-  show(note);
-  return stop_requested() == 0;
+  return show(note);
 }
 
 bool Progress::at(long count, const std::string& note) {
   const std::lock_guard lock(mutex_);
   done_ = count;
   spent_ = static_cast<double>(count);
-  show(note);
-  return stop_requested() == 0;
+  return show(note);
 }
 
 void Progress::say(const std::string& line) {
@@ -61,19 +49,21 @@ void Progress::say(const std::string& line) {
   fmt::print(stderr, "{}\n", line);
 }
 
-void Progress::show(const std::string& note) {
+bool Progress::show(const std::string& note) {
+  if (stop_requested() != 0) return false;
+  static const bool terminal = ::isatty(STDERR_FILENO) != 0;
   const auto now = Clock::now();
-  const std::chrono::duration<double> pause(is_terminal() ? 0.1 : 30);
-  if (quiet() || stop_requested() != 0 || now - shown_ < pause) return;
+  if (quiet() || now - shown_ < std::chrono::duration<double>(terminal ? 0.1 : 30)) return true;
   shown_ = now;
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const double spent = spent_ - before_;
   const auto left = static_cast<long>(spent > 0 ? seconds * (cost_ - spent_) / spent + 0.5 : 0);
-  fmt::print(stderr, "{}{} of {} {}{}{}, {:.0f} s, {}:{:02} left{}",
-             is_terminal() ? "\r\x1b[K" : "", done_, all_, what_, note.empty() ? "" : ", ", note,
-             seconds, left / 60, left % 60, is_terminal() ? "" : "\n");
+  fmt::print(stderr, "{}{} of {} {}{}{}, {:.0f} s, {}:{:02} left{}", terminal ? "\r\x1b[K" : "",
+             done_, all_, what_, note.empty() ? "" : ", ", note, seconds, left / 60, left % 60,
+             terminal ? "" : "\n");
   std::fflush(stderr);
-  visible_ = is_terminal();
+  visible_ = terminal;
+  return true;
 }
 
 void Progress::clear() {

@@ -17,20 +17,18 @@ bool& quiet();
 /// Counts units of work as they are done, on any thread.
 class Progress {
  public:
-  /// `all` units named `what`, such as "runs". Where they differ in cost, `cost` is that of all.
-  Progress(std::string what, long all, double cost = 0);
+  /// `all` units named `what`, such as "runs". Where they differ in cost, `cost` is that of all. An earlier
+  /// process did `before`, at a speed that is not known.
+  Progress(std::string what, long all, double cost = 0, long before = 0);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-
-  /// So many were done by an earlier process, at a speed that is not known.
-  void begin_at(long count);
 
   /// One more is done, at its cost; `note` is shown next to the count.
   /// Returns:  false when the program was asked to stop.
   bool done(double cost = 1, const std::string& note = {});
 
-  /// So many are done in all.
+  /// So many are done in all, where they cost alike.
   bool at(long count, const std::string& note = {});
 
   /// A line that stays.
@@ -41,16 +39,13 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void show(const std::string& note);
+  bool show(const std::string& note);
   void clear();
 
   std::mutex mutex_;
   std::string what_;
-  long all_;
-  double cost_;
-  long done_ = 0;
-  double spent_ = 0;
-  double before_ = 0;
+  long all_, done_;
+  double cost_, spent_, before_;
   bool visible_ = false;
   Clock::time_point start_ = Clock::now();
   Clock::time_point shown_ = start_;

@@ -76,11 +76,8 @@ class Run {
   using Clock = std::chrono::steady_clock;
 
   Result train_on() {
-    frame::Progress progress("steps", s_.steps);
-    if (resumed_) {
-      progress.begin_at(info_.step);
-      progress.say("resumed at step " + std::to_string(info_.step));
-    }
+    frame::Progress progress("steps", s_.steps, 0, info_.step);
+    if (resumed_) progress.say("resumed at step " + std::to_string(info_.step));
     const auto begin = Clock::now();
     const auto seconds = [&] {
       return seconds_before_ + std::chrono::duration<double>(Clock::now() - begin).count();
