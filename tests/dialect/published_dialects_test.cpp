@@ -44,11 +44,11 @@ std::vector<published::Model> published_models() {
   return all;
 }
 
-/// One in five where everything takes long.
+/// One in ten where everything takes long.
 std::vector<published::Model> few_under_sanitizers(std::vector<published::Model> models) {
   if (!scalewise::test::sanitized) return models;
   std::vector<published::Model> few;
-  for (std::size_t i = 0; i < models.size(); i += 5) few.push_back(std::move(models[i]));
+  for (std::size_t i = 0; i < models.size(); i += 10) few.push_back(std::move(models[i]));
   return few;
 }
 
