@@ -13,12 +13,14 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "planning/plans.hpp"
 #include "planning/writing.hpp"
 #include "scalewise/architecture/presets.hpp"
+#include "scalewise/architecture/shape_fields.hpp"
 #include "scalewise/dialect/all.hpp"
 #include "scalewise/io/config_json.hpp"
 #include "scalewise/io/plan_table.hpp"
@@ -138,15 +140,24 @@ Json words_of(const Spelling& spelling) {
   return words;
 }
 
+Json kind_of(long) { return "size"; }
+Json kind_of(bool) { return "flag"; }
+template <class Enum>
+requires std::is_enum_v<Enum> Json kind_of(Enum any) {
+  return words_of(architecture::words_of(any));
+}
+template <class Value>
+Json kind_of(const std::optional<Value>&) {
+  return kind_of(Value{});
+}
+
 /// The fields that "set" knows: "size", "flag", or the words.
 Json fields() {
-  Json json = {{"input", words_of(architecture::input_words)},
-               {"activation", words_of(architecture::activation_words)},
-               {"attention_biases", words_of(architecture::attention_biases_words)},
-               {"qk_norm", words_of(architecture::qk_norm_words)}};
-  Shape shape;
-  architecture::for_each_size(shape, [&](const char* name, long) { json[name] = "size"; });
-  architecture::for_each_flag(shape, [&](const char* name, const auto&) { json[name] = "flag"; });
+  Json json;
+  const Shape shape;
+  architecture::for_each_field(shape, [&](const char* name, const auto& field) {
+    if (architecture::is_users(name)) json[name] = kind_of(field);
+  });
   return json;
 }
 

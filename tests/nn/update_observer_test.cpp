@@ -158,7 +158,8 @@ void check_steps(const Optimizer& method, DecayForm decay) {
                            : method == muon_original    ? std::sqrt(std::max(1.0, shape))
                            : method == muon_spectral    ? std::sqrt(longer)
                            : method == muon_match_adamw ? 0.2 * std::sqrt(longer)
-                                                        : 1;
+                           : method == muon             ? 1
+                                                        : std::nan("not defined");
         Matrix<double> gradients = parameters.gradients();
         const auto part = [&](Matrix<double>& of) {
           return View<double>(of.data() + i, entry.rows, entry.columns,
@@ -238,6 +239,11 @@ TEST_CASE("An optimizer that the reference transformer lacks is refused") {
   plan.optimizer = {.name = "unknown", .normalization = policy::Normalization::by_entry};
   CHECK_THROWS_WITH((PlannedOptimizer<double>(plan, {})),
                     Catch::Matchers::ContainsSubstring("optimizer = unknown"));
+  Plan whole = small_plan();
+  whole.entries.back().optimizer = {.name = "lamb",
+                                    .normalization = policy::Normalization::by_matrix};
+  CHECK_THROWS_WITH((PlannedOptimizer<double>(whole, {})),
+                    Catch::Matchers::ContainsSubstring("optimizer = lamb"));
 }
 
 TEST_CASE("The length of a gradient is right where squares in float would not be") {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/words.hpp"
@@ -172,6 +173,33 @@ constexpr void for_each_flag(AnyShape& shape, Visitor&& visit) {
   visit("class_token", shape.class_token);
   visit("embedding_norm", shape.embedding_norm);
   visit("final_norm", shape.final_norm);
+}
+
+/// The words of each kind of choice.
+constexpr const auto& words_of(Input) { return input_words; }
+constexpr const auto& words_of(Blocks) { return blocks_words; }
+constexpr const auto& words_of(ResidualGain) { return residual_gain_words; }
+constexpr const auto& words_of(Activation) { return activation_words; }
+constexpr const auto& words_of(AttentionBiases) { return attention_biases_words; }
+constexpr const auto& words_of(QkNorm) { return qk_norm_words; }
+
+/// Calls visit(name, field) for every field of a shape, in the order of its JSON.
+template <class AnyShape, class Visitor>
+constexpr void for_each_field(AnyShape& shape, Visitor&& visit) {
+  visit("input", shape.input);
+  for_each_size(shape, visit);
+  for_each_flag(shape, visit);
+  visit("blocks", shape.blocks);
+  visit("residual_gain", shape.residual_gain);
+  visit("activation", shape.activation);
+  visit("attention_biases", shape.attention_biases);
+  visit("qk_norm", shape.qk_norm);
+}
+
+/// True for sizes of what a model need not have: 0 says that it has none.
+constexpr bool may_be_zero(std::string_view size) {
+  return size == "encoder_depth" || size == "segments" || size == "relative_buckets" ||
+         size == "iterations";
 }
 
 /// The most layers that a model may have, encoder and decoder together: five times as many as the

@@ -19,6 +19,16 @@
 #include "scalewise/check/judgeable.hpp"
 #include "scalewise/check/recorded_assumptions.hpp"
 
+// The words of the check, in the order in which it works:
+//   Records        what training recorded: the size (root mean square) of each quantity, by size of the model and step
+//   Member         one model of the family that was trained: its plan, and the size that it is known by
+//   judgeable()    which records the plans can judge; everything else is listed
+//   Prediction     the exponents with which quantities grow, from the plans' own numbers
+//   Judgement      one quantity at one step: its measured exponent, the predicted ones, and a verdict
+//   Criteria       when an exponent contradicts its prediction, Thresholds by how many standard errors
+//   Fault          a mistake in the plans' exponents: a part that is missing or applied twice; slips are small ones
+//   Hypothesis     a fault with what it would predict, Standing how it fits the judgements, against the rule itself
+
 namespace scalewise::check {
 
 /// Why a check failed.
@@ -57,7 +67,7 @@ struct Report {
 
 namespace detail {
 
-/// From where a mistake is likelier than the rule, which stands at 0: odds of a hundred, 2 log(100).
+/// How far a mistake's misfit must be below the rule's to be named: 2 log(100), odds of a hundred.
 inline constexpr double likelier = 9.21034;
 
 /// Turns records into a report, one question after the other.

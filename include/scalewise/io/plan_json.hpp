@@ -140,9 +140,9 @@ inline std::vector<Extra> read_extras(const io::JsonReader& json) {
   return extras;
 }
 
-/// A shape of a plan, with every key.
+/// A shape of a plan, with every key that files always have.
 inline Shape read_shape(const io::JsonReader& json) {
-  for (const std::string& key : io::shape_json_keys()) json.at(key);
+  for (const std::string_view key : io::shape_json_keys) json.at(std::string(key));
   return shape_from_json(json);
 }
 

@@ -2,8 +2,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -13,73 +17,70 @@
 
 namespace scalewise {
 
-/// A shape as JSON: every size and choice by its name; what is unset is null.
-inline nlohmann::ordered_json to_json(const Shape& shape) {
-  nlohmann::ordered_json json;
-  json["input"] = word(architecture::input_words, shape.input);
-  architecture::for_each_size(shape, [&](const char* name, long value) { json[name] = value; });
-  architecture::for_each_flag(shape, [&](const char* name, const auto& flag) {
-    if constexpr (std::is_same_v<std::decay_t<decltype(flag)>, bool>) {
-      json[name] = flag;
-    } else {
-      json[name] = flag ? nlohmann::ordered_json(*flag) : nlohmann::ordered_json(nullptr);
-    }
-  });
-  json["blocks"] = word(architecture::blocks_words, shape.blocks);
-  json["residual_gain"] = word(architecture::residual_gain_words, shape.residual_gain);
-  json["activation"] =
-      shape.activation
-          ? nlohmann::ordered_json(word(architecture::activation_words, *shape.activation))
-          : nlohmann::ordered_json(nullptr);
-  if (shape.attention_biases != AttentionBiases::none) {
-    json["attention_biases"] = word(architecture::attention_biases_words, shape.attention_biases);
-  }
-  if (shape.qk_norm != QkNorm::none)
-    json["qk_norm"] = word(architecture::qk_norm_words, shape.qk_norm);
-  return json;
-}
-
 namespace io {
 
-/// Every key that a shape has always had. Later ones are left out where they have their default, so
-/// that a version that does not know them reads all other shapes.
-inline std::vector<std::string> shape_json_keys() {
-  const Shape shape;
-  std::vector<std::string> keys{"input", "blocks", "residual_gain", "activation"};
-  architecture::for_each_size(shape, [&](const char* name, long) { keys.emplace_back(name); });
-  architecture::for_each_flag(shape,
-                              [&](const char* name, const auto&) { keys.emplace_back(name); });
-  return keys;
+/// The keys that every file has. Later ones are left out where they have their default, so that a version that does
+/// not know them reads all other shapes, and files from before them are read.
+inline constexpr auto shape_json_keys = std::to_array<std::string_view>(
+    {"input",     "d_model",           "depth",       "encoder_depth",    "heads",
+     "kv_heads",  "head_dim",          "d_ff",        "context",          "vocab",
+     "patch_dim", "classes",           "segments",    "relative_buckets", "iterations",
+     "tied_head", "head_bias",         "gated_mlp",   "biases",           "norm_gain",
+     "norm_bias", "learned_positions", "class_token", "embedding_norm",   "final_norm",
+     "blocks",    "residual_gain",     "activation"});
+
+template <class Field>
+nlohmann::ordered_json field_json(const Field& field) {
+  if constexpr (std::is_enum_v<Field>) {
+    return word(architecture::words_of(field), field);
+  } else {
+    return field;
+  }
+}
+template <class Field>
+nlohmann::ordered_json field_json(const std::optional<Field>& field) {
+  return field ? field_json(*field) : nlohmann::ordered_json(nullptr);
+}
+
+inline void read_field(const JsonReader& json, long& size) { size = json.integer(); }
+inline void read_field(const JsonReader& json, bool& flag) { flag = json.boolean(); }
+template <class Enum>
+requires std::is_enum_v<Enum>
+void read_field(const JsonReader& json, Enum& value) {
+  value = json.word(architecture::words_of(value));
+}
+template <class Field>
+void read_field(const JsonReader& json, std::optional<Field>& field) {
+  if (!json.is_null()) read_field(json, field.emplace());
 }
 
 }  // namespace io
+
+/// A shape as JSON: every size and choice by its name; what is unset is null.
+inline nlohmann::ordered_json to_json(const Shape& shape) {
+  const auto& always = io::shape_json_keys;
+  nlohmann::ordered_json json, defaults;
+  const Shape untouched;
+  architecture::for_each_field(untouched, [&](const char* name, const auto& field) {
+    defaults[name] = io::field_json(field);
+  });
+  architecture::for_each_field(shape, [&](const char* name, const auto& field) {
+    const nlohmann::ordered_json value = io::field_json(field);
+    const bool is_later = std::find(always.begin(), always.end(), name) == always.end();
+    if (!is_later || value != defaults[name]) json[name] = value;
+  });
+  return json;
+}
 
 /// A shape from JSON; keys that are absent keep their defaults.
 /// Throws:   InvalidInput for an unknown key or a value of the wrong type.
 inline Shape shape_from_json(const io::JsonReader& json) {
   Shape shape;
-  if (json.has("input")) shape.input = json.at("input").word(architecture::input_words);
-  if (json.has("blocks")) shape.blocks = json.at("blocks").word(architecture::blocks_words);
-  if (json.has("residual_gain")) {
-    shape.residual_gain = json.at("residual_gain").word(architecture::residual_gain_words);
-  }
-  if (json.has("activation") && !json.at("activation").is_null()) {
-    shape.activation = json.at("activation").word(architecture::activation_words);
-  }
-  architecture::for_each_size(shape, [&](const char* name, long& value) {
-    if (json.has(name)) value = json.at(name).integer();
+  std::vector<std::string> keys;
+  architecture::for_each_field(shape, [&](const char* name, auto& field) {
+    keys.emplace_back(name);
+    if (json.has(name)) io::read_field(json.at(name), field);
   });
-  architecture::for_each_flag(shape, [&](const char* name, auto& flag) {
-    if (!json.has(name)) return;
-    constexpr bool may_be_unset = !std::is_same_v<std::remove_reference_t<decltype(flag)>, bool>;
-    if (!may_be_unset || !json.at(name).is_null()) flag = json.at(name).boolean();
-  });
-  if (json.has("attention_biases")) {
-    shape.attention_biases = json.at("attention_biases").word(architecture::attention_biases_words);
-  }
-  if (json.has("qk_norm")) shape.qk_norm = json.at("qk_norm").word(architecture::qk_norm_words);
-  std::vector<std::string> keys = io::shape_json_keys();
-  keys.insert(keys.end(), {"attention_biases", "qk_norm"});
   json.only(keys);
   return shape;
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "scalewise/architecture/shape_fields.hpp"
 #include "scalewise/kernels/effective_theory.hpp"
 #include "scalewise/plan/check_plan.hpp"
 
@@ -36,11 +37,7 @@ inline GroupScale unit_scale(const Entry& entry, bool normalized, double n, doub
 /// Throws:   InvalidInput for a tensor whose part in the kernels the theory lacks.
 inline void check_covered(const Plan& plan) {
   const char* hint = "the effective theory is of blocks of LayerNorm, attention and a plain MLP";
-  if (plan.shape.qk_norm != QkNorm::none) {
-    throw InvalidInput("qk_norm",
-                       std::string(word(architecture::qk_norm_words, plan.shape.qk_norm)), "none",
-                       hint);
-  }
+  architecture::require_plain(plan.shape, {"class_token", "attention_biases"}, hint);
   for (const Entry& e : plan.entries) {
     switch (e.group) {
       case Group::patch_embedding:

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "scalewise/architecture/norm_placement.hpp"
+#include "scalewise/architecture/shape_fields.hpp"
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/words.hpp"
 #include "scalewise/nn/activation.hpp"
@@ -52,24 +53,7 @@ inline void check(const Config& config, const Shape& shape) {
     throw InvalidInput("head_dim", std::to_string(shape.head_dim), "an even number",
                        "rotary positions turn pairs of features");
   }
-  if (shape.relative_buckets > 0) {
-    throw InvalidInput("relative_buckets", std::to_string(shape.relative_buckets), "0",
-                       "the reference transformer has learned, rotary or no positions");
-  }
-  if (shape.qk_norm != QkNorm::none) {
-    throw InvalidInput("qk_norm", std::string(word(architecture::qk_norm_words, shape.qk_norm)),
-                       "none", "the reference transformer does not normalize queries and keys");
-  }
-  if (shape.attention_biases != AttentionBiases::none) {
-    throw InvalidInput(
-        "attention_biases",
-        std::string(word(architecture::attention_biases_words, shape.attention_biases)), "none",
-        "the blocks of the reference transformer have all biases or none");
-  }
-  if (shape.class_token) {
-    throw InvalidInput("class_token", "true", "false",
-                       "the reference transformer pools patches by their mean");
-  }
+  architecture::require_plain(shape, {}, "the reference transformer has no other");
   if (shape.blocks == Blocks::shallow_encoder || shape.blocks == Blocks::listed) {
     throw InvalidInput("blocks", std::string(word(architecture::blocks_words, shape.blocks)),
                        "residual or normalized");

@@ -108,6 +108,7 @@ class PlannedOptimizer {
       const auto size = static_cast<Eigen::Index>(entry.size());
       const bool whole = entry.optimizer.normalization == policy::Normalization::by_matrix;
       if (whole) {
+        if (!is_muon(entry.optimizer)) refuse(entry.optimizer);
         whole_.push_back({factors_.size(), offset, entry.rows, entry.columns,
                           policy::own_factor(entry.optimizer, entry.fan_in, entry.fan_out)});
       }
@@ -274,14 +275,21 @@ class PlannedOptimizer {
   };
 
   static Method method_of(const Optimizer& optimizer) {
-    std::vector<std::string> known{"muon"};
     for (const Method& method : {Method{adamw, true, &PlannedOptimizer::adamw_step},
                                  Method{sgd, false, &PlannedOptimizer::sgd_step},
                                  Method{sign_sgd, false, &PlannedOptimizer::sign_step}}) {
       if (method.optimizer == optimizer) return method;
-      known.emplace_back(method.optimizer.name);
     }
-    throw InvalidInput("optimizer", std::string(optimizer.name), messages::listed(known),
+    refuse(optimizer);
+  }
+
+  /// All of Muon's names differ in their own factors alone.
+  static bool is_muon(const Optimizer& optimizer) {
+    return optimizer == muon || optimizer.own_factor != policy::OwnFactor::one;
+  }
+
+  [[noreturn]] static void refuse(const Optimizer& optimizer) {
+    throw InvalidInput("optimizer", std::string(optimizer.name), "adamw, sgd, sign-sgd or a Muon",
                        "the reference transformer has no other");
   }
 

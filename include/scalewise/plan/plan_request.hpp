@@ -25,7 +25,9 @@ struct PlanRequest {
   DecayForm decay = DecayForm::coupled;    // the form that the optimizer at hand has
   std::vector<Parameter> parameters = {};  // of the rule, by name; others keep their values
   std::vector<Extra> extras = {};          // tensors that the shape does not have
-  std::optional<Rule> start = {};  // the absolute rule that initializes the base of a relative one
+  // How the base is initialized, where the rule only says factors on it (Reference::base): by a rule that says
+  // deviations themselves (Reference::absolute), such as "gpt2".
+  std::optional<Rule> start = {};
 };
 
 }  // namespace scalewise

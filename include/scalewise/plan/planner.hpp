@@ -22,7 +22,9 @@
 
 namespace scalewise::detail {
 
-/// Walks one shape through one rule.
+/// Walks one shape through one rule: for each tensor the row of its group, with the tensor's fans and the sizes of the
+/// model put in, becomes an entry; then extras, and what the model as a whole has. `rule_.policy` is the rule's struct
+/// with its type erased.
 class Planner {
  public:
   Planner(const Rule& rule, const PlanRequest& request)
@@ -55,7 +57,8 @@ class Planner {
   }
 
  private:
-  /// The shape that the rule is defined on.
+  /// The shape that the rule is defined on. A model that is known by its list of tensors alone needs a rule whose rows
+  /// follow from roles.
   Shape adapted(const Shape& model) const {
     if (model.blocks == Blocks::listed) policy::require_by_role(rule_);
     return rule_.policy->adapt(resolved(model));
@@ -180,6 +183,7 @@ class Planner {
                          "a tensor of the group " + std::string(to_string(tensor.group)),
                          "one of those that " + plan_.rule + " states");
     }
+    // Muon leaves all but hidden matrices to AdamW.
     const Optimizer optimizer = policy::optimizer_of(plan_.optimizer, tensor.group);
     architecture::Values at = values_at(tensor.stack, tensor.layer);
     row.rates.set(optimizer, row.rate(optimizer).scaling / own_factor(optimizer, tensor, at));
@@ -294,7 +298,7 @@ class Planner {
       static_cast<void>(architecture::extra_tensors(plan_.extras, *plan_.base));  // has its sizes
   }
 
-  /// Whether a row has other numbers in each layer.
+  /// Whether a row has other numbers in each layer. fi + fo varies from tensor to tensor, not from layer to layer.
   bool varies(const Row& row, Group group) const {
     bool found = false;
     policy::for_each_cell(row, policy::optimizer_of(plan_.optimizer, group), [&](const auto& cell) {
@@ -305,7 +309,8 @@ class Planner {
     return found;
   }
 
-  /// A row whose variance or rate names sizes of the model is for a matrix with the sides of its group.
+  /// Refuses an extra for whose matrix a row is not meant: a row that names sizes of the model, such as 1/n for a query,
+  /// rather than fans, holds for a matrix with the same inputs and outputs alone.
   void require_sides(const Tensor& extra) {
     if (!architecture::is_matrix(extra.group)) return;
     const Row row = row_of(extra.group, extra.stack);
@@ -343,7 +348,7 @@ class Planner {
   // ---- the model as a whole ----------------------------------------------------------------------
 
   void add_model() {
-    const Stack stack = last_stack(plan_.shape);
+    const Stack stack = last_stack(plan_.shape);  // the decoder, or the only one
     if (stack == Stack::decoder) add_residuals(Stack::encoder);
     add_residuals(stack);
 

@@ -19,10 +19,10 @@ namespace scalewise {
 ///           has why). Both are m_N where all widths grow alike. Biases keep the table's epsilon,
 ///           although their gradients follow the fan-out as well. Outside the blocks, which the table
 ///           covers alone, epsilon is 1/m_N, from the gradient's size, but 1 for the head's bias, whose
-///           gradient does not shrink. Rescalers belong to the normalized transformer alone. The
-///           attention scale is √C0/C, 1/√C at the base; the paper's runs divide by n, which is the
-///           same up to a constant for a fixed number of heads. The paper does not tie the head; a
-///           tied one keeps the embedding's row, and its multiplier 1/m_N acts on the logits.
+///           gradient does not shrink. Rescalers, the learned scales of nGPT, are in no model that this
+///           rule is for. The attention scale is √C0/C, 1/√C at the base; the paper's runs divide by n,
+///           which is the same up to a constant for a fixed number of heads. The paper does not tie the
+///           head; a tied one keeps the embedding's row, and its multiplier 1/m_N acts on the logits.
 struct CompleteP {
   static constexpr std::string_view id = "complete-p";
   static constexpr Source source{
@@ -42,28 +42,27 @@ struct CompleteP {
     const Scaling block_rate = pow(m_L, a - 1);
     const Scaling eps = 1 / (m_N * pow(m_L, a));
     const Scaling matrix_eps = 1 / (sqrt(m_fo * m_N) * pow(m_L, a));
-    // Gains start at 1 and biases at 0, every entry alike.
-    const auto vector = [&](const Row& row) { return vector_row(group, row); };
+    // Which sides of the group's tensors grow; of vector_row(), gains start at 1 and biases at 0.
     // clang-format off
     switch (role_of(group)) {
       case input:        return {.init_variance = 1, .rates = {{adamw, 1}}, .weight_decay = 1, .epsilon = 1 / m_N,
                                  .source = "Table 1, embedding"};
       case hidden:       return {.init_variance = 1 / m, .rates = {{adamw, block_rate / m}}, .weight_decay = m, .epsilon = matrix_eps,
                                  .source = "Table 1, hidden weights"};
-      case block_vector: return vector({.rates = {{adamw, block_rate}}, .weight_decay = 0, .epsilon = eps,
+      case block_vector: return vector_row(group, {.rates = {{adamw, block_rate}}, .weight_decay = 0, .epsilon = eps,
                                  .source = "Table 1, pre-LN and hidden biases"});
-      case final_vector: return vector({.rates = {{adamw, 1}}, .weight_decay = 0, .epsilon = 1 / m_N,
+      case final_vector: return vector_row(group, {.rates = {{adamw, 1}}, .weight_decay = 0, .epsilon = 1 / m_N,
                                  .source = "Table 1, final LN"});
       case output:       return {.init_variance = 1, .multiplier = 1 / m, .rates = {{adamw, 1}}, .weight_decay = 1,
                                  .epsilon = 1 / m_N, .source = "Table 1, unembedding"};
-      case input_vector: return vector({.rates = {{adamw, 1}}, .weight_decay = 0, .epsilon = 1 / m_N,
+      case input_vector: return vector_row(group, {.rates = {{adamw, 1}}, .weight_decay = 0, .epsilon = 1 / m_N,
                                  .source = "derived, as final LN"});
       case output_bias:
-      case rescaler:     return vector({.rates = {{adamw, 1}}, .weight_decay = 0,
+      case rescaler:     return vector_row(group, {.rates = {{adamw, 1}}, .weight_decay = 0,
                                  .source = "derived"});
     }
     // clang-format on
-    return {};
+    return not_stated();  // no group is left
   }
 
   constexpr ModelRow model() const {
@@ -83,6 +82,7 @@ struct CompleteP {
     }
   }
 
+  /// What files and command lines can set by name.
   static void parameters(auto& self, auto&& visit) { visit("alpha", self.alpha); }
 };
 

@@ -40,7 +40,7 @@ struct Gpt2 {
       case Role::rescaler:
         return vector_row(group, {.weight_decay = 0});
     }
-    return {};
+    return not_stated();  // no group is left
   }
 
   constexpr ModelRow model() const { return {.source = "section 2"}; }

@@ -91,7 +91,7 @@ struct MaximalUpdateTable3 {
                            .source = "Table 3, hidden weights"};
     }
     // clang-format on
-    return {};
+    return not_stated();  // no group is left
   }
 
   constexpr ModelRow model() const { return detail::mup_model(1 / symbols::m_N); }
@@ -127,7 +127,7 @@ struct MaximalUpdateTable8 {
                            .source = "Table 8, hidden weights"};
     }
     // clang-format on
-    return {};
+    return not_stated();  // no group is left
   }
 
   constexpr ModelRow model() const { return detail::mup_model(1 / symbols::m_N); }
@@ -164,7 +164,7 @@ struct MaximalUpdateTable9 {
                            .source = "Table 9, hidden weights"};
     }
     // clang-format on
-    return {};
+    return not_stated();  // no group is left
   }
 
   constexpr ModelRow model() const { return detail::mup_model(1 / sqrt(symbols::m_N)); }

@@ -36,7 +36,7 @@ struct Standard {
       case Role::rescaler:
         return vector_row(group);
     }
-    return {};
+    return not_stated();  // no group is left
   }
 
   constexpr ModelRow model() const {

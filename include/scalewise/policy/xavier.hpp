@@ -43,7 +43,7 @@ struct Xavier {
       case Role::rescaler:
         return vector_row(group);
     }
-    return {};
+    return not_stated();  // no group is left
   }
 
   constexpr ModelRow model() const { return {.source = "Vaswani et al., eq. (1)"}; }

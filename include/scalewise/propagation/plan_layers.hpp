@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "scalewise/architecture/shape_fields.hpp"
 #include "scalewise/messages/words.hpp"
 #include "scalewise/plan/check_plan.hpp"
 #include "scalewise/propagation/layers.hpp"
@@ -74,12 +75,8 @@ inline void check_covered(const Plan& plan) {
   }
   if (plan.shape.blocks != Blocks::residual) refuse("blocks", "not residual", "residual blocks");
   if (plan.shape.gated_mlp) refuse("gated_mlp", "true", "an MLP of two matrices");
-  if (plan.shape.relative_buckets > 0) {
-    refuse("relative_buckets", std::to_string(plan.shape.relative_buckets), "0");
-  }
-  if (plan.shape.qk_norm != QkNorm::none) {
-    refuse("qk_norm", std::string(word(architecture::qk_norm_words, plan.shape.qk_norm)), "none");
-  }
+  architecture::require_plain(plan.shape, {"class_token", "attention_biases"},
+                              "the theory of signal propagation covers no other");
   for (const Entry& e : plan.entries) {
     if (!is_covered(e.group)) refuse(e.name, std::string(to_string(e.group)), "no such tensor");
     const bool bias = e.group == Group::patch_bias || e.group == Group::hidden_bias ||
