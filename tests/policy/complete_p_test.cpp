@@ -13,7 +13,8 @@ using namespace scalewise::test;
 namespace {
 
 // A row with the fans of a matrix put in is bound(row, fan-in, fan-out); fans(policy, group) does it
-// for a model whose heads fill its width.
+// for a model whose heads fill its width. hidden_matrices(f) calls f(group, fan-in, fan-out) for query to
+// mlp_down, with keys and values that heads share, too.
 
 /// CompleteP, Table 1 of arXiv:2505.01618. AdamW only; decay in the coupled form.
 constexpr bool complete_p_row(const Row& rule, const Scaling& variance, const Scaling& multiplier,
@@ -50,6 +51,7 @@ constexpr bool complete_p_table(const auto& p, Exponent alpha) {
   return input(Group::token_embedding) && input(Group::position_embedding) &&
          input(Group::patch_embedding) && hidden_matrices(hidden) &&
          block(fans(p, Group::norm_gain), 1) && block(fans(p, Group::norm_bias), 0) &&
+         // Whatever its matrix's fans are, a bias has the same row.
          block(bound(bias, 1, n), 0) && block(bound(bias, n, F), 0) &&
          block(bound(bias, n, KC), 0) &&
          complete_p_vector(fans(p, Group::final_norm_gain), 1, 1, 1 / m_N) &&

@@ -23,11 +23,15 @@
 //   Records        what training recorded: the size (root mean square) of each quantity, by size of the model and step
 //   Member         one model of the family that was trained: its plan, and the size that it is known by
 //   judgeable()    which records the plans can judge; everything else is listed
-//   Prediction     the exponents with which quantities grow, from the plans' own numbers
-//   Judgement      one quantity at one step: its measured exponent, the predicted ones, and a verdict
+//   Assumptions    what plans do not say: norms, their placement, how aligned updates are
+//   Scales         the plans' numbers as powers of the size (scales.hpp)
+//   Prediction     the exponents with which quantities grow, from the scales and assumptions (prediction.hpp)
+//   Growth         a measured exponent and its error: scatter from seeds, tail_error for verdicts (growth.hpp)
+//   Judgement      one quantity at one step: its growth, the predicted exponents, and a verdict (judge.hpp)
 //   Criteria       when an exponent contradicts its prediction, Thresholds by how many standard errors
 //   Fault          a mistake in the plans' exponents: a part that is missing or applied twice; slips are small ones
-//   Hypothesis     a fault with what it would predict, Standing how it fits the judgements, against the rule itself
+//   Hypothesis     a fault with what it would predict
+//   Standing       how a hypothesis fits the judgements: worse than the rule, or, below 0, better (hypotheses.hpp)
 
 namespace scalewise::check {
 
@@ -323,8 +327,8 @@ class CoordinateCheck {
 }  // namespace detail
 
 /// Does training follow the rule? Fits every recorded quantity's growth with the size, step by step,
-/// and compares it with the prediction from the rule's plans and with those of every mistake. Layers
-/// of one role are taken together.
+/// and compares it with the prediction from the rule's plans and with those of every mistake. The
+/// same place in all layers is taken together.
 /// Source:   the check by eye is that of Yang et al. 2022 (arXiv:2203.03466v2), section D.1
 /// Accuracy: error rates are measured, see docs/checks/coordinate_check.md.
 /// Requires: `family`, the plans of the recorded sizes, smallest first.

@@ -19,7 +19,9 @@
 
 namespace scalewise::nn {
 
-/// The reference transformer: a plan and a config made into a function with a gradient.
+/// The reference transformer: a plan and a config made into a function with a gradient. An embedding goes through the
+/// layers of a LayerStack (stack.hpp), each a ResidualBlock around attention and one around an MLP, which applies the
+/// plan's skip and branch (residual.hpp), and is read out; each Weight (weight.hpp) acts with its multiplier.
 /// Shapes:   Batch -> logits (B*T, V) or (B, classes)
 /// The plan is needed during construction only. The matrices of a normalized transformer have to be
 /// brought to unit length by normalize_matrices() before every step.
@@ -292,7 +294,7 @@ Transformer<Scalar>::Transformer(const Plan& plan, const Config& config, Gradien
     return Weight<Scalar>(parameters_, plan, name);
   };
   embedding_ = weight(shape_.input == Input::token ? "token_embedding" : "patch_embedding");
-  // The total has the factor of the code; the multiplier of the tensor has not.
+  // In plans for a code base the total has what that code itself multiplies; the tensor's multiplier has not.
   if (plan.model.code) {
     embedding_.multiplier = static_cast<Scalar>(plan.model.embedding_multiplier.value);
   }

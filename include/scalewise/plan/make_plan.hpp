@@ -12,7 +12,9 @@
 
 namespace scalewise {
 
-/// The plan of a model under a rule, which is a policy or the name of a shipped one.
+/// The plan of a model under a rule, which is a policy or the name of a shipped one: for each tensor the row of its
+/// group, with the tensor's fans and the sizes of the model put in, becomes an entry (detail::Planner). `extras` are
+/// tensors that the shape does not have; `start` is a rule that says how the base is initialized.
 /// Shapes:   one entry per tensor of the model, in the order stem, blocks, head, and then per tensor of the extras.
 /// Throws:   InvalidInput, naming the field, for a name of no rule, a parameter that the rule does not have, a shape
 ///           that cannot be, a missing base, an optimizer that the rule does not state, an extra that extra_tensors()

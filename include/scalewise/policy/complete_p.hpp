@@ -15,9 +15,10 @@ namespace scalewise {
 /// Units:    init_variance is a factor on the base model's variance; decay is in the coupled form (rate
 ///           times decay, as PyTorch's AdamW). What a row leaves out is 1, a variance or mean 0.
 /// Differs:  For a hidden matrix the table's m_N becomes its fan-in ratio, except in epsilon, where it
-///           becomes √(m_fo·m_N), as the entries of its gradient shrink (docs/rules/maximal-update.md
-///           has why). Both are m_N where all widths grow alike. Biases keep the table's epsilon,
-///           although their gradients follow the fan-out as well. Outside the blocks, which the table
+///           becomes √(m_fo·m_N), as the entries of its gradient shrink: they come back through weights
+///           of variance 1/m_fo, as a sum of m_N terms of size 1/m_N (docs/rules/maximal-update.md).
+///           Both are m_N where all widths grow alike. Biases keep the table's epsilon, although
+///           their gradients follow the fan-out as well. Outside the blocks, which the table
 ///           covers alone, epsilon is 1/m_N, from the gradient's size, but 1 for the head's bias, whose
 ///           gradient does not shrink. Rescalers, the learned scales of nGPT, are in no model that this
 ///           rule is for. The attention scale is √C0/C, 1/√C at the base; the paper's runs divide by n,
@@ -42,7 +43,7 @@ struct CompleteP {
     const Scaling block_rate = pow(m_L, a - 1);
     const Scaling eps = 1 / (m_N * pow(m_L, a));
     const Scaling matrix_eps = 1 / (sqrt(m_fo * m_N) * pow(m_L, a));
-    // Which sides of the group's tensors grow; of vector_row(), gains start at 1 and biases at 0.
+    // role_of(): which sides of the tensors of this group grow; vector_row(): norm gains start at 1, the rest at 0.
     // clang-format off
     switch (role_of(group)) {
       case input:        return {.init_variance = 1, .rates = {{adamw, 1}}, .weight_decay = 1, .epsilon = 1 / m_N,
@@ -56,7 +57,7 @@ struct CompleteP {
       case output:       return {.init_variance = 1, .multiplier = 1 / m, .rates = {{adamw, 1}}, .weight_decay = 1,
                                  .epsilon = 1 / m_N, .source = "Table 1, unembedding"};
       case input_vector: return vector_row(group, {.rates = {{adamw, 1}}, .weight_decay = 0, .epsilon = 1 / m_N,
-                                 .source = "derived, as final LN"});
+                                 .source = "derived, as final LN"});  // gains and biases next to embeddings
       case output_bias:
       case rescaler:     return vector_row(group, {.rates = {{adamw, 1}}, .weight_decay = 0,
                                  .source = "derived"});
