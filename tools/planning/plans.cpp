@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -104,14 +105,14 @@ std::vector<Plan> plans_of(const PlanArguments& arguments, const GivenModel& tar
     std::vector<Extra> extras = target.tensors;
     for (Extra& extra : extras_of(arguments)) extras.push_back(std::move(extra));
     plans.push_back(make_plan(
-        id,
-        {.model = target.shape,
-         .base = base ? std::optional(base->shape) : std::nullopt,
-         .optimizer = optimizer,
-         .decay = arguments.decay,
-         .parameters = own,
-         .extras = extras,
-         .start = arguments.start.empty() ? std::nullopt : std::optional<Rule>(arguments.start)}));
+        id, {.model = target.shape,
+             .base = base ? std::optional(base->shape) : std::nullopt,
+             .optimizer = optimizer,
+             .decay = arguments.decay,
+             .parameters = own,
+             .extras = extras,
+             .start = arguments.start.empty() ? std::nullopt : std::optional<Rule>(arguments.start),
+             .constants = constants_of(arguments)}));
   }
   for (Plan& plan : plans) {
     warn(plan, arguments, say);
@@ -138,6 +139,22 @@ std::vector<Extra> extras_of(const PlanArguments& arguments) {
   for (const std::string& text : arguments.extra)
     extras.push_back(architecture::extra_from_text(text));
   return extras;
+}
+
+std::vector<Parameter> constants_of(const PlanArguments& arguments) {
+  std::vector<Parameter> constants;
+  for (const std::string& list : arguments.constants) {
+    std::istringstream words(list + ",");
+    for (std::string word; std::getline(words, word, ',');) {
+      const std::size_t equals = word.find('=');
+      if (equals == std::string::npos) {
+        throw InvalidInput("--constant", word, "NAME=FACTOR", "such as --constant logits=1.8");
+      }
+      const std::string name = word.substr(0, equals);
+      constants.push_back({name, number_of(name, word.substr(equals + 1))});
+    }
+  }
+  return constants;
 }
 
 std::vector<Plan> make_plans(const PlanArguments& arguments, GivenModel target,

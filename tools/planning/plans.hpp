@@ -44,6 +44,7 @@ struct PlanArguments {
   std::vector<std::string> role;
   plan::CodeFactors names_code = {};  // what the code base of --names multiplies
   std::string start;
+  std::vector<std::string> constants;  // each a list with commas
   std::optional<dialect::Cut> cut;
   bool strict = false;
   bool fold = false;
@@ -52,6 +53,9 @@ struct PlanArguments {
 
 /// The tensors of --extra.
 std::vector<Extra> extras_of(const PlanArguments& arguments);
+
+/// The constants of --constant.
+std::vector<Parameter> constants_of(const PlanArguments& arguments);
 
 /// The plans of --rule or --compare. --set changes the target first, --base-width and --base-depth make a base of
 /// it, and --set changes that; `--preset`, `--config` and their like are not looked at. What the code multiplies is

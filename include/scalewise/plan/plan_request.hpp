@@ -26,6 +26,8 @@ struct PlanRequest {
   std::vector<Parameter> parameters = {};  // of the rule, by name; others keep their values
   std::vector<Extra> extras = {};          // tensors that the shape does not have
   std::optional<Rule> start = {};  // the absolute rule that initializes the base of a relative one
+  std::vector<Parameter> constants =
+      {};  // tuned on the base, by name: {{"logits", 1.8}, {"embedding.rate", 2.3}}
 };
 
 }  // namespace scalewise
