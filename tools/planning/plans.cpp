@@ -71,6 +71,9 @@ Plan coded(Plan plan, const PlanArguments& arguments, const GivenModel& target,
 /// Whether a plan draws with the standard deviation of a rule where the configuration has another.
 void compare_initializer(const Plan& plan, const GivenModel& model, const Say& say) {
   const std::optional<double> given = model.initializer_std;
+  for (const Parameter& constant : plan.constants) {
+    if (constant.name.ends_with(".std")) return;  // another than the rule's is meant
+  }
   for (const Entry& entry : plan.entries) {
     if (!given || entry.source.find("initializer_range 0.02") == std::string::npos) continue;
     const double ratio = *given / 0.02;
@@ -148,7 +151,8 @@ std::vector<Parameter> constants_of(const PlanArguments& arguments) {
     for (std::string word; std::getline(words, word, ',');) {
       const std::size_t equals = word.find('=');
       if (equals == std::string::npos) {
-        throw InvalidInput("--constant", word, "NAME=FACTOR", "such as --constant logits=1.8");
+        throw InvalidInput("--constant", word.empty() ? "(empty)" : word, "NAME=FACTOR",
+                           "such as --constant logits=1.8");
       }
       const std::string name = word.substr(0, equals);
       constants.push_back({name, number_of(name, word.substr(equals + 1))});

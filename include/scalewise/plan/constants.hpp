@@ -139,15 +139,6 @@ class PlanConstants {
 /// and what is normalized afterwards has the size 1. Adam's epsilon is left aside.
 inline Plan seen_by_training(Plan plan) {
   const bool normalized = plan.shape.blocks == Blocks::normalized;
-  if (normalized || plan.shape.blocks == Blocks::shallow_encoder) {
-    for (Residual& residual : plan.model.residuals) residual.branch = {1, 1};
-  }
-  for (Entry& entry : plan.entries) {
-    if (!normalized || !architecture::is_matrix(entry.group)) continue;
-    entry.init_variance = {1, 1};
-    const bool reads_size = entry.group == Group::mlp_gate;  // the activation does
-    if (role_of(entry.group) == Role::hidden && !reads_size) entry.multiplier = {1, 1};
-  }
   if (plan.shape.embedding_norm) {
     const Number<Kind::multiplier> size = plan.model.embedding_multiplier;
     for (Entry& entry : plan.entries) {
@@ -155,6 +146,18 @@ inline Plan seen_by_training(Plan plan) {
         times_power(entry.multiplier, size, -1);
     }
     plan.model.embedding_multiplier = {1, 1};
+  }
+  if (normalized || plan.shape.blocks == Blocks::shallow_encoder) {
+    for (Residual& residual : plan.model.residuals) residual.branch = {1, 1};
+  }
+  for (Entry& entry : plan.entries) {
+    const bool end = role_of(entry.group) == Role::output ||
+                     entry.group == Group::token_embedding || entry.group == Group::patch_embedding;
+    if (end && !plan::is_extra(plan, entry)) entry.multiplier = {1, 1};  // the model's contain it
+    if (!normalized || !architecture::is_matrix(entry.group)) continue;
+    entry.init_variance = {1, 1};
+    const bool reads_size = entry.group == Group::mlp_gate;  // the activation does
+    if (role_of(entry.group) == Role::hidden && !reads_size) entry.multiplier = {1, 1};
   }
   plan = fold(plan).plan;
   if (plan.shape.qk_norm == QkNorm::none) return plan;
