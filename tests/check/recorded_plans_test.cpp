@@ -121,6 +121,13 @@ TEST_CASE("Constants of the base, which are the same at all sizes, change no ver
   }
 }
 
+TEST_CASE("A constant of the base that one of the plans lacks is seen") {
+  std::vector<PlanFile> plans = nanogpt_plans(false, {{"logits", 4}});
+  CHECK(judged(recorded("nanogpt"), plans).verdict == Verdict::pass);
+  plans.back() = nanogpt_plans(false).back();
+  CHECK(judged(recorded("nanogpt"), plans).verdict == Verdict::fail);
+}
+
 TEST_CASE("Records of a folded model fail by the plans of one that is not") {
   CHECK(judged(recorded("nanogpt_folded"), nanogpt_plans(false)).verdict == Verdict::fail);
   CHECK(judged(recorded("nanogpt"), nanogpt_plans(true)).verdict == Verdict::fail);

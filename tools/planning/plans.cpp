@@ -85,6 +85,24 @@ void compare_initializer(const Plan& plan, const GivenModel& model, const Say& s
   }
 }
 
+/// The constants of --constant.
+std::vector<Parameter> constants_of(const PlanArguments& arguments) {
+  std::vector<Parameter> constants;
+  for (const std::string& list : arguments.constants) {
+    std::istringstream words(list + ",");
+    for (std::string word; std::getline(words, word, ',');) {
+      const std::size_t equals = word.find('=');
+      if (equals == std::string::npos) {
+        throw InvalidInput("--constant", word.empty() ? "(empty)" : word, "NAME=FACTOR",
+                           "such as --constant logits=1.8");
+      }
+      const std::string name = word.substr(0, equals);
+      constants.push_back({name, number_of(name, word.substr(equals + 1))});
+    }
+  }
+  return constants;
+}
+
 /// Each parameter goes to the rules that have it; one that no rule has is an error.
 std::vector<Plan> plans_of(const PlanArguments& arguments, const GivenModel& target,
                            const std::optional<GivenModel>& base,
@@ -142,23 +160,6 @@ std::vector<Extra> extras_of(const PlanArguments& arguments) {
   for (const std::string& text : arguments.extra)
     extras.push_back(architecture::extra_from_text(text));
   return extras;
-}
-
-std::vector<Parameter> constants_of(const PlanArguments& arguments) {
-  std::vector<Parameter> constants;
-  for (const std::string& list : arguments.constants) {
-    std::istringstream words(list + ",");
-    for (std::string word; std::getline(words, word, ',');) {
-      const std::size_t equals = word.find('=');
-      if (equals == std::string::npos) {
-        throw InvalidInput("--constant", word.empty() ? "(empty)" : word, "NAME=FACTOR",
-                           "such as --constant logits=1.8");
-      }
-      const std::string name = word.substr(0, equals);
-      constants.push_back({name, number_of(name, word.substr(equals + 1))});
-    }
-  }
-  return constants;
 }
 
 std::vector<Plan> make_plans(const PlanArguments& arguments, GivenModel target,

@@ -54,9 +54,6 @@ struct PlanArguments {
 /// The tensors of --extra.
 std::vector<Extra> extras_of(const PlanArguments& arguments);
 
-/// The constants of --constant.
-std::vector<Parameter> constants_of(const PlanArguments& arguments);
-
 /// The plans of --rule or --compare. --set changes the target first, --base-width and --base-depth make a base of
 /// it, and --set changes that; `--preset`, `--config` and their like are not looked at. What the code multiplies is
 /// what the configurations say, or else the code base of --names. `say` gets a line for each warning, for what the
