@@ -118,23 +118,29 @@ TEST_CASE("Constants that are refused as changing nothing change nothing") {
     Optimizer optimizer = sgd;  // without an epsilon
     bool tied = false;
   };
-  const std::vector<Idle> all{
-      {{{"hidden.multiplier", 3},
-        {"hidden.std", 1.0 / 3},
-        {"hidden.rate", 1.0 / 9},
-        {"hidden.decay", 9}}},
-      {{{"logits", 3}, {"output.multiplier", 1.0 / 3}}},
-      {{{"logits", 3},
-        {"final_norm_gain.multiplier", 1.0 / 3},
-        {"final_norm_bias.multiplier", 1.0 / 3}},
-       "complete-p",
-       adamw,
-       true},
-      {{{"vector.std", 3}}},
-      {{{"vector.decay", 3}}, "complete-p", adamw},
-      {{{"hidden.std", 3}}, "ngpt", adamw},
-      {{{"branches", 3}}, "ngpt", adamw},
-      {{{"value.multiplier", 3}, {"mlp_down.multiplier", 2}}, "ngpt", adamw}};
+  const std::vector<Idle> all{{{{"hidden.multiplier", 3},
+                                {"hidden.std", 1.0 / 3},
+                                {"hidden.rate", 1.0 / 9},
+                                {"hidden.decay", 9}}},
+                              {{{"logits", 3}, {"output.multiplier", 1.0 / 3}}},
+                              {{{"logits", 3},
+                                {"final_norm_gain.multiplier", 1.0 / 3},
+                                {"final_norm_bias.multiplier", 1.0 / 3}},
+                               "complete-p",
+                               adamw,
+                               true},
+                              {{{"vector.std", 3}}},
+                              {{{"vector.decay", 3}}, "complete-p", adamw},
+                              {{{"hidden.std", 3}}, "ngpt", adamw},
+                              {{{"branches", 3}}, "ngpt", adamw},
+                              {{{"query.multiplier", 3},
+                                {"key.multiplier", 0.7},
+                                {"value.multiplier", 3},
+                                {"attention_output.multiplier", 5},
+                                {"mlp_up.multiplier", 0.3},
+                                {"mlp_down.multiplier", 2}},
+                               "ngpt",
+                               adamw}};
   for (const Idle& idle : all) {
     INFO(idle.rule << " " << idle.constants.front().name);
     const Plan plan = fold_plan(idle.rule, idle.optimizer, idle.tied);

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -85,24 +84,6 @@ void compare_initializer(const Plan& plan, const GivenModel& model, const Say& s
   }
 }
 
-/// The constants of --constant.
-std::vector<Parameter> constants_of(const PlanArguments& arguments) {
-  std::vector<Parameter> constants;
-  for (const std::string& list : arguments.constants) {
-    std::istringstream words(list + ",");
-    for (std::string word; std::getline(words, word, ',');) {
-      const std::size_t equals = word.find('=');
-      if (equals == std::string::npos) {
-        throw InvalidInput("--constant", word.empty() ? "(empty)" : word, "NAME=FACTOR",
-                           "such as --constant logits=1.8");
-      }
-      const std::string name = word.substr(0, equals);
-      constants.push_back({name, number_of(name, word.substr(equals + 1))});
-    }
-  }
-  return constants;
-}
-
 /// Each parameter goes to the rules that have it; one that no rule has is an error.
 std::vector<Plan> plans_of(const PlanArguments& arguments, const GivenModel& target,
                            const std::optional<GivenModel>& base,
@@ -133,7 +114,7 @@ std::vector<Plan> plans_of(const PlanArguments& arguments, const GivenModel& tar
              .parameters = own,
              .extras = extras,
              .start = arguments.start.empty() ? std::nullopt : std::optional<Rule>(arguments.start),
-             .constants = constants_of(arguments)}));
+             .constants = constants_of(arguments.constants)}));
   }
   for (Plan& plan : plans) {
     warn(plan, arguments, say);
