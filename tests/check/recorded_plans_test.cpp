@@ -44,8 +44,8 @@ std::vector<PlanFile> nanogpt_plans(bool folded, const std::vector<Parameter>& c
   for (const long width : {256L, 512L, 1024L, 2048L}) {
     const Plan plan = make_plan("maximal-update", {.model = nanogpt_shape(width),
                                                    .base = nanogpt_shape(256),
-                                                   .start = "gpt2",
-                                                   .constants = constants});
+                                                   .constants = constants,
+                                                   .start = "gpt2"});
     files.push_back({"plan_" + std::to_string(width) + ".json", folded ? fold(plan).plan : plan});
   }
   return files;

@@ -245,12 +245,12 @@ Shape nanogpt_at(long width) {
 Plan tuned_nanogpt() {
   return make_plan("maximal-update", {.model = nanogpt_at(2048),
                                       .base = nanogpt_at(256),
-                                      .start = "gpt2",
                                       .constants = {{"rate", std::exp2(-8.4)},
                                                     {"embedding.rate", 2.31},
                                                     {"logits", 1.79},
                                                     {"hidden.std", 0.0255 / 0.02},
-                                                    {"embedding.std", 0.0448 / 0.02}}});
+                                                    {"embedding.std", 0.0448 / 0.02}},
+                                      .start = "gpt2"});
 }
 
 std::string refusal(const Constants& constants, Shape shape = constants_shape(),

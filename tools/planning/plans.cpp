@@ -107,14 +107,15 @@ std::vector<Plan> plans_of(const PlanArguments& arguments, const GivenModel& tar
     std::vector<Extra> extras = target.tensors;
     for (Extra& extra : extras_of(arguments)) extras.push_back(std::move(extra));
     plans.push_back(make_plan(
-        id, {.model = target.shape,
-             .base = base ? std::optional(base->shape) : std::nullopt,
-             .optimizer = optimizer,
-             .decay = arguments.decay,
-             .parameters = own,
-             .extras = extras,
-             .start = arguments.start.empty() ? std::nullopt : std::optional<Rule>(arguments.start),
-             .constants = constants_of(arguments.constants)}));
+        id,
+        {.model = target.shape,
+         .base = base ? std::optional(base->shape) : std::nullopt,
+         .optimizer = optimizer,
+         .decay = arguments.decay,
+         .parameters = own,
+         .constants = constants_of(arguments.constants),
+         .extras = extras,
+         .start = arguments.start.empty() ? std::nullopt : std::optional<Rule>(arguments.start)}));
   }
   for (Plan& plan : plans) {
     warn(plan, arguments, say);

@@ -82,13 +82,14 @@ inline Plan plan_of(const Settings& s, Shape target) {
   if (base && s.base_depth > 0) base->depth = s.base_depth;
   if (base && s.base_heads > 0) base->heads = s.base_heads;
   if (base && s.base_iterations > 0) base->iterations = s.base_iterations;
-  return make_plan(s.rule, {.model = target,
-                            .base = base,
-                            .optimizer = s.optimizer,
-                            .decay = s.decay,
-                            .parameters = parameters,
-                            .start = s.start.empty() ? std::nullopt : std::optional<Rule>(s.start),
-                            .constants = tools::constants_of(s.constants)});
+  return make_plan(s.rule,
+                   {.model = target,
+                    .base = base,
+                    .optimizer = s.optimizer,
+                    .decay = s.decay,
+                    .parameters = parameters,
+                    .constants = tools::constants_of(s.constants),
+                    .start = s.start.empty() ? std::nullopt : std::optional<Rule>(s.start)});
 }
 
 inline nn::Config config_of(const Settings& s) {

@@ -250,10 +250,10 @@ inline nlohmann::ordered_json to_json(const Plan& plan) {
                        {"symbols", detail::symbols_json(plan.symbols)},
                        {"entries", entries}};
   if (!plan.start.empty()) json["rule"]["start"] = plan.start;
-  if (!plan.constants.empty()) json["constants"] = detail::parameters_json(plan.constants);
   if (!plan.extras.empty()) json["extra"] = detail::extras_json(plan.extras);
   const std::vector<std::string> warnings = set_up_warnings(plan);
   if (!warnings.empty()) json["warnings"] = warnings;
+  if (!plan.constants.empty()) json["constants"] = detail::parameters_json(plan.constants);
   return json;
 }
 

@@ -24,10 +24,9 @@ struct PlanRequest {
   Optimizer optimizer = adamw;
   DecayForm decay = DecayForm::coupled;    // the form that the optimizer at hand has
   std::vector<Parameter> parameters = {};  // of the rule, by name; others keep their values
+  std::vector<Parameter> constants = {};   // tuned on the base: {{"logits", 1.8}, …}
   std::vector<Extra> extras = {};          // tensors that the shape does not have
   std::optional<Rule> start = {};  // the absolute rule that initializes the base of a relative one
-  std::vector<Parameter> constants =
-      {};  // tuned on the base, by name: {{"logits", 1.8}, {"embedding.rate", 2.3}}
 };
 
 }  // namespace scalewise
