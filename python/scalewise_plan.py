@@ -33,7 +33,7 @@ class _OrNull(NamedTuple):
 
 
 _REAL = _Range(float, -1e308, 1e308)
-_NOT_NEGATIVE = _Range(float, 0, 1e308)
+_NOT_NEGATIVE, _POSITIVE = _Range(float, 0, 1e308), _Range(float, 5e-324, 1e308)
 _LAYER, _SIZE = _Range(int, 0, 5000), _Range(int, 1, 1 << 30)
 _NUMBER = {"value": _REAL, "formula": str, "latex": str}
 _FACTOR = {"value": _NOT_NEGATIVE, "formula": str, "latex": str}
@@ -60,7 +60,7 @@ _PLAN_FORM = {
     "optimizer": _OPTIMIZERS, "decay": _DECAYS, "shape": _SHAPE, "base": _OrNull(_SHAPE),
     "model": {**_ENDS, "source": str, "code?": {**_ENDS, "branch": _NUMBER},
               "residuals": [{"stack": _STACKS, "layer": _LAYER, "skip": _NUMBER, "branch": _NUMBER, "where": _SYMBOLS}]},
-    "symbols": _SYMBOLS,
+    "symbols": _SYMBOLS, "constants?": [{"name": str, "value": _POSITIVE}],
     "entries": [{"name": "printable", "group": GROUPS, "stack": _STACKS, "layer": _OrNull(_LAYER), "rows": _SIZE,
                  "columns": _SIZE, "fan_in": _REAL, "fan_out": _REAL, "optimizer?": _OPTIMIZERS,
                  "distribution": _DISTRIBUTIONS, "init_variance": _FACTOR, "init_mean": _NUMBER, "multiplier": _NUMBER,
@@ -94,7 +94,7 @@ def _require(data: Any, form: Any, where: str) -> None:
             refuse("a whole number" if form.kind is int else "a number")
         if not (form.least <= data <= form.most and abs(data) < 1e308):  # no NaN is
             refuse(f"a whole number from {form.least} to {form.most}" if form.kind is int else
-                   "a finite number" + (", 0 or greater" if form.least == 0 else ""))
+                   "a finite number" + (", 0 or greater" if form.least == 0 else ", greater than 0" if form.least > 0 else ""))
     elif isinstance(form, tuple):
         if data not in form:
             refuse(" or ".join(form) if len(form) < 8 else "one of " + ", ".join(form))

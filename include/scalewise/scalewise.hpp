@@ -21,6 +21,7 @@
 #include "scalewise/messages/error.hpp"
 #include "scalewise/numeric/exponent.hpp"
 #include "scalewise/plan/check_plan.hpp"
+#include "scalewise/plan/constants.hpp"
 #include "scalewise/plan/fold.hpp"
 #include "scalewise/plan/initial_values.hpp"
 #include "scalewise/plan/make_plan.hpp"

@@ -17,6 +17,7 @@
 #include "frame/progress.hpp"
 #include "lab/programs/train/output.hpp"
 #include "lab/programs/train/train_model.hpp"
+#include "planning/set_option.hpp"
 #include "scalewise/io/table.hpp"
 #include "scalewise/messages/error.hpp"
 #include "scalewise/numeric/exact_text.hpp"
@@ -49,6 +50,7 @@ void add_options(frame::Options& o, Settings& s) {
   o.add("--set", s.set,
         "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
       .repeated();
+  o.add("--constant", s.constants, tools::constant_help).repeated();
 
   o.group("Model");
   o.add("--width", s.width, "features of a token, d_model").from(1);

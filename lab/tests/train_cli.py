@@ -297,6 +297,14 @@ class Train(unittest.TestCase):
             (["--rule", "maximal-update", "--start", "he", "--base-std", 0.1], ["--base-std"])):
             self.assert_refused([*shared, *options], message)
 
+    def test_a_constant_multiplies_the_rule_s_number(self):
+        shared = [*TINY, "--steps", 4, "--quiet", "--rule", "mup", "--base", 4]
+        tuned, plain, other = (self.good(self.folder, *shared, *more).stdout for more in (
+            ["--rate", "0.01", "--constant", "rate=0.5"], ["--rate", "0.005"], ["--rate", "0.005", "--constant", "logits=2"]))
+        self.assertEqual(tuned, plain)
+        self.assertNotEqual(other, plain)
+        self.assert_refused([*shared, "--constant", "logit=2"], ["constant = logit", "did you mean logits?"])
+
     def test_options_reach_the_model(self):
         plain = self.good(self.folder, *TINY, "--steps", 6, "--quiet").stdout
         for option in (["--seed", 2], ["--norm", "rms"], ["--placement", "post"], ["--activation", "relu"], ["--rotary"],

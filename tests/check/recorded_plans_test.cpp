@@ -5,6 +5,7 @@
 // PyTorch on a GPU; see data/README.md.
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -38,12 +39,13 @@ Shape nanogpt_shape(long width) {
   return s;
 }
 
-std::vector<PlanFile> nanogpt_plans(bool folded) {
+std::vector<PlanFile> nanogpt_plans(bool folded, const std::vector<Parameter>& constants = {}) {
   std::vector<PlanFile> files;
   for (const long width : {256L, 512L, 1024L, 2048L}) {
-    const Plan plan =
-        make_plan("maximal-update",
-                  {.model = nanogpt_shape(width), .base = nanogpt_shape(256), .start = "gpt2"});
+    const Plan plan = make_plan("maximal-update", {.model = nanogpt_shape(width),
+                                                   .base = nanogpt_shape(256),
+                                                   .constants = constants,
+                                                   .start = "gpt2"});
     files.push_back({"plan_" + std::to_string(width) + ".json", folded ? fold(plan).plan : plan});
   }
   return files;
@@ -95,6 +97,35 @@ TEST_CASE("Records of nanoGPT are judged by the plans that it was trained by") {
   const Report one_rate = judged(recorded("nanogpt_one_rate"), nanogpt_plans(false));
   CHECK(one_rate.verdict == Verdict::fail);
   CHECK_THAT(one_rate.diagnosis, Catch::Matchers::ContainsSubstring("one global rate"));
+}
+
+TEST_CASE("Constants of the base, which are the same at all sizes, change no verdict") {
+  const std::vector<Parameter> constants{
+      {"rate", 0.003},  {"embedding.rate", 2.31}, {"hidden.std", 1.3}, {"query.multiplier", 0.7},
+      {"logits", 1.79}, {"scores", 1.2},          {"branches", 0.8}};
+  for (const char* name : {"nanogpt", "nanogpt_folded", "nanogpt_one_rate"}) {
+    for (const bool folded : {false, true}) {
+      INFO(name << (folded ? ", folded" : ""));
+      const Report plain = judged(recorded(name), nanogpt_plans(folded));
+      const Report tuned = judged(recorded(name), nanogpt_plans(folded, constants));
+      CHECK(tuned.verdict == plain.verdict);
+      CHECK(tuned.diagnosis == plain.diagnosis);
+      REQUIRE(tuned.judgements.size() == plain.judgements.size());
+      for (std::size_t i = 0; i < plain.judgements.size(); ++i) {
+        const Judgement &a = tuned.judgements[i], &b = plain.judgements[i];
+        CHECK(a.verdict == b.verdict);
+        CHECK(a.expected.has_value() == b.expected.has_value());
+        CHECK(std::abs(a.deviation - b.deviation) <= 1e-6 * (1 + std::abs(b.deviation)));
+      }
+    }
+  }
+}
+
+TEST_CASE("A constant of the base that one of the plans lacks is seen") {
+  std::vector<PlanFile> plans = nanogpt_plans(false, {{"logits", 4}});
+  CHECK(judged(recorded("nanogpt"), plans).verdict == Verdict::pass);
+  plans.back() = nanogpt_plans(false).back();
+  CHECK(judged(recorded("nanogpt"), plans).verdict == Verdict::fail);
 }
 
 TEST_CASE("Records of a folded model fail by the plans of one that is not") {

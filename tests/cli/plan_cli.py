@@ -252,6 +252,21 @@ class Plan(unittest.TestCase):
         refused = run("--rule", "gpt2", "--preset", "gpt2", "--start", "standard")
         self.assertIn("start = standard: expected a rule with a base", refused.stderr)
 
+    def test_constants_come_in_lists_and_one_by_one(self):
+        arguments = ["--rule", "mup", "--preset", "gpt2", "--base-width", "256", "--format", "json"]
+        plans = [json.loads(run(*arguments, *more).stdout) for more in (
+            ["--constant", "logits=1.8,embedding.rate=2.3"], ["--constant", "logits=1.8", "--constant", "embedding.rate=2.3"])]
+        self.assertEqual(plans[0], plans[1])
+        self.assertEqual(plans[0]["constants"], [{"name": "logits", "value": 1.8}, {"name": "embedding.rate", "value": 2.3}])
+        self.assertEqual(plans[0]["entries"][0]["learning_rate"]["value"], 2.3)
+        for text, message in (("logits", "--constant = logits: expected NAME=FACTOR"), ("", "--constant (empty): expected NAME"),
+                              ("logits=2,", "--constant (empty): expected NAME"), ("logits=two", "logits = two: expected a number"),
+                              ("logits=nan", "logits = nan: expected a number"), ("logits=-1", "logits = -1: expected a factor"),
+                              ("logit=2", "did you mean logits?"), ("logits=1,logits=2", "expected each constant once")):
+            refused = run(*arguments, "--constant", text)
+            self.assertEqual((refused.returncode, refused.stdout), (2, ""), text)
+            self.assertIn(message, refused.stderr)
+
     def test_out_follows_links_keeps_other_files_and_writes_to_devices(self):
         arguments = ["--rule", "gpt2", "--preset", "gpt2"]
         with tempfile.TemporaryDirectory() as name:

@@ -12,6 +12,7 @@
 
 #include "instances/transformer.hpp"
 #include "scalewise/plan/code_factors.hpp"
+#include "scalewise/plan/constants.hpp"
 #include "scalewise/plan/make_plan.hpp"
 #include "scalewise/plan/set_up_warnings.hpp"
 #include "scalewise/plan/single_rate.hpp"
@@ -25,12 +26,15 @@ using namespace scalewise::test;
 
 /// Of another base in depth and in the size of heads as well.
 Plan fold_plan(const std::string& rule, const Optimizer& optimizer, bool tied,
-               DecayForm decay = DecayForm::coupled) {
+               DecayForm decay = DecayForm::coupled, const std::vector<Parameter>& constants = {}) {
   Shape base = trained_base(tied);
   base.depth = 3;
   base.heads = 2;
-  return make_plan(
-      rule, {.model = trained_shape(tied), .base = base, .optimizer = optimizer, .decay = decay});
+  return make_plan(rule, {.model = trained_shape(tied),
+                          .base = base,
+                          .optimizer = optimizer,
+                          .decay = decay,
+                          .constants = constants});
 }
 
 std::vector<double> fold_losses(const Plan& plan) {
@@ -84,6 +88,66 @@ TEST_CASE("Under SGD rates go with the square") {
     const std::vector<double> expected = fold_losses(plan);
     CHECK(largest_difference(fold_losses(fold(plan).plan), expected) <= accepted_difference);
     CHECK(largest_difference(fold_losses(single_rate(plan).plan), expected) <= accepted_difference);
+  }
+}
+
+TEST_CASE("Constants of the base are folded and become multipliers as all factors do") {
+  const std::vector<Parameter> constants{
+      {"rate", 0.8},           {"embedding.rate", 2.3}, {"query.rate", 0.7},
+      {"hidden.std", 1.3},     {"vector.rate", 2},      {"hidden.decay", 0.5},
+      {"key.multiplier", 1.2}, {"embedding.std", 1.5},  {"logits", 1.8},
+      {"scores", 1.5},         {"branches", 0.65},      {"embedding.multiplier", 3}};
+  for (const bool tied : {false, true}) {
+    const char* rule = tied ? "complete-p" : "maximal-update";
+    INFO(rule);
+    const Plan plan = fold_plan(rule, adamw, tied, DecayForm::coupled, constants);
+    const std::vector<double> expected = fold_losses(plan);
+    CHECK(largest_difference(fold_losses(fold_plan(rule, adamw, tied)), expected) > 0.01);
+    const Plan independent = fold_plan(rule, adamw, tied, DecayForm::independent, constants);
+    for (const Plan& other : {independent, fold(plan).plan, single_rate(plan).plan,
+                              fold(single_rate(independent).plan).plan}) {
+      CHECK(largest_difference(fold_losses(other), expected) <= accepted_difference);
+    }
+  }
+}
+
+TEST_CASE("Constants that are refused as changing nothing change nothing") {
+  struct Idle {
+    std::vector<Parameter> constants;
+    std::string rule = "maximal-update";
+    Optimizer optimizer = sgd;  // without an epsilon
+    bool tied = false;
+  };
+  const std::vector<Idle> all{{{{"hidden.multiplier", 3},
+                                {"hidden.std", 1.0 / 3},
+                                {"hidden.rate", 1.0 / 9},
+                                {"hidden.decay", 9}}},
+                              {{{"logits", 3}, {"output.multiplier", 1.0 / 3}}},
+                              {{{"logits", 3},
+                                {"final_norm_gain.multiplier", 1.0 / 3},
+                                {"final_norm_bias.multiplier", 1.0 / 3}},
+                               "complete-p",
+                               adamw,
+                               true},
+                              {{{"vector.std", 3}}},
+                              {{{"vector.decay", 3}}, "complete-p", adamw},
+                              {{{"hidden.std", 3}}, "ngpt", adamw},
+                              {{{"branches", 3}}, "ngpt", adamw},
+                              {{{"query.multiplier", 3},
+                                {"key.multiplier", 0.7},
+                                {"value.multiplier", 3},
+                                {"attention_output.multiplier", 5},
+                                {"mlp_up.multiplier", 0.3},
+                                {"mlp_down.multiplier", 2}},
+                               "ngpt",
+                               adamw}};
+  for (const Idle& idle : all) {
+    INFO(idle.rule << " " << idle.constants.front().name);
+    const Plan plan = fold_plan(idle.rule, idle.optimizer, idle.tied);
+    const Plan changed = scalewise::detail::PlanConstants(plan).run(idle.constants);
+    const double gap = largest_difference(fold_losses(changed), fold_losses(plan));
+    CHECK(gap <= (idle.rule == "ngpt" ? 1e-10 : accepted_difference));
+    CHECK_THROWS_AS(plan::with_constants(plan, idle.constants), InvalidInput);
   }
 }
 

@@ -87,6 +87,26 @@ def train(model, optimizer, batch, steps=4):
     return losses
 
 
+class Constants(unittest.TestCase):
+    def test_a_tuned_base_is_carried_to_a_wider_model(self):
+        tuned = "rate=0.003,embedding.rate=2.31,logits=1.79,hidden.std=1.275"
+        plan = plan_of("maximal-update", "--base-width", "32", *small(128, tied_head="true"), "--start", "gpt2", "--fold",
+                       "--constant", tuned)
+        model = model_of(plan, 128, tied=True)
+        scalewise.apply(model, plan, seed=1)
+        groups = scalewise.param_groups(model, plan, lr=1.0, weight_decay=0.1)
+        rates = {id(p): group["lr"] for group in groups for p in group["params"]}
+        tensors = dict(model.named_parameters())
+        expected = {"transformer.wte.weight": 0.003 * 2.31, "transformer.h.0.mlp.c_fc.weight": 0.003 / 4,
+                    "transformer.ln_f.weight": 0.003 * 1.79 / 4, "transformer.h.0.ln_1.weight": 0.003}
+        for name, rate in expected.items():
+            self.assertAlmostEqual(rates[id(tensors[name])] / rate, 1, places=12, msg=name)
+        self.assertTrue(torch.allclose(tensors["transformer.ln_f.weight"], torch.tensor(1.79 / 4)))
+        std = tensors["transformer.h.0.mlp.c_fc.weight"].std().item()
+        self.assertLess(abs(std / (0.02 * 1.275 / 2) - 1), 0.02)  # 65536 numbers
+        scalewise.check_optimizer(torch.optim.AdamW(groups), model, plan, lr=1.0, weight_decay=0.1)
+
+
 class Start(unittest.TestCase):
     def test_draws_have_the_planned_mean_and_variance(self):
         for rule in ("gpt2", "pytorch", "bert", "layer-scale", "neural-tangent"):

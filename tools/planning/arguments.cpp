@@ -83,6 +83,7 @@ void add_plan_options(frame::Options& options, PlanArguments& a) {
   options.add("--decay", a.decay, policy::decay_words, "form of weight decay");
   options.add("--start", a.start, "rule that initializes the base model of a relative rule")
       .names(policy::rule_id);
+  options.add("--constant", a.constants, constant_help).repeated();
   options.add("--cut", a.cut, dialect::cut_words,
               "what Muon cuts out of fused matrices before it normalizes them");
   options.add("--strict", a.strict, "make warnings errors");

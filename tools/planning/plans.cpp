@@ -70,6 +70,9 @@ Plan coded(Plan plan, const PlanArguments& arguments, const GivenModel& target,
 /// Whether a plan draws with the standard deviation of a rule where the configuration has another.
 void compare_initializer(const Plan& plan, const GivenModel& model, const Say& say) {
   const std::optional<double> given = model.initializer_std;
+  for (const Parameter& constant : plan.constants) {
+    if (constant.name.ends_with(".std")) return;  // another than the rule's is meant
+  }
   for (const Entry& entry : plan.entries) {
     if (!given || entry.source.find("initializer_range 0.02") == std::string::npos) continue;
     const double ratio = *given / 0.02;
@@ -110,6 +113,7 @@ std::vector<Plan> plans_of(const PlanArguments& arguments, const GivenModel& tar
          .optimizer = optimizer,
          .decay = arguments.decay,
          .parameters = own,
+         .constants = constants_of(arguments.constants),
          .extras = extras,
          .start = arguments.start.empty() ? std::nullopt : std::optional<Rule>(arguments.start)}));
   }

@@ -44,6 +44,7 @@ struct PlanArguments {
   std::vector<std::string> role;
   plan::CodeFactors names_code = {};  // what the code base of --names multiplies
   std::string start;
+  std::vector<std::string> constants;  // each a list with commas
   std::optional<dialect::Cut> cut;
   bool strict = false;
   bool fold = false;

@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// The option --set key=value of the programs.
+// The options --set key=value and --constant NAME=FACTOR of the programs.
 #pragma once
 
 #include <cstdlib>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,29 @@ inline double number_of(const std::string& key, const std::string& text) {
   const double value = std::strtod(text.c_str(), &stop);
   if (!decimal || text.empty() || *stop != 0) throw InvalidInput(key, text, "a number");
   return value;
+}
+
+inline constexpr const char* constant_help =
+    "NAME=FACTOR, or several with commas: what was tuned on the base, such as "
+    "logits=1.8,embedding.rate=2.3";
+
+/// The constants of --constant NAME=FACTOR,…, which may be given several times.
+/// Throws:   InvalidInput.
+inline std::vector<Parameter> constants_of(const std::vector<std::string>& lists) {
+  std::vector<Parameter> constants;
+  for (const std::string& list : lists) {
+    std::istringstream words(list + ",");
+    for (std::string word; std::getline(words, word, ',');) {
+      const std::size_t equals = word.find('=');
+      if (equals == std::string::npos) {
+        throw InvalidInput("--constant", word.empty() ? "(empty)" : word, "NAME=FACTOR",
+                           "such as --constant logits=1.8");
+      }
+      const std::string name = word.substr(0, equals);
+      constants.push_back({name, number_of(name, word.substr(equals + 1))});
+    }
+  }
+  return constants;
 }
 
 inline bool is_of_base(const std::string& setting) { return setting.starts_with("base."); }

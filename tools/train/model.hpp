@@ -88,6 +88,7 @@ inline Plan plan_of(const Settings& s, Shape target) {
                     .optimizer = s.optimizer,
                     .decay = s.decay,
                     .parameters = parameters,
+                    .constants = tools::constants_of(s.constants),
                     .start = s.start.empty() ? std::nullopt : std::optional<Rule>(s.start)});
 }
 

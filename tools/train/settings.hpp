@@ -52,9 +52,10 @@ struct Settings {
   DecayForm decay = DecayForm::coupled;
   std::vector<Parameter> parameters;  // of the rule, unless --set says otherwise
   std::vector<std::string> set;
-  std::optional<bool> tied_head;  // unless --set says otherwise
-  long base_width = 0;            // 0: no base
-  long base_depth = 0;            // of the base, where they are not 0 and not as the target's
+  std::vector<std::string> constants;  // of the base, each a list with commas
+  std::optional<bool> tied_head;       // unless --set says otherwise
+  long base_width = 0;                 // 0: no base
+  long base_depth = 0;                 // of the base, where they are not 0 and not as the target's
   long base_heads = 0;
   long base_iterations = 0;
   long iterations = 0;  // that the plan knows of; 0: none

@@ -115,6 +115,22 @@ inline Entry read_entry(const io::JsonReader& json, const Optimizer& optimizer,
   return entry;
 }
 
+inline Json parameters_json(const std::vector<Parameter>& parameters) {
+  Json array = Json::array();
+  for (const Parameter& parameter : parameters)
+    array.push_back({{"name", parameter.name}, {"value", parameter.value}});
+  return array;
+}
+
+inline std::vector<Parameter> read_parameters(const io::JsonReader& json) {
+  std::vector<Parameter> parameters;
+  for (const io::JsonReader& item : json.items()) {
+    item.only({"name", "value"});
+    parameters.push_back({item.at("name").string(), item.at("value").number()});
+  }
+  return parameters;
+}
+
 inline Json extras_json(const std::vector<Extra>& extras) {
   Json array = Json::array();
   for (const Extra& extra : extras) {
@@ -213,10 +229,6 @@ inline Model read_model(const io::JsonReader& json, scaling::FormulaSymbols& sym
 /// A plan as JSON.
 /// Accuracy: every double is written with the digits it takes, 17 at most, to read back the same.
 inline nlohmann::ordered_json to_json(const Plan& plan) {
-  detail::Json parameters = detail::Json::array();
-  for (const Parameter& parameter : plan.parameters) {
-    parameters.push_back({{"name", parameter.name}, {"value", parameter.value}});
-  }
   detail::Json entries = detail::Json::array();
   for (const Entry& entry : plan.entries)
     entries.push_back(detail::entry_json(entry, plan.optimizer));
@@ -229,7 +241,7 @@ inline nlohmann::ordered_json to_json(const Plan& plan) {
                          {"paper", plan.paper},
                          {"where", plan.where},
                          {"reference", word(policy::reference_words, plan.reference)},
-                         {"parameters", parameters}}},
+                         {"parameters", detail::parameters_json(plan.parameters)}}},
                        {"optimizer", plan.optimizer.name},
                        {"decay", word(policy::decay_words, plan.decay)},
                        {"shape", to_json(plan.shape)},
@@ -241,6 +253,7 @@ inline nlohmann::ordered_json to_json(const Plan& plan) {
   if (!plan.extras.empty()) json["extra"] = detail::extras_json(plan.extras);
   const std::vector<std::string> warnings = set_up_warnings(plan);
   if (!warnings.empty()) json["warnings"] = warnings;
+  if (!plan.constants.empty()) json["constants"] = detail::parameters_json(plan.constants);
   return json;
 }
 
@@ -255,7 +268,7 @@ inline Plan plan_from_json(const nlohmann::json& json, const std::string& name =
                        "this version reads no other");
   }
   root.only({"schema", "rule", "optimizer", "decay", "shape", "base", "model", "symbols", "entries",
-             "extra", "warnings"});  // for people: set_up_warnings(plan) has them
+             "constants", "extra", "warnings"});  // for people: set_up_warnings(plan) has them
   Plan plan;
   const io::JsonReader rule = root.at("rule");
   rule.only(
@@ -268,10 +281,8 @@ inline Plan plan_from_json(const nlohmann::json& json, const std::string& name =
   plan.where = rule.at("where").string();
   plan.reference = rule.at("reference").word(policy::reference_words);
   if (rule.has("start")) plan.start = rule.at("start").string();
-  for (const io::JsonReader& item : rule.at("parameters").items()) {
-    item.only({"name", "value"});
-    plan.parameters.push_back({item.at("name").string(), item.at("value").number()});
-  }
+  plan.parameters = detail::read_parameters(rule.at("parameters"));
+  if (root.has("constants")) plan.constants = detail::read_parameters(root.at("constants"));
   if (root.has("extra")) plan.extras = detail::read_extras(root.at("extra"));
   plan.optimizer = detail::read_optimizer(root.at("optimizer"));
   plan.decay = root.at("decay").word(policy::decay_words);

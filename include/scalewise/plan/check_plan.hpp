@@ -43,6 +43,12 @@ class PlanCheck {
     number("model.logit_multiplier", plan_.model.logit_multiplier.value);
     if (plan_.model.code) code(*plan_.model.code);
     symbols("symbols", plan_.symbols, sizes_of(plan_, last_stack(plan_.shape)));
+    for (std::size_t i = 0; i < plan_.constants.size(); ++i) {
+      path_ = "constants[" + std::to_string(i) + "]";
+      number("value", plan_.constants[i].value);
+      if (!(plan_.constants[i].value > 0))
+        fail("value", text(plan_.constants[i].value), "a positive number");
+    }
     for (std::size_t i = 0; i < plan_.parameters.size(); ++i) {
       path_ = "parameters[" + std::to_string(i) + "]";
       number("value", plan_.parameters[i].value);

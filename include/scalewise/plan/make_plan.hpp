@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "scalewise/plan/constants.hpp"
 #include "scalewise/plan/plan.hpp"
 #include "scalewise/plan/plan_request.hpp"
 #include "scalewise/plan/planner.hpp"
@@ -19,19 +20,21 @@ namespace scalewise {
 /// Throws:   InvalidInput, naming the field, for a name of no rule, a parameter that the rule does not have, a shape
 ///           that cannot be, a missing base, an optimizer that the rule does not state, an extra that extra_tensors()
 ///           refuses or that has the name of another tensor, L2 decay inside Adam under a rule that scales rates, a
-///           start that with_start() refuses, or a number that check_plan() refuses.
+///           start that with_start() refuses, constants that with_constants() refuses, or a number that check_plan()
+///           refuses.
 inline Plan make_plan(const Rule& rule, const PlanRequest& request) {
   Plan plan = detail::Planner(rule.with(request.parameters), request).make();
-  if (!request.start) return plan;
+  if (!request.start) return plan::with_constants(plan, request.constants);
   const Rule& start = *request.start;
   if (!plan.base) {
     throw InvalidInput("start", std::string(start.id), "a rule with a base",
                        plan.rule + " says itself how a model starts");
   }
-  return with_start(plan, make_plan(start, {.model = *plan.base,
-                                            .base = plan.base,
-                                            .optimizer = start.optimizers.front(),
-                                            .extras = plan.extras}));
+  const Plan of_base = make_plan(start, {.model = *plan.base,
+                                         .base = plan.base,
+                                         .optimizer = start.optimizers.front(),
+                                         .extras = plan.extras});
+  return plan::with_constants(with_start(plan, of_base), request.constants);
 }
 
 }  // namespace scalewise

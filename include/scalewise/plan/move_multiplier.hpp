@@ -38,6 +38,15 @@ void times_power(Number<kind>& number, const Number<other>& factor, int power) {
   number.scaling = number.scaling * pow(factor.scaling, power);
 }
 
+/// Multiplies a tensor's multiplier, and those at the ends of the model that contain it.
+inline void times_multiplier(Plan& plan, Entry& entry, const Number<Kind::multiplier>& factor) {
+  times_power(entry.multiplier, factor, 1);
+  if (plan::is_extra(plan, entry)) return;
+  if (entry.group == Group::token_embedding || entry.group == Group::patch_embedding)
+    times_power(plan.model.embedding_multiplier, factor, 1);
+  if (entry.group == Group::head) times_power(plan.model.logit_multiplier, factor, 1);
+}
+
 /// Adds the symbols of a scaling to the list of a plan.
 inline void list_symbols(Plan& plan, const Scaling& scaling) {
   const architecture::Values at = sizes_of(plan, last_stack(plan.shape));

@@ -192,6 +192,7 @@ struct Plan {
   Optimizer optimizer = adamw;
   DecayForm decay = DecayForm::coupled;
   std::vector<Parameter> parameters;
+  std::vector<Parameter> constants = {};  // tuned on the base; the numbers contain them
   Shape shape;
   std::optional<Shape> base = {};
   std::vector<Extra> extras = {};  // tensors that the shape does not have

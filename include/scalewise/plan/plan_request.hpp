@@ -24,6 +24,7 @@ struct PlanRequest {
   Optimizer optimizer = adamw;
   DecayForm decay = DecayForm::coupled;    // the form that the optimizer at hand has
   std::vector<Parameter> parameters = {};  // of the rule, by name; others keep their values
+  std::vector<Parameter> constants = {};   // tuned on the base: {{"logits", 1.8}, …}
   std::vector<Extra> extras = {};          // tensors that the shape does not have
   // How the base is initialized, where the rule only says factors on it (Reference::base): by a rule that says
   // deviations themselves (Reference::absolute), such as "gpt2".

@@ -63,16 +63,10 @@ inline RewrittenPlan single_rate(const Plan& plan) {
                                     squared ? sqrt(rate.scaling) : rate.scaling}};
     plan::store_times(result.plan, entry, factor, -1);
     entry.learning_rate = {1, 1};
-    detail::times_power(entry.multiplier, factor.number, 1);
-    if (plan::is_extra(plan, entry)) continue;
-    Model& model = result.plan.model;
-    const bool stem =
-        entry.group == Group::token_embedding || entry.group == Group::patch_embedding;
+    detail::times_multiplier(result.plan, entry, factor.number);
     const bool tied = result.plan.shape.tied_head.value_or(false);
-    if (stem) detail::times_power(model.embedding_multiplier, factor.number, 1);
-    if (entry.group == Group::head || (tied && entry.group == Group::token_embedding)) {
-      detail::times_power(model.logit_multiplier, factor.number, 1);
-    }
+    if (tied && entry.group == Group::token_embedding && !plan::is_extra(plan, entry))
+      detail::times_power(result.plan.model.logit_multiplier, factor.number, 1);
   }
   detail::leave_others(result, "weight decay", &Entry::weight_decay);
   if (plan::uses_epsilon(plan)) detail::leave_others(result, "epsilon", &Entry::epsilon);

@@ -46,6 +46,8 @@ class PlanStart {
   }
 
   void check() const {
+    if (!plan_.constants.empty())
+      refuse("the plan has constants already", "ask make_plan() for both at once");
     if (plan_.reference != Reference::base) refuse(plan_.rule + " says itself how a model starts");
     if (start_.reference != Reference::absolute)
       refuse(start_.rule + " does not say how a model starts");

@@ -13,7 +13,7 @@
 
 namespace scalewise {
 
-/// A rule's own parameter, such as the s of the meta-principled family.
+/// A number with a name: a rule's own parameter, such as the s of the meta-principled family, or a constant of the base.
 struct Parameter {
   std::string name;
   double value = 0;

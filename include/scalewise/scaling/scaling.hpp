@@ -55,13 +55,13 @@ struct Factors {
 /// An exact scaling: a number times powers of symbols, as one cell of a paper's table.
 /// Equation: number * prod symbol^e * prod (symbol_target/symbol_base)^e
 /// Accuracy: exponents are exact (see Exponent); the number is a double.
-/// Requires: at most 8 different symbols; one more does not compile in a constant expression and
+/// Requires: at most 12 different symbols; one more does not compile in a constant expression and
 ///           throws std::out_of_range elsewhere.
 /// Two scalings are equal when their exponents and numbers agree to 1e-14 relative, after M is
 /// written as F/n: that is the rounding of products of roots, and of exponents that are no fractions.
 class Scaling {
  public:
-  static constexpr std::size_t capacity = 8;
+  static constexpr std::size_t capacity = 12;
 
   constexpr Scaling() = default;
   constexpr Scaling(double number) : number_(number) {}
