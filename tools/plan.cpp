@@ -155,7 +155,7 @@ std::string run(Arguments arguments) {
       throw InvalidInput("--format", "svg", "another format", "a list of tensors has no picture");
     }
     if (!arguments.names.empty()) {
-      throw InvalidInput("--names", arguments.names, "no --model",
+      throw InvalidInput("--names", arguments.names, "none for a list of tensors",
                          "its tensors have their own names");
     }
     const std::vector<Plan> plans = make_plans(arguments, *model);
