@@ -6,10 +6,12 @@
 //
 //   plan --rule maximal-update --optimizer adamw --preset gpt2-xl --base-preset gpt2
 //   plan --compare gpt2,neural-tangent --config config.json
+//   plan --rule complete-p --config mixtral.json --base-width 1024
 
 #include <fmt/format.h>
 
 #include <iostream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -26,6 +28,7 @@
 #include "scalewise/dialect/all.hpp"
 #include "scalewise/files/file.hpp"
 #include "scalewise/io/fit_table.hpp"
+#include "scalewise/io/name_patterns.hpp"
 #include "scalewise/io/table.hpp"
 #include "scalewise/policy/rule.hpp"
 #include "scalewise/policy/rule_id.hpp"
@@ -122,14 +125,23 @@ std::string write_with_names(const Plan& plan, const Arguments& a) {
   return text;
 }
 
-/// What each tensor of a described model is, and why.
+/// What each tensor of a described model is, and why. Those that differ in the layer alone share a row.
 std::string roles_text(const scalewise::DescribedModel& model) {
   Table table{{}, {"tensor", "inputs x outputs", "group", "because"}, {}};
+  std::map<std::vector<std::string>, std::size_t> rows;
   for (std::size_t i = 0; i < model.tensors.size(); ++i) {
     const scalewise::Extra& tensor = model.tensors[i];
-    table.rows.push_back(
-        {tensor.name, tensor.columns == "1" ? tensor.rows : tensor.rows + " x " + tensor.columns,
-         std::string(to_string(tensor.group)), model.reasons[i]});
+    std::vector<std::string> row{
+        scalewise::io::name_of_any_layer(tensor.name),
+        tensor.columns == "1" ? tensor.rows : tensor.rows + " x " + tensor.columns,
+        std::string(to_string(tensor.group)), model.reasons[i]};
+    const auto [at, is_first] = rows.emplace(row, table.rows.size());
+    if (!is_first) {
+      table.rows[at->second][0] = row[0];
+    } else {
+      row[0] = tensor.name;
+      table.rows.push_back(std::move(row));
+    }
   }
   std::string text = render(table, scalewise::TableFormat::text);
   for (const std::string& tie : model.ties) text += tie + "\n";

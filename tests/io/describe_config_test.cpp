@@ -303,3 +303,26 @@ TEST_CASE("An expression of a table has the usual precedence") {
   for (const char* wrong : {"", "2+", "(2", "2 3", "H/3", "H/0", "1073741824*2", "2)"})
     CHECK_THAT(test::error_message([&] { at(wrong); }), ContainsSubstring("expected"));
 }
+
+TEST_CASE("The page of described models lists the types that have a table") {
+  const std::string page =
+      files::read_file(std::string(SCALEWISE_TEST_DIR) + "/../docs/any_model.md", 1 << 20);
+  const std::size_t begin = page.find("| | `model_type` |");
+  REQUIRE(begin != std::string::npos);
+  std::set<std::string> listed;
+  std::string name;
+  bool inside = false;
+  for (std::size_t i = begin + 18; i < page.find("\n\n", begin); ++i) {
+    if (page[i] != '`') {
+      if (inside) name += page[i];
+      continue;
+    }
+    if (inside && name != "plan") listed.insert(name);
+    inside = !inside;
+    name.clear();
+  }
+  std::set<std::string> types;
+  for (const std::string_view type : io::described_types()) types.insert(std::string(type));
+  CHECK(listed == types);
+  CHECK(types.size() == 50);  // as README.md says
+}
