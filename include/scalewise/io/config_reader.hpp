@@ -31,6 +31,9 @@ class ConfigReader {
     }
   }
 
+  /// What errors call the file.
+  const std::string& name() const { return name_; }
+
   InvalidInput error(const char* key, const std::string& expectation,
                      const std::string& hint = {}) const {
     const auto found = config_.find(key);

@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -75,6 +76,13 @@ class ModelTableReader {
       for (std::string line; std::getline(lines, line);) read_line(words_of(line));
     }
     skip(words_of(std::string(keys_of_no_tensor)));
+    if (base.width < 0 || base.width > architecture::largest_size)
+      throw InvalidInput("base width", std::to_string(base.width), "a size from 1 to 2^30");
+    if (base.depth < 0 || base.depth > architecture::most_layers) {
+      throw InvalidInput(
+          "base depth", std::to_string(base.depth),
+          "a positive integer, at most " + std::to_string(architecture::most_layers));
+    }
   }
 
   io::ConfigDescription describe() && {
@@ -90,6 +98,7 @@ class ModelTableReader {
       i = end;
     }
     name_sizes();
+    architecture::check_description(description_.model);
     return std::move(description_);
   }
 
@@ -102,6 +111,8 @@ class ModelTableReader {
     std::string kind;  // the first word of its line
     long target = -1;  // until it is read
     long base = -1;
+
+    std::string key() const { return text.substr(0, text.find(" or ")); }
   };
 
   /// The line of a tensor, and where it stands.
@@ -165,12 +176,19 @@ class ModelTableReader {
   // ---- sizes ------------------------------------------------------------------------------------
 
   long expression(const std::string& text, bool of_base, bool condition = false) {
+    std::string meaning;  // "n is hidden_size, H is num_attention_heads"
     const SizeExpression::Value value = [&](const std::string& name) {
       if (name == "l") return layer_;
-      if (symbols_.contains(name)) return of_base ? size_of(name) : target_of(name);
-      return key_value(name, condition);
+      const auto symbol = symbols_.find(name);
+      if (symbol == symbols_.end()) return key_value(name, condition);
+      meaning += (meaning.empty() ? "" : ", ") + name + " is " + symbol->second.key();
+      return of_base ? size_of(name) : target_of(name);
     };
-    return SizeExpression(text, value, contains_).evaluate();
+    try {
+      return SizeExpression(text, value, contains_).evaluate();
+    } catch (const SizeExpression::Refused& refused) {
+      throw InvalidInput(config_.name() + ": " + text, refused.value, refused.expectation, meaning);
+    }
   }
 
   /// A key of the configuration; of conditions one that is missing is false.
@@ -210,7 +228,14 @@ class ModelTableReader {
   long target_of(const std::string& name) {
     TableSymbol& symbol = symbols_.at(name);
     if (symbol.kind == "layer") return expression(symbol.text, false, true);
-    if (symbol.target < 0) symbol.target = first_given(name, symbol.text);
+    if (symbol.target < 0) {
+      symbol.target = first_given(name, symbol.text);
+      const long most = name == depth_ ? architecture::most_layers : architecture::largest_size;
+      if (symbol.kind != "let" && (symbol.target < 1 || symbol.target > most)) {
+        throw InvalidInput(config_.name() + ": " + symbol.key(), std::to_string(symbol.target),
+                           "a whole number from 1 to " + std::to_string(most));
+      }
+    }
     return symbol.target;
   }
 
@@ -240,10 +265,9 @@ class ModelTableReader {
     for (const auto& [other, symbol] : symbols_) {
       if (in_proportion(other)) all = std::lcm(all, step_of(target_of(other), width));
     }
-    const std::string& text = symbols_.at(name).text;
     throw InvalidInput("base width", std::to_string(base_.width),
                        "a multiple of " + std::to_string(all),
-                       "the base has " + text.substr(0, text.find(" or ")) + " in proportion, " +
+                       "the base has " + symbols_.at(name).key() + " in proportion, " +
                            std::to_string(target) + " at a width of " + std::to_string(width));
   }
 

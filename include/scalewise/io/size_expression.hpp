@@ -5,12 +5,12 @@
 #include <array>
 #include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
 
 #include "scalewise/architecture/shape.hpp"
-#include "scalewise/messages/error.hpp"
 
 namespace scalewise::detail {
 
@@ -20,6 +20,10 @@ class SizeExpression {
  public:
   using Value = std::function<long(const std::string& name)>;
   using Contains = std::function<bool(const std::string& list, long element)>;
+
+  struct Refused {
+    std::string value, expectation;
+  };
 
   SizeExpression(std::string_view text, const Value& value, const Contains& contains)
       : text_(text), value_(value), contains_(contains) {
@@ -36,8 +40,9 @@ class SizeExpression {
   static constexpr std::array<std::string_view, 5> levels{" or ", " and ", " < <= = >= > in ",
                                                           " + - ", " * / % "};
 
-  [[noreturn]] void refuse(const std::string& expectation) const {
-    throw InvalidInput("size", std::string(text_), expectation);
+  [[noreturn]] void refuse(const std::string& expectation,
+                           const std::string& value = "(no expression)") const {
+    throw Refused{value, expectation};
   }
 
   void next() {
@@ -75,7 +80,7 @@ class SizeExpression {
     return left;
   }
 
-  long apply(const std::string& operation, long a, long b) const {
+  long apply(const std::string& operation, std::int64_t a, std::int64_t b) const {
     if (operation == "or") return a != 0 || b != 0 ? 1 : 0;
     if (operation == "and") return a != 0 && b != 0 ? 1 : 0;
     if (operation == "<") return a < b ? 1 : 0;
@@ -86,19 +91,21 @@ class SizeExpression {
     if (operation == "+") return in_range(a + b);
     if (operation == "-") return in_range(a - b);
     if (operation == "*") {
-      if (b > 0 && a > architecture::largest_size / b) refuse("a size up to 2^30");
+      if (b > 0 && a > architecture::largest_size / b)
+        refuse("a size up to 2^30", std::to_string(a) + "*" + std::to_string(b));
       return in_range(a * b);
     }
-    if (b <= 0) refuse("a positive divisor; it is " + std::to_string(b));
-    if (operation == "%") return a % b;
-    if (a % b != 0) refuse("a whole number; it is " + std::to_string(a) + "/" + std::to_string(b));
-    return a / b;
+    const std::string quotient = std::to_string(a) + operation + std::to_string(b);
+    if (b <= 0) refuse("a positive divisor", quotient);
+    if (operation == "%") return static_cast<long>(a % b);
+    if (a % b != 0) refuse("a whole number", quotient);
+    return static_cast<long>(a / b);
   }
 
-  long in_range(long size) const {
+  long in_range(std::int64_t size) const {
     if (size > architecture::largest_size || size < -architecture::largest_size)
-      refuse("a size up to 2^30");
-    return size;
+      refuse("a size up to 2^30", std::to_string(size));
+    return static_cast<long>(size);
   }
 
   long atom() {
