@@ -13,6 +13,7 @@
 #include "scalewise/io/decoder_tables.hpp"
 #include "scalewise/io/encoder_tables.hpp"
 #include "scalewise/io/expert_tables.hpp"
+#include "scalewise/io/gpt_tables.hpp"
 #include "scalewise/io/model_table.hpp"
 
 namespace scalewise {
@@ -21,6 +22,7 @@ namespace detail {
 
 /// Calls use() with each table.
 inline void for_each_table(auto&& use) {
+  for (const ModelTable& table : gpt_tables) use(table);
   for (const ModelTable& table : decoder_tables) use(table);
   for (const ModelTable& table : expert_tables) use(table);
   for (const ModelTable& table : encoder_tables) use(table);

@@ -47,7 +47,7 @@ linear lm_head n V tied model.embed_tokens.weight
 
 /// Mixtures of experts: E experts side by side in one tensor, as transformers 5 keeps them in memory.
 /// Source:   transformers 5, models/<type>/modular_<type>.py (mixtral, deepseek: 000c33f; qwen2_moe: 001f85b; qwen3_moe: 00eb116;
-///           olmoe: 052b1dc; gpt_oss: 0261a46; phimoe: 0233e50) and conversion_mapping.py (000c33f) for what files have.
+///           olmoe: 052b1dc; granitemoe: 023633d; glm4_moe: 008c726; gpt_oss: 0261a46; phimoe: 0233e50) and conversion_mapping.py (000c33f) for what files have.
 inline constexpr ModelTable expert_tables[] = {
     {"mixtral",
      {TablePart::rotary, R"(
@@ -137,6 +137,34 @@ end
 norm model.norm n +
 linear lm_head n V +lm_head_bias tied model.embed_tokens.weight
 )"}},
+    {"granitemoe",
+     {TablePart::rotary, R"(
+let E = num_local_experts
+let mlp_bias = 0
+)",
+      TablePart::granite, TablePart::stem, TablePart::norms_before, TablePart::attention, R"(
+linear block_sparse_moe.router.layer n E
+linear:eoi block_sparse_moe.input_linear.weight E 2*F n
+linear:eoi block_sparse_moe.output_linear.weight E n F
+)",
+      TablePart::end}},
+    {"glm4_moe",
+     {TablePart::rotary, R"(
+keys K = num_key_value_heads or null H
+let C = head_dim
+let o_bias = 0
+grows G = moe_intermediate_size
+let E = n_routed_experts or num_local_experts
+let shared = n_shared_experts
+layer sparse = l>=first_k_dense_replace
+skip n_group topk_group num_nextn_predict_layers
+note routed_scaling_factor the code multiplies what the experts give by it
+)",
+      TablePart::stem, TablePart::norms_before, TablePart::attention, R"(
+norm self_attn.q_norm C if use_qk_norm
+norm self_attn.k_norm C if use_qk_norm
+)",
+      TablePart::gated_mlp, TablePart::experts, shared_experts}},
 };
 
 }  // namespace scalewise::detail

@@ -183,6 +183,14 @@ norm layernorm_after n +
 linear mlp.fc1 n F +
 linear mlp.fc2 F n +
 )";
+
+  /// What Granite multiplies.
+  static constexpr std::string_view granite = R"(
+note embedding_multiplier the code multiplies embeddings by it
+note attention_multiplier the code multiplies scores by it, in place of one over the square root of the size of a head
+note residual_multiplier the code multiplies each branch by it
+note logits_scaling the code divides logits by it
+)";
 };
 
 }  // namespace scalewise::detail
