@@ -49,7 +49,7 @@ std::map<std::string, json> families() {
   return all;
 }
 
-json config_file(const std::string& name) {
+json shipped_config(const std::string& name) {
   return io::read_config_file(std::string(SCALEWISE_TEST_DIR) + "/data/configs/" + name + ".json");
 }
 
@@ -59,7 +59,7 @@ std::int64_t numbers_of(const DescribedTensor& tensor) {
   return count;
 }
 
-std::int64_t parameters_of(const ModelDescription& model) {
+std::int64_t numbers_in(const ModelDescription& model) {
   std::int64_t count = 0;
   for (const DescribedTensor& tensor : model.tensors)
     count += tensor.tied_to.empty() ? numbers_of(tensor) : 0;
@@ -80,7 +80,7 @@ std::vector<std::string> lines_of(const ModelDescription& model, const std::stri
   return lines;
 }
 
-std::string refusal(const json& config, const Base& base = {}) {
+std::string table_refusal(const json& config, const Base& base = {}) {
   return test::error_message(
       [&] { static_cast<void>(io::describe_config(config, "config.json", base)); });
 }
@@ -95,7 +95,7 @@ TEST_CASE("The tensors of a published configuration have the published number of
     INFO(name);
     const io::ConfigDescription read = io::describe_config(model["config"], name);
     architecture::check_description(read.model);
-    CHECK(parameters_of(read.model) == model["count"]);
+    CHECK(numbers_in(read.model) == model["count"]);
     types.insert(model["config"]["model_type"]);
   }
   for (const std::string_view type : io::described_types()) {
@@ -104,32 +104,34 @@ TEST_CASE("The tensors of a published configuration have the published number of
 }
 
 /// A base of half the width and half the layers, as far as sizes stay whole.
-std::optional<Base> smaller(const json& config) {
+std::optional<Base> smaller_base(const json& config) {
   const Shape shape = io::describe_config(config).shape;
   for (const long part : {2, 3, 4, 5}) {
     const Base base{.width = shape.d_model % part == 0 ? shape.d_model / part : 0,
                     .depth = shape.depth / 2 + 1};
-    if (base.width > 0 && refusal(config, base) == "no error") return base;
+    if (base.width > 0 && table_refusal(config, base) == "no error") return base;
   }
   return {};
 }
 
-DescribedModel described(const json& config, const Base& base) {
+DescribedModel described_config(const json& config, const Base& base) {
   const io::ConfigDescription target = io::describe_config(config),
                               small = io::describe_config(config, "", base);
   return from_descriptions(target.model, small.model, target.roles, target.shape, small.shape);
 }
 
-Plan planned(const DescribedModel& model, const std::string& rule) {
+Plan plan_by_role(const DescribedModel& model, const std::string& rule) {
   return make_plan(rule, {.model = model.shape, .base = model.base, .extras = model.tensors});
 }
 
 TEST_CASE("Each family has a plan by role") {
   for (const auto& [name, model] : families()) {
     INFO(name);
-    const std::optional<Base> base = smaller(model["config"]);
+    const std::optional<Base> base = smaller_base(model["config"]);
     REQUIRE(base);
-    const auto plan = [&] { return planned(described(model["config"], *base), "complete-p"); };
+    const auto plan = [&] {
+      return plan_by_role(described_config(model["config"], *base), "complete-p");
+    };
     if (name == "falcon-7b") {  // the one matrix of 71 queries, a key and a value
       CHECK_THAT(test::error_message([&] { static_cast<void>(plan()); }),
                  ContainsSubstring("query_key_value.weight, outputs = "));
@@ -142,7 +144,7 @@ TEST_CASE("Each family has a plan by role") {
 }
 
 /// What the first number that differs is called; empty where none does.
-std::string difference(const Entry& a, const Entry& b) {
+std::string number_that_differs(const Entry& a, const Entry& b) {
   std::vector<double> others;
   plan::for_each_number(b,
                         [&](const char*, const auto& number) { others.push_back(number.value); });
@@ -170,11 +172,11 @@ TEST_CASE("A type with a shape and a table has the names, sizes and plan of both
         Both{"phi-3-mini", "phi3"}, Both{"pythia-160m", "gpt-neox-5"}, Both{"gpt2", "hf-gpt2"},
         Both{"opt-125m", "opt"}, Both{"bert-base", "hf-bert"}, Both{"vit-b16", "hf-vit-5"}}) {
     INFO(both.config);
-    const json config = config_file(both.config);
+    const json config = shipped_config(both.config);
     const Shape shape = shape_from_config(config);
-    const std::optional<Base> base = smaller(config);
+    const std::optional<Base> base = smaller_base(config);
     REQUIRE(base);
-    const DescribedModel listed = described(config, *base);
+    const DescribedModel listed = described_config(config, *base);
     std::map<std::string, const DescribedTensor*> tensors;
     const ModelDescription model = io::describe_config(config).model;
     for (const DescribedTensor& tensor : model.tensors) tensors[tensor.name] = &tensor;
@@ -182,7 +184,7 @@ TEST_CASE("A type with a shape and a table has the names, sizes and plan of both
         usual_tensors(dialect::dialect_named("dialect", both.dialect), resolved(shape));
     for (const char* rule : {"maximal-update", "complete-p"}) {
       const Plan by_shape = make_plan(rule, {.model = shape, .base = base_like(shape, *base)}),
-                 by_table = planned(listed, rule);
+                 by_table = plan_by_role(listed, rule);
       CHECK(by_shape.model.attention_scale.value == by_table.model.attention_scale.value);
       if (by_shape.shape.tied_head == true)  // else it is on the head
         CHECK(by_shape.model.logit_multiplier.value == by_table.model.logit_multiplier.value);
@@ -194,7 +196,7 @@ TEST_CASE("A type with a shape and a table has the names, sizes and plan of both
         CHECK(std::equal(owner.shape.begin(), owner.shape.end(), tensors[owner.name]->sizes.begin(),
                          tensors[owner.name]->sizes.end()));
         for (const dialect::OwnedPart& part : owner.parts)
-          CHECK(difference(by_shape.at(part.entry), by_table.at(owner.name)) == "");
+          CHECK(number_that_differs(by_shape.at(part.entry), by_table.at(owner.name)) == "");
       }
     }
   }
@@ -231,7 +233,7 @@ TEST_CASE("A base has heads of the same size, and as many in proportion") {
           "self_attn.q_norm.weight gain o 128", "self_attn.k_norm.weight gain o 128",
           "mlp.gate.weight linear oi 128 512", "mlp.experts.gate_up_proj linear eoi 128 384 512",
           "mlp.experts.down_proj linear eoi 128 512 192"});
-  CHECK(refusal(config, {.width = 128}) ==
+  CHECK(table_refusal(config, {.width = 128}) ==
         "base width = 128: expected a multiple of 512 (hint: the base has num_key_value_heads in "
         "proportion, 4 at a width of 2048)");
 }
@@ -239,37 +241,39 @@ TEST_CASE("A base has heads of the same size, and as many in proportion") {
 TEST_CASE("What a table does not know is refused by name") {
   json config = families()["mixtral-8x7b"]["config"];
   config["moe_shared_width"] = 64;
-  CHECK_THAT(refusal(config),
+  CHECK_THAT(table_refusal(config),
              ContainsSubstring("moe_shared_width = 64: expected no key that may change a model"));
   config = families()["deepseek-v2-lite"]["config"];
   config["moe_layer_freq"] = 2;
-  CHECK_THAT(refusal(config), ContainsSubstring("moe_layer_freq = 2: expected 1"));
+  CHECK_THAT(table_refusal(config), ContainsSubstring("moe_layer_freq = 2: expected 1"));
   config = families()["deberta-v3-base"]["config"];
   config.erase("share_att_key");
-  CHECK_THAT(refusal(config), ContainsSubstring("share_att_key (missing): expected true"));
+  CHECK_THAT(table_refusal(config), ContainsSubstring("share_att_key (missing): expected true"));
   config = families()["mixtral-8x7b"]["config"];
   config.erase("num_local_experts");
-  CHECK_THAT(refusal(config), ContainsSubstring("num_experts (missing): expected a whole number"));
+  CHECK_THAT(table_refusal(config),
+             ContainsSubstring("num_experts (missing): expected a whole number"));
   config["num_local_experts"] = "8";
-  CHECK_THAT(refusal(config), ContainsSubstring("num_local_experts = \"8\""));
+  CHECK_THAT(table_refusal(config), ContainsSubstring("num_local_experts = \"8\""));
   config["num_local_experts"] = 8;
   config["num_attention_heads"] = 24;
-  CHECK_THAT(refusal(config),
+  CHECK_THAT(table_refusal(config),
              ContainsSubstring("config.json: n/H = 4096/24: expected a whole number (hint: n is "
                                "hidden_size, H is num_attention_heads)"));
   config["num_attention_heads"] = 0;
-  CHECK_THAT(refusal(config),
+  CHECK_THAT(table_refusal(config),
              ContainsSubstring("num_attention_heads = 0: expected a whole number from 1"));
   config["num_attention_heads"] = 32;
   config["num_hidden_layers"] = 1 << 30;
-  CHECK_THAT(refusal(config), ContainsSubstring("num_hidden_layers = 1073741824: expected a whole "
-                                                "number from 1 to 5000"));
+  CHECK_THAT(table_refusal(config),
+             ContainsSubstring("num_hidden_layers = 1073741824: expected a whole "
+                               "number from 1 to 5000"));
   config["num_hidden_layers"] = 4;
-  CHECK_THAT(refusal(config, {.width = -8}), ContainsSubstring("base width = -8"));
-  CHECK_THAT(refusal(config, {.depth = 5001}), ContainsSubstring("base depth = 5001"));
+  CHECK_THAT(table_refusal(config, {.width = -8}), ContainsSubstring("base width = -8"));
+  CHECK_THAT(table_refusal(config, {.depth = 5001}), ContainsSubstring("base depth = 5001"));
   config["hidden_size"] = config["num_local_experts"] = 1 << 30;
-  CHECK_THAT(refusal(config), ContainsSubstring("at most 2^60 numbers"));
-  CHECK_THAT(refusal({{"model_type", "mamba"}}), ContainsSubstring("docs/any_model.md"));
+  CHECK_THAT(table_refusal(config), ContainsSubstring("at most 2^60 numbers"));
+  CHECK_THAT(table_refusal({{"model_type", "mamba"}}), ContainsSubstring("docs/any_model.md"));
 }
 
 TEST_CASE("Layers differ where the configuration says so") {
@@ -284,14 +288,14 @@ TEST_CASE("Layers differ where the configuration says so") {
   CHECK_FALSE(has_experts(1));  // of the list
   CHECK_FALSE(has_experts(2));
   CHECK(has_experts(3));
-  const DescribedModel planned_model = described(config, {.width = 1792, .depth = 6});
+  const DescribedModel planned_model = described_config(config, {.width = 1792, .depth = 6});
   CHECK(planned_model.shape.depth == 28);  // though layers are not alike
   CHECK(planned_model.base.depth == 6);
 }
 
 TEST_CASE("A single key head stays one, and is hidden") {
-  const json config = config_file("gemma-2b");
-  const DescribedModel model = described(config, {.width = 512});
+  const json config = shipped_config("gemma-2b");
+  const DescribedModel model = described_config(config, {.width = 512});
   for (std::size_t i = 0; i < model.tensors.size(); ++i) {
     if (model.tensors[i].name != "model.layers.*.self_attn.k_proj.weight") continue;
     CHECK(model.tensors[i].columns == "256");
