@@ -291,6 +291,18 @@ TEST_CASE("Layers differ where the configuration says so") {
   const DescribedModel planned_model = described_config(config, {.width = 1792, .depth = 6});
   CHECK(planned_model.shape.depth == 28);  // though layers are not alike
   CHECK(planned_model.base.depth == 6);
+  CHECK(described_config(config, {.width = 1792}).shape.depth == 28);
+}
+
+TEST_CASE("A key that is null is not one that is missing") {
+  json config = shipped_config("mistral-7b");
+  const auto keys = [&] {
+    return lines_of(io::describe_config(config).model, "model.layers.0.self_attn.k_proj").front();
+  };
+  config["num_key_value_heads"] = nullptr;
+  CHECK(keys() == ".weight linear oi 4096 4096");
+  config.erase("num_key_value_heads");
+  CHECK(keys() == ".weight linear oi 1024 4096");
 }
 
 TEST_CASE("A single key head stays one, and is hidden") {
