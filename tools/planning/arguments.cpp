@@ -40,9 +40,10 @@ std::optional<DescribedSizes> described_config(const PlanArguments& a) {
   } else if (a.base.width > 0 || a.base.depth > 0) {
     sizes.base = io::describe_config(config, a.config, a.base);
   } else {
-    throw InvalidInput("--base-width", a.base_preset.empty() ? "none" : "--base-preset",
-                       "the width of the model that rates were tuned on, or --base-config",
-                       "what grows between the two says the role of each tensor");
+    const bool preset = !a.base_preset.empty();
+    throw InvalidInput(preset ? "--base-preset" : "--base-width", preset ? a.base_preset : "none",
+                       "--base-width, --base-depth or --base-config",
+                       "what grows from the base to the target says the role of each tensor");
   }
   for (const std::string& note : sizes.target.notes)
     std::cerr << a.program << ": note: " << note << '\n';
