@@ -15,6 +15,7 @@
 #include "scalewise/io/expert_tables.hpp"
 #include "scalewise/io/gpt_tables.hpp"
 #include "scalewise/io/model_table.hpp"
+#include "scalewise/io/two_stack_tables.hpp"
 
 namespace scalewise {
 
@@ -26,6 +27,7 @@ inline void for_each_table(auto&& use) {
   for (const ModelTable& table : decoder_tables) use(table);
   for (const ModelTable& table : expert_tables) use(table);
   for (const ModelTable& table : encoder_tables) use(table);
+  for (const ModelTable& table : two_stack_tables) use(table);
 }
 
 /// The table of a model type, or nullptr.

@@ -42,11 +42,14 @@ namespace detail {
 ///     grows H = num_attention_heads   a size in proportion to the width
 ///     keys K = num_key_value_heads or H        the same, but a single key head stays one; of keys the first given
 ///     let C = head_dim or n/H         a size that does not grow, or a flag; "or null H" is for a key that is null
+///     deep M = encoder_layers         a number of layers in proportion to the depth
 ///     layer sparse = CONDITION        a flag of each layer
+///     word gated = KEY WORDS          whether the key has one of the words
 ///     skip rope_theta                 keys that change no tensor and no product
 ///     only qk_norm false              a key with one value that the table describes; needs: and that must be given
 ///     note logit_scale TEXT           a key that the code multiplies by; says TEXT: what it does without a key
-///     layers model.layers … end       what stands between is in each layer l, with this prefix and the number
+///     layers model.layers … end       what stands between is in each layer l, with this prefix and the number;
+///                                     layers NAME M: of another number of layers than L
 ///     embedding NAME rows columns     NAME.weight
 ///     linear NAME inputs outputs +    NAME.weight, and NAME.bias; +FLAG: where the flag is set; conv1d: inputs first
 ///     norm NAME size +                NAME.weight, and NAME.bias
@@ -91,7 +94,7 @@ class ModelTableReader {
       std::size_t end = i + 1;
       while (!rows_[i].prefix.empty() && end < rows_.size() && rows_[end].prefix == rows_[i].prefix)
         ++end;
-      const long layers = rows_[i].prefix.empty() ? 1 : size_of(depth_);
+      const long layers = rows_[i].prefix.empty() ? 1 : size_of(rows_[i].layers);
       for (layer_ = 0; layer_ < layers; ++layer_) {
         for (std::size_t row = i; row < end; ++row) add(rows_[row]);
       }
@@ -119,6 +122,7 @@ class ModelTableReader {
   struct TableLine {
     Words words;
     std::string prefix;
+    std::string layers;  // how many, as a symbol
   };
 
   static Words words_of(const std::string& line) {
@@ -141,7 +145,11 @@ class ModelTableReader {
     const std::string& first = words[0];
     if (first == "width") width_ = words[1];
     if (first == "depth") depth_ = words[1];
-    if (words.size() > 3 && words[2] == "=") {
+    if (first == "word") {
+      const std::string text = config_.text(words[3].c_str(), "");
+      const bool has = std::find(words.begin() + 4, words.end(), text) != words.end();
+      symbols_[words[1]] = {has ? "1" : "0", "let"};
+    } else if (words.size() > 3 && words[2] == "=") {
       symbols_[words[1]] = {joined(words, 3), first};
       skip(words);  // where the configuration has it and no tensor does
     } else if (first == "skip") {
@@ -158,8 +166,9 @@ class ModelTableReader {
       description_.notes.push_back(joined(words, 1));
     } else if (first == "layers" || first == "end") {
       prefix_ = first == "end" ? "" : words[1];
+      layers_ = words.size() > 2 ? words[2] : depth_;
     } else {
-      rows_.push_back({words, prefix_});
+      rows_.push_back({words, prefix_, layers_});
     }
   }
 
@@ -230,7 +239,8 @@ class ModelTableReader {
     if (symbol.kind == "layer") return expression(symbol.text, false, true);
     if (symbol.target < 0) {
       symbol.target = first_given(name, symbol.text);
-      const long most = name == depth_ ? architecture::most_layers : architecture::largest_size;
+      const bool layers = name == depth_ || symbol.kind == "deep";
+      const long most = layers ? architecture::most_layers : architecture::largest_size;
       if (symbol.kind != "let" && (symbol.target < 1 || symbol.target > most)) {
         throw InvalidInput(config_.name() + ": " + symbol.key(), std::to_string(symbol.target),
                            "a whole number from 1 to " + std::to_string(most));
@@ -248,6 +258,15 @@ class ModelTableReader {
     symbol.base = target;
     if (name == depth_ && base_.depth > 0) symbol.base = base_.depth;
     if (name == width_ && base_.width > 0) symbol.base = base_.width;
+    if (symbol.kind == "deep" && base_.depth > 0) {
+      const long step = step_of(target, target_of(depth_));
+      if (base_.depth % step != 0) {
+        throw InvalidInput("base depth", std::to_string(base_.depth),
+                           "a multiple of " + std::to_string(step),
+                           "the base has " + symbol.key() + " in proportion");
+      }
+      symbol.base = target / (target_of(depth_) / step) * (base_.depth / step);
+    }
     if (base_.width > 0 && in_proportion(name)) symbol.base = proportion(name, target);
     return symbol.base;
   }
@@ -367,7 +386,7 @@ class ModelTableReader {
   std::map<std::string, TableSymbol> symbols_;
   std::string width_, depth_;
   std::vector<TableLine> rows_;
-  std::string prefix_;  // of the lines that are read
+  std::string prefix_, layers_;  // of the lines that are read
   long layer_ = 0;
   io::ConfigDescription description_;
 };
