@@ -20,7 +20,7 @@ embedding bert.embeddings.token_type_embeddings types n
 norm bert.embeddings.LayerNorm n +
 layers bert.encoder.layer
 )",
-      TablePart::bert_layer, R"(
+      TablePart::bert_attention, TablePart::bert_outputs, R"(
 end
 linear cls.predictions.transform.dense n n +
 norm cls.predictions.transform.LayerNorm n +
@@ -28,14 +28,14 @@ linear cls.predictions.decoder n V tied bert.embeddings.word_embeddings.weight
 bias:o cls.predictions.bias V
 )"}},
     {"roberta",
-     {TablePart::bert_sizes, TablePart::roberta_stem, TablePart::bert_layer,
-      TablePart::roberta_head}},
+     {TablePart::bert_sizes, TablePart::roberta_stem, TablePart::bert_attention,
+      TablePart::bert_outputs, TablePart::roberta_head}},
     {"xlm-roberta",
-     {TablePart::bert_sizes, TablePart::roberta_stem, TablePart::bert_layer,
-      TablePart::roberta_head}},
+     {TablePart::bert_sizes, TablePart::roberta_stem, TablePart::bert_attention,
+      TablePart::bert_outputs, TablePart::roberta_head}},
     {"camembert",
-     {TablePart::bert_sizes, TablePart::roberta_stem, TablePart::bert_layer,
-      TablePart::roberta_head}},
+     {TablePart::bert_sizes, TablePart::roberta_stem, TablePart::bert_attention,
+      TablePart::bert_outputs, TablePart::roberta_head}},
     {"electra",
      {TablePart::bert_sizes, R"(
 grows e = embedding_size
@@ -46,7 +46,7 @@ norm electra.embeddings.LayerNorm e +
 linear electra.embeddings_project e n + if not e=n
 layers electra.encoder.layer
 )",
-      TablePart::bert_layer, R"(
+      TablePart::bert_attention, TablePart::bert_outputs, R"(
 end
 linear discriminator_predictions.dense n n +
 linear discriminator_predictions.dense_prediction n 1 +

@@ -132,15 +132,10 @@ linear output.dense F n +
 norm output.LayerNorm n +
 )";
 
-  static constexpr std::string_view bert_layer = R"(
+  static constexpr std::string_view bert_attention = R"(
 linear attention.self.query n n +
 linear attention.self.key n n +
 linear attention.self.value n n +
-linear attention.output.dense n n +
-norm attention.output.LayerNorm n +
-linear intermediate.dense n F +
-linear output.dense F n +
-norm output.LayerNorm n +
 )";
 
   static constexpr std::string_view roberta_stem = R"(

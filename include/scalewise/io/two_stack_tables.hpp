@@ -114,7 +114,8 @@ linear lm_head n V tied model.shared.weight
 };
 
 /// Models with an encoder and a decoder. Positions that are not trained are not in the lists.
-/// Source:   transformers, models/<type>/modeling_<type>.py; the dialects of T5 and BART say which.
+/// Source:   transformers, models/<type>/modeling_<type>.py (umt5: 00063ff; pegasus, whose layers are mbart's: 0003178;
+///           marian: 00b676f; whisper: 001dff2); T5 and BART as their dialects.
 inline constexpr ModelTable two_stack_tables[] = {
     {"t5", {TwoStackPart::t5}},
     {"mt5", {"let tie = tie_word_embeddings or 0", TwoStackPart::t5}},
