@@ -24,11 +24,11 @@
 #include "planning/arguments.hpp"
 #include "planning/picture.hpp"
 #include "planning/writing.hpp"
+#include "scalewise/architecture/numbered_tensors.hpp"
 #include "scalewise/architecture/presets.hpp"
 #include "scalewise/dialect/all.hpp"
 #include "scalewise/files/file.hpp"
 #include "scalewise/io/fit_table.hpp"
-#include "scalewise/io/name_patterns.hpp"
 #include "scalewise/io/table.hpp"
 #include "scalewise/policy/rule.hpp"
 #include "scalewise/policy/rule_id.hpp"
@@ -125,6 +125,12 @@ std::string write_with_names(const Plan& plan, const Arguments& a) {
   return text;
 }
 
+/// A name with * for its first number, that of the layer.
+std::string of_any_layer(const std::string& name) {
+  const auto at = scalewise::detail::split_number(name);
+  return at.number < 0 ? name : at.before + "*" + at.after;
+}
+
 /// What each tensor of a described model is, and why. Those that differ in the layer alone share a row.
 std::string roles_text(const scalewise::DescribedModel& model) {
   Table table{{}, {"tensor", "inputs x outputs", "group", "because"}, {}};
@@ -132,7 +138,7 @@ std::string roles_text(const scalewise::DescribedModel& model) {
   for (std::size_t i = 0; i < model.tensors.size(); ++i) {
     const scalewise::Extra& tensor = model.tensors[i];
     std::vector<std::string> row{
-        scalewise::io::name_of_any_layer(tensor.name),
+        of_any_layer(tensor.name),
         tensor.columns == "1" ? tensor.rows : tensor.rows + " x " + tensor.columns,
         std::string(to_string(tensor.group)), model.reasons[i]};
     const auto [at, is_first] = rows.emplace(row, table.rows.size());

@@ -281,7 +281,11 @@ TEST_CASE("What a table does not know is refused by name") {
   CHECK_THAT(table_refusal(config, {.depth = 5001}), ContainsSubstring("base depth = 5001"));
   config["hidden_size"] = config["num_local_experts"] = 1 << 30;
   CHECK_THAT(table_refusal(config), ContainsSubstring("at most 2^60 numbers"));
-  CHECK_THAT(table_refusal({{"model_type", "mamba"}}), ContainsSubstring("docs/any_model.md"));
+  CHECK_THAT(
+      table_refusal({{"model_type", "mamba"}}),
+      ContainsSubstring(
+          "model_type = \"mamba\": expected a type that docs/any_model.md lists (hint: not of "
+          "attention and MLPs alone"));
 }
 
 TEST_CASE("Layers differ where the configuration says so") {

@@ -29,11 +29,11 @@ io::ConfigDescription described_file(const std::string& path) {
   return {read_description_file(path), {.blocks = Blocks::listed}, {}, {}};
 }
 
-/// That of --config, where its type has a table of tensors and no shape.
+/// That of --config, where its type has no shape.
 std::optional<DescribedSizes> described_config(const PlanArguments& a) {
   if (a.config.empty()) return {};
   const nlohmann::json config = io::read_config_file(a.config);
-  if (!io::has_table_alone(config)) return {};
+  if (!io::has_no_shape(config)) return {};
   DescribedSizes sizes{io::describe_config(config, a.config), {}};
   if (!a.base_config.empty()) {
     sizes.base = io::describe_config(io::read_config_file(a.base_config), a.base_config);

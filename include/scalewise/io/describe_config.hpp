@@ -57,6 +57,10 @@ inline ConfigDescription describe_config(const nlohmann::json& config,
     reader.require_no_other_keys(type, read.notes);
     return read;
   }
+  if (!detail::has_shape(type)) {
+    throw reader.error("model_type", "a type that docs/any_model.md lists",
+                       detail::no_reader(config, type));
+  }
   const ModelConfig model = model_config(config, name);
   return {describe(base_like(model.shape, base)), {.blocks = Blocks::listed}, {}, model.notes};
 }
@@ -68,10 +72,9 @@ inline std::vector<std::string_view> described_types() {
   return types;
 }
 
-/// Whether a configuration is of a model type that no shape describes, but a table of tensors does.
-inline bool has_table_alone(const nlohmann::json& config) {
-  const std::string type = detail::ConfigReader(config, "config.json").model_type();
-  return detail::table_of(type) != nullptr && !detail::has_shape(type);
+/// Whether a configuration is of a model type that has no shape, so that a table describes it if anything does.
+inline bool has_no_shape(const nlohmann::json& config) {
+  return !detail::has_shape(detail::ConfigReader(config, "config.json").model_type());
 }
 
 }  // namespace io
