@@ -6,6 +6,7 @@
 //   inspect model.safetensors
 //   inspect model.gguf --rule complete-p --base-preset gpt2
 //   inspect model-*.safetensors --config config.json --format json
+//   inspect config.json --describe target.json
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -33,6 +34,8 @@
 #include "scalewise/dialect/wrappers.hpp"
 #include "scalewise/files/file.hpp"
 #include "scalewise/io/config_json.hpp"
+#include "scalewise/io/describe_config.hpp"
+#include "scalewise/io/description_json.hpp"
 #include "scalewise/io/fit_table.hpp"
 #include "scalewise/io/name_patterns.hpp"
 #include "scalewise/io/named_plan_json.hpp"
@@ -60,6 +63,7 @@ struct Arguments : scalewise::tools::PlanArguments {
   bool layers = false;
   std::string format = "table";
   std::string save;
+  std::string describe;
 
   /// Of the terminal that text has to fit.
   std::size_t columns() const { return save.empty() ? scalewise::frame::terminal_columns() : 0; }
@@ -317,8 +321,32 @@ Plan planned(Arguments a, const scalewise::tools::GivenModel& given,
   return make_plans(a, given).front();
 }
 
+/// Writes the tensors that a configuration describes; says how many, and what the file does not.
+std::string describe(const Arguments& a) {
+  if (a.files.size() != 1 || !a.files.front().ends_with(".json")) {
+    throw InvalidInput("FILE", a.files.empty() ? "none" : a.files.front(), "one config.json",
+                       "a model in PyTorch is described by scalewise.describe(model, FILE)");
+  }
+  const auto read = scalewise::io::describe_config(scalewise::io::read_config_file(a.files.front()),
+                                                   a.files.front(), a.base);
+  std::int64_t numbers = 0;
+  for (const scalewise::DescribedTensor& tensor : read.model.tensors) {
+    if (!tensor.tied_to.empty()) continue;
+    numbers += product({tensor.sizes.begin(), tensor.sizes.end()});
+  }
+  scalewise::files::write_file(a.describe, to_json(read.model).dump(1) + "\n");
+  std::string text = fmt::format("{} tensors, {} numbers\n", read.model.tensors.size(), numbers);
+  for (const auto& [pattern, role] : read.roles) {
+    text += fmt::format("note: plan it with --role '{}={}'\n", pattern,
+                        word(scalewise::architecture::given_role_words, role));
+  }
+  for (const std::string& note : read.notes) text += "note: " + note + "\n";
+  return text;
+}
+
 /// The output, and the exit code.
 std::pair<std::string, int> run(const Arguments& a) {
+  if (!a.describe.empty()) return {describe(a), 0};
   const Model model = read_model(a);
   const std::vector<ModelTensor> tensors = tensors_of(model.content);
   if (!a.rule.empty()) {
@@ -389,6 +417,9 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--names", a->names,
         "code base whose names tensors have, see plan --list-names, or a file that says them "
         "(.json)");
+  o.add("--describe", a->describe,
+        "file for the tensors that FILE, a config.json, describes (docs/any_model.md)")
+      .writes_file();
   o.add("--layers", a->layers, "one row per tensor instead of one per kind").not_an_input();
   o.add("--format", a->format, "format of the output")
       .words(scalewise::tools::plan_formats())

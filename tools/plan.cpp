@@ -6,10 +6,12 @@
 //
 //   plan --rule maximal-update --optimizer adamw --preset gpt2-xl --base-preset gpt2
 //   plan --compare gpt2,neural-tangent --config config.json
+//   plan --rule complete-p --config mixtral.json --base-width 1024
 
 #include <fmt/format.h>
 
 #include <iostream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -21,6 +23,7 @@
 #include "planning/arguments.hpp"
 #include "planning/picture.hpp"
 #include "planning/writing.hpp"
+#include "scalewise/architecture/numbered_tensors.hpp"
 #include "scalewise/architecture/presets.hpp"
 #include "scalewise/dialect/all.hpp"
 #include "scalewise/files/file.hpp"
@@ -121,14 +124,29 @@ std::string write_with_names(const Plan& plan, const Arguments& a) {
   return text;
 }
 
-/// What each tensor of a described model is, and why.
+/// A name with * for its first number, that of the layer.
+std::string of_any_layer(const std::string& name) {
+  const auto at = scalewise::detail::split_number(name);
+  return at.number < 0 ? name : at.before + "*" + at.after;
+}
+
+/// What each tensor of a described model is, and why. Those that differ in the layer alone share a row.
 std::string roles_text(const scalewise::DescribedModel& model) {
   Table table{{}, {"tensor", "inputs x outputs", "group", "because"}, {}};
+  std::map<std::vector<std::string>, std::size_t> rows;
   for (std::size_t i = 0; i < model.tensors.size(); ++i) {
     const scalewise::Extra& tensor = model.tensors[i];
-    table.rows.push_back(
-        {tensor.name, tensor.columns == "1" ? tensor.rows : tensor.rows + " x " + tensor.columns,
-         std::string(to_string(tensor.group)), model.reasons[i]});
+    std::vector<std::string> row{
+        of_any_layer(tensor.name),
+        tensor.columns == "1" ? tensor.rows : tensor.rows + " x " + tensor.columns,
+        std::string(to_string(tensor.group)), model.reasons[i]};
+    const auto [at, is_first] = rows.emplace(row, table.rows.size());
+    if (!is_first) {
+      table.rows[at->second][0] = row[0];
+    } else {
+      row[0] = tensor.name;
+      table.rows.push_back(std::move(row));
+    }
   }
   std::string text = render(table, scalewise::TableFormat::text);
   for (const std::string& tie : model.ties) text += tie + "\n";
@@ -154,7 +172,7 @@ std::string run(Arguments arguments) {
       throw InvalidInput("--format", "svg", "another format", "a list of tensors has no picture");
     }
     if (!arguments.names.empty()) {
-      throw InvalidInput("--names", arguments.names, "no --model",
+      throw InvalidInput("--names", arguments.names, "none for a list of tensors",
                          "its tensors have their own names");
     }
     const std::vector<Plan> plans = make_plans(arguments, *model);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "scalewise/io/config_json.hpp"
+#include "scalewise/io/describe_config.hpp"
 #include "scalewise/io/description_json.hpp"
 #include "scalewise/io/dialect_json.hpp"
 #include "scalewise/io/named_plan_json.hpp"

@@ -296,7 +296,9 @@ TEST_CASE("an error in a config.json says what and where", "[config_json]") {
         "expected one of bart, bert, gemma, gpt2, gpt_neox, granite, llama, mistral, olmo2, opt, "
         "phi3, qwen2, qwen3, t5, vit (hint: ";
     const std::string way_on =
-        "give the nearest model by --preset and --set, its names by --names FILE)";
+        "describe the model (docs/any_model.md), or give the nearest one by --preset and --set, "
+        "its "
+        "names by --names FILE)";
     CHECK(error_of(with("gpt2", "model_type", "gtp2")) ==
           "config.json: model_type = \"gtp2\": " + types +
               "there is no reader for gtp2: " + way_on);
@@ -429,7 +431,9 @@ TEST_CASE("an error in a config.json says what and where", "[config_json]") {
     CHECK(error_of_text("{}") ==
           "config.json: model_type (missing): expected one of bart, bert, gemma, gpt2, gpt_neox, "
           "granite, llama, mistral, olmo2, opt, phi3, qwen2, qwen3, t5, vit (hint: which model is "
-          "it? give the nearest model by --preset and --set, its names by --names FILE)");
+          "it? describe the model (docs/any_model.md), or give the nearest one by --preset and "
+          "--set, "
+          "its names by --names FILE)");
   }
   SECTION("the name is the caller's") {
     CHECK(message([] { shape_from_config(without("gpt2", "n_embd"), "mine.json"); }) ==

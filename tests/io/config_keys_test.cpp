@@ -277,7 +277,9 @@ TEST_CASE("A configuration says what its code multiplies") {
 }
 
 TEST_CASE("Where a configuration has no reader, the message says what to do instead") {
-  const std::string way = "give the nearest model by --preset and --set, its names by --names FILE";
+  const std::string way =
+      "describe the model (docs/any_model.md), or give the nearest one by --preset and --set, its "
+      "names by --names FILE";
   for (const char* type : {"gptj", "olmo", "albert", "mbart", "phi3_v", "gpt_neo", "starcoder2"}) {
     const std::string text = refusal_of_config(json{{"model_type", type}});
     CHECK_THAT(text, ContainsSubstring(way));

@@ -10,6 +10,7 @@
 #include "scalewise/architecture/presets.hpp"
 #include "scalewise/dialect/all.hpp"
 #include "scalewise/io/config_json.hpp"
+#include "scalewise/io/describe_config.hpp"
 #include "scalewise/io/description_json.hpp"
 #include "scalewise/io/dialect_json.hpp"
 #include "scalewise/policy/muon_names.hpp"
@@ -18,6 +19,50 @@
 namespace scalewise::tools {
 
 namespace {
+
+/// A model that is given by its tensors, and its base.
+struct DescribedSizes {
+  io::ConfigDescription target, base;
+};
+
+io::ConfigDescription described_file(const std::string& path) {
+  return {read_description_file(path), {.blocks = Blocks::listed}, {}, {}};
+}
+
+/// That of --config, where its type has no shape.
+std::optional<DescribedSizes> described_config(const PlanArguments& a) {
+  if (a.config.empty()) return {};
+  const nlohmann::json config = io::read_config_file(a.config);
+  if (!io::has_no_shape(config)) return {};
+  DescribedSizes sizes{io::describe_config(config, a.config), {}};
+  if (!a.base_config.empty()) {
+    sizes.base = io::describe_config(io::read_config_file(a.base_config), a.base_config);
+  } else if (a.base.width > 0 || a.base.depth > 0) {
+    sizes.base = io::describe_config(config, a.config, a.base);
+  } else {
+    const bool preset = !a.base_preset.empty();
+    throw InvalidInput(preset ? "--base-preset" : "--base-width", preset ? a.base_preset : "none",
+                       "--base-width, --base-depth or --base-config",
+                       "what grows from the base to the target says the role of each tensor");
+  }
+  for (const std::string& note : sizes.target.notes)
+    std::cerr << a.program << ": note: " << note << '\n';
+  return sizes;
+}
+
+/// Those of --model and --base-model, or of --config.
+std::optional<DescribedSizes> described_sizes(const PlanArguments& a) {
+  if (!a.model.empty() && !a.base_model.empty())
+    return DescribedSizes{described_file(a.model), described_file(a.base_model)};
+  if (!a.model.empty()) {
+    throw InvalidInput("--base-model", "none", "a description of the same model at another width",
+                       "what grows between the two says the role of each tensor");
+  }
+  if (!a.base_model.empty()) throw InvalidInput("--base-model", a.base_model, "--model as well");
+  const std::optional<DescribedSizes> sizes = described_config(a);
+  if (!sizes && !a.role.empty()) throw InvalidInput("--role", a.role.front(), "--model as well");
+  return sizes;
+}
 
 std::optional<GivenModel> model_of(const std::string& program, const std::string& preset,
                                    const std::string& config) {
@@ -123,17 +168,9 @@ GivenModel model_of_config(const std::string& program, const std::string& path) 
 }
 
 std::optional<DescribedModel> described_model(const PlanArguments& a) {
-  if (a.model.empty()) {
-    const std::string option = a.base_model.empty() ? "--role" : "--base-model";
-    if (a.base_model.empty() && a.role.empty()) return {};
-    throw InvalidInput(option, a.base_model.empty() ? a.role.front() : a.base_model,
-                       "--model as well");
-  }
-  if (a.base_model.empty()) {
-    throw InvalidInput("--base-model", "none", "a description of the same model at another width",
-                       "what grows between the two says the role of each tensor");
-  }
-  std::vector<architecture::RoleOverride> roles;
+  const std::optional<DescribedSizes> sizes = described_sizes(a);
+  if (!sizes) return {};
+  std::vector<architecture::RoleOverride> roles = sizes->target.roles;
   for (const std::string& text : a.role) {
     const std::size_t equals = text.rfind('=');
     if (equals == std::string::npos) {
@@ -142,20 +179,21 @@ std::optional<DescribedModel> described_model(const PlanArguments& a) {
     roles.push_back({text.substr(0, equals),
                      value_of(architecture::given_role_words, "--role", text.substr(equals + 1))});
   }
-  Shape shape{.blocks = Blocks::listed};
+  Shape shape = sizes->target.shape;
   static_cast<void>(set_target(a.set, shape));
-  std::optional<Shape> base = Shape{.blocks = Blocks::listed};
+  std::optional<Shape> base = sizes->base.shape;
   set_base(a.set, base, "");
-  return from_descriptions(read_description_file(a.model), read_description_file(a.base_model),
-                           roles, shape, *base);
+  return from_descriptions(sizes->target.model, sizes->base.model, roles, shape, *base);
 }
 
 std::vector<Plan> make_plans(const PlanArguments& arguments, const DescribedModel& model) {
   GivenModel target{model.shape};
   target.tensors = model.tensors;
-  return make_plans(
-      arguments, std::move(target), GivenModel{model.base},
-      [&](const std::string& line) { std::cerr << arguments.program << ": " << line << '\n'; });
+  PlanArguments rest = arguments;
+  rest.base = {};  // is described
+  return make_plans(rest, std::move(target), GivenModel{model.base}, [&](const std::string& line) {
+    std::cerr << arguments.program << ": " << line << '\n';
+  });
 }
 
 std::optional<GivenModel> given_model(const PlanArguments& arguments) {

@@ -64,7 +64,8 @@ class DescriptionReader {
       const long layers = tensors_.count(before), base_layers = base_model_.count(before);
       if (layers == 0 || base_layers == 0) continue;
       const bool deeper = layers != base_layers;
-      if (!deeper && (layers < 2 || !tensors_.alike(before))) continue;
+      const bool known = layers == model_.shape.depth && base_layers == model_.base.depth;
+      if (!deeper && !known && (layers < 2 || !tensors_.alike(before))) continue;
       if (first && first->first * base_layers != layers * first->second) {
         throw InvalidInput(messages::printable(before), growth(base_layers, layers) + " layers",
                            "layers that grow like those of " + messages::printable(first_name) +
@@ -101,8 +102,7 @@ class DescriptionReader {
     for (const DescribedTensor& tensor : target_.tensors) {
       const DescribedTensor* twin = base_model_.find(tensor.name);
       if (twin == nullptr && in_layers(tensor.name)) {  // deeper than the base
-        const NumberedName name = split_number(tensor.name);
-        twin = base_model_.find(name.before + "0" + name.after);
+        twin = base_model_.find_in_any_layer(split_number(tensor.name));
       }
       if (twin == nullptr) missing.push_back(messages::printable(tensor.name));
       twins_.push_back(twin);
@@ -378,7 +378,8 @@ class DescriptionReader {
 /// The list of tensors of a model of any architecture, from descriptions of two sizes of it: which sides of a tensor
 /// grow says what it is.
 /// Equation: inputs and outputs grow: hidden; outputs: input; inputs: output; a gain or bias: vector. The width is
-///           what most outputs grow with; layers are what is numbered from 0 under one name, alike in all.
+///           what most outputs grow with; layers are what is numbered from 0 under one name, alike in all, or as
+///           many as the depths of the shapes.
 /// Requires: `shape` and `base_shape`, Blocks::listed, with the sizes that have names already (head_dim, d_ff, …) or
 ///           none. A tensor of kind other needs a role.
 /// Throws:   InvalidInput as check_description(), and for a base without a wider or narrower tensor, tensors of one of

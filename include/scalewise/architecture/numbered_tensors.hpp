@@ -80,6 +80,15 @@ class NumberedTensors {
     return found == by_name_.end() ? nullptr : found->second;
   }
 
+  /// That of the first layer that has one.
+  const DescribedTensor* find_in_any_layer(const NumberedName& name) const {
+    for (long layer = 0; layer < count(name.before); ++layer) {
+      const DescribedTensor* tensor = find(name.before + std::to_string(layer) + name.after);
+      if (tensor != nullptr) return tensor;
+    }
+    return nullptr;
+  }
+
   /// How many modules stand under "h.0", "h.1", …; 0 where the numbers have gaps.
   long count(const std::string& before) const {
     const auto list = lists_.find(before);

@@ -46,6 +46,11 @@ inline constexpr ConfigModel config_models[] = {{"bart", &bart_shape, &bart_code
                                                 {"t5", &t5_shape, &t5_code},
                                                 {"vit", &vit_shape}};
 
+/// Whether a model type has a reader of its shape.
+inline bool has_shape(std::string_view type) {
+  return any_of(config_models, [&](const ConfigModel& model) { return model.type == type; });
+}
+
 inline constexpr std::string_view has_experts =
     "a mixture of experts: a shape has one MLP per layer";
 inline constexpr std::string_view has_four_norms = "its layers have four norms: a shape has two";
@@ -93,7 +98,8 @@ inline constexpr std::pair<std::string_view, std::string_view> other_models[] = 
 
 /// The way to plan a model whose configuration has no reader.
 inline constexpr std::string_view way_on =
-    "give the nearest model by --preset and --set, its names by --names FILE";
+    "describe the model (docs/any_model.md), or give the nearest one by --preset and --set, its "
+    "names by --names FILE";
 
 /// Where a configuration has its language model in an object, the way to it.
 inline std::string nested_hint(const nlohmann::json& config) {
@@ -188,11 +194,17 @@ inline ModelConfig model_config(const nlohmann::json& config,
   throw reader.error("model_type", "one of " + list, detail::no_reader(config, type));
 }
 
-/// The model of a `config.json`, read from a file.
-/// Throws:   InvalidInput as model_config, read_file and parse_json; at most 16 MiB.
-inline ModelConfig model_config_file(const std::string& path) {
+/// A `config.json`.
+/// Throws:   InvalidInput as read_file and parse_json; at most 16 MiB.
+inline nlohmann::json read_config_file(const std::string& path) {
   constexpr std::size_t limit = std::size_t{1} << 24;
-  return model_config(parse_json(files::read_file(path, limit), path), path);
+  return parse_json(files::read_file(path, limit), path);
+}
+
+/// The model of a `config.json`, read from a file.
+/// Throws:   InvalidInput as model_config and read_config_file.
+inline ModelConfig model_config_file(const std::string& path) {
+  return model_config(read_config_file(path), path);
 }
 
 }  // namespace io

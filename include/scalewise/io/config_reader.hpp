@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -29,6 +30,9 @@ class ConfigReader {
       throw InvalidInput(name_, value_text(config_), "a JSON object");
     }
   }
+
+  /// What errors call the file.
+  const std::string& name() const { return name_; }
 
   InvalidInput error(const char* key, const std::string& expectation,
                      const std::string& hint = {}) const {
@@ -146,6 +150,21 @@ class ConfigReader {
             const char* hint = "a shape cannot tell such a model") const {
     if (flag(key, value) == value) return;
     throw error(key, value ? "true" : "false", hint);
+  }
+
+  /// A key whose one value possible is this; one that is missing has it.
+  void only_value(const char* key, const Json& value) const {
+    const Json* given = find(key);
+    if (given != nullptr && *given != value)
+      throw error(key, value.dump(), "the table of this model's tensors is for that value");
+  }
+
+  /// Whether a key, an array, has a number.
+  bool lists(const char* key, long element) const {
+    const Json* array = find(key);
+    if (array == nullptr) return false;
+    if (!array->is_array()) throw error(key, "an array of numbers");
+    return std::find(array->begin(), array->end(), element) != array->end();
   }
 
   /// Refuses keys that no reader looked at and whose names say that they change the model; others become notes.

@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scalewise/files/read_file.hpp"
+#include "scalewise/io/config_json.hpp"
+#include "scalewise/io/decoder_tables.hpp"
+#include "scalewise/io/encoder_tables.hpp"
+#include "scalewise/io/expert_tables.hpp"
+#include "scalewise/io/gpt_tables.hpp"
+#include "scalewise/io/model_table.hpp"
+#include "scalewise/io/two_stack_tables.hpp"
+
+namespace scalewise {
+
+namespace detail {
+
+/// Calls use() with each table.
+inline void for_each_table(auto&& use) {
+  for (const ModelTable& table : gpt_tables) use(table);
+  for (const ModelTable& table : decoder_tables) use(table);
+  for (const ModelTable& table : expert_tables) use(table);
+  for (const ModelTable& table : encoder_tables) use(table);
+  for (const ModelTable& table : two_stack_tables) use(table);
+}
+
+/// The table of a model type, or nullptr.
+inline const ModelTable* table_of(std::string_view type) {
+  const ModelTable* found = nullptr;
+  for_each_table([&](const ModelTable& table) {
+    if (table.type == type) found = &table;
+  });
+  return found;
+}
+
+}  // namespace detail
+
+namespace io {
+
+/// The tensors that a Hugging Face `config.json` describes, by their names in the code, or a base like it of
+/// another width or depth. docs/any_model.md lists the model types; of other types that have a shape the names are those of plans.
+/// Source:   transformers, the modeling files of these types; the tables say which.
+/// Throws:   InvalidInput as model_config(), and for a width at which a size that grows with it would not be whole.
+inline ConfigDescription describe_config(const nlohmann::json& config,
+                                         const std::string& name = "config.json",
+                                         const Base& base = {}) {
+  const detail::ConfigReader reader(config, name);
+  const std::string type = reader.model_type();
+  if (const detail::ModelTable* table = detail::table_of(type)) {
+    ConfigDescription read = detail::ModelTableReader(*table, reader, base).describe();
+    reader.require_no_other_keys(type, read.notes);
+    return read;
+  }
+  if (!detail::has_shape(type)) {
+    throw reader.error("model_type", "a type that docs/any_model.md lists",
+                       detail::no_reader(config, type));
+  }
+  const ModelConfig model = model_config(config, name);
+  return {describe(base_like(model.shape, base)), {.blocks = Blocks::listed}, {}, model.notes};
+}
+
+/// The model types that have a table of tensors.
+inline std::vector<std::string_view> described_types() {
+  std::vector<std::string_view> types;
+  detail::for_each_table([&](const detail::ModelTable& table) { types.push_back(table.type); });
+  return types;
+}
+
+/// Whether a configuration is of a model type that has no shape, so that a table describes it if anything does.
+inline bool has_no_shape(const nlohmann::json& config) {
+  return !detail::has_shape(detail::ConfigReader(config, "config.json").model_type());
+}
+
+}  // namespace io
+
+}  // namespace scalewise
