@@ -140,9 +140,7 @@ std::string vectors() {
 
 std::string version() { return SCALEWISE_VERSION; }
 
-int threads() {
-  return &omp_get_max_threads != nullptr ? omp_get_max_threads() : 1;
-}
+int threads() { return &omp_get_max_threads != nullptr ? omp_get_max_threads() : 1; }
 
 void try_threads(int threads) {
   constexpr int most = 1024;
