@@ -18,12 +18,7 @@ using namespace scalewise::nn;
 using namespace scalewise::test;
 
 Shape shape_of(long d_model, long depth, long vocab) {
-  Shape s;
-  s.d_model = d_model;
-  s.depth = depth;
-  s.heads = 6;
-  s.kv_heads = 3;
-  s.head_dim = 10;
+  Shape s{.d_model = d_model, .depth = depth, .heads = 6, .kv_heads = 3, .head_dim = 10};
   s.d_ff = 3 * d_model + 5;
   s.gated_mlp = true;
   s.context = 50;
