@@ -82,7 +82,7 @@ class Tasks(TaskTest):
     # ---- killed, torn, repeated ------------------------------------------------------------------
 
     def test_a_killed_worker_loses_its_task_only(self):
-        longer = ["--steps", "60", "--seeds", "1"]
+        longer = ["--steps", "200", "--seeds", "1"]
         tasks, _ = self.emit(*longer)
         draw = random.Random(20261124)
         lost = set()
