@@ -64,7 +64,6 @@ missing_optional_packages() {
   have_command help2man || echo help2man
   have_command groff || echo groff-base
   have_command parallel || echo parallel
-  have_command sbatch || echo slurm-wlm munge
   have_site_programs || echo mkdocs mkdocs-material doxygen
   have_command emcmake || echo emscripten
   [ -e /usr/share/nodejs/acorn ] || echo node-acorn
@@ -209,8 +208,8 @@ packages=$!
 # In --quick each part is tested by the build that finds most: under the sanitizers of Clang all that is
 # quick to build; by GCC what users build, so all programs, the documentation's examples and whole
 # models; by Clang, optimized and in half of GCC's time, what is all numbers or tries most. clang-tidy
-# sees the headers, and GCC's sanitizers what is quickest to build. The command
-# lines of programs are fuzzed in --full only; the laboratory is compiled, and built and tested in --full.
+# sees the headers, and GCC's sanitizers what is quickest to build. The
+# laboratory is compiled, and built and tested in --full.
 # Reports of the sanitizers need line numbers and nothing else of -g; undefined behaviour stops a program without a
 # report, which takes a quarter off the time to build (the presets alone report). The tests of the consumers and of the
 # documentation run in one build.
@@ -233,7 +232,7 @@ else
   lab=ON
 fi
 
-# The release build of GCC is the longest stage, and its tests often wait: for processes, a browser, Slurm. The
+# The release build of GCC is the longest stage, and its tests often wait: for processes, a browser. The
 # other stages run next to it, one after another, and take the time that it leaves: of a core that it uses they
 # get a tenth. clang-tidy begins, since it needs no optional package, while those are installed. Up to four
 # compilers at once take up to 8 GB of memory.
@@ -246,7 +245,7 @@ aside() {
     "${sanitizers[@]}"
   if clang_can_sanitize; then
     CXX=clang++ run_aside "clang sanitizers" build_and_test clang-asan-ubsan "$watched" "$watched_tests" "consumer|docs" \
-      "${sanitizers[@]}" -D SCALEWISE_BUILD_FUZZERS=ON -D SCALEWISE_FUZZ_PROGRAMS=$slow
+      "${sanitizers[@]}" -D SCALEWISE_BUILD_FUZZERS=ON
   fi
   CXX=clang++ run_aside "clang release" build_and_test clang-release "$numbers" "$numbers" "docs" \
     -D SCALEWISE_BUILD_EXAMPLES=OFF

@@ -3,9 +3,7 @@
 # SPDX-License-Identifier: MIT
 """Programs with one run of each size and seed, which a shell makes.
 
-    run_tasks_cli.py FOLDER_OF_PROGRAMS [--engines]
-
-With --engines, GNU parallel and Slurm make them, too.
+    run_tasks_cli.py FOLDER_OF_PROGRAMS
 """
 
 import json
@@ -15,7 +13,7 @@ import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tests/cli"))
 from quick_start import QUICK  # noqa: E402
-from task_test import MISSING, EngineTest, TaskTest, id_of, main, shell  # noqa: E402
+from task_test import MISSING, TaskTest, id_of, main, shell  # noqa: E402
 
 PROGRAMS = pathlib.Path(sys.argv.pop(1)).resolve()
 BAD = [
@@ -63,14 +61,14 @@ class TrainingTasks(RunTasks):
         self.assertEqual(self.collected(*wild), whole)
 
 
-class EmpiricalNtk(TrainingTasks, EngineTest, TaskTest):
+class EmpiricalNtk(TrainingTasks, TaskTest):
     program = PROGRAMS / "empirical_ntk"
     options = ["--inputs", "2", *TrainingTasks.TINY]
     own = ["--outputs", "3"]
     files = [f"empirical_ntk{end}" for end in (".json", ".csv", "_groups.csv", "_steps.csv")]
 
 
-class Alignment(TrainingTasks, EngineTest, TaskTest):
+class Alignment(TrainingTasks, TaskTest):
     program = PROGRAMS / "alignment"
     options = TrainingTasks.TINY
     own = ["--warmup", "2"]  # an option that the other program lacks
@@ -121,7 +119,7 @@ class Alignment(TrainingTasks, EngineTest, TaskTest):
             self.assertIn(f"{name} = {value}: expected ", refused.stderr)
 
 
-class KernelConvergence(RunTasks, EngineTest, TaskTest):
+class KernelConvergence(RunTasks, TaskTest):
     program = PROGRAMS / "kernel_convergence"
     options = ["--sizes", "8,16", "--seeds", "2", "--inputs", "3", "--seq", "2", "--quiet", "--threads", "1"]
     files = [f"kernel_convergence{end}" for end in (".json", ".csv", "_distances.csv", "_slopes.csv", "_entries.csv")]
@@ -133,7 +131,7 @@ class KernelConvergence(RunTasks, EngineTest, TaskTest):
         self.assertEqual(self.collected(*other), whole)
 
 
-class ShallowEncoder(RunTasks, EngineTest, TaskTest):
+class ShallowEncoder(RunTasks, TaskTest):
     program = PROGRAMS / "shallow_encoder"
     options = ["--sizes", "8,16", "--seeds", "2", "--inputs", "4", "--seq", "3", "--features", "5", "--steps", "3", "--quiet",
                "--threads", "1"]

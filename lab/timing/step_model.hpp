@@ -17,11 +17,7 @@ namespace scalewise::benchmark {
 inline constexpr double init_std = 0.02;
 
 inline Shape step_shape(const StepSettings& s, long width) {
-  Shape shape;
-  shape.d_model = width;
-  shape.depth = s.depth;
-  shape.heads = s.heads_at(width);
-  shape.context = s.seq;
+  Shape shape{.d_model = width, .depth = s.depth, .heads = s.heads_at(width), .context = s.seq};
   shape.vocab = s.vocab;
   shape.tied_head = false;
   return shape;

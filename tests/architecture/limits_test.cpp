@@ -19,12 +19,7 @@ constexpr long largest = 1L << 30;
 
 /// Every matrix has 2^60 entries: of one layer, six; and the token embedding.
 Shape huge(long depth) {
-  Shape s;
-  s.d_model = largest;
-  s.depth = depth;
-  s.heads = 1;
-  s.d_ff = largest;
-  s.context = 1;
+  Shape s{.d_model = largest, .depth = depth, .heads = 1, .d_ff = largest, .context = 1};
   s.vocab = largest;
   s.tied_head = true;
   return s;

@@ -4,12 +4,10 @@
 // The lists of tensors that other tests take for the truth: against the tensors of their shapes, against
 // published numbers of parameters, and at a few places against what the code bases say.
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "scalewise/architecture/tensor.hpp"
@@ -256,102 +254,4 @@ TEST_CASE("Names and shapes of one layer are those that nn.Transformer prints", 
     if (tensor.name.starts_with("decoder.layers.0.")) found.push_back(tensor);
   }
   CHECK(found == printed);
-}
-
-TEST_CASE("Each fault of a list is found", "[published]") {
-  const published::Model good = published::llm_c(published::small_gpt_of_four_widths(), 64);
-  const auto faults_with = [&](const auto& change) {
-    published::Model model = good;
-    change(model);
-    return published::faults(model);
-  };
-  const auto owner = [](published::Model& model, const std::string& name) -> published::Owner& {
-    for (published::Owner& one : model.owners) {
-      if (one.tensor.name == name) return one;
-    }
-    return model.owners.front();
-  };
-  CHECK(faults_with([](auto& model) { model.owners.pop_back(); }) ==
-        "final_norm_bias is owned 0 times\n");
-  CHECK(faults_with([&](auto& model) { owner(model, "fcw").transposed = false; }) ==
-        "fcw has another shape than layer.0.mlp_up\n"
-        "fcw has another shape than layer.1.mlp_up\n"
-        "fcw has another shape than layer.2.mlp_up\n");
-  CHECK(faults_with([&](auto& model) { owner(model, "lnfw").parts[0].entry = "norm"; }) ==
-        "lnfw holds norm, which is no entry\nfinal_norm_gain is owned 0 times\n");
-  CHECK(faults_with([&](auto& model) {
-          owner(model, "fcb").parts[2].select[0].runs = {{1, 1}};
-        }) == "layer.1.mlp_up_bias and layer.2.mlp_up_bias meet\n");
-  for (const published::Selection& wrong :
-       {published::Selection{0, {{15, 50}}}, published::Selection{0, {{-1, 50}}},
-        published::Selection{0, {{0, 30}, {29, 20}}}, published::Selection{0, {}},
-        published::Selection{2, {{0, 50}}}}) {
-    CHECK(faults_with([&](auto& model) { owner(model, "wte").parts[0].select = {wrong}; }) ==
-          "token_embedding selects what is not there\n");
-  }
-  CHECK(faults_with([](auto& model) {
-          model.buffers = {{"wpe", {1}}};
-        }) == "wpe is listed twice\n");
-  CHECK(faults_with([](auto& model) {
-          model.aliases = {{"head", "embedding"}};
-        }) == "head is another name of nothing\n");
-}
-
-TEST_CASE("A list with two embeddings is at fault only there", "[published]") {
-  const published::Model model = published::marian_with_two_embeddings(published::small_marian());
-  CHECK(published::faults(model) == "token_embedding is owned 2 times\n");
-}
-
-TEST_CASE("Each mistake changes a published list and names what it changed", "[published]") {
-  std::set<published::Mistake> seen;
-  for (const published::Model& model : published::small_models()) {
-    INFO(model.dialect << ", " << model.title);
-    const std::vector<published::NamedShape> good = listed(model);
-    std::set<std::string> names;
-    for (const published::NamedShape& tensor : listed_in_full(model)) names.insert(tensor.name);
-    std::map<published::Mistake, int> made;
-    for (const auto& mutation : published::mutations(model)) {
-      ++made[mutation.mistake];
-      seen.insert(mutation.mistake);
-      if (mutation.list == good) FAIL("a list without a mistake");
-      if (mutation.one_of.empty() || mutation.says.empty()) FAIL("a mistake without a name");
-      if (mutation.mistake == published::Mistake::renamed &&
-          names.contains(mutation.one_of.front())) {
-        FAIL("another name of the dialect: " << mutation.one_of.front());
-      }
-      if (mutation.mistake == published::Mistake::layer_too_many && model.dialect != "llm-c" &&
-          names.contains(mutation.one_of.front())) {
-        FAIL("a layer that there is: " << mutation.one_of.front());
-      }
-    }
-    const int tensors = static_cast<int>(model.owners.size());
-    CHECK(made[published::Mistake::renamed] == tensors);
-    CHECK(made[published::Mistake::dropped] == tensors);
-    CHECK(made[published::Mistake::duplicated] == tensors);
-    CHECK(made[published::Mistake::layer_missing] == 1);
-    CHECK(made[published::Mistake::layer_too_many] == 1);
-    CHECK(made[published::Mistake::wrong_vocab] == (model.shape.vocab > 0 ? 1 : 0));
-    CHECK(made[published::Mistake::transposed] >= 1);
-    CHECK(made[published::Mistake::rank_three] >= 1);
-  }
-  CHECK(seen.size() == 14);
-}
-
-TEST_CASE("A list without its second layer has no tensor of it", "[published]") {
-  const published::Model model = published::hf_t5(published::small_t5());
-  for (const auto& mutation : published::mutations(model)) {
-    const auto has = [&](const std::string& start) {
-      return std::any_of(mutation.list.begin(), mutation.list.end(),
-                         [&](const published::NamedShape& t) { return t.name.starts_with(start); });
-    };
-    const bool missing = mutation.mistake == published::Mistake::layer_missing;
-    const bool more = mutation.mistake == published::Mistake::layer_too_many;
-    if (!missing && !more) continue;
-    CHECK(has("encoder.block.1."));
-    CHECK(has("decoder.block.1.") == more);
-    CHECK(has("decoder.block.2."));
-    CHECK(has("decoder.block.3.") == more);
-    // Two attentions of four matrices each, three norms, two matrices of the MLP.
-    CHECK(mutation.list.size() == listed(model).size() + (more ? 13U : 0U) - (more ? 0U : 13U));
-  }
 }

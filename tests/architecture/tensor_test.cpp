@@ -15,15 +15,7 @@ namespace {
 
 using namespace scalewise;
 
-Shape tokens() {
-  Shape s;
-  s.d_model = 24;
-  s.depth = 2;
-  s.heads = 6;
-  s.context = 7;
-  s.vocab = 11;
-  return s;
-}
+Shape tokens() { return Shape{.d_model = 24, .depth = 2, .heads = 6, .context = 7, .vocab = 11}; }
 
 Tensor find(const Shape& shape, const std::string& name) {
   for (const Tensor& tensor : tensors(resolved(shape))) {

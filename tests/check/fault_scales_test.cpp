@@ -19,12 +19,7 @@ namespace {
 
 /// Plans of a rule at three sizes; none where it refuses such models.
 std::vector<Member> family_of(const std::string& rule, const Optimizer& optimizer, bool depth) {
-  Shape shape;
-  shape.d_model = 64;
-  shape.depth = 2;
-  shape.heads = 4;
-  shape.context = 8;
-  shape.vocab = 16;
+  Shape shape{.d_model = 64, .depth = 2, .heads = 4, .context = 8, .vocab = 16};
   shape.activation = Activation::relu;  // which every rule knows
   shape.tied_head = false;
   std::vector<Member> family;

@@ -153,39 +153,6 @@ TEST_CASE("No flipped bit and no cut of a record file changes records silently")
 }
 
 #if defined(__unix__) || defined(__APPLE__)
-TEST_CASE("Four processes append to one file at the same time, after one that was killed") {
-  const test::TemporaryFolder folder;
-  const std::string path = in(folder, "records");
-  append_records(path, some(1, 0.5));
-  const std::string first = files::read_file(path, 1 << 20);
-  files::write_file(path, first + first.substr(0, 100));
-  // Of several pages, so that it takes the system more than one moment to write.
-  const auto run_of = [](long size, unsigned seed) {
-    Recorder recorder({size, seed});
-    const double value = static_cast<double>(size) / 3 + seed;
-    for (long step = 0; step < 40; ++step) recorder.record("x", &value, 1, step);
-    return recorder.records();
-  };
-  Records expected = some(1, 0.5);
-  for (long size = 2; size <= 5; ++size) {
-    for (unsigned seed = 1; seed <= 10; ++seed) expected.merge(run_of(size, seed));
-    const pid_t child = ::fork();
-    REQUIRE(child >= 0);
-    if (child == 0) {
-      for (unsigned seed = 1; seed <= 10; ++seed) append_records(path, run_of(size, seed));
-      ::_exit(0);
-    }
-  }
-  // A reader waits for whole lines; it may come before the first process has repaired the file.
-  while (::waitpid(-1, nullptr, WNOHANG) >= 0) {
-    const RecordFile file = read_records(path);
-    REQUIRE((file.damage.empty() || file.runs.size() == 1));
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
-  const RecordFile file = read_records(path);
-  CHECK(file.damage.empty());
-  CHECK(file.records == expected);
-}
 #endif
 
 #if defined(__unix__) || defined(__APPLE__)

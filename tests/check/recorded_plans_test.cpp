@@ -28,12 +28,7 @@ Records recorded(const std::string& name) {
 }
 
 Shape nanogpt_shape(long width) {
-  Shape s;
-  s.d_model = width;
-  s.depth = 4;
-  s.heads = width / 64;
-  s.context = 512;
-  s.vocab = 256;
+  Shape s{.d_model = width, .depth = 4, .heads = width / 64, .context = 512, .vocab = 256};
   s.tied_head = true;
   s.biases = s.norm_bias = false;
   return s;

@@ -4,7 +4,6 @@
 #include "scalewise/check/sweep.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <limits>
@@ -297,57 +296,7 @@ TEST_CASE("A damaged line is left out and named, and its run is missing", "[chec
   CHECK(journal.runs()[2].octave == -1);
 }
 
-TEST_CASE("No flipped bit and no cut of a journal changes a sweep silently", "[check]") {
-  const JournalFile scratch;
-  const std::string whole = three_runs(scratch);
-  const std::vector<RateRun> runs = SweepJournal(scratch.path, inputs).runs();
-  const auto known = [&](const RateRun& run) {
-    return std::any_of(runs.begin(), runs.end(),
-                       [&](const RateRun& r) { return same({r}, {run}); });
-  };
-  long refused = 0;
-  long listed = 0;
-  scalewise::test::for_each_flip(whole, [&](const std::string& bad) {
-    scratch.write(bad);
-    try {
-      const SweepJournal journal(scratch.path, inputs);
-      REQUIRE(std::all_of(journal.runs().begin(), journal.runs().end(), known));
-      REQUIRE(journal.runs().size() < 3);
-      REQUIRE_THAT(journal.damage(), ContainsSubstring("left out damaged line"));
-      ++listed;
-    } catch (const scalewise::InvalidInput& error) {
-      REQUIRE_THAT(error.what(), ContainsSubstring("expected"));
-      ++refused;
-    }
-  });
-  const auto header = static_cast<long>(whole.find('\n') + 1);
-  const long flips = scalewise::test::flips_per_byte;
-  CHECK(refused == flips * header);  // without its inputs a journal is not believed
-  CHECK(listed == flips * (static_cast<long>(whole.size()) - header));
-  scalewise::test::for_each_cut(whole, [&](const std::string& bad) {
-    scratch.write(bad);
-    const SweepJournal journal(scratch.path, inputs);
-    REQUIRE(std::all_of(journal.runs().begin(), journal.runs().end(), known));
-    const bool torn = !bad.empty() && bad.back() != '\n';
-    REQUIRE(journal.damage().empty() == (!torn || static_cast<long>(bad.size()) < header));
-  });
-}
-
 #if SCALEWISE_TEST_FULL_DISK
-TEST_CASE("A full disk costs a journal nothing but the run that found no room", "[check]") {
-  const JournalFile scratch;
-  const std::string whole = three_runs(scratch);
-  SweepJournal journal(scratch.path, inputs);
-  CHECK_THAT(error_message([&] {
-               const scalewise::test::FileSizeLimit limit(whole.size() + 10);
-               journal.append({64, 0, 1, 1.5});
-             }),
-             ContainsSubstring("is the disk full?"));
-  CHECK(scratch.content() == whole);
-  CHECK(journal.runs().size() == 3);
-  journal.append({64, 0, 1, 1.5});
-  CHECK(scratch.content().starts_with(whole + "{\"size\":64,"));
-}
 #endif
 
 TEST_CASE("A journal without its inputs is refused and left alone", "[check]") {

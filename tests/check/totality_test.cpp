@@ -4,7 +4,6 @@
 // The arithmetic of the checks given numbers out of range.
 
 #include <cmath>
-#include <cstdint>
 #include <vector>
 
 #include "scalewise/check/alignment.hpp"
@@ -43,29 +42,4 @@ TEST_CASE("Estimates, exponents and growth are total", "[total]") {
   CHECK_THROWS_AS(plot::log_axis(2, 1, 10), InvalidInput);
   CHECK_FALSE(plot::log_axis(limit::denorm_min(), limit::denorm_min(), 2).tics.empty());
   CHECK_FALSE(plot::log_axis(limit::max(), limit::max(), 10).tics.empty());
-}
-
-TEST_CASE("The analysis of sweeps is total", "[total]") {
-  for (const double x : hostile) {
-    for (const double y : hostile) {
-      std::vector<check::RateRun> runs;
-      for (const long size : {16L, 32L, 64L}) {
-        for (long octave = -2; octave <= 2; ++octave) {
-          for (long seed = 0; seed < 2; ++seed) {
-            runs.push_back({size, static_cast<double>(octave), seed,
-                            octave == 0   ? x
-                            : octave == 1 ? y
-                                          : 1.0});
-          }
-        }
-      }
-      call("analyse_transfer", [&] { judge(check::analyse_transfer(runs, x), "width"); });
-      call("sweep", [&] { check::sweep({16, 32, 64}, 2, runs); });
-    }
-  }
-  for (const long n : whole) {
-    call("sweep of a size", [&] {
-      check::sweep({n, 32}, 1, {{n, static_cast<double>(n), 0, 1.0}});
-    });
-  }
 }

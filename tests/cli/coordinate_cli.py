@@ -25,35 +25,23 @@ HEADS = [*WIDTHS, "--head-dim", "0", "--heads", "2"]
 DEPTHS = [*COMMON, "--axis", "depth", "--sizes", "4,8,16,32", "--width", "32"]
 
 # What has to pass, each with its own options.
-RULES = [["maximal-update"], ["maximal-update", "--set", "table=3"], ["maximal-update", "--set", "table=9"],
-         ["maximal-update", "--optimizer", "sgd"], ["maximal-update", "--set", "zero_head=true"],
-         ["complete-p"], ["complete-p", "--placement", "post"], ["depth-mup"], ["neural-tangent"],
-         ["meta-principled"], ["nu-gpt"], ["nu-gpt-full-align"]]
+RULES = [["maximal-update"], ["maximal-update", "--set", "table=3"], ["maximal-update", "--optimizer", "sgd"],
+         ["maximal-update", "--set", "zero_head=true"], ["complete-p", "--placement", "post"], ["depth-mup"],
+         ["neural-tangent"], ["nu-gpt"]]
 
-# A mistake, the options of the runs, and words of the diagnosis or of the optimizer's read-back.
+# A mistake, the options of the runs, and words of the diagnosis or of the optimizer's read-back; tests/check has all of them,
+# from made-up records.
 MISTAKES = [
     ("missing:output-multiplier", WIDTHS, "output multiplier missing"),
-    ("twice:output-multiplier", WIDTHS, "output multiplier applied twice"),
-    ("missing:hidden-rate", WIDTHS, "hidden rate missing"),
     ("twice:hidden-rate", WIDTHS, "hidden rate applied twice"),
     ("missing:all-rates", WIDTHS, "one global rate"),
-    ("missing:hidden-variance", WIDTHS, "hidden variance missing"),
-    ("twice:hidden-variance", WIDTHS, "hidden variance applied twice"),
     ("missing:backward-scale", WIDTHS, "backward scale missing"),
-    ("twice:backward-scale", WIDTHS, "backward scale applied twice"),
     ("off:hidden-rate:0.05", WIDTHS, "exponent of the hidden rate off by +0.05"),
-    ("off:output-multiplier:0.1", WIDTHS, "exponent of the output multiplier off by +0.10"),
     ("off:attention-scale:0.2", WIDTHS, "exponent of the attention scale off by +0.20"),
-    ("off:embedding-multiplier:0.2", WIDTHS, "exponent of the embedding multiplier off by +0.20"),
-    ("off:head-variance:-0.1", WIDTHS, "exponent of the head variance off by -0.10"),
     ("missing:epsilon", WIDTHS, "epsilon ="),
-    ("twice:epsilon", WIDTHS, "epsilon ="),
-    ("missing:weight-decay", WIDTHS, "weight_decay ="),
     ("twice:weight-decay", WIDTHS, "weight_decay ="),
     ("missing:attention-scale", HEADS, "attention scale missing"),
-    ("twice:attention-scale", HEADS, "attention scale applied twice"),
     ("missing:branch-multiplier", [*DEPTHS, "--rule", "complete-p"], "branch multiplier missing"),
-    ("twice:branch-multiplier", [*DEPTHS, "--rule", "complete-p"], "branch multiplier applied twice"),
 ]
 
 BAD = [
@@ -63,18 +51,13 @@ BAD = [
     (["--judge", __file__, "--plans", __file__, "--set", "table=3"], "--set (given): expected none with --plans"),
     (["--fault", "output-multiplier"], "missing:INGREDIENT, twice:INGREDIENT or off:INGREDIENT:EXPONENT"),
     (["--fault", "off:hidden-rate:much"], "--fault = much: expected an exponent from -2 to 2"),
-    (["--budget", "0"], "--budget = 0"),
     (["--fault", "missing:output"], "did you mean output-multiplier?"),
     (["--fault", "missing:branch-multiplier"], "differs between the sizes"),
     (["--sizes", "64"], "at least two sizes"),
     (["--sizes", "64,32"], "each one larger"),
     (["--sizes", "12,24"], "a multiple of --head-dim = 8"),
-    (["--axis", "length"], "width or depth"),
-    (["--format", "xml"], "table, json or csv"),
-    (["--seeds", "-1"], "--seeds = -1"),
     (["--judge", "none.jsonl"], "cannot open none.jsonl: no such file"),
     (["--text", "none.txt"], "cannot open none.txt: no such file"),
-    (["--rate", "-1"], "--rate = -1"),
     (["--seq", "1"], "--seq = 1: expected at least 2"),
     (["--judge", "r.jsonl", "--record", "s.jsonl"], "--record (given): expected it without --judge"),
     (["--judge", "r.jsonl", "--trained-as", "he"], "--trained-as (given): expected it without --judge"),
@@ -220,20 +203,6 @@ class CoordinateCheck(unittest.TestCase):
             self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
             self.assertIn(words, result.stderr)
             self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
-
-    def test_names_that_cannot_be_shown_are_refused(self):
-        for name in (b"caf\xe9", b"\x1b[2J"):
-            (self.folder / "own.csv").write_bytes(
-                b"size,seed,step,signal,name,sum_abs,sum_squares,count\n16,1,0,value," + name + b",1,1,1\n")
-            for options in ([], ["--format", "json"]):
-                result = run(*WIDTHS, *options, "--judge", "own.csv", cwd=self.folder)
-                self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
-                self.assertIn("own.csv line 2, name = ", result.stderr)
-                self.assertNotIn("\x1b", result.stderr)
-
-    def test_two_tokens_pass(self):
-        result = run(*WIDTHS, "--seq", 2)
-        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
     def test_json_has_every_quantity(self):
         result = run(*WIDTHS, "--format", "json", "--out", self.folder / "new")

@@ -3,9 +3,7 @@
 # SPDX-License-Identifier: MIT
 """Coordinate checks whose runs a shell makes.
 
-    coordinate_tasks_cli.py COORDINATE_CHECK_PROGRAM [--engines]
-
-With --engines, GNU parallel and Slurm make them, too.
+    coordinate_tasks_cli.py COORDINATE_CHECK_PROGRAM
 """
 
 import json
@@ -19,7 +17,7 @@ import sys
 import time
 import unittest
 
-from task_test import MISSING, VERDICTS, EngineTest, TaskTest, id_of, main, shell
+from task_test import MISSING, VERDICTS, TaskTest, id_of, main, shell
 
 PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve()
 BAD = [
@@ -35,11 +33,10 @@ def status(process):
     return pathlib.Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
 
 
-class CoordinateTasks(EngineTest, TaskTest):
+class CoordinateTasks(TaskTest):
     program = PROGRAM
     options = ["--text", "a text.txt", "--head-dim", "8", "--depth", "1", "--seq", "16", "--batch", "2", "--steps", "3",
                "--sizes", "16,32,64", "--quiet"]
-    engine_arguments = ["--seeds", 2]
     files = ("coordinate_check.json", "coordinate_check.csv", "coordinate_check.html")
 
     def test_the_report_is_that_of_the_program_itself(self):

@@ -290,17 +290,6 @@ class Frame(unittest.TestCase):
                         done = run(name, *extra, option, path, cwd=self.folder)
                         self.refused(done, name, f"{option} {f'= {path}' if path else '(empty)'}: expected")
 
-    def test_trying_to_write_leaves_nothing_for_a_kill_to_find(self):
-        """Whether a folder can be written is tried without a name, where the file system has such files."""
-        try:
-            os.close(os.open(self.folder, os.O_TMPFILE | os.O_WRONLY, 0o600))
-        except (AttributeError, OSError):
-            self.skipTest("no files without names here")
-        for number in range(1000):  # all names that it would try
-            (self.folder / f".scalewise-try{number}").write_bytes(b"")
-        done = run("deep_init", *SHALLOW, "--out", ".", cwd=self.folder)
-        self.assertEqual(done.returncode, 0, done.stderr)
-
     def test_another_experiment_is_not_written_over(self):
         file = self.folder / "out" / "deep_init.json"
 

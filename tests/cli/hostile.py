@@ -13,13 +13,11 @@ import subprocess
 import tempfile
 
 # Visible text: any of it is a name.
-NAMES = ["a'b", 'a"b', 'a"""b', "a'''b", 'a")#b', "a\\", 'a\\"b', "a\\n", "a\\.b", "'a", "''", "a''b", "*/b/*", "/**/", "//a", "a??/b",
-         "??)", "%s%n", "{x}", "${x}", "$(touch INJECTED)", "`touch INJECTED`", "=cmd|' /C touch INJECTED'!A0", "=1+1", "+1+1",
-         "-1+1", "@SUM(1)", "a,b", "a;b", "a|b", "|", "a&b", "&amp;", "&lt;b&gt;", "<img src=x onerror=alert(1)>",
-         "<script>alert(1)</script>", "[a](javascript:b)", "![a](http://b)", "http://a.b", "www.a.b", "a@b.c", "*a*", "**a**", "_a_",
-         "__a__", "ln_1", "~~a~~", "~a", "a^b", "#a", "a#b", "a%b", "$a$", "\\input{INJECTED}", "\\write18{touch INJECTED}", "{a}",
-         "}a{", "[a]", "a--b", "``a''", "?`a", "a<b>c", "a  b", " a", "a ", "(?s).*", "a.*", "a+", "[!a]*", "[a-z]", "\\d", "größe", "μ",
-         "名前", "√n", "…", "é€", "1", "1.5", "null", "true", "a:b", "- a", "? a", "__import__('os').system('touch INJECTED')"]
+NAMES = ["a'b", 'a"b', 'a"""b', "a'''b", 'a")#b', "a\\", 'a\\"b', "a\\n", "''", "*/b/*", "//a", "a??/b", "%s%n", "{x}",
+         "$(touch INJECTED)", "`touch INJECTED`", "=cmd|' /C touch INJECTED'!A0", "+1+1", "-1+1", "@SUM(1)", "a,b", "a|b", "&amp;",
+         "<script>alert(1)</script>", "[a](javascript:b)", "http://a.b", "**a**", "_a_", "~~a~~", "a^b", "#a", "a%b", "$a$",
+         "\\write18{touch INJECTED}", "}a{", "a--b", "?`a", " a", "a ", "(?s).*", "[!a]*", "größe", "√n", "1.5", "null", "- a",
+         "__import__('os').system('touch INJECTED')"]
 
 # What no name may have: controls of ASCII and C1, marks of direction, ends of lines, what has no width.
 REFUSED = ["a\nb", "a\tb", "a\rb", "a\x00b", "a\x1b[2Jb", "a\x7fb", "a\x9b2Jb", "a\x85b", "a\u202eb", "a\u2066b", "a\u200fb",

@@ -6,19 +6,14 @@ import json
 import pathlib
 import shutil
 import subprocess
-import sys
 import tempfile
 import unittest
 
-import one_node_slurm
 from quick_start import QUICK
 
 TEXT = ("It is a truth universally acknowledged, that a tested program may be trusted. " * 40).encode()
 VERDICTS = (0, 1, 3)
 MISSING = 4
-ENGINES = "--engines" in sys.argv
-if ENGINES:
-    sys.argv.remove("--engines")
 
 
 def shell(script, folder, **environment):
@@ -120,50 +115,5 @@ class TaskTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([json.loads(line)["id"] for line in done.stdout.splitlines()], [id_of(task) for task in tasks])
 
-    def write_tasks(self, tasks):
-        (self.folder / "tasks").write_text("\n".join(tasks) + "\n", encoding="utf-8")
-
-    def by_slurm(self, tasks, at_once, output):
-        self.write_tasks(tasks)
-        (self.folder / "job").write_text('#!/bin/sh\nsed -n "${SLURM_ARRAY_TASK_ID}p" tasks | sh\n', encoding="utf-8")
-        try:
-            with one_node_slurm.one_node_slurm() as environment:
-                done = shell(f"sbatch --wait --array=1-{len(tasks)}%{at_once} --output={output} job", self.folder,
-                             **environment)
-        except one_node_slurm.NoSlurm as reason:
-            self.skipTest(str(reason))
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-
-
-class EngineTest:
-    """For a TaskTest: with --engines, GNU parallel and Slurm make its runs. Without, there are no such tests, rather than
-    skipped ones: a test says that it was skipped where a tool is missing."""
-
-    engine_arguments = []  # that make one wave
-
-    def engine_tasks(self):
-        tasks, _ = self.emit(*self.engine_arguments)
-        self.assertGreater(len(tasks), 1)
-        return tasks
-
-    def check_report(self):
-        self.assertEqual(self.collected(*self.engine_arguments), self.itself(*self.engine_arguments))
-
-    if ENGINES:
-        def test_engine_gnu_parallel(self):
-            if shutil.which("parallel") is None:
-                self.skipTest("parallel was not found")
-            tasks = self.engine_tasks()
-            self.write_tasks(tasks)
-            done = shell("parallel --no-notice -j 2 --joblog log --resume-failed < tasks", self.folder)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual({json.loads(line)["id"] for line in done.stdout.splitlines()}, set(map(id_of, tasks)))
-            self.check_report()
-
-        def test_engine_slurm_array(self):
-            self.by_slurm(self.engine_tasks(), 2, "/dev/null")
-            self.check_report()
-
-
 def main():
-    unittest.main(argv=[sys.argv[0], *(["-k", "test_engine"] if ENGINES else [])])
+    unittest.main(argv=["tasks"])

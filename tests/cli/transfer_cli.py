@@ -213,12 +213,6 @@ class Transfer(unittest.TestCase):
         self.assertEqual((finished.returncode, report["verdict"]), (1, "fail"), report)
         self.assertLess(report["drift"]["value"], -0.5)
 
-    def test_smaller_sizes_get_more_seeds(self):
-        self.done(self.folder, *TINY, *OUT, "--sizes", "8,32")
-        small, large = (size["seeds"] for size in json.loads(result(self.folder))["sizes"])
-        self.assertEqual(large, 2)
-        self.assertGreater(small, large)
-
     def test_a_budget_adds_seeds_until_it_is_spent_or_the_verdict_clear(self):
         spent = self.done(self.folder, *[word for word in TINY if word != "--quiet"], *OUT, "--budget", 4,
                           "--format", "json")
@@ -289,38 +283,6 @@ class Transfer(unittest.TestCase):
         self.assertIn("--axis = length: expected no --digits", finished.stderr)
 
     # ---- killed, stopped, resumed ----------------------------------------------------------------
-
-    def test_killed_at_random_moments_and_resumed_equals_uninterrupted(self):
-        self.finish(self.folder)
-        whole = journal(self.folder)
-        draw = random.Random(20261120)
-        kills = 0
-        for attempt in range(20):  # a sweep that was done before the signal does not count
-            folder = self.make_folder(f"killed{attempt}")
-            for _ in range(3):
-                process = self.start(folder, *TINY, *OUT, "--threads", draw.choice([1, 2]))
-                self.wait_for_lines(folder, len(journal(folder)) + draw.randrange(0, len(whole) // 4), process)
-                before = set(journal(folder))
-                alive = process.poll() is None
-                process.kill()  # kill -9
-                process.communicate()
-                kills += 1 if alive else 0
-                self.assertLessEqual(before, set(journal(folder)))
-            self.done(folder, *TINY, *OUT)
-            self.assertEqual(journal(folder), whole)  # none lost, none made twice
-            self.assertEqual(result(folder), result(self.folder))
-            if kills >= 4:
-                break
-        self.assertGreater(kills, 0)
-
-    def test_a_torn_line_is_made_again(self):
-        self.finish(self.folder)
-        path = self.folder / "out" / "runs.jsonl"
-        whole, text, report = journal(self.folder), path.read_text(encoding="utf-8"), result(self.folder)
-        path.write_text(text[:-20], encoding="utf-8")
-        self.done(self.folder, *TINY, *OUT)
-        self.assertEqual(journal(self.folder), whole)
-        self.assertEqual(result(self.folder), report)
 
     def test_a_finished_sweep_is_not_run_again(self):
         self.finish(self.folder)

@@ -195,12 +195,7 @@ TEST_CASE("Tensors that differ in the layer alone are one line, which says what 
 TEST_CASE("An image model's tensors have the axes of its code base") {
   // transformers 005db82, models/vit/modeling_vit.py: torch.randn(1, 1, n), torch.randn(1, patches + 1, n) and
   // nn.Conv2d(channels, n, patch); timm vision_transformer.py the same.
-  Shape shape;
-  shape.input = Input::patch;
-  shape.d_model = 24;
-  shape.depth = 1;
-  shape.heads = 4;
-  shape.context = 10;
+  Shape shape{.input = Input::patch, .d_model = 24, .depth = 1, .heads = 4, .context = 10};
   shape.patch_dim = 3 * 4 * 4;
   shape.classes = 5;
   shape.class_token = true;

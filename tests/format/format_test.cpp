@@ -18,12 +18,7 @@ std::string formatted(const char* format, const auto& value) {
 }
 
 Plan standard_plan() {
-  Shape shape;
-  shape.d_model = 16;
-  shape.depth = 1;
-  shape.heads = 2;
-  shape.vocab = 5;
-  shape.context = 3;
+  Shape shape{.d_model = 16, .depth = 1, .heads = 2, .context = 3, .vocab = 5};
   return make_plan(Standard{}, {.model = shape});
 }
 

@@ -25,15 +25,8 @@ namespace scalewise::fuzz::dialect_target {
 namespace {
 
 Shape small() {
-  Shape shape;
-  shape.d_model = 8;
-  shape.depth = 2;
-  shape.heads = 4;
-  shape.kv_heads = 2;
-  shape.d_ff = 12;
-  shape.context = 3;
-  shape.vocab = 5;
-  return shape;
+  return Shape{
+      .d_model = 8, .depth = 2, .heads = 4, .kv_heads = 2, .d_ff = 12, .context = 3, .vocab = 5};
 }
 
 /// Two stacks, gates and a tied head; and one with neither biases nor a table of positions.

@@ -29,10 +29,7 @@ std::vector<Member> family(const char* rule, Optimizer optimizer, bool along_dep
   std::vector<Member> members;
   std::optional<Shape> base;
   for (const long size : {4, 8, 16}) {
-    Shape shape;
-    shape.d_model = along_depth ? 4 : size;
-    shape.depth = along_depth ? size : 1;
-    shape.heads = 2;
+    Shape shape{.d_model = along_depth ? 4 : size, .depth = along_depth ? size : 1, .heads = 2};
     shape.context = 3;
     shape.vocab = 5;
     shape.biases = shape.norm_bias = false;  // fewer tensors, so that an input takes less time

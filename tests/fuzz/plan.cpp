@@ -28,13 +28,7 @@ namespace {
 using Json = nlohmann::json;
 
 Shape small(void (*change)(Shape&)) {
-  Shape shape;
-  shape.d_model = 4;
-  shape.depth = 1;
-  shape.heads = 2;
-  shape.d_ff = 6;
-  shape.context = 3;
-  shape.vocab = 5;
+  Shape shape{.d_model = 4, .depth = 1, .heads = 2, .d_ff = 6, .context = 3, .vocab = 5};
   shape.biases = shape.norm_bias = false;  // fewer tensors, so that an input takes less time
   change(shape);
   return shape;

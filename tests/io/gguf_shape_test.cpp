@@ -85,13 +85,7 @@ std::string no_shape(const GgufModel& model) {
 TEST_CASE("GGUF tells the shape of a llama", "[gguf]") {
   const scalewise::TensorFile read = read_shape({});
   CHECK(read.notes.empty());
-  Shape expected;
-  expected.d_model = 64;
-  expected.depth = 2;
-  expected.heads = 4;
-  expected.kv_heads = 2;
-  expected.d_ff = 160;
-  expected.context = 128;
+  Shape expected{.d_model = 64, .depth = 2, .heads = 4, .kv_heads = 2, .d_ff = 160, .context = 128};
   expected.vocab = 100;
   expected.tied_head = false;
   expected.gated_mlp = true;

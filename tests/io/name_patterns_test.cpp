@@ -20,14 +20,8 @@ using namespace scalewise;
 namespace {
 
 Shape patterned_shape(long width) {
-  Shape s;
-  s.d_model = width;
-  s.depth = 12;
-  s.heads = 4;
-  s.context = 16;
-  s.vocab = 50;
-  s.tied_head = true;
-  return s;
+  return Shape{
+      .d_model = width, .depth = 12, .heads = 4, .context = 16, .vocab = 50, .tied_head = true};
 }
 
 /// The group whose patterns match a name; there is one.

@@ -17,11 +17,7 @@ using OrderedJson = nlohmann::ordered_json;
 namespace {
 
 Shape small_shape(bool patch) {
-  Shape shape;
-  shape.input = patch ? Input::patch : Input::token;
-  shape.d_model = 48;
-  shape.depth = 3;
-  shape.heads = 6;
+  Shape shape{.input = patch ? Input::patch : Input::token, .d_model = 48, .depth = 3, .heads = 6};
   shape.kv_heads = patch ? 6 : 2;
   shape.head_dim = 7;
   shape.d_ff = 100;

@@ -100,12 +100,7 @@ TEST_CASE("LaTeX reads no command in a text", "[quoting]") {
 }
 
 TEST_CASE("Whatever a dialect of C++ is called, no code and no comment ends early", "[quoting]") {
-  Shape shape;
-  shape.d_model = 8;
-  shape.depth = 1;
-  shape.heads = 2;
-  shape.vocab = 10;
-  shape.context = 4;
+  Shape shape{.d_model = 8, .depth = 1, .heads = 2, .context = 4, .vocab = 10};
   dialect::NamedPlan named =
       dialect::name_plan(make_plan(Gpt2{}, {.model = shape}), dialect::nanogpt);
   named.assignment.dialect = "a*/\nimport os";

@@ -307,13 +307,7 @@ TEST_CASE("a head's tangent kernel does not depend on s, its covariance falls by
 }
 
 TEST_CASE("constants of a plan") {
-  Shape shape;
-  shape.d_model = 96;
-  shape.depth = 2;
-  shape.heads = 4;
-  shape.d_ff = 288;
-  shape.context = 10;
-  shape.vocab = 50;
+  Shape shape{.d_model = 96, .depth = 2, .heads = 4, .d_ff = 288, .context = 10, .vocab = 50};
   MetaPrincipled policy;
   policy.s = 0.3;
   double next = 0.5;

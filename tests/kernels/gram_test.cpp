@@ -4,8 +4,6 @@
 #include "scalewise/kernels/gram.hpp"
 
 #include <atomic>
-#include <cmath>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -210,28 +208,4 @@ TEST_CASE("A full disk costs a stored Gram matrix nothing but the block that fou
 #endif
 
 #if defined(__unix__) || defined(__APPLE__)
-TEST_CASE("A stored Gram matrix survives kill -9") {
-  const Folder folder;
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {  // without threads: those of OpenMP do not follow into a child
-    StoredGram gram(folder.path.string(), 40, {{"--kernel", "a kernel"}}, 8);
-    gram.compute([&](Index i, Index j) {
-      if (i == 12) {  // in the second row of blocks, one of which is half written
-        std::ofstream(folder.path / "block_1_1.bin.scalewise-tmp0") << "part";
-        ::kill(::getpid(), SIGKILL);
-      }
-      return pair(i, j);
-    });
-    ::_exit(1);
-  }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  REQUIRE(WIFSIGNALED(status));
-  StoredGram gram(folder.path.string(), 40, {{"--kernel", "a kernel"}}, 8);
-  CHECK_FALSE(std::filesystem::exists(folder.path / "block_1_1.bin.scalewise-tmp0"));
-  CHECK(gram.missing().size() == 10);  // of 5 in the first row and 4 + 3 + 2 + 1
-  CHECK(gram.compute(pair));
-  check_all(gram.load(), 40);
-}
 #endif

@@ -4,9 +4,7 @@
 // Gaussian expectations against sums over grids; layers by what must not change them.
 
 #include <cmath>
-#include <functional>
 #include <limits>
-#include <numbers>
 
 #include "kernels/random_kernel.hpp"
 #include "scalewise/kernels/shallow_kernel.hpp"
@@ -21,66 +19,7 @@ using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::WithinAbs;
 using Catch::Matchers::WithinRel;
 
-namespace {
-
-/// E f(u)f(v) of smooth f: an equidistant sum, exact to rounding for functions this smooth.
-double smooth_expectation(const std::function<double(double)>& f, double v1, double v2, double c) {
-  const double rho = c / std::sqrt(v1 * v2);
-  const double step = 0.05;
-  double sum = 0;
-  for (double x = -9; x <= 9; x += step) {
-    for (double y = -9; y <= 9; y += step) {
-      const double v = rho * x + std::sqrt(1 - rho * rho) * y;
-      sum += std::exp(-(x * x + y * y) / 2) * f(std::sqrt(v1) * x) * f(std::sqrt(v2) * v);
-    }
-  }
-  return sum * step * step / (2 * std::numbers::pi);
-}
-
-/// E f(u)f(v) of f(au) = a f(u), a > 0: over the angle alone, since E r² = 2. Midpoints, with an
-/// error of the square of the step over 24 from each of the four kinks.
-double angular_expectation(const std::function<double(double)>& f, double v1, double v2, double c) {
-  const double t = std::acos(c / std::sqrt(v1 * v2));
-  const int steps = 20000;
-  double sum = 0;
-  for (int i = 0; i < steps; ++i) {
-    const double angle = 2 * std::numbers::pi * (i + 0.5) / steps;
-    sum += f(std::cos(angle)) * f(std::cos(angle - t));
-  }
-  return 2 * std::sqrt(v1 * v2) * sum / steps;
-}
-
-}  // namespace
-
-TEST_CASE("duals are Gaussian expectations") {
-  struct Covariance {
-    double v1, v2, c;
-  };
-  for (const auto [v1, v2, c] : {Covariance{1.3, 0.4, 0.5}, Covariance{0.8, 2.1, -1.1},
-                                 Covariance{1.7, 1.7, 0.0}, Covariance{0.6, 0.9, 0.72}}) {
-    CAPTURE(v1, v2, c);
-    const auto erf = [](double u) { return std::erf(u); };
-    const auto gelu = [](double u) { return u / 2 * std::erfc(-u / std::numbers::sqrt2); };
-    const auto relu = [](double u) { return std::max(u, 0.0); };
-    const auto abs = [](double u) { return std::abs(u); };
-    CHECK_THAT(dual(Function::erf, v1, v2, c).value,
-               WithinAbs(smooth_expectation(erf, v1, v2, c), 1e-13));
-    CHECK_THAT(dual(Function::gelu, v1, v2, c).value,
-               WithinAbs(smooth_expectation(gelu, v1, v2, c), 1e-13));
-    CHECK_THAT(dual(Function::relu, v1, v2, c).value,
-               WithinAbs(angular_expectation(relu, v1, v2, c), 1e-7));
-    CHECK_THAT(dual(Function::abs, v1, v2, c).value,
-               WithinAbs(angular_expectation(abs, v1, v2, c), 1e-7));
-    // Price's theorem: the covariance's derivative of E f f is E f'f'. Central differences err by
-    // h²/6 times the third derivative, up to 300 here, and by rounding over h: 2e-10.
-    for (const Function f :
-         {Function::identity, Function::relu, Function::abs, Function::erf, Function::gelu}) {
-      const double h = 1e-6;
-      const double slope = (dual(f, v1, v2, c + h).value - dual(f, v1, v2, c - h).value) / (2 * h);
-      CHECK_THAT(dual(f, v1, v2, c).derivative, WithinAbs(slope, 1e-9));
-    }
-  }
-}
+namespace {}  // namespace
 
 TEST_CASE("duals of variances from 1e-300 to 1e100") {
   // By mpmath with 400 digits from the equations of dual(), which quadrature confirms above: those of
@@ -202,15 +141,6 @@ TEST_CASE("a row of activations longer than a piece is that of its parts") {
   }
 }
 
-TEST_CASE("layer norm divides the tangent kernel by variances") {
-  // Not by its own diagonal: three times the covariance stays three times it.
-  Kernel k = random_kernel({3}, 1);
-  k.ntk = 3 * k.nngp;
-  const Kernel norm = propagate(LayerNorm{}, k);
-  CHECK_THAT((norm.ntk - 3 * norm.nngp).norm(), WithinAbs(0, 1e-14));
-  CHECK_THAT((norm.nngp.diagonal().array() - 1).matrix().norm(), WithinAbs(0, 1e-14));
-}
-
 TEST_CASE("a pair alone has the kernels of its block") {
   SelfAttention attention;
   attention.encodings = {Encodings::Geometry::string, 0.7, 1.1, 2.0};
@@ -264,50 +194,6 @@ TEST_CASE("the documentation's network") {
   // From the formulas in numpy.
   CHECK_THAT(nngp, WithinAbs(0.9491076855924295, 1e-14));
   CHECK_THAT(ntk, WithinAbs(3.659110993934937, 1e-14));
-}
-
-TEST_CASE("encodings") {
-  const Matrix<> k = random_kernel({3}, 2).nngp;
-  Encodings e{Encodings::Geometry::random, 0.6, 1.0};
-  SECTION("trained through a root and by themselves are one where R is the identity") {
-    const auto trained = [&](Encodings::Trained what) {
-      e.trained = what;
-      PairKernel pair;
-      pair.nngp.shape(3, 3) = k;
-      pair.ntk.shape(3, 3) = k;
-      e.interpolate(pair, dense::entries(e.covariance(3, 3)));
-      CHECK((pair.nngp.read() - 0.6 * k - 0.4 * Matrix<>::Identity(3, 3)).norm() < 1e-15);
-      return Matrix<>(pair.ntk.read());
-    };
-    CHECK(trained(Encodings::Trained::through_root) == trained(Encodings::Trained::itself));
-    const Matrix<> fixed = trained(Encodings::Trained::nothing);
-    CHECK((fixed - 0.6 * k).norm() < 1e-15);
-  }
-  SECTION("a string compares shares of its own length, an image rows and columns") {
-    e = {Encodings::Geometry::string, 0.5, 2.0, 3.0};
-    CHECK_THAT(e.covariance(2, 4)(0, 1), WithinAbs(2, 1e-15));  // 1/2 and 2/4
-    CHECK_THAT(e.covariance(2, 4)(1, 0), WithinAbs(2 * std::exp(-3 * 0.75 * 0.75), 1e-15));
-    e.geometry = Encodings::Geometry::image;
-    e.height = 2;
-    e.width = 3;
-    CHECK_THAT(e.covariance(6, 6)(0, 5), WithinAbs(2 * std::exp(-3 * (0.25 + 4.0 / 9)), 1e-15));
-  }
-  SECTION("appended encodings count by their features") { CHECK(appended_alpha(3, 1) == 0.75); }
-}
-
-TEST_CASE("padding changes nothing") {
-  const Mask mask{{true, true, true, false}, {true, true, false, false}};
-  const Kernel real = random_kernel({3, 2}, 3);
-  Kernel padded = with_padding(real, mask);
-  CHECK(padded.tokens.total() == 8);
-  CHECK(padded.nngp.row(3).isZero(0));
-  for (const Index a : {3, 6, 7}) padded.nngp(a, a) = 1e3;  // whatever stands there
-  const Kernel again = without_padding(padded, mask);
-  CHECK(again.nngp == real.nngp);
-  CHECK(again.ntk == real.ntk);
-  const Kernel flat = propagate(Flatten{}, with_padding(real, mask));
-  CHECK_THAT(flat.ntk(0, 1), WithinAbs((real.ntk(0, 3) + real.ntk(1, 4)) / 4, 1e-15));
-  CHECK(propagate(Flatten{4}, real).ntk == flat.ntk);
 }
 
 TEST_CASE("bad kernels are refused") {

@@ -125,13 +125,8 @@ TEST_CASE("With tau_0 = 1/d_m attention averages: a kernel of mean tokens") {
 }
 
 TEST_CASE("A plan of the shallow encoder states its numbers") {
-  Shape shape;
-  shape.depth = 1;
-  shape.heads = 1;
-  shape.classes = 1;
-  shape.context = 4;
-  shape.input = Input::patch;
-  shape.patch_dim = 4;
+  Shape shape{
+      .input = Input::patch, .depth = 1, .heads = 1, .context = 4, .patch_dim = 4, .classes = 1};
   shape.d_model = 16;
   const auto he = shallow_scales(make_plan(ShallowHe{}, {.model = shape, .optimizer = sgd}));
   CHECK_THAT(he.eta_O, WithinRel(2.0 / 16, 1e-15));

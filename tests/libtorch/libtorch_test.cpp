@@ -34,10 +34,7 @@ constexpr const char* both_rules[] = {"maximal-update", "complete-p"};
 
 /// `shared`: how many queries share a key.
 Shape torch_shape(long width, long shared = 1, long depth = 2) {
-  Shape s;
-  s.d_model = width;
-  s.depth = depth;
-  s.heads = width / 8;
+  Shape s{.d_model = width, .depth = depth, .heads = width / 8};
   s.kv_heads = s.heads / shared;
   s.context = tokens;
   s.vocab = vocab;

@@ -28,13 +28,7 @@ using namespace scalewise;
 using namespace scalewise::nn;
 
 Shape deep(long depth) {
-  Shape s;
-  s.d_model = 64;
-  s.depth = depth;
-  s.heads = 4;
-  s.d_ff = 96;
-  s.context = 3;
-  s.vocab = 19;
+  Shape s{.d_model = 64, .depth = depth, .heads = 4, .d_ff = 96, .context = 3, .vocab = 19};
   s.tied_head = false;
   return s;
 }

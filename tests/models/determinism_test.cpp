@@ -23,13 +23,7 @@ using namespace scalewise::test;
 
 /// Wider than a tile of any product, with 5 sequences of 33 tokens.
 Shape target() {
-  Shape s;
-  s.d_model = 132;
-  s.depth = 2;
-  s.heads = 6;
-  s.kv_heads = 3;
-  s.head_dim = 24;
-  s.d_ff = 140;
+  Shape s{.d_model = 132, .depth = 2, .heads = 6, .kv_heads = 3, .head_dim = 24, .d_ff = 140};
   s.gated_mlp = true;
   s.context = 40;
   s.vocab = 135;

@@ -39,12 +39,7 @@ constexpr double dropout = 0.1;
 data::ZipfSource words() { return {1000, 1, 11}; }
 
 Shape two_stacks(NormPlacement placement) {
-  Shape s;
-  s.d_model = 128;
-  s.encoder_depth = 6;
-  s.depth = 6;
-  s.heads = 4;
-  s.context = source_tokens;
+  Shape s{.d_model = 128, .depth = 6, .encoder_depth = 6, .heads = 4, .context = source_tokens};
   s.vocab = words().vocab();
   s.tied_head = false;  // a gradient that knows nothing of the stream
   s.final_norm = placement == NormPlacement::pre;

@@ -195,13 +195,7 @@ class Reference {
 };
 
 Shape uneven_shape() {
-  Shape s;
-  s.d_model = 14;
-  s.depth = 3;
-  s.heads = 4;
-  s.kv_heads = 2;
-  s.head_dim = 6;
-  s.d_ff = 17;
+  Shape s{.d_model = 14, .depth = 3, .heads = 4, .kv_heads = 2, .head_dim = 6, .d_ff = 17};
   s.context = 8;
   s.vocab = 11;
   return s;

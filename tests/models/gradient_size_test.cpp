@@ -27,12 +27,7 @@ using namespace scalewise::test;
 using Network = Transformer<double>;
 
 Shape one_layer(long d_model, long heads, long kv_heads, long d_ff) {
-  Shape s;
-  s.d_model = d_model;
-  s.depth = 1;
-  s.heads = heads;
-  s.kv_heads = kv_heads;
-  s.head_dim = 16;
+  Shape s{.d_model = d_model, .depth = 1, .heads = heads, .kv_heads = kv_heads, .head_dim = 16};
   s.d_ff = d_ff;
   s.context = 8;
   s.vocab = 32;

@@ -48,13 +48,7 @@ void train(FloatModel& model, const Plan& plan, double rate, long steps, const B
 constexpr Index context = 64;
 
 Shape text_shape() {
-  Shape shape;
-  shape.d_model = 128;
-  shape.depth = 4;
-  shape.heads = 4;
-  shape.context = context;
-  shape.vocab = 256;
-  return shape;
+  return Shape{.d_model = 128, .depth = 4, .heads = 4, .context = context, .vocab = 256};
 }
 
 /// Mean over all windows of a text.
@@ -73,12 +67,7 @@ double nats_per_byte(FloatModel& model, const std::vector<int>& tokens) {
 constexpr Index patch = 2;
 
 Shape digit_shape() {
-  Shape shape;
-  shape.input = Input::patch;
-  shape.d_model = 64;
-  shape.depth = 2;
-  shape.heads = 4;
-  shape.context = 16;
+  Shape shape{.input = Input::patch, .d_model = 64, .depth = 2, .heads = 4, .context = 16};
   shape.patch_dim = patch * patch;
   shape.classes = 10;
   return shape;

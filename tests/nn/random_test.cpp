@@ -214,14 +214,7 @@ TEST_CASE("The first numbers of a stream are the same for ever") {
 namespace {
 
 Shape target() {
-  Shape s;
-  s.d_model = 120;
-  s.depth = 2;
-  s.heads = 4;
-  s.d_ff = 300;
-  s.context = 50;
-  s.vocab = 300;
-  return s;
+  return Shape{.d_model = 120, .depth = 2, .heads = 4, .d_ff = 300, .context = 50, .vocab = 300};
 }
 
 Shape base() {

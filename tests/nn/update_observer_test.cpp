@@ -31,14 +31,8 @@ using Eigen::Index;
 /// Its factors on rate, decay and epsilon differ from tensor to tensor. The token embedding is
 /// larger than a tile of the optimizer.
 Plan small_plan(DecayForm decay = DecayForm::coupled) {
-  Shape s;
-  s.d_model = 28;
-  s.depth = 2;
-  s.heads = 4;
-  s.head_dim = 6;
-  s.d_ff = 17;
-  s.context = 8;
-  s.vocab = 701;
+  Shape s{
+      .d_model = 28, .depth = 2, .heads = 4, .head_dim = 6, .d_ff = 17, .context = 8, .vocab = 701};
   Shape base = s;
   base.d_model = 7;
   base.depth = 1;

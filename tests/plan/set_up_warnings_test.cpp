@@ -20,12 +20,7 @@ using Catch::Matchers::StartsWith;
 namespace {
 
 Shape warned_shape(long width) {
-  Shape s;
-  s.d_model = width;
-  s.depth = 2;
-  s.heads = width / 32;
-  s.context = 16;
-  s.vocab = 50;
+  Shape s{.d_model = width, .depth = 2, .heads = width / 32, .context = 16, .vocab = 50};
   s.tied_head = true;
   return s;
 }

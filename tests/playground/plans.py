@@ -68,6 +68,10 @@ OF_CONFIGS = """
 --rule complete-p --config {mistral-7b} --base-config {mistral-7b} --set base.d_model=512 --set base.heads=8 --set base.kv_heads=2
 """.strip().splitlines()
 
+# Few layers say as much as many, and the page computes without optimization here.
+OF_RULES, OF_OPTIONS, OF_CONFIGS = ([line + " --set depth=4" * ("depth=" not in line and "shallow" not in line) for line in lines]
+                                    for lines in (OF_RULES, OF_OPTIONS, OF_CONFIGS))
+
 # What both refuse, in the same words.
 REFUSED = """
 --rule maximal-updat --preset gpt2

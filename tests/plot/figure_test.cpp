@@ -13,7 +13,6 @@
 #include <sstream>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -119,11 +118,6 @@ TEST_CASE("The CSV of a figure has a row per point, and reads back to the same n
         "b,,0.3333333333333333,-2,,\n");
 }
 
-TEST_CASE("A carriage return in a label is quoted", "[figure]") {
-  const Figure figure{"", {one_panel("a\rb", {{"c", {1}, {2}}})}};
-  CHECK_THAT(figure_csv(figure), ContainsSubstring("\n\"a\rb\",c,1,2,,\n"));
-}
-
 TEST_CASE("Ragged curves and figures without panels are refused before anything is written",
           "[figure]") {
   const Scratch scratch;
@@ -194,35 +188,6 @@ TEST_CASE("What gnuplot complains about is told, and nothing is left behind", "[
   CHECK(scratch.nothing_left_behind());
 }
 
-TEST_CASE("A drawing is made once, for a file and for what else shows it", "[figure]") {
-  const Scratch scratch;
-  const Environment path("PATH", scratch.programs.path().string() + ":" + std::getenv("PATH"));
-  make_gnuplot(scratch.programs.path(), R"(printf 'drawn\211PNG\r\n\032\ndots')");
-  const Figure figure{"", {one_panel("", {{"a", {1, 2}, {1, 2}}})}};
-  const auto drawing = draw_figure(figure);
-  CHECK(drawing.problem.empty());
-  CHECK(drawing.svg == "drawn");
-  CHECK(drawing.png == "\x89PNG\r\n\x1a\ndots");
-  make_gnuplot(scratch.programs.path(), "exit 1\n");
-  CHECK(write_figure(figure, scratch.stem(), drawing) ==
-        "wrote " + scratch.stem() + ".csv, .svg and .png");
-  CHECK(content(scratch.stem() + ".svg") == "drawn");
-  CHECK(content(scratch.stem() + ".png") == drawing.png);
-  CHECK_THAT(error_message([] {
-               draw_figure({"", {one_panel("", {{"a", {1, 2}, {1}}})}});
-             }),
-             ContainsSubstring("1 values: expected 2"));
-}
-
-TEST_CASE("Nothing of a figure lies in a folder for temporary files", "[figure]") {
-  if (!have_gnuplot()) return;
-  const Scratch scratch;
-  const Environment tmpdir("TMPDIR",
-                           scratch.stem("none"));  // what is full or missing is not needed
-  const Figure figure{"", {one_panel("", {{"a", {1, 2}, {1, 2}}})}};
-  CHECK_THAT(write_figure(figure, scratch.stem()), ContainsSubstring(".svg and .png"));
-}
-
 TEST_CASE("A gnuplot that hangs is ended, with all that it started", "[figure]") {
   using namespace std::chrono_literals;
   const Scratch scratch;
@@ -236,15 +201,6 @@ TEST_CASE("A gnuplot that hangs is ended, with all that it started", "[figure]")
   CHECK(std::chrono::steady_clock::now() - start < 20s);
   std::this_thread::sleep_for(1500ms);
   CHECK(scratch.files().empty());
-}
-
-TEST_CASE("A gnuplot that reads nothing does not end the program", "[figure]") {
-  const Scratch scratch;
-  const Environment path("PATH", scratch.programs.path().string() + ":" + std::getenv("PATH"));
-  make_gnuplot(scratch.programs.path(), "exec <&-; echo no >&2; exit 1\n");
-  const Figure figure{std::string(std::size_t{1} << 22, 'a'),
-                      {one_panel("", {{"a", {1, 2}, {1, 2}}})}};
-  CHECK(draw_figure(figure).problem == "gnuplot failed: no");
 }
 
 TEST_CASE("A path is a path, whatever is in its name", "[figure]") {
@@ -355,27 +311,6 @@ TEST_CASE("gnuplot draws whatever the numbers are", "[figure]") {
   CHECK(scratch.nothing_left_behind());
 }
 
-TEST_CASE("A logarithmic axis spans its values and has two marks with labels or more", "[figure]") {
-  for (const int base : {2, 10}) {
-    for (const double low : {1e-300, 3e-7, 0.1, 0.9999999, 1.0, 1.01, 2.1, 64.0, 96.0, 7e8}) {
-      for (const double ratio : {1.0, 1 + 1e-12, 1.001, 1.6, 2.0, 2.5, 3.3, 3.9, 4.1, 9.0, 11.0,
-                                 64.0, 1e3, 1e6, 1e20, 1e200}) {
-        const scalewise::plot::LogAxis axis = log_axis(low, low * ratio, base);
-        INFO(base << " " << low << " " << ratio);
-        CHECK(axis.low < low);
-        CHECK(axis.high > low * ratio);
-        std::size_t labels = 0;
-        for (const scalewise::plot::Tic& tic : axis.tics) {
-          CHECK((tic.at >= axis.low && tic.at <= axis.high));
-          if (!tic.label.empty()) ++labels;
-        }
-        CHECK(labels >= 2);
-        CHECK(labels <= 10);
-      }
-    }
-  }
-}
-
 TEST_CASE("The marks of a logarithmic axis", "[figure]") {
   const auto labels = [](double low, double high, int base) {
     std::string text;
@@ -389,31 +324,4 @@ TEST_CASE("The marks of a logarithmic axis", "[figure]") {
   CHECK(labels(0.3, 40, 10) == "1 10 ");
   CHECK(labels(3.2, 3.3, 10) == "3.2 3.25 3.3 ");
   CHECK(labels(2e-6, 9e-5, 10) == "2·10^{-6} 5·10^{-6} 10^{-5} 2·10^{-5} 5·10^{-5} 10^{-4} ");
-}
-
-TEST_CASE("Curves of one label share a colour and an entry of the legend", "[figure]") {
-  const Curve measured{"SP", {1, 2}, {1, 2}, {}, {}, false, true};
-  const Curve predicted{"SP", {1, 2}, {1, 2}, {}, {}, true, false, true};
-  const Curve other{"MUP", {1, 2}, {1, 2}};
-  for (const bool measured_first : {true, false}) {
-    std::vector<Curve> both{measured, predicted};
-    if (!measured_first) std::swap(both[0], both[1]);
-    const std::string commands = scalewise::plot::gnuplot_commands(
-        {"", {one_panel("a", both), one_panel("b", {other, measured})}});
-    const auto count = [&](const std::string& part) {
-      std::size_t result = 0;
-      for (auto at = commands.find(part); at != std::string::npos;
-           at = commands.find(part, at + 1)) {
-        ++result;
-      }
-      return result;
-    };
-    // Each of two pictures has three curves of "SP" and one of "MUP", and both in the legend.
-    CHECK(count("'#0072b2'") == 2 * 4);
-    CHECK(count("'#d55e00'") == 2 * 2);
-    CHECK(count("title \"SP\" with linespoints") == 2);
-    CHECK(count("title \"MUP\"") == 2);
-    // The prediction, and the entry for it and what was measured.
-    CHECK(count("dashtype (8,5)") == 2 * 2);
-  }
 }

@@ -2,10 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include "scalewise/plot/heat_map.hpp"
 
-#include <array>
 #include <cmath>
 #include <cstddef>
-#include <cstdlib>
 #include <limits>
 #include <string>
 #include <vector>
@@ -80,31 +78,6 @@ HeatMap map_of(long columns, const std::string& text) {
   return map;
 }
 
-/// Relative luminance of "#rrggbb". Source: WCAG 2.1, "relative luminance" and "contrast ratio"
-std::array<double, 3> colour_of(const std::string& sheet, const std::string& rule) {
-  const std::size_t at = sheet.find(rule) + rule.size() + 1;
-  const std::size_t end = sheet.find_first_of(";}", at);
-  std::string digits = sheet.substr(at, end - at);
-  if (digits.size() == 3)
-    digits = {digits[0], digits[0], digits[1], digits[1], digits[2], digits[2]};
-  std::array<double, 3> colour{};
-  for (std::size_t i = 0; i < 3; ++i) {
-    colour[i] =
-        static_cast<double>(std::strtol(digits.substr(2 * i, 2).c_str(), nullptr, 16)) / 255;
-  }
-  return colour;
-}
-
-double luminance(const std::array<double, 3>& colour) {
-  constexpr std::array<double, 3> weights{0.2126, 0.7152, 0.0722};
-  double sum = 0;
-  for (std::size_t i = 0; i < 3; ++i) {
-    const double c = colour[i];
-    sum += weights[i] * (c <= 0.03928 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4));
-  }
-  return sum;
-}
-
 }  // namespace
 
 TEST_CASE("The texts of a heat map neither overlap nor leave it", "[heat_map]") {
@@ -144,25 +117,6 @@ TEST_CASE("Colours are proportional, symmetric about 0 and full from the limit o
   CHECK_FALSE(cells[3].framed);
 }
 
-TEST_CASE("Texts stand out from the deepest colours, on a light and on a dark page", "[heat_map]") {
-  const std::string svg = heat_map_svg(map_of(2, "text"));
-  const std::size_t dark = svg.find("prefers-color-scheme:dark");
-  REQUIRE(dark != std::string::npos);
-  for (const std::string& sheet : {svg.substr(0, dark), svg.substr(dark)}) {
-    const double text = luminance(colour_of(sheet, ".i{fill:"));
-    const std::array<double, 3> ground = colour_of(sheet, ".z{fill:");
-    for (const char* rule : {".lc{fill:", ".hc{fill:"}) {
-      std::array<double, 3> mixed = colour_of(sheet, rule);
-      for (std::size_t i = 0; i < 3; ++i) mixed[i] = 0.75 * mixed[i] + 0.25 * ground[i];
-      const double cell = luminance(mixed);
-      INFO(rule << " of " << sheet.substr(0, 40));
-      const double bright = text > cell ? text : cell;
-      const double other = text > cell ? cell : text;
-      CHECK((bright + 0.05) / (other + 0.05) >= 4.5);  // level AA
-    }
-  }
-}
-
 TEST_CASE("A map of layers says what differs between them", "[heat_map]") {
   // 2/((fi+fo)l) of layers from 1.
   const Plan plan = make_plan("ds-init", {.model = preset_shape("gpt2")});
@@ -191,20 +145,4 @@ TEST_CASE("A map of layers says what differs between them", "[heat_map]") {
   REQUIRE(two.blocks[0].panels.size() == 2);
   CHECK(two.blocks[0].panels[0].title == "encoder layer");
   CHECK(two.blocks[0].panels[1].columns.size() == 24);
-}
-
-TEST_CASE("A number of one tensor that grows, and one without order", "[heat_map]") {
-  Plan plan = make_plan("he", {.model = preset_shape("gpt2")});
-  for (Entry& entry : plan.entries) {
-    if (entry.group == Group::query) entry.learning_rate.value = 1 << entry.layer;
-  }
-  CHECK(layer_map(plan).title ==
-        "he: learning rate of query grows 2.05e+03-fold from the first layer to the last");
-  for (Entry& entry : plan.entries) {
-    if (entry.group == Group::key) entry.epsilon.value = entry.layer % 2 + 1;
-  }
-  CHECK(
-      layer_map(plan).title ==
-      "he: learning rate of query grows 2.05e+03-fold from the first layer to the last; epsilon of "
-      "key changes 2-fold between layers");
 }

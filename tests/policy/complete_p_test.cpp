@@ -97,44 +97,11 @@ static_assert(width_part(Group::head));
 
 }  // namespace
 
-TEST_CASE("CompleteP numbers") {
+TEST_CASE("CompleteP's shrink per step under an optimizer with the independent form") {
   const double alpha = GENERATE(1.0, 0.5, 0.8);
-  // Of decoder() over decoder_base(): width 96/32, layers 5/2, size of a head 24/8, d_ff 200/80.
-  const double N = 3;
-  const double L = 2.5;
-  const double rate = std::pow(L, alpha - 1);
-  const double epsilon = std::pow(L, -alpha) / N;
-  Shape target = decoder();
-  Shape base = decoder_base();
-  const CompleteP policy{.alpha = alpha};
-  const Plan plan = make_plan(policy, {.model = target, .base = base});
-  // What a check leaves out is 1, a variance 0; means are those of gains and biases. Fans are ratios.
-  for (const auto& [name, in, out] : hidden_of_decoder()) {
-    const double size = std::pow(L, -alpha) / std::sqrt(out * N);  // of the gradient
-    check(plan, "layer.3." + name,
-          {.variance = 1 / in, .rate = rate / in, .decay = in, .epsilon = size});
-  }
-  check(plan, "token_embedding", {.variance = 1, .epsilon = 1 / N});
-  check(plan, "position_embedding", {.variance = 1, .epsilon = 1 / N});
-  check(plan, "head", {.variance = 1, .multiplier = 1 / N, .epsilon = 1 / N});
-  check(plan, "layer.0.attention_norm_gain", {.rate = rate, .decay = 0, .epsilon = epsilon});
-  check(plan, "layer.0.mlp_up_bias", {.rate = rate, .decay = 0, .epsilon = epsilon});
-  check(plan, "final_norm_gain", {.decay = 0, .epsilon = 1 / N});
-  REQUIRE(plan.model.residuals.size() == 5);
-  for (const Residual& residual : plan.model.residuals) {
-    CHECK(residual.skip.value == 1);
-    CHECK(near(residual.branch.value, std::pow(L, -alpha)));
-  }
-  CHECK(near(plan.model.logit_multiplier.value, 1 / N));  // the total: the head's own is in it
-  CHECK(near(plan.model.attention_scale.value, std::sqrt(8.0) / 24));
-
-  // Shrink per step under an optimizer with the independent form.
-  const Plan independent =
-      make_plan(policy, {.model = target, .base = base, .decay = DecayForm::independent});
-  CHECK(near(independent.at("layer.3.query").weight_decay.value, rate));
-  CHECK(near(independent.at("head").weight_decay.value, 1));
-
-  target.tied_head = base.tied_head = true;
-  const Plan tied = make_plan(policy, {.model = target, .base = base});
-  CHECK(near(tied.model.logit_multiplier.value, 1 / N));
+  const Plan plan =
+      make_plan(CompleteP{.alpha = alpha},
+                {.model = decoder(), .base = decoder_base(), .decay = DecayForm::independent});
+  CHECK(near(plan.at("layer.3.query").weight_decay.value, std::pow(2.5, alpha - 1)));  // 5/2 layers
+  CHECK(near(plan.at("head").weight_decay.value, 1));
 }

@@ -17,11 +17,7 @@ using namespace scalewise;
 namespace {
 
 Shape gated(long scale) {
-  Shape s;
-  s.d_model = 16 * scale;
-  s.depth = 2 * scale;
-  s.heads = 2 * scale;
-  s.kv_heads = scale;
+  Shape s{.d_model = 16 * scale, .depth = 2 * scale, .heads = 2 * scale, .kv_heads = scale};
   s.d_ff = 40 * scale * scale;  // unlike the width
   s.context = 8;
   s.vocab = 30;

@@ -71,29 +71,3 @@ static_assert(mp(1, Group::value, n, KC).rate(adamw) == Rate(sqrt(n) / (n * sqrt
 static_assert(mp(1, Group::value, n, KC).epsilon == Epsilon(1 / sqrt(n * KC)));
 
 }  // namespace
-
-TEST_CASE("meta-principled numbers") {
-  const double s = GENERATE(0.0, 0.3, 0.5, 0.7071, 1.0);
-  const double w = 192;
-  const MetaPrincipled policy{.s = s};
-
-  const Plan plan = make_plan(policy, {.model = vision()});
-  const double up = std::pow(w, s / 2);
-  CHECK(near(plan.at("head").init_variance.value, std::pow(w, -1 - s)));
-  CHECK(near(plan.at("head").learning_rate.value, 1 / (w * std::sqrt(10.0))));
-  CHECK(near(plan.at("patch_embedding").learning_rate.value, up / (48 * std::sqrt(w))));
-  CHECK(near(plan.at("position_embedding").learning_rate.value, up / std::sqrt(w)));
-  CHECK(near(plan.at("layer.2.value").learning_rate.value, up * std::pow(w, -1.5)));
-  CHECK(near(plan.at("layer.2.mlp_up").learning_rate.value, up / (w * std::sqrt(4 * w))));
-  CHECK(near(plan.at("layer.2.mlp_down").learning_rate.value, up / (4 * w * std::sqrt(w))));
-  CHECK(near(plan.at("layer.2.mlp_down").weight_decay.value, 4 * w * std::sqrt(w) / up));
-
-  const Plan descent = make_plan(policy, {.model = vision(), .optimizer = sgd});
-  CHECK(near(descent.at("layer.2.value").learning_rate.value, std::pow(w, s - 1)));
-  CHECK(near(descent.at("head").learning_rate.value, 1 / w));
-  CHECK(near(descent.at("head_bias").learning_rate.value, 1));
-
-  const Plan tied = make_plan(policy, {.model = decoder()});
-  CHECK(near(tied.model.logit_multiplier.value, std::pow(96.0, -(1 + s) / 2)));
-  CHECK(near(tied.at("token_embedding").learning_rate.value, std::pow(96.0, (s - 1) / 2)));
-}

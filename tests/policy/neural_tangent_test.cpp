@@ -86,49 +86,6 @@ static_assert(with_constants(Group::key).rate(adamw) == Rate(1 / (n * sqrt(n))))
 
 TEST_CASE("neural-tangent numbers") {
   const double n = 96;
-  const double F = 200;
-  const double V = 101;
-
-  SECTION("AdamW, untied: rates, and decays that undo them") {
-    Shape shape = decoder();
-    shape.tied_head = false;
-    const Plan plan = make_plan(NeuralTangent{}, {.model = shape});
-    const auto row = [&](const std::string& name, double variance, double rate, double epsilon) {
-      check(plan, name,
-            {.variance = variance, .rate = rate, .decay = 1 / rate, .epsilon = epsilon});
-    };
-    row("token_embedding", 1, std::pow(n, -0.5), std::pow(n, -0.5));
-    row("position_embedding", 1, std::pow(n, -0.5), std::pow(n, -0.5));
-    const double Q = 144;  // heads * head_dim
-    const double K = 48;   // kv_heads * head_dim
-    row("layer.3.query", 1 / n, 1 / (n * std::sqrt(Q)), 1 / std::sqrt(Q));
-    row("layer.3.key", 1 / n, 1 / (n * std::sqrt(K)), 1 / std::sqrt(K));
-    row("layer.3.value", 1 / n, 1 / (n * std::sqrt(K)), 1 / std::sqrt(K));
-    row("layer.3.attention_output", 1 / Q, 1 / (Q * std::sqrt(n)), 1 / std::sqrt(n));
-    row("layer.3.mlp_up", 1 / n, 1 / (n * std::sqrt(F)), 1 / std::sqrt(F));
-    row("layer.3.mlp_gate", 1 / n, 1 / (n * std::sqrt(F)), 1 / std::sqrt(F));
-    row("layer.4.mlp_down", 1 / F, 1 / (F * std::sqrt(n)), 1 / std::sqrt(n));
-    row("head", 1 / n, 1 / (n * std::sqrt(V)), 1 / std::sqrt(V));
-    CHECK(near(plan.model.attention_scale.value, 1 / std::sqrt(24.0)));
-    CHECK(plan.model.logit_multiplier.value == 1);
-    CHECK(plan.model.embedding_multiplier.value == 1);
-    CHECK(plan.at("final_norm_gain").init_mean.value == 1);
-  }
-  SECTION("SGD, heads that fill the width, M = 4") {
-    Shape shape = decoder();
-    shape.heads = shape.kv_heads = 4;
-    shape.d_ff = 0;
-    const Plan plan = make_plan(NeuralTangent{}, {.model = shape, .optimizer = sgd});
-    for (const char* name : {"query", "key", "value", "attention_output", "mlp_up"}) {
-      check(plan, std::string("layer.0.") + name,
-            {.variance = 1 / n,
-             .rate = 1 / n,
-             .decay = n,
-             .epsilon = plan.at(std::string("layer.0.") + name).epsilon.value});
-    }
-    CHECK(near(plan.at("layer.0.mlp_down").learning_rate.value, 1 / (4 * n)));
-    CHECK(plan.at("token_embedding").learning_rate.value == 1);
-  }
   SECTION("the tied head is the default; its logits are divided by the root of the width") {
     const Plan plan = make_plan(NeuralTangent{}, {.model = decoder()});
     CHECK(plan.of(Group::head).empty());

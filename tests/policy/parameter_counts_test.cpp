@@ -26,12 +26,7 @@ Shape counted(Shape shape) {
 
 TEST_CASE("parameter counts of the effective theory's models") {
   SECTION("ViT-B") {
-    Shape shape;
-    shape.input = Input::patch;
-    shape.d_model = 768;
-    shape.depth = 12;
-    shape.heads = 12;
-    shape.context = 196;
+    Shape shape{.input = Input::patch, .d_model = 768, .depth = 12, .heads = 12, .context = 196};
     shape.patch_dim = 768;
     shape.classes = 1000;
     shape.head_bias = true;
@@ -40,11 +35,7 @@ TEST_CASE("parameter counts of the effective theory's models") {
   }
   // Encoder: 12 n² a layer; decoder with cross attention: 16 n²; a position table each.
   const auto language = [](long d_model, long layers, long heads) {
-    Shape shape;
-    shape.d_model = d_model;
-    shape.depth = layers;
-    shape.encoder_depth = layers;
-    shape.heads = heads;
+    Shape shape{.d_model = d_model, .depth = layers, .encoder_depth = layers, .heads = heads};
     shape.context = 514;
     shape.vocab = 50265;
     shape.tied_head = true;

@@ -19,12 +19,7 @@ constexpr std::array<double, 3> x{0.7, -1.3, 0.4};
 constexpr std::array<double, 3> start{0.3, -0.8, 1.1};  // standard normal draws, times the std
 
 Shape small_shape() {
-  Shape shape;
-  shape.d_model = 48;
-  shape.depth = 2;
-  shape.heads = 3;
-  shape.vocab = 11;
-  shape.context = 5;
+  Shape shape{.d_model = 48, .depth = 2, .heads = 3, .context = 5, .vocab = 11};
   return resolved(shape);
 }
 

@@ -55,22 +55,7 @@ static_assert(ShallowNtk::reference == Reference::absolute);
 
 }  // namespace
 
-TEST_CASE("shallow encoder numbers") {
-  const Shape shape = vision();
-  const double w = 192;
-  const auto row = [&](const Plan& plan, double o, double qkv, double tau1, double tau0) {
-    check_variance(plan, "layer.0.query", qkv);
-    check_variance(plan, "layer.0.key", qkv);
-    check_variance(plan, "layer.0.value", qkv);
-    check(plan, "head", {.variance = o, .multiplier = tau1});
-    CHECK(near(plan.model.attention_scale.value, tau0));
-    CHECK(near(plan.model.logit_multiplier.value, tau1));
-  };
-  const double root = 1 / std::sqrt(w);
-  row(make_plan(ShallowLeCun{}, {.model = shape, .optimizer = sgd}), 1 / w, 1 / 48.0, 1, root);
-  row(make_plan(ShallowHe{}, {.model = shape, .optimizer = sgd}), 2 / w, 2 / 48.0, 1, root);
-  row(make_plan(ShallowNtk{}, {.model = shape, .optimizer = sgd}), 1, 1, root, root);
-  row(make_plan(ShallowNtk{.tau0 = 1}, {.model = shape, .optimizer = sgd}), 1, 1, root, 1 / w);
-  CHECK_THROWS_AS(make_plan(ShallowNtk{.tau0 = 0.7}, {.model = shape, .optimizer = sgd}),
+TEST_CASE("The power of the width in the scores of a shallow encoder is one of two") {
+  CHECK_THROWS_AS(make_plan(ShallowNtk{.tau0 = 0.7}, {.model = vision(), .optimizer = sgd}),
                   InvalidInput);
 }

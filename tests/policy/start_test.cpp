@@ -21,12 +21,7 @@ using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::WithinRel;
 
 Shape started_shape(long width, long depth = 4) {
-  Shape s;
-  s.d_model = width;
-  s.depth = depth;
-  s.heads = width / 32;
-  s.context = 16;
-  s.vocab = 50;
+  Shape s{.d_model = width, .depth = depth, .heads = width / 32, .context = 16, .vocab = 50};
   s.tied_head = false;
   return s;
 }

@@ -14,13 +14,7 @@ namespace scalewise::test {
 
 /// Four layers of width 32.
 inline Shape small_shape() {
-  Shape s;
-  s.d_model = 32;
-  s.depth = 4;
-  s.heads = 2;
-  s.d_ff = 96;
-  s.context = 16;
-  s.vocab = 50;
+  Shape s{.d_model = 32, .depth = 4, .heads = 2, .d_ff = 96, .context = 16, .vocab = 50};
   s.biases = false;
   return s;
 }

@@ -5,57 +5,37 @@
 
     adapters_torch.py PLAN_PROGRAM SOURCE_FOLDER
 
-Exit code 77, with a message, where PyTorch is not installed. new_torch.py has what PyTorch 1.13 lacks.
+new_torch.py has what PyTorch 1.13 lacks.
 """
 
 import copy
+import functools
 import itertools
 import json
 import math
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 import unittest
 import unittest.mock
 import warnings
 
-PLAN, SOURCE = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
+import torch_support
+from torch_support import message_of, scalewise, settings, torch
 
-try:
-    import torch
-except ImportError:
-    print("skipped: PyTorch is not installed for", sys.executable)
-    sys.exit(77)
+from small_gpt import SmallGpt
+from torch import nn
+from torch.nn import functional as F
+from torch.optim.lr_scheduler import LambdaLR
+from torch.utils.checkpoint import checkpoint
 
-sys.path[:0] = [str(SOURCE / "python"), str(SOURCE / "examples" / "pytorch")]
-import scalewise  # noqa: E402
-from small_gpt import SmallGpt  # noqa: E402
-from torch import nn  # noqa: E402
-from torch.nn import functional as F  # noqa: E402
-from torch.optim.lr_scheduler import LambdaLR  # noqa: E402
-from torch.utils.checkpoint import checkpoint  # noqa: E402
-
-torch.set_num_threads(1)
 WIDTH, DEPTH, VOCAB, CONTEXT = 32, 2, 64, 16
 
 
 def plan_of(*arguments, names="nanogpt"):
-    sizes = {"d_model": WIDTH, "d_ff": 4 * WIDTH, "heads": 2, "depth": DEPTH, "vocab": VOCAB, "context": CONTEXT,
-             "tied_head": "false"}
-    options = [word for key, value in sizes.items() for word in ("--set", f"{key}={value}")]
-    done = subprocess.run([PLAN, "--rule", "gpt2", "--preset", "gpt2", *options, *arguments, "--names", names, "--format", "json"],
-                          capture_output=True, encoding="utf-8", check=True)
-    return scalewise.Plan(json.loads(done.stdout))
-
-
-def neox_plan():
-    sizes = {"d_model": 64, "d_ff": 256, "heads": 4, "depth": 2, "vocab": 256, "context": 32}
-    options = [word for key, value in sizes.items() for word in ("--set", f"{key}={value}")]
-    done = subprocess.run([PLAN, "--rule", "gpt2", "--preset", "pythia-70m", *options, "--names", "gpt-neox", "--format", "json"],
-                          capture_output=True, encoding="utf-8", check=True)
-    return scalewise.Plan(json.loads(done.stdout))
+    sizes = settings(d_model=WIDTH, d_ff=4 * WIDTH, heads=2, depth=DEPTH, vocab=VOCAB, context=CONTEXT, tied_head="false")
+    return torch_support.plan_of("--rule", "gpt2", "--preset", "gpt2", *sizes, *arguments, "--names", names)
 
 
 PLAIN = plan_of()
@@ -93,6 +73,7 @@ def records_of(recorder):
             for r in json.loads(append.call_args[0][1])["records"]}
 
 
+@functools.cache
 def plain_records():
     model = model_of()
     optimizer = adamw(model)
@@ -136,7 +117,8 @@ class Names(unittest.TestCase):
 
     def test_names_of_another_release(self):
         """transformers 5 calls GPT-NeoX's head lm_head (conversion_mapping.py, c0ce2e4); files have embed_out."""
-        plan = neox_plan()
+        plan = torch_support.plan_of("--rule", "gpt2", "--preset", "pythia-70m", "--names", "gpt-neox",
+                                     *settings(d_model=64, d_ff=256, heads=4, depth=2, vocab=256, context=32))
         for head in ("embed_out.weight", "lm_head.weight"):
             tensors = {head if t["name"] == "embed_out.weight" else t["name"]: nn.Parameter(torch.zeros(t["shape"]))
                        for t in plan.tensors}
@@ -152,9 +134,8 @@ class Names(unittest.TestCase):
         tensors = {t["name"]: torch.zeros(t["shape"]) for t in deep.tensors}
         wrong = {name: tensor[:-1] if name.endswith("mlp.c_fc.weight") else tensor for name, tensor in tensors.items()
                  if not name.endswith("h.7.ln_1.weight") and not name.endswith("h.9.ln_1.weight")}
-        with self.assertRaises(ValueError) as caught:
-            scalewise.apply(wrong, deep)
-        self.assertEqual(str(caught.exception).splitlines(), [
+        message = message_of(scalewise.apply, wrong, deep)
+        self.assertEqual(message.splitlines(), [
             "transformer.h.*.ln_1.weight (2 tensors, * = 7, 9): missing in the model",
             "transformer.h.*.mlp.c_fc.weight (12 tensors): [127, 32]: expected [128, 32]"])
 
@@ -169,18 +150,16 @@ class Names(unittest.TestCase):
     def test_one_name_is_not_taken_for_another(self):
         named = dict(model_of().named_parameters())
         named["transformer.module.wte.weight"] = nn.Parameter(torch.zeros(VOCAB, WIDTH))
-        with self.assertRaises(ValueError) as caught:
-            scalewise.apply(named, PLAIN)
-        self.assertEqual(str(caught.exception), "transformer.module.wte.weight: the same name as transformer.wte.weight, "
+        message = message_of(scalewise.apply, named, PLAIN)
+        self.assertEqual(message, "transformer.module.wte.weight: the same name as transformer.wte.weight, "
                          "without wrappers")
         named["transformer.module.wte.weight"] = named["transformer.wte.weight"]  # the same parameter
         scalewise.apply(named, PLAIN)
 
     def test_a_part_of_the_model_is_named(self):
         model = nn.ModuleDict({"net": model_of(), "loss": nn.Linear(2, 2)})
-        with self.assertRaises(ValueError) as caught:
-            scalewise.apply(model, PLAIN)
-        self.assertEqual(str(caught.exception).splitlines()[0], "net has tensors of the plan: expected this part of the "
+        message = message_of(scalewise.apply, model, PLAIN)
+        self.assertEqual(message.splitlines()[0], "net has tensors of the plan: expected this part of the "
                          "model alone")
 
     def test_tensors_without_a_plan_are_left_alone_and_named(self):
@@ -235,9 +214,8 @@ class Memory(unittest.TestCase):
         model.to("meta")
         meta = dict(model.named_parameters())
         for call in (lambda: scalewise.apply(meta, PLAIN), lambda: scalewise.Recorder(model, PLAIN, optimizer)):
-            with self.assertRaises(ValueError) as caught:
-                call()
-            self.assertRegex(str(caught.exception), r"\Atransformer\.wte\.weight and 2\d more on the meta device: has no "
+            message = message_of(call)
+            self.assertRegex(message, r"\Atransformer\.wte\.weight and 2\d more on the meta device: has no "
                              r"memory: call model\.to_empty\(device=\.\.\.\) first, then apply\Z")
         groups = scalewise.param_groups(meta, PLAIN, lr=0.1)  # which need none
         scalewise.check_optimizer(torch.optim.AdamW(groups), meta, PLAIN, lr=0.1)
@@ -264,9 +242,8 @@ class Memory(unittest.TestCase):
             state = {name: value.clone() for name, value in model_of().state_dict().items()}
             state["lm_head.weight"] = state["lm_head.weight"].to(kind)
             before = {name: value.clone() for name, value in state.items()}
-            with self.assertRaises(ValueError) as caught:
-                scalewise.apply(state, PLAIN, seed=2)
-            self.assertEqual(str(caught.exception), f"lm_head.weight: {words}")
+            message = message_of(scalewise.apply, state, PLAIN, seed=2)
+            self.assertEqual(message, f"lm_head.weight: {words}")
             self.assertTrue(all(torch.equal(value, before[name]) for name, value in state.items()))
         state["lm_head.weight"] = torch.zeros(1).expand(model_of().state_dict()["lm_head.weight"].shape)
         with self.assertRaisesRegex(ValueError, r"\Alm_head\.weight: an expanded tensor"):
@@ -286,11 +263,9 @@ class Memory(unittest.TestCase):
     def test_real_shapes_of_vision_transformers(self):
         """transformers' ViT has cls_token [1, 1, n], positions [1, t, n] and patches [n, 3, p, p] (modeling_vit.py), timm too;
         a plan may have these shapes or [n], [t, n] and [n, 3pp], as older ones do."""
-        small = ("--preset", "vit-b16", "--set", "d_model=16", "--set", "heads=2", "--set", "d_ff=32", "--set", "depth=1",
-                 "--set", "patch_dim=48", "--set", "context=5", "--set", "classes=3")
-        done = subprocess.run([PLAN, "--rule", "standard", *small, "--names", "timm-vit", "--format", "json"],
-                              capture_output=True, encoding="utf-8", check=True)
-        data = json.loads(done.stdout)
+        sizes = settings(d_model=16, heads=2, d_ff=32, depth=1, patch_dim=48, context=5, classes=3)
+        data = json.loads(torch_support.plan_output("--rule", "standard", "--preset", "vit-b16", *sizes, "--names", "timm-vit",
+                                                    "--format", "json"))
         shapes = {"cls_token": ([16], [1, 1, 16]), "pos_embed": ([5, 16], [1, 5, 16]),
                   "patch_embed.proj.weight": ([16, 48], [16, 3, 4, 4])}
         drawn = []
@@ -395,12 +370,11 @@ class Sharded(unittest.TestCase):
         whole = model_of().state_dict()
         for placement, words in ((_StridedShard(0), "a DTensor of _StridedShard"), (Partial(), "a DTensor of Partial")):
             state = {name: DTensor.make(value.shape, Mesh((2,), [0]), [placement]) for name, value in whole.items()}
-            with self.assertRaises(ValueError) as caught:
-                scalewise.apply(state, PLAIN)
+            message = message_of(scalewise.apply, state, PLAIN)
             rows = {re.sub(r"\.\d+\.", ".*.", name) for name in whole}  # layers share a line
-            self.assertEqual(len(str(caught.exception).splitlines()), len(rows))
+            self.assertEqual(len(message.splitlines()), len(rows))
             self.assertIn(f"lm_head.weight: {words}: expected Shard or Replicate (hint: apply the plan before",
-                          str(caught.exception))
+                          message)
         state["lm_head.weight"].placements = [Shard(0)]
         state["lm_head.weight"].local = torch.zeros(5, WIDTH)
         with self.assertRaisesRegex(ValueError, r"lm_head.weight: \[5, 32\] of it are here: expected \[32, 32\]"):

@@ -4,30 +4,20 @@
 """Plans for PyTorch models of any architecture, from descriptions of two sizes.
 
     describe_torch.py PLAN_PROGRAM SOURCE_FOLDER
-
-Exit code 77, with a message, where PyTorch is not installed.
 """
 
 import json
 import math
 import pathlib
-import subprocess
 import sys
 import tempfile
 import unittest
 
-PLAN, SOURCE = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
+import torch_support
+from torch_support import scalewise, settings, torch
 
-try:
-    import torch
-except ImportError:
-    print("skipped: PyTorch is not installed for", sys.executable)
-    sys.exit(77)
-
-sys.path[:0] = [str(SOURCE / "python"), str(SOURCE / "examples" / "pytorch")]
-import scalewise  # noqa: E402
-from small_gpt import SmallGpt  # noqa: E402
-from torch import nn  # noqa: E402
+from small_gpt import SmallGpt
+from torch import nn
 
 
 class StateSpace(nn.Module):
@@ -68,16 +58,13 @@ class Described(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.folder = pathlib.Path(scratch.name)
 
-    def run_plan(self, target, base, *options, kinds=None):
+    def plan(self, target, base, *options, kinds=None, make=torch_support.plan_of):
         for name, model in (("target", target), ("base", base)):
             scalewise.describe(model, self.folder / f"{name}.json", kinds)
-        return subprocess.run([PLAN, "--model", "target.json", "--base-model", "base.json", *options], cwd=self.folder,
-                              capture_output=True, encoding="utf-8", check=False)
+        return make("--model", self.folder / "target.json", "--base-model", self.folder / "base.json", *options)
 
-    def plan(self, target, base, *options, kinds=None):
-        done = self.run_plan(target, base, *options, "--format", "json", kinds=kinds)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return scalewise.Plan(json.loads(done.stdout))
+    def refusal(self, *models, **kinds):
+        return self.plan(*models, make=lambda *options: torch_support.plan_output(*options, code=2), **kinds)
 
     def test_a_gpt_has_the_rates_that_its_dialect_gives_it(self):
         def gpt(width, depth):
@@ -85,13 +72,11 @@ class Described(unittest.TestCase):
                              "residuals": [(1, 1)] * depth}, 256, 32, width, width // 16)
 
         for rule in ("maximal-update", "complete-p", "depth-mup"):
-            options = [word for prefix, width, depth in (("", 64, 4), ("base.", 32, 2)) for key, value in
-                       {"d_model": width, "d_ff": 4 * width, "heads": width // 16, "depth": depth, "vocab": 256,
-                        "context": 32, "tied_head": "false"}.items() for word in ("--set", f"{prefix}{key}={value}")]
-            done = subprocess.run([PLAN, "--rule", rule, "--preset", "gpt2", "--base-preset", "gpt2", *options, "--names",
-                                   "nanogpt", "--format", "json"], capture_output=True, encoding="utf-8", check=True)
+            options = [word for prefix, width, depth in (("", 64, 4), ("base.", 32, 2)) for word in settings(
+                prefix, d_model=width, d_ff=4 * width, heads=width // 16, depth=depth, vocab=256, context=32, tied_head="false")]
             model = gpt(64, 4)
-            by_names = scalewise.Plan(json.loads(done.stdout))
+            by_names = torch_support.plan_of("--rule", rule, "--preset", "gpt2", "--base-preset", "gpt2", *options, "--names",
+                                             "nanogpt")
             described = self.plan(model, gpt(32, 2), "--rule", rule)
             rates = [{id(p): (group["lr"], group["weight_decay"], group["eps"])
                       for group in scalewise.param_groups(model, plan, lr=1, weight_decay=1) for p in group["params"]}
@@ -105,9 +90,8 @@ class Described(unittest.TestCase):
     def test_a_state_space_model(self):
         kinds, roles = {"*.D": "gain:o"}, ("--role", "*.A_log=vector")
         models = StateSpace(64, 4), StateSpace(16, 2)
-        refused = self.run_plan(*models, "--rule", "complete-p", kinds=kinds)
-        self.assertEqual(refused.returncode, 2)
-        self.assertIn("tensor layers.0.A_log = other: expected a role", refused.stderr)
+        self.assertIn("tensor layers.0.A_log = other: expected a role",
+                      self.refusal(*models, "--rule", "complete-p", kinds=kinds))
         plan = self.plan(*models, "--rule", "complete-p", *roles, kinds=kinds)
         rates = {name: plan.entries[f"layers.3.{name}"]["learning_rate"]["value"] for name in
                  ("in_proj.weight", "conv1d.weight", "x_proj.weight", "dt_proj.weight", "A_log", "D", "out_proj.weight")}

@@ -7,31 +7,22 @@
 
 Run with PyTorch 1.13.0a0 of Debian 12, which skips all but one of the tests. Not run yet with a newer PyTorch, nor with
 transformers: put the versions here when you have. Parts that are missing are skipped with the reason.
-Exit code 77, with a message, where PyTorch is not installed.
 """
 
 import json
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 import traceback
 import unittest
 import warnings
 
-PLAN, SOURCE = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
+import torch_support
+from torch_support import scalewise, settings, torch
 
-try:
-    import torch
-except ImportError:
-    print("skipped: PyTorch is not installed for", sys.executable)
-    sys.exit(77)
-
-sys.path[:0] = [str(SOURCE / "python"), str(SOURCE / "examples" / "pytorch")]
-import scalewise  # noqa: E402
-from small_gpt import SmallGpt  # noqa: E402
-from torch.nn import functional as F  # noqa: E402
+from small_gpt import SmallGpt
+from torch.nn import functional as F
 
 VERSION = tuple(int("".join(filter(str.isdigit, part)) or 0) for part in torch.__version__.split(".")[:2])
 WIDTH, VOCAB, CONTEXT = 32, 64, 16
@@ -41,12 +32,7 @@ BATCH = torch.arange(4 * (CONTEXT + 1)).reshape(4, -1).remainder(VOCAB - 3)
 def plan_of(*arguments, sizes=None, rule="gpt2", preset="gpt2", names="nanogpt"):
     sizes = sizes or {"d_model": WIDTH, "d_ff": 4 * WIDTH, "heads": 2, "depth": 2, "vocab": VOCAB, "context": CONTEXT,
                       "tied_head": "false"}
-    options = [word for key, value in sizes.items() for word in ("--set", f"{key}={value}")]
-    done = subprocess.run([PLAN, "--rule", rule, "--preset", preset, *options, *arguments, "--names", names, "--format", "json"],
-                          capture_output=True, encoding="utf-8", check=False)
-    if done.returncode:
-        raise RuntimeError(done.stderr)
-    return scalewise.Plan(json.loads(done.stdout))
+    return torch_support.plan_of("--rule", rule, "--preset", preset, *settings(**sizes), *arguments, "--names", names)
 
 
 def bare_model(plan):

@@ -4,8 +4,6 @@
 """Plans applied to PyTorch models, optimizers read back, and runs judged by the coordinate check.
 
     python_torch.py PLAN_PROGRAM COORDINATE_CHECK_PROGRAM SOURCE_FOLDER
-
-Exit code 77, with a message, where PyTorch is not installed.
 """
 
 import fcntl
@@ -21,21 +19,14 @@ import tempfile
 import unittest
 import unittest.mock
 
-PLAN, CHECK, SOURCE = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
+import torch_support
+from torch_support import SOURCE, message_of, scalewise, torch
 
-try:
-    import torch
-except ImportError:
-    print("skipped: PyTorch is not installed for", sys.executable)
-    sys.exit(77)
+from small_gpt import InOut, SmallGpt
+from torch import nn
+from torch.nn import functional as F
 
-sys.path[:0] = [str(SOURCE / "python"), str(SOURCE / "examples" / "pytorch")]
-import scalewise  # noqa: E402
-from small_gpt import InOut, SmallGpt  # noqa: E402
-from torch import nn  # noqa: E402
-from torch.nn import functional as F  # noqa: E402
-
-torch.set_num_threads(1)
+CHECK = pathlib.Path(sys.argv[2]).resolve()
 VOCAB, CONTEXT, HEAD = 256, 32, 16
 LINEAR = {"nanogpt": nn.Linear, "hf-gpt2": InOut}
 DEPTHS = {"maximal-update": (2, 2), "complete-p": (4, 2)}  # of the models and of their base
@@ -43,17 +34,12 @@ SET_UPS = list(itertools.product(DEPTHS, LINEAR))
 
 
 def plan_of(rule, *arguments, names="nanogpt"):
-    options = ["--rule", rule, "--preset", "gpt2", *arguments, "--format", "json"]
-    if names:
-        options += ["--names", names]
-    done = subprocess.run([PLAN, *options], capture_output=True, encoding="utf-8", check=True)
-    return scalewise.Plan(json.loads(done.stdout))
+    return torch_support.plan_of("--rule", rule, "--preset", "gpt2", *arguments, *(["--names", names] if names else []))
 
 
 def small(width, prefix="", **more):
-    sizes = {"d_model": width, "d_ff": 4 * width, "heads": width // HEAD, "depth": 2, "vocab": VOCAB,
-             "context": CONTEXT, "tied_head": "false", **more}
-    return [word for key, value in sizes.items() for word in ("--set", f"{prefix}{key}={value}")]
+    return torch_support.settings(prefix, **{"d_model": width, "d_ff": 4 * width, "heads": width // HEAD, "depth": 2,
+                                             "vocab": VOCAB, "context": CONTEXT, "tied_head": "false", **more})
 
 
 def relative(rule, width, names="nanogpt", base=32, **more):
@@ -166,7 +152,7 @@ class Start(unittest.TestCase):
         base_width = 64
         sizes = {"d_model": 128, "heads": 4, "kv_heads": 2, "head_dim": 32, "d_ff": 256, "depth": 2, "vocab": 256}
         plan = plan_of("maximal-update", "--preset", "llama-3-8b", "--base-width", str(base_width),
-                       *(word for key, value in sizes.items() for word in ("--set", f"{key}={value}")), names="meta-llama")
+                       *torch_support.settings(**sizes), names="meta-llama")
         model = {tensor["name"]: torch.zeros(tensor["shape"]) for tensor in plan.tensors}
         scalewise.apply(model, plan, base_std=base_std)
         for layer in (0, 1):
@@ -181,9 +167,8 @@ class Start(unittest.TestCase):
         self.assertLess(abs(table.pow(2).mean().item() - 1), 5 * math.sqrt(2 / table.numel()))
         before = {name: values.clone() for name, values in model.items()}
         wrong = {"output.weight": -0.1, "layers.1.attention.wq.weight": None}
-        with self.assertRaises(ValueError) as caught:
-            scalewise.apply(model, plan, base_std=lambda name: wrong.get(name, 1))
-        self.assertEqual(sorted(str(caught.exception).splitlines()), [
+        message = message_of(scalewise.apply, model, plan, base_std=lambda name: wrong.get(name, 1))
+        self.assertEqual(sorted(message.splitlines()), [
             "base_std('layers.1.attention.wq.weight') = None: expected a finite number, 0 or greater",
             "base_std('output.weight') = -0.1: expected a finite number, 0 or greater"])
         groups = dict.fromkeys((e["group"] for e in plan.entries.values()), 0.02)
@@ -200,13 +185,11 @@ class Start(unittest.TestCase):
                             (torch.tensor(-0.5), "-0.5"),
                             (torch.ones(2), "tensor([1., 1.])"), ([0.1], "[0.1]")):
             with self.subTest(value=value):
-                with self.assertRaises(ValueError) as caught:
-                    scalewise.apply(model, plan, base_std=value)
-                self.assertEqual(str(caught.exception), f"base_std = {text}{expected}")
+                message = message_of(scalewise.apply, model, plan, base_std=value)
+                self.assertEqual(message, f"base_std = {text}{expected}")
         groups = dict.fromkeys(e["group"] for e in plan.entries.values() if e["init_variance"]["value"] > 0)
-        with self.assertRaises(ValueError) as caught:
-            scalewise.apply(model, plan, base_std={"token_embedding": 0.1, "query": -0.1})
-        self.assertEqual(str(caught.exception).splitlines(), [
+        message = message_of(scalewise.apply, model, plan, base_std={"token_embedding": 0.1, "query": -0.1})
+        self.assertEqual(message.splitlines(), [
             f"base_std['query'] = -0.1{expected}",
             *(f"base_std['{group}'] (missing): expected the base model's standard deviation"
               for group in groups if group not in ("token_embedding", "query"))])
@@ -348,9 +331,8 @@ class Optimizers(unittest.TestCase):
                               ({"weight_decay": math.nan}, "weight_decay = nan"), ({"eps": math.inf}, "eps = inf"),
                               ({"lr": "0.1"}, "lr = '0.1'"), ({"lr": None}, "lr = None")):
             with self.subTest(numbers=numbers):
-                with self.assertRaises(ValueError) as caught:
-                    scalewise.param_groups(self.model, self.plan, **{**self.numbers, **numbers})
-                self.assertEqual(str(caught.exception), f"{text}: expected a finite number, 0 or greater")
+                message = message_of(scalewise.param_groups, self.model, self.plan, **{**self.numbers, **numbers})
+                self.assertEqual(message, f"{text}: expected a finite number, 0 or greater")
                 if numbers != {"lr": None}:
                     with self.assertRaisesRegex(ValueError, "^" + text + ": expected a finite number"):
                         self.check(torch.optim.AdamW(self.groups), **numbers)
@@ -362,9 +344,8 @@ class Optimizers(unittest.TestCase):
     def test_groups_of_others_have_no_factor(self):
         optimizer = torch.optim.AdamW([*self.groups, {"params": [nn.Parameter(torch.zeros(3))]}], lr=1.0)
         rates = [group["lr"] for group in optimizer.param_groups]
-        with self.assertRaises(ValueError) as caught:
-            scalewise.set_lr(optimizer, 0.5)
-        self.assertEqual(str(caught.exception), f"group {len(self.groups)}: lr_scale (missing): expected the groups of "
+        message = message_of(scalewise.set_lr, optimizer, 0.5)
+        self.assertEqual(message, f"group {len(self.groups)}: lr_scale (missing): expected the groups of "
                          "param_groups()")
         self.assertEqual([group["lr"] for group in optimizer.param_groups], rates)
 
@@ -380,9 +361,8 @@ class Optimizers(unittest.TestCase):
             scalewise.check_optimizer(right(groups, lr=1.0), self.model, plan, **self.numbers)  # SGD has no default rate
             for one in wrong:
                 with self.subTest(plan=plan.plan["optimizer"], one=one):
-                    with self.assertRaises(ValueError) as caught:
-                        scalewise.check_optimizer(one(groups, lr=1.0), self.model, plan, **self.numbers)
-                    self.assertEqual(str(caught.exception), f"optimizer = {one.__name__}: expected {right.__name__} "
+                    message = message_of(scalewise.check_optimizer, one(groups, lr=1.0), self.model, plan, **self.numbers)
+                    self.assertEqual(message, f"optimizer = {one.__name__}: expected {right.__name__} "
                                      f"(hint: the plan is for {plan.plan['optimizer']} with {plan.plan['decay']} decay)")
 
     def test_an_optimizer_that_may_do_what_the_plan_says_is_accepted(self):
@@ -395,9 +375,8 @@ class Optimizers(unittest.TestCase):
 
         for one in (Own, Bare):
             self.check(one(self.groups))
-        with self.assertRaises(ValueError) as caught:
-            self.check(Bare(self.without("eps")))
-        self.assertEqual(str(caught.exception).splitlines()[0], "transformer.wte.weight: eps (missing): expected 5e-10")
+        message = message_of(self.check, Bare(self.without("eps")))
+        self.assertEqual(message.splitlines()[0], "transformer.wte.weight: eps (missing): expected 5e-10")
         with self.assertRaisesRegex(ValueError, r"\Aoptimizer = SGD: expected AdamW \(hint: .*\)\Z"):
             self.check(torch.optim.SGD(self.without("eps"), lr=1.0))
         # Without decay they do the same, and PyTorch 2.6 gives Adam a flag for AdamW's decay.
@@ -428,9 +407,8 @@ class Optimizers(unittest.TestCase):
         up = named["transformer.h.0.mlp.c_fc.weight"]
         named["transformer.h.0.mlp.c_fc.weight"] = nn.Parameter(up.detach().t().clone())
         named["transformer.h.1.ln_1.weight"] = named["transformer.h.1.ln_2.weight"]
-        with self.assertRaises(ValueError) as caught:
-            scalewise.param_groups(named, self.plan, lr=1.0)
-        self.assertEqual(set(str(caught.exception).splitlines()), {
+        message = message_of(scalewise.param_groups, named, self.plan, lr=1.0)
+        self.assertEqual(set(message.splitlines()), {
             "transformer.wpe.weight: missing in the model",
             "transformer.wpe.weights: not in the plan",
             "transformer.h.0.mlp.c_fc.weight: [64, 256]: expected [256, 64] (hint: it is transposed)",
@@ -454,13 +432,11 @@ class Optimizers(unittest.TestCase):
         state = model_of(tied, 64, tied=True).state_dict()
         self.assertIsNot(state["lm_head.weight"], state["transformer.wte.weight"])
         scalewise.apply(state, tied, base_std=0.1)
-        with self.assertRaises(ValueError) as caught:
-            scalewise.apply(state, self.plan, base_std=0.1)
-        self.assertEqual(str(caught.exception), "lm_head.weight: the same parameter as transformer.wte.weight")
+        message = message_of(scalewise.apply, state, self.plan, base_std=0.1)
+        self.assertEqual(message, "lm_head.weight: the same parameter as transformer.wte.weight")
         apart = self.model.state_dict()
-        with self.assertRaises(ValueError) as caught:
-            scalewise.apply(apart, tied, base_std=0.1)
-        self.assertEqual(str(caught.exception), "lm_head.weight: not the same parameter as transformer.wte.weight, "
+        message = message_of(scalewise.apply, apart, tied, base_std=0.1)
+        self.assertEqual(message, "lm_head.weight: not the same parameter as transformer.wte.weight, "
                          "though the plan ties them")
         # Two parameters of one memory have two gradients, and are neither tied nor apart.
         self.model.lm_head.weight.data = self.model.transformer.wte.weight.data
@@ -482,9 +458,8 @@ class Optimizers(unittest.TestCase):
             bare = {name.replace("transformer.", ""): p for name, p in state.items()}
             scalewise.apply(bare, self.plan, base_std=0.1)
             for name in ("transformer.h.x.attn.bias", "transformer.h.01.attn.bias", "transformer.h.0.attn.biases"):
-                with self.assertRaises(ValueError) as caught:
-                    scalewise.apply({**state, prefix + name: torch.ones(1)}, self.plan, base_std=0.1)
-                self.assertEqual(str(caught.exception), f"{name}: not in the plan")
+                message = message_of(scalewise.apply, {**state, prefix + name: torch.ones(1)}, self.plan, base_std=0.1)
+                self.assertEqual(message, f"{name}: not in the plan")
         self.model.transformer.h[0].attn.bias = nn.Parameter(torch.ones(1))  # is trained
         with self.assertRaisesRegex(ValueError, r"\Atransformer\.h\.0\.attn\.bias: not in the plan\Z"):
             scalewise.param_groups(self.model, self.plan, lr=1.0)
@@ -497,58 +472,11 @@ class Optimizers(unittest.TestCase):
     def test_one_tensor_under_two_names_is_named(self):
         state = dict(self.model.named_parameters())
         state["wte.weight"] = torch.zeros(VOCAB, 64)
-        with self.assertRaises(ValueError) as caught:
-            scalewise.apply(state, self.plan, base_std=0.1)
-        self.assertEqual(str(caught.exception), "wte.weight: the same tensor of the plan as transformer.wte.weight")
+        message = message_of(scalewise.apply, state, self.plan, base_std=0.1)
+        self.assertEqual(message, "wte.weight: the same tensor of the plan as transformer.wte.weight")
         state["wte.weight"] = [0.0]
         with self.assertRaisesRegex(ValueError, r"\Awte\.weight = \[0\.0\]: expected a tensor\Z"):
             scalewise.apply(state, self.plan, base_std=0.1)
-
-    def test_schemas(self):
-        for data in ({"schema": "scalewise.plan/9"}, [], {}):
-            with self.assertRaisesRegex(ValueError, "schema = .*: expected scalewise.named_plan/1"):
-                scalewise.Plan(data, "x.json")
-
-    def test_files_without_a_plan_are_named(self):
-        named = {"schema": "scalewise.named_plan/1", "plan": self.plan.plan, "dialect": "nanogpt", "prefix": "transformer.",
-                 "aliases": [], "tensors": self.plan.tensors, "ignored": []}
-        whole = json.dumps(named).encode()
-        first = {**self.plan.tensors[0], "parts": [{"entry": "tokens", "select": []}]}
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "plan.json"
-            for content, words in (
-                    (b"", " (empty): expected a plan"), (b" \n", " (empty): expected a plan"),
-                    (whole[:-9], " (no JSON): expected a plan (hint: "),
-                    (b"\xff\xfe{", " (no JSON): expected a plan (hint: "),
-                    (b"[" * 100000, " (no JSON): expected a plan (hint: "),
-                    ({"tensors": None}, ".tensors = None: expected a list"),
-                    ({"prefix": 1}, ".prefix = 1: expected a string"),
-                    ({"tensors": [{**first, "shape": "x"}]}, ".tensors[0].shape = 'x': expected a list"),
-                    ({"tensors": [first, *self.plan.tensors[1:]]},
-                     ": transformer.wte.weight: tokens is no entry of the plan")):
-                path.write_bytes(json.dumps({**named, **content}).encode() if isinstance(content, dict) else content)
-                with self.subTest(words=words):
-                    with self.assertRaises(ValueError) as caught:
-                        scalewise.load(path)
-                    self.assertTrue(str(caught.exception).startswith(f"{path}{words}"), str(caught.exception))
-            optional = ("warnings", "start", "extra", "padding")
-            for data, where in ((named, ""), (self.plan.plan, ""), (named["plan"], ".plan"),
-                                (named["plan"]["entries"][3], ".plan.entries[3]"), (named["tensors"][2], ".tensors[2]"),
-                                (named["plan"]["model"]["residuals"][1], ".plan.model.residuals[1]")):
-                for key in [key for key in data if key != "schema"]:
-                    kept = data.pop(key)
-                    path.write_text(json.dumps(data if where == "" else named), encoding="utf-8")
-                    data[key] = kept
-                    with self.subTest(where=where, key=key):
-                        if key in optional:
-                            scalewise.load(path)
-                            continue
-                        with self.assertRaises(ValueError) as caught:
-                            scalewise.load(path)
-                        self.assertEqual(str(caught.exception), f"{path}{where}.{key} (missing): expected a value")
-            path.write_bytes(b"\xef\xbb\xbf" + whole)
-            self.assertEqual(scalewise.load(path).plan, self.plan.plan)
-
 
 class Verdicts(unittest.TestCase):
     """Three widths, three seeds. docs/python.md says how often such verdicts are wrong."""
@@ -578,33 +506,31 @@ class Verdicts(unittest.TestCase):
             return report["verdict"], report["diagnosis"]
 
     def test_right_set_ups_pass(self):
-        for rule, names in SET_UPS:
+        """Each rule in one layout: models of both layouts have the same numbers, as a test above says."""
+        for rule, names in zip(DEPTHS, LINEAR):
             with self.subTest(rule=rule, names=names):
                 self.assertEqual(self.verdict(rule, names)[0], "pass")
 
-    def fails_with(self, change, words, layouts):
-        """Under each rule, in one layout: which one a mistake is made in makes no difference to it."""
-        for rule, names in zip(DEPTHS, layouts, strict=True):
-            with self.subTest(rule=rule, names=names):
-                verdict, diagnosis = self.verdict(rule, names, change)
-                self.assertEqual(verdict, "fail")
-                self.assertIn(words, diagnosis)
+    def fails_with(self, words, *set_up):
+        verdict, diagnosis = self.verdict(*set_up)
+        self.assertEqual(verdict, "fail")
+        self.assertIn(words, diagnosis)
 
     def test_one_rate_for_all_is_named(self):
         def one_rate(_, groups):
             for group in groups:
                 group["lr"] = 0.005
-        self.fails_with(one_rate, "one global rate", LINEAR)
+        self.fails_with("one global rate", "maximal-update", "nanogpt", one_rate)
 
     def test_a_missing_logit_multiplier_is_named(self):
         def no_multiplier(model, _):
             model.logit = 1.0
-        self.fails_with(no_multiplier, "output multiplier missing", reversed(LINEAR))
+        self.fails_with("output multiplier missing", "complete-p", "hf-gpt2", no_multiplier)
 
     def test_another_order_of_query_key_and_value_is_named(self):
         """The model cuts [query, key, value], whatever the plan says."""
         name, width = "transformer.h.0.attn.c_attn.weight", 64
-        for rule, names in SET_UPS:
+        for rule, names in zip(DEPTHS, LINEAR):
             linear, (depth, base_depth) = LINEAR[names], DEPTHS[rule]
             for order in itertools.permutations(("query", "key", "value")):
                 with tempfile.TemporaryDirectory() as folder:
@@ -614,24 +540,21 @@ class Verdicts(unittest.TestCase):
                                                    "patterns": [[name.replace("0", "{}"), entries]]}), encoding="utf-8")
                     shape = small(width, kv_heads=2, depth=depth) + small(32, "base.", kv_heads=1, depth=base_depth)
                     plan = plan_of(rule, "--base-preset", "gpt2", *shape, names=str(dialect))
-                for seed in range(3):
-                    model = SmallGpt(plan.multipliers(), VOCAB, CONTEXT, width, width // HEAD, linear, kv_heads=2)
-                    scalewise.apply(model, plan, base_std=0.1, seed=seed)
-                    optimizer = torch.optim.AdamW(scalewise.param_groups(model, plan, lr=0.005))
-                    recorder = scalewise.Recorder(model, plan, optimizer)
-                    with self.subTest(rule=rule, names=names, order=order, seed=seed):
-                        if order == ("query", "key", "value"):
-                            model(tokens(seed)[:, :-1])
-                            self.assertEqual(recorder.unchecked, [])
-                            continue
-                        with self.assertRaises(ValueError) as caught:
-                            model(tokens(seed)[:, :-1])
-                        self.assertIn(f"{name}: its rows of layer.0.", str(caught.exception))
-                        if order == ("query", "value", "key"):
-                            self.assertIn("layer.0.key are used as values", str(caught.exception))
-                            self.assertIn("layer.0.value are not used as values", str(caught.exception))
-                        if order == ("key", "query", "value"):
-                            self.assertIn("layer.0.query are not used as queries alone", str(caught.exception))
+                model = SmallGpt(plan.multipliers(), VOCAB, CONTEXT, width, width // HEAD, linear, kv_heads=2)
+                scalewise.apply(model, plan, base_std=0.1, seed=1)
+                recorder = scalewise.Recorder(model, plan, torch.optim.AdamW(scalewise.param_groups(model, plan, lr=0.005)))
+                with self.subTest(rule=rule, names=names, order=order):
+                    if order == ("query", "key", "value"):
+                        model(tokens(1)[:, :-1])
+                        self.assertEqual(recorder.unchecked, [])
+                        continue
+                    message = message_of(model, tokens(1)[:, :-1])
+                    self.assertIn(f"{name}: its rows of layer.0.", message)
+                    if order == ("query", "value", "key"):
+                        self.assertIn("layer.0.key are used as values", message)
+                        self.assertIn("layer.0.value are not used as values", message)
+                    if order == ("key", "query", "value"):
+                        self.assertIn("layer.0.query are not used as queries alone", message)
 
     def test_what_cannot_be_found_out_about_the_order_is_listed(self):
         plan = relative("maximal-update", 64)
@@ -733,9 +656,8 @@ class Saved(unittest.TestCase):
                                (body + scalewise._sum_of(body) + b"\n", "(records of other inputs): expected")):
             self.path.write_bytes(content)
             with self.subTest(words=words):
-                with self.assertRaises(ValueError) as caught:
-                    self.save(seed=2)
-                self.assertIn(f"{self.path} {words}", str(caught.exception))
+                message = message_of(self.save, seed=2)
+                self.assertIn(f"{self.path} {words}", message)
                 self.assertEqual(self.path.read_bytes(), content)
         with self.assertRaisesRegex(ValueError, "no regular file"):
             self.recorder().save(self.path.parent)
@@ -750,9 +672,8 @@ class Saved(unittest.TestCase):
                               ({"size": 64.0}, "size = 64.0: expected a whole number from 1 to 2^62 - 1"),
                               ({"size": 0}, "size = 0: expected"), ({"size": 1 << 62}, "size = 4611686018427387904: ")):
             with self.subTest(options=options):
-                with self.assertRaises(ValueError) as caught:
-                    self.recorder(**options)
-                self.assertIn(text, str(caught.exception))
+                message = message_of(self.recorder, **options)
+                self.assertIn(text, message)
                 self.assertFalse(any(m._forward_hooks or m._forward_pre_hooks for m in self.model.modules()))
         for options in ({"seed": (1 << 64) - 1}, {"seed": torch.tensor(3)}, {"size": torch.tensor(64)},
                         {"size": (1 << 62) - 1}):

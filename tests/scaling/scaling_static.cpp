@@ -151,12 +151,7 @@ static_assert(!HasStdDev<Rate> && !HasStdDev<StandardDeviation>);
 
 // Evaluation, in a constant expression and exact where the roots are.
 constexpr Shape model(long d_model, long depth, long heads) {
-  Shape shape;
-  shape.d_model = d_model;
-  shape.depth = depth;
-  shape.heads = heads;
-  shape.context = 16;
-  shape.vocab = 100;
+  Shape shape{.d_model = d_model, .depth = depth, .heads = heads, .context = 16, .vocab = 100};
   shape.iterations = 1000;
   return shape;
 }

@@ -18,12 +18,7 @@ namespace scalewise::test {
 using namespace scalewise::check;
 
 inline Shape shape_of(long width) {
-  Shape s;
-  s.d_model = width;
-  s.depth = 2;
-  s.heads = width / 16;
-  s.context = 32;
-  s.vocab = 256;
+  Shape s{.d_model = width, .depth = 2, .heads = width / 16, .context = 32, .vocab = 256};
   s.tied_head = false;
   return s;
 }

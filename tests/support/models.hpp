@@ -21,14 +21,7 @@ struct Variant {
 };
 
 inline Shape tokens() {
-  Shape s;
-  s.d_model = 24;
-  s.depth = 3;
-  s.heads = 6;
-  s.context = 7;
-  s.vocab = 11;
-  s.iterations = 100;
-  return s;
+  return Shape{.d_model = 24, .depth = 3, .heads = 6, .context = 7, .vocab = 11, .iterations = 100};
 }
 
 inline Shape patches() {

@@ -53,25 +53,6 @@ inline Matrix<double> unit_heads(const Matrix<double>& x, const Matrix<double>& 
   return y;
 }
 
-/// Gradient of unit_heads; adds to dscale. With u = x / |x|: du_j/dx_c = ((j = c) - u_j u_c) / |x|
-inline Matrix<double> unit_heads_backward(const Matrix<double>& dy, const Matrix<double>& x,
-                                          const Matrix<double>& scale, Index head_dim,
-                                          Matrix<double>& dscale) {
-  Matrix<double> dx = zeros_like(x);
-  for (Index i = 0; i < x.rows(); ++i) {
-    for (Index c = 0; c < x.cols(); ++c) {
-      const double length = head_length(x, i, c, head_dim);
-      const Index first = c / head_dim * head_dim;
-      for (Index j = first; j < first + head_dim; ++j) {
-        const double slope = ((j == c ? 1 : 0) - x(i, j) * x(i, c) / (length * length)) / length;
-        dx(i, c) += dy(i, j) * scale(0, j) * slope;
-      }
-      dscale(0, c) += dy(i, c) * x(i, c) / length;
-    }
-  }
-  return dx;
-}
-
 /// The core of attention: scores (B*H*T, S), masked ones included, their softmax, and the mean of the
 /// values that it weighs, heads (B*T, H*D). Dropout multiplies the probabilities by its mask.
 struct AttentionCore {
@@ -149,16 +130,16 @@ inline AttentionCoreGradient attention_core_backward(
   return d;
 }
 
-/// The tensors of attention, or their gradients.
+/// The tensors of attention.
 struct AttentionTensors {
   Matrix<double> query, key, value, output;
   Matrix<double> query_bias, key_bias, value_bias, output_bias;
   Matrix<double> qk_scale;  // normalized transformer: queries and keys of unit norm, times this
 };
 
-/// Calls visit(name, tensor) for each tensor of AttentionTensors or nn::AttentionLayer.
-template <class Attention, class Visit>
-void for_each_attention_tensor(Attention& a, const Visit& visit) {
+/// Calls visit(name, tensor) for each tensor.
+template <class Visit>
+void for_each_attention_tensor(AttentionTensors& a, const Visit& visit) {
   visit("query", a.query);
   visit("key", a.key);
   visit("value", a.value);
@@ -190,28 +171,6 @@ struct Attention {
     k = unit ? unit_heads(k_turned, w.qk_scale, sizes.head_dim) : k_turned;
     core = attention_core(sizes, scale, q, k, v);
     return linear(core.heads, w.output, w.output_bias);
-  }
-
-  /// Adds to dx and dsource, which may be one; returns the gradients of the tensors.
-  AttentionTensors backward(const Matrix<double>& dy, const Matrix<double>& x,
-                            const Matrix<double>& source, Matrix<double>& dx,
-                            Matrix<double>& dsource) const {
-    AttentionTensors dw;
-    Matrix<double> dheads = zeros_like(core.heads);
-    linear_backward(dy, core.heads, w.output, w.output_bias, dheads, dw.output, dw.output_bias);
-    AttentionCoreGradient d =
-        attention_core_backward(sizes, scale, dheads, q, k, v, core.probabilities);
-    dw.qk_scale = zeros_like(w.qk_scale);
-    if (present(w.qk_scale)) {
-      d.q = unit_heads_backward(d.q, q_turned, w.qk_scale, sizes.head_dim, dw.qk_scale);
-      d.k = unit_heads_backward(d.k, k_turned, w.qk_scale, sizes.head_dim, dw.qk_scale);
-    }
-    if (rotary) d.q = rotate(d.q, sizes.query_tokens, sizes.head_dim, -1);
-    if (rotary) d.k = rotate(d.k, sizes.key_tokens, sizes.head_dim, -1);
-    linear_backward(d.q, x, w.query, w.query_bias, dx, dw.query, dw.query_bias);
-    linear_backward(d.k, source, w.key, w.key_bias, dsource, dw.key, dw.key_bias);
-    linear_backward(d.v, source, w.value, w.value_bias, dsource, dw.value, dw.value_bias);
-    return dw;
   }
 };
 

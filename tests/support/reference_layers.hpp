@@ -42,23 +42,6 @@ inline Matrix<double> linear(const Matrix<double>& x, const Matrix<double>& w,
   return y;
 }
 
-/// Adds to dx, and writes dw and, where there is a bias, db.
-inline void linear_backward(const Matrix<double>& dy, const Matrix<double>& x,
-                            const Matrix<double>& w, const Matrix<double>& b, Matrix<double>& dx,
-                            Matrix<double>& dw, Matrix<double>& db) {
-  dw = zeros_like(w);
-  db = zeros_like(b);
-  for (Index i = 0; i < x.rows(); ++i) {
-    for (Index j = 0; j < w.cols(); ++j) {
-      for (Index k = 0; k < x.cols(); ++k) {
-        dx(i, k) += dy(i, j) * w(k, j);
-        dw(k, j) += dy(i, j) * x(i, k);
-      }
-      if (present(b)) db(0, j) += dy(i, j);
-    }
-  }
-}
-
 // ---- norms ---------------------------------------------------------------------------------------
 
 /// What row i of x is divided by, after its mean was taken off. An rms norm takes off nothing.
@@ -88,33 +71,6 @@ inline Matrix<double> norm(nn::Norm kind, double epsilon, const Matrix<double>& 
   return y;
 }
 
-struct NormGradient {
-  Matrix<double> x, gain, bias;
-};
-
-/// With n = (x - mean) / deviation:
-///   dn_j/dx_c = ((j = c) - 1/C [layer only] - n_j n_c / C) / deviation
-inline NormGradient norm_backward(nn::Norm kind, double epsilon, const Matrix<double>& dy,
-                                  const Matrix<double>& x, const Matrix<double>& gain,
-                                  const Matrix<double>& bias) {
-  NormGradient d{zeros_like(x), zeros_like(gain), zeros_like(bias)};
-  const auto width = static_cast<double>(x.cols());
-  const double shared = kind == nn::Norm::layer ? 1 / width : 0;
-  for (Index i = 0; i < x.rows(); ++i) {
-    const RowMoments row(kind, epsilon, x, i);
-    const auto n = [&](Index c) { return (x(i, c) - row.mean) / row.deviation; };
-    for (Index j = 0; j < x.cols(); ++j) {
-      for (Index c = 0; c < x.cols(); ++c) {
-        const double slope = ((j == c ? 1 : 0) - shared - n(j) * n(c) / width) / row.deviation;
-        d.x(i, c) += dy(i, j) * factor(gain, j) * slope;
-      }
-      if (present(gain)) d.gain(0, j) += dy(i, j) * n(j);
-      if (present(bias)) d.bias(0, j) += dy(i, j);
-    }
-  }
-  return d;
-}
-
 // ---- MLP -----------------------------------------------------------------------------------------
 
 template <class Real>
@@ -124,26 +80,16 @@ Real activation(Activation kind, Real x) {
   return x * std::erfc(-x / std::sqrt(Real(2))) / 2;
 }
 
-inline double activation_slope(Activation kind, double x) {
-  if (kind == Activation::relu) return x > 0 ? 1 : 0;
-  if (kind == Activation::silu) {
-    const double sigmoid = 1 / (1 + std::exp(-x));
-    return sigmoid + x * sigmoid * (1 - sigmoid);
-  }
-  const double density = std::exp(-x * x / 2) / std::sqrt(8 * std::atan(1.0));
-  return std::erfc(-x / std::sqrt(2.0)) / 2 + x * density;
-}
-
-/// The tensors of an MLP, or their gradients.
+/// The tensors of an MLP.
 struct MlpTensors {
   Matrix<double> up, gate, down;
   Matrix<double> up_bias, gate_bias, down_bias;
   Matrix<double> up_scale, gate_scale;  // of the normalized transformer
 };
 
-/// Calls visit(name, tensor) for each tensor of MlpTensors or nn::MlpLayer.
-template <class Mlp, class Visit>
-void for_each_mlp_tensor(Mlp& m, const Visit& visit) {
+/// Calls visit(name, tensor) for each tensor.
+template <class Visit>
+void for_each_mlp_tensor(MlpTensors& m, const Visit& visit) {
   visit("mlp_up", m.up);
   visit("mlp_gate", m.gate);
   visit("mlp_down", m.down);
@@ -179,35 +125,6 @@ struct Mlp {
       }
     }
     return linear(hidden, w.down, w.down_bias);
-  }
-
-  /// Adds to dx; returns the gradients of the tensors.
-  MlpTensors backward(const Matrix<double>& dy, const Matrix<double>& x, Matrix<double>& dx) const {
-    MlpTensors dw;
-    dw.up_scale = zeros_like(w.up_scale);
-    dw.gate_scale = zeros_like(w.gate_scale);
-    Matrix<double> dhidden = zeros_like(hidden);
-    linear_backward(dy, hidden, w.down, w.down_bias, dhidden, dw.down, dw.down_bias);
-    Matrix<double> dup = zeros_like(up);
-    Matrix<double> dgate = zeros_like(gate);
-    for (Index i = 0; i < up.rows(); ++i) {
-      for (Index j = 0; j < up.cols(); ++j) {
-        const bool gated = present(w.gate);
-        const double du =
-            dhidden(i, j) * (gated ? activation(kind, g(i, j)) : activation_slope(kind, u(i, j)));
-        dup(i, j) = du * factor(w.up_scale, j);
-        if (present(w.up_scale)) dw.up_scale(0, j) += du * up(i, j);
-        if (!gated) continue;
-        const double dg = dhidden(i, j) * u(i, j) * activation_slope(kind, g(i, j));
-        dgate(i, j) = dg * gate_factor(j);
-        if (present(w.gate_scale)) {
-          dw.gate_scale(0, j) += dg * gate(i, j) * std::sqrt(static_cast<double>(x.cols()));
-        }
-      }
-    }
-    linear_backward(dup, x, w.up, w.up_bias, dx, dw.up, dw.up_bias);
-    if (present(w.gate)) linear_backward(dgate, x, w.gate, w.gate_bias, dx, dw.gate, dw.gate_bias);
-    return dw;
   }
 };
 

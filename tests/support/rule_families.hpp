@@ -13,12 +13,7 @@
 namespace scalewise::test {
 
 inline Shape shape_of(long width, long depth, long heads) {
-  Shape s;
-  s.d_model = width;
-  s.depth = depth;
-  s.heads = heads;
-  s.context = 32;
-  s.vocab = 256;
+  Shape s{.d_model = width, .depth = depth, .heads = heads, .context = 32, .vocab = 256};
   s.tied_head = false;
   return s;
 }

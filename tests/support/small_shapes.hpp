@@ -10,13 +10,7 @@
 namespace scalewise::test {
 
 inline Shape token_shape() {
-  Shape s;
-  s.d_model = 14;
-  s.depth = 2;
-  s.heads = 4;
-  s.kv_heads = 2;
-  s.head_dim = 6;
-  s.d_ff = 17;
+  Shape s{.d_model = 14, .depth = 2, .heads = 4, .kv_heads = 2, .head_dim = 6, .d_ff = 17};
   s.context = 8;
   s.vocab = 11;
   return s;
@@ -24,27 +18,15 @@ inline Shape token_shape() {
 
 /// Two queries share each key, and no two sizes are equal.
 inline Shape grouped_shape() {
-  Shape s;
-  s.d_model = 8;
-  s.depth = 2;
-  s.heads = 4;
-  s.kv_heads = 2;
-  s.head_dim = 6;
-  s.d_ff = 10;
-  s.context = 9;
+  Shape s{
+      .d_model = 8, .depth = 2, .heads = 4, .kv_heads = 2, .head_dim = 6, .d_ff = 10, .context = 9};
   s.vocab = 7;
   return s;
 }
 
 /// A GPT as nanoGPT makes it with bias=False.
 inline Shape biasless_gpt(long width = 24, long depth = 2) {
-  Shape s;
-  s.d_model = width;
-  s.depth = depth;
-  s.heads = 4;
-  s.d_ff = 40;
-  s.context = 16;
-  s.vocab = 50;
+  Shape s{.d_model = width, .depth = depth, .heads = 4, .d_ff = 40, .context = 16, .vocab = 50};
   s.tied_head = true;
   s.biases = false;
   s.norm_bias = false;

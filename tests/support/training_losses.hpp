@@ -30,13 +30,7 @@ inline constexpr double accepted_difference = 1e-12;
 /// For four sequences of nine of 31 tokens. Ratios to the base are 3 in width and 2.5 in d_ff, no powers
 /// of two: every factor is rounded.
 inline Shape trained_shape(bool tied) {
-  Shape s;
-  s.d_model = 24;
-  s.depth = 2;
-  s.heads = 4;
-  s.d_ff = 50;
-  s.context = 9;
-  s.vocab = 31;
+  Shape s{.d_model = 24, .depth = 2, .heads = 4, .d_ff = 50, .context = 9, .vocab = 31};
   s.tied_head = tied;
   return s;
 }

@@ -124,12 +124,7 @@ TEST_CASE("Matchers say what was wrong in the words of each framework") {
 }
 
 TEST_CASE("An optimizer that was read back follows its plan or is told tensor by tensor") {
-  Shape shape;
-  shape.d_model = 32;
-  shape.depth = 1;
-  shape.heads = 2;
-  shape.vocab = 50;
-  shape.context = 8;
+  Shape shape{.d_model = 32, .depth = 1, .heads = 2, .context = 8, .vocab = 50};
   Shape base = shape;
   base.d_model = 16;
   const Plan plan = make_plan("maximal-update", {.model = shape, .base = base});

@@ -24,10 +24,7 @@ struct ShallowDataSettings {
 /// Scales of an encoder under shallow-lecun, shallow-he or shallow-ntk.
 inline kernels::ShallowScales shallow_scales_of(const std::string& rule, double tau0, long width,
                                                 const ShallowDataSettings& data) {
-  Shape shape;
-  shape.input = Input::patch;
-  shape.patch_dim = data.features;
-  shape.d_model = width;
+  Shape shape{.input = Input::patch, .d_model = width, .patch_dim = data.features};
   shape.depth = shape.heads = shape.classes = 1;
   shape.context = data.tokens;
   const auto with = [&]<class P>(P policy) {

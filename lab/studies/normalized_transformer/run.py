@@ -7,11 +7,10 @@
 
 makes what is missing of results/, a sweep after the other, as tasks, and writes the tables and pictures of README.md
 again. To resume what was stopped or killed, run the same command.
---tables only writes, from existing results; --check fails where the page differs.
 """
 
-import argparse
 import concurrent.futures
+import dataclasses
 import json
 import math
 import os
@@ -19,14 +18,15 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import zlib
+from collections.abc import Callable
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "shared"))
 import page  # noqa: E402
+import results_page  # noqa: E402
 import tasks  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-PAGE = ROOT / "lab/studies/normalized_transformer/README.md"
-RESULTS = ROOT / "lab/studies/normalized_transformer/results"
+WORK = results_page.ROOT / "build/normalized_transformer"  # of unfinished sweeps
 
 # Options that all runs of the paper share, as far as they fit here: no warm-up, a cosine to a tenth.
 COMMON = "--rotary --warmup 0 --min-rate 0.1 --seq 32 --batch 8"
@@ -36,7 +36,6 @@ AXES = {
     "horizon": "--axis horizon --sizes 200,400,800,1600 --width 64 --heads 4 --depth 2",
     "joint": "--axis joint --sizes 32,48,64 --head-dim 16 --depth 2 --steps 200",
 }
-QUICK = ROOT / "build/results_quick"
 QUICK_AXES = {
     "width": "--axis width --sizes 16,32 --head-dim 8 --depth 1 --steps 60",
     "depth": "--axis depth --sizes 1,2 --width 32 --heads 2 --steps 60",
@@ -74,32 +73,27 @@ def report(program: pathlib.Path, options: str, *more: str) -> dict:
     return json.loads(done.stdout)
 
 
-def sweep(tools: pathlib.Path, name: str, work: pathlib.Path) -> dict:
-    _, rule, axis, _ = SWEEPS[name]
-    command = f"--rule {rule} {AXES[axis]} --seeds {SEEDS[name]} {COMMON} --rate {RATE}"
-    full = tasks.report(tools / "learning_rate_transfer", command, work / name)
-    return {"command": "learning_rate_transfer " + command,
+def sweep(tools: pathlib.Path, options: str) -> dict:
+    full = tasks.report(tools / "learning_rate_transfer", options, WORK / f"{zlib.crc32(options.encode()):x}")
+    return {"command": "learning_rate_transfer " + options,
             **{key: full[key] for key in ("verdict", "reason", "drift", "sizes")},
             "runs": [[run["size"], round(math.log2(run["rate"] / RATE), 6), run["seed"], run["loss"]]
                      for run in full["runs"]]}
 
 
-def alignment(tools: pathlib.Path) -> dict:
-    command = f"{ALIGNMENT} {COMMON} --schedule cosine --threads 1"
-    full = report(tasks.program(tools, "alignment"), command)
+def alignment(tools: pathlib.Path, options: str) -> dict:
+    full = report(tasks.program(tools, "alignment"), options)
     last = max(row["step"] for row in full["steps"])
     shown = {row["step"] for row in full["steps"] if row["step"] in (1, 3, 10, 30, 100, 300, last)}
     losses = [row for row in full["losses"] if row["step"] == last]
-    return {"command": "alignment " + command, "averages": full["averages"], "layers": full["layers"],
+    return {"command": "alignment " + options, "averages": full["averages"], "layers": full["layers"],
             "steps": [row for row in full["steps"] if row["step"] in shown], "losses": losses}
 
 
-def step_vectors(tools: pathlib.Path) -> dict:
+def step_vectors(tools: pathlib.Path, options: str) -> dict:
     """Mean absolute step, as it acts, over layers and entries, at the end of training."""
-    command = f"{STEPS} {COMMON} --validate-every 1000 --threads 1"
-
     def run(depth: int, seed: int) -> dict:
-        full = report(tasks.program(tools, "train"), command, "--depth", str(depth), "--seed", str(seed))
+        full = report(tasks.program(tools, "train"), options, "--depth", str(depth), "--seed", str(seed))
         found = {"depth": depth, "seed": seed, "validation_nats": full["validation_nats"]}
         for kind in ("attention", "mlp"):
             sizes = [t["mean_absolute"] for t in full["tensors"] if t["name"].endswith(f"{kind}_step")]
@@ -110,9 +104,30 @@ def step_vectors(tools: pathlib.Path) -> dict:
     wanted = [(depth, seed) for depth in reversed(STEP_DEPTHS) for seed in STEP_SEEDS]  # the largest first
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as cores:
         runs = [*cores.map(run, *zip(*wanted))]
-    return {"command": f"train {command} --depth L --seed S",
+    return {"command": f"train {options} --depth L --seed S",
             "runs": sorted(runs, key=lambda one: (one["depth"], one["seed"]))}
 
+
+@dataclasses.dataclass
+class Made(results_page.Runs):
+    """A result that a function makes of the folder of programs and options."""
+    run: Callable[[pathlib.Path, str], dict]
+    options: str
+    quick: str
+
+
+def sweep_options(name: str, axes: dict[str, str], seeds: int) -> str:
+    _, rule, axis, _ = SWEEPS[name]
+    return f"--rule {rule} {axes[axis]} --seeds {seeds} {COMMON} --rate {RATE}"
+
+
+EXPERIMENTS = {
+    **{name: Made(sweep, sweep_options(name, AXES, SEEDS[name]), sweep_options(name, QUICK_AXES, 2)) for name in SWEEPS},
+    "alignment": Made(alignment, f"{ALIGNMENT} {COMMON} --schedule cosine --threads 1",
+                      f"{ALIGNMENT} {COMMON} --schedule cosine --threads 1 --sizes 16,32 --steps 30"),
+    "step_vectors": Made(step_vectors, f"{STEPS} {COMMON} --validate-every 1000 --threads 1",
+                         f"{STEPS} {COMMON} --validate-every 1000 --threads 1 --steps 10"),
+}
 
 # ---- tables -----------------------------------------------------------------------------------------
 
@@ -193,15 +208,11 @@ def step_table(result: dict) -> str:
 # ---- pictures ---------------------------------------------------------------------------------------
 
 
-def gnuplot(script: str) -> None:
-    subprocess.run(["gnuplot"], input=script, encoding="utf-8", check=True)
-
-
 COLOURS = {"pass": "#0072b2", "fail": "#d55e00", "inconclusive": "#7f7f7f"}
 SIZE_COLOURS = ["#56b4e9", "#0072b2", "#e69f00", "#d55e00", "#7f7f7f"]
 
 
-def draw_drifts(results: dict[str, dict]) -> None:
+def draw_drifts(results: dict[str, dict], folder: pathlib.Path) -> None:
     """The drift of every sweep, and the band that counts as none."""
     names = [name for name in SWEEPS if name in results and results[name]["drift"]["low"] is not None]
     blocks = []
@@ -211,9 +222,8 @@ def draw_drifts(results: dict[str, dict]) -> None:
     tics = ", ".join(f"'{SWEEPS[name][2]}: {SWEEPS[name][1]}' {len(names) - i}" for i, name in enumerate(names))
     plots = ", ".join(f"$s{i} using 1:2:3:4 with xerrorbars lw 3 pt 7 ps 1.1 lc rgb "
                       f"'{COLOURS[results[name]['verdict']]}' notitle" for i, name in enumerate(names))
-    gnuplot(f"""{''.join(blocks)}
+    results_page.picture(folder / "drifts.svg", f"""{''.join(blocks)}
 set terminal svg size 820,{120 + 34 * len(names)} font 'sans,14' background '#ffffff'
-set output '{RESULTS / 'drifts.svg'}'
 set title "Where the optimal rate stays (blue) and where it moves (orange)" font ',16'
 set ytics ({tics})
 set yrange [0.3:{len(names) + 0.7}]
@@ -224,13 +234,12 @@ plot {plots}
 """)
 
 
-def draw_curves(results: dict[str, dict]) -> None:
+def draw_curves(results: dict[str, dict], folder: pathlib.Path) -> None:
     """Loss against rate, a panel per sweep."""
     names = [name for name in SWEEPS if name in results]
     columns = 3
     lines = -(-len(names) // columns)
     script = [f"set terminal svg size 1000,{300 * lines} font 'sans,13' background '#ffffff'",
-              f"set output '{RESULTS / 'losses.svg'}'",
               f"set multiplot layout {lines},{columns}", "set logscale x 2", "set key outside top center horizontal samplen 1.5",
               "set xlabel 'rate' offset 0,0.5", "set ylabel 'loss, nats' offset 1,0", "set format x '%.2g'",
               "set xtics 4", "set grid lc rgb '#eeeeee'"]
@@ -258,14 +267,14 @@ def draw_curves(results: dict[str, dict]) -> None:
         script.append(f"set yrange [{lowest - 0.05}:{highest + 0.5}]")
         script.append("plot " + ", ".join(plots))
     script.append("unset multiplot")
-    gnuplot("\n".join(script) + "\n")
+    results_page.picture(folder / "losses.svg", "\n".join(script) + "\n")
 
 
-def draw_alignment(result: dict) -> None:
+def draw_alignment(result: dict, folder: pathlib.Path) -> None:
     """Exponents over training, of the widest models."""
     widest = max(row["width"] for row in result["steps"])
     script = ["set terminal svg size 820,330 font 'sans,13' background '#ffffff'",
-              f"set output '{RESULTS / 'alignment.svg'}'", "set multiplot layout 1,2", "set logscale x",
+              "set multiplot layout 1,2", "set logscale x",
               "set xlabel 'step' offset 0,0.5", "set yrange [0.4:1]", "set grid lc rgb '#eeeeee'", "set key top right",
               "set xrange [0.8:1300]"]
     for matrix, title in (("hidden", "matrices of the blocks"), ("head", "head")):
@@ -278,13 +287,13 @@ def draw_alignment(result: dict) -> None:
             plots.append(f"${name} using 1:2:3 with yerrorlines lw 2 pt 7 ps 0.6 lc rgb '{colour}' title '{letter}'")
         script += [f"set title '{title}: ω stays at 1/2'", "plot 0.75 lw 1 dt 2 lc rgb '#999999' title '3/4', "
                    + ", ".join(plots)]
-    gnuplot("\n".join([*script, "unset multiplot"]) + "\n")
+    results_page.picture(folder / "alignment.svg", "\n".join([*script, "unset multiplot"]) + "\n")
 
 
-def draw_steps(result: dict) -> None:
+def draw_steps(result: dict, folder: pathlib.Path) -> None:
     """Step vectors over the depth, with the fitted powers."""
     script = ["set terminal svg size 520,330 font 'sans,13' background '#ffffff'",
-              f"set output '{RESULTS / 'step_vectors.svg'}'", "set logscale xy 2", "set xlabel 'layers'",
+              "set logscale xy 2", "set xlabel 'layers'",
               "set title 'Trained step vectors of nGPT shrink with the depth'", "set grid lc rgb '#eeeeee'",
               "set xrange [1.7:19]", "set key top right"]
     plots = []
@@ -295,64 +304,23 @@ def draw_steps(result: dict) -> None:
         script += [f"${kind} << EOD", *(f"{x} {y}" for x, y in points), "EOD"]
         plots.append(f"${kind} with points pt 7 ps 0.7 lc rgb '{colour}' notitle, {middle} * x ** {power} lw 2 lc rgb "
                      f"'{colour}' title '{letter} ~ L^{power:.2f}' noenhanced")
-    gnuplot("\n".join([*script, "plot " + ", ".join(plots)]) + "\n")
+    results_page.picture(folder / "step_vectors.svg", "\n".join([*script, "plot " + ", ".join(plots)]) + "\n")
 
 
 # ---- the page ---------------------------------------------------------------------------------------
 
 
-def use_quick() -> None:
-    global PAGE, RESULTS
-    text = PAGE.read_text(encoding="utf-8")
-    PAGE, RESULTS = QUICK / "normalized_transformer.md", QUICK / "normalized_transformer"
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    page.write(PAGE, text)
-    AXES.update(QUICK_AXES)
-    SEEDS.update(dict.fromkeys(SWEEPS, 2))
+def tables(results: dict[str, dict]) -> dict[str, str]:
+    return {"sweeps": sweep_table(results), "optima": optimum_table(results), "alignment": alignment_table(results["alignment"]),
+            "layers": layer_table(results["alignment"]), "steps": step_table(results["step_vectors"])}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tools", type=pathlib.Path, nargs="?", help="folder of the programs")
-    parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build/normalized_transformer",
-                        help="folder for unfinished sweeps")
-    parser.add_argument("--only", help="one experiment")
-    parser.add_argument("--quick", action="store_true", help="sweeps alone, small, below build/results_quick")
-    parser.add_argument("--tables", action="store_true", help="run nothing")
-    parser.add_argument("--check", action="store_true", help="run and write nothing")
-    a = parser.parse_args()
-    if a.quick:
-        use_quick()
-        a.work = QUICK / "work"
-    makers = {name: lambda name=name: sweep(a.tools, name, a.work) for name in SWEEPS}
-    if not a.quick:
-        makers |= {"alignment": lambda: alignment(a.tools), "step_vectors": lambda: step_vectors(a.tools)}
-    if a.only:
-        makers = {a.only: makers[a.only]}
-    if not (a.tables or a.check):
-        if not a.tools:
-            parser.error("the folder of the programs is missing")
-        RESULTS.mkdir(parents=True, exist_ok=True)
-        for name, make in makers.items():
-            if not (RESULTS / f"{name}.json").exists():
-                print("running", name, flush=True)
-                page.keep(RESULTS / f"{name}.json", make())
-    results = page.kept(RESULTS)
-    tables = {"sweeps": sweep_table(results), "optima": optimum_table(results)}
-    if "alignment" in results:
-        tables |= {"alignment": alignment_table(results["alignment"]), "layers": layer_table(results["alignment"])}
-    if "step_vectors" in results:
-        tables["steps"] = step_table(results["step_vectors"])
-    if a.check:
-        return page.check(PAGE, tables, f"{sys.argv[0]} --tables")
-    page.write(PAGE, page.filled(PAGE, tables))
-    draw_drifts(results)
-    draw_curves(results)
-    if "alignment" in results:
-        draw_alignment(results["alignment"])
-    if "step_vectors" in results:
-        draw_steps(results["step_vectors"])
+def draw(results: dict[str, dict], folder: pathlib.Path) -> None:
+    draw_drifts(results, folder)
+    draw_curves(results, folder)
+    draw_alignment(results["alignment"], folder)
+    draw_steps(results["step_vectors"], folder)
 
 
 if __name__ == "__main__":
-    main()
+    results_page.main("normalized_transformer", EXPERIMENTS, tables, draw)

@@ -20,13 +20,7 @@ using namespace scalewise::nn;
 using namespace scalewise::test;
 
 Shape token_shape() {
-  Shape s;
-  s.d_model = 28;
-  s.depth = 2;
-  s.heads = 4;
-  s.kv_heads = 2;
-  s.head_dim = 6;
-  s.d_ff = 34;
+  Shape s{.d_model = 28, .depth = 2, .heads = 4, .kv_heads = 2, .head_dim = 6, .d_ff = 34};
   s.context = 8;
   s.vocab = 21;
   return s;

@@ -52,13 +52,7 @@ constexpr std::uint64_t seed = 20;
 
 /// One stack with learned positions, biases and a tied head. Context is longer than any sequence.
 Shape small() {
-  Shape shape;
-  shape.d_model = 24;
-  shape.depth = 2;
-  shape.heads = 3;
-  shape.d_ff = 40;
-  shape.context = 60;
-  shape.vocab = 29;
+  Shape shape{.d_model = 24, .depth = 2, .heads = 3, .d_ff = 40, .context = 60, .vocab = 29};
   shape.tied_head = true;
   return shape;
 }

@@ -11,13 +11,7 @@ namespace scalewise::test::published {
 
 /// Biases everywhere, learned positions, the head tied; all heads fill the width.
 inline Shape small_gpt() {
-  Shape s;
-  s.d_model = 24;
-  s.depth = 3;
-  s.heads = 6;
-  s.d_ff = 44;
-  s.context = 15;
-  s.vocab = 50;
+  Shape s{.d_model = 24, .depth = 3, .heads = 6, .d_ff = 44, .context = 15, .vocab = 50};
   s.tied_head = true;
   return s;
 }
@@ -32,11 +26,7 @@ inline Shape small_gpt_of_four_widths() {
 /// Sizes as in configurations of LLaMA and its relatives.
 inline Shape llama_like(long d_model, long depth, long heads, long kv_heads, long head_dim,
                         long d_ff, long vocab, bool tied_head = false) {
-  Shape s;
-  s.d_model = d_model;
-  s.depth = depth;
-  s.heads = heads;
-  s.kv_heads = kv_heads;
+  Shape s{.d_model = d_model, .depth = depth, .heads = heads, .kv_heads = kv_heads};
   s.head_dim = head_dim;
   s.d_ff = d_ff;
   s.context = 15;  // of buffers
@@ -84,13 +74,7 @@ inline Shape small_vit() {
 
 /// Two stacks of different depth.
 inline Shape small_t5() {
-  Shape s;
-  s.d_model = 24;
-  s.encoder_depth = 2;
-  s.depth = 3;
-  s.heads = 6;
-  s.head_dim = 8;
-  s.d_ff = 44;
+  Shape s{.d_model = 24, .depth = 3, .encoder_depth = 2, .heads = 6, .head_dim = 8, .d_ff = 44};
   s.vocab = 50;
   s.relative_buckets = 9;
   s.tied_head = true;
@@ -119,13 +103,8 @@ inline Shape small_marian() {
 }
 
 inline Shape small_ngpt() {
-  Shape s;
-  s.blocks = Blocks::normalized;
-  s.d_model = 24;
-  s.depth = 3;
-  s.heads = 6;
-  s.d_ff = 96;
-  s.vocab = 50;
+  Shape s{
+      .d_model = 24, .depth = 3, .heads = 6, .d_ff = 96, .vocab = 50, .blocks = Blocks::normalized};
   s.tied_head = false;
   s.gated_mlp = true;
   s.biases = false;
