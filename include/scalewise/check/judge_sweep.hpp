@@ -58,7 +58,7 @@ inline JudgedSweep judge_sweep(const std::vector<SweepRow>& rows, const std::str
 }
 
 /// One sweep minus another. Intervals that include 0 leave open which is better; they are infinite where
-/// both have one seed.
+/// a sweep has one seed at every size.
 /// Units:    drift in octaves per octave; losses as the runs'
 struct SweepComparison {
   IntervalEstimate drift = {};    // distances of the drifts from what is expected
@@ -89,34 +89,55 @@ inline IntervalEstimate combined(const IntervalEstimate& a, const IntervalEstima
           value + std::hypot(a.high - a.value, above)};
 }
 
-/// The mean with its interval, from that of the shape and Student's of the numbers.
-inline IntervalEstimate mean_with(const std::vector<double>& all, double shape) {
+/// A mean with its interval, from that of the shape and Student's of the numbers, whose variance is given.
+inline IntervalEstimate mean_with(const std::vector<double>& all, double shape, double variance,
+                                  std::size_t degrees) {
   const auto n = static_cast<double>(all.size());
   double mean = 0;
   for (const double x : all) mean += x / n;
-  double squares = 0;
-  for (const double x : all) squares += (x - mean) * (x - mean);
-  const double half = all.size() < 2 ? std::numeric_limits<double>::infinity()
-                                     : std::hypot(shape, numeric::t_quantile(all.size() - 1) *
-                                                             std::sqrt(squares / (n - 1) / n));
+  const double half =
+      degrees == 0 ? std::numeric_limits<double>::infinity()
+                   : std::hypot(shape, numeric::t_quantile(degrees) * std::sqrt(variance / n));
   return {mean, mean - half, mean + half};
 }
 
-/// The loss at the optimum of one size minus that of another, by pairs of seeds if there are two.
-inline IntervalEstimate loss_difference(const SizeTransfer& a, const SizeTransfer& b,
-                                        std::size_t& pairs) {
+/// Σ (x - mean)²
+inline double squares_of(const std::vector<double>& all) {
+  double mean = 0;
+  for (const double x : all) mean += x / static_cast<double>(all.size());
+  double squares = 0;
+  for (const double x : all) squares += (x - mean) * (x - mean);
+  return squares;
+}
+
+/// The losses of the seeds of a size.
+inline std::vector<double> losses_of(const SizeTransfer& size) {
+  std::vector<double> all;
+  for (const auto& [seed, loss] : size.seed_losses) all.push_back(loss);
+  return all;
+}
+
+/// The loss at one size, with the scatter of the seeds of all sizes: one may have one only.
+inline IntervalEstimate loss_at(const Transfer& transfer, const SizeTransfer& size) {
+  double squares = 0;
+  std::size_t degrees = 0;
+  for (const SizeTransfer& one : transfer.sizes) {
+    if (one.seed_losses.size() < 2) continue;
+    squares += squares_of(losses_of(one));
+    degrees += one.seed_losses.size() - 1;
+  }
+  return mean_with(losses_of(size), size.loss_half, squares / static_cast<double>(degrees),
+                   degrees);
+}
+
+/// The differences of the losses of seeds that both have.
+inline std::vector<double> paired(const SizeTransfer& a, const SizeTransfer& b) {
   std::vector<double> differences;
-  std::vector<double> of_a;
-  std::vector<double> of_b;
   for (const auto& [seed, loss] : a.seed_losses) {
-    of_a.push_back(loss);
     const auto other = b.seed_losses.find(seed);
     if (other != b.seed_losses.end()) differences.push_back(loss - other->second);
   }
-  for (const auto& [seed, loss] : b.seed_losses) of_b.push_back(loss);
-  pairs = differences.size();
-  if (pairs > 1) return mean_with(differences, std::hypot(a.loss_half, b.loss_half));
-  return combined(mean_with(of_a, a.loss_half), mean_with(of_b, b.loss_half), -1);
+  return differences;
 }
 
 }  // namespace detail
@@ -125,7 +146,8 @@ inline IntervalEstimate loss_difference(const SizeTransfer& a, const SizeTransfe
 /// Equation: distances |drift - expected| and losses, of a minus b; losses at each own optimum, by pairs of
 ///           seeds, and with the regret of each. Intervals are combined by MOVER.
 /// Source:   Zou and Donner 2008, doi:10.1002/sim.3095
-/// Accuracy: losses of one seed at an end say nothing about others: the interval is infinite.
+/// Accuracy: where both have fewer than two seeds in common, losses scatter as those of all sizes of a sweep;
+///           with one seed at every size the interval is infinite.
 inline SweepComparison compare(const Transfer& a, const Transfer& b) {
   SweepComparison result;
   result.drift = detail::combined(detail::drift_distance(a), detail::drift_distance(b), -1);
@@ -133,7 +155,15 @@ inline SweepComparison compare(const Transfer& a, const Transfer& b) {
     for (const SizeTransfer& other : b.sizes) {
       if (one.size != other.size || !one.interior || !other.interior) continue;
       result.size = one.size;
-      result.tuned = detail::loss_difference(one, other, result.pairs);
+      const std::vector<double> pairs = detail::paired(one, other);
+      result.pairs = pairs.size();
+      result.tuned = detail::combined(detail::loss_at(a, one), detail::loss_at(b, other), -1);
+      if (pairs.size() > 1) {
+        const std::size_t degrees = pairs.size() - 1;
+        result.tuned =
+            detail::mean_with(pairs, std::hypot(one.loss_half, other.loss_half),
+                              detail::squares_of(pairs) / static_cast<double>(degrees), degrees);
+      }
       result.carried =
           detail::combined(detail::combined(result.tuned, one.regret, 1), other.regret, -1);
     }

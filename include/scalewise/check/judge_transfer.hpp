@@ -176,10 +176,11 @@ inline std::vector<std::string> not_judged(const Transfer& transfer, const Sweep
                     words.at(size), words.tuned, words.tuned, rate));
   }
   if (alone.empty()) return all;
-  all.push_back(fmt::format(
-      "how far the optimal {} of another seed would lie from that of the only one at {} {}: the "
-      "intervals assume the {} octaves of earlier sweeps, corrected by sizes with more seeds",
-      words.tuned, words.axis, alone, usual_scatter));
+  all.push_back(
+      fmt::format("one seed at {} {}: how far the optima of other seeds lie from its own is taken "
+                  "from sizes with "
+                  "more seeds and from earlier sweeps, {} octaves",
+                  words.axis, alone, usual_scatter));
   return all;
 }
 

@@ -179,9 +179,9 @@ class SweepReader {
                     {"loss", "val_loss", "valid_loss", "validation_loss", "eval_loss", "val",
                      "final_loss", "test_loss", "train_loss"},
                     false);
-    c.size = column(asked.size, "size",
-                    {"size", "width", "depth", "d_model", "n_embd", "hidden_size", "n_layer", "layers"},
-                    true);
+    c.size = column(
+        asked.size, "size",
+        {"size", "width", "depth", "d_model", "n_embd", "hidden_size", "n_layer", "layers"}, true);
     c.seed = seed_column(asked.seed);
     for (const TextRow* row : rows_) add(*row);
     if (table_.rows.empty()) {

@@ -186,6 +186,9 @@ inline double shape_half(const RateFit& fit, double curvature, double third) {
          std::sqrt(shape_variance(fit, curvature, third) + own * own);
 }
 
+/// The end of an interval of what cannot be below zero; one that is not finite stays.
+inline double never_negative(double low) { return low < 0 && std::isfinite(low) ? 0 : low; }
+
 /// The regret at a rate that is a distance from the optimum. The interval of the distance gives one
 /// of the regret, errors of the shape give another, and both are combined by MOVER.
 /// Source:   Zou and Donner 2008, doi:10.1002/sim.3095, for the sum of two estimates
@@ -196,7 +199,7 @@ inline IntervalEstimate fitted_regret(const RateFit& fit, const IntervalEstimate
   const double least = distance.low <= 0 && distance.high >= 0 ? 0 : std::fmin(ends[0], ends[1]);
   const double most = std::fmax(value, std::fmax(ends[0], ends[1]));
   const double shape = shape_half(fit, v * v, v * v * v);
-  return {value, value - std::hypot(value - std::fmin(least, value), shape),
+  return {value, never_negative(value - std::hypot(value - std::fmin(least, value), shape)),
           value + std::hypot(most - value, shape)};
 }
 
@@ -264,7 +267,7 @@ inline IntervalEstimate measured_regret(const RateCurve& curve, const RateFit& f
   }
   half = std::hypot(numeric::t_quantile(degrees) * std::sqrt(variance / n), slope * half,
                     shape_half(fit, size.lift[0], size.lift[1]));
-  return {mean, mean - half, mean + half};
+  return {mean, never_negative(mean - half), mean + half};
 }
 
 /// `first` is the size whose optimum is transferred.
