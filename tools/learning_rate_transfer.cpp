@@ -108,7 +108,7 @@ class Program {
   long next_seeds(long seeds, const TransferReport& report) const {
     if (report.judged.verdict != check::Verdict::inconclusive) return seeds;
     for (const check::SizeTransfer& size : report.transfer.sizes) {
-      if (!size.interior) return seeds;
+      if (!size.bracketed) return seeds;
     }
     const double wanted =
         std::ceil(static_cast<double>(seeds) * std::min(report.judged.factor, 2.0));

@@ -80,10 +80,40 @@ inline double seeds_factor(const IntervalEstimate& e, double least, double most)
 /// Beyond this the estimate is too near the tolerance for a forecast to mean much.
 inline constexpr double most_seeds_factor = 100;
 
+/// Why a size says little, and which runs would say more.
+inline std::string weakness(const SizeTransfer& size, const SweepWords& words) {
+  const std::string where = words.at(size);
+  const std::string& tuned = words.tuned;
+  const double best = RateRun{.octave = size.best}.rate(words.centre);
+  if (!size.trained) {
+    return fmt::format("{}every {} diverged with some seed: try lower {}s", where, tuned, tuned);
+  }
+  if (size.seeds == 0) {
+    return fmt::format("{}no seed has three {}s near the lowest loss: try {}s around {:.3g}", where,
+                       tuned, tuned, best);
+  }
+  if (size.cliff && size.best > size.low) {
+    return fmt::format("{}the {} above the lowest loss diverges: try finer steps above {:.3g}",
+                       where, tuned, best);
+  }
+  return fmt::format("{0}the lowest loss lies at the edge of the {1}s tried: try {1}s {2} {3:.3g}",
+                     where, tuned, size.best <= size.low ? "below" : "above", best);
+}
+
+/// The same of a size without an optimum; empty of others.
+inline std::string no_optimum(const SizeTransfer& size, const SweepWords& words) {
+  return size.interior ? "" : weakness(size, words);
+}
+
 /// An inconclusive verdict that says what would end it.
 inline TransferVerdict undecided(const Transfer& transfer, const SweepWords& words,
                                  const std::string& why, double factor) {
   TransferVerdict result{Verdict::inconclusive, why, factor};
+  for (const SizeTransfer& size : transfer.sizes) {
+    if (size.bracketed) continue;
+    result.reason += ": " + weakness(size, words);
+    return result;
+  }
   if (!(factor < most_seeds_factor)) {
     result.reason += ": too close for seeds to tell; a wider range of sizes would";
     return result;
@@ -99,27 +129,6 @@ inline TransferVerdict undecided(const Transfer& transfer, const SweepWords& wor
   }
   result.reason += ": more seeds are needed to decide, about " + list;
   return result;
-}
-
-/// Why a size says nothing, and which runs would; empty if it does.
-inline std::string no_optimum(const SizeTransfer& size, const SweepWords& words) {
-  const std::string where = words.at(size);
-  const std::string& tuned = words.tuned;
-  const double best = RateRun{.octave = size.best}.rate(words.centre);
-  if (size.interior) return "";
-  if (!size.trained) {
-    return fmt::format("{}every {} diverged with some seed: try lower {}s", where, tuned, tuned);
-  }
-  if (size.seeds == 0) {
-    return fmt::format("{}no seed has three {}s near the lowest loss: try {}s around {:.3g}", where,
-                       tuned, tuned, best);
-  }
-  if (size.cliff && size.best > size.low) {
-    return fmt::format("{}the {} above the lowest loss diverges: try finer steps above {:.3g}",
-                       where, tuned, best);
-  }
-  return fmt::format("{0}the lowest loss lies at the edge of the {1}s tried: try {1}s {2} {3:.3g}",
-                     where, tuned, size.best <= size.low ? "below" : "above", best);
 }
 
 /// Sizes whose optimum is known.
@@ -203,22 +212,26 @@ inline TransferVerdict judge_drift(const Transfer& transfer, const SweepWords& w
   return {verdict, drifts + where + tolerated(transfer)};
 }
 
-inline TransferVerdict judge_regret(const Transfer& transfer, const SweepWords& words) {
-  const auto at = [&](const SizeTransfer& size) {
-    return words.at(size) + "the transferred " + words.tuned + " ";
-  };
-  const std::vector<SizeTransfer> sizes = judged_sizes(transfer);
-  for (const SizeTransfer& size : sizes) {
-    if (std::isinf(size.regret.value)) return {Verdict::fail, at(size) + "diverges"};
+/// A failure if a transferred rate diverges; else inconclusive.
+inline TransferVerdict judge_divergence(const Transfer& transfer, const SweepWords& words) {
+  for (const SizeTransfer& size : transfer.sizes) {
+    if (!std::isinf(size.regret.value)) continue;
+    return {Verdict::fail, words.at(size) + "the transferred " + words.tuned + " diverges"};
   }
+  return {};
+}
+
+inline TransferVerdict judge_regret(const Transfer& transfer, const SweepWords& words) {
+  const std::vector<SizeTransfer> sizes = judged_sizes(transfer);
   const SizeTransfer& last = sizes.back();
+  const std::string transferred = words.at(last) + "the transferred " + words.tuned + " ";
   if (std::isnan(last.regret.value)) {
-    return {Verdict::inconclusive, at(last) + "lies beyond those tried"};
+    return {Verdict::inconclusive, transferred + "lies beyond those tried"};
   }
   const double allowed = regret_tolerance * last.loss;
   const Verdict verdict = place(last.regret, -HUGE_VAL, allowed);
   const std::string costs =
-      at(last) + "costs " + interval_text(last.regret, last.loss / 100, " % of the loss");
+      transferred + "costs " + interval_text(last.regret, last.loss / 100, " % of the loss");
   if (verdict == Verdict::inconclusive) {
     return undecided(transfer, words, costs + ", partly above 2 %",
                      seeds_factor(last.regret, -HUGE_VAL, allowed));
@@ -228,11 +241,16 @@ inline TransferVerdict judge_regret(const Transfer& transfer, const SweepWords& 
 
 /// The verdict, without what it leaves out.
 inline TransferVerdict judged(const Transfer& transfer, const SweepWords& words) {
+  const TransferVerdict diverging = judge_divergence(transfer, words);
   const std::string little = too_little(transfer, words);
-  if (!little.empty()) return {Verdict::inconclusive, little};
+  if (!little.empty()) {
+    return diverging.verdict == Verdict::fail ? diverging
+                                              : TransferVerdict{Verdict::inconclusive, little};
+  }
   TransferVerdict drift = judge_drift(transfer, words);
   TransferVerdict regret = judge_regret(transfer, words);
   if (drift.verdict == Verdict::fail) return drift;
+  if (diverging.verdict == Verdict::fail) return diverging;
   if (regret.verdict == Verdict::fail) return regret;
   if (drift.verdict == Verdict::inconclusive) return drift;
   if (regret.verdict == Verdict::inconclusive) return regret;

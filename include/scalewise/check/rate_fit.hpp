@@ -34,10 +34,11 @@ struct SeedCurve {
 /// The fit of one size.
 struct SizeFit {
   long size = 0;
-  bool trained = false;   // some rate has finite losses
-  bool used = false;      // in the fit: a seed has three rates, and the optimum is near them
-  bool interior = false;  // the optimum lies between rates that were tried
-  double low = 0;         // the rates that entered, in octaves
+  bool trained = false;    // some rate has finite losses
+  bool used = false;       // in the fit: a seed has three rates, and the optimum is near them
+  bool interior = false;   // the optimum lies between rates that were tried
+  bool bracketed = false;  // and so does the lowest loss
+  double low = 0;          // the rates that entered, in octaves
   double high = 0;
   double optimum = 0;
   double loss = 0;  // there, the mean over seeds
@@ -216,6 +217,7 @@ inline SizeFit within_reach(const RateCurve& curve) {
     fit.seeds.push_back(seed);
   }
   fit.interior = fit.low < fit.optimum && fit.optimum < fit.high;
+  fit.bracketed = fit.interior;
   fit.used = !fit.seeds.empty();
   return fit;
 }

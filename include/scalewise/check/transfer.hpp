@@ -29,6 +29,7 @@ struct SizeTransfer {
   std::size_t seeds = 0;  // that have a curve: three rates near the lowest loss
   bool trained = false;   // some rate has a finite loss with every seed
   bool interior = false;  // the optimum lies between rates that were tried, or next to them
+  bool bracketed = true;  // the lowest loss does
   bool cliff = false;     // the rate above the lowest loss diverges
   double low = 0;         // the lowest rate tried
   double best = 0;        // the rate of the lowest loss
@@ -289,6 +290,12 @@ inline IntervalEstimate regret(const RateCurve& curve, const RateFit& fit, std::
       fit, {distance.value + expected, distance.low + expected, distance.high + expected});
 }
 
+/// Whether a size that trains at other rates diverges at the transferred one, or little above it.
+inline bool surely_diverges(const RateCurve& curve, const SizeTransfer& size) {
+  const double nearest = nearest_rate(curve, size.transferred);
+  return size.trained && nearest <= size.transferred + edge_reach && curve.diverged(nearest);
+}
+
 /// The result of one size without a fit.
 inline SizeTransfer tried(const RateCurve& curve, const SizeFit& fit) {
   const std::map<double, double> means = mean_losses(curve);
@@ -296,6 +303,7 @@ inline SizeTransfer tried(const RateCurve& curve, const SizeFit& fit) {
                     .seeds = fit.seeds.size(),
                     .trained = fit.trained,
                     .interior = fit.interior};
+  size.bracketed = fit.bracketed;
   size.low = means.begin()->first;
   size.best = lowest(means);
   size.optimum = {size.best, -std::numeric_limits<double>::infinity(),
@@ -340,7 +348,13 @@ inline Transfer analyse_transfer(const std::vector<RateRun>& runs, double expect
   for (std::size_t k = 0; k < curves.size(); ++k) {
     SizeTransfer& size = result.sizes[k];
     size.interior = fit.sizes[k].used;
-    if (!size.interior) continue;
+    const double octaves =
+        std::log2(static_cast<double>(size.size) / static_cast<double>(curves[first].size));
+    size.transferred = fit.sizes[first].optimum + expected * octaves;
+    if (!size.interior) {
+      if (detail::surely_diverges(curves[k], size)) size.regret.value = HUGE_VAL;
+      continue;
+    }
     std::vector<double> weights(curves.size());
     weights[k] = 1;
     size.optimum = detail::optima_sum(fit, weights);
@@ -349,9 +363,6 @@ inline Transfer analyse_transfer(const std::vector<RateRun>& runs, double expect
     size.loss_half = detail::shape_half(fit, fit.sizes[k].lift[0], fit.sizes[k].lift[1]);
     for (const SeedCurve& seed : fit.sizes[k].seeds) size.seed_losses[seed.seed] = seed.offset;
     size.weight = slope[k];
-    const double octaves =
-        std::log2(static_cast<double>(size.size) / static_cast<double>(curves[first].size));
-    size.transferred = fit.sizes[first].optimum + expected * octaves;
     size.regret = detail::regret(curves[k], fit, first, k, size.transferred);
   }
   return result;
