@@ -206,15 +206,16 @@ void write_files(const Result& r, const Output& output, const Table& sizes,
   if (!frame::quiet()) std::cerr << "wrote " << stem << ".html\n";
 }
 
+/// The verdict is the last line, or the last before a comparison.
 void show_text(const Result& r, const Table& sizes) {
   const TransferReport& report = r.report;
   std::cout << r.subject.title << ", " << used_text(report) << "\n\n"
-            << io::render_to_fit(sizes, frame::terminal_columns()) << '\n'
-            << frame::painted(check::to_string(report.judged.verdict)) << ": "
-            << report.judged.reason << (report.budget > 0 ? more_text(report) : "") << '\n';
+            << io::render_to_fit(sizes, frame::terminal_columns()) << '\n';
   for (const std::string& what : report.judged.not_judged) {
     std::cout << "not judged: " << what << '\n';
   }
+  std::cout << frame::painted(check::to_string(report.judged.verdict)) << ": "
+            << report.judged.reason << (report.budget > 0 ? more_text(report) : "") << '\n';
   if (r.subject.compared.is_null()) return;
   std::cout << '\n';
   for (const auto& line : r.subject.compared.at("sentences")) {

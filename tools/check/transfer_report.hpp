@@ -30,6 +30,7 @@ struct SweepSubject {
   std::string tuned_name;                // in full,
   std::string tuned_key;                 // and as a key of JSON
   double centre = 1;                     // its value at octave 0
+  std::string unit;                      // of losses, on the axis of a picture
   nlohmann::ordered_json origin = {};    // members of the report in JSON: what was swept
   nlohmann::ordered_json compared = {};  // with another sweep; null: with none
 
