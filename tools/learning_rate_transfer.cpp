@@ -200,7 +200,7 @@ void write_files(const Result& r, const Output& output, const Table& sizes,
   const plot::Figure figure = transfer_figure(r.subject, r.report);
   const plot::Drawing drawing = plot::draw_figure(figure);
   const std::string told = plot::write_figure(figure, stem, drawing);
-  const Page page = transfer_page(r.subject, r.report, sizes, json, drawing, options, r.check);
+  const Page page = transfer_page(r.subject, r.report, sizes, json, drawing, options);
   files::write_file(stem + ".html", html(page));
   if (!frame::quiet() || !drawing.problem.empty()) std::cerr << told << '\n';
   if (!frame::quiet()) std::cerr << "wrote " << stem << ".html\n";
@@ -253,12 +253,7 @@ int finish(const Result& r, const Output& output, const frame::Options& options)
 }
 
 int finish(const Experiment& e, const TransferReport& report, const frame::Options& options) {
-  const std::string axis = e.axis == Axis::depth ? "depth" : "width";
-  return finish({subject_of(e),
-                 report,
-                 {"--rule", e.model.rule, "--optimizer", optimizer_name(e), "--axis", axis, "--out",
-                  "check"}},
-                {e.format, e.out}, options);
+  return finish({subject_of(e), report}, {e.format, e.out}, options);
 }
 
 /// Judges a table of runs, and compares it with another if there is one.

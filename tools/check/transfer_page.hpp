@@ -63,9 +63,7 @@ inline PageTable run_table(const nlohmann::ordered_json& runs) {
   return table;
 }
 
-/// `check`: arguments for a coordinate check of the rule; none: the rule is not known.
-inline PageSection transfer_next(const SweepSubject& s, const TransferReport& report,
-                                 const std::vector<std::string>& check) {
+inline PageSection transfer_next(const SweepSubject& s, const TransferReport& report) {
   PageSection next{"What to try next"};
   switch (report.judged.verdict) {
     case check::Verdict::pass:
@@ -79,7 +77,7 @@ inline PageSection transfer_next(const SweepSubject& s, const TransferReport& re
           "Is a part of the rule missing, or does the rule itself not transfer? A coordinate "
           "check tells, and names the part:"};
       next.command = command_line("coordinate_check",
-                                  check.empty() ? std::vector<std::string>{"--help"} : check);
+                                  s.check.empty() ? std::vector<std::string>{"--help"} : s.check);
       break;
     case check::Verdict::inconclusive:
       for (const check::MoreSeeds& more : report.judged.more) {
@@ -87,7 +85,7 @@ inline PageSection transfer_next(const SweepSubject& s, const TransferReport& re
             fmt::format("About {} more seeds at {} {}.", more.seeds, s.axis, more.size));
       }
       next.lines.emplace_back("The verdict's sentence says what is missing.");
-      if (!check.empty()) {
+      if (!s.check.empty()) {
         next.lines.emplace_back(
             "With a higher --seeds, a longer --budget or more --sizes, the same command continues "
             "with the runs in its folder.");
@@ -110,11 +108,10 @@ inline PageSection transfer_not_judged(const TransferReport& report) {
 
 }  // namespace detail
 
-/// Requires: the table and the JSON of this report. `check`: arguments for a coordinate check of the rule
-///           that was swept; none: it is not known.
+/// Requires: the table and the JSON of this report.
 inline Page transfer_page(const SweepSubject& s, const TransferReport& report, const Table& sizes,
                           const nlohmann::ordered_json& json, const plot::Drawing& drawing,
-                          const frame::Options& options, const std::vector<std::string>& check) {
+                          const frame::Options& options) {
   const std::string& tuned = s.tuned_name;
   Page page{
       fmt::format("Transfer of the {}: {}", tuned, s.title),
@@ -133,7 +130,7 @@ inline Page transfer_page(const SweepSubject& s, const TransferReport& report, c
   if (!s.compared.is_null()) {
     sections.push_back({.title = "Compared", .lines = s.compared.at("sentences")});
   }
-  sections.push_back(detail::transfer_next(s, report, check));
+  sections.push_back(detail::transfer_next(s, report));
   sections.push_back({.title = "Sizes at which the transferred " + tuned + " diverges",
                       .table = detail::size_table(detail::diverging(json.at("sizes"), report))});
   sections.push_back({.title = "Runs that diverged",

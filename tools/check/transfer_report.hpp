@@ -30,7 +30,8 @@ struct SweepSubject {
   std::string tuned_name;                // in full,
   std::string tuned_key;                 // and as a key of JSON
   double centre = 1;                     // its value at octave 0
-  std::string unit;                      // of losses, on the axis of a picture
+  std::string unit = {};                 // of losses, on the axis of a picture
+  std::vector<std::string> check = {};   // arguments of coordinate_check; none: no known rule
   nlohmann::ordered_json origin = {};    // members of the report in JSON: what was swept
   nlohmann::ordered_json compared = {};  // with another sweep; null: with none
 
@@ -62,6 +63,8 @@ inline SweepSubject subject_of(const Experiment& e) {
           decay ? "weight_decay" : "rate",
           centre(e),
           "nats",
+          {"--rule", e.model.rule, "--optimizer", optimizer_name(e), "--axis",
+           e.axis == Axis::depth ? "depth" : "width", "--out", "check"},
           {{"rule", e.model.rule},
            {"optimizer", optimizer_name(e)},
            {"axis", axis_name(e)},

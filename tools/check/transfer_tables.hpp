@@ -160,10 +160,14 @@ inline TransferReport report_of(const JudgedTable& t) {
 
 /// What the report of a table calls it.
 inline SweepSubject subject_of(const JudgedTable& t) {
-  return {t.title, t.table.columns.size,
-          "rate",  "learning rate",
-          "rate",  1,
-          "loss",  {{"table", reading_text(t)}, {"axis", t.table.columns.size}}};
+  const std::string& axis = t.table.columns.size;
+  return {.title = t.title,
+          .axis = axis,
+          .tuned = "rate",
+          .tuned_name = "learning rate",
+          .tuned_key = "rate",
+          .unit = "loss",
+          .origin = {{"table", reading_text(t)}, {"axis", axis}}};
 }
 
 }  // namespace scalewise::experiment
