@@ -21,10 +21,10 @@ using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::WithinAbs;
 using Catch::Matchers::WithinRel;
 
-const double diverged = std::numeric_limits<double>::infinity();
+const double infinite_loss = std::numeric_limits<double>::infinity();
 
 /// Rows of a bowl whose optimum at size 256 is at 2^-9, from 2^-13 to 2^-6.
-std::vector<SweepRow> rows_of(const std::vector<long>& sizes, long seeds, double drift) {
+std::vector<SweepRow> bowl_rows(const std::vector<long>& sizes, long seeds, double drift) {
   std::vector<SweepRow> rows;
   for (const long size : sizes) {
     for (int o = -13; o <= -6; ++o) {
@@ -37,7 +37,7 @@ std::vector<SweepRow> rows_of(const std::vector<long>& sizes, long seeds, double
   return rows;
 }
 
-SweepTable of_h100(const std::string& arm) {
+SweepTable nanogpt_sweep(const std::string& arm) {
   return read_sweep_table(std::string(SCALEWISE_TEST_DIR) + "/check/data/nanogpt_sweep.jsonl",
                           {.where = {"arm=" + arm}});
 }
@@ -45,7 +45,7 @@ SweepTable of_h100(const std::string& arm) {
 }  // namespace
 
 TEST_CASE("A cubic in the rate's logarithm is found, whatever runs are missing") {
-  std::vector<SweepRow> rows = rows_of({256, 512, 1024, 2048}, 3, -0.75);
+  std::vector<SweepRow> rows = bowl_rows({256, 512, 1024, 2048}, 3, -0.75);
   std::vector<SweepRow> some;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (i % 7 != 3 && i % 11 != 5) some.push_back(rows[i]);  // no seed has all rates
@@ -63,7 +63,7 @@ TEST_CASE(
     "An optimum at the edge is found where the shape of others says it, and left out further on") {
   // At 2048 it lies at -12.3: between the rates, then 0.3 octaves and then 1.3 below the lowest.
   const std::vector<long> sizes{256, 512, 2048};
-  std::vector<SweepRow> rows = rows_of(sizes, 2, -1.1);
+  std::vector<SweepRow> rows = bowl_rows(sizes, 2, -1.1);
   const auto without = [&](double octave) {
     std::vector<SweepRow> some;
     for (const SweepRow& row : rows) {
@@ -83,30 +83,36 @@ TEST_CASE(
   CHECK_THAT(beyond.judged.not_judged[0],
              ContainsSubstring("at width 2048 the lowest loss lies at the edge of the rates tried: "
                                "try rates below 0.000488"));
+  // A size that is left out has no say: not even with another curvature, where a fit of it converges.
+  rows = bowl_rows(sizes, 2, -0.95);
+  for (SweepRow& row : rows) row.loss = row.size == 2048 ? 2 * row.loss : row.loss;
+  const JudgedSweep other = without(-11.5);
+  CHECK_FALSE(other.transfer.sizes[2].interior);
+  CHECK_THAT(other.transfer.drift.value, WithinAbs(-0.95, 1e-8));
   // Rates of one side tell an optimum by the curvature, a tenth of which moves it.
   CHECK(edge.transfer.sizes[2].optimum.high - edge.transfer.sizes[2].optimum.low >
         whole.transfer.sizes[2].optimum.high - whole.transfer.sizes[2].optimum.low);
 }
 
 TEST_CASE("With a size that was not judged a sweep fails, but does not pass") {
-  std::vector<SweepRow> rows = rows_of({256, 512}, 2, 0);
+  std::vector<SweepRow> rows = bowl_rows({256, 512}, 2, 0);
   CHECK(judge_sweep(rows).judged.verdict == Verdict::pass);
   rows.push_back({1024, std::ldexp(1, -9), 1, 2});
   rows.push_back({1024, std::ldexp(1, -8), 1, 2.1});
   const TransferVerdict verdict = judge_sweep(rows).judged;
   CHECK(verdict.verdict == Verdict::inconclusive);
   CHECK_THAT(verdict.reason, ContainsSubstring("at size 1024 no seed has three rates"));
-  std::vector<SweepRow> drifting = rows_of({256, 512}, 2, -1);
+  std::vector<SweepRow> drifting = bowl_rows({256, 512}, 2, -1);
   drifting.push_back({1024, std::ldexp(1, -9), 1, 2});
   CHECK(judge_sweep(drifting).judged.verdict == Verdict::fail);
 }
 
 TEST_CASE("One seed fails for a clear drift, never passes, and says what it cannot say") {
-  const JudgedSweep drifting = judge_sweep(rows_of({256, 512, 1024}, 1, -1), "width");
+  const JudgedSweep drifting = judge_sweep(bowl_rows({256, 512, 1024}, 1, -1), "width");
   CHECK(drifting.judged.verdict == Verdict::fail);
   REQUIRE(drifting.judged.not_judged.size() == 1);
   CHECK_THAT(drifting.judged.not_judged[0], ContainsSubstring("one seed at width 256, 512, 1024"));
-  const TransferVerdict level = judge_sweep(rows_of({256, 512, 1024}, 1, 0)).judged;
+  const TransferVerdict level = judge_sweep(bowl_rows({256, 512, 1024}, 1, 0)).judged;
   CHECK(level.verdict == Verdict::inconclusive);
   CHECK_THAT(level.reason, ContainsSubstring("one seed cannot say"));
   // Without noise the interval is that of the assumed scatter: t(0.975; 6) 0.08 √(1/2).
@@ -117,7 +123,7 @@ TEST_CASE("One seed fails for a clear drift, never passes, and says what it cann
 TEST_CASE("Seeds of one size tell the scatter of another") {
   // Two seeds at 512 and 1024 that lie 0.3 octaves apart: 2 degrees of freedom with variance 0.045, and 6
   // with 0.0064, so 0.01605 for each.
-  std::vector<SweepRow> rows = rows_of({256}, 1, 0);
+  std::vector<SweepRow> rows = bowl_rows({256}, 1, 0);
   for (const long size : {512L, 1024L}) {
     for (int o = -13; o <= -6; ++o) {
       for (const long seed : {1L, 2L}) {
@@ -137,9 +143,9 @@ TEST_CASE("Seeds of one size tell the scatter of another") {
 }
 
 TEST_CASE("A diverged run is worse than any other, wherever it stands") {
-  std::vector<SweepRow> rows = rows_of({256, 512}, 3, 0);
+  std::vector<SweepRow> rows = bowl_rows({256, 512}, 3, 0);
   for (SweepRow& row : rows) {
-    if (row.size == 512 && row.seed == 2 && row.rate >= std::ldexp(1, -9)) row.loss = diverged;
+    if (row.size == 512 && row.seed == 2 && row.rate >= std::ldexp(1, -9)) row.loss = infinite_loss;
   }
   const TransferVerdict verdict = judge_sweep(rows, "width").judged;
   CHECK(verdict.verdict == Verdict::fail);
@@ -151,20 +157,20 @@ TEST_CASE("Rows that are no runs are refused") {
     return error_message([&] { judge_sweep({row}); });
   };
   CHECK_THAT(refused({8, 0, 1, 2}), ContainsSubstring("rate = 0"));
-  CHECK_THAT(refused({8, diverged, 1, 2}), ContainsSubstring("rate = inf"));
+  CHECK_THAT(refused({8, infinite_loss, 1, 2}), ContainsSubstring("rate = inf"));
   CHECK_THAT(refused({8, 1, 1, -2}), ContainsSubstring("loss = -2"));
   CHECK_THAT(refused({0, 1, 1, 2}), ContainsSubstring("size = 0"));
 }
 
 TEST_CASE("nanoGPT on a GPU: one rate fails, maximal update passes over the width") {
-  const JudgedSweep one = judge_sweep(of_h100("sp").rows, "width");
+  const JudgedSweep one = judge_sweep(nanogpt_sweep("sp").rows, "width");
   CHECK(one.judged.verdict == Verdict::fail);
   CHECK((-1.4 < one.transfer.drift.low && one.transfer.drift.high < -0.8));
-  const JudgedSweep mup = judge_sweep(of_h100("mup").rows, "width");
+  const JudgedSweep mup = judge_sweep(nanogpt_sweep("mup").rows, "width");
   CHECK(mup.judged.verdict == Verdict::pass);
-  CHECK(of_h100("complete-p").columns.size == "depth");
+  CHECK(nanogpt_sweep("complete-p").columns.size == "depth");
   for (const std::string arm : {"complete-p", "mup-depth"}) {
-    const JudgedSweep depth = judge_sweep(of_h100(arm).rows, "depth");
+    const JudgedSweep depth = judge_sweep(nanogpt_sweep(arm).rows, "depth");
     CHECK(depth.judged.verdict == Verdict::inconclusive);
     CHECK_THAT(depth.judged.not_judged.at(0), ContainsSubstring("at depth 32 no seed has three"));
   }
@@ -178,8 +184,8 @@ TEST_CASE("nanoGPT on a GPU: one rate fails, maximal update passes over the widt
 TEST_CASE("Losses are compared by pairs of seeds") {
   // b lies 0.1, 0.2 and 0.3 above a: Student's interval of three numbers, and no error of a shape whose
   // noise is zero but that of a tenth of its curvature.
-  const auto a = judge_sweep(rows_of({256, 512}, 3, 0)).transfer;
-  std::vector<SweepRow> rows = rows_of({256, 512}, 3, -1);
+  const auto a = judge_sweep(bowl_rows({256, 512}, 3, 0)).transfer;
+  std::vector<SweepRow> rows = bowl_rows({256, 512}, 3, -1);
   for (SweepRow& row : rows) row.loss += 0.1 * static_cast<double>(row.seed);
   const auto b = judge_sweep(rows).transfer;
   const SweepComparison c = compare(a, b);

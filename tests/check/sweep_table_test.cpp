@@ -17,7 +17,7 @@ using namespace scalewise::check;
 using namespace scalewise::test;
 using Catch::Matchers::ContainsSubstring;
 
-std::string refused(const std::string& text, const SweepColumns& columns = {}) {
+std::string table_refused(const std::string& text, const SweepColumns& columns = {}) {
   return error_message([&] { parse_sweep_table(text, "t", columns); });
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("A table in JSON lines, with the numbers that Python writes") {
   CHECK(parse_sweep_table(text, "t", {.size = "width", .where = {"depth=4"}}).rows[0].size == 8);
 }
 
-TEST_CASE("Bad tables are refused with the line") {
+TEST_CASE("Bad tables are table_refused with the line") {
   const std::string header = "width,lr,seed,loss\n";
   const std::vector<std::pair<std::string, std::string>> bad{
       {"", "t (empty): expected a table of runs"},
@@ -97,11 +97,12 @@ TEST_CASE("Bad tables are refused with the line") {
   };
   for (const auto& [text, message] : bad) {
     CAPTURE(text);
-    CHECK_THAT(refused(text), ContainsSubstring(message));
+    CHECK_THAT(table_refused(text), ContainsSubstring(message));
   }
   const std::string good = header + "8,0.1,0,2\n";
-  CHECK_THAT(refused(good, {.where = {"widht=8"}}), ContainsSubstring("did you mean width?"));
-  CHECK_THAT(refused(good, {.where = {"width=9"}}), ContainsSubstring("a value of width in t"));
-  CHECK_THAT(refused(good, {.where = {"width"}}), ContainsSubstring("expected column=value"));
-  CHECK_THAT(refused(good, {.loss = "val"}), ContainsSubstring("no column val"));
+  CHECK_THAT(table_refused(good, {.where = {"widht=8"}}), ContainsSubstring("did you mean width?"));
+  CHECK_THAT(table_refused(good, {.where = {"width=9"}}),
+             ContainsSubstring("a value of width in t"));
+  CHECK_THAT(table_refused(good, {.where = {"width"}}), ContainsSubstring("expected column=value"));
+  CHECK_THAT(table_refused(good, {.loss = "val"}), ContainsSubstring("no column val"));
 }

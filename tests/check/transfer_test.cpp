@@ -289,6 +289,20 @@ TEST_CASE("Sizes may have different seeds, and seeds fewer rates") {
   CHECK(analyse_transfer(runs).sizes[2].seeds == 4);
 }
 
+TEST_CASE("Means over seeds that lack rates are those of the rates, without the seeds' luck") {
+  // Seeds lie 0.5 apart, and each lacks a rate: the means still differ as the bowl does.
+  std::vector<RateRun> runs = runs_of({8}, -2, 2, 3, [](long, double o, long s) {
+    return bowl(o, 0) + 0.5 * static_cast<double>(s);
+  });
+  std::erase_if(runs, [](const RateRun& run) {
+    return run.octave == static_cast<double>(run.seed) - 2;  // -1, 0 and 1
+  });
+  const auto means = mean_losses(rate_curves(runs)[0]);
+  for (const double o : {-2.0, -1.0, 1.0, 2.0}) {
+    CHECK_THAT(means.at(o) - means.at(0), WithinAbs(bowl(o, 0) - bowl(0, 0), 1e-9));
+  }
+}
+
 TEST_CASE("The order of runs does not matter, to the last bit") {
   auto runs = drawn({.drift = -0.1}, 5);
   const Transfer one = analyse_transfer(runs);

@@ -316,9 +316,6 @@ class Transfer(unittest.TestCase):
         self.assertAlmostEqual(report["sizes"][2]["rate"], 2.0 ** -11, delta=1e-9)
         page = (self.folder / "out/learning_rate_transfer.html").read_text(encoding="utf-8")
         self.assertIn("Transfer of the learning rate: a.csv, arm=x", page)
-        again = self.judged("a.csv", "--where", "arm=y", "--seed-column", "run", *OUT)
-        self.assertIn("--where", again.stderr)  # another experiment in the same folder
-        self.assertEqual(again.returncode, 2)
 
     def test_two_tables_are_compared(self):
         self.bowls("a.csv", -1)

@@ -28,20 +28,24 @@ struct JudgedTables {
   std::vector<std::string> against_where = {};  // of the other; none: as of the first
 };
 
+/// No run depends on these, so journals and results of runs do not name them.
 inline void add_table_options(frame::Options& o, JudgedTables& t) {
   o.group("Runs of other programs");
   o.add("--judge", t.path, "judge the runs in this table: CSV with a header, or JSON lines")
-      .reads();
-  o.add("--against", t.against, "and compare them with those in this one").reads();
-  o.add("--where", t.columns.where, "column=value: judge these rows only").repeated();
+      .of_runs()
+      .path();
+  o.add("--against", t.against, "and compare them with those in this one").of_runs().path();
+  o.add("--where", t.columns.where, "column=value: judge these rows only").of_runs().repeated();
   o.add("--against-where", t.against_where, "the same for --against (default: as --where)")
+      .of_runs()
       .repeated();
-  o.add("--size-column", t.columns.size,
-        "column of the sizes (default: a usual name, such as width)");
-  o.add("--rate-column", t.columns.rate, "column of the rates (default: a usual name, such as lr)");
-  o.add("--seed-column", t.columns.seed, "column of the seeds (default: seed, if there is one)");
-  o.add("--loss-column", t.columns.loss,
-        "column of the losses (default: a usual name, such as loss)");
+  const auto column = [&](const std::string& name, std::string& variable, const std::string& help) {
+    o.add(name, variable, help + " (default: a usual name)").of_runs();
+  };
+  column("--size-column", t.columns.size, "column of the sizes");
+  column("--rate-column", t.columns.rate, "column of the rates");
+  column("--seed-column", t.columns.seed, "column of the seeds");
+  column("--loss-column", t.columns.loss, "column of the losses");
 }
 
 /// Refuses options that have no meaning with --judge, and those of tables without it.

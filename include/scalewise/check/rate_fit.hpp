@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <set>
 #include <vector>
 
 #include "scalewise/check/rate_curve.hpp"
@@ -252,16 +253,30 @@ inline bool converge(RateFit& fit) {
   return false;
 }
 
-/// Takes the size out of the fit whose optimum lies furthest beyond its rates.
-/// Returns:  whether there was one.
-inline bool drop_outside(RateFit& fit) {
-  SizeFit* furthest = nullptr;
-  for (SizeFit& size : fit.sizes) {
-    if (!size.used || distance_outside(size) <= edge_reach) continue;
+/// The size whose optimum the fit puts furthest beyond its rates, or, without a fit, whose lowest loss is
+/// at the edge; null where all may stay.
+inline const SizeFit* doubtful(const RateFit& fit) {
+  const SizeFit* furthest = nullptr;
+  for (const SizeFit& size : fit.sizes) {
+    if (!size.used || (fit.fitted ? distance_outside(size) <= edge_reach : size.bracketed))
+      continue;
     if (!furthest || distance_outside(size) > distance_outside(*furthest)) furthest = &size;
   }
-  if (furthest) furthest->used = false;
-  return furthest != nullptr;
+  return furthest;
+}
+
+/// The fit without the sizes that were left out.
+inline RateFit fit_without(const std::vector<RateCurve>& curves, const std::set<long>& left_out) {
+  RateFit fit;
+  bool any = false;
+  for (const RateCurve& curve : curves) {
+    fit.sizes.push_back(within_reach(curve));
+    SizeFit& size = fit.sizes.back();
+    size.used = size.used && !left_out.contains(size.size);
+    any = any || size.used;
+  }
+  fit.fitted = any && converge(fit);
+  return fit;
 }
 
 }  // namespace detail
@@ -277,15 +292,12 @@ inline bool drop_outside(RateFit& fit) {
 ///           its rates. fitted is false where no size is left, and where the fit has no minimum.
 /// Requires: curves that rate_curves() made.
 inline RateFit fit_rates(const std::vector<RateCurve>& curves) {
-  RateFit fit;
-  for (const RateCurve& curve : curves) fit.sizes.push_back(detail::within_reach(curve));
-  const auto any_used = [&] {
-    return std::any_of(fit.sizes.begin(), fit.sizes.end(),
-                       [](const SizeFit& size) { return size.used; });
-  };
-  do {
-    fit.fitted = any_used() && detail::converge(fit);
-  } while (fit.fitted && detail::drop_outside(fit));
+  std::set<long> left_out;
+  RateFit fit = detail::fit_without(curves, left_out);
+  while (const SizeFit* size = detail::doubtful(fit)) {
+    left_out.insert(size->size);
+    fit = detail::fit_without(curves, left_out);
+  }
   for (SizeFit& size : fit.sizes) {
     if (!fit.fitted || !size.used) continue;
     size.interior = size.low < size.optimum && size.optimum < size.high;
