@@ -45,7 +45,7 @@ TEST_CASE(
   CHECK(table.rows[0].loss == 2.5);
   CHECK(table.rows[1].size == 64);
   CHECK(table.rows[1].rate == 0.002);
-  for (const std::size_t i : {1, 2, 3}) CHECK(std::isinf(table.rows[i].loss));
+  for (std::size_t i = 1; i < 4; ++i) CHECK(std::isinf(table.rows[i].loss));
   CHECK(table.rows[4].seed == -1);
   CHECK(table.rows[4].rate == 1);
 }
@@ -67,7 +67,7 @@ TEST_CASE("A table in JSON lines, with the numbers that Python writes") {
   CHECK(parse_sweep_table(text, "t", {.size = "width", .where = {"depth=4"}}).rows[0].size == 8);
 }
 
-TEST_CASE("Bad tables are table_refused with the line") {
+TEST_CASE("Bad tables are refused with the line") {
   const std::string header = "width,lr,seed,loss\n";
   const std::vector<std::pair<std::string, std::string>> bad{
       {"", "t (empty): expected a table of runs"},

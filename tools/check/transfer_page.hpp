@@ -31,6 +31,16 @@ inline nlohmann::ordered_json rows_without(const nlohmann::ordered_json& rows,
   return found;
 }
 
+/// A report on a table, whose settings have defaults of training too.
+inline nlohmann::ordered_json without_training(nlohmann::ordered_json report) {
+  auto settings = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : report.at("settings").items()) {
+    if (is_of_table(name)) settings[name] = value;
+  }
+  report["settings"] = settings;
+  return report;
+}
+
 /// Those of the sizes at which the transferred rate diverges.
 inline nlohmann::ordered_json diverging(const nlohmann::ordered_json& sizes,
                                         const TransferReport& report) {
@@ -142,7 +152,8 @@ inline Page transfer_page(const SweepSubject& s, const TransferReport& report, c
   sections.push_back(detail::transfer_not_judged(report));
   sections.push_back({.title = "Numbers of the verdict",
                       .table = values_table(json, {"drift", "curvature", "error_rate", "used"})});
-  add_origin(page, json, "learning_rate_transfer", options);
+  add_origin(page, s.of_table ? detail::without_training(json) : json, "learning_rate_transfer",
+             options);
   return page;
 }
 

@@ -22,6 +22,12 @@
 
 namespace scalewise::experiment {
 
+/// Whether an option, without its dashes, says which table is judged and how it is read.
+inline bool is_of_table(const std::string& name) {
+  return name == "judge" || name == "against" || name.ends_with("where") ||
+         name.ends_with("-column");
+}
+
 /// What a report calls a sweep.
 struct SweepSubject {
   std::string title;                     // of pictures and of the text
@@ -33,6 +39,7 @@ struct SweepSubject {
   std::string unit = {};                 // of losses, on the axis of a picture
   std::vector<std::string> check = {};   // arguments of coordinate_check; none: no known rule
   nlohmann::ordered_json origin = {};    // members of the report in JSON: what was swept
+  bool of_table = false;                 // no runs of ours: a page shows the options of tables only
   nlohmann::ordered_json compared = {};  // with another sweep; null: with none
 
   double at(double octave) const { return centre * std::exp2(octave); }

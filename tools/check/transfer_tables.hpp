@@ -50,21 +50,19 @@ inline void add_table_options(frame::Options& o, JudgedTables& t) {
 
 /// Refuses options that have no meaning with --judge, and those of tables without it.
 inline void check_table_options(const JudgedTables& t, const frame::Options& o) {
-  const std::vector<std::string> of_tables{"--against",     "--where",       "--against-where",
-                                           "--size-column", "--rate-column", "--seed-column",
-                                           "--loss-column"};
   if (t.path.empty()) {
-    for (const std::string& name : of_tables) {
-      if (o.given(name)) throw InvalidInput(name, "(given)", "--judge", "it names the table");
+    for (const std::string& name : o.given_names()) {
+      if (!is_of_table(name.substr(2))) continue;
+      throw InvalidInput(name, "(given)", "--judge", "it names the table");
     }
     return;
   }
   if (t.against.empty() && o.given("--against-where")) {
     throw InvalidInput("--against-where", "(given)", "--against", "it names the table");
   }
-  for (const std::string& word : o.given_names()) {
-    if (word == "--judge" || std::count(of_tables.begin(), of_tables.end(), word) > 0) continue;
-    throw InvalidInput(word, "(given)", "nothing next to --judge",
+  for (const std::string& name : o.given_names()) {
+    if (is_of_table(name.substr(2))) continue;
+    throw InvalidInput(name, "(given)", "nothing next to --judge",
                        "the runs are those of the table");
   }
 }
@@ -171,7 +169,8 @@ inline SweepSubject subject_of(const JudgedTable& t) {
           .tuned_name = "learning rate",
           .tuned_key = "rate",
           .unit = "loss",
-          .origin = {{"table", reading_text(t)}, {"axis", axis}}};
+          .origin = {{"table", reading_text(t)}, {"axis", axis}},
+          .of_table = true};
 }
 
 }  // namespace scalewise::experiment
