@@ -345,6 +345,7 @@ class Transfer(unittest.TestCase):
                 (["a.csv", "--where", "arm=x"], "a.csv line 3 (the run of line 2)"),
                 (["a.csv", "--where", "army=x"], "did you mean arm?"),
                 (["a.csv", "--rule", "mup"], "--rule (given): expected nothing next to --judge"),
+                (["a.csv", "--collect", "--results", "r"], "--results (given): expected nothing next to --judge"),
                 (["a.csv", "--against-where", "arm=x"], "--against-where (given): expected --against")):
             refused = self.judged(*arguments)
             self.assertEqual((refused.returncode, refused.stdout), (2, ""), refused.stderr)

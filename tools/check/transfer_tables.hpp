@@ -60,7 +60,11 @@ inline void check_table_options(const JudgedTables& t, const frame::Options& o) 
   if (t.against.empty() && o.given("--against-where")) {
     throw InvalidInput("--against-where", "(given)", "--against", "it names the table");
   }
-  for (const std::string& name : o.given_names()) {
+  std::vector<std::string> names = o.given_names();
+  for (const std::string name : {"--results", "--collect", "--run-one", "--emit-tasks"}) {
+    if (o.given(name)) names.push_back(name);
+  }
+  for (const std::string& name : names) {
     if (is_of_table(name.substr(2))) continue;
     throw InvalidInput(name, "(given)", "nothing next to --judge",
                        "the runs are those of the table");
