@@ -50,24 +50,24 @@ inline void add_table_options(frame::Options& o, JudgedTables& t) {
 
 /// Refuses options that have no meaning with --judge, and those of tables without it.
 inline void check_table_options(const JudgedTables& t, const frame::Options& o) {
-  if (t.path.empty()) {
-    for (const std::string& name : o.given_names()) {
-      if (!is_of_table(name.substr(2))) continue;
-      throw InvalidInput(name, "(given)", "--judge", "it names the table");
-    }
-    return;
+  std::vector<std::string> names;
+  for (const std::string& word : o.given_words()) {
+    if (word.starts_with("--")) names.push_back(word);
   }
-  if (t.against.empty() && o.given("--against-where")) {
-    throw InvalidInput("--against-where", "(given)", "--against", "it names the table");
-  }
-  std::vector<std::string> names = o.given_names();
   for (const std::string name : {"--results", "--collect", "--run-one", "--emit-tasks"}) {
     if (o.given(name)) names.push_back(name);
   }
   for (const std::string& name : names) {
-    if (is_of_table(name.substr(2))) continue;
+    const bool of_table = is_of_table(name.substr(2));
+    if (of_table && t.path.empty()) {
+      throw InvalidInput(name, "(given)", "--judge", "it names the table");
+    }
+    if (of_table || t.path.empty()) continue;
     throw InvalidInput(name, "(given)", "nothing next to --judge",
                        "the runs are those of the table");
+  }
+  if (t.against.empty() && o.given("--against-where")) {
+    throw InvalidInput("--against-where", "(given)", "--against", "it names the table");
   }
 }
 

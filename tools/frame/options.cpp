@@ -297,14 +297,6 @@ std::vector<std::string> Options::words(bool from_anywhere) const {
   return words;
 }
 
-std::vector<std::string> Options::given_names() const {
-  std::vector<std::string> names;
-  for (const Option& option : list_) {
-    if (option.is_setting() && !option.given_words_.empty()) names.push_back(option.name_);
-  }
-  return names;
-}
-
 void Options::try_outputs(const std::string& program) const {
   for (const Option& option : list_) {
     if (option.role_ < Option::Role::writes_file) continue;

@@ -185,9 +185,6 @@ class Options {
   /// were given.
   std::vector<std::string> given_words() const { return words(false); }
 
-  /// The names of the options among these words.
-  std::vector<std::string> given_names() const;
-
   /// The same from any folder, on as many threads: with absolute paths.
   std::vector<std::string> again() const { return words(true); }
 
