@@ -5,6 +5,7 @@
 // its best weight decay.
 //
 //   learning_rate_transfer --rule maximal-update --sizes 32,64,128 --out transfer
+//   learning_rate_transfer --judge losses.csv
 //
 // Exit code: 0 pass, 1 fail, 3 inconclusive, 2 bad input.
 
@@ -23,6 +24,7 @@
 #include "check/transfer_page.hpp"
 #include "check/transfer_report.hpp"
 #include "check/transfer_runs.hpp"
+#include "check/transfer_tables.hpp"
 #include "check/transfer_tasks.hpp"
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
@@ -46,11 +48,12 @@ struct Budget {
 
 TransferReport judged_report(const Experiment& e, const std::vector<check::RateRun>& runs,
                              double width = 1) {
+  const SweepSubject subject = subject_of(e);
   TransferReport report;
   report.runs = runs;
   report.transfer = check::analyse_transfer(runs);
-  report.judged =
-      check::judge(check::widened(report.transfer, width), size_name(e), centre(e), tuned_words(e));
+  report.judged = check::judge(check::widened(report.transfer, width), subject.axis, subject.centre,
+                               subject.tuned);
   return report;
 }
 
@@ -105,7 +108,7 @@ class Program {
   long next_seeds(long seeds, const TransferReport& report) const {
     if (report.judged.verdict != check::Verdict::inconclusive) return seeds;
     for (const check::SizeTransfer& size : report.transfer.sizes) {
-      if (!size.interior) return seeds;
+      if (!size.bracketed) return seeds;
     }
     const double wanted =
         std::ceil(static_cast<double>(seeds) * std::min(report.judged.factor, 2.0));
@@ -174,33 +177,63 @@ class Program {
   double expected_ = 0;
 };
 
-void write_files(const Experiment& e, const TransferReport& report, const Table& sizes,
+/// A report with all that its files and its text show.
+struct Result {
+  SweepSubject subject;
+  TransferReport report;
+  std::vector<std::string> check =
+      {};  // arguments of coordinate_check; none: the rule is not known
+};
+
+/// Where it goes.
+struct Output {
+  frame::Format format = frame::Format::table;
+  std::string folder = {};
+};
+
+void write_files(const Result& r, const Output& output, const Table& sizes,
                  const nlohmann::ordered_json& json, const frame::Options& options) {
-  if (e.out.empty()) return;
-  const std::string stem = e.out + "/learning_rate_transfer";
+  if (output.folder.empty()) return;
+  const std::string stem = output.folder + "/learning_rate_transfer";
   files::write_file(stem + ".json", json.dump(1) + "\n");
-  files::write_file(e.out + "/sizes.csv", render(sizes, TableFormat::csv));
-  const plot::Figure figure = transfer_figure(e, report);
+  files::write_file(output.folder + "/sizes.csv", render(sizes, TableFormat::csv));
+  const plot::Figure figure = transfer_figure(r.subject, r.report);
   const plot::Drawing drawing = plot::draw_figure(figure);
   const std::string told = plot::write_figure(figure, stem, drawing);
-  files::write_file(stem + ".html", html(transfer_page(e, report, sizes, json, drawing, options)));
+  const Page page = transfer_page(r.subject, r.report, sizes, json, drawing, options);
+  files::write_file(stem + ".html", html(page));
   if (!frame::quiet() || !drawing.problem.empty()) std::cerr << told << '\n';
   if (!frame::quiet()) std::cerr << "wrote " << stem << ".html\n";
 }
 
-void show(const Experiment& e, const TransferReport& report, const Table& sizes,
+/// The verdict is the last line, or the last before a comparison.
+void show_text(const Result& r, const Table& sizes) {
+  const TransferReport& report = r.report;
+  std::cout << r.subject.title << ", " << used_text(report) << "\n\n"
+            << io::render_to_fit(sizes, frame::terminal_columns()) << '\n';
+  for (const std::string& what : report.judged.not_judged) {
+    std::cout << "not judged: " << what << '\n';
+  }
+  std::cout << painted(report.judged.verdict) << ": "
+            << report.judged.reason << (report.budget > 0 ? more_text(report) : "") << '\n';
+  if (r.subject.compared.is_null()) return;
+  std::cout << '\n';
+  for (const auto& line : r.subject.compared.at("sentences")) {
+    std::cout << line.get<std::string>() << '\n';
+  }
+}
+
+void show(const Result& r, const Output& output, const Table& sizes,
           const nlohmann::ordered_json& json) {
-  if (e.format == frame::Format::json) {
+  const TransferReport& report = r.report;
+  if (output.format == frame::Format::json) {
     std::cout << json.dump(1) << '\n';
-  } else if (e.format ==
+  } else if (output.format ==
              frame::Format::csv) {  // the verdict apart, so that programs can read the rest
     std::cout << render(sizes, TableFormat::csv);
     std::cerr << check::to_string(report.judged.verdict) << ": " << report.judged.reason << '\n';
   } else {
-    std::cout << e.model.rule << ", " << optimizer_name(e) << ", " << used_text(report) << "\n\n"
-              << io::render_to_fit(sizes, frame::terminal_columns()) << '\n'
-              << painted(report.judged.verdict) << ": " << report.judged.reason
-              << (report.budget > 0 ? more_text(report) : "") << '\n';
+    show_text(r, sizes);
   }
   if (report.budget == 0 && !frame::quiet() && report.seconds > 0) {
     std::cerr << report.runs.size() << " runs, " << digits(report.seconds) << " s"
@@ -211,12 +244,31 @@ void show(const Experiment& e, const TransferReport& report, const Table& sizes,
   }
 }
 
+int finish(const Result& r, const Output& output, const frame::Options& options) {
+  const nlohmann::ordered_json json = transfer_json(r.subject, r.report, options);
+  const Table sizes = transfer_table(r.subject, r.report.transfer);
+  show(r, output, sizes, json);
+  write_files(r, output, sizes, json, options);
+  return check::exit_code(r.report.judged.verdict);
+}
+
 int finish(const Experiment& e, const TransferReport& report, const frame::Options& options) {
-  const nlohmann::ordered_json json = transfer_json(e, report, options);
-  const Table sizes = transfer_table(e, report.transfer);
-  show(e, report, sizes, json);
-  write_files(e, report, sizes, json, options);
-  return check::exit_code(report.judged.verdict);
+  return finish({subject_of(e), report}, {e.format, e.out}, options);
+}
+
+/// Judges a table of runs, and compares it with another if there is one.
+int judge_tables(const JudgedTables& tables, const Output& output, const frame::Options& options) {
+  const JudgedTable judged = judged_table(tables.path, tables.columns);
+  if (!frame::quiet()) std::cerr << reading_text(judged) << '\n';
+  SweepSubject subject = subject_of(judged);
+  if (!tables.against.empty()) {
+    check::SweepColumns columns = tables.columns;
+    if (!tables.against_where.empty()) columns.where = tables.against_where;
+    const JudgedTable other = judged_table(tables.against, columns);
+    if (!frame::quiet()) std::cerr << reading_text(other) << '\n';
+    subject.compared = comparison_json(judged, other);
+  }
+  return finish({subject, report_of(judged)}, output, options);
 }
 
 int run_tasks(const Experiment& e, const TaskOptions& asked, const frame::Options& options) {
@@ -260,6 +312,7 @@ scalewise::frame::Program scalewise::frame::program() {
   const auto e = std::make_shared<Experiment>();
   const auto budget = std::make_shared<Budget>();
   const auto tasks = std::make_shared<TaskOptions>();
+  const auto tables = std::make_shared<JudgedTables>();
   e->sizes = {32, 64, 128, 256};
   e->model.steps = 200;
   e->model.batch = 8;
@@ -288,7 +341,10 @@ scalewise::frame::Program scalewise::frame::program() {
         "what each size is tuned in, around --rate or --weight-decay");
   add_output_options(o, *e);
   add_task_options(o, *tasks);
-  program.check = [e, tasks, &o] {
+  add_table_options(o, *tables);
+  program.check = [e, tasks, tables, &o] {
+    check_table_options(*tables, o);
+    if (!tables->path.empty()) return;
     experiment::check(*tasks, o, {"--budget"});
     experiment::check(*e);
     if (tunes_decay(*e) && e->model.weight_decay == 0) {
@@ -297,12 +353,15 @@ scalewise::frame::Program scalewise::frame::program() {
     }
     if (e->base == 0) e->base = e->sizes.front();
   };
-  program.expected = [e, options = program.options] {
+  program.expected = [e, tables, options = program.options] {
+    if (!tables->path.empty()) return std::string("no runs: those of --judge");
     train::use_threads(threads_of(e->model.threads, *options));
     dense::keep_to_one_thread();
     return cost_text(TransferRuns(*e, *options, "").expected(e->seeds));
   };
-  program.run = [e, budget, tasks, options = program.options](const std::vector<std::string>&) {
+  program.run = [e, budget, tasks, tables,
+                 options = program.options](const std::vector<std::string>&) {
+    if (!tables->path.empty()) return judge_tables(*tables, {e->format, e->out}, *options);
     train::use_threads(threads_of(e->model.threads, *options));
     dense::keep_to_one_thread();
     return tasks->asked() ? run_tasks(*e, *tasks, *options) : ::run(*e, *budget, *options);

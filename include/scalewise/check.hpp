@@ -7,6 +7,7 @@
 #include "scalewise/check/alignment.hpp"
 #include "scalewise/check/coordinate_check.hpp"
 #include "scalewise/check/family.hpp"
+#include "scalewise/check/judge_sweep.hpp"
 #include "scalewise/check/judge_transfer.hpp"
 #include "scalewise/check/optimizer_check.hpp"
 #include "scalewise/check/profile.hpp"
@@ -14,4 +15,5 @@
 #include "scalewise/check/record_file.hpp"
 #include "scalewise/check/recorder.hpp"
 #include "scalewise/check/sweep.hpp"
+#include "scalewise/check/sweep_table.hpp"
 #include "scalewise/check/tangent_kernel.hpp"

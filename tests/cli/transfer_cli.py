@@ -233,18 +233,19 @@ class Transfer(unittest.TestCase):
         self.assertRegex(report["reason"], r"the budget is spent after \d+ runs, .* the first verdict takes about")
         self.assertEqual(report["sizes"], [])
 
-    def test_one_seed_is_inconclusive(self):
+    def test_one_seed_says_what_it_cannot_say(self):
         finished = self.done(self.folder, *TINY, "--seeds", 1)
-        self.assertEqual(finished.returncode, 3)
-        self.assertIn("inconclusive: ", finished.stdout)
+        self.assertIn("not judged: one seed at width 16", finished.stdout)
 
     def test_an_interval_without_an_end_has_no_bar(self):
-        finished = self.done(self.folder, *TINY, *OUT, "--seeds", 1, "--sizes", "16,32")
+        rows = [f"{width},{2.0 ** o},{2 + (o - 4 / width) ** 2}" for width in (16, 32) for o in (-1, 0, 1)]
+        self.table("few.csv", "width,lr,loss", rows)
+        finished = self.judged("few.csv", *OUT, "--quiet")
         self.assertEqual(finished.returncode, 3)
         points = (self.folder / "out/learning_rate_transfer.csv").read_text(encoding="utf-8").splitlines()
         points = [line.split(",") for line in points if "interval" in line]
         ends = [(point[-4], bool(point[-2]), bool(point[-1])) for point in points]
-        self.assertEqual(ends, [("16", True, True), ("32", False, False)])
+        self.assertEqual(ends, [("16", False, False), ("32", False, False)])
 
     def test_divergence_is_data(self):
         self.done(self.folder, *TINY, *OUT, "--optimizer", "sgd", "--rate", 1e6)
@@ -281,6 +282,70 @@ class Transfer(unittest.TestCase):
         finished = run(self.folder, *TINY[2:], "--axis", "length", "--digits", DIGITS)
         self.assertEqual(finished.returncode, 2)
         self.assertIn("--axis = length: expected no --digits", finished.stderr)
+
+    # ---- runs of other programs --------------------------------------------------------------------
+
+    def table(self, name, header, rows):
+        (self.folder / name).write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+
+    def judged(self, table, *arguments):
+        return subprocess.run([PROGRAM, "--judge", table, *map(str, arguments)], capture_output=True, text=True,
+                              cwd=self.folder, timeout=60, check=False, env=PASSIVE)
+
+    def bowls(self, name, drift, seeds=(1, 2), last=-5):
+        """A table of parabolas with the optimum at 2^-9 for width 64, which drifts."""
+        rows = [f"{arm},{w},{2.0 ** o},{s},{2 + 0.05 * (o + 9 - drift * k) ** 2 + 0.01 * s * (1 + k / 9) - a}"
+                for a, arm in ((0, "x"), (0.5, "y")) for k, w in enumerate((64, 128, 256))
+                for o in range(-13, last + 1) for s in seeds]
+        self.table(name, "arm,width,lr,run,val_loss", rows)
+
+    def test_a_table_is_judged_like_a_sweep(self):
+        self.bowls("a.csv", -1)
+        finished = self.judged("a.csv", "--where", "arm=x", "--seed-column", "run", *OUT)
+        self.assertEqual(finished.returncode, 1, finished.stderr)
+        self.assertIn("a.csv, arm=x: 54 of 108 rows; size width, rate lr, seed run, loss val_loss\n", finished.stderr)
+        self.assertIn("fail: the optimal rate drifts by -1.00 octaves per octave", finished.stdout)
+        report = json.loads(result(self.folder))
+        self.assertEqual((report["axis"], len(report["runs"])), ("width", 54))
+        self.assertAlmostEqual(report["sizes"][2]["rate"], 2.0 ** -11, delta=1e-9)
+        page = (self.folder / "out/learning_rate_transfer.html").read_text(encoding="utf-8")
+        self.assertIn("Transfer of the learning rate: a.csv, arm=x", page)
+
+    def test_two_tables_are_compared(self):
+        self.bowls("a.csv", -1)
+        self.bowls("b.csv", 0)
+        found = self.judged("b.csv", "--where", "arm=y", "--against", "a.csv", "--against-where", "arm=x",
+                            "--seed-column", "run", "--format", "json", "--quiet")
+        compared = json.loads(found.stdout)["compared"]
+        self.assertAlmostEqual(compared["drift"]["value"], -1)
+        self.assertAlmostEqual(compared["tuned"]["value"], -0.5)  # the same seeds, so no scatter
+        self.assertAlmostEqual(compared["carried"]["value"], -0.5 - 0.05 * 4)
+        self.assertIn("b.csv, arm=y transfers better", " ".join(compared["sentences"]))
+
+    def test_what_a_table_does_not_say_is_said(self):
+        self.table("few.csv", "width,lr,loss", ["64,0.1,3", "64,0.2,2", "64,0.4,nan", "128,0.1,", "128,0.2,2"])
+        finished = self.judged("few.csv")
+        self.assertEqual(finished.returncode, 3)
+        self.assertIn("no seed: all runs are of one, loss loss; 1 diverged; no loss in 1 lines: 5\n", finished.stderr)
+        self.assertEqual(finished.stdout.count("not judged: at width"), 2)
+        self.assertTrue(finished.stdout.splitlines()[-1].startswith("inconclusive: at width 64 "))
+
+    def test_bad_tables_and_options_are_refused(self):
+        self.bowls("a.csv", 0)
+        self.table("bad.csv", "width,lr,loss", ["64,0.1,3", "64,fast,3"])
+        for arguments, message in (
+                (["bad.csv"], "bad.csv line 3, lr = fast: expected a number above 0"),
+                (["none.csv"], "cannot open none.csv"),
+                (["a.csv", "--where", "arm=x"], "a.csv line 3 (the run of line 2)"),
+                (["a.csv", "--where", "army=x"], "did you mean arm?"),
+                (["a.csv", "--rule", "mup"], "--rule (given): expected nothing next to --judge"),
+                (["a.csv", "--collect", "--results", "r"], "--results (given): expected nothing next to --judge"),
+                (["a.csv", "--against-where", "arm=x"], "--against-where (given): expected --against")):
+            refused = self.judged(*arguments)
+            self.assertEqual((refused.returncode, refused.stdout), (2, ""), refused.stderr)
+            self.assertEqual(refused.stderr.count("\n"), 1)
+            self.assertIn(message, refused.stderr)
+        self.assertIn("--where (given): expected --judge", run(self.folder, "--where", "a=b").stderr)
 
     # ---- killed, stopped, resumed ----------------------------------------------------------------
 

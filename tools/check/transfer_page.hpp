@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -19,12 +21,32 @@ namespace scalewise::experiment {
 
 namespace detail {
 
-/// Rows of which a member, or a member of a member, is null.
+/// Rows of which a member is null.
 inline nlohmann::ordered_json rows_without(const nlohmann::ordered_json& rows,
-                                           const std::string& pointer) {
+                                           const std::string& name) {
   auto found = nlohmann::ordered_json::array();
   for (const auto& row : rows) {
-    if (row.at(nlohmann::ordered_json::json_pointer(pointer)).is_null()) found.push_back(row);
+    if (row.at(name).is_null()) found.push_back(row);
+  }
+  return found;
+}
+
+/// A report on a table, whose settings have defaults of training too.
+inline nlohmann::ordered_json without_training(nlohmann::ordered_json report) {
+  auto settings = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : report.at("settings").items()) {
+    if (is_of_table(name)) settings[name] = value;
+  }
+  report["settings"] = settings;
+  return report;
+}
+
+/// Those of the sizes at which the transferred rate diverges.
+inline nlohmann::ordered_json diverging(const nlohmann::ordered_json& sizes,
+                                        const TransferReport& report) {
+  auto found = nlohmann::ordered_json::array();
+  for (std::size_t k = 0; k < sizes.size(); ++k) {
+    if (std::isinf(report.transfer.sizes[k].regret.value)) found.push_back(sizes[k]);
   }
   return found;
 }
@@ -51,45 +73,44 @@ inline PageTable run_table(const nlohmann::ordered_json& runs) {
   return table;
 }
 
-inline PageSection transfer_next(const Experiment& e, const TransferReport& report) {
+inline PageSection transfer_next(const SweepSubject& s, const TransferReport& report) {
   PageSection next{"What to try next"};
-  const std::string tuned = tuned_words(e);
   switch (report.judged.verdict) {
     case check::Verdict::pass:
       next.lines = {fmt::format(
           "Tune the {} at {} {} and use it for larger models, as far as the largest {} here; "
-          "beyond it, add a larger one to --sizes.",
-          tuned, size_name(e), e.sizes.front(), size_name(e))};
+          "beyond it, add a larger one.",
+          s.tuned, s.axis, report.transfer.sizes.front().size, s.axis)};
       break;
     case check::Verdict::fail:
       next.lines = {
           "Is a part of the rule missing, or does the rule itself not transfer? A coordinate "
           "check tells, and names the part:"};
-      next.command = command_line(
-          "coordinate_check", {"--rule", e.model.rule, "--optimizer", optimizer_name(e), "--axis",
-                               e.axis == Axis::depth ? "depth" : "width", "--out", "check"});
+      next.command = command_line("coordinate_check",
+                                  s.check.empty() ? std::vector<std::string>{"--help"} : s.check);
       break;
     case check::Verdict::inconclusive:
       for (const check::MoreSeeds& more : report.judged.more) {
         next.lines.push_back(
-            fmt::format("About {} more seeds at {} {}.", more.seeds, size_name(e), more.size));
+            fmt::format("About {} more seeds at {} {}.", more.seeds, s.axis, more.size));
       }
-      next.lines.emplace_back(
-          "The verdict's sentence says what is missing. With a higher --seeds, a longer --budget "
-          "or more --sizes, the same command continues with the runs in its folder.");
+      next.lines.emplace_back("The verdict's sentence says what is missing.");
+      if (!s.check.empty()) {
+        next.lines.emplace_back(
+            "With a higher --seeds, a longer --budget or more --sizes, the same command continues "
+            "with the runs in its folder.");
+      }
       break;
   }
   return next;
 }
 
-inline PageSection transfer_not_judged(const Experiment& e, const TransferReport& report) {
+inline PageSection transfer_not_judged(const TransferReport& report) {
   PageSection section{"What was not judged"};
-  for (const check::SizeTransfer& size : report.transfer.sizes) {
-    if (size.interior) continue;
-    section.lines.push_back(fmt::format("{} {}: no optimum within the {}s tried.", size_name(e),
-                                        size.size, tuned_words(e)));
+  for (const std::string& what : report.judged.not_judged) {
+    section.lines.push_back(sentence(what) + ".");
   }
-  section.lines.push_back(
+  section.lines.emplace_back(
       "Sizes beyond these, and other numbers of steps: that optima may bend from size to size is "
       "not in the interval of the drift.");
   return section;
@@ -98,38 +119,41 @@ inline PageSection transfer_not_judged(const Experiment& e, const TransferReport
 }  // namespace detail
 
 /// Requires: the table and the JSON of this report.
-inline Page transfer_page(const Experiment& e, const TransferReport& report, const Table& sizes,
+inline Page transfer_page(const SweepSubject& s, const TransferReport& report, const Table& sizes,
                           const nlohmann::ordered_json& json, const plot::Drawing& drawing,
                           const frame::Options& options) {
-  const std::string tuned = tunes_decay(e) ? "weight decay" : "learning rate";
-  Page page{fmt::format("Transfer of the {} under {}, {}", tuned, e.model.rule, optimizer_name(e)),
-            fmt::format("Is the best {} of the smallest {} the best of larger ones?", tuned,
-                        grows_both(e) ? "size" : size_name(e)),
-            std::string(check::to_string(report.judged.verdict)), sentence(report.judged.reason)};
+  const std::string& tuned = s.tuned_name;
+  Page page{
+      fmt::format("Transfer of the {}: {}", tuned, s.title),
+      fmt::format("Is the best {} of the smallest {} the best of larger ones?", tuned, s.axis),
+      std::string(check::to_string(report.judged.verdict)), sentence(report.judged.reason)};
   auto& sections = page.sections;
-  sections.push_back({.title = "Optimum of each " + size_name(e),
+  sections.push_back({.title = "Optimum of each " + s.axis,
                       .lines = {used_text(report)},
                       .table = table_of(sizes)});
   sections.push_back({.title = "Pictures",
                       .lines = {drawing.problem.empty()
                                     ? "Final loss against the " + tuned + ", and the optimal " +
-                                          tuned + " against the " + size_name(e)
+                                          tuned + " against the " + s.axis
                                     : "No pictures: " + drawing.problem},
                       .svg = drawing.svg});
-  sections.push_back(detail::transfer_next(e, report));
-  sections.push_back(
-      {.title = "Sizes at which the transferred " + tuned + " diverges",
-       .table = detail::size_table(detail::rows_without(json.at("sizes"), "/regret/value"))});
+  if (!s.compared.is_null()) {
+    sections.push_back({.title = "Compared", .lines = s.compared.at("sentences")});
+  }
+  sections.push_back(detail::transfer_next(s, report));
+  sections.push_back({.title = "Sizes at which the transferred " + tuned + " diverges",
+                      .table = detail::size_table(detail::diverging(json.at("sizes"), report))});
   sections.push_back({.title = "Runs that diverged",
-                      .table = detail::run_table(detail::rows_without(json.at("runs"), "/loss"))});
+                      .table = detail::run_table(detail::rows_without(json.at("runs"), "loss"))});
   sections.push_back({.title = "All sizes", .table = detail::size_table(json.at("sizes"))});
   sections.push_back({.title = "All runs",
                       .lines = {"–: diverged. Hovering over a number shows all its digits."},
                       .table = detail::run_table(json.at("runs"))});
-  sections.push_back(detail::transfer_not_judged(e, report));
+  sections.push_back(detail::transfer_not_judged(report));
   sections.push_back({.title = "Numbers of the verdict",
                       .table = values_table(json, {"drift", "curvature", "error_rate", "used"})});
-  add_origin(page, json, "learning_rate_transfer", options);
+  add_origin(page, s.of_table ? detail::without_training(json) : json, "learning_rate_transfer",
+             options);
   return page;
 }
 

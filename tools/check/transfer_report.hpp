@@ -22,6 +22,29 @@
 
 namespace scalewise::experiment {
 
+/// Whether an option, without its dashes, says which table is judged and how it is read.
+inline bool is_of_table(const std::string& name) {
+  return name == "judge" || name == "against" || name.ends_with("where") ||
+         name.ends_with("-column");
+}
+
+/// What a report calls a sweep.
+struct SweepSubject {
+  std::string title;                     // of pictures and of the text
+  std::string axis;                      // the name of a size
+  std::string tuned;                     // the tuned hyperparameter, in words,
+  std::string tuned_name;                // in full,
+  std::string tuned_key;                 // and as a key of JSON
+  double centre = 1;                     // its value at octave 0
+  std::string unit = {};                 // of losses, on the axis of a picture
+  std::vector<std::string> check = {};   // arguments of coordinate_check; none: no known rule
+  nlohmann::ordered_json origin = {};    // members of the report in JSON: what was swept
+  bool of_table = false;                 // no runs of ours: a page shows the options of tables only
+  nlohmann::ordered_json compared = {};  // with another sweep; null: with none
+
+  double at(double octave) const { return centre * std::exp2(octave); }
+};
+
 /// A sweep and what it means.
 struct TransferReport {
   std::vector<check::RateRun> runs = {};
@@ -38,15 +61,22 @@ inline std::string digits(double value, const char* format = "{:.3g}") {
   return fmt::format(fmt::runtime(format), value);
 }
 
-/// The tuned hyperparameter, in words and as a key of JSON.
-inline std::string tuned_words(const Experiment& e) {
-  return tunes_decay(e) ? "weight decay" : "rate";
+inline SweepSubject subject_of(const Experiment& e) {
+  const bool decay = tunes_decay(e);
+  return {e.model.rule + ", " + optimizer_name(e),
+          size_name(e),
+          decay ? "weight decay" : "rate",
+          decay ? "weight decay" : "learning rate",
+          decay ? "weight_decay" : "rate",
+          centre(e),
+          "nats",
+          {"--rule", e.model.rule, "--optimizer", optimizer_name(e), "--axis",
+           e.axis == Axis::depth ? "depth" : "width", "--out", "check"},
+          {{"rule", e.model.rule},
+           {"optimizer", optimizer_name(e)},
+           {"axis", axis_name(e)},
+           {"tuned", word(tuning_words, e.tuned)}}};
 }
-inline std::string tuned_key(const Experiment& e) {
-  return tunes_decay(e) ? "weight_decay" : "rate";
-}
-
-inline double tuned_at(const Experiment& e, double octave) { return centre(e) * std::exp2(octave); }
 
 inline std::string used_text(const TransferReport& report) {
   const std::string runs = std::to_string(report.runs.size()) + " runs";
@@ -60,23 +90,24 @@ inline std::string more_text(const TransferReport& report) {
 }
 
 /// One row per size.
-inline Table transfer_table(const Experiment& e, const check::Transfer& transfer) {
+inline Table transfer_table(const SweepSubject& s, const check::Transfer& transfer) {
   Table table;
-  table.header = {size_name(e),    "seeds", "optimal " + tuned_words(e),
-                  "95 % interval", "loss",  "regret %",
-                  "95 % interval"};
+  table.header = {s.axis, "seeds",    "optimal " + s.tuned, "95 % interval",
+                  "loss", "regret %", "95 % interval"};
   for (const check::SizeTransfer& size : transfer.sizes) {
     const check::IntervalEstimate& at = size.optimum;
-    const std::string rates = digits(tuned_at(e, at.low)) + " to " + digits(tuned_at(e, at.high));
+    const std::string rates = digits(s.at(at.low)) + " to " + digits(s.at(at.high));
     const auto percent = [&](double regret) { return digits(100 * regret / size.loss, "{:.2f}"); };
-    const bool diverged = !std::isfinite(size.regret.value);
-    const bool first = size.size == transfer.sizes.front().size;
+    const bool diverged = std::isinf(size.regret.value);
+    const bool first = size.regret.low == 0 && size.regret.high == 0;
     const bool known = std::isfinite(size.regret.low) && !first;
     table.rows.push_back(
         {std::to_string(size.size), std::to_string(size.seeds),
-         size.interior ? digits(tuned_at(e, at.value)) : "at the edge",
+         size.interior ? digits(s.at(at.value)) : "not judged",
          std::isfinite(at.low) && size.interior ? rates : "-", digits(size.loss, "{:.4f}"),
-         diverged ? "diverged" : percent(size.regret.value),
+         diverged        ? "diverged"
+         : size.interior ? percent(size.regret.value)
+                         : "-",
          known ? percent(size.regret.low) + " to " + percent(size.regret.high) : "-"});
   }
   return table;
@@ -90,21 +121,21 @@ inline nlohmann::ordered_json interval(const check::IntervalEstimate& e) {
   return {{"value", number(e.value)}, {"low", number(e.low)}, {"high", number(e.high)}};
 }
 
-inline nlohmann::ordered_json size_json(const Experiment& e, const check::SizeTransfer& size) {
+inline nlohmann::ordered_json size_json(const SweepSubject& s, const check::SizeTransfer& size) {
   return {{"size", size.size},
           {"seeds", size.seeds},
           {"interior", size.interior},
-          {tuned_key(e), number(tuned_at(e, size.optimum.value))},
-          {"low", number(tuned_at(e, size.optimum.low))},
-          {"high", number(tuned_at(e, size.optimum.high))},
+          {s.tuned_key, number(s.at(size.optimum.value))},
+          {"low", number(s.at(size.optimum.low))},
+          {"high", number(s.at(size.optimum.high))},
           {"scatter", number(size.scatter)},
           {"loss", number(size.loss)},
-          {"transferred_" + tuned_key(e), tuned_at(e, size.transferred)},
+          {"transferred_" + s.tuned_key, s.at(size.transferred)},
           {"regret", interval(size.regret)}};
 }
 
 /// Numbers that are not finite are null: an interval from one seed, the loss of a diverged run.
-inline nlohmann::ordered_json transfer_json(const Experiment& e, const TransferReport& report,
+inline nlohmann::ordered_json transfer_json(const SweepSubject& s, const TransferReport& report,
                                             const frame::Options& options) {
   using Json = nlohmann::ordered_json;
   Json drift = interval(report.transfer.drift);
@@ -113,46 +144,45 @@ inline nlohmann::ordered_json transfer_json(const Experiment& e, const TransferR
   Json used{{"runs", report.runs.size()}};
   if (report.budget > 0) used["seconds"] = report.seconds;
   Json json = frame::begin_report("learning_rate_transfer", 2, options);
-  json.update({{"rule", e.model.rule},
-               {"optimizer", optimizer_name(e)},
-               {"axis", axis_name(e)},
-               {"tuned", word(tuning_words, e.tuned)},
-               {"used", used},
+  json.update(s.origin);
+  json.update({{"used", used},
                {"verdict", check::to_string(report.judged.verdict)},
                {"reason", report.judged.reason},
                {"error_rate", check::transfer_error_rate},
                {"drift", drift},
                {"curvature", number(report.transfer.curvature)},
                {"more_seeds", Json::array()},
+               {"not_judged", report.judged.not_judged},
                {"sizes", Json::array()},
                {"runs", Json::array()}});
   for (const check::MoreSeeds& more : report.judged.more) {
     json["more_seeds"].push_back({{"size", more.size}, {"seeds", more.seeds}});
   }
   for (const check::SizeTransfer& size : report.transfer.sizes) {
-    json["sizes"].push_back(size_json(e, size));
+    json["sizes"].push_back(size_json(s, size));
   }
   for (const check::RateRun& run : report.runs) {
     json["runs"].push_back({{"size", run.size},
-                            {tuned_key(e), run.rate(centre(e))},
+                            {s.tuned_key, run.rate(s.centre)},
                             {"seed", run.seed},
                             {"loss", number(run.loss)}});
   }
+  if (!s.compared.is_null()) json["compared"] = s.compared;
   return json;
 }
 
 /// Loss against rate, and optimal rate against size.
-inline plot::Figure transfer_figure(const Experiment& e, const TransferReport& report) {
+inline plot::Figure transfer_figure(const SweepSubject& s, const TransferReport& report) {
   plot::Curve lowest;
   lowest.label = "optimum";
   lowest.line = false;
   std::vector<plot::Curve> losses;
   for (const check::RateCurve& curve : check::rate_curves(report.runs)) {
     plot::Curve line;
-    line.label = size_name(e) + " " + std::to_string(curve.size);
+    line.label = s.axis + " " + std::to_string(curve.size);
     for (const auto& [octave, loss] : check::mean_losses(curve)) {
       if (!std::isfinite(loss)) continue;
-      line.x.push_back(tuned_at(e, octave));
+      line.x.push_back(s.at(octave));
       line.y.push_back(loss);
     }
     losses.push_back(line);
@@ -161,7 +191,7 @@ inline plot::Figure transfer_figure(const Experiment& e, const TransferReport& r
   measured.label = "measured, 95 % interval";
   // One seed, or an optimum near the last rate, leaves an interval without an end: no bar there.
   const auto end_of_bar = [&](double octave) {
-    return std::isfinite(octave) ? tuned_at(e, octave) : std::numeric_limits<double>::quiet_NaN();
+    return std::isfinite(octave) ? s.at(octave) : std::numeric_limits<double>::quiet_NaN();
   };
   plot::Curve expected;
   expected.label = "transfer";
@@ -169,10 +199,10 @@ inline plot::Figure transfer_figure(const Experiment& e, const TransferReport& r
   expected.dashed = true;
   for (const check::SizeTransfer& size : report.transfer.sizes) {
     if (!size.interior) continue;
-    lowest.x.push_back(tuned_at(e, size.optimum.value));
+    lowest.x.push_back(s.at(size.optimum.value));
     lowest.y.push_back(size.loss);
     measured.x.push_back(static_cast<double>(size.size));
-    measured.y.push_back(tuned_at(e, size.optimum.value));
+    measured.y.push_back(s.at(size.optimum.value));
     expected.x.push_back(measured.x.back());
     expected.y.push_back(measured.y.front());
     measured.low.push_back(end_of_bar(size.optimum.low));
@@ -180,14 +210,9 @@ inline plot::Figure transfer_figure(const Experiment& e, const TransferReport& r
   }
   losses.push_back(lowest);
   const std::string verdict(check::to_string(report.judged.verdict));
-  return {e.model.rule + ", " + optimizer_name(e) + ": " + verdict,
-          {{"final loss", tuned_words(e), "nats", true, false, losses},
-           {"optimal " + tuned_words(e),
-            size_name(e),
-            tuned_words(e),
-            true,
-            true,
-            {measured, expected}}}};
+  return {s.title + ": " + verdict,
+          {{"final loss", s.tuned, s.unit, true, false, losses},
+           {"optimal " + s.tuned, s.axis, s.tuned, true, true, {measured, expected}}}};
 }
 
 }  // namespace scalewise::experiment

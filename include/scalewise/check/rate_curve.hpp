@@ -62,8 +62,8 @@ struct RateCurve {
 };
 
 /// The runs as one curve per size, by size.
-/// Throws:   InvalidInput for a size that is not positive, an octave that no double has, a run given
-///           twice, or a size at which no seed was run at every rate.
+/// Throws:   InvalidInput for a size that is not positive, an octave that no double has, or a run given
+///           twice.
 inline std::vector<RateCurve> rate_curves(const std::vector<RateRun>& runs) {
   std::map<long, RateCurve> sorted;
   for (const RateRun& run : runs) {
@@ -81,26 +81,66 @@ inline std::vector<RateCurve> rate_curves(const std::vector<RateRun>& runs) {
     }
   }
   std::vector<RateCurve> curves;
-  for (const auto& [size, curve] : sorted) {
-    if (curve.complete_seeds().empty()) {
-      throw InvalidInput("seeds", std::to_string(curve.losses.size()), "one of them at every rate",
-                         "at size " + std::to_string(size));
-    }
-    curves.push_back(curve);
-  }
+  for (const auto& [size, curve] : sorted) curves.push_back(curve);
   return curves;
 }
 
-/// The mean loss at every octave over the seeds that were run at all of them; infinite where a seed
-/// diverged.
+namespace detail {
+
+/// What rates add to seeds, by least squares: loss(seed, octave) = mean(octave) + of(seed), where the
+/// latter have mean zero. So a seed that ran at few rates does not move their means by its luck.
+inline std::map<double, double> means_of_gaps(const RateCurve& curve,
+                                              const std::set<double>& octaves) {
+  std::map<long, double> of;
+  std::map<double, double> means;
+  for (int step = 0; step < 200; ++step) {
+    for (const double octave : octaves) {
+      double sum = 0;
+      double count = 0;
+      for (const auto& [seed, losses] : curve.losses) {
+        if (!losses.contains(octave)) continue;
+        sum += losses.at(octave) - of[seed];
+        ++count;
+      }
+      means[octave] = sum / count;
+    }
+    double all = 0;
+    for (const auto& [seed, losses] : curve.losses) {
+      double sum = 0;
+      double count = 0;
+      for (const auto& [octave, loss] : losses) {
+        if (!octaves.contains(octave)) continue;
+        sum += loss - means.at(octave);
+        ++count;
+      }
+      of[seed] = count > 0 ? sum / count : 0;
+      all += of[seed] / static_cast<double>(curve.losses.size());
+    }
+    for (auto& [seed, loss] : of) loss -= all;
+  }
+  return means;
+}
+
+}  // namespace detail
+
+/// The mean loss at every octave over the seeds that were run at all of them, or, where none was, by
+/// least squares over all seeds; infinite where a seed diverged.
 inline std::map<double, double> mean_losses(const RateCurve& curve) {
   const std::vector<long> seeds = curve.complete_seeds();
+  std::set<double> finite;
   std::map<double, double> means;
   for (const double octave : curve.octaves()) {
+    means[octave] = std::numeric_limits<double>::infinity();
+    if (!curve.diverged(octave)) finite.insert(octave);
+  }
+  if (seeds.empty()) {
+    for (const auto& [octave, mean] : detail::means_of_gaps(curve, finite)) means[octave] = mean;
+    return means;
+  }
+  for (const double octave : finite) {
     double sum = 0;
     for (const long seed : seeds) sum += curve.losses.at(seed).at(octave);
-    means[octave] = curve.diverged(octave) ? std::numeric_limits<double>::infinity()
-                                           : sum / static_cast<double>(seeds.size());
+    means[octave] = sum / static_cast<double>(seeds.size());
   }
   return means;
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <set>
 #include <vector>
 
 #include "scalewise/check/rate_curve.hpp"
@@ -16,6 +17,10 @@ namespace scalewise::check {
 /// How far from the lowest loss a rate may be to enter a fit, in octaves: two, and half a one because
 /// the lowest loss may be that far from the middle of the rates.
 inline constexpr double fit_reach = 2.5;
+
+/// How far beyond the rates that were tried the fit may find an optimum, in octaves. The shape that
+/// sizes share says where it is; further out it need not hold.
+inline constexpr double edge_reach = 0.5;
 
 /// One seed at one size, within reach of the lowest loss.
 struct SeedCurve {
@@ -30,15 +35,19 @@ struct SeedCurve {
 /// The fit of one size.
 struct SizeFit {
   long size = 0;
-  bool trained = false;   // some rate has finite losses
-  bool interior = false;  // the optimum lies between rates that were tried
-  double low = 0;         // the rates that entered, in octaves
+  bool trained = false;    // some rate has finite losses
+  bool used = false;       // in the fit: a seed has three rates, and the optimum is near them
+  bool interior = false;   // the optimum lies between rates that were tried
+  bool bracketed = false;  // and so does the lowest loss
+  double low = 0;          // the rates that entered, in octaves
   double high = 0;
   double optimum = 0;
   double loss = 0;  // there, the mean over seeds
   std::vector<SeedCurve> seeds = {};
   double scatter = 0;                   // standard deviation of the seeds' optima; 0 for one seed
-  std::array<double, 2> leverage = {};  // how errors of the shared shape move the optimum
+  double noise = 0;                     // the part of it that comes from noise of the losses
+  std::array<double, 2> leverage = {};  // how errors of the shared shape move the optimum,
+  std::array<double, 2> lift = {};      // and how much they lower the loss there
 };
 
 /// Everything that the losses near the optima say.
@@ -48,7 +57,8 @@ struct RateFit {
   double third = 0;                       // in nats per octave³
   std::array<double, 3> covariance = {};  // of the two: curvature, both, third
   std::size_t shape_degrees = 0;          // degrees of freedom of its error
-  bool fitted = false;
+  double noise = 0;                       // variance of a loss about the curve of its seed
+  bool fitted = false;                    // two parameters and an optimum for every size used
 };
 
 namespace detail {
@@ -61,16 +71,25 @@ struct ShapeSums {
   std::size_t degrees = 0;
 };
 
-/// A function on the points of a curve without what offset and slope can say, and that slope.
-inline double remove_line(const std::vector<double>& v, std::vector<double>& f) {
+/// A function on the points of a curve without what offset and slope can say, and those.
+inline numeric::Line remove_line(const std::vector<double>& v, std::vector<double>& f) {
   const numeric::Line line = numeric::fit_line(v, f);
   for (std::size_t i = 0; i < v.size(); ++i) f[i] -= line.intercept + line.slope * v[i];
-  return line.slope;
+  return line;
 }
 
 inline double product(const std::vector<double>& a, const std::vector<double>& b) {
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+/// Σ (x - mean)²
+inline double spread(const std::vector<double>& x) {
+  double mean = 0;
+  for (const double at : x) mean += at / static_cast<double>(x.size());
+  double sum = 0;
+  for (const double at : x) sum += (at - mean) * (at - mean);
   return sum;
 }
 
@@ -115,6 +134,7 @@ inline void solve(const ShapeSums& sums, RateFit& fit) {
   const double rest = std::fmax(0, sums.squares - fit.curvature * q - fit.third * t);
   const double variance =
       rest / static_cast<double>(fit.shape_degrees);  // NaN or infinite: unknown
+  fit.noise = variance;
   fit.covariance = {variance / qq, 0, 0};
   if (both) {
     fit.covariance = {variance * tt / determinant, -variance * qt / determinant,
@@ -125,33 +145,44 @@ inline void solve(const ShapeSums& sums, RateFit& fit) {
 /// Offset, tilt and optimum of every seed of a size, given the shape.
 inline void fit_seeds(const RateFit& fit, SizeFit& size) {
   const auto n = static_cast<double>(size.seeds.size());
+  const double slope = 2 * fit.curvature;
   size.loss = 0;
-  size.leverage = {};
+  size.leverage = size.lift = {};
+  double noise = 0;
   for (SeedCurve& seed : size.seeds) {
     Powers powers(seed, size.optimum);
-    const auto points = static_cast<double>(seed.losses.size());
     std::vector<double> rest = seed.losses;
-    double distance = 0;
-    double mean = 0;
     for (std::size_t i = 0; i < rest.size(); ++i) {
       rest[i] -= fit.curvature * powers.second[i] + fit.third * powers.third[i];
-      distance += powers.first[i] / points;
-      mean += rest[i] / points;
     }
-    seed.tilt = remove_line(powers.first, rest);
-    seed.offset = mean - seed.tilt * distance;
+    const numeric::Line line = remove_line(powers.first, rest);
+    seed.offset = line.intercept;
+    seed.tilt = line.slope;
     seed.optimum = size.optimum - seed.tilt / (2 * fit.curvature);
     size.loss += seed.offset / n;
-    size.leverage[0] += remove_line(powers.first, powers.second) / (2 * fit.curvature) / n;
-    size.leverage[1] += remove_line(powers.first, powers.third) / (2 * fit.curvature) / n;
+    const numeric::Line second = remove_line(powers.first, powers.second);
+    const numeric::Line third = remove_line(powers.first, powers.third);
+    size.leverage[0] += second.slope / slope / n;
+    size.leverage[1] += third.slope / slope / n;
+    size.lift[0] += second.intercept / n;
+    size.lift[1] += third.intercept / n;
+    noise += fit.noise / (slope * slope * spread(powers.first)) / n;
   }
+  size.noise = std::sqrt(noise);
 }
 
-/// Moves each size's optimum to the mean of its seeds'.
+/// How far the optimum lies beyond the rates of the fit; negative between them.
+inline double distance_outside(const SizeFit& size) {
+  return std::fmax(size.low - size.optimum, size.optimum - size.high);
+}
+
+/// Moves each size's optimum to the mean of its seeds'. One that leaves its rates far behind leaves
+/// the fit.
 /// Returns:  the longest way.
 inline double recentre(RateFit& fit) {
   double longest = 0;
   for (SizeFit& size : fit.sizes) {
+    if (!size.used) continue;
     double mean = 0;
     for (const SeedCurve& seed : size.seeds) {
       mean += (seed.optimum - size.optimum) / static_cast<double>(size.seeds.size());
@@ -159,6 +190,7 @@ inline double recentre(RateFit& fit) {
     if (!std::isfinite(mean)) return mean;
     size.optimum += std::fmin(std::fmax(mean, -0.5), 0.5);
     longest = std::fmax(longest, std::fabs(mean));
+    size.used = distance_outside(size) < fit_reach;
   }
   return longest;
 }
@@ -171,7 +203,7 @@ inline SizeFit within_reach(const RateCurve& curve) {
   fit.low = fit.high = fit.optimum;
   if (!fit.trained) return fit;
   const auto enters = [&](double octave) {
-    return std::fabs(octave - fit.optimum) <= fit_reach && std::isfinite(means.at(octave));
+    return std::fabs(octave - fit.optimum) <= fit_reach + 0.01 && std::isfinite(means.at(octave));
   };
   for (const auto& [number, losses] : curve.losses) {
     SeedCurve seed{.seed = number};
@@ -186,6 +218,8 @@ inline SizeFit within_reach(const RateCurve& curve) {
     fit.seeds.push_back(seed);
   }
   fit.interior = fit.low < fit.optimum && fit.optimum < fit.high;
+  fit.bracketed = fit.interior;
+  fit.used = !fit.seeds.empty();
   return fit;
 }
 
@@ -198,6 +232,53 @@ inline void add_scatter(SizeFit& size) {
   size.scatter = std::sqrt(squares / static_cast<double>(size.seeds.size() - 1));
 }
 
+/// Fits the sizes that are used.
+/// Returns:  whether it converged.
+inline bool converge(RateFit& fit) {
+  for (int step = 0; step < 100; ++step) {
+    ShapeSums sums;
+    for (const SizeFit& size : fit.sizes) {
+      if (!size.used) continue;
+      for (const SeedCurve& seed : size.seeds) add(sums, seed, size.optimum);
+    }
+    solve(sums, fit);
+    if (!(fit.curvature > 0) || !std::isfinite(fit.third)) return false;
+    for (SizeFit& size : fit.sizes) {
+      if (size.used) fit_seeds(fit, size);
+    }
+    const double longest = recentre(fit);
+    if (!std::isfinite(longest)) return false;
+    if (longest < 1e-10) return true;
+  }
+  return false;
+}
+
+/// The size whose optimum the fit puts furthest beyond its rates, or, without a fit, whose lowest loss is
+/// at the edge; null where all may stay.
+inline const SizeFit* doubtful(const RateFit& fit) {
+  const SizeFit* furthest = nullptr;
+  for (const SizeFit& size : fit.sizes) {
+    if (!size.used || (fit.fitted ? distance_outside(size) <= edge_reach : size.bracketed))
+      continue;
+    if (!furthest || distance_outside(size) > distance_outside(*furthest)) furthest = &size;
+  }
+  return furthest;
+}
+
+/// The fit without the sizes that were left out.
+inline RateFit fit_without(const std::vector<RateCurve>& curves, const std::set<long>& left_out) {
+  RateFit fit;
+  bool any = false;
+  for (const RateCurve& curve : curves) {
+    fit.sizes.push_back(within_reach(curve));
+    SizeFit& size = fit.sizes.back();
+    size.used = size.used && !left_out.contains(size.size);
+    any = any || size.used;
+  }
+  fit.fitted = any && converge(fit);
+  return fit;
+}
+
 }  // namespace detail
 
 /// Fits all losses near the optima at once, by least squares.
@@ -206,33 +287,20 @@ inline void add_scatter(SizeFit& size) {
 ///           o(size, seed) is normal about o(size), with a variance of each size. Linear about
 ///           o(size), where the seeds' slopes have mean zero: found by Gauss and Newton's steps.
 /// Accuracy: three rates per seed determine a parabola, four or more the third order as well. A rate
-///           at which a seed diverged is left out. fitted is false where a size has no seed with three
-///           rates or no rates on both sides of its optimum, and where the fit has no minimum there.
+///           at which a seed diverged is left out, and so are seeds of fewer than three rates. A size
+///           is not used if no seed has three, or if its optimum lies more than half an octave beyond
+///           its rates. fitted is false where no size is left, and where the fit has no minimum.
 /// Requires: curves that rate_curves() made.
 inline RateFit fit_rates(const std::vector<RateCurve>& curves) {
-  RateFit fit;
-  for (const RateCurve& curve : curves) fit.sizes.push_back(detail::within_reach(curve));
-  if (!std::all_of(fit.sizes.begin(), fit.sizes.end(),
-                   [](const SizeFit& size) { return size.interior && !size.seeds.empty(); })) {
-    return fit;
+  std::set<long> left_out;
+  RateFit fit = detail::fit_without(curves, left_out);
+  while (const SizeFit* size = detail::doubtful(fit)) {
+    left_out.insert(size->size);
+    fit = detail::fit_without(curves, left_out);
   }
-  bool converged = false;
-  for (int step = 0; step < 100 && !converged; ++step) {
-    detail::ShapeSums sums;
-    for (const SizeFit& size : fit.sizes) {
-      for (const SeedCurve& seed : size.seeds) detail::add(sums, seed, size.optimum);
-    }
-    detail::solve(sums, fit);
-    if (!(fit.curvature > 0) || !std::isfinite(fit.third)) return fit;
-    for (SizeFit& size : fit.sizes) detail::fit_seeds(fit, size);
-    const double longest = detail::recentre(fit);
-    if (!std::isfinite(longest)) return fit;
-    converged = longest < 1e-10;
-  }
-  fit.fitted = converged;
   for (SizeFit& size : fit.sizes) {
+    if (!fit.fitted || !size.used) continue;
     size.interior = size.low < size.optimum && size.optimum < size.high;
-    fit.fitted = fit.fitted && size.interior;
     detail::add_scatter(size);
   }
   return fit;

@@ -16,6 +16,7 @@
 
 #include "scalewise/check/records.hpp"
 #include "scalewise/check/require_record.hpp"
+#include "scalewise/io/csv_cells.hpp"
 #include "scalewise/io/json_reader.hpp"
 #include "scalewise/io/line_file.hpp"
 #include "scalewise/messages/error.hpp"
@@ -47,9 +48,9 @@ class RecordCsv {
       std::string_view line = text.substr(0, end);
       if (line.ends_with('\r')) line.remove_suffix(1);
       if (line_ == 1) {
-        read_columns(cells(line));
+        read_columns(io::csv_cells(line, place()));
       } else if (!line.empty()) {
-        add(cells(line));
+        add(io::csv_cells(line, place()));
       }
       text.remove_prefix(end + 1);
     }
@@ -74,26 +75,6 @@ class RecordCsv {
   [[noreturn]] void refuse(const std::string& value, const std::string& expectation,
                            const std::string& hint = {}) const {
     throw InvalidInput(place(), value, expectation, hint);
-  }
-
-  /// One in quotes may have commas, and quotes that are doubled.
-  std::vector<std::string> cells(std::string_view line) const {
-    std::vector<std::string> all(1);
-    bool quoted = false;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      const char c = line[i];
-      if (quoted && line.substr(i, 2) == "\"\"") {
-        all.back() += line[i++];
-      } else if (c == '"' && (quoted || all.back().empty())) {
-        quoted = !quoted;
-      } else if (c == ',' && !quoted) {
-        all.emplace_back();
-      } else {
-        all.back() += c;
-      }
-    }
-    if (quoted) refuse("(a quote that does not end)", "a quote at the end of the cell");
-    return all;
   }
 
   void read_columns(const std::vector<std::string>& names) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -25,18 +26,22 @@ struct IntervalEstimate {
 /// Units:    rates in octaves from the centre; losses and regret as the runs' losses
 struct SizeTransfer {
   long size = 0;
-  std::size_t seeds = 0;  // that have a curve
+  std::size_t seeds = 0;  // that have a curve: three rates near the lowest loss
   bool trained = false;   // some rate has a finite loss with every seed
-  bool interior = false;  // the optimum lies between rates that were tried
+  bool interior = false;  // the optimum lies between rates that were tried, or next to them
+  bool bracketed = true;  // the lowest loss does
   bool cliff = false;     // the rate above the lowest loss diverges
   double low = 0;         // the lowest rate tried
   double best = 0;        // the rate of the lowest loss
   IntervalEstimate optimum = {};
-  double scatter = 0;            // standard deviation of a seed's optimum
-  double loss = 0;               // there
-  double weight = 0;             // of the optimum in the drift
-  double transferred = 0;        // the rate that the smallest size proposes
-  IntervalEstimate regret = {};  // its loss minus that at the optimum; infinite: it diverges
+  double scatter = 0;                       // standard deviation of a seed's optimum
+  double loss = 0;                          // there,
+  double loss_half = 0;                     // half the interval that the shape alone gives it,
+  std::map<long, double> seed_losses = {};  // and of each seed
+  double weight = 0;                        // of the optimum in the drift
+  double transferred = 0;                   // the rate that the smallest size proposes
+  IntervalEstimate regret =
+      {};  // its loss minus that at the optimum; infinite: it diverges; NaN: not tried
 };
 
 /// How the optimal rate moves with size.
@@ -45,6 +50,7 @@ struct Transfer {
   double expected = 0;
   bool curved = false;  // the losses have a minimum, beyond their noise
   double curvature = 0;
+  double noise = 0;  // standard deviation of a loss about the curve of its seed
   std::vector<SizeTransfer> sizes = {};
   IntervalEstimate drift = {};
 };
@@ -57,28 +63,89 @@ inline double shape_variance(const RateFit& fit, double curvature, double third)
   return curvature * curvature * cc + 2 * curvature * third * ct + third * third * tt;
 }
 
+/// Sizes with fewer seeds have too few to say how far optima scatter, so they share what all seeds say,
+/// together with what earlier sweeps found.
+inline constexpr std::size_t enough_seeds = 3;
+
+/// Standard deviation of a seed's optimum in earlier sweeps, in octaves, and how many degrees of freedom
+/// that knowledge is worth: the variance of few seeds varies from sweep to sweep as if it had been
+/// measured with five seeds.
+/// Measured: 0.06 to 0.2 at widths 32 to 256, docs/checks/learning_rate_transfer.md
+inline constexpr double usual_scatter = 0.08;
+inline constexpr double usual_degrees = 6;
+
+/// By how much the curvature of a size differs from the shared one, as a share of it.
+/// Measured: 0.06 to 0.2 in most sweeps of lab/studies/which_rule
+inline constexpr double usual_bowls = 0.1;
+
+/// From this distance between the optimum and the middle of the rates on, in octaves, the optimum rests on
+/// the curvature, and so on its being that of other sizes.
+inline constexpr double one_sided = 1;
+
+/// The variance of an optimum that rates of one side tell, due to the size's own curvature.
+inline double bowl_variance(const RateFit& fit, const SizeFit& size) {
+  const double middle = size.leverage[0] * fit.curvature;
+  return std::fabs(middle) < one_sided ? 0 : std::pow(usual_bowls * middle, 2);
+}
+
+/// The variance of a seed's optimum that one expects before seeing two.
+inline double usual_variance(const SizeFit& size) {
+  return usual_scatter * usual_scatter + size.noise * size.noise;
+}
+
+/// How many times as large the variances are, judging by all seeds, and its degrees of freedom.
+/// Source:   Smyth 2004, doi:10.2202/1544-6115.1027, moderated variances
+struct SharedScatter {
+  double factor = 1;
+  double degrees = usual_degrees;
+  explicit SharedScatter(const RateFit& fit) {
+    double sum = usual_degrees;
+    for (const SizeFit& size : fit.sizes) {
+      if (!size.used || size.seeds.size() < 2) continue;
+      const auto own = static_cast<double>(size.seeds.size() - 1);
+      sum += own * size.scatter * size.scatter / usual_variance(size);
+      degrees += own;
+    }
+    factor = sum / degrees;
+  }
+};
+
+/// The variance of a seed's optimum.
+inline double seed_variance(const SizeFit& size, const SharedScatter& shared) {
+  return size.seeds.size() < enough_seeds ? shared.factor * usual_variance(size)
+                                          : size.scatter * size.scatter;
+}
+
 /// Half the interval of a weighted sum of the sizes' optima. The degrees of freedom are those of the
 /// seeds: with the many of the shape, a scatter that is low by chance would seem well known.
 /// Source:   Welch 1947, doi:10.1093/biomet/34.1-2.28, for the degrees of freedom of a sum
 inline double optima_half(const RateFit& fit, const std::vector<double>& weights) {
+  const SharedScatter scatter(fit);
   double seeds = 0;
+  double shared = 0;   // the part of sizes with few seeds
   double squares = 0;  // each over its degrees of freedom
   double curvature = 0;
   double third = 0;
+  double bowls = 0;
   for (std::size_t k = 0; k < weights.size(); ++k) {
     const SizeFit& size = fit.sizes[k];
     const auto n = static_cast<double>(size.seeds.size());
     if (std::fabs(weights[k]) < 1e-9) continue;
-    if (size.seeds.size() < 2) return std::numeric_limits<double>::infinity();
-    const double variance = weights[k] * weights[k] * size.scatter * size.scatter / n;
+    const double variance = weights[k] * weights[k] * seed_variance(size, scatter) / n;
     seeds += variance;
-    squares += variance * variance / (n - 1);
+    if (size.seeds.size() < enough_seeds) {
+      shared += variance;
+    } else {
+      squares += variance * variance / (n - 1);
+    }
+    bowls += weights[k] * weights[k] * bowl_variance(fit, size);
     curvature += weights[k] * size.leverage[0];
     third += weights[k] * size.leverage[1];
   }
+  squares += shared * shared / scatter.degrees;
   const double degrees = squares > 0 ? std::fmax(seeds * seeds / squares, 1) : 1;
   return numeric::t_quantile(static_cast<std::size_t>(degrees)) *
-         std::sqrt(seeds + shape_variance(fit, curvature, third));
+         std::sqrt(seeds + bowls + shape_variance(fit, curvature, third));
 }
 
 /// A weighted sum of the sizes' optima.
@@ -89,17 +156,22 @@ inline IntervalEstimate optima_sum(const RateFit& fit, const std::vector<double>
   return {value, value - half, value + half};
 }
 
-/// The weights with which optima make the slope of their line of least squares.
+/// The weights with which optima make the slope of their line of least squares; 0 of sizes that are
+/// not used.
 inline std::vector<double> slope_weights(const RateFit& fit) {
   std::vector<double> x;
   double mean = 0;
+  double count = 0;
   for (const SizeFit& size : fit.sizes) {
     x.push_back(std::log2(static_cast<double>(size.size)));
-    mean += x.back() / static_cast<double>(fit.sizes.size());
+    if (size.used) mean += (x.back() - mean) / ++count;
   }
   double squares = 0;
-  for (const double at : x) squares += (at - mean) * (at - mean);
-  for (double& at : x) at = squares > 0 ? (at - mean) / squares : 0;
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    x[k] = fit.sizes[k].used ? x[k] - mean : 0;
+    squares += x[k] * x[k];
+  }
+  for (double& at : x) at = squares > 0 ? at / squares : 0;
   return x;
 }
 
@@ -107,6 +179,16 @@ inline std::vector<double> slope_weights(const RateFit& fit) {
 inline double rise(const RateFit& fit, double v) {
   return fit.curvature * v * v + fit.third * v * v * v;
 }
+
+/// Half the interval of such a sum, with the size's own curvature.
+inline double shape_half(const RateFit& fit, double curvature, double third) {
+  const double own = usual_bowls * fit.curvature * curvature;
+  return numeric::t_quantile(fit.shape_degrees) *
+         std::sqrt(shape_variance(fit, curvature, third) + own * own);
+}
+
+/// The end of an interval of what cannot be below zero; one that is not finite stays.
+inline double never_negative(double low) { return low < 0 && std::isfinite(low) ? 0 : low; }
 
 /// The regret at a rate that is a distance from the optimum. The interval of the distance gives one
 /// of the regret, errors of the shape give another, and both are combined by MOVER.
@@ -117,9 +199,8 @@ inline IntervalEstimate fitted_regret(const RateFit& fit, const IntervalEstimate
   const double ends[] = {rise(fit, distance.low), rise(fit, distance.high)};
   const double least = distance.low <= 0 && distance.high >= 0 ? 0 : std::fmin(ends[0], ends[1]);
   const double most = std::fmax(value, std::fmax(ends[0], ends[1]));
-  const double shape =
-      numeric::t_quantile(fit.shape_degrees) * std::sqrt(shape_variance(fit, v * v, v * v * v));
-  return {value, value - std::hypot(value - std::fmin(least, value), shape),
+  const double shape = shape_half(fit, v * v, v * v * v);
+  return {value, never_negative(value - std::hypot(value - std::fmin(least, value), shape)),
           value + std::hypot(most - value, shape)};
 }
 
@@ -132,44 +213,87 @@ inline double nearest_rate(const RateCurve& curve, double octave) {
   return nearest;
 }
 
-/// The regret far from the optimum: measured there, seed by seed, above the fit's optimum.
-inline IntervalEstimate measured_regret(const RateCurve& curve, const SizeFit& size,
-                                        double octave) {
-  const double infinite = std::numeric_limits<double>::infinity();
+/// A seed's loss at a rate that it may not have been run at, above the fit's optimum. What its runs
+/// have beyond the fit's shape is interpolated between the next rates.
+struct SeedRegret {
+  double value = std::numeric_limits<double>::quiet_NaN();  // of a rate far from all tried
+  double runs = 1;                                          // sum of the runs' squared weights
+  SeedRegret(const RateFit& fit, const SizeFit& size, const SeedCurve& seed,
+             const std::map<double, double>& losses, double octave) {
+    const auto extra = [&](const auto& run) {
+      return run->second - seed.offset - rise(fit, run->first - size.optimum);
+    };
+    auto above = losses.lower_bound(octave);
+    auto below = above;
+    if (above == losses.end() || (above->first > octave && above != losses.begin())) --below;
+    if (above == losses.end() || !std::isfinite(above->second)) above = below;
+    if (!std::isfinite(below->second)) below = above;
+    if (!std::isfinite(above->second)) return;
+    const double step = above->first - below->first;
+    const double share = step > 0 ? (octave - below->first) / step : 0;
+    if (step == 0 && std::fabs(octave - above->first) > edge_reach) return;
+    value = rise(fit, octave - size.optimum) + (1 - share) * extra(below) + share * extra(above);
+    runs = (1 - share) * (1 - share) + share * share;
+  }
+};
+
+/// How steeply the fitted curve rises at a distance of v.
+inline double steepness(const RateFit& fit, double v) {
+  return 2 * fit.curvature * v + 3 * fit.third * v * v;
+}
+
+/// The regret far from the optimum: measured there, seed by seed, above the fit's optimum. The scatter of
+/// fewer than three seeds is what noise and their optima make of it. `half`: that of the transferred rate.
+inline IntervalEstimate measured_regret(const RateCurve& curve, const RateFit& fit,
+                                        const SizeFit& size, double octave, double half) {
   std::vector<double> regrets;
+  double noise = 0;
   for (const SeedCurve& seed : size.seeds) {
-    const std::map<double, double>& losses = curve.losses.at(seed.seed);
-    const auto run = losses.find(octave);
-    if (run != losses.end()) regrets.push_back(run->second - seed.offset);
+    const SeedRegret regret(fit, size, seed, curve.losses.at(seed.seed), octave);
+    if (!std::isfinite(regret.value)) continue;
+    regrets.push_back(regret.value);
+    noise = fit.noise * (regret.runs + 1 / static_cast<double>(seed.losses.size()));
   }
   const auto n = static_cast<double>(regrets.size());
-  double mean = 0;
+  double mean = regrets.empty() ? std::numeric_limits<double>::quiet_NaN() : 0;
   for (const double regret : regrets) mean += regret / n;
   double squares = 0;
   for (const double regret : regrets) squares += (regret - mean) * (regret - mean);
-  const double half = regrets.size() < 2 ? infinite
-                                         : numeric::t_quantile(regrets.size() - 1) *
-                                               std::sqrt(squares / (n - 1) / n);
-  return {mean, mean - half, mean + half};
+  std::size_t degrees = regrets.size() - 1;
+  double variance = squares / (n - 1);
+  const double slope = steepness(fit, octave - size.optimum);
+  if (regrets.size() < enough_seeds) {
+    degrees = fit.shape_degrees;
+    variance = noise + slope * slope * seed_variance(size, SharedScatter(fit));
+  }
+  half = std::hypot(numeric::t_quantile(degrees) * std::sqrt(variance / n), slope * half,
+                    shape_half(fit, size.lift[0], size.lift[1]));
+  return {mean, never_negative(mean - half), mean + half};
 }
 
-inline IntervalEstimate regret(const RateCurve& curve, const RateFit& fit, std::size_t k,
-                               double transferred) {
+/// `first` is the size whose optimum is transferred.
+inline IntervalEstimate regret(const RateCurve& curve, const RateFit& fit, std::size_t first,
+                               std::size_t k, double transferred) {
   const double infinite = std::numeric_limits<double>::infinity();
-  const double nearest = nearest_rate(curve, transferred);
-  if (k == 0) return {};
-  if (curve.diverged(nearest)) return {infinite, infinite, infinite};
+  if (k == first) return {};
+  if (curve.diverged(nearest_rate(curve, transferred))) return {infinite, infinite, infinite};
   const SizeFit& size = fit.sizes[k];
-  if (transferred < size.low || transferred > size.high) {
-    return measured_regret(curve, size, nearest);
-  }
   std::vector<double> weights(fit.sizes.size());
-  weights[0] = 1;
+  weights[first] = 1;
+  if (transferred < size.low || transferred > size.high) {
+    return measured_regret(curve, fit, size, transferred, optima_half(fit, weights));
+  }
   weights[k] = -1;
   IntervalEstimate distance = optima_sum(fit, weights);
-  const double expected = transferred - fit.sizes[0].optimum;
+  const double expected = transferred - fit.sizes[first].optimum;
   return fitted_regret(
       fit, {distance.value + expected, distance.low + expected, distance.high + expected});
+}
+
+/// Whether a size that trains at other rates diverges at the transferred one, or little above it.
+inline bool surely_diverges(const RateCurve& curve, const SizeTransfer& size) {
+  const double nearest = nearest_rate(curve, size.transferred);
+  return size.trained && nearest <= size.transferred + edge_reach && curve.diverged(nearest);
 }
 
 /// The result of one size without a fit.
@@ -179,6 +303,7 @@ inline SizeTransfer tried(const RateCurve& curve, const SizeFit& fit) {
                     .seeds = fit.seeds.size(),
                     .trained = fit.trained,
                     .interior = fit.interior};
+  size.bracketed = fit.bracketed;
   size.low = means.begin()->first;
   size.best = lowest(means);
   size.optimum = {size.best, -std::numeric_limits<double>::infinity(),
@@ -212,22 +337,33 @@ inline Transfer analyse_transfer(const std::vector<RateRun>& runs, double expect
   }
   if (!fit.fitted) return result;
   result.curvature = fit.curvature;
+  result.noise = std::sqrt(fit.noise);
   result.curved =
       fit.curvature > numeric::t_quantile(fit.shape_degrees) * std::sqrt(fit.covariance[0]);
   const std::vector<double> slope = detail::slope_weights(fit);
   result.drift = detail::optima_sum(fit, slope);
+  const auto used = [](const SizeFit& size) { return size.used; };
+  const auto first = static_cast<std::size_t>(
+      std::find_if(fit.sizes.begin(), fit.sizes.end(), used) - fit.sizes.begin());
   for (std::size_t k = 0; k < curves.size(); ++k) {
     SizeTransfer& size = result.sizes[k];
+    size.interior = fit.sizes[k].used;
+    const double octaves =
+        std::log2(static_cast<double>(size.size) / static_cast<double>(curves[first].size));
+    size.transferred = fit.sizes[first].optimum + expected * octaves;
+    if (!size.interior) {
+      if (detail::surely_diverges(curves[k], size)) size.regret.value = HUGE_VAL;
+      continue;
+    }
     std::vector<double> weights(curves.size());
     weights[k] = 1;
     size.optimum = detail::optima_sum(fit, weights);
     size.scatter = fit.sizes[k].scatter;
     size.loss = fit.sizes[k].loss;
+    size.loss_half = detail::shape_half(fit, fit.sizes[k].lift[0], fit.sizes[k].lift[1]);
+    for (const SeedCurve& seed : fit.sizes[k].seeds) size.seed_losses[seed.seed] = seed.offset;
     size.weight = slope[k];
-    const double octaves =
-        std::log2(static_cast<double>(size.size) / static_cast<double>(result.sizes.front().size));
-    size.transferred = result.sizes.front().optimum.value + expected * octaves;
-    size.regret = detail::regret(curves[k], fit, k, size.transferred);
+    size.regret = detail::regret(curves[k], fit, first, k, size.transferred);
   }
   return result;
 }
