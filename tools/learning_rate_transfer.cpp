@@ -214,8 +214,8 @@ void show_text(const Result& r, const Table& sizes) {
   for (const std::string& what : report.judged.not_judged) {
     std::cout << "not judged: " << what << '\n';
   }
-  std::cout << painted(report.judged.verdict) << ": "
-            << report.judged.reason << (report.budget > 0 ? more_text(report) : "") << '\n';
+  std::cout << painted(report.judged.verdict) << ": " << report.judged.reason
+            << (report.budget > 0 ? more_text(report) : "") << '\n';
   if (r.subject.compared.is_null()) return;
   std::cout << '\n';
   for (const auto& line : r.subject.compared.at("sentences")) {
