@@ -422,7 +422,7 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--record", a->record, "append what is recorded to this file (JSON lines)")
       .writes_file()
       .excludes("--judge");
-  o.add("--judge", a->judge, "judge these files of records (JSON lines or .csv); train nothing")
+  o.add("--judge", a->judge, "judge these runs and train nothing (records: JSON lines or .csv)")
       .reads()
       .repeated();
   o.add("--plans", a->plans, "plans of these models, one of each size (JSON of plan)")

@@ -35,11 +35,13 @@ DIGITS = pathlib.Path(__file__).resolve().parents[2] / "tools/data/digits.csv"
 # it writes.
 NO_INPUTS = {"--help", "--version", "--dry-run", "--threads", "--quiet", "--format", "--out", "--store", "--record",
              "--layers", "--list-rules", "--list-presets", "--list-names", "--log", "--checkpoint", "--overwrite", "--save",
-             "--emit-tasks", "--run-one", "--collect", "--results"}
+             "--emit-tasks", "--run-one", "--collect", "--results", "--describe"}
 # And which runs there are, where each stored run says that of itself.
 RUNS = {"coordinate_check": {"--sizes", "--seeds", "--budget"}, "learning_rate_transfer": {"--sizes", "--seeds", "--budget"},
         "kernel_regression": {"--kernels"},
         **{name: {"--sizes", "--seeds"} for name in ("alignment", "empirical_ntk", "kernel_convergence", "shallow_encoder")}}
+# Options of a table of runs, next to which no other is an input.
+TABLES = {"--judge", "--against", "--where", "--against-where", "--size-column", "--rate-column", "--seed-column", "--loss-column"}
 # Options that take names of rules.
 RULES = {"--rule", "--compare", "--start", "--trained-as"}
 # Programs that take names of files without an option.
@@ -190,6 +192,8 @@ class Frame(unittest.TestCase):
 
             for option, kind in kinds.items():
                 if option in ("--help", "--version", "--dry-run", "--plans"):  # the last reads its files
+                    continue
+                if name == "learning_rate_transfer" and option in TABLES:
                     continue
                 context = CONTEXT.get((name, option), CONTEXT.get(option, []))
                 plain = fingerprint(*context) or fingerprint()  # some come in pairs alone

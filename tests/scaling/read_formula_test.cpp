@@ -55,11 +55,12 @@ TEST_CASE("A text that is no formula is refused by its field") {
   const std::string deep(2000, '(');
   for (const std::string text :
        {"", "x", "n+1", "1/0", "0^(-1)", "n^(1/0)", "n^(1", "(n", "n)", "n/", "√", "0x10", "1e999",
-        "n^(1e9)", "n·", "-", "inf", "MFnHKCLN_eN_dV"}) {
+        "n^(1e9)", "n·", "-", "inf", "B·M·F·n·H·K·C·L·V·T·D·N_e·N_d"}) {
     INFO(text);
     CHECK_THROWS_AS(symbols.read("formula", text), InvalidInput);
   }
   CHECK_THROWS_AS(symbols.read("formula", deep), InvalidInput);
+  CHECK_NOTHROW(symbols.read("formula", "M·F·n·H·K·C·L·V·T·D·N_e·N_d"));  // a scaling holds no more
   CHECK(test::error_message([&] { symbols.read("plan.json.formula", "2x"); }) ==
         "plan.json.formula = 2x: expected a product of powers of the plan's symbols (hint: such as "
         "1/(n√n) or m_N^(-3/4))");

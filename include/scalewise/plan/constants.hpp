@@ -177,20 +177,20 @@ inline Plan seen_by_training(Plan plan) {
 
 /// Whether two plans of seen_by_training() are one.
 inline bool same_numbers(const Plan& a, const Plan& b) {
-  const auto near = [](const auto& x, const auto& y) {
+  const auto alike = [](const auto& x, const auto& y) {
     const double gap = x.value - y.value, size = y.value < 0 ? -y.value : y.value;
     return gap <= 1e-12 * size && gap >= -1e-12 * size;
   };
-  bool same = near(a.model.attention_scale, b.model.attention_scale) &&
-              near(a.model.embedding_multiplier, b.model.embedding_multiplier) &&
-              near(a.model.logit_multiplier, b.model.logit_multiplier);
+  bool same = alike(a.model.attention_scale, b.model.attention_scale) &&
+              alike(a.model.embedding_multiplier, b.model.embedding_multiplier) &&
+              alike(a.model.logit_multiplier, b.model.logit_multiplier);
   for (std::size_t i = 0; i < a.model.residuals.size(); ++i)
-    same = same && near(a.model.residuals[i].branch, b.model.residuals[i].branch);
+    same = same && alike(a.model.residuals[i].branch, b.model.residuals[i].branch);
   for (std::size_t i = 0; i < a.entries.size(); ++i) {
     const Entry &x = a.entries[i], &y = b.entries[i];
-    same = same && near(x.init_variance, y.init_variance) && near(x.init_mean, y.init_mean) &&
-           near(x.multiplier, y.multiplier) && near(x.learning_rate, y.learning_rate) &&
-           near(x.weight_decay, y.weight_decay);
+    same = same && alike(x.init_variance, y.init_variance) && alike(x.init_mean, y.init_mean) &&
+           alike(x.multiplier, y.multiplier) && alike(x.learning_rate, y.learning_rate) &&
+           alike(x.weight_decay, y.weight_decay);
   }
   return same;
 }
