@@ -31,7 +31,8 @@ struct JudgedTables {
 /// No run depends on these, so journals and results of runs do not name them.
 inline void add_table_options(frame::Options& o, JudgedTables& t) {
   o.group("Runs of other programs");
-  o.add("--judge", t.path, "judge these runs and train nothing (a table: CSV with a header, or JSON lines)")
+  o.add("--judge", t.path,
+        "judge these runs and train nothing (a table: CSV with a header, or JSON lines)")
       .of_runs()
       .path();
   o.add("--against", t.against, "and compare them with those in this one").of_runs().path();
