@@ -241,7 +241,7 @@ inline TransferVerdict judge_regret(const Transfer& transfer, const SweepWords& 
 
 /// The verdict, without what it leaves out.
 inline TransferVerdict judged(const Transfer& transfer, const SweepWords& words) {
-  const TransferVerdict diverging = judge_divergence(transfer, words);
+  TransferVerdict diverging = judge_divergence(transfer, words);
   const std::string little = too_little(transfer, words);
   if (!little.empty()) {
     return diverging.verdict == Verdict::fail ? diverging

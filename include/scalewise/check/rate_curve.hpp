@@ -81,6 +81,7 @@ inline std::vector<RateCurve> rate_curves(const std::vector<RateRun>& runs) {
     }
   }
   std::vector<RateCurve> curves;
+  curves.reserve(sorted.size());
   for (const auto& [size, curve] : sorted) curves.push_back(curve);
   return curves;
 }
