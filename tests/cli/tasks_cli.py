@@ -103,7 +103,8 @@ class Tasks(TaskTest):
         self.assertLess(len(lost), len(tasks))
         self.assertEqual({path.stem for path in self.results.glob("*.json")}, {id_of(task) for task in tasks} - lost)
         again, message = self.emit(*longer)
-        self.assertEqual(again, [task for task in tasks if id_of(task) in lost])
+        # A size that lost none may want more rates already.
+        self.assertEqual([task for task in again if task in tasks], [task for task in tasks if id_of(task) in lost])
         self.assertEqual(message, "")
         self.in_waves(self.by_shell, *longer)
         self.assertEqual(self.collected(*longer), self.itself(*longer))
