@@ -41,7 +41,7 @@ inline nlohmann::ordered_json without_training(nlohmann::ordered_json report) {
   return report;
 }
 
-/// Those of the sizes at which the transferred rate diverges.
+/// The sizes at which the transferred rate diverges.
 inline nlohmann::ordered_json diverging(const nlohmann::ordered_json& sizes,
                                         const TransferReport& report) {
   auto found = nlohmann::ordered_json::array();

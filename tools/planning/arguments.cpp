@@ -50,7 +50,7 @@ std::optional<DescribedSizes> described_config(const PlanArguments& a) {
   return sizes;
 }
 
-/// Those of --model and --base-model, or of --config.
+/// The descriptions of --model and --base-model, or of --config.
 std::optional<DescribedSizes> described_sizes(const PlanArguments& a) {
   if (!a.model.empty() && !a.base_model.empty())
     return DescribedSizes{described_file(a.model), described_file(a.base_model)};

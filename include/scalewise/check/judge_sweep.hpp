@@ -70,7 +70,7 @@ struct SweepComparison {
 
 namespace detail {
 
-/// Of the drift's distance from what is expected; its interval is where |x| is, for x in the drift's.
+/// The distance of the drift from what is expected, with an interval: where |x| can be for x in the drift's.
 inline IntervalEstimate drift_distance(const Transfer& transfer) {
   const double low = transfer.drift.low - transfer.expected;
   const double high = transfer.drift.high - transfer.expected;
@@ -101,15 +101,6 @@ inline IntervalEstimate mean_with(const std::vector<double>& all, double shape, 
   return {mean, mean - half, mean + half};
 }
 
-/// Σ (x - mean)²
-inline double squares_of(const std::vector<double>& all) {
-  double mean = 0;
-  for (const double x : all) mean += x / static_cast<double>(all.size());
-  double squares = 0;
-  for (const double x : all) squares += (x - mean) * (x - mean);
-  return squares;
-}
-
 /// The losses of the seeds of a size.
 inline std::vector<double> losses_of(const SizeTransfer& size) {
   std::vector<double> all;
@@ -123,7 +114,7 @@ inline IntervalEstimate loss_at(const Transfer& transfer, const SizeTransfer& si
   std::size_t degrees = 0;
   for (const SizeTransfer& one : transfer.sizes) {
     if (one.seed_losses.size() < 2) continue;
-    squares += squares_of(losses_of(one));
+    squares += spread(losses_of(one));
     degrees += one.seed_losses.size() - 1;
   }
   return mean_with(losses_of(size), size.loss_half, squares / static_cast<double>(degrees),
@@ -162,7 +153,7 @@ inline SweepComparison compare(const Transfer& a, const Transfer& b) {
         const std::size_t degrees = pairs.size() - 1;
         result.tuned =
             detail::mean_with(pairs, std::hypot(one.loss_half, other.loss_half),
-                              detail::squares_of(pairs) / static_cast<double>(degrees), degrees);
+                              detail::spread(pairs) / static_cast<double>(degrees), degrees);
       }
       result.carried =
           detail::combined(detail::combined(result.tuned, one.regret, 1), other.regret, -1);

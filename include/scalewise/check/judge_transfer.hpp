@@ -100,7 +100,7 @@ inline std::string weakness(const SizeTransfer& size, const SweepWords& words) {
                      where, tuned, size.best <= size.low ? "below" : "above", best);
 }
 
-/// The same of a size without an optimum; empty of others.
+/// Why a size has no optimum; empty where it has one.
 inline std::string no_optimum(const SizeTransfer& size, const SweepWords& words) {
   return size.interior ? "" : weakness(size, words);
 }

@@ -333,7 +333,7 @@ inline SweepTable parse_sweep_table(std::string_view text, const std::string& pa
   return detail::SweepReader(detail::TextRows(text, path), columns).take();
 }
 
-/// The same from a file.
+/// The runs in a file, as parse_sweep_table() reads them.
 inline SweepTable read_sweep_table(const std::string& path, const SweepColumns& columns = {}) {
   return parse_sweep_table(files::read_file(path, std::size_t{1} << 26), path, columns);
 }

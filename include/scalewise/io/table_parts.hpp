@@ -75,7 +75,7 @@ norm model.norm n
 linear lm_head n V tied model.embed_tokens.weight
 )";
 
-  /// The same with LayerNorm, which has biases.
+  /// Norms before both blocks, with biases: LayerNorm.
   static constexpr std::string_view layer_norms_before = R"(
 norm input_layernorm n +
 norm post_attention_layernorm n +
