@@ -64,6 +64,7 @@ missing_optional_packages() {
   have_command help2man || echo help2man
   have_command groff || echo groff-base
   have_command parallel || echo parallel
+  have_command sbatch || echo slurm-wlm munge
   have_site_programs || echo mkdocs mkdocs-material doxygen
   have_command emcmake || echo emscripten
   [ -e /usr/share/nodejs/acorn ] || echo node-acorn
@@ -232,7 +233,7 @@ else
   lab=ON
 fi
 
-# The release build of GCC is the longest stage, and its tests often wait: for processes, a browser. The
+# The release build of GCC is the longest stage, and its tests often wait: for processes, a browser, Slurm. The
 # other stages run next to it, one after another, and take the time that it leaves: of a core that it uses they
 # get a tenth. clang-tidy begins, since it needs no optional package, while those are installed. Up to four
 # compilers at once take up to 8 GB of memory.

@@ -23,9 +23,10 @@ cmake             Configured as part of a user's project. find_package finds an 
                   block leaves out (cmake_minimum_required, project, the executable that it
                   links) is added.
 sh needs=PROGRAM  Skipped where there is no such program.
+sh slurm          Run next to a Slurm of this machine alone; skipped where that does not start.
 python            Run with the first of python3 and /usr/bin/python3 that has PyTorch, if the block
                   imports torch, and else with python3. Skipped when no interpreter has PyTorch.
-                  stand_ins/ has the few functions that pages call of modules that are not here, and sbatch.
+                  stand_ins/ has the few functions that pages call of modules that are not here.
 json              Must parse.
 text              The expected output of the cpp, sh or python block before it, if no heading stands
                   between the two. Trailing white space does not count. A line `…` stands for any
@@ -90,7 +91,7 @@ def parse_info(line, info):
         name, _, value = word.partition("=")
         options[name] = value
     language = words[0]
-    allowed = {"cpp": {"fragment", "exit"}, "sh": {"norun", "exit", "needs"}, "python": {"exit", "fragment"}, "c": {"fragment"}}
+    allowed = {"cpp": {"fragment", "exit"}, "sh": {"norun", "exit", "needs", "slurm"}, "python": {"exit", "fragment"}, "c": {"fragment"}}
     if language not in ("cmake", "json", "c", *RUNNABLE, *UNTESTED):
         raise BlockError(f"{line}: unknown kind of block: {language}")
     unknown = set(options) - allowed.get(language, set())
@@ -161,12 +162,11 @@ class Page:
         self.arguments = arguments
         self.scratch = arguments.scratch
         self.environment = dict(os.environ)
-        stand_ins = pathlib.Path(__file__).resolve().parent / "stand_ins"
         self.environment["PATH"] = os.pathsep.join(
-            [*(str(path) for path in arguments.bin), str(stand_ins), os.environ["PATH"]])
+            [*(str(path) for path in arguments.bin), os.environ["PATH"]])
         self.environment["SCALEWISE_SOURCE_DIR"] = str(arguments.source)
         self.environment["PYTHONPATH"] = os.pathsep.join(
-            [str(arguments.source / "python"), str(arguments.source / "examples" / "pytorch"), str(stand_ins)])
+            [str(arguments.source / "python"), str(arguments.source / "examples" / "pytorch"), str(pathlib.Path(__file__).resolve().parent / "stand_ins")])
 
     def lay_out_clone(self):
         """Makes the scratch folder look like a clone with the README's build."""
@@ -178,8 +178,11 @@ class Page:
             for folder in self.arguments.bin:
                 (built / pathlib.Path(folder).name).symlink_to(pathlib.Path(folder).resolve())
 
-    def run(self, command, exit_code=0, cwd=None, **environment):
-        """Runs a command, checks its exit code, and returns its standard output."""
+    def run(self, command, exit_code=0, cwd=None, skipped=None, **environment):
+        """Runs a command, checks its exit code, and returns its standard output.
+
+        An exit code of SKIPPED means what `skipped` says.
+        """
         try:
             process = subprocess.run(
                 [str(word) for word in command], cwd=cwd or self.scratch, text=True,
@@ -187,6 +190,8 @@ class Page:
                 env={**self.environment, **environment}, encoding="utf-8", errors="replace")
         except subprocess.TimeoutExpired as error:
             raise BlockError(f"no end after {TIMEOUT_SECONDS} s") from error
+        if skipped and process.returncode == SKIPPED:
+            raise BlockSkipped(skipped)
         if process.returncode != exit_code:
             raise BlockError(f"exit code {process.returncode}, expected {exit_code}\n"
                              f"{process.stdout}{process.stderr}")
@@ -229,7 +234,12 @@ class Page:
             raise BlockSkipped(f"there is no {needed} here")
         script = self.scratch / f"block_{block.line}.sh"
         script.write_text(block.text, encoding="utf-8")
-        return self.run(["bash", "-euo", "pipefail", script], int(block.options.get("exit", 0)))
+        command = ["bash", "-euo", "pipefail", script]
+        if "slurm" not in block.options:
+            return self.run(command, int(block.options.get("exit", 0)))
+        slurm = pathlib.Path(__file__).resolve().parent / "one_node_slurm.py"
+        return self.run([sys.executable, slurm, *command], int(block.options.get("exit", 0)),
+                        skipped="Slurm does not start here")
 
     def check_norun(self, block, expected):
         commands = []
