@@ -63,12 +63,12 @@ TEST_CASE("The same activation has the same moments at every step, to the last b
 }
 
 TEST_CASE("Layers of one role are pooled, whatever their number") {
-  CHECK(role_name("layer.3.mlp.output") == "mlp.output");
-  CHECK(role_name("encoder.12.attention.output") == "attention.output");
-  CHECK(role_name("decoder.0.query") == "query");
-  CHECK(role_name("logits") == "logits");
-  CHECK(role_name("layer.x.query") == "layer.x.query");
-  CHECK(role_name("layer.") == "layer.");
+  CHECK(place_of("layer.3.mlp.output") == "mlp.output");
+  CHECK(place_of("encoder.12.attention.output") == "attention.output");
+  CHECK(place_of("decoder.0.query") == "query");
+  CHECK(place_of("logits") == "logits");
+  CHECK(place_of("layer.x.query") == "layer.x.query");
+  CHECK(place_of("layer.") == "layer.");
   Records records;
   records.add({Signal::value, "layer.0.mlp.output"}, 0, {8, 1}, {1, 1, 1});
   records.add({Signal::value, "layer.1.mlp.output"}, 0, {8, 1}, {2, 4, 1});

@@ -305,6 +305,11 @@ TEST_CASE("An optimizer that does not follow the plan is told by tensor") {
   CHECK_THAT(text, ContainsSubstring(
                        "a parameter of shape [3, 5]: in the optimizer, but not in the plan"));
 
+  Trained signs(plan);
+  signs.planned.named.plan.optimizer = sign_sgd;
+  CHECK_THAT(
+      complaint([&] { static_cast<void>(libtorch::param_groups(signs.planned, settings())); }),
+      ContainsSubstring("optimizer = sign-sgd: expected one that LibTorch has: adamw or sgd"));
   CHECK_THAT(complaint([&] {
                static_cast<void>(libtorch::param_groups(t.planned, torch::optim::SGDOptions(0.1)));
              }),

@@ -240,6 +240,16 @@ TEST_CASE("An optimizer that the reference transformer lacks is refused") {
                     Catch::Matchers::ContainsSubstring("optimizer = lamb"));
 }
 
+TEST_CASE("A penalty inside Adam's gradient is refused") {
+  Plan plan = small_plan();
+  plan.decay = DecayForm::l2;
+  CHECK_THROWS_WITH((PlannedOptimizer<double>(plan, {})),
+                    Catch::Matchers::ContainsSubstring("decay = l2"));
+  plan.optimizer = sgd;
+  for (Entry& entry : plan.entries) entry.optimizer = sgd;
+  CHECK_NOTHROW(PlannedOptimizer<double>(plan, {}));
+}
+
 TEST_CASE("The length of a gradient is right where squares in float would not be") {
   const Plan plan = small_plan();
   Parameters<float> parameters(plan);

@@ -77,7 +77,7 @@ static_assert(complete_p_table(CompleteP{.alpha = 0.7}, {7, 10}));
 static_assert(complete_p_table(CompleteP{.alpha = 0.8}, {4, 5}));
 static_assert(complete_p_table(CompleteP{.alpha = 0.9}, {9, 10}));
 
-// At alpha = 1 no rate depends on depth.
+// At alpha = 1 no rate depends on depth: on L, or on its ratio m_L.
 static_assert(CompleteP{}.row(Group::query).rate(adamw).scaling.exponent_of(symbols::depth) ==
               Exponent(0));
 static_assert(policy::states(CompleteP{}, adamw) && !policy::states(CompleteP{}, sgd));
@@ -97,6 +97,7 @@ static_assert(width_part(Group::head));
 
 }  // namespace
 
+// A step multiplies weights by 1 - decay·rate: m_fi · m_L^(α-1)/m_fi, in which the width cancels.
 TEST_CASE("CompleteP's shrink per step under an optimizer with the independent form") {
   const double alpha = GENERATE(1.0, 0.5, 0.8);
   const Plan plan =

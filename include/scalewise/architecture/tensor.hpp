@@ -75,7 +75,7 @@ class TensorWalk {
     stack_ = which;
     if (shape_.embedding_norm)
       norm("embedding_norm", Group::embedding_norm_gain, Group::embedding_norm_bias);
-    for (layer_ = 0; layer_ < layers; ++layer_) block();
+    for (layer_ = 0; layer_ < layers; ++layer_) layer();
     layer_ = -1;
     if (shape_.final_norm && shape_.blocks == Blocks::residual) {
       norm("final_norm", Group::final_norm_gain, Group::final_norm_bias);
@@ -118,7 +118,7 @@ class TensorWalk {
         Group::position_embedding, 1, symbols::n, shape_.context, shape_.d_model);
   }
 
-  void block() {
+  void layer() {
     block_ = BlockKind::attention;
     attention("");
     if (stack_ == Stack::decoder) {

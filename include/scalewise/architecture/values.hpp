@@ -55,7 +55,8 @@ class Values {
     double base = 0;
   };
 
-  /// Where a symbol stands, or would be the next.
+  /// Where a symbol stands, or would be the next. Its address says which it is, since symbols are constants; those of a
+  /// file are read as these (FormulaSymbols).
   constexpr std::size_t index_of(const Symbol& symbol) const {
     std::size_t i = 0;
     while (sizes_.at(i).symbol != nullptr && sizes_[i].symbol != &symbol) ++i;

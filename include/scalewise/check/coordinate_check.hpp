@@ -23,13 +23,15 @@
 //   Records        what training recorded: the size (root mean square) of each quantity, by size of the model and step
 //   Member         one model of the family that was trained: its plan, and the size that it is known by
 //   judgeable()    which records the plans can judge; everything else is listed
-//   Assumptions    what plans do not say: norms, their placement, how aligned updates are
+//   Assumptions    what plans do not say: norms, their placement, how aligned updates are (slopes_state.hpp)
 //   Scales         the plans' numbers as powers of the size (scales.hpp)
 //   Prediction     the exponents with which quantities grow, from the scales and assumptions (prediction.hpp)
+//   Expectation    the exponent of one quantity at one step, and how exact it is (expectation.hpp)
 //   Growth         a measured exponent and its error: scatter from seeds, tail_error for verdicts (growth.hpp)
 //   Judgement      one quantity at one step: its growth, the predicted exponents, and a verdict (judge.hpp)
 //   Criteria       when an exponent contradicts its prediction, Thresholds by how many standard errors
 //   Fault          a mistake in the plans' exponents: a part that is missing or applied twice; slips are small ones
+//                  (fault.hpp; possible_faults(), possible_slips() and their scales: fault_scales.hpp)
 //   Hypothesis     a fault with what it would predict
 //   Standing       how a hypothesis fits the judgements: worse than the rule, or, below 0, better (hypotheses.hpp)
 

@@ -40,7 +40,7 @@ struct Expectation {
 
 /// The tensor or observable that a recorded name stands for.
 struct Subject {
-  std::string role;
+  std::string place;
   std::optional<Group> group;  // of a tensor of the plan
   bool extra = false;          // the shape does not say where its gradient comes from
 };
@@ -48,7 +48,7 @@ struct Subject {
 /// The entry of a tensor by its name, with or without its layer; null where the plan has none.
 inline const Entry* entry_of(const Plan& plan, const std::string& name) {
   for (const Entry& entry : plan.entries) {
-    if (entry.name == name || role_name(entry.name) == name) return &entry;
+    if (entry.name == name || place_of(entry.name) == name) return &entry;
   }
   return nullptr;
 }
@@ -56,20 +56,20 @@ inline const Entry* entry_of(const Plan& plan, const std::string& name) {
 namespace detail {
 
 inline std::optional<Expectation> activation_expected(const Prediction& prediction,
-                                                      const std::string& role, Signal signal,
+                                                      const std::string& place, Signal signal,
                                                       long step) {
   if (!prediction.has_limit()) return {};
   const bool later = prediction.has_later_steps();
   if (signal == Signal::value) {
     if (step > 0 && !later) return {};
-    const std::optional<Band> band = prediction.value(role, step);
+    const std::optional<Band> band = prediction.value(place, step);
     if (!band) return {};
     if (step > 0) return Expectation{*band, Regime::later};
-    return Expectation{*band, prediction.starts_exactly(role) ? Regime::mean : Regime::first};
+    return Expectation{*band, prediction.starts_exactly(place) ? Regime::mean : Regime::first};
   }
-  const std::optional<Band> band = prediction.change(role, step);
+  const std::optional<Band> band = prediction.change(place, step);
   if (!band || step == 0) return {};
-  const bool first = band->is_zero() || prediction.change(role, step - 1) == Band::zero();
+  const bool first = band->is_zero() || prediction.change(place, step - 1) == Band::zero();
   if (!first && !later) return {};
   const bool near_limit = first && prediction.has_first_changes();
   return Expectation{prediction.shown(*band), near_limit ? Regime::first : Regime::later};
@@ -84,11 +84,11 @@ inline bool begins_square(const GroupExponents& tensor) {
 }
 
 inline std::optional<Expectation> tensor_expected(const Prediction& prediction,
-                                                  const std::string& role, Group group,
+                                                  const std::string& place, Group group,
                                                   Signal signal, long step) {
   if (signal == Signal::parameter) {
     if (step > 0) return {};
-    return Expectation{prediction.parameter(role, group), Regime::exact};
+    return Expectation{prediction.parameter(place, group), Regime::exact};
   }
   if (signal == Signal::gradient) {
     if (!prediction.has_limit()) return {};
@@ -102,11 +102,11 @@ inline std::optional<Expectation> tensor_expected(const Prediction& prediction,
   }
   const Band band = prediction.update(group, step);
   if (band.is_zero()) return Expectation{band, Regime::exact};
-  const GroupExponents& tensor = *prediction.tensor(role);
+  const GroupExponents& tensor = *prediction.tensor(place);
   if (tensor.normalization == policy::Normalization::none) {
     return Expectation{tensor.rate, Regime::exact, Measure::per_gradient};
   }
-  const Band own = prediction.normalized_update(role);  // the group's may be of several tensors
+  const Band own = prediction.normalized_update(place);  // the group's may be of several tensors
   const bool first = step == 1 || prediction.update(group, step - 1).is_zero();
   const bool exact = step == 1 && !begins_square(tensor);
   if (step > 1 && !prediction.has_limit()) return {};
@@ -121,19 +121,19 @@ inline std::optional<Expectation> tensor_expected(const Prediction& prediction,
 /// Where the gradient of a tensor comes from that the shape does not describe is not known, but a normalized one makes a
 /// first step of the size of the rate.
 inline std::optional<Expectation> extra_expected(const Prediction& prediction,
-                                                 const std::string& role, Signal signal,
+                                                 const std::string& place, Signal signal,
                                                  long step) {
-  const GroupExponents* tensor = prediction.tensor(role);
+  const GroupExponents* tensor = prediction.tensor(place);
   const bool known = tensor != nullptr && tensor->present && signal == Signal::update &&
                      step == 1 && tensor->normalization == policy::Normalization::by_entry;
   if (!known) return {};
-  return Expectation{prediction.normalized_update(role), Regime::exact, Measure::entry};
+  return Expectation{prediction.normalized_update(place), Regime::exact, Measure::entry};
 }
 
 }  // namespace detail
 
 inline Subject subject_of(const Plan& plan, const Quantity& quantity) {
-  Subject subject{role_name(quantity.name), {}};
+  Subject subject{place_of(quantity.name), {}};
   if (is_activation(quantity.signal)) return subject;
   if (const Entry* entry = entry_of(plan, quantity.name)) {
     subject.group = entry->group;
@@ -147,15 +147,15 @@ inline Subject subject_of(const Plan& plan, const Quantity& quantity) {
 /// update, of tensors that the shape does not describe.
 inline std::optional<Expectation> expected(const Prediction& prediction, const Subject& subject,
                                            Signal signal, long step) {
-  const auto& [role, group, extra] = subject;
-  if (is_activation(signal)) return detail::activation_expected(prediction, role, signal, step);
+  const auto& [place, group, extra] = subject;
+  if (is_activation(signal)) return detail::activation_expected(prediction, place, signal, step);
   if (extra && signal != Signal::parameter)
-    return detail::extra_expected(prediction, role, signal, step);
-  if (!group || prediction.tensor(role) == nullptr) return {};
-  if (role.ends_with("key_bias") && signal != Signal::parameter) return {};
-  if (detail::is_qk_norm(role) && signal == Signal::gradient)
+    return detail::extra_expected(prediction, place, signal, step);
+  if (!group || prediction.tensor(place) == nullptr) return {};
+  if (place.ends_with("key_bias") && signal != Signal::parameter) return {};
+  if (detail::is_qk_norm(place) && signal == Signal::gradient)
     return {};  // its group is that of blocks
-  return detail::tensor_expected(prediction, role, *group, signal, step);
+  return detail::tensor_expected(prediction, place, *group, signal, step);
 }
 
 }  // namespace scalewise::check

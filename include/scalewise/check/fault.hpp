@@ -83,7 +83,7 @@ inline bool spoils_variance(Ingredient ingredient, Role role) {
 }
 
 /// The tables that the embedding's multiplier multiplies.
-inline bool is_stem(Group group) {
+inline bool is_input_table(Group group) {
   return group == Group::token_embedding || group == Group::patch_embedding;
 }
 
@@ -203,7 +203,7 @@ inline Plan with_fault(Plan plan, const Plan& first, const Fault& fault, double 
     const Entry* other = detail::counterpart(first, entry);
     if (other == nullptr) continue;
     const Role role = role_of(entry.group);
-    if (fault.ingredient == embedding_multiplier && detail::is_stem(entry.group)) {
+    if (fault.ingredient == embedding_multiplier && detail::is_input_table(entry.group)) {
       spoil(entry.multiplier, other->multiplier, factor);
     }
     if (detail::spoils_rate(fault.ingredient, role)) {

@@ -52,7 +52,7 @@ inline Scales with_fault(Scales scales, const Fault& fault) {
   };
   const auto spoil_row = [&](GroupExponents& row) {
     if (!row.present) return;
-    if (fault.ingredient == Ingredient::embedding_multiplier && detail::is_stem(row.group)) {
+    if (fault.ingredient == Ingredient::embedding_multiplier && detail::is_input_table(row.group)) {
       spoil(row.multiplier);
     }
     if (detail::spoils_rate(fault.ingredient, row.role)) spoil(row.rate);

@@ -66,11 +66,11 @@ inline void require_plans(const Records& records, const std::vector<Member>& fam
   }
 }
 
-/// How many entries the tensors of a role have in a plan, all layers together.
-inline std::uint64_t entries_of(const Plan& plan, const std::string& role) {
+/// How many entries the tensors of a place have in a plan, all layers together.
+inline std::uint64_t entries_of(const Plan& plan, const std::string& place) {
   std::uint64_t count = 0;
   for (const Entry& entry : plan.entries) {
-    if (role_name(entry.name) == role)
+    if (place_of(entry.name) == place)
       count += static_cast<std::uint64_t>(entry.rows) * static_cast<std::uint64_t>(entry.columns);
   }
   return count;
@@ -118,7 +118,7 @@ class JudgeableSearch {
     for (const auto& [quantity, steps] : pooled_.all()) {
       const UnknownName unknown = unknown_name(quantity, plan_);
       if (!is_activation(quantity.signal)) {
-        tensors.insert(role_name(quantity.name));
+        tensors.insert(place_of(quantity.name));
         if (!unknown.reason.empty()) foreign = unknown.name;
       }
       if (unknown.reason.empty() || !seen.insert(unknown.name).second) continue;
@@ -131,7 +131,7 @@ class JudgeableSearch {
     }
     if (foreign.empty() || !result_.missing.empty()) return;
     for (const Entry& entry : plan_.entries) {
-      if (tensors.contains(role_name(entry.name))) continue;
+      if (tensors.contains(place_of(entry.name))) continue;
       miss(
           fmt::format("{}, a tensor of the plan; {}, which was recorded, is none, so that the "
                       "models may be others",
@@ -303,25 +303,25 @@ class JudgeableSearch {
 
   /// Blocks whose output was not recorded, though other activations of layers were.
   void layers() {
-    std::map<std::string, std::set<std::string>> recorded;  // by role, names with their layers
+    std::map<std::string, std::set<std::string>> recorded;  // by place, names with their layers
     for (const auto& [quantity, steps] : records_.all()) {
       if (quantity.signal != Signal::value) continue;
-      recorded[role_name(quantity.name)].insert(quantity.name);
+      recorded[place_of(quantity.name)].insert(quantity.name);
     }
     for (const std::string_view output :
          {architecture::observable("attention.output"), architecture::observable("mlp.output")}) {
-      const std::string role(output);
-      const std::set<std::string>& names = recorded[role];
-      if (names.contains(role)) continue;  // all layers in one
+      const std::string place(output);
+      const std::set<std::string>& names = recorded[place];
+      if (names.contains(place)) continue;  // all layers in one
       std::vector<std::string> absent;
       for (const std::string& layer : layer_names()) {
-        if (!names.contains(layer + role)) absent.push_back(layer + role);
+        if (!names.contains(layer + place)) absent.push_back(layer + place);
       }
       if (absent.empty()) continue;
       constexpr std::size_t most = 3;
       const std::size_t more = absent.size() - (std::min)(absent.size(), most);
       absent.resize(absent.size() - more);
-      if (names.empty()) absent = {"layer.*." + role};
+      if (names.empty()) absent = {"layer.*." + place};
       result_.left_out.push_back(
           fmt::format("{}{}, not recorded", fmt::join(absent, ", "),
                       names.empty() || more == 0 ? "" : fmt::format(" and {} more layers", more)));

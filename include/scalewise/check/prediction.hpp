@@ -20,7 +20,7 @@ namespace scalewise::check {
 /// of numbers.
 /// Equation: exponents of a product add; of a sum the largest counts; Δw ~ rate · gradient, rate,
 ///           or rate √r/√(fi fo), as the optimizer normalizes nothing, entries or matrices, r the rank of the
-///           gradient, from that of a fixed number of tokens to min(fi, fo); products with a moved matrix as in MovingMatrix
+///           gradient, from that of a fixed number of tokens to min(fi, fo); products with a moved matrix as in MovingMatrix (moving.hpp)
 /// Units:    exponents of the size, of root mean squares over entries
 /// Accuracy: of large sizes. Bands come from the alignment, which is assumed, and for values from
 ///           the two terms, start and change, of which either may be the larger at finite sizes.
@@ -90,19 +90,19 @@ class Prediction {
   bool has_first_changes() const { return has_first_gradients() && scales_.queries_per_key == 0; }
 
   /// Whether an activation begins with this power of the size at every size, on average over initializations.
-  bool starts_exactly(const std::string& role) const {
+  bool starts_exactly(const std::string& place) const {
     const auto& all = states_.front().exact_starts;
-    return std::find(all.begin(), all.end(), role) != all.end();
+    return std::find(all.begin(), all.end(), place) != all.end();
   }
 
-  /// Of a role such as "mlp.output" after that many updates; none where nothing is predicted.
-  std::optional<Band> value(const std::string& role, long step) const {
-    const Moving* found = activation(role, step);
+  /// Of a place such as "mlp.output" after that many updates; none where nothing is predicted.
+  std::optional<Band> value(const std::string& place, long step) const {
+    const Moving* found = activation(place, step);
     if (found == nullptr) return {};
     return mixture(found->start, found->change);
   }
-  std::optional<Band> change(const std::string& role, long step) const {
-    const Moving* found = activation(role, step);
+  std::optional<Band> change(const std::string& place, long step) const {
+    const Moving* found = activation(place, step);
     return found == nullptr ? std::nullopt : std::optional(found->change);
   }
   /// Whether gradients are those of tensors over that of the logits. What the softmax leaves of a gradient
@@ -123,21 +123,23 @@ class Prediction {
     return Band(absolute->low - logits.low, absolute->high - logits.high);
   }
   /// The plan's own numbers for a tensor, by its name without the layer; null for no tensor.
-  const GroupExponents* tensor(const std::string& role) const {
-    const auto found = scales_.tensors.find(role);
+  const GroupExponents* tensor(const std::string& place) const {
+    const auto found = scales_.tensors.find(place);
     return found == scales_.tensors.end() ? nullptr : &found->second;
   }
 
   /// Of the entries of a tensor before the first step.
-  Band parameter(const std::string& role, Group group) const {
+  Band parameter(const std::string& place, Group group) const {
     if (normalized_ && architecture::is_matrix(group))
       return -scales_.width / 2;  // vectors of unit length
-    const GroupExponents& g = *tensor(role);
+    const GroupExponents& g = *tensor(place);
     return sum(g.deviation, g.mean);
   }
 
   /// Of the updates of a tensor whose optimizer normalizes gradients.
-  Band normalized_update(const std::string& role) const { return normalized_update(*tensor(role)); }
+  Band normalized_update(const std::string& place) const {
+    return normalized_update(*tensor(place));
+  }
 
   /// Of update number `step`, from 1.
   Band update(Group group, long step) const {
@@ -178,10 +180,10 @@ class Prediction {
     return group.rate + Band(-(group.fan_in + group.fan_out) / 2);
   }
 
-  const Moving* activation(const std::string& role, long step) const {
+  const Moving* activation(const std::string& place, long step) const {
     const auto& all = states_[at(step)].activations;
     const auto found = std::find_if(all.begin(), all.end(),
-                                    [&](const auto& named) { return named.first == role; });
+                                    [&](const auto& named) { return named.first == place; });
     return found == all.end() ? nullptr : &found->second;
   }
 

@@ -38,7 +38,7 @@ struct Quantity {
 };
 
 /// The name without the layer: "layer.3.mlp.output" -> "mlp.output".
-inline std::string role_name(const std::string& name) {
+inline std::string place_of(const std::string& name) {
   const architecture::TensorName parsed = architecture::tensor_name(name);
   return parsed.layer < 0 ? name : parsed.part;
 }

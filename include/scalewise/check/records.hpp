@@ -72,14 +72,14 @@ class Records {
   std::map<Run, std::string> plans_;
 };
 
-/// The same records with layers of one role taken together, so that models of different depth have
+/// The same records with layers of one place taken together, so that models of different depth have
 /// the same quantities: "layer.3.mlp.output" counts as "mlp.output".
 inline Records pooled_layers(const Records& records) {
   Records pooled;
   for (const auto& [quantity, steps] : records.all()) {
-    const Quantity role{quantity.signal, role_name(quantity.name)};
+    const Quantity place{quantity.signal, place_of(quantity.name)};
     for (const auto& [step, runs] : steps) {
-      for (const auto& [run, moments] : runs) pooled.add(role, step, run, moments);
+      for (const auto& [run, moments] : runs) pooled.add(place, step, run, moments);
     }
   }
   for (const auto& [run, fingerprint] : records.plans()) pooled.set_plan(run, fingerprint);

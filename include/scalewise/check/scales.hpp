@@ -59,9 +59,9 @@ struct Member {
 namespace detail {
 
 /// Gains and biases of normalized queries and keys, which share their groups with those of blocks.
-inline bool is_qk_norm(const std::string& role) {
-  return role.find("query_norm_") != std::string::npos ||
-         role.find("key_norm_") != std::string::npos;
+inline bool is_qk_norm(const std::string& place) {
+  return place.find("query_norm_") != std::string::npos ||
+         place.find("key_norm_") != std::string::npos;
 }
 
 /// Sum of logarithms, and whether any of the numbers is zero.
@@ -102,10 +102,10 @@ struct PlanSums {
 
   explicit PlanSums(const Plan& plan) {
     for (const Entry& entry : plan::entries_of_shape(plan)) {
-      if (is_qk_norm(role_name(entry.name))) continue;  // not alike those of blocks
+      if (is_qk_norm(place_of(entry.name))) continue;  // not alike those of blocks
       groups[static_cast<std::size_t>(entry.group)].add(entry);
     }
-    for (const Entry& entry : plan.entries) tensors[role_name(entry.name)].add(entry);
+    for (const Entry& entry : plan.entries) tensors[place_of(entry.name)].add(entry);
   }
 };
 

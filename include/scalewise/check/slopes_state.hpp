@@ -29,12 +29,12 @@ using GroupSlopes = std::array<Band, architecture::group_count>;
 
 /// Slopes of a model at one moment of training.
 struct State {
-  std::vector<std::pair<std::string_view, Moving>> activations;  // by role
+  std::vector<std::pair<std::string_view, Moving>> activations;  // by place
   std::array<std::optional<Band>, architecture::group_count>
       gradients;  // none: nothing is predicted
   Band logit_gradient = 0;
   bool gradients_have_limit = true;  // false: they are not to be judged
-  // Activations, by role, whose mean square over initializations is a power of the size at every size.
+  // Activations, by place, whose mean square over initializations is a power of the size at every size.
   std::vector<std::string_view> exact_starts;
 
   void set_gradient(Group group, const Band& band) {

@@ -20,15 +20,15 @@ struct UnknownName {
 };
 
 inline UnknownName unknown_name(const Quantity& quantity, const Plan& plan) {
-  const std::string role = role_name(quantity.name);
+  const std::string place = place_of(quantity.name);
   if (is_activation(quantity.signal)) {
-    if (architecture::is_observable(role)) return {};
-    return {quantity.name, "no observable", architecture::nearest_observable(role).word()};
+    if (architecture::is_observable(place)) return {};
+    return {quantity.name, "no observable", architecture::nearest_observable(place).word()};
   }
   if (entry_of(plan, quantity.name) != nullptr) return {};
-  if (quantity.signal == Signal::gradient && role == architecture::observable("logits")) return {};
-  messages::Nearest nearest(role);
-  for (const Entry& entry : plan.entries) nearest.offer(role_name(entry.name));
+  if (quantity.signal == Signal::gradient && place == architecture::observable("logits")) return {};
+  messages::Nearest nearest(place);
+  for (const Entry& entry : plan.entries) nearest.offer(place_of(entry.name));
   return {quantity.name, "no tensor of the plan", nearest.word()};
 }
 

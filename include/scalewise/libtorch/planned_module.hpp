@@ -158,8 +158,9 @@ void require_options(const Plan& plan) {
   static_assert(
       is_sgd<Options> || is_adam<Options> || std::is_same_v<Options, torch::optim::AdamWOptions>,
       "plans are for AdamW, Adam and SGD");
-  if (plan.optimizer.normalization == policy::Normalization::by_matrix) {
-    throw InvalidInput("optimizer", std::string(plan.optimizer.name), "one that LibTorch has");
+  if (plan.optimizer != sgd && plan.optimizer != adamw) {
+    throw InvalidInput("optimizer", std::string(plan.optimizer.name),
+                       "one that LibTorch has: adamw or sgd");
   }
   const char* wanted = plan.optimizer == sgd         ? "SGDOptions"
                        : plan.decay == DecayForm::l2 ? "AdamOptions"

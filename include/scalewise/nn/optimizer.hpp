@@ -89,7 +89,7 @@ struct OptimizerState {
 ///           s is r times decay where decay is coupled, schedule times decay where independent
 /// Accuracy: bit-identical for any number of threads: the work is cut at fixed places.
 /// Throws:   InvalidInput for a config that check() refuses, an optimizer of the plan that is none of
-///           these, parameters of another size, and a plan of 2^63 numbers or more.
+///           these, L2 decay under another than sgd, parameters of another size, and a plan of 2^63 numbers or more.
 /// Differs:  an L2 penalty under sgd is the coupled form, which is the same step without momentum.
 template <class Scalar>
 class PlannedOptimizer {
@@ -99,6 +99,10 @@ class PlannedOptimizer {
         decay_(plan.decay),
         method_(method_of(policy::optimizer_of(plan.optimizer, Group::token_embedding))) {
     check(config);
+    if (decay_ == DecayForm::l2 && method_.optimizer != sgd) {
+      throw InvalidInput("decay", "l2", "coupled or independent",
+                         "the reference transformer has L2 penalties under sgd alone");
+    }
     const auto count = static_cast<Eigen::Index>(plan.parameter_count());
     state_.first = dense::Memory<Scalar>(count);
     if (method_.has_second_moment) state_.second = dense::Memory<Scalar>(count);

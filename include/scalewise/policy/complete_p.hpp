@@ -18,9 +18,9 @@ namespace scalewise {
 ///           becomes √(m_fo·m_N), as the entries of its gradient shrink: they come back through weights
 ///           of variance 1/m_fo, as a sum of m_N terms of size 1/m_N (docs/rules/maximal-update.md).
 ///           Both are m_N where all widths grow alike. Biases keep the table's epsilon, although
-///           their gradients follow the fan-out as well. Outside the blocks, which the table
-///           covers alone, epsilon is 1/m_N, from the gradient's size, but 1 for the head's bias, whose
-///           gradient does not shrink. Rescalers, the learned scales of nGPT, are in no model that this
+///           their gradients follow the fan-out as well. The paper gives epsilon for the blocks alone;
+///           outside of them it is 1/m_N as in the public code, which is how the gradient shrinks, but 1 for
+///           the head's bias, whose gradient does not. Rescalers, the learned scales of nGPT, are in no model that this
 ///           rule is for. The attention scale is √C0/C, 1/√C at the base; the paper's runs divide by n,
 ///           which is the same up to a constant for a fixed number of heads. The paper does not tie the
 ///           head; a tied one keeps the embedding's row, and its multiplier 1/m_N acts on the logits.
@@ -38,7 +38,6 @@ struct CompleteP {
   constexpr Row row(Group group) const {
     using namespace symbols;
     using enum Role;
-    constexpr Scaling m = m_fi;
     const Exponent a = exponent(alpha);  // an exact fraction: 0.6 is 3/5
     const Scaling block_rate = pow(m_L, a - 1);
     const Scaling eps = 1 / (m_N * pow(m_L, a));
@@ -48,13 +47,13 @@ struct CompleteP {
     switch (role_of(group)) {
       case input:        return {.init_variance = 1, .rates = {{adamw, 1}}, .weight_decay = 1, .epsilon = 1 / m_N,
                                  .source = "Table 1, embedding"};
-      case hidden:       return {.init_variance = 1 / m, .rates = {{adamw, block_rate / m}}, .weight_decay = m, .epsilon = matrix_eps,
+      case hidden:       return {.init_variance = 1 / m_fi, .rates = {{adamw, block_rate / m_fi}}, .weight_decay = m_fi, .epsilon = matrix_eps,
                                  .source = "Table 1, hidden weights"};
       case block_vector: return vector_row(group, {.rates = {{adamw, block_rate}}, .weight_decay = 0, .epsilon = eps,
                                  .source = "Table 1, pre-LN and hidden biases"});
       case final_vector: return vector_row(group, {.rates = {{adamw, 1}}, .weight_decay = 0, .epsilon = 1 / m_N,
                                  .source = "Table 1, final LN"});
-      case output:       return {.init_variance = 1, .multiplier = 1 / m, .rates = {{adamw, 1}}, .weight_decay = 1,
+      case output:       return {.init_variance = 1, .multiplier = 1 / m_fi, .rates = {{adamw, 1}}, .weight_decay = 1,
                                  .epsilon = 1 / m_N, .source = "Table 1, unembedding"};
       case input_vector: return vector_row(group, {.rates = {{adamw, 1}}, .weight_decay = 0, .epsilon = 1 / m_N,
                                  .source = "derived, as final LN"});  // gains and biases next to embeddings

@@ -13,8 +13,7 @@ namespace scalewise {
 ///                                             .ratio_text = "m_B", .ratio_latex = "m_B",
 ///                                             .meaning = "tokens per step"};
 ///
-/// Formulas refer to it. Two symbols with the same text are the same, so that a rule's own has none of
-/// the texts of known_symbols.
+/// Formulas refer to it. Each text is of one symbol alone: a rule's own has none of the texts of known_symbols.
 struct Symbol {
   const char* text;
   const char* latex;
@@ -25,7 +24,8 @@ struct Symbol {
   bool varies = false;  // its value differs from one entry of a plan to the next
 };
 
-/// The symbols of all rules. Those of one rule alone stand with that rule.
+/// The symbols of all rules. Those of one rule alone stand with that rule. Scalings by the papers' letters, such as `n`
+/// and `m_N`, are at the end of scaling.hpp.
 
 namespace symbols {
 
