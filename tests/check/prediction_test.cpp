@@ -391,3 +391,11 @@ TEST_CASE("Next to positions an embedding's multiplier that is off shows by half
   const check::Fault far{check::Ingredient::embedding_multiplier, false, 0.5};
   CHECK(*predict(with_fault(widths("maximal-update"), far)).value("embedding", 0) == Band(0.5));
 }
+
+TEST_CASE("Factors on the variances of different bases are refused") {
+  std::vector<check::Member> family = widths("maximal-update");
+  CHECK_NOTHROW(check::scales_of(family));
+  family.back().plan = make_plan(
+      "maximal-update", {.model = family.back().plan.shape, .base = family.back().plan.shape});
+  CHECK_THROWS_WITH(check::scales_of(family), Catch::Matchers::ContainsSubstring("another base"));
+}

@@ -36,7 +36,7 @@ constexpr Scaling q{noise};
 
 // They take part in formulas as all others do.
 static_assert(B * q == q * B && B / B == Scaling(1) && sqrt(B) * sqrt(B) == B);
-static_assert(B != q && B != ratio(B) && ratio(B).is_relative());
+static_assert(B != q && B != ratio(B) && ratio(B).needs_base());
 static_assert(substitute(symbols::n / B, batch, symbols::F) == symbols::n / symbols::F);
 static_assert((symbols::n / B).exponent_of(batch) == Exponent(-1));
 static_assert([] {

@@ -6,7 +6,9 @@
 #include <map>
 
 #include "scalewise/architecture/presets.hpp"
+#include "scalewise/plan/make_plan.hpp"
 #include "support/catch.hpp"
+#include "support/numbers.hpp"
 #include "support/table_rows.hpp"
 
 using namespace scalewise;

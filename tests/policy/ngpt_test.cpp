@@ -13,7 +13,7 @@ using namespace scalewise::test;
 static_assert(has_column(NGpt{}, {1, 1, 1, 1, 0.05, 1 / sqrt(n), 1}));
 static_assert(unit_model(NGpt{}.model()));
 // A rule of its own numbers; the others need the base.
-static_assert(!NGpt{}.row(Group::query).rate(adamw).scaling.is_relative());
+static_assert(!NGpt{}.row(Group::query).rate(adamw).scaling.needs_base());
 static_assert(!policy::states(NGpt{}, sgd) && policy::states(NGpt{}, adamw));
 
 TEST_CASE("nGPT numbers") {

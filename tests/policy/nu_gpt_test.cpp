@@ -26,7 +26,7 @@ static_assert(has_column(NuGpt{.alignment = 0.75}, nu_gpt({3, 4})));
 static_assert(has_column(NuGpt{.alignment = 1}, nu_gpt(1)));
 static_assert(has_column(NuGpt{.input_rate = 2, .output_rate = 0.5}, nu_gpt({3, 4}, 2, 0.5)));
 static_assert(unit_model(NuGpt{}.model()));
-static_assert(NuGpt{}.row(Group::query).rate(adamw).scaling.is_relative());
+static_assert(NuGpt{}.row(Group::query).rate(adamw).scaling.needs_base());
 static_assert(!policy::states(NuGpt{}, sgd));
 
 }  // namespace

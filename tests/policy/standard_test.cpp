@@ -20,7 +20,7 @@ static_assert(starts_at<Standard>(norm_gains, 1));
 static_assert(starts_at<Standard>(norm_biases, 0));
 static_assert(starts_at<Standard>(linear_biases, 0));
 static_assert(plain_model(Standard{}.model(), 1 / sqrt(n)));
-static_assert(!Standard{}.row(Group::query).init_variance.scaling.is_relative());
+static_assert(!Standard{}.row(Group::query).init_variance.scaling.needs_base());
 
 TEST_CASE("standard numbers") {
   Shape shape = decoder();

@@ -99,9 +99,9 @@ static_assert(ratio(fi) == m_fi && ratio(fo) == m_fo);
 static_assert(ratio(M) * ratio(n) == ratio(F));
 static_assert(ratio(ratio(n)) == ratio(n));
 static_assert(ratio(pow(2 * L, {1, 4})) == pow(Scaling(2), {1, 4}) * pow(m_L, {1, 4}));
-static_assert(m_N.is_relative() && (n / m_C).is_relative());
-static_assert(!n.is_relative() && !Scaling(3).is_relative() && !(1 / sqrt(C)).is_relative());
-static_assert(!(m_N / m_N).is_relative());
+static_assert(m_N.needs_base() && (n / m_C).needs_base());
+static_assert(!n.needs_base() && !Scaling(3).needs_base() && !(1 / sqrt(C)).needs_base());
+static_assert(!(m_N / m_N).needs_base());
 
 // Substitution keeps ratios ratios.
 static_assert(substitute(1 / fi, symbols::fan_in, F) == 1 / F);

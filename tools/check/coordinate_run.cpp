@@ -23,15 +23,15 @@ namespace {
 
 /// Whether an activation is recorded; all others that an observer sees are made of these.
 bool recorded(std::string_view name) {
-  constexpr std::array<std::string_view, 8> roles{
+  constexpr std::array<std::string_view, 8> places{
       "embedding",  "attention.scores", "attention.output", "mlp.hidden",
       "mlp.output", "mlp.stream",       "final_hidden",     "logits"};
-  return std::any_of(roles.begin(), roles.end(),
-                     [&](std::string_view role) { return name.ends_with(role); });
+  return std::any_of(places.begin(), places.end(),
+                     [&](std::string_view place) { return name.ends_with(place); });
 }
 
 /// Gradients and updates are recorded while they are the rule's and not yet the trajectory's.
-bool parameters_recorded(long step) { return step <= 2; }
+bool gradients_and_updates_recorded(long step) { return step <= 2; }
 
 using Scalar = float;
 
@@ -72,13 +72,13 @@ class RecordedSteps {
   void make(const nn::BlockId& block, long step) {
     const Tensors& tensors = blocks_[block];
     if (gradient_scale_ != 1) scale_gradients(tensors);
-    if (parameters_recorded(step)) {
+    if (gradients_and_updates_recorded(step)) {
       record(
           check::Signal::gradient, tensors, step, [&](const Piece& piece, check::Moments& moments) {
             moments.add(parameters_.gradient(piece.tensor).data() + piece.begin, count(piece.size));
           });
     }
-    if (!parameters_recorded(step + 1)) {
+    if (!gradients_and_updates_recorded(step + 1)) {
       optimizer_.step_block(parameters_, block);
       return;
     }
@@ -176,7 +176,8 @@ check::Records record_run(const train::Settings& s, const train::Data& data, con
 
   long step = 0;
   model.observe([&](std::string_view name, nn::Observed quantity, const auto& values) {
-    if (quantity == nn::Observed::gradient && name == "logits" && parameters_recorded(step)) {
+    if (quantity == nn::Observed::gradient && name == "logits" &&
+        gradients_and_updates_recorded(step)) {
       recorder.record_gradient("logits", values.data(), static_cast<std::size_t>(values.size()),
                                step);
     }

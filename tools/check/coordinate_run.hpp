@@ -16,7 +16,8 @@
 
 namespace scalewise::experiment {
 
-/// Trains a model for s.steps steps on one batch of its seed.
+/// Trains a model for s.steps steps on one batch of its seed, by its `plan`: settings_at() of experiment.hpp gives a size
+/// its settings, --base or the smallest size among them, and train::plan_of() makes the plan.
 /// `gradient_scale` is what a fault does to the gradients of all tensors but the head's; 1 is none.
 check::Records record_run(const train::Settings& s, const train::Data& data, const Plan& plan,
                           long size, double gradient_scale, const AfterStep& after_step = {});

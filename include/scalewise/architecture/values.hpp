@@ -39,7 +39,7 @@ class Values {
   constexpr double ratio(const Symbol& symbol) const {
     if (!has_base_) {
       throw InvalidInput("base", "none", "the shape of the model that was tuned",
-                         "this rule is relative to a base; there is no default");
+                         "this rule needs a base; there is no default");
     }
     const Size& size = sizes_[index_of(symbol)];
     return size.target / size.base;

@@ -21,13 +21,14 @@
 
 // The words of the check, in the order in which it works:
 //   Records        what training recorded: the size (root mean square) of each quantity, by size of the model and step
-//   Member         one model of the family that was trained: its plan, and the size that it is known by
+//                  (records.hpp)
+//   Member         one model of the family that was trained: its plan, and the size that it is known by (scales.hpp)
 //   judgeable()    which records the plans can judge; everything else is listed
 //   Assumptions    what plans do not say: norms, their placement, how aligned updates are (slopes_state.hpp)
 //   Scales         the plans' numbers as powers of the size (scales.hpp)
 //   Prediction     the exponents with which quantities grow, from the scales and assumptions (prediction.hpp)
 //   Expectation    the exponent of one quantity at one step, and how exact it is (expectation.hpp)
-//   Growth         a measured exponent and its error: scatter from seeds, tail_error for verdicts (growth.hpp)
+//   Growth         a measured exponent, or slope, and its error: scatter from seeds, tail_error for verdicts (growth.hpp)
 //   Judgement      one quantity at one step: its growth, the predicted exponents, and a verdict (judge.hpp)
 //   Criteria       when an exponent contradicts its prediction, Thresholds by how many standard errors
 //   Fault          a mistake in the plans' exponents: a part that is missing or applied twice; slips are small ones
@@ -53,7 +54,7 @@ inline constexpr messages::Spelling<Cause, 4> cause_words{{{Cause::none, "none"}
 struct Report {
   Verdict verdict = Verdict::inconclusive;
   Cause cause = Cause::none;
-  std::string diagnosis;  // of a failure: the evidence, and the most likely cause with its odds
+  std::string diagnosis;  // of a failure: the evidence, and the most likely cause
   // The odds of the most likely cause over the next: a power of ten, at most 9.
   double log10_odds = 0;
 
@@ -226,7 +227,7 @@ class CoordinateCheck {
         });
   }
 
-  /// Without the logits, the output of some block and their changes nothing was checked.
+  /// Without changes of the logits and of what some block gives (or its hidden layer, or the stream) nothing was checked.
   void what_is_missing() {
     if (!prediction_.has_limit()) {
       report_.missing.emplace_back(

@@ -113,7 +113,7 @@ class JudgeableSearch {
 
   void names() {
     std::set<std::string> seen;
-    std::set<std::string> tensors;  // by their roles
+    std::set<std::string> tensors;  // by their places
     std::string foreign;            // a tensor that the plan does not have
     for (const auto& [quantity, steps] : pooled_.all()) {
       const UnknownName unknown = unknown_name(quantity, plan_);

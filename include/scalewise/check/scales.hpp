@@ -159,7 +159,8 @@ class PowerBetween {
 /// Equation: log(a_last / a_first) / log(size_last / size_first)
 /// Accuracy: exact for what is a power of the size.
 /// Requires: plans of one rule, smallest size first.
-/// Throws:   InvalidInput for fewer than two, and for a plan that check_plan() refuses.
+/// Throws:   InvalidInput for fewer than two, for a plan that check_plan() refuses, and for factors on the variances of
+///           different bases, which are no power of the size.
 inline Scales scales_of(const std::vector<Member>& family) {
   if (family.size() < 2) {
     throw InvalidInput("family", std::to_string(family.size()) + " models", "at least two sizes");
@@ -168,6 +169,13 @@ inline Scales scales_of(const std::vector<Member>& family) {
     check_plan(member.plan, "plan of " + std::to_string(member.size));
   const Plan& smallest = family.front().plan;
   const Plan& largest = family.back().plan;
+  for (const Member& member : family) {
+    if (member.plan.reference == Reference::base && member.plan.base != smallest.base) {
+      throw InvalidInput("plan of " + std::to_string(member.size), "another base",
+                         "the base of the other sizes",
+                         "its variances are factors on those of its base");
+    }
+  }
   const detail::PowerBetween power(family.front(), family.back());
 
   Scales scales;

@@ -94,6 +94,7 @@ struct OptimizerState {
 template <class Scalar>
 class PlannedOptimizer {
  public:
+  // An embedding has the optimizer that steps each number by itself, under Muon too.
   PlannedOptimizer(const Plan& plan, const OptimizerConfig& config)
       : config_(config),
         decay_(plan.decay),

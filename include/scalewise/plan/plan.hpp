@@ -179,14 +179,15 @@ struct Model {
   friend bool operator==(const Model&, const Model&) = default;
 };
 
-/// Every tensor's initial variance, multiplier, rate, decay and epsilon under one rule: a value.
+/// Every tensor's initial variance, multiplier, rate, decay and epsilon under one rule: a value. io/plan_json.hpp writes
+/// and reads it, nn/transformer.hpp and nn/optimizer.hpp train by it, and check/scales.hpp predicts from it.
 struct Plan {
   std::string rule;
   std::string title;
   std::string authors;
   std::string year;
   std::string paper;  // arXiv number or venue
-  std::string where;
+  std::string where;  // tables and sections of the paper
   Reference reference = Reference::absolute;
   std::string start = {};  // the rule that initializes the base, if with_start() put it in
   Optimizer optimizer = adamw;

@@ -138,9 +138,9 @@ class Planner {
   template <Kind kind>
   Number<kind> evaluated(const Cell<kind>& cell, const architecture::Values& at) {
     const Scaling& scaling = cell.scaling;
-    if (scaling.is_relative() && !plan_.base) {
+    if (scaling.needs_base() && !plan_.base) {
       throw InvalidInput("base", "none", "the shape of the model that was tuned",
-                         plan_.rule + " is relative to a base, and there is no default");
+                         plan_.rule + " needs a base, and there is no default");
     }
     for (const scaling::Factor& factor : scaling.factors()) {
       if (!factor.is_integer() && !factor.symbol->varies) list(factor);

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "scalewise/policy/optimizer.hpp"
 #include "scalewise/policy/policy.hpp"
+#include "scalewise/scaling/scaling.hpp"
 
 namespace scalewise {
 

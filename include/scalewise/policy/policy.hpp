@@ -83,14 +83,14 @@ concept HasModel = requires(const P& policy) {
 ///       static constexpr Source source{...};
 ///       static constexpr Reference reference = Reference::absolute;
 ///       static constexpr std::array optimizers{sgd, adamw};   // those that the rule is stated for
-///       constexpr Row row(Group group) const;     // or row(Group, const Context&)
-///       constexpr ModelRow model() const;         // or model(const Context&)
+///       constexpr Row row(Group group) const;     // or row(Group, const policy::Context&)
+///       constexpr ModelRow model() const;         // or model(const policy::Context&)
 ///     };
 ///
 /// Optional members:
 ///   constexpr Shape adapt(Shape) const            the shape that the rule is defined on
 ///   constexpr void validate(const Shape&) const   throws InvalidInput for what it cannot take
-///   std::vector<OwnValues> own_values(const Context&) const       of symbols the shape does not give
+///   std::vector<policy::OwnValues> own_values(const policy::Context&) const  of symbols the shape does not give
 ///   static constexpr void parameters(auto& self, auto&& visit)    visit(name, field) for each
 template <class P>
 concept Policy = policy::HasId<P> && policy::HasSource<P> && policy::HasReference<P> &&
@@ -108,10 +108,10 @@ constexpr bool require_policy() {
       "a policy needs: static constexpr std::array optimizers{scalewise::adamw}, or others");
   static_assert(policy::HasRow<P>,
                 "a policy needs: constexpr scalewise::Row row(scalewise::Group) const,"
-                " or with a second argument const scalewise::Context&");
+                " or with a second argument const scalewise::policy::Context&");
   static_assert(policy::HasModel<P>,
                 "a policy needs: constexpr scalewise::ModelRow model() const,"
-                " or with an argument const scalewise::Context&");
+                " or with an argument const scalewise::policy::Context&");
   // Optional members that exist but cannot be called would be ignored silently.
   static_assert(
       !requires { &P::adapt; } ||
@@ -127,8 +127,8 @@ constexpr bool require_policy() {
           requires(const P& p, const policy::Context& c) {
             { p.own_values(c) } -> std::same_as<std::vector<policy::OwnValues>>;
           },
-      "own_values is written: std::vector<scalewise::OwnValues> own_values(const "
-      "scalewise::Context&) const");
+      "own_values is written: std::vector<scalewise::policy::OwnValues> own_values(const "
+      "scalewise::policy::Context&) const");
   return Policy<P>;
 }
 

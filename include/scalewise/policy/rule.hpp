@@ -109,7 +109,7 @@ namespace policy {
 /// True when any number of a rule depends on the base shape.
 inline bool needs_base(const Rule& rule) {
   bool relative = false;
-  const auto look = [&](const auto& cell) { relative = relative || cell.scaling.is_relative(); };
+  const auto look = [&](const auto& cell) { relative = relative || cell.scaling.needs_base(); };
   for_each_cell(rule.policy->model({}), look);
   for (const Optimizer& optimizer : rule.optimizers) {
     for (std::size_t g = 0; g < architecture::group_count; ++g) {

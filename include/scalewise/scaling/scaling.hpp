@@ -76,7 +76,7 @@ class Scaling {
   constexpr bool is_zero() const { return number_ == 0; }
 
   /// True when the value depends on a base shape.
-  constexpr bool is_relative() const {
+  constexpr bool needs_base() const {
     for (const scaling::Factor& factor : factors()) {
       if (factor.ratio) return true;
     }
