@@ -27,7 +27,9 @@
 #include "scalewise/architecture/presets.hpp"
 #include "scalewise/dialect/all.hpp"
 #include "scalewise/files/file.hpp"
+#include "scalewise/io/describe_config.hpp"
 #include "scalewise/io/fit_table.hpp"
+#include "scalewise/io/published_configs.hpp"
 #include "scalewise/io/table.hpp"
 #include "scalewise/policy/rule.hpp"
 #include "scalewise/policy/rule_id.hpp"
@@ -97,6 +99,12 @@ Table preset_list() {
                           std::to_string(s.heads), std::to_string(s.kv_heads),
                           std::to_string(s.d_ff), s.vocab > 0 ? std::to_string(s.vocab) : "-",
                           s.context > 0 ? std::to_string(s.context) : "-"});
+  }
+  const auto size = [](long value) { return value > 0 ? std::to_string(value) : "-"; };
+  for (const scalewise::io::PublishedConfig& config : scalewise::io::published_configs) {
+    const Shape s = scalewise::io::describe_config(nlohmann::json::parse(config.json)).shape;
+    table.rows.push_back({std::string(config.id), size(s.d_model), size(s.depth), size(s.heads),
+                          size(s.kv_heads), size(s.d_ff), size(s.vocab), size(s.context)});
   }
   return table;
 }

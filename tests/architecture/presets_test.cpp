@@ -69,6 +69,12 @@ constexpr Published rows[] = {
     {"olmo-2-1b", 2048, 16, 0, 16, 16, 128, 8192, 100278, 4096},
     {"olmo-2-7b", 4096, 32, 0, 32, 32, 128, 11008, 100278, 4096},
     {"olmo-2-13b", 5120, 40, 0, 40, 40, 128, 13824, 100278, 4096},
+    {"qwen3-0.6b", 1024, 28, 0, 16, 8, 128, 3072, 151936, 40960},
+    {"qwen3-1.7b", 2048, 28, 0, 16, 8, 128, 6144, 151936, 40960},
+    {"qwen3-4b", 2560, 36, 0, 32, 8, 128, 9728, 151936, 40960},
+    {"qwen3-8b", 4096, 36, 0, 32, 8, 128, 12288, 151936, 40960},
+    {"qwen3-14b", 5120, 40, 0, 40, 8, 128, 17408, 151936, 40960},
+    {"qwen3-32b", 5120, 64, 0, 64, 8, 128, 25600, 151936, 40960},
     {"pythia-70m", 512, 6, 0, 8, 8, 64, 2048, 50254, 2048},
     {"pythia-160m", 768, 12, 0, 12, 12, 64, 3072, 50254, 2048},
     {"pythia-410m", 1024, 24, 0, 16, 16, 64, 4096, 50254, 2048},
@@ -95,6 +101,10 @@ constexpr Flags families[] = {
     {"pythia", /*   */ false, false, false, true, true, false, false, false, true, 0, 0},
     {"llama-3.2", /**/ true, false, true, false, false, false, false, false, true, 0, 0},
     {"llama", /*    */ false, false, true, false, false, false, false, false, true, 0, 0},
+    {"qwen3-0", /*  */ true, false, true, false, false, false, false, false, true, 0, 0},
+    {"qwen3-1.7", /**/ true, false, true, false, false, false, false, false, true, 0, 0},
+    {"qwen3-4", /*  */ true, false, true, false, false, false, false, false, true, 0, 0},
+    {"qwen3", /*    */ false, false, true, false, false, false, false, false, true, 0, 0},
     {"olmo", /*     */ false, false, true, false, false, false, false, false, true, 0, 0},
     {"bert", /*     */ true, true, false, true, true, true, false, true, false, 2, 0},
     {"bart", /*     */ true, false, false, true, true, true, false, true, false, 0, 0},
@@ -193,6 +203,11 @@ TEST_CASE("presets have the published number of parameters", "[presets]") {
   CHECK(parameter_count("t5-large") == 737668096);
   CHECK(parameter_count("t5-11b") == 11307321344);
   CHECK(parameter_count("t5-1.1-xxl") == 11135332352);
+  CHECK(parameter_count("qwen3-0.6b") == 596049920);
+  CHECK(parameter_count("qwen3-4b") == 4022468096);
+  CHECK(parameter_count("qwen3-8b") == 8190735360);
+  CHECK(parameter_count("qwen3-14b") == 14768307200);
+  CHECK(parameter_count("qwen3-32b") == 32762123264);
   // 74 rows of padding in both embeddings.
   CHECK(parameter_count("olmo-2-7b") == 7298617344 - 2L * 74 * 4096);
 

@@ -25,7 +25,7 @@ BAD = [
     (["--rule", "gpt2"], ["--preset = none", "--list-presets"]),
     (["--rule", "maximal-updat", "--preset", "gpt2"], ["rule = maximal-updat", "did you mean maximal-update?"]),
     (["--rule", "gpt2", "--preset", "gpt3"], ["preset = gpt3", "did you mean gpt3-125m?"]),
-    (["--rule", "maximal-update", "--preset", "gpt2"], ["base = none", "maximal-update is relative", "no default"]),
+    (["--rule", "maximal-update", "--preset", "gpt2"], ["base = none", "maximal-update needs a base", "no default"]),
     (["--rule", "complete-p", "--preset", "gpt2", "--base-preset", "gpt2", "--optimizer", "sgd"],
      ["optimizer = sgd", "expected adamw", "complete-p"]),
     (["--rule", "gpt2", "--preset", "gpt2", "--optimizer", "adam"], ["--optimizer = adam", "did you mean adamw?"]),

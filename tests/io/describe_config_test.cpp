@@ -18,6 +18,7 @@
 #include "scalewise/architecture/from_descriptions.hpp"
 #include "scalewise/dialect/all.hpp"
 #include "scalewise/dialect/classify.hpp"
+#include "scalewise/io/published_configs.hpp"
 #include "scalewise/plan/make_plan.hpp"
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
@@ -366,4 +367,54 @@ TEST_CASE("The page of described models lists the types that have a table") {
   std::set<std::string> types;
   for (const std::string_view type : io::described_types()) types.insert(std::string(type));
   CHECK(listed == types);
+}
+
+TEST_CASE("A base that is less deep alone leaves each matrix what it is") {
+  std::map<std::string, json> all = families();
+  for (const char* name : {"mixtral-8x7b", "deepseek-v2-lite", "gpt_j", "falcon-40b", "olmo-1b"}) {
+    INFO(name);
+    const json& config = all[name]["config"];
+    const io::ConfigDescription target = io::describe_config(config, name);
+    const io::ConfigDescription base = io::describe_config(config, name, {.width = 0, .depth = 4});
+    const auto read = [&](const std::vector<architecture::RoleOverride>& roles) {
+      return from_descriptions(target.model, base.model, roles, target.shape, base.shape);
+    };
+    CHECK_THROWS_WITH(read(target.roles), ContainsSubstring("as wide as in the base"));
+    const DescribedModel model = read(io::roles_of_config(config, name));
+    const Plan plan =
+        make_plan("depth-mup", {.model = model.shape, .base = model.base, .extras = model.tensors});
+    // Depth-μP, Table 1 of CompleteP at α = 1/2: hidden rates go as m_L^(-1/2), those of embeddings and heads do not.
+    std::size_t hidden = 0;
+    for (const Entry& entry : plan.entries) {
+      const Role role = role_of(entry.group);
+      if (role == Role::hidden) {
+        ++hidden;
+        CHECK(entry.learning_rate.scaling == 1 / sqrt(symbols::m_L));
+      } else if (role == Role::input || role == Role::output) {
+        CHECK(entry.learning_rate.scaling == Scaling(1));
+      }
+    }
+    CHECK(hidden >= 4 * static_cast<std::size_t>(model.shape.depth));
+  }
+}
+
+TEST_CASE("Published configurations have the published number of parameters") {
+  // Of the model cards and the indices of the weights.
+  const std::map<std::string, std::int64_t> published{
+      {"mixtral-8x7b", 46702792704},     {"qwen3-30b-a3b", 30532122624},
+      {"olmoe-1b-7b", 6919161856},       {"gpt-oss-20b", 20914757184},
+      {"deepseek-v2-lite", 15706484224}, {"phi-3.5-moe", 41873153344},
+      {"qwen2-57b-a14b", 57408658944},   {"gemma-2-2b", 2614341888},
+      {"gemma-2-9b", 9241705984},        {"gemma-2-27b", 27227128320},
+      {"gemma-3-1b", 999885952},         {"gemma-3-4b", 3880263168},
+      {"gpt-j-6b", 6050882784},          {"falcon-40b", 41303293952},
+      {"command-r", 34980831232}};
+  CHECK(std::size(io::published_configs) == published.size());
+  for (const io::PublishedConfig& config : io::published_configs) {
+    INFO(config.id);
+    const io::ConfigDescription read = io::describe_config(json::parse(config.json));
+    CHECK(numbers_in(read.model) == published.at(std::string(config.id)));
+    CHECK(io::published_config(config.id) == &config);
+  }
+  CHECK(io::published_config("gpt2") == nullptr);
 }

@@ -13,6 +13,8 @@
 #include "scalewise/io/describe_config.hpp"
 #include "scalewise/io/description_json.hpp"
 #include "scalewise/io/dialect_json.hpp"
+#include "scalewise/io/parse_json.hpp"
+#include "scalewise/io/published_configs.hpp"
 #include "scalewise/policy/muon_names.hpp"
 #include "scalewise/policy/rule_id.hpp"
 
@@ -29,28 +31,43 @@ io::ConfigDescription described_file(const std::string& path) {
   return {read_description_file(path), {.blocks = Blocks::listed}, {}, {}};
 }
 
-/// That of --config, where its type has no shape.
+/// A configuration, and what messages call it.
+struct NamedConfig {
+  nlohmann::json json;
+  std::string name;
+};
+
+/// That of a file, or of a preset that no shape describes; empty where there is neither.
+std::optional<NamedConfig> config_of(const std::string& preset, const std::string& path) {
+  if (!path.empty()) return NamedConfig{io::read_config_file(path), path};
+  const io::PublishedConfig* published = io::published_config(preset);
+  if (published == nullptr) return {};
+  return NamedConfig{io::parse_json(published->json, preset), preset};
+}
+
+/// That of --config or --preset, where its type has no shape.
 std::optional<DescribedSizes> described_config(const PlanArguments& a) {
-  if (a.config.empty()) return {};
-  const nlohmann::json config = io::read_config_file(a.config);
-  if (!io::has_no_shape(config)) return {};
-  DescribedSizes sizes{io::describe_config(config, a.config), {}};
-  if (!a.base_config.empty()) {
-    sizes.base = io::describe_config(io::read_config_file(a.base_config), a.base_config);
+  const std::optional<NamedConfig> config = config_of(a.preset, a.config);
+  if (!config || !io::has_no_shape(config->json)) return {};
+  DescribedSizes sizes{io::describe_config(config->json, config->name), {}};
+  if (const auto base = config_of(a.base_preset, a.base_config)) {
+    sizes.base = io::describe_config(base->json, base->name);
   } else if (a.base.width > 0 || a.base.depth > 0) {
-    sizes.base = io::describe_config(config, a.config, a.base);
+    sizes.base = io::describe_config(config->json, config->name, a.base);
   } else {
     const bool preset = !a.base_preset.empty();
     throw InvalidInput(preset ? "--base-preset" : "--base-width", preset ? a.base_preset : "none",
                        "--base-width, --base-depth or --base-config",
                        "what grows from the base to the target says the role of each tensor");
   }
+  if (sizes.base.shape.d_model == sizes.target.shape.d_model)  // what grows says no role
+    sizes.target.roles = io::roles_of_config(config->json, config->name);
   for (const std::string& note : sizes.target.notes)
     std::cerr << a.program << ": note: " << note << '\n';
   return sizes;
 }
 
-/// The descriptions of --model and --base-model, or of --config.
+/// The descriptions of --model and --base-model, or of --config or --preset.
 std::optional<DescribedSizes> described_sizes(const PlanArguments& a) {
   if (!a.model.empty() && !a.base_model.empty())
     return DescribedSizes{described_file(a.model), described_file(a.base_model)};
@@ -66,6 +83,9 @@ std::optional<DescribedSizes> described_sizes(const PlanArguments& a) {
 
 std::optional<GivenModel> model_of(const std::string& program, const std::string& preset,
                                    const std::string& config) {
+  if (io::published_config(preset) != nullptr) {
+    throw InvalidInput("preset", preset, "a preset with a shape", "this one is a list of tensors");
+  }
   if (!preset.empty()) return GivenModel{preset_shape(preset)};
   if (!config.empty()) return model_of_config(program, config);
   return {};

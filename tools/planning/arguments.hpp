@@ -41,8 +41,8 @@ plan::CodeFactors code_of_names(const std::string& names);
 /// The model of a configuration. Keys that the reader does not know are said on standard error.
 GivenModel model_of_config(const std::string& program, const std::string& path);
 
-/// The model of --model and --base-model, or of a --config that a table of tensors describes and no shape; empty
-/// otherwise.
+/// The model of --model and --base-model, or of a --config or --preset that a table of tensors describes and no shape;
+/// empty otherwise.
 std::optional<DescribedModel> described_model(const PlanArguments& arguments);
 
 /// make_plans() for it. What it says goes to standard error.

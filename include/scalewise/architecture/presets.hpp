@@ -59,6 +59,13 @@ constexpr Shape olmo2_preset(long d_model, long depth, long heads, long d_ff) {
   return shape;
 }
 
+constexpr Shape qwen3_preset(long d_model, long depth, long heads, long d_ff, bool tied_head) {
+  Shape shape = llama_preset(d_model, depth, heads, 8, d_ff, 151936, 40960, tied_head);
+  shape.head_dim = 128;
+  shape.qk_norm = QkNorm::head;
+  return shape;
+}
+
 constexpr Shape bert_preset(long d_model, long depth, long heads) {
   Shape shape;
   shape.d_model = d_model;
@@ -152,6 +159,7 @@ constexpr Shape pythia_preset(long d_model, long depth, long heads) {
 inline constexpr std::string_view llm_c = "llm.c, train_gpt2.cu";
 inline constexpr std::string_view neox = "gpt-neox, configs";
 inline constexpr std::string_view litgpt = "litgpt, config.py";
+inline constexpr std::string_view qwen = "Qwen3's config.json";
 inline constexpr std::string_view t5x = "t5x, examples/t5/*.gin";
 inline constexpr std::string_view vit_jax = "vision_transformer, vit_jax/configs/models.py";
 inline constexpr std::string_view parlai = "ParlAI, opt_presets/arch";
@@ -220,6 +228,14 @@ inline constexpr std::array preset_table{
     Preset{"olmo-2-7b", olmo2_preset(4096, 32, 32, 11008), litgpt},
     Preset{"olmo-2-13b", olmo2_preset(5120, 40, 40, 13824), litgpt},
 
+    // Qwen3: 151936 rows of tokens, as the published weights have.
+    Preset{"qwen3-0.6b", qwen3_preset(1024, 28, 16, 3072, true), qwen},
+    Preset{"qwen3-1.7b", qwen3_preset(2048, 28, 16, 6144, true), qwen},
+    Preset{"qwen3-4b", qwen3_preset(2560, 36, 32, 9728, true), qwen},
+    Preset{"qwen3-8b", qwen3_preset(4096, 36, 32, 12288, false), qwen},
+    Preset{"qwen3-14b", qwen3_preset(5120, 40, 40, 17408, false), qwen},
+    Preset{"qwen3-32b", qwen3_preset(5120, 64, 64, 25600, false), qwen},
+
     // Pythia: 50254 tokens, stored padded to 50304, 50432 (6.9b) or 50688 (12b).
     Preset{"pythia-70m", pythia_preset(512, 6, 8), litgpt},
     Preset{"pythia-160m", pythia_preset(768, 12, 12), litgpt},
@@ -240,7 +256,7 @@ constexpr const auto& presets() { return detail::preset_table; }
 /// The shape of a published model, its head tied or not as it was published.
 /// Source:   each preset's own, see presets().
 /// Throws:   InvalidInput for an unknown id.
-/// Differs:  vocabularies are not padded, except LLaMA-3's; comments in the table say the rest.
+/// Differs:  vocabularies are not padded, except LLaMA-3's and Qwen3's; comments in the table say the rest.
 inline Shape preset_shape(std::string_view id) {
   for (const Preset& preset : presets()) {
     if (preset.id == id) return preset.shape;

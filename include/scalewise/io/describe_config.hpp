@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "scalewise/architecture/from_descriptions.hpp"
 #include "scalewise/files/read_file.hpp"
 #include "scalewise/io/config_json.hpp"
 #include "scalewise/io/decoder_tables.hpp"
@@ -62,7 +63,26 @@ inline ConfigDescription describe_config(const nlohmann::json& config,
                        detail::no_reader(config, type));
   }
   const ModelConfig model = model_config(config, name);
-  return {describe(base_like(model.shape, base)), {.blocks = Blocks::listed}, {}, model.notes};
+  const Shape shape = base_like(model.shape, base);
+  return {describe(shape), {.d_model = shape.d_model, .blocks = Blocks::listed}, {}, model.notes};
+}
+
+/// The roles of its matrices, by patterns of names: for from_descriptions() with a base that is as wide as the target, where
+/// nothing grows that would say them. They are those that a base of another width has.
+/// Throws:   InvalidInput as describe_config().
+inline std::vector<architecture::RoleOverride> roles_of_config(
+    const nlohmann::json& config, const std::string& name = "config.json") {
+  ConfigDescription target = describe_config(config, name);
+  const ConfigDescription wider = describe_config(config, name, {2 * target.shape.d_model, 0});
+  const DescribedModel model =
+      from_descriptions(target.model, wider.model, target.roles, target.shape, wider.shape);
+  for (const Extra& tensor : model.tensors) {
+    const Role role = role_of(tensor.group);
+    if (role == Role::input) target.roles.push_back({tensor.name, GivenRole::input});
+    if (role == Role::hidden) target.roles.push_back({tensor.name, GivenRole::hidden});
+    if (role == Role::output) target.roles.push_back({tensor.name, GivenRole::output});
+  }
+  return target.roles;
 }
 
 /// The model types that have a table of tensors.
