@@ -35,6 +35,7 @@
 #include "scalewise/files/file.hpp"
 #include "scalewise/io/config_json.hpp"
 #include "scalewise/io/describe_config.hpp"
+#include "scalewise/io/describe_tensors.hpp"
 #include "scalewise/io/description_json.hpp"
 #include "scalewise/io/fit_table.hpp"
 #include "scalewise/io/name_patterns.hpp"
@@ -321,14 +322,24 @@ Plan planned(Arguments a, const scalewise::tools::GivenModel& given,
   return make_plans(a, given).front();
 }
 
-/// Writes the tensors that a configuration describes; says how many, and what the file does not.
-std::string describe(const Arguments& a) {
-  if (a.files.size() != 1 || !a.files.front().ends_with(".json")) {
-    throw InvalidInput("FILE", a.files.empty() ? "none" : a.files.front(), "one config.json",
-                       "a model in PyTorch is described by scalewise.describe(model, FILE)");
+/// What a configuration describes, or a model's files by the names in them.
+scalewise::io::ConfigDescription description_of(const Arguments& a) {
+  const bool one = a.files.size() == 1;
+  if (one && a.files.front().ends_with(".json") && !a.files.front().ends_with(".index.json")) {
+    return scalewise::io::describe_config(scalewise::io::read_config_file(a.files.front()),
+                                          a.files.front(), a.base);
   }
-  const auto read = scalewise::io::describe_config(scalewise::io::read_config_file(a.files.front()),
-                                                   a.files.front(), a.base);
+  if (a.base.width > 0 || a.base.depth > 0) {
+    throw InvalidInput("--base-width", std::to_string(a.base.width), "a config.json as FILE",
+                       "the tensors of other files have the sizes that they have");
+  }
+  scalewise::io::FileDescription read = scalewise::io::describe_tensors(read_all(a.files));
+  return {std::move(read.model), {}, {}, std::move(read.doubts)};
+}
+
+/// Writes the tensors that are described; says how many, and what the file does not.
+std::string describe(const Arguments& a) {
+  const scalewise::io::ConfigDescription read = description_of(a);
   std::int64_t numbers = 0;
   for (const scalewise::DescribedTensor& tensor : read.model.tensors) {
     if (!tensor.tied_to.empty()) continue;
@@ -418,7 +429,7 @@ scalewise::frame::Program scalewise::frame::program() {
         "code base whose names tensors have, see plan --list-names, or a file that says them "
         "(.json)");
   o.add("--describe", a->describe,
-        "file for the tensors that FILE, a config.json, describes (docs/any_model.md)")
+        "file for a description of the tensors of FILE, or of a config.json (docs/any_model.md)")
       .writes_file();
   o.add("--layers", a->layers, "one row per tensor instead of one per kind").not_an_input();
   o.add("--format", a->format, "format of the output")

@@ -259,6 +259,23 @@ class Inspect(unittest.TestCase):
             {n.replace(".attn.", "._checkpoint_wrapped_module.attn."): s for n, s in gpt2_tensors().items()}))
         self.assertEqual(self.inspected(wrapped)["problems"], [])
 
+    def test_two_files_of_one_model_make_a_plan(self):
+        def file_of(width):
+            global WIDTH
+            WIDTH, before = width, WIDTH
+            tensors = gpt2_tensors()
+            WIDTH = before
+            return safetensors(tensors)
+        for name, width in (("base", 24), ("target", 48)):
+            out = self.inspect(self.write(f"{name}.safetensors", file_of(width)), "--describe", self.folder / f"{name}.json")
+            self.assertIn("h.0.attn.bias: taken for a buffer, and left out", out)
+        plan = self.run_program(PLAN, "--rule", "complete-p", "--model", self.folder / "target.json", "--base-model",
+                                self.folder / "base.json")
+        self.assertIn(f"parameters {GPT2_PARAMETERS}", plan)
+        rows = {line.split()[0]: " ".join(line.split()[1:]) for line in plan.splitlines() if line.startswith(("h.", "w", "l"))}
+        self.assertIn("d_model x 3*d_model hidden", rows["h.*.attn.c_attn.weight"])
+        self.assertIn("50 x d_model token_embedding", rows["wte.weight"])
+
     def test_a_tied_head_that_nothing_says(self):
         """A preset of a shape, and a file that decides."""
         model = self.write("model.safetensors", safetensors(gpt2_tensors()))
