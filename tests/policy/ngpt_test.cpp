@@ -11,6 +11,8 @@ using namespace scalewise::symbols;
 using namespace scalewise::test;
 
 static_assert(has_column(NGpt{}, {1, 1, 1, 1, 0.05, 1 / sqrt(n), 1}));
+static_assert(has_column(NGpt{.input_rate = 2, .output_rate = 0.5},
+                         {1, 2, 1, 0.5, 0.05, 1 / sqrt(n), 1}));
 static_assert(unit_model(NGpt{}.model()));
 // A rule of its own numbers; the others need the base.
 static_assert(!NGpt{}.row(Group::query).rate(adamw).scaling.is_relative());

@@ -299,6 +299,7 @@ scalewise::frame::Program scalewise::frame::program() {
   program.check = [s] {
     train::Settings& model = s->model;
     if (!model.digits.empty()) model.text.clear();
+    train::settle(model);
     model.warmup = model.warmup < 0 ? model.steps / 20 : model.warmup;
   };
   make_report(program, [s] { return ::run(*s); });
