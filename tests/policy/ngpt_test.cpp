@@ -18,6 +18,15 @@ static_assert(unit_model(NGpt{}.model()));
 static_assert(!NGpt{}.row(Group::query).rate(adamw).scaling.is_relative());
 static_assert(!policy::states(NGpt{}, sgd) && policy::states(NGpt{}, adamw));
 
+TEST_CASE("A normalized model has the SiLU of the text unless it is given another activation") {
+  CHECK(make_plan(NGpt{}, {.model = decoder()}).shape.activation == Activation::silu);
+  Shape other = decoder();
+  other.activation = Activation::gelu;
+  CHECK(make_plan(NGpt{}, {.model = other}).shape.activation == Activation::gelu);
+  CHECK(Rule("nu-gpt").text.rotary == true);
+  CHECK_FALSE(Rule("standard").text.rotary.has_value());
+}
+
 TEST_CASE("nGPT numbers") {
   check_column(make_plan(NGpt{}, {.model = decoder()}), {1, 1, 1, 1}, 0.05, 1 / std::sqrt(96.0), 1);
 }
