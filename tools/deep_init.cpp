@@ -53,7 +53,8 @@ void add_deep_options(frame::Options& o, Settings& s) {
   o.add("--dropout", m.dropout, "dropout probability (of embeddings, attention and blocks)")
       .from(0)
       .below(1);
-  o.add("--placement", m.placement, train::placement_words, "place of the norms");
+  o.add("--placement", m.placement, train::placement_words,
+        "place of the norms (not given: as in the rule's text, or pre)");
   o.add("--activation", m.activation, architecture::activation_words, "activation of the MLP")
       .words({"relu", "gelu"});
   o.add("--bidirectional", s.bidirectional, "no causal mask");
