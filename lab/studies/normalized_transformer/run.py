@@ -67,7 +67,7 @@ STEP_DEPTHS = [2, 4, 8, 16]
 STEP_SEEDS = [1, 2, 3]
 STEPS = "--rule ngpt --base 64 --width 64 --heads 4 --steps 1000 --rate 0.01"
 # The same with corrections (Figure 11); the base has two layers.
-CORRECTED = "--rule ngpt-complete-p --base 64 --set base.depth=2 --width 64 --heads 4 --steps 400 --rate 0.005"
+CORRECTED = "--rule ngpt-complete-p --base 64 --set base.depth=2 --width 64 --heads 4 --steps 1000 --rate 0.005"
 # Constants of the rates at the ends (Figure 16), at the optimal rate.
 ENDS = "--rule nu-gpt --base 64 --width 64 --heads 4 --depth 2 --steps 400 --rate 0.005"
 INPUT_RATES = [0.5, 1, 2]
