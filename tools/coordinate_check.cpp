@@ -34,6 +34,7 @@
 #include "scalewise/check/rounds.hpp"
 #include "scalewise/data/structure.hpp"
 #include "scalewise/policy/rule_id.hpp"
+#include "train/model.hpp"
 #include "train/threads.hpp"
 
 namespace {
@@ -330,7 +331,10 @@ int run(Arguments a, const frame::Options& options) {
   const Families asked = families_of(a, e.sizes, fault, data);
 
   Arguments trained = a;
-  if (!a.trained_as.empty()) trained.e.model.rule = a.trained_as;
+  if (!a.trained_as.empty()) {
+    trained.e.model.rule = a.trained_as;
+    train::settle(trained.e.model);
+  }
   if (usual) {
     e.model.rate =
         usual_rate(settings_at(trained.e, e.sizes.front(), 1), data, asked.trained.front().plan);

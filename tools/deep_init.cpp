@@ -24,6 +24,7 @@
 #include "scalewise/policy/rule_id.hpp"
 #include "scalewise/propagation/model.hpp"
 #include "scalewise/propagation/warnings.hpp"
+#include "train/model.hpp"
 #include "train/settings.hpp"
 
 namespace {
@@ -52,7 +53,8 @@ void add_deep_options(frame::Options& o, Settings& s) {
   o.add("--dropout", m.dropout, "dropout probability (of embeddings, attention and blocks)")
       .from(0)
       .below(1);
-  o.add("--placement", m.placement, train::placement_words, "place of the norms");
+  o.add("--placement", m.placement, train::placement_words,
+        "place of the norms (not given: as in the rule's text, or pre)");
   o.add("--activation", m.activation, architecture::activation_words, "activation of the MLP")
       .words({"relu", "gelu"});
   o.add("--bidirectional", s.bidirectional, "no causal mask");
@@ -84,8 +86,8 @@ void require_own_variances(const std::string& id) {
 
 propagation::Conditions conditions_of(const train::Settings& m, long tokens) {
   propagation::Conditions c;
-  c.placement = m.placement;
-  c.activation = m.activation;
+  c.placement = *m.placement;
+  c.activation = *m.activation;
   c.length = static_cast<double>(tokens);
   c.causal = m.causal && m.digits.empty();
   c.dropout = m.dropout;
@@ -340,7 +342,7 @@ Report run(Settings s) {
   if (s.measure && measured < s.seeds) stopped_early(report, measured, s.seeds);
   report.figure = figure_of("Size and correlation of the signal through " + std::to_string(depth) +
                                 " layers: " + m.rule + ", " +
-                                std::string(word(train::placement_words, m.placement)) + "-norm",
+                                std::string(word(train::placement_words, *m.placement)) + "-norm",
                             found);
   return report;
 }
@@ -362,6 +364,7 @@ scalewise::frame::Program scalewise::frame::program() {
   program.check = [s] {
     train::Settings& m = s->model;
     require_own_variances(m.rule);
+    train::settle(m);
     m.causal = !s->bidirectional;
     if (!m.digits.empty()) m.text.clear();
   };

@@ -58,10 +58,7 @@ void add_options(frame::Options& o, Settings& s) {
   o.add("--heads", s.heads, "attention heads").from(1);
   o.add("--seq", s.seq, "tokens per sequence; of a text, bytes").from(1);
   o.add("--patch", s.patch, "side of an image's patches").from(1);
-  o.add("--placement", s.placement, placement_words, "place of the norms");
-  o.add("--norm", s.norm, norm_words, "normalization");
-  o.add("--activation", s.activation, architecture::activation_words, "activation of the MLP");
-  o.add("--rotary", s.rotary, "rotary instead of learned positions");
+  add_model_options(o, s);
   o.add("--dropout", s.dropout, "dropout probability").from(0).below(1);
 
   o.group("Training");
@@ -209,6 +206,7 @@ scalewise::frame::Program scalewise::frame::program() {
     if (!s->digits.empty()) s->text.clear();
     if (s->warmup == -1) s->warmup = s->steps / 20;
     train::check(*s);
+    train::settle(*s);
   };
   program.run = [s, options = program.options](const std::vector<std::string>&) {
     return ::run(*s, *options);

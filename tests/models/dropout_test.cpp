@@ -96,7 +96,7 @@ TEST_CASE("A normalized block whose whole output is dropped leaves the loss fini
   s.heads = s.kv_heads = 1;  // the first token's attention is dropped in every second draw
   s.gated_mlp = true;
   const Plan plan = make_plan("ngpt", {.model = s});
-  Transformer<double> model(plan, {.dropout = 0.5});
+  Transformer<double> model(plan, {.activation = Activation::silu, .dropout = 0.5});
   prepare(model, plan);
   const Batch<double> batch = batch_for(plan);
   for (std::uint64_t d = 0; d < 20; ++d) {

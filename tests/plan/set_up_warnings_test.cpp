@@ -36,6 +36,12 @@ TEST_CASE("A plan that was meant so has no warnings") {
   Shape deep = warned_shape(256);
   deep.depth = 8;
   CHECK(warnings_of(deep, warned_shape(64)).empty());
+  Shape longer = warned_shape(256), base = warned_shape(64);
+  longer.tied_head = base.tied_head = false;
+  longer.iterations = base.iterations = 8;
+  CHECK(warnings_of(longer, base).empty());
+  base.iterations = 2;
+  CHECK(set_up_warnings(make_plan("nu-gpt", {.model = longer, .base = base})).empty());
 }
 
 TEST_CASE("Each doubtful choice is one line") {
@@ -52,6 +58,11 @@ TEST_CASE("Each doubtful choice is one line") {
   SECTION("swapped in depth") {
     target.depth = 1;
     only("depth = 1 is less than the base's 2");
+  }
+  SECTION("steps that no number depends on") {
+    target.iterations = 8;
+    base.iterations = 2;
+    only("iterations = 8: complete-p does not scale with the number of steps");
   }
   SECTION("segments") {
     target.segments = 2;

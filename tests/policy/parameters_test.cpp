@@ -44,6 +44,15 @@ TEST_CASE("parameters out of range are refused by name") {
         "output_rate");
   CHECK(refused_field([&] { make_plan(NuGpt{.input_rate = -1}, {.model = s, .base = s}); }) ==
         "input_rate");
+  CHECK(refused_field([&] {
+          make_plan(NuGpt{.output_alignment = 0.4}, {.model = s, .base = s});
+        }) == "output_alignment");
+  CHECK(refused_field([&] { make_plan(NuGpt{.depth_exponent = 1.1}, {.model = s, .base = s}); }) ==
+        "depth_exponent");
+  CHECK(refused_field([&] {
+          make_plan(NGptCompleteP{.horizon_exponent = -0.1}, {.model = s, .base = s});
+        }) == "horizon_exponent");
+  CHECK(refused_field([&] { make_plan(NGpt{.input_rate = 0}, {.model = s}); }) == "input_rate");
   CHECK(refused_field([&] { make_plan(DeepScaleLM{.dropout = 1}, {.model = s}); }) == "dropout");
   CHECK(refused_field([&] { make_plan(DeepScaleLM{.k = 5}, {.model = s}); }) == "depth");
   NeuralTangent negative;

@@ -20,6 +20,7 @@
 
 #include "scalewise/nn/normalize_matrices.hpp"
 #include "scalewise/nn/optimizer.hpp"
+#include "scalewise/policy/rule.hpp"
 #include "support/model_gradient.hpp"
 
 namespace scalewise::test {
@@ -52,7 +53,7 @@ inline nn::OptimizerConfig trained_config(const Plan& plan, double rate) {
 /// `disturbance` moves every parameter of the start by that share of itself, up or down.
 inline std::vector<double> training_losses(const Plan& plan, double rate, double disturbance = 0) {
   using namespace scalewise::nn;
-  Transformer<double> model(plan, {});
+  Transformer<double> model(plan, config_of(Rule(plan.rule).text));
   initialize(model.parameters(), plan, 7, BaseDeviation::uniform(0.3));
   numeric::RandomStream stream(1, "disturbance");
   View<double> values = model.parameters().values();

@@ -65,10 +65,11 @@ inline bool grows_both(const Experiment& e) {
 
 inline bool widens(const Experiment& e) { return e.axis == Axis::width || grows_both(e); }
 
-/// Checks options against each other.
+/// Checks options against each other, and leaves nothing open.
 /// Throws:   InvalidInput for what makes no experiment.
-inline void check(const Experiment& e) {
+inline void check(Experiment& e) {
   train::check(e.model);
+  train::settle(e.model);
   if (e.axis == Axis::length && !e.model.digits.empty()) {
     throw InvalidInput("--axis", "length", "no --digits",
                        "an image has as many patches as --patch leaves");
@@ -156,11 +157,7 @@ inline void add_options(frame::Options& o, Experiment& e, bool training = true) 
   o.add("--depth", e.model.depth, "layers (of models along another axis)").from(1);
   o.add("--head-dim", e.head_dim, "size of a head (0: keep --heads fixed, so that heads grow)");
   o.add("--heads", e.model.heads, "attention heads (where --head-dim is 0)").from(1);
-  o.add("--placement", e.model.placement, train::placement_words, "place of the norms");
-  o.add("--norm", e.model.norm, train::norm_words, "normalization");
-  o.add("--activation", e.model.activation, architecture::activation_words,
-        "activation of the MLP");
-  o.add("--rotary", e.model.rotary, "rotary instead of learned positions");
+  train::add_model_options(o, e.model);
 
   o.group("Runs");
   o.add("--text", e.model.text, "text to learn from, byte by byte").reads();

@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iostream>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "planning/set_option.hpp"
+#include "scalewise/nn/config.hpp"
 #include "scalewise/nn/initialize.hpp"
 #include "scalewise/nn/optimizer.hpp"
 #include "scalewise/nn/schedule.hpp"
@@ -54,8 +56,54 @@ inline Shape base_shape(const Settings& s, const Shape& target) {
   return base;
 }
 
+/// What the settings leave open is as in the rule's text, if the text says it, or else as in nn::Config.
+inline nn::Config config_of(const Settings& s) {
+  nn::Config config = nn::config_of(Rule(s.rule).text);
+  config.placement = s.placement.value_or(config.placement);
+  config.norm = s.norm;
+  config.activation = s.activation.value_or(config.activation);
+  config.causal = s.causal && s.digits.empty() && !unmasks(s);
+  config.rotary = s.rotary || config.rotary;
+  config.dropout = s.dropout;
+  config.dropout_seed = s.seed;
+  return config;
+}
+
+/// The settings with nothing left open.
+inline Settings settled(Settings s) {
+  const nn::Config config = config_of(s);
+  s.placement = config.placement;
+  s.activation = config.activation;
+  s.rotary = config.rotary;
+  return s;
+}
+
+/// Whether --set gives steps to a rule none of whose numbers depends on them.
+inline bool ignores_steps(const Settings& s) {
+  const auto steps = [](const std::string& setting) {
+    return setting.starts_with("iterations=") || setting.starts_with("base.iterations=");
+  };
+  if (std::none_of(s.set.begin(), s.set.end(), steps)) return false;
+  Shape any;
+  return !policy::scales_with_horizon(Rule(s.rule).with(tools::set_target(s.set, any)));
+}
+
+/// Leaves nothing open, so that options name what is trained, and says on standard error what is not as in the rule's
+/// text.
+inline void settle(Settings& s) {
+  s = settled(std::move(s));
+  const std::string other = nn::differences(config_of(s), Rule(s.rule).text);
+  if (!other.empty()) {
+    std::cerr << "warning: not as in the text of " << s.rule << ": " << other << '\n';
+  }
+  if (ignores_steps(s)) {
+    std::cerr << "warning: " << s.rule << " does not scale with the number of steps\n";
+  }
+}
+
 /// Throws:   InvalidInput for what no rule, shape or --set key allows.
-inline Plan plan_of(const Settings& s, Shape target) {
+inline Plan plan_of(const Settings& open, Shape target) {
+  const Settings s = settled(open);
   refuse_data_fields(s.set);
   target.d_model = s.width;
   target.depth = s.depth;
@@ -92,20 +140,9 @@ inline Plan plan_of(const Settings& s, Shape target) {
                     .start = s.start.empty() ? std::nullopt : std::optional<Rule>(s.start)});
 }
 
-inline nn::Config config_of(const Settings& s) {
-  nn::Config config;
-  config.placement = s.placement;
-  config.norm = s.norm;
-  config.activation = s.activation;
-  config.causal = s.causal && s.digits.empty() && !unmasks(s);
-  config.rotary = s.rotary;
-  config.dropout = s.dropout;
-  config.dropout_seed = s.seed;
-  return config;
-}
-
 inline nn::OptimizerConfig optimizer_of(const Settings& s) {
-  return {.rate = s.rate, .weight_decay = s.weight_decay, .clip_norm = s.clip};
+  return {
+      .rate = s.rate, .weight_decay = s.weight_decay, .epsilon = s.epsilon, .clip_norm = s.clip};
 }
 
 inline nn::Schedule schedule_of(const Settings& s) {

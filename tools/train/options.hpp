@@ -17,11 +17,24 @@ inline frame::Option& add_start_option(frame::Options& o, Settings& s) {
       .names(policy::rule_id);
 }
 
+inline void add_model_options(frame::Options& o, Settings& s) {
+  o.add("--placement", s.placement, placement_words,
+        "place of the norms (not given: as in the rule's text, or pre)");
+  o.add("--norm", s.norm, norm_words, "normalization");
+  o.add("--activation", s.activation, architecture::activation_words,
+        "activation of the MLP (not given: as in the rule's text, or gelu)");
+  o.add("--rotary", s.rotary,
+        "rotary instead of learned positions (not given: as in the rule's text, or learned)");
+}
+
 inline void add_optimizer_option(frame::Options& o, Settings& s) {
   o.add("--optimizer", s.optimizer, optimizer_words, "optimizer").names(policy::optimizer_id);
 }
 
 inline void add_schedule_options(frame::Options& o, Settings& s) {
+  o.add("--epsilon", s.epsilon, "what Adam adds to the root (before the plan's factors)")
+      .from(0)
+      .below(1e30);
   o.add("--warmup", s.warmup, "steps of linear warm-up (-1: a twentieth of --steps)").from(-1);
   o.add("--schedule", s.schedule, schedule_words, "learning rate after the warm-up");
   o.add("--min-rate", s.min_rate,

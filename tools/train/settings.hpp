@@ -17,6 +17,7 @@
 #include "scalewise/messages/words.hpp"
 #include "scalewise/nn/checkpoint.hpp"
 #include "scalewise/nn/config.hpp"
+#include "scalewise/nn/optimizer.hpp"
 #include "scalewise/nn/schedule.hpp"
 #include "scalewise/policy/optimizer.hpp"
 #include "scalewise/policy/parameter.hpp"
@@ -67,11 +68,11 @@ struct Settings {
   long heads = 4;
   long seq = 64;
   long patch = 2;
-  NormPlacement placement = NormPlacement::pre;
+  std::optional<NormPlacement> placement;  // unset, also activation: as in the rule's text
   nn::Norm norm = nn::Norm::layer;
-  Activation activation = Activation::gelu;
-  bool rotary = false;
-  bool causal = true;  // of text; without, a model sees what it is to predict
+  std::optional<Activation> activation;
+  bool rotary = false;  // where the rule's text has it, without being asked for, too
+  bool causal = true;   // of text; without, a model sees what it is to predict
   double dropout = 0;
 
   long steps = 1000;
@@ -82,6 +83,7 @@ struct Settings {
   nn::Decline schedule = nn::Decline::cosine;
   double min_rate = 0;  // at the end of the schedule, over the peak
   double weight_decay = 0;
+  double epsilon = nn::OptimizerConfig{}.epsilon;
   double clip = 0;
   std::uint64_t seed = 1;
   bool twice = false;  // numbers in double precision

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "scalewise/architecture/norm_placement.hpp"
 #include "scalewise/architecture/shape_fields.hpp"
@@ -26,6 +27,31 @@ struct Config {
   double dropout = 0;  // of embeddings, attention probabilities and outputs of blocks
   std::uint64_t dropout_seed = 0;
 };
+
+/// The configuration of a rule's text: the field text of Rule and of its struct. What the text leaves open is as in
+/// Config{}.
+inline Config config_of(const policy::TextModel& text) {
+  Config config;
+  config.activation = text.activation.value_or(config.activation);
+  config.rotary = text.rotary.value_or(config.rotary);
+  config.placement = text.placement.value_or(config.placement);
+  return config;
+}
+
+/// What a configuration has otherwise than a rule's text, as "activation = gelu (silu there)", with commas.
+inline std::string differences(const Config& config, const policy::TextModel& text) {
+  std::string all;
+  const auto compare = [&](const char* name, const auto& words, auto here, const auto& there) {
+    if (!there || *there == here) return;
+    all += (all.empty() ? "" : ", ") + std::string(name) + " = " + std::string(word(words, here)) +
+           " (" + std::string(word(words, *there)) + " there)";
+  };
+  constexpr messages::Spelling<bool, 2> positions{{{false, "learned"}, {true, "rotary"}}};
+  compare("activation", architecture::activation_words, config.activation, text.activation);
+  compare("positions", positions, config.rotary, text.rotary);
+  compare("placement", architecture::norm_placement_words, config.placement, text.placement);
+  return all;
+}
 
 /// Throws:   InvalidInput for a combination that the reference transformer does not have.
 inline void check(const Config& config, const Shape& shape) {

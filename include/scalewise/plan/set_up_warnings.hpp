@@ -17,19 +17,23 @@ namespace scalewise {
 
 namespace detail {
 
-/// Whether any number of a plan depends on how many layers there are, or on which one it is.
-inline bool scales_with_depth(const Plan& plan) {
+/// Whether any number of a plan has a scaling of this kind.
+inline bool has_scaling(const Plan& plan, const auto& kind) {
   bool found = false;
-  const auto look = [&](const char*, const auto& number) {
-    found =
-        found || depends_on_depth(number.scaling) || depends_on(number.scaling, {&symbols::layer});
-  };
+  const auto look = [&](const char*, const auto& number) { found = found || kind(number.scaling); };
   for (const Entry& entry : plan.entries) plan::for_each_number(entry, look);
   for (const Residual& residual : plan.model.residuals)
     look("", residual.branch), look("", residual.skip);
   look("", plan.model.logit_multiplier);
   look("", plan.model.embedding_multiplier);
   return found;
+}
+
+/// Whether any number of a plan depends on how many layers there are, or on which one it is.
+inline bool scales_with_depth(const Plan& plan) {
+  return has_scaling(plan, [](const Scaling& scaling) {
+    return depends_on_depth(scaling) || depends_on(scaling, {&symbols::layer});
+  });
 }
 
 /// The logit that a tied head gives the token just read, at the start.
@@ -67,6 +71,7 @@ class SetUp {
     }
     heads("head_dim", plan_.shape);
     if (plan_.base) heads("base.head_dim", *plan_.base);
+    steps();
     gains();
     tied_start();
     return std::move(found_);
@@ -135,6 +140,15 @@ class SetUp {
          ": heads narrower than 32 have noisy scores, and the best rate may drift");
   }
 
+  /// Numbers of steps that change no number of the plan.
+  void steps() {
+    const long target = plan_.shape.iterations, base = plan_.base ? plan_.base->iterations : 0;
+    const auto with_steps = [](const Scaling& s) { return depends_on(s, {&symbols::iterations}); };
+    if (target == base || has_scaling(plan_, with_steps)) return;
+    warn("iterations = " + std::to_string(target > 0 ? target : base) + ": " + plan_.rule +
+         " does not scale with the number of steps");
+  }
+
   void gains() {
     for (const Entry& entry : plan_.entries) {
       if (!architecture::is_norm_gain(entry.group) || entry.weight_decay.value == 0) continue;
@@ -170,7 +184,7 @@ class SetUp {
 }  // namespace detail
 
 /// One line for each choice that a plan was hardly meant to have: target and base swapped; another depth
-/// under a rule that has none; a head that is tied, biases, gates, norms, an activation that the base has
+/// under a rule that has none, and so of the number of steps; a head that is tied, biases, gates, norms, an activation that the base has
 /// otherwise; heads narrower than 32; gains that decay; a tied head whose first loss is many times ln vocab.
 /// Requires: a plan that check_plan() accepts.
 inline std::vector<std::string> set_up_warnings(const Plan& plan) {

@@ -21,6 +21,7 @@ struct DeepNorm {
                                  "Wang, Ma, Dong, Huang, Zhang, Wei", "2022", "arXiv:2203.00555v1",
                                  "Figure 2"};
   static constexpr Reference reference = Reference::absolute;
+  static constexpr policy::TextModel text{.placement = NormPlacement::post};
   static constexpr std::array optimizers{sgd, adamw};
 
   struct Gains {

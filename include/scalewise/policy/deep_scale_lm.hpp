@@ -30,6 +30,7 @@ struct DeepScaleLM {
       "Kedia, Zaidi, Khyalia, Jung, Goka, Lee", "2024", "arXiv:2403.09635",
       "section 3.5, appendix M"};
   static constexpr Reference reference = Reference::absolute;
+  static constexpr policy::TextModel text{.activation = Activation::relu};
   static constexpr std::array optimizers{sgd, adamw};
 
   static constexpr Symbol token_correlation{

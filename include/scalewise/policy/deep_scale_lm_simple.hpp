@@ -15,6 +15,7 @@ struct DeepScaleLMSimple {
   static constexpr std::string_view id = "deep-scale-lm-simple";
   static constexpr Source source = DeepScaleLM::source;
   static constexpr Reference reference = Reference::absolute;
+  static constexpr policy::TextModel text = DeepScaleLM::text;
   static constexpr std::array optimizers{sgd, adamw};
 
   DeepScaleLM full{};

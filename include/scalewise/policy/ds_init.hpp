@@ -17,6 +17,7 @@ struct DsInit {
       "Improving Deep Transformer with Depth-Scaled Initialization and Merged Attention",
       "Zhang, Titov, Sennrich", "2019", "arXiv:1908.11365v1", "section 4.1"};
   static constexpr Reference reference = Reference::absolute;
+  static constexpr policy::TextModel text{.placement = NormPlacement::post};
   static constexpr std::array optimizers{sgd, adamw};
 
   constexpr Row row(Group group) const {

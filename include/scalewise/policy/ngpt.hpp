@@ -16,16 +16,20 @@ struct NGpt {
   static constexpr std::string_view id = "ngpt";
   static constexpr Source source = detail::normalized_source("Table 1, column nGPT");
   static constexpr Reference reference = Reference::absolute;
+  static constexpr policy::TextModel text = policy::normalized_text;
   static constexpr std::array optimizers{adamw};
+
+  double input_rate = 1;  // constants tuned on the base model, point 4 of section 3.1
+  double output_rate = 1;
 
   constexpr policy::NormalizedColumn column() const {
     using namespace symbols;
     // clang-format off
     return {
         .base_rate   = 1,
-        .input_rate  = 1,
+        .input_rate  = input_rate,
         .hidden_rate = 1,
-        .output_rate = 1,
+        .output_rate = output_rate,
         .step_init   = 0.05,
         .scale       = 1 / sqrt(n),
         .logit_init  = 1,
@@ -38,6 +42,15 @@ struct NGpt {
   /// The shape as a normalized transformer.
   /// Throws:   InvalidInput as normalized_shape().
   constexpr Shape adapt(Shape shape) const { return policy::normalized_shape(shape); }
+  /// Checks the parameters.
+  /// Throws:   InvalidInput for a rate that is not positive.
+  constexpr void validate(const Shape&) const {
+    policy::require_end_rates(input_rate, output_rate);
+  }
+  static void parameters(auto& self, auto&& visit) {
+    visit("input_rate", self.input_rate);
+    visit("output_rate", self.output_rate);
+  }
 };
 
 static_assert(Policy<NGpt>);

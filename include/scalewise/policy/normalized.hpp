@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <utility>
+
 #include "scalewise/policy/policy.hpp"
 
 namespace scalewise {
@@ -80,7 +82,28 @@ constexpr ModelRow normalized_model() {
   return {.attention_scale = sqrt(symbols::C), .source = "eqs. (2), (4) and section 2"};
 }
 
-/// Token input, gated MLP, rotary positions, untied head, no norms, no biases.
+/// The model of the source, besides normalized_shape(): SiLU of the gate, rotary positions.
+inline constexpr TextModel normalized_text{.activation = Activation::silu, .rotary = true};
+
+/// Refuses a parameter outside of what a column can take.
+/// Throws:   InvalidInput.
+constexpr void require_between(const char* name, double value, double least, double most) {
+  if (value >= least && value <= most) return;
+  throw InvalidInput(
+      name, numeric::number_text(value),
+      "a number from " + numeric::number_text(least) + " to " + numeric::number_text(most));
+}
+
+/// Refuses constants of the rates at the ends that are not positive.
+/// Throws:   InvalidInput.
+constexpr void require_end_rates(double input_rate, double output_rate) {
+  for (const auto& [name, rate] :
+       {std::pair("input_rate", input_rate), std::pair("output_rate", output_rate)}) {
+    if (!(rate > 0)) throw InvalidInput(name, numeric::number_text(rate), "a positive number");
+  }
+}
+
+/// Token input, gated MLP, no learned positions, untied head, no norms, no biases.
 /// Throws:   InvalidInput for patch input, and for a model with an encoder.
 constexpr Shape normalized_shape(Shape shape) {
   if (shape.input != Input::token || shape.encoder_depth > 0) {

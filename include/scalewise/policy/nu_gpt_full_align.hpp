@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "scalewise/policy/normalized.hpp"
+#include "scalewise/policy/nu_gpt.hpp"
 
 namespace scalewise {
 
@@ -15,21 +15,15 @@ struct NuGptFullAlign {
   static constexpr std::string_view id = "nu-gpt-full-align";
   static constexpr Source source = detail::normalized_source("section B.5, Table 2");
   static constexpr Reference reference = Reference::absolute;
+  static constexpr policy::TextModel text = policy::normalized_text;
   static constexpr std::array optimizers{adamw};
 
+  double input_rate = 1;  // constants tuned on the base model, point 4 of section 3.1
+  double output_rate = 1;
+
+  /// That of νGPT with the alignment 1.
   constexpr policy::NormalizedColumn column() const {
-    using namespace symbols;
-    // clang-format off
-    return {
-        .base_rate   = pow(m_D, Exponent{-1, 3}),
-        .input_rate  = 1 / sqrt(m_N),
-        .hidden_rate = 1 / m_N,
-        .output_rate = 1 / m_N,
-        .step_init   = 0.05 / m_L,
-        .scale       = 0.03,
-        .logit_init  = sqrt(m_N),
-    };
-    // clang-format on
+    return NuGpt{.alignment = 1, .input_rate = input_rate, .output_rate = output_rate}.column();
   }
 
   constexpr Row row(Group group) const { return policy::normalized_row(group, column()); }
@@ -37,6 +31,15 @@ struct NuGptFullAlign {
   /// The shape as a normalized transformer.
   /// Throws:   InvalidInput as normalized_shape().
   constexpr Shape adapt(Shape shape) const { return policy::normalized_shape(shape); }
+  /// Checks the parameters.
+  /// Throws:   InvalidInput for a rate that is not positive.
+  constexpr void validate(const Shape&) const {
+    policy::require_end_rates(input_rate, output_rate);
+  }
+  static void parameters(auto& self, auto&& visit) {
+    visit("input_rate", self.input_rate);
+    visit("output_rate", self.output_rate);
+  }
 };
 
 static_assert(Policy<NuGptFullAlign>);

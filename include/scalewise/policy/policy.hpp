@@ -4,10 +4,12 @@
 
 #include <array>
 #include <concepts>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "scalewise/architecture/group.hpp"
+#include "scalewise/architecture/norm_placement.hpp"
 #include "scalewise/architecture/shape.hpp"
 #include "scalewise/messages/words.hpp"
 #include "scalewise/policy/row.hpp"
@@ -23,6 +25,14 @@ namespace policy {
 
 inline constexpr messages::Spelling<Reference, 2> reference_words{
     {{Reference::absolute, "absolute"}, {Reference::base, "base"}}};
+
+/// The model of a rule's text, where a plan does not depend on it; what decides a tensor is in adapt(). Unset: the
+/// text leaves it open, or tries several.
+struct TextModel {
+  std::optional<Activation> activation = {};
+  std::optional<bool> rotary = {};              // false: learned positions
+  std::optional<NormPlacement> placement = {};  // of residual blocks
+};
 
 /// The model and the stack that a row is for; the cells of a few rules depend on them.
 struct Context {
@@ -88,6 +98,7 @@ concept HasModel = requires(const P& policy) {
 ///     };
 ///
 /// Optional members:
+///   static constexpr policy::TextModel text{...}  what its text trains, of which no number depends
 ///   constexpr Shape adapt(Shape) const            the shape that the rule is defined on
 ///   constexpr void validate(const Shape&) const   throws InvalidInput for what it cannot take
 ///   std::vector<policy::OwnValues> own_values(const policy::Context&) const  of symbols the shape does not give
@@ -112,7 +123,11 @@ constexpr bool require_policy() {
   static_assert(policy::HasModel<P>,
                 "a policy needs: constexpr scalewise::ModelRow model() const,"
                 " or with an argument const scalewise::policy::Context&");
-  // Optional members that exist but cannot be called would be ignored silently.
+  // Optional members that exist but cannot be used would be ignored silently.
+  if constexpr (requires { P::text; }) {
+    static_assert(std::same_as<decltype(P::text), const policy::TextModel>,
+                  "text is written: static constexpr scalewise::policy::TextModel text{...}");
+  }
   static_assert(
       !requires { &P::adapt; } ||
           requires(const P& p, Shape s) {
@@ -176,10 +191,14 @@ constexpr bool states(const R& rule, const Optimizer& optimizer) {
 
 }  // namespace policy
 
-/// The shape a policy is defined on, for instance without norms for the normalized transformer.
+/// The shape a policy is defined on, for instance without norms for the normalized transformer. An activation that is
+/// unset becomes that of the text.
 template <Policy P>
 constexpr Shape adapted(const P& policy, Shape shape) {
   if constexpr (requires { policy.adapt(shape); }) shape = policy.adapt(shape);
+  if constexpr (requires { P::text; }) {
+    if (!shape.activation) shape.activation = P::text.activation;
+  }
   if (!shape.tied_head) shape.tied_head = false;
   return shape;
 }

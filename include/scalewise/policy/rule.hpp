@@ -53,6 +53,7 @@ struct Rule {
       reference = R::reference;
       optimizers.assign(R::optimizers.begin(), R::optimizers.end());
       parameters = detail::parameters_of(rule);
+      if constexpr (requires { R::text; }) text = R::text;
       policy = std::make_shared<const detail::PolicyOf<R>>(rule);
     }
   }
@@ -66,6 +67,7 @@ struct Rule {
   Reference reference = Reference::absolute;
   std::vector<Optimizer> optimizers;
   std::vector<Parameter> parameters;  // with their values
+  policy::TextModel text = {};
   std::shared_ptr<const detail::AnyPolicy> policy;
 };
 
@@ -106,10 +108,10 @@ struct PolicyOf final : AnyPolicy {
 
 namespace policy {
 
-/// True when any number of a rule depends on the base shape.
-inline bool needs_base(const Rule& rule) {
-  bool relative = false;
-  const auto look = [&](const auto& cell) { relative = relative || cell.scaling.needs_base(); };
+/// True for a rule any of whose numbers has a scaling of this kind.
+inline bool has_scaling(const Rule& rule, const auto& kind) {
+  bool found = false;
+  const auto look = [&](const auto& cell) { found = found || kind(cell.scaling); };
   for_each_cell(rule.policy->model({}), look);
   for (const Optimizer& optimizer : rule.optimizers) {
     for (std::size_t g = 0; g < architecture::group_count; ++g) {
@@ -117,7 +119,22 @@ inline bool needs_base(const Rule& rule) {
       for_each_cell(rule.policy->row(group, {}), optimizer_of(optimizer, group), look);
     }
   }
-  return relative;
+  return found;
+}
+
+/// True when any number of a rule depends on the base shape.
+inline bool needs_base(const Rule& rule) {
+  return has_scaling(rule, [](const Scaling& scaling) { return scaling.needs_base(); });
+}
+
+/// True when any number of a rule depends on the number of steps.
+inline bool scales_with_horizon(const Rule& rule) {
+  return has_scaling(rule, [](const Scaling& scaling) {
+    for (const scaling::Factor& factor : scaling.factors()) {
+      if (factor.symbol == &symbols::iterations) return true;
+    }
+    return false;
+  });
 }
 
 }  // namespace policy

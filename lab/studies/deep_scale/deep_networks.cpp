@@ -258,7 +258,8 @@ void add_options(frame::Options& o, Settings& s) {
   o.add("--heads", m.heads, "attention heads").from(1);
   o.add("--seq", m.seq, "tokens per sequence; of a text, bytes").from(1);
   o.add("--patch", m.patch, "side of an image's patches").from(1);
-  o.add("--placement", m.placement, train::placement_words, "place of the norms");
+  o.add("--placement", m.placement, train::placement_words,
+        "place of the norms (not given: as in the rule's text, or pre)");
   o.add("--norm", m.norm, train::norm_words, "normalization");
   o.add("--activation", m.activation, architecture::activation_words, "activation of the MLP");
   o.add("--dropout", m.dropout, "dropout probability").from(0).below(1);
@@ -299,6 +300,7 @@ scalewise::frame::Program scalewise::frame::program() {
   program.check = [s] {
     train::Settings& model = s->model;
     if (!model.digits.empty()) model.text.clear();
+    train::settle(model);
     model.warmup = model.warmup < 0 ? model.steps / 20 : model.warmup;
   };
   make_report(program, [s] { return ::run(*s); });

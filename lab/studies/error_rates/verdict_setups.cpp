@@ -132,8 +132,8 @@ void draw_blocks(Draw& draw, bool depth, Setup& setup) {
   s.activation = draw.one_of<Activation>(
       {Activation::gelu, Activation::gelu, Activation::relu, Activation::silu});
   choose(setup, "norm", std::string(word(train::norm_words, s.norm)));
-  choose(setup, "placement", std::string(word(train::placement_words, s.placement)));
-  choose(setup, "activation", std::string(word(architecture::activation_words, s.activation)));
+  choose(setup, "placement", std::string(word(train::placement_words, *s.placement)));
+  choose(setup, "activation", std::string(word(architecture::activation_words, *s.activation)));
   if (draw.happens(0.25) && norms) set(setup, "gated_mlp=true");
   if (draw.happens(0.25)) set(setup, "biases=false");
   if (draw.happens(0.25)) s.rotary = true;

@@ -28,8 +28,11 @@ import tasks  # noqa: E402
 
 WORK = results_page.ROOT / "build/normalized_transformer"  # of unfinished sweeps
 
-# Options that all runs of the paper share, as far as they fit here: no warm-up, a cosine to a tenth.
-COMMON = "--rotary --warmup 0 --min-rate 0.1 --seq 32 --batch 8"
+# The paper's training, as far as it fits here: no warm-up, a cosine to a tenth, its epsilon.
+SCHEDULE = "--warmup 0 --min-rate 0.1 --seq 32 --batch 8"
+TEXT = f"{SCHEDULE} --epsilon 1e-16"
+# Of the runs that were made before programs took the activation from the rule's text, and knew no other epsilon.
+COMMON = f"{SCHEDULE} --activation gelu"
 AXES = {
     "width": "--axis width --sizes 32,64,128 --head-dim 16 --depth 2 --steps 600",
     "depth": "--axis depth --sizes 2,4,8,16 --width 64 --heads 4 --steps 300",
@@ -63,6 +66,12 @@ SEEDS = dict.fromkeys(SWEEPS, 3) | {"joint_nu_gpt": 10}
 STEP_DEPTHS = [2, 4, 8, 16]
 STEP_SEEDS = [1, 2, 3]
 STEPS = "--rule ngpt --base 64 --width 64 --heads 4 --steps 1000 --rate 0.01"
+# The same with corrections (Figure 11); the base has two layers.
+CORRECTED = "--rule ngpt-complete-p --base 64 --set base.depth=2 --width 64 --heads 4 --steps 1000 --rate 0.005"
+# Constants of the rates at the ends (Figure 16), at the optimal rate.
+ENDS = "--rule nu-gpt --base 64 --width 64 --heads 4 --depth 2 --steps 400 --rate 0.005"
+INPUT_RATES = [0.5, 1, 2]
+OUTPUT_RATES = [0.25, 0.5, 1, 2]
 
 
 def report(program: pathlib.Path, options: str, *more: str) -> dict:
@@ -90,22 +99,40 @@ def alignment(tools: pathlib.Path, options: str) -> dict:
             "steps": [row for row in full["steps"] if row["step"] in shown], "losses": losses}
 
 
+def on_all_cores(run: Callable, *lists: list) -> list:
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as cores:
+        return [*cores.map(run, *lists)]
+
+
 def step_vectors(tools: pathlib.Path, options: str) -> dict:
     """Mean absolute step, as it acts, over layers and entries, at the end of training."""
+    # Init over scale: 0.05 √n of nGPT, with corrections 0.05/m_L over 0.03.
+    factor = (lambda depth: 0.05 * math.sqrt(64)) if "--rule ngpt " in options else lambda depth: 0.05 / 0.03 * 2 / depth
+
     def run(depth: int, seed: int) -> dict:
         full = report(tasks.program(tools, "train"), options, "--depth", str(depth), "--seed", str(seed))
         found = {"depth": depth, "seed": seed, "validation_nats": full["validation_nats"]}
         for kind in ("attention", "mlp"):
             sizes = [t["mean_absolute"] for t in full["tensors"] if t["name"].endswith(f"{kind}_step")]
-            # init/scale of nGPT: 0.05 √n
-            found[kind] = 0.05 * math.sqrt(64) * statistics.mean(sizes)
+            found[kind] = factor(depth) * statistics.mean(sizes)
         return found
 
     wanted = [(depth, seed) for depth in reversed(STEP_DEPTHS) for seed in STEP_SEEDS]  # the largest first
-    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as cores:
-        runs = [*cores.map(run, *zip(*wanted))]
+    runs = on_all_cores(run, *zip(*wanted))
     return {"command": f"train {options} --depth L --seed S",
             "runs": sorted(runs, key=lambda one: (one["depth"], one["seed"]))}
+
+
+def end_rates(tools: pathlib.Path, options: str) -> dict:
+    """The validation loss with other constants on the rates of the embedding and of the head."""
+    def run(input_rate: float, output_rate: float, seed: int) -> dict:
+        full = report(tasks.program(tools, "train"), options, "--set", f"input_rate={input_rate}", "--set",
+                      f"output_rate={output_rate}", "--seed", str(seed))
+        return {"input": input_rate, "output": output_rate, "seed": seed, "validation_nats": full["validation_nats"]}
+
+    wanted = [(i, o, seed) for i in INPUT_RATES for o in OUTPUT_RATES for seed in STEP_SEEDS]
+    return {"command": f"train {options} --set input_rate=I --set output_rate=O --seed S",
+            "runs": on_all_cores(run, *zip(*wanted))}
 
 
 @dataclasses.dataclass
@@ -127,6 +154,10 @@ EXPERIMENTS = {
                       f"{ALIGNMENT} {COMMON} --schedule cosine --threads 1 --sizes 16,32 --steps 30"),
     "step_vectors": Made(step_vectors, f"{STEPS} {COMMON} --validate-every 1000 --threads 1",
                          f"{STEPS} {COMMON} --validate-every 1000 --threads 1 --steps 10"),
+    "corrected_step_vectors": Made(step_vectors, f"{CORRECTED} {TEXT} --validate-every 1000 --threads 1",
+                                   f"{CORRECTED} {TEXT} --validate-every 1000 --threads 1 --steps 10"),
+    "end_rates": Made(end_rates, f"{ENDS} {TEXT} --validate-every 1000 --threads 1",
+                      f"{ENDS} {TEXT} --validate-every 1000 --threads 1 --steps 10"),
 }
 
 # ---- tables -----------------------------------------------------------------------------------------
@@ -203,6 +234,20 @@ def step_table(result: dict) -> str:
                  for depth in STEP_DEPTHS]
         rows.append([letter, *(f"{mean:.3f}" for mean in means), f"{power:.2f} ± {error:.2f}"])
     return page.table(["", *(f"{depth} layers" for depth in STEP_DEPTHS), "power of the depth"], rows)
+
+
+def end_rate_table(result: dict) -> str:
+    """Differences are paired by seed."""
+    losses = {(run["input"], run["output"], run["seed"]): run["validation_nats"] for run in result["runs"]}
+    seeds = sorted({seed for _, _, seed in losses})
+    rows = []
+    for i in sorted({i for i, _, _ in losses}):
+        row = [f"η_input × {i:g}"]
+        for o in sorted({o for _, o, _ in losses}):
+            row.append(results_page.mean_text([losses[i, o, seed] - losses[1, 1, seed] for seed in seeds])
+                       if (i, o) != (1, 1) else f"loss {statistics.mean(losses[1, 1, seed] for seed in seeds):.3f}")
+        rows.append(row)
+    return page.table(["", *(f"η_output × {o:g}" for o in sorted({o for _, o, _ in losses}))], rows)
 
 
 # ---- pictures ---------------------------------------------------------------------------------------
@@ -312,7 +357,8 @@ def draw_steps(result: dict, folder: pathlib.Path) -> None:
 
 def tables(results: dict[str, dict]) -> dict[str, str]:
     return {"sweeps": sweep_table(results), "optima": optimum_table(results), "alignment": alignment_table(results["alignment"]),
-            "layers": layer_table(results["alignment"]), "steps": step_table(results["step_vectors"])}
+            "layers": layer_table(results["alignment"]), "steps": step_table(results["step_vectors"]),
+            "corrected_steps": step_table(results["corrected_step_vectors"]), "end_rates": end_rate_table(results["end_rates"])}
 
 
 def draw(results: dict[str, dict], folder: pathlib.Path) -> None:
