@@ -118,6 +118,20 @@ class KernelPrograms(unittest.TestCase):
         for row in rows:  # the d of the heads is 1000: its limit is reached to 1/d
             self.assertLess(abs(row["variance"] - row["limit"]), 5 * row["variance_se"] + 0.005 * row["limit"])
 
+    def test_the_verdict_on_heads_is_of_those_that_were_drawn(self):
+        for sizes, samples, verdict, said, not_said in (
+                ("1,100", 20000, "pass", "one head is not normal", "100 heads are not normal"),
+                ("1", 20000, "pass", "one head is not normal", "100"),
+                ("100", 2000, "pass", "100 heads are not told from normal", "one head"),
+                ("1", 100, "fail", "one head is not told from normal", "100 heads"),
+                ("2,4", 100, "inconclusive", "neither 1 head nor 100 or more", "normal")):
+            done = self.run_program("single_head", "--samples", samples, "--sizes", sizes)
+            line = done.stdout.splitlines()[-1]
+            self.assertEqual(done.returncode, {"pass": 0, "fail": 1, "inconclusive": 3}[verdict], line)
+            self.assertIn(f"{verdict}: ", line)
+            self.assertIn(said, line)
+            self.assertNotIn(not_said, line.replace("100 or more", ""))
+
 
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=1)

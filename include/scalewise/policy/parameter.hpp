@@ -29,12 +29,16 @@ void for_each_parameter(P& policy, Visitor&& visit) {
   if constexpr (requires { P::parameters(policy, visit); }) P::parameters(policy, visit);
 }
 
-/// Every parameter of a policy with its value.
+/// Every parameter of a policy that has a value; a std::optional without one has to be given.
 template <class P>
 std::vector<Parameter> parameters_of(const P& policy) {
   std::vector<Parameter> list;
   for_each_parameter(policy, [&list](const auto& name, const auto& value) {
-    list.push_back({name, static_cast<double>(value)});
+    if constexpr (requires { *value; }) {
+      if (value) list.push_back({name, *value});
+    } else {
+      list.push_back({name, static_cast<double>(value)});
+    }
   });
   return list;
 }
