@@ -8,7 +8,6 @@
 // "config" and "base-config" are the text of a config.json, not its path. The answer has the tables, and
 // with "format" also "text": what `plan --format` prints. Or it is {"error": "..."}.
 
-#include <algorithm>
 #include <exception>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -181,10 +180,7 @@ Json lists() {
   for (const Rule& rule : rules()) {
     Json parameters = Json::array();
     for (const std::string& name : policy::parameter_names(rule)) {
-      const auto p = std::ranges::find(rule.parameters, name, &Parameter::name);
-      const bool given = p != rule.parameters.end();
-      parameters.push_back(
-          {{"name", name}, {"value", given ? numeric::number_text(p->value) : ""}});
+      parameters.push_back({{"name", name}, {"value", policy::parameter_text(rule, name)}});
     }
     json["rules"].push_back({{"id", rule.id},
                              {"title", rule.source.title},

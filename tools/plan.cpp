@@ -72,9 +72,9 @@ Table rule_list() {
   Table table{{}, {"rule", "base", "optimizer", "parameters", "source"}, {}};
   for (const scalewise::Rule& rule : scalewise::rules()) {
     std::string parameters;
-    for (const scalewise::Parameter& p : rule.parameters) {
-      parameters +=
-          (parameters.empty() ? "" : " ") + p.name + "=" + scalewise::numeric::number_text(p.value);
+    for (const std::string& name : scalewise::policy::parameter_names(rule)) {
+      const std::string value = scalewise::policy::parameter_text(rule, name);
+      parameters += (parameters.empty() ? "" : " ") + name + "=" + (value.empty() ? "?" : value);
     }
     table.rows.push_back(
         {std::string(rule.id), scalewise::policy::needs_base(rule) ? "needed" : "-",

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -14,8 +13,7 @@ namespace scalewise::test {
 inline Rule told(const Rule& rule) {
   std::vector<Parameter> missing;
   for (const std::string& name : policy::parameter_names(rule)) {
-    if (std::ranges::find(rule.parameters, name, &Parameter::name) != rule.parameters.end())
-      continue;
+    if (!policy::parameter_text(rule, name).empty()) continue;
     missing.push_back({name, name == "dropout" ? 0.1 : 0.221});
   }
   return rule.with(missing);

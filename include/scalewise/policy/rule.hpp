@@ -136,6 +136,14 @@ inline std::vector<std::string> parameter_names(const Rule& rule) {
   return rule.policy->parameter_names();
 }
 
+/// The value of a parameter as text; empty where it has none and is to be given.
+inline std::string parameter_text(const Rule& rule, std::string_view name) {
+  for (const Parameter& p : rule.parameters) {
+    if (p.name == name) return numeric::number_text(p.value);
+  }
+  return {};
+}
+
 }  // namespace policy
 
 }  // namespace scalewise
