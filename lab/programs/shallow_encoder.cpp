@@ -251,14 +251,13 @@ void add_conditions(const Settings& s, const ShallowData& data, Report& report) 
   const MatrixXd scores = s.tau0 == 1 ? MatrixXd::Zero(s.data.features, s.data.features).eval()
                                       : kernels::draw_scores(scales, s.data.features, 1);
   const kernels::ShallowEigenvalue e = kernels::shallow_eigenvalue(data.inputs, scales, scores);
-  report.sections.push_back(
-      {"eigenvalue",
-       "The theorem's smallest eigenvalue, and its bounds",
-       {{{"lower", e.lower},
-         {"lambda_0", e.lambda_0},
-         {"upper", e.upper},
-         {"least_attention", e.least_attention},
-         {"alpha2_over_width", e.alpha_squared(scales) / static_cast<double>(scales.width)}}}});
+  report.sections.push_back({"eigenvalue",
+                             "The theorem's smallest eigenvalue, and its bounds",
+                             {{{"lower", e.lower},
+                               {"lambda_0", e.lambda_0},
+                               {"upper", e.upper},
+                               {"least_attention", e.least_attention},
+                               {"alpha2_of_largest_width", e.alpha_squared(scales)}}}});
   if (a.hold()) return;
   report.verdict = check::Verdict::inconclusive;
   report.reason += "; the theorem does not apply, since its assumptions do not hold";
