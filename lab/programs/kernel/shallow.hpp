@@ -24,7 +24,7 @@ struct ShallowDataSettings {
   long inputs = 16;
   long tokens = 4;
   long features = 8;
-  std::string file;  // of inputs; empty: they are drawn
+  std::string file = {};  // of inputs; empty: they are drawn
 };
 
 /// Scales of an encoder under shallow-lecun, shallow-he or shallow-ntk.
