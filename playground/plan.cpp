@@ -179,8 +179,11 @@ Json lists() {
                {"fields", fields()}};
   for (const Rule& rule : rules()) {
     Json parameters = Json::array();
-    for (const std::string& name : policy::parameter_names(rule)) {
-      parameters.push_back({{"name", name}, {"value", policy::parameter_text(rule, name)}});
+    for (const std::string& name : rule.to_give) {
+      parameters.push_back({{"name", name}, {"value", ""}});
+    }
+    for (const Parameter& p : rule.parameters) {
+      parameters.push_back({{"name", p.name}, {"value", numeric::number_text(p.value)}});
     }
     json["rules"].push_back({{"id", rule.id},
                              {"title", rule.source.title},

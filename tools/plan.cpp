@@ -72,9 +72,12 @@ Table rule_list() {
   Table table{{}, {"rule", "base", "optimizer", "parameters", "source"}, {}};
   for (const scalewise::Rule& rule : scalewise::rules()) {
     std::string parameters;
-    for (const std::string& name : scalewise::policy::parameter_names(rule)) {
-      const std::string value = scalewise::policy::parameter_text(rule, name);
-      parameters += (parameters.empty() ? "" : " ") + name + "=" + (value.empty() ? "?" : value);
+    for (const std::string& name : rule.to_give) {
+      parameters += (parameters.empty() ? "" : " ") + name + "=?";
+    }
+    for (const scalewise::Parameter& p : rule.parameters) {
+      parameters +=
+          (parameters.empty() ? "" : " ") + p.name + "=" + scalewise::numeric::number_text(p.value);
     }
     table.rows.push_back(
         {std::string(rule.id), scalewise::policy::needs_base(rule) ? "needed" : "-",

@@ -95,6 +95,10 @@ TEST_CASE("DeepScaleLM has to be told of the training and its data") {
   CHECK(refused(DeepScaleLM{.dropout = 0.1}) == "input_correlation");
   CHECK(refused("deep-scale-lm-simple") == "dropout");
   CHECK(refused(DeepScaleLMSimple{.full = {.dropout = 0}}) == "accepted");  // it has no use for r
+  using Names = std::vector<std::string>;
+  CHECK(Rule("deep-scale-lm").to_give == Names{"dropout", "input_correlation"});
+  CHECK(Rule(DeepScaleLM{.dropout = 0.1}).to_give == Names{"input_correlation"});
+  CHECK(Rule("neural-tangent").to_give.empty());  // its constants are 1 unless they are given
   const auto names = [](const Plan& plan) {
     std::vector<std::string> all;
     for (const Parameter& p : plan.parameters) all.push_back(p.name);

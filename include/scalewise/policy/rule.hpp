@@ -53,6 +53,7 @@ struct Rule {
       reference = R::reference;
       optimizers.assign(R::optimizers.begin(), R::optimizers.end());
       parameters = detail::parameters_of(rule);
+      to_give = detail::parameters_to_give(rule);
       policy = std::make_shared<const detail::PolicyOf<R>>(rule);
     }
   }
@@ -66,6 +67,7 @@ struct Rule {
   Reference reference = Reference::absolute;
   std::vector<Optimizer> optimizers;
   std::vector<Parameter> parameters;  // with their values
+  std::vector<std::string> to_give;   // parameters without a value, which depend on the run
   std::shared_ptr<const detail::AnyPolicy> policy;
 };
 
@@ -134,14 +136,6 @@ namespace policy {
 /// The names of a rule's parameters, in the order of its page.
 inline std::vector<std::string> parameter_names(const Rule& rule) {
   return rule.policy->parameter_names();
-}
-
-/// The value of a parameter as text; empty where it has none and is to be given.
-inline std::string parameter_text(const Rule& rule, std::string_view name) {
-  for (const Parameter& p : rule.parameters) {
-    if (p.name == name) return numeric::number_text(p.value);
-  }
-  return {};
 }
 
 }  // namespace policy
