@@ -179,6 +179,9 @@ Json lists() {
                {"fields", fields()}};
   for (const Rule& rule : rules()) {
     Json parameters = Json::array();
+    for (const std::string& name : rule.to_give) {
+      parameters.push_back({{"name", name}, {"value", ""}});
+    }
     for (const Parameter& p : rule.parameters) {
       parameters.push_back({{"name", p.name}, {"value", numeric::number_text(p.value)}});
     }

@@ -26,6 +26,7 @@
 #include "check/experiment.hpp"
 #include "check/judged_model.hpp"
 #include "check/judged_plans.hpp"
+#include "check/network_plan.hpp"
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
@@ -83,7 +84,7 @@ std::vector<check::Member> family_of(const Experiment& e, const train::Data& dat
   std::vector<check::Member> family;
   for (const long size : e.sizes) {
     const train::Settings s = settings_at(e, size, 1);
-    family.push_back({size, train::plan_of(s, train::data_shape(s, data))});
+    family.push_back({size, network_plan(s, data)});
   }
   return family;
 }

@@ -95,15 +95,11 @@ propagation::Conditions conditions_of(const train::Settings& m, long tokens) {
   return c;
 }
 
-/// Tells a rule with such parameters the dropout and the input's correlation.
+/// Tells a rule with such a parameter the correlation of the input.
 void inform_rule(train::Settings& m, double correlation) {
   const std::vector<std::string> known = policy::parameter_names(m.rule);
-  const auto tell = [&](const std::string& name, double value) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) return;
-    m.parameters.push_back({name, value});
-  };
-  tell("dropout", m.dropout);
-  tell("input_correlation", correlation);
+  if (std::find(known.begin(), known.end(), "input_correlation") == known.end()) return;
+  m.parameters.push_back({"input_correlation", correlation});
 }
 
 /// The profile of the batch itself, token by token: the mean over its sequences.
@@ -307,10 +303,9 @@ propagation::SignalMoments input_of(const Settings& s, const Subject& subject,
 
 Report run(Settings s) {
   train::Settings& m = s.model;
-  Subject subject = subject_of(m);
+  if (s.input_correlation) inform_rule(m, *s.input_correlation);
+  const Subject subject = subject_of(m);
   const propagation::Conditions c = conditions_of(m, subject.tokens);
-  inform_rule(m, input_of(s, subject, c).correlation() / (1 - c.dropout));
-  subject = subject_of(m);  // the rule knows its input now
   const propagation::SignalMoments input = input_of(s, subject, c);
   const propagation::Layers layers = propagation::plan_layers(subject.plan, c);
   Findings found;

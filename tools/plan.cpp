@@ -74,6 +74,9 @@ Table rule_list() {
   Table table{{}, {"rule", "base", "optimizer", "parameters", "source"}, {}};
   for (const scalewise::Rule& rule : scalewise::rules()) {
     std::string parameters;
+    for (const std::string& name : rule.to_give) {
+      parameters += (parameters.empty() ? "" : " ") + name + "=?";
+    }
     for (const scalewise::Parameter& p : rule.parameters) {
       parameters +=
           (parameters.empty() ? "" : " ") + p.name + "=" + scalewise::numeric::number_text(p.value);

@@ -10,6 +10,7 @@
 #include "scalewise/kernels/finite_network.hpp"
 #include "scalewise/kernels/network_gram.hpp"
 #include "scalewise/kernels/regression.hpp"
+#include "scalewise/kernels/shallow_conditions.hpp"
 #include "scalewise/kernels/shallow_encoder.hpp"
 #include "scalewise/kernels/shallow_kernel.hpp"
 #include "scalewise/kernels/stored_gram.hpp"

@@ -6,6 +6,7 @@
 // and movement of the weights, over widths.
 //
 //   shallow_encoder --rule shallow-ntk --tau0 0.5 --sizes 64,256,1024 --out results
+//   shallow_encoder --input-file inputs.csv --features 16
 
 #include "scalewise/kernels/shallow_encoder.hpp"
 
@@ -14,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,7 @@
 #include "lab/programs/kernel/shallow.hpp"
 #include "scalewise/check/tangent_kernel.hpp"
 #include "scalewise/io/json_reader.hpp"
+#include "scalewise/kernels/shallow_conditions.hpp"
 #include "scalewise/messages/words.hpp"
 #include "scalewise/numeric/line.hpp"
 #include "scalewise/policy/rule_id.hpp"
@@ -229,6 +232,62 @@ Judged judge(const numeric::Line& distance) {
           "the slope of the distance is too uncertain: more --seeds or --sizes"};
 }
 
+/// Whether the theorem's assumptions hold for the inputs of a file, and its eigenvalue of them. Scores are those of one
+/// draw at the largest width.
+void add_conditions(const Settings& s, const ShallowData& data, Report& report) {
+  const kernels::ShallowAssumptions a = kernels::shallow_assumptions(data.inputs);
+  const auto text = [](const char* about, double value, bool holds) -> Cells {
+    return {{"about", about}, {"value", value}, {"holds", holds ? "yes" : "no"}};
+  };
+  report.sections.push_back(
+      {"assumptions",
+       "Assumptions of the theorem on these inputs",
+       {text("largest size of an input, |X|/root of its tokens: C_x", a.bound, true),
+        text("inputs whose tokens are linearly dependent", static_cast<double>(a.dependent),
+             a.dependent == 0),
+        text("least exponent of the tail of similarities", a.tail.least, a.tail.exist()),
+        text("largest exponent of the tail of similarities", a.tail.most, a.tail.exist())}});
+  const kernels::ShallowScales scales = shallow_scales_of(s.rule, s.tau0, s.sizes.back(), s.data);
+  const MatrixXd scores = s.tau0 == 1 ? MatrixXd::Zero(s.data.features, s.data.features).eval()
+                                      : kernels::draw_scores(scales, s.data.features, 1);
+  const kernels::ShallowEigenvalue e = kernels::shallow_eigenvalue(data.inputs, scales, scores);
+  report.sections.push_back({"eigenvalue",
+                             "The theorem's smallest eigenvalue, and its bounds",
+                             {{{"lower", e.lower},
+                               {"lambda_0", e.lambda_0},
+                               {"upper", e.upper},
+                               {"least_attention", e.least_attention},
+                               {"alpha2_of_largest_width", e.alpha_squared(scales)}}}});
+  if (a.hold()) return;
+  report.verdict = check::Verdict::inconclusive;
+  report.reason += "; the theorem does not apply, since its assumptions do not hold";
+}
+
+/// The width from which on every network keeps a quarter of its limit's smallest eigenvalue, the first
+/// condition of the proof.
+void judge_width(const Settings& s, const std::map<long, Measured>& measured, std::size_t inputs,
+                 Report& report) {
+  long enough = 0;
+  for (auto m = measured.rbegin(); m != measured.rend(); ++m) {
+    const std::vector<double>& own = m->second.at_start.at("eigenvalue_output");
+    const std::vector<double>& limit = m->second.at_start.at("limit_output");
+    bool kept = true;
+    for (std::size_t i = 0; i < own.size(); ++i) kept = kept && own[i] >= limit[i] / 4;
+    if (!kept) break;
+    enough = m->first;
+  }
+  report.verdict = enough > 0 ? check::Verdict::pass : check::Verdict::fail;
+  report.reason = enough > 0 ? "width " + std::to_string(enough) + " is enough"
+                             : "width " + std::to_string(s.sizes.back()) + " is not enough";
+  report.reason += " for a quarter of the limit's smallest eigenvalue at initialization";
+  const std::optional<int> power = kernels::width_power(s.rule == ShallowNtk::id, s.tau0);
+  if (!power) return;
+  report.reason += "; the theorem asks for the order of n" +
+                   (*power > 1 ? "^" + std::to_string(*power) : std::string()) +
+                   ", n = " + std::to_string(inputs) +
+                   ", and for steps of the order of n^-1/2, without constants";
+}
+
 Report report_of(const Settings& s, const std::map<long, Measured>& measured) {
   Section start{"start",
                 "At the start: distances to the limit, smallest eigenvalues/(tau_1^2 d_m)"};
@@ -254,12 +313,17 @@ Report report_of(const Settings& s, const std::map<long, Measured>& measured) {
   const std::vector<plot::Panel> panels{
       over_steps(measured, "loss", "loss"), over_steps(measured, "weight movement", "movement"),
       over_steps(measured, "drift of the kernel", "drift"), over_widths(measured)};
-  return {{start, training, slopes},
-          {"Training next to the limit of infinite width: " + s.rule + ", tau_0 = d_m^-" +
-               numeric::number_text(s.tau0),
-           panels},
-          verdict,
-          reason};
+  Report report{{start, training, slopes},
+                {"Training next to the limit of infinite width: " + s.rule + ", tau_0 = d_m^-" +
+                     numeric::number_text(s.tau0),
+                 panels},
+                verdict,
+                reason};
+  if (s.data.file.empty()) return report;
+  const ShallowData data = draw_shallow_data(s.data);
+  judge_width(s, measured, data.inputs.size(), report);
+  add_conditions(s, data, report);
+  return report;
 }
 
 Report report_of(const Settings& s, const std::map<long, std::vector<Run>>& runs) {
@@ -290,6 +354,12 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--inputs", s->data.inputs, "inputs of the kernel (of training)").from(2).to(1000);
   o.add("--seq", s->data.tokens, "tokens per sequence; of a text, bytes").from(1).to(1000);
   o.add("--features", s->data.features, "features of an input token").from(1).to(1000);
+  o.add("--input-file", s->data.file,
+        "inputs of your own, a line of a CSV file each, its tokens one after the other (is a width "
+        "enough for them?)")
+      .reads()
+      .excludes("--inputs")
+      .excludes("--seq");
   o.add("--steps", s->steps, "optimizer steps (of gradient descent)").from(1).to(1'000'000);
   o.add("--rate", s->rate,
         "learning rate (in units of 1/largest eigenvalue of the kernel at initialization; from 2 "

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "check/network_plan.hpp"
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
 #include "lab/programs/train/output.hpp"
@@ -167,7 +168,7 @@ int end(const Settings& s, const frame::Options& options, const Data& data, cons
 /// The plan, or what to do about a rule that needs a base.
 Plan plan_for(const Settings& s, const Data& data) {
   try {
-    return plan_of(s, data_shape(s, data));
+    return experiment::network_plan(s, data);
   } catch (const InvalidInput& error) {
     if (error.field() != "base") throw;
     throw InvalidInput("--base", "0", "the width that the rate was tuned at",

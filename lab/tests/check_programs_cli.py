@@ -76,6 +76,13 @@ class CheckPrograms(unittest.TestCase):
                         self.assertEqual({key: text if isinstance(numbers[key], str) else float(text)
                                           for key, text in row.items()}, numbers)
 
+    def test_a_rule_for_dropout_is_told_that_there_is_none(self):
+        # (1-p)/2 in each of two tables: 1 without dropout, 0.9 for the source's 0.1.
+        more = ["--rule", "deep-scale-lm", "--activation", "relu", "--depth", "3", "--head-dim", "16", "--sizes", "128", "--seeds", "6"]
+        places = self.json_of("signal_propagation", *more)["places"]
+        self.assertEqual(places[0]["place"], "embedding")
+        self.assertLess(abs(places[0]["variance"] - 1), 0.05)
+
     def test_results_do_not_depend_on_the_number_of_threads(self):
         for name in SECTIONS:
             with self.subTest(name):

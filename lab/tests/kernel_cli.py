@@ -8,6 +8,7 @@
 
 import csv
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -42,6 +43,7 @@ BAD = [
     ("shallow_encoder", ["--tau0", "0.7"], "tau0 = 0.7"),
     ("shallow_encoder", ["--rate", "2"], "--rate = 2"),
     ("shallow_encoder", ["--sizes", "16,8"], "--sizes = 8"),
+    ("shallow_encoder", ["--input-file", "none.csv"], "cannot open none.csv"),
     ("single_head", ["--sizes", "0"], "--sizes = 0"),
     ("single_head", ["--no-such-option"], "--no-such-option"),
 ]
@@ -117,6 +119,47 @@ class KernelPrograms(unittest.TestCase):
         self.assertGreater(rows[0]["excess_kurtosis"], 5 * (24 / 20000)**0.5)
         for row in rows:  # the d of the heads is 1000: its limit is reached to 1/d
             self.assertLess(abs(row["variance"] - row["limit"]), 5 * row["variance_se"] + 0.005 * row["limit"])
+
+    def test_whether_a_width_is_enough_for_inputs_of_a_file(self):
+        # Two orthogonal tokens in each of three inputs: with tau_0 = 1/d_m, lambda_0 is (1/2 - 1/(2 pi))/2 by hand.
+        lines = ["1,0,0,0,0,0,0,1,0,0,0,0", "0,0,1,0,0,0,0,0,0,1,0,0", "0,0,0,0,1,0,0,0,0,0,0,1"]
+        (self.folder / "inputs.csv").write_text("\n".join(lines) + "\n")
+        few = [PROGRAMS / "shallow_encoder", "--quiet", "--rule", "shallow-ntk", "--tau0", "1", "--sizes", "16,1024", "--seeds", "2",
+               "--steps", "2", "--features", "6", "--input-file"]
+
+        def run(name, *more):
+            return subprocess.run([*few, name, *more], capture_output=True, text=True, cwd=self.folder, timeout=120, check=False)
+        done = run("inputs.csv", "--format", "json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        eigenvalue = result["eigenvalue"][0]
+        self.assertAlmostEqual(eigenvalue["lambda_0"], (0.5 - 0.5 / math.pi) / 2, delta=1e-12)
+        self.assertAlmostEqual(eigenvalue["least_attention"], 0.5, delta=1e-12)
+        self.assertEqual([row["holds"] for row in result["assumptions"]], ["yes"] * 4)
+        self.assertRegex(result["reason"], "^width (16|1024) is enough .* order of n, n = 3")
+        # Tokens that are multiples of each other, and a line too short.
+        (self.folder / "inputs.csv").write_text("\n".join([*lines, "1,0,0,0,0,0,2,0,0,0,0,0"]))
+        done = run("inputs.csv")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("the theorem does not apply", done.stdout)
+        (self.folder / "inputs.csv").write_text("\n".join([*lines, "1,0,0"]))
+        done = run("inputs.csv")
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("inputs.csv, line 4 = 3 numbers: expected whole tokens of --features = 6", done.stderr)
+
+    def test_the_verdict_on_heads_is_of_those_that_were_drawn(self):
+        for sizes, samples, verdict, said, not_said in (
+                ("1,100", 20000, "pass", "one head is not normal", "100 heads are not normal"),
+                ("1", 20000, "pass", "one head is not normal", "100"),
+                ("100", 2000, "pass", "100 heads are not told from normal", "one head"),
+                ("1", 100, "fail", "one head is not told from normal", "100 heads"),
+                ("2,4", 100, "inconclusive", "neither 1 head nor 100 or more", "normal")):
+            done = self.run_program("single_head", "--samples", samples, "--sizes", sizes)
+            line = done.stdout.splitlines()[-1]
+            self.assertEqual(done.returncode, {"pass": 0, "fail": 1, "inconclusive": 3}[verdict], line)
+            self.assertIn(f"{verdict}: ", line)
+            self.assertIn(said, line)
+            self.assertNotIn(not_said, line.replace("100 or more", ""))
 
 
 if __name__ == "__main__":

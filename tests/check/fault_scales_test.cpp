@@ -11,6 +11,7 @@
 
 #include "scalewise/plan/make_plan.hpp"
 #include "support/catch.hpp"
+#include "support/told.hpp"
 
 using namespace scalewise;
 using namespace scalewise::check;
@@ -27,8 +28,8 @@ std::vector<Member> family_of(const std::string& rule, const Optimizer& optimize
   try {
     for (const long size : depth ? std::vector<long>{1, 2, 4} : std::vector<long>{64, 128, 512}) {
       (depth ? shape.depth : shape.d_model) = size;
-      family.push_back(
-          {size, make_plan(rule, {.model = shape, .base = base, .optimizer = optimizer})});
+      family.push_back({size, make_plan(test::told(rule),
+                                        {.model = shape, .base = base, .optimizer = optimizer})});
     }
   } catch (const InvalidInput&) {
     return {};

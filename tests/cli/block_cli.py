@@ -33,6 +33,7 @@ MODELS = {
 }
 # For rules that are made for two matrices and ReLU.
 RELU = " --set activation=relu --set gated_mlp=false"
+TOLD = " --set dropout=0.1 --set input_correlation=0.221"
 NUMBERS = ("multiplier", "init_variance", "learning_rate", "weight_decay")
 
 
@@ -50,7 +51,8 @@ def pictures():
     drawn = {}
     for rule in rules:
         for kind, model in MODELS.items():
-            for options in (f"--rule {rule} {model}", f"--rule {rule} {model}{RELU}"):
+            told = TOLD if rule.startswith("deep-scale-lm") else ""
+            for options in (f"--rule {rule} {model}", f"--rule {rule} {model}{RELU}{told}"):
                 done = subprocess.run([PLAN, *options.split(), "--format", "json"], capture_output=True,
                                       encoding="utf-8", check=False)
                 if done.returncode == 0:

@@ -18,6 +18,7 @@ import tempfile
 import unittest
 
 PLAN, CONFIGS, SOURCE = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
+RUN = ["--set", "activation=relu", "--set", "dropout=0.1", "--set", "input_correlation=0.221"]  # of DeepScaleLM
 
 # Arguments, and what the one line on stderr has to contain: field, value, expectation, hint.
 BAD = [
@@ -73,7 +74,9 @@ BAD = [
     (["--rule", "deep-scale-lm", "--preset", "gpt2", "--set", "depth=2"], ["depth = 2"]),
     (["--rule", "deep-scale-lm", "--preset", "gpt2"], ["activation = gelu", "expected relu", "activation=relu"]),
     (["--rule", "deep-scale-lm", "--preset", "llama-3-8b"], ["gated_mlp = true", "expected false", "gated_mlp=false"]),
-    (["--rule", "deep-scale-lm", "--preset", "vit-b16", "--set", "activation=relu"], ["input_correlation = 0.221", "0.46"]),
+    (["--rule", "deep-scale-lm", "--preset", "gpt2", "--set", "activation=relu"], ["dropout = none", "0 for none"]),
+    (["--rule", "deep-scale-lm", "--preset", "vit-b16", "--set", "activation=relu", "--set", "dropout=0"],
+     ["input_correlation = none", "0.221 for the three tables of BERT", "0.46"]),
     (["--rule", "gpt2", "--preset", "gpt2", "--set", "activation=tanh"], ["activation = tanh", "relu, gelu or silu"]),
     (["--rule", "gpt2", "--config", "no_such_file.json"], ["no_such_file.json"]),
     (["--rule", "gpt2", "--preset", "gpt2", "--config", "x.json"], ["--config"]),
@@ -97,9 +100,9 @@ def rules():
 def small(rule, form):
     """Few layers of a preset that the rule is for."""
     model = "vit-b16" if rule.startswith("shallow") else "gpt2"
-    relu = ["--set", "activation=relu"] if rule.startswith("deep-scale-lm") else []
+    told = RUN if rule.startswith("deep-scale-lm") else []
     layers = [] if rule.startswith("shallow") else ["--set", "depth=4"]
-    return run("--rule", rule, "--preset", model, "--base-preset", model, "--format", form, *layers, *relu)
+    return run("--rule", rule, "--preset", model, "--base-preset", model, "--format", form, *layers, *told)
 
 
 def only_warnings(text):
@@ -287,7 +290,7 @@ class Plan(unittest.TestCase):
         branch = {r["stack"]: r["branch"]["value"] for r in plan["model"]["residuals"]}
         self.assertAlmostEqual(branch["encoder"], 12 / 13, delta=1e-15)
         self.assertAlmostEqual(branch["decoder"], 12 / 7, delta=1e-15)
-        plan = json.loads(run("--rule", "deep-scale-lm", *shape, "--set", "activation=relu").stdout)
+        plan = json.loads(run("--rule", "deep-scale-lm", *shape, *RUN).stdout)
         skip = {r["stack"]: r["skip"]["value"] for r in plan["model"]["residuals"]}
         self.assertAlmostEqual(skip["encoder"], (1 - 2 / 13) ** 0.5, delta=1e-15)
         self.assertAlmostEqual(skip["decoder"], (1 - 2 / 7) ** 0.5, delta=1e-15)

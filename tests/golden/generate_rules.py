@@ -339,17 +339,12 @@ def relu_correlation(r):
     return r / 2 + sqrt(1 - r * r) / pi + r * asin(r) / pi
 
 
-def deep_scale_lm_input(c):
-    """Kedia et al. 2024: 0.221 measured for text (appendix A), 0.46 for images (appendix H)."""
-    return c.get("input_correlation", 0.221 if c.s.input == "token" else 0.46)
-
-
 def token_correlation(c, t):
     """r before the attention of layer l: Kedia et al. 2024, appendices B and M."""
-    keep = 1 - c.get("dropout", 0.1)
+    keep = 1 - c.params["dropout"]
     depth = c.s.layers(t.stack)
     branch = c.get("k", 2) / depth ** c.get("a", 1)
-    r = deep_scale_lm_input(c) * keep
+    r = c.params["input_correlation"] * keep
     for _ in range(1, t.layer):
         r = (1 - branch) * r + branch * keep
         r = (1 - branch) * r + branch * keep * relu_correlation(r)
@@ -359,7 +354,7 @@ def token_correlation(c, t):
 def deep_scale_lm(c, t, correlation=token_correlation):
     """Kedia et al. 2024, section 3.5 and appendix M; every number is a variance. The paper's 1/n of
     value and output is each matrix's fan-in; only their product enters the output's variance."""
-    s, keep = c.s, 1 - c.get("dropout", 0.1)
+    s, keep = c.s, 1 - c.params["dropout"]
     tables = c.get("embedding_tables", 0) or 1 + s.learned_positions + (s.segments > 0)
     if t.group in EMBEDDINGS:
         return Row(keep / tables)
@@ -644,16 +639,18 @@ def cases():
         yield Case("gpt2", "adamw", dict(GPT, depth=depth))
         yield Case("deep-norm", "adamw", dict(GROUPED, depth=depth))
     yield Case("ds-init", "adamw", dict(GPT, depth=12))
+    # Kedia et al. 2024: measured for text (appendix A) and for images (appendix H).
+    of_text, of_images = (dict(dropout=0.1, input_correlation=r) for r in (0.221, 0.46))
     for rule in ("deep-scale-lm", "deep-scale-lm-simple"):
         for optimizer in ("sgd", "adamw"):
             for shape in (GPT, GROUPED, dict(BERT, depth=5), dict(T5, depth=4),
                           dict(BART, encoder_depth=4)):
-                yield Case(rule, optimizer, shape)
-            yield Case(rule, optimizer, VIT, input_correlation=0.46)
+                yield Case(rule, optimizer, shape, **of_text)
+            yield Case(rule, optimizer, VIT, **of_images)
         for params in (dict(dropout=0, input_correlation=0.3), dict(dropout=0.25, k=1),
                        dict(embedding_tables=1), dict(a=1.5), dict(k=0.5, a=2, dropout=0.5)):
-            yield Case(rule, "adamw", dict(GPT, depth=10), **params)
-        yield Case(rule, "adamw", dict(VIT, depth=6), input_correlation=0.1)
+            yield Case(rule, "adamw", dict(GPT, depth=10), **{**of_text, **params})
+        yield Case(rule, "adamw", dict(VIT, depth=6), **{**of_images, "input_correlation": 0.1})
     for rule in ("neural-tangent", "meta-principled"):
         for optimizer in ("sgd", "adamw"):
             for shape in (LLAMA, VIT):

@@ -21,6 +21,7 @@
 #include "scalewise/policy/all.hpp"
 #include "scalewise/scalewise.hpp"
 #include "support/catch.hpp"
+#include "support/told.hpp"
 
 namespace {
 
@@ -45,7 +46,7 @@ Batch<float> batch() {
 /// One forward and backward pass through a thousand layers; the rule's own start.
 template <class P>
 void check_thousand(const Config& config, const P& policy = {}) {
-  const Plan plan = make_plan(policy, {.model = deep(1000), .base = deep(2)});
+  const Plan plan = make_plan(test::told(policy), {.model = deep(1000), .base = deep(2)});
   INFO(plan.rule);
   Transformer<float> model(plan, config);
   initialize(model.parameters(), plan, 1, BaseDeviation::uniform(0.1));

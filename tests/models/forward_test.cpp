@@ -16,6 +16,7 @@
 #include "support/model_gradient.hpp"
 #include "support/reference_attention.hpp"
 #include "support/reference_layers.hpp"
+#include "support/told.hpp"
 
 namespace {
 
@@ -203,7 +204,7 @@ Shape uneven_shape() {
 
 /// Every multiplier a number of its own.
 Plan scrambled_plan(const std::string& rule, const Shape& shape) {
-  Plan plan = make_plan(rule, {.model = shape, .base = shape});
+  Plan plan = make_plan(test::told(rule), {.model = shape, .base = shape});
   numeric::RandomStream stream(11, "multipliers");
   const auto scramble = [&](double& value) { value = 0.6 + 0.8 * stream.uniform(); };
   for (Entry& entry : plan.entries) scramble(entry.multiplier.value);

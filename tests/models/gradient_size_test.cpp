@@ -160,8 +160,8 @@ TEST_CASE("Epsilon of maximal update follows the gradients where fan-outs do not
 }
 
 TEST_CASE("DeepScaleLM's MLPs return a variance of one with ReLU, and are refused with others") {
-  const Plan plan =
-      make_plan(DeepScaleLM{.dropout = 0, .k = 0.5}, {.model = one_layer(64, 4, 4, 256)});
+  const Plan plan = make_plan(DeepScaleLM{.dropout = 0, .input_correlation = 0.2, .k = 0.5},
+                              {.model = one_layer(64, 4, 4, 256)});
   const auto refusal = [&](const Config& config) {
     return error_message([&] { Network(plan, config); });
   };

@@ -12,6 +12,7 @@
 #include "support/catch.hpp"
 #include "support/model_gradient.hpp"
 #include "support/small_shapes.hpp"
+#include "support/told.hpp"
 
 namespace {
 
@@ -269,7 +270,7 @@ TEST_CASE("Gradients are right for a patch model with one gain per branch and no
 TEST_CASE("Gradients are right for weighted residual connections at depth three") {
   Shape s = token_shape();
   s.depth = 3;
-  const Plan plan = make_plan("deep-scale-lm", {.model = s, .optimizer = sgd});
+  const Plan plan = make_plan(test::told("deep-scale-lm"), {.model = s, .optimizer = sgd});
   REQUIRE(plan.model.residuals[0].skip.value != 1);
   REQUIRE(plan.model.residuals[0].branch.value != 1);
   REQUIRE(plan.model.logit_multiplier.value != 1);

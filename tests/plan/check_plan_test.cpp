@@ -24,6 +24,7 @@
 #include "support/error_message.hpp"
 #include "support/sanitized.hpp"
 #include "support/small_shapes.hpp"
+#include "support/told.hpp"
 
 namespace {
 
@@ -196,7 +197,7 @@ TEST_CASE("A plan with anything changed is refused or used as it is", "[plan]") 
   change(tokens(1), of_tokens);
   auto without_positions = of_tokens;
   without_positions.emplace_back("plan.shape.context");
-  change(make_plan(DeepScaleLM{.k = 0.5}, {.model = small}), without_positions);
+  change(make_plan(test::told(DeepScaleLM{.k = 0.5}), {.model = small}), without_positions);
   small.encoder_depth = 1;
   change(make_plan(Xavier{}, {.model = small, .optimizer = sgd}), without_positions);
   Shape patches = test::patch_shape();

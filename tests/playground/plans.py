@@ -20,8 +20,8 @@ OF_RULES = """
 --rule ngpt-complete-p --preset llama-2-13b --base-preset llama-2-7b
 --rule nu-gpt --preset llama-3-8b --base-preset llama-3.2-1b --set base.tied_head=false
 --rule nu-gpt-full-align --preset llama-2-13b --base-preset llama-2-7b
---rule deep-scale-lm --preset bert-base --set activation=relu
---rule deep-scale-lm-simple --preset gpt2 --set activation=relu
+--rule deep-scale-lm --preset bert-base --set activation=relu --set dropout=0.1 --set input_correlation=0.221
+--rule deep-scale-lm-simple --preset gpt2 --set activation=relu --set dropout=0
 --rule deep-norm --preset bart-large
 --rule ds-init --preset t5-base
 --rule layer-scale --preset vit-b16
@@ -84,5 +84,6 @@ REFUSED = """
 --rule meta-principled --preset gpt2 --set s=half
 --rule meta-principled --preset gpt2 --set s=0x1p-1
 --rule deep-scale-lm --preset llama-3-8b
+--rule deep-scale-lm --preset gpt2 --set activation=relu
 --compare gpt2,he --preset gpt2 --set alpha=1
 """.strip().splitlines()

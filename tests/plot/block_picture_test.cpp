@@ -12,6 +12,7 @@
 #include "scalewise/plot/layer_map.hpp"
 #include "support/catch.hpp"
 #include "support/svg_texts.hpp"
+#include "support/told.hpp"
 
 namespace {
 
@@ -23,6 +24,7 @@ using scalewise::plot::wrapped;
 using scalewise::test::faults_of;
 using scalewise::test::Text;
 using scalewise::test::texts_of;
+using scalewise::test::told;
 
 struct ModelAndBase {
   const char* preset;
@@ -49,7 +51,7 @@ TEST_CASE("No two texts overlap, whatever the rule and the model", "[block]") {
           }
         }
         try {
-          plan = make_plan(rule,
+          plan = make_plan(told(rule),
                            {.model = shape,
                             .base = policy::needs_base(rule) ? std::optional(base) : std::nullopt});
           break;

@@ -80,17 +80,17 @@ TEST_CASE("an absolute rule ignores the base, a relative one asks for it") {
     const Shape target = shallow ? patches() : tokens();
     if (policy::needs_base(P{})) {
       try {
-        make_plan(P{}, {.model = target});
+        make_plan(told(P{}), {.model = target});
         FAIL_CHECK("planned without a base");
       } catch (const InvalidInput& error) {
         CHECK(error.field() == "base");
         CHECK(std::string(error.what()).find("base") != std::string::npos);
       }
-      CHECK(make_plan(P{}, {.model = target, .base = base}) !=
-            make_plan(P{}, {.model = target, .base = target}));
+      CHECK(make_plan(told(P{}), {.model = target, .base = base}) !=
+            make_plan(told(P{}), {.model = target, .base = target}));
     } else {
-      const Plan without = make_plan(P{}, {.model = target});
-      Plan with = make_plan(P{}, {.model = target, .base = shallow ? patch_base : base});
+      const Plan without = make_plan(told(P{}), {.model = target});
+      Plan with = make_plan(told(P{}), {.model = target, .base = shallow ? patch_base : base});
       CHECK(with.entries == without.entries);
       CHECK(with.model == without.model);
     }

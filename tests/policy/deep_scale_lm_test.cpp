@@ -43,7 +43,8 @@ static_assert(DeepScaleLM{}.k == 2 && DeepScaleLM{}.a == 1);
 TEST_CASE("DeepScaleLM says what the letters of its formulas are") {
   const double k = GENERATE(2.0, 1.5);
   const double a = GENERATE(1.0, 1.25);
-  const Plan plan = make_plan(DeepScaleLM{.k = k, .a = a}, {.model = three_tables});
+  const DeepScaleLM rule{.dropout = 0.1, .input_correlation = 0.221, .k = k, .a = a};
+  const Plan plan = make_plan(rule, {.model = three_tables});
   REQUIRE(plan.model.residuals.size() == 12);
   for (const Residual& residual : plan.model.residuals) {
     REQUIRE(residual.where.size() == 1);

@@ -56,7 +56,7 @@ std::optional<Plan> plan_of(const Rule& rule, const Shape& shape,
   base.context = shape.context;
   base.tied_head = shape.tied_head;
   try {
-    return make_plan(rule,
+    return make_plan(told(rule),
                      {.model = shape,
                       .base = policy::needs_base(rule) ? std::optional<Shape>(base) : std::nullopt,
                       .optimizer = rule.optimizers.front(),

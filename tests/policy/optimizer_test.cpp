@@ -23,13 +23,13 @@ TEST_CASE("SGD is refused by rules that are published for AdamW") {
     CHECK(policy::states(P{}, sign_sgd));  // a case of AdamW
     if (!policy::states(P{}, sgd)) {
       try {
-        make_plan(P{}, {.model = shape, .base = shape, .optimizer = sgd});
+        make_plan(told(P{}), {.model = shape, .base = shape, .optimizer = sgd});
         FAIL_CHECK("planned for SGD");
       } catch (const InvalidInput& error) {
         CHECK(error.field() == "optimizer");
       }
     } else {
-      const Plan plan = make_plan(P{}, {.model = shape, .base = shape, .optimizer = sgd});
+      const Plan plan = make_plan(told(P{}), {.model = shape, .base = shape, .optimizer = sgd});
       CHECK(plan.optimizer == sgd);
       for (const Entry& entry : plan.entries) {
         INFO(entry.name);
@@ -51,7 +51,7 @@ TEST_CASE("An optimizer that a rule does not state is refused, never treated as 
     INFO(P::id);
     const Shape shape = std::string_view(P::id).starts_with("shallow") ? patches() : tokens();
     CHECK(!policy::states(P{}, unstated));
-    CHECK_THROWS_WITH(make_plan(P{}, {.model = shape, .base = shape, .optimizer = unstated}),
+    CHECK_THROWS_WITH(make_plan(told(P{}), {.model = shape, .base = shape, .optimizer = unstated}),
                       Catch::Matchers::StartsWith("optimizer = unstated"));
   });
   constexpr Row row{.rates = {{adamw, 2}}};
@@ -96,9 +96,9 @@ TEST_CASE("shrink per step is the same in both forms of decay") {
     if (!shallow) from = base;
     // An absolute rule is evaluated at the target, so that a base too shallow for it is no matter.
     if (!policy::needs_base(P{})) from = {};
-    const Plan coupled = make_plan(P{}, {.model = target, .base = from});
+    const Plan coupled = make_plan(told(P{}), {.model = target, .base = from});
     const Plan independent =
-        make_plan(P{}, {.model = target, .base = from, .decay = DecayForm::independent});
+        make_plan(told(P{}), {.model = target, .base = from, .decay = DecayForm::independent});
     REQUIRE(coupled.entries.size() == independent.entries.size());
     for (std::size_t i = 0; i < coupled.entries.size(); ++i) {
       const Entry& entry = coupled.entries[i];

@@ -54,7 +54,7 @@ TEST_CASE("parameters out of range are refused by name") {
         }) == "horizon_exponent");
   CHECK(refused_field([&] { make_plan(NGpt{.input_rate = 0}, {.model = s}); }) == "input_rate");
   CHECK(refused_field([&] { make_plan(DeepScaleLM{.dropout = 1}, {.model = s}); }) == "dropout");
-  CHECK(refused_field([&] { make_plan(DeepScaleLM{.k = 5}, {.model = s}); }) == "depth");
+  CHECK(refused_field([&] { make_plan(told(DeepScaleLM{.k = 5}), {.model = s}); }) == "depth");
   NeuralTangent negative;
   negative.init_constant[Group::query] = -1;
   CHECK(refused_field([&] { make_plan(negative, {.model = s}); }) != "accepted");
@@ -62,8 +62,9 @@ TEST_CASE("parameters out of range are refused by name") {
 
 TEST_CASE("an input correlation is above 0 and at most 1") {
   const auto refused = [](double correlation) {
-    return refused_field(
-        [&] { make_plan(DeepScaleLM{.input_correlation = correlation}, {.model = tokens()}); });
+    return refused_field([&] {
+      make_plan(DeepScaleLM{.dropout = 0.1, .input_correlation = correlation}, {.model = tokens()});
+    });
   };
   CHECK(refused(1) == "accepted");
   CHECK(refused(std::nextafter(1.0, 2.0)) == "input_correlation");
@@ -88,18 +89,39 @@ TEST_CASE("DeepScaleLM refuses what its formulas do not cover") {
     const Plan plan = make_plan(policy, {.model = tokens()});
     CHECK(plan.shape.activation == Activation::relu);
   };
-  check(DeepScaleLM{});
-  check(DeepScaleLMSimple{});
+  check(DeepScaleLM{.dropout = 0, .input_correlation = 0.2});
+  check(DeepScaleLMSimple{.full = {.dropout = 0}});
+}
 
-  // 0.221 is of text (appendix A.1); of ViT's patches it is 0.46 (appendix H).
-  const auto images = [](Shape& s) {
-    s.input = Input::patch;
-    s.patch_dim = 12;
-    s.classes = 10;
+TEST_CASE("DeepScaleLM has to be told of the training and its data") {
+  // The source has p = 0.1, and 0.221 for three tables of a text, 0.46 for patches of images: none
+  // fits another model.
+  const auto refused = [](const Rule& rule) {
+    return refused_field([&] { make_plan(rule, {.model = tokens()}); });
   };
-  CHECK(refused(DeepScaleLM{}, images) == "input_correlation");
-  CHECK(refused(DeepScaleLM{.input_correlation = 0.46}, images) == "accepted");
-  CHECK(refused(DeepScaleLMSimple{}, images) == "accepted");  // it does not use the correlation
+  CHECK(refused("deep-scale-lm") == "dropout");
+  CHECK(refused(DeepScaleLM{.input_correlation = 0.221}) == "dropout");
+  CHECK(refused(DeepScaleLM{.dropout = 0.1}) == "input_correlation");
+  CHECK(refused("deep-scale-lm-simple") == "dropout");
+  CHECK(refused(DeepScaleLMSimple{.full = {.dropout = 0}}) == "accepted");  // it has no use for r
+  using Names = std::vector<std::string>;
+  CHECK(Rule("deep-scale-lm").to_give == Names{"dropout", "input_correlation"});
+  CHECK(Rule(DeepScaleLM{.dropout = 0.1}).to_give == Names{"input_correlation"});
+  CHECK(Rule("neural-tangent").to_give.empty());  // its constants are 1 unless they are given
+  const auto names = [](const Plan& plan) {
+    std::vector<std::string> all;
+    for (const Parameter& p : plan.parameters) all.push_back(p.name);
+    return all;
+  };
+  CHECK(names(make_plan("deep-scale-lm-simple",
+                        {.model = tokens(), .parameters = {{"dropout", 0.2}}})) ==
+        std::vector<std::string>{"dropout", "embedding_tables", "k", "a"});
+  const DeepScaleLM given{.dropout = 0.2, .input_correlation = 0.3};
+  const Plan plan =
+      make_plan("deep-scale-lm",
+                {.model = tokens(), .parameters = {{"input_correlation", 0.3}, {"dropout", 0.2}}});
+  CHECK(plan == make_plan(given, {.model = tokens()}));
+  CHECK(plan.parameters.front() == Parameter{"dropout", 0.2});
 }
 
 TEST_CASE("a yes-or-no parameter is 0 or 1 when it is named at run time") {

@@ -13,6 +13,7 @@
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
 #include "support/formula_problem.hpp"
+#include "support/told.hpp"
 
 namespace {
 
@@ -39,7 +40,8 @@ Plan started(const std::string& rule, PlanRequest request, const Rule& start) {
   return make_plan(rule, request);
 }
 
-std::string refusal(const std::string& rule, const PlanRequest& request, const std::string& start) {
+template <class Start>
+std::string refusal(const std::string& rule, const PlanRequest& request, const Start& start) {
   return test::error_message([&] { static_cast<void>(started(rule, request, start)); });
 }
 
@@ -168,7 +170,7 @@ TEST_CASE("A start that is scaled twice, relative, or no start is refused") {
       refusal("maximal-update", request(512), "complete-p"),
       ContainsSubstring(
           "start = complete-p: expected a rule that can initialize the base of maximal-update"));
-  CHECK_THAT(refusal("maximal-update", request(512), "deep-scale-lm"),
+  CHECK_THAT(refusal("maximal-update", request(512), test::told("deep-scale-lm")),
              ContainsSubstring("multiplier"));
   CHECK_THAT(refusal("gpt2", {.model = started_shape(128)}, "standard"),
              ContainsSubstring("gpt2 says itself how a model starts"));

@@ -9,6 +9,7 @@
 
 #include "scalewise/plan/make_plan.hpp"
 #include "scalewise/propagation/plan_layers.hpp"
+#include "support/told.hpp"
 
 namespace scalewise::test {
 
@@ -28,7 +29,7 @@ inline propagation::Conditions conditions(double length = 16) {
 
 template <class P>
 Plan plan_of(const Shape& shape, const P& policy = {}) {
-  return make_plan(policy, {.model = shape});
+  return make_plan(told(policy), {.model = shape});
 }
 
 inline const propagation::Attention& attention_at(const propagation::Layers& layers,

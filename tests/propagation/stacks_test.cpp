@@ -112,6 +112,29 @@ TEST_CASE("DeepScaleLM simple has the limits of its forward bounds") {
              WithinAbs(1.446, 8e-3));
 }
 
+TEST_CASE("DeepScaleLM's gradients stay within the bound of the paper's appendix G, or nearly so") {
+  // (1 -+ β²)^2N, which is e^-+2k for any depth. The paper leaves out what attention's gradient gets through queries and
+  // keys, so that fully correlated gradients may exceed it by some per cent where k is small.
+  for (const double k : {0.5, 1.0, 2.0, 4.0}) {
+    for (const long depth : {12, 48, 192}) {
+      for (const double rg : {0.0, 0.8, 1.0}) {
+        for (const NormPlacement placement : {NormPlacement::pre, NormPlacement::post}) {
+          DepthModel m = model(placement, 0.1);
+          m.k = k;
+          CAPTURE(k, depth, rg, placement);
+          const auto layers = static_cast<double>(depth);
+          const double excess = k == 0.5 && rg == 1 ? 1.04 : 1;
+          for (const SignalMoments& g :
+               profile_of(DepthMethod::deep_scale_lm, m, depth, rg).gradient) {
+            CHECK(g.variance > std::pow(1 - k / layers, 2 * layers));
+            CHECK(g.variance < std::pow(1 + k / layers, 2 * layers) * excess);
+          }
+        }
+      }
+    }
+  }
+}
+
 // ---- token by token ------------------------------------------------------------------------------
 
 TEST_CASE("A stack token by token is the stack of averages where there is no mask") {

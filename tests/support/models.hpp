@@ -12,6 +12,7 @@
 
 #include "scalewise/plan/make_plan.hpp"
 #include "support/catch.hpp"
+#include "support/told.hpp"
 
 namespace scalewise::test {
 
@@ -84,10 +85,10 @@ inline std::vector<Variant> variants() {
 template <class P>
 std::optional<Plan> planned(const Shape& shape, const P& policy = {}) {
   try {
-    return make_plan(policy, {.model = shape, .base = shape});
+    return make_plan(told(policy), {.model = shape, .base = shape});
   } catch (const InvalidInput& error) {
     INFO(error.what());
-    const std::set<std::string> fields{"input", "encoder_depth", "gated_mlp", "input_correlation"};
+    const std::set<std::string> fields{"input", "encoder_depth", "gated_mlp"};
     CHECK(fields.contains(error.field()));
     return {};
   }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "check/final_loss.hpp"
+#include "check/network_plan.hpp"
 #include "frame/progress.hpp"
 #include "scalewise/numeric/parallel.hpp"
 #include "scalewise/plan/fingerprint.hpp"
@@ -29,7 +30,7 @@ files::Inputs inputs_of_runs(const Experiment& e, const train::Data& data,
                              const frame::Options& options) {
   const train::Settings s = settings_of(e, {.size = e.base, .octave = 0, .seed = 1});
   files::Inputs inputs = options.inputs();
-  inputs.push_back({"plan", plan::plan_fingerprint(train::plan_of(s, train::data_shape(s, data)))});
+  inputs.push_back({"plan", plan::plan_fingerprint(network_plan(s, data))});
   return inputs;
 }
 
@@ -39,7 +40,7 @@ std::map<long, double> costs_of(const Experiment& e, const train::Data& data) {
   for (const long size : e.sizes) {
     const train::Settings s = settings_of(e, {.size = size, .octave = 0, .seed = 1});
     train::check(s);
-    const Plan plan = train::plan_of(s, train::data_shape(s, data));
+    const Plan plan = network_plan(s, data);
     costs[size] = static_cast<double>(plan.parameter_count()) * static_cast<double>(s.steps) *
                   static_cast<double>(s.batch) * static_cast<double>(s.seq);
   }
@@ -80,7 +81,7 @@ Cost TransferRuns::expected(long seeds) const {
   std::vector<RunsOfSize> sizes;
   for (const check::SweepSize& size : seeds_of(seeds)) {
     const train::Settings s = settings_of(e_, {.size = size.size, .octave = 0, .seed = 1});
-    const Plan plan = train::plan_of(s, train::data_shape(s, data_));
+    const Plan plan = network_plan(s, data_);
     long count = check::expected_runs(size);
     for (const check::RateRun& run : finished()) count -= run.size == size.size ? 1 : 0;
     sizes.push_back({size.size, std::max(count, 0L), s.steps, operations_of_step(s, plan)});

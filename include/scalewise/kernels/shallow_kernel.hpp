@@ -73,6 +73,13 @@ inline Eigen::Index require_inputs(std::span<const Eigen::MatrixXd> inputs) {
   return features;
 }
 
+inline void require_scores(const Eigen::MatrixXd& scores, Eigen::Index features) {
+  if (scores.rows() == features && scores.cols() == features && scores.allFinite()) return;
+  throw InvalidInput("scores",
+                     std::to_string(scores.rows()) + " x " + std::to_string(scores.cols()),
+                     "a finite square matrix of the inputs' features");
+}
+
 /// Sums over the pairs of tokens of two inputs, each 2π times what it says, with w ~ N(0, I).
 struct TokenSums {
   double output = 0;  // E[ReLU(w·z) ReLU(w·u)]
@@ -149,11 +156,7 @@ inline ShallowKernel shallow_kernel(std::span<const Eigen::MatrixXd> inputs, con
                                     const Eigen::MatrixXd& scores) {
   detail::require_shallow(s);
   const Eigen::Index features = detail::require_inputs(inputs);
-  if (scores.rows() != features || scores.cols() != features || !scores.allFinite()) {
-    throw InvalidInput("scores",
-                       std::to_string(scores.rows()) + " x " + std::to_string(scores.cols()),
-                       "a finite square matrix of the inputs' features");
-  }
+  detail::require_scores(scores, features);
   std::vector<detail::Attended> attended;
   attended.reserve(inputs.size());
   for (const Eigen::MatrixXd& x : inputs) attended.push_back(detail::attend(x, scores));

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <optional>
+
 #include "scalewise/messages/words.hpp"
 #include "scalewise/policy/policy.hpp"
 #include "scalewise/policy/relu_correlation.hpp"
@@ -18,10 +20,10 @@ namespace scalewise {
 /// Units:    init_variance is a variance; p is the dropout probability; r_l a correlation.
 /// Accuracy: the recursion is exact to rounding; it assumes long sequences.
 /// Throws:   InvalidInput for a gated MLP or another activation than ReLU, for which there is no
-///           formula here, and for patch input with the input correlation of text.
+///           formula here, and without a dropout or a correlation of the input, which are of the
+///           training and of its data.
 /// Differs:  the MLP variance is written for any F (the source has F = 4n) and keeps the block's
-///           output variance at one. The correlation of the input is a parameter: the source uses a
-///           measured one. Cross attention has the rows of self-attention, and the correlation does
+///           output variance at one. Cross attention has the rows of self-attention, and the correlation does
 ///           not follow it. Rows marked "derived" are tensors that the source's models lack.
 struct DeepScaleLM {
   static constexpr std::string_view id = "deep-scale-lm";
@@ -55,12 +57,9 @@ struct DeepScaleLM {
                                      .place = 103,
                                      .varies = true};
 
-  /// Of tokens, before dropout: what the source measured for BERT's three embeddings (section 3.5).
-  static constexpr double text_correlation = 0.221;
-
-  double dropout = 0.1;
-  double input_correlation = text_correlation;
-  int embedding_tables = 0;  // how many are added; 0 counts those of the shape
+  std::optional<double> dropout = {};
+  std::optional<double> input_correlation = {};  // of tokens, before dropout
+  int embedding_tables = 0;                      // how many are added; 0 counts those of the shape
   double k = 2;
   double a = 1;
 
@@ -108,20 +107,27 @@ struct DeepScaleLM {
   /// r_l for l = 1 … depth, then the correlation after the last layer.
   std::vector<double> token_correlations(long depth) const {
     const double beta2 = branch_power(depth);
-    double r = input_correlation * (1 - dropout);
+    const double p = dropout.value();
+    double r = input_correlation.value() * (1 - p);
     std::vector<double> all{r};
     for (long layer = 0; layer < depth; ++layer) {
-      r = (1 - beta2) * r + beta2 * (1 - dropout);
-      r = (1 - beta2) * r + beta2 * (1 - dropout) * policy::relu_correlation(r);
+      r = (1 - beta2) * r + beta2 * (1 - p);
+      r = (1 - beta2) * r + beta2 * (1 - p) * policy::relu_correlation(r);
       all.push_back(r);
     }
     return all;
   }
 
   std::vector<policy::OwnValues> own_values(const policy::Context& context) const {
-    return {{&keep_probability, {1 - dropout}},
-            {&skip_power, {1 - branch_power(context.depth())}},
-            {&token_correlation, token_correlations(context.depth())}};
+    std::vector<policy::OwnValues> values = constant_values(context);
+    values.push_back({&token_correlation, token_correlations(context.depth())});
+    return values;
+  }
+
+  /// Those that are the same in all layers.
+  std::vector<policy::OwnValues> constant_values(const policy::Context& context) const {
+    return {{&keep_probability, {1 - dropout.value()}},
+            {&skip_power, {1 - branch_power(context.depth())}}};
   }
 
   /// β² = k/L^a.
@@ -136,22 +142,22 @@ struct DeepScaleLM {
   }
 
   constexpr void validate(const Shape& shape) const {
-    validate_parameters(shape);
-    if (shape.input == Input::patch && input_correlation == text_correlation) {
-      throw InvalidInput("input_correlation", numeric::number_text(input_correlation),
-                         "that of the embedded patches",
-                         "0.221 is that of text; the source measured 0.46 for ViT (appendix H)");
-    }
+    validate_all_but_correlation(shape);
+    if (input_correlation) return;
+    throw InvalidInput(
+        "input_correlation", "none",
+        "the correlation of two tokens of the embedded data, before dropout",
+        "the source measured 0.221 for the three tables of BERT, 0.29 for speech and "
+        "0.46 for ViT");
   }
 
-  /// All but what the correlation of the input has to be.
-  constexpr void validate_parameters(const Shape& shape) const {
+  /// The correlation of the input only where there is one.
+  constexpr void validate_all_but_correlation(const Shape& shape) const {
     const auto require = [](bool ok, const char* field, double value, const char* expectation) {
       if (!ok) throw InvalidInput(field, numeric::number_text(value), expectation);
     };
-    require(dropout >= 0 && dropout < 1, "dropout", dropout, "a probability below 1");
-    require(input_correlation > 0 && input_correlation <= 1, "input_correlation", input_correlation,
-            "a correlation above 0 and at most 1");
+    const double r = input_correlation.value_or(1);
+    require(r > 0 && r <= 1, "input_correlation", r, "a correlation above 0 and at most 1");
     require(embedding_tables >= 0, "embedding_tables", embedding_tables, "0 or a positive integer");
     require(k > 0, "k", k, "a positive number");
     for (const long depth : {shape.depth, shape.encoder_depth}) {
@@ -168,6 +174,9 @@ struct DeepScaleLM {
                          std::string(word(architecture::activation_words, *shape.activation)),
                          "relu", hint);
     }
+    constexpr const char* trained = "the dropout probability of the training, 0 for none";
+    if (!dropout) throw InvalidInput("dropout", "none", trained);
+    require(*dropout >= 0 && *dropout < 1, "dropout", *dropout, "a probability below 1");
   }
 
   static void parameters(auto& self, auto&& visit) {

@@ -10,7 +10,7 @@ namespace scalewise {
 /// Equation: value and attention output √((1-p)/2)/n in every layer; the rest as DeepScaleLM
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), appendix M, simplified initialization.
 /// Units:    as DeepScaleLM.
-/// Differs:  as DeepScaleLM. The correlations are still tracked; the rule does not use them.
+/// Differs:  as DeepScaleLM. It takes a correlation of the input, but does not use it.
 struct DeepScaleLMSimple {
   static constexpr std::string_view id = "deep-scale-lm-simple";
   static constexpr Source source = DeepScaleLM::source;
@@ -27,12 +27,11 @@ struct DeepScaleLMSimple {
   constexpr ModelRow model() const { return full.model(); }
 
   std::vector<policy::OwnValues> own_values(const policy::Context& context) const {
-    return full.own_values(context);
+    return full.constant_values(context);
   }
   constexpr Shape adapt(Shape shape) const { return full.adapt(shape); }
-  /// Checks the parameters.
-  /// Throws:   InvalidInput as DeepScaleLM::validate_parameters().
-  constexpr void validate(const Shape& shape) const { full.validate_parameters(shape); }
+  /// Throws:   InvalidInput as DeepScaleLM, but not for a missing correlation.
+  constexpr void validate(const Shape& shape) const { full.validate_all_but_correlation(shape); }
   static void parameters(auto& self, auto&& visit) { DeepScaleLM::parameters(self.full, visit); }
 };
 

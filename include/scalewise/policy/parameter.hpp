@@ -29,12 +29,28 @@ void for_each_parameter(P& policy, Visitor&& visit) {
   if constexpr (requires { P::parameters(policy, visit); }) P::parameters(policy, visit);
 }
 
-/// Every parameter of a policy with its value.
+/// Every parameter of a policy that has a value.
 template <class P>
 std::vector<Parameter> parameters_of(const P& policy) {
   std::vector<Parameter> list;
   for_each_parameter(policy, [&list](const auto& name, const auto& value) {
-    list.push_back({name, static_cast<double>(value)});
+    if constexpr (requires { *value; }) {
+      if (value) list.push_back({name, *value});
+    } else {
+      list.push_back({name, static_cast<double>(value)});
+    }
+  });
+  return list;
+}
+
+/// Parameters that have to be given: each is a std::optional without a value.
+template <class P>
+std::vector<std::string> parameters_to_give(const P& policy) {
+  std::vector<std::string> list;
+  for_each_parameter(policy, [&list](const auto& name, const auto& value) {
+    if constexpr (requires { *value; }) {
+      if (!value) list.push_back(name);
+    }
   });
   return list;
 }

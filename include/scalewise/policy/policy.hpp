@@ -102,7 +102,8 @@ concept HasModel = requires(const P& policy) {
 ///   constexpr Shape adapt(Shape) const            the shape that the rule is defined on
 ///   constexpr void validate(const Shape&) const   throws InvalidInput for what it cannot take
 ///   std::vector<policy::OwnValues> own_values(const policy::Context&) const  of symbols the shape does not give
-///   static constexpr void parameters(auto& self, auto&& visit)    visit(name, field) for each
+///   static constexpr void parameters(auto& self, auto&& visit)    visit(name, field) for each; a field
+///                                                 without a default is a std::optional<double>
 template <class P>
 concept Policy = policy::HasId<P> && policy::HasSource<P> && policy::HasReference<P> &&
     policy::HasOptimizers<P> && policy::HasRow<P> && policy::HasModel<P>;

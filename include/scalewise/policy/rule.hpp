@@ -54,6 +54,7 @@ struct Rule {
       optimizers.assign(R::optimizers.begin(), R::optimizers.end());
       parameters = detail::parameters_of(rule);
       if constexpr (requires { R::text; }) text = R::text;
+      to_give = detail::parameters_to_give(rule);
       policy = std::make_shared<const detail::PolicyOf<R>>(rule);
     }
   }
@@ -68,6 +69,7 @@ struct Rule {
   std::vector<Optimizer> optimizers;
   std::vector<Parameter> parameters;  // with their values
   policy::TextModel text = {};
+  std::vector<std::string> to_give;   // parameters without a value, which depend on the run
   std::shared_ptr<const detail::AnyPolicy> policy;
 };
 

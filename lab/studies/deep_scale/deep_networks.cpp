@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "check/depth_probe.hpp"
+#include "check/network_plan.hpp"
 #include "check/report.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
@@ -55,7 +56,7 @@ struct Settings {
 Plan plan_of(const Settings& s, const train::Data& data) {
   Shape shape = train::data_shape(s.model, data);
   if (s.learned) shape.residual_gain = ResidualGain::scalar;
-  Plan plan = train::plan_of(s.model, shape);
+  Plan plan = network_plan(s.model, data, shape);
   for (Residual& residual : plan.model.residuals) {
     if (s.beta2 < 0) break;
     residual.skip.value = s.beta2 > 0 ? std::sqrt(1 - s.beta2) : 1;

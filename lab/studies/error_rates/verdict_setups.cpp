@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "check/coordinate_run.hpp"
+#include "check/network_plan.hpp"
 #include "scalewise/check/fault_scales.hpp"
 #include "scalewise/numeric/random.hpp"
-#include "train/model.hpp"
 
 namespace scalewise::verdicts {
 
@@ -218,7 +218,7 @@ std::vector<check::Member> planned(const Setup& setup, const train::Data& data) 
   std::vector<check::Member> family;
   for (const long size : setup.experiment.sizes) {
     const train::Settings s = settings_at(setup.experiment, size, 1);
-    family.push_back({size, train::plan_of(s, train::data_shape(s, data))});
+    family.push_back({size, experiment::network_plan(s, data)});
   }
   return family;
 }

@@ -23,8 +23,9 @@ QUICK_TRAINING = "--sizes 16,32,64 --seeds 2 --steps 16"
 SAMPLES = "--inputs 4,8,16,32 --sizes 16,32,64,128,256,512 --seeds 4 --steps 50"
 QUICK_SAMPLES = "--inputs 4,8 --sizes 16,32 --seeds 2 --steps 4"
 KINDS = {"lecun": ("LeCun, τ₀ = d_m^-1/2", "--rule shallow-lecun --tau0 0.5", "n³"),
+         "he": ("He, τ₀ = d_m^-1/2", "--rule shallow-he --tau0 0.5", "n³"),
          "ntk": ("NTK, τ₀ = d_m^-1/2", "--rule shallow-ntk --tau0 0.5", "n²"),
-         "ntk_1": ("NTK, τ₀ = d_m^-1", "--rule shallow-ntk --tau0 1", "less than with τ₀ = d_m^-1/2")}
+         "ntk_1": ("NTK, τ₀ = d_m^-1", "--rule shallow-ntk --tau0 1", "n")}
 SECTIONS = ("start", "training", "slopes")
 EXPERIMENTS = {
     "training_lecun": Experiment("shallow_encoder", TRAINING, QUICK_TRAINING, SECTIONS),

@@ -48,8 +48,9 @@ QUICK_AXES = {"width": "--axis width --sizes 16,32 --depth 1 --steps 30 --seeds 
               "joint": "--axis joint --sizes 16,32 --depth 1 --steps 20 --seeds 2"}
 STANDARD = "--rate 0.01"
 STARTED = "--rate 0.01 --start standard"
-DEEP = STANDARD + " --sizes 4,8,16 --activation relu"  # it needs k < depth and ReLU
-DEEPER = STANDARD + " --depth 4 --activation relu"
+OF_SOURCE = " --activation relu --set dropout=0.1 --set input_correlation=0.221"
+DEEP = STANDARD + " --sizes 4,8,16" + OF_SOURCE  # it needs k < depth and ReLU
+DEEPER = STANDARD + " --depth 4" + OF_SOURCE
 NORMALIZED = "--rate 0.02 --warmup 0 --min-rate 0.1"
 # name: axis, rule, options
 SWEEPS = {

@@ -172,6 +172,8 @@ std::vector<Case> cases() {
                         .rotary = true,
                         .norm_epsilon = 1e-2};
   const Shape table9 = untied(wider_than_tiles());
+  const std::vector<scalewise::Parameter> deep_scale_lm{{"dropout", 0.1},
+                                                        {"input_correlation", 0.2}};
   return {
       {.name = "gpt", .rule = "standard", .shape = wider_than_tiles(), .tokens = 47},
       {.name = "llama", .rule = "standard", .shape = llama(), .config = llama_like},
@@ -198,11 +200,13 @@ std::vector<Case> cases() {
       {.name = "deep_scale_lm",
        .rule = "deep-scale-lm",
        .shape = deep(small(), 4),
-       .config = {.activation = Activation::relu}},
+       .config = {.activation = Activation::relu},
+       .parameters = deep_scale_lm},
       {.name = "deep_scale_lm_post",
        .rule = "deep-scale-lm",
        .shape = deep(bert(), 4),
-       .config = two_way_relu},
+       .config = two_way_relu,
+       .parameters = deep_scale_lm},
       {.name = "layer_scale", .rule = "layer-scale", .shape = small()},
       {.name = "rezero", .rule = "rezero", .shape = small()},
       {.name = "neural_tangent", .rule = "neural-tangent", .shape = vit(), .config = vision},
