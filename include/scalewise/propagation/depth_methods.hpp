@@ -43,7 +43,7 @@ inline constexpr messages::Spelling<DepthMethod, 9> depth_method_words{
 /// Equation: sq = sk = so = 1/d, sv = 2/d, s1 = s2 = 2/5d, d_ff = 4d
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), E.1.
 /// Differs:  queries and keys are those of one matrix for all heads, 1/d. Head by head their limit
-///           is 2/d as well, and their scores, of variance 4, are out of the formulas' range.
+///           is 2/d as well, whose scores of variance 4 are out of the formulas' range.
 struct DepthModel {
   NormPlacement placement = NormPlacement::pre;
   double width = 1024;
