@@ -23,12 +23,13 @@ struct GroupScale {
 /// All constants of a transformer. A plan's are effective_scales().
 /// Source:   Dinan, Yaida, Zhang 2023 (arXiv:2304.02034v1), (1.25)-(1.33), (1.99)-(1.116).
 struct EffectiveScales {
-  GroupScale patch_embedding, token_embedding, position_embedding, class_token;
+  GroupScale patch_embedding, token_embedding, position_embedding;
   GroupScale query, key, value, attention_output;
   GroupScale mlp_up, mlp_down;
   GroupScale head;
   double head_bias_rate = 1;
   double epsilon = 0;  // of LayerNorm, under the root
+  GroupScale class_token = {};
 };
 
 /// The terms that a block adds, and the kernel after it.
