@@ -381,6 +381,7 @@ std::pair<std::string, int> run(const Arguments& a) {
   need_rule(a.base.depth > 0, "--base-depth");
   need_rule(!a.start.empty(), "--start");
   need_rule(!a.constants.empty(), "--constant");
+  need_rule(!a.from_standard.empty(), "--from-standard");
   need_rule(a.cut.has_value(), "--cut");
   need_rule(a.fold, "--fold");
   need_rule(a.single_rate, "--single-rate");

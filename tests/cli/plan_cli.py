@@ -269,6 +269,22 @@ class Plan(unittest.TestCase):
             self.assertEqual((refused.returncode, refused.stdout), (2, ""), text)
             self.assertIn(message, refused.stderr)
 
+    def test_a_standard_run_is_converted_to_the_units_of_a_rule(self):
+        arguments = ["--rule", "neural-tangent", "--preset", "bart-large", "--format", "json"]
+        plan = json.loads(run(*arguments, "--from-standard", "rate=0.001,decay=0.01").stdout)
+        # Dinan, Yaida, Zhang 2023, II 2 E
+        rate, decay = (constant["value"] for constant in plan["constants"])
+        self.assertAlmostEqual(rate, 32.768, places=9)
+        self.assertAlmostEqual(decay / (0.01 * 1024**-1.5), 1, places=9)
+        both = json.loads(run(*arguments, "--from-standard", "rate=0.001", "--constant", "query.rate=2").stdout)
+        query = next(entry for entry in both["entries"] if entry["group"] == "query")
+        self.assertAlmostEqual(query["learning_rate"]["value"], 0.002, places=9)
+        for text, message in (("rate", "--from-standard = rate: expected NAME=FACTOR"), ("decay=1", "rate = 0: expected a"),
+                              ("rate=1,hidden=2", "--from-standard = hidden: expected rate or decay")):
+            refused = run(*arguments, "--from-standard", text)
+            self.assertEqual((refused.returncode, refused.stdout), (2, ""), text)
+            self.assertIn(message, refused.stderr)
+
     def test_latex_holds_no_letter_that_latex_cannot_set(self):
         for rule in rules():
             text = small(rule, "latex").stdout

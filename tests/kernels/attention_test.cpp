@@ -306,6 +306,39 @@ TEST_CASE("a head's tangent kernel does not depend on s, its covariance falls by
   CHECK_THAT(EffectiveHead{true}(k, scales).ntk(1, 3), WithinAbs(2, 1e-15));
 }
 
+TEST_CASE("a stem with a class token is that of drawn embeddings") {
+  EffectiveScales scales;
+  scales.patch_embedding = {1.3, 0.7};
+  scales.position_embedding = {0.4, 0.2};
+  scales.class_token = {0.9, 0.6};
+  const std::vector<Matrix<>> images{random_matrix(2, 5, 1), random_matrix(3, 5, 2)};
+  const Kernel stem = vision_stem(images, scales, /*class_token=*/true);
+  REQUIRE(stem.tokens.total() == 3 + 4);
+  // (1.8) for one feature, whose gradient in its weights needs no draw.
+  numeric::RandomStream random(7, "class token");
+  const int draws = 50'000;
+  Matrix<> covariance = Matrix<>::Zero(7, 7);
+  for (int draw = 0; draw < draws; ++draw) {
+    const double token = std::sqrt(0.9) * random.normal();
+    Eigen::VectorXd patch(5), position(4), z(7);
+    for (double& w : patch) w = std::sqrt(1.3 / 5) * random.normal();
+    for (double& b : position) b = std::sqrt(0.4) * random.normal();
+    z << token + position(0), images[0] * patch + position.segment(1, 2), token + position(0),
+        images[1] * patch + position.segment(1, 3);
+    covariance += z * z.transpose() / draws;
+  }
+  CHECK((covariance - stem.nngp).cwiseAbs().maxCoeff() < 5 * 3 / std::sqrt(draws));
+  // Λ_class + Λ_PE; nothing is shared by class token and patches; Λ_PE and x x'/5 Λ_patch.
+  CHECK_THAT(stem.ntk(0, 3), WithinAbs(0.6 + 0.2, 1e-15));
+  CHECK(stem.ntk(0, 4) == 0);
+  CHECK_THAT(stem.ntk(1, 4),
+             WithinAbs(0.2 + 0.7 * images[0].row(0).dot(images[1].row(0)) / 5, 1e-15));
+  const Kernel read = class_token_readout(stem);
+  CHECK(read.tokens.total() == 2);
+  CHECK(read.nngp(0, 1) == stem.nngp(0, 3));
+  CHECK(read.ntk(1, 1) == stem.ntk(3, 3));
+}
+
 TEST_CASE("constants of a plan") {
   Shape shape{.d_model = 96, .depth = 2, .heads = 4, .d_ff = 288, .context = 10, .vocab = 50};
   MetaPrincipled policy;
@@ -353,6 +386,13 @@ TEST_CASE("constants of a plan") {
       CHECK_THAT(scales.head_bias_rate, WithinAbs(1, 1e-14));
       CHECK_THAT(scales.patch_embedding.rate, WithinAbs(1, 1e-14));
     }
+    shape.class_token = true;
+    NeuralTangent with_token;
+    with_token.init_constant[Group::class_token] = 0.3;
+    with_token.rate_constant[Group::class_token] = 0.8;
+    const EffectiveScales scales = effective_scales(make_plan(with_token, {.model = shape}));
+    CHECK_THAT(scales.class_token.variance, WithinAbs(0.3, 1e-14));
+    CHECK_THAT(scales.class_token.rate, WithinAbs(0.8, 1e-14));
   }
   SECTION("tensors that the theory lacks") {
     const auto refusal = [&](const Plan& plan) {

@@ -64,9 +64,11 @@ TEST_CASE("Gradients through finite layers agree with central differences") {
     attention.encodings.in_values = weights != SelfAttention::WeightFunction::relu;
     attention.scores = attention.causal ? SelfAttention::ScoreScale::over_root_d
                                         : SelfAttention::ScoreScale::tied_over_d;
-    kernels::detail::FiniteAttention layer(kernels::detail::finite_form(attention), 3, 4, sizes, 3,
-                                           "attention");
-    check_backward(layer, x);
+    for (const FiniteSizes& each : {sizes, FiniteSizes{5, 2, 3, 4}}) {
+      kernels::detail::FiniteAttention layer(kernels::detail::finite_form(attention), 3, 4, each, 3,
+                                             "attention");
+      check_backward(layer, x);
+    }
   }
   ResidualAttention residual;
   residual.encodings.alpha = 0.6;
@@ -109,7 +111,7 @@ TEST_CASE("Kernels of finite attention networks scatter around their limit") {
     double squares_nngp = 0;
     for (int i = 0; i < networks; ++i) {
       const GramMatrices k =
-          finite_kernels(layers, inputs, {4, 2, 2}, static_cast<std::uint64_t>(i));
+          finite_kernels(layers, inputs, {4, 2, 2, 3}, static_cast<std::uint64_t>(i));
       sum += k.ntk(0, 1);
       squares += k.ntk(0, 1) * k.ntk(0, 1);
       sum_nngp += k.nngp(0, 1);

@@ -60,7 +60,7 @@ TEST_CASE("A small step moves outputs by the tangent kernel") {
   constexpr double rate = 1e-6;
   double worst = 0;
   for (const std::vector<Layer>& layers : trained_stacks()) {
-    FiniteNetwork network(layers, 3, 4, {6, 4, 3}, 5);
+    FiniteNetwork network(layers, 3, 4, {6, 4, 3, 2}, 5);
     const Matrix<> before = network.outputs(inputs);
     const Eigen::VectorXd residual = before.col(0) - targets.col(0);
     const Eigen::VectorXd expected = -network.kernels(inputs).ntk * residual;

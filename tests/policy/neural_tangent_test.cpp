@@ -3,12 +3,17 @@
 
 #include "scalewise/policy/neural_tangent.hpp"
 
+#include <cmath>
+
 #include "scalewise/architecture/presets.hpp"
+#include "scalewise/plan/constants.hpp"
 #include "support/catch.hpp"
+#include "support/error_message.hpp"
 #include "support/table_rows.hpp"
 
 using namespace scalewise;
 using namespace scalewise::test;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 namespace neural_tangent_table {
@@ -139,22 +144,92 @@ TEST_CASE("neural-tangent numbers of heads wider than the model, and of shared o
   }
 }
 
+TEST_CASE("constants of the experiments, by their deviations") {
+  // Tables of II 1 E and II 2 E: deviations; where they have a sharp sign, the numbers of II 1 C.
+  const auto deviation = [](const Plan& plan, const char* name) {
+    return std::sqrt(plan.at(name).init_variance.value);
+  };
+  NeuralTangent policy;
+  policy.experiment_constants = true;
+  const Plan images = make_plan(policy, {.model = preset_shape("vit-b16")});
+  for (const char* name : {"layer.0.query", "layer.3.key", "layer.11.value"})
+    CHECK(near(deviation(images, name), std::sqrt(0.5 / 768)));
+  // Uniform in ±1/√n, footnote 38.
+  CHECK(near(deviation(images, "layer.5.attention_output"), 1 / std::sqrt(3 * 768.0)));
+  // Xavier's 2/(fan-in + fan-out).
+  CHECK(near(deviation(images, "layer.0.mlp_up"), std::sqrt(2.0 / (768 + 3072))));
+  CHECK(near(deviation(images, "layer.0.mlp_down"), std::sqrt(2.0 / (768 + 3072))));
+  CHECK(near(deviation(images, "position_embedding"), 0.02));
+  CHECK(near(deviation(images, "patch_embedding"), 1 / std::sqrt(768.0)));
+  CHECK(near(deviation(images, "head"), 1 / std::sqrt(768.0)));
+  for (const char* preset : {"bart-large", "r2c2-2.7b"}) {
+    const Plan text = make_plan(policy, {.model = preset_shape(preset)});
+    CHECK(deviation(text, "token_embedding") == 1);
+    for (const Entry& entry : text.entries) {
+      INFO(entry.name);
+      if (role_of(entry.group) == Role::hidden || entry.group == Group::position_embedding)
+        CHECK(near(std::sqrt(entry.init_variance.value), 0.02));
+    }
+    CHECK(text.at("encoder.0.query").learning_rate ==
+          make_plan(NeuralTangent{}, {.model = preset_shape(preset)})
+              .at("encoder.0.query")
+              .learning_rate);
+  }
+  // On top of them C of a group; and the family has them, too.
+  policy.init_constant[Group::query] = 3;
+  const Plan more = make_plan(MetaPrincipled{.s = 1, .neural_tangent = policy},
+                              {.model = preset_shape("vit-b16")});
+  CHECK(near(deviation(more, "layer.0.query"), std::sqrt(1.5 / 768)));
+  CHECK(near(deviation(more, "head"), 1 / 768.0));
+}
+
 TEST_CASE("between standard and neural-tangent tuning") {
-  using symbols::n;
-  Shape base = vision();
-  base.d_model = 768;
-  base.heads = 12;
-  Shape large = base;
-  large.d_model = 1024;
-  large.heads = 16;
-  const double vision_rate = architecture::at(20 * pow(n, {-3, 2}), base);
-  CHECK(near(vision_rate, 20 * std::pow(768.0, -1.5)));
-  CHECK(std::abs(vision_rate - 9.4e-4) < 0.05e-4);
-  CHECK(near(architecture::at(1e-3 * pow(n, {3, 2}), large), 32.768));
-  // (lr, wd) -> (n^{3/2} lr, n^{-3/2} wd): their product does not change.
-  const Scaling there = pow(n, {3, 2});
-  const Scaling back = pow(n, {-3, 2});
-  CHECK(there * back == Scaling(1));
-  // The rate factor of a hidden matrix, under which (lr, wd) becomes (n^{3/2} lr, n^{-3/2} wd).
-  CHECK(NeuralTangent{.mlp_ratio_in_rates = false}.row(Group::mlp_down).rate(adamw) == Rate(back));
+  const auto constants = [](const auto& policy, const char* preset, double rate, double decay,
+                            DecayForm form = DecayForm::coupled) {
+    return plan::constants_of_standard(
+        make_plan(policy, {.model = preset_shape(preset), .decay = form}), rate, decay);
+  };
+  for (const DecayForm form : {DecayForm::coupled, DecayForm::independent}) {
+    // II 2 E: 1024^{3/2} 1e-3 = 32.768 and 0.01 1024^{-3/2}; (64.88, 1.08e-7) for R2C2.
+    const auto bart = constants(NeuralTangent{}, "bart-large", 1e-3, 0.01, form);
+    CHECK(bart[0].name == "rate");
+    CHECK(near(bart[0].value, 32.768));
+    CHECK(bart[1].name == "decay");
+    CHECK(near(bart[1].value, 0.01 * std::pow(1024, -1.5)));
+    const auto r2c2 = constants(NeuralTangent{}, "r2c2-2.7b", 7e-4, 0.01, form);
+    CHECK(std::abs(r2c2[0].value - 64.88) < 0.005);
+    CHECK(std::abs(r2c2[1].value - 1.08e-7) < 0.005e-7);
+  }
+  // II 1 E: 20 is 9.4e-4 at n = 768, and the family's hybrid has n^{5/4}.
+  CHECK(near(constants(NeuralTangent{}, "vit-b16", 20 * std::pow(768, -1.5), 0)[0].value, 20));
+  CHECK(near(constants(MetaPrincipled{.s = 0.5}, "vit-b16", 1, 0)[0].value, std::pow(768, 1.25)));
+  CHECK(constants(MetaPrincipled{}, "vit-b16", 1, 0).size() == 1);
+}
+
+TEST_CASE("a plan from a standard run has its rate and decay for matrices") {
+  const Shape shape = decoder_base();
+  for (const DecayForm form : {DecayForm::coupled, DecayForm::independent}) {
+    PlanRequest request{.model = shape, .decay = form};
+    request.constants =
+        plan::constants_of_standard(make_plan(NeuralTangent{}, request), 0.002, 0.3);
+    const Plan plan = make_plan(NeuralTangent{}, request);
+    const Entry& query = plan.at("layer.0.query");
+    CHECK(near(query.learning_rate.value, 0.002));
+    // Of a weight, the fraction that a step at the rate 1 and the decay 1 takes.
+    CHECK(near(query.weight_decay.value * (form == DecayForm::coupled ? 0.002 : 1), 0.002 * 0.3));
+    CHECK(near(plan.at("token_embedding").learning_rate.value, 0.002 * 32));  // n times as fast
+  }
+  const auto refusal = [&](const Plan& plan, double rate, double decay) {
+    return error_message([&] { plan::constants_of_standard(plan, rate, decay); });
+  };
+  const Plan plan = make_plan(NeuralTangent{}, {.model = shape});
+  CHECK_THAT(refusal(plan, 0, 0), ContainsSubstring("rate = 0: expected a positive number"));
+  CHECK_THAT(refusal(plan, 1, -1), ContainsSubstring("decay = -1: expected 0 or more"));
+  Shape base = shape;
+  base.d_model = 16;
+  base.head_dim = 4;
+  CHECK_THAT(refusal(make_plan(MaximalUpdate{}, {.model = shape, .base = base}), 1, 0),
+             ContainsSubstring("rule = maximal-update: expected one with rates of its own"));
+  CHECK_THAT(refusal(make_plan(NuGpt{}, {.model = shape, .base = base}), 1, 0),
+             ContainsSubstring("rule = nu-gpt: expected one with rates of its own"));
 }

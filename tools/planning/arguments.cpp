@@ -149,6 +149,10 @@ void add_plan_options(frame::Options& options, PlanArguments& a) {
   options.add("--start", a.start, "rule that initializes the base model of a relative rule")
       .names(policy::rule_id);
   options.add("--constant", a.constants, constant_help).repeated();
+  options.add(
+      "--from-standard", a.from_standard,
+      "rate=LR,decay=WD: what a run with one rate and decay was tuned to; the plan's hidden "
+      "matrices get it");
   options.add("--cut", a.cut, dialect::cut_words,
               "what Muon cuts out of fused matrices before it normalizes them");
   options.add("--strict", a.strict, "make warnings errors");

@@ -84,6 +84,25 @@ void compare_initializer(const Plan& plan, const GivenModel& model, const Say& s
   }
 }
 
+/// With the constants of --constant, and those that --from-standard amounts to.
+Plan planned(const std::string& id, PlanRequest request, const PlanArguments& arguments) {
+  std::vector<Parameter> constants = constants_of(arguments.constants);
+  if (!arguments.from_standard.empty()) {
+    const std::string option = "--from-standard", example = "rate=0.001,decay=0.01";
+    double rate = 0, decay = 0;
+    for (const Parameter& tuned : constants_of({arguments.from_standard}, option, example)) {
+      if (tuned.name != "rate" && tuned.name != "decay")
+        throw InvalidInput(option, tuned.name, "rate or decay",
+                           "such as " + option + " " + example);
+      (tuned.name == "rate" ? rate : decay) = tuned.value;
+    }
+    for (Parameter& constant : plan::constants_of_standard(make_plan(id, request), rate, decay))
+      constants.push_back(std::move(constant));
+  }
+  request.constants = std::move(constants);
+  return make_plan(id, request);
+}
+
 /// Each parameter goes to the rules that have it; one that no rule has is an error.
 std::vector<Plan> plans_of(const PlanArguments& arguments, const GivenModel& target,
                            const std::optional<GivenModel>& base,
@@ -106,16 +125,16 @@ std::vector<Plan> plans_of(const PlanArguments& arguments, const GivenModel& tar
     }
     std::vector<Extra> extras = target.tensors;
     for (Extra& extra : extras_of(arguments)) extras.push_back(std::move(extra));
-    plans.push_back(make_plan(
+    plans.push_back(planned(
         id,
         {.model = target.shape,
          .base = base ? std::optional(base->shape) : std::nullopt,
          .optimizer = optimizer,
          .decay = arguments.decay,
          .parameters = own,
-         .constants = constants_of(arguments.constants),
          .extras = extras,
-         .start = arguments.start.empty() ? std::nullopt : std::optional<Rule>(arguments.start)}));
+         .start = arguments.start.empty() ? std::nullopt : std::optional<Rule>(arguments.start)},
+        arguments));
   }
   for (Plan& plan : plans) {
     warn(plan, arguments, say);

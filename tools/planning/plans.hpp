@@ -45,6 +45,7 @@ struct PlanArguments {
   plan::CodeFactors names_code = {};  // what the code base of --names multiplies
   std::string start;
   std::vector<std::string> constants;  // each a list with commas
+  std::string from_standard;           // a list with commas: rate, decay
   std::optional<dialect::Cut> cut;
   bool strict = false;
   bool fold = false;

@@ -30,17 +30,19 @@ inline constexpr const char* constant_help =
     "NAME=FACTOR, or several with commas: what was tuned on the base, such as "
     "logits=1.8,embedding.rate=2.3";
 
-/// The constants of --constant NAME=FACTOR,…, which may be given several times.
+/// The constants of --constant NAME=FACTOR,…, which may be given several times, or the numbers of another option.
 /// Throws:   InvalidInput.
-inline std::vector<Parameter> constants_of(const std::vector<std::string>& lists) {
+inline std::vector<Parameter> constants_of(const std::vector<std::string>& lists,
+                                           const std::string& option = "--constant",
+                                           const std::string& example = "logits=1.8") {
   std::vector<Parameter> constants;
   for (const std::string& list : lists) {
     std::istringstream words(list + ",");
     for (std::string word; std::getline(words, word, ',');) {
       const std::size_t equals = word.find('=');
       if (equals == std::string::npos) {
-        throw InvalidInput("--constant", word.empty() ? "(empty)" : word, "NAME=FACTOR",
-                           "such as --constant logits=1.8");
+        throw InvalidInput(option, word.empty() ? "(empty)" : word, "NAME=FACTOR",
+                           "such as " + option + " " + example);
       }
       const std::string name = word.substr(0, equals);
       constants.push_back({name, number_of(name, word.substr(equals + 1))});

@@ -22,6 +22,7 @@ inline GroupScale unit_scale(const Entry& entry, bool normalized, double n, doub
   switch (entry.group) {
     case Group::token_embedding:
     case Group::position_embedding:
+    case Group::class_token:
       return {1, power * (normalized ? 1 / std::sqrt(n) : 1)};
     case Group::mlp_up:
       return {1 / fi, power / (normalized ? fi * std::sqrt(fo) : fi)};
@@ -43,6 +44,7 @@ inline void check_covered(const Plan& plan) {
       case Group::patch_embedding:
       case Group::token_embedding:
       case Group::position_embedding:
+      case Group::class_token:
       case Group::query:
       case Group::key:
       case Group::value:
@@ -129,6 +131,7 @@ inline EffectiveScales effective_scales(const Plan& plan, double s = 0, double e
   take(Group::patch_embedding, scales.patch_embedding);
   take(Group::token_embedding, scales.token_embedding);
   take(Group::position_embedding, scales.position_embedding);
+  take(Group::class_token, scales.class_token);
   take(Group::query, scales.query);
   take(Group::key, scales.key);
   take(Group::value, scales.value);

@@ -5,6 +5,7 @@
 // neural tangent kernel Θ, at initialization and infinite width.
 #pragma once
 
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct EffectiveScales {
   GroupScale head;
   double head_bias_rate = 1;
   double epsilon = 0;  // of LayerNorm, under the root
+  GroupScale class_token = {};
 };
 
 /// The terms that a block adds, and the kernel after it.
@@ -44,29 +46,76 @@ struct EffectiveBlock {
 
 namespace detail {
 
-/// G = C G⁰ + C_PE [t1 = t2], Θ = Λ G⁰ + Λ_PE [t1 = t2], also across inputs.
-inline Kernel stem(Kernel raw, const GroupScale& input, const GroupScale& position) {
+/// C G⁰ and Λ G⁰ of the inputs alone.
+inline Kernel embedded(Kernel raw, const GroupScale& input) {
   raw.ntk = input.rate * raw.nngp;
   raw.nngp *= input.variance;
-  for (Index i = 0; i < raw.tokens.inputs(); ++i) {
-    for (Index j = 0; j < raw.tokens.inputs(); ++j) {
-      raw.tokens.block(raw.nngp, i, j).diagonal().array() += position.variance;
-      raw.tokens.block(raw.ntk, i, j).diagonal().array() += position.rate;
+  return raw;
+}
+
+/// Before the tokens of each input a class token, which all inputs share.
+inline Kernel with_class_token(const Kernel& plain, const GroupScale& token) {
+  std::vector<Index> lengths;
+  for (Index i = 0; i < plain.tokens.inputs(); ++i) lengths.push_back(plain.tokens.length(i) + 1);
+  Tokens tokens(std::move(lengths));
+  const Index size = tokens.total();
+  Kernel all{tokens, Matrix<>::Zero(size, size), Matrix<>::Zero(size, size)};
+  for (Index i = 0; i < tokens.inputs(); ++i) {
+    for (Index j = 0; j < tokens.inputs(); ++j) {
+      const auto put = [&](Matrix<>& m, const Matrix<>& of, double shared) {
+        auto block = tokens.block(m, i, j);
+        block(0, 0) = shared;
+        block.bottomRightCorner(block.rows() - 1, block.cols() - 1) = plain.tokens.block(of, i, j);
+      };
+      put(all.nngp, plain.nngp, token.variance);
+      put(all.ntk, plain.ntk, token.rate);
     }
   }
-  return raw;
+  return all;
+}
+
+/// Adds C_PE [t1 = t2] to G and Λ_PE [t1 = t2] to Θ, also across inputs.
+inline Kernel with_positions(Kernel kernel, const GroupScale& position) {
+  for (Index i = 0; i < kernel.tokens.inputs(); ++i) {
+    for (Index j = 0; j < kernel.tokens.inputs(); ++j) {
+      kernel.tokens.block(kernel.nngp, i, j).diagonal().array() += position.variance;
+      kernel.tokens.block(kernel.ntk, i, j).diagonal().array() += position.rate;
+    }
+  }
+  return kernel;
 }
 
 }  // namespace detail
 
-/// Patches times their embedding, plus the position's.
-/// Equation: G = C_patch x xᵀ/n_patch + C_PE [t1 = t2]; Θ alike with Λ
-/// Source:   Dinan, Yaida, Zhang 2023, (1.40), (1.41), (1.122)-(1.124).
-/// Shapes:   images (T_i, n_patch) each
+/// Patches times their embedding, plus the position's; before them a class token, if the model has one.
+/// Equation: G = C_patch x xᵀ/n_patch + C_PE [t1 = t2], for two class tokens C_class + C_PE; Θ alike with Λ
+/// Source:   Dinan, Yaida, Zhang 2023, (1.8), (1.40), (1.41), (1.122)-(1.124).
+/// Shapes:   images (T_i, n_patch) each; tokens are T_i, or T_i + 1 with the class token first
 /// Throws:   InvalidInput as stacked_input_kernel() does.
-inline Kernel vision_stem(const std::vector<Matrix<>>& images, const EffectiveScales& scales) {
-  return detail::stem(stacked_input_kernel(images), scales.patch_embedding,
-                      scales.position_embedding);
+/// Differs:  (1.8) gives no variance of a class token; its C_class and Λ_class are those of a position.
+inline Kernel vision_stem(const std::vector<Matrix<>>& images, const EffectiveScales& scales,
+                          bool class_token = false) {
+  const Kernel patches = detail::embedded(stacked_input_kernel(images), scales.patch_embedding);
+  return detail::with_positions(
+      class_token ? detail::with_class_token(patches, scales.class_token) : patches,
+      scales.position_embedding);
+}
+
+/// What a model that reads its class token returns.
+/// Equation: G and Θ of the first token of each input
+/// Source:   Dinan, Yaida, Zhang 2023, footnotes 7 and 17.
+/// Shapes:   one token for each input
+inline Kernel class_token_readout(const Kernel& kernel) {
+  const Index inputs = kernel.tokens.inputs();
+  Kernel first{Tokens(std::vector<Index>(static_cast<std::size_t>(inputs), 1)),
+               Matrix<>(inputs, inputs), Matrix<>(inputs, inputs)};
+  for (Index i = 0; i < inputs; ++i) {
+    for (Index j = 0; j < inputs; ++j) {
+      first.nngp(i, j) = kernel.nngp(kernel.tokens.offset(i), kernel.tokens.offset(j));
+      first.ntk(i, j) = kernel.ntk(kernel.tokens.offset(i), kernel.tokens.offset(j));
+    }
+  }
+  return first;
 }
 
 /// The token's embedding plus the position's.
@@ -89,7 +138,8 @@ inline Kernel language_stem(const std::vector<std::vector<long>>& texts,
       raw.nngp(a, b) = all[static_cast<std::size_t>(a)] == all[static_cast<std::size_t>(b)] ? 1 : 0;
     }
   }
-  return detail::stem(std::move(raw), scales.token_embedding, scales.position_embedding);
+  return detail::with_positions(detail::embedded(std::move(raw), scales.token_embedding),
+                                scales.position_embedding);
 }
 
 namespace detail {
@@ -181,8 +231,8 @@ inline EffectiveBlock mlp_block(const Kernel& input, const EffectiveScales& scal
 ///           embedding: C_WE and Λ_WE for C_head and Λ_head, and no bias
 /// Source:   Dinan, Yaida, Zhang 2023, (1.80), (1.178)-(1.182); tied (1.84), (1.186)-(1.190). For
 ///           their mean over tokens, (1.81), propagate through GlobalAveragePool.
-/// Requires: of a tied head, an output that is no token of the inputs: others have further terms of
-///           the size of the width.
+/// Requires: of a tied head, an output that is no token of the inputs: others have the further terms of
+///           tied_contact().
 /// Throws:   InvalidInput as check() does.
 struct EffectiveHead {
   bool tied = false;
@@ -197,5 +247,37 @@ struct EffectiveHead {
     return {input.tokens, shrinkage * head.variance * norm.nngp, theta.array() + bias};
   }
 };
+
+/// What a tied head adds where an output is a word of the input, since its weights are in the stream.
+struct TiedContact {
+  std::vector<double> own_logit;  // mean of the logit of each token's own word
+  Matrix<> exchanged;  // between the logit of b's word after a and that of a's word after b
+};
+
+/// The terms of TiedContact, given the kernel before the head's LayerNorm.
+/// Equation: own_logit = √(n n^-s) C_WE/√(G_aa+ε), which adds its products to G;
+///           exchanged = 2 Λ_WE C_WE/√((G_aa+ε)(G_bb+ε)) in Θ, whatever s
+/// Source:   Dinan, Yaida, Zhang 2023, (1.85)-(1.86) and (1.187): n C_WE² of (1.85) is a product of two means, and
+///           the term of (1.187) occurs twice, with head and stem exchanged.
+/// Shapes:   own_logit (S), exchanged (S, S); its diagonal is 0
+/// Accuracy: the leading order in the width, relative errors are of order 1/n.
+/// Requires: tokens a and b of different words; shrinkage is n^-s, as of EffectiveHead.
+/// Throws:   InvalidInput as check() does.
+/// Differs:  of equal words the derivative of LayerNorm that (1.140) leaves out is of the same order: there (1.187)
+///           does not hold, and nothing is stated here.
+inline TiedContact tied_contact(const Kernel& input, const EffectiveScales& scales, double width,
+                                double shrinkage = 1) {
+  check(input);
+  detail::require_nonnegative(width, "width");
+  detail::require_nonnegative(shrinkage, "shrinkage");
+  const Eigen::VectorXd root = (input.nngp.diagonal().array() + scales.epsilon).rsqrt();
+  const GroupScale& word = scales.token_embedding;
+  TiedContact contact;
+  for (const double r : root)
+    contact.own_logit.push_back(std::sqrt(width * shrinkage) * word.variance * r);
+  contact.exchanged = 2 * word.rate * word.variance * root * root.transpose();
+  contact.exchanged.diagonal().setZero();
+  return contact;
+}
 
 }  // namespace scalewise::kernels

@@ -47,27 +47,31 @@ class FiniteAttention : public FiniteLayer {
  public:
   FiniteAttention(const FiniteForm& form, Index tokens, Index in, const FiniteSizes& sizes,
                   std::uint64_t seed, const std::string& name)
-      : form_(form), heads_(sizes.heads), dim_(sizes.head_dim) {
+      : form_(form),
+        heads_(sizes.heads),
+        dim_(sizes.head_dim),
+        value_dim_(sizes.value_dim > 0 ? sizes.value_dim : sizes.head_dim) {
     const SelfAttention& l = form.layer;
     const auto root = [](Index n) { return std::sqrt(static_cast<double>(n)); };
     const Index all = heads_ * dim_;
+    const Index values = heads_ * value_dim_;
     const bool tied = l.scores == SelfAttention::ScoreScale::tied_over_d;
     query_ = normal_matrix(in, all, seed, name, ".query");
     key_ = tied ? query_ : normal_matrix(in, all, seed, name, ".key");
-    value_ = normal_matrix(in, all, seed, name, ".value");
-    output_ = normal_matrix(all, sizes.width, seed, name, ".output");
+    value_ = normal_matrix(in, values, seed, name, ".value");
+    output_ = normal_matrix(values, sizes.width, seed, name, ".output");
     bias_ = normal_matrix(1, sizes.width, seed, name, ".bias");
     q_scale_ = l.sigma_q / root(in);
     k_scale_ = l.sigma_k / root(in);
     v_scale_ = l.sigma_v / root(in);
-    o_scale_ = l.sigma_o / root(all);
+    o_scale_ = l.sigma_o / root(values);
     score_scale_ = l.scores == SelfAttention::ScoreScale::over_root_d
                        ? 1 / root(dim_)
                        : 1 / static_cast<double>(dim_);
     if (form.read > 0) {
       covariance_ = l.encodings.covariance(tokens, tokens);
-      const auto [values, vectors] = symmetric_eigen(covariance_);
-      const Matrix<> half = vectors * values.cwiseMax(0.0).cwiseSqrt().asDiagonal();
+      const auto [eigenvalues, vectors] = symmetric_eigen(covariance_);
+      const Matrix<> half = vectors * eigenvalues.cwiseMax(0.0).cwiseSqrt().asDiagonal();
       encodings_ = half * normal_matrix(tokens, in, seed, name, ".encodings");
     }
   }
@@ -80,11 +84,11 @@ class FiniteAttention : public FiniteLayer {
     p.q = q_scale_ * (p.a * query_);
     p.k = k_scale_ * (p.a * key_);
     p.v = v_scale_ * (p.b * value_);
-    p.o.resize(x.rows(), heads_ * dim_);
+    p.o.resize(x.rows(), p.v.cols());
     for (Index h = 0; h < heads_; ++h) {
-      p.scores.push_back(score_scale_ * head(p.q, h) * head(p.k, h).transpose());
+      p.scores.push_back(score_scale_ * head(p.q, h, dim_) * head(p.k, h, dim_).transpose());
       p.weights.push_back(weigh(p.scores.back()));
-      p.o.middleCols(h * dim_, dim_) = p.weights.back() * head(p.v, h);
+      p.o.middleCols(h * value_dim_, value_dim_) = p.weights.back() * head(p.v, h, value_dim_);
     }
     Matrix<> y = o_scale_ * (p.o * output_);
     y.rowwise() += form_.layer.sigma_b * bias_.row(0);
@@ -99,14 +103,16 @@ class FiniteAttention : public FiniteLayer {
     p.delta = form_.branch * delta;
     const Matrix<> d_o = o_scale_ * (p.delta * output_.transpose());
     p.d_q.resize(p.q.rows(), p.q.cols());
-    p.d_k = p.d_v = p.d_q;
+    p.d_k = p.d_q;
+    p.d_v.resize(p.v.rows(), p.v.cols());
     for (Index h = 0; h < heads_; ++h) {
       const auto at = static_cast<std::size_t>(h);
-      const Matrix<> d_weights = head(d_o, h) * head(p.v, h).transpose();
+      const Matrix<> d_weights = head(d_o, h, value_dim_) * head(p.v, h, value_dim_).transpose();
       const Matrix<> d_scores = score_scale_ * bend(p.scores[at], p.weights[at], d_weights);
-      p.d_v.middleCols(h * dim_, dim_) = p.weights[at].transpose() * head(d_o, h);
-      p.d_q.middleCols(h * dim_, dim_) = d_scores * head(p.k, h);
-      p.d_k.middleCols(h * dim_, dim_) = d_scores.transpose() * head(p.q, h);
+      p.d_v.middleCols(h * value_dim_, value_dim_) =
+          p.weights[at].transpose() * head(d_o, h, value_dim_);
+      p.d_q.middleCols(h * dim_, dim_) = d_scores * head(p.k, h, dim_);
+      p.d_k.middleCols(h * dim_, dim_) = d_scores.transpose() * head(p.q, h, dim_);
     }
     const Matrix<> d_a =
         q_scale_ * (p.d_q * query_.transpose()) + k_scale_ * (p.d_k * key_.transpose());
@@ -178,8 +184,8 @@ class FiniteAttention : public FiniteLayer {
     Matrix<> delta, d_q, d_k, d_v, d_e;
   };
 
-  ConstView<double> head(const Matrix<>& m, Index h) const {
-    return {m.data() + h * dim_, m.rows(), dim_, Eigen::OuterStride<>(m.cols())};
+  static ConstView<double> head(const Matrix<>& m, Index h, Index dim) {
+    return {m.data() + h * dim, m.rows(), dim, Eigen::OuterStride<>(m.cols())};
   }
 
   /// ζ of the scores of a head.
@@ -230,7 +236,7 @@ class FiniteAttention : public FiniteLayer {
 
   FiniteForm form_;
   Index heads_;
-  Index dim_;
+  Index dim_, value_dim_;
   Matrix<> query_, key_, value_, output_, bias_;
   Matrix<> covariance_, encodings_;
   double q_scale_ = 0, k_scale_ = 0, v_scale_ = 0, o_scale_ = 0, score_scale_ = 0;

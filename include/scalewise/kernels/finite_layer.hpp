@@ -24,9 +24,10 @@ namespace scalewise::kernels {
 /// Sizes of a network that a kernel is the limit of.
 /// Source:   Hron et al. 2020 (arXiv:2006.10540), Section 2: widths, heads and head sizes go to infinity.
 struct FiniteSizes {
-  Index width = 64;    // features that leave a dense or attention layer
-  Index heads = 64;    // of an attention layer
-  Index head_dim = 8;  // d, of queries, keys and values of a head
+  Index width = 64;     // features that leave a dense or attention layer
+  Index heads = 64;     // of an attention layer
+  Index head_dim = 8;   // d, of queries and keys of a head
+  Index value_dim = 0;  // of its values; 0: head_dim
 };
 
 namespace detail {

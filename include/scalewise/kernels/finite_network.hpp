@@ -75,7 +75,7 @@ class FiniteNetwork {
  public:
   FiniteNetwork(const std::vector<Layer>& layers, Index tokens, Index features,
                 const FiniteSizes& sizes, std::uint64_t seed) {
-    if (sizes.width < 1 || sizes.heads < 1 || sizes.head_dim < 1) {
+    if (sizes.width < 1 || sizes.heads < 1 || sizes.head_dim < 1 || sizes.value_dim < 0) {
       throw InvalidInput("sizes", "below 1", "a positive width, heads and head_dim");
     }
     for (std::size_t l = 0; l < layers.size(); ++l) {

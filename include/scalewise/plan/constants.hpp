@@ -280,6 +280,42 @@ inline Plan with_constants(const Plan& plan, const std::vector<Parameter>& const
   return result;
 }
 
+/// The constants `rate` and `decay` under which hidden matrices train as in a run that has one learning rate and one
+/// weight decay for all tensors.
+/// Equation: rate lr/λ, decay wd/δ, λ and δ the factors of queries; under neural-tangent scaling and AdamW
+///           n^(3/2) lr and n^(-3/2) wd, under meta-principled n^((3-s)/2) lr and n^((s-3)/2) wd
+/// Source:   Dinan, Yaida, Zhang 2023 (arXiv:2304.02034v1), II 1 E and II 2 E.
+/// Units:    a plan with them is trained at a rate and a decay of 1. A decay of 0 has no constant.
+/// Throws:   InvalidInput for a plan relative to a base, one whose queries differ between layers or do not decay, a
+///           rate that is not positive and a decay that is negative.
+inline std::vector<Parameter> constants_of_standard(const Plan& plan, double rate,
+                                                    double decay = 0) {
+  if (!(rate > 0)) throw InvalidInput("rate", numeric::number_text(rate), "a positive number");
+  if (!(decay >= 0)) throw InvalidInput("decay", numeric::number_text(decay), "0 or more");
+  const std::vector<const Entry*> queries = plan.of(Group::query);
+  const auto differs = [&](const Entry* entry) {
+    return entry->learning_rate.value != queries.front()->learning_rate.value ||
+           entry->weight_decay.value != queries.front()->weight_decay.value;
+  };
+  if (queries.empty() || std::any_of(queries.begin(), queries.end(), differs)) {
+    throw InvalidInput("rule", plan.rule, "queries with one rate and decay in all layers",
+                       "these decide how a rate for all tensors is converted");
+  }
+  const Entry& query = *queries.front();
+  if (plan.reference == Reference::base || query.learning_rate.scaling.is_relative()) {
+    throw InvalidInput("rule", plan.rule, "one with rates of its own, such as neural-tangent",
+                       "this one multiplies the rate of the base, whose tuned rate it takes");
+  }
+  std::vector<Parameter> constants{{"rate", rate / query.learning_rate.value}};
+  if (decay == 0) return constants;
+  if (query.weight_decay.value == 0)
+    throw InvalidInput("decay", numeric::number_text(decay), "0", plan.rule + " does not decay");
+  // The constant of the rate takes an independent decay along.
+  const double taken = plan.decay == DecayForm::independent ? constants[0].value / rate : 1;
+  constants.push_back({"decay", decay / (query.weight_decay.value * taken)});
+  return constants;
+}
+
 }  // namespace plan
 
 }  // namespace scalewise

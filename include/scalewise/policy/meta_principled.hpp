@@ -24,9 +24,9 @@ struct MetaPrincipled {
   double s = 0.5;
   NeuralTangent neural_tangent{};
 
-  constexpr Row row(Group group) const {
+  constexpr Row row(Group group, const policy::Context& context = {}) const {
     using namespace symbols;
-    Row row = neural_tangent.row(group);
+    Row row = neural_tangent.row(group, context);
     if (group == Group::head) {
       row.init_variance = row.init_variance.scaling / pow(n, exponent(s));
     } else if (group != Group::head_bias) {

@@ -64,12 +64,17 @@ struct NeuralTangent {
   static constexpr Reference reference = Reference::absolute;
   static constexpr std::array optimizers{sgd, adamw};
 
-  policy::OrderOne init_constant{};  // C_G
-  policy::OrderOne rate_constant{};  // Λ_G
-  bool mlp_ratio_in_rates = true;    // the paper's experiments drop M from the two MLP AdamW rates
+  policy::OrderOne init_constant{};   // C_G
+  policy::OrderOne rate_constant{};   // Λ_G
+  bool mlp_ratio_in_rates = true;     // the paper's experiments drop M from the two MLP AdamW rates
+  bool experiment_constants = false;  // begin with their initial variances, for images or for text
 
-  constexpr Row row(Group group) const {
+  constexpr Row row(Group group, const policy::Context& context = {}) const {
     Row row = table(group);
+    if (experiment_constants) {
+      row.init_variance =
+          experiment_variance(group, context.shape.input, row.init_variance.scaling);
+    }
     row.epsilon = row.rate(adamw).scaling / row.rate(sgd).scaling;
     row.decay_form = DecayForm::independent;
     Scaling adamw_rate = row.rate(adamw).scaling;
@@ -111,11 +116,39 @@ struct NeuralTangent {
 
   static void parameters(auto& self, auto&& visit) {
     visit("mlp_ratio_in_rates", self.mlp_ratio_in_rates);
+    if (!std::is_const_v<std::remove_reference_t<decltype(self)>> || self.experiment_constants)
+      visit("experiment_constants", self.experiment_constants);
     policy::OrderOne::visit_all("C", self.init_constant, visit);
     policy::OrderOne::visit_all("Lambda", self.rate_constant, visit);
   }
 
  private:
+  /// The initial variance of the paper's experiments, given that of the table.
+  /// Equation: images: the table's times C_Q = C_K = C_V = 1/2, C_U = 1/3, C_W = 2/5, C_X = 8/5, and
+  ///           C_PE = 0.02²; text: 0.02² for all matrices but the word embedding, C_WE = 1
+  /// Source:   Dinan, Yaida, Zhang 2023, II 1 C and II 2 C.
+  /// Differs:  II 2 C prints C_PE = 0.02 for BART-large, and 0.02² for R2C2.
+  static constexpr Scaling experiment_variance(Group group, Input input, const Scaling& table) {
+    constexpr double of_deviation = 0.02 * 0.02;
+    const bool images = input == Input::patch;
+    switch (group) {
+      case Group::position_embedding:
+        return of_deviation;
+      case Group::query:
+      case Group::key:
+      case Group::value:
+        return images ? 0.5 * table : of_deviation;
+      case Group::attention_output:
+        return images ? 1.0 / 3 * table : of_deviation;
+      case Group::mlp_up:
+        return images ? 0.4 * table : of_deviation;
+      case Group::mlp_down:
+        return images ? 1.6 * table : of_deviation;
+      default:
+        return table;
+    }
+  }
+
   static constexpr Row table(Group group) {
     using namespace symbols;
     using enum Group;

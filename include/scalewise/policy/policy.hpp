@@ -164,10 +164,10 @@ namespace policy {
 /// The row of a group.
 template <Policy P>
 constexpr Row row_of(const P& policy, Group group, const Context& context = {}) {
-  if constexpr (requires { policy.row(group); }) {
-    return policy.row(group);
-  } else {
+  if constexpr (requires { policy.row(group, context); }) {
     return policy.row(group, context);
+  } else {
+    return policy.row(group);
   }
 }
 

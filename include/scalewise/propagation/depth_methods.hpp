@@ -38,9 +38,12 @@ inline constexpr messages::Spelling<DepthMethod, 9> depth_method_words{
      {DepthMethod::deep_scale_lm, "deep-scale-lm"},
      {DepthMethod::deep_scale_lm_simple, "deep-scale-lm-simple"}}};
 
-/// A model that all methods start from: matrices as Xavier has them in the limit of many heads.
+/// A model that all methods start from: matrices as Xavier has them, those of values head by head
+/// in the limit of many heads, where C1 = 2/(1-p) is the 2.2 of the source.
 /// Equation: sq = sk = so = 1/d, sv = 2/d, s1 = s2 = 2/5d, d_ff = 4d
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), E.1.
+/// Differs:  queries and keys are those of one matrix for all heads, 1/d. Head by head their limit
+///           is 2/d as well, whose scores of variance 4 are out of the formulas' range.
 struct DepthModel {
   NormPlacement placement = NormPlacement::pre;
   double width = 1024;
