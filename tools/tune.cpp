@@ -95,6 +95,12 @@ class Tuner {
     });
   }
 
+  /// Searches of other seeds train with other ones.
+  std::uint64_t seed_of(const Job& job) const {
+    constexpr auto each = static_cast<std::uint64_t>(before_verify + verify_seeds);
+    return (t_.seed - 1) * each + static_cast<std::uint64_t>(job.trial.seed);
+  }
+
   /// A finished run, good or failed; none if it was stopped.
   std::optional<nlohmann::ordered_json> row_of(const Job& job) const {
     std::vector<Parameter> constants = model_.constants(job.trial.draw);
@@ -106,7 +112,7 @@ class Tuner {
         t_.command.empty() ? by_reference(job, constants, size) : by_command(job, constants, size);
     if (!outcome) return {};
     nlohmann::ordered_json row{
-        {"draw", job.trial.draw}, {"seed", job.trial.seed}, {"steps", job.trial.steps}};
+        {"draw", job.trial.draw}, {"seed", seed_of(job)}, {"steps", job.trial.steps}};
     if (job.size > 0) row["size"] = job.size;
     row["constants"] = constants_text(constants);
     row["loss"] = nullptr;
@@ -118,7 +124,7 @@ class Tuner {
   std::optional<Outcome> by_reference(const Job& job, const std::vector<Parameter>& constants,
                                       const Base& size) const {
     train::Settings s = settings_;
-    s.seed = static_cast<std::uint64_t>(job.trial.seed);
+    s.seed = seed_of(job);
     s.steps = job.trial.steps;
     if (s.warmup < 0) s.warmup = s.steps / 20;
     const auto loss = experiment::final_loss(model_.plan(constants, size), s, data_);
@@ -135,7 +141,7 @@ class Tuner {
     files::write_file(path, model_.text(plan));
     const std::string command =
         filled(t_.command, {{"plan", path},
-                            {"seed", std::to_string(job.trial.seed)},
+                            {"seed", std::to_string(seed_of(job))},
                             {"steps", std::to_string(job.trial.steps)},
                             {"rate", numeric::exact_text(model_.rate(job.trial.draw, job.octave))},
                             {"constants", constants_text(model_.planned(constants))},
@@ -251,7 +257,7 @@ void add_run_options(frame::Options& o, Tuning& t) {
       .repeated();
   o.add("--budget", t.budget, "runs in all (without those of --verify)").from(10).to(1e6).of_runs();
   o.add("--steps", t.run.steps, "optimizer steps").from(1);
-  o.add("--seed", t.seed, "random seed (of the draws)");
+  o.add("--seed", t.seed, "random seed (of draws and runs)").from(1);
   o.add("--command", t.command,
         "command that makes a run: {plan} is a file, {seed} and {steps} are numbers; also {rate}, "
         "{constants}, "

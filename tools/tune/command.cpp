@@ -45,7 +45,7 @@ std::string_view last_line(std::string_view text) {
 
 /// A loss as it is written. None: that is no number.
 std::optional<Outcome> loss_of(const std::string& text) {
-  if (check::detail::says_diverged(text)) return Outcome{infinite, "diverged: a loss of " + text};
+  if (check::detail::says_diverged(text)) return Outcome{infinite, "diverged"};
   const double loss = check::detail::table_number(text);
   if (std::isnan(loss)) return {};
   return Outcome{loss};
@@ -155,10 +155,12 @@ std::optional<Outcome> run_command(const std::string& command, LossFrom from,
   if (*status == 0) {
     outcome = loss_in(files::read_file(log + ".out", most), from);
   } else {
-    outcome.reason = WIFSIGNALED(*status) ? fmt::format("killed by signal {}", WTERMSIG(*status))
-                                          : fmt::format("exit code {}", WEXITSTATUS(*status));
+    // A shell says 128 + signal of its last command.
+    const int code = WIFSIGNALED(*status) ? 128 + WTERMSIG(*status) : WEXITSTATUS(*status);
+    outcome.reason = code > 128 ? fmt::format("killed by signal {}", code - 128)
+                                : fmt::format("exit code {}", code);
   }
-  if (outcome.reason.empty()) return remove(), outcome;
+  if (outcome.reason.empty() || outcome.reason == "diverged") return remove(), outcome;
   const std::string errors = files::read_file(log + ".err", most);
   const std::string_view said = last_line(errors).substr(0, 200);
   if (!said.empty()) outcome.reason += ": " + messages::visible_text(said);

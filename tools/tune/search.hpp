@@ -146,7 +146,7 @@ class Stages {
 
 /// Draws at a quarter of the steps; the best third at all of them; the best six of those on two new seeds; the best
 /// one on four more, whose mean and interval are the result.
-inline Search search(long draws, long steps, const Losses& losses) {
+inline Search searched(long draws, long steps, const Losses& losses) {
   return detail::Stages(draws, steps, losses).run();
 }
 

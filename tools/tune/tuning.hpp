@@ -231,7 +231,7 @@ inline State state_of(const Tuning& t, const Verified& verify, const Rows& rows)
       runs.push_back(
           {job.trial.draw, {job.size, job.octave, job.trial.seed - before_verify, loss}});
   }
-  state.search = search(draws_of(t.budget), t.run.steps, losses);
+  state.search = searched(draws_of(t.budget), t.run.steps, losses);
   for (const Trial& trial : state.search.missing) state.missing.push_back({trial});
   const long best = state.search.best;
   if (best < 0 || verify.sizes.empty()) return state;
