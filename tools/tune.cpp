@@ -205,24 +205,16 @@ class Tuner {
   Rows rows_;
 };
 
-int run(const Tuning& t, const frame::Options& options) {
-  // Commands run one at a time unless --threads says otherwise.
-  const bool commands = !t.command.empty() && !options.given("--threads");
-  train::use_threads(commands ? 1 : experiment::threads_of(t.run.threads, options));
-  dense::keep_to_one_thread();
-  if (t.names.empty()) return Tuner(t, nullptr, options).run();
-  int code = 0;
-  tools::with_names("tune", t.names, [&](const dialect::Dialect& dialect) {
-    code = Tuner(t, &dialect, options).run();
-  });
-  return code;
+/// Without a verb of tasks, results are a folder of the program itself.
+void check_tasks(const Tuning& t, const frame::Options& options) {
+  bool verb = t.tasks.results.empty();
+  for (const char* name : {"--emit-tasks", "--run-one", "--collect"})
+    verb = verb || options.given(name);
+  if (verb) experiment::check(t.tasks, options, {});
 }
 
+/// What the options need of each other; a dry run only names them.
 void check(const Tuning& t, const frame::Options& options) {
-  if (t.tasks.results.empty() || options.given("--emit-tasks") || options.given("--run-one") ||
-      options.given("--collect")) {
-    experiment::check(t.tasks, options, {});
-  }
   const bool own = !t.command.empty();
   for (const char* name : {"--preset", "--config", "--names", "--loss-from", "--cut"}) {
     if (!own && options.given(name))
@@ -250,12 +242,26 @@ void check(const Tuning& t, const frame::Options& options) {
     throw InvalidInput("--warmup", std::to_string(t.run.warmup), "fewer than a quarter of --steps");
 }
 
+int run(const Tuning& t, const frame::Options& options) {
+  ::check(t, options);
+  // Commands run one at a time unless --threads says otherwise.
+  const bool commands = !t.command.empty() && !options.given("--threads");
+  train::use_threads(commands ? 1 : experiment::threads_of(t.run.threads, options));
+  dense::keep_to_one_thread();
+  if (t.names.empty()) return Tuner(t, nullptr, options).run();
+  int code = 0;
+  tools::with_names("tune", t.names, [&](const dialect::Dialect& dialect) {
+    code = Tuner(t, &dialect, options).run();
+  });
+  return code;
+}
+
 void add_run_options(frame::Options& o, Tuning& t) {
   o.group("Runs");
   o.add("--space", t.space,
         "NAME=LOW:HIGH, or several with commas: constants to tune, and their ranges")
       .repeated();
-  o.add("--budget", t.budget, "runs in all (without those of --verify)").from(10).to(1e6).of_runs();
+  o.add("--trials", t.trials, "runs in all (without those of --verify)").from(10).to(1e6).of_runs();
   o.add("--steps", t.run.steps, "optimizer steps").from(1);
   o.add("--seed", t.seed, "random seed (of draws and runs)").from(1);
   o.add("--command", t.command,
@@ -313,9 +319,9 @@ scalewise::frame::Program scalewise::frame::program() {
       .words({"table", "json"})
       .not_an_input();
   o.add("--quiet", quiet(), "no progress").not_an_input();
-  program.check = [t, &o] { ::check(*t, o); };
+  program.check = [t, &o] { check_tasks(*t, o); };
   program.expected = [t] {
-    return fmt::format("{} draws, {} runs at most", draws_of(t->budget), t->budget);
+    return fmt::format("{} draws, {} runs at most", draws_of(t->trials), t->trials);
   };
   program.run = [t, options = program.options](const std::vector<std::string>&) {
     return ::run(*t, *options);

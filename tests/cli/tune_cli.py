@@ -25,7 +25,7 @@ from task_test import MISSING, TEXT, main, shell
 PROGRAM, ROOT, LOOP = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
 MODEL = ["--preset", "gpt2", "--set", "d_model=128", "--set", "heads=4", "--set", "depth=2"]
 TINY = ["--text", "a text.txt", "--set", "d_model=8", "--set", "heads=2", "--set", "depth=1", "--set", "context=8", "--batch", "2",
-        "--steps", "20", "--space", "rate=0.001:0.1,logits=0.5:4", "--budget", "20", "--quiet"]
+        "--steps", "20", "--space", "rate=0.001:0.1,logits=0.5:4", "--trials", "20", "--quiet"]
 SPACE = "rate=0.0005:0.04,logits=0.25:16"
 TRAIN = "python3 train.py {plan} {seed} {steps}"
 
@@ -65,7 +65,7 @@ class Tune(unittest.TestCase):
     # ---- commands ------------------------------------------------------------------------------------
 
     def test_a_known_optimum_is_found_and_failed_runs_are_listed(self):
-        report = json.loads(self.tune(*self.surface("--budget", 84, "--threads", 4, "--format", "json", "--carry-to", "width=512")))
+        report = json.loads(self.tune(*self.surface("--trials", 84, "--threads", 4, "--format", "json", "--carry-to", "width=512")))
         best = {c["name"]: c for c in report["constants"]}
         x, y = math.log2(best["rate"]["value"] / 0.004), math.log2(best["logits"]["value"] / 2)
         self.assertLess(0.05 * x * x + 0.02 * y * y + 0.01 * x * y, 0.02)
@@ -83,23 +83,23 @@ class Tune(unittest.TestCase):
         self.assertEqual(plan["shape"]["d_model"], 512)
         self.assertEqual(plan["base"]["d_model"], 128)
         self.assertEqual({c["name"]: c["value"] for c in plan["constants"]}, {n: c["value"] for n, c in best.items()})
-        text = self.tune(*self.surface("--budget", 84))
+        text = self.tune(*self.surface("--trials", 84))
         self.assertIn("failed: d", text)
         self.assertIn(f"best: --constant {report['best']['constants']}\n", text)
 
     def test_all_runs_fail(self):
-        options = [*self.surface("--budget", 20), "--command", "echo 2.5 {plan} {seed} {steps} >/dev/null; exit 3"]
+        options = [*self.surface("--trials", 20), "--command", "echo 2.5 {plan} {seed} {steps} >/dev/null; exit 3"]
         self.tune(*options, code=1)
         self.assertIn("no draw trained to the end", subprocess.run(
             [PROGRAM, *map(str, options)], capture_output=True, text=True, cwd=self.folder, check=False, env=QUICK).stdout)
 
     def test_a_loss_at_the_end_of_the_last_line_and_a_rate_of_its_own(self):
         command = "grep -q c_rate {plan} && exit 1; echo seed {seed} {steps} rate={rate} loss: 2.5"
-        report = json.loads(self.tune(*self.surface("--budget", 20, "--loss-from", "number", "--format", "json"), "--command", command))
+        report = json.loads(self.tune(*self.surface("--trials", 20, "--loss-from", "number", "--format", "json"), "--command", command))
         self.assertEqual({row.get("loss") for row in report["rows"]}, {2.5})
 
     def test_stopped_by_ctrl_c_and_resumed(self):
-        options = [*self.surface("--budget", 20), "--command", f"sleep 0.2; {TRAIN}"]
+        options = [*self.surface("--trials", 20), "--command", f"sleep 0.2; {TRAIN}"]
         with subprocess.Popen([PROGRAM, *map(str, options)], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               text=True, env=QUICK) as process:
             time.sleep(1.5)
@@ -119,7 +119,7 @@ class Tune(unittest.TestCase):
     def test_verified_at_a_second_size(self):
         command = "python3 surface.py {plan} {seed} {steps} {width}"
         moving = SURFACE.replace("0.004)", "0.004 * (float(sys.argv[4]) / 128) ** DRIFT)")
-        options = self.surface("--budget", 40, "--threads", 4, "--verify", "width=512", "--format", "json", space="rate=0.001:0.016")
+        options = self.surface("--trials", 40, "--threads", 4, "--verify", "width=512", "--format", "json", space="rate=0.001:0.016")
         for drift, code in ((0, 0), (-1, 1)):
             (self.folder / "surface.py").write_text(moving.replace("DRIFT", str(drift)).replace(
                 'c["logits"]', "1").replace("x < -2", "x < -9").replace("x > 3.2", "x > 9"), encoding="utf-8")
@@ -154,7 +154,7 @@ class Tune(unittest.TestCase):
     def test_more_runs_use_those_that_are_there(self):
         self.tune(*TINY, "--results", "r")
         before = {path.name for path in (self.folder / "r").glob("d*")}
-        more = [*TINY, "--budget", "30", "--results", "r"]
+        more = [*TINY, "--trials", "30", "--results", "r"]
         tasks = self.tune(*more, "--collect", code=MISSING).splitlines()
         self.assertFalse({task.split("--run-one ")[1].split()[0] + ".json" for task in tasks} & before)
         self.assertEqual(len(tasks), 5)  # of 7 draws there are 12 then
@@ -186,7 +186,7 @@ class Tune(unittest.TestCase):
     def test_the_example_in_cpp(self):
         report = json.loads(self.tune(
             "--preset", "gpt2", "--set", "d_model=16", "--set", "heads=1", "--set", "depth=1", "--set", "vocab=32", "--set", "context=1",
-            "--set", "tied_head=false", "--space", "rate=0.1:10,embedding.std=0.5:8", "--steps", 40, "--budget", 24, "--results", "loop",
+            "--set", "tied_head=false", "--space", "rate=0.1:10,embedding.std=0.5:8", "--steps", 40, "--trials", 24, "--results", "loop",
             "--command", f"{LOOP} {{plan}} {{seed}} {{steps}}", "--format", "json", "--quiet"))
         self.assertEqual(sum("reason" in row for row in report["rows"]), 0)
         self.assertLess(report["best"]["loss"], math.log(32))
@@ -199,7 +199,7 @@ class Tune(unittest.TestCase):
         os.environ["PYTHONPATH"] = QUICK["PYTHONPATH"] = str(ROOT / "python")
         report = json.loads(self.tune(
             "--preset", "gpt2", "--set", "d_model=16", "--set", "heads=2", "--set", "depth=2", "--set", "vocab=256", "--set", "context=16",
-            "--set", "tied_head=false", "--names", "nanogpt", "--space", "rate=0.001:0.05,logits=0.5:4", "--steps", 8, "--budget", 10,
+            "--set", "tied_head=false", "--names", "nanogpt", "--space", "rate=0.001:0.05,logits=0.5:4", "--steps", 8, "--trials", 10,
             "--results", "torch", "--loss-from", "number", "--format", "json", "--quiet", "--carry-to", "width=32", "--command",
             f"{python} {ROOT}/examples/pytorch/train.py {{plan}} 'a text.txt' --lr {{rate}} --seed {{seed}} --steps {{steps}}"))
         self.assertEqual([row["reason"] for row in report["rows"] if "reason" in row], [])

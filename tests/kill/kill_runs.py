@@ -69,7 +69,7 @@ CASES = [
          [("out/runs.jsonl", in_any_order), ("**/*", as_it_is)]),
     Case("tune",
          ["--text", "text.txt", "--set", "d_model=8", "--set", "heads=2", "--set", "depth=1", "--set", "context=8", "--batch", "2",
-          "--steps", "40", "--budget", "24", "--space", "rate=0.001:0.1,logits=0.5:4", "--threads", "2", "--results", "out",
+          "--steps", "40", "--trials", "24", "--space", "rate=0.001:0.1,logits=0.5:4", "--threads", "2", "--results", "out",
           "--carry-to", "width=16", "--quiet"],
          [("**/*", as_it_is)]),
     Case("coordinate_check",

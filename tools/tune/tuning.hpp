@@ -37,7 +37,7 @@ struct Tuning {
       "rate=0.001:0.06,embedding.rate=0.125:8,logits=0.5:8,hidden.std=0.5:4,embedding.std=0.5:8"};
   std::string command;
   LossFrom loss_from = LossFrom::json;
-  long budget = 84;
+  long trials = 84;
   std::uint64_t seed = 1;
   std::vector<std::string> carry_to, verify;
   frame::Format format = frame::Format::table;
@@ -231,7 +231,7 @@ inline State state_of(const Tuning& t, const Verified& verify, const Rows& rows)
       runs.push_back(
           {job.trial.draw, {job.size, job.octave, job.trial.seed - before_verify, loss}});
   }
-  state.search = searched(draws_of(t.budget), t.run.steps, losses);
+  state.search = searched(draws_of(t.trials), t.run.steps, losses);
   for (const Trial& trial : state.search.missing) state.missing.push_back({trial});
   const long best = state.search.best;
   if (best < 0 || verify.sizes.empty()) return state;

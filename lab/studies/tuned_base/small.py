@@ -26,11 +26,11 @@ FIVE = RATE + ",embedding.rate=0.125:8,logits=0.5:8,hidden.std=0.5:4,embedding.s
 # The search; and what train makes of its constants. A search at width 256 costs ten times what one at width 32 does.
 ARMS = {
     "maximal-update, five constants tuned at 32": (
-        f"--rule maximal-update --set d_model=32 --set heads=2 --space {FIVE} --budget 84", "--rule maximal-update --base 32"),
+        f"--rule maximal-update --set d_model=32 --set heads=2 --space {FIVE} --trials 84", "--rule maximal-update --base 32"),
     "maximal-update, rate tuned at 32": (
-        f"--rule maximal-update --set d_model=32 --set heads=2 --space {RATE} --budget 84", "--rule maximal-update --base 32"),
+        f"--rule maximal-update --set d_model=32 --set heads=2 --space {RATE} --trials 84", "--rule maximal-update --base 32"),
     "standard, rate tuned at 256": (
-        "--rule standard --set d_model=256 --set heads=16 --space rate=0.0003:0.02 --budget 16", "--rule standard"),
+        "--rule standard --set d_model=256 --set heads=16 --space rate=0.0003:0.02 --trials 16", "--rule standard"),
 }
 
 
