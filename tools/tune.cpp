@@ -178,6 +178,8 @@ class Tuner {
     if (folder_) files::write_file(t_.tasks.results + "/report.json", json.dump(1) + "\n");
     if (t_.format == frame::Format::json) {
       std::cout << json.dump(1) << '\n';
+    } else if (t_.format == frame::Format::csv) {
+      std::cout << render(effect_table(report, model_), TableFormat::csv);
     } else {
       show_text(report, model_, t_.command.find("{rate}") != std::string::npos);
     }
@@ -315,9 +317,7 @@ scalewise::frame::Program scalewise::frame::program() {
       .not_an_input();
   experiment::add_task_options(o, t->tasks);
   o.group("Output");
-  o.add("--format", t->format, format_words, "format of the output")
-      .words({"table", "json"})
-      .not_an_input();
+  add_format(o, t->format);
   o.add("--quiet", quiet(), "no progress").not_an_input();
   program.check = [t, &o] { check_tasks(*t, o); };
   program.expected = [t] {
