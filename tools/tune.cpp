@@ -45,7 +45,7 @@ class Tuner {
     settings_ = t.run;
     settings_.rate = 1;  // the plans have it
     settings_.seq = model_.shape().context;
-    settings_.activation = model_.shape().activation.value_or(settings_.activation);
+    if (const auto& activation = model_.shape().activation) settings_.activation = *activation;
     settings_.rotary = !model_.shape().learned_positions;
     if (t.command.empty()) data_ = train::read_data(settings_);
     for (const std::vector<std::string>* size : {&t.carry_to, &t.verify}) {

@@ -104,14 +104,16 @@ def small() -> dict[str, list[dict]]:
 
 def small_table() -> str:
     arms = small()
-    tuned = {row["repetition"]: statistics.mean(row["losses"]) for row in arms.get("standard, rate tuned at 256", [])}
+    mean = {(arm, row["repetition"]): statistics.mean(row["losses"]) for arm, some in arms.items() for row in some}
     rows = []
     for arm, some in arms.items():
-        losses = [statistics.mean(row["losses"]) for row in some]
-        below = [statistics.mean(row["losses"]) < tuned[row["repetition"]] for row in some if row["repetition"] in tuned]
-        rows.append([arm, mean_text(losses), "-" if arm.startswith("standard") else f"{sum(below)} of {len(below)}",
-                     f"{statistics.median(row['seconds'] for row in some):.0f}"])
-    return page.table(["tuned", "loss at 256", "below the last row", "seconds of the search, median"], rows)
+        row = [arm, str(len(some)), mean_text([mean[arm, one["repetition"]] for one in some])]
+        for other in ("standard, middle of the range", "standard, rate tuned at 256"):
+            both = [one["repetition"] for one in some if (other, one["repetition"]) in mean]
+            below = sum(mean[arm, r] < mean[other, r] for r in both)
+            row.append(f"{below} of {len(both)}" if both and arm != other else "-")
+        rows.append(row)
+    return page.table(["tuned", "repetitions", "loss at 256", "below `standard`, middle of the range", "below `standard`, tuned at 256"], rows)
 
 
 def tables(results: dict) -> dict[str, str]:
