@@ -38,7 +38,7 @@ NO_INPUTS = {"--help", "--version", "--dry-run", "--threads", "--quiet", "--form
              "--emit-tasks", "--run-one", "--collect", "--results", "--describe"}
 # And which runs there are, where each stored run says that of itself.
 RUNS = {"coordinate_check": {"--sizes", "--seeds", "--budget"}, "learning_rate_transfer": {"--sizes", "--seeds", "--budget"},
-        "kernel_regression": {"--kernels"},
+        "kernel_regression": {"--kernels"}, "tune": {"--trials", "--carry-to", "--verify"},
         **{name: {"--sizes", "--seeds"} for name in ("alignment", "empirical_ntk", "kernel_convergence", "shallow_encoder")}}
 # Options of a table of runs, next to which no other is an input.
 TABLES = {"--judge", "--against", "--where", "--against-where", "--size-column", "--rate-column", "--seed-column", "--loss-column"}

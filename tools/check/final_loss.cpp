@@ -17,7 +17,11 @@ namespace scalewise::experiment {
 
 std::optional<double> final_loss(const train::Settings& s, const train::Data& data,
                                  const AfterStep& after_step) {
-  const Plan plan = network_plan(s, data);
+  return final_loss(network_plan(s, data), s, data, after_step);
+}
+
+std::optional<double> final_loss(const Plan& plan, const train::Settings& s,
+                                 const train::Data& data, const AfterStep& after_step) {
   nn::Transformer<float> model(plan, train::config_of(s));
   nn::PlannedOptimizer<float> optimizer(plan, train::optimizer_of(s));
   nn::initialize(model.parameters(), plan, s.seed, train::base_deviation(s, plan));

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "check/after_step.hpp"
+#include "scalewise/plan/plan.hpp"
 #include "train/data.hpp"
 #include "train/settings.hpp"
 
@@ -19,5 +20,9 @@ namespace scalewise::experiment {
 /// Returns:  infinity if the run diverged, as DivergenceWatch tells; nothing if it was interrupted.
 std::optional<double> final_loss(const train::Settings& s, const train::Data& data,
                                  const AfterStep& after_step = {});
+
+/// The same of a plan, whatever the settings say of it.
+std::optional<double> final_loss(const Plan& plan, const train::Settings& s,
+                                 const train::Data& data, const AfterStep& after_step = {});
 
 }  // namespace scalewise::experiment

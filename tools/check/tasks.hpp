@@ -70,6 +70,10 @@ class TaskFolder {
   /// Throws:   InvalidInput for a result of another program, another version or other inputs.
   std::map<std::string, Json> results() const;
 
+  /// Writes the result of a run, on disk when this returns.
+  /// Throws:   InvalidInput when it cannot be written.
+  void write(const std::string& id, const Json& result) const;
+
   /// Makes a run, unless its result exists, writes the result, and prints it, without its lists, as a
   /// line of JSON.
   /// `make` returns no result when it was asked to stop.
@@ -84,7 +88,6 @@ class TaskFolder {
   std::string path_of(const std::string& id) const;
   /// None for a damaged file.
   std::optional<Json> read(const std::string& id) const;
-  void write(const std::string& id, const Json& result) const;
 
   std::string folder_;
   std::string program_;

@@ -52,6 +52,22 @@ struct TextRow {
   std::map<std::string, std::string> cells = {};
 };
 
+/// Python writes numbers that JSON does not have.
+inline std::string with_nulls(std::string_view line) {
+  std::string text;
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '"' && (i == 0 || line[i - 1] != '\\')) quoted = !quoted;
+    const auto is = [&](std::string_view word) {
+      return !quoted && line.substr(i, word.size()) == word;
+    };
+    const std::size_t skipped = is("NaN") ? 3 : is("Infinity") ? 8 : is("-Infinity") ? 9 : 0;
+    text += skipped > 0 ? "null" : std::string(1, line[i]);
+    if (skipped > 0) i += skipped - 1;
+  }
+  return text;
+}
+
 /// Reads CSV with a header, or a JSON object on each line.
 class TextRows {
  public:
@@ -81,22 +97,6 @@ class TextRows {
   const std::string& path() const { return path_; }
 
  private:
-  /// Python writes numbers that JSON does not have.
-  static std::string with_nulls(std::string_view line) {
-    std::string text;
-    bool quoted = false;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      if (line[i] == '"' && (i == 0 || line[i - 1] != '\\')) quoted = !quoted;
-      const auto is = [&](std::string_view word) {
-        return !quoted && line.substr(i, word.size()) == word;
-      };
-      const std::size_t skipped = is("NaN") ? 3 : is("Infinity") ? 8 : is("-Infinity") ? 9 : 0;
-      text += skipped > 0 ? "null" : std::string(1, line[i]);
-      if (skipped > 0) i += skipped - 1;
-    }
-    return text;
-  }
-
   void add_json(std::string_view line, std::size_t number) {
     const nlohmann::json json = io::parse_json(with_nulls(line), place(number));
     if (!json.is_object()) {

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+"""What constants that were tuned on the base are worth, on one GPU and in the reference transformer.
+
+  python3 lab/studies/tuned_base/run.py build/release/tools
+
+judges the sweeps of the GPU, and writes the tables and the picture of README.md again. small.py makes the runs of
+the reference transformer; those of the GPU were made elsewhere.
+"""
+
+import json
+import math
+import pathlib
+import statistics
+import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "shared"))
+import page  # noqa: E402
+import results_page  # noqa: E402
+from results_page import Experiment, mean_text  # noqa: E402
+
+RESULTS = results_page.ROOT / "lab/studies/tuned_base/results"
+SWEEP = "tests/check/data/nanogpt_sweep.jsonl"
+WIDTHS = [256, 512, 1024, 2048]
+ARMS = {"width_one_rate": ("width", "one rate for all tensors", "sp"),
+        "width_maximal_update": ("width", "maximal update", "mup"),
+        "depth_maximal_update": ("depth", "maximal update", "mup-depth"), "depth_complete_p": ("depth", "CompleteP", "complete-p")}
+EXPERIMENTS = {name: Experiment("learning_rate_transfer", f"--judge {SWEEP} --where arm={arm}", f"--judge {SWEEP} --where arm={arm}",
+                                ("verdict", "reason")) for name, (_, _, arm) in ARMS.items()}
+
+
+def lines_of(path: pathlib.Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def gpu_rows() -> list[dict]:
+    return lines_of(results_page.ROOT / SWEEP) + lines_of(RESULTS / "h100_search.jsonl")
+
+
+def at_best_rate(rows: list[dict]) -> tuple[float, list[float]]:
+    """The best rate of seed 0, and the losses of all seeds there."""
+    best = min((row for row in rows if row["seed"] == 0), key=lambda row: row["val"])["lr"]
+    return best, [row["val"] for row in sorted(rows, key=lambda row: row["seed"]) if row["lr"] == best]
+
+
+def found(arm: str, width: int) -> list[dict]:
+    """The runs of an arm; of the tuned constants those that the search chose."""
+    rows = [row for row in gpu_rows() if row["arm"] == arm and row["width"] == width]
+    if arm != "mup+":
+        return rows
+    best = carried_rate()
+    return [row for row in rows if any(math.isclose(row["lr"], best * factor) for factor in (0.5, 1, 2))]
+
+
+def carried_rate() -> float:
+    """The middle one of those that were carried."""
+    return sorted({row["lr"] for row in gpu_rows() if row["arm"] == "mup+" and row["width"] == 2048})[1]
+
+
+def losses_text(losses: list[float]) -> str:
+    return ", ".join(f"{loss:.3f}" for loss in losses)
+
+
+def of_rate(rows: list[dict], rate: float) -> list[float]:
+    return [row["val"] for row in sorted(rows, key=lambda row: row["seed"]) if math.isclose(row["lr"], rate)]
+
+
+def width_table() -> str:
+    rows = []
+    for width in WIDTHS:
+        row = [str(width)]
+        for arm in ("sp", "mup"):
+            rate, losses = at_best_rate(found(arm, width))
+            row += [f"2^{math.log2(rate):.0f}", losses_text(losses)]
+        carried, rate = found("mup+", width), carried_rate()
+        row += [losses_text(of_rate(carried, rate)), " / ".join(losses_text(of_rate(carried, rate * f)) or "-" for f in (0.5, 2))]
+        rows.append(row)
+    return page.table(["width", "one rate: best", "loss", "maximal update: best", "loss", "five constants of 256", "half / twice the rate"], rows)
+
+
+def verdict_table(results: dict) -> str:
+    return page.table(["grows", "set-up", "verdict", "because"],
+                      [[axis, name, f"**{results[key]['verdict']}**", results[key]["reason"]] for key, (axis, name, _) in ARMS.items()])
+
+
+def cost_table() -> str:
+    rows, all_rows = [], gpu_rows()
+    search = [row for row in all_rows if row["arm"] == "mup+" and row["stage"] in (1, 2)]
+    tuned = [row for row in all_rows if row["arm"] == "sp" and row["width"] == 2048 and row["seed"] == 0]
+    for name, some in (("five constants at 256", search), ("one rate at 2048", tuned)):
+        width = some[0]["width"]
+        seconds = statistics.median(row["seconds"] for row in some)
+        rows.append([name, str(len(some)), f"{len(some) * (width / 2048) ** 2:.1f}", f"{seconds:.1f}"])
+    return page.table(["tuned", "runs", "runs of the target, by width²", "seconds of a run, median"], rows)
+
+
+def small() -> dict[str, list[dict]]:
+    arms: dict[str, list[dict]] = {}
+    for row in lines_of(RESULTS / "small.jsonl"):
+        arms.setdefault(row["arm"], []).append(row)
+    return arms
+
+
+def small_table() -> str:
+    arms = small()
+    mean = {(arm, row["repetition"]): statistics.mean(row["losses"]) for arm, some in arms.items() for row in some}
+    rows = []
+    for arm, some in arms.items():
+        row = [arm, str(len(some)), mean_text([mean[arm, one["repetition"]] for one in some])]
+        for other in ("standard, middle of the range", "standard, rate tuned at 256"):
+            both = [one["repetition"] for one in some if (other, one["repetition"]) in mean]
+            below = sum(mean[arm, r] < mean[other, r] for r in both)
+            row.append(f"{below} of {len(both)}" if both and arm != other else "-")
+        rows.append(row)
+    return page.table(["tuned", "repetitions", "loss at 256", "below `standard`, middle of the range", "below `standard`, tuned at 256"], rows)
+
+
+def tables(results: dict) -> dict[str, str]:
+    return {"widths": width_table(), "verdicts": verdict_table(results), "cost": cost_table(), "small": small_table()}
+
+
+def draw(results: dict, folder: pathlib.Path) -> None:
+    del results
+    script = ""
+    curves = {"sp": ("one rate, tuned at each width", "#d55e00"), "mup": ("μP, one rate for all widths", "#0072b2"),
+              "mup+": ("μP, five constants tuned at 256", "#009e73")}
+    for i, arm in enumerate(curves):
+        points = []
+        for width in WIDTHS:
+            losses = of_rate(found(arm, width), carried_rate()) if arm == "mup+" else at_best_rate(found(arm, width))[1]
+            points.append((width, statistics.mean(losses), min(losses), max(losses)))
+        script += results_page.block(f"a{i}", points)
+    script += """set terminal svg size 640,380 font 'sans,13' background '#ffffff'
+set logscale x 2
+set xrange [220:2400]
+set xtics (256, 512, 1024, 2048)
+set xlabel 'width'
+set ylabel 'loss, nats per byte'
+set grid lc rgb '#eeeeee'
+set key top right
+plot """ + ", ".join(f"$a{i} with yerrorlines lw 2 pt 7 ps 0.6 lc rgb '{colour}' title '{title}'"
+                     for i, (title, colour) in enumerate(curves.values())) + "\n"
+    results_page.picture(folder / "widths.svg", script)
+
+
+if __name__ == "__main__":
+    results_page.main("tuned_base", EXPERIMENTS, tables, draw)

@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+"""tune: searches of the reference transformer and of commands, as tasks, stopped and resumed.
+
+    tune_cli.py TUNE_PROGRAM SOURCES TUNED_LOOP
+"""
+
+import json
+import math
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from quick_start import QUICK
+from task_test import MISSING, TEXT, main, shell
+
+PROGRAM, ROOT, LOOP = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
+MODEL = ["--preset", "gpt2", "--set", "d_model=128", "--set", "heads=4", "--set", "depth=2"]
+TINY = ["--text", "a text.txt", "--set", "d_model=8", "--set", "heads=2", "--set", "depth=1", "--set", "context=8", "--batch", "2",
+        "--steps", "20", "--space", "rate=0.001:0.1,logits=0.5:4", "--trials", "20", "--quiet"]
+SPACE = "rate=0.0005:0.04,logits=0.25:16"
+TRAIN = "python3 train.py {plan} {seed} {steps}"
+
+# A loss whose optimum is known: rate 0.004, logits 2. Large rates crash or print nothing, and small ones diverge.
+SURFACE = """
+import json, math, os, random, signal, sys
+plan, seed, steps = json.load(open(sys.argv[1])), sys.argv[2], int(sys.argv[3])
+c = {one["name"]: one["value"] for one in plan["constants"]}
+x, y = math.log2(c["rate"] / 0.004), math.log2(c["logits"] / 2)
+if x > 3.2: os.kill(os.getpid(), signal.SIGSEGV)
+if x > 2.8: sys.exit("CUDA error: out of luck")
+if x > 2.4: sys.exit()
+if x < -2: print(json.dumps({"loss": math.nan})); sys.exit()
+noise = random.Random(f"{x} {y} {seed} {steps}").gauss(0, 0.004)
+print("a line"), print(json.dumps({"loss": 2.5 + 0.05 * x * x + 0.02 * y * y + 0.01 * x * y + 10 / steps + noise}))
+"""
+
+
+class Tune(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name) / "it's a folder"
+        self.folder.mkdir()
+        (self.folder / "a text.txt").write_bytes(TEXT)
+        (self.folder / "train.py").write_text(SURFACE, encoding="utf-8")
+
+    def tune(self, *arguments, code=0):
+        done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, cwd=self.folder, timeout=300,
+                              check=False, env=QUICK)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout if code in (0, MISSING) else done.stderr
+
+    def surface(self, *more, results="surface", space=SPACE):
+        return [*MODEL, "--space", space, "--command", TRAIN, "--steps", 1000, "--results", results, "--quiet", *more]
+
+    # ---- commands ------------------------------------------------------------------------------------
+
+    def test_a_known_optimum_is_found_and_failed_runs_are_listed(self):
+        report = json.loads(self.tune(*self.surface("--trials", 84, "--threads", 4, "--format", "json", "--carry-to", "width=512")))
+        best = {c["name"]: c for c in report["constants"]}
+        x, y = math.log2(best["rate"]["value"] / 0.004), math.log2(best["logits"]["value"] / 2)
+        self.assertLess(0.05 * x * x + 0.02 * y * y + 0.01 * x * y, 0.02)
+        truth = 2.51 + 0.05 * x * x + 0.02 * y * y + 0.01 * x * y
+        self.assertLess(abs(report["best"]["loss"] - truth), 0.01)
+        for name, value in (("rate", 0.004), ("logits", 2)):  # known to an octave
+            self.assertTrue(best[name]["low"] / 2 < value < best[name]["high"] * 2, best)
+        self.assertGreater(best["rate"]["effect"], 3 * best["rate"]["error"])
+        reasons = {row["reason"].split(": ")[0] for row in report["rows"] if "reason" in row}
+        self.assertEqual(reasons, {"killed by signal 11", "exit code 1", "it printed nothing", "diverged"})
+        self.assertEqual(len(report["rows"]), sum(stage["runs"] for stage in report["stages"]))
+        self.assertEqual(report["stages"][0]["failed"], sum("reason" in row for row in report["rows"]))
+        self.assertTrue(any(row.get("reason") == "exit code 1: CUDA error: out of luck" for row in report["rows"]))
+        plan = json.loads((self.folder / "surface" / "width=512.json").read_text(encoding="utf-8"))
+        self.assertEqual(plan["shape"]["d_model"], 512)
+        self.assertEqual(plan["base"]["d_model"], 128)
+        self.assertEqual({c["name"]: c["value"] for c in plan["constants"]}, {n: c["value"] for n, c in best.items()})
+        text = self.tune(*self.surface("--trials", 84))
+        self.assertIn("failed: d", text)
+        self.assertIn(f"best: --constant {report['best']['constants']}\n", text)
+
+    def test_all_runs_fail(self):
+        options = [*self.surface("--trials", 20), "--command", "echo 2.5 {plan} {seed} {steps} >/dev/null; exit 3"]
+        self.tune(*options, code=1)
+        self.assertIn("no draw trained to the end", subprocess.run(
+            [PROGRAM, *map(str, options)], capture_output=True, text=True, cwd=self.folder, check=False, env=QUICK).stdout)
+
+    def test_a_loss_at_the_end_of_the_last_line_and_a_rate_of_its_own(self):
+        command = "grep -q c_rate {plan} && exit 1; echo seed {seed} {steps} rate={rate} loss: 2.5"
+        report = json.loads(self.tune(*self.surface("--trials", 20, "--loss-from", "number", "--format", "json"), "--command", command))
+        self.assertEqual({row.get("loss") for row in report["rows"]}, {2.5})
+
+    def test_stopped_by_ctrl_c_and_resumed(self):
+        options = [*self.surface("--trials", 20), "--command", f"sleep 0.2; {TRAIN}"]
+        with subprocess.Popen([PROGRAM, *map(str, options)], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, env=QUICK) as process:
+            time.sleep(1.5)
+            process.send_signal(signal.SIGINT)
+            _, message = process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 128 + signal.SIGINT, message)
+        self.assertRegex(message, r"stopped after \d+ finished runs; the same command resumes from them")
+        before = {path.name: path.read_bytes() for path in (self.folder / "surface").glob("d*.json")}
+        self.assertTrue(before)
+        self.assertEqual(list((self.folder / "surface/plans").glob("*.out")), [])
+        whole = self.tune(*options, "--format", "json")
+        for name, content in before.items():
+            self.assertEqual((self.folder / "surface" / name).read_bytes(), content)
+        shutil.rmtree(self.folder / "surface")
+        self.assertEqual(self.tune(*options, "--format", "json"), whole)
+
+    def test_verified_at_a_second_size(self):
+        command = "python3 surface.py {plan} {seed} {steps} {width}"
+        moving = SURFACE.replace("0.004)", "0.004 * (float(sys.argv[4]) / 128) ** DRIFT)")
+        options = self.surface("--trials", 40, "--threads", 4, "--verify", "width=512", "--format", "json", space="rate=0.001:0.016")
+        for drift, code in ((0, 0), (-1, 1)):
+            (self.folder / "surface.py").write_text(moving.replace("DRIFT", str(drift)).replace(
+                'c["logits"]', "1").replace("x < -2", "x < -9").replace("x > 3.2", "x > 9"), encoding="utf-8")
+            results = f"drift{drift}"
+            done = subprocess.run([PROGRAM, *map(str, options), "--results", results, "--command", command], capture_output=True,
+                                  text=True, cwd=self.folder, check=False, env=QUICK)
+            self.assertEqual(done.returncode, code, done.stdout[-2000:] + done.stderr)
+            self.assertEqual(json.loads(done.stdout)["verified"]["verdict"], ["pass", "fail"][code])
+
+    # ---- tasks ---------------------------------------------------------------------------------------
+
+    def test_tasks_in_any_order_killed_and_repeated(self):
+        whole = self.tune(*TINY, "--results", "itself")
+        draw = random.Random(1)
+        for wave in range(5):
+            done = subprocess.run([PROGRAM, *TINY, "--collect", "--results", "tasks"], capture_output=True, text=True,
+                                  cwd=self.folder, check=False, env=QUICK)
+            if done.returncode != MISSING:
+                break
+            tasks = done.stdout.splitlines()
+            draw.shuffle(tasks)
+            for task in tasks[:3]:  # are killed at some moment
+                with subprocess.Popen(["sh", "-c", "exec " + task], cwd=self.folder, stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL, env=QUICK) as process:
+                    time.sleep(draw.uniform(0, 0.05))
+                    process.kill()
+            self.assertEqual(shell("\n".join(tasks + tasks[:2]), self.folder).returncode, 0)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(wave, 4)
+        self.assertEqual(done.stdout, whole)
+
+    def test_more_runs_use_those_that_are_there(self):
+        self.tune(*TINY, "--results", "r")
+        before = {path.name for path in (self.folder / "r").glob("d*")}
+        more = [*TINY, "--trials", "30", "--results", "r"]
+        tasks = self.tune(*more, "--collect", code=MISSING).splitlines()
+        self.assertFalse({task.split("--run-one ")[1].split()[0] + ".json" for task in tasks} & before)
+        self.assertEqual(len(tasks), 5)  # of 7 draws there are 12 then
+
+    # ---- refusals ------------------------------------------------------------------------------------
+
+    def test_refusals(self):
+        for words, expected in (
+                (["--space", "logits=1:2"], "--space (no rate): expected rate=LOW:HIGH in it"),
+                (["--space", "rate=1:2,logits=1:2,output.multiplier=1:2", "--set", "tied_head=false"],
+                 "--space = output.multiplier: expected constants of which none replaces another"),
+                (["--space", "rate=1:2,hidden.decay=1:2"], "constant = hidden.decay"),
+                (["--space", "rate=1:2,logit=1:2"], "did you mean logits?"),
+                (["--preset", "gpt2"], "--preset (given): expected it with --command"),
+                (["--command", "x"], "--preset = none: expected a model"),
+                (["--command", "x {plan} {steps}", *MODEL], "{seed} in it"),
+                (["--command", "x {plan} {seed} {steps}", *MODEL], "--results as well"),
+                (["--command", "x {plan} {seed} {steps}", *MODEL, "--batch", "2"], "--batch (given): expected none with --command"),
+                (["--carry-to", "width=64"], "--results as well"),
+                (["--carry-to", "size=64", "--results", "r"], "expected width=N, depth=N or both"),
+                (["--verify", "width=32"], "--verify = width=32: expected one size, other than that of the base"),
+                (["--emit-tasks"], "expected it with --results")):
+            with self.subTest(words=words):
+                self.assertIn(expected, self.tune(*words, code=2))
+
+    # ---- examples ------------------------------------------------------------------------------------
+
+    @unittest.skipUnless(LOOP.exists(), "the example is not built")
+    def test_the_example_in_cpp(self):
+        report = json.loads(self.tune(
+            "--preset", "gpt2", "--set", "d_model=16", "--set", "heads=1", "--set", "depth=1", "--set", "vocab=32", "--set", "context=1",
+            "--set", "tied_head=false", "--space", "rate=0.1:10,embedding.std=0.5:8", "--steps", 40, "--trials", 24, "--results", "loop",
+            "--command", f"{LOOP} {{plan}} {{seed}} {{steps}}", "--format", "json", "--quiet"))
+        self.assertEqual(sum("reason" in row for row in report["rows"]), 0)
+        self.assertLess(report["best"]["loss"], math.log(32))
+
+    def test_the_example_in_pytorch(self):
+        python = next((p for p in ("python3", "/usr/bin/python3") if subprocess.run(
+            [p, "-c", "import torch"], capture_output=True, check=False).returncode == 0), None)
+        if python is None:
+            self.skipTest("no PyTorch")
+        os.environ["PYTHONPATH"] = QUICK["PYTHONPATH"] = str(ROOT / "python")
+        report = json.loads(self.tune(
+            "--preset", "gpt2", "--set", "d_model=16", "--set", "heads=2", "--set", "depth=2", "--set", "vocab=256", "--set", "context=16",
+            "--set", "tied_head=false", "--names", "nanogpt", "--space", "rate=0.001:0.05,logits=0.5:4", "--steps", 8, "--trials", 10,
+            "--results", "torch", "--loss-from", "number", "--format", "json", "--quiet", "--carry-to", "width=32", "--command",
+            f"{python} {ROOT}/examples/pytorch/train.py {{plan}} 'a text.txt' --lr {{rate}} --seed {{seed}} --steps {{steps}}"))
+        self.assertEqual([row["reason"] for row in report["rows"] if "reason" in row], [])
+        self.assertLess(report["best"]["loss"], 6)
+
+
+if __name__ == "__main__":
+    sys.argv[1:4] = []
+    main()

@@ -1,0 +1,184 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "scalewise/scalewise.hpp"
+#include "support/catch.hpp"
+#include "support/error_message.hpp"
+#include "tune/quadratic.hpp"
+#include "tune/search.hpp"
+#include "tune/space.hpp"
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::tune;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::WithinAbs;
+using scalewise::test::error_message;
+
+const double failed = std::numeric_limits<double>::infinity();
+
+/// Of a search that is run to its end, in any order; `loss` of a trial.
+template <class Loss>
+Losses run_all(long draws, long steps, const Loss& loss) {
+  Losses losses;
+  for (;;) {
+    const Search now = searched(draws, steps, losses);
+    if (now.missing.empty()) return losses;
+    for (const Trial& trial : now.missing) losses[trial] = loss(trial);
+  }
+}
+
+TEST_CASE("Sobol's points are those of the published direction numbers", "[tune]") {
+  // As Joe and Kuo's program sobol.cc prints them for new-joe-kuo-6.21201: the first points, in Gray order.
+  const std::vector<std::vector<double>> published{{0, 0, 0},
+                                                   {0.5, 0.5, 0.5},
+                                                   {0.75, 0.25, 0.25},
+                                                   {0.25, 0.75, 0.75},
+                                                   {0.375, 0.375, 0.625},
+                                                   {0.875, 0.875, 0.125},
+                                                   {0.625, 0.125, 0.875},
+                                                   {0.125, 0.625, 0.375}};
+  // A digital shift is taken back by that of the first point, which is at zero.
+  const auto bits = [](double x) { return static_cast<std::uint32_t>(std::floor(x * 0x1p32)); };
+  const std::vector<double> shift = sobol_point(0, 3, 7);
+  for (std::uint32_t i = 0; i < published.size(); ++i) {
+    const std::vector<double> point = sobol_point(i, 3, 7);
+    for (std::size_t j = 0; j < 3; ++j) {
+      CHECK(static_cast<double>(bits(point[j]) ^ bits(shift[j])) * 0x1p-32 == published[i][j]);
+    }
+  }
+}
+
+TEST_CASE("Every axis is filled evenly, and every pair of the first two", "[tune]") {
+  constexpr std::uint32_t count = 64;
+  std::vector<std::set<int>> cells(most_axes);
+  std::set<int> squares;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::vector<double> point = sobol_point(i, most_axes, 3);
+    for (std::size_t j = 0; j < most_axes; ++j) cells[j].insert(static_cast<int>(point[j] * count));
+    squares.insert(static_cast<int>(point[0] * 8) * 8 + static_cast<int>(point[1] * 8));
+  }
+  for (const std::set<int>& axis : cells) CHECK(axis.size() == count);
+  CHECK(squares.size() == count);
+  CHECK(sobol_point(5, 2, 1) != sobol_point(5, 2, 2));
+}
+
+TEST_CASE("A space is read, and what is none is refused", "[tune]") {
+  const Space space = space_of({"logits=0.5:8", "rate=1e-3:0.03,query.std=.5:2"});
+  REQUIRE(space.size() == 3);
+  CHECK(space[1].name == "rate");
+  CHECK(space[0].value(0.5) == 2);
+  CHECK(space[1].high == 0.03);
+  for (const char* bad : {"", "logits", "logits=2", "logits=2:1", "logits=0:1", "logits=1:x",
+                          "logits=1:2,logits=1:3"}) {
+    CAPTURE(bad);
+    CHECK_THROWS_AS(space_of({bad}), InvalidInput);
+  }
+}
+
+TEST_CASE("An axis that others replace is refused", "[tune]") {
+  const auto refusal = [](const char* words, Optimizer optimizer = adamw, bool tied = false) {
+    Shape shape = preset_shape("gpt2");
+    shape.tied_head = tied;
+    const Plan plan =
+        make_plan(MaximalUpdate{}, {.model = shape, .base = shape, .optimizer = optimizer});
+    return error_message([&] { require_independent(plan, space_of({words})); });
+  };
+  CHECK(refusal(
+            "logits=1:2,embedding.rate=1:2,hidden.std=1:2,scores=1:2,rate=1:2,hidden.decay=1:2") ==
+        "no error");
+  CHECK_THAT(refusal("vector.std=1:2"), ContainsSubstring("one that changes training"));
+  CHECK_THAT(refusal("rate=1:2,embedding.rate=1:2,vector.rate=1:2,hidden.rate=1:2,output.rate=1:2"),
+             ContainsSubstring("output.rate"));
+  CHECK_THAT(refusal("output.rate=1:2,output.std=1:2,output.decay=1:2,logits=1:2"),
+             ContainsSubstring("as output.rate, output.std, output.decay do"));
+  CHECK(refusal("output.rate=1:2,logits=1:2") == "no error");
+  CHECK_THAT(refusal("output.rate=1:2", adamw, true), ContainsSubstring("its head is tied"));
+}
+
+TEST_CASE("A search is a function of the finished runs", "[tune]") {
+  const auto loss = [](const Trial& t) {
+    return 2 + std::abs(static_cast<double>(t.draw) - 7.2) * 0.1 +
+           0.01 * static_cast<double>(t.seed % 3);
+  };
+  const Losses all = run_all(20, 100, loss);
+  const Search done = searched(20, 100, all);
+  CHECK(done.best == 7);
+  REQUIRE(done.stages.size() == 4);
+  CHECK(done.stages[0].trials.size() == 20);
+  CHECK(done.stages[0].trials[3] == Trial{3, 1, 25});
+  CHECK(done.stages[1].trials.size() == 7);
+  CHECK(done.stages[2].trials.size() == 12);
+  CHECK(done.stages[3].trials ==
+        std::vector<Trial>{{7, 4, 100}, {7, 5, 100}, {7, 6, 100}, {7, 7, 100}});
+  // The mean of seeds 4 to 7, and Student's quantile for three degrees of freedom.
+  CHECK_THAT(done.loss, WithinAbs(2.02 + (0.01 + 0.02 + 0 + 0.01) / 4, 1e-12));
+  CHECK_THAT(done.high - done.loss, WithinAbs(3.18 * std::sqrt(2e-4 / 3 / 4), 1e-4));
+  // What is missing is asked for, whatever else is there.
+  for (const auto& [trial, value] : all) {
+    Losses some = all;
+    some.erase(trial);
+    CHECK(searched(20, 100, some).missing == std::vector<Trial>{trial});
+  }
+  // More draws use the runs of fewer.
+  for (const Trial& trial : searched(30, 100, all).missing) CHECK(trial.draw >= 20);
+}
+
+TEST_CASE("Draws that fail are not chosen, and the best one says where it fails", "[tune]") {
+  const auto some = [](const Trial& t) {
+    return t.draw % 2 == 0 ? failed : 3 + 0.1 * static_cast<double>(t.draw);
+  };
+  CHECK(searched(12, 8, run_all(12, 8, some)).best == 1);
+  const Losses none = run_all(12, 8, [](const Trial&) { return failed; });
+  CHECK(none.size() == 12);
+  CHECK(searched(12, 8, none).best == -1);
+  const Search late =
+      searched(12, 8, run_all(12, 8, [](const Trial& t) { return t.seed == 6 ? failed : 3; }));
+  CHECK(late.confirmed == 3);
+  CHECK(late.loss == 3);
+  CHECK(std::isinf(late.high));
+}
+
+TEST_CASE("A budget is not exceeded", "[tune]") {
+  for (const long budget : {10L, 16L, 24L, 84L, 1000L}) {
+    const Losses losses = run_all(draws_of(budget), 40, [](const Trial& t) {
+      return 3 + 1e-3 * static_cast<double>(t.draw);
+    });
+    CHECK(static_cast<long>(losses.size()) <= budget);
+    CHECK(static_cast<long>(losses.size()) > budget - 4);
+  }
+}
+
+TEST_CASE("A quadratic says what matters and where the best may be", "[tune]") {
+  numeric::RandomStream stream(1, "noise");
+  std::vector<Point> points;
+  for (std::uint32_t i = 0; i < 80; ++i) {
+    std::vector<double> at = sobol_point(i, 3, 1);
+    for (double& x : at) x = 2 * x - 1;
+    const double rise =
+        0.4 * (at[0] - 0.2) * (at[0] - 0.2) + 0.1 * at[0] * at[1] + 0.05 * at[1] * at[1];
+    const long group = i % 2;
+    points.push_back(
+        {at, group, 2.5 + static_cast<double>(group) + rise + 0.005 * stream.normal()});
+  }
+  points.push_back({{0, 0, 0}, 0, 40});  // as good as diverged
+  const Quadratic fit(points);
+  const std::vector<AxisEffect> effects = fit.effects({0.2, -0.2, 0.5});
+  // By hand: the rise of the function above, half of the box away.
+  CHECK_THAT(effects[0].effect, WithinAbs(0.4 + 0.1 * 0.2, 0.02));
+  CHECK_THAT(effects[1].effect, WithinAbs(0.1 * 0.2 + 0.05 * (0.64 - 0.04), 0.01));
+  CHECK(std::abs(effects[2].effect) < 2.5 * effects[2].error);
+  CHECK(effects[0].low > -0.1);
+  CHECK(effects[0].high < 0.5);
+  CHECK(effects[2].high > 0.9);
+  CHECK(effects[0].error < 0.01);
+}
+
+}  // namespace

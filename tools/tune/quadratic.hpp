@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Which constants matter, and how well the best is known: a quadratic in their logarithms.
+#pragma once
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace scalewise::tune {
+
+/// A loss at a place in the box: -1 to 1 along each axis, by the logarithm.
+struct Point {
+  std::vector<double> at;
+  long group = 0;  // runs of one length and seed, which have a level of their own
+  double loss = 0;
+};
+
+/// What the quadratic says of an axis.
+struct AxisEffect {
+  double effect =
+      0;  // how much higher the loss is, half of the box away from the best toward the other side
+  double error = 0;  // its standard error
+  double low = -1,
+         high = 1;  // the places around the best whose loss is not significantly above its
+};
+
+/// A quadratic with all interactions, fitted by ridge regression.
+/// Equation: loss = level of its group + Σ b_i x_i + Σ c_ij x_i x_j; the penalty λ Σ(b² + c²) has the λ of least
+///           generalized cross-validation; covariance σ² (XᵀX + λ)⁻¹
+/// Source:   Golub, Heath and Wahba 1979, doi:10.1080/00401706.1979.10489751; runs above the third quartile by more
+///           than 1.5 times the range of quartiles are left out: Tukey 1977, Exploratory Data Analysis
+class Quadratic {
+ public:
+  explicit Quadratic(std::vector<Point> points) : points_(without_outliers(std::move(points))) {
+    if (points_.size() < 3) return;
+    axes_ = points_.front().at.size();
+    fit();
+  }
+
+  bool fitted() const { return coefficients_.size() > 0; }
+  std::size_t used() const { return points_.size(); }
+
+  /// Of each axis, seen from the best place.
+  std::vector<AxisEffect> effects(const std::vector<double>& best) const {
+    std::vector<AxisEffect> all(best.size());
+    if (!fitted()) return all;
+    for (std::size_t j = 0; j < best.size(); ++j) {
+      const auto rise = [&](double to) {
+        std::vector<double> there = best;
+        there[j] = to;
+        const Eigen::VectorXd step = terms(there) - terms(best);
+        return std::pair(step.dot(coefficients_), std::sqrt(step.dot(covariance_ * step)));
+      };
+      std::tie(all[j].effect, all[j].error) = rise(best[j] > 0 ? best[j] - 1 : best[j] + 1);
+      const auto reach = [&](double toward) {
+        double last = best[j];
+        for (int i = 1; i <= 50; ++i) {
+          const double to = best[j] + (toward - best[j]) * i / 50;
+          const auto [loss, error] = rise(to);
+          if (loss > 2 * error) break;
+          last = to;
+        }
+        return last;
+      };
+      all[j].low = reach(-1), all[j].high = reach(1);
+    }
+    return all;
+  }
+
+ private:
+  static std::vector<Point> without_outliers(std::vector<Point> points) {
+    std::map<long, std::vector<double>> losses;
+    for (const Point& p : points) losses[p.group].push_back(p.loss);
+    std::map<long, double> most;
+    for (auto& [group, all] : losses) {
+      std::sort(all.begin(), all.end());
+      const double first = all[all.size() / 4], third = all[all.size() * 3 / 4];
+      most[group] = third + 1.5 * (third - first);
+    }
+    std::erase_if(points, [&](const Point& p) { return p.loss > most.at(p.group); });
+    return points;
+  }
+
+  Eigen::VectorXd terms(const std::vector<double>& at) const {
+    const auto d = static_cast<Eigen::Index>(axes_);
+    Eigen::VectorXd x(d + d * (d + 1) / 2);
+    Eigen::Index k = 0;
+    for (const double v : at) x[k++] = v;
+    for (std::size_t i = 0; i < axes_; ++i) {
+      for (std::size_t j = i; j < axes_; ++j) x[k++] = at[i] * at[j];
+    }
+    return x;
+  }
+
+  /// Levels of groups are not penalized: terms and losses are taken from the means of their group.
+  void fit() {
+    const auto n = static_cast<Eigen::Index>(points_.size());
+    const Eigen::Index p = terms(points_.front().at).size();
+    Eigen::MatrixXd x(n, p);
+    Eigen::VectorXd y(n);
+    std::map<long, std::vector<Eigen::Index>> groups;
+    for (Eigen::Index i = 0; i < n; ++i) {
+      const Point& point = points_[static_cast<std::size_t>(i)];
+      x.row(i) = terms(point.at).transpose();
+      y[i] = point.loss;
+      groups[point.group].push_back(i);
+    }
+    for (const auto& [group, rows] : groups) {
+      Eigen::RowVectorXd mean = Eigen::RowVectorXd::Zero(p);
+      double level = 0;
+      for (const Eigen::Index i : rows) mean += x.row(i), level += y[i];
+      for (const Eigen::Index i : rows) {
+        x.row(i) -= mean / static_cast<double>(rows.size());
+        y[i] -= level / static_cast<double>(rows.size());
+      }
+    }
+    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solved(x.transpose() * x);
+    const Eigen::VectorXd values = solved.eigenvalues().cwiseMax(0);
+    const Eigen::VectorXd projected = solved.eigenvectors().transpose() * (x.transpose() * y);
+    const auto levels = static_cast<double>(groups.size());
+    double least = std::numeric_limits<double>::infinity();
+    for (double lambda = 1e-6; lambda < 1e3; lambda *= 2) {
+      const Eigen::VectorXd damped = (values.array() + lambda).inverse();
+      const Eigen::VectorXd b = solved.eigenvectors() * damped.cwiseProduct(projected);
+      const double left = static_cast<double>(n) - levels - (values.array() * damped.array()).sum();
+      if (left < 1) continue;
+      const double squares = (y - x * b).squaredNorm();
+      if (squares / (left * left) >= least) continue;
+      least = squares / (left * left);
+      coefficients_ = b;
+      covariance_ = squares / left * solved.eigenvectors() * damped.asDiagonal() *
+                    solved.eigenvectors().transpose();
+    }
+  }
+
+  std::vector<Point> points_;
+  std::size_t axes_ = 0;
+  Eigen::VectorXd coefficients_;
+  Eigen::MatrixXd covariance_;
+};
+
+}  // namespace scalewise::tune

@@ -1,0 +1,199 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// What a search has found.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "check/cost.hpp"
+#include "frame/program.hpp"
+#include "scalewise/io/fit_table.hpp"
+#include "scalewise/io/table.hpp"
+#include "scalewise/messages/utf8.hpp"
+#include "tune/quadratic.hpp"
+#include "tune/tuning.hpp"
+
+namespace scalewise::tune {
+
+/// All that is shown.
+struct Report {
+  State state;
+  Rows rows;
+  std::vector<Parameter> constants = {};  // of the best draw
+  std::vector<AxisEffect> effects = {};
+  long used = 0;  // runs that the quadratic is fitted to
+  std::optional<check::JudgedSweep> verified = {};
+  double runs = 0;    // the search in runs of the base, by its steps
+  double target = 0;  // a run of the target in those of the base, by products; 0: no target
+  std::string carried = {};
+};
+
+/// Where a draw lies along each axis, from -1 to 1.
+inline std::vector<double> place_of(const Space& space, const std::vector<Parameter>& constants) {
+  std::vector<double> at;
+  for (std::size_t j = 0; j < space.size(); ++j) {
+    const Axis& axis = space[j];
+    at.push_back(2 * std::log(constants[j].value / axis.low) / std::log(axis.high / axis.low) - 1);
+  }
+  return at;
+}
+
+/// The quadratic of all runs that did not fail; each length and seed has a level of its own.
+inline void add_effects(Report& report, const TunedModel& model) {
+  std::vector<Point> points;
+  for (const Stage& stage : report.state.search.stages) {
+    for (const Trial& trial : stage.trials) {
+      const std::string name = Job{trial}.name();
+      const double loss = loss_of_row(name, report.rows.at(name));
+      if (!std::isfinite(loss)) continue;
+      const std::vector<Parameter> constants = model.constants(trial.draw);
+      points.push_back({place_of(model.space(), constants), trial.steps * 100 + trial.seed, loss});
+    }
+  }
+  const Quadratic quadratic(std::move(points));
+  report.used = static_cast<long>(quadratic.used());
+  report.effects = quadratic.effects(place_of(model.space(), report.constants));
+}
+
+inline Report report_of(const Tuning& t, const TunedModel& model, const Verified& verify,
+                        const State& state, const Rows& rows) {
+  Report report{state, rows};
+  for (const Stage& stage : state.search.stages) {
+    for (const Trial& trial : stage.trials)
+      report.runs += static_cast<double>(trial.steps) / static_cast<double>(t.run.steps);
+  }
+  if (state.search.best < 0) return report;
+  report.constants = model.constants(state.search.best);
+  add_effects(report, model);
+  if (verify.sizes.empty()) return report;
+  const double rate = model.rate(state.search.best);
+  std::vector<check::SweepRow> sweep;
+  for (const check::RateRun& run : state.sweep.runs)
+    sweep.push_back({run.size, rate * std::exp2(run.octave), run.seed, run.loss});
+  report.verified = check::judge_sweep(sweep, verify.width ? "width" : "depth");
+  return report;
+}
+
+/// The names of runs that failed, with the reasons.
+inline std::vector<std::pair<std::string, std::string>> failures(const Rows& rows) {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const auto& [name, row] : rows) {
+    if (row.contains("reason")) all.emplace_back(name, row.at("reason").get<std::string>());
+  }
+  return all;
+}
+
+inline long failed_of(const Stage& stage, const Rows& rows) {
+  return std::count_if(stage.trials.begin(), stage.trials.end(), [&](const Trial& trial) {
+    return rows.at(Job{trial}.name()).contains("reason");
+  });
+}
+
+inline nlohmann::ordered_json report_json(const Report& r, const TunedModel& model,
+                                          const frame::Options& options) {
+  using Json = nlohmann::ordered_json;
+  const auto number = [](double x) { return std::isfinite(x) ? Json(x) : Json(); };
+  const Search& search = r.state.search;
+  Json json = frame::begin_report("tune", 1, options);
+  for (const Stage& stage : search.stages) {
+    json["stages"].push_back({{"name", stage.name},
+                              {"runs", stage.trials.size()},
+                              {"failed", failed_of(stage, r.rows)}});
+  }
+  json["best"] = nullptr;
+  for (std::size_t j = 0; j < r.effects.size(); ++j) {
+    const AxisEffect& e = r.effects[j];
+    const Axis& axis = model.space()[j];
+    json["constants"].push_back({{"name", axis.name},
+                                 {"value", r.constants[j].value},
+                                 {"low", axis.value((e.low + 1) / 2)},
+                                 {"high", axis.value((e.high + 1) / 2)},
+                                 {"effect", e.effect},
+                                 {"error", e.error}});
+  }
+  if (search.best >= 0) {
+    json["best"] = {{"draw", search.best},         {"constants", constants_text(r.constants)},
+                    {"loss", number(search.loss)}, {"low", number(search.low)},
+                    {"high", number(search.high)}, {"seeds", search.confirmed}};
+  }
+  if (r.verified) {
+    json["verified"] = {{"verdict", std::string(check::to_string(r.verified->judged.verdict))},
+                        {"reason", r.verified->judged.reason}};
+  }
+  json["cost"] = {{"runs", r.runs}, {"target", r.target}};
+  for (const auto& [name, row] : r.rows) json["rows"].push_back(row);
+  return json;
+}
+
+inline std::string loss_text(const Search& search) {
+  if (search.confirmed == 0) return "it failed on all four new seeds";
+  const std::string loss = fmt::format("loss {:.4f}", search.loss);
+  if (search.confirmed < static_cast<std::size_t>(confirm_seeds)) {
+    return loss +
+           fmt::format(" on {} of four new seeds; it failed on the others", search.confirmed);
+  }
+  return loss +
+         fmt::format(
+             ", 95 % interval {:.4f} to {:.4f}, on four seeds that had no part in the choice",
+             search.low, search.high);
+}
+
+/// The constants, what each is worth, and how well it is known.
+inline Table effect_table(const Report& r, const TunedModel& model) {
+  Table table{{}, {"constant", "best", "as good, from", "to", "half the range away"}, {}};
+  for (std::size_t j = 0; j < r.effects.size(); ++j) {
+    const AxisEffect& e = r.effects[j];
+    const Axis& axis = model.space()[j];
+    table.rows.push_back({axis.name, numeric::number_text(r.constants[j].value),
+                          fmt::format("{:.2g}", axis.value((e.low + 1) / 2)),
+                          fmt::format("{:.2g}", axis.value((e.high + 1) / 2)),
+                          fmt::format("{:+.3f} ± {:.3f}", e.effect, 2 * e.error)});
+  }
+  return table;
+}
+
+inline std::string cost_text(const Report& r) {
+  std::string text =
+      fmt::format("the search trained as many steps as {:.1f} runs of the base", r.runs);
+  if (r.target > 0)
+    text += fmt::format("; by products, one run of the target is {:.1f} of them", r.target);
+  return text;
+}
+
+inline void show_text(const Report& r, const TunedModel& model, bool rate_apart) {
+  const Search& search = r.state.search;
+  Table stages{{}, {"stage", "runs", "failed"}, {}};
+  for (const Stage& stage : search.stages) {
+    stages.rows.push_back({stage.name, std::to_string(stage.trials.size()),
+                           std::to_string(failed_of(stage, r.rows))});
+  }
+  std::cout << io::render_to_fit(stages, frame::terminal_columns()) << '\n';
+  const auto failed = failures(r.rows);
+  for (std::size_t i = 0; i < failed.size() && i < 20; ++i)
+    std::cout << "failed: " << failed[i].first << ": " << failed[i].second << '\n';
+  if (failed.size() > 20) std::cout << "and " << failed.size() - 20 << " more failed\n";
+  if (!failed.empty()) std::cout << '\n';
+  if (search.best < 0) {
+    std::cout << "no draw trained to the end\n";
+    return;
+  }
+  std::cout << io::render_to_fit(effect_table(r, model), frame::terminal_columns()) << '\n'
+            << "best: --constant " << constants_text(model.planned(r.constants))
+            << (rate_apart
+                    ? fmt::format(", trained with a learning rate of {}", model.rate(search.best))
+                    : "")
+            << "\n      " << loss_text(search) << '\n'
+            << cost_text(r) << '\n';
+  if (!r.carried.empty()) std::cout << "wrote " << r.carried << '\n';
+  if (!r.verified) return;
+  std::cout << "verified: " << check::to_string(r.verified->judged.verdict) << ": "
+            << r.verified->judged.reason << '\n';
+}
+
+}  // namespace scalewise::tune
