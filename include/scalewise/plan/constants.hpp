@@ -302,7 +302,7 @@ inline std::vector<Parameter> constants_of_standard(const Plan& plan, double rat
                        "these decide how a rate for all tensors is converted");
   }
   const Entry& query = *queries.front();
-  if (plan.reference == Reference::base || query.learning_rate.scaling.is_relative()) {
+  if (plan.reference == Reference::base || query.learning_rate.scaling.needs_base()) {
     throw InvalidInput("rule", plan.rule, "one with rates of its own, such as neural-tangent",
                        "this one multiplies the rate of the base, whose tuned rate it takes");
   }
