@@ -106,7 +106,7 @@ class Packaging(unittest.TestCase):
         prefix = self.folder / "prefix"
         run("cmake", "--install", BUILD, "--component", "programs", "--prefix", prefix)
         names = {path.name for path in (prefix / "bin").iterdir()}
-        self.assertLessEqual({"plan", "inspect", "coordinate_check", "learning_rate_transfer", "deep_init"}, names)
+        self.assertLessEqual({"plan", "inspect", "coordinate_check", "learning_rate_transfer", "deep_init", "tune"}, names)
         text = prefix.resolve() / "share" / "scalewise" / "data" / "austen_persuasion.txt"
         self.assertIn(str(text), run(prefix / "bin" / "coordinate_check", "--help"))
         self.assertTrue(text.is_file())

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "check/tasks.hpp"
+#include "frame/progress.hpp"
 #include "planning/arguments.hpp"
 #include "planning/set_option.hpp"
 #include "planning/writing.hpp"
@@ -115,8 +117,11 @@ class TunedModel {
     require_rate();
     tools::PlanArguments plain = args_;
     plain.fold = plain.single_rate = false;
-    base_ =
-        make_plans(args_, given_, given_, [&](const std::string& line) { said_ = line; }).front();
+    // The reference transformer is narrower than plans warn of.
+    const bool warns = !t.command.empty() && !frame::quiet();
+    base_ = make_plans(args_, given_, given_, [&](const std::string& line) {
+              if (warns) std::cerr << "tune: " << line << '\n';
+            }).front();
     Plan start = make_plans(plain, given_, given_, [](const std::string&) {}).front();
     // What the reference transformer does not decay does not change.
     if (t.command.empty() && t.run.weight_decay == 0) {
@@ -184,7 +189,6 @@ class TunedModel {
   Space space_;
   bool rate_ = false;
   Plan base_;
-  std::string said_;
 };
 
 /// The axis of --verify: the base's size along it, and the other one.

@@ -24,7 +24,11 @@ TRAIN = ("--width 256 --heads 16 --depth 2 --seq 32 --batch 8 --steps 200 --vali
 RATE = "rate=0.001:0.06"
 FIVE = RATE + ",embedding.rate=0.125:8,logits=0.5:8,hidden.std=0.5:4,embedding.std=0.5:8"
 # The search; and what train makes of its constants. The last search costs ten times what those at width 32 do.
+STARTED = RATE + ",embedding.rate=0.125:8,logits=0.5:8,hidden.std=0.5:2,embedding.std=0.25:2"
 ARMS = {
+    "maximal-update from `standard`, five constants tuned at 32": (
+        f"--rule maximal-update --start standard --set d_model=32 --set heads=2 --space {STARTED} --trials 84",
+        "--rule maximal-update --start standard --base 32"),
     "maximal-update, five constants tuned at 32": (
         f"--rule maximal-update --set d_model=32 --set heads=2 --space {FIVE} --trials 84", "--rule maximal-update --base 32"),
     "maximal-update, rate tuned at 32": (
