@@ -108,7 +108,7 @@ class DescriptionReader {
       twins_.push_back(twin);
     }
     if (!missing.empty()) {
-      throw InvalidInput("base", "without " + some(missing), "the tensors of the target",
+      throw InvalidInput("base", "without " + up_to_three(missing), "the tensors of the target",
                          "only layers that are numbered from 0 may be more");
     }
     for (const DescribedTensor& tensor : base_.tensors) {
@@ -117,7 +117,7 @@ class DescriptionReader {
       }
     }
     if (!missing.empty()) {
-      throw InvalidInput("target", "without " + some(missing), "the tensors of the base");
+      throw InvalidInput("target", "without " + up_to_three(missing), "the tensors of the base");
     }
     for (std::size_t i = 0; i < twins_.size(); ++i)
       require_same_kind(target_.tensors[i], *twins_[i]);
@@ -132,14 +132,6 @@ class DescriptionReader {
     };
     throw InvalidInput("tensor " + messages::printable(tensor.name), text(tensor),
                        "what it is in the base, " + text(twin));
-  }
-
-  /// Up to three names.
-  static std::string some(const std::vector<std::string>& names) {
-    std::string text;
-    for (std::size_t i = 0; i < names.size() && i < 3; ++i) text += (i == 0 ? "" : ", ") + names[i];
-    if (names.size() > 3) text += " and " + std::to_string(names.size() - 3) + " more";
-    return text;
   }
 
   SideSizes side(std::size_t i, char letter) const {

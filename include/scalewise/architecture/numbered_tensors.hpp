@@ -64,6 +64,14 @@ inline NumberedName split_number(const std::string& name) {
   return {name, -1, ""};
 }
 
+/// The first names of a list, and how many more there are.
+inline std::string up_to_three(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size() && i < 3; ++i) text += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > 3) text += " and " + std::to_string(names.size() - 3) + " more";
+  return text;
+}
+
 /// The tensors of one description, by name, and what is numbered in it.
 class NumberedTensors {
  public:

@@ -152,6 +152,20 @@ class PowerBetween {
   double log_ratio_;
 };
 
+inline void require_one_rule(const std::vector<Member>& family) {
+  if (family.size() < 2) {
+    throw InvalidInput("family", std::to_string(family.size()) + " models", "at least two sizes");
+  }
+  for (const Member& member : family) {
+    const std::string name = "plan of " + std::to_string(member.size);
+    check_plan(member.plan, name);
+    if (member.plan.reference == Reference::base && member.plan.base != family.front().plan.base) {
+      throw InvalidInput(name, "another base", "the base of the other sizes",
+                         "its variances are factors on those of its base");
+    }
+  }
+}
+
 }  // namespace detail
 
 /// The powers between the smallest and the largest of a family. What differs between layers counts
@@ -162,20 +176,9 @@ class PowerBetween {
 /// Throws:   InvalidInput for fewer than two, for a plan that check_plan() refuses, and for factors on the variances of
 ///           different bases, which are no power of the size.
 inline Scales scales_of(const std::vector<Member>& family) {
-  if (family.size() < 2) {
-    throw InvalidInput("family", std::to_string(family.size()) + " models", "at least two sizes");
-  }
-  for (const Member& member : family)
-    check_plan(member.plan, "plan of " + std::to_string(member.size));
+  detail::require_one_rule(family);
   const Plan& smallest = family.front().plan;
   const Plan& largest = family.back().plan;
-  for (const Member& member : family) {
-    if (member.plan.reference == Reference::base && member.plan.base != smallest.base) {
-      throw InvalidInput("plan of " + std::to_string(member.size), "another base",
-                         "the base of the other sizes",
-                         "its variances are factors on those of its base");
-    }
-  }
   const detail::PowerBetween power(family.front(), family.back());
 
   Scales scales;

@@ -69,7 +69,7 @@ struct Rule {
   std::vector<Optimizer> optimizers;
   std::vector<Parameter> parameters;  // with their values
   policy::TextModel text = {};
-  std::vector<std::string> to_give;   // parameters without a value, which depend on the run
+  std::vector<std::string> to_give;  // parameters without a value, which depend on the run
   std::shared_ptr<const detail::AnyPolicy> policy;
 };
 
