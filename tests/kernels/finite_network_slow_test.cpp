@@ -109,6 +109,8 @@ TEST_CASE("Kernels of finite attention networks scatter around their limit") {
     double squares = 0;
     double sum_nngp = 0;
     double squares_nngp = 0;
+    double sum_own = 0;
+    double squares_own = 0;
     for (int i = 0; i < networks; ++i) {
       const GramMatrices k =
           finite_kernels(layers, inputs, {4, 2, 2, 3}, static_cast<std::uint64_t>(i));
@@ -116,6 +118,8 @@ TEST_CASE("Kernels of finite attention networks scatter around their limit") {
       squares += k.ntk(0, 1) * k.ntk(0, 1);
       sum_nngp += k.nngp(0, 1);
       squares_nngp += k.nngp(0, 1) * k.nngp(0, 1);
+      sum_own += k.nngp(0, 0);
+      squares_own += k.nngp(0, 0) * k.nngp(0, 0);
     }
     // By hand: mean tokens x and y, B = 0.6 x·y/4 + 0.4 r with r the mean of R; attention passes
     // 1.21 B + 0.16, the dense layer 1.69 of it and 0.04. Θ: B once for each of three matrices.
@@ -126,6 +130,7 @@ TEST_CASE("Kernels of finite attention networks scatter around their limit") {
     }
     const double seen = 0.6 * dot / 4 + 0.4 * r;
     const double nngp = 1.69 * (1.21 * seen + 0.16) + 0.04;
+    const double seen_own = 0.6 * inputs[0].colwise().mean().squaredNorm() / 4 + 0.4 * r;
     const double encodings = trained == Encodings::Trained::through_root ? 0.4 * r
                              : trained == Encodings::Trained::itself     ? 0.4 / 3
                                                                          : 0;
@@ -137,6 +142,7 @@ TEST_CASE("Kernels of finite attention networks scatter around their limit") {
       CHECK(std::abs(mean - expected) < 5 * error);
     };
     within(sum_nngp, squares_nngp, nngp);
+    within(sum_own, squares_own, 1.69 * (1.21 * seen_own + 0.16) + 0.04);
     within(sum, squares, ntk);
   }
 }

@@ -18,11 +18,11 @@
 namespace {
 
 using namespace scalewise;
-using kernels::Index;
+using Eigen::Index;
 
-constexpr int networks = 80;
-constexpr double width = 128;
-const std::vector<int> words{3, 1, 2};
+constexpr int contact_networks = 80;
+constexpr double contact_width = 128;
+const std::vector<int> contact_words{3, 1, 2};
 
 Plan contact_plan(double s) {
   MetaPrincipled policy;
@@ -52,10 +52,11 @@ kernels::Kernel stream_kernel(const kernels::EffectiveScales& scales) {
 }
 
 /// A measured mean against a prediction of the leading order in the width.
-void check_mean(const std::vector<double>& sample, double expected) {
+void check_contact_mean(const std::vector<double>& sample, double expected) {
   const check::Estimate measured = check::estimate(sample);
   INFO(measured.mean << " +- " << measured.standard_error << ", expected " << expected);
-  CHECK(std::abs(measured.mean - expected) < 4 * measured.standard_error + 2 / width * expected);
+  CHECK(std::abs(measured.mean - expected) <
+        4 * measured.standard_error + 2 / contact_width * expected);
   CHECK(measured.standard_error < 0.05 * expected);  // or nothing is tested
 }
 
@@ -65,12 +66,12 @@ TEST_CASE("Under a tied head the input's own words have the logits of the effect
   for (const double s : {0.0, 1.0}) {
     const Plan plan = contact_plan(s);
     const kernels::EffectiveScales scales = kernels::effective_scales(plan, s, 1e-5);
-    const kernels::TiedContact contact =
-        kernels::tied_contact(stream_kernel(scales), scales, width, std::pow(width, -s));
+    const kernels::TiedContact contact = kernels::tied_contact(
+        stream_kernel(scales), scales, contact_width, std::pow(contact_width, -s));
     nn::Transformer<double> model(plan, {});
     nn::Batch<double> batch;
     batch.size = 1;
-    batch.tokens = batch.targets = words;
+    batch.tokens = batch.targets = contact_words;
     std::vector<std::vector<double>> own(3), exchanged(3);
     // Of two tokens each the logit of the other's word; parameters of the embedding only.
     const View<double> embedding = model.parameters().value(0);
@@ -80,24 +81,25 @@ TEST_CASE("Under a tied head the input's own words have the logits of the effect
       const View<double> all = model.parameters().gradients();
       return Eigen::VectorXd(Eigen::Map<const Eigen::VectorXd>(all.data(), embedding.size()));
     };
-    for (int seed = 0; seed < networks; ++seed) {
+    for (int seed = 0; seed < contact_networks; ++seed) {
       initialize(model.parameters(), plan, static_cast<std::uint64_t>(seed));
       model.loss(batch);
       for (Index a = 0; a < 3; ++a)
         own[static_cast<std::size_t>(a)].push_back(
-            model.logits()(a, words[static_cast<std::size_t>(a)]));
+            model.logits()(a, contact_words[static_cast<std::size_t>(a)]));
       for (Index a = 0; a < 3; ++a) {
         const Index b = (a + 1) % 3;
-        const double product = gradient(a, words[static_cast<std::size_t>(b)])
-                                   .dot(gradient(b, words[static_cast<std::size_t>(a)]));
+        const double product = gradient(a, contact_words[static_cast<std::size_t>(b)])
+                                   .dot(gradient(b, contact_words[static_cast<std::size_t>(a)]));
         exchanged[static_cast<std::size_t>(a)].push_back(plan.entries[0].learning_rate.value *
                                                          product);
       }
     }
     for (Index a = 0; a < 3; ++a) {
       INFO("s = " << s << ", token " << a);
-      check_mean(own[static_cast<std::size_t>(a)], contact.own_logit[static_cast<std::size_t>(a)]);
-      check_mean(exchanged[static_cast<std::size_t>(a)], contact.exchanged(a, (a + 1) % 3));
+      check_contact_mean(own[static_cast<std::size_t>(a)],
+                         contact.own_logit[static_cast<std::size_t>(a)]);
+      check_contact_mean(exchanged[static_cast<std::size_t>(a)], contact.exchanged(a, (a + 1) % 3));
     }
   }
 }
