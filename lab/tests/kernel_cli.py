@@ -60,7 +60,8 @@ class KernelPrograms(unittest.TestCase):
     def command(name, arguments):
         """The arguments, and of TINY what they leave open."""
         arguments = [str(argument) for argument in arguments]
-        tiny = [word for option, value in zip(TINY[name][::2], TINY[name][1::2]) if option not in arguments
+        taken = {*arguments, *(["--inputs"] if "--input-file" in arguments else [])}
+        tiny = [word for option, value in zip(TINY[name][::2], TINY[name][1::2]) if option not in taken
                 for word in (option, value)]
         return [PROGRAMS / name, "--quiet", *tiny, *arguments]
 
