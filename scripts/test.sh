@@ -177,11 +177,10 @@ build_and_test() {
     ctest --preset "$preset" -j $jobs --no-label-summary "${select[@]}"
 }
 
-# Only whether they compile: the slow tests and the laboratory where they are not run, and in --full each header on
-# its own.
+# Only whether they compile: the slow tests where they are not run, and in --full the laboratory and each header.
 check_syntax() {
-  local headers=scalewise_lab_objects
-  [ -n "$leave_out" ] || headers=all_verify_interface_header_sets
+  local headers=
+  [ -n "$leave_out" ] || headers="all_verify_interface_header_sets scalewise_lab_objects"
   cmake --preset dev -B build/syntax -D CMAKE_CXX_FLAGS_DEBUG="-Xclang -fsyntax-only" \
     -D CMAKE_TRY_COMPILE_CONFIGURATION=Release -D SCALEWISE_TEST_SLOW=$slow &&
     cmake --build build/syntax -j $jobs --target $headers scalewise_slow_tests
@@ -209,7 +208,7 @@ packages=$!
 # In --quick each part is tested by the build that finds most: under the sanitizers of Clang all that is
 # quick to build; by GCC what users build, so all programs, the documentation's examples and whole
 # models; by Clang, optimized and in half of GCC's time, what is all numbers or tries most. clang-tidy
-# sees the headers. The laboratory is compiled, and built and tested in --full, by the sanitizers of GCC too.
+# sees the headers. The laboratory is built and tested in --full, which has the sanitizers of GCC too.
 # Reports of the sanitizers need line numbers and nothing else of -g; undefined behaviour stops a program without a
 # report, which takes a quarter off the time to build (the presets alone report). The tests of the consumers and of the
 # documentation run in one build.
