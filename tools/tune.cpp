@@ -27,6 +27,7 @@
 #include "scalewise/numeric/parallel.hpp"
 #include "scalewise/plan/fingerprint.hpp"
 #include "train/data.hpp"
+#include "train/model.hpp"
 #include "train/options.hpp"
 #include "train/threads.hpp"
 #include "tune/report.hpp"
@@ -47,7 +48,11 @@ class Tuner {
     settings_.seq = model_.shape().context;
     if (const auto& activation = model_.shape().activation) settings_.activation = *activation;
     settings_.rotary = !model_.shape().learned_positions;
-    if (t.command.empty()) data_ = train::read_data(settings_);
+    settings_.rule = t.plan.rule;  // whose text may say what the plan leaves open
+    if (t.command.empty()) {
+      train::settle(settings_);
+      data_ = train::read_data(settings_);
+    }
     for (const std::vector<std::string>* size : {&t.carry_to, &t.verify}) {
       if (!size->empty()) static_cast<void>(model_.plan({}, size_of("size", *size)));
     }

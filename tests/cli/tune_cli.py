@@ -87,6 +87,12 @@ class Tune(unittest.TestCase):
         self.assertIn("failed: d", text)
         self.assertIn(f"best: --constant {report['best']['constants']}\n", text)
 
+    def test_the_model_is_that_of_the_rules_text(self):
+        done = subprocess.run([PROGRAM, "--rule", "nu-gpt", *TINY], capture_output=True, text=True, cwd=self.folder, timeout=300,
+                              check=False, env=QUICK)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("best: --constant", done.stdout)
+
     def test_all_runs_fail(self):
         options = [*self.surface("--trials", 20), "--command", "echo 2.5 {plan} {seed} {steps} >/dev/null; exit 3"]
         self.tune(*options, code=1)
