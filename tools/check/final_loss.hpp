@@ -21,7 +21,7 @@ namespace scalewise::experiment {
 std::optional<double> final_loss(const train::Settings& s, const train::Data& data,
                                  const AfterStep& after_step = {});
 
-/// The same of a plan, whatever the settings say of it.
+/// The final loss under a given plan, whatever the settings say of one.
 std::optional<double> final_loss(const Plan& plan, const train::Settings& s,
                                  const train::Data& data, const AfterStep& after_step = {});
 

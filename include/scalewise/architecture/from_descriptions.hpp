@@ -380,8 +380,8 @@ class DescriptionReader {
 /// Requires: `shape` and `base_shape`, Blocks::listed, with the sizes that have names already (head_dim, d_ff, …) or
 ///           none. A tensor of kind other needs a role.
 /// Throws:   InvalidInput as check_description(), and for a base without a wider or narrower tensor, tensors of one of
-///           both alone (but those of more layers), another kind or orientation in the base, a matrix without a role where the base is
-///           as wide as the target, layers of two stacks
+///           both alone (but those of more layers), another kind or orientation in the base, a matrix without a role
+///           where the base is as wide as the target, layers of two stacks
 ///           that grow differently, a side that grows with no named size, copies or kernels that grow, and a role for
 ///           no tensor.
 inline DescribedModel from_descriptions(const ModelDescription& target,

@@ -95,7 +95,7 @@ class Prediction {
     return std::find(all.begin(), all.end(), place) != all.end();
   }
 
-  /// Of a place such as "mlp.output" after that many updates; none where nothing is predicted.
+  /// The exponents of a place such as "mlp.output" after that many updates; none where nothing is predicted.
   std::optional<Band> value(const std::string& place, long step) const {
     const Moving* found = activation(place, step);
     if (found == nullptr) return {};

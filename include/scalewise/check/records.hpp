@@ -72,7 +72,7 @@ class Records {
   std::map<Run, std::string> plans_;
 };
 
-/// The same records with layers of one place taken together, so that models of different depth have
+/// Pools the layers of a place, so that models of different depth have
 /// the same quantities: "layer.3.mlp.output" counts as "mlp.output".
 inline Records pooled_layers(const Records& records) {
   Records pooled;

@@ -89,7 +89,7 @@ struct ShallowEigenvalue {
   double upper = 0;            // η_V min ‖φ_k‖²/2
   double least_attention = 1;  // min ‖β_k‖², at least 1/T
 
-  /// Of the rate of convergence: the loss falls by 1 - γ α²/2 a step.
+  /// The rate of convergence: the loss falls by 1 - γ α²/2 a step.
   /// Equation: α² >= τ₁² d_m λ₀/4
   double alpha_squared(const ShallowScales& s) const {
     return s.tau_1 * s.tau_1 * static_cast<double>(s.width) * lambda_0 / 4;

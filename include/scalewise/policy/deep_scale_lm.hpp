@@ -124,7 +124,7 @@ struct DeepScaleLM {
     return values;
   }
 
-  /// Those that are the same in all layers.
+  /// Values that all layers share.
   std::vector<policy::OwnValues> constant_values(const policy::Context& context) const {
     return {{&keep_probability, {1 - dropout.value()}},
             {&skip_power, {1 - branch_power(context.depth())}}};
