@@ -117,6 +117,17 @@ TEST_CASE("A norm of queries or keys goes out to a head, or to all of them") {
   CHECK(find(shape, "layer.0.key_norm_bias").group == Group::norm_bias);
 }
 
+TEST_CASE("A norm after a branch has the vectors of one before it") {
+  Shape shape = tokens();
+  shape.branch_norm = true;
+  for (const char* name : {"layer.1.attention_branch_norm_gain", "layer.0.mlp_branch_norm_bias"}) {
+    CHECK(to_text(find(shape, name).fan_in) == "1");
+    CHECK(to_text(find(shape, name).fan_out) == "n");
+    CHECK(find(shape, name).rows == 24);
+  }
+  CHECK(find(shape, "layer.0.mlp_branch_norm_gain").group == Group::norm_gain);
+}
+
 TEST_CASE("Fans are named by heads where they do not fill the width in either shape") {
   const auto fan_out = [](const Shape& shape, const Shape& base, const std::string& name) {
     for (const Tensor& tensor : tensors(resolved(shape), resolved(base))) {

@@ -376,6 +376,22 @@ TEST_CASE("Normalized queries and keys are of order one, whatever their matrices
   CHECK(family(true).gradient(Group::norm_gain, 0).has_value());
 }
 
+TEST_CASE(
+    "The output of a branch that ends with a norm is of order one, whatever its matrices are") {
+  const auto family = [](bool norms) {
+    std::vector<check::Member> all;
+    for (const long n : {64L, 256L, 1024L}) {
+      Shape shape = shape_of(n, 2, 4);
+      shape.branch_norm = norms;
+      all.push_back({n, make_plan("gpt2", {.model = shape})});
+    }
+    return predict(all);
+  };
+  CHECK(family(false).value("mlp.output", 0)->low == 1);
+  CHECK(*family(true).value("mlp.output", 0) == Band(0));
+  CHECK(*family(true).value("attention.output", 0) == Band(0));
+}
+
 TEST_CASE("Next to positions an embedding's multiplier that is off shows by half") {
   // Both terms are of one size in the smallest model. Measured at widths 16 to 128: +0.12 and -0.07 where the
   // exponent is off by 0.2.

@@ -152,7 +152,7 @@ class CoordinateCheck(unittest.TestCase):
     def test_models_that_are_not_trained_here_are_judged(self):
         records = self.folder / "records.jsonl"
         self.assertEqual(run(*WIDTHS, "--seeds", 2, "--set", "biases=false", "--record", records).returncode % 3, 0)
-        # The reference transformer has neither, but only the plans count.
+        # What was trained had neither; only the plans count.
         for setting, tensor in (("attention_biases=qkv", "query_bias"), ("qk_norm=head", "query_norm_gain")):
             result = run(*WIDTHS, "--set", "biases=false", "--set", setting, "--judge", records, "--format", "json")
             self.assertIn(result.returncode, (0, 3), result.stderr)

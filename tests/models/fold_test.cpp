@@ -81,6 +81,23 @@ TEST_CASE("A folded plan has no multipliers, and one of a single rate no other r
   }
 }
 
+TEST_CASE("A branch that ends with a norm is multiplied in the gain and the bias of that norm") {
+  Shape shape = trained_shape(false), base = trained_base(false);
+  shape.branch_norm = base.branch_norm = true;
+  base.depth = 3;
+  const Plan plan = make_plan("complete-p", {.model = shape, .base = base});
+  CHECK(plan.model.residuals.front().branch.value != 1);
+  const RewrittenPlan folded = fold(plan);
+  CHECK(folded.left.empty());
+  CHECK(folded.plan.model.residuals.front().branch.value == 1);
+  CHECK(largest_difference(fold_losses(folded.plan), fold_losses(plan)) <= accepted_difference);
+  shape.norm_gain = shape.norm_bias = base.norm_gain = base.norm_bias = false;
+  const RewrittenPlan without = fold(make_plan("complete-p", {.model = shape, .base = base}));
+  CHECK(without.left ==
+        std::vector<std::string>{"residual_branch: branches end with norms that have no gain"});
+  CHECK(without.plan.model.residuals.front().branch.value != 1);
+}
+
 TEST_CASE("Under SGD rates go with the square") {
   for (const char* rule : {"maximal-update", "neural-tangent"}) {
     const Plan plan = fold_plan(rule, sgd, false);

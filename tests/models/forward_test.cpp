@@ -53,6 +53,7 @@ class Reference {
     Matrix<double> logits = plan_.model.logit_multiplier.value * x * head;
     if (has("logit_scale")) logits = logits * acting("logit_scale").asDiagonal();
     if (has("head_bias")) logits.rowwise() += acting("head_bias").row(0);
+    for (double& z : logits.reshaped()) z = reference::capped(config_.logit_cap, z);
     keep("logits", logits);
     return logits;
   }
@@ -100,6 +101,15 @@ class Reference {
                            acting_or_none(name + "_bias"));
   }
 
+  /// The norm of queries or keys, over each head or over all of them.
+  void normalize_heads(Matrix<double>& x, const std::string& name) {
+    if (s_.qk_norm == QkNorm::none || s_.blocks != Blocks::residual) return;
+    const Index width = s_.qk_norm == QkNorm::head ? s_.head_dim : x.cols();
+    for (Index c = 0; c < x.cols(); c += width) {
+      x.middleCols(c, width) = norm(x.middleCols(c, width), name);
+    }
+  }
+
   Matrix<double> attention(const Matrix<double>& x, const Matrix<double>& source,
                            const std::string& at, bool causal, bool rotary) {
     reference::Attention layer;
@@ -107,6 +117,9 @@ class Reference {
         size_, x.rows() / size_, source.rows() / size_, s_.heads, s_.kv_heads, s_.head_dim, causal};
     layer.scale = plan_.model.attention_scale.value;
     layer.rotary = rotary;
+    layer.score_cap = config_.score_cap;
+    layer.query_norm = [&](Matrix<double>& q) { normalize_heads(q, at + "query_norm"); };
+    layer.key_norm = [&](Matrix<double>& k) { normalize_heads(k, at + "key_norm"); };
     reference::for_each_attention_tensor(
         layer.w, [&](const char* name, Matrix<double>& w) { w = acting_or_none(at + name); });
     const Matrix<double> y = layer.forward(x, source);
@@ -131,12 +144,21 @@ class Reference {
                           const Inner& inner) {
     const Matrix<double> y = stream_behind(x, which, layer, name, [&](const Matrix<double>& in) {
       keep(name + ".input", in);
-      const Matrix<double> out = inner(in);
+      Matrix<double> out = inner(in);
+      if (has(name + "_branch_norm_gain")) out = norm(out, name + "_branch_norm");
       keep(name + ".output", out);
       return out;
     });
     keep(name + ".stream", y);
     return y;
+  }
+
+  const Residual* weights_of(Stack which, int layer) const {
+    const Residual* weights = nullptr;
+    for (const Residual& r : plan_.model.residuals) {
+      if (r.stack == which && r.layer == layer) weights = &r;
+    }
+    return weights;
   }
 
   template <class Inner>
@@ -147,10 +169,7 @@ class Reference {
       const Matrix<double> y = inner(x).rowwise().normalized();
       return (x + (y - x) * step.row(0).asDiagonal()).rowwise().normalized();
     }
-    const Residual* weights = nullptr;
-    for (const Residual& r : plan_.model.residuals) {
-      if (r.stack == which && r.layer == layer) weights = &r;
-    }
+    const Residual* weights = weights_of(which, layer);
     const bool pre = config_.placement == NormPlacement::pre;
     Matrix<double> y = inner(pre ? norm(x, name + "_norm") : x);
     if (has(name + "_gain")) {
@@ -172,6 +191,7 @@ class Reference {
     const long depth = which == Stack::encoder ? s_.encoder_depth : s_.depth;
     for (int l = 0; l < depth; ++l) {
       const std::string at = (top.empty() ? "layer." : top) + std::to_string(l) + ".";
+      const Matrix<double> entered = x;
       x = residual(x, which, l, at + "attention", [&](const Matrix<double>& in) {
         return attention(in, in, at, causal, config_.rotary);
       });
@@ -180,7 +200,14 @@ class Reference {
           return attention(in, *memory, at + "cross_", false, false);
         });
       }
-      x = residual(x, which, l, at + "mlp", [&](const Matrix<double>& in) { return mlp(in, at); });
+      const auto of_mlp = [&](const Matrix<double>& in) { return mlp(in, at); };
+      if (config_.parallel) {
+        x -= weights_of(which, l)->skip.value * entered;
+        x += residual(entered, which, l, at + "mlp", of_mlp);
+        keep(at + "mlp.stream", x);
+      } else {
+        x = residual(x, which, l, at + "mlp", of_mlp);
+      }
     }
     if (s_.final_norm && residual_blocks) x = norm(x, top + "final_norm");
     keep(top + "final_hidden", x);
@@ -319,6 +346,19 @@ TEST_CASE("A decoder computes its equations") {
   s.norm_gain = false;
   s.head_bias = true;
   check_forward("standard", s, {.activation = Activation::silu, .rotary = true});
+}
+
+TEST_CASE("A decoder with parallel branches, caps and norms within computes its equations") {
+  Shape s = uneven_shape();
+  check_forward("standard", s, {.parallel = true, .score_cap = 0.7, .logit_cap = 1.3});
+  s.branch_norm = true;
+  s.qk_norm = QkNorm::head;
+  check_forward("standard", s, {.norm = Norm::rms, .rotary = true, .score_cap = 2});
+  s.qk_norm = QkNorm::full;
+  s.biases = false;
+  s.attention_biases = AttentionBiases::qkv;
+  check_forward("standard", s, {.parallel = true});
+  check_forward("standard", s, {.placement = NormPlacement::post});
 }
 
 TEST_CASE("A post-norm encoder computes its equations") {

@@ -78,8 +78,8 @@ void check_one_gradient_for_each_loss(Transformer<double>& model, Batch<double> 
   CHECK_THROWS_AS(model.backward(), InvalidInput);
 }
 
-/// Checks every entry. Tensors that the model does not read have no gradient to check: only a key
-/// bias may be one, since softmax does not see what all scores of a query share.
+/// Checks every entry. Tensors that the model does not read have no gradient to check: only the bias
+/// of keys or of their norm may be one, since softmax does not see what all scores of a query share.
 void check_every_gradient(const Plan& plan, const Config& config) {
   Transformer<double> model(plan, config);
   prepare(model, plan);
@@ -88,7 +88,9 @@ void check_every_gradient(const Plan& plan, const Config& config) {
   const Matrix<double> gradients = model.parameters().gradients();
   for (const std::string& name : idle_tensors(model)) {
     INFO(name);
-    CHECK(name.find("key_bias") != std::string::npos);
+    const bool of_keys = name.find("key_bias") != std::string::npos ||
+                         name.find("key_norm_bias") != std::string::npos;
+    CHECK(of_keys);
     CHECK_FALSE((config.rotary && name.find("cross") == std::string::npos));
   }
   const GradientError worst = model_error(model, plan, batch, gradients);
@@ -145,6 +147,32 @@ TEST_CASE("Gradients are right for a decoder without norm gains, positions or ti
   REQUIRE(plan.at("head").multiplier.value != 1);
   check_every_gradient(plan, {.activation = Activation::relu});
   check_every_gradient(scrambled(plan), {.norm = Norm::rms, .activation = Activation::relu});
+}
+
+TEST_CASE("Gradients are right for parallel branches with capped scores and logits") {
+  const Config config{.parallel = true, .score_cap = 0.7, .logit_cap = 1.3};
+  const Plan plan =
+      make_plan("complete-p", {.model = token_shape(), .base = base_of(token_shape())});
+  REQUIRE(plan.model.residuals[0].branch.value != 1);
+  check_every_gradient(plan, config);
+  check_every_gradient(scrambled(plan), config);
+}
+
+TEST_CASE("Gradients are right for norms of queries, keys and branches") {
+  Shape s = token_shape();
+  s.branch_norm = true;
+  s.biases = false;
+  s.attention_biases = AttentionBiases::qkv;
+  s.qk_norm = QkNorm::head;
+  const Config rotary{.norm = Norm::rms, .rotary = true, .score_cap = 2};
+  check_every_gradient(scrambled(make_plan("standard", {.model = s})), rotary);
+  s.qk_norm = QkNorm::full;
+  s.residual_gain = ResidualGain::channel;
+  check_every_gradient(scrambled(make_plan("standard", {.model = s})), {.parallel = true});
+  s.encoder_depth = 1;
+  s.norm_gain = false;
+  check_every_gradient(scrambled(make_plan("standard", {.model = s})),
+                       {.placement = NormPlacement::post});
 }
 
 TEST_CASE("Gradients are right for a post-norm encoder with embedding norm and segments") {

@@ -3,8 +3,12 @@
 
 #include "scalewise/nn/config.hpp"
 
+#include <cmath>
+
 #include "scalewise/policy/rule.hpp"
 #include "support/catch.hpp"
+#include "support/error_message.hpp"
+#include "support/small_shapes.hpp"
 
 using namespace scalewise;
 
@@ -26,4 +30,19 @@ TEST_CASE("What a configuration has otherwise than a text is named, and nothing 
   CHECK(nn::differences({}, {.rotary = false, .placement = NormPlacement::post}) ==
         "placement = pre (post there)");
   CHECK(nn::differences({.rotary = true}, {}).empty());
+}
+
+TEST_CASE("Caps that are no numbers, and parallel branches where there are none, are refused") {
+  const auto refusal = [](const nn::Config& config, Shape shape = test::token_shape()) {
+    return test::error_message([&] { nn::check(config, resolved(shape)); });
+  };
+  CHECK(refusal({.score_cap = -1}) == "score_cap = -1: expected a positive number, or 0 for none");
+  CHECK(refusal({.logit_cap = NAN}).starts_with("logit_cap = nan: expected"));
+  CHECK(refusal({.placement = NormPlacement::post, .parallel = true})
+            .starts_with("parallel = true: expected false with norms after the branches"));
+  Shape two = test::token_shape();
+  two.encoder_depth = 1;
+  CHECK(refusal({.parallel = true}, two).starts_with("parallel = true"));
+  CHECK_NOTHROW(nn::check({.parallel = true, .score_cap = 50, .logit_cap = 30},
+                          resolved(test::token_shape())));
 }

@@ -61,12 +61,12 @@ std::map<Group, Counted> inventory(const Shape& s) {
   add(Group::mlp_up, layers, d * s.d_ff);
   add(Group::mlp_gate, s.gated_mlp ? layers : 0, d * s.d_ff);
   add(Group::mlp_down, layers, s.d_ff * d);
-  // One before each branch; of queries and keys, one for all heads or one for each.
+  // One before each branch, or two around it; of queries and keys, one for all heads or one for each.
   const bool qk = norms && s.qk_norm != QkNorm::none;
   const bool shared = s.qk_norm == QkNorm::head;
-  const Counted norm{
-      attentions + layers + (qk ? 2 * attentions : 0),
-      (attentions + layers) * d + (qk ? attentions * (shared ? 2 * s.head_dim : q + kv) : 0)};
+  const long around = (attentions + layers) * (s.branch_norm ? 2 : 1);
+  const Counted norm{around + (qk ? 2 * attentions : 0),
+                     around * d + (qk ? attentions * (shared ? 2 * s.head_dim : q + kv) : 0)};
   if (norms && s.norm_gain) all[Group::norm_gain] = norm;
   if (norms && s.norm_bias) all[Group::norm_bias] = norm;
   if (!s.biases && s.attention_biases != AttentionBiases::none) {

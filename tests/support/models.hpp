@@ -58,6 +58,7 @@ inline std::vector<Variant> variants() {
   add("norms of all heads", tokens(), [](Shape& s) {
     s.kv_heads = 3, s.head_dim = 9, s.norm_bias = false, s.qk_norm = QkNorm::full;
   });
+  add("norms after branches", tokens(), [](Shape& s) { s.branch_norm = true; });
   add("no norm bias", tokens(), [](Shape& s) { s.norm_bias = false; });
   add("no norm gain", tokens(), [](Shape& s) { s.norm_gain = s.norm_bias = false; });
   add("no final norm", tokens(), [](Shape& s) { s.final_norm = false; });
@@ -71,7 +72,7 @@ inline std::vector<Variant> variants() {
   add("all at once", tokens(), [](Shape& s) {
     s.encoder_depth = 4, s.kv_heads = 3, s.head_dim = 5, s.d_ff = 37, s.segments = 3;
     s.gated_mlp = s.embedding_norm = true, s.tied_head = true, s.head_bias = true;
-    s.relative_buckets = 4;
+    s.relative_buckets = 4, s.branch_norm = true;
   });
   add("patch", patches(), [](Shape&) {});
   add("class token", patches(), [](Shape& s) { s.class_token = true; });

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <complex>
+#include <functional>
 
 #include "scalewise/dense/matrix.hpp"
 #include "scalewise/nn/attention.hpp"
@@ -53,6 +54,9 @@ inline Matrix<double> unit_heads(const Matrix<double>& x, const Matrix<double>& 
   return y;
 }
 
+/// c tanh(x/c), or x without a cap.
+inline double capped(double cap, double x) { return cap > 0 ? cap * std::tanh(x / cap) : x; }
+
 /// The core of attention: scores (B*H*T, S), masked ones included, their softmax, and the mean of the
 /// values that it weighs, heads (B*T, H*D). Dropout multiplies the probabilities by its mask.
 struct AttentionCore {
@@ -61,7 +65,8 @@ struct AttentionCore {
 
 inline AttentionCore attention_core(const nn::AttentionSizes& n, double scale,
                                     const Matrix<double>& q, const Matrix<double>& k,
-                                    const Matrix<double>& v, const Matrix<double>& mask = {}) {
+                                    const Matrix<double>& v, const Matrix<double>& mask = {},
+                                    double cap = 0) {
   AttentionCore a;
   a.scores.setZero(n.batch * n.heads * n.query_tokens, n.key_tokens);
   a.probabilities = a.scores;
@@ -80,10 +85,10 @@ inline AttentionCore attention_core(const nn::AttentionSizes& n, double scale,
       double product = 0;
       for (Index c = 0; c < n.head_dim; ++c) product += q(query, of_q + c) * k(key + s, of_k + c);
       a.scores(row, s) = scale * product;
-      if (s < seen) total += std::exp(scale * product);
+      if (s < seen) total += std::exp(capped(cap, scale * product));
     }
     for (Index s = 0; s < seen; ++s) {
-      a.probabilities(row, s) = std::exp(a.scores(row, s)) / total;
+      a.probabilities(row, s) = std::exp(capped(cap, a.scores(row, s))) / total;
       const double kept = a.probabilities(row, s) * (present(mask) ? mask(row, s) : 1);
       for (Index c = 0; c < n.head_dim; ++c)
         a.heads(query, of_q + c) += kept * v(key + s, of_k + c);
@@ -155,6 +160,8 @@ struct Attention {
   nn::AttentionSizes sizes;
   double scale = 1;
   bool rotary = false;
+  double score_cap = 0;
+  std::function<void(Matrix<double>&)> query_norm, key_norm;  // in place; may be empty
   AttentionTensors w;
 
   Matrix<double> q_turned, k_turned, q, k, v;  // before and after qk_scale
@@ -164,12 +171,14 @@ struct Attention {
     q_turned = linear(x, w.query, w.query_bias);
     k_turned = linear(source, w.key, w.key_bias);
     v = linear(source, w.value, w.value_bias);
+    if (query_norm) query_norm(q_turned);
+    if (key_norm) key_norm(k_turned);
     if (rotary) q_turned = rotate(q_turned, sizes.query_tokens, sizes.head_dim, 1);
     if (rotary) k_turned = rotate(k_turned, sizes.key_tokens, sizes.head_dim, 1);
     const bool unit = present(w.qk_scale);
     q = unit ? unit_heads(q_turned, w.qk_scale, sizes.head_dim) : q_turned;
     k = unit ? unit_heads(k_turned, w.qk_scale, sizes.head_dim) : k_turned;
-    core = attention_core(sizes, scale, q, k, v);
+    core = attention_core(sizes, scale, q, k, v, {}, score_cap);
     return linear(core.heads, w.output, w.output_bias);
   }
 };

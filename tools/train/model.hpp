@@ -64,6 +64,9 @@ inline nn::Config config_of(const Settings& s) {
   config.activation = s.activation.value_or(config.activation);
   config.causal = s.causal && s.digits.empty() && !unmasks(s);
   config.rotary = s.rotary || config.rotary;
+  config.parallel = s.parallel;
+  config.score_cap = s.score_cap;
+  config.logit_cap = s.logit_cap;
   config.dropout = s.dropout;
   config.dropout_seed = s.seed;
   return config;

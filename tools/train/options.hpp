@@ -25,6 +25,11 @@ inline void add_model_options(frame::Options& o, Settings& s) {
         "activation of the MLP (not given: as in the rule's text, or gelu)");
   o.add("--rotary", s.rotary,
         "rotary instead of learned positions (not given: as in the rule's text, or learned)");
+  o.add("--parallel", s.parallel, "attention and MLP read the same stream, as in GPT-NeoX");
+  o.add("--score-cap", s.score_cap, "c of c tanh(x/c) for attention scores x (0: none)")
+      .from(0)
+      .below(1e30);
+  o.add("--logit-cap", s.logit_cap, "c of c tanh(x/c) for logits x (0: none)").from(0).below(1e30);
 }
 
 inline void add_optimizer_option(frame::Options& o, Settings& s) {

@@ -72,7 +72,10 @@ struct Settings {
   nn::Norm norm = nn::Norm::layer;
   std::optional<Activation> activation;
   bool rotary = false;  // where the rule's text has it, without being asked for, too
-  bool causal = true;   // of text; without, a model sees what it is to predict
+  bool parallel = false;
+  double score_cap = 0;  // 0: none, also logit_cap
+  double logit_cap = 0;
+  bool causal = true;  // of text; without, a model sees what it is to predict
   double dropout = 0;
 
   long steps = 1000;

@@ -124,6 +124,7 @@ struct Shape {
   bool class_token = false;
   bool embedding_norm = false;
   bool final_norm = true;
+  bool branch_norm = false;  // of the output of each branch as well, as in Gemma 2
 
   Blocks blocks = Blocks::residual;
   ResidualGain residual_gain = ResidualGain::none;
@@ -173,6 +174,7 @@ constexpr void for_each_flag(AnyShape& shape, Visitor&& visit) {
   visit("class_token", shape.class_token);
   visit("embedding_norm", shape.embedding_norm);
   visit("final_norm", shape.final_norm);
+  visit("branch_norm", shape.branch_norm);
 }
 
 /// The words of each kind of choice.

@@ -156,6 +156,7 @@ class TensorWalk {
       add("relative_position", Group::relative_position, 1, symbols::heads, s.relative_buckets,
           s.heads);
     }
+    if (s.branch_norm) norm(kind + "attention_branch_norm", Group::norm_gain, Group::norm_bias);
     residual_gain(kind + "attention_gain");
     if (s.blocks == Blocks::normalized) {
       add(kind + "attention_step", Group::attention_step, 1, n, d);
@@ -173,6 +174,7 @@ class TensorWalk {
     bias("mlp_up_bias", n, F, s.d_ff);
     if (s.gated_mlp) bias("mlp_gate_bias", n, F, s.d_ff);
     bias("mlp_down_bias", F, n, s.d_model);
+    if (s.branch_norm) norm("mlp_branch_norm", Group::norm_gain, Group::norm_bias);
     residual_gain("mlp_gain");
     if (s.blocks == Blocks::normalized) {
       add("mlp_step", Group::mlp_step, 1, n, s.d_model);

@@ -153,7 +153,7 @@ inline std::optional<Expectation> expected(const Prediction& prediction, const S
     return detail::extra_expected(prediction, place, signal, step);
   if (!group || prediction.tensor(place) == nullptr) return {};
   if (place.ends_with("key_bias") && signal != Signal::parameter) return {};
-  if (detail::is_qk_norm(place) && signal == Signal::gradient)
+  if (detail::is_inner_norm(place) && signal == Signal::gradient)
     return {};  // its group is that of blocks
   return detail::tensor_expected(prediction, place, *group, signal, step);
 }

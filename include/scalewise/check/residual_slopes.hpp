@@ -28,8 +28,9 @@ class ResidualSlopes {
         gated_(shape.gated_mlp),
         patches_(shape.input == Input::patch),
         tied_(shape.tied_head.value_or(false)),
-        qk_norm_(shape.qk_norm != QkNorm::none),
         norms_(assumptions.norms),
+        qk_norm_(norms_ && shape.qk_norm != QkNorm::none),
+        branch_norm_(norms_ && shape.branch_norm),
         sharp_softmax_(assumptions.sharp_softmax),
         post_norm_(assumptions.post_norm) {}
 
@@ -111,22 +112,22 @@ class ResidualSlopes {
     return sum(scaled, vector(bias));
   }
 
-  Moving qk_gain(const std::string& what) const {
+  Moving inner_gain(const std::string& what) const {
     return s_.tensors.contains(what + "_norm_gain")
                ? own_vector(what + "_norm_gain", Group::norm_gain)
                : Moving{0, Band::zero()};
   }
 
-  /// A query or key, and what its norm, if there is one, makes of it.
-  Moving qk_normalized(const std::string& what, const Moving& x) const {
-    if (!qk_norm_) return x;
-    return sum(product({0, turn(x)}, qk_gain(what)),
+  /// A query, a key or the output of a branch, and what its norm, if there is one, makes of it.
+  Moving inner_normalized(bool has_norm, const std::string& what, const Moving& x) const {
+    if (!has_norm) return x;
+    return sum(product({0, turn(x)}, inner_gain(what)),
                own_vector(what + "_norm_bias", Group::norm_bias));
   }
 
-  /// The gradient of a query or key from that of what its norm has made of it.
-  Band qk_back(const std::string& what, const Moving& x, const Band& d) const {
-    return qk_norm_ ? qk_gain(what).now() + d - x.now() : d;
+  /// Its gradient from that of what its norm has made of it.
+  Band inner_back(bool has_norm, const std::string& what, const Moving& x, const Band& d) const {
+    return has_norm ? inner_gain(what).now() + d - x.now() : d;
   }
 
   // ---- forward ----------------------------------------------------------------------------------
@@ -193,15 +194,16 @@ class ResidualSlopes {
                               normalized(stream_, Group::norm_gain, Group::norm_bias));
     raw_query_ = linear(Group::query, input_);
     raw_key_ = linear(Group::key, input_);
-    query_ = qk_normalized("query", raw_query_);
-    key_ = qk_normalized("key", raw_key_);
+    query_ = inner_normalized(qk_norm_, "query", raw_query_);
+    key_ = inner_normalized(qk_norm_, "key", raw_key_);
     value_ = linear(Group::value, input_);
     const Moving dot = product(query_, key_);
     scores_ = {s_.attention_scale + s_.head_dim / 2 + dot.start,
                s_.attention_scale + s_.head_dim * alignment_ + dot.change};
     // Probabilities are of order one and move by no more.
     mixed_ = {value_.start, sum(value_.change, value_.start + bounded(scores_.change))};
-    attention_ = linear(Group::attention_output, mixed_);
+    raw_attention_ = linear(Group::attention_output, mixed_);
+    attention_ = inner_normalized(branch_norm_, "attention_branch", raw_attention_);
 
     up_ = linear(Group::mlp_up, input_);
     hidden_ = up_;  // the activation keeps the order of what it gets
@@ -209,7 +211,8 @@ class ResidualSlopes {
       gate_ = linear(Group::mlp_gate, input_);
       hidden_ = product(up_, gate_);
     }
-    mlp_ = linear(Group::mlp_down, hidden_);
+    raw_mlp_ = linear(Group::mlp_down, hidden_);
+    mlp_ = inner_normalized(branch_norm_, "mlp_branch", raw_mlp_);
 
     Moving added = sum(branch(attention_), branch(mlp_));
     added.start = added.start + s_.layers / 2;
@@ -304,23 +307,26 @@ class ResidualSlopes {
     const Band behind = post_norm_ ? through_norm(stream, Group::norm_gain) : stream;
     const Band doutput = s_.branch + gain.now() + behind;
 
-    gradient(Group::attention_output, mixed_.now(), doutput);
-    const Band dmixed = matrix(Group::attention_output).back(doutput);
+    const Band dattention = inner_back(branch_norm_, "attention_branch", raw_attention_, doutput);
+    const Band dmlp = inner_back(branch_norm_, "mlp_branch", raw_mlp_, doutput);
+    gradient(Group::attention_output, mixed_.now(), dattention);
+    const Band dmixed = matrix(Group::attention_output).back(dattention);
     // Scores that outgrow order one make peaked probabilities, which pass on less.
     const Band peaked{(std::min)(0.0, -scores_.start.high), 0};
     const Band dscores = dmixed + value_.now() + s_.head_dim * Band(0.5, 1) + peaked;
-    const Band dquery = qk_back("query", raw_query_, s_.attention_scale + dscores + key_.now());
+    const Band dquery =
+        inner_back(qk_norm_, "query", raw_query_, s_.attention_scale + dscores + key_.now());
     // Keys and values hear from all heads that share them.
     const Band shared = s_.queries_per_key * Band(0.5, 1);
     const Band dkey =
-        qk_back("key", raw_key_, s_.attention_scale + dscores + query_.now() + shared);
+        inner_back(qk_norm_, "key", raw_key_, s_.attention_scale + dscores + query_.now() + shared);
     const Band dvalue = dmixed + shared;
     gradient(Group::value, input_.now(), dvalue);
     gradient(Group::query, input_.now(), dquery);
     gradient(Group::key, input_.now(), dkey);
 
-    gradient(Group::mlp_down, hidden_.now(), doutput);
-    const Band dhidden = matrix(Group::mlp_down).back(doutput);
+    gradient(Group::mlp_down, hidden_.now(), dmlp);
+    const Band dhidden = matrix(Group::mlp_down).back(dmlp);
     const Band dup = gated_ ? dhidden + gate_.now() : dhidden;
     const Band dgate = gated_ ? dhidden + up_.now() : Band::zero();
     gradient(Group::mlp_up, input_.now(), dup);
@@ -330,8 +336,8 @@ class ResidualSlopes {
                             matrix(Group::value).back(dvalue), matrix(Group::mlp_up).back(dup),
                             gated_ ? matrix(Group::mlp_gate).back(dgate) : Band::zero());
     // One group has the biases of all these.
-    const Band biases =
-        mixture(mixture(mixture(doutput, dvalue), mixture(dquery, dkey)), mixture(dup, dgate));
+    const Band biases = mixture(mixture(mixture(dattention, dmlp), dvalue),
+                                mixture(mixture(dquery, dkey), mixture(dup, dgate)));
     gradient(Group::hidden_bias, 0, biases);
     gradient(Group::norm_gain, 0, gain_gradient(post_norm_ ? stream : dinput));
     gradient(Group::norm_bias, 0, post_norm_ ? stream : dinput);
@@ -346,13 +352,14 @@ class ResidualSlopes {
   bool gated_;
   bool patches_;
   bool tied_;
-  bool qk_norm_;
   bool norms_;
+  bool qk_norm_;
+  bool branch_norm_;
   bool sharp_softmax_;
   bool post_norm_;
   Moving embedding_, stream_, shown_stream_, input_, raw_query_, raw_key_, query_, key_, value_;
   Moving scores_, mixed_;
-  Moving attention_, up_, gate_, hidden_, mlp_, final_hidden_, logits_;
+  Moving raw_attention_, raw_mlp_, attention_, up_, gate_, hidden_, mlp_, final_hidden_, logits_;
   State state_;
 };
 

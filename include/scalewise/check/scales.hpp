@@ -58,10 +58,11 @@ struct Member {
 
 namespace detail {
 
-/// Gains and biases of normalized queries and keys, which share their groups with those of blocks.
-inline bool is_qk_norm(const std::string& place) {
+/// Gains and biases of norms inside of blocks or after them, which share their groups with those before.
+inline bool is_inner_norm(const std::string& place) {
   return place.find("query_norm_") != std::string::npos ||
-         place.find("key_norm_") != std::string::npos;
+         place.find("key_norm_") != std::string::npos ||
+         place.find("branch_norm_") != std::string::npos;
 }
 
 /// Sum of logarithms, and whether any of the numbers is zero.
@@ -102,7 +103,7 @@ struct PlanSums {
 
   explicit PlanSums(const Plan& plan) {
     for (const Entry& entry : plan::entries_of_shape(plan)) {
-      if (is_qk_norm(place_of(entry.name))) continue;  // not alike those of blocks
+      if (is_inner_norm(place_of(entry.name))) continue;  // not alike those of blocks
       groups[static_cast<std::size_t>(entry.group)].add(entry);
     }
     for (const Entry& entry : plan.entries) tensors[place_of(entry.name)].add(entry);

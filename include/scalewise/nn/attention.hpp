@@ -132,6 +132,22 @@ void attention_scores(const AttentionSizes& n, Scalar scale, const ConstView<Sca
   });
 }
 
+/// Caps scores, in place: they stay between -cap and cap.
+/// Equation: s <- c tanh(s/c); slope = 1 - tanh²(s/c)
+/// Source:   Gemma Team 2024 (arXiv:2408.00118), section 2, logit soft-capping.
+/// Shapes:   s, slope (N, S)
+template <class Scalar>
+void soft_cap(Scalar cap, View<Scalar> s, View<Scalar> slope) {
+  numeric::parallel_tiles(s.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
+    for (Eigen::Index i = begin; i < begin + rows; ++i) {
+      auto turned = slope.row(i).array();
+      turned = (s.row(i).array() / cap).tanh();
+      s.row(i).array() = cap * turned;
+      turned = 1 - turned.square();
+    }
+  });
+}
+
 /// Turns scores into probabilities, in place, and mixes the values.
 /// Equation: P = softmax(S), masked above the diagonal when causal; o = dropout(P) v
 /// Shapes:   p (B*H*T, S): scores, then probabilities before dropout; v (B*S, K*C) -> o (B*T, H*C);
@@ -160,10 +176,11 @@ void attention_mix(const AttentionSizes& n, const Dropout& dropout, const ConstV
 }
 
 /// What attention_backward reads: the gradient of o, and what the forward pass read and left.
-/// Shapes:   as in attention_scores and attention_mix
+/// Shapes:   as in attention_scores and attention_mix; cap_slope as p, or null without a cap
 template <class Scalar>
 struct AttentionPass {
   ConstView<Scalar> o_gradient, q, k, v, p;
+  const ConstView<Scalar>* cap_slope = nullptr;
 };
 
 /// What attention_backward writes: the gradients of queries, keys, values and scores.
@@ -174,7 +191,7 @@ struct AttentionGradients {
 };
 
 /// Gradient of attention_scores and attention_mix together.
-/// Equation: dv = dropout(P)ᵀ do; dP = dropout(do vᵀ); dS = P * (dP - rowsum(dP * P));
+/// Equation: dv = dropout(P)ᵀ do; dP = dropout(do vᵀ); dS = cap_slope * P * (dP - rowsum(dP * P));
 ///           dq = scale dS k; dk = scale dSᵀ q
 /// Shapes:   as there; kept is scratch again
 /// Writes:   overwrites all of d.
@@ -215,6 +232,10 @@ void attention_backward(const AttentionSizes& n, Scalar scale, const Dropout& dr
       detail::for_queries(n, [&](Eigen::Index t, Eigen::Index queries, Eigen::Index keys) {
         detail::softmax_rows_backward(dense::block(p_h, t, 0, queries, keys),
                                       dense::block(ds_h, t, 0, queries, keys));
+        if (pass.cap_slope != nullptr) {
+          dense::block(ds_h, t, 0, queries, keys).array() *=
+              dense::block(*pass.cap_slope, first + t, 0, queries, keys).array();
+        }
         dense::block(ds_h, t, keys, queries, n.key_tokens - keys).setZero();
       });
       detail::mix<Scalar>(n, scale, dense::read(ds_h), k_g,

@@ -86,9 +86,14 @@ struct AttentionLayer {
   Weight<Scalar> query, key, value, output;
   Weight<Scalar> query_bias, key_bias, value_bias, output_bias;
   Weight<Scalar> qk_scale;  // normalized transformer: queries and keys of unit norm, times this
+  QkNorm qk_norm = QkNorm::none;
+  NormLayer<Scalar> query_norm, key_norm;
+  Scalar score_cap = 0;  // 0: none
 
   dense::Buffer<Scalar> q, k, v, p, o;                         // what the core reads and writes
   dense::Buffer<Scalar> q_unit, k_unit, q_inverse, k_inverse;  // before qk_scale
+  dense::Buffer<Scalar> q_raw, k_raw;                          // before their norms
+  dense::Buffer<Scalar> cap_slope;                             // (B*H*T, S)
 
   /// Shapes: x (B*T, C), source (B*S, C) -> y (B*T, C)
   void forward(Pass<Scalar>& pass, const ConstView<Scalar>& x, const ConstView<Scalar>& source,
@@ -99,6 +104,10 @@ struct AttentionLayer {
     side_by_side(linear_tiles(query, query_bias, x, queries),
                  linear_tiles(key, key_bias, source, keys),
                  linear_tiles(value, value_bias, source, values));
+    if (qk_norm != QkNorm::none) {
+      normalize(query_norm, q_raw, queries);
+      normalize(key_norm, k_raw, keys);
+    }
     if (rotary) {
       pass.rotary.prepare((std::max)(sizes.query_tokens, sizes.key_tokens), sizes.head_dim);
       pass.rotary.rotate(queries, sizes.query_tokens, 1);
@@ -111,6 +120,7 @@ struct AttentionLayer {
     View<Scalar> scores = p.shape(sizes.batch * sizes.heads * sizes.query_tokens, sizes.key_tokens);
     attention_scores(sizes, scale, q.read(), k.read(), scores);
     pass.show(name, "scores", p.read());
+    if (score_cap > 0) soft_cap(score_cap, scores, cap_slope.shape(scores.rows(), scores.cols()));
     const Dropout dropout = pass.dropout_of(name, "probabilities");
     if (dropout.active()) pass.kept.shape(scores.rows(), scores.cols());
     attention_mix(sizes, dropout, v.read(), scores, pass.kept.view(),
@@ -130,10 +140,15 @@ struct AttentionLayer {
     pass.show_gradient(name, "heads", mixed.read());
     const Dropout dropout = pass.dropout_of(name, "probabilities");
     if (dropout.active()) pass.kept.shape(p.rows(), p.cols());
-    attention_backward(
-        sizes, scale, dropout,
-        {.o_gradient = mixed.read(), .q = q.read(), .k = k.read(), .v = v.read(), .p = p.read()},
-        pass.kept.view(), {.q = dq, .k = dk, .v = dv, .s = ds});
+    const ConstView<Scalar> slope = cap_slope.read();
+    attention_backward(sizes, scale, dropout,
+                       {.o_gradient = mixed.read(),
+                        .q = q.read(),
+                        .k = k.read(),
+                        .v = v.read(),
+                        .p = p.read(),
+                        .cap_slope = score_cap > 0 ? &slope : nullptr},
+                       pass.kept.view(), {.q = dq, .k = dk, .v = dv, .s = ds});
     pass.show_gradient(name, "scores", dense::read(ds));
     if (qk_scale.present()) {
       qk_scale.gradient().setZero();
@@ -143,6 +158,10 @@ struct AttentionLayer {
     if (rotary) {
       pass.rotary.rotate(dq, sizes.query_tokens, -1);
       pass.rotary.rotate(dk, sizes.key_tokens, -1);
+    }
+    if (qk_norm != QkNorm::none) {
+      normalize_backward(query_norm, q_raw, dq);
+      normalize_backward(key_norm, k_raw, dk);
     }
     const Path<Scalar> of_query{query, dense::read(dq)}, of_key{key, dense::read(dk)},
         of_value{value, dense::read(dv)};
@@ -178,6 +197,25 @@ struct AttentionLayer {
       return view;
     };
     return {take(q), take(k), take(v), take(p)};  // in this order
+  }
+
+  /// The rows that a norm of queries or keys works on: one per head, or one for all heads.
+  template <class AnyView>
+  AnyView normed_rows(AnyView x) const {
+    const Eigen::Index size = qk_norm == QkNorm::head ? sizes.head_dim : x.cols();
+    return {x.data(), x.size() / size, size, Eigen::OuterStride<>(size)};
+  }
+
+  /// x <- norm x, and what it was in raw.
+  void normalize(NormLayer<Scalar>& norm, dense::Buffer<Scalar>& raw, View<Scalar> x) {
+    raw.shape(x.rows(), x.cols()) = x;
+    norm.forward(normed_rows(raw.read()), normed_rows(x));
+  }
+
+  /// Turns dx into the gradient before the norm.
+  void normalize_backward(NormLayer<Scalar>& norm, const dense::Buffer<Scalar>& raw,
+                          View<Scalar> dx) {
+    norm.backward(normed_rows(dense::read(dx)), normed_rows(raw.read()), normed_rows(dx));
   }
 
   /// x <- qk_scale * x / ‖x‖ per head.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "scalewise/architecture/norm_placement.hpp"
 #include "scalewise/architecture/shape_fields.hpp"
@@ -23,6 +24,9 @@ struct Config {
   Activation activation = Activation::gelu;  // of the gate when the MLP is gated
   bool causal = true;                        // of the main stack; a decoder's always is
   bool rotary = false;
+  bool parallel = false;  // both branches read the stream that enters the layer, as in GPT-NeoX
+  double score_cap = 0;   // c of c tanh(x/c), for attention scores x, as in Gemma 2; 0: none
+  double logit_cap = 0;   // the same of the logits
   double norm_epsilon = 1e-5;
   double dropout = 0;  // of embeddings, attention probabilities and outputs of blocks
   std::uint64_t dropout_seed = 0;
@@ -62,6 +66,18 @@ inline void check(const Config& config, const Shape& shape) {
   if (!(config.dropout >= 0 && config.dropout < 1)) {
     throw InvalidInput("dropout", numeric::number_text(config.dropout), "a probability below 1");
   }
+  for (const auto& [name, cap] :
+       {std::pair{"score_cap", config.score_cap}, std::pair{"logit_cap", config.logit_cap}}) {
+    if (!(cap >= 0 && cap < 1e30)) {
+      throw InvalidInput(name, numeric::number_text(cap), "a positive number, or 0 for none");
+    }
+  }
+  if (config.parallel && (config.placement != NormPlacement::pre || shape.encoder_depth > 0 ||
+                          shape.blocks != Blocks::residual)) {
+    throw InvalidInput("parallel", "true",
+                       "false with norms after the branches, with two stacks "
+                       "and in the normalized transformer");
+  }
   if (config.placement == NormPlacement::none) {
     throw InvalidInput("placement", "none", "pre or post",
                        "blocks without norms are those of a plan with Blocks::normalized");
@@ -79,7 +95,8 @@ inline void check(const Config& config, const Shape& shape) {
     throw InvalidInput("head_dim", std::to_string(shape.head_dim), "an even number",
                        "rotary positions turn pairs of features");
   }
-  architecture::require_plain(shape, {}, "the reference transformer has no other");
+  architecture::require_plain(shape, {"attention_biases", "qk_norm", "branch_norm"},
+                              "the reference transformer has no other");
   if (shape.blocks == Blocks::shallow_encoder || shape.blocks == Blocks::listed) {
     throw InvalidInput("blocks", std::string(word(architecture::blocks_words, shape.blocks)),
                        "residual or normalized");

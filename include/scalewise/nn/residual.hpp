@@ -17,6 +17,7 @@ namespace scalewise::nn {
 ///           nonnegative: Shigida, Hanin, Gromov 2026 (arXiv:2604.27077v2), section 2, by the
 ///           absolute value as in nGPT's released code.
 /// Shapes:   x, y (N, C); g (1, C), (1, 1) or absent; a (1, C)
+/// With a branch norm, f is that norm of the block.
 /// The gradient of |a| is sign(a), and 0 at a = 0, as in PyTorch.
 /// Dropout falls on f(x), before the gain. Observers see `input` and `output` of f, the output
 /// after dropout, and the `stream` y.
@@ -28,11 +29,14 @@ struct ResidualBlock {
   Scalar branch = 1;
   NormLayer<Scalar> norm;  // absent gains and biases make a plain norm
   bool has_norm = true;
+  NormLayer<Scalar> branch_norm;
+  bool has_branch_norm = false;
   Weight<Scalar> gain;
   Weight<Scalar> step;
 
   dense::Buffer<Scalar>
       output;  // (N, C) of f where the backward pass reads it; of unit length if normalized
+  dense::Buffer<Scalar> raw;  // (N, C) what the branch norm reads
   dense::Buffer<Scalar> sum;  // (N, C) before the norm of post, after that of normalized
   dense::Buffer<Scalar> inverse_output, inverse_sum;
   dense::Buffer<Scalar> size;  // (1, C) of the steps, |a|
@@ -46,7 +50,8 @@ struct ResidualBlock {
     dense::Buffer<Scalar>& f = normalized() || gain.present() ? output : pass.output;
     pass.show(name, "input", input(pass, x));
     View<Scalar> out = f.shape(x.rows(), x.cols());
-    inner(input(pass, x), out);
+    inner(input(pass, x), has_branch_norm ? raw.shape(x.rows(), x.cols()) : out);
+    if (has_branch_norm) branch_norm.forward(raw.read(), out);
     pass.dropout_of(name, "output").apply(out);
     pass.show(name, "output", f.read());
     if (normalized()) {
@@ -82,7 +87,7 @@ struct ResidualBlock {
     pass.show_gradient(name, "output", doutput);
     if (!plain) dropout.apply(pass.doutput.view());
     if (before()) norm.again(x, pass.normed.shape(x.rows(), x.cols()));
-    inner_backward(doutput, input(pass, x), dinput);
+    inner_backward(before_branch_norm(pass, doutput), input(pass, x), dinput);
     pass.show_gradient(name, "input", pass.dinput.read());
     if (before()) {
       norm.backward(pass.dinput.read(), x, dx, &dy, skip);
@@ -100,6 +105,13 @@ struct ResidualBlock {
   /// The input of f.
   ConstView<Scalar> input(const Pass<Scalar>& pass, const ConstView<Scalar>& x) const {
     return before() ? pass.normed.read() : x;
+  }
+
+  /// The gradient of the block's own output, from that of f.
+  ConstView<Scalar> before_branch_norm(Pass<Scalar>& pass, const ConstView<Scalar>& doutput) {
+    if (!has_branch_norm) return doutput;
+    branch_norm.backward(doutput, raw.read(), pass.doutput.shape(doutput.rows(), doutput.cols()));
+    return pass.doutput.read();
   }
 
   /// y = a x + b f

@@ -32,6 +32,7 @@ class LayerStack {
   LayerStack(Parameters<Scalar>& parameters, const Plan& plan, const Config& config, Stack which)
       : causal_(which == Stack::decoder || (which == Stack::main && config.causal)),
         cross_(which == Stack::decoder),
+        parallel_(config.parallel),
         which_(which),
         shape_(plan.shape) {
     Origin from{parameters, plan, config};
@@ -56,6 +57,7 @@ class LayerStack {
       }
       layer->mlp = mlp(from, prefix);
       layer->around_mlp = residual(from, l, prefix + "mlp");
+      if (parallel_) layer->around_mlp.skip = 0;  // what it adds to the attention's stream
       layers_.push_back(std::move(layer));
     }
   }
@@ -140,9 +142,10 @@ class LayerStack {
       pass.show(layer.around_cross.name, "stream", layer.after_cross.read());
     }
     layer.around_mlp.forward(
-        pass, entering_mlp(layer),
+        pass, entering_mlp(l),
         [&](const auto& in, const auto& out) { layer.mlp.forward(pass, in, out); },
         layer.after_mlp.shape(rows, width));
+    if (parallel_) add(layer.after_self, layer.after_mlp.view());
     pass.show(layer.around_mlp.name, "stream", layer.after_mlp.read());
   }
 
@@ -153,12 +156,12 @@ class LayerStack {
                       dense::Buffer<Scalar>*& d, dense::Buffer<Scalar>*& next, const Known& known) {
     TransformerLayer<Scalar>& layer = *layers_[l];
     layer.around_mlp.backward(
-        pass, d->read(), entering_mlp(layer),
+        pass, d->read(), entering_mlp(l),
         [&](const auto& dout, const auto& in, const auto& din) {
           layer.mlp.backward(pass, dout, in, din, [&] { known(BlockKind::mlp, true); });
         },
-        next->view());
-    std::swap(d, next);
+        parallel_ ? dparallel_.shape(d->rows(), d->cols()) : next->view());
+    if (!parallel_) std::swap(d, next);
     known(BlockKind::mlp);
     if (cross_) {
       layer.around_cross.backward(
@@ -178,7 +181,16 @@ class LayerStack {
         },
         next->view());
     std::swap(d, next);
+    if (parallel_) add(dparallel_, d->view());
     known(BlockKind::attention);
+  }
+
+  /// to += what
+  static void add(const dense::Buffer<Scalar>& what, View<Scalar> to) {
+    const ConstView<Scalar> from = what.read();
+    numeric::parallel_tiles(to.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
+      to.middleRows(begin, rows) += from.middleRows(begin, rows);
+    });
   }
 
   /// Where a layer finds its weights and numbers.
@@ -210,6 +222,8 @@ class LayerStack {
     }
     block.has_norm = from.config.norm != Norm::none;
     block.norm = norm(from, name + "_norm");
+    block.has_branch_norm = block.has_norm && shape_.branch_norm;
+    block.branch_norm = norm(from, name + "_branch_norm");
     block.gain = from.weight(name + "_gain");
     block.step = from.weight(name + "_step");
     return block;
@@ -229,6 +243,10 @@ class LayerStack {
     layer.value_bias = weight("value_bias");
     layer.output_bias = weight("attention_output_bias");
     layer.qk_scale = weight("qk_scale");
+    layer.score_cap = static_cast<Scalar>(from.config.score_cap);
+    if (from.config.norm != Norm::none) layer.qk_norm = shape_.qk_norm;
+    layer.query_norm = norm(from, prefix + "query_norm");
+    layer.key_norm = norm(from, prefix + "key_norm");
     return layer;
   }
 
@@ -263,13 +281,15 @@ class LayerStack {
     if (l > 0) return layers_[l - 1]->after_mlp.read();
     return has_embedding_norm_ ? normed_embedding_.read() : embedded.read();
   }
-  ConstView<Scalar> entering_mlp(const TransformerLayer<Scalar>& layer) const {
-    return cross_ ? layer.after_cross.read() : layer.after_self.read();
+  ConstView<Scalar> entering_mlp(std::size_t l) const {
+    if (parallel_) return entering(l);
+    return cross_ ? layers_[l]->after_cross.read() : layers_[l]->after_self.read();
   }
 
   std::string name_;  // "", "encoder." or "decoder."
   bool causal_ = false;
   bool cross_ = false;
+  bool parallel_ = false;
   Stack which_ = Stack::main;
   Shape shape_;
   NormLayer<Scalar> embedding_norm_, final_norm_;
@@ -277,6 +297,7 @@ class LayerStack {
   bool has_final_norm_ = false;
   std::vector<std::unique_ptr<TransformerLayer<Scalar>>> layers_;
   dense::Buffer<Scalar> normed_embedding_, normed_left_, dstream_;
+  dense::Buffer<Scalar> dparallel_;  // of the MLP's part, where branches are parallel
   dense::Buffer<Scalar>* dembedded_ = nullptr;
 };
 

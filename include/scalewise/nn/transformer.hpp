@@ -203,6 +203,7 @@ class Transformer {
         z.row(i) += head_bias_.multiplier * head_bias_.value().row(0);
       }
     }
+    if (logit_cap_ > 0) soft_cap(logit_cap_, z, cap_slope_.shape(z.rows(), z.cols()));
     pass_.show("", "logits", logits_.read());
   }
 
@@ -212,6 +213,7 @@ class Transformer {
   /// tied or not, of the token embedding.
   void read_out_backward() {
     pass_.show_gradient("", "logits", dlogits_.read());
+    if (logit_cap_ > 0) dlogits_.entries() *= cap_slope_.entries();
     const ConstView<Scalar> d = dlogits_.read();
     const ConstView<Scalar> h = features();
     if (head_bias_.present()) sum_rows(head_bias_.multiplier, d, head_bias_.gradient());
@@ -270,10 +272,11 @@ class Transformer {
   Parameters<Scalar> parameters_;
   Weight<Scalar> embedding_, embedding_bias_, segments_, head_, head_bias_, logit_scale_;
   Scalar logit_multiplier_ = 1;
+  Scalar logit_cap_ = 0;                  // 0: none
   LayerStack<Scalar> encoder_, decoder_;  // a model of one stack is in decoder_
   double dropout_ = 0;
   Pass<Scalar> pass_;
-  dense::Buffer<Scalar> pooled_, dpooled_, raw_logits_, logits_, dlogits_;
+  dense::Buffer<Scalar> pooled_, dpooled_, raw_logits_, logits_, dlogits_, cap_slope_;
   dense::Buffer<double> row_losses_;
   std::vector<int> tokens_, source_;
   dense::Buffer<Scalar> patches_;
@@ -304,6 +307,7 @@ Transformer<Scalar>::Transformer(const Plan& plan, const Config& config, Gradien
   head_bias_ = weight("head_bias");
   logit_scale_ = weight("logit_scale");
   logit_multiplier_ = static_cast<Scalar>(plan.model.logit_multiplier.value);
+  logit_cap_ = static_cast<Scalar>(config.logit_cap);
   const bool two = shape_.encoder_depth > 0;
   if (two) encoder_ = LayerStack<Scalar>(parameters_, plan, config, Stack::encoder);
   decoder_ = LayerStack<Scalar>(parameters_, plan, config, two ? Stack::decoder : Stack::main);

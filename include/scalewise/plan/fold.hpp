@@ -111,7 +111,14 @@ class PlanFold {
     model.logit_multiplier = code_.logit_multiplier;
   }
 
-  /// Branch multipliers into the matrix that ends the branch, and its bias.
+  /// The tensors that a branch ends with: a matrix and its bias, or a norm's gain and bias.
+  static bool ends_branch(const Shape& shape, const std::string& name) {
+    if (shape.branch_norm) return name.find("_branch_norm_") != std::string::npos;
+    return name.ends_with("attention_output") || name.ends_with("attention_output_bias") ||
+           name == "mlp_down" || name == "mlp_down_bias";
+  }
+
+  /// Branch multipliers into what ends the branch.
   void residuals() {
     Plan& plan = result_.plan;
     bool skips = false;
@@ -120,11 +127,13 @@ class PlanFold {
       const plan::MovedFactor branch{plan::left_over(residual.branch, code_.branch),
                                      residual.where};
       if (is_one(branch.number)) continue;
+      if (plan.shape.branch_norm && !plan.shape.norm_gain) {
+        leave("residual_branch: branches end with norms that have no gain");
+        return;
+      }
       for (Entry& entry : plan::entries_of_shape(plan)) {
         if (entry.stack != residual.stack || entry.layer != residual.layer) continue;
-        const std::string name = architecture::tensor_name(entry.name).part;
-        if (name.ends_with("attention_output") || name.ends_with("attention_output_bias") ||
-            name == "mlp_down" || name == "mlp_down_bias") {
+        if (ends_branch(plan.shape, architecture::tensor_name(entry.name).part)) {
           into(entry, branch);
         }
       }

@@ -123,6 +123,7 @@ constexpr Shape normalized_shape(Shape shape) {
   shape.residual_gain = ResidualGain::none;
   shape.attention_biases = AttentionBiases::none;
   shape.qk_norm = QkNorm::none;
+  shape.branch_norm = false;
   return shape;
 }
 

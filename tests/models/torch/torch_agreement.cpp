@@ -79,6 +79,22 @@ Shape llama() {
   return shape;
 }
 
+/// Norms before and after each branch, and of each head's queries and keys as in Gemma 3.
+Shape gemma2() {
+  Shape shape = llama();
+  shape.tied_head = true;
+  shape.branch_norm = true;
+  shape.qk_norm = scalewise::QkNorm::head;
+  return shape;
+}
+
+Shape full_qk_norm() {
+  Shape shape = llama();
+  shape.qk_norm = scalewise::QkNorm::full;
+  shape.attention_biases = scalewise::AttentionBiases::qkv;
+  return shape;
+}
+
 Shape bert() {
   Shape shape = small();
   shape.segments = 2;
@@ -189,6 +205,19 @@ std::vector<Case> cases() {
        .config = post,
        .tokens = 4,
        .source = 9},
+      {.name = "gpt_neox",
+       .rule = "standard",
+       .shape = untied(wider_than_tiles()),
+       .config = {.parallel = true},
+       .every_number = true},
+      {.name = "gemma2",
+       .rule = "standard",
+       .shape = gemma2(),
+       .config = {.norm = Norm::rms, .rotary = true, .score_cap = 0.5, .logit_cap = 0.3}},
+      {.name = "olmo2_norms",
+       .rule = "standard",
+       .shape = full_qk_norm(),
+       .config = {.norm = Norm::rms, .rotary = true}},
       {.name = "ngpt", .rule = "ngpt", .shape = small(), .config = normalized},
       {.name = "nu_gpt",
        .rule = "nu-gpt",
@@ -356,6 +385,9 @@ ordered_json config_json(const Config& config) {
           {"activation", activation},
           {"causal", config.causal},
           {"rotary", config.rotary},
+          {"parallel", config.parallel},
+          {"score_cap", config.score_cap},
+          {"logit_cap", config.logit_cap},
           {"norm_epsilon", config.norm_epsilon}};
 }
 

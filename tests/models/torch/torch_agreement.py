@@ -8,8 +8,8 @@
 PROGRAM is the compiled torch_agreement.cpp. The models here are written from the equations, and
 the gradients are autograd's, always in double precision, on the very numbers that PROGRAM used.
 
-The error of a tensor is max|a - b| / max|b|. A gradient that is zero by symmetry, that of key
-biases alone, is measured against the largest gradient of the model.
+The error of a tensor is max|a - b| / max|b|. A gradient that is zero by symmetry, that of
+biases of keys and of their norms alone, is measured against the largest gradient of the model.
 
 Exit code 0 when all agree, 1 when not, 77, with a message, where PyTorch is not installed.
 """
@@ -47,6 +47,10 @@ def rotary(x):
                         10000.0 ** (-torch.arange(half, dtype=x.dtype) / half))
     z = torch.complex(x[..., :half], x[..., half:]) * torch.polar(torch.ones_like(angle), angle)
     return torch.cat((z.real, z.imag), -1)
+
+
+def capped(x, cap):
+    return cap * torch.tanh(x / cap) if cap > 0 else x
 
 
 class Model:
@@ -94,9 +98,14 @@ class Model:
             return y.unflatten(-1, (count, -1)).transpose(1, 2)
 
         count, kv_count = self.shape["heads"], self.shape["kv_heads"]
-        q = heads(self.linear(x, prefix + "query", prefix + "query_bias"), count)
-        k = heads(self.linear(source, prefix + "key", prefix + "key_bias"), kv_count)
+        q = self.linear(x, prefix + "query", prefix + "query_bias")
+        k = self.linear(source, prefix + "key", prefix + "key_bias")
+        if self.shape.get("qk_norm") == "full":
+            q, k = self.norm(q, prefix + "query_norm"), self.norm(k, prefix + "key_norm")
+        q, k = heads(q, count), heads(k, kv_count)
         v = heads(self.linear(source, prefix + "value", prefix + "value_bias"), kv_count)
+        if self.shape.get("qk_norm") == "head":
+            q, k = self.norm(q, prefix + "query_norm"), self.norm(k, prefix + "key_norm")
         if turned:
             q, k = rotary(q), rotary(k)
         if self.normalized:
@@ -104,6 +113,7 @@ class Model:
             q, k = unit(q) * scale, unit(k) * scale
         k, v = (y.repeat_interleave(count // kv_count, dim=1) for y in (k, v))
         scores = self.attention_scale * torch.einsum("bhtc,bhsc->bhts", q, k)
+        scores = capped(scores, self.config["score_cap"])
         if causal:
             later = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
             scores = scores.masked_fill(later, -math.inf)
@@ -127,12 +137,17 @@ class Model:
     def residual(self, x, block, name, weights):
         if self.normalized:
             return unit(x + self.vector(name + "_step").abs() * (unit(block(x)) - x))
-        skip, branch = weights
-        gain = self.vector(name + "_gain")
-        gain = 1 if gain is None else gain
+        skip, _ = weights
         if self.config["placement"] == "pre":
-            return skip * x + branch * gain * block(self.norm(x, name + "_norm"))
-        return self.norm(skip * x + branch * gain * block(x), name + "_norm")
+            return skip * x + self.branch(self.norm(x, name + "_norm"), block, name, weights)
+        return self.norm(skip * x + self.branch(x, block, name, weights), name + "_norm")
+
+    def branch(self, x, block, name, weights):
+        gain = self.vector(name + "_gain")
+        y = block(x)
+        if self.shape.get("branch_norm"):
+            y = self.norm(y, name + "_branch_norm")
+        return weights[1] * (1 if gain is None else gain) * y
 
     def stack(self, x, which, memory=None):
         """Layers of a stack on embeddings x (B, T, C); memory is the output of the encoder."""
@@ -147,6 +162,15 @@ class Model:
         for layer in range(depth):
             prefix = f"{top or 'layer.'}{layer}."
             weights = self.residuals[which, layer]
+            if self.config["parallel"]:
+                skip, _ = weights
+                x = (skip * x
+                     + self.branch(self.norm(x, prefix + "attention_norm"),
+                                   lambda y: self.attention(y, y, prefix, causal, self.config["rotary"]),
+                                   prefix + "attention", weights)
+                     + self.branch(self.norm(x, prefix + "mlp_norm"),
+                                   lambda y: self.mlp(y, prefix), prefix + "mlp", weights))
+                continue
             x = self.residual(
                 x, lambda y: self.attention(y, y, prefix, causal, self.config["rotary"]),
                 prefix + "attention", weights)
@@ -184,7 +208,7 @@ class Model:
         if self.normalized:
             logits = self.vector("logit_scale") * logits
         bias = self.vector("head_bias")
-        return logits if bias is None else logits + bias
+        return capped(logits if bias is None else logits + bias, self.config["logit_cap"])
 
 
 def tensor_of(numbers):
@@ -215,7 +239,7 @@ def errors_of(document):
             continue
         size = largest(expected)
         if size < 1e-12 * ceiling:
-            size = ceiling if name.endswith("key_bias") else math.nan
+            size = ceiling if name.endswith(("key_bias", "key_norm_bias")) else math.nan
         errors[name] = largest(tensor_of(tensor["gradient"]) - expected.flatten()) / size
     return errors
 
