@@ -68,6 +68,14 @@ TEST_CASE("A base like the target has heads of the same size, and the rest in pr
   Shape shallow_decoder = preset_shape("bart-large");
   shallow_decoder.depth = 6;
   CHECK(sizes_of(base_like(shallow_decoder, {.depth = 2})).encoder_depth == 4);
+  // Experts stay as many, and are narrower.
+  Shape mixture = llama(512, 8, 8, 64, 1024);
+  mixture.experts = 8;
+  mixture.experts_per_token = 2;
+  mixture.expert_ff = 96;
+  const Shape narrower = base_like(mixture, {.width = 128});
+  CHECK((narrower.experts == 8 && narrower.experts_per_token == 2 && narrower.expert_ff == 24));
+  CHECK_THROWS_AS(base_like(mixture, {.width = 64 / 4}), InvalidInput);
   // All else is the target's.
   Shape mine = gpt2;
   mine.vocab = 300;

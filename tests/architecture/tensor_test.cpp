@@ -5,6 +5,7 @@
 
 #include "scalewise/architecture/tensor.hpp"
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -115,6 +116,49 @@ TEST_CASE("A norm of queries or keys goes out to a head, or to all of them") {
   CHECK(find(shape, "layer.0.key_norm_gain").rows == 12);
   CHECK(find(shape, "layer.0.key_norm_gain").group == Group::norm_gain);
   CHECK(find(shape, "layer.0.key_norm_bias").group == Group::norm_bias);
+}
+
+TEST_CASE("Experts stand side by side along the rows, in place of the MLP") {
+  Shape shape = tokens();
+  shape.experts = 8;
+  shape.experts_per_token = 2;
+  shape.expert_ff = 10;
+  const Tensor router = find(shape, "layer.1.router"), up = find(shape, "layer.0.expert_up"),
+               down = find(shape, "layer.0.expert_down");
+  CHECK((router.rows == 24 && router.columns == 8 && router.group == Group::router));
+  CHECK((up.rows == 8 * 24 && up.columns == 10 && up.group == Group::expert_up));
+  CHECK((down.rows == 8 * 10 && down.columns == 24 && down.group == Group::expert_down));
+  CHECK((to_text(router.fan_in) == "n" && to_text(router.fan_out) == "E"));
+  CHECK((to_text(up.fan_in) == "n" && to_text(up.fan_out) == "F_e"));
+  CHECK((to_text(down.fan_in) == "F_e" && to_text(down.fan_out) == "n"));
+  for (const Tensor& tensor : tensors(resolved(shape))) {
+    CHECK(tensor.name.find("mlp_up") == std::string::npos);
+    CHECK(tensor.name.find("mlp_up_bias") == std::string::npos);
+  }
+  shape.expert_ff = 0;
+  CHECK(resolved(shape).expert_ff == 4 * 24);
+  shape.gated_mlp = true;
+  CHECK(find(shape, "layer.0.expert_gate").group == Group::expert_up);
+  for (const long active : {0L, 9L}) {
+    shape.experts_per_token = active;
+    CHECK_THROWS_AS(resolved(shape), InvalidInput);
+  }
+  shape.experts = 0;
+  CHECK_THROWS_AS(resolved(shape), InvalidInput);
+}
+
+TEST_CASE("Mixtral 8x7B has as many numbers as published") {
+  Shape shape{.d_model = 4096, .depth = 32, .heads = 32, .kv_heads = 8, .d_ff = 14336};
+  shape.vocab = 32000;
+  shape.experts = 8;
+  shape.experts_per_token = 2;
+  shape.tied_head = shape.biases = shape.norm_bias = shape.learned_positions = false;
+  shape.gated_mlp = true;
+  std::int64_t count = 0;
+  for (const Tensor& tensor : tensors(resolved(shape))) {
+    count += std::int64_t{tensor.rows} * tensor.columns;
+  }
+  CHECK(count == 46'702'792'704);
 }
 
 TEST_CASE("A norm after a branch has the vectors of one before it") {

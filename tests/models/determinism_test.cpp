@@ -120,6 +120,13 @@ TEST_CASE("Loss and gradients have the same bits with any number of threads and 
   check_bits(mup(target(), 9), config, 33, 0);
 }
 
+TEST_CASE("Experts have the same bits with any number of threads and again") {
+  Shape s = target();
+  s.experts = 5;
+  s.experts_per_token = 2;
+  check_bits(make_plan("standard", {.model = s}), {.gates = Gates::renormalized}, 33, 0);
+}
+
 TEST_CASE("Dropout has the same bits with any number of threads and again") {
   check_bits(mup(target(), 9), {.dropout = 0.3}, 33, 0);
 }

@@ -129,7 +129,47 @@ class Reference {
     return y;
   }
 
+  /// The weight of each expert: 0 of those that are not among the best.
+  Matrix<double> expert_weights(const Matrix<double>& z) const {
+    Matrix<double> g = Matrix<double>::Zero(z.rows(), z.cols());
+    const auto k = static_cast<double>(s_.experts_per_token);
+    for (Index i = 0; i < z.rows(); ++i) {
+      double all = 0, best = 0;
+      for (Index e = 0; e < z.cols(); ++e) {
+        const long better = (z.row(i).array() > z(i, e)).count();
+        all += std::exp(z(i, e));
+        if (better < s_.experts_per_token) best += g(i, e) = std::exp(z(i, e));
+      }
+      for (Index e = 0; e < z.cols(); ++e) {
+        if (g(i, e) == 0) continue;
+        if (config_.gates == Gates::softmax) g(i, e) /= all;
+        if (config_.gates == Gates::renormalized) g(i, e) /= best;
+        if (config_.gates == Gates::sigmoid) g(i, e) /= k * (1 + g(i, e));
+      }
+    }
+    return g;
+  }
+
+  Matrix<double> experts(const Matrix<double>& x, const std::string& at) {
+    const Matrix<double> z = reference::linear(x, acting(at + "router"), {});
+    keep(at + "mlp.router", z);
+    const Matrix<double> g = expert_weights(z);
+    Matrix<double> y = Matrix<double>::Zero(x.rows(), x.cols());
+    for (Index e = 0; e < s_.experts; ++e) {
+      const auto own = [&](const char* name) {
+        const Matrix<double> all = acting_or_none(at + name);
+        return Matrix<double>(all.middleRows(e * all.rows() / s_.experts, all.rows() / s_.experts));
+      };
+      reference::Mlp layer;
+      layer.kind = config_.activation;
+      layer.w = {.up = own("expert_up"), .gate = own("expert_gate"), .down = own("expert_down")};
+      y += g.col(e).asDiagonal() * layer.forward(x);
+    }
+    return y;
+  }
+
   Matrix<double> mlp(const Matrix<double>& x, const std::string& at) {
+    if (s_.experts > 0) return experts(x, at);
     reference::Mlp layer;
     layer.kind = config_.activation;
     reference::for_each_mlp_tensor(
@@ -359,6 +399,17 @@ TEST_CASE("A decoder with parallel branches, caps and norms within computes its 
   s.attention_biases = AttentionBiases::qkv;
   check_forward("standard", s, {.parallel = true});
   check_forward("standard", s, {.placement = NormPlacement::post});
+}
+
+TEST_CASE("A mixture of experts computes its equations") {
+  Shape s = uneven_shape();
+  s.experts = 6;
+  s.experts_per_token = 3;
+  s.expert_ff = 9;
+  check_forward("standard", s, {});
+  s.gated_mlp = true;
+  check_forward("standard", s, {.activation = Activation::silu, .gates = Gates::renormalized});
+  check_forward("standard", s, {.parallel = true, .gates = Gates::sigmoid});
 }
 
 TEST_CASE("A post-norm encoder computes its equations") {

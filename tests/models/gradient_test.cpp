@@ -158,6 +158,52 @@ TEST_CASE("Gradients are right for parallel branches with capped scores and logi
   check_every_gradient(scrambled(plan), config);
 }
 
+TEST_CASE("Gradients are right for experts, whatever weighs their outputs") {
+  Shape s = token_shape();
+  s.experts = 5;
+  s.experts_per_token = 2;
+  s.expert_ff = 9;
+  for (const Gates gates : {Gates::softmax, Gates::renormalized, Gates::sigmoid}) {
+    INFO(word(gates_words, gates));
+    check_every_gradient(scrambled(make_plan("standard", {.model = s})),
+                         {.activation = Activation::silu, .gates = gates});
+    s.gated_mlp = true;  // of the last two
+  }
+  s.experts_per_token = 5;
+  s.residual_gain = ResidualGain::channel;
+  check_every_gradient(scrambled(make_plan("standard", {.model = s})),
+                       {.placement = NormPlacement::post, .gates = Gates::sigmoid});
+}
+
+TEST_CASE("Biases of experts bring their loads together, and weigh nothing") {
+  Shape s = token_shape();
+  s.experts = 4;
+  s.experts_per_token = 1;
+  const Plan plan = make_plan("standard", {.model = s});
+  Transformer<double> model(plan, {.gates = Gates::sigmoid});
+  prepare(model, plan);
+  const Batch<double> batch = random_batch(plan.shape, 16, 8, 0);
+  const double before = model.loss(batch);
+  const double skewed = model.balance_experts(0);
+  CHECK(model.loss(batch) == before);
+  double largest = 0;
+  for (int step = 0; step < 200; ++step) {
+    model.loss(batch);
+    largest = model.balance_experts(0.005);
+  }
+  CHECK(skewed > 1.5);
+  CHECK(largest < 1.2);
+  Batch<double> one = batch;  // the gradient is that of the scores, wherever the biases are
+  model.loss_and_gradient(one);
+  const Matrix<double> gradients = model.parameters().gradients();
+  const GradientError worst = model_error(model, plan, one, gradients);
+  INFO(worst);
+  CHECK(worst.accepted());
+  const Plan dense = make_plan("standard", {.model = token_shape()});
+  Transformer<double> without(dense, {});
+  CHECK_THROWS_AS(without.balance_experts(0.001), InvalidInput);
+}
+
 TEST_CASE("Gradients are right for norms of queries, keys and branches") {
   Shape s = token_shape();
   s.branch_norm = true;

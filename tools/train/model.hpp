@@ -65,6 +65,7 @@ inline nn::Config config_of(const Settings& s) {
   config.causal = s.causal && s.digits.empty() && !unmasks(s);
   config.rotary = s.rotary || config.rotary;
   config.parallel = s.parallel;
+  config.gates = s.gates;
   config.score_cap = s.score_cap;
   config.logit_cap = s.logit_cap;
   config.dropout = s.dropout;

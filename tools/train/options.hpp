@@ -26,6 +26,7 @@ inline void add_model_options(frame::Options& o, Settings& s) {
   o.add("--rotary", s.rotary,
         "rotary instead of learned positions (not given: as in the rule's text, or learned)");
   o.add("--parallel", s.parallel, "attention and MLP read the same stream, as in GPT-NeoX");
+  o.add("--gates", s.gates, nn::gates_words, "what weighs the outputs of experts");
   o.add("--score-cap", s.score_cap, "c of c tanh(x/c) for attention scores x (0: none)")
       .from(0)
       .below(1e30);

@@ -73,6 +73,7 @@ struct Settings {
   std::optional<Activation> activation;
   bool rotary = false;  // where the rule's text has it, without being asked for, too
   bool parallel = false;
+  nn::Gates gates = nn::Gates::softmax;
   double score_cap = 0;  // 0: none, also logit_cap
   double logit_cap = 0;
   bool causal = true;  // of text; without, a model sees what it is to predict

@@ -26,7 +26,7 @@ constexpr bool is_multi_query(const Shape& shape) {
   return shape.kv_heads == 1 && shape.heads != 1;
 }
 
-/// Throws:   InvalidInput where heads, key heads or d_ff would not be whole.
+/// Throws:   InvalidInput where heads, key heads, d_ff or expert_ff would not be whole.
 constexpr void require_base_width(const Shape& whole, long width) {
   if (width < 0 || width > architecture::largest_size) {
     throw InvalidInput("base width", std::to_string(width), "a positive integer, at most 2^30");
@@ -35,16 +35,19 @@ constexpr void require_base_width(const Shape& whole, long width) {
   const long heads = step_of(whole.heads, n);
   const long keys = is_multi_query(whole) ? 1 : step_of(whole.kv_heads, n);
   const long d_ff = step_of(whole.d_ff, n);
+  const long expert_ff = step_of(whole.expert_ff, n);
   const auto require = [&](long step, const char* what, long size) {
     if (width % step == 0) return;
     throw InvalidInput("base width", std::to_string(width),
-                       "a multiple of " + std::to_string(std::lcm(std::lcm(heads, keys), d_ff)),
+                       "a multiple of " + std::to_string(std::lcm(std::lcm(heads, keys),
+                                                                  std::lcm(d_ff, expert_ff))),
                        "the base has " + std::string(what) + ", " + std::to_string(size) +
                            " at a width of " + std::to_string(n));
   };
   require(heads, "heads of the same size", whole.heads);
   require(keys, "key and value heads in proportion", whole.kv_heads);
   require(d_ff, "d_ff in proportion", whole.d_ff);
+  require(expert_ff, "expert_ff in proportion", whole.expert_ff);
 }
 
 /// Throws:   InvalidInput where the encoder's depth would not be whole.
@@ -64,7 +67,7 @@ constexpr void require_base_depth(const Shape& whole, long depth) {
 }  // namespace detail
 
 /// A base that is like the target except for its width or depth: heads have the same size, and their number, that
-/// of key heads, d_ff and the encoder's depth are in proportion. A single key head stays one; what the target
+/// of key heads, d_ff, expert_ff and the encoder's depth are in proportion. A single key head stays one; what the target
 /// leaves open stays open.
 ///
 ///     make_plan("mup", {.model = target, .base = base_like(target, {.width = 256})})
@@ -83,6 +86,7 @@ constexpr Shape base_like(const Shape& target, const Base& base) {
   if (base.width > 0) {
     scale(shape.heads, target.d_model, base.width);
     scale(shape.d_ff, target.d_model, base.width);
+    scale(shape.expert_ff, target.d_model, base.width);
     if (!detail::is_multi_query(whole)) scale(shape.kv_heads, target.d_model, base.width);
     shape.d_model = base.width;
   }

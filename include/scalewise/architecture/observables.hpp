@@ -31,6 +31,7 @@ inline constexpr std::array observables{
                "the output of the block, before the residual multiplier"},
     Observable{"attention.stream", "(B T, C)", "the residual stream after the block"},
     Observable{"mlp.input", "(B T, C)", "the input of the block"},
+    Observable{"mlp.router", "(B T, E)", "of experts: their scores before softmax or sigmoid"},
     Observable{"mlp.hidden", "(B T, F)", "the input of the down projection"},
     Observable{"mlp.output", "(B T, C)", "the output of the block, before the residual multiplier"},
     Observable{"mlp.stream", "(B T, C)", "the residual stream after the block"},

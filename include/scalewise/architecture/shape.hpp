@@ -113,9 +113,9 @@ struct Shape {
   long segments = 0;          // segment embedding rows, as in BERT
   long relative_buckets = 0;  // relative position table per head, as in T5
   long iterations = 0;
-  long experts = 0;            // of a layer; of a listed model alone, as the next two
-  long experts_per_token = 0;  // 0: not known
-  long expert_ff = 0;          // the hidden features of one
+  long experts = 0;            // > 0: in place of an MLP, with a router
+  long experts_per_token = 0;  // of a listed model 0: not known
+  long expert_ff = 0;          // the hidden features of one; d_ff
 
   std::optional<bool> tied_head = {};  // unset: as in the rule's own paper
   std::optional<bool> head_bias = {};  // with patch input
@@ -261,6 +261,26 @@ constexpr void resolve_heads(Shape& shape) {
   }
 }
 
+/// Fills in expert_ff.
+constexpr void resolve_experts(Shape& shape) {
+  if (shape.experts > 0 && shape.blocks != Blocks::residual) {
+    throw InvalidInput("experts", std::to_string(shape.experts), "0",
+                       "only residual blocks have experts");
+  }
+  const long active = shape.experts_per_token;
+  if (active > shape.experts || (active == 0 && shape.experts > 0)) {
+    throw InvalidInput("experts_per_token", std::to_string(active),
+                       shape.experts > 0 ? "from 1 to experts = " + std::to_string(shape.experts)
+                                         : "0 without experts");
+  }
+  if (shape.experts > 0 && shape.expert_ff == 0) shape.expert_ff = shape.d_ff;
+  for (const long size : {shape.d_model, shape.expert_ff}) {
+    if (shape.experts == 0 || size <= architecture::largest_size / shape.experts) continue;
+    throw InvalidInput("experts", std::to_string(shape.experts),
+                       "experts times d_model, and times expert_ff, at most 2^30");
+  }
+}
+
 }  // namespace detail
 
 namespace architecture {
@@ -290,13 +310,10 @@ constexpr Shape resolved(Shape shape) {
     if (!shape.head_bias) shape.head_bias = false;
     return shape;
   }
-  if (shape.experts > 0) {
-    throw InvalidInput("experts", std::to_string(shape.experts), "0",
-                       "a shape has one MLP per layer; describe the model by its tensors");
-  }
   require_positive("heads", shape.heads);
   detail::resolve_heads(shape);
   if (shape.d_ff == 0) shape.d_ff = 4 * shape.d_model;
+  detail::resolve_experts(shape);
   if (shape.input == Input::token) {
     require_positive("vocab", shape.vocab);
   } else {

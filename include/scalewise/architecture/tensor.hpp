@@ -156,8 +156,7 @@ class TensorWalk {
       add("relative_position", Group::relative_position, 1, symbols::heads, s.relative_buckets,
           s.heads);
     }
-    if (s.branch_norm) norm(kind + "attention_branch_norm", Group::norm_gain, Group::norm_bias);
-    residual_gain(kind + "attention_gain");
+    end_branch(kind + "attention");
     if (s.blocks == Blocks::normalized) {
       add(kind + "attention_step", Group::attention_step, 1, n, d);
       add(kind + "qk_scale", Group::qk_scale, 1, q_, q_width_);
@@ -168,19 +167,39 @@ class TensorWalk {
     using namespace symbols;
     const Shape& s = shape_;
     norm("mlp_norm", Group::norm_gain, Group::norm_bias);
+    if (s.experts > 0) return experts();
     add("mlp_up", Group::mlp_up, n, F, s.d_model, s.d_ff);
     if (s.gated_mlp) add("mlp_gate", Group::mlp_gate, n, F, s.d_model, s.d_ff);
     add("mlp_down", Group::mlp_down, F, n, s.d_ff, s.d_model);
     bias("mlp_up_bias", n, F, s.d_ff);
     if (s.gated_mlp) bias("mlp_gate_bias", n, F, s.d_ff);
     bias("mlp_down_bias", F, n, s.d_model);
-    if (s.branch_norm) norm("mlp_branch_norm", Group::norm_gain, Group::norm_bias);
-    residual_gain("mlp_gain");
+    end_branch("mlp");
     if (s.blocks == Blocks::normalized) {
       add("mlp_step", Group::mlp_step, 1, n, s.d_model);
       add("up_scale", Group::up_scale, 1, F, s.d_ff);
       add("gate_scale", Group::gate_scale, 1, F, s.d_ff);
     }
+  }
+
+  /// A router, and the matrices of all experts side by side along the rows.
+  void experts() {
+    using symbols::n;
+    const Shape& s = shape_;
+    const Scaling E = symbols::experts, features = symbols::expert_ff;
+    add("router", Group::router, n, E, s.d_model, s.experts);
+    add("expert_up", Group::expert_up, n, features, s.experts * s.d_model, s.expert_ff);
+    if (s.gated_mlp) {
+      add("expert_gate", Group::expert_up, n, features, s.experts * s.d_model, s.expert_ff);
+    }
+    add("expert_down", Group::expert_down, features, n, s.experts * s.expert_ff, s.d_model);
+    end_branch("mlp");
+  }
+
+  /// What acts on the output of a branch.
+  void end_branch(const std::string& branch) {
+    if (shape_.branch_norm) norm(branch + "_branch_norm", Group::norm_gain, Group::norm_bias);
+    residual_gain(branch + "_gain");
   }
 
   void norm(const std::string& name, Group gain, Group bias) {

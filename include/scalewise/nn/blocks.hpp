@@ -255,7 +255,7 @@ struct AttentionLayer {
 /// than the memory.
 template <class Scalar>
 struct MlpLayer {
-  std::string name;  // what observers know it by, ending in a dot
+  std::string name;  // what observers know it by, ending in a dot; empty: they do not see it
   Activation activation = Activation::gelu;
   Weight<Scalar> up, gate, down;
   Weight<Scalar> up_bias, gate_bias, down_bias;
@@ -288,7 +288,7 @@ struct MlpLayer {
             h.array() *= dense::block(linear, row, column, tile.rows(), tile.cols()).array();
           });
     }
-    pass.show(name, "hidden", pass.hidden.read());
+    if (!name.empty()) pass.show(name, "hidden", pass.hidden.read());
     linear_forward(down, down_bias, pass.hidden.read(), y);
   }
 
@@ -315,7 +315,7 @@ struct MlpLayer {
                  bias_gradient_tiles(down_bias, dy));
     multiply(down.multiplier, dy, dense::transposed(down.value()), hidden);
     known();
-    pass.show_gradient(name, "hidden", pass.hidden.read());
+    if (!name.empty()) pass.show_gradient(name, "hidden", pass.hidden.read());
     View<Scalar> up_gradient = gate.present() ? active : hidden;
     numeric::parallel_tiles(u.rows(), 32, [&](Eigen::Index begin, Eigen::Index rows) {
       auto h = hidden.middleRows(begin, rows).array();

@@ -17,6 +17,14 @@
 
 namespace scalewise::nn {
 
+/// What weighs the outputs of experts: the softmax over all experts, that over the active ones, or the mean of the active
+/// ones' sigmoids.
+enum class Gates { softmax, renormalized, sigmoid };
+
+inline constexpr messages::Spelling<Gates, 3> gates_words{{{Gates::softmax, "softmax"},
+                                                           {Gates::renormalized, "renormalized"},
+                                                           {Gates::sigmoid, "sigmoid"}}};
+
 /// The choices of an architecture that decide no tensor and so are in no shape.
 struct Config {
   NormPlacement placement = NormPlacement::pre;  // of Blocks::residual
@@ -27,6 +35,7 @@ struct Config {
   bool parallel = false;  // both branches read the stream that enters the layer, as in GPT-NeoX
   double score_cap = 0;   // c of c tanh(x/c), for attention scores x, as in Gemma 2; 0: none
   double logit_cap = 0;   // the same of the logits
+  Gates gates = Gates::softmax;  // of experts
   double norm_epsilon = 1e-5;
   double dropout = 0;  // of embeddings, attention probabilities and outputs of blocks
   std::uint64_t dropout_seed = 0;
@@ -95,8 +104,10 @@ inline void check(const Config& config, const Shape& shape) {
     throw InvalidInput("head_dim", std::to_string(shape.head_dim), "an even number",
                        "rotary positions turn pairs of features");
   }
-  architecture::require_plain(shape, {"attention_biases", "qk_norm", "branch_norm"},
-                              "the reference transformer has no other");
+  architecture::require_plain(
+      shape,
+      {"attention_biases", "qk_norm", "branch_norm", "experts", "experts_per_token", "expert_ff"},
+      "the reference transformer has no other");
   if (shape.blocks == Blocks::shallow_encoder || shape.blocks == Blocks::listed) {
     throw InvalidInput("blocks", std::string(word(architecture::blocks_words, shape.blocks)),
                        "residual or normalized");

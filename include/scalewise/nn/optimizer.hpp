@@ -114,8 +114,7 @@ class PlannedOptimizer {
       const bool whole = entry.optimizer.normalization == policy::Normalization::by_matrix;
       if (whole) {
         if (!is_muon(entry.optimizer)) refuse(entry.optimizer);
-        whole_.push_back({factors_.size(), offset, entry.rows, entry.columns,
-                          policy::own_factor(entry.optimizer, entry.fan_in, entry.fan_out)});
+        add_whole(entry, offset);
       }
       for (Eigen::Index i = 0; i < size && !whole; i += tile) {
         tiles_.push_back({factors_.size(), offset, i, (std::min)(tile, size - i)});
@@ -175,12 +174,23 @@ class PlannedOptimizer {
     Eigen::Index size;
   };
 
-  /// A matrix that is normalized as a whole.
+  /// A matrix that is normalized as a whole; experts are as many, in one tensor.
   struct WholeMatrix {
     std::size_t tensor;
-    Eigen::Index begin, rows, columns;
+    Eigen::Index begin, in_tensor, rows, columns;
     double own_factor;
   };
+
+  void add_whole(const Entry& entry, Eigen::Index offset) {
+    const auto rows = architecture::is_of_experts(entry.group)
+                          ? static_cast<Eigen::Index>(entry.fan_in)
+                          : Eigen::Index{entry.rows};
+    for (Eigen::Index row = 0; row < entry.rows; row += rows) {
+      whole_.push_back({factors_.size(), offset + row * entry.columns, row * entry.columns, rows,
+                        entry.columns,
+                        policy::own_factor(entry.optimizer, entry.fan_in, entry.fan_out)});
+    }
+  }
 
   /// Which of tiles_ and whole_ are of one block.
   struct Work {
@@ -231,7 +241,7 @@ class PlannedOptimizer {
     const StepFactors& factors = factors_[whole.tensor];
     const Eigen::Index size = whole.rows * whole.columns;
     Span w(parameters.values().data() + whole.begin, size);
-    const Span g(parameters.gradient(whole.tensor).data(), size);
+    const Span g(parameters.gradient(whole.tensor).data() + whole.in_tensor, size);
     Span m(state_.first.data() + whole.begin, size);
     m = static_cast<Scalar>(config_.momentum) * m + static_cast<Scalar>(clip) * g;
     Matrix<Scalar> along = orthogonal<Scalar>(

@@ -9,15 +9,17 @@
 #include <vector>
 
 #include "scalewise/dense/buffer.hpp"
+#include "scalewise/nn/experts.hpp"
 #include "scalewise/nn/residual.hpp"
 
 namespace scalewise::nn {
 
-/// One layer: self-attention, cross-attention in a decoder of two stacks, MLP.
+/// One layer: self-attention, cross-attention in a decoder of two stacks, MLP or experts.
 template <class Scalar>
 struct TransformerLayer {
   AttentionLayer<Scalar> self, cross;
   MlpLayer<Scalar> mlp;
+  ExpertsLayer<Scalar> experts;
   ResidualBlock<Scalar> around_self, around_cross, around_mlp;
   dense::Buffer<Scalar> after_self, after_cross, after_mlp;  // (N, C), the stream
 };
@@ -55,7 +57,11 @@ class LayerStack {
         layer->cross = attention(from, prefix + "cross_");
         layer->around_cross = residual(from, l, prefix + "cross_attention");
       }
-      layer->mlp = mlp(from, prefix);
+      if (shape_.experts > 0) {
+        layer->experts = experts(from, prefix);
+      } else {
+        layer->mlp = mlp(from, prefix);
+      }
       layer->around_mlp = residual(from, l, prefix + "mlp");
       if (parallel_) layer->around_mlp.skip = 0;  // what it adds to the attention's stream
       layers_.push_back(std::move(layer));
@@ -113,6 +119,13 @@ class LayerStack {
 
   ConstView<Scalar> dembedded() const { return dembedded_->read(); }
 
+  /// Moves the biases of all layers' experts: see ExpertsLayer::balance().
+  double balance(double rate) {
+    double largest = 0;
+    for (auto& layer : layers_) largest = (std::max)(largest, layer->experts.balance(rate));
+    return largest;
+  }
+
   Weight<Scalar> positions;
   Eigen::Index tokens = 0;              // T of the batch
   dense::Buffer<Scalar> embedded;       // (N, C), sum of embeddings
@@ -143,7 +156,10 @@ class LayerStack {
     }
     layer.around_mlp.forward(
         pass, entering_mlp(l),
-        [&](const auto& in, const auto& out) { layer.mlp.forward(pass, in, out); },
+        [&](const auto& in, const auto& out) {
+          if (shape_.experts > 0) return layer.experts.forward(pass, in, out);
+          layer.mlp.forward(pass, in, out);
+        },
         layer.after_mlp.shape(rows, width));
     if (parallel_) add(layer.after_self, layer.after_mlp.view());
     pass.show(layer.around_mlp.name, "stream", layer.after_mlp.read());
@@ -158,6 +174,7 @@ class LayerStack {
     layer.around_mlp.backward(
         pass, d->read(), entering_mlp(l),
         [&](const auto& dout, const auto& in, const auto& din) {
+          if (shape_.experts > 0) return layer.experts.backward(pass, dout, in, din);
           layer.mlp.backward(pass, dout, in, din, [&] { known(BlockKind::mlp, true); });
         },
         parallel_ ? dparallel_.shape(d->rows(), d->cols()) : next->view());
@@ -263,6 +280,25 @@ class LayerStack {
     layer.down_bias = weight("mlp_down_bias");
     layer.up_scale = weight("up_scale");
     layer.gate_scale = weight("gate_scale");
+    return layer;
+  }
+
+  /// Experts have no biases, and observers do not see inside of them: other tokens come to an expert in each step.
+  ExpertsLayer<Scalar> experts(Origin& from, const std::string& prefix) {
+    ExpertsLayer<Scalar> layer;
+    layer.name = prefix + "mlp.";
+    layer.gates = from.config.gates;
+    layer.active = shape_.experts_per_token;
+    layer.router = from.weight(prefix + "router");
+    layer.bias.assign(static_cast<std::size_t>(shape_.experts), 0);
+    for (Eigen::Index e = 0; e < shape_.experts; ++e) {
+      MlpLayer<Scalar> expert;
+      expert.activation = from.config.activation;
+      expert.up = from.weight(prefix + "expert_up").part(e, shape_.experts);
+      expert.gate = from.weight(prefix + "expert_gate").part(e, shape_.experts);
+      expert.down = from.weight(prefix + "expert_down").part(e, shape_.experts);
+      layer.experts.push_back(std::move(expert));
+    }
     return layer;
   }
 

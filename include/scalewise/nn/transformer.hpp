@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -73,6 +74,17 @@ class Transformer {
   /// the values of these tensors.
   /// Throws:   InvalidInput unless a loss() comes before each call.
   void backward(const std::function<void(const BlockId&)>& known = {});
+
+  /// Moves the biases that choose experts by `rate` towards equal loads of the last loss(). They are no parameters, and in
+  /// no checkpoint.
+  /// Units:    `rate` of scores between 0 and 1, such as 1e-3
+  /// Returns:  the largest load of an expert over the mean of its layer.
+  /// Throws:   InvalidInput for a model without experts.
+  double balance_experts(double rate) {
+    if (shape_.experts == 0) throw InvalidInput("experts", "0", "a model that has them");
+    const double of_encoder = shape_.encoder_depth > 0 ? encoder_.balance(rate) : 0;
+    return (std::max)(of_encoder, decoder_.balance(rate));
+  }
 
  private:
   // ---- forward ----------------------------------------------------------------------------------

@@ -34,6 +34,16 @@ class Weight {
   ConstView<Scalar> value() const { return {value_, rows_, columns_, stride()}; }
   View<Scalar> gradient() const { return {gradient_, rows_, columns_, stride()}; }
 
+  /// One of `copies` matrices, each after the other along the rows.
+  Weight part(Eigen::Index copy, Eigen::Index copies) const {
+    Weight one = *this;
+    if (!present()) return one;
+    one.rows_ = rows_ / copies;
+    one.value_ += copy * one.rows_ * columns_;
+    one.gradient_ += copy * one.rows_ * columns_;
+    return one;
+  }
+
   Scalar multiplier = 1;
 
  private:

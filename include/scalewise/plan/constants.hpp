@@ -151,8 +151,8 @@ inline Plan seen_by_training(Plan plan) {
     for (Residual& residual : plan.model.residuals) residual.branch = {1, 1};
   }
   for (Entry& entry : plan.entries) {
-    const bool end = role_of(entry.group) == Role::output ||
-                     entry.group == Group::token_embedding || entry.group == Group::patch_embedding;
+    const bool end = entry.group == Group::head || entry.group == Group::token_embedding ||
+                     entry.group == Group::patch_embedding;
     if (end && !plan::is_extra(plan, entry)) entry.multiplier = {1, 1};  // the model's contain it
     if (!normalized || !architecture::is_matrix(entry.group)) continue;
     entry.init_variance = {1, 1};

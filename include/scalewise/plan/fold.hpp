@@ -115,7 +115,7 @@ class PlanFold {
   static bool ends_branch(const Shape& shape, const std::string& name) {
     if (shape.branch_norm) return name.find("_branch_norm_") != std::string::npos;
     return name.ends_with("attention_output") || name.ends_with("attention_output_bias") ||
-           name == "mlp_down" || name == "mlp_down_bias";
+           name == "mlp_down" || name == "mlp_down_bias" || name == "expert_down";
   }
 
   /// Branch multipliers into what ends the branch.

@@ -121,6 +121,13 @@ Shape vit() {
   return shape;
 }
 
+Shape with_experts(Shape shape, long experts, long active) {
+  shape.experts = experts;
+  shape.experts_per_token = active;
+  shape.expert_ff = 24;
+  return shape;
+}
+
 Shape untied(Shape shape) {
   shape.tied_head = false;
   return shape;
@@ -205,6 +212,23 @@ std::vector<Case> cases() {
        .config = post,
        .tokens = 4,
        .source = 9},
+      {.name = "switch",
+       .rule = "standard",
+       .shape = with_experts(small(), 4, 1),
+       .config = {.activation = Activation::relu},
+       .tokens = 47},
+      {.name = "mixtral",
+       .rule = "standard",
+       .shape = with_experts(llama(), 8, 2),
+       .config = {.norm = Norm::rms,
+                  .activation = Activation::silu,
+                  .rotary = true,
+                  .gates = scalewise::nn::Gates::renormalized}},
+      {.name = "experts_sigmoid",
+       .rule = "standard",
+       .shape = with_experts(llama(), 6, 3),
+       .config = {.gates = scalewise::nn::Gates::sigmoid},
+       .every_number = true},
       {.name = "gpt_neox",
        .rule = "standard",
        .shape = untied(wider_than_tiles()),
@@ -385,6 +409,7 @@ ordered_json config_json(const Config& config) {
           {"activation", activation},
           {"causal", config.causal},
           {"rotary", config.rotary},
+          {"gates", word(scalewise::nn::gates_words, config.gates)},
           {"parallel", config.parallel},
           {"score_cap", config.score_cap},
           {"logit_cap", config.logit_cap},

@@ -121,7 +121,31 @@ class Model:
         return self.linear(out.transpose(1, 2).flatten(-2), prefix + "attention_output",
                            prefix + "attention_output_bias")
 
+    def experts(self, x, prefix):
+        """Every expert of every token, most of them with the weight 0."""
+        count, active = self.shape["experts"], self.shape["experts_per_token"]
+        z = self.linear(x, prefix + "router", "")
+        best = torch.topk(z, active, -1).indices
+        if self.config["gates"] == "sigmoid":
+            g = torch.sigmoid(z) / active
+        elif self.config["gates"] == "renormalized":
+            g = torch.full_like(z, -math.inf).scatter(-1, best, z.gather(-1, best)).softmax(-1)
+        else:
+            g = z.softmax(-1)
+        g = g * torch.zeros_like(z).scatter(-1, best, 1)
+        up, down = (self.matrix(prefix + name).unflatten(0, (count, -1))
+                    for name in ("expert_up", "expert_down"))
+        hidden = torch.einsum("btc,ecf->btef", x, up)
+        if self.shape["gated_mlp"]:
+            gate = self.matrix(prefix + "expert_gate").unflatten(0, (count, -1))
+            hidden = self.activation(torch.einsum("btc,ecf->btef", x, gate)) * hidden
+        else:
+            hidden = self.activation(hidden)
+        return torch.einsum("bte,btef,efc->btc", g, hidden, down)
+
     def mlp(self, x, prefix):
+        if self.shape.get("experts"):
+            return self.experts(x, prefix)
         u = self.linear(x, prefix + "mlp_up", prefix + "mlp_up_bias")
         if self.normalized:
             u = u * self.vector(prefix + "up_scale")
