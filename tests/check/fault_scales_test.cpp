@@ -7,8 +7,10 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "scalewise/check/prediction.hpp"
 #include "scalewise/plan/make_plan.hpp"
 #include "support/catch.hpp"
 #include "support/told.hpp"
@@ -58,6 +60,25 @@ bool alike(const Scales& a, const Scales& b) {
   return all && a.tensors.size() == b.tensors.size();
 }
 
+/// Experts under MSSP: as many at each width, or more, as wide as a quarter of the model or no wider.
+std::vector<Member> mixtures(bool more, bool wider) {
+  std::vector<Member> family;
+  const auto shape_at = [&](long size) {
+    Shape shape{.d_model = size, .depth = 2, .heads = 4, .context = 8, .vocab = 16};
+    shape.experts = more ? size / 8 : 8;
+    shape.experts_per_token = shape.experts / 4;
+    shape.expert_ff = wider ? size / 4 : 16;
+    shape.tied_head = false;
+    return shape;
+  };
+  for (const long size : {64L, 128L, 512L}) {
+    family.push_back({size, make_plan("maximal-update", {.model = shape_at(size),
+                                                         .base = shape_at(64),
+                                                         .parameters = {{"mssp", 1}}})});
+  }
+  return family;
+}
+
 bool is_visible(const Fault& fault) {
   return fault.ingredient != Ingredient::epsilon && fault.ingredient != Ingredient::weight_decay;
 }
@@ -97,6 +118,55 @@ TEST_CASE("A mistake in the powers is that in the plans, for every rule") {
   }
   CHECK(families >= 40);
   CHECK(mistakes >= 200);
+}
+
+TEST_CASE("A mistake in the powers of experts is that in their plans") {
+  for (const auto& [more, wider] : {std::pair{false, true}, {true, true}, {true, false}}) {
+    const std::vector<Member> family = mixtures(more, wider);
+    const Scales scales = scales_of(family);
+    CHECK(scales.active_experts == (more ? 1 : 0));
+    for (const auto& [ingredient, name] : ingredient_words) {
+      for (const Fault& fault :
+           {Fault{ingredient, false}, Fault{ingredient, true}, Fault{ingredient, false, 0.1}}) {
+        if (!is_visible(fault)) continue;
+        INFO(name << (fault.doubled ? " twice " : " ") << fault.off << more << wider);
+        CHECK(alike(with_fault(scales, fault), scales_of(with_fault(family, fault))));
+      }
+    }
+    // A router of more experts has the variance and the rate of hidden matrices.
+    CHECK(changes(scales, Blocks::residual, {Ingredient::router_row}) != more);
+    CHECK_FALSE(changes(scales, Blocks::residual, {Ingredient::router_row, true}));
+    CHECK(changes(scales, Blocks::residual, {Ingredient::expert_factor}) == more);
+    CHECK(changes(scales, Blocks::residual, {Ingredient::expert_factor, true}) == more);
+  }
+  CHECK(to_string(Fault{Ingredient::router_row}) == "router as a hidden matrix");
+  CHECK(to_string(Fault{Ingredient::expert_factor, true}) == "expert factor applied twice");
+}
+
+TEST_CASE("Slopes of experts are those of their tables") {
+  // Derived by hand with full alignment; n the width, as many experts as n, a fixed share of them active.
+  const auto predicted = [](bool more, bool wider, const Fault* fault) {
+    std::vector<Member> family = mixtures(more, wider);
+    if (fault != nullptr) family = with_fault(std::move(family), *fault);
+    return Prediction(scales_of(family), family.front().plan.shape, {.alignment = Band(1)});
+  };
+  const Prediction fixed = predicted(false, true, nullptr), all = predicted(true, true, nullptr),
+                   narrow = predicted(true, false, nullptr);
+  CHECK(*fixed.value("mlp.router", 0) == Band(-0.5));  // entries 1/n, over n inputs
+  CHECK(*all.value("mlp.router", 0) == Band(0));
+  CHECK(*narrow.value("mlp.router", 0) == Band(0));
+  for (const Prediction* p : {&fixed, &all, &narrow}) CHECK(*p->change("mlp.router", 1) == Band(0));
+  CHECK(*fixed.value("mlp.output", 0) == Band(0));
+  CHECK(*all.value("mlp.output", 0) == Band(-0.5));  // a mean of independent ones
+  CHECK(*narrow.value("mlp.output", 0) == Band(0));
+  for (const Prediction* p : {&all, &narrow}) CHECK(p->change("mlp.output", 1)->high == 0);
+  const Fault hidden{Ingredient::router_row}, ignored{Ingredient::expert_factor},
+      twice{Ingredient::expert_factor, true};
+  CHECK(*predicted(false, true, &hidden).value("mlp.router", 0) == Band(0));
+  CHECK(*predicted(true, true, &ignored).value("mlp.output", 0) == Band(0.5));
+  CHECK(*predicted(true, false, &ignored).value("mlp.output", 0) == Band(1));
+  CHECK(predicted(true, true, &ignored).change("mlp.output", 1)->high == 1);
+  CHECK(*predicted(true, false, &twice).value("mlp.output", 0) == Band(-1));
 }
 
 TEST_CASE(

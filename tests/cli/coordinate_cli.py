@@ -24,6 +24,10 @@ WIDTHS = [*COMMON, *SIZES]
 HEADS = [*WIDTHS, "--head-dim", "0", "--heads", "2"]
 DEPTHS = [*COMMON, "--axis", "depth", "--sizes", "4,8,16,32", "--width", "32"]
 
+EXPERTS = [*COMMON, "--sizes", "32,64,128,256", "--set", "mssp=true", "--gates", "sigmoid"]
+FIXED_EXPERTS = [*EXPERTS, "--set", "experts=4", "--set", "experts_per_token=4", "--set", "expert_ff=width"]
+MORE_EXPERTS = [*EXPERTS, "--set", "experts=width/8", "--set", "experts_per_token=width/16"]
+
 # What has to pass, each with its own options.
 RULES = [["maximal-update"], ["maximal-update", "--set", "table=3"], ["maximal-update", "--optimizer", "sgd"],
          ["maximal-update", "--set", "zero_head=true"], ["complete-p", "--placement", "post"], ["depth-mup"],
@@ -41,6 +45,9 @@ MISTAKES = [
     ("missing:epsilon", WIDTHS, "epsilon ="),
     ("twice:weight-decay", WIDTHS, "weight_decay ="),
     ("missing:attention-scale", HEADS, "attention scale missing"),
+    ("missing:router-row", FIXED_EXPERTS, "router as a hidden matrix"),
+    ("missing:expert-factor", [*MORE_EXPERTS, "--set", "expert_ff=width"], "expert factor missing"),
+    ("twice:expert-factor", [*MORE_EXPERTS, "--set", "expert_ff=32"], "expert factor applied twice"),
     ("missing:branch-multiplier", [*DEPTHS, "--rule", "complete-p"], "branch multiplier missing"),
 ]
 

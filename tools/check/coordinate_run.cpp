@@ -23,8 +23,8 @@ namespace {
 
 /// Whether an activation is recorded; all others that an observer sees are made of these.
 bool recorded(std::string_view name) {
-  constexpr std::array<std::string_view, 8> places{
-      "embedding",  "attention.scores", "attention.output", "mlp.hidden",
+  constexpr std::array<std::string_view, 9> places{
+      "embedding",  "attention.scores", "attention.output", "mlp.router", "mlp.hidden",
       "mlp.output", "mlp.stream",       "final_hidden",     "logits"};
   return std::any_of(places.begin(), places.end(),
                      [&](std::string_view place) { return name.ends_with(place); });

@@ -4,10 +4,13 @@
 // Shared by the programs that check a rule: a family of models along one axis, and its options.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "frame/options.hpp"
@@ -112,6 +115,33 @@ inline void set_horizon(train::Settings& s, long steps, long base) {
   s.base_iterations = base;
 }
 
+/// Sizes that grow with the width, "experts=width/16" or "expert_ff=width*2", as numbers: of a model and of its base.
+/// Throws:   InvalidInput for a width that gives no whole number.
+inline std::vector<std::string> at_width(const std::vector<std::string>& set, long width,
+                                         long base) {
+  std::vector<std::string> all;
+  for (const std::string& setting : set) {
+    const std::size_t at = setting.find("=width");
+    if (at == std::string::npos) {
+      all.push_back(setting);
+      continue;
+    }
+    const std::string by = setting.substr((std::min)(setting.size(), at + 7));
+    const bool times = setting[at + 6] == '*';
+    const double factor =
+        by.empty() ? 1 : train::number_of("--set", by, 1.0, 1e6, "width/NUMBER or width*NUMBER");
+    for (const auto& [prefix, size] : {std::pair{"", width}, std::pair{"base.", base}}) {
+      const double result = static_cast<double>(size) * (times ? factor : 1 / factor);
+      if (result != std::floor(result)) {
+        throw InvalidInput("--set", setting,
+                           "a whole number; the width is " + std::to_string(size));
+      }
+      all.push_back(prefix + setting.substr(0, at + 1) + std::to_string(std::lround(result)));
+    }
+  }
+  return all;
+}
+
 /// The settings of one model: seeds are 1, 2, … after e.before_seeds.
 /// Equation: shape: width = size, depth = --depth r, r = size/base; joint: also steps = --steps r³, so that
 ///           tokens grow as the parameters 12 d_model² depth of the layers.
@@ -129,6 +159,7 @@ inline train::Settings settings_at(const Experiment& e, long size, long seed) {
   if (e.axis == Axis::joint) {
     set_horizon(s, std::lround(static_cast<double>(s.steps) * r * r * r), s.steps);
   }
+  s.set = at_width(s.set, s.width, s.base_width);
   if (e.head_dim > 0) s.heads = s.width / e.head_dim;
   if (e.head_dim == 0 && widens(e)) s.base_heads = s.heads;
   s.seed = static_cast<std::uint64_t>(e.before_seeds + seed);

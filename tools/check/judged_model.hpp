@@ -20,10 +20,10 @@ namespace scalewise::experiment {
 /// "--depth 1 (here 3)". Files of other programs have none of these inputs.
 inline std::vector<std::string> other_model(const Experiment& e, const files::Inputs& recorded,
                                             const files::Inputs& given) {
-  constexpr std::array<std::string_view, 16> options{
+  constexpr std::array<std::string_view, 17> options{
       "--rule",   "--optimizer", "--set",       "--axis",      "--base", "--width",
       "--depth",  "--head-dim",  "--heads",     "--placement", "--norm", "--activation",
-      "--rotary", "--parallel",  "--score-cap", "--logit-cap"};
+      "--rotary", "--parallel",  "--score-cap", "--logit-cap", "--gates"};
   std::vector<std::string> differ;
   for (const std::string_view option : options) {
     const bool unused = (option == "--width" && widens(e)) ||

@@ -95,8 +95,10 @@ inline std::optional<Expectation> tensor_expected(const Prediction& prediction,
     const std::optional<Band> band = prediction.gradient(group, step);
     // Once there was a gradient, later ones are the trajectory's and not the rule's.
     if (!band || (step > 0 && prediction.gradient(group, step - 1) != Band::zero())) return {};
-    // Gradients of gains and biases are sums over tokens, which are alike by an unknown degree.
-    const bool near_limit = architecture::is_matrix(group) && prediction.has_first_gradients();
+    // Gradients of gains and biases are sums over tokens, which are alike by an unknown degree; those of a router are
+    // products of what experts give and what is asked for.
+    const bool near_limit = architecture::is_matrix(group) && group != Group::router &&
+                            prediction.has_first_gradients();
     return Expectation{*band, near_limit ? Regime::first : Regime::later,
                        prediction.per_logits() ? Measure::per_logits : Measure::rms};
   }

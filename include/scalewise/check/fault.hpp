@@ -28,13 +28,17 @@ enum class Ingredient {
   input_variance,
   branch_multiplier,
   embedding_multiplier,
-  all_rates,  // one global rate
+  router_variance,
+  router_rate,
+  router_row,     // missing: the router has the row of hidden matrices
+  expert_factor,  // 1/k of the output of each of k active experts
+  all_rates,      // one global rate
   backward_scale,
   epsilon,
   weight_decay,
 };
 
-inline constexpr messages::Spelling<Ingredient, 14> ingredient_words{
+inline constexpr messages::Spelling<Ingredient, 18> ingredient_words{
     {{Ingredient::output_multiplier, "output-multiplier"},
      {Ingredient::head_variance, "head-variance"},
      {Ingredient::head_rate, "head-rate"},
@@ -45,6 +49,10 @@ inline constexpr messages::Spelling<Ingredient, 14> ingredient_words{
      {Ingredient::input_variance, "input-variance"},
      {Ingredient::branch_multiplier, "branch-multiplier"},
      {Ingredient::embedding_multiplier, "embedding-multiplier"},
+     {Ingredient::router_variance, "router-variance"},
+     {Ingredient::router_rate, "router-rate"},
+     {Ingredient::router_row, "router-row"},
+     {Ingredient::expert_factor, "expert-factor"},
      {Ingredient::all_rates, "all-rates"},
      {Ingredient::backward_scale, "backward-scale"},
      {Ingredient::epsilon, "epsilon"},
@@ -63,23 +71,31 @@ inline std::string to_string(const Fault& fault) {
   for (char& c : text) c = c == '-' ? ' ' : c;
   if (fault.off != 0) return fmt::format("exponent of the {} off by {:+.2f}", text, fault.off);
   if (fault.ingredient == Ingredient::all_rates && !fault.doubled) return "one global rate";
+  if (fault.ingredient == Ingredient::router_row) return "router as a hidden matrix";
   return text + (fault.doubled ? " applied twice" : " missing");
 }
 
 namespace detail {
 
-inline bool spoils_rate(Ingredient ingredient, Role role) {
+inline bool spoils_rate(Ingredient ingredient, Group group) {
   using enum Ingredient;
-  return ingredient == all_rates || (ingredient == hidden_rate && role == Role::hidden) ||
-         (ingredient == head_rate && role == Role::output) ||
-         (ingredient == input_rate && role == Role::input);
+  return ingredient == all_rates || (ingredient == hidden_rate && role_of(group) == Role::hidden) ||
+         (ingredient == head_rate && group == Group::head) ||
+         (ingredient == router_rate && group == Group::router) ||
+         (ingredient == input_rate && role_of(group) == Role::input);
 }
 
-inline bool spoils_variance(Ingredient ingredient, Role role) {
+inline bool spoils_variance(Ingredient ingredient, Group group) {
   using enum Ingredient;
-  return (ingredient == hidden_variance && role == Role::hidden) ||
-         (ingredient == head_variance && role == Role::output) ||
-         (ingredient == input_variance && role == Role::input);
+  return (ingredient == hidden_variance && role_of(group) == Role::hidden) ||
+         (ingredient == head_variance && group == Group::head) ||
+         (ingredient == router_variance && group == Group::router) ||
+         (ingredient == input_variance && role_of(group) == Role::input);
+}
+
+/// Whether a mistake makes the router a hidden matrix: that can be made once, and in no part.
+inline bool makes_router_hidden(const Fault& fault) {
+  return fault.ingredient == Ingredient::router_row && !fault.doubled && fault.off == 0;
 }
 
 /// The tables that the embedding's multiplier multiplies.
@@ -154,6 +170,25 @@ inline void enlarge(Entry& entry, double by) {
       entry.optimizer.normalization == policy::Normalization::none ? by * by : by;
 }
 
+/// The row of hidden matrices for a router, given that of another model.
+/// Equation: variance and rate 1/fi, multiplier 1
+inline void make_hidden(Entry& router, const Entry& other) {
+  const double by = other.fan_in / router.fan_in;
+  router.init_variance.value = by * other.init_variance.value;
+  router.learning_rate.value = by * other.learning_rate.value;
+  router.multiplier.value = other.multiplier.value;
+}
+
+/// By how much the output of experts is wrong where their mean is taken by another power of their number.
+inline double expert_factor(const Shape& shape, const Shape& first, const Fault& fault,
+                            double off) {
+  if (fault.ingredient != Ingredient::expert_factor || first.experts_per_token == 0) return 1;
+  if (fault.off != 0) return off;
+  const double more =
+      static_cast<double>(shape.experts_per_token) / static_cast<double>(first.experts_per_token);
+  return fault.doubled ? 1 / more : more;
+}
+
 /// Spoils a multiplier that a fold has put into weights.
 /// Returns:  whether there is one.
 inline bool spoil_folded(Plan& plan, const Plan& first, const Fault& fault, double factor) {
@@ -202,14 +237,19 @@ inline Plan with_fault(Plan plan, const Plan& first, const Fault& fault, double 
   for (Entry& entry : plan.entries) {
     const Entry* other = detail::counterpart(first, entry);
     if (other == nullptr) continue;
-    const Role role = role_of(entry.group);
+    if (entry.group == Group::expert_down) {
+      entry.multiplier.value *= detail::expert_factor(plan.shape, first.shape, fault, factor);
+    }
+    if (entry.group == Group::router && detail::makes_router_hidden(fault)) {
+      detail::make_hidden(entry, *other);
+    }
     if (fault.ingredient == embedding_multiplier && detail::is_input_table(entry.group)) {
       spoil(entry.multiplier, other->multiplier, factor);
     }
-    if (detail::spoils_rate(fault.ingredient, role)) {
+    if (detail::spoils_rate(fault.ingredient, entry.group)) {
       spoil(entry.learning_rate, other->learning_rate, factor);
     }
-    if (detail::spoils_variance(fault.ingredient, role)) {
+    if (detail::spoils_variance(fault.ingredient, entry.group)) {
       spoil(entry.init_variance, other->init_variance, factor * factor);
     }
     if (fault.ingredient == epsilon) spoil(entry.epsilon, other->epsilon, factor);

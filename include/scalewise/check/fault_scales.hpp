@@ -55,8 +55,17 @@ inline Scales with_fault(Scales scales, const Fault& fault) {
     if (fault.ingredient == Ingredient::embedding_multiplier && detail::is_input_table(row.group)) {
       spoil(row.multiplier);
     }
-    if (detail::spoils_rate(fault.ingredient, row.role)) spoil(row.rate);
-    if (detail::spoils_variance(fault.ingredient, row.role)) spoil(row.deviation);
+    if (detail::spoils_rate(fault.ingredient, row.group)) spoil(row.rate);
+    if (detail::spoils_variance(fault.ingredient, row.group)) spoil(row.deviation);
+    if (row.group == Group::router && detail::makes_router_hidden(fault)) {
+      if (!row.deviation.is_zero()) row.deviation = -row.fan_in / 2;
+      row.rate = -row.fan_in;
+      row.multiplier = 0;
+    }
+    if (row.group == Group::expert_down && fault.ingredient == Ingredient::expert_factor) {
+      const double power = fault.doubled ? -scales.active_experts : scales.active_experts;
+      row.multiplier = row.multiplier + (fault.off != 0 ? fault.off : power);
+    }
   };
   if (const double power = detail::folded_power(scales, fault.ingredient); power != 0) {
     const double by = fault.off != 0 ? fault.off : fault.doubled ? power : -power;

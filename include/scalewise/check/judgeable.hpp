@@ -226,6 +226,7 @@ class JudgeableSearch {
       const bool wide = quantity.signal == Signal::value &&
                         quantity.name != architecture::observable("logits") &&
                         quantity.name != architecture::observable("attention.scores") &&
+                        quantity.name != architecture::observable("mlp.router") &&
                         quantity.name != architecture::observable("attention.probabilities");
       if (!wide || !architecture::is_observable(quantity.name)) continue;
       const Records::Runs& runs = steps.begin()->second;

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
+
 #include "scalewise/check/band.hpp"
 
 namespace scalewise::check {
@@ -57,5 +59,25 @@ struct MovingMatrix {
     return multiplier + dz + sum(start + fan_out / 2, change + fan_out * alignment);
   }
 };
+
+/// A mean of what the matrices `down` of a token's active experts make of their hidden features. Fresh matrices are
+/// independent; what training adds to each of them may be aligned. What it adds to the scores of the router changes the
+/// weights of experts, and where it `chooses`, which are active.
+/// `active`: the power with which their number grows
+inline Moving mean_of_experts(const MovingMatrix& down, const Moving& hidden, const Moving& router,
+                              double active, bool chooses) {
+  MovingMatrix fresh = down, added = down;
+  fresh.change = added.start = Band::zero();
+  const Moving independent = fresh.times(hidden);
+  const Band start = independent.start + Band(-active / 2);
+  Band weights = bounded(router.change);
+  // As soon as scores move by as much as they are apart, other experts are active.
+  if (chooses && !router.change.is_zero()) {
+    weights.high = (std::max)(weights.high, relative_change(router).high / 2);
+  }
+  const Band change = sum(added.times(hidden).change + active * (down.alignment + Band(-1)),
+                          independent.change + Band(-active / 2));
+  return {start, mixture(change, start + weights)};
+}
 
 }  // namespace scalewise::check

@@ -26,6 +26,8 @@ class ResidualSlopes {
         alignment_(assumptions.alignment),
         backward_(assumptions.backward),
         gated_(shape.gated_mlp),
+        experts_(shape.experts > 0),
+        chooses_(shape.experts_per_token < shape.experts),
         patches_(shape.input == Input::patch),
         tied_(shape.tied_head.value_or(false)),
         norms_(assumptions.norms),
@@ -52,9 +54,13 @@ class ResidualSlopes {
     const GroupExponents& g = s_.of(group);
     // Steps with singular values of one size are aligned with what made them.
     const bool by_matrix = g.normalization == policy::Normalization::by_matrix;
-    return {g.multiplier,    g.deviation, moved(group),
-            g.fan_in,        g.fan_out,   by_matrix ? Band(1) : alignment_,
-            omega(g.fan_out)};
+    return {g.multiplier,
+            g.deviation,
+            moved(group),
+            g.fan_in,
+            g.fan_out,
+            by_matrix ? Band(1) : alignment_,
+            omega(g.fan_out + (group == Group::expert_up ? s_.active_experts : 0))};
   }
 
   /// The change of a matrix's input may be aligned with it, unless it has as many outputs as inputs.
@@ -170,6 +176,7 @@ class ResidualSlopes {
                           {architecture::observable("mlp.stream"), shown_stream_},
                           {architecture::observable("final_hidden"), shown_final},
                           {architecture::observable("logits"), logits_}};
+    if (experts_) state_.activations.emplace_back(architecture::observable("mlp.router"), router_);
   }
 
   /// Embeddings are random numbers themselves. Rows of a fresh matrix make of vectors that a norm has set to one length
@@ -183,6 +190,7 @@ class ResidualSlopes {
     if (plain && one_term) state_.exact_starts.push_back(architecture::observable("embedding"));
     if (!norms_ || post_norm_) return;
     if (!qk_norm_) state_.exact_starts.push_back(architecture::observable("attention.scores"));
+    if (experts_) state_.exact_starts.push_back(architecture::observable("mlp.router"));
     if (!tied_ && shape.final_norm)
       state_.exact_starts.push_back(architecture::observable("logits"));
   }
@@ -205,13 +213,17 @@ class ResidualSlopes {
     raw_attention_ = linear(Group::attention_output, mixed_);
     attention_ = inner_normalized(branch_norm_, "attention_branch", raw_attention_);
 
-    up_ = linear(Group::mlp_up, input_);
+    up_ = linear(up(), input_);
     hidden_ = up_;  // the activation keeps the order of what it gets
     if (gated_) {
-      gate_ = linear(Group::mlp_gate, input_);
+      gate_ = linear(gate(), input_);
       hidden_ = product(up_, gate_);
     }
-    raw_mlp_ = linear(Group::mlp_down, hidden_);
+    expert_ = raw_mlp_ = linear(down(), hidden_);
+    if (experts_) {
+      router_ = matrix(Group::router).times(input_);
+      raw_mlp_ = mean_of_experts(matrix(down()), hidden_, router_, s_.active_experts, chooses_);
+    }
     mlp_ = inner_normalized(branch_norm_, "mlp_branch", raw_mlp_);
 
     Moving added = sum(branch(attention_), branch(mlp_));
@@ -226,6 +238,10 @@ class ResidualSlopes {
                        mixture(s_.skip + embedding_.change, added.change)};
     }
   }
+
+  Group up() const { return experts_ ? Group::expert_up : Group::mlp_up; }
+  Group gate() const { return experts_ ? Group::expert_up : Group::mlp_gate; }
+  Group down() const { return experts_ ? Group::expert_down : Group::mlp_down; }
 
   Moving branch(const Moving& output) const {
     const Moving scaled{s_.branch + output.start, s_.branch + output.change};
@@ -325,16 +341,24 @@ class ResidualSlopes {
     gradient(Group::query, input_.now(), dquery);
     gradient(Group::key, input_.now(), dkey);
 
-    gradient(Group::mlp_down, hidden_.now(), dmlp);
-    const Band dhidden = matrix(Group::mlp_down).back(dmlp);
+    const Band dexpert = dmlp + Band(-s_.active_experts);  // the weight of each
+    gradient(down(), hidden_.now(), dexpert);
+    const Band dhidden = matrix(down()).back(dexpert);
+    Band drouter = Band::zero();
+    if (experts_) {
+      drouter = gain_gradient(expert_.now() + dexpert + s_.width / 2);
+      gradient(Group::router, input_.now(), drouter);
+    }
     const Band dup = gated_ ? dhidden + gate_.now() : dhidden;
     const Band dgate = gated_ ? dhidden + up_.now() : Band::zero();
-    gradient(Group::mlp_up, input_.now(), dup);
     gradient(Group::mlp_gate, input_.now(), dgate);
+    gradient(up(), input_.now(), experts_ ? mixture(dup, dgate) : dup);
 
+    const Band together = s_.active_experts * Band(0.5, 1);  // of active experts
     const Band dinput = sum(matrix(Group::query).back(dquery), matrix(Group::key).back(dkey),
-                            matrix(Group::value).back(dvalue), matrix(Group::mlp_up).back(dup),
-                            gated_ ? matrix(Group::mlp_gate).back(dgate) : Band::zero());
+                            matrix(Group::value).back(dvalue), together + matrix(up()).back(dup),
+                            gated_ ? together + matrix(gate()).back(dgate) : Band::zero(),
+                            experts_ ? matrix(Group::router).back(drouter) : Band::zero());
     // One group has the biases of all these.
     const Band biases = mixture(mixture(mixture(dattention, dmlp), dvalue),
                                 mixture(mixture(dquery, dkey), mixture(dup, dgate)));
@@ -350,6 +374,7 @@ class ResidualSlopes {
   Band alignment_;
   double backward_;
   bool gated_;
+  bool experts_, chooses_;  // chooses: not all experts are active
   bool patches_;
   bool tied_;
   bool norms_;
@@ -359,7 +384,8 @@ class ResidualSlopes {
   bool post_norm_;
   Moving embedding_, stream_, shown_stream_, input_, raw_query_, raw_key_, query_, key_, value_;
   Moving scores_, mixed_;
-  Moving raw_attention_, raw_mlp_, attention_, up_, gate_, hidden_, mlp_, final_hidden_, logits_;
+  Moving router_, expert_, raw_attention_, raw_mlp_, attention_, up_, gate_, hidden_, mlp_,
+      final_hidden_, logits_;
   State state_;
 };
 

@@ -39,6 +39,7 @@ struct Scales {
   double layers = 0;                              // 1 along the depth, 0 along the width
   double head_dim = 0;
   double queries_per_key = 0;  // heads that share keys and values
+  double active_experts = 0;   // for each token
   double first_branch = 1;     // multiplier of a branch of the smallest model
   double token_share = 1;      // of the smallest model's embedding: what tokens add to its variance
   Band attention_scale, skip, branch, logit_multiplier, embedding_multiplier;
@@ -191,6 +192,9 @@ inline Scales scales_of(const std::vector<Member>& family) {
   scales.width = growth(&Shape::d_model);
   scales.layers = growth(&Shape::depth);
   scales.head_dim = growth(&Shape::head_dim);
+  if (smallest.shape.experts_per_token > 0) {
+    scales.active_experts = growth(&Shape::experts_per_token);
+  }
   scales.queries_per_key = growth(&Shape::heads) - growth(&Shape::kv_heads);
   const detail::PlanSums first(smallest);
   detail::PlanSums last(largest);

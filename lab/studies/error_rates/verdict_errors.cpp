@@ -45,7 +45,7 @@ struct Arguments {
   long groups = 0;
   std::string text;
   bool list = false;
-  bool muon = false;
+  verdicts::Space space = verdicts::Space::all;
 };
 
 /// Verdicts of one kind of set-up, and whether causes were named.
@@ -132,7 +132,7 @@ void run(const Arguments& a) {
                                         {Mistake::slight, a.slight}}) {
     for (long i = a.first; i < a.first + number; ++i) {
       if (frame::stop_requested() != 0) throw frame::Interrupted{};
-      Setup setup = verdicts::draw(mistake, static_cast<std::uint64_t>(i), a.muon);
+      Setup setup = verdicts::draw(mistake, static_cast<std::uint64_t>(i), a.space);
       setup.experiment.before_seeds = 1000 * i;
       if (a.list) {
         fmt::print("{}\n", setup.name);
@@ -209,7 +209,7 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--correct", a->correct, "number of correct set-ups").from(0);
   o.add("--gross", a->gross, "number of gross mistakes").from(0);
   o.add("--slight", a->slight, "number of exponents that are off by little").from(0);
-  o.add("--muon", a->muon, "set-ups of maximal update under Muon alone");
+  o.add("--space", a->space, verdicts::space_words, "which set-ups: all, of Muon, or of experts");
   o.add("--first", a->first, "number of the first set-up").from(0);
   o.add("--rounds", a->rounds, "rounds of runs, at most").from(1).to(6);
   o.add("--groups", a->groups, "seeds of the set-ups of the program's test, and nothing else")

@@ -72,6 +72,23 @@ std::vector<RuleChoice> muon_rules() {
   return rules;
 }
 
+/// The tables for experts, the experts as many at all widths, more and wider, or more and no wider.
+std::vector<RuleChoice> expert_rules() {
+  std::vector<RuleChoice> rules;
+  for (const char* table : {"mssp=true", "jiang=true"}) {
+    for (const char* active : {"2", "4", "width/8"}) {
+      const bool more = std::string(active).find("width") != std::string::npos;
+      const std::string experts = more ? "experts=width/4" : "experts=4";
+      for (const char* features : {"expert_ff=width*2", "expert_ff=24"}) {
+        if (!more && std::string(features) == "expert_ff=24") continue;
+        rules.push_back({"maximal-update",
+                         {table, experts, "experts_per_token=" + std::string(active), features}});
+      }
+    }
+  }
+  return rules;
+}
+
 std::vector<RuleChoice> depth_rules() { return {{"complete-p", {}}, {"depth-mup", {}}}; }
 
 bool normalized(const std::string& rule) { return rule.find("gpt") != std::string::npos; }
@@ -154,12 +171,15 @@ check::Fault draw_slip(Draw& draw, std::uint64_t number, const std::string& rule
 }
 
 /// One model, drawn; it may be none that a rule takes.
-Setup try_draw(Mistake mistake, std::uint64_t number, int attempt, bool muon) {
+Setup try_draw(Mistake mistake, std::uint64_t number, int attempt, Space space) {
   Draw draw(mistake, number, attempt);
   Setup setup;
   train::Settings& s = setup.experiment.model;
-  const bool depth = draw.happens(0.2) && !muon;
-  const RuleChoice rule = draw.one_of(muon ? muon_rules() : depth ? depth_rules() : width_rules());
+  const bool depth = draw.happens(0.2) && space == Space::all;
+  const RuleChoice rule = draw.one_of(space == Space::muon      ? muon_rules()
+                                      : space == Space::experts ? expert_rules()
+                                      : depth                   ? depth_rules()
+                                                                : width_rules());
   s.rule = rule.rule;
   s.optimizer = rule.optimizer;
   setup.name = rule.rule + " " + std::string(rule.optimizer.name);
@@ -173,6 +193,11 @@ Setup try_draw(Mistake mistake, std::uint64_t number, int attempt, bool muon) {
   set(setup, draw.happens(0.1) && !normalized(s.rule) ? "tied_head=true" : "tied_head=false");
   s.rate = std::exp(draw.between(-0.7, 0.7));  // times the usual
   choose(setup, "rate", std::to_string(s.rate).substr(0, 4));
+  if (space == Space::experts) {
+    s.gates =
+        draw.one_of<nn::Gates>({nn::Gates::softmax, nn::Gates::renormalized, nn::Gates::sigmoid});
+    choose(setup, "gates", std::string(word(nn::gates_words, s.gates)));
+  }
   if (mistake == Mistake::slight) {
     setup.fault = draw_slip(draw, number, s.rule);
     setup.name += " OFF " + check::to_string(*setup.fault);
@@ -235,17 +260,18 @@ std::vector<check::Member> trained(const Setup& setup, const train::Data& data) 
   return setup.fault ? with_fault(std::move(family), *setup.fault) : family;
 }
 
-Setup draw(Mistake mistake, std::uint64_t number, bool muon) {
+Setup draw(Mistake mistake, std::uint64_t number, Space space) {
   for (int attempt = 0;; ++attempt) {
-    Setup setup = try_draw(mistake, number, attempt, muon);
+    Setup setup = try_draw(mistake, number, attempt, space);
     setup.name = std::to_string(number) + " " + setup.name;
     try {
       const train::Data data;  // its kind is all that shapes need
       const std::vector<check::Member> family = planned(setup, data);
       if (mistake == Mistake::gross) {
         Draw pick(mistake, number, 1000 + attempt);
-        // standard does not state Muon.
-        if (pick.happens(0.15) && !muon && setup.experiment.axis == experiment::Axis::width &&
+        // standard does not state Muon, and has no table for experts.
+        if (pick.happens(0.15) && space == Space::all &&
+            setup.experiment.axis == experiment::Axis::width &&
             !normalized(setup.experiment.model.rule)) {
           setup.trained_as = "standard";
           setup.name += " TRAINED AS standard";

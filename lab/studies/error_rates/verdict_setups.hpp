@@ -21,6 +21,12 @@ enum class Mistake {
   slight,  // one exponent is off by 0.05, 0.1 or 0.2: of a rate, a standard deviation or a multiplier
 };
 
+/// Which models are drawn.
+enum class Space { all, muon, experts };
+
+inline constexpr messages::Spelling<Space, 3> space_words{
+    {{Space::all, "all"}, {Space::muon, "muon"}, {Space::experts, "experts"}}};
+
 /// Whether an ingredient is a multiplier, whose exponent a pass rules out or lists.
 bool is_multiplier(check::Ingredient ingredient);
 
@@ -39,8 +45,10 @@ struct Setup {
 /// another; depth 1 to 4; sequences, batches and steps; a rate within a factor of 2 of the usual.
 /// Without norms only along the width, since along the depth such models are not judged, and only
 /// without gates, which square signals in each layer until they overflow, and without shared keys,
-/// whose changes then grow with the width. With `muon` maximal update under a Muon, along the width, and the rest alike.
-Setup draw(Mistake mistake, std::uint64_t number, bool muon = false);
+/// whose changes then grow with the width. In the space `muon` maximal update
+/// under a Muon, in `experts` a mixture of experts under the tables of MSSP and of Jiang et al., along the width, and the
+/// rest alike.
+Setup draw(Mistake mistake, std::uint64_t number, Space space = Space::all);
 
 /// The correct set-ups that tests/cli/coordinate_cli.py runs with one group of seeds.
 std::vector<Setup> tested();
