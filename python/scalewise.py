@@ -35,7 +35,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 import torch
 import torch.utils.checkpoint
 
-from scalewise_describe import describe
+from scalewise_describe import describe, make_plan
 from scalewise_plan import FACTORS, GROUPS, MUON, SITUATIONS, Fnv, Plan, bare_name, fail, load, shown
 
 try:
@@ -44,7 +44,7 @@ except ImportError:  # Windows: only one process at a time may append to a file
     fcntl = None  # type: ignore[assignment]
 
 __version__ = "0.1.0"
-__all__ = ["MeasuredStep", "Plan", "Recorder", "apply", "check_optimizer", "describe", "load", "measure_step", "param_groups", "set_lr"]
+__all__ = ["MeasuredStep", "Plan", "Recorder", "apply", "check_optimizer", "describe", "load", "make_plan", "measure_step", "param_groups", "set_lr"]
 
 Model = Union[torch.nn.Module, Mapping[str, torch.Tensor]]
 BaseStd = Union[None, float, Mapping[str, float], Callable[[str], float]]

@@ -8,10 +8,12 @@
 
 import json
 import math
+import os
 import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import torch_support
 from torch_support import scalewise, settings, torch
@@ -50,6 +52,33 @@ class Convolutions(nn.Module):
         self.conv1, self.bn1 = nn.Conv2d(3, width, 3, bias=False), nn.BatchNorm2d(width)
         self.conv2, self.bn2 = nn.Conv2d(width, 2 * width, 3, bias=False), nn.BatchNorm2d(2 * width)
         self.linear = nn.Linear(2 * width, 10)
+
+
+class RmsNorm(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+
+class EachKind(nn.Module):
+    """One layer of each kind; tests/libtorch/describe_test.cpp has the same in C++."""
+
+    def __init__(self, width=8):
+        super().__init__()
+        self.embed = nn.Embedding(11, width)
+        self.bag = nn.EmbeddingBag(5, width)
+        self.conv = nn.Conv2d(3, width, 3)
+        self.back = nn.ConvTranspose1d(width, 2 * width, 4)
+        self.norm1, self.norm2, self.norm3 = nn.LayerNorm(width), nn.GroupNorm(2, width), RmsNorm(width)
+        self.attention = nn.MultiheadAttention(width, 2)
+        self.recurrent, self.cell = nn.LSTM(width, 2 * width), nn.GRUCell(width, width)
+        self.slope = nn.PReLU()
+        self.blocks = nn.Sequential(nn.Linear(width, 4 * width), nn.Linear(4 * width, width))
+        self.decay_log = nn.Parameter(torch.zeros(width, 16))
+        self.experts = nn.Parameter(torch.zeros(4, 2 * width, width))
+        self.out_bias = nn.Parameter(torch.zeros(width))
+        self.head = nn.Linear(width, 11, bias=False)
+        self.head.weight = self.embed.weight
 
 
 class Described(unittest.TestCase):
@@ -117,11 +146,25 @@ class Described(unittest.TestCase):
                          {"conv1.weight": (4, 1, 27), "conv2.weight": (1, 1, 576), "linear.weight": (4, 1 / 4, 128)})
         scalewise.apply(Convolutions(64), plan, base_std=0.05)
 
+    def test_a_plan_of_two_models_is_that_of_their_descriptions(self):
+        models = Convolutions(64), Convolutions(16).to("meta")
+        with unittest.mock.patch.dict(os.environ, PATH=f"{torch_support.PLAN.parent}:{os.environ['PATH']}"):
+            plan = scalewise.make_plan("maximal-update", *models, "--optimizer", "sgd")
+            self.assertEqual(plan.plan, self.plan(*models, "--rule", "maximal-update", "--optimizer", "sgd").plan)
+            with self.assertRaisesRegex(ValueError, "base = no output of a tensor that differs"):
+                scalewise.make_plan("maximal-update", models[0], models[0])
+
     def test_the_meta_device_and_wrappers_make_no_difference(self):
         self.assertEqual(scalewise.describe(Convolutions(16).to("meta")), scalewise.describe(Convolutions(16)))
         plain = scalewise.describe(StateSpace(16, 2))
         self.assertEqual(scalewise.describe(nn.DataParallel(StateSpace(16, 2))), plain)
         self.assertEqual(plain["tensors"][-1]["tied_to"], "embed.weight")
+
+    def test_libtorch_describes_the_same_model_alike(self):
+        path = self.folder / "each_kind.json"
+        scalewise.describe(EachKind(), path, {"experts": "linear:eoi"})
+        expected = torch_support.SOURCE / "tests/libtorch/each_kind.json"
+        self.assertEqual(path.read_text(), expected.read_text())
 
     def test_what_cannot_be_described_is_named(self):
         model = StateSpace(16, 1)
