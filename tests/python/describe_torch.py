@@ -18,6 +18,8 @@ import unittest.mock
 import torch_support
 from torch_support import scalewise, settings, torch
 
+import experts
+import state_space
 from small_gpt import SmallGpt
 from torch import nn
 
@@ -153,6 +155,54 @@ class Described(unittest.TestCase):
             self.assertEqual(plan.plan, self.plan(*models, "--rule", "maximal-update", "--optimizer", "sgd").plan)
             with self.assertRaisesRegex(ValueError, "base = no output of a tensor that differs"):
                 scalewise.make_plan("maximal-update", models[0], models[0])
+
+    def test_outputs_of_modules_are_recorded_under_names_of_tensors(self):
+        vectors = ["*.log_step", "*.log_decay", "*.read", "*.skip"]
+        model, base = (state_space.StateSpace(width, 1, 50) for width in (32, 16))
+        roles = [word for pattern in vectors for word in ("--role", f"{pattern}=vector")]
+        plan = self.plan(model, base, "--rule", "maximal-update", *roles)
+        optimizer = torch.optim.AdamW(scalewise.param_groups(model, plan, lr=0.01))
+        with self.assertRaisesRegex(ValueError, "keep: '\\*.A_log'"):
+            scalewise.Recorder(model, plan, optimizer, keep=["*.A_log"])
+        recorder = scalewise.Recorder(model, plan, optimizer, seed=3, keep=vectors)
+        tokens = torch.arange(30).reshape(2, 15)
+        outputs = {}
+        model.blocks[0].mix.register_forward_hook(lambda _, inputs, output: outputs.setdefault("mix", output.detach()))
+        model(tokens).square().mean().backward()
+        optimizer.step()
+        model(tokens)
+        self.assertEqual(recorder.unchecked, [])
+        recorder.save(self.folder / "records.jsonl")
+        record = json.loads((self.folder / "records.jsonl").read_text())
+        found = {(r["signal"], r["step"], r["name"]): r for r in record["records"]}
+        names = {"embed.weight", "blocks.0.log_step", "blocks.0.norm.weight", "blocks.0.mix.weight", "blocks.0.out.weight",
+                 "norm.weight", "head.weight", "logits"}
+        for signal, step in (("value", 0), ("value", 1), ("change", 1)):
+            self.assertEqual({name for s, k, name in found if (s, k) == (signal, step)}, names)
+        mix = found["value", 0, "blocks.0.mix.weight"]
+        self.assertEqual(mix["count"], 2 * 15 * 64)
+        self.assertAlmostEqual(mix["sum_squares"], float(outputs["mix"].double().square().sum()), places=9)
+        parameters = {name for s, _, name in found if s == "parameter"}
+        self.assertEqual(set(plan.entries) - parameters, {f"blocks.0.{pattern[2:]}" for pattern in vectors})
+        self.assertEqual({name for s, _, name in found if s == "update"}, set(plan.entries))
+
+    def test_an_embedding_that_is_the_head_shows_its_own_output(self):
+        def tied(width):
+            model = experts.Experts(width, 1, 50)
+            model.head.weight = model.embed.weight
+            return model
+
+        model, kinds = tied(32), {"*.up": "linear:eoi", "*.down": "linear:eoi"}
+        plan = self.plan(model, tied(16), "--rule", "maximal-update", kinds=kinds)
+        optimizer = torch.optim.AdamW(scalewise.param_groups(model, plan, lr=0.01))
+        recorder = scalewise.Recorder(model, plan, optimizer)
+        tokens = torch.arange(30).reshape(2, 15)
+        model(tokens).square().mean().backward()
+        optimizer.step()
+        recorder.save(self.folder / "records.jsonl")
+        record = json.loads((self.folder / "records.jsonl").read_text())
+        counts = {r["name"]: r["count"] for r in record["records"] if r["signal"] == "value"}
+        self.assertEqual((counts["embed.weight"], counts["logits"]), (30 * 32, 30 * 50))
 
     def test_the_meta_device_and_wrappers_make_no_difference(self):
         self.assertEqual(scalewise.describe(Convolutions(16).to("meta")), scalewise.describe(Convolutions(16)))
