@@ -35,7 +35,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 import torch
 import torch.utils.checkpoint
 
-from scalewise_describe import describe
+from scalewise_describe import describe, make_plan
 from scalewise_plan import FACTORS, GROUPS, MUON, SITUATIONS, Fnv, Plan, bare_name, fail, load, shown
 
 try:
@@ -44,7 +44,7 @@ except ImportError:  # Windows: only one process at a time may append to a file
     fcntl = None  # type: ignore[assignment]
 
 __version__ = "0.1.0"
-__all__ = ["MeasuredStep", "Plan", "Recorder", "apply", "check_optimizer", "describe", "load", "measure_step", "param_groups", "set_lr"]
+__all__ = ["MeasuredStep", "Plan", "Recorder", "apply", "check_optimizer", "describe", "load", "make_plan", "measure_step", "param_groups", "set_lr"]
 
 Model = Union[torch.nn.Module, Mapping[str, torch.Tensor]]
 BaseStd = Union[None, float, Mapping[str, float], Callable[[str], float]]
@@ -303,6 +303,13 @@ def _deviations(plan: Plan, base_std: BaseStd) -> Dict[str, float]:
     return {name: math.sqrt(e["init_variance"]["value"]) * base.get(name, 1.0) for name, e in plan.entries.items()}
 
 
+def _without(keep: Sequence[str], pairs: List[Tuple[Dict[str, Any], torch.Tensor]]) -> List[Tuple[Dict[str, Any], torch.Tensor]]:
+    """Tensors whose names match no pattern."""
+    unused = [pattern for pattern in keep if not any(fnmatch.fnmatchcase(t["name"], pattern) for t, _ in pairs)]
+    fail(f"keep: {shown(pattern)}: expected a pattern of names of the plan's tensors" for pattern in unused)
+    return [(t, p) for t, p in pairs if not any(fnmatch.fnmatchcase(t["name"], pattern) for pattern in keep)]
+
+
 def apply(model: Model, plan: Plan, base_std: BaseStd = None, seed: int = 0, keep: Sequence[str] = ()) -> None:
     """Draws every tensor from its planned distribution, in place; rows of padding become zero. Tensors whose names in the
     plan match a pattern of `keep` stay as they are, such as "*.A_log" of a state-space model.
@@ -312,10 +319,7 @@ def apply(model: Model, plan: Plan, base_std: BaseStd = None, seed: int = 0, kee
     seed and its name alone, whatever the layout, the type and the device. They are drawn as float on the CPU and then
     converted. After fully_shard every process draws the same numbers and keeps its own part of them.
     """
-    pairs = _match(model, plan)
-    unused = [pattern for pattern in keep if not any(fnmatch.fnmatchcase(t["name"], pattern) for t, _ in pairs)]
-    fail(f"keep: {shown(pattern)}: expected a pattern of names of the plan's tensors" for pattern in unused)
-    pairs = [(t, p) for t, p in pairs if not any(fnmatch.fnmatchcase(t["name"], pattern) for pattern in keep)]
+    pairs = _without(keep, _match(model, plan))
     stds = _deviations(plan, base_std)
     seed = _whole_number("seed", seed, 0, 1 << 64, "from 0 to 2^64 - 1")
     # A normal's numbers are below 9 of its deviations.
@@ -709,14 +713,14 @@ class Recorder:
     train a few steps on the same batch, run the model once more, and save(). It watches the modules that own the plan's
     tensors, the model's output, and optimizer.step(): step k is the forward pass after k updates whose loss is
     differentiated, the first if there are several, or the last one before save(). Passes without gradients, as in an
-    evaluation, do not count otherwise. Sizes of the record: `size` is the width, or what the check compares.
+    evaluation, do not count otherwise. Sizes of the record: `size` is the width, or what the check compares. `keep` is that
+    of apply(): initial values that are not the plan's.
     The first forward pass raises ValueError where attention whose output is (batch, tokens, width) uses query,
     key and value otherwise than the plan says; `unchecked` lists what was not observed or could not be found out.
     """
 
     def __init__(self, model: torch.nn.Module, plan: Plan, optimizer: Union[torch.optim.Optimizer, Sequence[torch.optim.Optimizer]],
-                 size: Optional[int] = None,
-                 seed: int = 0):
+                 size: Optional[int] = None, seed: int = 0, keep: Sequence[str] = ()):
         self._size = _whole_number("size", plan.plan["shape"]["d_model"] if size is None else size, 1, 1 << 62,
                                    "from 1 to 2^62 - 1")
         self._seed = _whole_number("seed", seed, 0, 1 << 64, "from 0 to 2^64 - 1")
@@ -731,17 +735,21 @@ class Recorder:
         self._layouts: Dict[str, Optional[str]] = {}  # by block, why its order could not be checked, or ""
         self._notes: Dict[str, None] = {}
         self._records: Dict[Tuple[int, str, str], List[Any]] = {}
-        for tensor, parameter in self._pairs:
+        for tensor, parameter in _without(keep, self._pairs):
             for part in tensor["parts"]:
                 self._records[0, "parameter", part["entry"]] = _sums(_gather(_whole(parameter), tensor, part))
-        named = {id(p): (name, module) for name, module in model.named_modules() for p in module._parameters.values()
-                 if p is not None}
+        owners = [(id(p), (name, module)) for name, module in model.named_modules() for p in module._parameters.values()
+                  if p is not None]
+        listed = plan.plan["shape"].get("blocks") == "listed"
+        named = dict(reversed(owners) if listed else owners)
         try:  # PyTorch 2 has batches that are passed by name
             first = model.register_forward_pre_hook(self._begin, with_kwargs=True)  # type: ignore[call-arg]
         except TypeError:
             first = model.register_forward_pre_hook(self._begin)
         self._hooks = [first, model.register_forward_hook(self._end)]
-        for tensor, parameter in self._pairs:
+        if listed:
+            self._watch_outputs({id(p): t["name"] for t, p in self._pairs}, named)
+        for tensor, parameter in () if listed else self._pairs:
             name, module = named[id(parameter)]
             self._watch(name, module, plan.entries[tensor["parts"][0]["entry"]])
         self._optimizers = [optimizer] if isinstance(optimizer, torch.optim.Optimizer) else list(optimizer)
@@ -777,6 +785,21 @@ class Recorder:
         if not self._active and not self._step:
             lines.append("updates: step() of the optimizer that Recorder was given was not called")
         return [*lines, *self._notes]
+
+    def _watch_outputs(self, names: Dict[int, str], owners: Dict[int, Tuple[str, torch.nn.Module]]) -> None:
+        """Modules that have tensors of a list; their outputs have the name of the matrix of the module, or of its first tensor."""
+        tensors: Dict[torch.nn.Module, List[str]] = {}
+        for parameter, name in names.items():
+            owner, module = owners[parameter]
+            tensors.setdefault(module, []).append(name)
+            self._expected[name] = owner
+        for module, own in tensors.items():
+            matrix = next((name for name in own if self._plan.entries[name]["columns"] > 1), own[0])
+            for other in own:
+                if other != matrix:
+                    del self._expected[other]
+            self._hooks.append(module.register_forward_hook(
+                lambda _, inputs, output, name=matrix: self._seen(name, output)))
 
     def _watch(self, owner: str, module: torch.nn.Module, entry: Dict[str, Any]) -> None:
         block = entry["name"].rpartition(".")[0]

@@ -1,18 +1,22 @@
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
-"""Describes a PyTorch model of any architecture, tensor by tensor. `import scalewise` has describe, too."""
+"""Describes a PyTorch model of any architecture, tensor by tensor. `import scalewise` has these functions, too."""
 
 import fnmatch
 import json
 import os
+import pathlib
 import re
+import subprocess
+import sys
+import tempfile
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
 import torch
 
-from scalewise_plan import SITUATIONS, bare_name, fail, shown
+from scalewise_plan import SITUATIONS, Plan, bare_name, fail, load, shown
 
-__all__ = ["describe"]
+__all__ = ["describe", "make_plan"]
 
 _KINDS = ("linear", "embedding", "gain", "bias", "other")
 
@@ -83,3 +87,21 @@ def describe(model: torch.nn.Module, path: Union[None, str, "os.PathLike[str]"] 
             file.write("\n")
         os.replace(temporary, path)
     return description
+
+
+def make_plan(rule: str, model: torch.nn.Module, base: torch.nn.Module, *options: str,
+              kinds: Optional[Mapping[str, str]] = None) -> Plan:
+    """The plan that `plan --rule` makes of a model and of the same model at the size that was tuned, both as describe() says.
+    `options` are others of `plan`, such as "--fold". The program must be in PATH.
+    Raises: ValueError as describe(), and with what the program says where it refuses; FileNotFoundError without it.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        files = [pathlib.Path(folder, name) for name in ("target.json", "base.json", "plan.json")]
+        for one, file in zip((model, base), files):
+            describe(one, file, kinds)
+        done = subprocess.run(["plan", "--rule", rule, "--model", files[0], "--base-model", files[1], "--format", "json",
+                               "--save", files[2], *options], stderr=subprocess.PIPE, encoding="utf-8", check=False)
+        if done.returncode != 0:
+            raise ValueError(done.stderr.strip())
+        sys.stderr.write(done.stderr)
+        return load(files[2])

@@ -24,6 +24,6 @@ if [ -z "${SCALEWISE_TOOLS:-}" ]; then
   [ -e build/release/build.ninja ] || { install_build_packages --fast && cmake --preset release >/dev/null; }
   cmake --build build/release --target scalewise_results >/dev/null
 fi
-for page in which_rule shallow_encoder infinite_attention deep_scale normalized_transformer neural_tangent tuned_base; do
+for page in which_rule shallow_encoder infinite_attention deep_scale normalized_transformer neural_tangent tuned_base any_model; do
   python3 "lab/studies/$page/run.py" "$tools" "${quick[@]}"
 done

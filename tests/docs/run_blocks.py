@@ -33,7 +33,8 @@ text              The expected output of the cpp, sh or python block before it, 
                   number of lines. After anything else it is an illustration, like the next two.
 console-output, latex  Not tested.
 
-`exit=N` after cpp, sh or python states the expected exit code. All blocks of a page run in one
+`exit=N` after cpp, sh or python states the expected exit code. `lines=N` after cpp or python is a promise of the page:
+at most N lines besides imports, closing braces, empty ones, and those that end with `your own`. All blocks of a page run in one
 folder, in the order of the page, so that a block can use the files of an earlier one.
 
 Exit code: 0 when all blocks passed, 1 when one failed, 77 when none failed and one was skipped.
@@ -91,14 +92,16 @@ def parse_info(line, info):
         name, _, value = word.partition("=")
         options[name] = value
     language = words[0]
-    allowed = {"cpp": {"fragment", "exit"}, "sh": {"norun", "exit", "needs", "slurm"}, "python": {"exit", "fragment"}, "c": {"fragment"}}
+    code = {"exit", "fragment", "lines"}
+    allowed = {"cpp": code, "sh": {"norun", "exit", "needs", "slurm"}, "python": code, "c": {"fragment"}}
     if language not in ("cmake", "json", "c", *RUNNABLE, *UNTESTED):
         raise BlockError(f"{line}: unknown kind of block: {language}")
     unknown = set(options) - allowed.get(language, set())
     if unknown:
         raise BlockError(f"{line}: unknown word after {language}: {', '.join(sorted(unknown))}")
-    if not re.fullmatch(r"\d+", options.get("exit", "0")):
-        raise BlockError(f"{line}: exit= needs a number")
+    for number in ("exit", "lines"):
+        if not re.fullmatch(r"\d+", options.get(number, "0")):
+            raise BlockError(f"{line}: {number}= needs a number")
     return Block(line, language, options)
 
 
@@ -151,6 +154,13 @@ def compare(expected_block, output, where):
         diff = difflib.unified_diff(expected, actual, "expected, as on the page", "printed",
                                     lineterm="")
         raise BlockError(f"the output differs from {where}:\n" + "\n".join(diff))
+
+
+def check_promise(block):
+    """Counts the lines that a reader has to write."""
+    written = [line for line in block.lines if not re.fullmatch(r"\s*}?|\s*(import|from|#include)\b.*|.*your own", line)]
+    if len(written) > int(block.options.get("lines", len(written))):
+        raise BlockError(f"{len(written)} lines, the page promises {block.options['lines']}")
 
 
 # ---- running -------------------------------------------------------------------------------------
@@ -366,6 +376,7 @@ def check_page(path, arguments):
         tested += 1
         expected = expected_output(blocks, index)
         try:
+            check_promise(block)
             output = page.run_block(block, expected)
             if expected is not None:
                 compare(expected, output, f"line {expected.line}")

@@ -8,14 +8,18 @@
 
 import json
 import math
+import os
 import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import torch_support
 from torch_support import scalewise, settings, torch
 
+import experts
+import state_space
 from small_gpt import SmallGpt
 from torch import nn
 
@@ -50,6 +54,33 @@ class Convolutions(nn.Module):
         self.conv1, self.bn1 = nn.Conv2d(3, width, 3, bias=False), nn.BatchNorm2d(width)
         self.conv2, self.bn2 = nn.Conv2d(width, 2 * width, 3, bias=False), nn.BatchNorm2d(2 * width)
         self.linear = nn.Linear(2 * width, 10)
+
+
+class RmsNorm(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+
+class EachKind(nn.Module):
+    """One layer of each kind; tests/libtorch/describe_test.cpp has the same in C++."""
+
+    def __init__(self, width=8):
+        super().__init__()
+        self.embed = nn.Embedding(11, width)
+        self.bag = nn.EmbeddingBag(5, width)
+        self.conv = nn.Conv2d(3, width, 3)
+        self.back = nn.ConvTranspose1d(width, 2 * width, 4)
+        self.norm1, self.norm2, self.norm3 = nn.LayerNorm(width), nn.GroupNorm(2, width), RmsNorm(width)
+        self.attention = nn.MultiheadAttention(width, 2)
+        self.recurrent, self.cell = nn.LSTM(width, 2 * width), nn.GRUCell(width, width)
+        self.slope = nn.PReLU()
+        self.blocks = nn.Sequential(nn.Linear(width, 4 * width), nn.Linear(4 * width, width))
+        self.decay_log = nn.Parameter(torch.zeros(width, 16))
+        self.experts = nn.Parameter(torch.zeros(4, 2 * width, width))
+        self.out_bias = nn.Parameter(torch.zeros(width))
+        self.head = nn.Linear(width, 11, bias=False)
+        self.head.weight = self.embed.weight
 
 
 class Described(unittest.TestCase):
@@ -117,11 +148,73 @@ class Described(unittest.TestCase):
                          {"conv1.weight": (4, 1, 27), "conv2.weight": (1, 1, 576), "linear.weight": (4, 1 / 4, 128)})
         scalewise.apply(Convolutions(64), plan, base_std=0.05)
 
+    def test_a_plan_of_two_models_is_that_of_their_descriptions(self):
+        models = Convolutions(64), Convolutions(16).to("meta")
+        with unittest.mock.patch.dict(os.environ, PATH=f"{torch_support.PLAN.parent}:{os.environ['PATH']}"):
+            plan = scalewise.make_plan("maximal-update", *models, "--optimizer", "sgd")
+            self.assertEqual(plan.plan, self.plan(*models, "--rule", "maximal-update", "--optimizer", "sgd").plan)
+            with self.assertRaisesRegex(ValueError, "base = no output of a tensor that differs"):
+                scalewise.make_plan("maximal-update", models[0], models[0])
+
+    def test_outputs_of_modules_are_recorded_under_names_of_tensors(self):
+        vectors = ["*.log_step", "*.log_decay", "*.read", "*.skip"]
+        model, base = (state_space.StateSpace(width, 1, 50) for width in (32, 16))
+        roles = [word for pattern in vectors for word in ("--role", f"{pattern}=vector")]
+        plan = self.plan(model, base, "--rule", "maximal-update", *roles)
+        optimizer = torch.optim.AdamW(scalewise.param_groups(model, plan, lr=0.01))
+        with self.assertRaisesRegex(ValueError, "keep: '\\*.A_log'"):
+            scalewise.Recorder(model, plan, optimizer, keep=["*.A_log"])
+        recorder = scalewise.Recorder(model, plan, optimizer, seed=3, keep=vectors)
+        tokens = torch.arange(30).reshape(2, 15)
+        outputs = {}
+        model.blocks[0].mix.register_forward_hook(lambda _, inputs, output: outputs.setdefault("mix", output.detach()))
+        model(tokens).square().mean().backward()
+        optimizer.step()
+        model(tokens)
+        self.assertEqual(recorder.unchecked, [])
+        recorder.save(self.folder / "records.jsonl")
+        record = json.loads((self.folder / "records.jsonl").read_text())
+        found = {(r["signal"], r["step"], r["name"]): r for r in record["records"]}
+        names = {"embed.weight", "blocks.0.log_step", "blocks.0.norm.weight", "blocks.0.mix.weight", "blocks.0.out.weight",
+                 "norm.weight", "head.weight", "logits"}
+        for signal, step in (("value", 0), ("value", 1), ("change", 1)):
+            self.assertEqual({name for s, k, name in found if (s, k) == (signal, step)}, names)
+        mix = found["value", 0, "blocks.0.mix.weight"]
+        self.assertEqual(mix["count"], 2 * 15 * 64)
+        self.assertAlmostEqual(mix["sum_squares"], float(outputs["mix"].double().square().sum()), places=9)
+        parameters = {name for s, _, name in found if s == "parameter"}
+        self.assertEqual(set(plan.entries) - parameters, {f"blocks.0.{pattern[2:]}" for pattern in vectors})
+        self.assertEqual({name for s, _, name in found if s == "update"}, set(plan.entries))
+
+    def test_an_embedding_that_is_the_head_shows_its_own_output(self):
+        def tied(width):
+            model = experts.Experts(width, 1, 50)
+            model.head.weight = model.embed.weight
+            return model
+
+        model, kinds = tied(32), {"*.up": "linear:eoi", "*.down": "linear:eoi"}
+        plan = self.plan(model, tied(16), "--rule", "maximal-update", kinds=kinds)
+        optimizer = torch.optim.AdamW(scalewise.param_groups(model, plan, lr=0.01))
+        recorder = scalewise.Recorder(model, plan, optimizer)
+        tokens = torch.arange(30).reshape(2, 15)
+        model(tokens).square().mean().backward()
+        optimizer.step()
+        recorder.save(self.folder / "records.jsonl")
+        record = json.loads((self.folder / "records.jsonl").read_text())
+        counts = {r["name"]: r["count"] for r in record["records"] if r["signal"] == "value"}
+        self.assertEqual((counts["embed.weight"], counts["logits"]), (30 * 32, 30 * 50))
+
     def test_the_meta_device_and_wrappers_make_no_difference(self):
         self.assertEqual(scalewise.describe(Convolutions(16).to("meta")), scalewise.describe(Convolutions(16)))
         plain = scalewise.describe(StateSpace(16, 2))
         self.assertEqual(scalewise.describe(nn.DataParallel(StateSpace(16, 2))), plain)
         self.assertEqual(plain["tensors"][-1]["tied_to"], "embed.weight")
+
+    def test_libtorch_describes_the_same_model_alike(self):
+        path = self.folder / "each_kind.json"
+        scalewise.describe(EachKind(), path, {"experts": "linear:eoi"})
+        expected = torch_support.SOURCE / "tests/libtorch/each_kind.json"
+        self.assertEqual(path.read_text(), expected.read_text())
 
     def test_what_cannot_be_described_is_named(self):
         model = StateSpace(16, 1)

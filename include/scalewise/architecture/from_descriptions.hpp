@@ -305,7 +305,8 @@ class DescriptionReader {
                        ? std::to_string(copies.target * inputs.target)
                        : inputs_text(i, copies.target);
       extra.columns = size_text(i, "outputs", outputs);
-      if (copies.target > 1) extra.fan_in = inputs_text(i);
+      const bool alone = copies.target > 1 && architecture::reads_width(group);
+      if (alone) extra.fan_in = inputs_text(i);
     } else {
       extra.rows = size_text(i, "size", whole(i), copies.target);
       if (group == Group::hidden_bias) extra.fan_in = inputs_of_matrix(tensor.name);

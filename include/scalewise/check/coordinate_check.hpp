@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <initializer_list>
 #include <map>
 #include <string>
 #include <string_view>
@@ -107,7 +106,10 @@ class CoordinateCheck {
     const Thresholds& sure = report_.thresholds;
     if (const Judgement* growth = growing(failed ? sure.doubt : sure.failure)) {
       report_.cause = Cause::growth;
-      report_.diagnosis = finding(*growth) + "the rule itself lets it grow";
+      report_.diagnosis =
+          finding(*growth) + (prediction_.roles() != nullptr
+                                  ? "the plan lets it grow, as where a tensor has another's role"
+                                  : "the rule itself lets it grow");
     } else if (failed) {
       diagnose();
     }
@@ -218,32 +220,45 @@ class CoordinateCheck {
     report_.diagnosis = seen + causes;
   }
 
-  /// Whether some change that training made to one of these was judged.
-  bool judged_change(std::initializer_list<std::string_view> names) const {
-    return std::any_of(
-        report_.judgements.begin(), report_.judgements.end(), [&](const Judgement& j) {
-          return j.expected && j.curve.quantity.signal == Signal::change && j.curve.step > 0 &&
-                 std::find(names.begin(), names.end(), j.curve.quantity.name) != names.end();
-        });
+  /// Whether some change that training made to a place of this kind was judged.
+  template <class Predicate>
+  bool judged_change(const Predicate& is_one) const {
+    return std::any_of(report_.judgements.begin(), report_.judgements.end(),
+                       [&](const Judgement& j) {
+                         return j.expected && j.curve.quantity.signal == Signal::change &&
+                                j.curve.step > 0 && is_one(j.curve.quantity.name);
+                       });
   }
 
   /// Without changes of the logits and of what some block gives (or its hidden layer, or the stream) nothing was checked.
   void what_is_missing() {
     if (!prediction_.has_limit()) {
       report_.missing.emplace_back(
-          "a limit: not judged are, along the depth, models without norms and models with norms "
-          "after branches whose multiplier begins above 1.5; along the width, models without norms "
-          "of more than 4 layers; and SGD on a tied head whose logits grow");
+          "a limit: not judged are, along the depth, models known by their tensors alone, models "
+          "without norms, and models with norms after branches whose multiplier begins above 1.5; "
+          "along the width, models without norms of more than 4 layers; and SGD on a tied head "
+          "whose logits grow");
       return;
     }
-    if (!judged_change({architecture::observable("logits")})) {
+    const auto is_logits = [](std::string_view name) {
+      return name == architecture::observable("logits");
+    };
+    const bool by_role = prediction_.roles() != nullptr;
+    const auto is_of_block = [&](std::string_view name) {
+      if (by_role) return !is_logits(name);
+      return name == architecture::observable("attention.output") ||
+             name == architecture::observable("mlp.hidden") ||
+             name == architecture::observable("mlp.output") ||
+             name == architecture::observable("mlp.stream");
+    };
+    if (!judged_change(is_logits)) {
       report_.missing.emplace_back("logits, at step 0 and after a step");
     }
-    if (!judged_change(
-            {architecture::observable("attention.output"), architecture::observable("mlp.hidden"),
-             architecture::observable("mlp.output"), architecture::observable("mlp.stream")})) {
+    if (!judged_change(is_of_block)) {
       report_.missing.emplace_back(
-          "layer.*.mlp.output or layer.*.attention.output, at step 0 and after a step");
+          by_role ? "the output of a module, under the name of a tensor of it, at step 0 and after "
+                    "a step"
+                  : "layer.*.mlp.output or layer.*.attention.output, at step 0 and after a step");
     }
   }
 

@@ -132,6 +132,65 @@ inline std::optional<Expectation> extra_expected(const Prediction& prediction,
   return Expectation{prediction.normalized_update(place), Regime::exact, Measure::entry};
 }
 
+/// An activation of a listed model has the name of a tensor of the module that gives it.
+inline std::optional<Expectation> role_activation(const Prediction& prediction,
+                                                  const std::string& place, Signal signal,
+                                                  long step) {
+  const RoleSlopes& roles = *prediction.roles();
+  const bool first_value = signal == Signal::value && step == 0;
+  const bool changed = signal == Signal::change && step > 0;
+  if (!prediction.has_limit() || !(first_value || changed)) return {};
+  if (place == architecture::observable("logits")) {
+    return Expectation{first_value ? roles.logits.start : roles.logits.change, Regime::later};
+  }
+  const GroupExponents* tensor = prediction.tensor(place);
+  // A multiplier may be applied after the module.
+  if (tensor == nullptr || !tensor->present || tensor->multiplier != Band(0)) return {};
+  const bool matrix = architecture::is_matrix(tensor->group);
+  if (tensor->fan_out == 0) {
+    if (!matrix || first_value) return {};
+    return Expectation{prediction.output_of(*tensor).change, Regime::later};
+  }
+  const Regime regime = first_value ? Regime::first : Regime::later;
+  if (roles.learns_features()) return Expectation{Band(0), regime};
+  if (!matrix) return Expectation{first_value ? Band(0) : mixture(0, roles.change), regime};
+  const Moving output = prediction.output_of(*tensor);
+  return Expectation{first_value ? output.start : output.change, regime};
+}
+
+/// Gradients before the first step: of the head by the logits, of tensors that grow by the activations.
+inline std::optional<Expectation> role_gradient(const Prediction& prediction,
+                                                const std::string& place,
+                                                const GroupExponents& tensor, long step) {
+  const bool head = place == prediction.head();
+  if (!prediction.has_limit() || step > 0 || (tensor.fan_out == 0) != head) return {};
+  const Band from = head ? Band(0) : prediction.roles()->gradient;
+  Expectation found{tensor.multiplier + from, Regime::later};
+  if (prediction.per_logits()) found.measure = Measure::per_logits;
+  return found;
+}
+
+/// A quantity of a listed model.
+inline std::optional<Expectation> role_expected(const Prediction& prediction,
+                                                const std::string& place, Signal signal,
+                                                long step) {
+  if (is_activation(signal)) return role_activation(prediction, place, signal, step);
+  const GroupExponents* tensor = prediction.tensor(place);
+  if (tensor == nullptr || !tensor->present) return {};
+  if (signal == Signal::gradient) return role_gradient(prediction, place, *tensor, step);
+  if (signal == Signal::parameter) {
+    if (step > 0) return {};
+    return Expectation{prediction.parameter(place, tensor->group), Regime::exact};
+  }
+  if (tensor->normalization == policy::Normalization::none) {
+    return Expectation{tensor->rate, Regime::exact, Measure::per_gradient};
+  }
+  const bool by_entry = tensor->normalization == policy::Normalization::by_entry;
+  return Expectation{prediction.normalized_update(place),
+                     by_entry && step == 1 ? Regime::exact : Regime::later,
+                     by_entry && step == 1 ? Measure::entry : Measure::rms};
+}
+
 }  // namespace detail
 
 inline Subject subject_of(const Plan& plan, const Quantity& quantity) {
@@ -150,6 +209,7 @@ inline Subject subject_of(const Plan& plan, const Quantity& quantity) {
 inline std::optional<Expectation> expected(const Prediction& prediction, const Subject& subject,
                                            Signal signal, long step) {
   const auto& [place, group, extra] = subject;
+  if (prediction.roles() != nullptr) return detail::role_expected(prediction, place, signal, step);
   if (is_activation(signal)) return detail::activation_expected(prediction, place, signal, step);
   if (extra && signal != Signal::parameter)
     return detail::extra_expected(prediction, place, signal, step);

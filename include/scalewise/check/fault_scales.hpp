@@ -117,6 +117,7 @@ inline std::vector<Fault> possible_faults(const Scales& scales, Blocks blocks) {
 inline std::vector<Ingredient> multipliers(const Scales& scales, Blocks blocks) {
   using enum Ingredient;
   if (blocks == Blocks::shallow_encoder) return {};
+  if (blocks == Blocks::listed) return {output_multiplier};
   if (blocks == Blocks::normalized) {
     return scales.layers > 0 ? std::vector<Ingredient>{} : std::vector{attention_scale};
   }

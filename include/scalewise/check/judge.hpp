@@ -136,7 +136,9 @@ class Measurements {
           gradient = records.find({Signal::gradient, quantity.name}, step - 1);
           // Without it the update itself is compared, which the gradient bends.
           if (gradient == nullptr) {
-            j.expected = Expectation{prediction.update(*subject.group, j.moves), Regime::later};
+            j.expected.reset();
+            if (prediction.roles() == nullptr)
+              j.expected = Expectation{prediction.update(*subject.group, j.moves), Regime::later};
           }
         }
         j.curve = curve_of(quantity, step, runs,

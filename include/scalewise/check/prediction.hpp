@@ -11,6 +11,7 @@
 
 #include "scalewise/check/normalized_slopes.hpp"
 #include "scalewise/check/residual_slopes.hpp"
+#include "scalewise/check/role_slopes.hpp"
 #include "scalewise/check/scales.hpp"
 
 namespace scalewise::check {
@@ -35,6 +36,11 @@ class Prediction {
                     (scales.layers > 0
                          ? norms_keep_depths_alike(scales, assumptions)
                          : assumptions.norms || layers_of(shape) <= deepest_without_norms)) {
+    if (shape.blocks == Blocks::listed) {
+      near_limit_ = !along_depth();
+      roles_ = detail::RoleWalk(scales_, assumptions.alignment).run();
+      return;
+    }
     GroupSlopes change;
     change.fill(Band::zero());
     update_.fill(Band::zero());
@@ -55,6 +61,15 @@ class Prediction {
     }
     if (follows_ && !states_.front().gradients_have_limit) near_limit_ = false;
   }
+
+  /// Of a model of which only the tensors are known; null for others.
+  const RoleSlopes* roles() const { return roles_ ? &*roles_ : nullptr; }
+
+  /// The slopes of what a matrix of such a model makes of its inputs.
+  Moving output_of(const GroupExponents& tensor) const {
+    return detail::RoleWalk(scales_, assumptions_.alignment).output_of(tensor, *roles_);
+  }
+  const std::string& head() const { return scales_.head; }
 
   bool along_depth() const { return scales_.layers > 0; }
 
@@ -197,6 +212,7 @@ class Prediction {
   GroupSlopes update_;
   std::vector<State> states_;
   std::vector<GroupSlopes> updates_;
+  std::optional<RoleSlopes> roles_;
 };
 
 }  // namespace scalewise::check

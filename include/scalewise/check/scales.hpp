@@ -42,6 +42,7 @@ struct Scales {
   double active_experts = 0;   // for each token
   double first_branch = 1;     // multiplier of a branch of the smallest model
   double token_share = 1;      // of the smallest model's embedding: what tokens add to its variance
+  std::string head;            // of a listed model: the tensor that gives its logits
   Band attention_scale, skip, branch, logit_multiplier, embedding_multiplier;
 
   const GroupExponents& of(Group group) const { return groups[static_cast<std::size_t>(group)]; }
@@ -154,6 +155,22 @@ class PowerBetween {
   double log_ratio_;
 };
 
+/// Finds the tensor of a listed model that gives its logits, the last matrix from the width to a fixed number of outputs, or
+/// the embedding of a tied head. Its multiplier is that of the logits.
+inline void find_head(Scales& scales, const Plan& plan) {
+  const bool tied = plan.shape.tied_head.value_or(false);
+  for (const Entry& entry : plan.entries) {
+    const std::string place = place_of(entry.name);
+    const GroupExponents& t = scales.tensors.at(place);
+    const bool is_output = architecture::is_matrix(entry.group) && t.fan_in > 0 && t.fan_out == 0;
+    const bool is_first = entry.group == Group::token_embedding && scales.head.empty();
+    if (tied ? is_first : is_output) scales.head = place;
+  }
+  if (!tied && !scales.head.empty()) {
+    scales.logit_multiplier = scales.tensors.at(scales.head).multiplier;
+  }
+}
+
 inline void require_one_rule(const std::vector<Member>& family) {
   if (family.size() < 2) {
     throw InvalidInput("family", std::to_string(family.size()) + " models", "at least two sizes");
@@ -185,6 +202,7 @@ inline Scales scales_of(const std::vector<Member>& family) {
 
   Scales scales;
   const auto growth = [&](long Shape::*field) {
+    if (smallest.shape.*field == 0) return 0.0;  // a listed model need not say it
     return power(static_cast<double>(smallest.shape.*field),
                  static_cast<double>(largest.shape.*field))
         .low;
@@ -233,6 +251,7 @@ inline Scales scales_of(const std::vector<Member>& family) {
   scales.attention_scale = of_model(&Model::attention_scale);
   scales.logit_multiplier = of_model(&Model::logit_multiplier);
   scales.embedding_multiplier = of_model(&Model::embedding_multiplier);
+  if (smallest.shape.blocks == Blocks::listed) detail::find_head(scales, smallest);
   return scales;
 }
 

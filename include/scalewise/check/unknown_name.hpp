@@ -23,6 +23,9 @@ inline UnknownName unknown_name(const Quantity& quantity, const Plan& plan) {
   const std::string place = place_of(quantity.name);
   if (is_activation(quantity.signal)) {
     if (architecture::is_observable(place)) return {};
+    const bool listed =
+        plan.shape.blocks == Blocks::listed;  // activations have the names of tensors
+    if (listed && entry_of(plan, quantity.name) != nullptr) return {};
     return {quantity.name, "no observable", architecture::nearest_observable(place).word()};
   }
   if (entry_of(plan, quantity.name) != nullptr) return {};

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "scalewise/architecture/numbered_tensors.hpp"
 #include "scalewise/dialect/all.hpp"
 #include "scalewise/dialect/named_plan.hpp"
 #include "scalewise/messages/problems.hpp"
@@ -93,14 +94,72 @@ inline PlannedModule plan_module(const torch::nn::Module& module, Plan plan,
   return planned;
 }
 
-/// Draws every tensor from its planned distribution, in place; rows of padding become zero. The reference
-/// transformer has the same numbers after the same seed.
+/// Puts a plan and a module together whose parameters have the names of the plan's tensors, as after
+/// from_descriptions().
+/// Throws:   std::invalid_argument with a line for every tensor that one of them lacks, that has another number of
+///           entries, or that is another one under a second name.
+inline PlannedModule plan_module(const torch::nn::Module& module, Plan plan) {
+  dialect::Assignment own;
+  for (const Entry& entry : plan.entries) {
+    own.tensors.push_back({entry.name, {entry.rows, entry.columns}, false, {{entry.name, {}}}, {}});
+  }
+  PlannedModule planned{name_plan(std::move(plan), std::move(own)), {}};
+  std::vector<std::string> problems;
+  std::map<const void*, std::string> names;  // of the plan's tensors
+  const auto parameters = module.named_parameters();
+  for (const Entry& entry : planned.named.plan.entries) {
+    const at::Tensor* parameter = parameters.find(entry.name);
+    if (parameter == nullptr) {
+      problems.push_back(entry.name + ": missing in the module");
+      continue;
+    }
+    if (parameter->numel() != entry.size()) {
+      problems.push_back(entry.name + ": " + std::to_string(parameter->numel()) +
+                         " numbers: expected " + std::to_string(entry.size()));
+    }
+    const auto [first, is_new] = names.emplace(parameter->unsafeGetTensorImpl(), entry.name);
+    if (!is_new) problems.push_back(entry.name + ": the same parameter as " + first->second);
+    planned.parameters.push_back(*parameter);
+  }
+  for (const auto& item : parameters) {
+    if (names.contains(item.value().unsafeGetTensorImpl())) continue;
+    problems.push_back(item.key() + ": not in the plan");
+  }
+  messages::require_none("the module is not as the plan says:", problems);
+  return planned;
+}
+
+namespace detail {
+
+/// Which tensors match one of the patterns.
+/// Throws:   InvalidInput for a pattern without a tensor.
+inline std::vector<bool> kept(const PlannedModule& planned, const std::vector<std::string>& keep) {
+  std::vector<bool> found(planned.parameters.size());
+  for (const std::string& pattern : keep) {
+    bool used = false;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (!scalewise::detail::matches_glob(pattern, planned.tensor(i).name)) continue;
+      used = found[i] = true;
+    }
+    if (used) continue;
+    throw InvalidInput("keep", messages::printable(pattern),
+                       "a pattern of names of the plan's tensors");
+  }
+  return found;
+}
+
+}  // namespace detail
+
+/// Draws every tensor from its planned distribution, in place; rows of padding become zero. Tensors whose names match
+/// a pattern of `keep` stay as they are, such as "*.A_log". The reference transformer has the same numbers after the
+/// same seed.
 /// Equation: InitialValues
 /// Units:    base_deviation: standard deviation of the base model's matrices, under a relative rule
-/// Throws:   InvalidInput, before anything is written, when the rule is relative and it is missing, and when
-///           it is negative or not finite.
+/// Throws:   InvalidInput, before anything is written, when the rule is relative and it is missing, when
+///           it is negative or not finite, and for a pattern without a tensor.
 inline void initialize(PlannedModule& planned, std::uint64_t seed,
-                       std::optional<double> base_deviation = {}) {
+                       std::optional<double> base_deviation = {},
+                       const std::vector<std::string>& keep = {}) {
   const Plan& plan = planned.named.plan;
   if (plan.reference == Reference::base && !base_deviation) {
     throw InvalidInput("base_deviation", "none", "the base model's standard deviation",
@@ -110,10 +169,12 @@ inline void initialize(PlannedModule& planned, std::uint64_t seed,
     throw InvalidInput("base_deviation", numeric::number_text(*base_deviation),
                        "a finite number, 0 or greater");
   }
+  const std::vector<bool> stays = detail::kept(planned, keep);
   const double deviation = plan.reference == Reference::base ? *base_deviation : 1;
   const torch::NoGradGuard no_grad;
   const auto entries = dialect::entries_by_name(plan);
   for (std::size_t i = 0; i < planned.parameters.size(); ++i) {
+    if (stays[i]) continue;
     const dialect::OwnerTensor& tensor = planned.tensor(i);
     for (const dialect::AxisRuns& axis : tensor.padding) {
       for (const dialect::IndexRun& run : axis.runs) {

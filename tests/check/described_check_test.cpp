@@ -1,0 +1,213 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// The coordinate check of models that are known by their tensors alone.
+
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scalewise/check.hpp"
+#include "scalewise/scalewise.hpp"
+#include "support/catch.hpp"
+
+namespace {
+
+using namespace scalewise;
+using Catch::Matchers::ContainsSubstring;
+using check::Band;
+using check::Signal;
+
+/// A network with a router, which has a fixed number of outputs in the middle.
+ModelDescription network(long width) {
+  using enum TensorKind;
+  return {{{"embed", embedding, "io", {50, width}},
+           {"blocks.0.norm.weight", gain, "o", {width}},
+           {"blocks.0.router", linear, "oi", {4, width}},
+           {"blocks.0.up", linear, "eoi", {4, 2 * width, width}},
+           {"blocks.0.down", linear, "eoi", {4, width, 2 * width}},
+           {"head", linear, "oi", {50, width}},
+           {"head_bias", bias, "o", {50}}}};
+}
+
+using Roles = std::vector<architecture::RoleOverride>;
+
+std::vector<check::Member> family_of(const Optimizer& optimizer, const Roles& roles = {},
+                                     bool folded = true) {
+  std::vector<check::Member> family;
+  for (const long width : {32L, 64L, 128L}) {
+    const DescribedModel model = from_descriptions(network(width), network(16), roles);
+    Plan plan = make_plan(MaximalUpdate{}, {.model = model.shape,
+                                            .base = model.base,
+                                            .optimizer = optimizer,
+                                            .extras = model.tensors});
+    family.push_back({width, folded ? fold(plan).plan : plan});
+  }
+  return family;
+}
+
+check::Prediction prediction_of(const std::vector<check::Member>& family) {
+  return {check::scales_of(family), family.front().plan.shape, {}};
+}
+
+/// The band that is expected of a quantity; none: it is not judged.
+std::optional<Band> band(const std::vector<check::Member>& family, Signal signal,
+                         const std::string& name, long step) {
+  const auto found = check::expected(
+      prediction_of(family), check::subject_of(family.front().plan, {signal, name}), signal, step);
+  return found ? std::optional(found->band) : std::nullopt;
+}
+
+/// Exponents of the width by quantity and step.
+using Slopes = std::map<std::pair<Signal, std::string>, std::map<long, double>>;
+
+/// From Table 8 of maximal update with the head's multiplier 1/n in its weights, by hand: activations begin with order
+/// one and change by order one; the logits begin with n (1/n) n^(-1/2) and change by order one; gradients below the head
+/// are 1/n of that of the logits.
+Slopes as_planned() {
+  Slopes all;
+  const auto tensor = [&](const std::string& name, double size, double gradient, double update) {
+    all[{Signal::parameter, name}][0] = size;
+    all[{Signal::gradient, name}][0] = gradient;
+    all[{Signal::update, name}] = {{1, update}, {2, update}};
+  };
+  tensor("embed", 0, -1, 0);
+  tensor("blocks.0.norm.weight", 0, -1, 0);
+  tensor("blocks.0.router", -1, -0.3, -1);
+  tensor("blocks.0.up", -0.5, -1, -1);
+  tensor("blocks.0.down", -0.5, -1, -1);
+  tensor("head", -1, 0, -1);
+  for (const char* name : {"embed", "blocks.0.norm.weight", "blocks.0.up"}) {
+    all[{Signal::value, name}] = {{0, 0}, {1, 0}, {2, 0}};
+    all[{Signal::change, name}] = {{1, 0}, {2, 0}};
+  }
+  all[{Signal::value, "blocks.0.router"}] = {{0, -0.5}, {1, -0.5}, {2, -0.5}};
+  all[{Signal::change, "blocks.0.router"}] = {{1, -0.4}, {2, -0.4}};
+  all[{Signal::value, "logits"}] = {{0, -0.5}, {1, -0.5}, {2, -0.4}};
+  all[{Signal::change, "logits"}] = {{1, -0.1}, {2, 0}};
+  all[{Signal::gradient, "logits"}][0] = 0;
+  return all;
+}
+
+check::Report report(const Slopes& slopes, const std::vector<check::Member>& family) {
+  check::Records records;
+  for (const auto& [quantity, steps] : slopes) {
+    const auto& [signal, name] = quantity;
+    for (const auto& [step, slope] : steps) {
+      for (const check::Member& member : family) {
+        for (std::uint64_t seed = 0; seed < 3; ++seed) {
+          const double noise = 1 + 0.01 * std::sin(static_cast<double>(member.size) +
+                                                   13.0 * static_cast<double>(seed + name.size()));
+          const double size = noise * std::pow(static_cast<double>(member.size), slope);
+          check::Moments moments;
+          moments.sum_abs = size;
+          moments.sum_squares = size * size;
+          moments.count = 1;
+          records.add({signal, name}, step, {member.size, seed}, moments);
+        }
+      }
+    }
+  }
+  return check::coordinate_check(records, family);
+}
+
+}  // namespace
+
+TEST_CASE("Quantities of a described model are expected by the roles of its tensors") {
+  const auto adam = family_of(adamw);
+  const Slopes planned = as_planned();
+  for (const auto& [quantity, steps] : planned) {
+    const auto& [signal, name] = quantity;
+    const bool router = name == "blocks.0.router";
+    for (const auto& [step, slope] : steps) {
+      INFO(word(check::signal_words, signal) << ' ' << name << " at step " << step);
+      const auto expected = band(adam, signal, name, step);
+      const bool judged = (signal != Signal::value || (step == 0 && !router)) &&
+                          (signal != Signal::gradient || (name != "logits" && !router));
+      CHECK(expected.has_value() == judged);
+      if (!expected) continue;
+      CHECK(expected->low <= slope + 1e-9);
+      CHECK(expected->high >= slope - 1e-9);
+      CHECK(expected->high - expected->low <= 0.5);  // of outputs alone: at most
+    }
+  }
+  CHECK(band(adam, Signal::change, "logits", 1) == Band(-0.5, 0));
+  CHECK(band(adam, Signal::change, "blocks.0.up", 1) == Band(0));
+
+  // Where the multiplier is in the forward pass, the head module gives logits without it.
+  const auto forward = family_of(adamw, {}, false);
+  CHECK(band(forward, Signal::value, "logits", 0) == Band(-0.5));
+  CHECK_FALSE(band(forward, Signal::change, "head", 1));
+  CHECK(band(forward, Signal::gradient, "head", 0) == Band(-1));
+  CHECK(band(forward, Signal::gradient, "blocks.0.up", 0) == Band(-1));
+
+  // Under SGD updates are those of gradients: Table 8 has the rates n, 1 and, folded, n over n squared.
+  const auto plain = family_of(sgd);
+  CHECK(band(plain, Signal::update, "embed", 3) == Band(1));
+  CHECK(band(plain, Signal::update, "blocks.0.up", 3) == Band(0));
+  CHECK(band(plain, Signal::update, "head", 3) == Band(-1));
+  CHECK(band(plain, Signal::change, "blocks.0.up", 2) == Band(0));
+  CHECK(band(plain, Signal::change, "logits", 2) == Band(-0.5, 0));
+}
+
+TEST_CASE("A described model that trains as planned passes, and mistakes fail with their names") {
+  const auto family = family_of(adamw);
+  const check::Report good = report(as_planned(), family);
+  INFO(good.diagnosis);
+  CHECK(good.verdict == check::Verdict::pass);
+  CHECK(good.missing.empty());
+  CHECK(good.unknown.empty());
+
+  Slopes one_rate = as_planned();
+  for (const char* name : {"blocks.0.up", "blocks.0.down", "blocks.0.router", "head"}) {
+    one_rate[{Signal::update, name}] = {{1, 0}, {2, 0}};
+  }
+  for (const char* name : {"blocks.0.up", "logits"})
+    one_rate[{Signal::change, name}] = {{1, 1}, {2, 1}};
+  const check::Report rates = report(one_rate, family);
+  CHECK(rates.verdict == check::Verdict::fail);
+  CHECK_THAT(rates.diagnosis, ContainsSubstring("one global rate"));
+
+  // A plan that takes a hidden matrix for an input, and training that follows it.
+  const auto other_roles = family_of(adamw, {{"*.up", GivenRole::input}});
+  Slopes grows = as_planned();
+  grows[{Signal::parameter, "blocks.0.up"}][0] = 0;  // an input's variance is the base's
+  grows[{Signal::update, "blocks.0.up"}] = {{1, 0}, {2, 0}};
+  grows[{Signal::change, "blocks.0.up"}] = {{1, 0.9}, {2, 0.9}};
+  const check::Report role = report(grows, other_roles);
+  CHECK(role.verdict == check::Verdict::fail);
+  CHECK_THAT(role.diagnosis, ContainsSubstring("blocks.0.up (change) +0.9") &&
+                                 ContainsSubstring("as where a tensor has another's role"));
+
+  Slopes smaller = as_planned();  // as where it was taken for an output
+  smaller[{Signal::value, "blocks.0.up"}] = {{0, -0.5}};
+  CHECK(report(smaller, family).verdict == check::Verdict::fail);
+
+  Slopes lost = as_planned();
+  lost[{Signal::change, "blocks.0.up"}] = {{1, -0.8}, {2, -0.8}};
+  CHECK(report(lost, family).verdict == check::Verdict::fail);
+}
+
+TEST_CASE("What a verdict on a described model lacks is listed") {
+  const auto family = family_of(adamw);
+  Slopes some = as_planned();
+  for (const char* name : {"embed", "blocks.0.norm.weight", "blocks.0.up", "blocks.0.router"}) {
+    some.erase({Signal::change, name});
+  }
+  const check::Report without = report(some, family);
+  CHECK(without.verdict == check::Verdict::inconclusive);
+  REQUIRE(without.missing.size() == 1);
+  CHECK_THAT(without.missing[0], ContainsSubstring("the output of a module"));
+  some = as_planned();
+  some.erase({Signal::change, "logits"});
+  CHECK(report(some, family).missing ==
+        std::vector<std::string>{"logits, at step 0 and after a step"});
+  some = as_planned();
+  some[{Signal::value, "blocks.0.upp"}][0] = 0;
+  const check::Report unknown = report(some, family);
+  REQUIRE(unknown.unknown.size() == 1);
+  CHECK_THAT(unknown.unknown[0], ContainsSubstring("blocks.0.upp"));
+}
