@@ -103,6 +103,24 @@ TEST_CASE("Layers of a plan have the plan's variances and residual weights") {
   }
 }
 
+TEST_CASE("An MLP of DeepScaleLM returns the variance one, whatever its activation") {
+  Shape shape = small_shape();
+  Conditions c = conditions();
+  for (const Activation activation : {Activation::relu, Activation::gelu, Activation::silu}) {
+    for (const bool gated : {false, true}) {
+      CAPTURE(activation, gated);
+      shape.activation = c.activation = activation;
+      shape.gated_mlp = gated;
+      const Plan plan = plan_of<DeepScaleLM>(shape);
+      const Layers layers = plan_layers(plan, c);
+      const Mlp& m = mlp_at(layers, 3);
+      CHECK(m.gate.has_value() == gated);
+      if (gated) CHECK(*m.gate == plan.at("layer.1.mlp_gate").init_variance.value);
+      CHECK_THAT(mlp_block(correlated(1, 0.3), m).variance, WithinRel(1, 1e-11));
+    }
+  }
+}
+
 TEST_CASE("Both stacks of a plan become layers") {
   Shape shape = small_shape();
   shape.encoder_depth = 2;
@@ -159,10 +177,6 @@ TEST_CASE("Plans that the theory does not cover are refused, and why") {
              ContainsSubstring("absolute"));
   CHECK_THAT(refusal(plan_of<NGpt>(shape)),
              ContainsSubstring("blocks = not residual: expected residual blocks"));
-  Shape gated = shape;
-  gated.gated_mlp = true;
-  CHECK_THAT(refusal(plan_of<Xavier>(gated)),
-             ContainsSubstring("gated_mlp = true: expected an MLP of two matrices"));
   Conditions gelu = conditions();
   gelu.activation = Activation::gelu;
   CHECK_THAT(refusal(plan_of<DeepScaleLM>(shape), gelu),
@@ -235,7 +249,7 @@ TEST_CASE("Plans that the theory does not cover are refused, and why") {
       ContainsSubstring(
           "encoder_depth = 0: expected a positive number (hint: predict() is for one stack)"));
   CHECK_THAT(error_message(
-                 [&] { predict_encoder_decoder(plan_of<Xavier>(gated), conditions(), m, m, m); }),
+                 [&] { predict_encoder_decoder(plan_of<Xavier>(shape), conditions(0), m, m, m); }),
              ContainsSubstring("encoder_depth"));
 }
 

@@ -21,22 +21,19 @@ namespace detail {
 
 /// mlp_block for tokens of different variances.
 inline TokenCovariance mlp_block(const TokenCovariance& x, const Mlp& m) {
-  const double in = m.width * m.up;
   const double out = m.hidden * m.down;
   return by_pairs(x.tokens(), [&](std::size_t t, std::size_t u) {
     const double product =
-        hidden_product(m, in * x.at(t, t), in * x.at(u, u), in * x.at(t, u), Reading::corrected);
+        hidden_product(m, x.at(t, t), x.at(u, u), x.at(t, u), Reading::corrected);
     return out * product / (t == u ? 1 - m.dropout : 1);
   });
 }
 
 inline TokenCovariance mlp_block_gradient(const TokenCovariance& g, const TokenCovariance& x,
                                           const Mlp& m) {
-  const double in = m.width * m.up;
-  const double power = m.width * m.down * m.hidden * m.up;
+  const double power = m.width * m.down * m.hidden;
   return by_pairs(x.tokens(), [&](std::size_t t, std::size_t u) {
-    const double slopes =
-        hidden_slope_product(m, in * x.at(t, t), in * x.at(u, u), in * x.at(t, u));
+    const double slopes = hidden_slope_product(m, x.at(t, t), x.at(u, u), x.at(t, u));
     return power * slopes * g.at(t, u) / (t == u ? 1 - m.dropout : 1);
   });
 }
