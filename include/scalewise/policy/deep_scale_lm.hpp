@@ -161,7 +161,8 @@ struct DeepScaleLM {
     if (shape.activation.value_or(Activation::relu) == Activation::relu) return low;
     for (int i = 0; i < 60; ++i) {  // v/4 <= M <= v/2
       const double v = (low + high) / 2;
-      const double product = v * policy::activation_product(*shape.activation, v, v, v);
+      const policy::Preactivation x(*shape.activation, v);
+      const double product = v * policy::activation_product(x, x, v);
       (product * (shape.gated_mlp ? v : 1) < goal ? low : high) = v;
     }
     return low;
@@ -219,9 +220,8 @@ struct DeepScaleLM {
   /// What the MLP makes of a correlation, without dropout.
   static double mlp_correlation(const Shape& shape, double v, double r) {
     if (is_plain(shape)) return policy::relu_correlation(r);
-    const auto product = [&](double c) {
-      return policy::activation_product(*shape.activation, v, v, c * v);
-    };
+    const policy::Preactivation x(*shape.activation, v);
+    const auto product = [&](double c) { return policy::activation_product(x, x, c * v); };
     return product(r) / product(1) * (shape.gated_mlp ? r : 1);
   }
 

@@ -30,7 +30,7 @@ inline double relu_product(double r, Reading reading = Reading::corrected) {
 /// Source:   as relu_product.
 /// Shapes:   x, y standard normal with correlation r
 inline double relu_slope_product(double r) {
-  return 2 * policy::activation_slope_product(Activation::relu, 1, 1, r);
+  return 2 * policy::activation_slope_product({Activation::relu, 1}, {Activation::relu, 1}, r);
 }
 
 using policy::gelu_product;

@@ -28,25 +28,30 @@ struct Mlp {
 
 namespace detail {
 
-/// E h(x) h(y) of the hidden features of inputs of variances v and w and covariance c.
-inline double hidden_product(const Mlp& m, double v, double w, double c, Reading reading) {
+/// A hidden feature of an input of variance s, before the activation.
+inline policy::Preactivation hidden(const Mlp& m, double s) {
+  return {m.activation, m.width * m.gate.value_or(m.up) * s};
+}
+
+/// E h(x) h(y) of the hidden features of two inputs of covariance c.
+inline double hidden_product(const Mlp& m, const policy::Preactivation& x,
+                             const policy::Preactivation& y, double c, Reading reading) {
   const double in = m.width * m.gate.value_or(m.up);
-  const double linear = m.gate ? m.width * m.up * c : 1;
-  if (m.activation != Activation::relu) {
-    return linear * policy::activation_product(m.activation, in * v, in * w, in * c);
-  }
+  const double other = m.gate ? m.width * m.up * c : 1;
+  if (m.activation != Activation::relu) return other * policy::activation_product(x, y, in * c);
+  const double v = x.variance, w = y.variance;
   const double deviations = v == w ? v : std::sqrt(v) * std::sqrt(w);
-  return linear * in * deviations * relu_product(c / deviations, reading) / 2;
+  return other * deviations * relu_product(in * c / deviations, reading) / 2;
 }
 
 /// What the gradient of hidden features becomes at an entry of the input, over hidden: weight times slopes of
 /// the activation and, with a gate, times what that is multiplied with; and the same the other way.
-inline double hidden_slope_product(const Mlp& m, double v, double w, double c) {
+inline double hidden_slope_product(const Mlp& m, const policy::Preactivation& x,
+                                   const policy::Preactivation& y, double c) {
   const double in = m.width * m.gate.value_or(m.up);
-  const double slopes = policy::activation_slope_product(m.activation, in * v, in * w, in * c);
+  const double slopes = policy::activation_slope_product(x, y, in * c);
   if (!m.gate) return m.up * slopes;
-  return m.up *
-         (in * c * slopes + policy::activation_product(m.activation, in * v, in * w, in * c));
+  return m.up * (in * c * slopes + policy::activation_product(x, y, in * c));
 }
 
 }  // namespace detail
@@ -62,9 +67,9 @@ inline double hidden_slope_product(const Mlp& m, double v, double w, double c) {
 /// Differs:  Table 18 prints d where d² is meant.
 inline SignalMoments mlp_block(const SignalMoments& x, const Mlp& m,
                                Reading reading = Reading::corrected) {
-  const double s = x.variance;
-  const SignalMoments second{.variance = detail::hidden_product(m, s, s, s, reading),
-                             .covariance = detail::hidden_product(m, s, s, x.covariance, reading)};
+  const policy::Preactivation h = detail::hidden(m, x.variance);
+  const SignalMoments second{.variance = detail::hidden_product(m, h, h, x.variance, reading),
+                             .covariance = detail::hidden_product(m, h, h, x.covariance, reading)};
   return dropout(linear(second, m.hidden, m.down), m.dropout);
 }
 
@@ -76,11 +81,11 @@ inline SignalMoments mlp_block(const SignalMoments& x, const Mlp& m,
 /// Accuracy: exact for normal hidden units, 1/d otherwise.
 inline SignalMoments mlp_block_gradient(const SignalMoments& gradient, const SignalMoments& x,
                                         const Mlp& m) {
-  const double s = x.variance;
+  const policy::Preactivation h = detail::hidden(m, x.variance);
   const SignalMoments g = linear_gradient(dropout_gradient(gradient, m.dropout), m.width, m.down);
   return {
-      .variance = m.hidden * g.variance * detail::hidden_slope_product(m, s, s, s),
-      .covariance = m.hidden * g.covariance * detail::hidden_slope_product(m, s, s, x.covariance)};
+      .variance = m.hidden * g.variance * detail::hidden_slope_product(m, h, h, x.variance),
+      .covariance = m.hidden * g.covariance * detail::hidden_slope_product(m, h, h, x.covariance)};
 }
 
 }  // namespace scalewise::propagation
