@@ -7,6 +7,7 @@
 #include "support/catch.hpp"
 
 using namespace scalewise;
+using architecture::operations, architecture::Operations;
 using Catch::Matchers::WithinAbs;
 using Catch::Matchers::WithinRel;
 

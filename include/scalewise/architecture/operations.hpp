@@ -4,7 +4,7 @@
 
 #include "scalewise/architecture/tensor.hpp"
 
-namespace scalewise {
+namespace scalewise::architecture {
 
 /// Operations of a forward pass for each token, a product and a sum counting as two.
 struct Operations {
@@ -33,15 +33,15 @@ struct Operations {
 inline Operations operations(const Shape& given, double length) {
   const Shape s = resolved(given);
   Operations count;
-  architecture::for_each_tensor(s, s, [&](const Tensor& t) {
+  for_each_tensor(s, s, [&](const Tensor& t) {
     const double size = static_cast<double>(t.rows) * static_cast<double>(t.columns);
     const bool table = role_of(t.group) == Role::input && t.group != Group::patch_embedding;
     if (table && t.group != Group::class_token) {
       count.lookups += 2 * size;
-    } else if (t.group != Group::head && architecture::is_matrix(t.group)) {
+    } else if (t.group != Group::head && is_matrix(t.group)) {
       count.matrices += 2 * size;
     } else if (t.group != Group::head) {
-      count.elements += architecture::is_norm_gain(t.group) ? 4 * size : size;
+      count.elements += is_norm_gain(t.group) ? 4 * size : size;
     }
   });
   const auto width = static_cast<double>(s.d_model);
@@ -55,4 +55,4 @@ inline Operations operations(const Shape& given, double length) {
   return count;
 }
 
-}  // namespace scalewise
+}  // namespace scalewise::architecture
