@@ -95,7 +95,7 @@ TEST_CASE("DeepScaleLM has to be told of the training and its data") {
   };
   CHECK(names(make_plan("deep-scale-lm-simple",
                         {.model = tokens(), .parameters = {{"dropout", 0.2}}})) ==
-        std::vector<std::string>{"dropout", "embedding_tables", "k", "a", "learned_beta"});
+        std::vector<std::string>{"dropout", "input_variance", "embedding_tables", "k", "a", "learned_beta"});
   const DeepScaleLM given{.dropout = 0.2, .input_correlation = 0.3};
   const Plan plan =
       make_plan("deep-scale-lm",

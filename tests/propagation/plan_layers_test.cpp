@@ -121,6 +121,33 @@ TEST_CASE("An MLP of DeepScaleLM returns the variance one, whatever its activati
   }
 }
 
+TEST_CASE(
+    "An input's own variance and correlation enter DeepScaleLM's recursion as the moments have "
+    "them") {
+  // Speech, section 4.3 of the source: 2.2 and 0.29. Long sequences, as Table 2 has them; pre-norm.
+  Shape shape = small_shape();
+  Conditions c = conditions(1e9);
+  shape.activation = c.activation = Activation::gelu;
+  for (const double variance : {1.0, 2.2, 0.3}) {
+    CAPTURE(variance);
+    const DeepScaleLM rule{
+        .dropout = 0.1, .input_correlation = 0.29, .input_variance = variance, .k = 1};
+    const Plan plan = make_plan(rule, {.model = shape});
+    const Profile profile = propagate(plan_layers(plan, c), correlated(variance, 0.29 * 0.9),
+                                      correlated(1, 0.5), Reading::paper_simple);
+    const std::vector<double> r = rule.token_correlations(4, plan.shape);
+    double s = variance;
+    for (std::size_t l = 0; l < 4; ++l) {
+      const double expected = l == 0 ? 0.29 * 0.9 : profile.forward_at(l).correlation();
+      CHECK_THAT(r[l], WithinRel(expected, 1e-11));
+      CHECK_THAT(attention_at(plan_layers(plan, c), 2 * l).value,
+                 WithinRel(std::sqrt(0.9 / r[l]) / 32, 1e-12));
+      CHECK_THAT(profile.forward_at(l).variance, WithinRel(s, 1e-11));
+      s = 0.75 * (0.75 * s + 0.25) + 0.25;
+    }
+  }
+}
+
 TEST_CASE("Both stacks of a plan become layers") {
   Shape shape = small_shape();
   shape.encoder_depth = 2;

@@ -27,7 +27,8 @@ namespace scalewise {
 /// Differs:  the MLP variance is written for any F (the source has F = 4n) and keeps the block's
 ///           output variance at one; the source has ReLU alone. Cross attention has the rows of self-attention,
 ///           and the correlation does not follow it. Rows marked "derived" are tensors that the source's
-///           models lack.
+///           models lack. How an input's variance s other than one enters is derived, for pre-norm: r is c/s of
+///           s <- λ² s + β² and the covariance c, of which each block adds β² times that of the equations above.
 struct DeepScaleLM {
   static constexpr std::string_view id = "deep-scale-lm";
   static constexpr Source source{
@@ -69,6 +70,7 @@ struct DeepScaleLM {
 
   std::optional<double> dropout = {};
   std::optional<double> input_correlation = {};  // of tokens, before dropout
+  double input_variance = 1;                     // of what enters the first pre-norm layer
   int embedding_tables = 0;                      // how many are added; 0 counts those of the shape
   double k = 2;
   double a = 1;
@@ -124,10 +126,16 @@ struct DeepScaleLM {
     const double beta2 = branch_power(depth);
     const double p = dropout.value();
     double r = input_correlation.value() * (1 - p);
+    double s = input_variance;
+    const auto add = [&](double block) {  // of variance one
+      const double sum = (1 - beta2) * s + beta2;
+      r = ((1 - beta2) * s * r + beta2 * block) / sum;
+      s = sum;
+    };
     std::vector<double> all{r};
     for (long layer = 0; layer < depth; ++layer) {
-      r = (1 - beta2) * r + beta2 * (1 - p);
-      r = (1 - beta2) * r + beta2 * (1 - p) * mlp_correlation(shape, v, r);
+      add(1 - p);
+      add((1 - p) * mlp_correlation(shape, v, r));
       all.push_back(r);
     }
     return all;
@@ -190,6 +198,7 @@ struct DeepScaleLM {
     };
     const double r = input_correlation.value_or(1);
     require(r > 0 && r <= 1, "input_correlation", r, "a correlation above 0 and at most 1");
+    require(input_variance > 0, "input_variance", input_variance, "a positive number");
     require(embedding_tables >= 0, "embedding_tables", embedding_tables, "0 or a positive integer");
     require(k > 0, "k", k, "a positive number");
     for (const long depth : {shape.depth, shape.encoder_depth}) {
@@ -205,6 +214,7 @@ struct DeepScaleLM {
   static void parameters(auto& self, auto&& visit) {
     visit("dropout", self.dropout);
     visit("input_correlation", self.input_correlation);
+    visit("input_variance", self.input_variance);
     visit("embedding_tables", self.embedding_tables);
     visit("k", self.k);
     visit("a", self.a);
