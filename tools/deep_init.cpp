@@ -55,8 +55,7 @@ void add_deep_options(frame::Options& o, Settings& s) {
       .below(1);
   o.add("--placement", m.placement, train::placement_words,
         "place of the norms (not given: as in the rule's text, or pre)");
-  o.add("--activation", m.activation, architecture::activation_words, "activation of the MLP")
-      .words({"relu", "gelu"});
+  o.add("--activation", m.activation, architecture::activation_words, "activation of the MLP");
   o.add("--bidirectional", s.bidirectional, "no causal mask");
 
   o.group("Data");
@@ -139,6 +138,7 @@ Section variances_of(const propagation::Layers& layers) {
                             {"mlp_down", m.down},
                             {"skip", std::sqrt(block.skip)},
                             {"branch", std::sqrt(block.branch)}});
+    if (m.gate) section.rows.back().insert(section.rows.back().end() - 3, {"mlp_gate", *m.gate});
   }
   return section;
 }

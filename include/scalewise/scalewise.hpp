@@ -13,6 +13,7 @@
 #include "scalewise/architecture/base_like.hpp"
 #include "scalewise/architecture/from_descriptions.hpp"
 #include "scalewise/architecture/group.hpp"
+#include "scalewise/architecture/operations.hpp"
 #include "scalewise/architecture/presets.hpp"
 #include "scalewise/architecture/shape.hpp"
 #include "scalewise/architecture/shape_fields.hpp"

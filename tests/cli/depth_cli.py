@@ -100,11 +100,9 @@ with tempfile.TemporaryDirectory() as folder:
     expect((out / "deep_init.csv").exists(), "numbers of the picture")
 
 refused("--placement", "--placement", "middle")
-refused("--activation", "--activation", "silu")
 refused("--input-correlation", "--input-correlation", "1.5")
 refused("--dropout", "--dropout", "1")
 refused("--heads", "--heads", "0")
-refused("gated_mlp", "--rule", "xavier", "--set", "gated_mlp=true")
 refused("blocks", "--rule", "ngpt")
 refused("rule", "--rule", "no-such-rule")
 for rule in ("maximal-update", "complete-p", "nu-gpt"):  # at once, with a base or without

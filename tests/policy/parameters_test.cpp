@@ -73,26 +73,6 @@ TEST_CASE("an input correlation is above 0 and at most 1") {
   CHECK(refused(std::nan("")) == "input_correlation");
 }
 
-TEST_CASE("DeepScaleLM refuses what its formulas do not cover") {
-  // Section 3.5 and appendix A.4: two matrices with ReLU between them.
-  const auto refused = [](auto policy, auto&& change) {
-    Shape s = tokens();
-    change(s);
-    return refused_field([&] { make_plan(policy, {.model = s}); });
-  };
-  const auto check = [&](auto policy) {
-    CHECK(refused(policy, [](Shape& s) { s.gated_mlp = true; }) == "gated_mlp");
-    for (const Activation other : {Activation::gelu, Activation::silu}) {
-      CHECK(refused(policy, [&](Shape& s) { s.activation = other; }) == "activation");
-    }
-    CHECK(refused(policy, [](Shape& s) { s.activation = Activation::relu; }) == "accepted");
-    const Plan plan = make_plan(policy, {.model = tokens()});
-    CHECK(plan.shape.activation == Activation::relu);
-  };
-  check(DeepScaleLM{.dropout = 0, .input_correlation = 0.2});
-  check(DeepScaleLMSimple{.full = {.dropout = 0}});
-}
-
 TEST_CASE("DeepScaleLM has to be told of the training and its data") {
   // The source has p = 0.1, and 0.221 for three tables of a text, 0.46 for patches of images: none
   // fits another model.
@@ -115,7 +95,7 @@ TEST_CASE("DeepScaleLM has to be told of the training and its data") {
   };
   CHECK(names(make_plan("deep-scale-lm-simple",
                         {.model = tokens(), .parameters = {{"dropout", 0.2}}})) ==
-        std::vector<std::string>{"dropout", "embedding_tables", "k", "a"});
+        std::vector<std::string>{"dropout", "input_variance", "embedding_tables", "k", "a", "learned_beta"});
   const DeepScaleLM given{.dropout = 0.2, .input_correlation = 0.3};
   const Plan plan =
       make_plan("deep-scale-lm",

@@ -12,6 +12,7 @@
 #include "propagation/statistics.hpp"
 #include "scalewise/numeric/random.hpp"
 #include "scalewise/propagation/activation.hpp"
+#include "scalewise/propagation/attention.hpp"
 #include "scalewise/propagation/dropout.hpp"
 #include "scalewise/propagation/embedding.hpp"
 #include "scalewise/propagation/layer_norm.hpp"
@@ -39,6 +40,20 @@ double normal_cdf(double x) { return std::erfc(-x * std::numbers::sqrt2 / 2) / 2
 double gelu_at(double x) { return x * normal_cdf(x); }
 double gelu_slope_at(double x) {
   return normal_cdf(x) + x * std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi);
+}
+
+double silu_at(double x) { return x / (1 + std::exp(-x)); }
+double silu_slope_at(double x) {
+  return (1 + std::exp(-x) + x * std::exp(-x)) / std::pow(1 + std::exp(-x), 2);
+}
+using Function = double (*)(double);
+Function value_of(Activation a) {
+  return a == Activation::relu ? relu_at : a == Activation::gelu ? gelu_at : silu_at;
+}
+Function slope_of(Activation a) {
+  return a == Activation::relu   ? relu_slope_at
+         : a == Activation::gelu ? gelu_slope_at
+                                 : silu_slope_at;
 }
 
 /// E f(a) f(b) of normal a and b with variances v and w.
@@ -165,43 +180,146 @@ TEST_CASE("MLP blocks are what their parts make of the second moments") {
   const double s = 1.7;
   const double r = 0.35;
   const double p = 0.2;
-  for (const Activation activation : {Activation::relu, Activation::gelu}) {
+  for (const Activation activation : {Activation::relu, Activation::gelu, Activation::silu}) {
     const Mlp m{.width = d,
                 .hidden = hidden,
                 .up = 0.03,
                 .down = 0.02,
                 .activation = activation,
                 .dropout = p};
-    const auto f = activation == Activation::relu ? relu_at : gelu_at;
-    const auto slope = activation == Activation::relu ? relu_slope_at : gelu_slope_at;
+    const auto f = value_of(activation);
+    const auto slope = slope_of(activation);
+    // The poles of SiLU are near: its quadrature in sectors is good to 1e-9.
+    const double accuracy = activation == Activation::silu ? 1e-8 : 1e-11;
     const double in = d * 0.03 * s;
     const auto square_of = [&](double (*h)(double)) {
       return normal_mean(0, [&](double a, double) { return std::pow(h(std::sqrt(in) * a), 2); });
     };
     const SignalMoments y = mlp_block(correlated(s, r), m);
-    CHECK_THAT(y.variance, WithinRel(hidden * 0.02 * square_of(f) / (1 - p), 1e-11));
-    CHECK_THAT(y.covariance, WithinRel(hidden * 0.02 * product(in, in, r, f), 1e-11));
+    CHECK_THAT(y.variance, WithinRel(hidden * 0.02 * square_of(f) / (1 - p), accuracy));
+    CHECK_THAT(y.covariance, WithinRel(hidden * 0.02 * product(in, in, r, f), accuracy));
     const SignalMoments g = mlp_block_gradient(correlated(0.6, 0.5), correlated(s, r), m);
     const double power = d * 0.02 * hidden * 0.03;
-    CHECK_THAT(g.variance, WithinRel(power * square_of(slope) * 0.6 / (1 - p), 1e-11));
-    CHECK_THAT(g.covariance, WithinRel(power * product(in, in, r, slope) * 0.3, 1e-11));
+    CHECK_THAT(g.variance, WithinRel(power * square_of(slope) * 0.6 / (1 - p), accuracy));
+    CHECK_THAT(g.covariance, WithinRel(power * product(in, in, r, slope) * 0.3, accuracy));
   }
   const Mlp m{.width = d, .hidden = hidden, .up = 0.03, .down = 0.02};
   CHECK_THAT(mlp_block(correlated(s, r), m, Reading::paper_simple).correlation(),
              WithinRel(1 / std::numbers::pi + r / 2 + (0.5 - 1 / std::numbers::pi) * r * r, 1e-13));
 }
 
+TEST_CASE("SiLU's products are NumPy's and those of quadrature") {
+  // Gauss-Hermite rules of 180 points.
+  struct Case {
+    double v, w, c, product, slopes;
+  };
+  const auto check = [](double v, double w, double c, double expected, double slopes,
+                        double error) {
+    CAPTURE(v, w, c);
+    const policy::Preactivation x(Activation::silu, v), y(Activation::silu, w);
+    CHECK_THAT(policy::activation_product(x, y, c), WithinAbs(expected, error));
+    CHECK_THAT(policy::activation_slope_product(x, y, c), WithinAbs(slopes, error));
+  };
+  for (const Case& k : {Case{1, 1, 0.3, 0.12324303420843162, 0.28708353877884707},
+                        Case{0.5, 2, -0.7, -0.10576349110850412, 0.16784199742906863},
+                        Case{3, 3, 2.9, 1.2271813811690524, 0.4423391643230944}}) {
+    check(k.v, k.w, k.c, k.product, k.slopes, 1e-13);
+  }
+  for (const double v : {1e-6, 0.05, 3.0, 25.0}) {
+    for (const double r : {-0.9, 0.4, 0.999, 1 - 1e-16}) {
+      check(v, 2, r * std::sqrt(v * 2), product(v, 2, r, silu_at), product(v, 2, r, silu_slope_at),
+            1e-8);
+    }
+  }
+  // Of large variances it is a ReLU's, whose arc cosines these are.
+  for (const double r : {-0.5, 0.5, 1.0}) {
+    const policy::Preactivation x(Activation::silu, 1e8);
+    CHECK_THAT(policy::activation_product(x, x, 1e8 * r),
+               WithinRel(1e8 * relu_product(r) / 2, 2e-3));
+  }
+  check(0, 0, 0, 0, 0.25, 1e-15);
+}
+
+TEST_CASE("MLP blocks with gates against networks that are drawn") {
+  constexpr std::size_t d = 48, hidden = 60;
+  const double r = 0.4, s = 1.3, rg = 0.5;
+  for (const Activation activation : {Activation::relu, Activation::gelu, Activation::silu}) {
+    CAPTURE(activation);
+    const Mlp m{.width = d,
+                .hidden = hidden,
+                .up = 0.02,
+                .down = 0.03,
+                .activation = activation,
+                .gate = 0.015};
+    Average square, both, gradient, gradients;
+    numeric::RandomStream stream(17, "gated");
+    const auto pair_of = [&](double variance, double correlation) {
+      const double shared = std::sqrt(correlation) * stream.normal();
+      const double rest = std::sqrt(1 - correlation);
+      return std::array{std::sqrt(variance) * (shared + rest * stream.normal()),
+                        std::sqrt(variance) * (shared + rest * stream.normal())};
+    };
+    for (int network = 0; network < 3000; ++network) {
+      std::array<std::array<double, 2>, d> x{}, g{}, y{}, back{};
+      for (auto& feature : x) feature = pair_of(s, r);
+      for (auto& feature : g) feature = pair_of(0.7, rg);
+      for (std::size_t h = 0; h < hidden; ++h) {
+        std::array<double, d> up{}, gate{}, down{};
+        std::array<double, 2> u{}, v{}, handed{};
+        for (std::size_t i = 0; i < d; ++i) {
+          up[i] = std::sqrt(m.up) * stream.normal();
+          gate[i] = std::sqrt(*m.gate) * stream.normal();
+          down[i] = std::sqrt(m.down) * stream.normal();
+          for (std::size_t t = 0; t < 2; ++t) {
+            u[t] += up[i] * x[i][t];
+            v[t] += gate[i] * x[i][t];
+            handed[t] += down[i] * g[i][t];
+          }
+        }
+        for (std::size_t t = 0; t < 2; ++t) {
+          const double f = value_of(activation)(v[t]);
+          const double slope = slope_of(activation)(v[t]);
+          for (std::size_t i = 0; i < d; ++i) {
+            y[i][t] += down[i] * u[t] * f;
+            back[i][t] += handed[t] * (up[i] * f + gate[i] * u[t] * slope);
+          }
+        }
+      }
+      double sums[4] = {};
+      for (std::size_t i = 0; i < d; ++i) {
+        sums[0] += (y[i][0] * y[i][0] + y[i][1] * y[i][1]) / (2 * d);
+        sums[1] += y[i][0] * y[i][1] / d;
+        sums[2] += (back[i][0] * back[i][0] + back[i][1] * back[i][1]) / (2 * d);
+        sums[3] += back[i][0] * back[i][1] / d;
+      }
+      square.add(sums[0]), both.add(sums[1]), gradient.add(sums[2]), gradients.add(sums[3]);
+    }
+    const SignalMoments out = mlp_block(correlated(s, r), m);
+    const SignalMoments in = mlp_block_gradient(correlated(0.7, rg), correlated(s, r), m);
+    // Of order 1/d are the scatter of the inputs' own sizes, and what a gradient shares with its weights.
+    CHECK(agrees(square, out.variance, 2.0 / d));
+    CHECK(agrees(both, out.covariance, 4.0 / d));
+    CHECK(agrees(gradient, in.variance, 2.0 / d));
+    CHECK(agrees(gradients, in.covariance, 4.0 / d));
+    CHECK(square.error() < 0.02 * out.variance);
+    CHECK(gradients.error() < 0.04 * in.covariance);
+  }
+}
+
 TEST_CASE("Hidden units of variances that differ, from 1e-300 to 1e300") {
-  const Mlp m{.activation = Activation::relu};
+  const Mlp m{.width = 1, .up = 1};
+  const auto relu_of = [](double v) { return policy::Preactivation(Activation::relu, v); };
   for (const double v : {1e-300, 1e-170, 1.0, 1e170, 1e299}) {
     CAPTURE(v);  // √(v 4v) = 2v
     for (const double r : {0.3, 1.0}) {
-      CHECK_THAT(
-          propagation::detail::hidden_product(m, v, 4 * v, r * 2 * v, Reading::corrected) / v,
-          WithinRel(relu_product(r), 1e-15));
+      CHECK_THAT(propagation::detail::hidden_product(m, relu_of(v), relu_of(4 * v), r * 2 * v,
+                                                     Reading::corrected) /
+                     v,
+                 WithinRel(relu_product(r), 1e-15));
       // Rounding of the two roots moves r by 2^-52, and asin by the root of twice that at one.
-      CHECK_THAT(propagation::detail::hidden_slope_product(m, v, 4 * v, r * 2 * v),
-                 WithinAbs(relu_slope_product(r) / 2, 4e-9));
+      CHECK_THAT(
+          propagation::detail::hidden_slope_product(m, relu_of(v), relu_of(4 * v), r * 2 * v),
+          WithinAbs(relu_slope_product(r) / 2, 4e-9));
     }
   }
 }
@@ -447,4 +565,109 @@ TEST_CASE("LayerNorm's covariance from few features to many, near correlations o
       CHECK(layer_norm(correlated(1, r), d).covariance <= r);
     }
   }
+}
+
+TEST_CASE("Covariances over features, row by row of Table 19, against what is drawn") {
+  // Ten tokens of six features: pairs of features of a token, over all pairs and tokens.
+  constexpr std::size_t tokens = 10, d = 6;
+  using Token = std::array<double, d>;
+  using Input = std::array<Token, tokens>;
+  numeric::RandomStream stream(23, "features");
+  const double r = 0.3, p = 0.2;  // of features; of dropout
+  const auto mean_product = [](const Input& x) {
+    double sum = 0;
+    for (const Token& t : x) {
+      double all = 0, squares = 0;
+      for (const double f : t) all += f, squares += f * f;
+      sum += (all * all - squares) / (d * (d - 1)) / tokens;
+    }
+    return sum;
+  };
+  const auto each = [](Input x, const auto& f) {
+    for (Token& t : x)
+      for (double& entry : t) entry = f(entry);
+    return x;
+  };
+  const auto linear_of = [&](const Input& x) {
+    std::array<Token, d> w;
+    for (Token& row : w)
+      for (double& entry : row) entry = stream.normal();
+    Input y{};
+    for (std::size_t t = 0; t < tokens; ++t)
+      for (std::size_t i = 0; i < d; ++i)
+        for (std::size_t j = 0; j < d; ++j) y[t][j] += x[t][i] * w[i][j];
+    return y;
+  };
+  const auto norm_of = [](Input x) {
+    for (Token& t : x) {
+      double mean = 0, square = 0;
+      for (const double f : t) mean += f / d;
+      for (double& f : t) f -= mean, square += f * f / d;
+      for (double& f : t) f /= std::sqrt(square);
+    }
+    return x;
+  };
+  // Scores of queries and keys that are drawn, and dropout of probabilities.
+  const auto attend = [&](const Input& x) {
+    const Input q = linear_of(x), k = linear_of(x);
+    Input y{};
+    for (std::size_t t = 0; t < tokens; ++t) {
+      std::array<double, tokens> weight{};
+      double total = 0;
+      for (std::size_t u = 0; u < tokens; ++u) {
+        for (std::size_t i = 0; i < d; ++i) weight[u] += q[t][i] * k[u][i] / 10;
+        weight[u] = std::exp(weight[u]);
+        total += weight[u];
+      }
+      for (std::size_t u = 0; u < tokens; ++u) {
+        if (stream.uniform() < p) continue;
+        for (std::size_t i = 0; i < d; ++i) y[t][i] += weight[u] / total / (1 - p) * x[u][i];
+      }
+    }
+    return y;
+  };
+  Average embedding, line, rectified, gelus, dropped, block, mlp;
+  double norm = 0, attended = 0;
+  for (int draw = 0; draw < 20'000; ++draw) {
+    Input x;
+    for (Token& t : x) {
+      const double shared = std::sqrt(r) * stream.normal();
+      for (double& f : t) f = shared + std::sqrt(1 - r) * stream.normal();
+    }
+    Input table;  // two words in turn
+    for (double& f : table[0]) f = stream.normal();
+    for (double& f : table[1]) f = stream.normal();
+    for (std::size_t t = 2; t < tokens; ++t) table[t] = table[t % 2];
+    embedding.add(mean_product(table));
+    line.add(mean_product(linear_of(x)));
+    rectified.add(mean_product(each(x, relu_at)));
+    gelus.add(mean_product(each(x, gelu_at)));
+    dropped.add(
+        mean_product(each(x, [&](double f) { return stream.uniform() < p ? 0 : f / (1 - p); })));
+    const Input normed = norm_of(x);
+    const Input mixed = attend(normed);
+    block.add(mean_product(linear_of(mixed)));
+    mlp.add(mean_product(linear_of(each(linear_of(normed), relu_at))));
+    if (draw > 0) continue;
+    norm = mean_product(normed);
+    attended = mean_product(mixed);
+    double variance = 0;
+    for (const Token& t : mixed)
+      for (const double f : t) variance += f * f / (d * tokens);
+    CHECK_THAT(attended, WithinRel(attended_feature_covariance(
+                                       {.covariance = layer_norm_feature_covariance(d)},
+                                       {.variance = variance}),
+                                   1e-12));
+  }
+  const SignalMoments x = correlated(1, r);
+  const auto second = [](const SignalMoments& y) { return y.covariance + y.mean * y.mean; };
+  CHECK(agrees(embedding, 0));
+  CHECK(agrees(line, 0));
+  CHECK(agrees(rectified, second(relu(x))));
+  CHECK(agrees(gelus, second(gelu(x))));
+  CHECK(agrees(dropped, dropout(x, p).covariance));
+  CHECK_THAT(norm, WithinRel(layer_norm_feature_covariance(d), 1e-12));
+  CHECK(agrees(block, 0));
+  CHECK(agrees(mlp, 0));
+  CHECK(dropped.error() < 0.01 * r);
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "scalewise/policy/activation_product.hpp"
 #include "scalewise/propagation/moments.hpp"
 #include "scalewise/propagation/reading.hpp"
 
@@ -29,52 +30,11 @@ inline double relu_product(double r, Reading reading = Reading::corrected) {
 /// Source:   as relu_product.
 /// Shapes:   x, y standard normal with correlation r
 inline double relu_slope_product(double r) {
-  return 0.5 + std::numbers::inv_pi * std::asin(std::clamp(r, -1.0, 1.0));
+  return 2 * policy::activation_slope_product({Activation::relu, 1}, {Activation::relu, 1}, r);
 }
 
-namespace detail {
-
-/// The parts of products of GELUs of two normal numbers.
-/// Equation: g = vw - c², D = (1+v)(1+w) - c², density 1/(2π√D), both 1/4 + atan(c/√D)/2π,
-///           inverses 1/(1+v) + 1/(1+w)
-struct GeluPair {
-  GeluPair(double v, double w, double c) {
-    const double deviations = v == w ? v : std::sqrt(v) * std::sqrt(w);
-    g = (std::max)(0.0, deviations - std::abs(c)) * (deviations + std::abs(c));
-    D = 1 + v + w + g;
-    const double root = std::sqrt(D);
-    density = std::numbers::inv_pi / 2 / root;
-    both = std::numbers::inv_pi / 2 * std::atan2(root, -c);
-    inverses = 1 / (1 + v) + 1 / (1 + w);
-  }
-
-  double g, D, density, both, inverses;
-};
-
-}  // namespace detail
-
-/// Mean product of two GELUs.
-/// Equation: c Q + P (v w + c² (1/a + 1/b - 1)), a = 1+v, b = 1+w, D = ab - c²,
-///           P = 1/(2π√D), Q = 1/4 + atan(c/√D)/2π
-/// Source:   derived by parts; for equal variances Kedia et al. 2024 (arXiv:2403.09635), A.5.
-/// Shapes:   two normal numbers of variances v and w with covariance c; x Φ(x) with the exact Φ
-/// Accuracy: 2e-14 against quadrature. For variances from 1e-300 to 1e100, 2e-16 of √(vw) from this
-///           equation in 700 digits, and relative 5e-16 where c > 0; where v and w differ, at a
-///           covariance that is c up to rounding.
-inline double gelu_product(double v, double w, double c) {
-  const detail::GeluPair pair(v, w, c);
-  return c * pair.both + pair.density * (pair.g + c * (c * pair.inverses));
-}
-
-/// Mean product of two GELUs' slopes.
-/// Equation: Q + c P (1/a + 1/b + 1/D)
-/// Source:   as gelu_product.
-/// Shapes:   two normal numbers of variances v and w with covariance c
-/// Accuracy: as gelu_product, 2e-16; rounding of c changes it by 2e-16/√(1 - c²/vw).
-inline double gelu_slope_product(double v, double w, double c) {
-  const detail::GeluPair pair(v, w, c);
-  return pair.both + c * pair.density * (pair.inverses + 1 / pair.D);
-}
+using policy::gelu_product;
+using policy::gelu_slope_product;
 
 /// ReLU of a normal activation of mean zero.
 /// Equation: mean √(s/2π), var = s/2 (1 - 1/π), cov = s (F(r)/2 - 1/2π)

@@ -110,6 +110,18 @@ inline SignalMoments query_gradient(const SignalMoments& g, const SignalMoments&
 
 }  // namespace detail
 
+/// Covariance of two features of one token after attention without values: a sum of tokens keeps their
+/// correlation over features.
+/// Equation: r_d var y, of inputs with the correlation r_d over features, -1/(d-1) after a LayerNorm
+/// Source:   Kedia et al. 2024 (arXiv:2403.09635), Table 19.
+/// Shapes:   x: moments of the input, covariance over features; attended: of the output
+/// Accuracy: exact where r_d is -1/(d-1), with any scores and masks: rows of sum zero stay such rows.
+/// Differs:  the table has 0, from features that are uncorrelated.
+constexpr double attended_feature_covariance(const SignalMoments& x,
+                                             const SignalMoments& attended) {
+  return x.correlation() * attended.variance;
+}
+
 /// The input of the output projection.
 /// Equation: d sv times
 ///           var = r s + W D² + (e^S/L) (D/(1-p) + r s p/(1-p) + W D² (4/(1-p) - 5)),

@@ -36,7 +36,7 @@ inline double entry_power(const Entry& entry) {
   throw InvalidInput(field, value, expectation, "the theory of signal propagation covers no other");
 }
 
-/// The groups that the theory knows; the shape says of others, such as gates, that they are not there.
+/// The groups that the theory knows.
 inline bool is_covered(Group group) {
   switch (group) {
     case Group::token_embedding:
@@ -52,6 +52,7 @@ inline bool is_covered(Group group) {
     case Group::value:
     case Group::attention_output:
     case Group::mlp_up:
+    case Group::mlp_gate:
     case Group::mlp_down:
     case Group::norm_gain:
     case Group::norm_bias:
@@ -74,7 +75,6 @@ inline void check_covered(const Plan& plan) {
     refuse("rule", plan.rule, "a rule whose variances are absolute");
   }
   if (plan.shape.blocks != Blocks::residual) refuse("blocks", "not residual", "residual blocks");
-  if (plan.shape.gated_mlp) refuse("gated_mlp", "true", "an MLP of two matrices");
   architecture::require_plain(plan.shape, {"class_token", "attention_biases"},
                               "the theory of signal propagation covers no other");
   for (const Entry& e : plan.entries) {
@@ -155,6 +155,8 @@ inline void set_weight(Block& block, const Entry& e) {
     block.branch *= gain * gain + power;
   } else if (e.group == Group::mlp_up) {
     std::get<Mlp>(block.inner).up = power;
+  } else if (e.group == Group::mlp_gate) {
+    std::get<Mlp>(block.inner).gate = power;
   } else if (e.group == Group::mlp_down) {
     std::get<Mlp>(block.inner).down = power;
   } else {
@@ -176,8 +178,8 @@ inline void set_weight(Block& block, const Entry& e) {
 ///           gain on the branch; score_scale = attention_scale √head_dim
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), appendix E.
 /// Throws:   InvalidInput for a plan that check_plan() refuses, and for what the theory does not
-///           cover: variances relative to a base, normalized blocks, gated MLPs, another activation
-///           than the plan's, biases or norm gains that start elsewhere than at 0 and 1.
+///           cover: variances relative to a base, normalized blocks, another activation than the plan's,
+///           biases or norm gains that start elsewhere than at 0 and 1.
 /// Cross-attention blocks still need the moments of the memory.
 inline Layers plan_layers(const Plan& plan, const Conditions& c, Stack stack = Stack::main) {
   detail::check_covered(plan);

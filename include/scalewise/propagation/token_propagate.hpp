@@ -19,24 +19,29 @@ namespace scalewise::propagation {
 
 namespace detail {
 
+/// The hidden features of all tokens.
+inline std::vector<policy::Preactivation> hidden(const Mlp& m, const TokenCovariance& x) {
+  std::vector<policy::Preactivation> all;
+  for (std::size_t t = 0; t < x.tokens(); ++t) all.push_back(hidden(m, x.at(t, t)));
+  return all;
+}
+
 /// mlp_block for tokens of different variances.
 inline TokenCovariance mlp_block(const TokenCovariance& x, const Mlp& m) {
-  const double in = m.width * m.up;
+  const auto h = hidden(m, x);
   const double out = m.hidden * m.down;
   return by_pairs(x.tokens(), [&](std::size_t t, std::size_t u) {
-    const double product =
-        hidden_product(m, in * x.at(t, t), in * x.at(u, u), in * x.at(t, u), Reading::corrected);
+    const double product = hidden_product(m, h[t], h[u], x.at(t, u), Reading::corrected);
     return out * product / (t == u ? 1 - m.dropout : 1);
   });
 }
 
 inline TokenCovariance mlp_block_gradient(const TokenCovariance& g, const TokenCovariance& x,
                                           const Mlp& m) {
-  const double in = m.width * m.up;
-  const double power = m.width * m.down * m.hidden * m.up;
+  const auto h = hidden(m, x);
+  const double power = m.width * m.down * m.hidden;
   return by_pairs(x.tokens(), [&](std::size_t t, std::size_t u) {
-    const double slopes =
-        hidden_slope_product(m, in * x.at(t, t), in * x.at(u, u), in * x.at(t, u));
+    const double slopes = hidden_slope_product(m, h[t], h[u], x.at(t, u));
     return power * slopes * g.at(t, u) / (t == u ? 1 - m.dropout : 1);
   });
 }
