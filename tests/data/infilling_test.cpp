@@ -4,6 +4,7 @@
 #include "scalewise/data/infilling.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <map>
@@ -146,6 +147,52 @@ TEST_CASE("Span lengths are Poisson numbers", "[data]") {
     INFO("length " << k << ": " << counts[k] << " of " << spans);
     CHECK(std::abs(counts[k] - spans * p) <=
           standard_errors * std::sqrt(spans * p * (1 - p)) + batches);  // one span of each batch
+  }
+}
+
+TEST_CASE("Sentences of a source are permuted, each order as often", "[data]") {
+  // 0 1 | 2 3 4 4 | 5 and a mask for one token, which is cut from any of them: sentences end after 1, and 4 4.
+  constexpr std::array<int, 2> ends{1, 4};
+  Batch<float> batch;
+  batch.size = 1;
+  batch.tokens = {0, 1, 2, 3, 4, 4, 5};
+  const Infilling how{
+      .mask = -1, .start = -2, .fraction = 0.1, .mean_span = 1, .sentence_ends = ends};
+  const std::vector<std::vector<int>> sentences{{0, 1}, {2, 3, 4, 4}, {5}};
+  std::map<std::vector<int>, double> counts;
+  constexpr int draws = 6000;
+  for (std::uint64_t seed = 0; seed < draws; ++seed) {
+    const Batch<float> one = infilling(batch, how, {seed, "test"});
+    REQUIRE(one.targets == batch.tokens);
+    std::vector<int> order{0, 1, 2};
+    int fits = 0;
+    do {
+      std::vector<int> whole;
+      for (const int i : order) {
+        const auto& sentence = sentences[static_cast<std::size_t>(i)];
+        whole.insert(whole.end(), sentence.begin(), sentence.end());
+      }
+      // The source without its masks is the whole without one token.
+      std::vector<int> kept = one.source;
+      std::erase(kept, how.mask);
+      bool found = false;
+      for (std::size_t cut = 0; cut < whole.size(); ++cut) {
+        std::vector<int> without = whole;
+        without.erase(without.begin() + static_cast<std::ptrdiff_t>(cut));
+        found |= without == kept;
+      }
+      if (!found) continue;
+      ++fits;
+      ++counts[order];
+    } while (std::next_permutation(order.begin(), order.end()));
+    REQUIRE(fits >= 1);
+  }
+  // Where 5 alone is cut, its place is open: one of seven draws counts for three orders.
+  REQUIRE(counts.size() == 6);
+  for (const auto& [order, count] : counts) {
+    const double chance = (6.0 / 7) / 6 + (1.0 / 7) / 2;
+    CHECK(std::abs(count - draws * chance) <=
+          standard_errors * std::sqrt(draws * chance * (1 - chance)));
   }
 }
 

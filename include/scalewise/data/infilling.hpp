@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,18 +18,20 @@
 
 namespace scalewise::data {
 
-/// The noise of a denoising objective: spans of tokens are cut out, and one mask stands for each.
-/// Source:   Lewis et al. 2020 (arXiv:1910.13461), section 2.2, text infilling; the numbers are those of
+/// The noise of a denoising objective: spans of tokens are cut out, and one mask stands for each. Before, sentences
+/// change their places, if it is known which tokens end one; all orders of a window's are equally likely.
+/// Source:   Lewis et al. 2020 (arXiv:1910.13461), section 2.2, text infilling and sentence permutation; the numbers are those of
 ///           section 3.3 and of arXiv:2304.02034, section II 2 A.
 /// Units:    `fraction` of the tokens is cut out; span lengths are Poisson numbers of mean `mean_span`, so a
 ///           span may be empty
 /// Differs:  spans never touch, and all sequences of a batch have the same span lengths, each at its own places and in
-///           its own order. So sources are equally long, and no padding is needed. Sentences are not permuted.
+///           its own order. So sources are equally long, and no padding is needed.
 struct Infilling {
   int mask = 0;   // id of the token that stands for a span
   int start = 0;  // id of the token that a decoder begins with
   double fraction = 0.3;
   double mean_span = 3;
+  std::span<const int> sentence_ends = {};  // tokens; none: sentences keep their places
 };
 
 namespace detail {
@@ -72,10 +75,37 @@ inline std::uint64_t below(Eigen::Index end, numeric::RandomStream& stream) {
   return stream.bits() % static_cast<std::uint64_t>(end);
 }
 
+/// Swaps the first n values of a range, at random.
+template <class Iterator>
+void shuffle(Iterator first, std::size_t n, numeric::RandomStream& stream) {
+  using std::swap;
+  for (std::size_t i = n; i > 1; --i) {
+    swap(first[i - 1], first[below(static_cast<Eigen::Index>(i), stream)]);
+  }
+}
+
+/// The sentences of some tokens in another order; each ends after the last of some ends in a row.
+inline std::vector<int> permuted(const std::vector<int>& tokens, std::span<const int> ends,
+                                 numeric::RandomStream& stream) {
+  const auto is_end = [&](int token) {
+    return std::find(ends.begin(), ends.end(), token) != ends.end();
+  };
+  std::vector<std::vector<int>> sentences(1);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (i > 0 && is_end(tokens[i - 1]) && !is_end(tokens[i])) sentences.emplace_back();
+    sentences.back().push_back(tokens[i]);
+  }
+  shuffle(sentences.begin(), sentences.size(), stream);
+  std::vector<int> all;
+  for (const std::vector<int>& sentence : sentences)
+    all.insert(all.end(), sentence.begin(), sentence.end());
+  return all;
+}
+
 }  // namespace detail
 
 /// Makes a task of windows: to restore their tokens from a corrupted copy.
-/// Equation: source = tokens with spans replaced by masks; targets_t = tokens_t; the decoder's tokens are
+/// Equation: source = tokens, sentences permuted, with spans replaced by masks; targets_t = tokens_t; the decoder's tokens are
 ///           start, tokens_1, …, tokens_(T-1)
 /// Shapes:   tokens and targets (B*T), source (B*S), S = T - cut + spans <= T, where cut = fraction·T rounded,
 ///           but at least 1 and at most T - 1
@@ -97,11 +127,12 @@ nn::Batch<Scalar> infilling(nn::Batch<Scalar> windows, const Infilling& noise,
   windows.targets = windows.tokens;
   windows.source.clear();
   for (Index row = 0; row < windows.size; ++row) {
-    for (std::size_t i = spans.size(); i > 1; --i) {
-      std::swap(spans[i - 1], spans[detail::below(static_cast<Index>(i), stream)]);
-    }
+    const auto of_row = windows.targets.begin() + row * length;
+    std::vector<int> seen(of_row, of_row + length);
+    if (!noise.sentence_ends.empty()) seen = detail::permuted(seen, noise.sentence_ends, stream);
+    detail::shuffle(spans.begin(), spans.size(), stream);
     // Each set of spans.size() gaps is equally likely.
-    auto token = windows.targets.begin() + row * length;
+    auto token = seen.begin();
     auto span = spans.begin();
     for (Index gap = 0; gap < gaps; ++gap) {
       if (detail::below(gaps - gap, stream) < static_cast<std::uint64_t>(spans.end() - span)) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cmath>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -144,21 +145,27 @@ inline Kernel language_stem(const std::vector<std::vector<long>>& texts,
 
 namespace detail {
 
-/// The moments of softmax over scores of covariance variance F_12 F_1'2', for every pair of inputs.
-/// Shapes:   (S, S)
-inline ScoreMoments stacked_moments(const Kernel& norm, double variance, bool causal,
-                                    const QuasiMonteCarlo& sample) {
+/// The moments of softmax over scores of covariance variance F_12 F_1'2', for every pair of inputs; F of two queries
+/// is that of `norm`, of keys that of `memory`, which may be the same.
+/// Shapes:   (S, S), as of `norm`
+inline ScoreMoments stacked_moments(const Kernel& norm, const Kernel& memory, double variance,
+                                    bool causal, const QuasiMonteCarlo& sample) {
   const Tokens& tokens = norm.tokens;
+  const Tokens& keys = memory.tokens;
   ScoreMoments all(tokens.total(), tokens.total());
   for (Index i = 0; i < tokens.inputs(); ++i) {
     for (Index j = i; j < tokens.inputs(); ++j) {
-      const Matrix<> left = tokens.block(norm.nngp, i, i);
-      const Matrix<> other = tokens.block(norm.nngp, j, j);
+      const Matrix<> left = keys.block(memory.nngp, i, i);
+      const Matrix<> other = keys.block(memory.nngp, j, j);
       const Matrix<>& right = i == j ? left : other;
-      const Matrix<> f = tokens.block(norm.nngp, i, j);
-      const Matrix<> theta = tokens.block(norm.ntk, i, j);
+      const Matrix<> f = keys.block(memory.nngp, i, j);
+      const Matrix<> theta = keys.block(memory.ntk, i, j);
+      const Queries queries{tokens.block(norm.nngp, i, i).diagonal(),
+                            tokens.block(norm.nngp, j, j).diagonal(),
+                            tokens.block(norm.nngp, i, j)};
+      const Queries* cross = &norm == &memory ? nullptr : &queries;
       const ScoreMoments m =
-          mean(softmax_moments({left, right, f, theta, f, theta, variance, causal}, sample));
+          mean(softmax_moments({left, right, f, theta, f, theta, variance, causal, cross}, sample));
       for (const auto member : {&ScoreMoments::value, &ScoreMoments::value_ntk,
                                 &ScoreMoments::slope, &ScoreMoments::slope_ntk}) {
         tokens.block(all.*member, i, j) = m.*member;
@@ -167,6 +174,28 @@ inline ScoreMoments stacked_moments(const Kernel& norm, double variance, bool ca
     }
   }
   return all;
+}
+
+/// What attention adds to the input, given the kernels that queries and that keys and values see.
+inline EffectiveBlock attended(const Kernel& input, const Kernel& norm, const Kernel& memory,
+                               const EffectiveScales& scales, bool causal,
+                               const QuasiMonteCarlo& sample) {
+  const double c_q = scales.query.variance;
+  const double c_k = scales.key.variance;
+  const double c_v = scales.value.variance;
+  const double c_u = scales.attention_output.variance;
+  const ScoreMoments m = stacked_moments(norm, memory, c_q * c_k, causal, sample);
+  const Matrix<>& f = norm.nngp;
+  const Matrix<>& theta = norm.ntk;
+  const Matrix<> additive =
+      (scales.attention_output.rate * c_v + scales.value.rate * c_u) * m.value +
+      c_u * c_v * (scales.key.rate * c_q + scales.query.rate * c_k) * f.cwiseProduct(m.slope);
+  const Matrix<> cumulative =
+      c_u * c_v *
+      (m.value_ntk + c_q * c_k * (theta.cwiseProduct(m.slope) + f.cwiseProduct(m.slope_ntk)));
+  const Kernel after{input.tokens, input.nngp + c_u * c_v * m.value,
+                     input.ntk + additive + cumulative};
+  return {f, m.value, m.slope, additive, cumulative, after};
 }
 
 }  // namespace detail
@@ -183,22 +212,27 @@ inline ScoreMoments stacked_moments(const Kernel& norm, double variance, bool ca
 inline EffectiveBlock attention_block(const Kernel& input, const EffectiveScales& scales,
                                       bool causal, const QuasiMonteCarlo& sample = {}) {
   const Kernel norm = propagate(LayerNorm{scales.epsilon}, input);
-  const double c_q = scales.query.variance;
-  const double c_k = scales.key.variance;
-  const double c_v = scales.value.variance;
-  const double c_u = scales.attention_output.variance;
-  const ScoreMoments m = detail::stacked_moments(norm, c_q * c_k, causal, sample);
-  const Matrix<>& f = norm.nngp;
-  const Matrix<>& theta = norm.ntk;
-  const Matrix<> additive =
-      (scales.attention_output.rate * c_v + scales.value.rate * c_u) * m.value +
-      c_u * c_v * (scales.key.rate * c_q + scales.query.rate * c_k) * f.cwiseProduct(m.slope);
-  const Matrix<> cumulative =
-      c_u * c_v *
-      (m.value_ntk + c_q * c_k * (theta.cwiseProduct(m.slope) + f.cwiseProduct(m.slope_ntk)));
-  const Kernel after{input.tokens, input.nngp + c_u * c_v * m.value,
-                     input.ntk + additive + cumulative};
-  return {f, m.value, m.slope, additive, cumulative, after};
+  return detail::attended(input, norm, norm, scales, causal, sample);
+}
+
+/// A block of a decoder: LayerNorm and attention to what its encoder ends with, with a skip connection.
+/// Equation: as attention_block(); S, P, S[Θˢ] and P[Θˢ] are those of the memory's F̃ and Θ̃ˢ, the factors F and Θˢ
+///           before P those of the decoder
+/// Source:   Dinan, Yaida, Zhang 2023, (2.2)-(2.4), footnote 47: the covariances there, with (1.61)-(1.65) and
+///           (1.151)-(1.163).
+/// Shapes:   input: the decoder's tokens; memory: the encoder's, before its last LayerNorm, as many inputs
+/// Accuracy: as attention_block().
+/// Throws:   InvalidInput as check() does, and for a memory of another number of inputs.
+inline EffectiveBlock cross_attention_block(const Kernel& input, const Kernel& memory,
+                                            const EffectiveScales& scales,
+                                            const QuasiMonteCarlo& sample = {}) {
+  if (memory.tokens.inputs() != input.tokens.inputs()) {
+    throw InvalidInput("inputs of the memory", std::to_string(memory.tokens.inputs()),
+                       std::to_string(input.tokens.inputs()), "one for each of the decoder");
+  }
+  const LayerNorm norm{scales.epsilon};
+  return detail::attended(input, propagate(norm, input), propagate(norm, memory), scales,
+                          /*causal=*/false, sample);
 }
 
 /// A block of LayerNorm and an MLP with a skip connection.

@@ -11,8 +11,16 @@
 
 namespace scalewise::kernels {
 
+/// The queries of cross attention, which are other tokens than keys and values.
+/// Shapes:   left (Q), variances of those of x; right (Q'), of those of x'; pair (Q, Q'), their covariance
+struct Queries {
+  Array left, right;
+  Matrix<> pair;
+};
+
 /// The kernels of a pair of inputs from which an attention layer's expectations are made.
-/// Equation: scores G of x and x' are Gaussian with Cov(G_ac(x), G_bd(x')) = variance A_ab A_cd
+/// Equation: scores G of x and x' are Gaussian with Cov(G_ac(x), G_bd(x')) = variance A_ab A_cd; of cross attention
+///           A_ab is that of the queries
 /// Source:   Hron et al. 2020 (arXiv:2006.10540), Theorem 3, (8); Dinan, Yaida, Zhang 2023
 ///           (arXiv:2304.02034), (1.61).
 /// Shapes:   own_left (T, T), own_right (T', T'), all others (T, T')
@@ -26,6 +34,18 @@ struct ScoreKernels {
   const Matrix<>& b_ntk;
   double variance = 1;  // σ_qk²
   bool causal = false;
+  const Queries* cross =
+      nullptr;  // of softmax; nothing: queries are of the tokens that keys are of
+
+  /// How many queries x and x' have.
+  Index left_queries() const { return cross != nullptr ? cross->left.size() : a.rows(); }
+  Index right_queries() const { return cross != nullptr ? cross->right.size() : a.cols(); }
+  /// The variance of a query of x or x', and the covariance of two.
+  double left_query(Index q) const { return cross != nullptr ? cross->left(q) : own_left(q, q); }
+  double right_query(Index q) const { return cross != nullptr ? cross->right(q) : own_right(q, q); }
+  double query_pair(Index q, Index r) const {
+    return cross != nullptr ? cross->pair(q, r) : a(q, r);
+  }
 
   /// The keys that a query sees, of all tokens of its input.
   Index keys(Index query, Index tokens) const { return causal ? query + 1 : tokens; }
@@ -35,7 +55,7 @@ struct ScoreKernels {
 /// Equation: value_ab = Σ_cd B_cd E ζ_ac ζ'_bd; value_ntk has Θ_B for B;
 ///           slope_ab = M_ab[A], slope_ntk_ab = M_ab[Θ_A],
 ///           M_ab[Y] = Σ B_{c1c2} Y_{d1d2} E J_{a;c1d1}(x) J_{b;c2d2}(x')
-/// Shapes:   (T, T')
+/// Shapes:   (T, T'), of cross attention (Q, Q')
 struct ScoreMoments {
   Matrix<> value, value_ntk, slope, slope_ntk;
 

@@ -30,12 +30,12 @@ inline void softmax_rows(Matrix<>& scores, Index keys) {
 inline Matrix<> principal_factor(const ScoreKernels& s, const ScoreBasis& basis, Index a, Index b) {
   const Index rows = s.a.rows();
   const Index columns = s.a.cols();
-  const double left = s.variance * s.own_left(a, a);
-  const double right = s.variance * s.own_right(b, b);
+  const double left = s.variance * s.left_query(a);
+  const double right = s.variance * s.right_query(b);
   Eigen::MatrixXd covariance(rows + columns, rows + columns);
   covariance.topLeftCorner(rows, rows) = left * basis.left * basis.left.transpose();
   covariance.bottomRightCorner(columns, columns) = right * basis.right * basis.right.transpose();
-  covariance.topRightCorner(rows, columns) = s.variance * s.a(a, b) * basis.left *
+  covariance.topRightCorner(rows, columns) = s.variance * s.query_pair(a, b) * basis.left *
                                              basis.correlations.matrix().asDiagonal() *
                                              basis.right.transpose();
   covariance.bottomLeftCorner(columns, rows) = covariance.topRightCorner(rows, columns).transpose();
@@ -93,11 +93,12 @@ inline std::vector<ScoreMoments> softmax_monte_carlo(const ScoreKernels& s,
   const detail::ScoreBasis basis = detail::score_basis(s.own_left, s.own_right, s.a);
   const Matrix<> normals = sample.normals(std::max<Index>(rows + columns - 2, 1));
   const detail::SoftmaxIntegrand integrand(s);
+  const Index queries = s.right_queries();
   std::vector<ScoreMoments> result(static_cast<std::size_t>(sample.shifts),
-                                   ScoreMoments(rows, columns));
-  numeric::parallel_for(rows * columns, [&](Index task) {
-    const Index a = task / columns;
-    const Index b = task % columns;
+                                   ScoreMoments(s.left_queries(), queries));
+  numeric::parallel_for(s.left_queries() * queries, [&](Index task) {
+    const Index a = task / queries;
+    const Index b = task % queries;
     const Matrix<> factor = detail::principal_factor(s, basis, a, b);
     constexpr Index batch = 256;
     Matrix<> p;

@@ -28,9 +28,9 @@ void softmax(Row&& p, Index keys) {
   p.tail(p.size() - keys).setZero();
 }
 
-/// The largest difference of scores per unit of each normal, over the rows of an input.
-inline Array widths(const Matrix<>& own, const Matrix<>& factor, double variance) {
-  const double deviation = std::sqrt(variance * own.diagonal().maxCoeff());
+/// The largest difference of scores per unit of each normal, given the largest variance of a query.
+inline Array widths(double query, const Matrix<>& factor, double variance) {
+  const double deviation = std::sqrt(variance * query);
   return deviation * (factor.colwise().maxCoeff() - factor.colwise().minCoeff()).array();
 }
 
@@ -163,21 +163,22 @@ class SoftmaxQuadrature {
     const Index rows = s_.a.rows();
     const Index columns = s_.a.cols();
     std::vector<Matrix<>> left;
-    for (Index a = 0; a < rows; ++a) {
-      left.push_back(grid_.coefficients(basis_.left, std::sqrt(s_.variance * s_.own_left(a, a)),
+    for (Index a = 0; a < s_.left_queries(); ++a) {
+      left.push_back(grid_.coefficients(basis_.left, std::sqrt(s_.variance * s_.left_query(a)),
                                         s_.keys(a, rows)));
     }
-    ScoreMoments m(rows, columns);
+    ScoreMoments m(s_.left_queries(), s_.right_queries());
     Matrix<> right;
-    for (Index b = 0; b < columns; ++b) {
+    for (Index b = 0; b < s_.right_queries(); ++b) {
       if (!itself_) {
-        right = grid_.coefficients(basis_.right, std::sqrt(s_.variance * s_.own_right(b, b)),
+        right = grid_.coefficients(basis_.right, std::sqrt(s_.variance * s_.right_query(b)),
                                    s_.keys(b, columns));
       }
       const Matrix<>& v = itself_ ? left[static_cast<std::size_t>(b)] : right;
-      for (Index a = 0; a < rows; ++a) {
-        const double scale = std::sqrt(s_.own_left(a, a) * s_.own_right(b, b));
-        const double correlation = scale > 0 ? std::clamp(s_.a(a, b) / scale, -1.0, 1.0) : 0;
+      for (Index a = 0; a < s_.left_queries(); ++a) {
+        const double scale = std::sqrt(s_.left_query(a) * s_.right_query(b));
+        const double correlation =
+            scale > 0 ? std::clamp(s_.query_pair(a, b) / scale, -1.0, 1.0) : 0;
         const Matrix<> u =
             left[static_cast<std::size_t>(a)] * grid_.weights(correlation).asDiagonal();
         const Matrix<> values = u.topRows(rows) * v.topRows(columns).transpose();
@@ -198,8 +199,14 @@ class SoftmaxQuadrature {
   double first_decay() const { return (std::max)(s_.a.rows(), s_.a.cols()) <= 4 ? 34 : 24; }
 
   detail::SoftmaxGrid grid(double decay) const {
-    const Array left = detail::widths(s_.own_left, basis_.left, s_.variance);
-    const Array right = detail::widths(s_.own_right, basis_.right, s_.variance);
+    double widest_left = 0;
+    double widest_right = 0;
+    for (Index a = 0; a < s_.left_queries(); ++a)
+      widest_left = (std::max)(widest_left, s_.left_query(a));
+    for (Index b = 0; b < s_.right_queries(); ++b)
+      widest_right = (std::max)(widest_right, s_.right_query(b));
+    const Array left = detail::widths(widest_left, basis_.left, s_.variance);
+    const Array right = detail::widths(widest_right, basis_.right, s_.variance);
     return {basis_, (left.max)(right), decay};
   }
 
