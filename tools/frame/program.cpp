@@ -122,7 +122,7 @@ std::string& called_as() {
   return path;
 }
 
-int run(const Program& program, const std::vector<std::string>& arguments) {
+static int run(const Program& program, const std::vector<std::string>& arguments) {
   fill_closed_streams();
   forget_blas_variables();
   ignore_write_signals();
