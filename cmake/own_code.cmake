@@ -59,17 +59,17 @@ if(SCALEWISE_BLAS AND OpenMP_CXX_FOUND)  # by hand: Debian's package of oneDNN w
   endif()
 endif()
 
-# scalewise_all_headers: every public header, for clang-tidy, with as little as possible of Eigen's instantiated.
-add_library(scalewise_all_headers OBJECT EXCLUDE_FROM_ALL)
-target_compile_definitions(scalewise_all_headers PRIVATE SCALEWISE_KERNELS_ELSEWHERE)
-foreach(name IN ITEMS nn json scalewise)
+# scalewise_all_headers: every public header once, for clang-tidy, with as little as possible of Eigen's instantiated.
+foreach(name IN ITEMS scalewise json nn)
   get_target_property(headers scalewise::${name} HEADER_SET)
-  list(TRANSFORM headers REPLACE "^.*/include/(.*)" "#include <\\1>")
-  list(JOIN headers "\n" text)
-  file(CONFIGURE OUTPUT ${name}_headers.cpp CONTENT "${text}\n" @ONLY)
-  target_sources(scalewise_all_headers PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/${name}_headers.cpp)
-  target_link_libraries(scalewise_all_headers PRIVATE scalewise_dev scalewise::${name})
+  list(APPEND all_headers ${headers})
 endforeach()
+list(TRANSFORM all_headers REPLACE "^.*/include/(.*)" "#include <\\1>")
+list(JOIN all_headers "\n" text)
+file(CONFIGURE OUTPUT all_headers.cpp CONTENT "${text}\n" @ONLY)
+add_library(scalewise_all_headers OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/all_headers.cpp)
+target_compile_definitions(scalewise_all_headers PRIVATE SCALEWISE_KERNELS_ELSEWHERE)
+target_link_libraries(scalewise_all_headers PRIVATE scalewise_dev scalewise::json scalewise::nn)
 
 # scalewise_add_instances(name source target...): templates of instances/ that many tests and programs use and that
 # take long to compile. They are compiled once, side by side, and only where a test or program links them.

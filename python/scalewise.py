@@ -35,8 +35,13 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 import torch
 import torch.utils.checkpoint
 
+<<<<<<< HEAD
 from scalewise_describe import describe, make_plan
 from scalewise_plan import FACTORS, GROUPS, MUON, SITUATIONS, Fnv, Plan, bare_name, fail, load, shown
+=======
+from scalewise_describe import describe
+from scalewise_plan import FACTORS, MUON, SITUATIONS, Fnv, Plan, bare_name, fail, load, shown
+>>>>>>> w6
 
 try:
     import fcntl
@@ -291,8 +296,9 @@ def _deviations(plan: Plan, base_std: BaseStd) -> Dict[str, float]:
     elif isinstance(base_std, Mapping):
         given = dict(base_std)
         problems = _settings_problems(**{f"base_std[{group!r}]": std for group, std in given.items()})
-        problems += [f"base_std[{group!r}]: no group: expected a function of the name for single tensors"
-                     for group in given if group not in GROUPS]
+        groups = {e["group"] for e in plan.entries.values()}
+        problems += [f"base_std[{group!r}]: no group of the plan: expected a function of the name for single tensors"
+                     for group in given if group not in groups]
         problems += [f"base_std[{group!r}] (missing): expected the base model's standard deviation"
                      for group in dict.fromkeys(key_of.values()) if group not in given]
     else:

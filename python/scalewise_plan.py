@@ -41,15 +41,17 @@ _SYMBOLS = [{"symbol": str, "latex": str, "meaning": str, "value": _REAL}]
 _STACKS = ("none", "main", "encoder", "decoder")
 _REFERENCES, _DECAYS = ("absolute", "base"), ("coupled", "independent", "l2")
 _DISTRIBUTIONS = ("normal", "truncated_normal", "uniform", "constant")
+<<<<<<< HEAD
 GROUPS = (
     "token_embedding", "patch_embedding", "position_embedding", "segment_embedding", "class_token", "embedding_norm_gain",
     "embedding_norm_bias", "patch_bias", "query", "key", "value", "attention_output", "mlp_up", "mlp_gate", "mlp_down",
     "hidden", "router", "expert_up", "expert_down", "norm_gain", "norm_bias", "hidden_bias", "relative_position", "residual_gain", "final_norm_gain", "final_norm_bias",
     "head", "head_bias", "attention_step", "mlp_step", "qk_scale", "up_scale", "gate_scale", "logit_scale")
+=======
+>>>>>>> w6
 # Muon, by the factor by which it multiplies the step of a matrix itself.
 MUON = {"muon-plain": "1", "muon-fan-ratio": "√(fan-out/fan-in)", "muon-original": "√max(1, fan-out/fan-in)",
         "muon-spectral": "√max(fan-in, fan-out)", "muon-match-adamw": "0.2 √max(fan-in, fan-out)"}
-_OPTIMIZERS = ("sgd", "adamw", "sign-sgd", *MUON)
 _SHAPE = {"d_model": _SIZE, "heads": _SIZE, "*": "scalar"}  # sizes, flags and words, which are not read here
 FACTORS = ("learning_rate", "weight_decay", "epsilon")
 _ENDS = dict.fromkeys(("attention_scale", "embedding_multiplier", "logit_multiplier"), _NUMBER)
@@ -57,15 +59,15 @@ _PLAN_FORM = {
     "schema": ("scalewise.plan/1",),
     "rule": {**dict.fromkeys(("id", "title", "authors", "year", "paper", "where", "start?"), str),
              "reference": _REFERENCES, "parameters": [{"name": str, "value": _REAL}]},
-    "optimizer": _OPTIMIZERS, "decay": _DECAYS, "shape": _SHAPE, "base": _OrNull(_SHAPE),
+    "optimizer": "id", "decay": _DECAYS, "shape": _SHAPE, "base": _OrNull(_SHAPE),
     "model": {**_ENDS, "source": str, "code?": {**_ENDS, "branch": _NUMBER},
               "residuals": [{"stack": _STACKS, "layer": _LAYER, "skip": _NUMBER, "branch": _NUMBER, "where": _SYMBOLS}]},
     "symbols": _SYMBOLS, "constants?": [{"name": str, "value": _POSITIVE}],
-    "entries": [{"name": "printable", "group": GROUPS, "stack": _STACKS, "layer": _OrNull(_LAYER), "rows": _SIZE,
-                 "columns": _SIZE, "fan_in": _REAL, "fan_out": _REAL, "optimizer?": _OPTIMIZERS,
+    "entries": [{"name": "printable", "group": "id", "stack": _STACKS, "layer": _OrNull(_LAYER), "rows": _SIZE,
+                 "columns": _SIZE, "fan_in": _REAL, "fan_out": _REAL, "optimizer?": "id",
                  "distribution": _DISTRIBUTIONS, "init_variance": _FACTOR, "init_mean": _NUMBER, "multiplier": _NUMBER,
                  **dict.fromkeys(FACTORS, _FACTOR), "source": str, "where": _SYMBOLS}],
-    "extra?": [{"name": str, "group": GROUPS, "rows": str, "columns": str, "fan_in?": str}], "warnings?": [str]}
+    "extra?": [{"name": str, "group": "id", "rows": str, "columns": str, "fan_in?": str}], "warnings?": [str]}
 # A listed model need not say how wide its heads are.
 _LISTED_SHAPE = {"d_model": _SIZE, "*": "scalar"}
 _LISTED_FORM = {**_PLAN_FORM, "shape": _LISTED_SHAPE, "base": _OrNull(_LISTED_SHAPE),
@@ -82,7 +84,7 @@ def _require(data: Any, form: Any, where: str) -> None:
     """Refuses data of another form, naming the first key that is missing, unknown or wrong.
 
     A form is an object with these keys ("key?" may be absent, and "*" stands for all others), a list of one form, a tuple of
-    words, a range of numbers, a type, "printable" text, or a "scalar".
+    words, a range of numbers, a type, "printable" text, the "id" of a group or an optimizer, or a "scalar".
     """
     def refuse(expected: str) -> None:
         raise ValueError(f"{where} = {shown(data)}: expected {expected}")
@@ -101,6 +103,9 @@ def _require(data: Any, form: Any, where: str) -> None:
     elif form == "scalar":
         if not isinstance(data, (int, str, type(None))):
             refuse("a whole number, true, false or a word")
+    elif form == "id":
+        if not (isinstance(data, str) and re.fullmatch("[a-z][a-z0-9_-]*", data)):
+            refuse("an id, such as adamw or mlp_up")
     elif form == "printable":
         if not (isinstance(data, str) and data.isprintable() and data):
             refuse("a name without control characters")

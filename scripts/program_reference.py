@@ -32,6 +32,7 @@ without a folder ship with the programs.
 def help_of(program):
     text = subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
     text = text.replace(f"{ROOT / 'tools' / 'data'}/", "")
+    text = re.sub(r"( optimizer: \w+, \w+), .*", r"\1, …", text)  # so that the page stays as it is when there is another
     return re.sub(r"\n\n\n+", "\n\n", text).strip()
 
 

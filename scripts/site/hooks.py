@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
-"""Hooks of MkDocs: the navigation follows docs/README.md, and the search works without a server."""
+"""Hooks of MkDocs: the navigation follows docs/README.md, with its other pages where those of their folder are, and
+the search works without a server."""
 
 import json
 import pathlib
@@ -26,6 +27,11 @@ def navigation(text):
                 pages.append({name.strip("`"): page})
         if pages:
             sections.append({title.strip(): pages})
+    for page in sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")):
+        if page not in seen | {INDEX}:
+            beside = [pages for section in sections for pages in section.values() for one in pages
+                      if posixpath.dirname(*one.values()) == posixpath.dirname(page)]
+            beside[-1].append({pathlib.Path(page).stem: page})
     return sections
 
 

@@ -172,7 +172,7 @@ class Start(unittest.TestCase):
             "base_std('layers.1.attention.wq.weight') = None: expected a finite number, 0 or greater",
             "base_std('output.weight') = -0.1: expected a finite number, 0 or greater"])
         groups = dict.fromkeys((e["group"] for e in plan.entries.values()), 0.02)
-        with self.assertRaisesRegex(ValueError, r"base_std\['layers.0.attention.wo.weight'\]: no group: expected a function"):
+        with self.assertRaisesRegex(ValueError, r"base_std\['layers.0.attention.wo.weight'\]: no group of the plan: expected a function"):
             scalewise.apply(model, plan, base_std={**groups, "layers.0.attention.wo.weight": 0.1})
         self.assertTrue(all(torch.equal(model[name], old) for name, old in before.items()))
 

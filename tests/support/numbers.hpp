@@ -46,17 +46,6 @@ inline Shape decoder_base() {
   return s;
 }
 
-/// A hidden matrix of `decoder`, with the ratios of its fans to those of its base.
-struct HiddenMatrix {
-  std::string name;
-  double in, out;
-};
-inline std::vector<HiddenMatrix> hidden_of_decoder() {
-  return {
-      {"query", 3, 4.5},  {"key", 3, 3},        {"value", 3, 3},     {"attention_output", 4.5, 3},
-      {"mlp_up", 3, 2.5}, {"mlp_gate", 3, 2.5}, {"mlp_down", 2.5, 3}};
-}
-
 /// A vision transformer.
 inline Shape vision() {
   return {.input = Input::patch,

@@ -3,10 +3,9 @@
 
 #include "frame/files.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <random>
 #include <system_error>
@@ -23,21 +22,13 @@ namespace fs = std::filesystem;
 
 /// Writes a small file and removes it. Returns: whether both went well.
 bool takes_files(const fs::path& folder) {
-#ifdef O_TMPFILE  // a file that never has a name, so that a killed program leaves none
-  const int nameless = open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-  if (nameless >= 0) {
-    const bool written = write(nameless, "\n", 1) == 1;
-    return close(nameless) == 0 && written;
-  }
-#endif
   const Uninterrupted now;
-  const std::string path = (folder / (".scalewise-try-" + own_name())).string();
-  std::FILE* file = std::fopen(path.c_str(), "wbx");
-  if (file == nullptr) return false;
-  const bool written = std::fputc('\n', file) != EOF;
-  const bool closed = std::fclose(file) == 0;
-  std::error_code error;
-  return fs::remove(path, error) && written && closed;
+  std::string path = (folder / ".scalewise-try-XXXXXX").string();
+  const int file = ::mkstemp(path.data());
+  if (file < 0) return false;
+  const bool removed = ::unlink(path.c_str()) == 0;  // so that a killed program leaves none
+  const bool written = ::write(file, "\n", 1) == 1;
+  return ::close(file) == 0 && removed && written;
 }
 
 }  // namespace

@@ -10,12 +10,14 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdlib>
 #include <exception>
 #include <future>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "frame/openblas_kernels.hpp"
 #include "scalewise/messages/error.hpp"
 
 // Null where the program is not linked with the library.
@@ -80,27 +82,37 @@ bool takes_products(std::size_t threads) {
 #endif
 #endif
 
+// As OpenBLAS reads them, and as no user writes them.
+std::array<char, 32> own_threads{"OPENBLAS_NUM_THREADS=01"};
+std::array<char, 32> own_skylakex{"OPENBLAS_CORETYPE=skylakeX"};
+std::array<char, 32> own_haswell{"OPENBLAS_CORETYPE=hasWell"};
+
 #if defined(__linux__) && !defined(SCALEWISE_SANITIZED)
-/// Restarts the program with OPENBLAS_NUM_THREADS=1, before any library is initialized. OpenBLAS starts threads
-/// and takes memory for each while it is loaded, though we use none of them: where it gets no threads it raises
-/// SIGINT, which would pass for Ctrl-C, and where it gets no memory it never ends.
-void start_without_blas_threads(int, char** arguments, char** environment) {
+/// Restarts the program with variables that OpenBLAS reads while it is loaded, before any library is initialized; those
+/// that the user has set stay. It starts threads and takes memory for each, though we use none of them: where it gets
+/// no threads it raises SIGINT, which would pass for Ctrl-C, and where it gets no memory it never ends. And it takes a
+/// processor that is newer than itself for an old one, whose kernels are several times slower.
+void start_with_blas_variables(int, char** arguments, char** environment) {
   if (&openblas_get_corename == nullptr) return;
-  constexpr std::string_view name = "OPENBLAS_NUM_THREADS=";
-  static std::array<char, 32> wanted{"OPENBLAS_NUM_THREADS=1"};
+  const std::string_view widest = widest_openblas_kernels();
   static std::array<char*, 4096> changed;  // C's library has no environment yet
   std::size_t size = 0;
+  bool threads = false, kernels = widest.empty();
   for (char** word = environment; *word != nullptr; ++word) {
-    if (std::string_view(*word) == wanted.data() || size + 2 == changed.size()) return;
-    if (!std::string_view(*word).starts_with(name)) changed[size++] = *word;
+    if (size + 3 == changed.size()) return;
+    threads = threads || std::string_view(*word).starts_with("OPENBLAS_NUM_THREADS=");
+    kernels = kernels || std::string_view(*word).starts_with("OPENBLAS_CORETYPE=");
+    changed[size++] = *word;
   }
-  changed[size] = wanted.data();
+  if (threads && kernels) return;
+  if (!threads) changed[size++] = own_threads.data();
+  if (!kernels) changed[size++] = (widest == "Haswell" ? own_haswell : own_skylakex).data();
   ::execve("/proc/self/exe", arguments, changed.data());  // where that fails, it continues
 }
 
 __attribute__((section(".preinit_array"),
                used)) void (*const before_libraries)(int, char**,
-                                                     char**) = start_without_blas_threads;
+                                                     char**) = start_with_blas_variables;
 #endif
 
 }  // namespace
@@ -139,6 +151,15 @@ std::string vectors() {
 }
 
 std::string version() { return SCALEWISE_VERSION; }
+
+void forget_blas_variables() {
+  for (const auto& own : {own_threads, own_skylakex, own_haswell}) {
+    const std::string_view text = own.data();
+    const std::string name(text.substr(0, text.find('=')));
+    const char* value = std::getenv(name.c_str());
+    if (value != nullptr && name + "=" + value == text) ::unsetenv(name.c_str());
+  }
+}
 
 int threads() { return &omp_get_max_threads != nullptr ? omp_get_max_threads() : 1; }
 

@@ -17,6 +17,7 @@
 #include <stdexcept>
 
 #include "frame/machine.hpp"
+#include "frame/openblas_kernels.hpp"
 #include "frame/signals.hpp"
 #include "scalewise/messages/error.hpp"
 
@@ -121,8 +122,9 @@ std::string& called_as() {
   return path;
 }
 
-int run(const Program& program, const std::vector<std::string>& arguments) {
+static int run(const Program& program, const std::vector<std::string>& arguments) {
   fill_closed_streams();
+  forget_blas_variables();
   ignore_write_signals();
   static const bool watched = std::atexit(on_exit) == 0;
   static_cast<void>(watched);
@@ -138,3 +140,9 @@ int run(const Program& program, const std::vector<std::string>& arguments) {
 }
 
 }  // namespace scalewise::frame
+
+int main(int argc, char** argv) {
+  using namespace scalewise;
+  if (argc > 0) frame::called_as() = argv[0];
+  return frame::run(frame::program(), {argv + (argc > 0 ? 1 : 0), argv + argc});
+}

@@ -1,16 +1,8 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// The frame of every program. Each defines program(), which declares its options and what to
-// run; main.cpp does the rest.
-//
-// Exit codes of all programs:
-//   0          done, and the verdict, where there is one, is pass
-//   1          the verdict is fail, or training diverged
-//   2          bad input, not enough memory, or output that cannot be written: one message on stderr
-//   3          the verdict is inconclusive
-//   4          --collect: runs are missing; their command lines are on stdout
-//   130, 143   stopped by Ctrl-C or SIGTERM; what was finished is kept where stderr says so
+// The frame of every program, main() included. Each defines program(), which declares its options and what to run.
+// docs/programs.md has the exit codes.
 #pragma once
 
 #include <cstddef>
@@ -55,8 +47,5 @@ std::size_t terminal_columns();
 
 /// The program's path or name on the command line; set by main().
 std::string& called_as();
-
-/// All that main() does.
-int run(const Program& program, const std::vector<std::string>& arguments);
 
 }  // namespace scalewise::frame

@@ -6,7 +6,6 @@
 
 #include "scalewise/propagation/moments.hpp"
 #include "scalewise/propagation/reading.hpp"
-#include "scalewise/propagation/validity.hpp"
 
 namespace scalewise::propagation {
 
@@ -15,7 +14,7 @@ namespace scalewise::propagation {
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), A.7: paper_full
 ///           (e^b - 1) e^2b/((n-1) e^a + 1)², b = a n/(n-1); paper_simple (e^a - 1)/n².
 /// Shapes:   scores of variance s, any two of the n with correlation r
-/// Accuracy: relative 2e-3 where softmax_validity holds; first order in 1/n.
+/// Accuracy: relative 2e-3 where e^a (2e^a - 1)/n is below 0.04; first order in 1/n.
 /// Differs:  the correction of order 1/n; paper_simple is the better one of the paper's two.
 /// The covariance of the result is left at zero: it concerns other rows of scores.
 inline SignalMoments softmax(const SignalMoments& scores, double n,
@@ -37,7 +36,7 @@ inline SignalMoments softmax(const SignalMoments& scores, double n,
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), A.7: paper_full sg (var + 1/n²), paper_simple
 ///           sg e^a/n².
 /// Shapes:   gradient of variance sg, any two of one row with correlation rg
-/// Accuracy: relative 2e-3 where softmax_validity holds.
+/// Accuracy: relative 2e-3 where e^a (2e^a - 1)/n is below 0.04, a = (1-r) s.
 /// Differs:  the paper takes the gradients of different entries for uncorrelated; the Jacobian
 ///           removes what they share, hence the factor 1 - rg.
 inline double softmax_gradient_variance(const SignalMoments& gradient, const SignalMoments& scores,
@@ -50,13 +49,6 @@ inline double softmax_gradient_variance(const SignalMoments& gradient, const Sig
   const double own = gradient.variance - gradient.covariance;
   const double correction = 1 - (2 * e - 1) * (2 * e - 1) / n;
   return own * e * correction / (n * n);
-}
-
-/// The relative size of the first correction, e^a (2e^a - 1)/n; the formulas keep to 2e-3 below 0.04.
-/// Source:   derived, as the correction of softmax().
-inline Validity softmax_validity(const SignalMoments& scores, double n) {
-  const double e = std::exp(scores.variance - scores.covariance);
-  return {"e^a (2e^a - 1)/n", e * (2 * e - 1) / n, 0.04};
 }
 
 }  // namespace scalewise::propagation

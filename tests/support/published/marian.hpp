@@ -73,15 +73,4 @@ inline Model marian(const Shape& shape, const std::string& title = "small",
   return model;
 }
 
-/// Without --tied-embeddings-src: a plan has one embedding, and here are two of it.
-inline Model marian_with_two_embeddings(const Shape& shape, const std::string& title = "small") {
-  Model model = marian(shape, title + ", two embeddings");
-  Owner& first = model.owners.front();
-  Owner second = first;
-  first.tensor.name = "encoder_Wemb";
-  second.tensor.name = "decoder_Wemb";
-  model.owners.insert(model.owners.begin() + 1, second);
-  return model;
-}
-
 }  // namespace scalewise::test::published
