@@ -79,8 +79,8 @@ inline std::uint64_t below(Eigen::Index end, numeric::RandomStream& stream) {
 template <class Iterator>
 void shuffle(Iterator first, std::size_t n, numeric::RandomStream& stream) {
   using std::swap;
-  for (std::size_t i = n; i > 1; --i) {
-    swap(first[i - 1], first[below(static_cast<Eigen::Index>(i), stream)]);
+  for (auto i = static_cast<std::ptrdiff_t>(n); i > 1; --i) {
+    swap(first[i - 1], first[static_cast<std::ptrdiff_t>(below(i, stream))]);
   }
 }
 
