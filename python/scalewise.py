@@ -35,13 +35,8 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 import torch
 import torch.utils.checkpoint
 
-<<<<<<< HEAD
 from scalewise_describe import describe, make_plan
-from scalewise_plan import FACTORS, GROUPS, MUON, SITUATIONS, Fnv, Plan, bare_name, fail, load, shown
-=======
-from scalewise_describe import describe
 from scalewise_plan import FACTORS, MUON, SITUATIONS, Fnv, Plan, bare_name, fail, load, shown
->>>>>>> w6
 
 try:
     import fcntl

@@ -41,14 +41,6 @@ _SYMBOLS = [{"symbol": str, "latex": str, "meaning": str, "value": _REAL}]
 _STACKS = ("none", "main", "encoder", "decoder")
 _REFERENCES, _DECAYS = ("absolute", "base"), ("coupled", "independent", "l2")
 _DISTRIBUTIONS = ("normal", "truncated_normal", "uniform", "constant")
-<<<<<<< HEAD
-GROUPS = (
-    "token_embedding", "patch_embedding", "position_embedding", "segment_embedding", "class_token", "embedding_norm_gain",
-    "embedding_norm_bias", "patch_bias", "query", "key", "value", "attention_output", "mlp_up", "mlp_gate", "mlp_down",
-    "hidden", "router", "expert_up", "expert_down", "norm_gain", "norm_bias", "hidden_bias", "relative_position", "residual_gain", "final_norm_gain", "final_norm_bias",
-    "head", "head_bias", "attention_step", "mlp_step", "qk_scale", "up_scale", "gate_scale", "logit_scale")
-=======
->>>>>>> w6
 # Muon, by the factor by which it multiplies the step of a matrix itself.
 MUON = {"muon-plain": "1", "muon-fan-ratio": "√(fan-out/fan-in)", "muon-original": "√max(1, fan-out/fan-in)",
         "muon-spectral": "√max(fan-in, fan-out)", "muon-match-adamw": "0.2 √max(fan-in, fan-out)"}
