@@ -122,16 +122,18 @@ inline std::vector<std::string> at_width(const std::vector<std::string>& set, lo
   std::vector<std::string> all;
   for (const std::string& setting : set) {
     const std::size_t at = setting.find("=width");
-    if (at == std::string::npos) {
+    const std::string by = at == std::string::npos ? "" : setting.substr(at + 6);
+    const bool times = by.starts_with('*');
+    if (at == std::string::npos || !(by.empty() || times || by.starts_with('/'))) {
       all.push_back(setting);
       continue;
     }
-    const std::string by = setting.substr((std::min)(setting.size(), at + 7));
-    const bool times = setting[at + 6] == '*';
-    const double factor =
-        by.empty() ? 1 : train::number_of("--set", by, 1.0, 1e6, "width/NUMBER or width*NUMBER");
+    const double factor = by.empty() ? 1
+                                     : train::number_of("--set", by.substr(1), 1.0, 1e6,
+                                                        "width/NUMBER or width*NUMBER");
     for (const auto& [prefix, size] : {std::pair{"", width}, std::pair{"base.", base}}) {
-      const double result = static_cast<double>(size) * (times ? factor : 1 / factor);
+      const auto whole = static_cast<double>(size);
+      const double result = times ? whole * factor : whole / factor;
       if (result != std::floor(result)) {
         throw InvalidInput("--set", setting,
                            "a whole number; the width is " + std::to_string(size));

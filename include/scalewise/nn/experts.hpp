@@ -40,6 +40,7 @@ struct ExpertsLayer {
   std::vector<Eigen::Index> chosen;  // (N k), T
   std::vector<Eigen::Index> place;   // (N k), where the row of each is in `in`
   std::vector<Eigen::Index> first;   // (E + 1), where the rows of each expert begin
+  std::vector<Eigen::Index> filled;  // (E), and as far as they are placed
 
   /// Shapes: x (N, C) -> y (N, C)
   void forward(Pass<Scalar>& pass, const ConstView<Scalar>& x, View<Scalar> y) {
@@ -155,10 +156,10 @@ struct ExpertsLayer {
     first.assign(experts.size() + 1, 0);
     for (const Eigen::Index e : chosen) ++first[static_cast<std::size_t>(e) + 1];
     std::partial_sum(first.begin(), first.end(), first.begin());
-    std::vector<Eigen::Index> next_place(first.begin(), first.end() - 1);
+    filled.assign(first.begin(), first.end() - 1);
     place.resize(static_cast<std::size_t>(rows * active));
     for (std::size_t at = 0; at < place.size(); ++at) {
-      place[at] = next_place[static_cast<std::size_t>(chosen[at])]++;
+      place[at] = filled[static_cast<std::size_t>(chosen[at])]++;
     }
   }
 

@@ -149,6 +149,7 @@ class BlockReader {
     add({BlockPlace::fork});
     if (!post_ && !normalized) norm(BlockPlace::branch, name + "_norm");
     inner();
+    if (shape_.branch_norm && !normalized) norm(BlockPlace::branch, name + "_branch_norm");
     BlockPart gain{BlockPlace::branch};
     tensor(gain, name + "_gain", "× gain");
     add(gain);
@@ -190,15 +191,22 @@ class BlockReader {
     static constexpr const char* names[] = {"ReLU", "GELU", "SiLU"};
     const std::string function =
         shape_.activation ? names[static_cast<std::size_t>(*shape_.activation)] : "activation";
-    BlockPart up =
-        matrix(shape_.gated_mlp ? BlockPlace::parallel : BlockPlace::branch, "mlp_up", "MLP up");
+    const bool experts = shape_.experts > 0;
+    if (experts) {
+      add(matrix(BlockPlace::branch, "router", "router"));
+      operation(BlockPlace::branch, "best " + std::to_string(shape_.experts_per_token) + " of " +
+                                        std::to_string(shape_.experts) + " experts");
+    }
+    const std::string name = experts ? "expert_" : "mlp_", label = experts ? "expert " : "MLP ";
+    BlockPart up = matrix(shape_.gated_mlp ? BlockPlace::parallel : BlockPlace::branch, name + "up",
+                          label + "up");
     tensor(up, "up_scale", "× scale");
-    BlockPart gate = matrix(BlockPlace::parallel, "mlp_gate", "MLP gate");
+    BlockPart gate = matrix(BlockPlace::parallel, name + "gate", label + "gate");
     tensor(gate, "gate_scale", "× scale");
     add(up);
     if (shape_.gated_mlp) add(gate);
     operation(BlockPlace::branch, shape_.gated_mlp ? "up × " + function + "(gate)" : function);
-    add(matrix(BlockPlace::branch, "mlp_down", "MLP down"));
+    add(matrix(BlockPlace::branch, name + "down", label + "down"));
   }
 
   /// It reads its input itself and has no residual connection.
