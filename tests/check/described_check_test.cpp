@@ -182,6 +182,11 @@ TEST_CASE("A described model that trains as planned passes, and mistakes fail wi
   CHECK_THAT(role.diagnosis, ContainsSubstring("blocks.0.up (change) +0.9") &&
                                  ContainsSubstring("as where a tensor has another's role"));
 
+  // Where it is not seen to grow, the plan's own numbers keep the verdict open.
+  Slopes slower = grows;
+  slower[{Signal::change, "blocks.0.up"}] = {{1, 0.3}, {2, 0.3}};
+  CHECK(report(slower, other_roles).verdict != check::Verdict::pass);
+
   Slopes smaller = as_planned();  // as where it was taken for an output
   smaller[{Signal::value, "blocks.0.up"}] = {{0, -0.5}};
   CHECK(report(smaller, family).verdict == check::Verdict::fail);

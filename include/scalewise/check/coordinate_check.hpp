@@ -104,12 +104,13 @@ class CoordinateCheck {
     const bool failed = any_failed();
     // A cause of what has failed need not be as sure as a failure.
     const Thresholds& sure = report_.thresholds;
-    if (const Judgement* growth = growing(failed ? sure.doubt : sure.failure)) {
+    // What lets a model known by its tensors alone grow may be a wrong role.
+    const bool by_role = prediction_.roles() != nullptr;
+    if (const Judgement* growth = growing(failed || by_role ? sure.doubt : sure.failure)) {
       report_.cause = Cause::growth;
-      report_.diagnosis =
-          finding(*growth) + (prediction_.roles() != nullptr
-                                  ? "the plan lets it grow, as where a tensor has another's role"
-                                  : "the rule itself lets it grow");
+      report_.diagnosis = finding(*growth) +
+                          (by_role ? "the plan lets it grow, as where a tensor has another's role"
+                                   : "the rule itself lets it grow");
     } else if (failed) {
       diagnose();
     }
@@ -274,6 +275,13 @@ class CoordinateCheck {
     }
     if (open > most) {
       report_.undecided.push_back(fmt::format("{} more quantities at other steps", open - most));
+    }
+    if (const RoleSlopes* roles = prediction_.roles()) {
+      const Band most = sum(roles->change, roles->logits.change);
+      if (most.low > criteria_.growth) {
+        report_.undecided.push_back("the plan lets changes grow, by a power of " + band_text(most) +
+                                    " of the width, as where a tensor has another's role");
+      }
     }
     for (const Standing& s : standings_of(possible_faults(scales_, plan_.shape.blocks))) {
       if (explains_more(s) || s.excluded) continue;
