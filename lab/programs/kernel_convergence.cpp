@@ -36,6 +36,7 @@ struct Settings {
   long inputs = 4;
   long tokens = 3;
   long features = 8;
+  long filter = 1;
   long depth = 1;
 };
 
@@ -60,12 +61,13 @@ kernels::Layer attention_of(const std::string& name) {
   return attention;
 }
 
-/// Dense and ReLU, `depth` times attention and ReLU, flatten, dense; variances as in the paper. What
+/// Convolution and ReLU, `depth` times attention and ReLU, flatten, dense; variances as in the paper. What
 /// enters residual attention leaves it too and has to be normal for the next ReLU: a dense layer first.
 std::vector<kernels::Layer> layers_of(const Settings& s) {
   const kernels::Dense dense{std::sqrt(1.7562), std::sqrt(0.1841)};
   const kernels::Nonlinearity relu{kernels::Function::relu};
-  std::vector<kernels::Layer> layers{dense, relu};
+  std::vector<kernels::Layer> layers{
+      kernels::Convolution{dense.sigma_w, dense.sigma_b, s.filter, {}, /*padded=*/false}, relu};
   for (long i = 0; i < s.depth; ++i) {
     if (s.attention == "residual") layers.emplace_back(dense);
     layers.push_back(attention_of(s.attention));
@@ -326,6 +328,10 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--inputs", s->inputs, "inputs of the kernel (random)").from(1).to(1000);
   o.add("--seq", s->tokens, "tokens per sequence; of a text, bytes").from(1).to(64);
   o.add("--features", s->features, "features of an input token").from(1).to(10'000);
+  o.add("--filter", s->filter,
+        "tokens a side that a layer sees (1: dense; else odd, a convolution)")
+      .from(1)
+      .to(63);
   o.add("--depth", s->depth, "layers (of attention)").from(1).to(100);
   const RunsOf networks{{s, &s->sizes}, {s, &s->seeds}, [] { return "width"; }};
   make_report<GramMatrices>(

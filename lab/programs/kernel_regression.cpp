@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // kernel_regression: classes of images or of passages of a text by regression with the kernels of
-// networks of infinite width: FLATTEN, GAP, STRUCT and RESIDUAL side by side.
+// networks of infinite width: FLATTEN, GAP, LAP, STRUCT and RESIDUAL side by side.
 //
 //   kernel_regression --data digits --out results
 //   kernel_regression --data chapters --kernels gap,struct
@@ -34,44 +34,68 @@ struct Settings {
   SampleSettings samples;
   std::vector<std::string> kernels{"flatten", "gap", "struct", "residual"};
   long depth = 2;
+  long filter = 1;
+  long pool = 3;
   double weight_variance = 1.7562;
   double bias_variance = 0.1841;
   double alpha = 0.5;
   double phi = 20;
   double rho = 1;
   double sigma_qk = 2;
+  std::string encodings = "structured";
+  std::string encoded = "auto";
+  std::string weights = "softmax-over-d";
   std::string store;
 };
 
-/// `depth` dense layers with ReLU, then what the kernel is named after, then a dense layer.
+kernels::Encodings encodings_of(const Settings& s, const Samples& samples) {
+  using enum kernels::Encodings::Geometry;
+  kernels::Encodings encodings;
+  if (s.encodings == "random") encodings.geometry = random;
+  if (s.encodings == "structured") encodings.geometry = samples.sides.empty() ? string : grid;
+  encodings.sides = samples.sides;
+  encodings.alpha = s.alpha;
+  encodings.rho = s.rho;
+  encodings.phi = s.phi;
+  return encodings;
+}
+
+/// The attention of `struct`.
+kernels::SelfAttention attention_of(const Settings& s, const Samples& samples) {
+  kernels::SelfAttention attention;
+  attention.sigma_q = s.sigma_qk;
+  attention.encodings = encodings_of(s, samples);
+  attention.encodings.in_values =
+      s.encoded == "all" || (s.encoded == "auto" && !samples.sides.empty());
+  if (s.weights != "softmax-over-d")
+    attention.weights = kernels::SelfAttention::WeightFunction::identity;
+  if (s.weights == "identity") attention.scores = kernels::SelfAttention::ScoreScale::over_root_d;
+  return attention;
+}
+
+/// `depth` dense layers or convolutions with ReLU, then what the kernel is named after, then a dense layer.
 kernels::Network network_of(const Settings& s, const std::string& kernel, const Samples& samples) {
   const double sigma_w = std::sqrt(s.weight_variance);
   const double sigma_b = std::sqrt(s.bias_variance);
   std::vector<kernels::Layer> layers;
   for (long i = 0; i < s.depth; ++i) {
-    layers.emplace_back(kernels::Dense{sigma_w, sigma_b});
+    if (s.filter > 1) {
+      layers.emplace_back(kernels::Convolution{sigma_w, sigma_b, s.filter, samples.sides});
+    } else {
+      layers.emplace_back(kernels::Dense{sigma_w, sigma_b});
+    }
     layers.emplace_back(kernels::Nonlinearity{kernels::Function::relu});
   }
-  kernels::Encodings encodings;
-  encodings.geometry =
-      samples.side > 0 ? kernels::Encodings::Geometry::image : kernels::Encodings::Geometry::string;
-  encodings.height = encodings.width = samples.side;
-  encodings.alpha = s.alpha;
-  encodings.rho = s.rho;
-  encodings.phi = s.phi;
-  if (kernel == "struct") {
-    kernels::SelfAttention attention;
-    attention.sigma_q = s.sigma_qk;
-    attention.encodings = encodings;
-    attention.encodings.in_values = samples.side > 0;
-    layers.emplace_back(attention);
-  }
-  if (kernel == "residual") layers.emplace_back(kernels::ResidualAttention{encodings});
+  if (kernel == "struct") layers.emplace_back(attention_of(s, samples));
+  if (kernel == "residual")
+    layers.emplace_back(kernels::ResidualAttention{encodings_of(s, samples)});
+  if (kernel == "lap") layers.emplace_back(kernels::LocalAveragePool{s.pool, samples.sides});
   // The attention kernels normalize and, between tokens mixed by position, read every position.
   const bool attends = kernel == "struct" || kernel == "residual";
   if (attends) layers.emplace_back(kernels::LayerNorm{});
-  if (kernel == "flatten" || (attends && samples.side > 0)) {
-    layers.emplace_back(kernels::Flatten{samples.side > 0 ? 0 : samples.longest});
+  const bool image = !samples.sides.empty();
+  if (kernel == "flatten" || kernel == "lap" || (attends && image)) {
+    layers.emplace_back(kernels::Flatten{image ? 0 : samples.longest});
   } else {
     layers.emplace_back(kernels::GlobalAveragePool{});
   }
@@ -173,15 +197,26 @@ void add_options(frame::Options& o, Settings& s) {
 
   o.group("Kernels");
   o.add("--kernels", s.kernels, "kernels to compare")
-      .words({"flatten", "gap", "struct", "residual"})
+      .words({"flatten", "gap", "lap", "struct", "residual"})
       .of_runs();
-  o.add("--depth", s.depth, "layers (dense, with ReLU, before the kernel's own)").to(1000);
+  o.add("--depth", s.depth, "layers (with ReLU, before the kernel's own)").to(1000);
+  o.add("--filter", s.filter, "tokens a side that a layer sees (1: dense; else odd, a convolution)")
+      .from(1)
+      .to(1001);
+  o.add("--pool", s.pool, "tokens a side that lap averages, odd").from(1).to(1001);
   o.add("--weight-variance", s.weight_variance, "variance of the weights of dense layers")
       .from(0)
       .to(1e6);
   o.add("--bias-variance", s.bias_variance, "variance of the biases of dense layers")
       .from(0)
       .to(1e6);
+  o.add("--weights", s.weights, "attention weights of struct, of scores over d or over its root")
+      .words({"softmax-over-d", "identity-over-d", "identity"});
+  o.add("--encodings", s.encodings, "positional encodings of struct and residual")
+      .words({"none", "random", "structured"});
+  o.add("--encoded", s.encoded,
+        "what sees the encodings of struct (auto: of images all, of text scores)")
+      .words({"auto", "all", "scores"});
   o.add("--alpha", s.alpha, "share of the tokens next to encodings, or of the skip connection")
       .from(0)
       .to(1);

@@ -20,7 +20,7 @@ PROGRAMS = pathlib.Path(sys.argv[1]).resolve()
 FEW = ["--train", "40", "--validation", "20", "--test", "20"]
 TINY = {
     "kernel_convergence": ["--sizes", "4,8", "--seeds", "4", "--inputs", "2"],
-    "kernel_regression": ["--kernels", "flatten,gap,struct,residual", *FEW],
+    "kernel_regression": ["--kernels", "flatten,gap,lap,struct,residual", "--filter", "3", *FEW],
     "shallow_encoder": ["--sizes", "8,16", "--steps", "3", "--inputs", "4", "--seeds", "2"],
     "single_head": ["--samples", "1000", "--sizes", "1,3"],
 }
@@ -39,6 +39,9 @@ BAD = [
     ("kernel_regression", ["--train", "1797"], "--train = 1797"),
     ("kernel_regression", ["--alpha", "2", "--kernels", "struct"], "alpha = 2"),
     ("kernel_regression", ["--format", "xml"], "--format = xml"),
+    ("kernel_regression", ["--filter", "2", "--kernels", "gap"], "filter = 2"),
+    ("kernel_regression", ["--encoded", "values"], "--encoded = values"),
+    ("kernel_convergence", ["--filter", "5", "--seq", "3"], "filter = 5"),
     ("shallow_encoder", ["--rule", "standard"], "--rule = standard"),
     ("shallow_encoder", ["--tau0", "0.7"], "tau0 = 0.7"),
     ("shallow_encoder", ["--rate", "2"], "--rate = 2"),

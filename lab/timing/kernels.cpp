@@ -58,8 +58,8 @@ kernels::Network network_of(long depth, kernels::Index side) {
     layers.emplace_back(kernels::Nonlinearity{kernels::Function::relu});
   }
   kernels::SelfAttention attention;
-  attention.encodings.geometry = kernels::Encodings::Geometry::image;
-  attention.encodings.height = attention.encodings.width = side;
+  attention.encodings.geometry = kernels::Encodings::Geometry::grid;
+  attention.encodings.sides = {side, side};
   attention.encodings.alpha = 0.75;
   attention.encodings.phi = 5;
   layers.emplace_back(attention);

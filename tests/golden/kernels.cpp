@@ -229,10 +229,9 @@ void check_string(const Case& c) {
 
 void check_image(const Case& c) {
   Encodings e = encodings(c.params, "struct");
-  e.geometry = Encodings::Geometry::image;
-  e.height = c.params.at("height");
-  e.width = c.params.at("width");
-  c.compare(c.expect, "R", e.covariance(e.height * e.width, e.height * e.width));
+  e.geometry = Encodings::Geometry::grid;
+  e.sides = {c.params.at("height").get<Index>(), c.params.at("width").get<Index>()};
+  c.compare(c.expect, "R", e.covariance(e.sides[0] * e.sides[1], e.sides[0] * e.sides[1]));
 }
 
 /// What enters an attention layer is an expected value as well.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "scalewise/kernels/finite_network.hpp"
@@ -50,6 +51,14 @@ TEST_CASE("Gradients through finite layers agree with central differences") {
   check_backward(norm, x);
   kernels::detail::FiniteDense dense({1.2, 0.3}, 4, 5, 3, "dense");
   check_backward(dense, x);
+  for (const bool padded : {true, false}) {
+    const Convolution filter{.sigma_w = 1.2, .sigma_b = 0.3, .padded = padded};
+    kernels::detail::FiniteConvolution convolution(
+        filter, kernels::detail::windows({}, 3, 3, padded), 4, 5, 3, "convolution");
+    check_backward(convolution, x);
+  }
+  kernels::detail::FinitePool pool(LocalAveragePool{}.weights(3));
+  check_backward(pool, x);
   const FiniteSizes sizes{5, 2, 3};
   SelfAttention attention;
   attention.encodings.geometry = Encodings::Geometry::string;
@@ -64,6 +73,9 @@ TEST_CASE("Gradients through finite layers agree with central differences") {
     attention.encodings.in_values = weights != SelfAttention::WeightFunction::relu;
     attention.scores = attention.causal ? SelfAttention::ScoreScale::over_root_d
                                         : SelfAttention::ScoreScale::tied_over_d;
+    attention.norm_heads = !attention.causal;
+    attention.encodings.append = weights == SelfAttention::WeightFunction::identity;
+    attention.encodings.alpha = attention.encodings.append ? 0.5 : 0.6;
     for (const FiniteSizes& each : {sizes, FiniteSizes{5, 2, 3, 4}}) {
       kernels::detail::FiniteAttention layer(kernels::detail::finite_form(attention), 3, 4, each, 3,
                                              "attention");
@@ -100,9 +112,15 @@ TEST_CASE("Kernels of finite attention networks scatter around their limit") {
   attention.encodings.geometry = Encodings::Geometry::string;
   attention.encodings.alpha = 0.6;
   attention.encodings.phi = 2;
-  for (const auto trained : {Encodings::Trained::through_root, Encodings::Trained::itself,
-                             Encodings::Trained::nothing}) {
+  using enum Encodings::Trained;
+  for (const auto& [trained, append] : {std::pair{through_root, false},
+                                        {itself, false},
+                                        {nothing, false},
+                                        {through_root, true},
+                                        {itself, true}}) {
     attention.encodings.trained = trained;
+    attention.encodings.append = append;
+    const double alpha = attention.encodings.alpha = append ? 0.5 : 0.6;
     const std::vector<Layer> layers{attention, GlobalAveragePool{}, Dense{1.3, 0.2}};
     constexpr int networks = 2000;
     double sum = 0;
@@ -121,19 +139,19 @@ TEST_CASE("Kernels of finite attention networks scatter around their limit") {
       sum_own += k.nngp(0, 0);
       squares_own += k.nngp(0, 0) * k.nngp(0, 0);
     }
-    // By hand: mean tokens x and y, B = 0.6 x·y/4 + 0.4 r with r the mean of R; attention passes
+    // By hand: mean tokens x and y, B = α x·y/4 + (1-α) r with r the mean of R; attention passes
     // 1.21 B + 0.16, the dense layer 1.69 of it and 0.04. Θ: B once for each of three matrices.
     const double dot = inputs[0].colwise().mean().dot(inputs[1].colwise().mean());
     double r = 0;
     for (int a = 0; a < 3; ++a) {
       for (int b = 0; b < 3; ++b) r += std::exp(-2.0 * (a - b) * (a - b) / 9) / 9;
     }
-    const double seen = 0.6 * dot / 4 + 0.4 * r;
+    const double seen = alpha * dot / 4 + (1 - alpha) * r;
     const double nngp = 1.69 * (1.21 * seen + 0.16) + 0.04;
-    const double seen_own = 0.6 * inputs[0].colwise().mean().squaredNorm() / 4 + 0.4 * r;
-    const double encodings = trained == Encodings::Trained::through_root ? 0.4 * r
-                             : trained == Encodings::Trained::itself     ? 0.4 / 3
-                                                                         : 0;
+    const double seen_own = alpha * inputs[0].colwise().mean().squaredNorm() / 4 + (1 - alpha) * r;
+    const double encodings = trained == through_root ? (1 - alpha) * r
+                             : trained == itself     ? (1 - alpha) / 3
+                                                     : 0;
     const double ntk = nngp + 1.69 * (2 * 1.21 * seen + 0.16 + 1.21 * encodings);
     const auto within = [&](double total, double square, double expected) {
       const double mean = total / networks;
@@ -152,6 +170,11 @@ TEST_CASE("Bad input of a finite network is refused") {
   CHECK_THROWS_WITH(finite_kernels({Dense{}}, inputs, {}, 1), ContainsSubstring("no readout"));
   CHECK_THROWS_WITH(finite_kernels({Flatten{}}, {}, {}, 1), ContainsSubstring("inputs (empty)"));
   CHECK_THROWS_WITH(finite_kernels({Flatten{}}, inputs, {0, 1, 1}, 1), ContainsSubstring("sizes"));
+  SelfAttention third;
+  third.encodings = {Encodings::Geometry::string, 0.7};
+  third.encodings.append = true;
+  CHECK_THROWS_WITH(finite_kernels({third, Flatten{}}, inputs, {}, 1),
+                    ContainsSubstring("alpha = 0.7"));
   inputs[1] = Matrix<>::Ones(2, 4);
   CHECK_THROWS_WITH(finite_kernels({Flatten{}}, inputs, {}, 1),
                     ContainsSubstring("inputs = 2 x 4"));

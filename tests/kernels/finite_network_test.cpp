@@ -38,17 +38,21 @@ std::vector<std::vector<Layer>> trained_stacks() {
   itself.scores = SelfAttention::ScoreScale::over_root_d;
   itself.encodings.trained = Encodings::Trained::itself;
   itself.encodings.in_values = false;
+  SelfAttention normed = tied;
+  normed.norm_heads = true;
   SelfAttention relu = itself;
   relu.weights = SelfAttention::WeightFunction::relu;
   relu.encodings.trained = Encodings::Trained::nothing;
   ResidualAttention residual;
   residual.encodings.alpha = 0.6;
   residual.encodings.phi = 2;
-  return {{dense, Nonlinearity{Function::erf}, Flatten{}, dense},
-          {dense, tied, Flatten{}, dense},
-          {dense, itself, LayerNorm{}, GlobalAveragePool{}, dense},
-          {dense, relu, Flatten{}, dense},
-          {dense, residual, Flatten{}, dense}};
+  return {
+      {dense, Nonlinearity{Function::erf}, Flatten{}, dense},
+      {dense, tied, Flatten{}, dense},
+      {dense, itself, LayerNorm{}, GlobalAveragePool{}, dense},
+      {dense, relu, Flatten{}, dense},
+      {dense, residual, Flatten{}, dense},
+      {Convolution{1.3, 0.4}, Nonlinearity{Function::erf}, LocalAveragePool{}, Flatten{}, dense}};
 }
 
 TEST_CASE("A small step moves outputs by the tangent kernel") {

@@ -157,6 +157,11 @@ TEST_CASE("a pair alone has the kernels of its block") {
     layers.emplace_back(ResidualAttention{{Encodings::Geometry::string, 0.6, 1, 2}});
     layers.emplace_back(Flatten{.padded_length = 5});
   }
+  SECTION("flattened behind a convolution, whose diagonal is that of what enters it") {
+    layers.emplace_back(LocalAveragePool{});
+    layers.emplace_back(Convolution{1.2, 0.3});
+    layers.emplace_back(Flatten{.padded_length = 5});
+  }
   layers.emplace_back(Dense{1.1, 0.2});
   const std::vector<Matrix<>> inputs{random_matrix(4, 3, 1), random_matrix(2, 3, 2)};
   Kernel stacked = stacked_input_kernel(inputs);
@@ -218,8 +223,13 @@ TEST_CASE("bad kernels are refused") {
     SelfAttention attention;
     attention.encodings = {Encodings::Geometry::string, 1.5};
     CHECK_THAT(says(attention), ContainsSubstring("alpha"));
-    attention.encodings = {Encodings::Geometry::image};
-    CHECK_THAT(says(attention), ContainsSubstring("image"));
+    attention.encodings = {Encodings::Geometry::grid};
+    CHECK_THAT(says(attention), ContainsSubstring("sides (none): expected those"));
+    attention.encodings.sides = {2, 3, 4};
+    CHECK_THAT(says(attention), ContainsSubstring("grid = 2: expected 2 * 3 * 4"));
+    CHECK_THAT(says(Convolution{.filter = 2}), ContainsSubstring("filter = 2: expected an odd"));
+    CHECK_THAT(says(Convolution{.filter = 3, .padded = false}), ContainsSubstring("filter = 3"));
+    CHECK_THAT(says(LocalAveragePool{.sides = {-1, -2}}), ContainsSubstring("grid = 2"));
   }
   SECTION("lengths and inputs") {
     CHECK_THAT(error_message([] {

@@ -37,12 +37,13 @@ inline MatrixEstimate mean_of(const std::vector<Matrix<>>& samples) {
 ///           G over d (τ = 1): Z = ζ(σ_qk A(x,x)) is deterministic, and
 ///           K' = σ_ov² Z(x) B(x,x') Z(x')ᵀ + σ_b²; Θ' = 2(K' - σ_b²) + σ_ov² Z(x) Θ_B Z(x')ᵀ + σ_b²
 ///           with A and B the kernels that queries and keys, and values see, σ_qk = σ_Q σ_K and
-///           σ_ov = σ_O σ_V
+///           σ_ov = σ_O σ_V; with a LayerNorm of each head before W_O, σ_V Z B Z'ᵀ σ_V is divided by the roots of its
+///           variances, and so are the terms of Θ'
 ///           G over √d (τ = 1/2): G is Gaussian, and with the ScoreMoments
 ///           K' = σ_ov² value + σ_b², Θ' = 2(K' - σ_b²) + σ_ov² value_ntk +
 ///           σ_ov² σ_qk² ((2A + Θ_A)_ab slope_ab + A_ab slope_ntk_ab) + σ_b²
 /// Source:   Hron et al. 2020 (arXiv:2006.10540), (7), (12), (15) for τ = 1; (8), (9) and Theorem 18
-///           for τ = 1/2.
+///           for τ = 1/2; the norm of heads: Section 4.1, derived.
 /// Accuracy: closed forms, except for softmax over √d: see softmax_moments().
 struct SelfAttention {
   /// tied_over_d: τ = 1 and W_Q = W_K up to their deviations; over_d: τ = 1, independent, so that
@@ -53,7 +54,8 @@ struct SelfAttention {
 
   ScoreScale scores = ScoreScale::tied_over_d;
   WeightFunction weights = WeightFunction::softmax;
-  bool causal = false;  // a token sees itself and earlier ones
+  bool causal = false;      // a token sees itself and earlier ones
+  bool norm_heads = false;  // LayerNorm over the output of each head; kernels: of scores over d
   double sigma_q = 1;
   double sigma_k = 1;
   double sigma_v = 1;
@@ -67,7 +69,8 @@ struct SelfAttention {
     Matrix<> encodings;  // R(x,x)
   };
 
-  /// Throws:   InvalidInput for a deviation that is negative or not finite, or as the encodings do.
+  /// Throws:   InvalidInput for a deviation that is negative or not finite, or as the encodings do; for heads that are
+  ///           normalized of scores over √d, whose kernel is not known, and where their output has no variance.
   Own prepare(const PairKernel& own) const {
     for (const double sigma : {sigma_q, sigma_k, sigma_v, sigma_o, sigma_b}) {
       detail::require_nonnegative(sigma, "sigma");
@@ -79,10 +82,17 @@ struct SelfAttention {
     PairKernel seen = own;
     encodings.interpolate(seen, dense::entries(result.encodings));
     result.weights = seen.nngp.read();
-    if (scores == ScoreScale::over_root_d) return result;
+    if (scores == ScoreScale::over_root_d) {
+      if (norm_heads) {
+        throw InvalidInput("norm_heads", "true", "scores over d",
+                           "weights over the root stay random");
+      }
+      return result;
+    }
     result.weights *= scores == ScoreScale::over_d ? 0 : sigma_q * sigma_k;
     for (Index a = 0; a < tokens; ++a)
       weigh(result.weights.row(a).array(), causal ? a + 1 : tokens);
+    if (norm_heads) normalize(result.weights, encodings.in_values ? seen : own);
     result.weights *= sigma_o * sigma_v;
     return result;
   }
@@ -159,6 +169,17 @@ struct SelfAttention {
         return {elementwise_moments(Function::abs, kernels)};
     }
     return {};
+  }
+
+  /// Rows of weights over the deviations of the heads' output.
+  void normalize(Matrix<>& z, const PairKernel& values) const {
+    const Array variances =
+        sigma_v * sigma_v * (z * values.nngp.read()).cwiseProduct(z).rowwise().sum().array();
+    if (!(variances.minCoeff() > 0)) {
+      throw InvalidInput("variance of a head", numeric::number_text(variances.minCoeff()),
+                         "a positive one");
+    }
+    z.array().colwise() *= variances.rsqrt();
   }
 
   /// ζ of a row of scores that sees its first keys.

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "scalewise/kernels/pair_kernel.hpp"
+#include "scalewise/kernels/token_grid.hpp"
 
 namespace scalewise::kernels {
 
@@ -14,10 +15,11 @@ namespace scalewise::kernels {
 ///           α = n/(n + n_E); none: α = 1;
 ///           random: R_ab = ρ [same position];
 ///           string: R_ab = ρ exp(-φ (a/T - b/T')²), positions counted from 1, T and T' real lengths;
-///           image: R_ab = ρ exp(-φ (dr² + dc²)), rows apart over the height, columns over the width
-/// Source:   Hron et al. 2020 (arXiv:2006.10540), (11), (14), Appendix C.
+///           grid: R_ab = ρ exp(-φ Σ d²), d tokens apart along an axis, over its side
+/// Source:   Hron et al. 2020 (arXiv:2006.10540), (11), (14), Appendix C; (14) has one and two axes, Section 6
+///           any number.
 struct Encodings {
-  enum class Geometry { none, random, string, image };
+  enum class Geometry { none, random, string, grid };
   /// The trained part of E. through_root: E~ of E = R^(1/2) E~; nothing; or E itself.
   enum class Trained { through_root, nothing, itself };
 
@@ -25,13 +27,14 @@ struct Encodings {
   double alpha = 1;
   double rho = 1;
   double phi = 0;
-  Index height = 0;  // of an image, in tokens
-  Index width = 0;
+  GridSides sides = {};   // of a grid
   bool in_values = true;  // or in queries and keys only
+  bool append =
+      false;  // finite networks: E has n (1-α)/α features of its own, next to the n of the tokens
   Trained trained = Trained::through_root;
 
   /// Throws:   InvalidInput for α outside [0, 1], a negative ρ or φ, or an input that is not of the
-  ///           image's size.
+  ///           grid's size.
   void check(Index tokens) const {
     if (geometry == Geometry::none) return;
     if (!(alpha >= 0 && alpha <= 1)) {
@@ -39,10 +42,9 @@ struct Encodings {
     }
     detail::require_nonnegative(rho, "rho");
     detail::require_nonnegative(phi, "phi");
-    if (geometry == Geometry::image && (height <= 0 || width <= 0 || tokens != height * width)) {
-      throw InvalidInput("tokens of an image", std::to_string(tokens),
-                         std::to_string(height) + " * " + std::to_string(width));
-    }
+    if (geometry != Geometry::grid) return;
+    if (sides.empty()) throw InvalidInput("sides", "(none)", "those of a grid");
+    detail::check_sides(sides, tokens);
   }
 
   /// R between inputs of `rows` and `columns` tokens.
@@ -65,15 +67,9 @@ struct Encodings {
         }
         break;
       }
-      case Geometry::image:
+      case Geometry::grid:
         for (Index a = 0; a < rows; ++a) {
-          for (Index b = 0; b < columns; ++b) {
-            const Index rows_apart = a / width - b / width;
-            const Index columns_apart = a % width - b % width;
-            const double down = static_cast<double>(rows_apart) / static_cast<double>(height);
-            const double across = static_cast<double>(columns_apart) / static_cast<double>(width);
-            r(a, b) = rho * std::exp(-phi * (down * down + across * across));
-          }
+          for (Index b = 0; b < columns; ++b) r(a, b) = rho * std::exp(-phi * apart(a, b));
         }
         break;
     }
@@ -103,6 +99,20 @@ struct Encodings {
       theta *= alpha;
       if (trained == Trained::itself) pair.ntk.view().diagonal().array() += 1 - alpha;
     }
+  }
+
+ private:
+  /// Σ d² of two tokens of a grid.
+  double apart(Index a, Index b) const {
+    double sum = 0;
+    for (std::size_t axis = sides.size(); axis-- > 0;) {
+      const Index side = sides[axis];
+      const double d = static_cast<double>(a % side - b % side) / static_cast<double>(side);
+      sum += d * d;
+      a /= side;
+      b /= side;
+    }
+    return sum;
   }
 };
 

@@ -5,6 +5,7 @@
 #include <Eigen/Core>
 #include <cmath>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,18 +16,32 @@
 
 namespace scalewise::kernels::detail {
 
-/// Both attention layers in one form: queries and keys see seen g + read E, values see the same or
-/// g, and the output is skip g + branch attention.
+/// Both attention layers in one form: queries and keys see seen g + read E, or [g, E] where E is appended, values see the
+/// same or g, and the output is skip g + branch attention.
 struct FiniteForm {
   SelfAttention layer;
   double seen = 1;
   double read = 0;
   double skip = 0;
   double branch = 1;
+  bool append = false;
 };
+
+/// The features of appended encodings.
+/// Throws:   InvalidInput for a share of the tokens' own features that leaves no whole number.
+inline Index appended_features(double alpha, Index features) {
+  const double exact = static_cast<double>(features) * (1 - alpha) / alpha;
+  if (!(std::abs(exact - std::round(exact)) < 1e-9 * static_cast<double>(features))) {
+    throw InvalidInput(
+        "alpha", numeric::number_text(alpha),
+        "features/(features + a whole number), of " + std::to_string(features) + " features");
+  }
+  return static_cast<Index>(std::round(exact));
+}
 
 inline FiniteForm finite_form(const SelfAttention& layer) {
   if (layer.encodings.geometry == Encodings::Geometry::none) return {layer};
+  if (layer.encodings.append) return {.layer = layer, .read = 1, .append = true};
   return {layer, std::sqrt(layer.encodings.alpha), std::sqrt(1 - layer.encodings.alpha)};
 }
 
@@ -52,18 +67,21 @@ class FiniteAttention : public FiniteLayer {
         dim_(sizes.head_dim),
         value_dim_(sizes.value_dim > 0 ? sizes.value_dim : sizes.head_dim) {
     const SelfAttention& l = form.layer;
+    for (Index h = 0; l.norm_heads && h < heads_; ++h) norms_.emplace_back(0.0);
     const auto root = [](Index n) { return std::sqrt(static_cast<double>(n)); };
     const Index all = heads_ * dim_;
     const Index values = heads_ * value_dim_;
     const bool tied = l.scores == SelfAttention::ScoreScale::tied_over_d;
-    query_ = normal_matrix(in, all, seed, name, ".query");
-    key_ = tied ? query_ : normal_matrix(in, all, seed, name, ".key");
-    value_ = normal_matrix(in, values, seed, name, ".value");
+    const Index own = form.append ? appended_features(l.encodings.alpha, in) : in;  // of E
+    const Index seen = form.append ? in + own : in;
+    query_ = normal_matrix(seen, all, seed, name, ".query");
+    key_ = tied ? query_ : normal_matrix(seen, all, seed, name, ".key");
+    value_ = normal_matrix(l.encodings.in_values ? seen : in, values, seed, name, ".value");
     output_ = normal_matrix(values, sizes.width, seed, name, ".output");
     bias_ = normal_matrix(1, sizes.width, seed, name, ".bias");
-    q_scale_ = l.sigma_q / root(in);
-    k_scale_ = l.sigma_k / root(in);
-    v_scale_ = l.sigma_v / root(in);
+    q_scale_ = l.sigma_q / root(seen);
+    k_scale_ = l.sigma_k / root(seen);
+    v_scale_ = l.sigma_v / root(value_.rows());
     o_scale_ = l.sigma_o / root(values);
     score_scale_ = l.scores == SelfAttention::ScoreScale::over_root_d
                        ? 1 / root(dim_)
@@ -72,14 +90,19 @@ class FiniteAttention : public FiniteLayer {
       covariance_ = l.encodings.covariance(tokens, tokens);
       const auto [eigenvalues, vectors] = symmetric_eigen(covariance_);
       const Matrix<> half = vectors * eigenvalues.cwiseMax(0.0).cwiseSqrt().asDiagonal();
-      encodings_ = half * normal_matrix(tokens, in, seed, name, ".encodings");
+      encodings_ = half * normal_matrix(tokens, own, seed, name, ".encodings");
     }
   }
 
   Matrix<> forward(Matrix<> x) override {
     Features p;
     p.a = form_.seen * x;
-    if (form_.read > 0) p.a += form_.read * encodings_;
+    if (form_.append) {
+      p.a.conservativeResize(Eigen::NoChange, x.cols() + encodings_.cols());
+      p.a.rightCols(encodings_.cols()) = encodings_;
+    } else if (form_.read > 0) {
+      p.a += form_.read * encodings_;
+    }
     p.b = form_.layer.encodings.in_values && form_.read > 0 ? p.a : x;
     p.q = q_scale_ * (p.a * query_);
     p.k = k_scale_ * (p.a * key_);
@@ -88,7 +111,9 @@ class FiniteAttention : public FiniteLayer {
     for (Index h = 0; h < heads_; ++h) {
       p.scores.push_back(score_scale_ * head(p.q, h, dim_) * head(p.k, h, dim_).transpose());
       p.weights.push_back(weigh(p.scores.back()));
-      p.o.middleCols(h * value_dim_, value_dim_) = p.weights.back() * head(p.v, h, value_dim_);
+      Matrix<> o = p.weights.back() * head(p.v, h, value_dim_);
+      if (!norms_.empty()) o = norms_[static_cast<std::size_t>(h)].forward(std::move(o));
+      p.o.middleCols(h * value_dim_, value_dim_) = o;
     }
     Matrix<> y = o_scale_ * (p.o * output_);
     y.rowwise() += form_.layer.sigma_b * bias_.row(0);
@@ -101,16 +126,17 @@ class FiniteAttention : public FiniteLayer {
   Matrix<> backward(std::size_t input, const Matrix<>& delta) override {
     Features& p = passes_[input];
     p.delta = form_.branch * delta;
-    const Matrix<> d_o = o_scale_ * (p.delta * output_.transpose());
+    const Matrix<> d_normed = o_scale_ * (p.delta * output_.transpose());
     p.d_q.resize(p.q.rows(), p.q.cols());
     p.d_k = p.d_q;
     p.d_v.resize(p.v.rows(), p.v.cols());
     for (Index h = 0; h < heads_; ++h) {
       const auto at = static_cast<std::size_t>(h);
-      const Matrix<> d_weights = head(d_o, h, value_dim_) * head(p.v, h, value_dim_).transpose();
+      Matrix<> d_o = head(d_normed, h, value_dim_);
+      if (!norms_.empty()) d_o = norms_[at].backward(input, d_o);
+      const Matrix<> d_weights = d_o * head(p.v, h, value_dim_).transpose();
       const Matrix<> d_scores = score_scale_ * bend(p.scores[at], p.weights[at], d_weights);
-      p.d_v.middleCols(h * value_dim_, value_dim_) =
-          p.weights[at].transpose() * head(d_o, h, value_dim_);
+      p.d_v.middleCols(h * value_dim_, value_dim_) = p.weights[at].transpose() * d_o;
       p.d_q.middleCols(h * dim_, dim_) = d_scores * head(p.k, h, dim_);
       p.d_k.middleCols(h * dim_, dim_) = d_scores.transpose() * head(p.q, h, dim_);
     }
@@ -118,8 +144,11 @@ class FiniteAttention : public FiniteLayer {
         q_scale_ * (p.d_q * query_.transpose()) + k_scale_ * (p.d_k * key_.transpose());
     const Matrix<> d_b = v_scale_ * (p.d_v * value_.transpose());
     const bool in_values = form_.layer.encodings.in_values && form_.read > 0;
-    p.d_e = form_.read * (in_values ? Matrix<>(d_a + d_b) : d_a);
-    Matrix<> d_x = form_.seen * d_a + (in_values ? form_.seen : 1.0) * d_b;
+    const Matrix<> d_seen = in_values ? Matrix<>(d_a + d_b) : d_a;
+    const Index in = d_seen.cols() - (form_.append ? encodings_.cols() : 0);
+    p.d_e = form_.read * (form_.append ? Matrix<>(d_seen.rightCols(encodings_.cols())) : d_seen);
+    Matrix<> d_x = form_.seen * d_seen.leftCols(in);
+    if (!in_values) d_x += d_b;
     if (form_.skip > 0) d_x += form_.skip * delta;
     return d_x;
   }
@@ -175,7 +204,10 @@ class FiniteAttention : public FiniteLayer {
     }
     if (tied) key_ = query_;
   }
-  void clear() override { passes_.clear(); }
+  void clear() override {
+    passes_.clear();
+    for (FiniteNorm& norm : norms_) norm.clear();
+  }
 
  private:
   struct Features {
@@ -241,6 +273,7 @@ class FiniteAttention : public FiniteLayer {
   Matrix<> covariance_, encodings_;
   double q_scale_ = 0, k_scale_ = 0, v_scale_ = 0, o_scale_ = 0, score_scale_ = 0;
   std::vector<Features> passes_;
+  std::deque<FiniteNorm> norms_;  // of each head; none without
 };
 
 }  // namespace scalewise::kernels::detail

@@ -107,6 +107,49 @@ class FiniteDense : public FiniteLayer {
   std::vector<Matrix<>> x_, delta_;
 };
 
+/// A dense layer on the tokens of windows, side by side.
+class FiniteConvolution : public FiniteLayer {
+ public:
+  FiniteConvolution(const Convolution& layer, Windows windows, Index in, Index out,
+                    std::uint64_t seed, const std::string& name)
+      : windows_(std::move(windows)),
+        dense_({layer.sigma_w, layer.sigma_b}, windows_.cols() * in, out, seed, name) {}
+
+  Matrix<> forward(Matrix<> x) override {
+    tokens_ = x.rows();
+    Matrix<> seen = Matrix<>::Zero(windows_.rows(), windows_.cols() * x.cols());
+    for_each_place([&](Index a, Index i, Index from) {
+      seen.row(a).segment(i * x.cols(), x.cols()) = x.row(from);
+    });
+    return dense_.forward(std::move(seen));
+  }
+  Matrix<> backward(std::size_t input, const Matrix<>& delta) override {
+    const Matrix<> of_seen = dense_.backward(input, delta);
+    const Index in = of_seen.cols() / windows_.cols();
+    Matrix<> dx = Matrix<>::Zero(tokens_, in);
+    for_each_place(
+        [&](Index a, Index i, Index from) { dx.row(from) += of_seen.row(a).segment(i * in, in); });
+    return dx;
+  }
+  double tangent(std::size_t i, std::size_t j) const override { return dense_.tangent(i, j); }
+  void descend(double rate) override { dense_.descend(rate); }
+  void clear() override { dense_.clear(); }
+
+ private:
+  template <class Visit>
+  void for_each_place(const Visit& visit) const {
+    for (Index a = 0; a < windows_.rows(); ++a) {
+      for (Index i = 0; i < windows_.cols(); ++i) {
+        if (windows_(a, i) >= 0) visit(a, i, windows_(a, i));
+      }
+    }
+  }
+
+  Windows windows_;
+  FiniteDense dense_;
+  Index tokens_ = 0;
+};
+
 class FiniteActivation : public FiniteLayer {
  public:
   explicit FiniteActivation(Function function) : function_(function) {}
@@ -192,24 +235,33 @@ class FiniteNorm : public FiniteLayer {
   std::vector<Eigen::VectorXd> inverse_;
 };
 
-/// All tokens in one row, or their mean.
-class FiniteReadout : public FiniteLayer {
+/// All tokens in one row.
+class FiniteFlatten : public FiniteLayer {
  public:
-  explicit FiniteReadout(bool flatten) : flatten_(flatten) {}
-
   Matrix<> forward(Matrix<> x) override {
     tokens_ = x.rows();
-    if (flatten_) return x.reshaped<Eigen::RowMajor>().transpose();
-    return x.colwise().mean();
+    return x.reshaped<Eigen::RowMajor>().transpose();
   }
   Matrix<> backward(std::size_t, const Matrix<>& delta) override {
-    if (flatten_) return delta.reshaped<Eigen::RowMajor>(tokens_, delta.cols() / tokens_);
-    return delta.replicate(tokens_, 1) / static_cast<double>(tokens_);
+    return delta.reshaped<Eigen::RowMajor>(tokens_, delta.cols() / tokens_);
   }
 
  private:
-  bool flatten_;
   Index tokens_ = 0;
+};
+
+/// Averages over tokens, of given weights.
+class FinitePool : public FiniteLayer {
+ public:
+  explicit FinitePool(Matrix<> weights) : weights_(std::move(weights)) {}
+
+  Matrix<> forward(Matrix<> x) override { return weights_ * x; }
+  Matrix<> backward(std::size_t, const Matrix<>& delta) override {
+    return weights_.transpose() * delta;
+  }
+
+ private:
+  Matrix<> weights_;
 };
 
 }  // namespace detail

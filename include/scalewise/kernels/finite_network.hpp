@@ -23,13 +23,19 @@ namespace scalewise::kernels {
 
 namespace detail {
 
-/// A layer of finite size; `features` is the number of inputs and, on return, of outputs.
+/// A layer of finite size; `tokens` and `features` are those that enter and, on return, those that leave.
 inline std::unique_ptr<FiniteLayer> make_finite(const Layer& layer, const FiniteSizes& sizes,
-                                                Index tokens, Index& features, std::uint64_t seed,
+                                                Index& tokens, Index& features, std::uint64_t seed,
                                                 const std::string& name) {
   if (const auto* l = std::get_if<Dense>(&layer)) {
     const Index in = std::exchange(features, sizes.width);
     return std::make_unique<FiniteDense>(*l, in, sizes.width, seed, name);
+  }
+  if (const auto* l = std::get_if<Convolution>(&layer)) {
+    const Index in = std::exchange(features, sizes.width);
+    Windows seen = windows(l->sides, tokens, l->filter, l->padded);
+    tokens = seen.rows();
+    return std::make_unique<FiniteConvolution>(*l, std::move(seen), in, sizes.width, seed, name);
   }
   if (const auto* l = std::get_if<Nonlinearity>(&layer)) {
     return std::make_unique<FiniteActivation>(l->function);
@@ -46,9 +52,15 @@ inline std::unique_ptr<FiniteLayer> make_finite(const Layer& layer, const Finite
     same.width = features;
     return std::make_unique<FiniteAttention>(finite_form(*l), tokens, features, same, seed, name);
   }
-  const bool flatten = std::holds_alternative<Flatten>(layer);
-  if (flatten) features *= tokens;
-  return std::make_unique<FiniteReadout>(flatten);
+  if (const auto* l = std::get_if<LocalAveragePool>(&layer)) {
+    return std::make_unique<FinitePool>(l->weights(tokens));
+  }
+  const Index all = std::exchange(tokens, 1);
+  if (!std::holds_alternative<Flatten>(layer)) {
+    return std::make_unique<FinitePool>(Matrix<>::Constant(1, all, 1 / static_cast<double>(all)));
+  }
+  features *= all;
+  return std::make_unique<FiniteFlatten>();
 }
 
 inline void check_inputs(const std::vector<Matrix<>>& inputs) {

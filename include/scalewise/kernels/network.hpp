@@ -16,8 +16,8 @@ namespace scalewise::kernels {
 /// Any layer. Each has a type Own of what it needs to know of an input by itself, a function
 /// prepare(own kernel) that computes it, once per input, and a function map(pair, Own of x, Own of
 /// x') that turns the kernels of a pair that enter the layer into those that leave it.
-using Layer = std::variant<Dense, Nonlinearity, DenseRelu, LayerNorm, SelfAttention,
-                           ResidualAttention, Flatten, GlobalAveragePool>;
+using Layer = std::variant<Dense, Convolution, Nonlinearity, DenseRelu, LayerNorm, SelfAttention,
+                           ResidualAttention, LocalAveragePool, Flatten, GlobalAveragePool>;
 
 namespace detail {
 
@@ -64,13 +64,15 @@ inline std::vector<Layer> fused(const std::vector<Layer>& layers) {
 }
 
 /// The last layer that mixes tokens before a flatten layer, which reads the diagonal only: no layer
-/// from here on has to return more. The number of layers if there is none.
+/// from here on has to return more. A convolution's diagonal is that of what enters it. The number of layers if there
+/// is none.
 inline std::size_t last_mixing_layer(const std::vector<Layer>& layers) {
   std::size_t mixing = layers.size();
   for (std::size_t l = 0; l < layers.size(); ++l) {
     if (std::holds_alternative<Flatten>(layers[l])) return mixing;
     if (std::holds_alternative<SelfAttention>(layers[l]) ||
-        std::holds_alternative<ResidualAttention>(layers[l])) {
+        std::holds_alternative<ResidualAttention>(layers[l]) ||
+        std::holds_alternative<LocalAveragePool>(layers[l])) {
       mixing = l;
     }
   }

@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// Layers that turn the tokens of an input into one vector.
+// Layers that turn the tokens of an input into one vector, or into means of their neighbours.
 #pragma once
 
 #include <string>
 
 #include "scalewise/kernels/pair_kernel.hpp"
+#include "scalewise/kernels/token_grid.hpp"
 
 namespace scalewise::kernels {
 
@@ -57,6 +58,43 @@ struct GlobalAveragePool {
     for (auto* m : {&pair.nngp, &pair.ntk}) {
       const double mean = m->read().mean();
       m->shape(1, 1)(0, 0) = mean;
+    }
+  }
+};
+
+/// Every token becomes the average over a window around it; beyond the border are zeros.
+/// Equation: K' = P K P'ᵀ, Θ' likewise, P_ac = 1/d_f for the tokens c in the window of a
+/// Source:   Li et al. 2019 (arXiv:1911.00809), LAP, with d_f = (2c+1)²; Hron et al. 2020, Section 5.1.
+/// Shapes:   (T, T') to the same
+struct LocalAveragePool {
+  Index filter = 3;  // tokens a side, odd
+  GridSides sides = {};
+
+  struct Own {
+    Matrix<> weights;  // P
+  };
+
+  /// Throws:   InvalidInput for tokens that do not fill the sides, and a filter that is even.
+  Own prepare(const PairKernel& own) const { return {weights(own.rows())}; }
+
+  /// P of an input.
+  /// Shapes:   (tokens, tokens)
+  /// Throws:   InvalidInput as prepare().
+  Matrix<> weights(Index tokens) const {
+    const detail::Windows windows = detail::windows(sides, tokens, filter, /*padded=*/true);
+    Matrix<> p = Matrix<>::Zero(tokens, tokens);
+    for (Index a = 0; a < tokens; ++a) {
+      for (const Index c : windows.row(a)) {
+        if (c >= 0) p(a, c) = 1 / static_cast<double>(windows.cols());
+      }
+    }
+    return p;
+  }
+
+  void map(PairKernel& pair, const Own& left, const Own& right) const {
+    for (auto* m : {&pair.nngp, &pair.ntk}) {
+      detail::sandwich(left.weights, m->view(), right.weights,
+                       pair.work.shape(pair.rows(), pair.cols()), pair.diagonal_only);
     }
   }
 };

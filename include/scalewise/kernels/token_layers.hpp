@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// Layers that treat every token alike.
+// Layers that treat every token alike, and convolutions.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "scalewise/kernels/dual.hpp"
 #include "scalewise/kernels/pair_kernel.hpp"
 #include "scalewise/kernels/relu_piece.hpp"
+#include "scalewise/kernels/token_grid.hpp"
 
 namespace scalewise::kernels {
 
@@ -43,6 +44,56 @@ struct Dense {
   /// The variance of biases.
   /// Units:    a variance
   double bias() const { return sigma_b * sigma_b; }
+};
+
+/// A convolution: a dense layer that sees all tokens of a window, stride one. Beyond the border of a padded grid
+/// are zeros.
+/// Equation: K'_ab = σ_w² (1/d_f) Σ_i K_{a+i, b+i} + σ_b², over the d_f places i of the window;
+///           Θ'_ab = K'_ab + σ_w² (1/d_f) Σ_i Θ_{a+i, b+i}
+/// Source:   Novak et al. 2019 (arXiv:1810.05148), Garriga-Alonso et al. 2019 (arXiv:1808.05587); Hron et al. 2020,
+///           Proposition 2 and Appendix A.1.1.
+/// Shapes:   (T, T') to the same where padded; otherwise sides are filter - 1 shorter
+struct Convolution {
+  double sigma_w = 1;
+  double sigma_b = 0;
+  Index filter = 3;  // tokens a side, odd
+  GridSides sides = {};
+  bool padded = true;
+
+  struct Own {
+    detail::Windows windows;
+  };
+
+  /// Throws:   InvalidInput as Dense::prepare(), for tokens that do not fill the sides, and a filter that is even or
+  ///           does not fit.
+  Own prepare(const PairKernel& own) const {
+    Dense{sigma_w, sigma_b}.prepare(own);
+    return {detail::windows(sides, own.rows(), filter, padded)};
+  }
+
+  void map(PairKernel& pair, const Own& left, const Own& right) const {
+    for (auto* m : {&pair.nngp, &pair.ntk}) {
+      const auto before = m->read();
+      auto after = pair.work.shape(left.windows.rows(), right.windows.rows());
+      for (Index a = 0; a < after.rows(); ++a) {
+        for (Index b = 0; b < after.cols(); ++b) after(a, b) = mean(before, left, a, right, b);
+      }
+      m->shape(after.rows(), after.cols()) = after;
+    }
+    Dense{sigma_w, sigma_b}.map(pair, {}, {});
+  }
+
+ private:
+  static double mean(const ConstView<double>& m, const Own& left, Index a, const Own& right,
+                     Index b) {
+    double sum = 0;
+    for (Index i = 0; i < left.windows.cols(); ++i) {
+      const Index from = left.windows(a, i);
+      const Index to = right.windows(b, i);
+      if (from >= 0 && to >= 0) sum += m(from, to);
+    }
+    return sum / static_cast<double>(left.windows.cols());
+  }
 };
 
 /// A nonlinearity on every channel.

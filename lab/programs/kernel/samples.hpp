@@ -16,7 +16,7 @@
 #include "lab/programs/kernel/windows.hpp"
 #include "scalewise/data/digits.hpp"
 #include "scalewise/files/read_file.hpp"
-#include "scalewise/kernels/pair_kernel.hpp"
+#include "scalewise/kernels/token_grid.hpp"
 
 namespace scalewise::experiment {
 
@@ -38,7 +38,7 @@ struct Samples {
   int classes = 0;
   kernels::Index train = 0;
   kernels::Index validation = 0;
-  kernels::Index side = 0;     // of an image, in tokens; 0: no images
+  kernels::GridSides sides = {};   // of images, in tokens
   kernels::Index longest = 0;  // tokens
   double chance = 0;           // part of the test inputs of the class that is the most frequent
   std::string description;
@@ -54,8 +54,9 @@ inline Samples digits(const SampleSettings& s) {
   }
   const auto pixels = static_cast<std::size_t>(images.side * images.side);
   Samples all;
-  all.side = images.side / s.stride;
-  all.longest = all.side * all.side;
+  const kernels::Index side = images.side / s.stride;
+  all.sides = {side, side};
+  all.longest = side * side;
   all.classes = 10;
   for (kernels::Index i = 0; i < images.size(); ++i) {
     all.inputs.push_back(windows({images.pixels.row(i).data(), pixels}, images.side, s.stride));

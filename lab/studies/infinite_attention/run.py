@@ -22,8 +22,11 @@ from results_page import Experiment, mean_text  # noqa: E402
 SPLITS = list(range(1, 11))
 SHIFTED = "build/infinite_attention/shifted_{most}.csv"  # below the root, where programs run
 SHIFTS = {"nudged": 2, "rolled": 7}  # rows and columns at most
+KERNELS = "flatten,gap,lap,struct,residual"
 DIGITS = "--train 50 --validation 50 --test 300"
 CHAPTERS = "--data chapters --kernels gap,struct,residual --sigma-qk 0.3 --train 150 --validation 60 --test 150"
+CONVOLUTIONS = [1, 2, 4]
+DEPTH_SPLITS = SPLITS[:5]
 QUICK_TRAINED = "--sizes 12,16 --seeds 2 --steps 4 --train 10 --validation 10 --test 20"
 QUICK_DIGITS = "--train 20 --validation 20 --test 30"
 QUICK_CHAPTERS = "--data chapters --kernels gap,struct --sigma-qk 0.3 --train 12 --validation 8 --test 8"
@@ -69,6 +72,10 @@ EXPERIMENTS = {
     **{f"{name}_{split}": regression(f"--digits {SHIFTED.format(most=most)} {DIGITS}",
                                      f"--digits {SHIFTED.format(most=most)} {QUICK_DIGITS}", split, OnShiftedDigits)
        for name, most in SHIFTS.items() for split in SPLITS},
+    **{f"convolutions{depth}_{split}": regression(
+        f"--digits {SHIFTED.format(most=2)} --kernels {KERNELS} --filter 3 --depth {depth} {DIGITS}",
+        f"--digits {SHIFTED.format(most=2)} --kernels {KERNELS} --filter 3 --depth {depth} {QUICK_DIGITS}", split, OnShiftedDigits)
+       for depth in CONVOLUTIONS for split in DEPTH_SPLITS},
     **{f"vanilla_{split}": regression(f"--kernels struct --alpha 1 {DIGITS}", f"--kernels struct --alpha 1 {QUICK_DIGITS}",
                                       split) for split in SPLITS},
     **{f"chapters_{split}": regression(CHAPTERS, QUICK_CHAPTERS, split) for split in SPLITS[:3]},
@@ -147,6 +154,19 @@ def digits_table(results: dict, of: str) -> str:
     return page.table(["kernel", "NNGP, %", "NTK, %", "NNGP above `flatten`", "CIFAR-10 NNGP, %", "CIFAR-10 NTK, %"], rows)
 
 
+def depths_table(results: dict) -> str:
+    rows = []
+    for kernel in KERNELS.split(","):
+        cells = []
+        for by in ("nngp", "ntk"):
+            cells += [mean_text(accuracies(results, f"convolutions{depth}", kernel, by), 1) for depth in CONVOLUTIONS]
+        cells += [f"{x:.2f}" for x in {**CIFAR, "lap": (80.36, 79.71)}[kernel]]
+        rows.append([f"`{kernel}`", *cells])
+    plural = [f"{depth} convolution{'s' if depth > 1 else ''}" for depth in CONVOLUTIONS]
+    return page.table(["kernel", *(f"NNGP, {text}" for text in plural), *(f"NTK, {text}" for text in plural),
+                       "CIFAR-10 NNGP, %", "CIFAR-10 NTK, %"], rows)
+
+
 def chapters_table(results: dict) -> str:
     gap = accuracies(results, "chapters", "gap", "nngp")
     rows = []
@@ -160,7 +180,7 @@ def chapters_table(results: dict) -> str:
 def tables(results: dict) -> dict[str, str]:
     return {"heads": heads_table(results), "slopes": slopes_table(results), "sampled": sampled_table(results),
             "trained": trained_table(results), "digits": digits_table(results, "digits"),
-            **{name: digits_table(results, name) for name in SHIFTS}, "chapters": chapters_table(results)}
+            **{name: digits_table(results, name) for name in SHIFTS}, "depths": depths_table(results), "chapters": chapters_table(results)}
 
 
 # ---- pictures ---------------------------------------------------------------------------------------

@@ -42,8 +42,10 @@ struct Settings {
 std::vector<kernels::Layer> layers_of(const std::string& weights, const std::string& norm) {
   constexpr NetworkVariances v;
   const kernels::Dense dense{std::sqrt(v.weight), std::sqrt(v.bias)};
+  kernels::SelfAttention attention = attention_named(weights, v.weight);
+  attention.norm_heads = norm == "head";
   std::vector<kernels::Layer> layers{dense, kernels::Nonlinearity{kernels::Function::relu},
-                                     attention_named(weights, v.weight)};
+                                     attention};
   if (norm == "output") layers.emplace_back(kernels::LayerNorm{});
   layers.emplace_back(kernels::Flatten{});
   layers.emplace_back(dense);
@@ -134,7 +136,7 @@ Report run(const Settings& s) {
                            all * static_cast<long>(s.weights.size() * s.norms.size()));
   for (const std::string& weights : s.weights) {
     for (const std::string& norm : s.norms) {
-      if (weights != "softmax") {  // which has no closed form
+      if (weights != "softmax" && norm != "head") {  // which have no closed form
         const kernels::GramMatrices gram = limit_of(layers_of(weights, norm), samples);
         kernel_rows.rows.push_back({{"weights", weights},
                                     {"norm", norm},
@@ -163,7 +165,8 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--attention", s->weights,
         "attention weights, of scores over the root of d except for the last two")
       .words({"softmax", "relu", "identity"});
-  o.add("--norm", s->norms, "normalization (after attention)").words({"none", "output"});
+  o.add("--norm", s->norms, "normalization (after attention, or of each head)")
+      .words({"none", "head", "output"});
   o.add("--sizes", s->sizes, "sizes to compare (widths)").from(1).to(100'000).increasing();
   o.add("--seeds", s->seeds, "runs of each model, with a seed each").from(1).to(1000);
   o.add("--steps", s->steps, "optimizer steps").from(1).to(1'000'000);

@@ -18,7 +18,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "shared"))
 import page  # noqa: E402
 import results_page  # noqa: E402
 from results_page import Experiment, mean_text, slope, slope_text  # noqa: E402
-from strategies import Search, Tuned, Variant, difference, ends, mean_curve, reported, text, tuning  # noqa: E402
+from strategies import Search, Spikes, Tuned, Variant, difference, ends, mean_curve, reported, text, tuning  # noqa: E402
 
 # ---- image classification ---------------------------------------------------------------------------
 
@@ -62,6 +62,13 @@ EXPERIMENTS: dict = {
     f"vision_{name}": Tuned(vision_search(name, WIDTH, VISION, LONGER, (101, 102), tuple(range(1, 9))),
                             vision_search(name, 16, QUICK_VISION, "--steps 20", (101,), (1, 2)))
     for name in vision(WIDTH)}
+
+# At a half, 2, 8 and 32 times what is the best rate of most strategies; the highest are where the loss may rise again.
+HIGH = tuple(0.004 * factor for factor in (0.5, 2, 8, 32))
+for key in vision(WIDTH):
+    EXPERIMENTS[f"spikes_{key}"] = Spikes(
+        (vision_search(key, WIDTH, f"{VISION} {LONGER}", "", (), ()), HIGH, (1, 2, 3)),
+        (vision_search(key, 16, QUICK_VISION, "", (), ()), HIGH[:2], (1,)))
 
 # ---- kernel shares ----------------------------------------------------------------------------------
 
@@ -120,6 +127,24 @@ TITLES = {"standard": "standard", "positions": "standard, positions n times as f
           "slow": "neural tangent, positions as slow as matrices",
           "hybrid": "hybrid, s = 1/2", "maximal_update": "maximal update, s = 1"}
 IMAGES = ("standard", "positions", "neural_tangent", "hybrid", "maximal_update")
+
+
+def spikes_table(results: dict) -> str:
+    rows = []
+    for key in vision(WIDTH):
+        runs = results[f"spikes_{key}"]["runs"]
+        cells = []
+        for rate in HIGH:
+            mine = [run for run in runs if run[0] == rate]
+            if not mine:
+                continue
+            kept = [run[3] for run in mine if run[3] is not None]
+            lost = f", {len(mine) - len(kept)} of {len(mine)} diverged" if len(kept) < len(mine) else ""
+            loss = f" ({mean_text(kept, 2)})" if kept else ""
+            cells.append(f"{sum(run[2] for run in mine)}{loss}{lost}")
+        rows.append([TITLES[key], *cells])
+    rates = sorted({run[0] for run in results["spikes_standard"]["runs"]})
+    return page.table(["strategy", *(f"rate {rate:g}" for rate in rates)], rows)
 
 
 def shares(results: dict, rule: str) -> dict[str, list[tuple[int, float, float]]]:
@@ -220,7 +245,7 @@ def sensitivity_table(results: dict) -> str:
 
 def tables(results: dict) -> dict[str, str]:
     return {"shares": shares_table(results), "tuned": tuned_table(results, "vision"), "vision": vision_table(results),
-            "rates": tuned_table(results, "denoising"),
+            "spikes": spikes_table(results), "rates": tuned_table(results, "denoising"),
             "denoising": denoising_table(results, ""), "longer": denoising_table(results, "longer"),
             "sensitivity": sensitivity_table(results), "larger": denoising_table(results, "larger")}
 

@@ -48,8 +48,8 @@ class Search:
         return (f"train {self.options} {variant.options} --rate {rate / variant.hidden:.6g} "
                 f"--weight-decay {decay * variant.hidden:.6g} --seed {seed} --threads 1")
 
-    def train(self, tools: pathlib.Path, variant: Variant, rate: float, decay: float, seed: int) -> list:
-        """[loss, score, curve] of validation, with the curve as [step, loss, score]; loss and score are None if it diverged."""
+    def log(self, tools: pathlib.Path, variant: Variant, rate: float, decay: float, seed: int) -> tuple[bool, list[list[str]]]:
+        """Whether a run diverged, and its rows."""
         name, *rest = self.command(variant, rate, decay, seed).split()
         with tempfile.TemporaryDirectory() as folder:
             log = pathlib.Path(folder) / "log.csv"
@@ -58,9 +58,13 @@ class Search:
             if done.returncode not in (0, DIVERGED):
                 sys.exit(f"{name} {' '.join(rest)}: {done.stderr}")
             with log.open(encoding="utf-8") as file:
-                rows = [row for row in csv.reader(file)][1:]
+                return done.returncode == DIVERGED, [row for row in csv.reader(file)][1:]
+
+    def train(self, tools: pathlib.Path, variant: Variant, rate: float, decay: float, seed: int) -> list:
+        """[loss, score, curve] of validation, with the curve as [step, loss, score]; loss and score are None if it diverged."""
+        diverged, rows = self.log(tools, variant, rate, decay, seed)
         curve = [[int(row[0]), round(float(row[2]), 5), round(float(row[3]), 5)] for row in rows if row[2]]
-        return [None, None, curve] if done.returncode else [*curve[-1][1:], curve]
+        return [None, None, curve] if diverged else [*curve[-1][1:], curve]
 
     def measure(self, tools: pathlib.Path) -> dict:
         tuning: list[list] = []
@@ -99,6 +103,36 @@ class Tuned(results_page.Runs):
 
     def run(self, folder: pathlib.Path, search: Search) -> dict:
         return search.measure(folder)
+
+
+def spikes(losses: list[float], over: int = 10, rise: float = 0.5) -> int:
+    """How often the mean of so many losses of a run rises so far above the lowest before, after falling back near to it."""
+    means = [statistics.mean(losses[i:i + over]) for i in range(len(losses) - over + 1)]
+    lowest, up, count = math.inf, False, 0
+    for mean in means:
+        up = up and mean > lowest + rise / 5
+        if not up and mean > lowest + rise:
+            up, count = True, count + 1
+        lowest = min(lowest, mean)
+    return count
+
+
+@dataclasses.dataclass
+class Spikes(results_page.Runs):
+    """An experiment for results_page: the spikes of the training loss at some rates, of seeds each, and its small form."""
+    options: tuple[Search, tuple[float, ...], tuple[int, ...]]
+    quick: tuple[Search, tuple[float, ...], tuple[int, ...]]
+    one_core = True
+
+    def run(self, folder: pathlib.Path, options: tuple[Search, tuple[float, ...], tuple[int, ...]]) -> dict:
+        search, rates, seeds = options
+        own = Variant("", "", search.hidden)
+        runs = []
+        for rate, seed in itertools.product(rates, seeds):
+            diverged, rows = search.log(folder, own, rate, 0, seed)
+            losses = [float(row[1]) for row in rows if row[1]]
+            runs.append([rate, seed, spikes(losses), None if diverged else round(statistics.mean(losses[-10:]), 5)])
+        return {"command": search.command(own, rates[0], 0, "SEED").replace("  ", " "), "runs": runs}
 
 
 # ---- what is said of results ------------------------------------------------------------------------
