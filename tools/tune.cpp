@@ -116,8 +116,7 @@ class Tuner {
     const auto outcome =
         t_.command.empty() ? by_reference(job, constants, size) : by_command(job, constants, size);
     if (!outcome) return {};
-    nlohmann::ordered_json row{
-        {"draw", job.trial.draw}, {"seed", seed_of(job)}, {"steps", job.trial.steps}};
+    nlohmann::ordered_json row{{"seed", seed_of(job)}, {"steps", job.trial.steps}};
     if (job.size > 0) row["size"] = job.size;
     row["constants"] = constants_text(constants);
     row["loss"] = nullptr;
@@ -178,7 +177,7 @@ class Tuner {
 
   int finish(const State& state) {
     Report report = report_of(t_, model_, verify_, state, rows_);
-    if (state.search.best >= 0 && !t_.carry_to.empty()) carry(report);
+    if (state.search.best.index >= 0 && !t_.carry_to.empty()) carry(report);
     const auto json = report_json(report, model_, options_);
     if (folder_) files::write_file(t_.tasks.results + "/report.json", json.dump(1) + "\n");
     if (t_.format == frame::Format::json) {
@@ -188,7 +187,7 @@ class Tuner {
     } else {
       show_text(report, model_, t_.command.find("{rate}") != std::string::npos);
     }
-    if (state.search.best < 0) return 1;
+    if (state.search.best.index < 0) return 1;
     return report.verified ? check::exit_code(report.verified->judged.verdict) : 0;
   }
 
@@ -268,7 +267,7 @@ void add_run_options(frame::Options& o, Tuning& t) {
   o.add("--space", t.space,
         "NAME=LOW:HIGH, or several with commas: constants to tune, and their ranges")
       .repeated();
-  o.add("--trials", t.trials, "runs in all (without those of --verify)").from(10).to(1e6).of_runs();
+  o.add("--trials", t.trials, "runs in all (without those of --verify)").from(12).to(1e6).of_runs();
   o.add("--steps", t.run.steps, "optimizer steps").from(1);
   o.add("--seed", t.seed, "random seed (of draws and runs)").from(1);
   o.add("--command", t.command,
@@ -324,7 +323,10 @@ scalewise::frame::Program scalewise::frame::program() {
   o.group("Output");
   add_format(o, t->format);
   o.add("--quiet", quiet(), "no progress").not_an_input();
-  program.check = [t, &o] { check_tasks(*t, o); };
+  program.check = [t, &o] {
+    if (!t->command.empty() && !o.given("--text")) t->run.text.clear();  // which the command knows
+    check_tasks(*t, o);
+  };
   program.expected = [t] {
     return fmt::format("{} draws, {} runs at most", draws_of(t->trials), t->trials);
   };

@@ -34,8 +34,9 @@ struct Report {
   std::string carried = {};
 };
 
-/// Where a draw lies along each axis, from -1 to 1.
-inline std::vector<double> place_of(const Space& space, const std::vector<Parameter>& constants) {
+/// Where constants lie along each axis, from -1 to 1.
+inline std::vector<double> place_in_box(const Space& space,
+                                        const std::vector<Parameter>& constants) {
   std::vector<double> at;
   for (std::size_t j = 0; j < space.size(); ++j) {
     const Axis& axis = space[j];
@@ -53,12 +54,13 @@ inline void add_effects(Report& report, const TunedModel& model) {
       const double loss = loss_of_row(name, report.rows.at(name));
       if (!std::isfinite(loss)) continue;
       const std::vector<Parameter> constants = model.constants(trial.draw);
-      points.push_back({place_of(model.space(), constants), trial.steps * 100 + trial.seed, loss});
+      points.push_back(
+          {place_in_box(model.space(), constants), trial.steps * 100 + trial.seed, loss});
     }
   }
   const Quadratic quadratic(std::move(points));
   report.used = static_cast<long>(quadratic.used());
-  report.effects = quadratic.effects(place_of(model.space(), report.constants));
+  report.effects = quadratic.effects(place_in_box(model.space(), report.constants));
 }
 
 inline Report report_of(const Tuning& t, const TunedModel& model, const Verified& verify,
@@ -68,7 +70,7 @@ inline Report report_of(const Tuning& t, const TunedModel& model, const Verified
     for (const Trial& trial : stage.trials)
       report.runs += static_cast<double>(trial.steps) / static_cast<double>(t.run.steps);
   }
-  if (state.search.best < 0) return report;
+  if (state.search.best.index < 0) return report;
   report.constants = model.constants(state.search.best);
   add_effects(report, model);
   if (verify.sizes.empty()) return report;
@@ -117,10 +119,12 @@ inline nlohmann::ordered_json report_json(const Report& r, const TunedModel& mod
                                  {"effect", e.effect},
                                  {"error", e.error}});
   }
-  if (search.best >= 0) {
-    json["best"] = {{"draw", search.best},         {"constants", constants_text(r.constants)},
-                    {"loss", number(search.loss)}, {"low", number(search.low)},
-                    {"high", number(search.high)}, {"seeds", search.confirmed}};
+  if (search.best.index >= 0) {
+    json["best"] = {{"constants", constants_text(r.constants)},
+                    {"loss", number(search.loss)},
+                    {"low", number(search.low)},
+                    {"high", number(search.high)},
+                    {"seeds", search.confirmed}};
   }
   if (r.verified) {
     json["verified"] = {{"verdict", std::string(check::to_string(r.verified->judged.verdict))},
@@ -166,6 +170,19 @@ inline std::string cost_text(const Report& r) {
   return text;
 }
 
+/// The constants that a wider range might improve: what is as good reaches the end that the best is close to.
+inline void show_ends(const Report& r, const TunedModel& model) {
+  const std::vector<double> at = place_in_box(model.space(), r.constants);
+  for (std::size_t j = 0; j < at.size(); ++j) {
+    const Axis& axis = model.space()[j];
+    const bool reaches = at[j] < 0 ? r.effects[j].low <= -1 : r.effects[j].high >= 1;
+    if (reaches && std::fabs(at[j]) > 0.5) {
+      std::cout << axis.name << " is close to the end of its range, "
+                << numeric::number_text(at[j] < 0 ? axis.low : axis.high) << ": widen the range\n";
+    }
+  }
+}
+
 inline void show_text(const Report& r, const TunedModel& model, bool rate_apart) {
   const Search& search = r.state.search;
   Table stages{{}, {"stage", "runs", "failed"}, {}};
@@ -179,7 +196,7 @@ inline void show_text(const Report& r, const TunedModel& model, bool rate_apart)
     std::cout << "failed: " << failed[i].first << ": " << failed[i].second << '\n';
   if (failed.size() > 20) std::cout << "and " << failed.size() - 20 << " more failed\n";
   if (!failed.empty()) std::cout << '\n';
-  if (search.best < 0) {
+  if (search.best.index < 0) {
     std::cout << "no draw trained to the end\n";
     return;
   }
@@ -190,6 +207,7 @@ inline void show_text(const Report& r, const TunedModel& model, bool rate_apart)
                     : "")
             << "\n      " << loss_text(search) << '\n'
             << cost_text(r) << '\n';
+  show_ends(r, model);
   if (!r.carried.empty()) std::cout << "wrote " << r.carried << '\n';
   if (!r.verified) return;
   std::cout << "verified: " << check::to_string(r.verified->judged.verdict) << ": "

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -18,6 +19,7 @@
 #include "planning/set_option.hpp"
 #include "scalewise/numeric/random.hpp"
 #include "scalewise/plan/constants.hpp"
+#include "tune/search.hpp"
 
 namespace scalewise::tune {
 
@@ -119,9 +121,24 @@ inline std::vector<double> sobol_point(std::uint32_t index, std::size_t dimensio
   return point;
 }
 
+/// Where a draw lies in the unit cube.
+/// Shapes:   the result (dimensions)
+inline std::vector<double> place_of(const Draw& draw, std::size_t dimensions, std::uint64_t seed) {
+  const auto sobol = [&](long i) {
+    return sobol_point(static_cast<std::uint32_t>(i), dimensions, seed);
+  };
+  std::vector<double> at = sobol(draw.index);
+  if (draw.around < 0) return at;
+  const std::vector<double> middle = sobol(draw.around);
+  for (std::size_t j = 0; j < dimensions; ++j)
+    at[j] = std::clamp(middle[j] - 1.0 / 6, 0.0, 2.0 / 3) + at[j] / 3;
+  return at;
+}
+
 /// The constants of a draw.
-inline std::vector<Parameter> constants_of_draw(const Space& space, long draw, std::uint64_t seed) {
-  const std::vector<double> at = sobol_point(static_cast<std::uint32_t>(draw), space.size(), seed);
+inline std::vector<Parameter> constants_of_draw(const Space& space, const Draw& draw,
+                                                std::uint64_t seed) {
+  const std::vector<double> at = place_of(draw, space.size(), seed);
   std::vector<Parameter> constants;
   for (std::size_t j = 0; j < space.size(); ++j) {
     constants.push_back({space[j].name, space[j].value(at[j])});

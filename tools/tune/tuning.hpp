@@ -36,7 +36,7 @@ struct Tuning {
   std::string names;
   train::Settings run;  // of the reference transformer
   std::vector<std::string> space{
-      "rate=0.001:0.06,embedding.rate=0.125:8,logits=0.5:8,hidden.std=0.5:4,embedding.std=0.5:8"};
+      "rate=0.001:0.06,embedding.rate=0.125:64,logits=0.5:8,hidden.std=0.5:4,embedding.std=0.5:8"};
   std::string command;
   LossFrom loss_from = LossFrom::json;
   long trials = 84;
@@ -67,10 +67,11 @@ struct Job {
   long size = 0;  // along the axis of --verify; 0: a run of the search
   double octave = 0;
 
-  /// Such as d17-s1-n50 and v64-d17-o-0.5-s8.
+  /// Such as d17-s1-n50, d3a17-s1-n50 (3 around 17) and v64-d17-o-0.5-s8.
   std::string name() const {
-    const std::string draw = "d" + std::to_string(trial.draw),
-                      seed = "-s" + std::to_string(trial.seed);
+    std::string draw = "d" + std::to_string(trial.draw.index);
+    if (trial.draw.around >= 0) draw += "a" + std::to_string(trial.draw.around);
+    const std::string seed = "-s" + std::to_string(trial.seed);
     if (size == 0) return draw + seed + "-n" + std::to_string(trial.steps);
     return "v" + std::to_string(size) + "-" + draw + "-o" + numeric::exact_text(octave) + seed;
   }
@@ -78,10 +79,21 @@ struct Job {
   /// The other way round; `steps` of a run at a size are all.
   /// Requires: a name that name() has made.
   static Job named(const std::string& name, long steps) {
-    Job job{{0, 1, steps}};
+    Job job{{{}, 1, steps}};
     Trial& t = job.trial;
-    if (std::sscanf(name.c_str(), "d%ld-s%ld-n%ld", &t.draw, &t.seed, &t.steps) == 3) return job;
-    std::sscanf(name.c_str(), "v%ld-d%ld-o%lf-s%ld", &job.size, &t.draw, &job.octave, &t.seed);
+    int read = 0;
+    const char* text = name.c_str();
+    const auto take = [&](const char* format, auto*... numbers) {
+      read = 0;
+      std::sscanf(text, format, numbers..., &read);
+      text += read;
+    };
+    take("v%ld-%n", &job.size);
+    take("d%ld%n", &t.draw.index);
+    take("a%ld%n", &t.draw.around);
+    take("-o%lf%n", &job.octave);
+    take("-s%ld%n", &t.seed);
+    take("-n%ld%n", &t.steps);
     return job;
   }
 };
@@ -133,11 +145,11 @@ class TunedModel {
   const Space& space() const { return space_; }
   const Plan& base() const { return base_; }
   const Shape& shape() const { return given_.shape; }
-  std::vector<Parameter> constants(long draw) const {
+  std::vector<Parameter> constants(const Draw& draw) const {
     return constants_of_draw(space_, draw, t_.seed);
   }
   /// Of a draw, times 2 to the octave.
-  double rate(long draw, double octave = 0) const {
+  double rate(const Draw& draw, double octave = 0) const {
     double rate = 1;
     for (const Parameter& c : constants(draw)) rate = c.name == "rate" ? c.value : rate;
     return rate * std::exp2(octave);
@@ -226,7 +238,7 @@ struct State {
 inline State state_of(const Tuning& t, const Verified& verify, const Rows& rows) {
   State state;
   Losses losses;
-  std::vector<std::pair<long, check::RateRun>> runs;
+  std::vector<std::pair<Draw, check::RateRun>> runs;
   for (const auto& [name, row] : rows) {
     const Job job = Job::named(name, t.run.steps);
     const double loss = loss_of_row(name, row);
@@ -237,8 +249,8 @@ inline State state_of(const Tuning& t, const Verified& verify, const Rows& rows)
   }
   state.search = searched(draws_of(t.trials), t.run.steps, losses);
   for (const Trial& trial : state.search.missing) state.missing.push_back({trial});
-  const long best = state.search.best;
-  if (best < 0 || verify.sizes.empty()) return state;
+  const Draw best = state.search.best;
+  if (best.index < 0 || verify.sizes.empty()) return state;
   std::vector<check::RateRun> own;
   for (const auto& [draw, run] : runs) {
     if (draw == best) own.push_back(run);

@@ -70,9 +70,8 @@ struct Surface {
     return 2.5 + (whole ? 0 : 0.4) + v.dot(bowl * v) * std::exp(skew * v[0]);
   }
 
-  Eigen::VectorXd place(long draw) const {
-    const std::vector<double> point =
-        tune::sobol_point(static_cast<std::uint32_t>(draw), static_cast<std::size_t>(axes), number);
+  Eigen::VectorXd place(const tune::Draw& draw) const {
+    const std::vector<double> point = tune::place_of(draw, static_cast<std::size_t>(axes), number);
     Eigen::VectorXd at(axes);
     for (Eigen::Index i = 0; i < axes; ++i) at[i] = 2 * point[static_cast<std::size_t>(i)] - 1;
     return at;
@@ -84,7 +83,8 @@ struct Surface {
     };
     const std::string seed = std::to_string(t.seed) + "." + std::to_string(t.steps);
     return expected(place(t.draw), t.steps == steps) + common * normal(seed) +
-           noise * normal(seed + "." + std::to_string(t.draw));
+           noise * normal(seed + "." + std::to_string(t.draw.index) + "." +
+                          std::to_string(t.draw.around));
   }
 };
 
