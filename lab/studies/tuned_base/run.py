@@ -6,7 +6,7 @@
   python3 lab/studies/tuned_base/run.py build/release/tools
 
 judges the sweeps of the GPU, and writes the tables and the picture of README.md again. small.py makes the runs of
-the reference transformer; those of the GPU were made elsewhere.
+the reference transformer, and gpu.py those of a GPU.
 """
 
 import json
@@ -95,29 +95,50 @@ def cost_table() -> str:
     return page.table(["tuned", "runs", "runs of the target, by width²", "seconds of a run, median"], rows)
 
 
-def small() -> dict[str, list[dict]]:
-    arms: dict[str, list[dict]] = {}
+def again() -> str:
+    """The table of gpu.py's runs. Its first seed chooses rates; where it is the only one, its loss is in brackets."""
+    rows = [row for row in lines_of(RESULTS / "h100_again.jsonl") if row["arm"] != "search"]
+    first = min(row["seed"] for row in rows)
+
+    def text(some: list[dict], rate: float) -> str:
+        measured = [row["val"] for row in some if row["seed"] > first and math.isclose(row["lr"], rate)]
+        return mean_text(measured) if len(measured) > 1 else losses_text(measured)
+
+    table = []
+    for width in WIDTHS:
+        line = [str(width)]
+        for arm in ("one rate", "maximal update"):
+            some = [row for row in rows if row["arm"] == arm and row["width"] == width]
+            best = min((row for row in some if row["seed"] == first), key=lambda row: row["val"])
+            line += [f"2^{math.log2(best['lr']):.0f}", text(some, best["lr"]) or f"({best['val']:.3f})"]
+        some = [row for row in rows if row["arm"] == "tuned" and row["width"] == width]
+        rate = sorted({row["lr"] for row in some})[1]
+        table.append([*line, text(some, rate), f"{text(some, rate / 2)} / {text(some, 2 * rate)}"])
+    return page.table(["width", "one rate: best", "loss", "maximal update: best", "loss", "five constants of 256", "half / twice the rate"], table)
+
+
+def small() -> dict[str, dict[int, dict]]:
+    arms: dict[str, dict[int, dict]] = {}
     for row in lines_of(RESULTS / "small.jsonl"):
-        arms.setdefault(row["arm"], []).append(row)
+        arms.setdefault(row["arm"], {})[row["repetition"]] = row
     return arms
 
 
 def small_table() -> str:
     arms = small()
-    mean = {(arm, row["repetition"]): statistics.mean(row["losses"]) for arm, some in arms.items() for row in some}
+    own = {repetition: statistics.mean(row["losses"]) for repetition, row in arms["standard, rate tuned at 256"].items()}
     rows = []
     for arm, some in arms.items():
-        row = [arm, str(len(some)), mean_text([mean[arm, one["repetition"]] for one in some])]
-        for other in ("standard, middle of the range", "standard, rate tuned at 256"):
-            both = [one["repetition"] for one in some if (other, one["repetition"]) in mean]
-            below = sum(mean[arm, r] < mean[other, r] for r in both)
-            row.append(f"{below} of {len(both)}" if both and arm != other else "-")
-        rows.append(row)
-    return page.table(["tuned", "repetitions", "loss at 256", "below `standard`, middle of the range", "below `standard`, tuned at 256"], rows)
+        mean = {repetition: statistics.mean(row["losses"]) for repetition, row in some.items()}
+        below = "-" if mean == own else f"{sum(mean[r] < own[r] for r in mean)} of {len(mean)}"
+        seconds = statistics.median(row["seconds"] for row in some.values())
+        rows.append([arm, f"{seconds:.0f}", mean_text(list(mean.values())), f"{min(mean.values()):.3f} to {max(mean.values()):.3f}", below])
+    return page.table(["tuned", "seconds of tuning", "loss at 256", "lowest and highest", "below `standard`"], rows)
 
 
 def tables(results: dict) -> dict[str, str]:
-    return {"widths": width_table(), "verdicts": verdict_table(results), "cost": cost_table(), "small": small_table()}
+    return {"widths": width_table(), "verdicts": verdict_table(results), "cost": cost_table(), "again": again(),
+            "small": small_table()}
 
 
 def draw(results: dict, folder: pathlib.Path) -> None:
