@@ -44,7 +44,7 @@ _DISTRIBUTIONS = ("normal", "truncated_normal", "uniform", "constant")
 GROUPS = (
     "token_embedding", "patch_embedding", "position_embedding", "segment_embedding", "class_token", "embedding_norm_gain",
     "embedding_norm_bias", "patch_bias", "query", "key", "value", "attention_output", "mlp_up", "mlp_gate", "mlp_down",
-    "hidden", "norm_gain", "norm_bias", "hidden_bias", "relative_position", "residual_gain", "final_norm_gain", "final_norm_bias",
+    "hidden", "router", "expert_up", "expert_down", "norm_gain", "norm_bias", "hidden_bias", "relative_position", "residual_gain", "final_norm_gain", "final_norm_bias",
     "head", "head_bias", "attention_step", "mlp_step", "qk_scale", "up_scale", "gate_scale", "logit_scale")
 # Muon, by the factor by which it multiplies the step of a matrix itself.
 MUON = {"muon-plain": "1", "muon-fan-ratio": "√(fan-out/fan-in)", "muon-original": "√max(1, fan-out/fan-in)",

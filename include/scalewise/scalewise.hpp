@@ -14,6 +14,7 @@
 #include "scalewise/architecture/from_descriptions.hpp"
 #include "scalewise/architecture/group.hpp"
 #include "scalewise/architecture/presets.hpp"
+#include "scalewise/architecture/same_growth.hpp"
 #include "scalewise/architecture/shape.hpp"
 #include "scalewise/architecture/shape_fields.hpp"
 #include "scalewise/architecture/tensor.hpp"

@@ -30,7 +30,10 @@ enum class Group {
   mlp_up,
   mlp_gate,
   mlp_down,
-  hidden,  // any other matrix whose inputs and outputs grow
+  hidden,       // any other matrix whose inputs and outputs grow
+  router,       // of a mixture of experts: from the stream to a number for each of them
+  expert_up,    // of experts side by side: from the stream
+  expert_down,  // and back to it
   norm_gain,
   norm_bias,
   hidden_bias,        // of the matrices inside the blocks
@@ -89,6 +92,9 @@ inline constexpr auto group_table = std::to_array<GroupInfo>({
     {Group::mlp_gate, "mlp_gate", Role::hidden},
     {Group::mlp_down, "mlp_down", Role::hidden},
     {Group::hidden, "hidden", Role::hidden},
+    {Group::router, "router", Role::output},
+    {Group::expert_up, "expert_up", Role::hidden},
+    {Group::expert_down, "expert_down", Role::hidden},
     {Group::norm_gain, "norm_gain", Role::block_vector},
     {Group::norm_bias, "norm_bias", Role::block_vector},
     {Group::hidden_bias, "hidden_bias", Role::block_vector},
@@ -135,6 +141,11 @@ inline Group group_named(const std::string& field, std::string_view id) {
     known.offer(info.id);
   }
   throw InvalidInput(field, messages::printable(id), "the id of a group", known.hint());
+}
+
+/// True for the matrices of a mixture of experts.
+constexpr bool is_of_experts(Group group) {
+  return group == Group::router || group == Group::expert_up || group == Group::expert_down;
 }
 
 /// True for norm gains, which start at 1.

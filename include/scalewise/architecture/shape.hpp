@@ -113,6 +113,9 @@ struct Shape {
   long segments = 0;          // segment embedding rows, as in BERT
   long relative_buckets = 0;  // relative position table per head, as in T5
   long iterations = 0;
+  long experts = 0;            // of a layer; of a listed model alone, as the next two
+  long experts_per_token = 0;  // 0: not known
+  long expert_ff = 0;          // the hidden features of one
 
   std::optional<bool> tied_head = {};  // unset: as in the rule's own paper
   std::optional<bool> head_bias = {};  // with patch input
@@ -158,6 +161,9 @@ constexpr void for_each_size(AnyShape& shape, Visitor&& visit) {
   visit("segments", shape.segments);
   visit("relative_buckets", shape.relative_buckets);
   visit("iterations", shape.iterations);
+  visit("experts", shape.experts);
+  visit("experts_per_token", shape.experts_per_token);
+  visit("expert_ff", shape.expert_ff);
 }
 
 /// Calls visit(name, field) for every yes-or-no choice of a shape; two may be unset.
@@ -199,7 +205,7 @@ constexpr void for_each_field(AnyShape& shape, Visitor&& visit) {
 /// True for sizes of what a model need not have: 0 says that it has none.
 constexpr bool may_be_zero(std::string_view size) {
   return size == "encoder_depth" || size == "segments" || size == "relative_buckets" ||
-         size == "iterations";
+         size == "iterations" || size.starts_with("expert");
 }
 
 /// The most layers that a model may have, encoder and decoder together: five times as many as the
@@ -281,6 +287,10 @@ constexpr Shape resolved(Shape shape) {
     if (!shape.tied_head) shape.tied_head = false;
     if (!shape.head_bias) shape.head_bias = false;
     return shape;
+  }
+  if (shape.experts > 0) {
+    throw InvalidInput("experts", std::to_string(shape.experts), "0",
+                       "a shape has one MLP per layer; describe the model by its tensors");
   }
   require_positive("heads", shape.heads);
   detail::resolve_heads(shape);

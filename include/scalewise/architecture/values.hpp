@@ -85,12 +85,14 @@ class Values {
     put(symbols::classes, outputs(s));
     put(symbols::context, s.context);
     put(symbols::iterations, s.iterations);
+    put(symbols::experts, s.experts);
+    put(symbols::expert_ff, s.expert_ff);
     if (s.d_model > 0) {
       of(symbols::mlp_ratio).*where = static_cast<double>(s.d_ff) / static_cast<double>(s.d_model);
     }
   }
 
-  std::array<Size, 24> sizes_{};  // 14 of the shape, the layer, a fan, a rule's own, one free
+  std::array<Size, 26> sizes_{};  // 16 of the shape, the layer, a fan, a rule's own, one free
   bool has_base_ = false;
 };
 

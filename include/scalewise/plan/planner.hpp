@@ -83,7 +83,7 @@ class Planner {
   }
 
   Row row_of(Group group, Stack stack) const {
-    return rule_.policy->row(group, {plan_.shape, stack});
+    return rule_.policy->row(group, {plan_.shape, stack, plan_.base});
   }
 
   // ---- values of symbols -------------------------------------------------------------------------
@@ -312,7 +312,7 @@ class Planner {
   /// Refuses an extra for whose matrix a row is not meant: a row that names sizes of the model, such as 1/n for a query,
   /// rather than fans, holds for a matrix with the same inputs and outputs alone.
   void require_sides(const Tensor& extra) {
-    if (!architecture::is_matrix(extra.group)) return;
+    if (!architecture::is_matrix(extra.group) || architecture::is_of_experts(extra.group)) return;
     const Row row = row_of(extra.group, extra.stack);
     const Optimizer& optimizer = policy::optimizer_of(plan_.optimizer, extra.group);
     if (!names_a_size(row.init_variance.scaling) && !names_a_size(row.rate(optimizer).scaling))

@@ -25,7 +25,9 @@ inline void require_by_role(const Rule& rule) {
   const std::vector<Scaling> hidden = cells(Group::hidden);
   const bool alike = std::all_of(architecture::group_table.begin(), architecture::group_table.end(),
                                  [&](const architecture::GroupInfo& info) {
-                                   return info.role != Role::hidden || cells(info.group) == hidden;
+                                   return info.role != Role::hidden ||
+                                          architecture::is_of_experts(info.group) ||
+                                          cells(info.group) == hidden;
                                  });
   if (alike && !hidden.empty()) return;
   throw InvalidInput(

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "scalewise/policy/experts.hpp"
 #include "scalewise/policy/policy.hpp"
 
 namespace scalewise {
@@ -34,8 +35,13 @@ struct CompleteP {
   static constexpr std::array optimizers{adamw};
 
   double alpha = 1;
+  policy::Experts experts = {};
 
-  constexpr Row row(Group group) const {
+  constexpr Row row(Group group, const policy::Context& context = {}) const {
+    return experts.row(group, context, [this](Group of) { return row_by_role(of); });
+  }
+
+  constexpr Row row_by_role(Group group) const {
     using namespace symbols;
     using enum Role;
     const Exponent a = exponent(alpha);  // an exact fraction: 0.6 is 3/5
@@ -75,15 +81,19 @@ struct CompleteP {
   }
 
   /// Checks the parameters.
-  /// Throws:   InvalidInput for an α outside [1/2, 1].
+  /// Throws:   InvalidInput for an α outside [1/2, 1], and as Experts::validate().
   constexpr void validate(const Shape&) const {
+    experts.validate();
     if (!(alpha >= 0.5 && alpha <= 1)) {
       throw InvalidInput("alpha", numeric::number_text(alpha), "a number between 1/2 and 1");
     }
   }
 
   /// What files and command lines can set by name.
-  static void parameters(auto& self, auto&& visit) { visit("alpha", self.alpha); }
+  static void parameters(auto& self, auto&& visit) {
+    visit("alpha", self.alpha);
+    policy::Experts::parameters(self.experts, visit);
+  }
 };
 
 static_assert(Policy<CompleteP>);

@@ -100,7 +100,7 @@ struct DeepScaleLM {
       default:                       break;
     }
     // clang-format on
-    const bool vector = role_of(group) != Role::hidden && role_of(group) != Role::rescaler;
+    const bool vector = !architecture::is_matrix(group) && role_of(group) != Role::rescaler;
     return vector ? vector_row(group) : not_stated();
   }
 

@@ -21,8 +21,20 @@ struct DepthMup {
   static constexpr Reference reference = Reference::base;
   static constexpr std::array optimizers{adamw};
 
-  constexpr Row row(Group group) const { return CompleteP{.alpha = 0.5}.row(group); }
+  policy::Experts experts = {};
+
+  constexpr Row row(Group group, const policy::Context& context = {}) const {
+    return CompleteP{.alpha = 0.5, .experts = experts}.row(group, context);
+  }
   constexpr ModelRow model() const { return CompleteP{.alpha = 0.5}.model(); }
+
+  /// Checks the parameters.
+  /// Throws:   InvalidInput as Experts::validate().
+  constexpr void validate(const Shape&) const { experts.validate(); }
+
+  static void parameters(auto& self, auto&& visit) {
+    policy::Experts::parameters(self.experts, visit);
+  }
 };
 
 static_assert(Policy<DepthMup>);

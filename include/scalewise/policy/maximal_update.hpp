@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "scalewise/policy/experts.hpp"
 #include "scalewise/policy/optimizer.hpp"
 #include "scalewise/policy/policy.hpp"
 #include "scalewise/scaling/scaling.hpp"
@@ -183,8 +184,13 @@ struct MaximalUpdate {
   int table = 8;
   bool zero_head = false;   // recommended by the authors, section D.2
   bool zero_query = false;  // likewise
+  policy::Experts experts = {};
 
-  constexpr Row row(Group group) const {
+  constexpr Row row(Group group, const policy::Context& context = {}) const {
+    return experts.row(group, context, [this](Group of) { return row_by_role(of); });
+  }
+
+  constexpr Row row_by_role(Group group) const {
     Row row = table == 3   ? MaximalUpdateTable3{}.row(group)
               : table == 8 ? MaximalUpdateTable8{}.row(group)
                            : MaximalUpdateTable9{}.row(group);
@@ -197,8 +203,9 @@ struct MaximalUpdate {
   }
 
   /// Checks the parameters.
-  /// Throws:   InvalidInput for a table other than 3, 8 and 9.
+  /// Throws:   InvalidInput for a table other than 3, 8 and 9, and as Experts::validate().
   constexpr void validate(const Shape&) const {
+    experts.validate();
     if (table != 3 && table != 8 && table != 9) {
       throw InvalidInput("table", std::to_string(table), "3, 8 or 9");
     }
@@ -208,6 +215,7 @@ struct MaximalUpdate {
     visit("table", self.table);
     visit("zero_head", self.zero_head);
     visit("zero_query", self.zero_query);
+    policy::Experts::parameters(self.experts, visit);
   }
 };
 

@@ -27,7 +27,8 @@ struct OrderOne {
     constexpr bool settable = !std::is_const_v<std::remove_reference_t<decltype(constants)>>;
     for (std::size_t g = 0; g < architecture::group_count; ++g) {
       if (!settable && constants.values[g] == 1) continue;
-      if (static_cast<Group>(g) == Group::hidden) continue;  // it has no row
+      const auto group = static_cast<Group>(g);
+      if (group == Group::hidden || architecture::is_of_experts(group)) continue;  // without a row
       visit(prefix + "_" + std::string(architecture::group_table[g].id), constants.values[g]);
     }
   }

@@ -34,10 +34,11 @@ struct TextModel {
   std::optional<NormPlacement> placement = {};  // of residual blocks
 };
 
-/// The model and the stack that a row is for; the cells of a few rules depend on them.
+/// The model, its base and the stack that a row is for; the cells of a few rules depend on them.
 struct Context {
   Shape shape;
   Stack stack = Stack::main;
+  std::optional<Shape> base = {};
 
   /// Layers of the stack.
   constexpr long depth() const {

@@ -47,7 +47,7 @@ struct PyTorch {
       case Group::head_bias:
         return linear;
       default:
-        return role_of(group) == Role::hidden ? linear : not_stated();
+        return architecture::reads_width(group) ? linear : not_stated();
     }
   }
 

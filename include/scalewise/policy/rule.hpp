@@ -118,7 +118,9 @@ inline bool has_scaling(const Rule& rule, const auto& kind) {
   for (const Optimizer& optimizer : rule.optimizers) {
     for (std::size_t g = 0; g < architecture::group_count; ++g) {
       const auto group = static_cast<Group>(g);
-      for_each_cell(rule.policy->row(group, {}), optimizer_of(optimizer, group), look);
+      const Row row = rule.policy->row(group, {});
+      const Optimizer& of_group = optimizer_of(optimizer, group);
+      if (row.rates.has(of_group)) for_each_cell(row, of_group, look);
     }
   }
   return found;

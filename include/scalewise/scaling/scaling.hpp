@@ -237,6 +237,7 @@ inline constexpr Scaling m_N{d_model, true};
 inline constexpr Scaling m_L{depth, true};
 inline constexpr Scaling m_C{head_dim, true};
 inline constexpr Scaling m_D{iterations, true};
+inline constexpr Scaling m_E{experts, true};
 inline constexpr Scaling m_fi{fan_in, true};
 inline constexpr Scaling m_fo{fan_out, true};
 

@@ -35,9 +35,11 @@ inline constexpr Symbol integer{"", "", "", "", "an integer", 0};
 // Sizes of the model and the run.
 inline constexpr Symbol mlp_ratio{"M", "M", "m_M", "m_M", "d_ff / d_model", 1};
 inline constexpr Symbol d_ff{"F", "F", "m_F", "m_F", "d_ff", 2};
+inline constexpr Symbol expert_ff{"F_e", "F_e", "m_Fe", "m_{F_e}", "expert_ff", 2};
 inline constexpr Symbol d_model{"n", "n", "m_N", "m_N", "d_model", 3};
 inline constexpr Symbol heads{"H", "H", "m_H", "m_H", "heads", 4};
 inline constexpr Symbol kv_heads{"K", "K", "m_K", "m_K", "kv_heads", 5};
+inline constexpr Symbol experts{"E", "E", "m_E", "m_E", "experts", 5};
 inline constexpr Symbol head_dim{"C", "C", "m_C", "m_C", "head_dim", 6};
 /// Layers of the stack that the tensor belongs to.
 inline constexpr Symbol depth{"L", "L", "m_L", "m_L", "depth", 7};
@@ -79,7 +81,7 @@ inline constexpr std::array known_symbols{
     &symbols::kv_heads,      &symbols::head_dim,   &symbols::depth,     &symbols::encoder_depth,
     &symbols::decoder_depth, &symbols::vocab,      &symbols::patch_dim, &symbols::classes,
     &symbols::context,       &symbols::iterations, &symbols::fan_in,    &symbols::fan_out,
-    &symbols::fan_total,     &symbols::layer};
+    &symbols::fan_total,     &symbols::layer,      &symbols::experts,   &symbols::expert_ff};
 
 }  // namespace scaling
 
