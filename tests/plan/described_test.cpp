@@ -297,7 +297,8 @@ TEST_CASE("Who has experts as tensors of their own says so", "[described]") {
                         {"h.0.experts.0.up.weight", linear, "oi", {3 * n, n}},
                         {"h.0.experts.0.down.weight", linear, "oi", {n, 3 * n}},
                         {"h.0.experts.1.up.weight", linear, "oi", {3 * n, n}},
-                        {"h.0.experts.1.down.weight", linear, "oi", {n, 3 * n}}});
+                        {"h.0.experts.1.down.weight", linear, "oi", {n, 3 * n}},
+                        {"h.0.experts.1.down.bias", bias, "o", {n}}});
   };
   const std::vector<architecture::RoleOverride> roles{{"*.experts.*", GivenRole::expert},
                                                       {"*.gate.weight", GivenRole::router}};
@@ -306,6 +307,7 @@ TEST_CASE("Who has experts as tensors of their own says so", "[described]") {
   CHECK(found.tensors[2].group == Group::expert_up);
   CHECK(found.tensors[5].group == Group::expert_down);
   CHECK(found.reasons[5] == "given: expert");
+  CHECK(found.tensors[6].group == Group::hidden_bias);
 }
 
 TEST_CASE("Fold takes the multipliers of listed tensors and names what stays", "[described]") {

@@ -102,7 +102,8 @@ class DescriptionReader : PairedDescriptions {
     for (std::size_t i = 0; i < target_.tensors.size(); ++i) {
       const std::string& name = target_.tensors[i].name;
       const GivenRole otherwise = side_by_side(i) ? GivenRole::expert : GivenRole::hidden;
-      if (given(name).value_or(otherwise) != GivenRole::expert) continue;
+      const bool has_inputs = target_.tensors[i].axes.find('i') != std::string::npos;
+      if (!has_inputs || given(name).value_or(otherwise) != GivenRole::expert) continue;
       const bool is_down =
           leads_down(side(i, 'i'), side(i, 'o'), modules.insert(module_of(name)).second);
       experts_.emplace(i, is_down ? Group::expert_down : Group::expert_up);
@@ -223,7 +224,8 @@ class DescriptionReader : PairedDescriptions {
       case GivenRole::router:
         return Group::router;
       case GivenRole::expert:
-        return experts_.at(i);
+        if (experts_.contains(i)) return experts_.at(i);
+        break;  // a bias of one
       case GivenRole::vector:
         break;
     }
