@@ -160,7 +160,9 @@ std::string roles_text(const scalewise::DescribedModel& model) {
     }
   }
   std::string text = render(table, scalewise::TableFormat::text);
-  for (const std::string& tie : model.ties) text += tie + "\n";
+  for (const std::vector<std::string>& lines : {model.ties, model.sizes}) {
+    for (const std::string& line : lines) text += line + "\n";
+  }
   return text + "\n";
 }
 

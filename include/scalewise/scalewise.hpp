@@ -15,6 +15,7 @@
 #include "scalewise/architecture/group.hpp"
 #include "scalewise/architecture/operations.hpp"
 #include "scalewise/architecture/presets.hpp"
+#include "scalewise/architecture/same_growth.hpp"
 #include "scalewise/architecture/shape.hpp"
 #include "scalewise/architecture/shape_fields.hpp"
 #include "scalewise/architecture/tensor.hpp"

@@ -266,11 +266,15 @@ class Inspect(unittest.TestCase):
             tensors = gpt2_tensors()
             WIDTH = before
             return safetensors(tensors)
-        for name, width in (("base", 24), ("target", 48)):
+        for name, width in (("base", 24), ("third", 32), ("target", 48)):
             out = self.inspect(self.write(f"{name}.safetensors", file_of(width)), "--describe", self.folder / f"{name}.json")
             self.assertIn("h.0.attn.bias: taken for a buffer, and left out", out)
-        plan = self.run_program(PLAN, "--rule", "complete-p", "--model", self.folder / "target.json", "--base-model",
-                                self.folder / "base.json")
+        two = [PLAN, "--rule", "complete-p", "--model", self.folder / "target.json", "--base-model", self.folder / "base.json"]
+        plan = self.run_program(*two, "--check-model", self.folder / "third.json")
+        self.assertIn("d_model 24 to 48: what most inputs and outputs grow with", plan)
+        self.assertIn("check model = as large as the base, or as the target",
+                      self.run_program(*two, "--check-model", self.folder / "base.json", code=2))
+        self.assertIn("--check-model", self.run_program(PLAN, "--rule", "he", "--check-model", self.folder / "base.json", code=2))
         self.assertIn(f"parameters {GPT2_PARAMETERS}", plan)
         rows = {line.split()[0]: " ".join(line.split()[1:]) for line in plan.splitlines() if line.startswith(("h.", "w", "l"))}
         self.assertIn("d_model x 3*d_model hidden", rows["h.*.attn.c_attn.weight"])

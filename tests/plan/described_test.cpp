@@ -10,6 +10,7 @@
 #include "scalewise/architecture/base_like.hpp"
 #include "scalewise/architecture/from_descriptions.hpp"
 #include "scalewise/architecture/presets.hpp"
+#include "scalewise/architecture/same_growth.hpp"
 #include "scalewise/io/description_json.hpp"
 #include "scalewise/io/plan_json.hpp"
 #include "scalewise/plan/fold.hpp"
@@ -220,6 +221,95 @@ TEST_CASE("Kernels and experts count with the fans of one", "[described]") {
   CHECK_FALSE(to_json(plan).at("model").contains("attention_scale"));
 }
 
+/// The sizes of an expert and of its router, as other libraries lay them out: inputs before outputs, biases, a shared
+/// expert with a gate, and a router of all experts.
+ModelDescription mixture(long n, long count, long features) {
+  std::vector<Given> rows{{"embed.weight", embedding, "io", {100, n}}};
+  for (const std::string at : {"h.0.", "h.1."}) {
+    rows.push_back({at + "router.weight", linear, "oi", {count, n}});
+    rows.push_back({at + "router.bias", bias, "o", {count}});
+    rows.push_back({at + "experts.gate_up", linear, "eio", {count, n, 2 * features}});
+    rows.push_back({at + "experts.gate_up_bias", bias, "eo", {count, 2 * features}});
+    rows.push_back({at + "experts.down", linear, "eio", {count, features, n}});
+    rows.push_back({at + "shared.up.weight", linear, "oi", {2 * n, n}});
+    rows.push_back({at + "shared.down.weight", linear, "oi", {n, 2 * n}});
+    rows.push_back({at + "shared_gate.weight", linear, "oi", {1, n}});
+  }
+  rows.push_back({"head.weight", linear, "oi", {count, n}});
+  return description(rows);
+}
+
+/// The groups and sides of the tensors of the first layer, and of the head.
+std::vector<std::string> lines_of(const DescribedModel& model) {
+  std::vector<std::string> lines;
+  for (const Extra& extra : model.tensors) {
+    if (extra.name == "embed.weight") continue;
+    lines.push_back(extra.name + " " + std::string(to_string(extra.group)) + " " + extra.rows +
+                    " " + extra.columns + " " + extra.fan_in);
+  }
+  return lines;
+}
+
+TEST_CASE("Experts and their router are found, however many and wide they are", "[described]") {
+  using Lines = std::vector<std::string>;
+  const Lines shared{"h.*.shared.up.weight hidden d_model 2*d_model ",
+                     "h.*.shared.down.weight hidden 2*d_model d_model ",
+                     "h.*.shared_gate.weight head d_model 1 "};
+  const auto found = [&](Lines own, const std::string& head) {
+    own.insert(own.end(), shared.begin(), shared.end());
+    own.push_back(head);
+    return own;
+  };
+  CHECK(lines_of(from_descriptions(mixture(64, 4, 64), mixture(16, 4, 16))) ==
+        found({"h.*.router.weight router d_model 4 ", "h.*.router.bias hidden_bias 4 1 d_model",
+               "h.*.experts.gate_up expert_up 4*d_model 2*d_model d_model",
+               "h.*.experts.gate_up_bias hidden_bias 8*d_model 1 d_model",
+               "h.*.experts.down expert_down 4*d_model d_model d_model"},
+              "head.weight head d_model 4 "));
+  // More experts, in proportion to the width, which stay as narrow.
+  const DescribedModel narrow = from_descriptions(mixture(64, 16, 8), mixture(16, 4, 8));
+  CHECK(lines_of(narrow) == found({"h.*.router.weight router d_model experts ",
+                                   "h.*.router.bias hidden_bias d_model/4 1 d_model",
+                                   "h.*.experts.gate_up expert_up experts*d_model 16 d_model",
+                                   "h.*.experts.gate_up_bias hidden_bias experts*16 1 d_model",
+                                   "h.*.experts.down expert_down experts*8 d_model 8"},
+                                  "head.weight hidden d_model d_model/4 "));
+  CHECK(narrow.shape.experts == 16);
+  CHECK(narrow.base.experts == 4);
+  CHECK(narrow.shape.expert_ff == 8);
+  const Plan plan = make_plan("mup", {.model = narrow.shape,
+                                      .base = narrow.base,
+                                      .parameters = {{"mssp", 1}},
+                                      .extras = narrow.tensors});
+  CHECK(plan.at("h.1.experts.down").init_variance.formula() == "m_E");
+  CHECK(plan.at("h.1.experts.down").size() == 16 * 8 * 64);
+  CHECK(read_plan(to_json(plan).dump(), "plan") == plan);
+  // Of another ratio than the width, wider in proportion to it.
+  const DescribedModel more = from_descriptions(mixture(64, 8, 128), mixture(16, 4, 32));
+  CHECK(lines_of(more)[1] == "h.*.router.bias hidden_bias experts 1 d_model");
+  CHECK(lines_of(more)[4] == "h.*.experts.down expert_down experts*2*d_model d_model 2*d_model");
+}
+
+TEST_CASE("Who has experts as tensors of their own says so", "[described]") {
+  const auto model = [](long n) {
+    return description({{"embed.weight", embedding, "io", {100, n}},
+                        {"h.0.gate.weight", linear, "oi", {2, n}},
+                        {"h.0.experts.0.up.weight", linear, "oi", {3 * n, n}},
+                        {"h.0.experts.0.down.weight", linear, "oi", {n, 3 * n}},
+                        {"h.0.experts.1.up.weight", linear, "oi", {3 * n, n}},
+                        {"h.0.experts.1.down.weight", linear, "oi", {n, 3 * n}},
+                        {"h.0.experts.1.down.bias", bias, "o", {n}}});
+  };
+  const std::vector<architecture::RoleOverride> roles{{"*.experts.*", GivenRole::expert},
+                                                      {"*.gate.weight", GivenRole::router}};
+  const DescribedModel found = from_descriptions(model(64), model(16), roles);
+  CHECK(found.tensors[1].group == Group::router);
+  CHECK(found.tensors[2].group == Group::expert_up);
+  CHECK(found.tensors[5].group == Group::expert_down);
+  CHECK(found.reasons[5] == "given: expert");
+  CHECK(found.tensors[6].group == Group::hidden_bias);
+}
+
 TEST_CASE("Fold takes the multipliers of listed tensors and names what stays", "[described]") {
   const Plan plan = planned(from_descriptions(experts(64, 4), experts(16, 2)), "complete-p");
   const RewrittenPlan folded = fold(plan);
@@ -232,7 +322,11 @@ TEST_CASE("Fold takes the multipliers of listed tensors and names what stays", "
 }
 
 TEST_CASE("What two descriptions do not say is asked for", "[described]") {
-  CHECK_THAT(refusal(mlp(128), mlp(128)), ContainsSubstring("the same model at another width"));
+  CHECK_THAT(
+      refusal(mlp(128), mlp(128)),
+      ContainsSubstring("base = the target itself: expected the same model at another width"));
+  CHECK_THAT(refusal(experts(64, 4), experts(64, 2)),
+             ContainsSubstring("base = as wide as the target"));
 
   ModelDescription renamed = mlp(128);
   renamed.tensors[1].name = "hidden.weight";
@@ -264,15 +358,78 @@ TEST_CASE("What two descriptions do not say is asked for", "[described]") {
 
   CHECK_THAT(refusal(experts(64, 4), description({{"embed.weight", embedding, "io", {100, 16}}})),
              ContainsSubstring("without blocks.0.norm.weight, blocks.0.router.weight"));
-  ModelDescription more = experts(16, 2);
-  for (DescribedTensor& tensor : more.tensors) {
-    if (tensor.axes == "eoi") tensor.sizes[0] = 2;
-  }
-  CHECK_THAT(refusal(experts(64, 4), more), ContainsSubstring("copies = 2 to 4"));
+  ModelDescription fewer = experts(16, 2);
+  fewer.tensors[3].sizes[0] = 2;  // of one layer's up alone
+  CHECK_THAT(refusal(experts(64, 4), fewer),
+             ContainsSubstring("copies = 4 to 4: expected 2 to 4, as of other"));
 
   const DescribedModel model = from_descriptions(mlp(1024), mlp(128));
   CHECK_THAT(test::error_message([&] { static_cast<void>(planned(model, "gpt2")); }),
              ContainsSubstring("rule = gpt2: expected a rule that is stated by role"));
+}
+
+TEST_CASE("A third size confirms what two say, or names what does not", "[described]") {
+  const auto message = [](const ModelDescription& target, const ModelDescription& base,
+                          const ModelDescription& third) {
+    return test::error_message([&] { architecture::require_same_growth(target, base, third); });
+  };
+  CHECK(message(mlp(1024), mlp(128), mlp(512)) == "no error");
+  CHECK(message(experts(64, 4), experts(16, 2), experts(48, 3)) == "no error");
+  CHECK(message(mlp(1024), mlp(128), mlp(1024)) ==
+        "check model = as large as the base, or as the target: expected a third size");
+
+  ModelDescription third = mlp(512);
+  third.tensors[1].sizes = {512, 640};  // eight times as many from 128 to 1024, but five times
+  CHECK(message(mlp(1024), mlp(128), third) ==
+        "tensor fc_2.weight, inputs = 128 to 1024, and 640 in the check model: expected growth as "
+        "of tensor fc_1.weight, outputs, from 128 to 512 (hint: base and target alone do not tell "
+        "what it grows with)");
+  third = mlp(512);
+  third.tensors[0].sizes = {512, 3000};  // 3072 in both
+  CHECK_THAT(message(mlp(1024), mlp(128), third),
+             ContainsSubstring("tensor fc_1.weight, inputs = 3072 to 3072, and 3000 in the check "
+                               "model: expected 3072, as in the two others"));
+  third = mlp(512);
+  third.tensors[1].name = "other.weight";
+  CHECK_THAT(message(mlp(1024), mlp(128), third),
+             ContainsSubstring("check model = without fc_2.weight"));
+}
+
+TEST_CASE("What is read off two descriptions is said, and can be given instead", "[described]") {
+  const auto model = [](long n, long layers) {
+    std::vector<Given> rows{{"embed.weight", embedding, "io", {100, n}}};
+    for (const long copy : {0, 1, 2})
+      rows.push_back({"adapters." + std::to_string(copy) + ".weight", linear, "oi", {n, n}});
+    for (long layer = 0; layer < layers; ++layer)
+      rows.push_back({"h." + std::to_string(layer) + ".weight", linear, "oi", {n, n}});
+    return description(rows);
+  };
+  CHECK(refusal(model(64, 4), model(16, 2)) ==
+        "h. = 2 to 4 layers: expected layers that grow like those of adapters., 3 to 3 (hint: say "
+        "what the depth is, as in --set depth=3 --set base.depth=3)");
+  const Shape target{.depth = 4, .blocks = Blocks::listed},
+      base{.depth = 2, .blocks = Blocks::listed};
+  const DescribedModel found = from_descriptions(model(64, 4), model(16, 2), {}, target, base);
+  CHECK(found.shape.depth == 4);
+  CHECK(found.base.depth == 2);
+  CHECK(found.sizes ==
+        std::vector<std::string>{"depth 2 to 4: numbered under h.",
+                                 "d_model 16 to 64: what most inputs and outputs grow with"});
+  CHECK(from_descriptions(mlp(1024), mlp(128), {}, target, base).shape.depth == 4);
+  CHECK(from_descriptions(experts(64, 4), experts(16, 2)).sizes ==
+        std::vector<std::string>{"depth 2 to 4: numbered under blocks.",
+                                 "experts 4 to 4: copies side by side",
+                                 "d_model 16 to 64: what most inputs and outputs grow with"});
+}
+
+TEST_CASE("Numbers that no list of layers writes are names", "[described]") {
+  const auto model = [](long n) {
+    std::vector<Given> rows{{"embed.weight", embedding, "io", {100, n}}};
+    for (const std::string part : {"h.0", "h.1", "h.01", "h.-1", "h.+1", "h.99999999999999999999"})
+      rows.push_back({part + ".weight", linear, "oi", {n, n}});
+    return description(rows);
+  };
+  CHECK(planned(from_descriptions(model(64), model(16)), "mup").entries.size() == 7);
 }
 
 TEST_CASE("A description reads back, and one that no model has is refused", "[described]") {
@@ -295,4 +452,13 @@ TEST_CASE("A description reads back, and one that no model has is refused", "[de
   CHECK_THAT(message({"a", linear, "oi", {8, 0}}), ContainsSubstring("a size from 1 to 2^30"));
   CHECK_THAT(message({"a", linear, "oi", {8, 8}, "b"}),
              ContainsSubstring("the name of another tensor"));
+  CHECK_THAT(message({"a", linear, "oi", {8, 8}, "a"}),
+             ContainsSubstring("the name of another tensor"));
+  CHECK_THAT(message({"a", linear, "oi", {8, 9}, "fc_2.weight"}),
+             ContainsSubstring("tied_to = fc_2.weight: expected a tensor of 72 numbers as well"));
+  ModelDescription circle = mlp(8);
+  circle.tensors[1].tied_to = "copy";
+  circle.tensors.push_back({"copy", linear, "oi", {8, 8}, "fc_2.weight"});
+  CHECK_THAT(test::error_message([&] { architecture::check_description(circle); }),
+             ContainsSubstring("tied_to = copy: expected a tensor that is not tied itself"));
 }

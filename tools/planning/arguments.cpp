@@ -8,6 +8,7 @@
 
 #include "planning/set_option.hpp"
 #include "scalewise/architecture/presets.hpp"
+#include "scalewise/architecture/same_growth.hpp"
 #include "scalewise/dialect/all.hpp"
 #include "scalewise/io/config_json.hpp"
 #include "scalewise/io/describe_config.hpp"
@@ -71,6 +72,7 @@ std::optional<DescribedSizes> described_config(const PlanArguments& a) {
 std::optional<DescribedSizes> described_sizes(const PlanArguments& a) {
   if (!a.model.empty() && !a.base_model.empty())
     return DescribedSizes{described_file(a.model), described_file(a.base_model)};
+  if (!a.check_model.empty()) throw InvalidInput("--check-model", a.check_model, "--model as well");
   if (!a.model.empty()) {
     throw InvalidInput("--base-model", "none", "a description of the same model at another width",
                        "what grows between the two says the role of each tensor");
@@ -133,8 +135,13 @@ void add_description_options(frame::Options& options, PlanArguments& a) {
       .excludes("--base-width")
       .excludes("--base-depth");
   options
+      .add("--check-model", a.check_model,
+           "description of it at a third size, which has to grow as the two do")
+      .reads();
+  options
       .add("--role", a.role,
-           "PATTERN=ROLE: tensors of --model, * for any text, are input, hidden, output or vector")
+           "PATTERN=ROLE: tensors of --model, * for any text, are input, hidden, output, vector, "
+           "router or expert")
       .repeated();
 }
 
@@ -207,7 +214,13 @@ std::optional<DescribedModel> described_model(const PlanArguments& a) {
   static_cast<void>(set_target(a.set, shape));
   std::optional<Shape> base = sizes->base.shape;
   set_base(a.set, base, "");
-  return from_descriptions(sizes->target.model, sizes->base.model, roles, shape, *base);
+  DescribedModel model =
+      from_descriptions(sizes->target.model, sizes->base.model, roles, shape, *base);
+  if (!a.check_model.empty()) {
+    architecture::require_same_growth(sizes->target.model, sizes->base.model,
+                                      read_description_file(a.check_model));
+  }
+  return model;
 }
 
 std::vector<Plan> make_plans(const PlanArguments& arguments, const DescribedModel& model) {

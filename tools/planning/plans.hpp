@@ -41,6 +41,7 @@ struct PlanArguments {
   std::vector<std::string> extra;
   std::string model;  // descriptions, of the target and of the base
   std::string base_model;
+  std::string check_model;  // of a third size
   std::vector<std::string> role;
   plan::CodeFactors names_code = {};  // what the code base of --names multiplies
   std::string start;

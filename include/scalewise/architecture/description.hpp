@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <set>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -58,14 +58,16 @@ struct ModelDescription {
 };
 
 /// The roles that a tensor of a described model can be given.
-enum class GivenRole { input, hidden, output, vector };
+enum class GivenRole { input, hidden, output, vector, router, expert };
 
 namespace architecture {
 
-inline constexpr messages::Spelling<GivenRole, 4> given_role_words{{{GivenRole::input, "input"},
+inline constexpr messages::Spelling<GivenRole, 6> given_role_words{{{GivenRole::input, "input"},
                                                                     {GivenRole::hidden, "hidden"},
                                                                     {GivenRole::output, "output"},
-                                                                    {GivenRole::vector, "vector"}}};
+                                                                    {GivenRole::vector, "vector"},
+                                                                    {GivenRole::router, "router"},
+                                                                    {GivenRole::expert, "expert"}}};
 
 /// What a user says of all tensors whose names match a pattern, in which each * stands for any text.
 struct RoleOverride {
@@ -98,6 +100,13 @@ inline void check_axes(const DescribedTensor& tensor) {
   if ((tensor.kind == gain || tensor.kind == bias) && inputs) refuse("no i: it has no inputs");
 }
 
+/// Requires: sizes of 2^60 numbers at most.
+inline std::int64_t entries_of(const DescribedTensor& tensor) {
+  std::int64_t numbers = 1;
+  for (const long size : tensor.sizes) numbers *= size;
+  return numbers;
+}
+
 }  // namespace detail
 
 namespace architecture {
@@ -108,12 +117,12 @@ namespace architecture {
 ///           and a tie to no other tensor of the same number of entries.
 inline void check_description(const ModelDescription& model) {
   if (model.tensors.empty()) throw InvalidInput("tensors", "(none)", "the tensors of a model");
-  std::set<std::string> names;
+  std::map<std::string, const DescribedTensor*> by_name;
   for (const DescribedTensor& tensor : model.tensors) {
     if (tensor.name.empty()) throw InvalidInput("tensor, name", "(empty)", "the name of a tensor");
     messages::require_name("tensor, name", tensor.name);
     const std::string field = "tensor " + messages::printable(tensor.name);
-    if (!names.insert(tensor.name).second) {
+    if (!by_name.emplace(tensor.name, &tensor).second) {
       throw InvalidInput(field, "twice", "a name that no other tensor has");
     }
     if (tensor.name.find('*') != std::string::npos) {
@@ -133,10 +142,16 @@ inline void check_description(const ModelDescription& model) {
   }
   for (const DescribedTensor& tensor : model.tensors) {
     if (tensor.tied_to.empty()) continue;
-    if (tensor.tied_to != tensor.name && names.contains(tensor.tied_to)) continue;
-    throw InvalidInput("tensor " + messages::printable(tensor.name) + ", tied_to",
-                       messages::printable(tensor.tied_to),
-                       "the name of another tensor of the model");
+    const auto refuse = [&](const std::string& expectation) {
+      throw InvalidInput("tensor " + messages::printable(tensor.name) + ", tied_to",
+                         messages::printable(tensor.tied_to), expectation);
+    };
+    const auto of = by_name.find(tensor.tied_to);
+    if (tensor.tied_to == tensor.name || of == by_name.end())
+      refuse("the name of another tensor of the model");
+    if (!of->second->tied_to.empty()) refuse("a tensor that is not tied itself");
+    if (detail::entries_of(tensor) != detail::entries_of(*of->second))
+      refuse("a tensor of " + std::to_string(detail::entries_of(tensor)) + " numbers as well");
   }
 }
 

@@ -56,6 +56,8 @@ inline constexpr auto named_sizes = std::to_array<NamedSize>({
     {"context", &symbols::context, &Shape::context},
     {"patch_dim", &symbols::patch_dim, &Shape::patch_dim},
     {"classes", &symbols::classes, &Shape::classes},
+    {"experts", &symbols::experts, &Shape::experts},
+    {"expert_ff", &symbols::expert_ff, &Shape::expert_ff},
 });
 
 /// One side of an extra tensor: its length and how it scales.

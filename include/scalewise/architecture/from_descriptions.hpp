@@ -16,7 +16,7 @@
 
 #include "scalewise/architecture/description.hpp"
 #include "scalewise/architecture/extra.hpp"
-#include "scalewise/architecture/numbered_tensors.hpp"
+#include "scalewise/architecture/paired_descriptions.hpp"
 
 namespace scalewise {
 
@@ -26,27 +26,32 @@ struct DescribedModel {
   Shape base;
   std::vector<Extra> tensors;        // all of the target, with names of its own
   std::vector<std::string> reasons;  // one per tensor: why it has its group
+  std::vector<std::string> sizes;    // "d_model 64 to 256: what most inputs and outputs grow with"
   std::vector<std::string> ties;     // "lm_head.weight is model.embed_tokens.weight"
 };
 
 namespace detail {
 
 /// Compares two sizes of a model, tensor by tensor.
-class DescriptionReader {
+class DescriptionReader : PairedDescriptions {
  public:
   DescriptionReader(const ModelDescription& target, const ModelDescription& base,
                     const std::vector<architecture::RoleOverride>& roles, const Shape& shape,
                     const Shape& base_shape)
-      : target_(target), tensors_(target), base_(base), roles_(roles), base_model_(base) {
+      : PairedDescriptions(target, base, {shape.depth, base_shape.depth}), roles_(roles) {
     model_.shape = shape;
     model_.base = base_shape;
+    model_.shape.depth = depth_.target;
+    model_.base.depth = depth_.base;
+    same_ = target == base;
     used_.assign(roles.size(), false);
   }
 
   DescribedModel read() && {
-    find_layers();
-    pair_tensors();
+    say("depth", depth_, depth_reason_);
+    find_experts();
     find_width();
+    find_expert_features();
     find_places();
     for (std::size_t i = 0; i < target_.tensors.size(); ++i) add(i);
     require_used_roles();
@@ -54,109 +59,90 @@ class DescriptionReader {
   }
 
  private:
-  // ---- layers ---------------------------------------------------------------------------------
-
-  void find_layers() {
-    std::optional<std::pair<long, long>> first;
-    std::string first_name;
-    std::vector<std::pair<long, long>> counts;
-    for (const std::string& before : tensors_.lists()) {
-      const long layers = tensors_.count(before), base_layers = base_model_.count(before);
-      if (layers == 0 || base_layers == 0) continue;
-      const bool deeper = layers != base_layers;
-      const bool known = layers == model_.shape.depth && base_layers == model_.base.depth;
-      if (!deeper && !known && (layers < 2 || !tensors_.alike(before))) continue;
-      if (first && first->first * base_layers != layers * first->second) {
-        throw InvalidInput(messages::printable(before), growth(base_layers, layers) + " layers",
-                           "layers that grow like those of " + messages::printable(first_name) +
-                               ", " + growth(first->second, first->first));
-      }
-      if (!first) {
-        first = {layers, base_layers};
-        first_name = before;
-      }
-      layers_.insert(before);
-      counts.emplace_back(layers, base_layers);
-    }
-    long depth = 0, base_depth = 0;
-    for (const auto& [layers, base_layers] : counts) {
-      depth += layers;
-      base_depth += base_layers;
-    }
-    model_.shape.depth = std::max(depth, 1L);
-    model_.base.depth = std::max(base_depth, 1L);
+  /// A size of the model, with the reason for it.
+  void say(const std::string& name, const SideSizes& size, const std::string& reason) {
+    model_.sizes.push_back(name + " " + growth(size) + ": " + reason);
   }
 
-  static std::string growth(long from, long to) {
-    return std::to_string(from) + " to " + std::to_string(to);
+  // ---- experts --------------------------------------------------------------------------------
+
+  /// The number of experts is that of the copies side by side, of those that grow if any do.
+  void find_experts() {
+    SideSizes found{0, 0};
+    for (std::size_t i = 0; i < target_.tensors.size(); ++i) {
+      const std::string& name = target_.tensors[i].name;
+      const bool is_expert = given(name).value_or(GivenRole::hidden) == GivenRole::expert;
+      if (!side_by_side(i) && !is_expert) continue;
+      blocks_of_experts_.insert(block_of(name));
+      if (!side_by_side(i)) continue;
+      const SideSizes copies = side(i, 'e');
+      if (found.target == 0 || (copies.grows() && !found.grows())) found = copies;
+    }
+    const std::string same_sum = ", whose weights have to sum up to the same in both models";
+    if (found.target > 0)
+      say("experts", found, "copies side by side" + (found.grows() ? same_sum : ""));
+    if (model_.shape.experts == 0) model_.shape.experts = found.target;
+    if (model_.base.experts == 0) model_.base.experts = found.base;
   }
 
-  bool in_layers(const std::string& name) const {
-    return layers_.contains(split_number(name).before);
+  bool is_number_of_experts(const SideSizes& size) const {
+    return size.target > 1 && size.target == model_.shape.experts &&
+           size.base == model_.base.experts;
   }
 
-  // ---- the base's tensors ---------------------------------------------------------------------
-
-  void pair_tensors() {
-    std::vector<std::string> missing;
-    for (const DescribedTensor& tensor : target_.tensors) {
-      const DescribedTensor* twin = base_model_.find(tensor.name);
-      if (twin == nullptr && in_layers(tensor.name)) {  // deeper than the base
-        twin = base_model_.find_in_any_layer(split_number(tensor.name));
-      }
-      if (twin == nullptr) missing.push_back(messages::printable(tensor.name));
-      twins_.push_back(twin);
-    }
-    if (!missing.empty()) {
-      throw InvalidInput("base", "without " + up_to_three(missing), "the tensors of the target",
-                         "only layers that are numbered from 0 may be more");
-    }
-    for (const DescribedTensor& tensor : base_.tensors) {
-      if (tensors_.find(tensor.name) == nullptr && !in_layers(tensor.name)) {
-        missing.push_back(messages::printable(tensor.name));
-      }
-    }
-    if (!missing.empty()) {
-      throw InvalidInput("target", "without " + up_to_three(missing), "the tensors of the base");
-    }
-    for (std::size_t i = 0; i < twins_.size(); ++i)
-      require_same_kind(target_.tensors[i], *twins_[i]);
+  bool is_router(std::size_t i, const SideSizes& inputs, const SideSizes& outputs) const {
+    return inputs.grows() && is_number_of_experts(outputs) &&
+           blocks_of_experts_.contains(block_of(target_.tensors[i].name));
   }
 
-  static void require_same_kind(const DescribedTensor& tensor, const DescribedTensor& twin) {
-    if (tensor.kind == twin.kind && tensor.axes == twin.axes && tensor.tied_to == twin.tied_to)
-      return;
-    const auto text = [](const DescribedTensor& of) {
-      return std::string(word(architecture::tensor_kind_words, of.kind)) + " " + of.axes +
-             (of.tied_to.empty() ? "" : ", tied to " + messages::printable(of.tied_to));
+  /// Finds which experts lead up from the stream and which down to it, and how many features they have between.
+  void find_expert_features() {
+    std::set<std::string> modules;
+    SideSizes up{0, 0}, down{0, 0};
+    for (std::size_t i = 0; i < target_.tensors.size(); ++i) {
+      const std::string& name = target_.tensors[i].name;
+      const GivenRole otherwise = side_by_side(i) ? GivenRole::expert : GivenRole::hidden;
+      const bool has_inputs = target_.tensors[i].axes.find('i') != std::string::npos;
+      if (!has_inputs || given(name).value_or(otherwise) != GivenRole::expert) continue;
+      const bool is_down =
+          leads_down(side(i, 'i'), side(i, 'o'), modules.insert(module_of(name)).second);
+      experts_.emplace(i, is_down ? Group::expert_down : Group::expert_up);
+      SideSizes& found = is_down ? down : up;
+      if (found.target == 0) found = side(i, is_down ? 'i' : 'o');
+    }
+    const SideSizes& features = down.target > 0 ? down : up;
+    if (model_.shape.expert_ff == 0) model_.shape.expert_ff = features.target;
+    if (model_.base.expert_ff == 0) model_.base.expert_ff = features.base;
+  }
+
+  /// By the side that has the sizes of the stream, or grows with it where the other does not. Where both are like the
+  /// stream, the first of a module leads up.
+  bool leads_down(const SideSizes& inputs, const SideSizes& outputs, bool first) const {
+    const SideSizes stream{model_.shape.d_model, model_.base.d_model};
+    const auto is_stream = [&](const SideSizes& side) {
+      return side.target == stream.target && side.base == stream.base;
     };
-    throw InvalidInput("tensor " + messages::printable(tensor.name), text(tensor),
-                       "what it is in the base, " + text(twin));
-  }
-
-  SideSizes side(std::size_t i, char letter) const {
-    SideSizes found;
-    const DescribedTensor& tensor = target_.tensors[i];
-    for (std::size_t axis = 0; axis < tensor.axes.size(); ++axis) {
-      if (tensor.axes[axis] != letter) continue;
-      found.target *= tensor.sizes[axis];
-      found.base *= twins_[i]->sizes[axis];
-    }
-    return found;
+    const bool inputs_grow = same_ratio(inputs, stream), outputs_grow = same_ratio(outputs, stream);
+    if (inputs_grow != outputs_grow) return outputs_grow;
+    return is_stream(outputs) && (!is_stream(inputs) || !first);
   }
 
   // ---- the width ------------------------------------------------------------------------------
 
-  /// The width is what most outputs grow with, where the user has not said it.
+  /// The width is what most inputs and outputs grow with, where the user has not said it.
   void find_width() {
-    if (model_.shape.d_model > 0 && model_.base.d_model > 0) return;
+    if (model_.shape.d_model > 0 && model_.base.d_model > 0) {
+      return say("d_model", {model_.shape.d_model, model_.base.d_model}, "given");
+    }
     std::map<std::pair<long, long>, std::size_t> sides;
     for (std::size_t i = 0; i < target_.tensors.size(); ++i) {
-      const SideSizes outputs = side(i, 'o');
-      if (outputs.grows()) ++sides[{outputs.target, outputs.base}];
+      for (const char letter : {'i', 'o'}) {
+        const SideSizes size = side(i, letter);
+        if (size.grows() && !is_number_of_experts(size)) ++sides[{size.target, size.base}];
+      }
     }
     if (sides.empty()) {
-      throw InvalidInput("base", "no output of a tensor that differs from the target's",
+      throw InvalidInput("base", same_ ? "the target itself" : "as wide as the target",
                          "the same model at another width",
                          "build it with the sizes that rates were tuned on");
     }
@@ -165,6 +151,8 @@ class DescriptionReader {
                          [](const auto& a, const auto& b) { return a.second < b.second; });
     model_.shape.d_model = most->first.first;
     model_.base.d_model = most->first.second;
+    say("d_model", {most->first.first, most->first.second},
+        "what most inputs and outputs grow with");
   }
 
   /// A size, some times, by those that have a name: "4*d_model", "43*d_model/16", "64".
@@ -203,7 +191,8 @@ class DescriptionReader {
   void require_used_roles() const {
     for (std::size_t r = 0; r < roles_.size(); ++r) {
       if (used_[r]) continue;
-      throw InvalidInput("role", messages::printable(roles_[r].pattern),
+      const std::string& pattern = roles_[r].pattern;
+      throw InvalidInput("role", pattern.empty() ? "(empty)" : messages::printable(pattern),
                          "a pattern of names of the model's tensors");
     }
   }
@@ -223,18 +212,32 @@ class DescriptionReader {
     std::string reason;
   };
 
+  Group given_group(std::size_t i, GivenRole role, const SideSizes& outputs) const {
+    const TensorKind kind = target_.tensors[i].kind;
+    switch (role) {
+      case GivenRole::input:
+        return kind == TensorKind::embedding ? Group::token_embedding : Group::patch_embedding;
+      case GivenRole::hidden:
+        return Group::hidden;
+      case GivenRole::output:
+        return Group::head;
+      case GivenRole::router:
+        return Group::router;
+      case GivenRole::expert:
+        if (experts_.contains(i)) return experts_.at(i);
+        break;  // a bias of one
+      case GivenRole::vector:
+        break;
+    }
+    return vector_group(i, kind == TensorKind::gain, outputs.grows());
+  }
+
   Decision decide(std::size_t i, const SideSizes& inputs, const SideSizes& outputs) {
     const DescribedTensor& tensor = target_.tensors[i];
     using enum TensorKind;
-    const bool embedding_kind = tensor.kind == embedding;
     if (const std::optional<GivenRole> role = given(tensor.name)) {
-      const auto group = *role == GivenRole::input
-                             ? (embedding_kind ? Group::token_embedding : Group::patch_embedding)
-                         : *role == GivenRole::hidden ? Group::hidden
-                         : *role == GivenRole::output
-                             ? Group::head
-                             : vector_group(i, tensor.kind == gain, outputs.grows());
-      return {group, "given: " + std::string(word(architecture::given_role_words, *role))};
+      return {given_group(i, *role, outputs),
+              "given: " + std::string(word(architecture::given_role_words, *role))};
     }
     if (tensor.kind == gain || tensor.kind == bias) {
       return {vector_group(i, tensor.kind == gain, outputs.grows()),
@@ -242,6 +245,8 @@ class DescriptionReader {
                   (outputs.grows() ? " that grows" : " of fixed size")};
     }
     if (tensor.kind == embedding) return {Group::token_embedding, "embedding"};
+    if (side_by_side(i)) return {experts_.at(i), "copies side by side"};
+    if (is_router(i, inputs, outputs)) return {Group::router, "inputs grow, an output per expert"};
     if (tensor.kind == other) {
       throw InvalidInput("tensor " + messages::printable(tensor.name), "other", "a role",
                          "give --role PATTERN=vector, or input, hidden or output");
@@ -263,10 +268,6 @@ class DescriptionReader {
     return matrix == matrices_.end() ? "d_model" : inputs_text(matrix->second);
   }
 
-  static std::string module_of(const std::string& name) {
-    return name.substr(0, name.rfind('.') + 1);
-  }
-
   /// The first matrix of each module, and where the last layer ends.
   void find_places() {
     for (std::size_t i = 0; i < target_.tensors.size(); ++i) {
@@ -277,8 +278,15 @@ class DescriptionReader {
   }
 
   /// The inputs of copies of a matrix side by side.
-  std::string inputs_text(std::size_t i, long copies = 1) const {
-    return size_text(i, "inputs", side(i, 'i'), copies * side(i, 'k').target);
+  std::string inputs_text(std::size_t i, const SideSizes& copies = {}) const {
+    return times_copies(copies, [&](long some) {
+      return size_text(i, "inputs", side(i, 'i'), some * side(i, 'k').target);
+    });
+  }
+
+  /// A size of one, times as many as there are of them.
+  static std::string times_copies(const SideSizes& copies, const auto& text) {
+    return copies.grows() ? "experts*" + text(1) : text(copies.target);
   }
 
   void add(std::size_t i) {
@@ -290,39 +298,37 @@ class DescriptionReader {
       return;
     }
     const SideSizes copies = side(i, 'e'), kernel = side(i, 'k');
-    if (copies.grows() || kernel.grows()) {
-      throw InvalidInput(
-          "tensor " + messages::printable(tensor.name) + ", " +
-              (copies.grows() ? "copies" : "kernel"),
-          copies.grows() ? growth(copies.base, copies.target) : growth(kernel.base, kernel.target),
-          "as many in both models", "no rule for models by role scales with them");
-    }
+    require_as_many(tensor, copies, kernel);
     const SideSizes inputs = side(i, 'i'), outputs = side(i, 'o');
     const auto [group, reason] = decide(i, inputs, outputs);
     Extra extra{tensor.name, group, "", "1", ""};
     if (architecture::is_matrix(group)) {
-      extra.rows = tensor.kind == TensorKind::embedding
-                       ? std::to_string(copies.target * inputs.target)
-                       : inputs_text(i, copies.target);
-      extra.columns = size_text(i, "outputs", outputs);
-      const bool alone = copies.target > 1 && architecture::reads_width(group);
-      if (alone) extra.fan_in = inputs_text(i);
+      const auto entries = [&](long some) { return std::to_string(some * inputs.target); };
+      extra.rows = tensor.kind == TensorKind::embedding ? times_copies(copies, entries)
+                                                        : inputs_text(i, copies);
+      extra.columns = group == Group::router && outputs.grows() && is_number_of_experts(outputs)
+                          ? "experts"
+                          : size_text(i, "outputs", outputs);
+      const bool alone = copies.target > 1 || copies.base > 1;
+      if (alone && architecture::reads_width(group)) extra.fan_in = inputs_text(i);
     } else {
-      extra.rows = size_text(i, "size", whole(i), copies.target);
+      extra.rows =
+          times_copies(copies, [&](long some) { return size_text(i, "size", whole(i), some); });
       if (group == Group::hidden_bias) extra.fan_in = inputs_of_matrix(tensor.name);
     }
     fold_layers(i, extra, reason);
   }
 
-  /// All entries of a vector.
-  SideSizes whole(std::size_t i) const {
-    SideSizes all;
-    for (std::size_t axis = 0; axis < target_.tensors[i].sizes.size(); ++axis) {
-      if (target_.tensors[i].axes[axis] == 'e') continue;
-      all.target *= target_.tensors[i].sizes[axis];
-      all.base *= twins_[i]->sizes[axis];
-    }
-    return all;
+  void require_as_many(const DescribedTensor& tensor, const SideSizes& copies,
+                       const SideSizes& kernel) const {
+    const SideSizes experts{model_.shape.experts, model_.base.experts};
+    const bool of_experts = tensor.axes.find('e') != std::string::npos && experts.grows();
+    const bool other = (copies.grows() || of_experts) && !is_number_of_experts(copies);
+    if (!other && !kernel.grows()) return;
+    throw InvalidInput(
+        "tensor " + messages::printable(tensor.name) + ", " + (other ? "copies" : "kernel"),
+        other ? growth(copies) : growth(kernel),
+        other ? growth(experts) + ", as of other experts" : "as large in both models");
   }
 
   /// One extra with * for the layers of a model with one list of them, where they are alike.
@@ -357,15 +363,12 @@ class DescriptionReader {
     return true;
   }
 
-  const ModelDescription& target_;
-  NumberedTensors tensors_;
-  const ModelDescription& base_;
   const std::vector<architecture::RoleOverride>& roles_;
-  NumberedTensors base_model_;
-  std::set<std::string> layers_;               // "h." of "h.0.attn.weight"
-  std::vector<const DescribedTensor*> twins_;  // of the base, by tensor of the target
-  std::vector<bool> used_;                     // by role given
+  bool same_ = false;       // target and base
+  std::vector<bool> used_;  // by role given
   std::map<std::string, std::size_t> matrices_;
+  std::set<std::string> blocks_of_experts_;
+  std::map<std::size_t, Group> experts_;  // by tensor of the target
   std::size_t last_in_layers_ = 0;
   std::map<std::string, bool> alike_;  // by name with * for the layer
   DescribedModel model_;
@@ -375,16 +378,16 @@ class DescriptionReader {
 
 /// The list of tensors of a model of any architecture, from descriptions of two sizes of it: which sides of a tensor
 /// grow says what it is.
-/// Equation: inputs and outputs grow: hidden; outputs: input; inputs: output; a gain or bias: vector. The width is
-///           what most outputs grow with; layers are what is numbered from 0 under one name, alike in all, or as
+/// Equation: inputs and outputs grow: hidden; outputs: input; inputs: output; a gain or bias: vector. Copies of a matrix
+///           side by side: expert; inputs grow and outputs are as many as the experts of this layer: router. The width is
+///           what most inputs and outputs grow with; layers are what is numbered from 0 under one name, alike in all, or as
 ///           many as the depths of the shapes.
 /// Requires: `shape` and `base_shape`, Blocks::listed, with the sizes that have names already (head_dim, d_ff, …) or
 ///           none. A tensor of kind other needs a role.
-/// Throws:   InvalidInput as check_description(), and for a base without a wider or narrower tensor, tensors of one of
-///           both alone (but those of more layers), another kind or orientation in the base, a matrix without a role
-///           where the base is as wide as the target, layers of two stacks
-///           that grow differently, a side that grows with no named size, copies or kernels that grow, and a role for
-///           no tensor.
+/// Throws:   InvalidInput as check_description(), and for a base without a wider or narrower tensor, tensors of one of both
+///           alone (but those of more layers), another kind or orientation in the base, a matrix without a role where the
+///           base is as wide as the target, layers of two stacks that grow differently, a side that grows with no named
+///           size, kernels that grow, copies that grow otherwise than the experts, and a role for no tensor.
 inline DescribedModel from_descriptions(const ModelDescription& target,
                                         const ModelDescription& base,
                                         const std::vector<architecture::RoleOverride>& roles = {},

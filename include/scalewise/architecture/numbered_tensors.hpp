@@ -50,13 +50,15 @@ struct NumberedName {
   std::string after;
 };
 
-/// Splits at the first part between dots that is a number; number is -1 where there is none.
+/// Splits at the first part between dots that is a number as programs write it, not 01; number is -1 where there is none.
 inline NumberedName split_number(const std::string& name) {
   for (std::size_t begin = 0; begin < name.size();) {
     const std::size_t end = std::min(name.find('.', begin), name.size());
     long number = 0;
     const auto [stop, error] = std::from_chars(name.data() + begin, name.data() + end, number);
-    if (error == std::errc{} && stop == name.data() + end && number <= architecture::largest_size) {
+    const bool is_number = error == std::errc{} && stop == name.data() + end && number >= 0 &&
+                           number <= architecture::largest_size;
+    if (is_number && std::to_string(number).size() == end - begin) {
       return {name.substr(0, begin), number, name.substr(end)};
     }
     begin = end + 1;

@@ -78,6 +78,11 @@ inline std::vector<architecture::RoleOverride> roles_of_config(
       from_descriptions(target.model, wider.model, target.roles, target.shape, wider.shape);
   for (const Extra& tensor : model.tensors) {
     const Role role = role_of(tensor.group);
+    if (architecture::is_of_experts(tensor.group)) {
+      const bool router = tensor.group == Group::router;
+      target.roles.push_back({tensor.name, router ? GivenRole::router : GivenRole::expert});
+      continue;
+    }
     if (role == Role::input) target.roles.push_back({tensor.name, GivenRole::input});
     if (role == Role::hidden) target.roles.push_back({tensor.name, GivenRole::hidden});
     if (role == Role::output) target.roles.push_back({tensor.name, GivenRole::output});

@@ -296,6 +296,9 @@ class ModelTableReader {
     description_.shape.d_model = size_of(width_);
     description_.shape.depth = size_of(depth_);
     if (symbols_.contains("C")) description_.shape.head_dim = size_of("C");
+    for (const char* key : {"num_experts_per_tok", "experts_per_token"}) {
+      if (config_.has(key)) description_.shape.experts_per_token = config_.size(key);
+    }
     const auto d_ff = symbols_.find("F");
     if (d_ff != symbols_.end() && d_ff->second.base > 0)
       description_.shape.d_ff = d_ff->second.base;
