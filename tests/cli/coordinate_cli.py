@@ -24,9 +24,9 @@ WIDTHS = [*COMMON, *SIZES]
 HEADS = [*WIDTHS, "--head-dim", "0", "--heads", "2"]
 DEPTHS = [*COMMON, "--axis", "depth", "--sizes", "4,8,16,32", "--width", "32"]
 
-EXPERTS = [*COMMON, "--sizes", "32,64,128,256", "--set", "mssp=true", "--gates", "sigmoid"]
+EXPERTS = [*WIDTHS, "--set", "mssp=true", "--gates", "sigmoid"]
 FIXED_EXPERTS = [*EXPERTS, "--set", "experts=4", "--set", "experts_per_token=4", "--set", "expert_ff=width"]
-MORE_EXPERTS = [*EXPERTS, "--set", "experts=width/8", "--set", "experts_per_token=width/16"]
+MORE_EXPERTS = [*EXPERTS, "--set", "experts=width/4", "--set", "experts_per_token=width/8"]
 
 # What has to pass, each with its own options.
 RULES = [["maximal-update"], ["maximal-update", "--set", "table=3"], ["maximal-update", "--optimizer", "sgd"],

@@ -46,3 +46,18 @@ TEST_CASE("Caps that are no numbers, and parallel branches where there are none,
   CHECK_NOTHROW(nn::check({.parallel = true, .score_cap = 50, .logit_cap = 30},
                           resolved(test::token_shape())));
 }
+
+TEST_CASE("A single expert whose weight is 1, whatever its router says, is refused") {
+  const auto refusal = [](long experts, long active, nn::Gates gates) {
+    Shape shape = test::token_shape();
+    shape.experts = experts;
+    shape.experts_per_token = active;
+    return test::error_message([&] { nn::check({.gates = gates}, resolved(shape)); });
+  };
+  CHECK(
+      refusal(4, 1, nn::Gates::renormalized).starts_with("gates = renormalized: expected sigmoid"));
+  CHECK(refusal(1, 1, nn::Gates::softmax).starts_with("gates = softmax"));
+  CHECK(refusal(4, 1, nn::Gates::softmax) == "no error");
+  CHECK(refusal(1, 1, nn::Gates::sigmoid) == "no error");
+  CHECK(refusal(4, 2, nn::Gates::renormalized) == "no error");
+}

@@ -87,6 +87,14 @@ inline void check(const Config& config, const Shape& shape) {
                        "false with norms after the branches, with two stacks "
                        "and in the normalized transformer");
   }
+  const bool one_weight = config.gates == Gates::softmax        ? shape.experts == 1
+                          : config.gates == Gates::renormalized ? shape.experts_per_token == 1
+                                                                : false;
+  if (one_weight) {
+    throw InvalidInput("gates", std::string(word(gates_words, config.gates)),
+                       "sigmoid, or more experts",
+                       "the weight of a single expert is 1, so that its router has no gradient");
+  }
   if (config.placement == NormPlacement::none) {
     throw InvalidInput("placement", "none", "pre or post",
                        "blocks without norms are those of a plan with Blocks::normalized");
