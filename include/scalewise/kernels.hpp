@@ -14,3 +14,4 @@
 #include "scalewise/kernels/shallow_encoder.hpp"
 #include "scalewise/kernels/shallow_kernel.hpp"
 #include "scalewise/kernels/stored_gram.hpp"
+#include "scalewise/kernels/vertex.hpp"

@@ -73,10 +73,11 @@ TEST_CASE("Gradients through finite layers agree with central differences") {
     attention.encodings.in_values = weights != SelfAttention::WeightFunction::relu;
     attention.scores = attention.causal ? SelfAttention::ScoreScale::over_root_d
                                         : SelfAttention::ScoreScale::tied_over_d;
-    attention.norm_heads = !attention.causal;
     attention.encodings.append = weights == SelfAttention::WeightFunction::identity;
     attention.encodings.alpha = attention.encodings.append ? 0.5 : 0.6;
-    for (const FiniteSizes& each : {sizes, FiniteSizes{5, 2, 3, 4}}) {
+    for (const FiniteSizes& each : {sizes, FiniteSizes{5, 2, 3, 16}}) {
+      // Of few values a norm may have a third derivative of any size.
+      attention.norm_heads = !attention.causal && each.value_dim == 16;
       kernels::detail::FiniteAttention layer(kernels::detail::finite_form(attention), 3, 4, each, 3,
                                              "attention");
       check_backward(layer, x);

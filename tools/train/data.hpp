@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -39,7 +40,12 @@ struct Data {
 inline constexpr long bytes = 256;
 
 /// The noise of --task denoising and of --task masked; their own tokens come after the bytes.
-inline constexpr data::Infilling noise{.mask = bytes, .start = bytes + 1};
+inline constexpr std::array<int, 3> sentence_ends{'.', '?', '!'};
+inline data::Infilling noise_of(const Settings& s) {
+  data::Infilling noise{.mask = bytes, .start = bytes + 1};
+  if (permutes(s)) noise.sentence_ends = sentence_ends;
+  return noise;
+}
 inline constexpr data::Masking masks{.mask = bytes, .tokens = bytes};
 
 /// How well a model does on the validation part.
@@ -106,7 +112,7 @@ nn::Batch<Scalar> training_batch(const Settings& s, const Data& data, long step)
     const std::string name = std::to_string(step);
     if (unmasks(s)) return data::masking(std::move(batch), masks, {s.seed, "masking.", name});
     if (!denoises(s)) return batch;
-    return data::infilling(std::move(batch), noise, {s.seed, "infilling.", name});
+    return data::infilling(std::move(batch), noise_of(s), {s.seed, "infilling.", name});
   }
   numeric::RandomStream stream(s.seed, "images." + std::to_string(step));
   const auto count = static_cast<std::uint64_t>(data.images.train.size());
@@ -121,7 +127,7 @@ nn::Batch<Scalar> validation_batch(const Settings& s, const Data& data, Eigen::I
   auto batch = data::validation_windows<Scalar>(data.tokens.validation, s.batch, s.seq, first);
   const numeric::RandomStream stream(0, "validation.", std::to_string(first));
   if (unmasks(s)) return data::masking(std::move(batch), masks, stream);
-  return denoises(s) ? data::infilling(std::move(batch), noise, stream) : batch;
+  return denoises(s) ? data::infilling(std::move(batch), noise_of(s), stream) : batch;
 }
 
 /// How many tokens a batch of text asks for.

@@ -29,9 +29,12 @@ inline constexpr messages::Spelling<nn::Decline, 3> schedule_words{
     {{nn::Decline::constant, "constant"},
      {nn::Decline::linear, "linear"},
      {nn::Decline::cosine, "cosine"}}};
-enum class Task { next_token, denoising, masked };
-inline constexpr messages::Spelling<Task, 3> task_words{
-    {{Task::next_token, "next-token"}, {Task::denoising, "denoising"}, {Task::masked, "masked"}}};
+enum class Task { next_token, denoising, permuted_denoising, masked };
+inline constexpr messages::Spelling<Task, 4> task_words{
+    {{Task::next_token, "next-token"},
+     {Task::denoising, "denoising"},
+     {Task::permuted_denoising, "permuted-denoising"},
+     {Task::masked, "masked"}}};
 inline constexpr messages::Spelling<bool, 2> precision_words{{{false, "float"}, {true, "double"}}};
 inline constexpr messages::Spelling<NormPlacement, 2> placement_words{
     {{NormPlacement::pre, "pre"}, {NormPlacement::post, "post"}}};
@@ -103,8 +106,10 @@ struct Settings {
 
 /// Whether text is for this task. Images have none.
 inline bool has_task(const Settings& s, Task task) { return s.digits.empty() && s.task == task; }
+/// Whether the sentences of what an encoder sees are in another order.
+inline bool permutes(const Settings& s) { return has_task(s, Task::permuted_denoising); }
 /// Whether an encoder-decoder restores a text.
-inline bool denoises(const Settings& s) { return has_task(s, Task::denoising); }
+inline bool denoises(const Settings& s) { return has_task(s, Task::denoising) || permutes(s); }
 /// Whether an encoder predicts masked tokens.
 inline bool unmasks(const Settings& s) { return has_task(s, Task::masked); }
 

@@ -114,17 +114,17 @@ inline ShallowEigenvalue shallow_eigenvalue(std::span<const Eigen::MatrixXd> inp
   Eigen::MatrixXd phi(static_cast<Eigen::Index>(inputs.size()), features);
   ShallowEigenvalue found;
   for (const Eigen::MatrixXd& x : inputs) {
-    const Eigen::MatrixXd beta = detail::softmax_rows(x.row(0) * scores * x.transpose());
+    const Eigen::MatrixXd beta = detail::weights_of(x.row(0) * scores * x.transpose(), s);
     found.least_attention = (std::min)(found.least_attention, beta.squaredNorm());
     phi.row(static_cast<Eigen::Index>(first.size())) = beta * x;
     first.emplace_back(beta * x);
   }
-  const ShallowScales one{.eta_V = s.eta_V};
+  const ShallowScales one{.eta_V = s.value_variance()};
   found.lambda_0 = smallest_eigenvalue(
       shallow_kernel(first, one, Eigen::MatrixXd::Zero(features, features)).output);
   const double linear = smallest_eigenvalue(phi * phi.transpose());
-  found.lower = s.eta_V * (std::max)(linear, 0.0) / 4;
-  found.upper = s.eta_V * phi.rowwise().squaredNorm().minCoeff() / 2;
+  found.lower = one.eta_V * (std::max)(linear, 0.0) / 4;
+  found.upper = one.eta_V * phi.rowwise().squaredNorm().minCoeff() / 2;
   return found;
 }
 

@@ -18,11 +18,11 @@ namespace scalewise::kernels {
 /// A shallow encoder of finite width, trained by gradient descent on all its data.
 /// Source:   Wu, Liu, Chrysos, Cevher 2023 (arXiv:2311.01575), problem setting and algorithm 2.
 /// Shapes:   an input is (T, features), T its own; parameters are W_Q, W_K, W_V (width, features),
-///           column after column, and w_O (width)
+///           column after column, w_O (width) and, where it is not the identity, W_H (width, width)
 /// Throws:   InvalidInput for scales that are not positive and finite, no features, no inputs,
 ///           inputs that are empty, not finite or of other features, and targets that are not one
 ///           per input.
-/// Differs:  none; W_H is the identity, as in the source.
+/// Differs:  the source has softmax and W_H = 1; ReLU for softmax and W_H are what it leaves to others.
 class ShallowEncoder {
  public:
   /// Normal weights of the variances that `s` states, from streams of the seed.
@@ -30,7 +30,7 @@ class ShallowEncoder {
       : scales_(s), features_(features), width_(s.width) {
     detail::require_shallow(s);
     if (features < 1) throw InvalidInput("features", std::to_string(features), "at least 1");
-    parameters_.resize(width_ * (3 * features_ + 1));
+    parameters_.resize(begin(Part::hidden) + size(Part::hidden));
     const auto draw = [&](Part part, const char* name, double variance) {
       numeric::RandomStream stream(seed, name);
       const double std_dev = std::sqrt(variance);
@@ -40,6 +40,7 @@ class ShallowEncoder {
     draw(Part::key, "key", s.eta_K);
     draw(Part::value, "value", s.eta_V);
     draw(Part::output, "output", s.eta_O);
+    draw(Part::hidden, "hidden", s.eta_H);
   }
 
   const Eigen::VectorXd& parameters() const { return parameters_; }
@@ -56,8 +57,8 @@ class ShallowEncoder {
     Eigen::VectorXd f(static_cast<Eigen::Index>(inputs.size()));
     numeric::parallel_for(f.size(), [&](Eigen::Index i) {
       const Eigen::MatrixXd& x = inputs[static_cast<std::size_t>(i)];
-      const Eigen::MatrixXd z = detail::softmax_rows(x * scores * x.transpose()) * x;
-      const Eigen::MatrixXd a = z * weight(Part::value).transpose();
+      const Eigen::MatrixXd z = detail::weights_of(x * scores * x.transpose(), scales_) * x;
+      const Eigen::MatrixXd a = mixed(z * weight(Part::value).transpose());
       f(i) = scales_.tau_1 / static_cast<double>(x.rows()) *
              (a.cwiseMax(0.0) * weight(Part::output)).sum();
     });
@@ -82,7 +83,8 @@ class ShallowEncoder {
       const auto rows = gradients.middleRows(begin(part), size(part));
       return rows.transpose() * rows;
     };
-    return {gram(Part::output), gram(Part::value), gram(Part::query), gram(Part::key)};
+    return {gram(Part::output), gram(Part::value), gram(Part::query), gram(Part::key),
+            gram(Part::hidden)};
   }
 
   /// One step of gradient descent.
@@ -100,12 +102,23 @@ class ShallowEncoder {
   }
 
  private:
-  enum class Part { query, key, value, output };
+  enum class Part { query, key, value, output, hidden };
 
   Eigen::Index begin(Part part) const {
-    return static_cast<Eigen::Index>(part) * width_ * features_;
+    const Eigen::Index matrices = (std::min)(static_cast<Eigen::Index>(part), Eigen::Index{3});
+    return matrices * width_ * features_ + (part == Part::hidden ? width_ : 0);
   }
-  Eigen::Index size(Part part) const { return part == Part::output ? width_ : width_ * features_; }
+  Eigen::Index size(Part part) const {
+    if (part == Part::hidden) return has_hidden() ? width_ * width_ : 0;
+    return part == Part::output ? width_ : width_ * features_;
+  }
+  bool has_hidden() const { return scales_.eta_H > 0; }
+
+  /// A W_H
+  Eigen::MatrixXd mixed(Eigen::MatrixXd a) const {
+    if (has_hidden()) a *= weight(Part::hidden);
+    return a;
+  }
 
   Eigen::Map<const Eigen::MatrixXd> weight(Part part) const {
     return {parameters_.data() + begin(part), width_, size(part) / width_};
@@ -122,17 +135,24 @@ class ShallowEncoder {
     const auto part = [&](Part p) {
       return Eigen::Map<Eigen::MatrixXd>(to + begin(p), width_, size(p) / width_);
     };
-    const Eigen::MatrixXd s = detail::softmax_rows(x * scores * x.transpose());
+    const Eigen::MatrixXd s = detail::weights_of(x * scores * x.transpose(), scales_);
     const Eigen::MatrixXd z = s * x;
-    const Eigen::MatrixXd a = z * weight(Part::value).transpose();  // (T, width)
+    const Eigen::MatrixXd read = z * weight(Part::value).transpose();  // (T, width)
+    const Eigen::MatrixXd a = mixed(read);
     const double each = scales_.tau_1 / static_cast<double>(x.rows());
     part(Part::output) = each * a.cwiseMax(0.0).colwise().sum().transpose();
-    const Eigen::MatrixXd da =
+    Eigen::MatrixXd da =
         each * (a.array() > 0).cast<double>().matrix() * weight(Part::output).col(0).asDiagonal();
+    if (has_hidden()) {
+      part(Part::hidden) = read.transpose() * da;
+      da *= weight(Part::hidden).transpose();
+    }
     part(Part::value) = da.transpose() * z;
     const Eigen::MatrixXd ds = da * weight(Part::value) * x.transpose();
     const Eigen::VectorXd mean = s.cwiseProduct(ds).rowwise().sum();
-    const Eigen::MatrixXd dg = s.cwiseProduct(ds.colwise() - mean);
+    const Eigen::MatrixXd dg = scales_.relu_scores
+                                   ? ds.cwiseProduct((s.array() > 0).cast<double>().matrix()).eval()
+                                   : s.cwiseProduct(ds.colwise() - mean).eval();
     const Eigen::MatrixXd p = scales_.tau_0 * x.transpose() * dg * x;
     part(Part::query) = weight(Part::key) * p.transpose();
     part(Part::key) = weight(Part::query) * p;

@@ -26,18 +26,20 @@ struct ShallowKernel {
   Eigen::MatrixXd value;   // of W_V
   Eigen::MatrixXd query;   // of W_Q
   Eigen::MatrixXd key;     // of W_K
+  Eigen::MatrixXd hidden;  // of W_H, zero for the identity
 
   /// The whole tangent kernel.
   /// Source:   definition: the kernel is a sum over parameters.
-  Eigen::MatrixXd total() const { return output + value + query + key; }
+  Eigen::MatrixXd total() const { return output + value + query + key + hidden; }
 };
 
 namespace detail {
 
 /// Self-attention over the tokens of one input, and how it bends where its scores move.
 struct Attended {
-  Eigen::MatrixXd tokens;             // (T, d): z_a = Σ_b S_ab x_b
-  std::vector<Eigen::MatrixXd> bend;  // T of (d, d): B_a = Σ_b S_ab (x_b - z_a) x_bᵀ
+  Eigen::MatrixXd tokens;  // (T, d): z_a = Σ_b S_ab x_b
+  std::vector<Eigen::MatrixXd>
+      bend;  // T of (d, d): B_a = Σ_b S_ab (x_b - z_a) x_bᵀ, or Σ_b S'_ab x_b x_bᵀ
 };
 
 inline Eigen::MatrixXd softmax_rows(Eigen::MatrixXd scores) {
@@ -48,12 +50,23 @@ inline Eigen::MatrixXd softmax_rows(Eigen::MatrixXd scores) {
   return scores;
 }
 
-inline Attended attend(const Eigen::MatrixXd& x, const Eigen::MatrixXd& scores) {
-  const Eigen::MatrixXd s = softmax_rows(x * scores * x.transpose());
+/// What the tokens of x attend to, from their scores.
+inline Eigen::MatrixXd weights_of(const Eigen::MatrixXd& scores, const ShallowScales& s) {
+  return s.relu_scores ? scores.cwiseMax(0.0).eval() : softmax_rows(scores);
+}
+
+inline Attended attend(const Eigen::MatrixXd& x, const Eigen::MatrixXd& scores,
+                       const ShallowScales& scales) {
+  const Eigen::MatrixXd s = weights_of(x * scores * x.transpose(), scales);
   Attended result{s * x, {}};
   for (Eigen::Index a = 0; a < x.rows(); ++a) {
     const auto z = result.tokens.row(a);
-    result.bend.emplace_back(x.transpose() * s.row(a).asDiagonal() * x - z.transpose() * z);
+    if (scales.relu_scores) {
+      const Eigen::RowVectorXd slopes = (s.row(a).array() > 0).cast<double>();
+      result.bend.emplace_back(x.transpose() * slopes.asDiagonal() * x);
+    } else {
+      result.bend.emplace_back(x.transpose() * s.row(a).asDiagonal() * x - z.transpose() * z);
+    }
   }
   return result;
 }
@@ -140,16 +153,18 @@ inline Eigen::MatrixXd draw_scores(const ShallowScales& s, Eigen::Index features
 /// The tangent kernel of a wide shallow encoder whose score matrix τ₀ W_Qᵀ W_K is `scores`: zero in
 /// the limit of τ₀ = d_m^-1, a random matrix that stays random in that of τ₀ = d_m^-1/2.
 /// Equation: with z_a the attended tokens, w ~ N(0, η_V I), c = τ₁² d_m/(T T'), sums over tokens a of
-///           X and b of X':
+///           X and b of X', and η_V η_H d_m for η_V where there is W_H:
 ///           output = c Σ E[ReLU(w·z_a) ReLU(w·z'_b)]
 ///           value  = c η_O Σ z_a·z'_b E[ReLU'(w·z_a) ReLU'(w·z'_b)]
 ///           query  = c η_O τ₀² d_m η_K Σ x_a·x'_b E[ReLU' ReLU' (B_a w)·(B'_b w)]; key with η_Q
+///           hidden = c η_O d_m η_V Σ z_a·z'_b E[ReLU' ReLU'], and value the same with d_m η_H for d_m η_V
 /// Source:   the model and its output part: Wu, Liu, Chrysos, Cevher 2023 (arXiv:2311.01575), proof
 ///           framework. The other parts, and query and key averaged over w_O, are derived in
 ///           docs/theory/shallow_encoder.md.
 /// Shapes:   every input (T, features), T its own; scores (features, features)
 /// Accuracy: output and value are the mean over W_V and w_O at every width; query and key where
-///           W_KᵀW_K and W_QᵀW_Q are their means, which holds to a relative O(d_m^-1/2).
+///           W_KᵀW_K and W_QᵀW_Q are their means, and all with W_H where W_VᵀW_V is, which holds to a
+///           relative O(d_m^-1/2).
 /// Throws:   InvalidInput for no input, inputs of different features, scores of another shape, and
 ///           numbers that are not finite.
 inline ShallowKernel shallow_kernel(std::span<const Eigen::MatrixXd> inputs, const ShallowScales& s,
@@ -159,12 +174,15 @@ inline ShallowKernel shallow_kernel(std::span<const Eigen::MatrixXd> inputs, con
   detail::require_scores(scores, features);
   std::vector<detail::Attended> attended;
   attended.reserve(inputs.size());
-  for (const Eigen::MatrixXd& x : inputs) attended.push_back(detail::attend(x, scores));
+  for (const Eigen::MatrixXd& x : inputs) attended.push_back(detail::attend(x, scores, s));
 
   const auto n = static_cast<Eigen::Index>(inputs.size());
   const auto width = static_cast<double>(s.width);
   ShallowKernel kernel;
-  for (auto* part : {&kernel.output, &kernel.value, &kernel.query, &kernel.key}) part->resize(n, n);
+  for (auto* part : {&kernel.output, &kernel.value, &kernel.query, &kernel.key, &kernel.hidden}) {
+    part->setZero(n, n);
+  }
+  const double variance = s.value_variance();
   numeric::parallel_for(n, [&](Eigen::Index i) {
     const detail::Attended& left = attended[static_cast<std::size_t>(i)];
     const Eigen::MatrixXd& x = inputs[static_cast<std::size_t>(i)];
@@ -172,13 +190,16 @@ inline ShallowKernel shallow_kernel(std::span<const Eigen::MatrixXd> inputs, con
       const detail::Attended& right = attended[static_cast<std::size_t>(j)];
       const Eigen::MatrixXd& y = inputs[static_cast<std::size_t>(j)];
       const detail::TokenSums sum = detail::token_sums(x, left, y, right);
-      const double c = s.tau_1 * s.tau_1 * width * s.eta_V /
+      const double c = s.tau_1 * s.tau_1 * width * variance /
                        (2 * std::numbers::pi * static_cast<double>(x.rows() * y.rows()));
       const double score = c * s.eta_O * s.tau_0 * s.tau_0 * width * sum.bent;
       kernel.output(i, j) = kernel.output(j, i) = c * sum.output;
       kernel.value(i, j) = kernel.value(j, i) = c * s.eta_O / s.eta_V * sum.value;
       kernel.query(i, j) = kernel.query(j, i) = score * s.eta_K;
       kernel.key(i, j) = kernel.key(j, i) = score * s.eta_Q;
+      if (s.eta_H > 0) {
+        kernel.hidden(i, j) = kernel.hidden(j, i) = c * s.eta_O / s.eta_H * sum.value;
+      }
     }
   });
   return kernel;

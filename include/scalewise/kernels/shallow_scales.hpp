@@ -10,8 +10,8 @@
 
 namespace scalewise::kernels {
 
-/// The numbers of a shallow encoder f(X) = τ₁ w_O · mean over tokens of ReLU(A), with
-/// A = softmax(τ₀ X W_Qᵀ W_K Xᵀ) X W_Vᵀ.
+/// The numbers of a shallow encoder f(X) = τ₁ w_O · mean over tokens of ReLU(A W_H), with
+/// A = softmax(τ₀ X W_Qᵀ W_K Xᵀ) X W_Vᵀ. The source has W_H = 1, and names work with ReLU for softmax.
 /// Source:   Wu, Liu, Chrysos, Cevher 2023 (arXiv:2311.01575), table of initializations.
 /// Units:    eta_* are the variances of the weights' entries.
 struct ShallowScales {
@@ -22,6 +22,13 @@ struct ShallowScales {
   double eta_K = 1;
   double tau_0 = 1;
   double tau_1 = 1;
+  double eta_H = 0;          // 0: W_H is the identity, and not learned
+  bool relu_scores = false;  // ReLU in place of softmax
+
+  /// The variance of the entries of W_HᵀW_V, which stand for W_V.
+  double value_variance() const {
+    return eta_H > 0 ? eta_V * eta_H * static_cast<double>(width) : eta_V;
+  }
 };
 
 /// The numbers that a plan of shallow-lecun, shallow-he or shallow-ntk holds.
@@ -58,6 +65,7 @@ inline void require_shallow(const ShallowScales& s) {
   positive("eta_K", s.eta_K);
   positive("tau_0", s.tau_0);
   positive("tau_1", s.tau_1);
+  if (s.eta_H != 0) positive("eta_H", s.eta_H);
 }
 
 }  // namespace detail
