@@ -27,7 +27,7 @@ def run(program: str, *options: str) -> str:
 
 
 with tempfile.TemporaryDirectory() as folder:
-    sweep = ("experts", tools, "--widths", "16", "32", "--rates", "0.01", "0.1", "--seeds", "1", "--steps", "3", "--results", folder)
+    sweep = ("experts", tools, "--widths", "32", "64", "--rates", "0.01", "0.1", "--seeds", "1", "--steps", "3", "--results", folder)
     for _ in range(2):  # the second time nothing is missing
         run("transfer.py", *sweep)
     rows = list(csv.DictReader(pathlib.Path(folder, "experts.csv").open()))
