@@ -187,37 +187,6 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("Steps of order n^-1/2 are too large for many samples") {
-  // λ_max of the kernel grows as n, since mean tokens are alike or at right angles at worst: n/(2π) against 1/2.
-  constexpr Index tokens = 4, many = 16;
-  const ShallowScales s{.width = 256, .tau_0 = 1.0 / 256, .tau_1 = 1.0 / 16};
-  const auto inputs_of = [&](int count) {
-    std::vector<MatrixXd> inputs;
-    for (int i = 0; i < count; ++i) {
-      inputs.push_back(
-          normal(tokens, many, static_cast<std::uint64_t>(i), "tokens").rowwise().normalized());
-    }
-    return inputs;
-  };
-  const auto largest = [&](int count) {
-    const MatrixXd kernel = shallow_kernel(inputs_of(count), s, MatrixXd::Zero(many, many)).total();
-    return -smallest_eigenvalue(-kernel);
-  };
-  const double few = largest(16);
-  CHECK_THAT(largest(256) / few, WithinRel(10.6, 0.15));  // of four draws by NumPy
-  const auto left = [&](int count) {
-    const auto inputs = inputs_of(count);
-    const Eigen::VectorXd targets = normal(count, 1, 7, "targets");
-    ShallowEncoder encoder(many, s, 3);
-    const double rate = 4 / few / std::sqrt(static_cast<double>(count));  // 1/λ_max for 16
-    const double before = encoder.step(inputs, targets, rate);
-    for (int step = 0; step < 10; ++step) encoder.step(inputs, targets, rate);
-    return encoder.step(inputs, targets, rate) / before;
-  };
-  CHECK(left(16) < 1);
-  CHECK(left(256) > 1);
-}
-
 TEST_CASE("A step of the shallow encoder goes down the kernel's way") {
   const auto inputs = encoder_inputs();
   ShallowEncoder encoder(features, scales, 11);
