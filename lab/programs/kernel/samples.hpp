@@ -38,9 +38,9 @@ struct Samples {
   int classes = 0;
   kernels::Index train = 0;
   kernels::Index validation = 0;
-  kernels::GridSides sides = {};   // of images, in tokens
-  kernels::Index longest = 0;  // tokens
-  double chance = 0;           // part of the test inputs of the class that is the most frequent
+  kernels::GridSides sides = {};  // of images, in tokens
+  kernels::Index longest = 0;     // tokens
+  double chance = 0;              // part of the test inputs of the class that is the most frequent
   std::string description;
 };
 
