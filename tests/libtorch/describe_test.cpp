@@ -14,14 +14,15 @@
 #include "scalewise/scalewise.hpp"
 #include "scalewise/torch.hpp"
 #include "support/catch.hpp"
+#include "support/error_message.hpp"
 
 namespace {
 
 using namespace scalewise;
 using Catch::Matchers::ContainsSubstring;
-namespace nn = torch::nn;
+using scalewise::test::error_message;
 
-struct RmsNormImpl : nn::Module {
+struct RmsNormImpl : torch::nn::Module {
   explicit RmsNormImpl(std::int64_t width)
       : weight(register_parameter("weight", at::ones({width}))) {}
   at::Tensor weight;
@@ -29,31 +30,32 @@ struct RmsNormImpl : nn::Module {
 TORCH_MODULE(RmsNorm);
 
 /// A head that is the embedding.
-struct TiedHeadImpl : nn::LinearImpl {
+struct TiedHeadImpl : torch::nn::LinearImpl {
   explicit TiedHeadImpl(const at::Tensor& shared)
-      : LinearImpl(nn::LinearOptions(shared.size(1), shared.size(0)).bias(false)) {
+      : LinearImpl(torch::nn::LinearOptions(shared.size(1), shared.size(0)).bias(false)) {
     parameters_["weight"] = weight = shared;
   }
 };
 TORCH_MODULE(TiedHead);
 
 /// One layer of each kind; tests/python/describe_torch.py has the same in Python.
-struct EachKind : nn::Module {
+struct EachKind : torch::nn::Module {
   explicit EachKind(std::int64_t width = 8) {
-    const nn::Embedding embed(11, width);
+    const torch::nn::Embedding embed(11, width);
     register_module("embed", embed);
-    register_module("bag", nn::EmbeddingBag(5, width));
-    register_module("conv", nn::Conv2d(nn::Conv2dOptions(3, width, 3)));
-    register_module("back", nn::ConvTranspose1d(nn::ConvTranspose1dOptions(width, 2 * width, 4)));
-    register_module("norm1", nn::LayerNorm(nn::LayerNormOptions({width})));
-    register_module("norm2", nn::GroupNorm(nn::GroupNormOptions(2, width)));
+    register_module("bag", torch::nn::EmbeddingBag(5, width));
+    register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, width, 3)));
+    register_module(
+        "back", torch::nn::ConvTranspose1d(torch::nn::ConvTranspose1dOptions(width, 2 * width, 4)));
+    register_module("norm1", torch::nn::LayerNorm(torch::nn::LayerNormOptions({width})));
+    register_module("norm2", torch::nn::GroupNorm(torch::nn::GroupNormOptions(2, width)));
     register_module("norm3", RmsNorm(width));
-    register_module("attention", nn::MultiheadAttention(width, 2));
-    register_module("recurrent", nn::LSTM(width, 2 * width));
-    register_module("cell", nn::GRUCell(width, width));
-    register_module("slope", nn::PReLU());
-    register_module("blocks",
-                    nn::Sequential(nn::Linear(width, 4 * width), nn::Linear(4 * width, width)));
+    register_module("attention", torch::nn::MultiheadAttention(width, 2));
+    register_module("recurrent", torch::nn::LSTM(width, 2 * width));
+    register_module("cell", torch::nn::GRUCell(width, width));
+    register_module("slope", torch::nn::PReLU());
+    register_module("blocks", torch::nn::Sequential(torch::nn::Linear(width, 4 * width),
+                                                    torch::nn::Linear(4 * width, width)));
     register_parameter("decay_log", at::zeros({width, 16}));
     register_parameter("experts", at::zeros({4, 2 * width, width}));
     register_parameter("out_bias", at::zeros({width}));
@@ -63,18 +65,9 @@ struct EachKind : nn::Module {
 
 const std::vector<libtorch::GivenKind> kinds{{"experts", "linear:eoi"}};
 
-template <class F>
-std::string complaint(F&& f) {
-  try {
-    f();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-std::string refusal(const nn::Module& module, const std::vector<libtorch::GivenKind>& given) {
-  return complaint([&] { static_cast<void>(libtorch::describe(module, given)); });
+std::string refusal(const torch::nn::Module& module,
+                    const std::vector<libtorch::GivenKind>& given) {
+  return error_message([&] { static_cast<void>(libtorch::describe(module, given)); });
 }
 
 DescribedModel experts_of(long width) {
@@ -143,14 +136,14 @@ TEST_CASE("A module that two descriptions describe is filled and grouped by its 
   CHECK(rate_of(block->up) == 1e-2 / 4);
   CHECK(rate_of(model->embed->weight) == 1e-2);
   CHECK(rate_of(model->head->weight) == 1e-2);  // its multiplier is 1/4
-  CHECK(complaint([&] { libtorch::initialize(planned, 1, 0.02, {"*.A_log"}); }) ==
+  CHECK(error_message([&] { libtorch::initialize(planned, 1, 0.02, {"*.A_log"}); }) ==
         "keep = *.A_log: expected a pattern of names of the plan's tensors");
 }
 
 TEST_CASE("A module that is not the described one is refused, tensor by tensor") {
   const Plan plan = plan_of(experts_of(64));
   const auto refused = [&](const torch_experts::Experts& model) {
-    return complaint([&] { static_cast<void>(libtorch::plan_module(*model, plan)); });
+    return error_message([&] { static_cast<void>(libtorch::plan_module(*model, plan)); });
   };
   CHECK(refused(torch_experts::Experts(64, 4)) == "no error");
   CHECK_THAT(refused(torch_experts::Experts(32, 4)),
@@ -160,7 +153,7 @@ TEST_CASE("A module that is not the described one is refused, tensor by tensor")
   torch_experts::Experts more(64, 5), tied(64, 4);
   CHECK_THAT(refused(more), ContainsSubstring("blocks.4.router.weight: not in the plan"));
   tied->unregister_module("norm");
-  const auto norm = std::make_shared<nn::Module>();
+  const auto norm = std::make_shared<torch::nn::Module>();
   norm->register_parameter("weight", at::ones({64}));
   norm->register_parameter("bias", norm->named_parameters()["weight"]);
   norm->register_parameter("again", norm->named_parameters()["weight"]);

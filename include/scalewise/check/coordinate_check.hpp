@@ -277,9 +277,10 @@ class CoordinateCheck {
       report_.undecided.push_back(fmt::format("{} more quantities at other steps", open - most));
     }
     if (const RoleSlopes* roles = prediction_.roles()) {
-      const Band most = sum(roles->change, roles->logits.change);
-      if (most.low > criteria_.growth) {
-        report_.undecided.push_back("the plan lets changes grow, by a power of " + band_text(most) +
+      const Band growth = sum(roles->change, roles->logits.change);
+      if (growth.low > criteria_.growth) {
+        report_.undecided.push_back("the plan lets changes grow, by a power of " +
+                                    band_text(growth) +
                                     " of the width, as where a tensor has another's role");
       }
     }
