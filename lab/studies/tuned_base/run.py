@@ -141,8 +141,36 @@ def tables(results: dict) -> dict[str, str]:
             "small": small_table()}
 
 
+def draw_rates(folder: pathlib.Path) -> None:
+    """Loss against the rate at each width, of one rate and of maximal update, with the best one of each width."""
+    script, panels = "", []
+    colours = ["#9ecae1", "#4292c6", "#2171b5", "#08306b"]
+    for arm, title in (("sp", "one rate for all tensors: the best rate moves"), ("mup", "μP: it stays")):
+        lines = []
+        for i, width in enumerate(WIDTHS):
+            points = sorted({row["lr"]: row["val"] for row in reversed(found(arm, width)) if row["val"]}.items())
+            name = f"{arm}{i}"
+            script += results_page.block(name, points) + results_page.block(f"best_{name}", [min(points, key=lambda p: p[1])])
+            lines += [f"${name} with linespoints lw 2 pt 7 ps 0.4 lc rgb '{colours[i]}' title 'width {width}'",
+                      f"$best_{name} with points pt 7 ps 1.3 lc rgb '#d55e00' notitle"]
+        panels.append(f"set title '{title}'\nplot " + ", ".join(lines) + "\n")
+    script += """set terminal svg size 760,330 font 'sans,13' background '#ffffff'
+set multiplot layout 1,2
+set logscale x 2
+set format x '2^{%L}'
+set xrange [2**-14:2**-6]
+set yrange [2.68:3.2]
+set xlabel 'learning rate'
+set ylabel 'loss, nats per byte'
+set grid lc rgb '#eeeeee'
+set key top center
+""" + "unset ylabel\nset format y ''\nunset key\n".join(panels) + "unset multiplot\n"
+    results_page.picture(folder / "rates.svg", script)
+
+
 def draw(results: dict, folder: pathlib.Path) -> None:
     del results
+    draw_rates(folder)
     script = ""
     curves = {"sp": ("one rate, tuned at each width", "#d55e00"), "mup": ("μP, one rate for all widths", "#0072b2"),
               "mup+": ("μP, five constants tuned at 256", "#009e73")}
