@@ -62,7 +62,7 @@ ModelDescription convolutions(long n) {
 }
 
 /// Blocks with a router and four experts side by side.
-ModelDescription experts(long n, long layers) {
+ModelDescription mixture(long n, long layers) {
   std::vector<Given> rows{{"embed.weight", embedding, "io", {100, n}}};
   for (long layer = 0; layer < layers; ++layer) {
     const std::string at = "blocks." + std::to_string(layer) + ".";
@@ -208,7 +208,7 @@ TEST_CASE("Kernels and experts count with the fans of one", "[described]") {
   CHECK(entry(network, "conv1.weight").learning_rate.value == 1);
   CHECK(entry(network, "linear.weight").multiplier.value == 1.0 / 4);
 
-  const Plan plan = planned(from_descriptions(experts(64, 4), experts(16, 2)), "complete-p");
+  const Plan plan = planned(from_descriptions(mixture(64, 4), mixture(16, 2)), "complete-p");
   const Entry& up = entry(plan, "blocks.3.experts.up");
   CHECK(up.size() == 4 * 128 * 64);
   CHECK(up.fan_in == 64);
@@ -311,7 +311,7 @@ TEST_CASE("Who has experts as tensors of their own says so", "[described]") {
 }
 
 TEST_CASE("Fold takes the multipliers of listed tensors and names what stays", "[described]") {
-  const Plan plan = planned(from_descriptions(experts(64, 4), experts(16, 2)), "complete-p");
+  const Plan plan = planned(from_descriptions(mixture(64, 4), mixture(16, 2)), "complete-p");
   const RewrittenPlan folded = fold(plan);
   const Entry& router = entry(folded.plan, "blocks.0.router.weight");
   CHECK(router.multiplier.value == 1);
@@ -325,7 +325,7 @@ TEST_CASE("What two descriptions do not say is asked for", "[described]") {
   CHECK_THAT(
       refusal(mlp(128), mlp(128)),
       ContainsSubstring("base = the target itself: expected the same model at another width"));
-  CHECK_THAT(refusal(experts(64, 4), experts(64, 2)),
+  CHECK_THAT(refusal(mixture(64, 4), mixture(64, 2)),
              ContainsSubstring("base = as wide as the target"));
 
   ModelDescription renamed = mlp(128);
@@ -356,11 +356,11 @@ TEST_CASE("What two descriptions do not say is asked for", "[described]") {
   CHECK_THAT(refusal(target, base, {{"sc*", GivenRole::vector}, {"no*", GivenRole::input}}),
              ContainsSubstring("role = no*"));
 
-  CHECK_THAT(refusal(experts(64, 4), description({{"embed.weight", embedding, "io", {100, 16}}})),
+  CHECK_THAT(refusal(mixture(64, 4), description({{"embed.weight", embedding, "io", {100, 16}}})),
              ContainsSubstring("without blocks.0.norm.weight, blocks.0.router.weight"));
-  ModelDescription fewer = experts(16, 2);
+  ModelDescription fewer = mixture(16, 2);
   fewer.tensors[3].sizes[0] = 2;  // of one layer's up alone
-  CHECK_THAT(refusal(experts(64, 4), fewer),
+  CHECK_THAT(refusal(mixture(64, 4), fewer),
              ContainsSubstring("copies = 4 to 4: expected 2 to 4, as of other"));
 
   const DescribedModel model = from_descriptions(mlp(1024), mlp(128));
@@ -374,7 +374,7 @@ TEST_CASE("A third size confirms what two say, or names what does not", "[descri
     return test::error_message([&] { architecture::require_same_growth(target, base, third); });
   };
   CHECK(message(mlp(1024), mlp(128), mlp(512)) == "no error");
-  CHECK(message(experts(64, 4), experts(16, 2), experts(48, 3)) == "no error");
+  CHECK(message(mixture(64, 4), mixture(16, 2), mixture(48, 3)) == "no error");
   CHECK(message(mlp(1024), mlp(128), mlp(1024)) ==
         "check model = as large as the base, or as the target: expected a third size");
 
@@ -416,7 +416,7 @@ TEST_CASE("What is read off two descriptions is said, and can be given instead",
         std::vector<std::string>{"depth 2 to 4: numbered under h.",
                                  "d_model 16 to 64: what most inputs and outputs grow with"});
   CHECK(from_descriptions(mlp(1024), mlp(128), {}, target, base).shape.depth == 4);
-  CHECK(from_descriptions(experts(64, 4), experts(16, 2)).sizes ==
+  CHECK(from_descriptions(mixture(64, 4), mixture(16, 2)).sizes ==
         std::vector<std::string>{"depth 2 to 4: numbered under blocks.",
                                  "experts 4 to 4: copies side by side",
                                  "d_model 16 to 64: what most inputs and outputs grow with"});
@@ -433,7 +433,7 @@ TEST_CASE("Numbers that no list of layers writes are names", "[described]") {
 }
 
 TEST_CASE("A description reads back, and one that no model has is refused", "[described]") {
-  const ModelDescription model = experts(64, 4);
+  const ModelDescription model = mixture(64, 4);
   CHECK(io::read_description(to_json(model), "model") == model);
   const auto message = [](const DescribedTensor& tensor) {
     ModelDescription wrong = mlp(8);

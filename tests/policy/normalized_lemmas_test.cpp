@@ -15,12 +15,12 @@
 #include "scalewise/policy/ngpt.hpp"
 #include "scalewise/policy/nu_gpt_full_align.hpp"
 #include "support/catch.hpp"
+#include "support/vectors.hpp"
 
 using namespace scalewise;
+using namespace scalewise::test;
 
 namespace {
-
-using Vector = std::vector<double>;
 
 constexpr double global_rate = 0.005;
 constexpr std::size_t narrow = 64;
@@ -34,27 +34,9 @@ double sum_of(const Vector& a, const std::function<double(double)>& f) {
 double rms(const Vector& a) {
   return std::sqrt(sum_of(a, [](double x) { return x * x; }) / static_cast<double>(a.size()));
 }
-double length(const Vector& a) { return rms(a) * std::sqrt(static_cast<double>(a.size())); }
-double inner(const Vector& a, const Vector& b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
-}
-Vector mixed(double x, const Vector& a, double y, const Vector& b) {
-  Vector c(a.size());
-  for (std::size_t i = 0; i < a.size(); ++i) c[i] = x * a[i] + y * b[i];
-  return c;
-}
-Vector unit(const Vector& a) { return mixed(1 / length(a), a, 0, a); }
 Vector sign(Vector a) {
   for (double& x : a) x = std::copysign(1.0, x);
   return a;
-}
-
-Vector drawn(numeric::RandomStream& stream, std::size_t size) {
-  Vector v(size);
-  for (double& x : v) x = stream.normal();
-  return v;
 }
 
 /// A matrix whose vectors along the model's width have unit length, and its step -rate sign(g) sign(x)' for the input x

@@ -13,36 +13,17 @@
 #include "scalewise/plan/make_plan.hpp"
 #include "scalewise/policy/ngpt_complete_p.hpp"
 #include "support/catch.hpp"
+#include "support/vectors.hpp"
 
 using namespace scalewise;
+using namespace scalewise::test;
 
 namespace {
-
-using Vector = std::vector<double>;
-
-double inner(const Vector& a, const Vector& b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
-}
-double length(const Vector& a) { return std::sqrt(inner(a, a)); }
-Vector sum(double x, const Vector& a, double y, const Vector& b) {
-  Vector c(a.size());
-  for (std::size_t i = 0; i < a.size(); ++i) c[i] = x * a[i] + y * b[i];
-  return c;
-}
-Vector unit(const Vector& a) { return sum(1 / length(a), a, 0, a); }
 
 /// The derivative of Norm at `a`, which is symmetric, times `v`: (v - û û.v)/|a|, û = a/|a|.
 Vector through_norm(const Vector& a, const Vector& v) {
   const Vector u = unit(a);
-  return sum(1 / length(a), v, -inner(u, v) / length(a), u);
-}
-
-Vector drawn(numeric::RandomStream& stream, std::size_t size) {
-  Vector v(size);
-  for (double& x : v) x = stream.normal();
-  return v;
+  return mixed(1 / length(a), v, -inner(u, v) / length(a), u);
 }
 
 /// Rows of unit length.
@@ -56,7 +37,7 @@ struct Matrix {
   }
   Vector transposed_times(const Vector& x) const {
     Vector y(x.size());
-    for (std::size_t i = 0; i < x.size(); ++i) y = sum(1, y, x[i], rows[i]);
+    for (std::size_t i = 0; i < x.size(); ++i) y = mixed(1, y, x[i], rows[i]);
     return y;
   }
 };
@@ -72,7 +53,7 @@ class Network {
       Matrix w;
       for (std::size_t i = 0; i < n; ++i) w.rows.push_back(unit(drawn(stream_, n)));
       branch_.push_back(w.times(states_.back()));
-      before_norm_.push_back(sum(1 - share_, states_.back(), share_, unit(branch_.back())));
+      before_norm_.push_back(mixed(1 - share_, states_.back(), share_, unit(branch_.back())));
       states_.push_back(unit(before_norm_.back()));
       weights_.push_back(w);
     }
@@ -110,8 +91,8 @@ class Network {
     at_branch_.resize(weights_.size());
     for (std::size_t l = weights_.size(); l-- > 0;) {
       const Vector before = through_norm(before_norm_[l], at_input_);
-      at_branch_[l] = through_norm(branch_[l], sum(share_, before, 0, before));
-      at_input_ = sum(1 - share_, before, 1, weights_[l].transposed_times(at_branch_[l]));
+      at_branch_[l] = through_norm(branch_[l], mixed(share_, before, 0, before));
+      at_input_ = mixed(1 - share_, before, 1, weights_[l].transposed_times(at_branch_[l]));
     }
   }
 
@@ -120,9 +101,9 @@ class Network {
     double absolute = 0;  // (sign(g) sign(h)') h = |h|_1 sign(g)
     for (const double h : states_[l]) absolute += std::abs(h);
     const Vector moved =
-        sum(1, weights_[l].times(change), 1, steps(at_branch_[l], rate * absolute));
+        mixed(1, weights_[l].times(change), 1, steps(at_branch_[l], rate * absolute));
     return through_norm(before_norm_[l],
-                        sum(1 - share_, change, share_, through_norm(branch_[l], moved)));
+                        mixed(1 - share_, change, share_, through_norm(branch_[l], moved)));
   }
 
   static Vector steps(const Vector& gradient, double rate) {
