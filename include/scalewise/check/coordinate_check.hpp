@@ -88,7 +88,8 @@ class CoordinateCheck {
         criteria_(criteria),
         scales_(scales_of(family)),
         prediction_(scales_, plan_.shape, assumptions_) {
-    // Wide models average over themselves; deep ones do not.
+    // Variance between seeds falls as size^-power: entries of wide models average, if not as independent ones would,
+    // with a power of 1; along the depth nothing averages.
     const double power = prediction_.along_depth() ? 0 : 0.8;
     report_.judgements =
         Measurements(records_, prediction_, plan_, judgeable_, power, criteria).take();

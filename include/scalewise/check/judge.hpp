@@ -41,7 +41,7 @@ struct Criteria {
   Bending bending{0.05, 0.15, 1.5};
 
   // Changes that grow faster than this fail, even if the rule predicts it: first where it
-  // predicts growth for certain, then where its band leaves it open. Rules that count on an alignment of 3/4 let
+  // predicts growth for certain, then where its band leaves it open. νGPT, which counts on an alignment of 3/4, lets
   // the first steps, which are aligned almost fully, grow by a quarter.
   double growth = 0.1;
   double open_growth = 0.25;

@@ -45,7 +45,7 @@ struct MovingMatrix {
   double fan_in = 0;
   double fan_out = 0;
   Band alignment;  // α and ν
-  Band omega;      // ½ where W0 is as wide as high
+  Band omega;      // of W0 with Δx: ½ where both fans grow alike, up to 1 where the fan-out stays
 
   Moving times(const Moving& x) const {
     return {multiplier + start + fan_in / 2 + x.start,

@@ -22,7 +22,8 @@ namespace scalewise::nn {
 
 /// The reference transformer: a plan and a config made into a function with a gradient. An embedding goes through the
 /// layers of a LayerStack (stack.hpp), each a ResidualBlock around attention and one around an MLP (blocks.hpp), which
-/// applies the plan's skip and branch (residual.hpp), and is read out; each Weight (weight.hpp) acts with its multiplier.
+/// applies the plan's skip and branch (residual.hpp), and is read out; each Weight (weight.hpp) acts with its multiplier;
+/// the head, and a tied embedding, with the plan's logit_multiplier, which has the head's own in it.
 /// Shapes:   Batch -> logits (B*T, V) or (B, classes)
 /// The plan is needed during construction only. The matrices of a normalized transformer have to be
 /// brought to unit length by normalize_matrices() before every step.
@@ -309,7 +310,7 @@ Transformer<Scalar>::Transformer(const Plan& plan, const Config& config, Gradien
     return Weight<Scalar>(parameters_, plan, name);
   };
   embedding_ = weight(shape_.input == Input::token ? "token_embedding" : "patch_embedding");
-  // Elsewhere the total is the tensor's own; in plans for a code base it has what that code itself multiplies, too.
+  // Plans for a code base (plan --names) have `model.code`; embedding_multiplier then has the factor of that code, too.
   if (plan.model.code) {
     embedding_.multiplier = static_cast<Scalar>(plan.model.embedding_multiplier.value);
   }

@@ -22,8 +22,8 @@ namespace scalewise {
 ///           their gradients follow the fan-out as well. The paper gives epsilon for the blocks alone;
 ///           outside of them it is 1/m_N as in the public code, which is how the gradient shrinks, but 1 for
 ///           the head's bias, whose gradient does not. Rescalers, the learned scales of nGPT, are in no model that this
-///           rule is for. The attention scale is √C0/C, 1/√C at the base; the paper's runs divide by n,
-///           which is the same up to a constant for a fixed number of heads. The paper does not tie the
+///           rule is for. The attention scale is √C0/C, 1/√C at the base; the public code divides by C, which
+///           is the same up to a constant. The paper does not tie the
 ///           head; a tied one keeps the embedding's row, and its multiplier 1/m_N acts on the logits.
 struct CompleteP {
   static constexpr std::string_view id = "complete-p";

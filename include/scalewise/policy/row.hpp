@@ -12,9 +12,10 @@ namespace scalewise {
 
 /// How weight decay enters one step of the optimizer.
 enum class DecayForm {
-  coupled,      // W -= rate * factor * decay * W: PyTorch's AdamW
-  independent,  // W -= schedule * decay * W: as the papers write it
+  coupled,      // W -= (global rate * row's rate) * decay * W: PyTorch's AdamW
+  independent,  // W -= schedule * decay * W: as some papers write it
   l2,           // decay * W is added to the gradient before Adam's normalization
+                // where decay = global decay * row's decay
 };
 
 namespace policy {
