@@ -162,7 +162,8 @@ class Reference {
       };
       reference::Mlp layer;
       layer.kind = config_.activation;
-      layer.w = {.up = own("expert_up"), .gate = own("expert_gate"), .down = own("expert_down")};
+      layer.w.up = own("expert_up"), layer.w.gate = own("expert_gate");
+      layer.w.down = own("expert_down");
       y += g.col(e).asDiagonal() * layer.forward(x);
     }
     return y;
