@@ -65,7 +65,7 @@ BAD = [
     (["--sizes", "12,24"], "a multiple of --head-dim = 8"),
     (["--judge", "none.jsonl"], "cannot open none.jsonl: no such file"),
     (["--text", "none.txt"], "cannot open none.txt: no such file"),
-    (["--set", "experts=width/7"], "expected a whole number; the width is 32"),
+    (["--set", "experts=width/7"], "expected a whole number; the width is 16"),
     (["--set", "experts=width/x"], "expected width/NUMBER or width*NUMBER"),
     (["--set", "experts=widths"], "expected a whole number"),
     (["--seq", "1"], "--seq = 1: expected at least 2"),

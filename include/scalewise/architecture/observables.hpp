@@ -24,19 +24,22 @@ struct Observable {
 inline constexpr std::array observables{
     Observable{"embedding", "(B T, C)", "the input of the first layer"},
     Observable{"attention.input", "(B T, C)", "the input of the block"},
-    Observable{"attention.scores", "(B H T, S)", "scale times q·k, before softmax"},
+    Observable{"attention.scores", "(B H T, S)",
+               "scale times q·k, before softmax and before a cap"},
     Observable{"attention.probabilities", "(B H T, S)", "after softmax"},
     Observable{"attention.heads", "(B T, H head_dim)", "the input of the output projection"},
     Observable{"attention.output", "(B T, C)",
                "the output of the block, before the residual multiplier"},
-    Observable{"attention.stream", "(B T, C)", "the residual stream after the block"},
+    Observable{"attention.stream", "(B T, C)",
+               "the residual stream after the block; of parallel branches without the MLP"},
     Observable{"mlp.input", "(B T, C)", "the input of the block"},
     Observable{"mlp.router", "(B T, E)", "of experts: their scores before softmax or sigmoid"},
-    Observable{"mlp.hidden", "(B T, F)", "the input of the down projection"},
+    Observable{"mlp.hidden", "(B T, F)", "the input of the down projection; not of experts"},
     Observable{"mlp.output", "(B T, C)", "the output of the block, before the residual multiplier"},
     Observable{"mlp.stream", "(B T, C)", "the residual stream after the block"},
     Observable{"final_hidden", "(B T, C)", "after the final norm"},
-    Observable{"logits", "(B T, V)", "with all their multipliers; (B, classes) with patch input"},
+    Observable{"logits", "(B T, V)",
+               "with all their multipliers, capped; (B, classes) with patch input"},
 };
 
 /// The name of an observable, for expressions that must not misspell it: observable("mlp.output").

@@ -310,10 +310,6 @@ constexpr Shape resolved(Shape shape) {
     if (!shape.head_bias) shape.head_bias = false;
     return shape;
   }
-  if (shape.experts > 0) {
-    throw InvalidInput("experts", std::to_string(shape.experts), "0",
-                       "a shape has one MLP per layer; describe the model by its tensors");
-  }
   require_positive("heads", shape.heads);
   detail::resolve_heads(shape);
   if (shape.d_ff == 0) shape.d_ff = 4 * shape.d_model;

@@ -51,8 +51,7 @@ inline bool has_shape(std::string_view type) {
   return any_of(config_models, [&](const ConfigModel& model) { return model.type == type; });
 }
 
-inline constexpr std::string_view has_experts =
-    "a mixture of experts: a shape has one MLP per layer";
+inline constexpr std::string_view has_experts = "a mixture of experts that no table lists";
 inline constexpr std::string_view has_four_norms = "its layers have four norms: a shape has two";
 inline constexpr std::string_view has_one_norm = "its layers have one norm for both branches";
 inline constexpr std::string_view is_no_transformer =

@@ -35,40 +35,40 @@ inline constexpr Symbol integer{"", "", "", "", "an integer", 0};
 // Sizes of the model and the run.
 inline constexpr Symbol mlp_ratio{"M", "M", "m_M", "m_M", "d_ff / d_model", 1};
 inline constexpr Symbol d_ff{"F", "F", "m_F", "m_F", "d_ff", 2};
-inline constexpr Symbol expert_ff{"F_e", "F_e", "m_Fe", "m_{F_e}", "expert_ff", 2};
-inline constexpr Symbol d_model{"n", "n", "m_N", "m_N", "d_model", 3};
-inline constexpr Symbol heads{"H", "H", "m_H", "m_H", "heads", 4};
-inline constexpr Symbol kv_heads{"K", "K", "m_K", "m_K", "kv_heads", 5};
-inline constexpr Symbol experts{"E", "E", "m_E", "m_E", "experts", 5};
-inline constexpr Symbol head_dim{"C", "C", "m_C", "m_C", "head_dim", 6};
+inline constexpr Symbol expert_ff{"F_e", "F_e", "m_Fe", "m_{F_e}", "expert_ff", 3};
+inline constexpr Symbol d_model{"n", "n", "m_N", "m_N", "d_model", 4};
+inline constexpr Symbol heads{"H", "H", "m_H", "m_H", "heads", 5};
+inline constexpr Symbol kv_heads{"K", "K", "m_K", "m_K", "kv_heads", 6};
+inline constexpr Symbol experts{"E", "E", "m_E", "m_E", "experts", 7};
+inline constexpr Symbol head_dim{"C", "C", "m_C", "m_C", "head_dim", 8};
 /// Layers of the stack that the tensor belongs to.
-inline constexpr Symbol depth{"L", "L", "m_L", "m_L", "depth", 7};
-inline constexpr Symbol encoder_depth{"N_e", "N_e", "m_Ne", "m_{N_e}", "encoder_depth", 8};
-inline constexpr Symbol decoder_depth{"N_d", "N_d", "m_Nd", "m_{N_d}", "decoder depth", 9};
-inline constexpr Symbol vocab{"V", "V", "m_V", "m_V", "vocab", 10};
+inline constexpr Symbol depth{"L", "L", "m_L", "m_L", "depth", 9};
+inline constexpr Symbol encoder_depth{"N_e", "N_e", "m_Ne", "m_{N_e}", "encoder_depth", 10};
+inline constexpr Symbol decoder_depth{"N_d", "N_d", "m_Nd", "m_{N_d}", "decoder depth", 11};
+inline constexpr Symbol vocab{"V", "V", "m_V", "m_V", "vocab", 12};
 inline constexpr Symbol patch_dim{
-    "n_patch", "n_{\\mathrm{patch}}", "m_patch", "m_{\\mathrm{patch}}", "patch_dim", 11};
+    "n_patch", "n_{\\mathrm{patch}}", "m_patch", "m_{\\mathrm{patch}}", "patch_dim", 13};
 inline constexpr Symbol classes{
-    "n_out", "n_{\\mathrm{out}}", "m_out", "m_{\\mathrm{out}}", "classes, or vocab", 12};
-inline constexpr Symbol context{"T", "T", "m_T", "m_T", "context", 13};
-inline constexpr Symbol iterations{"D", "D", "m_D", "m_D", "iterations", 14};
+    "n_out", "n_{\\mathrm{out}}", "m_out", "m_{\\mathrm{out}}", "classes, or vocab", 14};
+inline constexpr Symbol context{"T", "T", "m_T", "m_T", "context", 15};
+inline constexpr Symbol iterations{"D", "D", "m_D", "m_D", "iterations", 16};
 
 // Sizes of one matrix, and its layer.
-inline constexpr Symbol fan_in{"fi", "f_i", "m_fi", "m_{f_i}", "fan-in of the matrix", 15};
-inline constexpr Symbol fan_out{"fo", "f_o", "m_fo", "m_{f_o}", "fan-out of the matrix", 16};
+inline constexpr Symbol fan_in{"fi", "f_i", "m_fi", "m_{f_i}", "fan-in of the matrix", 17};
+inline constexpr Symbol fan_out{"fo", "f_o", "m_fo", "m_{f_o}", "fan-out of the matrix", 18};
 inline constexpr Symbol fan_total{.text = "(fi+fo)",
                                   .latex = "(f_i+f_o)",
                                   .ratio_text = "m_fi+fo",
                                   .ratio_latex = "m_{f_i+f_o}",
                                   .meaning = "fan-in plus fan-out of the matrix",
-                                  .place = 17,
+                                  .place = 19,
                                   .varies = true};
 inline constexpr Symbol layer{.text = "l",
                               .latex = "\\ell",
                               .ratio_text = "m_l",
                               .ratio_latex = "m_\\ell",
                               .meaning = "layer, from 1",
-                              .place = 18,
+                              .place = 20,
                               .varies = true};
 
 }  // namespace symbols
@@ -77,11 +77,11 @@ namespace scaling {
 
 /// The symbols of all rules, in the order of their places.
 inline constexpr std::array known_symbols{
-    &symbols::mlp_ratio,     &symbols::d_ff,       &symbols::d_model,   &symbols::heads,
-    &symbols::kv_heads,      &symbols::head_dim,   &symbols::depth,     &symbols::encoder_depth,
-    &symbols::decoder_depth, &symbols::vocab,      &symbols::patch_dim, &symbols::classes,
-    &symbols::context,       &symbols::iterations, &symbols::fan_in,    &symbols::fan_out,
-    &symbols::fan_total,     &symbols::layer,      &symbols::experts,   &symbols::expert_ff};
+    &symbols::mlp_ratio, &symbols::d_ff,          &symbols::expert_ff,     &symbols::d_model,
+    &symbols::heads,     &symbols::kv_heads,      &symbols::experts,       &symbols::head_dim,
+    &symbols::depth,     &symbols::encoder_depth, &symbols::decoder_depth, &symbols::vocab,
+    &symbols::patch_dim, &symbols::classes,       &symbols::context,       &symbols::iterations,
+    &symbols::fan_in,    &symbols::fan_out,       &symbols::fan_total,     &symbols::layer};
 
 }  // namespace scaling
 
