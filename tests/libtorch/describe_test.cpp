@@ -67,7 +67,8 @@ const std::vector<libtorch::GivenKind> kinds{{"experts", "linear:eoi"}};
 
 std::string refusal(const torch::nn::Module& module,
                     const std::vector<libtorch::GivenKind>& given) {
-  return error_message([&] { static_cast<void>(libtorch::describe(module, given)); });
+  return error_message<std::invalid_argument>(
+      [&] { static_cast<void>(libtorch::describe(module, given)); });
 }
 
 DescribedModel experts_of(long width) {
@@ -136,14 +137,16 @@ TEST_CASE("A module that two descriptions describe is filled and grouped by its 
   CHECK(rate_of(block->up) == 1e-2 / 4);
   CHECK(rate_of(model->embed->weight) == 1e-2);
   CHECK(rate_of(model->head->weight) == 1e-2);  // its multiplier is 1/4
-  CHECK(error_message([&] { libtorch::initialize(planned, 1, 0.02, {"*.A_log"}); }) ==
-        "keep = *.A_log: expected a pattern of names of the plan's tensors");
+  CHECK(error_message<std::invalid_argument>([&] {
+          libtorch::initialize(planned, 1, 0.02, {"*.A_log"});
+        }) == "keep = *.A_log: expected a pattern of names of the plan's tensors");
 }
 
 TEST_CASE("A module that is not the described one is refused, tensor by tensor") {
   const Plan plan = plan_of(experts_of(64));
   const auto refused = [&](const torch_experts::Experts& model) {
-    return error_message([&] { static_cast<void>(libtorch::plan_module(*model, plan)); });
+    return error_message<std::invalid_argument>(
+        [&] { static_cast<void>(libtorch::plan_module(*model, plan)); });
   };
   CHECK(refused(torch_experts::Experts(64, 4)) == "no error");
   CHECK_THAT(refused(torch_experts::Experts(32, 4)),

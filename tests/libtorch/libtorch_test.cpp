@@ -117,14 +117,15 @@ void one_rate(Trained&, torch::optim::AdamW& optimizer) {
 }
 
 std::string refusal_of_plan(const torch::nn::Module& module, const Plan& plan) {
-  return error_message(
+  return error_message<std::invalid_argument>(
       [&] { static_cast<void>(libtorch::plan_module(module, plan, dialect::nanogpt)); });
 }
 
 template <class Options>
 std::string refusal_of_optimizer(torch::optim::Optimizer& optimizer, const Trained& t,
                                  const Options& global) {
-  return error_message([&] { libtorch::check_optimizer(optimizer, t.planned, global); });
+  return error_message<std::invalid_argument>(
+      [&] { libtorch::check_optimizer(optimizer, t.planned, global); });
 }
 
 }  // namespace
@@ -229,7 +230,7 @@ TEST_CASE("A base deviation that is negative or not finite is refused before any
     std::vector<at::Tensor> before;
     for (const at::Tensor& parameter : planned.parameters) before.push_back(parameter.clone());
     const auto refusal = [&](double value) {
-      return error_message([&] { libtorch::initialize(planned, 8, value); });
+      return error_message<std::invalid_argument>([&] { libtorch::initialize(planned, 8, value); });
     };
     const std::string expected = ": expected a finite number, 0 or greater";
     CHECK(refusal(-0.2) == "base_deviation = -0.2" + expected);
@@ -256,9 +257,9 @@ TEST_CASE("An optimizer that does not follow the plan is told by tensor") {
   };
 
   parameter(fused).set_requires_grad(false);
-  CHECK_THAT(
-      error_message([&] { static_cast<void>(libtorch::param_groups(t.planned, settings())); }),
-      ContainsSubstring(fused + ": frozen"));
+  CHECK_THAT(error_message<std::invalid_argument>(
+                 [&] { static_cast<void>(libtorch::param_groups(t.planned, settings())); }),
+             ContainsSubstring(fused + ": frozen"));
   parameter(fused).set_requires_grad(true);
 
   torch::optim::AdamW optimizer(libtorch::param_groups(t.planned, settings()));
@@ -274,13 +275,14 @@ TEST_CASE("An optimizer that does not follow the plan is told by tensor") {
   libtorch::set_lr(optimizer, t.planned, 0.02);
   CHECK(refusal_of_optimizer(optimizer, t, settings(0.02)) == "no error");
   const Trained another(plan);
-  CHECK(error_message([&] { libtorch::set_lr(optimizer, another.planned, 0.03); }) ==
+  CHECK(error_message<std::invalid_argument>(
+            [&] { libtorch::set_lr(optimizer, another.planned, 0.03); }) ==
         "optimizer (group 0 has no parameter of the plan): expected the groups of this module "
         "(hint: make them by param_groups(planned, …))");
   torch::optim::AdamW more(libtorch::param_groups(t.planned, settings(0.02)));
   more.add_param_group(torch::optim::OptimizerParamGroup({at::ones({3, 5}).requires_grad_()}));
   CHECK_THAT(
-      error_message([&] { libtorch::set_lr(more, t.planned, 0.03); }),
+      error_message<std::invalid_argument>([&] { libtorch::set_lr(more, t.planned, 0.03); }),
       ContainsSubstring("optimizer (group " + std::to_string(more.param_groups().size() - 1)));
   CHECK(refusal_of_optimizer(optimizer, t, settings(0.02)) == "no error");
   CHECK_THAT(refusal_of_optimizer(more, t, settings(0.02)), !ContainsSubstring("lr = "));
@@ -301,9 +303,10 @@ TEST_CASE("An optimizer that does not follow the plan is told by tensor") {
   Trained signs(plan);
   signs.planned.named.plan.optimizer = sign_sgd;
   CHECK_THAT(
-      error_message([&] { static_cast<void>(libtorch::param_groups(signs.planned, settings())); }),
+      error_message<std::invalid_argument>(
+          [&] { static_cast<void>(libtorch::param_groups(signs.planned, settings())); }),
       ContainsSubstring("optimizer = sign-sgd: expected one that LibTorch has: adamw or sgd"));
-  CHECK_THAT(error_message([&] {
+  CHECK_THAT(error_message<std::invalid_argument>([&] {
                static_cast<void>(libtorch::param_groups(t.planned, torch::optim::SGDOptions(0.1)));
              }),
              ContainsSubstring("options = SGDOptions: expected AdamWOptions"));
@@ -334,7 +337,7 @@ TEST_CASE(
       Trained t(plan, seed, other);
       libtorch::ModuleRecorder recorder(t.planned, {32, seed});
       t.model->recorder = &recorder;
-      const std::string text = error_message(
+      const std::string text = error_message<std::invalid_argument>(
           [&] { static_cast<void>(loss_of(t.model, ids("a" + std::to_string(seed)), ids("b"))); });
       CHECK((text == "no error") ==
             (std::string(order) == "layer.{}.query layer.{}.key layer.{}.value"));

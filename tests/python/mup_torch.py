@@ -146,7 +146,7 @@ class AgainstMup(unittest.TestCase):
 
         no_base = torch_support.plan_output(*self.options(Mlp(256), Mlp(64))[:4], code=2)
         self.assertIn("--base-model", no_base)
-        self.assertIn("base = no output of a tensor that differs from the target's", refusal(Mlp(256), Mlp(256)))
+        self.assertIn("base = the target itself: expected the same model at another width", refusal(Mlp(256), Mlp(256)))
         renamed, transposed = Mlp(256), Mlp(256)
         renamed.fc_two = renamed.fc_2
         del renamed.fc_2

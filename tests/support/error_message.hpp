@@ -9,11 +9,11 @@
 namespace scalewise::test {
 
 /// What the one error type that is allowed says.
-template <class F>
+template <class Error = InvalidInput, class F>
 std::string error_message(F&& f) {
   try {
     f();
-  } catch (const InvalidInput& error) {
+  } catch (const Error& error) {
     return error.what();
   }
   return "no error";
