@@ -17,7 +17,7 @@ TEST_CASE("The glossary has every symbol, with its ratio and its meaning", "[sym
   REQUIRE(begin != std::string::npos);
   std::vector<const Symbol*> all(scaling::known_symbols.begin(), scaling::known_symbols.end());
   for (const Symbol* own : {&DeepScaleLM::token_correlation, &DeepScaleLM::keep_probability,
-                            &DeepScaleLM::skip_power}) {
+                            &DeepScaleLM::skip_power, &DeepScaleLM::hidden_power}) {
     all.push_back(own);
   }
   std::size_t rows = 0;

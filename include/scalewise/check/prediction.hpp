@@ -62,7 +62,7 @@ class Prediction {
     if (follows_ && !states_.front().gradients_have_limit) near_limit_ = false;
   }
 
-  /// Of a model of which only the tensors are known; null for others.
+  /// The slopes by role of a model of which only the tensors are known; null for others.
   const RoleSlopes* roles() const { return roles_ ? &*roles_ : nullptr; }
 
   /// The slopes of what a matrix of such a model makes of its inputs.

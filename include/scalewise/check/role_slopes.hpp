@@ -83,7 +83,7 @@ class RoleWalk {
     return as_matrix.times({0, bounded(slopes.change)});
   }
 
-  /// Of the entries of a tensor, after a step.
+  /// The slope of a tensor's entries after a step.
   static Band moved(const GroupExponents& t, const Band& gradient) {
     if (t.normalization == policy::Normalization::none) return t.rate + t.multiplier + gradient;
     if (t.normalization == policy::Normalization::by_entry) return t.rate;

@@ -12,6 +12,7 @@ namespace scalewise::kernels {
 
 /// The tokens of an input on a grid of any number of axes, row by row: {height, width} of an image, {frames,
 /// height, width} of a video. Without sides, a string of any length.
+/// Source:   Hron et al. 2020 (arXiv:2006.10540), sections 4.2.2 and 5.2
 using GridSides = std::vector<Index>;
 
 namespace detail {
