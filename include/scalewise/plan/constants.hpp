@@ -31,6 +31,7 @@ inline constexpr std::array<std::string_view, 4> constants_of_tensors{"rate", "s
 /// How the base was trained: kept in a plan as they are given, in no number of it.
 inline constexpr std::array<std::string_view, 2> records_of_training{"batch", "warmup"};
 
+/// Whether a constant is such a record.
 constexpr bool is_record(std::string_view constant) {
   return std::find(records_of_training.begin(), records_of_training.end(), constant) !=
          records_of_training.end();
