@@ -209,7 +209,22 @@ class DescriptionReader : PairedDescriptions {
   struct Decision {
     Group group;
     std::string reason;
+    bool own_values = false;
   };
+
+  /// Why a tensor of kind other is a vector, which multiplies no features with each other; empty where it may be a matrix.
+  std::string why_vector(std::size_t i) const {
+    const std::vector<long>&sizes = target_.tensors[i].sizes, &base = twins_[i]->sizes;
+    std::size_t axes = 0, growing = 0;
+    for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+      if (sizes[axis] > 1 || base[axis] > 1) ++axes;
+      if (sizes[axis] != base[axis]) ++growing;
+    }
+    if (axes <= 1) return "one axis";
+    const bool last_grows = sizes.back() != base.back();
+    const bool of_batch = sizes.front() == 1 && base.front() == 1;
+    return of_batch && growing == 1 && last_grows ? "alike for all of a batch" : "";
+  }
 
   Group given_group(std::size_t i, GivenRole role, const SideSizes& outputs) const {
     const TensorKind kind = target_.tensors[i].kind;
@@ -236,7 +251,8 @@ class DescriptionReader : PairedDescriptions {
     using enum TensorKind;
     if (const std::optional<GivenRole> role = given(tensor.name)) {
       return {given_group(i, *role, outputs),
-              "given: " + std::string(word(architecture::given_role_words, *role))};
+              "given: " + std::string(word(architecture::given_role_words, *role)),
+              tensor.kind == other && *role == GivenRole::vector};
     }
     if (tensor.kind == gain || tensor.kind == bias) {
       return {vector_group(i, tensor.kind == gain, outputs.grows()),
@@ -246,6 +262,9 @@ class DescriptionReader : PairedDescriptions {
     if (tensor.kind == embedding) return {Group::token_embedding, "embedding"};
     if (side_by_side(i)) return {experts_.at(i), "copies side by side"};
     if (is_router(i, inputs, outputs)) return {Group::router, "inputs grow, an output per expert"};
+    if (const std::string why = tensor.kind == other ? why_vector(i) : ""; !why.empty()) {
+      return {vector_group(i, false, outputs.grows()), why, true};
+    }
     if (tensor.kind == other) {
       throw InvalidInput("tensor " + messages::printable(tensor.name), "other", "a role",
                          "give --role PATTERN=vector, or input, hidden or output");
@@ -299,8 +318,8 @@ class DescriptionReader : PairedDescriptions {
     const SideSizes copies = side(i, 'e'), kernel = side(i, 'k');
     require_as_many(tensor, copies, kernel);
     const SideSizes inputs = side(i, 'i'), outputs = side(i, 'o');
-    const auto [group, reason] = decide(i, inputs, outputs);
-    Extra extra{tensor.name, group, "", "1", ""};
+    const auto [group, reason, own_values] = decide(i, inputs, outputs);
+    Extra extra{tensor.name, group, "", "1", "", own_values};
     if (architecture::is_matrix(group)) {
       const auto entries = [&](long some) { return std::to_string(some * inputs.target); };
       extra.rows = tensor.kind == TensorKind::embedding ? times_copies(copies, entries)
@@ -382,7 +401,8 @@ class DescriptionReader : PairedDescriptions {
 ///           what most inputs and outputs grow with; layers are what is numbered from 0 under one name, alike in all, or as
 ///           many as the depths of the shapes.
 /// Requires: `shape` and `base_shape`, Blocks::listed, with the sizes that have names already (head_dim, d_ff, …) or
-///           none. A tensor of kind other needs a role.
+///           none. A tensor of kind other needs a role, unless it is a vector: one axis, or first axes of 1 and a last one that
+///           grows. Initial values of vectors of kind other are the model's own.
 /// Throws:   InvalidInput as check_description(), and for a base without a wider or narrower tensor, tensors of one of both
 ///           alone (but those of more layers), another kind or orientation in the base, a matrix without a role where the
 ///           base is as wide as the target, layers of two stacks that grow differently, a side that grows with no named

@@ -228,8 +228,9 @@ inline Table plan_table(const Plan& plan, bool layers) {
   std::vector<detail::TableRow> rows = detail::table_rows(one, layers);
   for (detail::TableRow& row : rows) {
     const auto& entries = row.entries[0];
-    row.cells = {detail::cell(table, entries, &Entry::init_variance),
-                 detail::cell(table, entries, &Entry::init_mean),
+    const bool own = entries[0]->distribution == Distribution::own;  // values of the model's own
+    row.cells = {own ? "own" : detail::cell(table, entries, &Entry::init_variance),
+                 own ? "own" : detail::cell(table, entries, &Entry::init_mean),
                  detail::cell(table, entries, &Entry::multiplier),
                  detail::cell(table, entries, &Entry::learning_rate),
                  detail::cell(table, entries, &Entry::weight_decay)};
