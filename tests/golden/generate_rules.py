@@ -340,15 +340,21 @@ def relu_correlation(r):
 
 
 def token_correlation(c, t):
-    """r before the attention of layer l: Kedia et al. 2024, appendices B and M."""
+    """r before the attention of layer l: Kedia et al. 2024, appendices B and M, as covariance over variance."""
     keep = 1 - c.params["dropout"]
     depth = c.s.layers(t.stack)
     branch = c.get("k", 2) / depth ** c.get("a", 1)
-    r = c.params["input_correlation"] * keep
+    skip = c.get("lambda2", 0) or 1 - branch
+    memory = c.get("memory_correlation", 0) if t.stack == "decoder" else 0
+    variance = c.get("input_variance", 1)
+    covariance = c.params["input_correlation"] * keep * variance
     for _ in range(1, t.layer):
-        r = (1 - branch) * r + branch * keep
-        r = (1 - branch) * r + branch * keep * relu_correlation(r)
-    return r
+        for size in (1, memory * variance / covariance) if memory else (1,):
+            variance = skip * variance + branch * size
+            covariance = skip * covariance + branch * keep * size
+        covariance = skip * covariance + branch * keep * relu_correlation(covariance / variance)
+        variance = skip * variance + branch
+    return covariance / variance
 
 
 def deep_scale_lm(c, t, correlation=token_correlation):
@@ -582,7 +588,7 @@ def residual(c, stack):
         return deep_norm_numbers(c, stack)[0], 1
     if c.rule in ("deep-scale-lm", "deep-scale-lm-simple"):
         branch = c.get("k", 2) / c.s.layers(stack) ** c.get("a", 1)
-        return sqrt(1 - branch), sqrt(branch)
+        return sqrt(c.get("lambda2", 0) or 1 - branch), sqrt(branch)
     if c.rule in ("complete-p", "depth-mup"):
         alpha = 0.5 if c.rule == "depth-mup" else c.get("alpha", 1)
         return 1, c.m_depth(stack) ** -alpha
@@ -651,6 +657,9 @@ def cases():
                        dict(embedding_tables=1), dict(a=1.5), dict(k=0.5, a=2, dropout=0.5)):
             yield Case(rule, "adamw", dict(GPT, depth=10), **{**of_text, **params})
         yield Case(rule, "adamw", dict(VIT, depth=6), **{**of_images, "input_correlation": 0.1})
+    for params in (dict(lambda2=1), dict(lambda2=0.7, k=0.5), dict(lambda2=0.95, input_variance=2.2)):
+        yield Case("deep-scale-lm", "adamw", dict(GPT, depth=6), **of_text, **params)
+    yield Case("deep-scale-lm", "adamw", dict(BART, encoder_depth=4), **of_text, memory_correlation=0.8)
     for rule in ("neural-tangent", "meta-principled"):
         for optimizer in ("sgd", "adamw"):
             for shape in (LLAMA, VIT):
