@@ -395,6 +395,26 @@ TEST_CASE("A third size confirms what two say, or names what does not", "[descri
              ContainsSubstring("check model = without fc_2.weight"));
 }
 
+TEST_CASE("A given role says where sides that grow contradict it", "[described]") {
+  const auto reason = [](const char* name, GivenRole role) {
+    const DescribedModel found = from_descriptions(mlp(1024), mlp(128), {{name, role}});
+    for (std::size_t i = 0; i < found.tensors.size(); ++i) {
+      if (found.tensors[i].name == name) return found.reasons[i];
+    }
+    return std::string();
+  };
+  CHECK(reason("fc_2.weight", GivenRole::output) == "given: output, though its outputs grow");
+  CHECK(reason("fc_2.weight", GivenRole::input) == "given: input, though its inputs grow");
+  CHECK(reason("fc_2.weight", GivenRole::hidden) == "given: hidden");
+  CHECK(reason("fc_1.weight", GivenRole::input) == "given: input");
+  CHECK(reason("fc_3.weight", GivenRole::output) == "given: output");
+  const auto vocabulary = [](long n) {
+    return description({{"embed", embedding, "io", {2 * n, n}}});
+  };
+  CHECK(from_descriptions(vocabulary(64), vocabulary(16), {{"embed", GivenRole::input}}).reasons ==
+        std::vector<std::string>{"given: input"});  // an entry per word, not a sum over them
+}
+
 TEST_CASE("What is read off two descriptions is said, and can be given instead", "[described]") {
   const auto model = [](long n, long layers) {
     std::vector<Given> rows{{"embed.weight", embedding, "io", {100, n}}};

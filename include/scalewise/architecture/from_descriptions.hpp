@@ -251,7 +251,7 @@ class DescriptionReader : PairedDescriptions {
     using enum TensorKind;
     if (const std::optional<GivenRole> role = given(tensor.name)) {
       return {given_group(i, *role, outputs),
-              "given: " + std::string(word(architecture::given_role_words, *role)),
+              given_reason(*role, tensor.kind != embedding && inputs.grows(), outputs.grows()),
               tensor.kind == other && *role == GivenRole::vector};
     }
     if (tensor.kind == gain || tensor.kind == bias) {

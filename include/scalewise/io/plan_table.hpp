@@ -391,9 +391,8 @@ inline std::vector<std::string> legend(const std::vector<Plan>& plans) {
     for (const plan::SymbolValue& symbol : plan.symbols) add(symbol);
     for (const Parameter& c : plan.constants)
       if (plan::is_record(c.name)) add({c.name, "", "of the base, a record", c.value});
-    for (const Residual& residual : plan.model.residuals) {
+    for (const Residual& residual : plan.model.residuals)
       for (const plan::SymbolValue& symbol : residual.where) add(symbol);
-    }
   }
   return lines;
 }
