@@ -10,6 +10,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import sys
 import tempfile
 import unittest
@@ -60,6 +61,22 @@ class RmsNorm(nn.Module):
     def __init__(self, width):
         super().__init__()
         self.weight = nn.Parameter(torch.ones(width))
+
+
+class Separate(nn.Module):
+    """Experts as modules of a list, which transformers 4 has (models/qwen2_moe/modeling_qwen2_moe.py, Qwen2MoeSparseMoeBlock)."""
+
+    def __init__(self, width, depth, experts):
+        super().__init__()
+        self.embed = nn.Embedding(50, width)
+        self.layers = nn.ModuleList()
+        for _ in range(depth):
+            layer = nn.Module()
+            layer.gate = nn.Linear(width, experts, bias=False)
+            layer.experts = nn.ModuleList(
+                nn.ModuleDict({"up_proj": nn.Linear(width, 32), "down_proj": nn.Linear(32, width, bias=False)}) for _ in range(experts))
+            self.layers.append(layer)
+        self.head = nn.Linear(width, 50, bias=False)
 
 
 class EachKind(nn.Module):
@@ -121,7 +138,7 @@ class Described(unittest.TestCase):
     def test_a_state_space_model(self):
         roles = "--role", "*.A_log=vector"
         models = StateSpace(64, 4), StateSpace(16, 2)
-        self.assertIn("tensor layers.0.A_log = other: expected a role", self.refusal(*models, "--rule", "complete-p"))
+        self.assertIn("tensor layers.*.A_log = other: expected a role", self.refusal(*models, "--rule", "complete-p"))
         plan = self.plan(*models, "--rule", "complete-p", *roles)
         rates = {name: plan.entries[f"layers.3.{name}"]["learning_rate"]["value"] for name in
                  ("in_proj.weight", "conv1d.weight", "x_proj.weight", "dt_proj.weight", "A_log", "D", "out_proj.weight")}
@@ -178,6 +195,21 @@ class Described(unittest.TestCase):
                           for name, e in plan.entries.items() if e["columns"] > 1},
                          {"conv1.weight": (4, 1, 27), "conv2.weight": (1, 1, 576), "linear.weight": (4, 1 / 4, 128)})
         scalewise.apply(Convolutions(64), plan, base_std=0.05)
+
+    def test_experts_of_a_list_may_be_more_than_in_the_base(self):
+        options = "--rule", "maximal-update", "--set", "mssp=true"
+        model = Separate(64, 2, 8)
+        plan = self.plan(model, Separate(16, 1, 4), *options)
+        # MSSP (arXiv:2605.14200), the column of more experts that are as narrow: n is 4 and e is 2.
+        self.assertEqual({name: (e["group"], e["init_variance"]["value"], e["learning_rate"]["value"], e["epsilon"]["value"])
+                          for name, e in plan.entries.items() if re.match(r"layers.1.(gate|.*\.7\.).*weight", name)},
+                         {"layers.1.gate.weight": ("router", 1 / 4, 1 / 4, 1 / 2),
+                          "layers.1.experts.7.up_proj.weight": ("expert_up", 1 / 4, 1 / 4, 1 / 2),
+                          "layers.1.experts.7.down_proj.weight": ("expert_down", 2, 1, 1 / 8)})
+        scalewise.apply(model, plan, base_std=0.02)
+        self.assertEqual(sum(len(group["params"]) for group in scalewise.param_groups(model, plan, lr=1)), len(list(model.parameters())))
+        self.assertIn("without layers.0.experts.4.up_proj.weight",
+                      self.refusal(model, Separate(16, 1, 4), *options, "--role", "*.experts.*=hidden"))
 
     def test_a_plan_of_two_models_is_that_of_their_descriptions(self):
         models = Convolutions(64), Convolutions(16).to("meta")
