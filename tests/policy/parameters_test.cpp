@@ -73,25 +73,18 @@ TEST_CASE("an input correlation is above 0 and at most 1") {
   CHECK(refused(std::nan("")) == "input_correlation");
 }
 
-TEST_CASE("DeepScaleLM's skip is at most one, and its memory that of an encoder") {
-  const auto refused = [](double lambda2, double memory, long encoder_depth) {
+TEST_CASE("DeepScaleLM counts cross attention where there is an encoder") {
+  const auto refused = [](long encoder_depth) {
     Shape shape = tokens();
     shape.encoder_depth = encoder_depth;
     return refused_field([&] {
-      make_plan(DeepScaleLM{.dropout = 0.1,
-                            .input_correlation = 0.2,
-                            .k = 0.5,
-                            .lambda2 = lambda2,
-                            .memory_correlation = memory},
-                {.model = shape});
+      make_plan(
+          DeepScaleLM{.dropout = 0.1, .input_correlation = 0.2, .k = 0.5, .cross_attention = true},
+          {.model = shape});
     });
   };
-  CHECK(refused(1, 0, 0) == "accepted");
-  CHECK(refused(1.01, 0, 0) == "lambda2");
-  CHECK(refused(-0.1, 0, 0) == "lambda2");
-  CHECK(refused(0, 1, 2) == "accepted");
-  CHECK(refused(0, 1.01, 2) == "memory_correlation");
-  CHECK(refused(0, 0.5, 0) == "memory_correlation");
+  CHECK(refused(2) == "accepted");
+  CHECK(refused(0) == "cross_attention");
 }
 
 TEST_CASE("DeepScaleLM has to be told of the training and its data") {
@@ -117,7 +110,7 @@ TEST_CASE("DeepScaleLM has to be told of the training and its data") {
   CHECK(names(make_plan("deep-scale-lm-simple",
                         {.model = tokens(), .parameters = {{"dropout", 0.2}}})) ==
         std::vector<std::string>{"dropout", "input_variance", "embedding_tables", "k", "a",
-                                 "lambda2", "memory_correlation", "learned_beta"});
+                                 "unit_skip", "cross_attention", "learned_beta"});
   const DeepScaleLM given{.dropout = 0.2, .input_correlation = 0.3};
   const Plan plan =
       make_plan("deep-scale-lm",

@@ -26,9 +26,9 @@ namespace scalewise {
 ///           and of its data.
 /// Differs:  the MLP variance is written for any F (the source has F = 4n) and keeps the block's
 ///           output variance at one; the source has ReLU alone. Cross attention has the rows of self-attention, and so
-///           returns the variance r_m/r_l; the correlation follows it with `memory_correlation` alone. Rows marked
+///           returns the variance r_m/r_l; the correlation follows it with `cross_attention` alone. Rows marked
 ///           "derived" are tensors that the source's models lack. How a variance s other than one enters, of the input
-///           or with `lambda2`, is derived, for pre-norm: r is c/s of s <- λ² s + β² and the covariance c, of which each
+///           or with `unit_skip`, is derived, for pre-norm: r is c/s of s <- λ² s + β² and the covariance c, of which each
 ///           block adds β² times that of the equations above.
 struct DeepScaleLM {
   static constexpr std::string_view id = "deep-scale-lm";
@@ -75,9 +75,9 @@ struct DeepScaleLM {
   int embedding_tables = 0;                      // how many are added; 0 counts those of the shape
   double k = 2;
   double a = 1;
-  double lambda2 = 0;             // λ²; 0 for 1 - β²
-  double memory_correlation = 0;  // r_m, of what the encoder leaves; 0 leaves cross attention out
-  bool learned_beta = false;      // β times a gain on each branch that starts at 1
+  bool unit_skip = false;        // λ = 1
+  bool cross_attention = false;  // counts in the correlation of a decoder, too
+  bool learned_beta = false;     // β times a gain on each branch that starts at 1
 
   constexpr Row row(Group group, const policy::Context& context) const {
     constexpr Scaling r = token_correlation;
@@ -86,7 +86,7 @@ struct DeepScaleLM {
 
   constexpr ModelRow model() const {
     using namespace symbols;
-    return {.residual_skip = lambda2 > 0 ? sqrt(Scaling(lambda2)) : sqrt(Scaling(skip_power)),
+    return {.residual_skip = unit_skip ? Scaling(1) : sqrt(Scaling(skip_power)),
             .residual_branch = sqrt(k / pow(L, exponent(a))),
             .logit_multiplier = 1 / sqrt(n),
             .source = "section 3.5"};
@@ -123,9 +123,9 @@ struct DeepScaleLM {
     return vector ? vector_row(group) : not_stated();
   }
 
-  /// r_l for l = 1 … depth, then the correlation after the last layer; of a decoder with `memory_correlation`.
+  /// r_l for l = 1 … depth, then the correlation after the last layer; `memory` is that of what cross attention reads.
   std::vector<double> token_correlations(long depth, const Shape& shape = {},
-                                         bool decoder = false) const {
+                                         std::optional<double> memory = {}) const {
     const double v = is_plain(shape) ? 1 : hidden_variance(shape);
     const double beta2 = branch_power(depth);
     const double p = dropout.value();
@@ -139,7 +139,7 @@ struct DeepScaleLM {
     std::vector<double> all{r};
     for (long layer = 0; layer < depth; ++layer) {
       add(1 - p, 1);
-      if (decoder && memory_correlation > 0) add(1 - p, memory_correlation / all.back());
+      if (memory) add(1 - p, *memory / all.back());
       add((1 - p) * mlp_correlation(shape, v, r), 1);
       all.push_back(r);
     }
@@ -148,9 +148,11 @@ struct DeepScaleLM {
 
   std::vector<policy::OwnValues> own_values(const policy::Context& context) const {
     std::vector<policy::OwnValues> values = constant_values(context);
-    const bool decoder = context.stack == Stack::decoder;
+    std::optional<double> memory;
+    if (cross_attention && context.stack == Stack::decoder)
+      memory = token_correlations(context.shape.encoder_depth, context.shape).back();
     values.push_back(
-        {&token_correlation, token_correlations(context.depth(), context.shape, decoder)});
+        {&token_correlation, token_correlations(context.depth(), context.shape, memory)});
     return values;
   }
 
@@ -168,7 +170,7 @@ struct DeepScaleLM {
 
   /// λ².
   constexpr double skip_power_of(long depth) const {
-    return lambda2 > 0 ? lambda2 : 1 - branch_power(depth);
+    return unit_skip ? 1 : 1 - branch_power(depth);
   }
 
   /// The variance v of the features that the activation reads, for which a block returns the variance one.
@@ -213,12 +215,10 @@ struct DeepScaleLM {
     require(input_variance > 0, "input_variance", input_variance, "a positive number");
     require(embedding_tables >= 0, "embedding_tables", embedding_tables, "0 or a positive integer");
     require(k > 0, "k", k, "a positive number");
-    require(lambda2 >= 0 && lambda2 <= 1, "lambda2", lambda2, "0 or a number up to 1");
-    require(memory_correlation >= 0 && memory_correlation <= (shape.encoder_depth > 0 ? 1 : 0),
-            "memory_correlation", memory_correlation,
-            shape.encoder_depth > 0 ? "0 or a correlation up to 1" : "0 without an encoder");
+    require(!cross_attention || shape.encoder_depth > 0, "cross_attention", 1,
+            "0 without an encoder");
     for (const long depth : {shape.depth, shape.encoder_depth}) {
-      if (depth == 0 || lambda2 > 0) continue;
+      if (depth == 0 || unit_skip) continue;
       require(branch_power(depth) < 1, "depth", static_cast<double>(depth),
               "a depth for which k/depth^a < 1");
     }
@@ -234,8 +234,8 @@ struct DeepScaleLM {
     visit("embedding_tables", self.embedding_tables);
     visit("k", self.k);
     visit("a", self.a);
-    visit("lambda2", self.lambda2);
-    visit("memory_correlation", self.memory_correlation);
+    visit("unit_skip", self.unit_skip);
+    visit("cross_attention", self.cross_attention);
     visit("learned_beta", self.learned_beta);
   }
 
