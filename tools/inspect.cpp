@@ -329,8 +329,8 @@ scalewise::io::ConfigDescription description_of(const Arguments& a) {
     return scalewise::io::describe_config(scalewise::io::read_config_file(a.files.front()),
                                           a.files.front(), a.base);
   }
-  if (a.base.width > 0 || a.base.depth > 0) {
-    throw InvalidInput("--base-width", std::to_string(a.base.width), "a config.json as FILE",
+  if (a.base != scalewise::Base{}) {
+    throw InvalidInput("--base-width", "(or its like)", "a config.json as FILE",
                        "the tensors of other files have the sizes that they have");
   }
   scalewise::io::FileDescription read = scalewise::io::describe_tensors(read_all(a.files));
@@ -379,6 +379,7 @@ std::pair<std::string, int> run(const Arguments& a) {
   need_rule(!a.base_config.empty(), "--base-config");
   need_rule(a.base.width > 0, "--base-width");
   need_rule(a.base.depth > 0, "--base-depth");
+  need_rule(a.base.experts > 0, "--base-experts");
   need_rule(!a.start.empty(), "--start");
   need_rule(!a.constants.empty(), "--constant");
   need_rule(!a.from_standard.empty(), "--from-standard");

@@ -135,20 +135,14 @@ std::string write_with_names(const Plan& plan, const Arguments& a) {
   return text;
 }
 
-/// A name with * for its first number, that of the layer.
-std::string of_any_layer(const std::string& name) {
-  const auto at = scalewise::detail::split_number(name);
-  return at.number < 0 ? name : at.before + "*" + at.after;
-}
-
-/// What each tensor of a described model is, and why. Those that differ in the layer alone share a row.
+/// What each tensor of a described model is, and why. Those that differ in numbers of their names alone share a row.
 std::string roles_text(const scalewise::DescribedModel& model) {
   Table table{{}, {"tensor", "inputs x outputs", "group", "because"}, {}};
   std::map<std::vector<std::string>, std::size_t> rows;
   for (std::size_t i = 0; i < model.tensors.size(); ++i) {
     const scalewise::Extra& tensor = model.tensors[i];
     std::vector<std::string> row{
-        of_any_layer(tensor.name),
+        scalewise::detail::with_stars(tensor.name),
         tensor.columns == "1" ? tensor.rows : tensor.rows + " x " + tensor.columns,
         std::string(to_string(tensor.group)), model.reasons[i]};
     const auto [at, is_first] = rows.emplace(row, table.rows.size());

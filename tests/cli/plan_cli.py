@@ -53,6 +53,8 @@ BAD = [
     (["--rule", "maximal-update", "--preset", "gpt2"], ["give --base-width or --base-depth, --base-preset or --base-config"]),
     (["--rule", "maximal-update", "--preset", "llama-3-8b", "--base-width", "256"],
      ["base width = 256", "a multiple of 512", "key and value heads"]),
+    (["--rule", "maximal-update", "--preset", "gpt2", "--base-experts", "4"],
+     ["base experts = 4", "none: the model has no experts"]),
     (["--rule", "maximal-update", "--preset", "gpt2", "--base-width", "256", "--base-preset", "gpt2"],
      ["--base-width (given)", "without --base-preset"]),
     (["--rule", "maximal-update", "--preset", "gpt2", "--base-depth", "2", "--base-config", "x.json"],

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: MIT
 #include "scalewise/io/describe_config.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
@@ -16,8 +14,6 @@
 #include <vector>
 
 #include "scalewise/architecture/from_descriptions.hpp"
-#include "scalewise/dialect/all.hpp"
-#include "scalewise/dialect/classify.hpp"
 #include "scalewise/io/published_configs.hpp"
 #include "scalewise/plan/make_plan.hpp"
 #include "support/catch.hpp"
@@ -149,79 +145,6 @@ TEST_CASE("Each family has a plan by role") {
   }
 }
 
-/// What the first number that differs is called; empty where none does.
-std::string number_that_differs(const Entry& a, const Entry& b) {
-  std::vector<double> others;
-  plan::for_each_number(b,
-                        [&](const char*, const auto& number) { others.push_back(number.value); });
-  std::string found;
-  std::size_t next = 0;
-  plan::for_each_number(a, [&](const char* what, const auto& number) {
-    const double other = others.at(next++);
-    if (std::abs(number.value - other) > 1e-12 * std::abs(other) && found.empty())
-      found = a.name + ", " + b.name + ": " + what;
-  });
-  return found;
-}
-
-// The dialects' names and orientations were typed apart from the tables.
-TEST_CASE("A type with a shape and a table has the names, sizes and plan of both") {
-  std::size_t tried = 0;
-  std::set<std::string> types;
-  const std::map<std::string, json> seen = lines_of("seen_configs.jsonl");
-  struct Both {
-    const char* config;
-    const char* dialect;
-  };
-  for (const Both& both : {Both{"llama-2-7b", "hf-llama"}, Both{"llama-3.2-1b", "hf-llama"},
-                           Both{"mistral-7b", "hf-llama"}, Both{"qwen2-0.5b", "hf-llama"},
-                           Both{"qwen2-7b", "hf-llama"},   Both{"qwen3-0.6b", "hf-llama"},
-                           Both{"qwen3-8b", "hf-llama"},   Both{"gemma-2b", "hf-llama"},
-                           Both{"gemma-7b", "hf-llama"},   Both{"olmo-2-7b", "olmo2"},
-                           Both{"phi-3-mini", "phi3"},     Both{"pythia-160m", "gpt-neox-5"},
-                           Both{"gpt2", "hf-gpt2"},        Both{"opt-125m", "opt"},
-                           Both{"bert-base", "hf-bert"},   Both{"vit-b16", "hf-vit-5"},
-                           Both{"t5-base", "hf-t5"},       Both{"t5-1.1-xxl", "hf-t5"},
-                           Both{"bart-large", "hf-bart"},  Both{"granite-3-8b", "hf-llama"}}) {
-    if (test::sanitized && tried++ % 6 != 0) continue;
-    INFO(both.config);
-    const auto line = seen.find(both.config);
-    const json config =
-        line == seen.end() ? shipped_config(both.config) : line->second.at("config");
-    types.insert(config.at("model_type"));
-    const Shape shape = shape_from_config(config);
-    const std::optional<Base> base = smaller_base(config);
-    REQUIRE(base);
-    const DescribedModel listed = described_config(config, *base);
-    std::map<std::string, const DescribedTensor*> tensors;
-    const ModelDescription model = io::describe_config(config).model;
-    for (const DescribedTensor& tensor : model.tensors) tensors[tensor.name] = &tensor;
-    const dialect::Assignment usual =
-        usual_tensors(dialect::dialect_named("dialect", both.dialect), resolved(shape));
-    for (const char* rule : {"maximal-update", "depth-mup", "complete-p"}) {
-      const Plan by_shape = make_plan(rule, {.model = shape, .base = base_like(shape, *base)}),
-                 by_table = plan_by_role(listed, rule);
-      CHECK(by_shape.model.attention_scale.value == by_table.model.attention_scale.value);
-      if (by_shape.shape.tied_head == true)  // else it is on the head
-        CHECK(by_shape.model.logit_multiplier.value == by_table.model.logit_multiplier.value);
-      CHECK(by_shape.model.residuals.back().branch.value ==
-            by_table.model.residuals.back().branch.value);
-      for (const dialect::OwnerTensor& owner : usual.tensors) {
-        INFO(rule << " " << owner.name);
-        REQUIRE(tensors.contains(owner.name));
-        CHECK(std::equal(owner.shape.begin(), owner.shape.end(), tensors[owner.name]->sizes.begin(),
-                         tensors[owner.name]->sizes.end()));
-        for (const dialect::OwnedPart& part : owner.parts)
-          CHECK(number_that_differs(by_shape.at(part.entry), by_table.at(owner.name)) == "");
-      }
-    }
-  }
-  for (const std::string_view type : io::described_types()) {
-    if (!test::sanitized && detail::has_shape(std::string(type)))
-      CHECK(types.contains(std::string(type)));
-  }
-}
-
 TEST_CASE("A table names the tensors as the code does") {
   const std::vector<std::string> mixtral{"input_layernorm.weight gain o 4096",
                                          "post_attention_layernorm.weight gain o 4096",
@@ -236,6 +159,31 @@ TEST_CASE("A table names the tensors as the code does") {
   CHECK(lines_of(model, "model.layers.31.") == mixtral);
   CHECK(model.tensors.front().name == "model.embed_tokens.weight");
   CHECK(model.tensors.back().name == "lm_head.weight");
+}
+
+TEST_CASE("The language model of a wrapper has its names in the wrapper") {
+  json config = families()["gemma-3-4b"]["config"];
+  const io::ConfigDescription read = io::describe_config(config);
+  CHECK(read.model.tensors.front().name == "model.language_model.embed_tokens.weight");
+  CHECK(read.model.tensors.back().name == "lm_head.weight");
+  CHECK(read.model.tensors.back().tied_to == "model.language_model.embed_tokens.weight");
+  CHECK(lines_of(read.model, "model.language_model.layers.33.self_attn.q_proj") ==
+        std::vector<std::string>{".weight linear oi 2048 2560"});
+  CHECK(read.notes.back() ==
+        "only the language model is listed: the vision tower and its projector are left out");
+  config["text_config"]["num_key_value_heads"] = 1;
+  for (const architecture::RoleOverride& role : io::describe_config(config).roles)
+    CHECK(role.pattern.starts_with("model.language_model.layers.*."));
+  config["text_config"]["model_type"] = "llama";
+  CHECK_THAT(
+      table_refusal(config),
+      ContainsSubstring("config.json: text_config: model_type = \"llama\": expected gemma3_text"));
+  config["text_config"] = "gemma3_text";
+  CHECK_THAT(table_refusal(config),
+             ContainsSubstring("text_config = \"gemma3_text\": expected an obj"));
+  config = families()["gemma-3-4b"]["config"];
+  config["projection_width"] = 8;
+  CHECK_THAT(table_refusal(config), ContainsSubstring("config.json: projection_width = 8"));
 }
 
 TEST_CASE("A base has heads of the same size, and as many in proportion") {

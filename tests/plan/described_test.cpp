@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 
+#include "support/described.hpp"
+
 #include <cmath>
 #include <map>
 #include <set>
@@ -22,24 +24,9 @@
 namespace {
 
 using namespace scalewise;
+using namespace scalewise::test::described;
 using Catch::Matchers::ContainsSubstring;
 using enum TensorKind;
-
-struct Given {
-  std::string name;
-  TensorKind kind;
-  std::string axes;
-  std::vector<long> sizes;
-  std::string tied_to = {};
-};
-
-ModelDescription description(const std::vector<Given>& rows) {
-  ModelDescription model;
-  for (const Given& row : rows) {
-    model.tensors.push_back({row.name, row.kind, row.axes, row.sizes, row.tied_to});
-  }
-  return model;
-}
 
 /// Two hidden layers, as mup's example has them; n is their width.
 ModelDescription mlp(long n) {
@@ -59,40 +46,6 @@ ModelDescription convolutions(long n) {
                       {"stage.bn.weight", gain, "o", {2 * n}},
                       {"linear.weight", linear, "oi", {10, 2 * n}},
                       {"linear.bias", bias, "o", {10}}});
-}
-
-/// Blocks with a router and four experts side by side.
-ModelDescription mixture(long n, long layers) {
-  std::vector<Given> rows{{"embed.weight", embedding, "io", {100, n}}};
-  for (long layer = 0; layer < layers; ++layer) {
-    const std::string at = "blocks." + std::to_string(layer) + ".";
-    rows.push_back({at + "norm.weight", gain, "o", {n}});
-    rows.push_back({at + "router.weight", linear, "oi", {4, n}});
-    rows.push_back({at + "experts.up", linear, "eoi", {4, 2 * n, n}});
-    rows.push_back({at + "experts.down", linear, "eoi", {4, n, 2 * n}});
-  }
-  rows.push_back({"norm.weight", gain, "o", {n}});
-  rows.push_back({"head.weight", linear, "oi", {100, n}, "embed.weight"});
-  return description(rows);
-}
-
-Plan planned(const DescribedModel& model, const std::string& rule,
-             const Optimizer& optimizer = adamw) {
-  return make_plan(
-      rule,
-      {.model = model.shape, .base = model.base, .optimizer = optimizer, .extras = model.tensors});
-}
-
-const Entry& entry(const Plan& plan, const std::string& name) {
-  for (const Entry& one : plan.entries) {
-    if (one.name == name) return one;
-  }
-  throw std::out_of_range(name);
-}
-
-std::string refusal(const ModelDescription& target, const ModelDescription& base,
-                    const std::vector<architecture::RoleOverride>& roles = {}) {
-  return test::error_message([&] { static_cast<void>(from_descriptions(target, base, roles)); });
 }
 
 /// The first number of one plan that the other does not have, of tensors of the same names.
@@ -221,95 +174,6 @@ TEST_CASE("Kernels and experts count with the fans of one", "[described]") {
   CHECK_FALSE(to_json(plan).at("model").contains("attention_scale"));
 }
 
-/// The sizes of an expert and of its router, as other libraries lay them out: inputs before outputs, biases, a shared
-/// expert with a gate, and a router of all experts.
-ModelDescription mixture(long n, long count, long features) {
-  std::vector<Given> rows{{"embed.weight", embedding, "io", {100, n}}};
-  for (const std::string at : {"h.0.", "h.1."}) {
-    rows.push_back({at + "router.weight", linear, "oi", {count, n}});
-    rows.push_back({at + "router.bias", bias, "o", {count}});
-    rows.push_back({at + "experts.gate_up", linear, "eio", {count, n, 2 * features}});
-    rows.push_back({at + "experts.gate_up_bias", bias, "eo", {count, 2 * features}});
-    rows.push_back({at + "experts.down", linear, "eio", {count, features, n}});
-    rows.push_back({at + "shared.up.weight", linear, "oi", {2 * n, n}});
-    rows.push_back({at + "shared.down.weight", linear, "oi", {n, 2 * n}});
-    rows.push_back({at + "shared_gate.weight", linear, "oi", {1, n}});
-  }
-  rows.push_back({"head.weight", linear, "oi", {count, n}});
-  return description(rows);
-}
-
-/// The groups and sides of the tensors of the first layer, and of the head.
-std::vector<std::string> lines_of(const DescribedModel& model) {
-  std::vector<std::string> lines;
-  for (const Extra& extra : model.tensors) {
-    if (extra.name == "embed.weight") continue;
-    lines.push_back(extra.name + " " + std::string(to_string(extra.group)) + " " + extra.rows +
-                    " " + extra.columns + " " + extra.fan_in);
-  }
-  return lines;
-}
-
-TEST_CASE("Experts and their router are found, however many and wide they are", "[described]") {
-  using Lines = std::vector<std::string>;
-  const Lines shared{"h.*.shared.up.weight hidden d_model 2*d_model ",
-                     "h.*.shared.down.weight hidden 2*d_model d_model ",
-                     "h.*.shared_gate.weight head d_model 1 "};
-  const auto found = [&](Lines own, const std::string& head) {
-    own.insert(own.end(), shared.begin(), shared.end());
-    own.push_back(head);
-    return own;
-  };
-  CHECK(lines_of(from_descriptions(mixture(64, 4, 64), mixture(16, 4, 16))) ==
-        found({"h.*.router.weight router d_model 4 ", "h.*.router.bias hidden_bias 4 1 d_model",
-               "h.*.experts.gate_up expert_up 4*d_model 2*d_model d_model",
-               "h.*.experts.gate_up_bias hidden_bias 8*d_model 1 d_model",
-               "h.*.experts.down expert_down 4*d_model d_model d_model"},
-              "head.weight head d_model 4 "));
-  // More experts, in proportion to the width, which stay as narrow.
-  const DescribedModel narrow = from_descriptions(mixture(64, 16, 8), mixture(16, 4, 8));
-  CHECK(lines_of(narrow) == found({"h.*.router.weight router d_model experts ",
-                                   "h.*.router.bias hidden_bias d_model/4 1 d_model",
-                                   "h.*.experts.gate_up expert_up experts*d_model 16 d_model",
-                                   "h.*.experts.gate_up_bias hidden_bias experts*16 1 d_model",
-                                   "h.*.experts.down expert_down experts*8 d_model 8"},
-                                  "head.weight hidden d_model d_model/4 "));
-  CHECK(narrow.shape.experts == 16);
-  CHECK(narrow.base.experts == 4);
-  CHECK(narrow.shape.expert_ff == 8);
-  const Plan plan = make_plan("mup", {.model = narrow.shape,
-                                      .base = narrow.base,
-                                      .parameters = {{"mssp", 1}},
-                                      .extras = narrow.tensors});
-  CHECK(plan.at("h.1.experts.down").init_variance.formula() == "m_E");
-  CHECK(plan.at("h.1.experts.down").size() == 16 * 8 * 64);
-  CHECK(read_plan(to_json(plan).dump(), "plan") == plan);
-  // Of another ratio than the width, wider in proportion to it.
-  const DescribedModel more = from_descriptions(mixture(64, 8, 128), mixture(16, 4, 32));
-  CHECK(lines_of(more)[1] == "h.*.router.bias hidden_bias experts 1 d_model");
-  CHECK(lines_of(more)[4] == "h.*.experts.down expert_down experts*2*d_model d_model 2*d_model");
-}
-
-TEST_CASE("Who has experts as tensors of their own says so", "[described]") {
-  const auto model = [](long n) {
-    return description({{"embed.weight", embedding, "io", {100, n}},
-                        {"h.0.gate.weight", linear, "oi", {2, n}},
-                        {"h.0.experts.0.up.weight", linear, "oi", {3 * n, n}},
-                        {"h.0.experts.0.down.weight", linear, "oi", {n, 3 * n}},
-                        {"h.0.experts.1.up.weight", linear, "oi", {3 * n, n}},
-                        {"h.0.experts.1.down.weight", linear, "oi", {n, 3 * n}},
-                        {"h.0.experts.1.down.bias", bias, "o", {n}}});
-  };
-  const std::vector<architecture::RoleOverride> roles{{"*.experts.*", GivenRole::expert},
-                                                      {"*.gate.weight", GivenRole::router}};
-  const DescribedModel found = from_descriptions(model(64), model(16), roles);
-  CHECK(found.tensors[1].group == Group::router);
-  CHECK(found.tensors[2].group == Group::expert_up);
-  CHECK(found.tensors[5].group == Group::expert_down);
-  CHECK(found.reasons[5] == "given: expert");
-  CHECK(found.tensors[6].group == Group::hidden_bias);
-}
-
 TEST_CASE("Fold takes the multipliers of listed tensors and names what stays", "[described]") {
   const Plan plan = planned(from_descriptions(mixture(64, 4), mixture(16, 2)), "complete-p");
   const RewrittenPlan folded = fold(plan);
@@ -349,12 +213,24 @@ TEST_CASE("What two descriptions do not say is asked for", "[described]") {
 
   target = mlp(1024), base = mlp(128);
   for (ModelDescription* model : {&target, &base}) {
-    model->tensors.push_back({"scale", other, "io", {1, model->tensors[1].sizes[0]}});
+    model->tensors.push_back({"scale", other, "io", {16, model->tensors[1].sizes[0]}});
   }
   CHECK_THAT(refusal(target, base), ContainsSubstring("tensor scale = other: expected a role"));
   CHECK(refusal(target, base, {{"sc*", GivenRole::vector}}) == "no error");
   CHECK_THAT(refusal(target, base, {{"sc*", GivenRole::vector}, {"no*", GivenRole::input}}),
              ContainsSubstring("role = no*"));
+
+  target.tensors.push_back({"h.0.a.log", other, "io", {4, 3}});
+  base.tensors.push_back({"h.0.a.log", other, "io", {4, 3}});
+  target.tensors.push_back({"h.1.a.log", other, "io", {4, 3}});
+  CHECK(refusal(target, base) ==
+        "tensors scale, h.*.a.log = other: expected a role (hint: give --role PATTERN=vector, or "
+        "input, hidden or output, for each)");
+
+  base = mixture(16, 2);
+  base.tensors.push_back({"blocks.1.gate.weight", linear, "oi", {4, 16}});
+  CHECK(refusal(mixture(64, 4), base) ==
+        "target = without blocks.1.gate.weight: expected the tensors of the base");
 
   CHECK_THAT(refusal(mixture(64, 4), description({{"embed.weight", embedding, "io", {100, 16}}})),
              ContainsSubstring("without blocks.0.norm.weight, blocks.0.router.weight"));
@@ -395,6 +271,26 @@ TEST_CASE("A third size confirms what two say, or names what does not", "[descri
              ContainsSubstring("check model = without fc_2.weight"));
 }
 
+TEST_CASE("A given role says where sides that grow contradict it", "[described]") {
+  const auto reason = [](const char* name, GivenRole role) {
+    const DescribedModel found = from_descriptions(mlp(1024), mlp(128), {{name, role}});
+    for (std::size_t i = 0; i < found.tensors.size(); ++i) {
+      if (found.tensors[i].name == name) return found.reasons[i];
+    }
+    return std::string();
+  };
+  CHECK(reason("fc_2.weight", GivenRole::output) == "given: output, though its outputs grow");
+  CHECK(reason("fc_2.weight", GivenRole::input) == "given: input, though its inputs grow");
+  CHECK(reason("fc_2.weight", GivenRole::hidden) == "given: hidden");
+  CHECK(reason("fc_1.weight", GivenRole::input) == "given: input");
+  CHECK(reason("fc_3.weight", GivenRole::output) == "given: output");
+  const auto vocabulary = [](long n) {
+    return description({{"embed", embedding, "io", {2 * n, n}}});
+  };
+  CHECK(from_descriptions(vocabulary(64), vocabulary(16), {{"embed", GivenRole::input}}).reasons ==
+        std::vector<std::string>{"given: input"});  // an entry per word, not a sum over them
+}
+
 TEST_CASE("What is read off two descriptions is said, and can be given instead", "[described]") {
   const auto model = [](long n, long layers) {
     std::vector<Given> rows{{"embed.weight", embedding, "io", {100, n}}};
@@ -430,6 +326,18 @@ TEST_CASE("Numbers that no list of layers writes are names", "[described]") {
     return description(rows);
   };
   CHECK(planned(from_descriptions(model(64), model(16)), "mup").entries.size() == 7);
+}
+
+TEST_CASE("A convolution and its norm, numbered by a Sequential, are no layers", "[described]") {
+  // stem.0, stem.1 of timm's ConvNeXt (pytorch-image-models aa4b5850, convnext.py)
+  const auto model = [](long n) {
+    return description({{"stem.0.weight", linear, "oikk", {n, 3, 4, 4}},
+                        {"stem.0.bias", bias, "o", {n}},
+                        {"stem.1.weight", gain, "o", {n}},
+                        {"stem.1.bias", bias, "o", {n}},
+                        {"head.weight", linear, "oi", {10, n}}});
+  };
+  CHECK(from_descriptions(model(64), model(16)).sizes[0] == "depth 1 to 1: no names are numbered");
 }
 
 TEST_CASE("A description reads back, and one that no model has is refused", "[described]") {

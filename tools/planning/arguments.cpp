@@ -53,12 +53,12 @@ std::optional<DescribedSizes> described_config(const PlanArguments& a) {
   DescribedSizes sizes{io::describe_config(config->json, config->name), {}};
   if (const auto base = config_of(a.base_preset, a.base_config)) {
     sizes.base = io::describe_config(base->json, base->name);
-  } else if (a.base.width > 0 || a.base.depth > 0) {
+  } else if (a.base != Base{}) {
     sizes.base = io::describe_config(config->json, config->name, a.base);
   } else {
     const bool preset = !a.base_preset.empty();
     throw InvalidInput(preset ? "--base-preset" : "--base-width", preset ? a.base_preset : "none",
-                       "--base-width, --base-depth or --base-config",
+                       "--base-width, --base-depth, --base-experts or --base-config",
                        "what grows from the base to the target says the role of each tensor");
   }
   if (sizes.base.shape.d_model == sizes.target.shape.d_model)  // what grows says no role
@@ -113,6 +113,11 @@ void add_shape_options(frame::Options& options, PlanArguments& a) {
       .excludes("--base-preset")
       .excludes("--base-config");
   options
+      .add("--base-experts", a.base.experts,
+           "number of experts of a base that is like the target otherwise (0: the target's)")
+      .excludes("--base-preset")
+      .excludes("--base-config");
+  options
       .add("--set", a.set,
            "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
       .repeated();
@@ -133,7 +138,8 @@ void add_description_options(frame::Options& options, PlanArguments& a) {
       .excludes("--base-preset")
       .excludes("--base-config")
       .excludes("--base-width")
-      .excludes("--base-depth");
+      .excludes("--base-depth")
+      .excludes("--base-experts");
   options
       .add("--check-model", a.check_model,
            "description of it at a third size, which has to grow as the two do")

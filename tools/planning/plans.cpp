@@ -166,7 +166,7 @@ std::vector<Extra> extras_of(const PlanArguments& arguments) {
 std::vector<Plan> make_plans(const PlanArguments& arguments, GivenModel target,
                              std::optional<GivenModel> base, const Say& say) {
   const std::vector<Parameter> parameters = set_target(arguments.set, target.shape);
-  if (arguments.base.width > 0 || arguments.base.depth > 0) {
+  if (arguments.base != Base{}) {
     base = target;
     base->shape = base_like(target.shape, arguments.base);
   }

@@ -56,7 +56,7 @@ struct PlanArguments {
 /// The tensors of --extra.
 std::vector<Extra> extras_of(const PlanArguments& arguments);
 
-/// The plans of --rule or --compare. --set changes the target first, --base-width and --base-depth make a base of
+/// The plans of --rule or --compare. --set changes the target first, --base-width and its like make a base of
 /// it, and --set changes that; `--preset`, `--config` and their like are not looked at. What the code multiplies is
 /// what the configurations say, or else the code base of --names. `say` gets a line for each warning, for what the
 /// code multiplies, and for what --fold or

@@ -10,10 +10,13 @@
 
 namespace scalewise {
 
-/// How a base differs from its target: in its width, in its depth, or in both. 0: not in this.
+/// How a base differs from its target: in its width, its depth and its number of experts. 0: not in this.
 struct Base {
   long width = 0;
   long depth = 0;
+  long experts = 0;
+
+  friend constexpr bool operator==(const Base&, const Base&) = default;
 };
 
 namespace detail {
@@ -64,16 +67,37 @@ constexpr void require_base_depth(const Shape& whole, long depth) {
                          std::to_string(whole.depth));
 }
 
+/// Of a base of another number of experts, how many of them a token activates: the same share.
+/// `active`: those of the target, 0 where it is not known
+/// Throws:   InvalidInput for a target without experts, and where the number would not be whole.
+constexpr long active_in_base(long active, long experts, long base_experts) {
+  if (experts == 0) {
+    throw InvalidInput("base experts", std::to_string(base_experts),
+                       "none: the model has no experts");
+  }
+  if (base_experts < 1 || base_experts > architecture::largest_size) {
+    throw InvalidInput("base experts", std::to_string(base_experts),
+                       "a positive integer, at most 2^30");
+  }
+  if (active == 0) return 0;
+  const long step = step_of(active, experts);
+  if (base_experts % step == 0) return active / (experts / step) * (base_experts / step);
+  throw InvalidInput("base experts", std::to_string(base_experts),
+                     "a multiple of " + std::to_string(step),
+                     "a token activates the same share of them, " + std::to_string(active) +
+                         " of " + std::to_string(experts));
+}
+
 }  // namespace detail
 
-/// A base that is like the target except for its width or depth: heads have the same size, and their number, that
-/// of key heads, d_ff, expert_ff and the encoder's depth are in proportion. A single key head stays one; what the target
-/// leaves open stays open.
+/// A base that is like the target except for its width, depth or number of experts: heads have the same size, and their
+/// number, that of key heads, d_ff, expert_ff, the encoder's depth and the experts that a token activates are in proportion.
+/// A single key head stays one; what the target leaves open stays open.
 ///
 ///     make_plan("mup", {.model = target, .base = base_like(target, {.width = 256})})
 ///
-/// Throws:   InvalidInput for a target that is no shape, and for a width or depth at which one of these would not
-///           be whole.
+/// Throws:   InvalidInput for a target that is no shape, and for a width, depth or number of experts at which one of these
+///           would not be whole.
 constexpr Shape base_like(const Shape& target, const Base& base) {
   const Shape whole = resolved(target);
   detail::require_base_width(whole, base.width);
@@ -93,6 +117,11 @@ constexpr Shape base_like(const Shape& target, const Base& base) {
   if (base.depth > 0) {
     scale(shape.encoder_depth, target.depth, base.depth);
     shape.depth = base.depth;
+  }
+  if (base.experts != 0) {
+    shape.experts_per_token =
+        detail::active_in_base(target.experts_per_token, target.experts, base.experts);
+    shape.experts = base.experts;
   }
   return shape;
 }

@@ -7,125 +7,40 @@
 #include <map>
 #include <numeric>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "scalewise/architecture/described_experts.hpp"
 #include "scalewise/architecture/description.hpp"
 #include "scalewise/architecture/extra.hpp"
-#include "scalewise/architecture/paired_descriptions.hpp"
 
 namespace scalewise {
-
-/// A model that two of its sizes describe.
-struct DescribedModel {
-  Shape shape;  // Blocks::listed
-  Shape base;
-  std::vector<Extra> tensors;        // all of the target, with names of its own
-  std::vector<std::string> reasons;  // one per tensor: why it has its group
-  std::vector<std::string> sizes;    // "d_model 64 to 256: what most inputs and outputs grow with"
-  std::vector<std::string> ties;     // "lm_head.weight is model.embed_tokens.weight"
-};
 
 namespace detail {
 
 /// Compares two sizes of a model, tensor by tensor.
-class DescriptionReader : PairedDescriptions {
+class DescriptionReader : DescribedExperts {
  public:
   DescriptionReader(const ModelDescription& target, const ModelDescription& base,
                     const std::vector<architecture::RoleOverride>& roles, const Shape& shape,
                     const Shape& base_shape)
-      : PairedDescriptions(target, base, {shape.depth, base_shape.depth}), roles_(roles) {
-    model_.shape = shape;
-    model_.base = base_shape;
-    model_.shape.depth = depth_.target;
-    model_.base.depth = depth_.base;
-    same_ = target == base;
-    used_.assign(roles.size(), false);
-  }
+      : DescribedExperts(target, base, roles, shape, base_shape), same_(target == base) {}
 
   DescribedModel read() && {
     say("depth", depth_, depth_reason_);
+    require_roles();
     find_experts();
     find_width();
     find_expert_features();
     find_places();
     for (std::size_t i = 0; i < target_.tensors.size(); ++i) add(i);
-    require_used_roles();
+    roles_.require_used();
     return std::move(model_);
   }
 
  private:
-  /// A size of the model, with the reason for it.
-  void say(const std::string& name, const SideSizes& size, const std::string& reason) {
-    model_.sizes.push_back(name + " " + growth(size) + ": " + reason);
-  }
-
-  // ---- experts --------------------------------------------------------------------------------
-
-  /// The number of experts is that of the copies side by side, of those that grow if any do.
-  void find_experts() {
-    SideSizes found{0, 0};
-    for (std::size_t i = 0; i < target_.tensors.size(); ++i) {
-      const std::string& name = target_.tensors[i].name;
-      const bool is_expert = given(name).value_or(GivenRole::hidden) == GivenRole::expert;
-      if (!side_by_side(i) && !is_expert) continue;
-      blocks_of_experts_.insert(block_of(name));
-      if (!side_by_side(i)) continue;
-      const SideSizes copies = side(i, 'e');
-      if (found.target == 0 || (copies.grows() && !found.grows())) found = copies;
-    }
-    const std::string same_sum = ", whose weights have to sum up to the same in both models";
-    if (found.target > 0)
-      say("experts", found, "copies side by side" + (found.grows() ? same_sum : ""));
-    if (model_.shape.experts == 0) model_.shape.experts = found.target;
-    if (model_.base.experts == 0) model_.base.experts = found.base;
-  }
-
-  bool is_number_of_experts(const SideSizes& size) const {
-    return size.target > 1 && size.target == model_.shape.experts &&
-           size.base == model_.base.experts;
-  }
-
-  bool is_router(std::size_t i, const SideSizes& inputs, const SideSizes& outputs) const {
-    return inputs.grows() && is_number_of_experts(outputs) &&
-           blocks_of_experts_.contains(block_of(target_.tensors[i].name));
-  }
-
-  /// Finds which experts lead up from the stream and which down to it, and how many features they have between.
-  void find_expert_features() {
-    std::set<std::string> modules;
-    SideSizes up{0, 0}, down{0, 0};
-    for (std::size_t i = 0; i < target_.tensors.size(); ++i) {
-      const std::string& name = target_.tensors[i].name;
-      const GivenRole otherwise = side_by_side(i) ? GivenRole::expert : GivenRole::hidden;
-      const bool has_inputs = target_.tensors[i].axes.find('i') != std::string::npos;
-      if (!has_inputs || given(name).value_or(otherwise) != GivenRole::expert) continue;
-      const bool is_down =
-          leads_down(side(i, 'i'), side(i, 'o'), modules.insert(module_of(name)).second);
-      experts_.emplace(i, is_down ? Group::expert_down : Group::expert_up);
-      SideSizes& found = is_down ? down : up;
-      if (found.target == 0) found = side(i, is_down ? 'i' : 'o');
-    }
-    const SideSizes& features = down.target > 0 ? down : up;
-    if (model_.shape.expert_ff == 0) model_.shape.expert_ff = features.target;
-    if (model_.base.expert_ff == 0) model_.base.expert_ff = features.base;
-  }
-
-  /// By the side that has the sizes of the stream, or grows with it where the other does not. Where both are like the
-  /// stream, the first of a module leads up.
-  bool leads_down(const SideSizes& inputs, const SideSizes& outputs, bool first) const {
-    const SideSizes stream{model_.shape.d_model, model_.base.d_model};
-    const auto is_stream = [&](const SideSizes& side) {
-      return side.target == stream.target && side.base == stream.base;
-    };
-    const bool inputs_grow = same_ratio(inputs, stream), outputs_grow = same_ratio(outputs, stream);
-    if (inputs_grow != outputs_grow) return outputs_grow;
-    return is_stream(outputs) && (!is_stream(inputs) || !first);
-  }
-
   // ---- the width ------------------------------------------------------------------------------
 
   /// The width is what most inputs and outputs grow with, where the user has not said it.
@@ -177,23 +92,23 @@ class DescriptionReader : PairedDescriptions {
 
   // ---- roles ----------------------------------------------------------------------------------
 
-  std::optional<GivenRole> given(const std::string& name) {
-    std::optional<GivenRole> found;
-    for (std::size_t r = 0; r < roles_.size(); ++r) {
-      if (!matches_glob(roles_[r].pattern, name)) continue;
-      found = roles_[r].role;
-      used_[r] = true;
+  /// Requires a role for each tensor of which nobody said what it does.
+  void require_roles() {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < target_.tensors.size(); ++i) {
+      const DescribedTensor& tensor = target_.tensors[i];
+      if (tensor.kind != TensorKind::other || !tensor.tied_to.empty()) continue;
+      if (roles_.of(tensor.name) || !why_vector(i).empty()) continue;
+      std::string name = messages::printable(with_stars(tensor.name));
+      if (std::find(names.begin(), names.end(), name) == names.end())
+        names.push_back(std::move(name));
     }
-    return found;
-  }
-
-  void require_used_roles() const {
-    for (std::size_t r = 0; r < roles_.size(); ++r) {
-      if (used_[r]) continue;
-      const std::string& pattern = roles_[r].pattern;
-      throw InvalidInput("role", pattern.empty() ? "(empty)" : messages::printable(pattern),
-                         "a pattern of names of the model's tensors");
-    }
+    if (names.empty()) return;
+    std::string all;
+    for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
+    throw InvalidInput((names.size() == 1 ? "tensor " : "tensors ") + all, "other", "a role",
+                       "give --role PATTERN=vector, or input, hidden or output" +
+                           std::string(names.size() == 1 ? "" : ", for each"));
   }
 
   /// Where a vector stands: in the layers, or before or after them.
@@ -209,7 +124,22 @@ class DescriptionReader : PairedDescriptions {
   struct Decision {
     Group group;
     std::string reason;
+    bool own_values = false;
   };
+
+  /// Why a tensor of kind other is a vector, which multiplies no features with each other; empty where it may be a matrix.
+  std::string why_vector(std::size_t i) const {
+    const std::vector<long>&sizes = target_.tensors[i].sizes, &base = twins_[i]->sizes;
+    std::size_t axes = 0, growing = 0;
+    for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+      if (sizes[axis] > 1 || base[axis] > 1) ++axes;
+      if (sizes[axis] != base[axis]) ++growing;
+    }
+    if (axes <= 1) return "one axis";
+    const bool last_grows = sizes.back() != base.back();
+    const bool of_batch = sizes.front() == 1 && base.front() == 1;
+    return of_batch && growing == 1 && last_grows ? "alike for all of a batch" : "";
+  }
 
   Group given_group(std::size_t i, GivenRole role, const SideSizes& outputs) const {
     const TensorKind kind = target_.tensors[i].kind;
@@ -234,9 +164,10 @@ class DescriptionReader : PairedDescriptions {
   Decision decide(std::size_t i, const SideSizes& inputs, const SideSizes& outputs) {
     const DescribedTensor& tensor = target_.tensors[i];
     using enum TensorKind;
-    if (const std::optional<GivenRole> role = given(tensor.name)) {
+    if (const std::optional<GivenRole> role = roles_.of(tensor.name)) {
       return {given_group(i, *role, outputs),
-              "given: " + std::string(word(architecture::given_role_words, *role))};
+              given_reason(*role, tensor.kind != embedding && inputs.grows(), outputs.grows()),
+              tensor.kind == other && *role == GivenRole::vector};
     }
     if (tensor.kind == gain || tensor.kind == bias) {
       return {vector_group(i, tensor.kind == gain, outputs.grows()),
@@ -245,11 +176,9 @@ class DescriptionReader : PairedDescriptions {
     }
     if (tensor.kind == embedding) return {Group::token_embedding, "embedding"};
     if (side_by_side(i)) return {experts_.at(i), "copies side by side"};
+    if (experts_.contains(i)) return {experts_.at(i), "one of numbered experts"};
     if (is_router(i, inputs, outputs)) return {Group::router, "inputs grow, an output per expert"};
-    if (tensor.kind == other) {
-      throw InvalidInput("tensor " + messages::printable(tensor.name), "other", "a role",
-                         "give --role PATTERN=vector, or input, hidden or output");
-    }
+    if (tensor.kind == other) return {vector_group(i, false, outputs.grows()), why_vector(i), true};
     if (inputs.grows() && outputs.grows()) return {Group::hidden, "inputs and outputs grow"};
     if (inputs.grows()) return {Group::head, "inputs grow"};
     if (outputs.grows()) return {Group::patch_embedding, "outputs grow"};
@@ -296,11 +225,11 @@ class DescriptionReader : PairedDescriptions {
       if (of->kind == TensorKind::embedding) model_.shape.tied_head = model_.base.tied_head = true;
       return;
     }
-    const SideSizes copies = side(i, 'e'), kernel = side(i, 'k');
-    require_as_many(tensor, copies, kernel);
+    const SideSizes copies = side(i, 'e');
+    require_as_many(i);
     const SideSizes inputs = side(i, 'i'), outputs = side(i, 'o');
-    const auto [group, reason] = decide(i, inputs, outputs);
-    Extra extra{tensor.name, group, "", "1", ""};
+    const auto [group, reason, own_values] = decide(i, inputs, outputs);
+    Extra extra{tensor.name, group, "", "1", "", own_values};
     if (architecture::is_matrix(group)) {
       const auto entries = [&](long some) { return std::to_string(some * inputs.target); };
       extra.rows = tensor.kind == TensorKind::embedding ? times_copies(copies, entries)
@@ -318,10 +247,12 @@ class DescriptionReader : PairedDescriptions {
     fold_layers(i, extra, reason);
   }
 
-  void require_as_many(const DescribedTensor& tensor, const SideSizes& copies,
-                       const SideSizes& kernel) const {
-    const SideSizes experts{model_.shape.experts, model_.base.experts};
-    const bool of_experts = tensor.axes.find('e') != std::string::npos && experts.grows();
+  void require_as_many(std::size_t i) {
+    const DescribedTensor& tensor = target_.tensors[i];
+    const SideSizes copies = experts_with(i), kernel = side(i, 'k'),
+                    experts{model_.shape.experts, model_.base.experts};
+    const bool of_experts =
+        (is_numbered_expert(i) || tensor.axes.find('e') != std::string::npos) && experts.grows();
     const bool other = (copies.grows() || of_experts) && !is_number_of_experts(copies);
     if (!other && !kernel.grows()) return;
     throw InvalidInput(
@@ -355,22 +286,17 @@ class DescriptionReader : PairedDescriptions {
       const DescribedTensor* other =
           tensors_.find(name.before + std::to_string(layer) + name.after);
       if (other == nullptr || other->sizes != first->sizes || other->axes != first->axes ||
-          given(other->name) != given(extra.name)) {
+          roles_.of(other->name) != roles_.of(extra.name)) {
         return false;
       }
     }
     return true;
   }
 
-  const std::vector<architecture::RoleOverride>& roles_;
-  bool same_ = false;       // target and base
-  std::vector<bool> used_;  // by role given
+  bool same_ = false;  // target and base
   std::map<std::string, std::size_t> matrices_;
-  std::set<std::string> blocks_of_experts_;
-  std::map<std::size_t, Group> experts_;  // by tensor of the target
   std::size_t last_in_layers_ = 0;
   std::map<std::string, bool> alike_;  // by name with * for the layer
-  DescribedModel model_;
 };
 
 }  // namespace detail
@@ -378,15 +304,17 @@ class DescriptionReader : PairedDescriptions {
 /// The list of tensors of a model of any architecture, from descriptions of two sizes of it: which sides of a tensor
 /// grow says what it is.
 /// Equation: inputs and outputs grow: hidden; outputs: input; inputs: output; a gain or bias: vector. Copies of a matrix
-///           side by side: expert; inputs grow and outputs are as many as the experts of this layer: router. The width is
+///           side by side, or numbered from 0 under a name with "expert" in it: expert; inputs grow and outputs are as many as the experts of this layer: router. The width is
 ///           what most inputs and outputs grow with; layers are what is numbered from 0 under one name, alike in all, or as
 ///           many as the depths of the shapes.
 /// Requires: `shape` and `base_shape`, Blocks::listed, with the sizes that have names already (head_dim, d_ff, …) or
-///           none. A tensor of kind other needs a role.
+///           none. A tensor of kind other needs a role, unless it is a vector: one axis, or first axes of 1 and a last one that
+///           grows. Initial values of vectors of kind other are the model's own.
 /// Throws:   InvalidInput as check_description(), and for a base without a wider or narrower tensor, tensors of one of both
 ///           alone (but those of more layers), another kind or orientation in the base, a matrix without a role where the
 ///           base is as wide as the target, layers of two stacks that grow differently, a side that grows with no named
-///           size, kernels that grow, copies that grow otherwise than the experts, and a role for no tensor.
+///           size, kernels that grow, copies that grow otherwise than the experts, numbered experts that are not alike, and a
+///           role for no tensor.
 inline DescribedModel from_descriptions(const ModelDescription& target,
                                         const ModelDescription& base,
                                         const std::vector<architecture::RoleOverride>& roles = {},

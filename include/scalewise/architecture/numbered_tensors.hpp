@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <map>
 #include <numeric>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,20 +49,48 @@ struct NumberedName {
   std::string after;
 };
 
-/// Splits at the first part between dots that is a number as programs write it, not 01; number is -1 where there is none.
-inline NumberedName split_number(const std::string& name) {
+/// All parts between dots that are numbers as programs write them, not 01, each with what stands around it.
+inline std::vector<NumberedName> numbers_in(const std::string& name) {
+  std::vector<NumberedName> all;
   for (std::size_t begin = 0; begin < name.size();) {
     const std::size_t end = std::min(name.find('.', begin), name.size());
     long number = 0;
     const auto [stop, error] = std::from_chars(name.data() + begin, name.data() + end, number);
     const bool is_number = error == std::errc{} && stop == name.data() + end && number >= 0 &&
                            number <= architecture::largest_size;
-    if (is_number && std::to_string(number).size() == end - begin) {
-      return {name.substr(0, begin), number, name.substr(end)};
-    }
+    if (is_number && std::to_string(number).size() == end - begin)
+      all.push_back({name.substr(0, begin), number, name.substr(end)});
     begin = end + 1;
   }
-  return {name, -1, ""};
+  return all;
+}
+
+/// Splits at the first number; it is -1 where there is none.
+inline NumberedName split_number(const std::string& name) {
+  const std::vector<NumberedName> numbers = numbers_in(name);
+  return numbers.empty() ? NumberedName{name, -1, ""} : numbers.front();
+}
+
+/// Splits at the number that is an expert's: the first under a name with "expert" and without "shared" in it, as in
+/// "h.3.mlp.experts.5.up". Of names that are `given` as experts' it is otherwise the second number, after the layer's.
+inline NumberedName split_expert(const std::string& name, bool given = false) {
+  const std::vector<NumberedName> numbers = numbers_in(name);
+  for (const NumberedName& at : numbers) {
+    if (at.before.empty()) continue;
+    const std::size_t last = at.before.rfind('.', at.before.size() - 2);
+    const std::string list = at.before.substr(last == std::string::npos ? 0 : last);
+    if (list.find("expert") != std::string::npos && list.find("shared") == std::string::npos)
+      return at;
+  }
+  return given && numbers.size() > 1 ? numbers[1] : NumberedName{name, -1, ""};
+}
+
+/// A name with * for each number in it.
+inline std::string with_stars(const std::string& name) {
+  std::string text = name;
+  for (NumberedName at = split_number(text); at.number >= 0; at = split_number(text))
+    text = at.before + "*" + at.after;
+  return text;
 }
 
 /// The first names of a list, and how many more there are.
@@ -81,7 +108,7 @@ class NumberedTensors {
     for (const DescribedTensor& tensor : model.tensors) {
       by_name_.emplace(tensor.name, &tensor);
       NumberedName name = split_number(tensor.name);
-      if (name.number >= 0) lists_[name.before][name.number].insert(name.after);
+      if (name.number >= 0) lists_[name.before][name.number].emplace(name.after, tensor.axes);
     }
   }
 
@@ -99,6 +126,19 @@ class NumberedTensors {
     return nullptr;
   }
 
+  /// That of this name, or of the first expert or layer that has one.
+  /// `expert`: the name split at an expert's number, which is -1 where it has none
+  const DescribedTensor* find_alike(const std::string& name, const NumberedName& expert,
+                                    bool in_layers) const {
+    const std::string first = expert.number < 0 ? name : expert.before + "0" + expert.after;
+    for (const std::string& one : {name, first}) {
+      if (const DescribedTensor* alike = find(one)) return alike;
+      if (!in_layers) continue;
+      if (const DescribedTensor* alike = find_in_any_layer(split_number(one))) return alike;
+    }
+    return nullptr;
+  }
+
   /// How many modules stand under "h.0", "h.1", …; 0 where the numbers have gaps.
   long count(const std::string& before) const {
     const auto list = lists_.find(before);
@@ -107,7 +147,7 @@ class NumberedTensors {
     return list->second.rbegin()->first == size - 1 ? size : 0;
   }
 
-  /// True where each of them has the same tensors.
+  /// True where each of them has the same tensors, with the same axes: a convolution and its norm are no layers.
   bool alike(const std::string& before) const {
     const auto& list = lists_.at(before);
     return std::all_of(list.begin(), list.end(),
@@ -122,7 +162,7 @@ class NumberedTensors {
 
  private:
   std::map<std::string, const DescribedTensor*> by_name_;
-  std::map<std::string, std::map<long, std::set<std::string>>> lists_;
+  std::map<std::string, std::map<long, std::map<std::string, std::string>>> lists_;  // axes by name
 };
 
 }  // namespace scalewise::detail

@@ -3,25 +3,30 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "scalewise/architecture/description.hpp"
+#include "scalewise/architecture/given_roles.hpp"
 #include "scalewise/architecture/numbered_tensors.hpp"
 #include "scalewise/messages/error.hpp"
 
 namespace scalewise::detail {
 
-/// Two sizes of a model: which of their tensors are layers, and which tensor of the base each of the target is.
+/// Two sizes of a model: which of their tensors are layers and experts, and which tensor of the base each of the target is.
 class PairedDescriptions {
  protected:
   /// Throws:   InvalidInput as from_descriptions().
   PairedDescriptions(const ModelDescription& target, const ModelDescription& base,
-                     const SideSizes& depth)
-      : target_(target), tensors_(target), base_(base), base_model_(base) {
+                     const SideSizes& depth, const std::vector<architecture::RoleOverride>& roles)
+      : target_(target), tensors_(target), roles_(roles), base_(base), base_model_(base) {
     find_layers(depth);
     pair_tensors();
+    target_lists_ = lists_of_experts(target_, tensors_);
+    base_lists_ = lists_of_experts(base_, base_model_);
   }
 
   static std::string growth(const SideSizes& size) { return growth(size.base, size.target); }
@@ -70,8 +75,24 @@ class PairedDescriptions {
     return tensor.kind == TensorKind::linear && tensor.axes.find('e') != std::string::npos;
   }
 
+  /// Whether it is one of several experts that are numbered, such as h.0.experts.3.up.
+  bool is_numbered_expert(std::size_t i) {
+    return target_lists_.contains(list_of(target_.tensors[i].name));
+  }
+
+  /// What stands before the number of an expert: "h.0.experts.".
+  std::string list_of(const std::string& name) { return expert_in(name).before; }
+
+  /// How many experts there are: side by side in one tensor, or numbered in a list.
+  SideSizes experts_with(std::size_t i) {
+    if (!is_numbered_expert(i)) return side(i, 'e');
+    return {target_lists_.at(list_of(target_.tensors[i].name)),
+            base_lists_.at(list_of(twins_[i]->name))};
+  }
+
   const ModelDescription& target_;
   NumberedTensors tensors_;
+  GivenRoles roles_;
   std::set<std::string> layers_;               // "h." of "h.0.attn.weight"
   std::vector<const DescribedTensor*> twins_;  // of the base, by tensor of the target
   SideSizes depth_;
@@ -86,6 +107,7 @@ class PairedDescriptions {
     SideSizes first = given, depth{0, 0};
     std::string names;
     for (const std::string& before : tensors_.lists()) {
+      if (split_expert(before + "0").before == before) continue;
       const SideSizes layers{tensors_.count(before), base_model_.count(before)};
       if (layers.target == 0 || layers.base == 0) continue;
       const bool known = is_given && layers.target == given.target && layers.base == given.base;
@@ -114,19 +136,19 @@ class PairedDescriptions {
   void pair_tensors() {
     std::vector<std::string> missing;
     for (const DescribedTensor& tensor : target_.tensors) {
-      const DescribedTensor* twin = base_model_.find(tensor.name);
-      if (twin == nullptr && in_layers(tensor.name)) {  // deeper than the base
-        twin = base_model_.find_in_any_layer(split_number(tensor.name));
-      }
+      const DescribedTensor* twin =
+          base_model_.find_alike(tensor.name, expert_in(tensor.name), in_layers(tensor.name));
       if (twin == nullptr) missing.push_back(messages::printable(tensor.name));
       twins_.push_back(twin);
     }
     if (!missing.empty()) {
       throw InvalidInput("base", "without " + up_to_three(missing), "the tensors of the target",
-                         "only layers that are numbered from 0 may be more");
+                         "only layers that are numbered from 0 may be more, and experts: name "
+                         "others by --role PATTERN=expert");
     }
     for (const DescribedTensor& tensor : base_.tensors) {
-      if (tensors_.find(tensor.name) == nullptr && !in_layers(tensor.name)) {
+      if (tensors_.find_alike(tensor.name, expert_in(tensor.name), in_layers(tensor.name)) ==
+          nullptr) {
         missing.push_back(messages::printable(tensor.name));
       }
     }
@@ -148,8 +170,54 @@ class PairedDescriptions {
                        "what it is in the base, " + text(twin));
   }
 
+  // ---- numbered experts -----------------------------------------------------------------------
+
+  using Lists =
+      std::map<std::string, long>;  // how many experts, by what stands before their numbers
+
+  /// The name split at the number of an expert; the number is -1 where it has none.
+  NumberedName expert_in(const std::string& name) {
+    const std::optional<GivenRole> role = roles_.of(name);
+    const bool expert = role == GivenRole::expert;
+    if (role && !expert && role != GivenRole::vector) return {name, -1, ""};
+    return split_expert(name, expert);
+  }
+
+  /// Requires that the experts of a list have the same tensors.
+  Lists lists_of_experts(const ModelDescription& model, const NumberedTensors& tensors) {
+    std::map<std::string, std::map<long, std::size_t>> counts;  // of tensors, by list and expert
+    for (const DescribedTensor& tensor : model.tensors) {
+      const NumberedName expert = expert_in(tensor.name);
+      if (expert.number < 0) continue;
+      ++counts[expert.before][expert.number];
+      const DescribedTensor* first = tensors.find(expert.before + "0" + expert.after);
+      if (first != nullptr && first->kind == tensor.kind && first->axes == tensor.axes &&
+          first->sizes == tensor.sizes)
+        continue;
+      throw InvalidInput("tensor " + messages::printable(tensor.name),
+                         first == nullptr ? "of no other expert" : "not like that of expert 0",
+                         "the same tensors in each expert, numbered from 0",
+                         "if it is no expert, give its role, as in --role PATTERN=hidden");
+    }
+    Lists lists;
+    for (const auto& [before, experts] : counts) {
+      const auto size = static_cast<long>(experts.size());
+      for (const auto& [number, count] : experts) {
+        if (count == experts.at(0) && experts.rbegin()->first == size - 1) continue;
+        throw InvalidInput("experts " + messages::printable(before) + std::to_string(number),
+                           std::to_string(count) + " tensors, of " + std::to_string(size) +
+                               " experts up to number " + std::to_string(experts.rbegin()->first),
+                           "all experts from 0, each with the tensors of the first",
+                           "if they are no experts, give their role, as in --role PATTERN=hidden");
+      }
+      lists.emplace(before, size);
+    }
+    return lists;
+  }
+
   const ModelDescription& base_;
   NumberedTensors base_model_;
+  Lists target_lists_, base_lists_;
 };
 
 }  // namespace scalewise::detail

@@ -57,8 +57,7 @@ class GrowthCheck {
   };
 
   static const DescribedTensor* twin(const NumberedTensors& model, const std::string& name) {
-    const DescribedTensor* found = model.find(name);
-    return found != nullptr ? found : model.find_in_any_layer(split_number(name));
+    return model.find_alike(name, split_expert(name), true);
   }
 
   static long size(const DescribedTensor& tensor, char letter) {

@@ -15,12 +15,26 @@
 #include "scalewise/io/encoder_tables.hpp"
 #include "scalewise/io/expert_tables.hpp"
 #include "scalewise/io/gpt_tables.hpp"
-#include "scalewise/io/model_table.hpp"
+#include "scalewise/io/model_table_reader.hpp"
 #include "scalewise/io/two_stack_tables.hpp"
 
 namespace scalewise {
 
 namespace detail {
+
+/// A type whose configuration has that of its language model in an object, and what of the model is left out.
+/// Source:   transformers, models/gemma3/modular_gemma3.py (d903f32), Gemma3Model and Gemma3ForConditionalGeneration.
+struct ConfigWrapper {
+  std::string_view type;
+  const char* key;
+  std::string_view text_type;  // where the object does not say it
+  std::string_view prefix;     // in place of "model."
+  std::string_view left_out;
+};
+
+inline constexpr ConfigWrapper config_wrappers[] = {
+    {"gemma3", "text_config", "gemma3_text", "model.language_model.",
+     "only the language model is listed: the vision tower and its projector are left out"}};
 
 /// Calls use() with each table.
 inline void for_each_table(auto&& use) {
@@ -40,12 +54,41 @@ inline const ModelTable* table_of(std::string_view type) {
   return found;
 }
 
+/// The language model of a wrapper, with the names that it has in it.
+/// `describe(config, name)`: reads the configuration of the language model
+inline io::ConfigDescription describe_wrapped(const ConfigWrapper& wrapper,
+                                              const ConfigReader& reader, auto&& describe) {
+  const nlohmann::json* found = reader.find(wrapper.key);
+  if (found == nullptr || !found->is_object())
+    throw reader.error(wrapper.key, "an object, the configuration of the language model");
+  for (const char* key : {"vision_config", "mm_tokens_per_image"})
+    static_cast<void>(reader.find(key));
+  reader.only_value("tie_word_embeddings", true);
+  nlohmann::json text = *found;
+  if (!text.contains("model_type")) text["model_type"] = wrapper.text_type;
+  const std::string name = reader.name() + ": " + wrapper.key;
+  if (text["model_type"] != wrapper.text_type)
+    throw ConfigReader(text, name).error("model_type", std::string(wrapper.text_type));
+  io::ConfigDescription read = describe(text, name);
+  const auto rename = [&](std::string& of) {
+    if (of.starts_with("model.")) of.replace(0, 6, wrapper.prefix);
+  };
+  for (DescribedTensor& tensor : read.model.tensors) {
+    rename(tensor.name);
+    rename(tensor.tied_to);
+  }
+  for (architecture::RoleOverride& role : read.roles) rename(role.pattern);
+  reader.require_no_other_keys(std::string(wrapper.type), read.notes);
+  read.notes.emplace_back(wrapper.left_out);
+  return read;
+}
+
 }  // namespace detail
 
 namespace io {
 
 /// The tensors that a Hugging Face `config.json` describes, by their names in the code, or a base like it of
-/// another width or depth. docs/any_model.md lists the model types; of other types that have a shape the names are those of plans.
+/// another width, depth or number of experts. docs/any_model.md lists the model types; of other types that have a shape the names are those of plans.
 /// Source:   transformers, the modeling files of these types; the tables say which.
 /// Throws:   InvalidInput as model_config(), and for a width at which a size that grows with it would not be whole.
 inline ConfigDescription describe_config(const nlohmann::json& config,
@@ -57,6 +100,13 @@ inline ConfigDescription describe_config(const nlohmann::json& config,
     ConfigDescription read = detail::ModelTableReader(*table, reader, base).describe();
     reader.require_no_other_keys(type, read.notes);
     return read;
+  }
+  for (const detail::ConfigWrapper& wrapper : detail::config_wrappers) {
+    if (wrapper.type != type) continue;
+    return detail::describe_wrapped(wrapper, reader,
+                                    [&](const nlohmann::json& text, const std::string& of) {
+                                      return describe_config(text, of, base);
+                                    });
   }
   if (!detail::has_shape(type)) {
     throw reader.error("model_type", "a type that docs/any_model.md lists",
@@ -90,10 +140,12 @@ inline std::vector<architecture::RoleOverride> roles_of_config(
   return target.roles;
 }
 
-/// The model types that have a table of tensors.
+/// The model types that have a table of tensors, or a language model that has one.
 inline std::vector<std::string_view> described_types() {
   std::vector<std::string_view> types;
   detail::for_each_table([&](const detail::ModelTable& table) { types.push_back(table.type); });
+  for (const detail::ConfigWrapper& wrapper : detail::config_wrappers)
+    types.push_back(wrapper.type);
   return types;
 }
 

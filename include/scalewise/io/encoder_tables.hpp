@@ -146,7 +146,7 @@ says the head of your task is not in the list
 embedding:iio embeddings.cls_token 1 1 n
 embedding:io embeddings.mask_token 1 n if mask
 embedding:iio embeddings.position_embeddings 1 patches+1 n
-linear:oikk embeddings.patch_embeddings.projection.weight n channels patch_size patch_size
+linear:oikk embeddings.patch_embeddings.projection.weight n channels patch_height patch_width
 bias:o embeddings.patch_embeddings.projection.bias n
 layers encoder.layer
 norm norm1 n +
@@ -168,7 +168,7 @@ grows F = intermediate_size
 embedding:iio deit.embeddings.cls_token 1 1 n
 embedding:iio deit.embeddings.distillation_token 1 1 n
 embedding:iio deit.embeddings.position_embeddings 1 patches+2 n
-linear:oikk deit.embeddings.patch_embeddings.projection.weight n channels patch_size patch_size
+linear:oikk deit.embeddings.patch_embeddings.projection.weight n channels patch_height patch_width
 bias:o deit.embeddings.patch_embeddings.projection.bias n
 layers deit.layers
 )",
@@ -182,7 +182,7 @@ linear classifier n classes +
 grows F = intermediate_size
 embedding:iio vit.embeddings.cls_token 1 1 n
 embedding:iio vit.embeddings.position_embeddings 1 patches+1 n
-linear:oikk vit.embeddings.patch_embeddings.projection.weight n channels patch_size patch_size
+linear:oikk vit.embeddings.patch_embeddings.projection.weight n channels patch_height patch_width
 bias:o vit.embeddings.patch_embeddings.projection.bias n
 layers vit.layers
 )",

@@ -229,8 +229,9 @@ inline Table plan_table(const Plan& plan, bool layers) {
   std::vector<detail::TableRow> rows = detail::table_rows(one, layers);
   for (detail::TableRow& row : rows) {
     const auto& entries = row.entries[0];
-    row.cells = {detail::cell(table, entries, &Entry::init_variance),
-                 detail::cell(table, entries, &Entry::init_mean),
+    const bool own = entries[0]->distribution == Distribution::own;  // values of the model's own
+    row.cells = {own ? "own" : detail::cell(table, entries, &Entry::init_variance),
+                 own ? "own" : detail::cell(table, entries, &Entry::init_mean),
                  detail::cell(table, entries, &Entry::multiplier),
                  detail::cell(table, entries, &Entry::learning_rate),
                  detail::cell(table, entries, &Entry::weight_decay)};
@@ -390,9 +391,8 @@ inline std::vector<std::string> legend(const std::vector<Plan>& plans) {
     for (const plan::SymbolValue& symbol : plan.symbols) add(symbol);
     for (const Parameter& c : plan.constants)
       if (plan::is_record(c.name)) add({c.name, "", "of the base, a record", c.value});
-    for (const Residual& residual : plan.model.residuals) {
+    for (const Residual& residual : plan.model.residuals)
       for (const plan::SymbolValue& symbol : residual.where) add(symbol);
-    }
   }
   return lines;
 }

@@ -160,10 +160,9 @@ width n = hidden_size
 depth L = num_hidden_layers
 grows H = num_attention_heads
 let C = n/H
-let image = image_size or 224
-let patch_size = patch_size or 16
-let side = (image-image%patch_size)/patch_size
-let patches = side*side
+let rows = (image_height-image_height%patch_height)/patch_height
+let columns = (image_width-image_width%patch_width)/patch_width
+let patches = rows*columns
 let channels = num_channels or 3
 let qkv = qkv_bias or 1
 )";
