@@ -4,6 +4,7 @@
 // Constants of the base in the table of every rule, formulation and optimizer. Tables are typed from the papers, and
 // what constants do to a cell once: expected is their product, as an exact scaling.
 
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -282,89 +283,60 @@ TEST_CASE("Constants multiply the cells of every rule's table", "[constants]") {
   }
 }
 
-// arXiv:2604.27077v2, Tables 1 and 2: rates of input, hidden, output and all rescalers, the step's and the logits' start
-// over what is stored. All matrices are normalized, and nothing decays.
+/// arXiv:2604.27077v2, Tables 1 and 2: rates of input, hidden and output over the global one, the start of steps and of the
+/// logits' scale, and what is stored at first. All matrices are normalized, and nothing decays.
+struct Column {
+  std::string rule;
+  Constants parameters;
+  Scaling input, hidden, output, global, step, logit, stored = 0.03;
+};
+
+std::vector<Column> columns() {
+  const Scaling third = pow(m_D, Exponent{-1, 3}), mid = pow(m_N, Exponent{-3, 4});
+  const Scaling w = 1 / m_N, h = 1 / root, step = 0.05 / m_L, unit = 1 / sqrt(n);
+  return {{"ngpt", {}, 1, 1, 1, 1, 0.05, 1, unit},
+          {"ngpt", {{"input_rate", 2}, {"output_rate", 0.5}}, 2, 1, 0.5, 1, 0.05, 1, unit},
+          {"ngpt-depth-mup", {}, h, w / sqrt(m_L), w, 1, 0.05 / sqrt(m_L), 1},
+          {"ngpt-complete-p", {}, h, w, w, 1, step, 1},
+          {"ngpt-complete-p", {{"horizon_exponent", 1.0 / 3}}, h, w, w, third, step, 1},
+          {"nu-gpt", {}, h, mid, mid, third, step, root},
+          {"nu-gpt", {{"alignment", 0.5}}, h, h, h, third, step, root},
+          {"nu-gpt-full-align", {}, h, w, w, third, step, root}};
+}
+
 TEST_CASE("Constants multiply the cells of the normalized transformer's tables", "[constants]") {
-  struct Column {
-    const char* rule;
-    Constants parameters;
-    Scaling input, hidden, output, global, step, logit;
-  };
-  const Scaling third = pow(m_D, Exponent{-1, 3}), stored = 0.03, mid = pow(m_N, Exponent{-3, 4});
-  const std::vector<Column> columns{
-      {"ngpt", {}, 1, 1, 1, 1, 0.05 * sqrt(n), sqrt(n)},
-      {"ngpt", {{"input_rate", 2}, {"output_rate", 0.5}}, 2, 1, 0.5, 1, 0.05 * sqrt(n), sqrt(n)},
-      {"ngpt-depth-mup",
-       {},
-       1 / root,
-       1 / (m_N * sqrt(m_L)),
-       1 / m_N,
-       1,
-       0.05 / stored / sqrt(m_L),
-       1 / stored},
-      {"ngpt-complete-p", {}, 1 / root, 1 / m_N, 1 / m_N, 1, 0.05 / stored / m_L, 1 / stored},
-      {"ngpt-complete-p",
-       {{"horizon_exponent", 1.0 / 3}},
-       third / root,
-       third / m_N,
-       third / m_N,
-       third,
-       0.05 / stored / m_L,
-       1 / stored},
-      {"nu-gpt",
-       {},
-       third / root,
-       third * mid,
-       third * mid,
-       third,
-       0.05 / stored / m_L,
-       root / stored},
-      {"nu-gpt",
-       {{"alignment", 0.5}},
-       third / root,
-       third / root,
-       third / root,
-       third,
-       0.05 / stored / m_L,
-       root / stored},
-      {"nu-gpt-full-align",
-       {},
-       third / root,
-       third / m_N,
-       third / m_N,
-       third,
-       0.05 / stored / m_L,
-       root / stored}};
   const Constants constants =
       constants_of({rate, embedding_rate, hidden_rate, query_rate, output_rate, rescaler_rate,
                     rescaler_by, output_by, logits, scores});
-  for (const Column& c : columns) {
+  for (const Column& c : columns()) {
     const Plan plan = make_plan(c.rule, request_of(c.parameters, adamw, constants));
     INFO(c.rule);
-    check_cells(plan, "token_embedding", {1 / n, 1, c.input * rate * embedding_rate, 0});
-    check_cells(plan, "layer.2.query", {1 / n, 1, c.hidden * rate * hidden_rate * query_rate, 0});
-    check_cells(plan, "layer.3.mlp_down", {1 / n, 1, c.hidden * rate * hidden_rate, 0});
-    check_cells(plan, "head", {1 / n, Scaling(1) * output_by, c.output * rate * output_rate, 0});
-    const Scaling rescaled = c.global * rate * rescaler_rate;
-    check_cells(plan, "layer.1.attention_step", {0, c.step * rescaler_by, rescaled, 0});
-    check_cells(plan, "logit_scale", {0, c.logit * rescaler_by, rescaled, 0});
+    const Scaling global = c.global * rate, rescaled = global * rescaler_rate;
+    check_cells(plan, "token_embedding", {1 / n, 1, c.input * global * embedding_rate, 0});
+    check_cells(plan, "layer.2.query", {1 / n, 1, c.hidden * global * hidden_rate * query_rate, 0});
+    check_cells(plan, "layer.3.mlp_down", {1 / n, 1, c.hidden * global * hidden_rate, 0});
+    check_cells(plan, "head", {1 / n, Scaling(1) * output_by, c.output * global * output_rate, 0});
+    check_cells(plan, "layer.1.attention_step", {0, c.step / c.stored * rescaler_by, rescaled, 0});
+    check_cells(plan, "logit_scale", {0, c.logit / c.stored * rescaler_by, rescaled, 0});
     CHECK(plan.model.logit_multiplier.scaling == Scaling(1) * logits * output_by);
     CHECK(plan.model.attention_scale.scaling == sqrt(C) * scores);
     CHECK(test::formula_problem(plan) == "");
   }
 }
 
-// arXiv:2311.01575, table of initializations: η_O, η_Q and τ₁; d_m is n, d is n_patch.
+/// arXiv:2311.01575, table of initializations: η_O, η_Q and τ₁; d_m is n, d is n_patch.
+struct Line {
+  std::string rule;
+  Scaling head, query, tau1;
+};
+const std::vector<Line> lines{{"shallow-lecun", 1 / n, 1 / n_patch, 1},
+                              {"shallow-he", 2 / n, 2 / n_patch, 1},
+                              {"shallow-ntk", 1, 1, 1 / sqrt(n)}};
+
 TEST_CASE("Constants multiply the cells of the shallow encoder's tables", "[constants]") {
-  struct Line {
-    const char* rule;
-    Scaling head, query, tau1;
-  };
   const Constants constants = constants_of({rate, hidden_rate, query_rate, output_rate, hidden_std,
                                             output_std, output_by, logits, scores});
-  for (const Line& line : {Line{"shallow-lecun", 1 / n, 1 / n_patch, 1},
-                           {"shallow-he", 2 / n, 2 / n_patch, 1},
-                           {"shallow-ntk", 1, 1, 1 / sqrt(n)}}) {
+  for (const Line& line : lines) {
     for (const bool half : {true, false}) {
       PlanRequest request = request_of({{"tau0", half ? 0.5 : 1}}, sgd, constants);
       for (Shape* shape : {&request.model, &*request.base})
@@ -384,20 +356,29 @@ TEST_CASE("Constants multiply the cells of the shallow encoder's tables", "[cons
   }
 }
 
+TEST_CASE("Every rule has a table of constants", "[constants]") {
+  std::set<std::string> typed, all;
+  for (const Table& table : tables()) typed.insert(table.rule);
+  for (const Column& column : columns()) typed.insert(column.rule);
+  for (const Line& line : lines) typed.insert(line.rule);
+  for (const Rule& rule : rules()) all.insert(std::string(rule.id));
+  CHECK(typed == all);
+}
+
 // arXiv:2605.14200 (MSSP, features of experts as in the base) and arXiv:2601.20205 (Jiang et al., Table 2).
 TEST_CASE("Constants multiply the cells of the tables for experts", "[constants]") {
-  struct Line {
+  struct Experts {
     const char* table;
     Cells router, up, down;
   };
   constexpr Scaling features{symbols::expert_ff, true};
   const Cells by_width{1 / m_N, 1, 1 / m_N, m_N};
-  for (const Line& line :
-       {Line{"mssp", by_width, by_width, {m_E / features, 1, 1 / features, features}},
-        Line{"jiang",
-             {1 / (m_N * m_N), 1, 1 / m_N, m_N},
-             by_width,
-             {m_N / (features * features), 1, 1 / features, features}}}) {
+  for (const Experts& line :
+       {Experts{"mssp", by_width, by_width, {m_E / features, 1, 1 / features, features}},
+        Experts{"jiang",
+                {1 / (m_N * m_N), 1, 1 / m_N, m_N},
+                by_width,
+                {m_N / (features * features), 1, 1 / features, features}}}) {
     Shape shape{.d_model = 64, .depth = 4, .blocks = Blocks::listed}, base = shape;
     base.d_model = 32;
     shape.experts = 16, shape.experts_per_token = 4, shape.expert_ff = 64;
